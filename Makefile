@@ -1,0 +1,65 @@
+# Everything one types here. `make` alone lists the targets; each prepares its own .venv when pyproject.toml has changed.
+
+VENV := .venv
+BIN  := $(VENV)/bin
+
+# Tried rather than looked up: a version manager can offer the name of a Python that is not installed.
+PYTHON := $(shell for p in python3.11 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+# uv when it is there, pip otherwise; `make UV= test` insists on pip.
+UV      := $(shell command -v uv 2>/dev/null)
+INSTALL := $(if $(UV),$(UV) pip install -q --python $(BIN)/python,$(BIN)/python -m pip install -qq --disable-pip-version-check)
+
+.PHONY: help demo test lint types format bench docs-index clean
+
+help:  ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/plot.stamp  ## a guided tour, in the terminal
+	@$(BIN)/python -m sfumato.demo
+
+test: lint types  ## everything that must hold: lint, types, tests, documents
+	@echo "· pytest"
+	@$(BIN)/python -m pytest -q -n auto
+
+lint: $(VENV)/dev.stamp  ## ruff: rules and format
+	@echo "· ruff"
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --diff --quiet
+
+types: $(VENV)/dev.stamp  ## mypy --strict
+	@echo "· mypy"
+	@$(BIN)/mypy --strict --no-error-summary sfumato
+
+format: $(VENV)/dev.stamp  ## rewrite the code the way `make lint` wants it
+	@$(BIN)/ruff check --quiet --fix-only
+	@$(BIN)/ruff format --quiet
+
+bench: $(VENV)/dev.stamp  ## run every bench/bench_*.py
+	@for file in bench/bench_*.py; do \
+		test -e "$$file" || { echo "no benchmarks yet: bench/bench_*.py"; break; }; \
+		echo "· $$file"; $(BIN)/python "$$file" || exit 1; \
+	done
+
+docs-index: $(VENV)/dev.stamp  ## write docs/theorems.md anew
+	@$(BIN)/python tools/theorems.py
+
+clean:  ## remove .venv, caches and builds
+	@rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "sfumato needs Python 3.11 or newer; neither python3.11 nor python3 is one."; exit 1; }
+	@$(PYTHON) -m venv --clear $(VENV) || { echo "no virtual environment; Debian and Ubuntu: apt install python3-venv"; exit 1; }
+
+# The stamps live inside .venv, so they go when it goes.
+$(VENV)/plot.stamp: pyproject.toml | $(BIN)/python
+	@echo "· preparing $(VENV) to run sfumato"
+	@$(INSTALL) -e '.[plot]'
+	@touch $@
+
+$(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
+	@echo "· preparing $(VENV) to work on sfumato"
+	@$(INSTALL) -e '.[dev]'
+	@touch $@ $(VENV)/plot.stamp

@@ -1,0 +1,59 @@
+"""sfumato: differential privacy priced in one exact currency.
+
+The names below are loaded when first used, so that `import sfumato` is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0.dev0"
+
+if TYPE_CHECKING:
+    from sfumato import errors, loss, plots, sampling
+    from sfumato.loss.bound import Bound
+    from sfumato.loss.calibrate import calibrate
+    from sfumato.loss.classical import compare
+    from sfumato.sampling.poisson import Poisson
+    from sfumato.sampling.without_replacement import WithoutReplacement
+    from sfumato.sensitivity import AddRemove, Relation, ReplaceOne
+
+PLACES = {
+    "loss": "sfumato.loss",
+    "Poisson": "sfumato.sampling.poisson",
+    "WithoutReplacement": "sfumato.sampling.without_replacement",
+    "calibrate": "sfumato.loss.calibrate",
+    "compare": "sfumato.loss.classical",
+    "Bound": "sfumato.loss.bound",
+    "AddRemove": "sfumato.sensitivity",
+    "ReplaceOne": "sfumato.sensitivity",
+    "Relation": "sfumato.sensitivity",
+    "sampling": "sfumato.sampling",
+    "plots": "sfumato.plots",
+    "errors": "sfumato.errors",
+}
+
+__all__ = [
+    "AddRemove",
+    "Bound",
+    "Poisson",
+    "Relation",
+    "ReplaceOne",
+    "WithoutReplacement",
+    "calibrate",
+    "compare",
+    "errors",
+    "loss",
+    "plots",
+    "sampling",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in PLACES:
+        raise AttributeError(f"module 'sfumato' has no attribute {name!r}; it has {', '.join(__all__)}")
+    module = import_module(PLACES[name])
+    return module if module.__name__ == f"sfumato.{name}" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

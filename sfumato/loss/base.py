@@ -1,0 +1,283 @@
+"""A privacy loss: a pair of distributions (P, Q) that dominates a mechanism, and every view of it.
+
+A mechanism is (ε, δ)-DP exactly when H_{e^ε}(P‖Q) ≤ δ for the pair, in both orders. Two decreasing curves say all there
+is to say about a pair:  forward(ε) = H_{e^ε}(P‖Q)  and  backward(ε) = H_{e^ε}(Q‖P)  for ε ≥ 0, because
+H_α(P‖Q) = α·H_{1/α}(Q‖P) + 1 − α. A loss class gives these two curves as enclosures; all views follow from them.
+
+Theorem: tight dominating pairs exist, and they compose adaptively [Zhu, Dong & Wang 2022, Prop. 8 and Thm 10]
+Theorem: a pair is a profile: any convex non-increasing H with H_0 = 1, H_α ≥ (1 − α)₊ has one [Zhu et al. 2022, Lemma 9]
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Self, SupportsFloat, overload
+
+import numpy as np
+
+from sfumato import checks
+from sfumato.errors import InvalidParameter, MixedRelations
+from sfumato.loss.bound import Bound
+from sfumato.loss.numeric import Enclosure, Floats, maximum
+from sfumato.sensitivity import Relation
+
+if TYPE_CHECKING:
+    from sfumato.loss.renyi import RenyiCurve
+
+TOLERANCE = 1e-5  # relative gap asked of composed answers, unless the caller says otherwise
+
+
+@dataclass(frozen=True)
+class PrivacyLoss(ABC):
+    """What a mechanism may reveal about one person. Losses add up (`a + b`), repeat (`k * a`) and can be looked at.
+
+    P is the output on the data set with the person (add/remove) or with the one record (replace-one), Q without it or
+    with the other. `remove` is the pair (P, Q), `add` the pair (Q, P); an answer is the worse of the two.
+    """
+
+    relation: Relation = field(default=Relation.AddRemove, kw_only=True)
+
+    method: ClassVar[str] = "closed form"
+    known: ClassVar[dict[str, type["PrivacyLoss"]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        PrivacyLoss.known[cls.__name__] = cls
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.relation, Relation):
+            raise InvalidParameter(
+                f"relation must be sf.AddRemove or sf.ReplaceOne.\n  found:  {self.relation!r}\n"
+                "  do:     leave it out for add/remove"
+            )
+
+    # ---- what a loss class must say -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        """H_{e^ε}(P‖Q) at finite ε ≥ 0."""
+
+    @abstractmethod
+    def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        """H_{e^ε}(Q‖P) at finite ε ≥ 0."""
+
+    def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
+        """The forward profile, sharp at least around the ε where it takes the value `delta`; `eps` guesses that ε."""
+        return lambda t: self.forward(t, tolerance)
+
+    @abstractmethod
+    def supremum(self) -> tuple[float, float]:
+        """Largest finite loss of (P, Q) and of (Q, P): (sup L, sup −L), each ≥ 0; infinity if unbounded."""
+
+    @abstractmethod
+    def leak(self) -> tuple[float, float]:
+        """Probability of certainty: P[L = ∞] and Q[L = −∞]; never below the truth."""
+
+    @abstractmethod
+    def log_moment(self, s: float) -> Bound:
+        """log E_P[e^{sL}; L < ∞] for s > −1: the Rényi curve is D_{s+1} = log_moment(s)/s."""
+
+    @property
+    @abstractmethod
+    def reverse(self) -> "PrivacyLoss":
+        """The pair read backwards: (Q, P)."""
+
+    def mean(self) -> Bound:
+        """E_P[L], the divergence D₁(P‖Q) of this direction."""
+        from sfumato.loss.divergences import mean
+
+        return mean(self)
+
+    def group(self, size: int) -> "PrivacyLoss":
+        """The loss of `size` people who act together."""
+        from sfumato.loss.group import group
+
+        return group(self, size)
+
+    def rho_ceiling(self) -> float:
+        """A ρ for which the loss is known to be ρ-zCDP at once; infinity where nothing is known."""
+        return math.inf
+
+    def atoms(self) -> tuple[float, float] | None:
+        """(step, offset) if the finite loss lives on the lattice offset + step·ℤ; None for other laws."""
+        return None
+
+    def renyi_curve(self) -> "RenyiCurve | None":
+        """The Rényi curve, for losses about which nothing else is known: these add up as curves."""
+        return None
+
+    # ---- views ----------------------------------------------------------------------------------------------------
+
+    def worst(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        """The profile: the worse direction at each ε."""
+        ahead = self.forward(eps, tolerance)
+        return ahead if self.relation.one_way or self.reverse == self else maximum(ahead, self.backward(eps, tolerance))
+
+    @overload
+    def delta(self, epsilon: float, *, tolerance: float = TOLERANCE) -> Bound: ...
+    @overload
+    def delta(self, epsilon: Floats, *, tolerance: float = TOLERANCE) -> Enclosure: ...
+
+    def delta(self, epsilon: float | Floats, *, tolerance: float = TOLERANCE) -> Bound | Enclosure:
+        """δ(ε) = max of H_{e^ε} over both directions: the mechanism is (ε, δ)-DP and no better. Arrays are welcome.
+
+        Theorem: (ε, δ)-DP is a bound on the hockey-stick divergence [Barthe & Olmedo 2013; Balle & Wang 2018, Thm 5]
+        """
+        from sfumato.loss.views import delta, profile
+
+        if isinstance(epsilon, np.ndarray) and epsilon.ndim:
+            return profile(self, epsilon, tolerance)
+        return delta(self, epsilon, tolerance)
+
+    def epsilon(self, delta: SupportsFloat, *, tolerance: float = TOLERANCE) -> Bound:
+        """The least ε with δ(ε) ≤ delta."""
+        from sfumato.loss.views import epsilon
+
+        return epsilon(self, delta, tolerance)
+
+    def trade_off(self, alpha: SupportsFloat, *, tolerance: float = TOLERANCE) -> Bound:
+        """Least type II error of any test with type I error ≤ alpha, in the worse direction (convex hull of both).
+
+        Type I: says "took part" of somebody who did not; type II: misses somebody who did.
+
+        Theorem: profile and trade-off are convex conjugates, f(a) = sup_ε 1 − δ(ε) − e^ε a [Dong et al. 2022, Prop. 6]
+        """
+        from sfumato.loss.views import trade_off
+
+        return trade_off(self, alpha, tolerance)
+
+    def renyi(self, order: SupportsFloat) -> Bound:
+        """Rényi divergence D_order of the worse direction; order 1 is KL, order ∞ the largest loss."""
+        from sfumato.loss.divergences import renyi
+
+        return renyi(self, order)
+
+    def kl(self) -> Bound:
+        """Kullback–Leibler divergence E_P[L], worse direction."""
+        return self.renyi(1.0)
+
+    def chi_squared(self) -> Bound:
+        """χ² divergence E_Q[(P/Q − 1)²] = e^{D₂} − 1, worse direction."""
+        from sfumato.loss.divergences import chi_squared
+
+        return chi_squared(self)
+
+    def hellinger(self) -> Bound:
+        """Squared Hellinger distance ½∫(√P − √Q)² = 1 − E_P[e^{−L/2}]."""
+        from sfumato.loss.divergences import hellinger
+
+        return hellinger(self)
+
+    def total_variation(self) -> Bound:
+        """Total variation distance = δ(0): the best advantage of any guess."""
+        return self.delta(0.0)
+
+    def hockey_stick(self, alpha: SupportsFloat) -> Bound:
+        """H_alpha = E_Q[(P/Q − alpha)₊] for any alpha ≥ 0, worse direction."""
+        from sfumato.loss.divergences import hockey_stick
+
+        return hockey_stick(self, alpha)
+
+    def zcdp(self) -> Bound:
+        """Least ρ with D_a ≤ ρ·a for all orders a > 1 (zero-concentrated DP)."""
+        from sfumato.loss.zcdp import least_rho
+
+        return least_rho(self)
+
+    def gdp(self, slack: SupportsFloat = 0.0, *, tolerance: float = 1e-6) -> Bound:
+        """Least μ such that δ(ε) ≤ slack + (1 − slack)·δ of a Gaussian with that μ, for all ε: the ledger's price."""
+        from sfumato.loss.gdp import least_mu
+
+        return least_mu(self, slack, tolerance)
+
+    # ---- algebra --------------------------------------------------------------------------------------------------
+
+    def __add__(self, other: "PrivacyLoss") -> "PrivacyLoss":
+        from sfumato.loss.sums import total
+
+        return total((1, self), (1, other)) if isinstance(other, PrivacyLoss) else NotImplemented
+
+    def __radd__(self, other: object) -> "PrivacyLoss":
+        return self if other == 0 and not isinstance(other, PrivacyLoss) else NotImplemented  # sum([...]) starts at 0
+
+    def __mul__(self, times: object) -> "PrivacyLoss":
+        from sfumato.loss.sums import total
+
+        if isinstance(times, PrivacyLoss):
+            return NotImplemented
+        return total((checks.whole("the number of repetitions", times, 0), self))
+
+    __rmul__ = __mul__
+
+    def then(self, *_: object) -> Self:
+        """Post-processing is free: whatever is computed from the output costs nothing more.
+
+        Theorem: post-processing cannot raise a divergence [Dwork & Roth 2014, Prop. 2.1]
+        """
+        return self
+
+    @property
+    def remove(self) -> "PrivacyLoss":
+        """The direction (P, Q) alone: the person is in the first data set."""
+        return self._one_way(Relation.Remove)
+
+    @property
+    def add(self) -> "PrivacyLoss":
+        """The direction (Q, P) alone: the person is in the second data set."""
+        return self._one_way(Relation.Add)
+
+    def _one_way(self, relation: Relation) -> "PrivacyLoss":
+        from sfumato.loss.wrappers import OneWay
+
+        if self.relation is not Relation.AddRemove:
+            raise MixedRelations(
+                f"{relation.value!r} is a direction of add/remove losses.\n  found:  a loss about {self.relation.value}\n"
+                "  do:     use .delta and the other views directly: they take the worse direction"
+            )
+        return OneWay(self if relation is Relation.Remove else self.reverse, relation=relation)
+
+    # ---- descriptions and display ---------------------------------------------------------------------------------
+
+    @property
+    def description(self) -> dict[str, object]:
+        """Class name and parameters as plain data; equal expressions have equal descriptions."""
+        from sfumato.loss.describe import describe
+
+        return describe(self)
+
+    def to_json(self) -> str:
+        """The canonical JSON of this loss: one text per expression."""
+        from sfumato.loss.describe import to_json
+
+        return to_json(self)
+
+    def _repr_html_(self) -> str:
+        from sfumato.loss.display import html
+
+        return html(self)
+
+
+class Symmetric(PrivacyLoss):
+    """A pair whose two directions are alike: H_α(P‖Q) = H_α(Q‖P) for all α."""
+
+    def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        """The same curve as forward."""
+        return self.forward(eps, tolerance)
+
+    @property
+    def reverse(self) -> "PrivacyLoss":
+        """A symmetric pair is its own reverse."""
+        return self
+
+
+def same_relation(losses: "tuple[PrivacyLoss, ...]") -> Relation:
+    """The one relation that all the losses speak of, or MixedRelations."""
+    found = {loss.relation for loss in losses}
+    if len(found) > 1:
+        names = " and ".join(sorted(relation.value for relation in found))
+        raise MixedRelations(
+            f"these losses speak of different neighbours: {names}.\n"
+            "  a guarantee about one relation says nothing about the other\n"
+            "  do:     give every loss the same relation=, or convert with sf.loss.replace_one(loss)"
+        )
+    return found.pop() if found else Relation.AddRemove

@@ -1,0 +1,99 @@
+"""Equal randomized responses, composed: a binomial law, exactly."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.loss.base import TOLERANCE
+from sfumato.loss.numeric import ULP, Enclosure, Floats
+
+
+@dataclass(frozen=True)
+class Binomial:
+    """k-fold randomized response with ε₀, of which `leak` gives everything away: L = (2X − k)ε₀, X ~ Bin(k, e^ε₀/(1+e^ε₀)).
+
+    δ(t) = leak + (1 − leak)·Σ_{(2i−k)ε₀ > t} P[X = i](1 − e^{t−(2i−k)ε₀}): positive terms only.
+
+    Theorem: optimal composition of equal (ε, δ) [Kairouz, Oh & Viswanath 2015, Thm 3.3]
+    """
+
+    eps: float
+    count: int
+    leak: float
+
+    method = "closed form"
+
+    def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        values = np.array([self.finite(float(t)) for t in eps.ravel()]).reshape(eps.shape)
+        relative = ULP * (
+            400
+            + 16 * math.log(self.count + 2)
+            + 8 * np.minimum(eps, 1e3)
+            + 8 * min(self.eps * math.sqrt(self.count), 1e3)
+        )
+        value = self.leak + (1 - self.leak) * values
+        return Enclosure(np.maximum(value * (1 - relative), 0.0), np.minimum(value * (1 + relative), 1.0))
+
+    def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
+        """Sharp everywhere."""
+        return self.forward
+
+    def finite(self, t: float) -> float:
+        """The sum for the part that does not leak, from its first term on until terms no longer matter."""
+        k, e = self.count, self.eps
+        first = math.floor((t / e + k) / 2) + 1
+        if first > k:
+            return 0.0
+        p = 1 / (1 + math.exp(-e))
+        mode = max(first, min(k, math.floor((k + 1) * p)))
+        reach = math.ceil(40 * math.sqrt(k * p * (1 - p)) + 60)
+        last = min(k, mode + reach)
+        begin = max(first, mode - reach)
+        i = np.arange(begin, last + 1, dtype=np.float64)
+        gap = (2 * i - k) * e - t
+        return float((binomial_pmf(i, k, p) * -np.expm1(-np.maximum(gap, 0.0))).sum())
+
+
+def binomial_pmf(i: Floats, k: int, p: float) -> Floats:
+    """P[X = i] with relative accuracy for any k: Stirling's series for factorials and deviances without cancellation.
+
+    The saddle-point form of Loader 2000: log P = σ(k) − σ(i) − σ(k−i) − D(i; kp) − D(k−i; k(1−p)) + ½log(k/(2πi(k−i))).
+    """
+    rest = k - i
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_pmf = stirling_error(np.array([float(k)])) - stirling_error(i) - stirling_error(rest)
+        log_pmf = log_pmf - deviance(i, k * p) - deviance(rest, k * (1 - p))
+        log_pmf += 0.5 * np.log(k / (2 * math.pi * i * rest))
+    log_pmf = np.where(rest == 0, k * math.log(p), log_pmf)
+    result: Floats = np.exp(np.where(i == 0, k * math.log1p(-p), log_pmf))
+    return result
+
+
+def stirling_error(n: Floats) -> Floats:
+    """log n! − [½log(2πn) + n log n − n], by its series for n ≥ 16 and from exact factorials below."""
+    n = np.asarray(n, dtype=np.float64)
+    m = np.maximum(n, 1.0)
+    series = (1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - 1 / (1188 * m * m)) / (m * m)) / (m * m)) / (m * m)) / m
+    small = np.minimum(n, 15).astype(int)
+    result: Floats = np.where(n >= 16, series, SMALL[small])
+    return result
+
+
+SMALL = np.array(
+    [0.0] + [math.lgamma(n + 1) - (0.5 * math.log(2 * math.pi * n) + n * math.log(n) - n) for n in range(1, 16)]
+)
+
+
+def deviance(x: Floats, m: float) -> Floats:
+    """x log(x/m) + m − x, by its series where x is near m."""
+    r = (x - m) / (x + m)
+    series = np.zeros_like(x)
+    for j in range(15, 0, -1):
+        series = series * r * r + 1 / (2 * j + 1)
+    near = (x - m) * r + 2 * x * r**3 * series
+    with np.errstate(divide="ignore", invalid="ignore"):
+        far = np.where(x > 0, x * np.log(x / m) + m - x, m)
+    result: Floats = np.where(np.abs(r) < 0.1, near, far)
+    return result

@@ -1,0 +1,96 @@
+"""Which engine answers for a sum of losses: a closed form where there is one, the lattice otherwise.
+
+Gaussians merge by Σμ², equal randomized responses are binomial, losses known only by a Rényi curve add up as curves.
+"""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Protocol
+
+from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.binomial import Binomial
+from sfumato.loss.gaussian import GaussianLoss
+from sfumato.loss.lattice import Lattice, together
+from sfumato.loss.numeric import Enclosure, Floats
+from sfumato.loss.renyi import RenyiCurve, RenyiLoss
+from sfumato.loss.signed import ApproxLoss, PureLoss, RandomizedResponseLoss
+from sfumato.loss.sums import Sum
+from sfumato.loss.wrappers import OneWay
+
+Terms = list[tuple[int, PrivacyLoss]]
+
+
+class Engine(Protocol):
+    """Anything that can tell the forward profile of a composition."""
+
+    @property
+    def method(self) -> str: ...
+
+    def forward(self, eps: Floats, tolerance: float = ...) -> Enclosure: ...
+
+    def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]: ...
+
+
+@lru_cache(maxsize=256)
+def engine(loss: Sum) -> Engine:
+    """The engine for this sum, looking forward."""
+    terms = [(count, bare(term)) for count, term in loss.terms]
+    terms = [(count, term) for count, term in terms if not reveals_nothing(term)]
+    terms = merge_curves(merge_gaussians(terms))
+    if not terms:
+        return GaussianLoss(0.0)
+    if len(terms) == 1 and terms[0][0] == 1:
+        return terms[0][1]
+    return binomial(terms) or Lattice(tuple(terms))
+
+
+def bare(loss: PrivacyLoss) -> PrivacyLoss:
+    """The pair itself, without the note that only one direction counts."""
+    return loss.inner if isinstance(loss, OneWay) else loss
+
+
+def reveals_nothing(loss: PrivacyLoss) -> bool:
+    """Is the loss always zero?"""
+    return loss.supremum() == (0.0, 0.0) and loss.leak() == (0.0, 0.0)
+
+
+def merge_gaussians(terms: Terms) -> Terms:
+    """All Gaussians as one, μ = √Σkμ²."""
+    mine = [(count, term) for count, term in terms if isinstance(term, GaussianLoss)]
+    if not mine:
+        return terms
+    mu = math.sqrt(math.fsum(count * term.mu * term.mu for count, term in mine))
+    return [*((c, t) for c, t in terms if not isinstance(t, GaussianLoss)), (1, GaussianLoss(mu))]
+
+
+def merge_curves(terms: Terms) -> Terms:
+    """All losses known only by a Rényi curve as one, their curves added."""
+    curves: list[RenyiCurve] = []
+    rest: Terms = []
+    for count, term in terms:
+        curve = term.renyi_curve()
+        if curve is None:
+            rest.append((count, term))
+        else:
+            curves.append(curve.times(count))
+    if not curves:
+        return terms
+    total = curves[0]
+    for curve in curves[1:]:
+        total = total + curve
+    return [*rest, (1, RenyiLoss(total.orders, total.divergences))]
+
+
+def binomial(terms: Terms) -> Binomial | None:
+    """The closed form for terms that are all the same two-sided coin, apart from what they leak."""
+    coins = [(count, term) for count, term in terms if is_coin(term)]
+    if len(coins) < len(terms) or len({term.supremum()[0] for _, term in coins}) > 1:
+        return None
+    leak = together([(count, term.leak()[0]) for count, term in coins])
+    return Binomial(coins[0][1].supremum()[0], sum(count for count, _ in coins), leak)
+
+
+def is_coin(loss: PrivacyLoss) -> bool:
+    """Binary randomized response, perhaps leaky."""
+    return isinstance(loss, PureLoss | ApproxLoss) or (isinstance(loss, RandomizedResponseLoss) and loss.k == 2)

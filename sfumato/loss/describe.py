@@ -1,0 +1,96 @@
+"""Losses as plain data: class name and parameters, in one canonical JSON text per expression.
+
+A ledger stores these texts. Equal expressions (sums sorted, repeats merged) have equal texts. The layout is version 1;
+a later version must still read it.
+"""
+
+import dataclasses
+import json
+from typing import cast
+
+from sfumato.errors import InvalidParameter, UnknownDescription
+from sfumato.loss.base import PrivacyLoss
+from sfumato.sensitivity import Relation
+
+VERSION = 1
+
+
+def parameters(loss_class: type[PrivacyLoss]) -> dict[str, str]:
+    """Parameter name → field name."""
+    renamed = {field: name for name, field in getattr(loss_class, "aliases", {}).items()}
+    return {renamed.get(f.name, f.name): f.name for f in dataclasses.fields(loss_class)}
+
+
+def describe(loss: PrivacyLoss) -> dict[str, object]:
+    """Plain data for one loss."""
+    values = {name: plain(getattr(loss, field)) for name, field in parameters(type(loss)).items()}
+    return {"loss": type(loss).__name__, **values}
+
+
+def plain(value: object) -> object:
+    """Numbers, texts, lists and descriptions only."""
+    if isinstance(value, PrivacyLoss):
+        return describe(value)
+    if isinstance(value, Relation):
+        return value.value
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise AssertionError(f"a loss holds a {type(value).__name__}, which cannot be described")
+
+
+def to_json(loss: PrivacyLoss) -> str:
+    """The canonical text: sorted keys, shortest floats, no spaces."""
+    return json.dumps({"sfumato": VERSION, **describe(loss)}, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def from_json(text: str) -> PrivacyLoss:
+    """The loss that a text of `to_json` describes."""
+    try:
+        data = json.loads(text)
+    except (json.JSONDecodeError, TypeError) as problem:
+        raise UnknownDescription(f"this is not JSON: {problem}") from problem
+    if not isinstance(data, dict) or data.pop("sfumato", None) != VERSION:
+        raise UnknownDescription(
+            f'this JSON does not describe a loss.\n  found:  no "sfumato": {VERSION}\n  do:     use the text of loss.to_json()'
+        )
+    return from_description(data)
+
+
+def from_description(data: dict[str, object]) -> PrivacyLoss:
+    """The loss that plain data describe; parameters are checked as if a user had typed them."""
+    from sfumato.loss.sums import Sum, total
+
+    data = dict(data)
+    name = data.pop("loss", None)
+    found = PrivacyLoss.known.get(name) if isinstance(name, str) else None
+    if found is None:
+        known = ", ".join(sorted(k for k, c in PrivacyLoss.known.items() if dataclasses.is_dataclass(c)))
+        raise UnknownDescription(f"no loss is called {name!r}.\n  known:  {known}")
+    allowed = parameters(found)
+    if unknown := set(data) - set(allowed):
+        raise UnknownDescription(f"{name} has no parameter {sorted(unknown)}.\n  known:  {sorted(allowed)}")
+    try:
+        values = {key: revived(key, value) for key, value in data.items()}
+        if found is Sum:
+            return total(
+                *cast(list[tuple[int, PrivacyLoss]], values["terms"]), relation=cast(Relation, values["relation"])
+            )
+        return found(**values)  # type: ignore[arg-type]  # each class checks its own parameters
+    except (TypeError, KeyError, InvalidParameter) as problem:
+        raise UnknownDescription(f"{name} cannot be built from this description: {problem}") from problem
+
+
+def revived(key: str, value: object) -> object:
+    """Descriptions back into losses, lists into tuples."""
+    if isinstance(value, dict):
+        return from_description(value)
+    if isinstance(value, list):
+        return tuple(revived(key, item) for item in value)
+    if key == "relation":
+        try:
+            return Relation(value)
+        except ValueError as problem:
+            raise UnknownDescription(f"no relation is called {value!r}") from problem
+    return value

@@ -1,0 +1,215 @@
+"""One loss on a lattice: a positive measure whose profile lies above the true one, with a certificate of how far.
+
+Connect the dots: take the profile at lattice points and join them by chords in α = e^ε. The result dominates the loss,
+because H is convex in α. It is the profile of a law on the lattice, with masses given by the bends:
+    right of 0, with s_j = (F_j − F_{j+1})/(e^h − 1):     p_j = e^h s_{j−1} − s_j,
+    left of 0, with r_j = e^{−x_j}(B_j − B_{j+1})/(e^h − 1):  p_j = r_{j−1} − r_j   (x = −ε, B the backward profile).
+What lies beyond the last point on the right is certainty (mass at +∞), beyond the first on the left is lifted to it.
+Rounding is not analysed but measured: the profile of the masses is summed again, all terms positive, and compared with the
+enclosure of the true one at every point.
+
+Theorem: connect-the-dots is the least dominating law on given points [Doroshenko et al. 2022, Thm 3.3]
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.numeric import ULP, Enclosure, Floats
+
+LONG = np.longdouble
+
+
+@dataclass(frozen=True, eq=False)
+class Discrete:
+    """Masses on offset + h·(start, start+1, …).
+
+    Its profile lies between the true profile H and e^{excess}·H with every chord drawn, plus that of a mass `stray` at the
+    loss `stray_at`: near the largest loss H is so small that only its upper side is known. `infinite` ≥ P[L = ∞] ≥ `surely`;
+    `lifted` is the mass brought up to the first point; `split` tells whether any mass was moved at all.
+    """
+
+    h: float
+    offset: float
+    start: int
+    masses: Floats
+    infinite: float
+    surely: float
+    lifted: float
+    excess: float
+    split: bool
+    stray: float
+    stray_at: float
+
+    @property
+    def losses(self) -> Floats:
+        return self.offset + self.h * (self.start + np.arange(len(self.masses), dtype=np.float64))
+
+
+SMALL = 10_000  # points: lattices up to this size are remembered
+
+
+def discretise(loss: PrivacyLoss, h: float, floor: float, left: float) -> Discrete:
+    """The loss on a lattice of step h: on the right until H ≤ floor, on the left until what is lifted is ≤ left."""
+    right_end, left_end = ends(loss, floor, left)
+    return (remembered if right_end + left_end < SMALL * h else drawn)(loss, h, right_end, left_end)
+
+
+@lru_cache(maxsize=512)
+def ends(loss: PrivacyLoss, floor: float, left: float) -> tuple[float, float]:
+    """How far the lattice must reach on both sides."""
+    return right_cut(loss, floor), left_cut(loss, left)
+
+
+def drawn(loss: PrivacyLoss, h: float, right_end: float, left_end: float) -> Discrete:
+    """Profile at the lattice points, masses from its bends, certificate."""
+    offset, split = lattice_offset(loss, h)
+    first, last = math.floor((-left_end - offset) / h) - 1, math.ceil((right_end - offset) / h) + 1
+    middle = math.ceil(-offset / h)  # index of the first point ≥ 0
+    ahead_eps = np.maximum(offset + h * np.arange(middle, last + 1), 0.0)
+    back_eps = np.maximum(-(offset + h * np.arange(middle - 1, first - 1, -1)), 0.0)
+    ahead = moved(loss.forward(ahead_eps), ahead_eps, h)
+    back = moved(loss.backward(back_eps), back_eps, h)
+    masses = bends(ahead.upper, back.upper, ahead_eps[0], back_eps[0], h)
+    open_left = bool(back_eps[-1] < loss.supremum()[1])
+    return certified(loss, masses, ahead, back, h=h, offset=offset, first=first, split=split, open_left=open_left)
+
+
+remembered = lru_cache(maxsize=256)(drawn)
+
+
+def moved(values: Enclosure, eps: Floats, h: float) -> Enclosure:
+    """Widened for lattice points that are themselves rounded: they may be off by 2 ulps, and H falls at most so fast."""
+    fall = np.diff(values.upper, prepend=values.upper[:1]) * -1
+    fall[0] = fall[1] if len(fall) > 1 else 0.0
+    slip = np.maximum(fall, 0.0) * (2 * ULP * eps / h)
+    return Enclosure(np.maximum(values.lower - slip, 0.0), values.upper + slip)
+
+
+def lattice_offset(loss: PrivacyLoss, h: float) -> tuple[float, bool]:
+    """Where the points lie, and whether masses must be split: not if the loss lives on these points."""
+    found = loss.atoms()
+    if found is None:
+        return 0.0, True
+    step, offset = found
+    ratio = step / h
+    if round(ratio) >= 1 and abs(ratio - round(ratio)) < 1e-9:
+        return offset, False
+    return 0.0, True
+
+
+def right_cut(loss: PrivacyLoss, floor: float) -> float:
+    """A point beyond which forward ≤ floor (or the largest loss, if that comes first)."""
+    top = loss.supremum()[0]
+    end = min(1.0, top)
+    while end < top and loss.forward(np.array([end])).upper[0] > floor:
+        end = min(end * 1.2, top)
+        if end > 1e7:
+            break
+    low = end / 1.2
+    points = np.linspace(low, end, 33) if end < top or low < top else np.array([end])
+    enough = loss.forward(points).upper <= floor
+    return float(points[np.argmax(enough)]) if enough.any() else end
+
+
+def left_cut(loss: PrivacyLoss, left: float) -> float:
+    """A point x with P[L < −x] ≤ left: by B(y) ≥ P[L < −x](e^x − e^y) at y = x/2 or x − 1, whichever is larger."""
+    bottom = loss.supremum()[1]
+    x = 1e-3
+    while x < bottom:
+        y = max(x / 2, x - 1)
+        room = math.exp(min(x, 700.0)) - math.exp(min(y, 700.0))
+        if loss.backward(np.array([y])).upper[0] <= left * room:
+            return x
+        x *= 1.2
+        if x > 1e7:
+            break
+    return min(x, bottom)
+
+
+def bends(ahead: Floats, back: Floats, right: float, left: float, h: float) -> Floats:
+    """Masses at the lattice points, from left to right, from upper values of both profiles."""
+    growth = math.expm1(h)
+    s = -np.diff(ahead) / growth
+    x = left + h * np.arange(len(back))
+    r = -np.diff(back) / growth * np.exp(-x[:-1])
+    # the cell across 0, from −left to right: H there is 1 − e^{−left}(1 − B) on its left end, and F on its right end
+    width = math.exp(-left) * math.expm1(right + left)
+    q_across = (-math.expm1(-left) + math.exp(-left) * back[0] - ahead[0]) / width
+    p_across = (-math.expm1(-right) + math.exp(-right) * ahead[0] - back[0]) / (
+        math.exp(-right) * math.expm1(right + left)
+    )
+    beyond = np.append(s, 0.0)
+    before = np.concatenate([[math.exp(right) * q_across], s * math.exp(h)])
+    right_masses = before - beyond
+    left_masses = np.concatenate([[p_across], r]) - np.append(r, 0.0)
+    masses: Floats = np.concatenate([left_masses[::-1], right_masses])
+    return np.maximum(masses, 0.0)
+
+
+def certified(
+    loss: PrivacyLoss,
+    masses: Floats,
+    ahead: Enclosure,
+    back: Enclosure,
+    *,
+    h: float,
+    offset: float,
+    first: int,
+    split: bool,
+    open_left: bool,
+) -> Discrete:
+    """Sum the profile of the masses again, scale it above the truth, and measure how far above it is."""
+    infinite = float(ahead.upper[-1])
+    profile = profile_of(masses, infinite, h)
+    points = offset + h * (first + np.arange(len(masses)))
+    x = -points[: len(back.upper)][::-1]
+    low_left = (-np.expm1(-x) + np.exp(-x) * back.lower) * (1 - 8 * ULP)
+    high_left = (-np.expm1(-x) + np.exp(-x) * back.upper) * (1 + 8 * ULP)
+    low = np.concatenate([low_left[::-1], ahead.lower])
+    high = np.concatenate([high_left[::-1], ahead.upper])
+    slack = 1 + len(masses) * float(np.finfo(LONG).eps) + 4 * ULP
+    total = float(masses.sum()) + infinite
+    positive = profile > 0
+    scale = max(1.0, 1 / total, float((high[positive] * slack / profile[positive]).max(initial=1.0)))
+    sharp = 1 + int(np.max(np.flatnonzero((low >= 0.9 * high) & (low > 0) | (high > 1e-9)), initial=-1))
+    stray = float(profile[sharp:].max(initial=0.0)) * scale
+    with np.errstate(divide="ignore"):  # where nothing is known from below the excess is infinite
+        ratio = max(total, float((profile[:sharp] / low[:sharp]).max(initial=1.0)))
+    surely = loss.leak()[0] * (1 - 16 * ULP) if not loss.renyi_curve() else 0.0
+    return Discrete(
+        h=h,
+        offset=offset,
+        start=first,
+        masses=masses * scale,
+        infinite=infinite * scale,
+        surely=min(surely, infinite),
+        lifted=float(masses[0]) if open_left else 0.0,
+        excess=math.log(ratio * scale * slack),
+        split=split,
+        stray=stray / -math.expm1(-1.0),
+        stray_at=float(points[-1]) + 1.0,
+    )
+
+
+def profile_of(masses: Floats, infinite: float, h: float) -> Floats:
+    """H at the lattice points, from the right, in extended precision: H_j = H_{j+1} + (1 − e^{−h})E_{j+1} with
+    E_j = p_j + e^{−h}E_{j+1}. In blocks, so that the e^{−l} inside E neither over- nor underflow."""
+    n = len(masses)
+    result = np.empty(n)
+    block = max(1, min(32768, int(200 / h)))
+    tail, carried = LONG(0.0), LONG(infinite)
+    for stop in range(n, 0, -block):
+        begin = max(0, stop - block)
+        p = masses[begin:stop][::-1].astype(LONG)
+        weight = np.exp(LONG(h) * np.arange(1, len(p) + 1, dtype=LONG))
+        e = (np.cumsum(p * weight) + tail) / weight  # E at the points of this block, from the right
+        steps = np.concatenate([[LONG(0.0)], e[:-1]])
+        steps[0] = tail if stop < n else LONG(0.0)
+        h_values = carried - np.expm1(-LONG(h)) * np.cumsum(steps)
+        result[begin:stop] = h_values[::-1].astype(np.float64)
+        tail, carried = e[-1], h_values[-1]
+    return result

@@ -1,0 +1,232 @@
+"""Every divergence is an integral of the two profiles with positive weights.
+
+For s > −1, with δ = forward and δ' = backward,
+    E_P[e^{sL}] = 1 + s(s+1)·[ ∫₀^∞ e^{st} δ(t) dt + ∫₀^∞ e^{−(s+1)t} δ'(t) dt ],
+    KL = E_P[L]  = ∫₀^∞ δ(t) dt + ∫₀^∞ e^{−t} δ'(t) dt,
+because e^{sL} − 1 − s(s+1)·(…) vanishes: e^{sL} = ∫ s(s+1)e^{st}(1 − e^{t−L})₊ dt. On a cell, δ is convex in e^t: the chord
+lies above it, and the continued chords of the two neighbouring cells below; both integrals close in on each other.
+
+Theorem: f-divergences are mixtures of hockey-stick divergences [Sason & Verdú 2016, Thm 11]
+"""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, SupportsFloat
+
+import numpy as np
+
+from sfumato import checks
+from sfumato.loss.bound import Bound, worst
+from sfumato.loss.numeric import Enclosure, Floats
+
+if TYPE_CHECKING:
+    from sfumato.loss.base import PrivacyLoss
+
+Curve = Callable[[Floats], Enclosure]
+Ceiling = Callable[[float], float]
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)
+GAP = 1e-8  # relative gap asked of each integral
+MOST_NODES = 60_000
+
+
+def renyi(loss: "PrivacyLoss", order: SupportsFloat) -> Bound:
+    """D_order in the worse direction."""
+    a = checks.number(
+        "order", order, math.ulp(0.0), math.inf, allowed="a number > 0 (1 is KL, math.inf the largest loss)"
+    )
+    one = renyi_one_way(loss, a)
+    return one if loss.relation.one_way or loss.reverse == loss else worst(one, renyi_one_way(loss.reverse, a))
+
+
+def renyi_one_way(loss: "PrivacyLoss", a: float) -> Bound:
+    """D_a(P‖Q)."""
+    if a == math.inf:
+        leak, top = loss.leak()[0], loss.supremum()[0]
+        return (
+            Bound(math.inf, math.inf, loss.method)
+            if leak > 0
+            else Bound(0.0 if loss.renyi_curve() else top, top, loss.method)
+        )
+    if a == 1:
+        return loss.mean()
+    moment = loss.log_moment(a - 1)
+    low, high = sorted((moment.lower / (a - 1), moment.upper / (a - 1)))
+    return Bound(max(low, 0.0), max(high, 0.0), moment.method)
+
+
+def mean(loss: "PrivacyLoss") -> Bound:
+    """E_P[L] by the integral."""
+    if loss.leak()[0] > 0:
+        return Bound(math.inf, math.inf, loss.method)
+    low, high = two_integrals(loss, 0.0, ceiling_of(loss))
+    return Bound(math.exp(low), math.exp(high), "integral of the profiles")
+
+
+def chi_squared(loss: "PrivacyLoss") -> Bound:
+    """e^{D₂} − 1."""
+    d2 = renyi(loss, 2.0)
+    return Bound(exp_minus_one(d2.lower), exp_minus_one(d2.upper), d2.method)
+
+
+def hellinger(loss: "PrivacyLoss") -> Bound:
+    """1 − M(−½): alike in both directions."""
+    moment = loss.log_moment(-0.5)
+    return Bound(max(0.0, -math.expm1(moment.upper)), max(0.0, -math.expm1(moment.lower)), moment.method)
+
+
+def hockey_stick(loss: "PrivacyLoss", alpha: SupportsFloat) -> Bound:
+    """H_α for all α ≥ 0: for α < 1 by H_α(P‖Q) = α·H_{1/α}(Q‖P) + 1 − α."""
+    a = checks.extended("alpha", alpha)
+    if a >= 1:
+        return loss.delta(math.log(a))
+    other = (loss.reverse if loss.relation.one_way else loss).delta(-math.log(a) if a > 0 else math.inf)
+    return Bound(max(0.0, 1 - a + a * other.lower), 1 - a + a * other.upper, other.method)
+
+
+def exp_minus_one(x: float) -> float:
+    """e^x − 1, infinite where it overflows."""
+    return math.expm1(x) if x < 700 else math.inf
+
+
+def log_moment(loss: "PrivacyLoss", s: float, ceiling_at: Ceiling | None = None) -> Bound:
+    """log E_P[e^{sL}; L < ∞] from the profiles. `ceiling_at(s')` bounds log-moments of higher order, for unbounded losses."""
+    if s == 0:
+        inside = -math.inf if loss.leak()[0] >= 1 else math.log1p(-loss.leak()[0])
+        return Bound(inside, 0.0, loss.method)
+    if s > 0 and loss.leak()[0] > 0:
+        return Bound(math.inf, math.inf, loss.method)
+    low, high = two_integrals(loss, s, ceiling_at or ceiling_of(loss))
+    c = s * (s + 1)
+    if c > 0:
+        return Bound(log_one_plus(math.log(c) + low), log_one_plus(math.log(c) + high), "integral of the profiles")
+    least, most = 1 + c * math.exp(high), 1 + c * math.exp(low)  # c < 0: a larger integral is a smaller moment
+    return Bound(log(max(least, 0.0)), log(max(min(most, 1.0), 0.0)), "integral of the profiles")
+
+
+def log(x: float) -> float:
+    """log x with log 0 = −∞."""
+    return math.log(x) if x > 0 else -math.inf
+
+
+def log_one_plus(x: float) -> float:
+    """log(1 + e^x)."""
+    return float(np.logaddexp(0.0, x))
+
+
+def ceiling_of(loss: "PrivacyLoss") -> Ceiling:
+    """What a loss can say at once about its higher moments; infinity where it can say nothing."""
+    return getattr(loss, "moment_ceiling", lambda s: math.inf)
+
+
+def two_integrals(loss: "PrivacyLoss", s: float, ceiling_at: Ceiling) -> tuple[float, float]:
+    """Logarithm of the sum of both integrals, from below and above."""
+    top, bottom = loss.supremum()
+    one = integral(lambda t: loss.forward(t), s, top, loss.leak()[0], ceiling_at)
+    two = integral(lambda t: loss.backward(t), -(s + 1), bottom, loss.leak()[1], lambda _: math.inf)
+    return float(np.logaddexp(one[0], two[0])), float(np.logaddexp(one[1], two[1]))
+
+
+def integral(curve: Curve, rate: float, top: float, leak: float, ceiling_at: Ceiling) -> tuple[float, float]:
+    """log ∫₀^∞ e^{rate·t} δ(t) dt between two certified sums."""
+    if top == 0 and leak == 0:
+        return -math.inf, -math.inf
+    end, tail = cut(curve, rate, top, leak, ceiling_at)
+    if tail == math.inf:
+        return -math.inf, math.inf
+    nodes = first_nodes(end, rate)
+    values = curve(nodes)
+    while True:
+        low, high, scale = cell_integrals(nodes, values, rate)
+        total_low, total_high = float(low.sum()), float(high.sum())
+        wide = (high - low) > GAP * total_high / len(low)
+        if total_high - total_low <= GAP * total_high or len(nodes) > MOST_NODES or not wide.any():
+            above = float(np.logaddexp(log(total_high * (1 + 1e-10)) + scale, tail))
+            return log(total_low * (1 - 1e-10)) + scale, above
+        fresh = (nodes[:-1][wide] + nodes[1:][wide]) / 2
+        nodes, values = merge(nodes, values, fresh, curve(fresh))
+
+
+def merge(nodes: Floats, values: Enclosure, fresh: Floats, found: Enclosure) -> tuple[Floats, Enclosure]:
+    """New nodes put in their places."""
+    where = np.searchsorted(nodes, fresh)
+    lower, upper = np.insert(values.lower, where, found.lower), np.insert(values.upper, where, found.upper)
+    return np.insert(nodes, where, fresh), Enclosure(lower, upper)
+
+
+def first_nodes(end: float, rate: float) -> Floats:
+    """Even cells, short enough that four Gauss points integrate e^{rate·t}·(a + be^t) to 1e-11."""
+    count = math.ceil(end * (abs(rate) + 1) / 0.5)
+    return np.linspace(0.0, end, min(max(count, 256), MOST_NODES) + 1)
+
+
+def cell_integrals(t: Floats, values: Enclosure, rate: float) -> tuple[Floats, Floats, float]:
+    """Lower and upper integral on each cell: the chord in e^t, less the most that convexity lets the curve sag.
+
+    Both are to be multiplied by e^scale, the third result.
+    """
+    width = np.diff(t)
+    inner = t[:-1, None] + width[:, None] * (NODES + 1) / 2
+    with np.errstate(divide="ignore"):
+        scale = float(np.max(rate * t + np.log(values.upper)))
+    scale = scale if math.isfinite(scale) else 0.0
+    weight = np.exp(np.minimum(rate * inner - scale, 700.0)) * (WEIGHTS / 2) * width[:, None]
+    share = np.expm1(inner - t[:-1, None]) / np.expm1(width)[:, None]  # where in the cell, measured in e^t
+    left, right = (weight * (1 - share)).sum(axis=1), (weight * share).sum(axis=1)
+    high = values.upper[:-1] * left + values.upper[1:] * right
+    flat = values.lower[:-1] * left + values.lower[1:] * right
+    whole = weight.sum(axis=1)
+    return np.maximum(flat - sag(t, values) * whole, values.lower[1:] * whole), high, scale
+
+
+def sag(t: Floats, values: Enclosure) -> Floats:
+    """How far a convex function can lie below its chord on each cell: the continued neighbouring chords lie below it.
+
+    With chord slopes s₋ ≤ s ≤ s₊ in e^t and cell width w: w·(s−s₋)(s₊−s)/(s₊−s₋). At the ends only monotony is known.
+    """
+    step = np.exp(t[:-1]) * np.expm1(np.diff(t))
+    middle = (values.lower + values.upper) / 2
+    slope = np.diff(middle) / step
+    drop = middle[:-1] - middle[1:]
+    before = np.concatenate([[np.nan], slope[1:] - slope[:-1]])
+    after = np.concatenate([slope[1:] - slope[:-1], [np.nan]])
+    both = before + after
+    with np.errstate(invalid="ignore", divide="ignore"):
+        depth = np.where(both > 0, step * before * after / both, 0.0)
+    depth = np.where(np.isnan(before) | np.isnan(after), drop, depth)
+    wobble = 4 * np.maximum(values.upper - values.lower, 0.0)
+    by_convexity = np.maximum(depth, 0.0) + wobble[:-1] + wobble[1:]
+    result: Floats = np.minimum(by_convexity, np.maximum(drop, 0.0) + wobble[:-1])
+    return result
+
+
+def cut(curve: Curve, rate: float, top: float, leak: float, ceiling_at: Ceiling) -> tuple[float, float]:
+    """Where to stop, and the log of what may lie beyond: nothing for bounded losses, else what decay and moments promise."""
+    if math.isfinite(top) and leak == 0:
+        return top, -math.inf
+    end = top if math.isfinite(top) else 1.0
+    reference = integral_scale(curve, rate)
+    while True:
+        rest = remainder(curve, rate, end, ceiling_at)
+        if rest <= reference - 26 or end > 1e5:
+            return end, rest
+        end *= 1.3
+
+
+def integral_scale(curve: Curve, rate: float) -> float:
+    """A lower estimate of the log of the integral, to judge tails by."""
+    t = np.geomspace(1e-3, 1e4, 200)
+    found = curve(t).lower
+    t, found = t[found > 0], found[found > 0]
+    return float((rate * t + np.log(found * t * 0.05)).max(initial=-700.0))
+
+
+def remainder(curve: Curve, rate: float, end: float, ceiling_at: Ceiling) -> float:
+    """Log of an upper bound of ∫_end^∞ e^{rate·t}δ(t)dt: by δ(t) ≤ δ(end), or δ(t) ≤ c(s')M(s')e^{−s't} for s' > rate."""
+    here = log(float(curve(np.array([end])).upper[0]))
+    best = here + rate * end - math.log(-rate) if rate < 0 else (-math.inf if here == -math.inf else math.inf)
+    for gain in (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0):
+        s = rate + gain
+        if s > 0:
+            # (1 − e^{−x})₊ ≤ c e^{sx} with c = s^s/(1+s)^{1+s}
+            best = min(best, ceiling_at(s) + s * math.log(s) - (1 + s) * math.log1p(s) - gain * end - math.log(gain))
+    return best

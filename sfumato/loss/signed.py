@@ -1,0 +1,178 @@
+"""Losses that take the values −ε, 0, +ε only, and perhaps give everything away: randomized response and its kin.
+
+With probability `leak` the output names its data set. Otherwise L = ε with weight w, −ε with weight w·e^{−ε}, and 0 with
+the rest: δ(t) = leak + w·(1 − e^{t−ε}) for 0 ≤ t ≤ ε.
+"""
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from sfumato import checks
+from sfumato.loss.base import TOLERANCE, Symmetric
+from sfumato.loss.bound import Bound, widened
+from sfumato.loss.numeric import ULP, Enclosure, Floats, relative
+from sfumato.sensitivity import Relation
+
+
+class SignedLoss(Symmetric):
+    """A symmetric pair with losses ±ε and 0; subclasses say how likely +ε is under P."""
+
+    eps: float
+
+    @abstractmethod
+    def weight(self) -> float:
+        """P[L = ε]."""
+
+    def leaked(self) -> float:
+        """P[L = ∞]."""
+        return 0.0
+
+    def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        return relative(self.leaked() + self.weight() * -np.expm1(np.minimum(eps - self.eps, 0.0)), 16)
+
+    def supremum(self) -> tuple[float, float]:
+        return self.eps, self.eps
+
+    def leak(self) -> tuple[float, float]:
+        return self.leaked(), self.leaked()
+
+    def log_moment(self, s: float) -> Bound:
+        """M = 1 − leak + w[(e^{sε} − 1) + e^{−ε}(e^{−sε} − 1)] = 1 − leak + w(1 − e^{−(s+1)ε})(e^{sε} − 1)."""
+        if s > 0 and self.leaked() > 0:
+            return Bound(math.inf, math.inf, "closed form")
+        if s * self.eps > 500:  # e^{sε} overflows: M = w e^{sε}(1 + tiny)
+            value = math.log(self.weight()) + s * self.eps
+            return widened(value, ULP * (32 + 4 * s * self.eps), "closed form")
+        excess = self.weight() * -math.expm1(-(s + 1) * self.eps) * math.expm1(s * self.eps) - self.leaked()
+        if excess <= -1:
+            return Bound(-math.inf, -math.inf, "closed form")
+        value = math.log1p(excess)
+        return widened(value, ULP * 32 * abs(excess) / (1 + excess), "closed form")
+
+    def mean(self) -> Bound:
+        """w(1 − e^{−ε})ε."""
+        if self.leaked() > 0:
+            return Bound(math.inf, math.inf, "closed form")
+        value = self.weight() * -math.expm1(-self.eps) * self.eps
+        return widened(value, 16 * ULP * value, "closed form")
+
+    def atoms(self) -> tuple[float, float] | None:
+        return (self.eps, 0.0) if self.eps > 0 else None
+
+
+@dataclass(frozen=True)
+class RandomizedResponseLoss(SignedLoss):
+    """Tells the truth with probability e^ε/(e^ε + k − 1), else one of the k − 1 other answers.
+
+    L = ε with that probability, −ε with 1/(e^ε + k − 1), 0 otherwise (the answer is neither of the two in question).
+
+    Theorem: k-ary randomized response is ε-DP with three loss values [Warner 1965; Kairouz, Oh & Viswanath 2016]
+    """
+
+    eps: float
+    k: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "eps", checks.non_negative("eps", self.eps))
+        object.__setattr__(self, "k", checks.whole("k", self.k, 2))
+
+    def weight(self) -> float:
+        return 1 / (1 + (self.k - 1) * math.exp(-self.eps))
+
+    def atoms(self) -> tuple[float, float] | None:
+        if self.eps == 0:
+            return None
+        return (2 * self.eps, self.eps) if self.k == 2 else (self.eps, 0.0)
+
+
+@dataclass(frozen=True)
+class PureLoss(SignedLoss):
+    """Anything that is ε-DP: dominated by binary randomized response.
+
+    Theorem: every ε-DP mechanism is post-processed randomized response [Kairouz, Oh & Viswanath 2015, Thm 3.1]
+    """
+
+    eps: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "eps", checks.non_negative("eps", self.eps))
+
+    def weight(self) -> float:
+        return 1 / (1 + math.exp(-self.eps))
+
+    def atoms(self) -> tuple[float, float] | None:
+        return (2 * self.eps, self.eps) if self.eps > 0 else None
+
+    def group(self, size: int) -> "PureLoss":
+        return PureLoss(math.nextafter(checks.whole("size", size, 0) * self.eps, math.inf), relation=self.relation)
+
+
+@dataclass(frozen=True, init=False)
+class ApproxLoss(SignedLoss):
+    """Anything that is (ε, δ)-DP: dominated by leaky randomized response.
+
+    With probability δ the output says which data set it came from; otherwise it is randomized response with ε.
+
+    Theorem: leaky randomized response dominates every (ε, δ)-DP mechanism [Kairouz, Oh & Viswanath 2015, Thm 3.1]
+    """
+
+    eps: float
+    failure: float  # the parameter δ: `delta` is the name of the view
+
+    aliases: ClassVar[dict[str, str]] = {"delta": "failure"}
+
+    def __init__(self, eps: float, delta: float, *, relation: Relation = Relation.AddRemove) -> None:
+        object.__setattr__(self, "eps", checks.non_negative("eps", eps))
+        object.__setattr__(self, "failure", checks.probability("delta", delta))
+        object.__setattr__(self, "relation", relation)
+        super().__post_init__()
+
+    def weight(self) -> float:
+        return (1 - self.failure) / (1 + math.exp(-self.eps))
+
+    def leaked(self) -> float:
+        return self.failure
+
+    def atoms(self) -> tuple[float, float] | None:
+        return (2 * self.eps, self.eps) if self.eps > 0 else None
+
+    def group(self, size: int) -> "ApproxLoss":
+        """(kε, δ(e^{kε} − 1)/(e^ε − 1)), the classical bound [Dwork & Roth 2014, Thm 2.2; Vadhan 2017, Lemma 2.2]."""
+        size = checks.whole("size", size, 0)
+        spread = float(size) if self.eps == 0 else math.expm1(min(size * self.eps, 700)) / math.expm1(self.eps)
+        delta = min(1.0, self.failure * spread * (1 + 16 * ULP))
+        return ApproxLoss(math.nextafter(size * self.eps, math.inf), delta, relation=self.relation)
+
+
+@dataclass(frozen=True)
+class StaircaseLoss(SignedLoss):
+    """Staircase noise: steps of width γ and 1 − γ times the sensitivity, each lower by e^{−ε}.
+
+    A shift by the sensitivity turns heights into neighbours' heights, so L is ±ε, or 0 where both agree: a fraction
+    |1 − 2γ| of one period, at height a = (1 − b)/(2(γ + b(1−γ))), b = e^{−ε} (lowered by b when γ < ½).
+
+    Theorem: the staircase mechanism is ε-DP, and optimal for expected error [Geng & Viswanath 2016, Thm 1]
+    """
+
+    eps: float
+    gamma: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "eps", checks.non_negative("eps", self.eps))
+        object.__setattr__(self, "gamma", checks.probability("gamma", self.gamma))
+
+    def weight(self) -> float:
+        b = math.exp(-self.eps)
+        if self.gamma == 0:
+            height = -math.expm1(-self.eps) / 2  # a·b: the only step there is
+            return (1 - height) / (1 + b)
+        height = -math.expm1(-self.eps) / (2 * (self.gamma + b * (1 - self.gamma)))
+        silent = abs(1 - 2 * self.gamma) * height * (b if self.gamma < 0.5 else 1.0)
+        return (1 - silent) / (1 + b)

@@ -1,0 +1,152 @@
+"""Losses made from other losses by a change of view: one direction, reversed, the worse of several."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+
+from sfumato.errors import InvalidParameter
+from sfumato.loss.base import TOLERANCE, PrivacyLoss, same_relation
+from sfumato.loss.bound import Bound
+from sfumato.loss.divergences import log_moment
+from sfumato.loss.numeric import Enclosure, Floats, maximum
+
+
+@dataclass(frozen=True)
+class OneWay(PrivacyLoss):
+    """One direction of a loss: answers look at (P, Q) only.
+
+    Theorem: the two directions of an add/remove loss bound removal and addition apart [Zhu, Dong & Wang 2022, Sec. 2]
+    """
+
+    inner: PrivacyLoss
+
+    @property
+    def method(self) -> str:  # type: ignore[override]  # a wrapper answers as its inner loss does
+        return self.inner.method
+
+    def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        return self.inner.forward(eps, tolerance)
+
+    def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        return self.inner.backward(eps, tolerance)
+
+    def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
+        return self.inner.near(delta, tolerance, eps)
+
+    def supremum(self) -> tuple[float, float]:
+        return self.inner.supremum()
+
+    def leak(self) -> tuple[float, float]:
+        return self.inner.leak()
+
+    def log_moment(self, s: float) -> Bound:
+        return self.inner.log_moment(s)
+
+    def mean(self) -> Bound:
+        return self.inner.mean()
+
+    def rho_ceiling(self) -> float:
+        return self.inner.rho_ceiling()
+
+    @property
+    def reverse(self) -> PrivacyLoss:
+        return OneWay(self.inner.reverse, relation=self.relation.reversed)
+
+    def group(self, size: int) -> PrivacyLoss:
+        return OneWay(self.inner.group(size), relation=self.relation)
+
+    def atoms(self) -> tuple[float, float] | None:
+        return self.inner.atoms()
+
+
+@dataclass(frozen=True)
+class Reversed(PrivacyLoss):
+    """The pair (Q, P) of a loss that has no simpler name.
+
+    Theorem: reversal, H_α(P‖Q) = α·H_{1/α}(Q‖P) + 1 − α [Zhu, Dong & Wang 2022, Lemma 47]
+    """
+
+    inner: PrivacyLoss
+
+    @property
+    def method(self) -> str:  # type: ignore[override]  # a wrapper answers as its inner loss does
+        return self.inner.method
+
+    def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        return self.inner.backward(eps, tolerance)
+
+    def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        return self.inner.forward(eps, tolerance)
+
+    def supremum(self) -> tuple[float, float]:
+        top, bottom = self.inner.supremum()
+        return bottom, top
+
+    def leak(self) -> tuple[float, float]:
+        ahead, back = self.inner.leak()
+        return back, ahead
+
+    def log_moment(self, s: float) -> Bound:
+        """E_Q[e^{−sL}] = E_P[e^{−(s+1)L}]: only the integral covers orders above 1."""
+        return log_moment(self, s)
+
+    @property
+    def reverse(self) -> PrivacyLoss:
+        return self.inner
+
+    def atoms(self) -> tuple[float, float] | None:
+        found = self.inner.atoms()
+        return found and (found[0], -found[1])
+
+
+@dataclass(frozen=True)
+class Either(PrivacyLoss):
+    """The worst of several losses: what a mechanism costs that runs one of them and does not say in advance which.
+
+    Theorem: the pointwise maximum of profiles is a profile that dominates each of them [Zhu, Dong & Wang 2022, Lemma 9]
+    """
+
+    options: tuple[PrivacyLoss, ...]
+
+    method = "worst of several"
+
+    def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        return reduce(maximum, (option.forward(eps, tolerance) for option in self.options))
+
+    def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        return reduce(maximum, (option.backward(eps, tolerance) for option in self.options))
+
+    def supremum(self) -> tuple[float, float]:
+        tops = [option.supremum() for option in self.options]
+        return max(top for top, _ in tops), max(bottom for _, bottom in tops)
+
+    def leak(self) -> tuple[float, float]:
+        leaks = [option.leak() for option in self.options]
+        return max(ahead for ahead, _ in leaks), max(back for _, back in leaks)
+
+    def log_moment(self, s: float) -> Bound:
+        return log_moment(self, s)
+
+    def moment_ceiling(self, s: float) -> float:
+        """log Σ M_i: the larger profile is below the sum of all."""
+        return math.log(len(self.options)) + max(option.log_moment(s).upper for option in self.options)
+
+    @property
+    def reverse(self) -> PrivacyLoss:
+        return either(*(option.reverse for option in self.options))
+
+    def group(self, size: int) -> PrivacyLoss:
+        return either(*(option.group(size) for option in self.options))
+
+
+def either(*losses: PrivacyLoss) -> PrivacyLoss:
+    """The loss of running one of these, whichever: the worse of them at every ε."""
+    if not losses or not all(isinstance(loss, PrivacyLoss) for loss in losses):
+        raise InvalidParameter("either(…) needs one or more losses, e.g. either(GaussianLoss(1), LaplaceLoss(0.5))")
+    relation = same_relation(losses)
+    options: list[PrivacyLoss] = []
+    for loss in losses:
+        options.extend(loss.options if isinstance(loss, Either) else [loss])
+    distinct = tuple(sorted(set(options), key=lambda loss: loss.to_json()))
+    return distinct[0] if len(distinct) == 1 else Either(distinct, relation=relation)

@@ -1,0 +1,71 @@
+"""The least ρ for which a loss is ρ-zCDP."""
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from sfumato.loss.bound import Bound, worst
+
+if TYPE_CHECKING:
+    from sfumato.loss.base import PrivacyLoss
+
+LEAST, MOST = 1e-6, 1e3  # s = order − 1
+GAP = 1e-6
+
+
+def least_rho(loss: "PrivacyLoss") -> Bound:
+    """sup over orders a > 1 of D_a/a, in the worse direction.
+
+    Theorem: zCDP is a linear bound on the Rényi curve [Bun & Steinke 2016, Def. 1.1]
+    Theorem: ε-DP implies ε²/2-zCDP; randomized response attains ε·tanh(ε/2) [Bun & Steinke 2016, Prop. 1.4]
+    """
+    one = least_rho_one_way(loss)
+    return one if loss.relation.one_way or loss.reverse == loss else worst(one, least_rho_one_way(loss.reverse))
+
+
+def least_rho_one_way(loss: "PrivacyLoss") -> Bound:
+    """sup over s > 0 of K(s)/(s(s+1)), K = log_moment, from both sides.
+
+    K is convex with K(0) = 0: on a cell the chord bounds it, and chord/(s(s+1)) has its maximum at an end or where
+    c₁s² + 2c₀s + c₀ = 0. Below the first order K(s)/s ≤ D there; above the last K(s)/s ≤ sup L, or what the loss knows.
+    """
+    if loss.leak()[0] > 0:
+        return Bound(math.inf, math.inf, loss.method)
+    ceiling = loss.rho_ceiling()
+    moments = {s: loss.log_moment(s) for s in geometric(LEAST, MOST, 41)}
+    mean = loss.mean().lower
+    while True:
+        orders = sorted(moments)
+        floor = max(mean, *(moments[s].lower / (s * (s + 1)) for s in orders))
+        roofs = [(cell_roof(a, moments[a].upper, b, moments[b].upper), a, b) for a, b in pairwise(orders)]
+        start = moments[orders[0]].upper / orders[0]
+        end = min(loss.supremum()[0] / (1 + MOST), ceiling)
+        upper = max(start, end, max(roof for roof, _, _ in roofs))
+        wide = [(a, b) for roof, a, b in roofs if roof > floor * (1 + GAP / 2)]
+        fresh = {handy(math.sqrt(a * b)) for a, b in wide} - set(orders)
+        if upper <= floor * (1 + GAP) or floor >= ceiling * (1 - GAP) or not fresh or len(orders) > 400:
+            return Bound(min(floor, ceiling), min(upper, ceiling), "sup of the Rényi curve")
+        moments.update({s: loss.log_moment(s) for s in sorted(fresh)[:60]})
+
+
+def handy(s: float) -> float:
+    """Whole from 4 on: many losses have closed forms there."""
+    return float(round(s)) if s >= 4 else s
+
+
+def cell_roof(a: float, at_a: float, b: float, at_b: float) -> float:
+    """Largest value of chord(s)/(s(s+1)) on [a, b]."""
+    if not math.isfinite(at_b):
+        return math.inf
+    slope = (at_b - at_a) / (b - a)
+    base = at_a - slope * a
+    candidates = [a, b]
+    if slope > 0 and base < 0:
+        turn = (-base + math.sqrt(base * base - base * slope)) / slope
+        candidates += [turn] if a < turn < b else []
+    return max((base + slope * s) / (s * (s + 1)) for s in candidates)
+
+
+def geometric(low: float, high: float, count: int) -> list[float]:
+    """Evenly spaced in the logarithm."""
+    return sorted({handy(low * (high / low) ** (i / (count - 1))) for i in range(count)})

@@ -1,0 +1,154 @@
+"""Imports inside the package only go downwards, so that each layer can be read without the ones above it."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "sfumato"
+
+# A unit is a file or folder directly inside the package; it may import units with a smaller number.
+LAYERS = {
+    "errors": 0,
+    "checks": 0,
+    "sensitivity": 0,
+    "loss": 1,
+    "noise": 1,
+    "mechanisms": 2,
+    "sampling": 2,
+    "ledger": 3,
+    "sql": 3,
+    "engines": 3,
+    "curator": 4,
+    "groups": 4,
+    "local": 4,
+    "learn": 4,
+    "audit": 4,
+    "plots": 4,
+    "sfumato": 4.5,  # the public names: only the surfaces above may use the package as a user does
+    "cli": 5,
+    "server": 5,
+    "demo": 5,
+    "__main__": 6,
+}
+
+# Downwards or not, these do not know each other: the curator is where plan, price, noise and data meet.
+STRANGERS = {"loss", "noise", "sql", "engines"}
+
+# The few imports within one layer: importer, imported.
+NEIGHBOURS = {
+    ("checks", "errors"),  # what makes no sense is refused in words
+    ("sensitivity", "errors"),
+    ("sensitivity", "checks"),
+    ("cli", "demo"),  # `sfumato demo`
+    ("cli", "server"),  # `sfumato serve`
+}
+
+
+def imported(path: Path, package: Path) -> Iterator[tuple[int, str]]:
+    """Line and absolute dotted name of all that a file imports, `from a import b` giving a.b.
+
+    Imports inside functions and for type checking count: they, too, are knowledge of the other module.
+    """
+    here = path.relative_to(package.parent).parent.parts
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = here[: len(here) - node.level + 1] if node.level else ()
+            origin = ".".join([*base, *filter(None, [node.module])])
+            yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
+
+
+def unit_of(name: str, package: Path) -> str | None:
+    """The unit a dotted name belongs to: the package's own name for its public face, None outside the package."""
+    first, *rest = name.split(".")
+    if first != package.name:
+        return None
+    is_unit = rest and ((package / rest[0]).is_dir() or (package / f"{rest[0]}.py").exists())
+    return rest[0] if is_unit else first
+
+
+def refusal(importer: str, target: str) -> str | None:
+    """Why one unit may not import another, or None if it may."""
+    if importer == target or (importer, target) in NEIGHBOURS:
+        return None
+    if {importer, target} <= STRANGERS:
+        return f"{importer} and {target} do not know each other"
+    if LAYERS[importer] <= LAYERS[target]:
+        return f"{importer} (layer {LAYERS[importer]}) may not import {target} (layer {LAYERS[target]})"
+    return None
+
+
+def complaints(package: Path) -> list[str]:
+    """All that is wrong with the imports of a package, each with file and line."""
+    found = []
+    for path in sorted(package.rglob("*.py")):
+        inside = path.relative_to(package)
+        importer = inside.parts[0].removesuffix(".py")
+        if importer not in LAYERS and importer != "__init__":
+            found.append(f"{inside}: {importer} has no layer; give it one in tests/test_layers.py")
+            continue
+        for line, name in imported(path, package):
+            if f"{name}.".startswith("scipy.stats."):
+                found.append(f"{inside}:{line}: scipy.stats takes 0.7 s to import; scipy.special has what we need")
+            target = unit_of(name, package)
+            if importer == "__init__" or target is None or target not in LAYERS:
+                continue
+            if reason := refusal(importer, target):
+                found.append(f"{inside}:{line}: {reason}")
+    return found
+
+
+def test_imports_only_go_downwards():
+    assert not complaints(PACKAGE)
+
+
+def made_up(folder: Path, file: str, text: str) -> Path:
+    """A package with one interesting file, and an empty one in every unit that it could import."""
+    package = folder / "sfumato"
+    for name in ("errors.py", "loss/gaussian.py", "noise/exact.py", "sql/plan.py", "curator.py", "plots.py", file):
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).touch()
+    (package / file).write_text(text)
+    return package
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "complaint"),
+    [
+        ("loss/a.py", "from sfumato.curator import Curator", "loss (layer 1) may not import curator (layer 4)"),
+        ("loss/a.py", "def f():\n    from ..curator import Curator", "loss (layer 1) may not import curator"),
+        ("loss/__init__.py", "from .. import plots", "loss (layer 1) may not import plots"),
+        ("loss/a.py", "from sfumato import Gaussian", "loss (layer 1) may not import sfumato (layer 4.5)"),
+        ("audit/a.py", "import sfumato as sf", "audit (layer 4) may not import sfumato (layer 4.5)"),
+        ("audit/a.py", "import sfumato.plots", "audit (layer 4) may not import plots (layer 4)"),
+        ("noise/a.py", "from sfumato.loss.gaussian import GaussianLoss", "noise and loss do not know each other"),
+        ("sql/a.py", "from ..loss import gaussian", "sql and loss do not know each other"),
+        ("errors.py", "from .sensitivity import Sensitivity", "errors (layer 0) may not import sfumato (layer 4.5)"),
+        ("novelty.py", "", "novelty has no layer"),
+        ("loss/a.py", "import scipy.stats as s", "scipy.stats takes"),
+        ("loss/a.py", "from scipy import stats", "scipy.stats takes"),
+        ("__init__.py", "from scipy.stats import norm", "scipy.stats takes"),
+    ],
+)
+def test_a_forbidden_import_is_reported(tmp_path, file, text, complaint):
+    (found,) = complaints(made_up(tmp_path, file, text))
+    assert found.startswith(file)
+    assert complaint in found
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("loss/a.py", "from ..errors import Refused\nfrom .gaussian import GaussianLoss\nfrom . import gaussian"),
+        ("mechanisms/a.py", "from sfumato.loss import gaussian\nimport sfumato.noise.exact\nimport scipy.special"),
+        ("curator.py", "from . import loss, noise, sql, errors"),
+        ("sensitivity.py", "from .errors import Refused"),
+        ("demo.py", "import sfumato as sf\nfrom sfumato import plots, Gaussian"),
+        ("__init__.py", "from .curator import Curator"),
+    ],
+)
+def test_an_import_downwards_is_fine(tmp_path, file, text):
+    assert not complaints(made_up(tmp_path, file, text))
