@@ -49,7 +49,8 @@ def whole(name: str, value: object, low: int, high: int | None = None) -> int:
     allowed = f"a whole number ≥ {low}{ceiling}"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InvalidParameter(
-            f"{name} must be a whole number.\n  found:  {name} = {value!r} ({type(value).__name__})\n  do:     give {allowed}"
+            f"{name} must be a whole number.\n  found:  {name} = {value!r} ({type(value).__name__})\n"
+            f"  do:     give {allowed}"
         )
     whole_part = int(float(value)) if math.isfinite(value) else low - 1
     exact = value if isinstance(value, int) else whole_part

@@ -122,7 +122,5 @@ def test_without_matplotlib_the_error_says_what_to_install():
 
 
 def test_drawing_leaves_pyplot_alone():
-    program = (
-        "import sys; from sfumato import plots; plots.region()._repr_png_()"
-    )
+    program = "import sys; from sfumato import plots; plots.region()._repr_png_()"
     assert run(f"{program}; print('matplotlib.pyplot' in sys.modules)").stdout == "False\n"

@@ -6,12 +6,15 @@ from sfumato.loss.bounded_range import BoundedRangeLoss
 from sfumato.loss.describe import from_description, from_json
 from sfumato.loss.discrete_gaussian import DiscreteGaussianLoss
 from sfumato.loss.discrete_laplace import DiscreteLaplaceLoss
+from sfumato.loss.finite import FinitePairLoss
 from sfumato.loss.gaussian import GaussianLoss
+from sfumato.loss.group import replace_one
 from sfumato.loss.laplace import LaplaceLoss
 from sfumato.loss.renyi import RenyiLoss, ZcdpLoss, from_renyi
 from sfumato.loss.signed import ApproxLoss, PureLoss, RandomizedResponseLoss, StaircaseLoss
 from sfumato.loss.subsampled import PoissonSampledLoss, WithoutReplacementLoss
 from sfumato.loss.sums import Sum, nothing
+from sfumato.loss.tabulated import TabulatedLoss, from_cdfs, from_densities, from_profile, from_trade_off
 from sfumato.loss.wrappers import Either, OneWay, Reversed, either
 
 __all__ = [
@@ -21,6 +24,7 @@ __all__ = [
     "DiscreteGaussianLoss",
     "DiscreteLaplaceLoss",
     "Either",
+    "FinitePairLoss",
     "GaussianLoss",
     "LaplaceLoss",
     "OneWay",
@@ -32,11 +36,17 @@ __all__ = [
     "Reversed",
     "StaircaseLoss",
     "Sum",
+    "TabulatedLoss",
     "WithoutReplacementLoss",
     "ZcdpLoss",
     "either",
+    "from_cdfs",
+    "from_densities",
     "from_description",
     "from_json",
+    "from_profile",
     "from_renyi",
+    "from_trade_off",
     "nothing",
+    "replace_one",
 ]

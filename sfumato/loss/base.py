@@ -5,7 +5,8 @@ is to say about a pair:  forward(ε) = H_{e^ε}(P‖Q)  and  backward(ε) = H_{e
 H_α(P‖Q) = α·H_{1/α}(Q‖P) + 1 − α. A loss class gives these two curves as enclosures; all views follow from them.
 
 Theorem: tight dominating pairs exist, and they compose adaptively [Zhu, Dong & Wang 2022, Prop. 8 and Thm 10]
-Theorem: a pair is a profile: any convex non-increasing H with H_0 = 1, H_α ≥ (1 − α)₊ has one [Zhu et al. 2022, Lemma 9]
+Theorem: a pair is a profile: any convex non-increasing H with H_0 = 1, H_α ≥ (1 − α)₊ has one [Zhu et al. 2022,
+    Lemma 9]
 """
 
 import math
@@ -72,6 +73,11 @@ class PrivacyLoss(ABC):
     @abstractmethod
     def leak(self) -> tuple[float, float]:
         """Probability of certainty: P[L = ∞] and Q[L = −∞]; never below the truth."""
+
+    @property
+    def sharp_ends(self) -> bool:
+        """Are supremum() and leak() the truth (up to rounding), or only bounds from above?"""
+        return True
 
     @abstractmethod
     def log_moment(self, s: float) -> Bound:
@@ -231,7 +237,8 @@ class PrivacyLoss(ABC):
 
         if self.relation is not Relation.AddRemove:
             raise MixedRelations(
-                f"{relation.value!r} is a direction of add/remove losses.\n  found:  a loss about {self.relation.value}\n"
+                f"{relation.value!r} is a direction of add/remove losses.\n"
+                f"  found:  a loss about {self.relation.value}\n"
                 "  do:     use .delta and the other views directly: they take the worse direction"
             )
         return OneWay(self if relation is Relation.Remove else self.reverse, relation=relation)

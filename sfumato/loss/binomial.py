@@ -12,8 +12,9 @@ from sfumato.loss.numeric import ULP, Enclosure, Floats
 
 @dataclass(frozen=True)
 class Binomial:
-    """k-fold randomized response with ε₀, of which `leak` gives everything away: L = (2X − k)ε₀, X ~ Bin(k, e^ε₀/(1+e^ε₀)).
+    """k-fold randomized response with ε₀, of which `leak` gives everything away.
 
+    L = (2X − k)ε₀ with X ~ Bin(k, e^ε₀/(1+e^ε₀)) under P;
     δ(t) = leak + (1 − leak)·Σ_{(2i−k)ε₀ > t} P[X = i](1 − e^{t−(2i−k)ε₀}): positive terms only.
 
     Theorem: optimal composition of equal (ε, δ) [Kairouz, Oh & Viswanath 2015, Thm 3.3]

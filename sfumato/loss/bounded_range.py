@@ -15,7 +15,8 @@ from sfumato.loss.signed import PureLoss
 
 @dataclass(frozen=True)
 class BoundedRangeLoss(Symmetric):
-    """Losses that range over an interval of length ε, wherever it lies: the exponential mechanism e^{ε·u/(2·sensitivity)}.
+    """Losses that range over an interval of length ε, wherever it lies: the exponential mechanism
+    e^{ε·u/(2·sensitivity)}.
 
     The worst pairs have two outcomes with losses t and t − ε; over all t they trace the trade-off curve
     f(x) = (1−x)/(1 + (e^ε−1)x) of a logistic law shifted by ε, so that pair dominates them all. Its conjugate is
@@ -49,7 +50,7 @@ class BoundedRangeLoss(Symmetric):
         return self.eps**2 / 8 * (1 + 4 * ULP)
 
     def log_moment(self, s: float) -> Bound:
-        """At most the pair's moment and, above order 1, what ε²/8-zCDP says; at least that of randomized response at ε/2."""
+        """At most the pair's moment and what ε²/8-zCDP says; at least that of randomized response at ε/2."""
         pair, centred = log_moment(self, s), PureLoss(self.eps / 2).log_moment(s)
         if s <= 0:
             return Bound(min(pair.lower, centred.upper), centred.upper, pair.method)

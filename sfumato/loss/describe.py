@@ -53,7 +53,8 @@ def from_json(text: str) -> PrivacyLoss:
         raise UnknownDescription(f"this is not JSON: {problem}") from problem
     if not isinstance(data, dict) or data.pop("sfumato", None) != VERSION:
         raise UnknownDescription(
-            f'this JSON does not describe a loss.\n  found:  no "sfumato": {VERSION}\n  do:     use the text of loss.to_json()'
+            f'this JSON does not describe a loss.\n  found:  no "sfumato": {VERSION}\n'
+            "  do:     use the text of loss.to_json()"
         )
     return from_description(data)
 

@@ -20,7 +20,8 @@ class DiscreteGaussianLoss(Symmetric):
 
     Its Rényi curve lies below that of the continuous Gaussian with the same σ, its profile may lie slightly above.
 
-    Theorem: the discrete Gaussian is d²/2σ²-zCDP, with this exact profile [Canonne, Kamath & Steinke 2020, Thms 4 and 7]
+    Theorem: the discrete Gaussian is d²/2σ²-zCDP, with this exact profile [Canonne, Kamath & Steinke 2020, Thms 4
+        and 7]
     """
 
     sigma: float
@@ -32,7 +33,7 @@ class DiscreteGaussianLoss(Symmetric):
         object.__setattr__(self, "sensitivity", checks.whole("sensitivity", self.sensitivity, 0))
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
-        """P[x > x*] − e^ε Q[x > x*] with x* = εσ²/d + d/2, as Σ_{x > x*} P[x](1 − e^{ε−L(x)}): each term is positive."""
+        """P[x > x*] − e^ε Q[x > x*] with x* = εσ²/d + d/2."""
         d, s2 = self.sensitivity, self.sigma * self.sigma
         if d == 0:
             return Enclosure(0 * eps, 0 * eps)
@@ -73,7 +74,7 @@ class DiscreteGaussianLoss(Symmetric):
 
 
 def tail_difference(sigma: float, low: Floats, high: Floats, eps: Floats) -> Enclosure:
-    """S(low) − e^ε S(high), S(n) = P[noise ≥ n]. Both tails are kept as e^{−n²/2σ²}·(scaled sum), so neither underflows."""
+    """S(low) − e^ε S(high), S(n) = P[noise ≥ n]; tails as e^{−n²/2σ²}·(scaled sum), so that e^ε does no harm."""
     tail, total = Tail(sigma), normaliser(sigma)
     near = np.exp(-(np.maximum(low, 0.0) ** 2) / (2 * sigma**2)) * tail(np.maximum(low, 0.0))
     mirror = total - np.exp(-((1 - low) ** 2) / (2 * sigma**2)) * tail(np.maximum(1 - low, 0.0))
@@ -95,7 +96,8 @@ class Tail:
         return self.integral(n) if self.sigma >= LARGE else self.summed(n)
 
     def integral(self, n: Floats) -> Floats:
-        """∫_{n−½}^∞ plus the midpoint correction g'/24 − 7g'''/5760; the next term is below 1e-16 for σ ≥ 2000, n ≤ 40σ.
+        """∫_{n−½}^∞ plus the midpoint correction g'/24 − 7g'''/5760; the next term is below 1e-16 for σ ≥ 2000, n ≤
+        40σ.
 
         Beyond 40σ the sum is geometric to double precision and δ is far below the smallest float that matters.
         """

@@ -4,9 +4,9 @@ Connect the dots: take the profile at lattice points and join them by chords in 
 because H is convex in α. It is the profile of a law on the lattice, with masses given by the bends:
     right of 0, with s_j = (F_j − F_{j+1})/(e^h − 1):     p_j = e^h s_{j−1} − s_j,
     left of 0, with r_j = e^{−x_j}(B_j − B_{j+1})/(e^h − 1):  p_j = r_{j−1} − r_j   (x = −ε, B the backward profile).
-What lies beyond the last point on the right is certainty (mass at +∞), beyond the first on the left is lifted to it.
-Rounding is not analysed but measured: the profile of the masses is summed again, all terms positive, and compared with the
-enclosure of the true one at every point.
+What lies beyond the last point on the right is certainty (mass at +∞), beyond the first on the left is lifted to
+it. Rounding is not analysed but measured: the profile of the masses is summed again, all terms positive, and
+compared with the enclosure of the true one at every point.
 
 Theorem: connect-the-dots is the least dominating law on given points [Doroshenko et al. 2022, Thm 3.3]
 """
@@ -27,9 +27,10 @@ LONG = np.longdouble
 class Discrete:
     """Masses on offset + h·(start, start+1, …).
 
-    Its profile lies between the true profile H and e^{excess}·H with every chord drawn, plus that of a mass `stray` at the
-    loss `stray_at`: near the largest loss H is so small that only its upper side is known. `infinite` ≥ P[L = ∞] ≥ `surely`;
-    `lifted` is the mass brought up to the first point; `split` tells whether any mass was moved at all.
+    Its profile lies between the true profile H and e^{excess}·H with every chord drawn, plus that of a mass `stray`
+    at the loss `stray_at`: near the largest loss H is so small that only its upper side is known. `infinite` ≥ P[L
+    = ∞] ≥ `surely`; `lifted` is the mass brought up to the first point; `split` tells whether any mass was moved at
+    all.
     """
 
     h: float
@@ -82,7 +83,7 @@ remembered = lru_cache(maxsize=256)(drawn)
 
 
 def moved(values: Enclosure, eps: Floats, h: float) -> Enclosure:
-    """Widened for lattice points that are themselves rounded: they may be off by 2 ulps, and H falls at most so fast."""
+    """Widened for lattice points that are rounded: off by at most 2 ulps, and H falls no faster than just before."""
     fall = np.diff(values.upper, prepend=values.upper[:1]) * -1
     fall[0] = fall[1] if len(fall) > 1 else 0.0
     slip = np.maximum(fall, 0.0) * (2 * ULP * eps / h)
@@ -96,7 +97,7 @@ def lattice_offset(loss: PrivacyLoss, h: float) -> tuple[float, bool]:
         return 0.0, True
     step, offset = found
     ratio = step / h
-    if round(ratio) >= 1 and abs(ratio - round(ratio)) < 1e-9:
+    if round(ratio) >= 1 and abs(ratio - round(ratio)) <= 8 * ULP * ratio:
         return offset, False
     return 0.0, True
 
@@ -179,7 +180,7 @@ def certified(
     stray = float(profile[sharp:].max(initial=0.0)) * scale
     with np.errstate(divide="ignore"):  # where nothing is known from below the excess is infinite
         ratio = max(total, float((profile[:sharp] / low[:sharp]).max(initial=1.0)))
-    surely = loss.leak()[0] * (1 - 16 * ULP) if not loss.renyi_curve() else 0.0
+    surely = loss.leak()[0] * (1 - 16 * ULP) if loss.sharp_ends else 0.0
     return Discrete(
         h=h,
         offset=offset,

@@ -34,18 +34,22 @@ def name(loss: PrivacyLoss) -> str:
 
 
 def words(data: object) -> str:
-    """A description as text; long lists are only counted."""
+    """A description as text."""
     if isinstance(data, dict):
         return sum_in_words(data["terms"]) if data["loss"] == "Sum" else loss_in_words(data)
     if isinstance(data, list):
-        return f"[{', '.join(map(words, data))}]" if len(data) <= 4 else f"[{len(data):,} values]"
+        return f"[{', '.join(map(words, data))}]"
     return f"{data:.6g}" if isinstance(data, float) else str(data)
 
 
 def loss_in_words(data: dict[str, object]) -> str:
-    """Class name and parameters; the relation is only mentioned where it is not the default."""
+    """Class name and parameters; tables are only counted, the relation is mentioned where it is not the default."""
     given = {key: value for key, value in data.items() if key not in ("loss", "relation")}
-    inside = [words(v) if isinstance(v, dict) else f"{GREEK.get(k, k)}={words(v)}" for k, v in given.items()]
+    rows = [len(value) for value in given.values() if isinstance(value, list) and len(value) > 4]
+    inside = [f"{rows[0]:,} values"] if rows else []
+    for key, value in given.items():
+        if not (isinstance(value, list) and len(value) > 4):
+            inside.append(words(value) if isinstance(value, dict) else f"{GREEK.get(key, key)}={words(value)}")
     if data.get("relation", Relation.AddRemove.value) != Relation.AddRemove.value:
         inside.append(str(data["relation"]))
     return f"{str(data['loss']).removesuffix('Loss')}({', '.join(inside)})"

@@ -3,8 +3,9 @@
 For s > −1, with δ = forward and δ' = backward,
     E_P[e^{sL}] = 1 + s(s+1)·[ ∫₀^∞ e^{st} δ(t) dt + ∫₀^∞ e^{−(s+1)t} δ'(t) dt ],
     KL = E_P[L]  = ∫₀^∞ δ(t) dt + ∫₀^∞ e^{−t} δ'(t) dt,
-because e^{sL} − 1 − s(s+1)·(…) vanishes: e^{sL} = ∫ s(s+1)e^{st}(1 − e^{t−L})₊ dt. On a cell, δ is convex in e^t: the chord
-lies above it, and the continued chords of the two neighbouring cells below; both integrals close in on each other.
+because e^{sL} − 1 − s(s+1)·(…) vanishes: e^{sL} = ∫ s(s+1)e^{st}(1 − e^{t−L})₊ dt. On a cell, δ is convex in e^t:
+the chord lies above it, and the continued chords of the two neighbouring cells below; both integrals close in on
+each other.
 
 Theorem: f-divergences are mixtures of hockey-stick divergences [Sason & Verdú 2016, Thm 11]
 """
@@ -17,7 +18,7 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.loss.bound import Bound, worst
-from sfumato.loss.numeric import Enclosure, Floats
+from sfumato.loss.numeric import ULP, Enclosure, Floats
 
 if TYPE_CHECKING:
     from sfumato.loss.base import PrivacyLoss
@@ -41,11 +42,11 @@ def renyi(loss: "PrivacyLoss", order: SupportsFloat) -> Bound:
 def renyi_one_way(loss: "PrivacyLoss", a: float) -> Bound:
     """D_a(P‖Q)."""
     if a == math.inf:
-        leak, top = loss.leak()[0], loss.supremum()[0]
+        top = loss.supremum()[0]
         return (
-            Bound(math.inf, math.inf, loss.method)
-            if leak > 0
-            else Bound(0.0 if loss.renyi_curve() else top, top, loss.method)
+            endless(loss)
+            if loss.leak()[0] > 0
+            else Bound(top * (1 - 16 * ULP) if loss.sharp_ends else 0.0, top, loss.method)
         )
     if a == 1:
         return loss.mean()
@@ -57,7 +58,7 @@ def renyi_one_way(loss: "PrivacyLoss", a: float) -> Bound:
 def mean(loss: "PrivacyLoss") -> Bound:
     """E_P[L] by the integral."""
     if loss.leak()[0] > 0:
-        return Bound(math.inf, math.inf, loss.method)
+        return endless(loss)
     low, high = two_integrals(loss, 0.0, ceiling_of(loss))
     return Bound(math.exp(low), math.exp(high), "integral of the profiles")
 
@@ -89,18 +90,25 @@ def exp_minus_one(x: float) -> float:
 
 
 def log_moment(loss: "PrivacyLoss", s: float, ceiling_at: Ceiling | None = None) -> Bound:
-    """log E_P[e^{sL}; L < ∞] from the profiles. `ceiling_at(s')` bounds log-moments of higher order, for unbounded losses."""
+    """log E_P[e^{sL}; L < ∞] from the profiles. `ceiling_at(s')` bounds log-moments of higher order, for unbounded
+    losses.
+    """
     if s == 0:
         inside = -math.inf if loss.leak()[0] >= 1 else math.log1p(-loss.leak()[0])
         return Bound(inside, 0.0, loss.method)
     if s > 0 and loss.leak()[0] > 0:
-        return Bound(math.inf, math.inf, loss.method)
+        return endless(loss)
     low, high = two_integrals(loss, s, ceiling_at or ceiling_of(loss))
     c = s * (s + 1)
     if c > 0:
         return Bound(log_one_plus(math.log(c) + low), log_one_plus(math.log(c) + high), "integral of the profiles")
     least, most = 1 + c * math.exp(high), 1 + c * math.exp(low)  # c < 0: a larger integral is a smaller moment
     return Bound(log(max(least, 0.0)), log(max(min(most, 1.0), 0.0)), "integral of the profiles")
+
+
+def endless(loss: "PrivacyLoss") -> Bound:
+    """What to say of a divergence that is infinite if the loss can be: certain only if the leak is."""
+    return Bound(math.inf if loss.sharp_ends else 0.0, math.inf, loss.method)
 
 
 def log(x: float) -> float:
@@ -200,7 +208,7 @@ def sag(t: Floats, values: Enclosure) -> Floats:
 
 
 def cut(curve: Curve, rate: float, top: float, leak: float, ceiling_at: Ceiling) -> tuple[float, float]:
-    """Where to stop, and the log of what may lie beyond: nothing for bounded losses, else what decay and moments promise."""
+    """Where to stop, and the log of what may lie beyond: nothing for bounded losses."""
     if math.isfinite(top) and leak == 0:
         return top, -math.inf
     end = top if math.isfinite(top) else 1.0
@@ -221,7 +229,7 @@ def integral_scale(curve: Curve, rate: float) -> float:
 
 
 def remainder(curve: Curve, rate: float, end: float, ceiling_at: Ceiling) -> float:
-    """Log of an upper bound of ∫_end^∞ e^{rate·t}δ(t)dt: by δ(t) ≤ δ(end), or δ(t) ≤ c(s')M(s')e^{−s't} for s' > rate."""
+    """Log of an upper bound of ∫_end^∞ e^{rate·t}δ(t)dt: by δ(t) ≤ δ(end), or by moments of a higher order."""
     here = log(float(curve(np.array([end])).upper[0]))
     best = here + rate * end - math.log(-rate) if rate < 0 else (-math.inf if here == -math.inf else math.inf)
     for gain in (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0):

@@ -16,9 +16,9 @@ ROOT_HALF = math.sqrt(0.5)
 def gaussian_profile(mu: float | Floats, eps: Floats) -> Enclosure:
     """δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), with relative accuracy in the right tail.
 
-    With x = ε/μ both terms are ½e^{−(x−μ/2)²/2}·erfcx((x ± μ/2)/√2), so for x ≥ μ/2 the exponential factors out and only
-    the two erfcx cancel. An error u·x in x moves log δ by at most |x − μ/2|·u·x; since ∂δ/∂μ is a normal density, the
-    enclosure also covers a μ that is off by 4 units in the last place (a rounded √Σμᵢ²).
+    With x = ε/μ both terms are ½e^{−(x−μ/2)²/2}·erfcx((x ± μ/2)/√2), so for x ≥ μ/2 the exponential factors out and
+    only the two erfcx cancel. An error u·x in x moves log δ by at most |x − μ/2|·u·x; since ∂δ/∂μ is a normal
+    density, the enclosure also covers a μ that is off by 4 units in the last place (a rounded √Σμᵢ²).
     """
     x = np.minimum(eps / np.maximum(mu, 1e-290), 1e150)  # beyond, δ is 0 anyway and squares would overflow
     a, b = x - mu / 2, x + mu / 2

@@ -24,13 +24,15 @@ MOST_NODES = 4000
 def least_mu(loss: "PrivacyLoss", slack: SupportsFloat, tolerance: float) -> Bound:
     """Least μ with δ(ε) ≤ slack + (1 − slack)·δ_{G_μ}(ε) for all ε ≥ 0.
 
-    μ = sup_t Φ⁻¹((P̄(t) − s)/(1−s)) − Φ⁻¹(Q̄(t)/(1−s)) over the tails P̄, Q̄ of the loss. Upper bounds of the profile at some
-    nodes, mirrored to α < 1 by H_α = αH_{1/α} + 1 − α, have a greatest convex minorant that is still above the profile; each
-    of its edges is one point (Q̄, P̄) of a dominating pair. One lower profile value forces a μ too. Edges are halved until
-    both meet.
+    μ = sup_t Φ⁻¹((P̄(t) − s)/(1−s)) − Φ⁻¹(Q̄(t)/(1−s)) over the tails P̄, Q̄ of the loss. Upper bounds of the
+    profile at some nodes, mirrored to α < 1 by H_α = αH_{1/α} + 1 − α, have a greatest convex minorant that is
+    still above the profile; each of its edges is one point (Q̄, P̄) of a dominating pair. One lower profile value
+    forces a μ too. Edges are halved until both meet.
 
-    Theorem: Gaussian domination with slack, and the sup over tails [Dong, Roth & Su 2022, Thm 2.7; docs/theorems/price.md]
-    Theorem: ε-DP is μ-GDP with μ = 2Φ⁻¹(e^ε/(1+e^ε)), attained by randomized response [Liu et al. 2022; Dong et al. 2022]
+    Theorem: Gaussian domination with slack, and the sup over tails [Dong, Roth & Su 2022, Thm 2.7;
+        docs/theorems/price.md]
+    Theorem: ε-DP is μ-GDP with μ = 2Φ⁻¹(e^ε/(1+e^ε)), attained by randomized response [Liu et al. 2022; Dong et al.
+        2022]
     """
     s = checks.number("slack", slack, 0.0, math.nextafter(1.0, 0.0), allowed="a number in [0, 1)")
     checked_tolerance(tolerance)

@@ -1,24 +1,21 @@
 """Several people at once: chains of data sets P₀, P₁, …, P_k, each a neighbour of the next.
 
-If every event has P₁(A) ≤ r₁(P₀(A)) and P₂(A) ≤ r₂(P₁(A)), then P₂(A) ≤ r₂(r₁(P₀(A))). In terms of profiles this is the
-best split of ε between the two steps:
+Let r(x) = 1 − f(x) be the largest P-probability of an event with Q-probability x, f the trade-off curve: r is concave and
+rises. If P₁(A) ≤ r₁(P₀(A)) and P₂(A) ≤ r₂(P₁(A)) for all events, then P₂(A) ≤ r₂(r₁(P₀(A))): steps compose as functions.
 
-    H₁₂(e^ε) = min over all real t of  H₂(e^t) + e^t·H₁(e^{ε−t}).
+The curve is held between two polygons whose corners are (Q-tail, P-tail). A composition of polygons is a polygon: its
+corners are those of the first, carried through the second, and those of the second, pulled back through the first. When
+there are too many, the inner polygon drops corners, and the outer one keeps fewer of its tangents.
 
-Proof: r₂(y) = min_b H₂(b) + b·y, so sup_x r₂(r₁(x)) − a·x = sup_x min_b H₂(b) + b·r₁(x) − a·x. This is concave in x and
-convex in b, and x lives on [0, 1]: sup and min change places (Sion 1958), and sup_x b·r₁(x) − a·x = b·H₁(a/b). ∎
-
-Any t gives an upper bound. For lower bounds a polygon below each profile takes its place: then the right side is a
-convex polygon in e^t, least where the tails of the two steps meet: P-tail of the first = Q-tail of the second.
-
-Theorem: k people cost the k-fold composition of r = 1 − f, f the trade-off curve [Dong, Roth & Su 2022, Thm 2.14]
+Theorem: k people cost the k-fold composition of r = 1 − f [Dong, Roth & Su 2022, Thm 2.14]
 """
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato import checks
 from sfumato.errors import MixedRelations
@@ -27,63 +24,20 @@ from sfumato.loss.discrete_gaussian import DiscreteGaussianLoss
 from sfumato.loss.discrete_laplace import DiscreteLaplaceLoss
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.laplace import LaplaceLoss
-from sfumato.loss.numeric import ULP, Enclosure, Floats, floats, maximum
+from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
 from sfumato.loss.signed import ApproxLoss, PureLoss
 from sfumato.loss.sums import Sum, nothing, total
-from sfumato.loss.tabulated import (
-    CAP,
-    MOST,
-    Curve,
-    Side,
-    TabulatedLoss,
-    both_sides,
-    convex,
-    first_nodes,
-    monotone,
-    polygon,
-    reach,
-    sampled,
-    seen,
-    table,
-)
+from sfumato.loss.tabulated import CAP, MOST, Curve, Side, TabulatedLoss, both_sides, convex, first_nodes, monotone
 from sfumato.loss.tabulated import FLOOR as LAST_FLOOR
+from sfumato.loss.tabulated import reach, sampled, table
 from sfumato.loss.wrappers import Either, either
 from sfumato.sensitivity import Relation
 
-FLOOR = 1e-290  # every step multiplies δ by e^ε, so profiles are followed far below any δ of interest
-NODES = 6000  # of the tables on the way
-SLACK = 1e-13  # lower bounds: what rounding in the order of nearly equal tails may cost, relatively
-STEEP = 1e4  # stands for an infinite slope, and −STEEP for slope 0
-
-
-class Steps(NamedTuple):
-    """Two convex polygons around the profiles of a pair: points (e^t, d) as in `tabulated.seen`."""
-
-    upper: tuple[Floats, Floats]
-    lower: tuple[Floats, Floats]
-
-    @property
-    def reverse(self) -> "Steps":
-        """(Q, P)."""
-        (t, d), (s, e) = self
-        return Steps((-t[::-1], d[::-1]), (-s[::-1], e[::-1]))
-
-
-class Chain(NamedTuple):
-    """Both profiles of one step after another, each between two curves; without `back` both are the same."""
-
-    ahead: Curve
-    back: Curve | None
-    end: float  # of the upper polygons
-    kinks: Callable[[float], Floats]
-
-    def sampled(self, floor: float, most: int) -> tuple[Floats, Enclosure, Enclosure]:
-        """Values at nodes where the upper curves are straight enough between them."""
-        curves = [curve for curve in (self.ahead, self.back) if curve]
-        end = min(max(reach(curve, floor) for curve in curves), self.end * (1 + 8 * ULP), CAP)
-        first = np.union1d(first_nodes(self.ahead, self.back, end), self.kinks(end))
-        nodes, _, _ = sampled(above(self.ahead), self.back and above(self.back), first, most)
-        return nodes, self.ahead(nodes), (self.back or self.ahead)(nodes)
+FLOOR = 1e-290  # every step multiplies δ by e^ε, so one step is followed far below any δ of interest
+NODES = 12_000  # corners of a polygon on the way
+NEAR = 1e-6  # least distance of nodes, relative to the last
+Sign = Literal[1, -1]  # outer polygons round outwards, inner ones inwards
+Indices = npt.NDArray[np.intp]
 
 
 def group(loss: PrivacyLoss, size: int) -> PrivacyLoss:
@@ -91,28 +45,27 @@ def group(loss: PrivacyLoss, size: int) -> PrivacyLoss:
     size = checks.whole("size", size, 0)
     if size < 2:
         return loss if size else nothing(loss.relation)
-    one, alike, atoms = one_step(loss), loss.reverse == loss, loss.atoms()
-
-    def chain(count: int) -> Chain:
-        """Two halves, or one person after the others: as many chains as twice the binary digits of the count."""
-        first = people(count - 1 if count % 2 else count // 2)
-        second = one if count % 2 else first
-        ahead, back = best_split(first, second), None if alike else best_split(second.reverse, first.reverse)
-        return Chain(ahead, back, float(first.upper[0][-1] + second.upper[0][-1]), lattice(atoms, count))
+    one, alike = one_step(loss), loss.reverse == loss
 
     def people(count: int) -> Steps:
-        return one if count == 1 else steps(*chain(count).sampled(FLOOR, NODES))
+        """Two halves, or one person after the others: at most two compositions for each binary digit of the count."""
+        if count == 1:
+            return one
+        first = people(count - 1 if count % 2 else count // 2)
+        return first.then(one if count % 2 else first).thinned(alike)
 
-    return table(*chain(size).sampled(LAST_FLOOR, MOST), loss.relation)
+    found = people(size)
+    bends = lattice(loss.atoms(), size)
+    return tabulated(found.forward, None if alike else found.reverse.forward, bends, loss.relation)
 
 
 def replace_one(loss: PrivacyLoss) -> PrivacyLoss:
     """An add/remove loss as a loss about replacing one person: one leaves and another joins, in the worse order.
 
-    Leaving first leads through the smaller data set, joining first through the larger; each chain reads the same
+    Leaving first leads through the smaller data set, joining first through the larger one. Either chain reads the same
     backwards, so the answer is symmetric.
 
-    Theorem: replacing is removing and adding: the composition of both r [Dong, Roth & Su 2022, Thm 2.14]
+    Theorem: replacing is removing and adding, so both r compose [Dong, Roth & Su 2022, Thm 2.14]
     """
     if loss.relation is not Relation.AddRemove:
         raise MixedRelations(
@@ -145,20 +98,173 @@ def replace_one(loss: PrivacyLoss) -> PrivacyLoss:
 def two_orders(loss: PrivacyLoss) -> TabulatedLoss:
     """The worse of leaving first and joining first, at every ε."""
     one, atoms = one_step(loss), loss.atoms()
-    first, second = best_split(one.reverse, one), best_split(one, one.reverse)
+    orders = one.reverse.then(one), one.then(one.reverse)
 
     def worse(eps: Floats) -> Enclosure:
-        return maximum(first(eps), second(eps))
+        return maximum(orders[0].forward(eps), orders[1].forward(eps))
 
-    chain = Chain(worse, None, 2 * float(one.upper[0][-1]), lattice(atoms and (atoms[0], 0.0), 1))
-    return table(*chain.sampled(LAST_FLOOR, MOST), Relation.ReplaceOne)
+    return tabulated(worse, None, lattice(atoms and (atoms[0], 0.0), 1), Relation.ReplaceOne)
 
 
-# ---- one step as polygons -----------------------------------------------------------------------------------------
+# ---- polygons -----------------------------------------------------------------------------------------------------
+
+
+class Polygon(NamedTuple):
+    """Corners of a concave curve from (0, leak) to (1 − other leak, 1), with the complements 1 − r and 1 − x.
+
+    All four are sharp where they are small: either end of the curve carries a tail.
+    """
+
+    x: Floats
+    r: Floats
+    not_r: Floats
+    not_x: Floats
+
+    @property
+    def reverse(self) -> "Polygon":
+        """(Q, P)."""
+        return Polygon(*(values[::-1] for values in (self.not_r, self.not_x, self.x, self.r)))
+
+    def best(self, eps: Floats) -> Indices:
+        """The corner where r − e^ε·x is largest, ε ≥ 0: where the slope of the concave hull passes e^ε."""
+        a, half = np.exp(eps), int(np.argmax(self.r - self.x)) + 2
+        kept, slope = hull(self.x[:half], self.r[:half])
+        near = np.clip(np.searchsorted(-slope, -a) + np.array([[-1], [0], [1]]), 0, len(kept) - 1)
+        value = self.r[kept[near]] - a * self.x[kept[near]]  # slopes are rounded: both neighbours are looked at
+        return np.asarray(kept[np.take_along_axis(near, value.argmax(axis=0)[None], axis=0)[0]])
+
+    def profile(self, eps: Floats, sign: Sign) -> Floats:
+        """max r − e^ε·x, rounded outwards or inwards."""
+        m = self.best(eps)
+        value = self.r[m] * (1 + sign * 8 * ULP) - np.exp(eps) * self.x[m] * (1 - sign * 8 * ULP)
+        return np.clip(value, 0.0, 1.0)
+
+    def then(self, second: "Polygon", sign: Sign) -> "Polygon":
+        """The composition second(first(x)) at the corners of both, in the order of what lies between them."""
+        r, not_r, up = carried(self.r, self.not_r, second.x, second.not_x, second.r, second.not_r)
+        x, not_x, along = carried(second.x, second.not_x, self.r, self.not_r, self.x, self.not_x)
+        order = np.argsort(np.append(key(self.r, self.not_r), key(second.x, second.not_x)), kind="stable")
+        up, along = sign * np.append(up, 0 * second.r)[order], sign * np.append(0 * self.x, along)[order]
+        return rounded(
+            np.append(self.x, x)[order] - along,
+            np.append(r, second.r)[order] + up,
+            np.append(not_r, second.not_r)[order] - up,
+            np.append(self.not_x, not_x)[order] + along,
+            sign,
+        )
+
+
+def key(u: Floats, not_u: Floats) -> Floats:
+    """log u/(1 − u): sorts numbers near 0 and near 1 alike."""
+    with np.errstate(divide="ignore"):
+        return np.log(u) - np.log(not_u)
+
+
+def carried(u: Floats, v: Floats, a: Floats, b: Floats, c: Floats, d: Floats) -> tuple[Floats, Floats, Floats]:
+    """The polygon through (a, c), with complements b and d, at u = 1 − v: value, complement and rounding error.
+
+    Shares of an edge are computed from the nearer end of [0, 1].
+    """
+    k = np.clip(np.searchsorted(key(a, b), key(u, v), side="right") - 1, 0, len(a) - 2)
+    low = u <= v
+    width = np.where(low, a[k + 1] - a[k], b[k] - b[k + 1])
+    some = np.maximum(width, 1e-320)
+    share = np.where(width > 0, np.clip(np.where(low, u - a[k], b[k] - v) / some, 0.0, 1.0), 1.0)
+    rest = np.where(width > 0, np.clip(np.where(low, a[k + 1] - u, v - b[k + 1]) / some, 0.0, 1.0), 0.0)
+    rise, fall = c[k + 1] - c[k], d[k] - d[k + 1]
+    error = 4 * ULP * np.where(width > 0, np.minimum(u, v) / some, 0.0) * np.maximum(rise, fall)
+    return c[k] + share * rise, d[k + 1] + rest * fall, error
+
+
+def rounded(x: Floats, r: Floats, not_r: Floats, not_x: Floats, sign: Sign) -> Polygon:
+    """Corners moved outwards or inwards by 8 ulps, inside [0, 1] and in order: outwards is up and to the left."""
+    up, down = 1 + sign * 8 * ULP, 1 - sign * 8 * ULP
+    x, r, not_r, not_x = (np.clip(v * f, 0.0, 1.0) for v, f in ((x, down), (r, up), (not_r, down), (not_x, up)))
+    higher, lower = np.maximum.accumulate, np.minimum.accumulate
+    if sign > 0:
+        return Polygon(lower(x[::-1])[::-1], higher(r), lower(not_r), higher(not_x[::-1])[::-1])
+    return Polygon(higher(x), lower(r[::-1])[::-1], higher(not_r[::-1])[::-1], lower(not_x))
+
+
+def hull(x: Floats, r: Floats) -> tuple[Indices, Floats]:
+    """Corners of the concave hull and the slopes between them: what lies below a chord of two others goes at once."""
+    index = np.flatnonzero(np.append(np.diff(x) > 0, True))  # of corners above each other, the last is the highest
+    with np.errstate(over="ignore"):
+        while True:
+            slope = np.diff(r[index]) / np.diff(x[index])
+            kept = np.concatenate([[True], slope[:-1] > slope[1:], [True]])
+            if kept.all() or len(index) < 3:
+                return index, slope
+            index = index[kept]
+
+
+class Steps(NamedTuple):
+    """The curve r of a chain, between two polygons."""
+
+    outer: Polygon
+    inner: Polygon
+
+    @property
+    def reverse(self) -> "Steps":
+        """(Q, P)."""
+        return Steps(self.outer.reverse, self.inner.reverse)
+
+    def then(self, second: "Steps") -> "Steps":
+        """One more step."""
+        return Steps(self.outer.then(second.outer, 1), self.inner.then(second.inner, -1))
+
+    def forward(self, eps: Floats) -> Enclosure:
+        """The profile of (P, Q)."""
+        return Enclosure(self.inner.profile(eps, -1), self.outer.profile(eps, 1))
+
+    def backward(self, eps: Floats) -> Enclosure:
+        """The profile of (Q, P)."""
+        return self.reverse.forward(eps)
+
+    def thinned(self, alike: bool) -> "Steps":
+        """At most about NODES corners: tangents and the corners they touch, at slopes chosen as for a table."""
+        if len(self.outer.x) <= NODES:
+            return self
+        ahead, back = above(self.outer), None if alike else above(self.outer.reverse)
+        end = max(reach(curve, FLOOR) for curve in (ahead, back) if curve)
+        nodes = sampled(ahead, back, first_nodes(ahead, back, end), NODES // 2)[0]
+        touched = [self.inner.best(nodes), len(self.inner.x) - 1 - self.inner.reverse.best(nodes)]
+        some = np.unique(np.concatenate([[0], *touched, [len(self.inner.x) - 1]]))
+        one, two = tangents(self.outer, nodes), tangents(self.outer.reverse, nodes)
+        outer = (np.append(first, second[::-1]) for first, second in zip(one, two[2:] + two[:2], strict=True))
+        return Steps(rounded(*outer, 1), Polygon(*(values[some] for values in self.inner)))
+
+
+def above(polygon: Polygon) -> Curve:
+    """The profile of the outer polygon as if it were exact, to choose nodes by."""
+
+    def exact(eps: Floats) -> Enclosure:
+        high = polygon.profile(eps, 1)
+        return Enclosure(high * (1 - 64 * ULP), high)
+
+    return exact
+
+
+def tangents(polygon: Polygon, nodes: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Where the tangents of neighbouring slopes e^ε meet, ε ≥ 0 falling; the steepest one runs on to x = 0.
+
+    Wherever the meeting point is put, it lies above both tangents: an error in it does no harm.
+    """
+    slope, m = np.exp(nodes[::-1]), polygon.best(nodes[::-1])
+    x, r = polygon.x[m], polygon.r[m]
+    wide, steep, flat = np.diff(x), slope[:-1], slope[1:]
+    along = np.clip((np.diff(r) - flat * wide) / (steep - flat), 0.0, np.maximum(wide, 0.0))
+    high = np.maximum(r[:-1] + steep * along, r[1:] - flat * (wide - along)) * (1 + 8 * ULP)
+    start = np.maximum(r[:1] * (1 + 8 * ULP) - slope[0] * x[:1] * (1 - 8 * ULP), 0.0)
+    left, top = np.append(0.0, x[:-1] + along), np.minimum(np.append(start, high), 1.0)
+    return left, top, 1 - top, 1 - left
+
+
+# ---- one step -----------------------------------------------------------------------------------------------------
 
 
 def one_step(loss: PrivacyLoss) -> Steps:
-    """The loss itself, followed down to the floor."""
+    """The loss itself, followed down to the floor: chords above its profiles, valleys below."""
 
     def ahead(eps: Floats) -> Enclosure:
         return loss.forward(eps)
@@ -168,9 +274,69 @@ def one_step(loss: PrivacyLoss) -> Steps:
 
     tops = zip((ahead, back), loss.supremum(), strict=True)
     end = max(min(top, CAP) if math.isfinite(top) else reach(curve, FLOOR) for curve, top in tops) or 1.0
-    first = np.union1d(first_nodes(ahead, back, end), lattice(loss.atoms(), 1)(end))
-    nodes, one, other = sampled(ahead, None if loss.reverse == loss else back, first, NODES)
-    return polygons(nodes, monotone(one), monotone(other), monotone(one), monotone(other))
+    first = spaced(first_nodes(ahead, back, end), *lattice(loss.atoms(), 1)(end))
+    nodes = spaced(sampled(ahead, None if loss.reverse == loss else back, first, NODES // 2)[0])
+    one, other = monotone(ahead(nodes)), monotone(back(nodes))
+    t, upper = np.append(-nodes[:0:-1], nodes), np.append(other.upper[:0:-1], one.upper)
+    upper[len(nodes) - 1] = min(one.upper[0], other.upper[0])
+    (right, low), (left, back_low) = map(valleys, both_sides(nodes, one, other))
+    s, lower = np.append(-left[:0:-1], right), np.append(back_low[:0:-1], low)
+    lower[len(left) - 1] = max(low[0], back_low[0])
+    return Steps(corners(t, convex(t, upper), 1), corners(s, convex(s, lower), -1))
+
+
+def corners(t: Floats, d: Floats, sign: Sign) -> Polygon:
+    """Between two nodes a polygonal H is r − e^t·x: these are the corners, from high losses to low ones.
+
+    Backward profiles give 1 − r and 1 − x. A difference of neighbours is known to 4 ulps of the larger.
+    """
+    ahead = t[:-1] >= 0
+    low, high = np.where(ahead, t[:-1], -t[1:]), np.where(ahead, t[1:], -t[:-1])
+    more, less = np.where(ahead, d[:-1], d[1:]), np.where(ahead, d[1:], d[:-1])
+    drop, slip = np.maximum(more - less, 0.0) / np.expm1(high - low), 4 * ULP * more / np.expm1(high - low)
+    tall = np.clip(more + drop + sign * slip, 0.0, 1.0)
+    wide = np.clip((drop - sign * slip) * np.exp(-low), 0.0, 1.0)
+    x, not_r = np.where(ahead, wide, 1 - tall), np.where(ahead, 1 - tall, wide)
+    r, not_x = np.where(ahead, tall, 1 - wide), np.where(ahead, 1 - wide, tall)
+    last, first = d[-1:], d[:1]
+    return rounded(
+        np.concatenate([[0.0], x[::-1], 1 - first]),
+        np.concatenate([last, r[::-1], [1.0]]),
+        np.concatenate([1 - last, not_r[::-1], [0.0]]),
+        np.concatenate([[1.0], not_x[::-1], first]),
+        sign,
+    )
+
+
+def valleys(side: Side) -> tuple[Floats, Floats]:
+    """Nodes, the points where the continued chords meet inside cells, and where the last one reaches 0.
+
+    A chord from a node to a valley lies below the line it belongs to, so the polygon lies below the profile. Where the
+    lines meet within 1e-9 of a node's value, the chord between the nodes will do, lowered by that much.
+    """
+    nodes, low, i = side.nodes, side.values.lower, np.arange(len(side.nodes) - 1)
+    fall, rise, width = side.fall[:-1], side.rise[1:], np.diff(nodes)
+    with np.errstate(all="ignore"):
+        place = np.log((low[:-1] - low[1:] + fall - rise) / (fall - rise * np.exp(-width))) / width
+    eps = nodes[:-1] + width * np.clip(np.nan_to_num(place, nan=0.5), 0.05, 0.95)
+    before, after = side.lines(nodes[:-1], i)[1], side.lines(nodes[1:], i)[0]
+    inside = (before < low[:-1] * (1 - 1e-9)) & (after < low[1:] * (1 - 1e-9))
+    last = min(math.log1p(low[-1] / max(side.fall[-1], 1e-300)), 100.0)
+    where = np.concatenate([nodes, eps[inside], [nodes[-1] + last]])
+    value = np.concatenate([low, np.maximum(np.minimum(*side.lines(eps, i)), 0.0)[inside], [0.0]])
+    if last < NEAR * nodes[-1]:
+        value[len(nodes) - 1], where, value = 0.0, where[:-1], value[:-1]
+    order = np.argsort(where)
+    return where[order], value[order] * (1 - 1e-9)
+
+
+# ---- nodes --------------------------------------------------------------------------------------------------------
+
+
+def tabulated(ahead: Curve, back: Curve | None, bends: Callable[[float], Floats], relation: Relation) -> TabulatedLoss:
+    """The profiles of a chain as a table."""
+    end = max(reach(curve, LAST_FLOOR) for curve in (ahead, back) if curve)
+    return table(*sampled(ahead, back, spaced(first_nodes(ahead, back, end), *bends(end)), MOST), relation)
 
 
 def lattice(atoms: tuple[float, float] | None, count: int) -> Callable[[float], Floats]:
@@ -185,110 +351,9 @@ def lattice(atoms: tuple[float, float] | None, count: int) -> Callable[[float], 
     return bends
 
 
-def above(curve: Curve) -> Curve:
-    """The upper side alone, as if it were exact."""
-
-    def exact(eps: Floats) -> Enclosure:
-        high = curve(eps).upper
-        return Enclosure(high * (1 - SLACK), high)
-
-    return exact
-
-
-def steps(nodes: Floats, ahead: Enclosure, back: Enclosure) -> Steps:
-    """Polygons from a chain's values: each side is a convex curve of its own, known up to rounding.
-
-    Treating them as bounds on one unknown curve would double the gap at every step.
-    """
-    first, second = monotone(ahead), monotone(back)
-    lower = (Enclosure(side.lower * (1 - SLACK), side.lower) for side in (first, second))
-    return polygons(nodes, first, second, *lower)
-
-
-def polygons(nodes: Floats, ahead: Enclosure, back: Enclosure, low_ahead: Enclosure, low_back: Enclosure) -> Steps:
-    """Chords above `ahead` and `back`, and below the convex curves within `low_ahead` and `low_back`."""
-    t = np.concatenate([-nodes[:0:-1], nodes])
-    upper = np.concatenate([back.upper[:0:-1], [min(ahead.upper[0], back.upper[0])], ahead.upper[1:]])
-    (s, low), (other, back_low) = map(valleys, both_sides(nodes, low_ahead, low_back))
-    lower = np.concatenate([back_low[:0:-1], [max(low[0], back_low[0])], low[1:]])
-    s = np.concatenate([-other[:0:-1], s])
-    return Steps((t, convex(t, upper)), (s, convex(s, lower)))
-
-
-def valleys(side: Side) -> tuple[Floats, Floats]:
-    """Nodes, the points where the continued chords meet inside cells, and where the last one reaches 0.
-
-    A chord from a node to a valley lies below the line it belongs to, so the polygon lies below the profile.
-    """
-    nodes, low, i = side.nodes, side.values.lower, np.arange(len(side.nodes) - 1)
-    fall, rise, width = side.fall[:-1], side.rise[1:], np.diff(nodes)
-    with np.errstate(all="ignore"):
-        place = np.log((low[:-1] - low[1:] + fall - rise) / (fall - rise * np.exp(-width)))
-    eps = nodes[:-1] + np.clip(np.nan_to_num(place, nan=0.0, posinf=0.0, neginf=0.0), 0.0, width)
-    inside = (side.lines(nodes[:-1], i)[1] < low[:-1]) & (side.lines(nodes[1:], i)[0] < low[1:])
-    inside &= (eps > nodes[:-1]) & (eps < nodes[1:])
-    last = min(math.log1p(low[-1] / max(side.fall[-1], 1e-300)), 100.0)
-    where = np.concatenate([nodes, eps[inside], [nodes[-1] + last]])
-    value = np.concatenate([low, np.maximum(np.minimum(*side.lines(eps, i)), 0.0)[inside], [0.0]])
-    value[len(nodes) - 1] *= last > 1e-12
-    order = np.argsort(where, kind="stable")[: None if last > 1e-12 else -1]
-    return where[order], value[order]
-
-
-# ---- one step after another -----------------------------------------------------------------------------------------
-
-
-def best_split(first: Steps, second: Steps) -> Curve:
-    """min over t of H₂(e^t) + e^t·H₁(e^{ε−t}), between the polygons."""
-    most, least = splits(first.upper, second.upper), splits(first.lower, second.lower)
-
-    def curve(eps: Floats) -> Enclosure:
-        return Enclosure(np.minimum(least(eps) * (1 - SLACK), 1.0), np.minimum(most(eps) * (1 + 32 * ULP), 1.0))
-
-    return curve
-
-
-def splits(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> Callable[[Floats], Floats]:
-    """The same for one polygon each. Corners of both, in the order of their tails, are the corners of the composition;
-    from one to the next the slopes of both multiply. The corner where the product passes e^ε is the best split.
-    """
-    inner, outer = tails(*first)[1], tails(*second)[0]
-    order = np.argsort(np.concatenate([inner, outer]), kind="stable")
-    i = np.concatenate([[0], np.cumsum(order < len(inner))])
-    j = np.concatenate([[0], np.cumsum(order >= len(inner))])
-    slopes = [np.concatenate([[STEEP], t[::-1], [-STEEP]]) for t, _ in (first, second)]
-    one, two = slopes[0][i], slopes[1][j]
-
-    def value(eps: Floats, t: Floats) -> Floats:
-        t = np.clip(t, -CAP, CAP + 1)
-        here, rest = polygon(*second, t), polygon(*first, eps - t)
-        return floats(seen(t, here) + np.exp(t) * seen(eps - t, rest))
-
-    def least(eps: Floats) -> Floats:
-        k = np.searchsorted(-(one + two), -eps)
-        near = [np.clip(k + step, 0, len(one) - 1) for step in (-2, -1, 0, 1)]  # nearly equal tails may be out of order
-        return floats(np.min([value(eps, t) for m in near for t in (two[m], eps - one[m])], axis=0))
-
-    return least
-
-
-def tails(t: Floats, d: Floats) -> tuple[Floats, Floats]:
-    """Q-tail and P-tail at the corners of the trade-off curve, from both ends of the loss inwards, as log x/(1 − x).
-
-    Between two nodes H = r − e^t·x. Backward profiles give 1 − x and 1 − r: each tail is known where it is small.
-    """
-    ahead = t[:-1] >= 0
-    low, high = np.where(ahead, t[:-1], -t[1:]), np.where(ahead, t[1:], -t[:-1])
-    more, less = np.where(ahead, d[:-1], d[1:]), np.where(ahead, d[1:], d[:-1])
-    drop = np.maximum(more - less, 0.0) / np.expm1(high - low)
-    x, r = logit(drop * np.exp(-low)), logit(more + drop)
-    q, p = np.where(ahead, x, -r), np.where(ahead, r, -x)
-    q = np.concatenate([[-np.inf], q[::-1], -logit(d[:1])])
-    p = np.concatenate([logit(d[-1:]), p[::-1], [np.inf]])
-    return np.maximum.accumulate(q), np.maximum.accumulate(p)
-
-
-def logit(u: Floats) -> Floats:
-    """log u/(1 − u), infinite at 0 and 1."""
-    with np.errstate(divide="ignore"):
-        return np.log(np.minimum(u, 1.0)) - np.log1p(-np.minimum(u, 1.0))
+def spaced(nodes: Floats, *more: float) -> Floats:
+    """All of them from 0 to the last, without points that are too near to the one before."""
+    near = NEAR * nodes[-1]
+    found = np.sort(np.append(nodes[:-1], more))
+    found = found[np.diff(found, prepend=-1.0) > near]
+    return np.append(found[found < nodes[-1] - near], nodes[-1])

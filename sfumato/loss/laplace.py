@@ -37,7 +37,8 @@ class LaplaceLoss(Symmetric):
         return 0.0, 0.0
 
     def log_moment(self, s: float) -> Bound:
-        """M(s) = ½e^{sε} + ½e^{−(s+1)ε} + ¼∫e^{st+(t−ε)/2}dt = 1 + ∫ of the excess, written so that small ε keeps digits.
+        """M(s) = ½e^{sε} + ½e^{−(s+1)ε} + ¼∫e^{st+(t−ε)/2}dt = 1 + ∫ of the excess, written so that small ε keeps
+        digits.
 
         With c = s + ½: M − 1 = e^{−ε/2}·[cosh(cε) − cosh(ε/2) + ½·(sinh(cε)/c − 2 sinh(ε/2))], and cosh x − cosh y is
         2 sinh((x+y)/2) sinh((x−y)/2).

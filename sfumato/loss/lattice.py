@@ -1,11 +1,14 @@
 """Composition on a lattice: tilt, Fourier transform, power, back; certified from both sides.
 
-Each loss becomes a positive law on a lattice that dominates it (discretise.py). Tilting by e^{θL} moves the largest mass into
-the tail that δ is read from, so that the rounding error of the FFT, relative to the largest mass, is relative to δ.
+Each loss becomes a positive law on a lattice that dominates it (discretise.py). Tilting by e^{θL} moves the largest
+mass into the tail that δ is read from, so that the rounding error of the FFT, relative to the largest mass, is
+relative to δ.
 
 Upper bound: the composed lattice law dominates; FFT error, wrapped mass and rounding are added.
-Lower bound (docs/theorems/lattice.md): splitting an outcome between two lattice points h apart tells at most what a
-Gaussian with μ = h√(2π)/4 tells, so the lattice law is dominated by the true one plus a Gaussian with 2τ = k·πh²/8, and a
+
+Lower bound
+(docs/theorems/lattice.md): splitting an outcome between two lattice points h apart tells at most what a Gaussian
+with μ = h√(2π)/4 tells, so the lattice law is dominated by the true one plus a Gaussian with 2τ = k·πh²/8, and a
 Gaussian raises δ(t) by no more than √(τ/π)·E e^{−s²/4τ − s/2}, s = S − t, which is read off the lattice law itself.
 
 Theorem: dominated by the truth plus a small Gaussian: a second-order lower bound [docs/theorems/lattice.md]
@@ -92,7 +95,7 @@ class Rough:
         return float(total[0]), float(total[1]), float(max(total[2], 1e-300))
 
     def tilts(self, eps: Floats) -> list[tuple[float, Indices]]:
-        """θ for each stretch of sorted ε: the saddle point of K(θ) − θt − log θ(θ+1), on a grid so that laws are reused."""
+        """θ for each stretch of sorted ε: the saddle point of K(θ) − θt − log θ(θ+1), on a grid so that laws recur."""
         _, mean, variance = self.cumulants(0.0)
         unit = 1 / math.sqrt(variance + mean * mean + 1e-300)
         grid = unit * 2.0 ** np.arange(-6, 41, 1.0)
@@ -246,7 +249,7 @@ def common_step(losses: tuple[PrivacyLoss, ...]) -> float | None:
         return None
     least = min(steps)
     ratios = [step / least for step in steps]
-    return least if all(abs(r - round(r)) < 1e-9 for r in ratios) else None
+    return least if all(abs(r - round(r)) <= 8 * ULP * r for r in ratios) else None
 
 
 # ---- the law itself -------------------------------------------------------------------------------------------------
@@ -309,7 +312,7 @@ class TiltedLaw:
         return table @ np.exp(-self.theta * x), table @ np.exp(-(self.theta + 1) * x)
 
     def kernel(self, eps: Floats) -> Floats:
-        """Upper bound of what the covering Gaussian may add, in tilted units: E of A·e^{−(l−ε)²/2v}, v = LAMBDA·variance."""
+        """Upper bound of what the covering Gaussian may add, in tilted units: E of A·e^{−(l−ε)²/2v}, v = λ·2τ."""
         if self.variance == 0:
             return 0 * eps
         tau, v = self.variance / 2, LAMBDA * self.variance
@@ -366,7 +369,7 @@ def tilted(terms: Terms, plan: Plan) -> TiltedLaw:
         log_moment=log_moment,
         entry_error=entry_error,
         lost=outside(parts, window, log_moment, origin, origin + n * h) + roundings + strays(parts, theta),
-        slack=4 * ULP * (sum(abs(m) for m in moments) + theta * (abs(origin) + n * h) + theta * size),
+        slack=4 * ULP * (sum(abs(m) for m in moments) + theta * (abs(origin) + n * h) + 4 * theta * size),
         excess=math.fsum(count * part.excess for count, part in parts),
         lifted=min(1.0, math.fsum(count * part.lifted for count, part in parts)),
         infinite=together([(count, part.infinite) for count, part in parts]),

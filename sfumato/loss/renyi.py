@@ -1,7 +1,7 @@
 """Losses about which only a Rényi curve is known: looser answers, the same interface.
 
-A curve is a table of orders a and divergences D_a, good in both directions. Between orders (a−1)·D_a is convex, so the chord
-is an upper bound; D_a is non-decreasing, so below the least order D there is one.
+A curve is a table of orders a and divergences D_a, good in both directions. Between orders (a−1)·D_a is convex, so
+the chord is an upper bound; D_a is non-decreasing, so below the least order D there is one.
 """
 
 import math
@@ -31,7 +31,7 @@ class RenyiCurve:
     divergences: tuple[float, ...]
 
     def log_moment(self, s: float) -> Bound:
-        """(a−1)D_a at a = s+1: chord between tabulated orders, D of the least order below it, infinite above the largest."""
+        """(a−1)D_a at a = s+1: the chord between tabulated orders, infinite above the largest."""
         return Bound(-math.inf if s < 0 else 0.0, self.upper(s), "Rényi curve")
 
     def upper(self, s: float) -> float:
@@ -121,8 +121,8 @@ def two_point(a: Floats, d: Floats, eps: Floats, start: Floats) -> Floats:
 def least_moment(a: Floats, eps: Floats, delta: Floats) -> Floats:
     """min over q of log[p^a q^{1−a} + (1−p)^a(1−q)^{1−a}], p = δ + e^ε q: found by golden section in log q.
 
-    The first term alone is least at q₀ = (a−1)δe^{−ε} and the second falls with q, so the minimum lies between q₀ and the q
-    where p = 1.
+    The first term alone is least at q₀ = (a−1)δe^{−ε} and the second falls with q, so the minimum lies between q₀
+    and the q where p = 1.
     """
     right = np.log1p(-np.minimum(delta, 1 - 1e-15)) - eps - 1e-12
     left = np.minimum(np.log(np.maximum((a - 1) * delta, 1e-300)) - eps, right)
@@ -152,6 +152,10 @@ class RenyiOnly(Symmetric):
     @abstractmethod
     def renyi_curve(self) -> RenyiCurve:
         """The curve."""
+
+    @property
+    def sharp_ends(self) -> bool:
+        return False
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         return Enclosure(0 * eps, self.renyi_curve().profile(eps))
@@ -249,8 +253,9 @@ class ZcdpLoss(RenyiOnly):
 def poisson_curve(inner: RenyiCurve, rate: float) -> RenyiCurve:
     """Poisson sampling of a loss known by its Rényi curve, at whole orders a.
 
-    Remove: E_Q[(1−q+qe^L)^a] = Σ_l C(a,l)(1−q)^{a−l}q^l·e^{(l−1)D_l}, exactly. Add: with x = e^L, E_Q x = 1, Taylor to second
-    order around x = 1 gives E_Q[(1−q+qx)^{1−a}] ≤ 1 + ½a(a−1)q²(1−q)^{−a−1}(e^{D₂}−1). The curve is the larger.
+    Remove: E_Q[(1−q+qe^L)^a] = Σ_l C(a,l)(1−q)^{a−l}q^l·e^{(l−1)D_l}, exactly. Add: with x = e^L, E_Q x = 1, Taylor
+    to second order around x = 1 gives E_Q[(1−q+qx)^{1−a}] ≤ 1 + ½a(a−1)q²(1−q)^{−a−1}(e^{D₂}−1). The curve is the
+    larger.
 
     Theorem: binomial expansion of the sampled moment [Mironov, Talwar & Zhang 2019, Sec. 3.3; Zhu & Wang 2019, Thm 5]
     """

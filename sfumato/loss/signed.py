@@ -1,7 +1,7 @@
 """Losses that take the values −ε, 0, +ε only, and perhaps give everything away: randomized response and its kin.
 
-With probability `leak` the output names its data set. Otherwise L = ε with weight w, −ε with weight w·e^{−ε}, and 0 with
-the rest: δ(t) = leak + w·(1 − e^{t−ε}) for 0 ≤ t ≤ ε.
+With probability `leak` the output names its data set. Otherwise L = ε with weight w, −ε with weight w·e^{−ε}, and 0
+with the rest: δ(t) = leak + w·(1 − e^{t−ε}) for 0 ≤ t ≤ ε.
 """
 
 import math

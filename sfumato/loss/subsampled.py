@@ -41,7 +41,8 @@ class PoissonSampledLoss(PrivacyLoss):
     β' = (e^{−ε} − 1 + q)/q, and 0 from ε = −log(1−q) on: the person's absence can be hidden that well, no better.
 
     Theorem: Poisson sampling keeps dominating pairs, direction by direction [Zhu, Dong & Wang 2022, Thm 11]
-    Theorem: a profile under sampling is the diluted profile [Li, Qardaji & Su 2012; Balle, Barthe & Gaboardi 2018, Thm 8]
+    Theorem: a profile under sampling is the diluted profile [Li, Qardaji & Su 2012; Balle, Barthe & Gaboardi 2018,
+        Thm 8]
     """
 
     inner: PrivacyLoss
@@ -49,7 +50,7 @@ class PoissonSampledLoss(PrivacyLoss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "rate", checks.probability("rate", self.rate))
+        object.__setattr__(self, "rate", checks.number("rate", self.rate, 1e-200, 1.0, allowed="a rate in (0, 1]"))
 
     @property
     def method(self) -> str:  # type: ignore[override]  # as sharp as the loss inside
@@ -77,6 +78,10 @@ class PoissonSampledLoss(PrivacyLoss):
         )
         lower = self.inner.backward(x + error, tolerance).lower * (factor - 4 * ULP * q) * (1 - 8 * ULP)
         return Enclosure(np.where(inside, np.maximum(lower, 0.0), 0.0), np.where(inside, np.clip(upper, 0.0, 1.0), 0.0))
+
+    @property
+    def sharp_ends(self) -> bool:
+        return self.inner.sharp_ends
 
     def supremum(self) -> tuple[float, float]:
         back = -math.log1p(-self.rate) if self.rate < 1 else self.inner.supremum()[1]
@@ -149,7 +154,8 @@ class WithoutReplacementLoss(Symmetric):
     the sampled pair mixes a pair with the person replaced and a pair with another person in the batch instead: both are
     replace-one neighbours of the batch.)
 
-    Theorem: sampling without replacement under replace-one [Balle, Barthe & Gaboardi 2018, Thm 9; Zhu et al. 2022, Thm 11]
+    Theorem: sampling without replacement under replace-one [Balle, Barthe & Gaboardi 2018, Thm 9; Zhu et al. 2022,
+        Thm 11]
     """
 
     inner: PrivacyLoss
@@ -173,6 +179,10 @@ class WithoutReplacementLoss(Symmetric):
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         return diluted(lambda t: self.inner.worst(t, tolerance), self.rate, eps)
 
+    @property
+    def sharp_ends(self) -> bool:
+        return self.inner.sharp_ends
+
     def supremum(self) -> tuple[float, float]:
         top = mixed_top(max(self.inner.supremum()), self.rate)
         return top, top
@@ -190,7 +200,7 @@ class WithoutReplacementLoss(Symmetric):
         return self.inner.rho_ceiling()
 
     def moment_ceiling(self, s: float) -> float:
-        """Forward: 1 − q + qM_inner(s) as for Poisson sampling; the backward part adds at most s(s+1)·∫e^{−(s+1)t} ≤ s."""
+        """1 − q + q·M_inner(s) as for Poisson sampling, and at most s(s+1)·∫e^{−(s+1)t}dt = s from backwards."""
         inner = max(self.inner.log_moment(s).upper, self.inner.reverse.log_moment(s).upper)
         return float(np.logaddexp(math.log(1 + s), math.log(self.rate) + inner))
 

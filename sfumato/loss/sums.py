@@ -45,9 +45,14 @@ class Sum(PrivacyLoss):
 
         return engine(self).near(delta, tolerance, eps)
 
+    @property
+    def sharp_ends(self) -> bool:
+        return all(term.sharp_ends for _, term in self.terms)
+
     def supremum(self) -> tuple[float, float]:
         tops = [(count, term.supremum()) for count, term in self.terms]
-        return math.fsum(k * t for k, (t, _) in tops), math.fsum(k * b for k, (_, b) in tops)
+        ahead, back = math.fsum(k * t for k, (t, _) in tops), math.fsum(k * b for k, (_, b) in tops)
+        return ahead * (1 + 4 * ULP), back * (1 + 4 * ULP)
 
     def leak(self) -> tuple[float, float]:
         return leak_of(self.terms, 0), leak_of(self.terms, 1)

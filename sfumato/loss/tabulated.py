@@ -80,9 +80,10 @@ class TabulatedLoss(PrivacyLoss):
     def leak(self) -> tuple[float, float]:
         return self.ahead_upper[-1], self.back_upper[-1]
 
-    def certain_leak(self) -> tuple[float, float]:
+    @property
+    def sharp_ends(self) -> bool:
         """No table proves that anything leaks: the profile may fall to 0 beyond the last node."""
-        return 0.0, 0.0
+        return False
 
     def log_moment(self, s: float) -> Bound:
         if s > 0 and self.leak()[0] > 0:  # infinite or not: nothing is known beyond the last node

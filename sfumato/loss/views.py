@@ -1,7 +1,7 @@
 """δ(ε), ε(δ) and trade-off, read off the profile with certified sides.
 
-The profile is non-increasing, so an ε with δ(ε) certified ≤ target bounds ε(target) from above, and one with δ(ε) certified
-> target from below: the search needs no proof, only the last evaluation counts.
+The profile is non-increasing, so an ε with δ(ε) certified ≤ target bounds ε(target) from above, and one with δ(ε)
+certified > target from below: the search needs no proof, only the last evaluation counts.
 """
 
 import math
@@ -52,8 +52,8 @@ def most_leak(loss: "PrivacyLoss") -> float:
 
 
 def least_leak(loss: "PrivacyLoss") -> float:
-    """δ(∞) from below: nothing is known to leak if only a Rényi curve is known."""
-    return 0.0 if loss.renyi_curve() else most_leak(loss) * (1 - 16 * ULP)
+    """δ(∞) from below."""
+    return most_leak(loss) * (1 - 16 * ULP) if loss.sharp_ends else 0.0
 
 
 def top_of(loss: "PrivacyLoss") -> float:
@@ -87,17 +87,18 @@ def epsilon_one_way(loss: "PrivacyLoss", goal: float, tolerance: float) -> Bound
     A composed profile is first looked at roughly: the slope there says how sharp δ must be for ε to be sharp.
     """
     top, leak = loss.supremum()[0], loss.leak()[0]
-    known = loss.renyi_curve() is None
-    if goal < leak and known and goal < leak * (1 - 16 * ULP):
+    if loss.sharp_ends and goal < leak * (1 - 16 * ULP):
         return Bound(math.inf, math.inf, loss.method)
-    if goal == 0:
-        return Bound(top if known else 0.0, top, loss.method)
+    if goal == 0 and leak == 0:
+        return Bound(top * (1 - 16 * ULP) if loss.sharp_ends else 0.0, top, loss.method)
+    if goal < leak:
+        return Bound(0.0, math.inf, loss.method)
     if loss.method == "closed form":
         return Bound(*crossing(loss.near(goal, tolerance), goal, top), loss.method)
     sharp, best = 0.02, (0.0, math.inf)
     for _ in range(6):
-        curve = loss.near(goal, sharp, best[1] if math.isfinite(best[1]) else None)
-        low, high = crossing(curve, goal, top, best, fine=1e-3 * tolerance)
+        guess = best[1] if math.isfinite(best[1]) else None
+        low, high = crossing(loss.near(goal, sharp, guess), goal, top, best, fine=1e-3 * tolerance)
         before, best = best[1] - best[0], (max(low, best[0]), min(high, best[1]))
         gap, goal_gap = best[1] - best[0], tolerance * best[1]
         if gap <= goal_gap or gap > 0.7 * before or math.isinf(gap):
@@ -109,7 +110,7 @@ def epsilon_one_way(loss: "PrivacyLoss", goal: float, tolerance: float) -> Bound
 def crossing(
     curve: Curve, goal: float, top: float, known: tuple[float, float] = (0.0, math.inf), fine: float = 4 * ULP
 ) -> tuple[float, float]:
-    """(largest ε found with δ certified > goal, least ε found with δ certified ≤ goal), within what is known already."""
+    """(largest ε found with δ certified > goal, least ε found with δ certified ≤ goal)."""
     low, high = known[0], min(top, known[1] * 1.01 if math.isfinite(known[1]) else 1.0)
     if curve(np.array([0.0])).upper[0] <= goal:
         return 0.0, 0.0
@@ -131,7 +132,7 @@ def crossing(
 def narrowed(
     curve: Curve, done: Callable[[Enclosure], Flags], low: float, high: float, fine: float
 ) -> tuple[float, float]:
-    """Shrink [low, high] around the first point where `done` holds (it holds at high), to a relative width of `fine`."""
+    """Shrink [low, high] around the first point where `done` holds (it holds at high) to relative width `fine`."""
     while high - low > fine * high and high > 1e-300:
         points = np.linspace(low, high, WAYS)
         if low == 0 and high > 0:  # a root near 0 is found by magnitude first
@@ -151,8 +152,8 @@ def narrowed(
 def trade_off(loss: "PrivacyLoss", alpha: SupportsFloat, tolerance: float) -> Bound:
     """f(a) = sup over x ≥ 0 of 1 − H_x − x·a, where x = e^t and H_x = 1 − x + x·δ'(−t) for t < 0.
 
-    The function is concave in x. Any point gives a lower bound; next to the best of several points the chords of the cells
-    next door, continued, bound it from above. The bracket is shrunk until both meet.
+    The function is concave in x. Any point gives a lower bound; next to the best of several points the chords of
+    the cells next door, continued, bound it from above. The bracket is shrunk until both meet.
     """
     a = checks.probability("alpha", alpha)
     checked_tolerance(tolerance)

@@ -34,6 +34,10 @@ class OneWay(PrivacyLoss):
     def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
         return self.inner.near(delta, tolerance, eps)
 
+    @property
+    def sharp_ends(self) -> bool:
+        return self.inner.sharp_ends
+
     def supremum(self) -> tuple[float, float]:
         return self.inner.supremum()
 
@@ -79,6 +83,10 @@ class Reversed(PrivacyLoss):
     def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         return self.inner.forward(eps, tolerance)
 
+    @property
+    def sharp_ends(self) -> bool:
+        return self.inner.sharp_ends
+
     def supremum(self) -> tuple[float, float]:
         top, bottom = self.inner.supremum()
         return bottom, top
@@ -116,6 +124,10 @@ class Either(PrivacyLoss):
 
     def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         return reduce(maximum, (option.backward(eps, tolerance) for option in self.options))
+
+    @property
+    def sharp_ends(self) -> bool:
+        return all(option.sharp_ends for option in self.options)
 
     def supremum(self) -> tuple[float, float]:
         tops = [option.supremum() for option in self.options]

@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sfumato.loss.bound import Bound, worst
+from sfumato.loss.divergences import endless
 
 if TYPE_CHECKING:
     from sfumato.loss.base import PrivacyLoss
@@ -30,7 +31,7 @@ def least_rho_one_way(loss: "PrivacyLoss") -> Bound:
     c₁s² + 2c₀s + c₀ = 0. Below the first order K(s)/s ≤ D there; above the last K(s)/s ≤ sup L, or what the loss knows.
     """
     if loss.leak()[0] > 0:
-        return Bound(math.inf, math.inf, loss.method)
+        return endless(loss)
     ceiling = loss.rho_ceiling()
     moments = {s: loss.log_moment(s) for s in geometric(LEAST, MOST, 41)}
     mean = loss.mean().lower

@@ -8,7 +8,7 @@ from sfumato.sensitivity import Relation
 
 
 class Sampling(ABC):
-    """A way of drawing a batch: `amplify` turns the loss of what is done to the batch into the loss for the whole data."""
+    """A way of drawing a batch; `amplify` turns the loss of what is done to it into the loss for everybody."""
 
     @abstractmethod
     def amplify(self, loss: PrivacyLoss) -> PrivacyLoss:
@@ -19,7 +19,8 @@ def about(loss: PrivacyLoss, relation: Relation, sampling: str) -> None:
     """Refuse a loss that speaks of other neighbours than this sampling's theorem."""
     if not isinstance(loss, PrivacyLoss):
         raise InvalidParameter(
-            f"{sampling}.amplify needs a loss.\n  found:  {type(loss).__name__}\n  do:     give e.g. sf.loss.GaussianLoss(mu=1)"
+            f"{sampling}.amplify needs a loss.\n  found:  {type(loss).__name__}\n"
+            "  do:     give e.g. sf.loss.GaussianLoss(mu=1)"
         )
     if loss.relation is not relation:
         raise MixedRelations(

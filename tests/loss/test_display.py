@@ -94,7 +94,9 @@ def test_a_loss_has_a_name_in_words(loss, text):
 
 
 def test_long_tables_are_counted_not_printed():
-    assert display.words({"loss": "RenyiLoss", "orders": list(range(300))}) == "Renyi(orders=[300 values])"
+    table = {"loss": "TabulatedLoss", "nodes": [0.1] * 300, "upper": [0.2] * 300, "relation": "replace-one"}
+    assert display.words(table) == "Tabulated(300 values, replace-one)"
+    assert display.words({"loss": "FinitePairLoss", "p": [0.5, 0.5]}) == "FinitePair(p=[0.5, 0.5])"
 
 
 @given(st.floats(1e-300, 1e300))

@@ -1,0 +1,357 @@
+"""Independent truth: profiles written down from their definitions, in arithmetic with as many digits as it takes.
+
+Nothing here calls the package. A direction (P, Q) is a `Finite` list of outcomes or a curve u ↦ H_{e^u}(P‖Q) on all of ℝ;
+the composition of a finite pair with a curve is H_α = Σᵢ Pᵢ·H_{αQᵢ/Pᵢ}, and that of two finite pairs lists all products.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache, reduce
+from itertools import product
+
+import mpmath as mp
+
+Curve = Callable[[mp.mpf], mp.mpf]
+Finite = list[tuple[mp.mpf, mp.mpf]]  # probabilities of each outcome under P and Q
+DIGITS = 50
+BITS = 420  # of the fixed-point numbers in which products are enumerated: 1e-126
+
+
+def settled(value: Callable[[], mp.mpf], start: int = DIGITS + 10) -> mp.mpf:
+    """A value that no longer moves when the digits are doubled: cancellation then does not matter."""
+    digits, before = start, None
+    while True:
+        with mp.workdps(digits):
+            here = value()
+        if before is not None and abs(here - before) <= abs(here) * mp.mpf(10) ** -30:
+            return here
+        if digits > 20_000:
+            raise AssertionError("the truth itself does not settle")
+        before, digits = here, 2 * digits
+
+
+# ---- one mechanism, one direction -----------------------------------------------------------------------------------
+
+
+def upper_tail(x: mp.mpf) -> mp.mpf:
+    """P[N(0, 1) > x]."""
+    return mp.erfc(x / mp.sqrt(2)) / 2
+
+
+def gaussian(mu: float) -> Curve:
+    """P = N(μ, 1), Q = N(0, 1): p > e^u q right of u/μ + μ/2."""
+
+    def curve(u: mp.mpf) -> mp.mpf:
+        m = mp.mpf(mu)
+        x = u / m + m / 2
+        return upper_tail(x - m) - mp.exp(u) * upper_tail(x)
+
+    return curve
+
+
+def laplace(eps: float) -> Curve:
+    """Densities ½εe^{−ε|x−1|} and ½εe^{−ε|x|}: the log ratio is ε(2x − 1) between 0 and 1."""
+
+    def curve(u: mp.mpf) -> mp.mpf:
+        e = mp.mpf(eps)
+        if u >= e:
+            return mp.mpf(0)
+        if u < -e:
+            return 1 - mp.exp(u)
+        x = (u / e + 1) / 2
+        return (1 - mp.exp(-e * (1 - x)) / 2) - mp.exp(u) * mp.exp(-e * x) / 2
+
+    return curve
+
+
+def discrete_gaussian(sigma: float, sensitivity: int) -> Curve:
+    """Σ over the integers with p > e^u q, term by term."""
+
+    def curve(u: mp.mpf) -> mp.mpf:
+        s, d = mp.mpf(sigma), sensitivity
+        first = int(mp.floor(u * s * s / d + mp.mpf(d) / 2)) + 1
+        reach = math.ceil(sigma * math.sqrt(2 * 2.31 * mp.mp.dps)) + 2
+        last = max(first, d) + reach
+        first = max(first, d - reach - abs(first) // 10**6)  # further left nothing has mass
+        total = mp.mpf(0)
+        for x in range(first, last + 1):
+            total += mp.exp(-((x - d) ** 2) / (2 * s * s)) - mp.exp(u - mp.mpf(x) ** 2 / (2 * s * s))
+        return total / theta(sigma, mp.mp.dps)
+
+    return curve
+
+
+@cache
+def theta(sigma: float, digits: int) -> mp.mpf:
+    """Σ_x e^{−x²/2σ²}."""
+    s = mp.mpf(sigma)
+    reach = math.ceil(sigma * math.sqrt(2 * 2.31 * digits)) + 2
+    return 1 + 2 * mp.fsum(mp.exp(-mp.mpf(x) ** 2 / (2 * s * s)) for x in range(1, reach))
+
+
+def bounded_range(eps: float) -> Curve:
+    """The worst two-point pair with losses s and s − ε, for each u ≥ 0 anew: found by search over s."""
+
+    def curve(u: mp.mpf) -> mp.mpf:
+        e = mp.mpf(eps)
+        if u < 0:
+            return 1 - mp.exp(u) + mp.exp(u) * curve(-u)
+        if u >= e:
+            return mp.mpf(0)
+
+        def power(s: mp.mpf) -> mp.mpf:
+            q = (1 - mp.exp(s - e)) / (mp.exp(s) - mp.exp(s - e))
+            return q * mp.exp(s) - mp.exp(u) * q
+
+        return highest(power, u, e)
+
+    return curve
+
+
+def highest(f: Curve, low: mp.mpf, high: mp.mpf) -> mp.mpf:
+    """Maximum of a concave function, by golden section to half the digits: its top is flat, so the value has them all."""
+    ratio = (mp.sqrt(5) - 1) / 2
+    a, b = high - ratio * (high - low), low + ratio * (high - low)
+    at_a, at_b = f(a), f(b)
+    for _ in range(95):
+        if at_a < at_b:
+            low, a, at_a = a, b, at_b
+            b = low + ratio * (high - low)
+            at_b = f(b)
+        else:
+            high, b, at_b = b, a, at_a
+            a = high - ratio * (high - low)
+            at_a = f(a)
+    return max(at_a, at_b)
+
+
+def sampled_gaussian(rate: float, mu: float) -> tuple[Curve, Curve]:
+    """(1−q)N(0,1) + qN(μ,1) against N(0,1), in both directions: one threshold each."""
+    q, m = mp.mpf(rate), mp.mpf(mu)
+
+    def remove(u: mp.mpf) -> mp.mpf:
+        odds = mp.exp(u) - 1 + q
+        if odds <= 0:
+            return 1 - mp.exp(u)
+        x = (mp.log(odds / q) + m * m / 2) / m
+        return (1 - q) * upper_tail(x) + q * upper_tail(x - m) - mp.exp(u) * upper_tail(x)
+
+    def add(u: mp.mpf) -> mp.mpf:
+        odds = mp.exp(-u) - 1 + q
+        if odds <= 0:
+            return mp.mpf(0)
+        x = (mp.log(odds / q) + m * m / 2) / m
+        return upper_tail(-x) - mp.exp(u) * ((1 - q) * upper_tail(-x) + q * upper_tail(m - x))
+
+    return remove, add
+
+
+def mirrored(curve: Curve) -> Curve:
+    """H_{e^u}(Q‖P) from H(P‖Q)."""
+    return lambda u: 1 - mp.exp(u) + mp.exp(u) * curve(-u)
+
+
+# ---- pairs with a list of outcomes ----------------------------------------------------------------------------------
+
+
+def coin(eps: float, leak: float = 0.0) -> Finite:
+    """Randomized response with ε; with probability `leak` the output names its data set."""
+    e, d = mp.mpf(eps), mp.mpf(leak)
+    yes = mp.exp(e) / (1 + mp.exp(e))
+    keep = 1 - d
+    return [(d, mp.mpf(0)), (keep * yes, keep * (1 - yes)), (keep * (1 - yes), keep * yes), (mp.mpf(0), d)]
+
+
+def responses(eps: float, k: int) -> Finite:
+    """k answers: the true one with e^ε/(e^ε + k − 1), every other with 1/(e^ε + k − 1)."""
+    total = mp.exp(mp.mpf(eps)) + k - 1
+    truth = [mp.exp(mp.mpf(eps)) / total, *[1 / total] * (k - 1)]
+    return list(zip(truth, [truth[1], truth[0], *truth[2:]], strict=True))
+
+
+def discrete_laplace(scale: float, sensitivity: int) -> Finite:
+    """Every integer from 0 to d, and the two half-lines beyond, on which the ratio is constant."""
+    r, d = mp.exp(-1 / mp.mpf(scale)), sensitivity
+
+    def mass(x: int) -> mp.mpf:
+        return (1 - r) / (1 + r) * r ** abs(x)
+
+    left = mp.fsum([mass(0) / (1 - r)])  # Σ_{x ≤ 0} r^{|x|}
+    inner = [(mass(x - d), mass(x)) for x in range(1, d)]
+    return [(left * r**d, left), *inner, (left, left * r**d)] if d else [(mp.mpf(1), mp.mpf(1))]
+
+
+def staircase(eps: float, gamma: float) -> Finite:
+    """The density is constant on cells; it and its shift by 1 are compared cell by cell on (0, 1), and beyond by symmetry.
+
+    For x ≥ 1 the density is e^{−ε} times its value one step to the left, and the same for x ≤ 0 mirrored.
+    """
+    g, b = mp.mpf(gamma), mp.exp(-mp.mpf(eps))
+    if eps == 0:
+        return [(mp.mpf(1), mp.mpf(1))]
+    high = (1 - b) / (2 * (g + b * (1 - g)))
+    edges = sorted({mp.mpf(0), g, 1 - g, mp.mpf(1)})
+
+    def height(x: mp.mpf) -> mp.mpf:
+        return high if x < g else high * b
+
+    cells = []
+    for left, right in zip(edges, edges[1:], strict=False):
+        middle, width = (left + right) / 2, right - left
+        cells.append((width * height(1 - middle), width * height(middle)))
+    half = mp.mpf(1) / 2
+    return [(half, half * b), *cells, (half * b, half)]
+
+
+def sampled(pair: Finite, rate: float) -> Finite:
+    """((1−q)Q + qP, Q)."""
+    q = mp.mpf(rate)
+    return [((1 - q) * b + q * a, b) for a, b in pair]
+
+
+def reverse(pair: Finite) -> Finite:
+    """(Q, P)."""
+    return [(b, a) for a, b in pair]
+
+
+# ---- composition ----------------------------------------------------------------------------------------------------
+
+
+def fixed(x: mp.mpf) -> int:
+    return int(mp.nint(mp.ldexp(x, BITS)))
+
+
+def all_products(pairs: Sequence[Finite]) -> list[tuple[int, int]]:
+    """Every combined outcome, as fixed-point numbers."""
+    with mp.workprec(BITS + 64):
+        parts = [[(fixed(a), fixed(b)) for a, b in pair] for pair in pairs]
+    one = 1 << BITS
+    return [
+        reduce(lambda x, y: (x[0] * y[0] >> BITS, x[1] * y[1] >> BITS), combination, (one, one))
+        for combination in product(*parts)
+    ]
+
+
+def enumerated(pairs: Sequence[Finite], eps: Sequence[float]) -> list[mp.mpf]:
+    """Σ (P − e^ε Q)₊ over all combined outcomes, for each ε."""
+    outcomes, found = all_products(pairs), []
+    for e in eps:
+        with mp.workprec(BITS + 64):
+            alpha = fixed(mp.exp(mp.mpf(e)))
+            total = sum(gain for p, q in outcomes if (gain := (p << BITS) - alpha * q) > 0)
+            dust = (alpha << 30) * len(outcomes)  # what the rounding of the fixed-point numbers can add up to
+            found.append(mp.ldexp(mp.mpf(total), -2 * BITS) if total > dust else mp.mpf(0))
+    return found
+
+
+def with_curve(pairs: Sequence[Finite], curve: Curve, eps: float) -> mp.mpf:
+    """Σᵢ Pᵢ·H(ε − log Pᵢ/Qᵢ) over all combined outcomes of the finite pairs."""
+    total = mp.mpf(0)
+    for combination in product(*pairs):
+        p = mp.fprod(a for a, _ in combination)
+        q = mp.fprod(b for _, b in combination)
+        if p > 0:
+            total += p if q == 0 else p * curve(mp.mpf(eps) - mp.log(p / q))
+    return total
+
+
+def equal_coins(eps: float, k: int, t: float, leak: float = 0.0) -> mp.mpf:
+    """k-fold randomized response at t: the binomial sum from its first positive term until terms no longer matter."""
+    e, yes = mp.mpf(eps), 1 / (1 + mp.exp(-mp.mpf(eps)))
+    first = max(0, int(mp.floor((mp.mpf(t) / e + k) / 2)) + 1)
+    total = mp.mpf(0)
+    if first <= k:
+        mass = mp.exp(mp.loggamma(k + 1) - mp.loggamma(first + 1) - mp.loggamma(k - first + 1))
+        mass *= mp.exp(first * mp.log(yes) + (k - first) * mp.log(1 - yes))
+        odds = mp.exp(e)
+        for i in range(first, k + 1):
+            gain = mass * -mp.expm1(mp.mpf(t) - (2 * i - k) * e)
+            total += gain
+            mass *= odds * (k - i) / (i + 1)
+            if i > k * yes and mass < total * mp.mpf(10) ** (-mp.mp.dps):
+                break
+    survive = (1 - mp.mpf(leak)) ** k
+    return 1 - survive + survive * total
+
+
+def equal_laplaces(eps: float, k: int, t: float) -> mp.mpf:
+    """k-fold Laplace at t, exactly.
+
+    Times e^{−L/2} the law of one loss is ½e^{−ε/2}·[atoms at ±ε + ½·uniform density on (−ε, ε)]. A uniform density is a
+    difference of two integrals, so k-fold it is (½e^{−ε/2})^k Σ_j C(k,j)2^{−j}(z+1/z)^{k−j}(z−1/z)^j applied to the j-fold
+    antiderivatives G_j of e^{s/2} − e^{t−s/2}, s > t, where z shifts by ε.
+    """
+    e, t = mp.mpf(eps), mp.mpf(t)
+    points = [n for n in range(k + 1) if (2 * n - k) * e > t]
+    total = mp.mpf(0)
+    for j in range(k + 1):
+        inner = mp.mpf(0)
+        for n in points:
+            weight = sum(
+                (-1) ** m * math.comb(j, m) * math.comb(k - j, n - j + m)
+                for m in range(j + 1)
+                if 0 <= n - j + m <= k - j
+            )
+            if weight:
+                inner += weight * antiderivative((2 * n - k) * e - t, j)
+        total += math.comb(k, j) * mp.mpf(2) ** -j * inner
+    return (mp.exp(-e / 2) / 2) ** k * mp.exp(t / 2) * total
+
+
+def antiderivative(x: mp.mpf, j: int) -> mp.mpf:
+    """j-fold integral from 0 of 2 sinh(x/2): 2Σ_{n odd} 2^{−n} x^{n+j}/(n+j)!."""
+    total, n = mp.mpf(0), 1
+    term = x ** (1 + j) / mp.factorial(1 + j)
+    while True:
+        total += term
+        n += 2
+        term *= x * x / 4 / ((n + j) * (n + j - 1))
+        if abs(term) < abs(total) * mp.mpf(10) ** (-mp.mp.dps):
+            return total
+
+
+def gaussian_and_laplace(mu: float, eps: float, t: float) -> mp.mpf:
+    """∫ over the Laplace loss (atoms ½ at ε and ½e^{−ε} at −ε, density ¼e^{(l−ε)/2} between) of the Gaussian's profile."""
+    e, curve, t = mp.mpf(eps), gaussian(mu), mp.mpf(t)
+    middle = mp.quad(lambda l: mp.exp((l - e) / 2) / 4 * curve(t - l), [-e, 0, e])
+    return curve(t - e) / 2 + mp.exp(-e) / 2 * curve(t + e) + middle
+
+
+def sampled_gaussians(rate: float, mu: float, t: mp.mpf, fold: int) -> tuple[mp.mpf, mp.mpf]:
+    """(remove, add) of a few equal sampled Gaussians: integrals over the noise of all but one.
+
+    Where the losses so far leave less than the least possible loss to the last one, its profile is 1 − e^u; the
+    quadrature is told where that begins.
+    """
+    q, m = mp.mpf(rate), mp.mpf(mu)
+    remove, add = sampled_gaussian(rate, mu)
+    reach = mp.sqrt(2 * mp.mp.dps * mp.log(10))
+
+    def loss(x: mp.mpf) -> mp.mpf:
+        return mp.log1p(q * mp.expm1(m * x - m * m / 2))
+
+    def density(x: mp.mpf, mean: mp.mpf) -> mp.mpf:
+        return mp.npdf(x, mean, 1)
+
+    def joint(x: mp.mpf) -> mp.mpf:
+        return (1 - q) * density(x, mp.mpf(0)) + q * density(x, m)
+
+    def where(target: mp.mpf) -> list[mp.mpf]:
+        """The x with this loss, if it is in reach."""
+        odds = (mp.exp(target) - 1 + q) / q
+        x = (mp.log(odds) + m * m / 2) / m if odds > 0 else mp.inf
+        return [x] if -reach < x < m + reach else []
+
+    def removed(u: mp.mpf, depth: int) -> mp.mpf:
+        if depth == 1:
+            return remove(u)
+        cuts = sorted([-reach, mp.mpf(0), m, m + reach, *where(u - (depth - 1) * mp.log(1 - q))])
+        return mp.quad(lambda x: joint(x) * removed(u - loss(x), depth - 1), cuts)
+
+    def added(u: mp.mpf, depth: int) -> mp.mpf:
+        if depth == 1:
+            return add(u)
+        cuts = sorted([-reach, mp.mpf(0), reach, *[x for x in where(-u - (depth - 1) * mp.log(1 - q)) if x < reach]])
+        return mp.quad(lambda x: density(x, mp.mpf(0)) * added(u + loss(x), depth - 1), cuts)
+
+    return removed(mp.mpf(t), fold), added(mp.mpf(t), fold)
