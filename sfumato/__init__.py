@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
-    from sfumato import errors, loss, plots, sampling
+    from sfumato import errors, loss, plots, sampling  # noqa: F401  # plots needs an extra, so it is not in __all__
+    from sfumato.loss.base import PrivacyLoss
     from sfumato.loss.bound import Bound
     from sfumato.loss.calibrate import calibrate
-    from sfumato.loss.classical import compare
+    from sfumato.loss.compare import compare
     from sfumato.sampling.poisson import Poisson
     from sfumato.sampling.without_replacement import WithoutReplacement
     from sfumato.sensitivity import AddRemove, Relation, ReplaceOne
@@ -22,8 +23,9 @@ PLACES = {
     "Poisson": "sfumato.sampling.poisson",
     "WithoutReplacement": "sfumato.sampling.without_replacement",
     "calibrate": "sfumato.loss.calibrate",
-    "compare": "sfumato.loss.classical",
+    "compare": "sfumato.loss.compare",
     "Bound": "sfumato.loss.bound",
+    "PrivacyLoss": "sfumato.loss.base",
     "AddRemove": "sfumato.sensitivity",
     "ReplaceOne": "sfumato.sensitivity",
     "Relation": "sfumato.sensitivity",
@@ -36,6 +38,7 @@ __all__ = [
     "AddRemove",
     "Bound",
     "Poisson",
+    "PrivacyLoss",
     "Relation",
     "ReplaceOne",
     "WithoutReplacement",
@@ -43,7 +46,6 @@ __all__ = [
     "compare",
     "errors",
     "loss",
-    "plots",
     "sampling",
 ]
 

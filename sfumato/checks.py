@@ -17,7 +17,9 @@ def number(name: str, value: SupportsFloat, low: float, high: float, *, allowed:
     try:
         result = float(value)
     except (TypeError, ValueError, OverflowError) as problem:
-        raise InvalidParameter(f"{name} is not a number that fits a float.\n  do:     give {allowed}") from problem
+        raise InvalidParameter(
+            f"{name} must be one number.\n  found:  a {type(value).__name__}\n  do:     give {allowed}"
+        ) from problem
     if not low <= result <= high:  # also refuses NaN
         raise InvalidParameter(f"{name} is out of range.\n  found:  {name} = {result!r}\n  do:     give {allowed}")
     return result

@@ -15,7 +15,8 @@ from pathlib import Path
 import sfumato as sf
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound
-from sfumato.loss.classical import Comparison, Estimate
+from sfumato.loss.compare import Comparison
+from sfumato.loss.estimates import Estimate
 from sfumato.loss.gaussian_noise import analytic, classical_1, classical_2, slides_2
 
 PATIENCE = 2.0  # seconds before a table that takes long says so

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from sfumato import checks
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.classical import Comparison, Estimate, Row, compare
+from sfumato.loss.compare import Comparison, Row, compare
 from sfumato.loss.display import name, profile_grid, reach, trade_off_curve
+from sfumato.loss.estimates import Estimate
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.gaussian_noise import analytic, classical_1, classical_2, slides_2
 from sfumato.loss.laplace import LaplaceLoss

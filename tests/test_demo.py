@@ -11,7 +11,7 @@ import pytest
 
 from sfumato import demo
 from sfumato.loss.bound import Bound
-from sfumato.loss.classical import Estimate
+from sfumato.loss.estimates import Estimate
 
 ROOT = Path(__file__).parents[1]
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from sfumato import plots
 from sfumato.loss import ApproxLoss, GaussianLoss, LaplaceLoss, PoissonSampledLoss, RandomizedResponseLoss, nothing
-from sfumato.loss.classical import compare
+from sfumato.loss.compare import compare
 
 ROOT = Path(__file__).parents[1]
 THREE = [GaussianLoss(1), LaplaceLoss(1), RandomizedResponseLoss(1)]

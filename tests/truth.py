@@ -86,7 +86,7 @@ def theta(sigma: float, digits: int) -> mp.mpf:
     """Σ_x e^{−x²/2σ²}."""
     s = mp.mpf(sigma)
     reach = math.ceil(sigma * math.sqrt(2 * 2.31 * digits)) + 2
-    return 1 + 2 * mp.fsum(mp.exp(-mp.mpf(x) ** 2 / (2 * s * s)) for x in range(1, reach))
+    return 1 + 2 * mp.fsum(mp.exp(-(mp.mpf(x) ** 2) / (2 * s * s)) for x in range(1, reach))
 
 
 def bounded_range(eps: float) -> Curve:

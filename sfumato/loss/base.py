@@ -11,7 +11,7 @@ Theorem: a pair is a profile: any convex non-increasing H with H_0 = 1, H_α ≥
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Self, SupportsFloat, overload
 
@@ -122,18 +122,18 @@ class PrivacyLoss(ABC):
     @overload
     def delta(self, epsilon: float, *, tolerance: float = TOLERANCE) -> Bound: ...
     @overload
-    def delta(self, epsilon: Floats, *, tolerance: float = TOLERANCE) -> Enclosure: ...
+    def delta(self, epsilon: Floats | Sequence[float], *, tolerance: float = TOLERANCE) -> Enclosure: ...
 
-    def delta(self, epsilon: float | Floats, *, tolerance: float = TOLERANCE) -> Bound | Enclosure:
+    def delta(self, epsilon: float | Floats | Sequence[float], *, tolerance: float = TOLERANCE) -> Bound | Enclosure:
         """δ(ε) = max of H_{e^ε} over both directions: the mechanism is (ε, δ)-DP and no better. Arrays are welcome.
 
         Theorem: (ε, δ)-DP is a bound on the hockey-stick divergence [Barthe & Olmedo 2013; Balle & Wang 2018, Thm 5]
         """
         from sfumato.loss.views import delta, profile
 
-        if isinstance(epsilon, np.ndarray) and epsilon.ndim:
-            return profile(self, epsilon, tolerance)
-        return delta(self, epsilon, tolerance)
+        if np.ndim(epsilon) and not isinstance(epsilon, str | bytes):
+            return profile(self, epsilon, tolerance)  # type: ignore[arg-type]
+        return delta(self, epsilon, tolerance)  # type: ignore[arg-type]
 
     def epsilon(self, delta: SupportsFloat, *, tolerance: float = TOLERANCE) -> Bound:
         """The least ε with δ(ε) ≤ delta."""
@@ -258,6 +258,11 @@ class PrivacyLoss(ABC):
 
         return to_json(self)
 
+    def __str__(self) -> str:
+        from sfumato.loss.display import name
+
+        return name(self)
+
     def _repr_html_(self) -> str:
         from sfumato.loss.display import html
 
@@ -275,6 +280,18 @@ class Symmetric(PrivacyLoss):
     def reverse(self) -> "PrivacyLoss":
         """A symmetric pair is its own reverse."""
         return self
+
+
+def must_be_about(loss: PrivacyLoss, inner: PrivacyLoss, relation: Relation) -> None:
+    """A loss built on another speaks of the same neighbours as its theorem, and so does the inner one."""
+    if not isinstance(inner, PrivacyLoss):
+        raise InvalidParameter(f"{type(loss).__name__} needs a loss inside, found {type(inner).__name__}")
+    for found in (loss.relation, inner.relation):
+        if found is not relation:
+            raise MixedRelations(
+                f"{type(loss).__name__} is about {relation.value}.\n  found:  a loss about {found.value}\n"
+                f"  do:     build the inner loss with relation=sf.{relation.name}"
+            )
 
 
 def same_relation(losses: "tuple[PrivacyLoss, ...]") -> Relation:

@@ -8,7 +8,7 @@ import dataclasses
 import json
 from typing import cast
 
-from sfumato.errors import InvalidParameter, UnknownDescription
+from sfumato.errors import InvalidParameter, MixedRelations, UnknownDescription
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sensitivity import Relation
 
@@ -79,7 +79,7 @@ def from_description(data: dict[str, object]) -> PrivacyLoss:
                 *cast(list[tuple[int, PrivacyLoss]], values["terms"]), relation=cast(Relation, values["relation"])
             )
         return found(**values)  # type: ignore[arg-type]  # each class checks its own parameters
-    except (TypeError, KeyError, InvalidParameter) as problem:
+    except (TypeError, KeyError, InvalidParameter, MixedRelations) as problem:
         raise UnknownDescription(f"{name} cannot be built from this description: {problem}") from problem
 
 

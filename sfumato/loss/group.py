@@ -1,7 +1,7 @@
 """Several people at once: chains of data sets P₀, P₁, …, P_k, each a neighbour of the next.
 
-Let r(x) = 1 − f(x) be the largest P-probability of an event with Q-probability x, f the trade-off curve: r is concave and
-rises. If P₁(A) ≤ r₁(P₀(A)) and P₂(A) ≤ r₂(P₁(A)) for all events, then P₂(A) ≤ r₂(r₁(P₀(A))): steps compose as functions.
+Let r(x) = 1 − f(x), f the trade-off curve, be the largest P-probability of an event with Q-probability x: concave and
+rising. If P₁(A) ≤ r₁(P₀(A)) and P₂(A) ≤ r₂(P₁(A)) for all events, then P₂(A) ≤ r₂(r₁(P₀(A))): steps compose as functions.
 
 The curve is held between two polygons whose corners are (Q-tail, P-tail). A composition of polygons is a polygon: its
 corners are those of the first, carried through the second, and those of the second, pulled back through the first. When
@@ -27,9 +27,21 @@ from sfumato.loss.laplace import LaplaceLoss
 from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
 from sfumato.loss.signed import ApproxLoss, PureLoss
 from sfumato.loss.sums import Sum, nothing, total
-from sfumato.loss.tabulated import CAP, MOST, Curve, Side, TabulatedLoss, both_sides, convex, first_nodes, monotone
+from sfumato.loss.tabulated import (
+    CAP,
+    MOST,
+    Curve,
+    Side,
+    TabulatedLoss,
+    both_sides,
+    convex,
+    first_nodes,
+    monotone,
+    reach,
+    sampled,
+    table,
+)
 from sfumato.loss.tabulated import FLOOR as LAST_FLOOR
-from sfumato.loss.tabulated import reach, sampled, table
 from sfumato.loss.wrappers import Either, either
 from sfumato.sensitivity import Relation
 
@@ -168,12 +180,12 @@ def carried(u: Floats, v: Floats, a: Floats, b: Floats, c: Floats, d: Floats) ->
     k = np.clip(np.searchsorted(key(a, b), key(u, v), side="right") - 1, 0, len(a) - 2)
     low = u <= v
     width = np.where(low, a[k + 1] - a[k], b[k] - b[k + 1])
-    some = np.maximum(width, 1e-320)
-    share = np.where(width > 0, np.clip(np.where(low, u - a[k], b[k] - v) / some, 0.0, 1.0), 1.0)
-    rest = np.where(width > 0, np.clip(np.where(low, a[k + 1] - u, v - b[k + 1]) / some, 0.0, 1.0), 0.0)
+    part = np.clip(np.where(low, u - a[k], b[k] - v), 0.0, width)
+    left = np.clip(np.where(low, a[k + 1] - u, v - b[k + 1]), 0.0, width)
+    width = np.where(width > 0, width, 1.0)
     rise, fall = c[k + 1] - c[k], d[k] - d[k + 1]
-    error = 4 * ULP * np.where(width > 0, np.minimum(u, v) / some, 0.0) * np.maximum(rise, fall)
-    return c[k] + share * rise, d[k + 1] + rest * fall, error
+    error = 4 * ULP * np.minimum(np.minimum(u, v) / width, 1.0) * np.maximum(rise, fall)
+    return c[k] + part / width * rise, d[k + 1] + left / width * fall, error
 
 
 def rounded(x: Floats, r: Floats, not_r: Floats, not_x: Floats, sign: Sign) -> Polygon:
@@ -231,8 +243,8 @@ class Steps(NamedTuple):
         touched = [self.inner.best(nodes), len(self.inner.x) - 1 - self.inner.reverse.best(nodes)]
         some = np.unique(np.concatenate([[0], *touched, [len(self.inner.x) - 1]]))
         one, two = tangents(self.outer, nodes), tangents(self.outer.reverse, nodes)
-        outer = (np.append(first, second[::-1]) for first, second in zip(one, two[2:] + two[:2], strict=True))
-        return Steps(rounded(*outer, 1), Polygon(*(values[some] for values in self.inner)))
+        x, r, not_r, not_x = (np.append(v, w[::-1]) for v, w in zip(one, (*two[2:], *two[:2]), strict=True))
+        return Steps(rounded(x, r, not_r, not_x, 1), Polygon(*(values[some] for values in self.inner)))
 
 
 def above(polygon: Polygon) -> Curve:
@@ -311,23 +323,21 @@ def corners(t: Floats, d: Floats, sign: Sign) -> Polygon:
 def valleys(side: Side) -> tuple[Floats, Floats]:
     """Nodes, the points where the continued chords meet inside cells, and where the last one reaches 0.
 
-    A chord from a node to a valley lies below the line it belongs to, so the polygon lies below the profile. Where the
-    lines meet within 1e-9 of a node's value, the chord between the nodes will do, lowered by that much.
+    A chord from a node to a valley lies below the line it belongs to, so the polygon lies below the profile.
     """
     nodes, low, i = side.nodes, side.values.lower, np.arange(len(side.nodes) - 1)
     fall, rise, width = side.fall[:-1], side.rise[1:], np.diff(nodes)
     with np.errstate(all="ignore"):
-        place = np.log((low[:-1] - low[1:] + fall - rise) / (fall - rise * np.exp(-width))) / width
-    eps = nodes[:-1] + width * np.clip(np.nan_to_num(place, nan=0.5), 0.05, 0.95)
-    before, after = side.lines(nodes[:-1], i)[1], side.lines(nodes[1:], i)[0]
-    inside = (before < low[:-1] * (1 - 1e-9)) & (after < low[1:] * (1 - 1e-9))
-    last = min(math.log1p(low[-1] / max(side.fall[-1], 1e-300)), 100.0)
-    where = np.concatenate([nodes, eps[inside], [nodes[-1] + last]])
+        away = np.log((low[:-1] - low[1:] + fall - rise) / (fall - rise * np.exp(-width)))
+    eps = np.minimum(nodes[:-1] + np.clip(np.nan_to_num(away, nan=0.0), 0.0, width), nodes[1:])
+    inside = (side.lines(nodes[:-1], i)[1] < low[:-1]) & (side.lines(nodes[1:], i)[0] < low[1:])
+    end = nodes[-1] + min(math.log1p(low[-1] / max(side.fall[-1], 1e-300)), 100.0)
+    where = np.concatenate([nodes, eps[inside], [end]])
     value = np.concatenate([low, np.maximum(np.minimum(*side.lines(eps, i)), 0.0)[inside], [0.0]])
-    if last < NEAR * nodes[-1]:
-        value[len(nodes) - 1], where, value = 0.0, where[:-1], value[:-1]
-    order = np.argsort(where)
-    return where[order], value[order] * (1 - 1e-9)
+    distinct, place = np.unique(where, return_inverse=True)
+    least = np.ones_like(distinct)
+    np.minimum.at(least, place, value)
+    return distinct, least
 
 
 # ---- nodes --------------------------------------------------------------------------------------------------------

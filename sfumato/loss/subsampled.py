@@ -2,17 +2,18 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from sfumato import checks
-from sfumato.loss.base import TOLERANCE, PrivacyLoss, Symmetric
+from sfumato.loss.base import TOLERANCE, PrivacyLoss, Symmetric, must_be_about
 from sfumato.loss.bound import Bound
 from sfumato.loss.divergences import log_moment
 from sfumato.loss.numeric import ULP, Enclosure, Floats, logsumexp
 from sfumato.loss.renyi import RenyiCurve, log_choose, poisson_curve, without_replacement_curve
 from sfumato.loss.wrappers import Reversed
+from sfumato.sensitivity import Relation
 
 
 def diluted(inner: Callable[[Floats], Enclosure], rate: float, eps: Floats) -> Enclosure:
@@ -50,6 +51,7 @@ class PoissonSampledLoss(PrivacyLoss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        must_be_about(self, self.inner, Relation.AddRemove)
         object.__setattr__(self, "rate", checks.number("rate", self.rate, 1e-200, 1.0, allowed="a rate in (0, 1]"))
 
     @property
@@ -161,9 +163,11 @@ class WithoutReplacementLoss(Symmetric):
     inner: PrivacyLoss
     n: int
     m: int
+    relation: Relation = field(default=Relation.ReplaceOne, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        must_be_about(self, self.inner, Relation.ReplaceOne)
         object.__setattr__(self, "n", checks.whole("n", self.n, 1))
         object.__setattr__(self, "m", checks.whole("m", self.m, 0, self.n))
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sfumato import checks
-from sfumato.errors import InvalidParameter
+from sfumato.errors import InvalidParameter, MixedRelations
 from sfumato.loss.base import TOLERANCE, PrivacyLoss, same_relation
 from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import ULP, Enclosure, Floats
@@ -25,6 +25,11 @@ class Sum(PrivacyLoss):
     """
 
     terms: tuple[tuple[int, PrivacyLoss], ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.terms and same_relation(tuple(term for _, term in self.terms)) is not self.relation:
+            raise MixedRelations(f"these losses are not about {self.relation.value}")
 
     @property
     def method(self) -> str:  # type: ignore[override]  # the engine that answers depends on the terms

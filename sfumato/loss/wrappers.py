@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
-from sfumato.errors import InvalidParameter
+from sfumato.errors import InvalidParameter, MixedRelations
 from sfumato.loss.base import TOLERANCE, PrivacyLoss, same_relation
 from sfumato.loss.bound import Bound
 from sfumato.loss.divergences import log_moment
 from sfumato.loss.numeric import Enclosure, Floats, maximum
+from sfumato.sensitivity import Relation
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,12 @@ class OneWay(PrivacyLoss):
     """
 
     inner: PrivacyLoss
+    relation: Relation = field(default=Relation.Remove, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.relation.one_way or self.inner.relation is not Relation.AddRemove:
+            raise MixedRelations("OneWay looks at one direction (Remove or Add) of an add/remove loss")
 
     @property
     def method(self) -> str:  # type: ignore[override]  # a wrapper answers as its inner loss does
@@ -73,6 +80,13 @@ class Reversed(PrivacyLoss):
 
     inner: PrivacyLoss
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.relation is not self.inner.relation.reversed:
+            raise MixedRelations(
+                f"the reverse of a loss about {self.inner.relation.value} is not about {self.relation.value}"
+            )
+
     @property
     def method(self) -> str:  # type: ignore[override]  # a wrapper answers as its inner loss does
         return self.inner.method
@@ -118,6 +132,11 @@ class Either(PrivacyLoss):
     options: tuple[PrivacyLoss, ...]
 
     method = "worst of several"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if same_relation(self.options) is not self.relation:
+            raise MixedRelations(f"these losses are not about {self.relation.value}")
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         return reduce(maximum, (option.forward(eps, tolerance) for option in self.options))

@@ -42,7 +42,7 @@ def least_rho_one_way(loss: "PrivacyLoss") -> Bound:
         start = moments[orders[0]].upper / orders[0]
         end = min(loss.supremum()[0] / (1 + MOST), ceiling)
         upper = max(start, end, max(roof for roof, _, _ in roofs))
-        wide = [(a, b) for roof, a, b in roofs if roof > floor * (1 + GAP / 2)]
+        wide = [(a, b) for roof, a, b in roofs if roof > max(floor * (1 + GAP / 2), start, end)]
         fresh = {handy(math.sqrt(a * b)) for a, b in wide} - set(orders)
         if upper <= floor * (1 + GAP) or floor >= ceiling * (1 - GAP) or not fresh or len(orders) > 400:
             return Bound(min(floor, ceiling), min(upper, ceiling), "sup of the Rényi curve")

@@ -10,28 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.errors import InvalidParameter, OutOfReach
-from sfumato.loss import classical
+from sfumato.loss import compare as comparing
 from sfumato.loss.bound import Bound
-from sfumato.loss.classical import (
-    Comparison,
-    Estimate,
-    Row,
-    advanced,
-    advanced_slides,
-    basic,
-    central_limit,
-    compare,
-    fourier,
-    moments,
-    normal_epsilon,
-    optimal,
-    renyi_accountant,
-)
+from sfumato.loss.classical import advanced, advanced_slides, basic, optimal, renyi_accountant
+from sfumato.loss.compare import Comparison, Row, compare
+from sfumato.loss.estimates import Estimate, central_limit, fourier, moments, normal_epsilon, parts
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.laplace import LaplaceLoss
 from sfumato.loss.renyi import RenyiLoss
 from sfumato.loss.signed import ApproxLoss, PureLoss, RandomizedResponseLoss
 from sfumato.loss.subsampled import PoissonSampledLoss
+from sfumato.loss.views import top_of
 
 small = st.floats(1e-3, 3)
 failures = st.one_of(st.just(0.0), st.floats(-12, -3).map(lambda x: 10.0**x))
@@ -306,7 +295,7 @@ LOSSES = [
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_comparison_starts_with_the_truth_and_no_theorem_is_below_it(loss):
     found = compare(loss, 1e-6)
-    assert [row.name for row in found.rows] == ["optimal (sfumato)", *classical.ACCOUNTANTS]
+    assert [row.name for row in found.rows] == ["optimal (sfumato)", *comparing.ACCOUNTANTS]
     truth = found.rows[0].epsilon
     for row in found.rows[1:]:
         if isinstance(row.epsilon, Bound):
@@ -328,19 +317,19 @@ def test_a_comparison_says_why_a_theorem_does_not_apply():
 
 def test_what_is_below_the_truth_is_called_so(monkeypatch):
     monkeypatch.setitem(
-        classical.ACCOUNTANTS, "central limit", lambda loss, delta: Estimate(1.0, 0, 9, "wishful", "hm")
+        comparing.ACCOUNTANTS, "central limit", lambda loss, delta: Estimate(1.0, 0, 9, "wishful", "hm")
     )
     row = next(row for row in compare(GaussianLoss(1), 1e-6).rows if row.name == "central limit")
-    assert row.note.startswith("below the truth by 3.9! hm")
+    assert row.note.startswith("below the truth by 3.9; hm")
 
 
 def test_one_direction_alone_is_not_enough_for_advanced_composition():
     """P ≤ e^ε Q says nothing of Q ≤ e^ε P: the theorems are given the larger of both losses."""
     loss = (500 * PoissonSampledLoss(PureLoss(1.0), 0.2)).add
     row = next(row for row in compare(loss, 1e-6).rows if row.name == "advanced")
-    top = max(max(part.supremum()) for _, part in classical.parts(loss))
+    top = max(max(part.supremum()) for _, part in parts(loss))
     assert row.note == f"from 500 × ({top:.4g}, 0)"
-    assert top > classical.top_of(loss) / 500
+    assert top > top_of(loss) / 500
 
 
 @pytest.mark.parametrize(
