@@ -1,7 +1,7 @@
 """Several people at once: chains of data sets P₀, P₁, …, P_k, each a neighbour of the next.
 
 Let r(x) = 1 − f(x), f the trade-off curve, be the largest P-probability of an event with Q-probability x: concave and
-rising. If P₁(A) ≤ r₁(P₀(A)) and P₂(A) ≤ r₂(P₁(A)) for all events, then P₂(A) ≤ r₂(r₁(P₀(A))): steps compose as functions.
+rising. If P₁(A) ≤ r₁(P₀(A)) and P₂(A) ≤ r₂(P₁(A)) for all events, then P₂(A) ≤ r₂(r₁(P₀(A))): steps compose.
 
 The curve is held between two polygons whose corners are (Q-tail, P-tail). A composition of polygons is a polygon: its
 corners are those of the first, carried through the second, and those of the second, pulled back through the first. When
@@ -12,6 +12,7 @@ Theorem: k people cost the k-fold composition of r = 1 − f [Dong, Roth & Su 20
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -41,15 +42,15 @@ from sfumato.loss.tabulated import (
     sampled,
     table,
 )
-from sfumato.loss.tabulated import FLOOR as LAST_FLOOR
 from sfumato.loss.wrappers import Either, either
 from sfumato.sensitivity import Relation
 
 FLOOR = 1e-290  # every step multiplies δ by e^ε, so one step is followed far below any δ of interest
-NODES = 12_000  # corners of a polygon on the way
-NEAR = 1e-6  # least distance of nodes, relative to the last
+NODES = 12_000  # slopes on either side at which a polygon has corners
+NEAR = 1e-7  # least distance of nodes, relative to the last
 Sign = Literal[1, -1]  # outer polygons round outwards, inner ones inwards
 Indices = npt.NDArray[np.intp]
+Bends = Callable[[float], Floats]
 
 
 def group(loss: PrivacyLoss, size: int) -> PrivacyLoss:
@@ -66,9 +67,9 @@ def group(loss: PrivacyLoss, size: int) -> PrivacyLoss:
         first = people(count - 1 if count % 2 else count // 2)
         return first.then(one if count % 2 else first).thinned(alike)
 
-    found = people(size)
-    bends = lattice(loss.atoms(), size)
-    return tabulated(found.forward, None if alike else found.reverse.forward, bends, loss.relation)
+    found, (top, bottom) = people(size), highest_losses(loss)
+    ahead, back = Stopped(found.forward, size * top), Stopped(found.backward, size * bottom)
+    return tabulated(ahead, None if alike else back, lattice(loss.atoms(), size), loss.relation)
 
 
 def replace_one(loss: PrivacyLoss) -> PrivacyLoss:
@@ -115,7 +116,8 @@ def two_orders(loss: PrivacyLoss) -> TabulatedLoss:
     def worse(eps: Floats) -> Enclosure:
         return maximum(orders[0].forward(eps), orders[1].forward(eps))
 
-    return tabulated(worse, None, lattice(atoms and (atoms[0], 0.0), 1), Relation.ReplaceOne)
+    bends = lattice(atoms and (atoms[0], 0.0), 1)
+    return tabulated(Stopped(worse, sum(highest_losses(loss))), None, bends, Relation.ReplaceOne)
 
 
 # ---- polygons -----------------------------------------------------------------------------------------------------
@@ -180,12 +182,13 @@ def carried(u: Floats, v: Floats, a: Floats, b: Floats, c: Floats, d: Floats) ->
     k = np.clip(np.searchsorted(key(a, b), key(u, v), side="right") - 1, 0, len(a) - 2)
     low = u <= v
     width = np.where(low, a[k + 1] - a[k], b[k] - b[k + 1])
-    part = np.clip(np.where(low, u - a[k], b[k] - v), 0.0, width)
-    left = np.clip(np.where(low, a[k + 1] - u, v - b[k + 1]), 0.0, width)
-    width = np.where(width > 0, width, 1.0)
+    part, left = np.where(low, u - a[k], b[k] - v), np.where(low, a[k + 1] - u, v - b[k + 1])
+    some, edge = np.where(width > 0, width, 1.0), width > 0
+    share = np.where(edge, np.clip(part, 0.0, width) / some, 1.0)
+    rest = np.where(edge, np.clip(left, 0.0, width) / some, 0.0)
     rise, fall = c[k + 1] - c[k], d[k] - d[k + 1]
-    error = 4 * ULP * np.minimum(np.minimum(u, v) / width, 1.0) * np.maximum(rise, fall)
-    return c[k] + part / width * rise, d[k + 1] + left / width * fall, error
+    error = 4 * ULP * np.minimum(np.minimum(u, v) / some, 1.0) * np.maximum(rise, fall)
+    return c[k] + share * rise, d[k + 1] + rest * fall, error
 
 
 def rounded(x: Floats, r: Floats, not_r: Floats, not_x: Floats, sign: Sign) -> Polygon:
@@ -234,12 +237,12 @@ class Steps(NamedTuple):
         return self.reverse.forward(eps)
 
     def thinned(self, alike: bool) -> "Steps":
-        """At most about NODES corners: tangents and the corners they touch, at slopes chosen as for a table."""
-        if len(self.outer.x) <= NODES:
+        """No more corners than that: tangents and the corners they touch, at slopes chosen as for a table."""
+        if len(self.outer.x) <= 2 * NODES:
             return self
-        ahead, back = above(self.outer), None if alike else above(self.outer.reverse)
+        ahead, back = above(self.forward), None if alike else above(self.backward)
         end = max(reach(curve, FLOOR) for curve in (ahead, back) if curve)
-        nodes = sampled(ahead, back, first_nodes(ahead, back, end), NODES // 2)[0]
+        nodes = sampled(ahead, back, first_nodes(ahead, back, end), NODES)[0]
         touched = [self.inner.best(nodes), len(self.inner.x) - 1 - self.inner.reverse.best(nodes)]
         some = np.unique(np.concatenate([[0], *touched, [len(self.inner.x) - 1]]))
         one, two = tangents(self.outer, nodes), tangents(self.outer.reverse, nodes)
@@ -247,11 +250,11 @@ class Steps(NamedTuple):
         return Steps(rounded(x, r, not_r, not_x, 1), Polygon(*(values[some] for values in self.inner)))
 
 
-def above(polygon: Polygon) -> Curve:
-    """The profile of the outer polygon as if it were exact, to choose nodes by."""
+def above(curve: Curve) -> Curve:
+    """The upper side as if it were exact, to choose nodes by."""
 
     def exact(eps: Floats) -> Enclosure:
-        high = polygon.profile(eps, 1)
+        high = curve(eps).upper
         return Enclosure(high * (1 - 64 * ULP), high)
 
     return exact
@@ -287,7 +290,7 @@ def one_step(loss: PrivacyLoss) -> Steps:
     tops = zip((ahead, back), loss.supremum(), strict=True)
     end = max(min(top, CAP) if math.isfinite(top) else reach(curve, FLOOR) for curve, top in tops) or 1.0
     first = spaced(first_nodes(ahead, back, end), *lattice(loss.atoms(), 1)(end))
-    nodes = spaced(sampled(ahead, None if loss.reverse == loss else back, first, NODES // 2)[0])
+    nodes = spaced(sampled(ahead, None if loss.reverse == loss else back, first, NODES)[0])
     one, other = monotone(ahead(nodes)), monotone(back(nodes))
     t, upper = np.append(-nodes[:0:-1], nodes), np.append(other.upper[:0:-1], one.upper)
     upper[len(nodes) - 1] = min(one.upper[0], other.upper[0])
@@ -300,22 +303,24 @@ def one_step(loss: PrivacyLoss) -> Steps:
 def corners(t: Floats, d: Floats, sign: Sign) -> Polygon:
     """Between two nodes a polygonal H is r − e^t·x: these are the corners, from high losses to low ones.
 
-    Backward profiles give 1 − r and 1 − x. A difference of neighbours is known to 4 ulps of the larger.
+    Backward profiles give 1 − r and 1 − x. A difference of neighbours is known to 4 ulps of the larger; inner corners
+    that are not sharp for this reason are dropped.
     """
     ahead = t[:-1] >= 0
     low, high = np.where(ahead, t[:-1], -t[1:]), np.where(ahead, t[1:], -t[:-1])
     more, less = np.where(ahead, d[:-1], d[1:]), np.where(ahead, d[1:], d[:-1])
     drop, slip = np.maximum(more - less, 0.0) / np.expm1(high - low), 4 * ULP * more / np.expm1(high - low)
+    sharp = np.concatenate([[True], ((slip <= 1e-9 * (more + drop)) | (sign > 0))[::-1], [True]])
     tall = np.clip(more + drop + sign * slip, 0.0, 1.0)
     wide = np.clip((drop - sign * slip) * np.exp(-low), 0.0, 1.0)
     x, not_r = np.where(ahead, wide, 1 - tall), np.where(ahead, 1 - tall, wide)
     r, not_x = np.where(ahead, tall, 1 - wide), np.where(ahead, 1 - wide, tall)
     last, first = d[-1:], d[:1]
     return rounded(
-        np.concatenate([[0.0], x[::-1], 1 - first]),
-        np.concatenate([last, r[::-1], [1.0]]),
-        np.concatenate([1 - last, not_r[::-1], [0.0]]),
-        np.concatenate([[1.0], not_x[::-1], first]),
+        np.concatenate([[0.0], x[::-1], 1 - first])[sharp],
+        np.concatenate([last, r[::-1], [1.0]])[sharp],
+        np.concatenate([1 - last, not_r[::-1], [0.0]])[sharp],
+        np.concatenate([[1.0], not_x[::-1], first])[sharp],
         sign,
     )
 
@@ -340,16 +345,40 @@ def valleys(side: Side) -> tuple[Floats, Floats]:
     return distinct, least
 
 
-# ---- nodes --------------------------------------------------------------------------------------------------------
+# ---- tables -------------------------------------------------------------------------------------------------------
 
 
-def tabulated(ahead: Curve, back: Curve | None, bends: Callable[[float], Floats], relation: Relation) -> TabulatedLoss:
+@dataclass(frozen=True)
+class Stopped:
+    """A profile that is 0 from the largest loss on: the losses of the steps of a chain add up."""
+
+    curve: Curve
+    top: float
+
+    def __call__(self, eps: Floats) -> Enclosure:
+        low, high = self.curve(eps)
+        return Enclosure(np.where(eps < self.top, low, 0.0), np.where(eps < self.top, high, 0.0))
+
+
+def highest_losses(loss: PrivacyLoss) -> tuple[float, float]:
+    """Largest losses of either direction, infinite if there is leak; rounded up."""
+    ahead, back = (
+        top * (1 + 4 * ULP) if leak == 0 else math.inf for top, leak in zip(loss.supremum(), loss.leak(), strict=True)
+    )
+    return ahead, back
+
+
+def tabulated(ahead: Stopped, back: Stopped | None, bends: Bends, relation: Relation) -> TabulatedLoss:
     """The profiles of a chain as a table."""
-    end = max(reach(curve, LAST_FLOOR) for curve in (ahead, back) if curve)
-    return table(*sampled(ahead, back, spaced(first_nodes(ahead, back, end), *bends(end)), MOST), relation)
+    sides = [side for side in (ahead, back) if side]
+    end, top = max(reach(side) for side in sides), max(side.top for side in sides)
+    first = spaced(first_nodes(ahead, back, min(end, top) or 1.0), *bends(end))
+    first = np.append(first, top) if first[-1] < top <= CAP else first
+    nodes = sampled(above(ahead), back and above(back), first, MOST)[0]
+    return table(nodes, ahead(nodes), (back or ahead)(nodes), relation)
 
 
-def lattice(atoms: tuple[float, float] | None, count: int) -> Callable[[float], Floats]:
+def lattice(atoms: tuple[float, float] | None, count: int) -> Bends:
     """Where the profiles of `count` people bend if one person's losses lie on a lattice, up to some end."""
 
     def bends(end: float) -> Floats:
@@ -362,8 +391,9 @@ def lattice(atoms: tuple[float, float] | None, count: int) -> Callable[[float], 
 
 
 def spaced(nodes: Floats, *more: float) -> Floats:
-    """All of them from 0 to the last, without points that are too near to the one before."""
+    """All of them from 0 to the last, thinned out where they are too close for differences to be sharp."""
     near = NEAR * nodes[-1]
     found = np.sort(np.append(nodes[:-1], more))
-    found = found[np.diff(found, prepend=-1.0) > near]
-    return np.append(found[found < nodes[-1] - near], nodes[-1])
+    found = found[np.unique(np.floor(found / near), return_index=True)[1]]
+    found = found[np.diff(found, prepend=-1.0) > near / 2]
+    return np.append(found[found < nodes[-1] - near / 2], nodes[-1])

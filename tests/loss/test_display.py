@@ -19,6 +19,7 @@ from sfumato.loss import (
     nothing,
 )
 from sfumato.loss.bound import Bound
+from sfumato.loss.finite import FinitePairLoss
 from sfumato.sensitivity import Relation
 
 ORDINARY = [
@@ -69,7 +70,7 @@ def labels(loss):
 
 def test_both_directions_are_drawn_where_they_differ():
     sampled = PoissonSampledLoss(GaussianLoss(1), 0.1)
-    replaced = PoissonSampledLoss(GaussianLoss(1, relation=Relation.ReplaceOne), 0.1, relation=Relation.ReplaceOne)
+    replaced = FinitePairLoss((0.5, 0.3, 0.2), (0.1, 0.3, 0.6), relation=Relation.ReplaceOne)
     assert labels(GaussianLoss(1)) == [""]
     assert labels(sampled) == ["remove", "add"]
     assert labels(replaced) == ["one way", "other way"]
