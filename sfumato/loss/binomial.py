@@ -44,7 +44,7 @@ class Binomial:
     def finite(self, t: float) -> float:
         """The sum for the part that does not leak, from its first term on until terms no longer matter."""
         k, e = self.count, self.eps
-        first = math.floor((t / e + k) / 2) + 1
+        first = math.floor((t / e + k) / 2) + 1 if e > 0 else k + 1
         if first > k:
             return 0.0
         p = 1 / (1 + math.exp(-e))

@@ -36,7 +36,7 @@ class DiscreteLaplaceLoss(Symmetric):
         j = np.minimum(j, d)
         r = 1 / self.scale
         tail_p = 1 - np.exp(-(d + 1 - j) * r) / (1 + math.exp(-r))
-        tail_q = np.exp(eps - j * r) / (1 + math.exp(-r))
+        tail_q = np.exp(np.minimum(eps - j * r, 1.0)) / (1 + math.exp(-r))
         value = np.maximum(tail_p - tail_q, 0.0)
         # above the last but one loss value only the top atom counts, and nothing cancels
         top = np.maximum(-np.expm1(np.minimum(eps - d * r, 0.0)), 0.0) / (1 + math.exp(-r))

@@ -45,7 +45,7 @@ def least_mu(loss: "PrivacyLoss", slack: SupportsFloat, tolerance: float) -> Bou
     if end == 0:
         return Bound(0.0, 0.0, "closed form")
     if not math.isfinite(end):
-        return Bound(forced(loss, s, np.geomspace(1e-3, 50.0, 60)), math.inf, loss.method)
+        return Bound(forced(loss, s), math.inf, loss.method)
     return searched(loss, s, end, tolerance)
 
 
@@ -61,11 +61,10 @@ def searched(loss: "PrivacyLoss", s: float, end: float, tolerance: float) -> Bou
     """Halve the edges that price highest until upper and lower meet."""
     sharp = max(min(tolerance, 1e-4), 1e-9)
     eps = np.linspace(0.0, end, 65)
-    found = loss.worst(eps, sharp)
-    low, high = found.lower, found.upper
+    low, high, mirror = profiles(loss, eps, sharp)
     best_low, best_high = 0.0, math.inf
     while True:
-        hull_eps, prices = edge_prices(eps, np.minimum.accumulate(high), s)
+        hull_eps, prices = edge_prices(eps, np.minimum.accumulate(high), np.minimum.accumulate(mirror), s)
         best_high = min(best_high, max(0.0, float(prices.max(initial=0.0))))
         best_low = max(best_low, float(inverse(eps, (low - s) / (1 - s)).max()))
         wide = np.flatnonzero(prices > best_low * (1 + tolerance / 2))
@@ -73,18 +72,25 @@ def searched(loss: "PrivacyLoss", s: float, end: float, tolerance: float) -> Bou
         fresh = np.setdiff1d(middles, eps)[:256]
         if best_high <= best_low * (1 + tolerance) or len(eps) > MOST_NODES or not len(fresh):
             return Bound(min(best_low, best_high), best_high, "domination on " + loss.method)
-        more = loss.worst(fresh, sharp)
         where = np.searchsorted(eps, fresh)
+        more = profiles(loss, fresh, sharp)
         eps = np.insert(eps, where, fresh)
-        low, high = np.insert(low, where, more.lower), np.insert(high, where, more.upper)
+        low, high, mirror = (np.insert(a, where, b) for a, b in zip((low, high, mirror), more, strict=True))
 
 
-def edge_prices(eps: Floats, high: Floats, s: float) -> tuple[Floats, Floats]:
+def profiles(loss: "PrivacyLoss", eps: Floats, sharp: float) -> tuple[Floats, Floats, Floats]:
+    """The profile from below and above, and that of the reversed pair from above."""
+    found = loss.worst(eps, sharp)
+    back = loss.reverse.worst(eps, sharp).upper if loss.relation.one_way else found.upper
+    return found.lower, found.upper, back
+
+
+def edge_prices(eps: Floats, high: Floats, back: Floats, s: float) -> tuple[Floats, Floats]:
     """Nodes of the convex minorant (as ε, mirrored ones negative) and the price of each edge between them."""
     alpha = np.exp(eps)
     mirror = slice(len(eps) - 1, 0, -1)
     a = np.concatenate([1 / alpha[mirror], alpha])
-    u = np.concatenate([(high / alpha + 1 - 1 / alpha)[mirror] * (1 + 4 * ULP), high])
+    u = np.concatenate([(back / alpha + 1 - 1 / alpha)[mirror] * (1 + 4 * ULP), high])
     e = np.concatenate([-eps[mirror], eps])
     kept = convex_minorant(a, u)
     a, u, e = a[kept], u[kept], e[kept]
@@ -93,12 +99,10 @@ def edge_prices(eps: Floats, high: Floats, s: float) -> tuple[Floats, Floats]:
     q = q * (1 - 16 * ULP)
     x, y = (p - s) / (1 - s), q / (1 - s)
     usable = (x > 0) & (y < 1) & (e[1:] > 0)
-    z_p, z_q = ndtri(np.clip(x, 1e-320, 1.0)), ndtri(np.clip(y, 0.0, 1.0))
     finite = usable & (x < 1) & (y > 0)
-    z_p, z_q = np.where(finite, z_p, 0.0), np.where(finite, z_q, 0.0)
+    z_p, z_q = (ndtri(np.where(finite, z, 0.5)) for z in (x, y))
     prices = (z_p - z_q) + 16 * ULP * (np.abs(z_p) + np.abs(z_q) + 1)
-    prices = np.where(finite, prices, np.where(usable, math.inf, -math.inf))
-    return e, prices
+    return e, np.where(finite, prices, np.where(usable, math.inf, -math.inf))
 
 
 def convex_minorant(a: Floats, u: Floats) -> npt.NDArray[np.intp]:
@@ -130,6 +134,7 @@ def inverse(eps: Floats, target: Floats) -> Floats:
     return np.where(target > 0, low, 0.0)
 
 
-def forced(loss: "PrivacyLoss", s: float, eps: Floats) -> float:
+def forced(loss: "PrivacyLoss", s: float) -> float:
     """The μ that sampled profile values force."""
+    eps = np.concatenate([[0.0], np.geomspace(1e-4, 50.0, 400)])
     return float(inverse(eps, (loss.worst(eps).lower - s) / (1 - s)).max())

@@ -150,7 +150,7 @@ class Polygon(NamedTuple):
     def profile(self, eps: Floats, sign: Sign) -> Floats:
         """max r − e^ε·x, rounded outwards or inwards."""
         m = self.best(eps)
-        value = self.r[m] * (1 + sign * 8 * ULP) - np.exp(eps) * self.x[m] * (1 - sign * 8 * ULP)
+        value = self.r[m] * (1 + sign * 32 * ULP) - np.exp(eps) * self.x[m] * (1 - sign * 32 * ULP)
         return np.clip(value, 0.0, 1.0)
 
     def then(self, second: "Polygon", sign: Sign) -> "Polygon":
@@ -169,9 +169,9 @@ class Polygon(NamedTuple):
 
 
 def key(u: Floats, not_u: Floats) -> Floats:
-    """log u/(1 − u): sorts numbers near 0 and near 1 alike."""
-    with np.errstate(divide="ignore"):
-        return np.log(u) - np.log(not_u)
+    """u/(1 − u) − (1 − u)/u: sorts numbers near 0 and near 1 to two ulps of the smaller side."""
+    with np.errstate(divide="ignore", over="ignore"):
+        return u / not_u - not_u / u
 
 
 def carried(u: Floats, v: Floats, a: Floats, b: Floats, c: Floats, d: Floats) -> tuple[Floats, Floats, Floats]:
@@ -194,7 +194,9 @@ def carried(u: Floats, v: Floats, a: Floats, b: Floats, c: Floats, d: Floats) ->
 def rounded(x: Floats, r: Floats, not_r: Floats, not_x: Floats, sign: Sign) -> Polygon:
     """Corners moved outwards or inwards by 8 ulps, inside [0, 1] and in order: outwards is up and to the left."""
     up, down = 1 + sign * 8 * ULP, 1 - sign * 8 * ULP
-    x, r, not_r, not_x = (np.clip(v * f, 0.0, 1.0) for v, f in ((x, down), (r, up), (not_r, down), (not_x, up)))
+    least = 0.0 if sign > 0 else 1e-320  # inwards, what underflows is not nothing
+    x, not_r = np.clip(x * down + least, 0.0, 1.0), np.clip(not_r * down + least, 0.0, 1.0)
+    r, not_x = np.clip(r * up, 0.0, 1.0), np.clip(not_x * up, 0.0, 1.0)
     higher, lower = np.maximum.accumulate, np.minimum.accumulate
     if sign > 0:
         return Polygon(lower(x[::-1])[::-1], higher(r), lower(not_r), higher(not_x[::-1])[::-1])
@@ -269,9 +271,9 @@ def tangents(polygon: Polygon, nodes: Floats) -> tuple[Floats, Floats, Floats, F
     x, r = polygon.x[m], polygon.r[m]
     wide, steep, flat = np.diff(x), slope[:-1], slope[1:]
     along = np.clip((np.diff(r) - flat * wide) / (steep - flat), 0.0, np.maximum(wide, 0.0))
-    high = np.maximum(r[:-1] + steep * along, r[1:] - flat * (wide - along)) * (1 + 8 * ULP)
+    high = np.maximum(r[:-1] + steep * along, r[1:] - flat * (wide - along)) + 8 * ULP * r[1:]
     start = np.maximum(r[:1] * (1 + 8 * ULP) - slope[0] * x[:1] * (1 - 8 * ULP), 0.0)
-    left, top = np.append(0.0, x[:-1] + along), np.minimum(np.append(start, high), 1.0)
+    left, top = np.append(0.0, x[:-1] + along) * (1 - 8 * ULP), np.minimum(np.append(start, high), 1.0)
     return left, top, 1 - top, 1 - left
 
 
@@ -303,19 +305,19 @@ def one_step(loss: PrivacyLoss) -> Steps:
 def corners(t: Floats, d: Floats, sign: Sign) -> Polygon:
     """Between two nodes a polygonal H is r − e^t·x: these are the corners, from high losses to low ones.
 
-    Backward profiles give 1 − r and 1 − x. A difference of neighbours is known to 4 ulps of the larger; inner corners
-    that are not sharp for this reason are dropped.
+    Backward profiles give 1 − r and 1 − x. Values are known to 8 ulps, differences of neighbours to 16 ulps of the
+    larger; inner corners that are not sharp for this reason are dropped.
     """
     ahead = t[:-1] >= 0
     low, high = np.where(ahead, t[:-1], -t[1:]), np.where(ahead, t[1:], -t[:-1])
     more, less = np.where(ahead, d[:-1], d[1:]), np.where(ahead, d[1:], d[:-1])
-    drop, slip = np.maximum(more - less, 0.0) / np.expm1(high - low), 4 * ULP * more / np.expm1(high - low)
+    drop, slip = np.maximum(more - less, 0.0) / np.expm1(high - low), 16 * ULP * more / np.expm1(high - low)
     sharp = np.concatenate([[True], ((slip <= 1e-9 * (more + drop)) | (sign > 0))[::-1], [True]])
-    tall = np.clip(more + drop + sign * slip, 0.0, 1.0)
-    wide = np.clip((drop - sign * slip) * np.exp(-low), 0.0, 1.0)
+    tall = np.clip((more + drop) * (1 + sign * 16 * ULP) + sign * slip, 0.0, 1.0)
+    wide = np.clip((drop * (1 - sign * 16 * ULP) - sign * slip) * np.exp(-low), 0.0, 1.0)
     x, not_r = np.where(ahead, wide, 1 - tall), np.where(ahead, 1 - tall, wide)
     r, not_x = np.where(ahead, tall, 1 - wide), np.where(ahead, 1 - wide, tall)
-    last, first = d[-1:], d[:1]
+    last, first = (np.clip(end * (1 + sign * 16 * ULP), 0.0, 1.0) for end in (d[-1:], d[:1]))
     return rounded(
         np.concatenate([[0.0], x[::-1], 1 - first])[sharp],
         np.concatenate([last, r[::-1], [1.0]])[sharp],
@@ -392,7 +394,7 @@ def lattice(atoms: tuple[float, float] | None, count: int) -> Bends:
 
 def spaced(nodes: Floats, *more: float) -> Floats:
     """All of them from 0 to the last, thinned out where they are too close for differences to be sharp."""
-    near = NEAR * nodes[-1]
+    near = NEAR * nodes[-2]  # the last may lie apart
     found = np.sort(np.append(nodes[:-1], more))
     found = found[np.unique(np.floor(found / near), return_index=True)[1]]
     found = found[np.diff(found, prepend=-1.0) > near / 2]

@@ -464,4 +464,4 @@ def together(leaks: list[tuple[int, float]]) -> float:
     """1 − Π(1 − leak)^count."""
     if any(leak >= 1 for _, leak in leaks):
         return 1.0
-    return -math.expm1(math.fsum(count * math.log1p(-leak) for count, leak in leaks))
+    return abs(math.expm1(math.fsum(count * math.log1p(-leak) for count, leak in leaks)))

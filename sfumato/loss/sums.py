@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from sfumato import checks
 from sfumato.errors import InvalidParameter, MixedRelations
 from sfumato.loss.base import TOLERANCE, PrivacyLoss, same_relation
@@ -40,7 +42,7 @@ class Sum(PrivacyLoss):
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         from sfumato.loss.compose import engine
 
-        return engine(self).forward(eps, tolerance)
+        return self.cut(engine(self).forward)(eps, tolerance)
 
     def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         return self.reverse.forward(eps, tolerance)
@@ -48,7 +50,18 @@ class Sum(PrivacyLoss):
     def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
         from sfumato.loss.compose import engine
 
-        return engine(self).near(delta, tolerance, eps)
+        near = engine(self).near(delta, tolerance, eps)
+        return lambda t: self.cut(lambda x, _: near(x))(t, tolerance)
+
+    def cut(self, curve: Callable[[Floats, float], Enclosure]) -> Callable[[Floats, float], Enclosure]:
+        """The curve, and beyond the largest finite loss what leaks: engines need not know where the sum ends."""
+        top, leak = self.supremum()[0], self.leak()[0]
+
+        def known(eps: Floats, tolerance: float) -> Enclosure:
+            found = curve(eps, tolerance)
+            return Enclosure(found.lower, np.where(eps >= top, np.minimum(found.upper, leak), found.upper))
+
+        return known
 
     @property
     def sharp_ends(self) -> bool:
@@ -90,7 +103,7 @@ class Sum(PrivacyLoss):
 def leak_of(terms: tuple[tuple[int, PrivacyLoss], ...], side: int) -> float:
     """1 − Π(1 − leak)^count, rounded up."""
     logs = [count * math.log1p(-term.leak()[side]) if term.leak()[side] < 1 else -math.inf for count, term in terms]
-    share = -math.expm1(math.fsum(logs))
+    share = abs(math.expm1(math.fsum(logs)))
     return min(1.0, share * (1 + 1e-15))
 
 

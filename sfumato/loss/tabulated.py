@@ -368,7 +368,7 @@ def called(name: str, function: Function, points: Floats) -> Floats:
         if found.shape == points.shape:
             return found
         try:
-            return floats([float(function(float(point))) for point in points])  # type: ignore[arg-type]
+            return floats([floats(function(float(point))).item() for point in points])  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError) as problem:
             raise InvalidParameter(f"{name} must turn a number into a number.\n  found:  {problem}") from problem
 
@@ -691,27 +691,39 @@ def summed(pieces: list[Piece]) -> Curve:
 
 
 def refined(ratio: Ratio, p: Measure, q: Measure, low: float, high: float) -> tuple[Floats, Sums, Sums]:
-    """Losses at edges, close together wherever there is mass, and the masses."""
+    """Losses at edges, close together wherever that makes the profiles sharper, and the masses."""
     x = np.linspace(low, high, 257)
     known = np.flatnonzero(~np.isnan(ratio(x)))
     x = x[known[0] : known[-1] + 1] if len(known) else x  # beyond, both densities are 0
     loss = ratio(x)
     while True:
         check_monotone(x, loss)
+        ordered = (np.maximum if loss[-1] >= loss[0] else np.minimum).accumulate(loss)
         first, second = p(x), q(x)
-        mass = np.diff(first.left) + np.diff(second.left)
-        with np.errstate(invalid="ignore"):
-            jump = np.nan_to_num(np.abs(np.diff(loss)), nan=0.0, posinf=np.inf)
-        ends = np.minimum(np.abs(loss[:-1]), np.abs(loss[1:]))[mass > 1e-20]
-        far = float(np.max(ends[np.isfinite(ends)], initial=0.0))
-        rough = np.diff(first.left_error + second.left_error) > 4 * BELIEF * mass + 1e-18
-        wide = (mass > 1e-20) & ((jump > far / 5000) | rough) & (np.diff(x) > 1e-12 * (high - low))
+        excess = np.where(np.diff(x) > 1e-12 * (high - low), coarseness(ordered, first, second), 0.0)
+        wide = excess > max(1.0, float(excess.max()) / 16)
         if not wide.any() or len(x) > 20_000:
-            rising = loss[-1] >= loss[0]
-            return (np.maximum if rising else np.minimum).accumulate(loss), first, second
+            return ordered, first, second
         fresh = ((x[:-1] + x[1:]) / 2)[wide]
         where = np.searchsorted(x, fresh)
         x, loss = np.insert(x, where, fresh), np.insert(loss, where, ratio(fresh))
+
+
+def coarseness(loss: Floats, p: Sums, q: Sums) -> Floats:
+    """How much too large a cell is: its gap in the middle, the error of its mass, or an infinite loss at one end."""
+    mass, zero = np.diff(p.left) + np.diff(q.left), np.zeros_like(loss)
+    rough = np.diff(p.left_error + q.left_error) / (4 * BELIEF * mass + 1e-18)
+    p, q = (sums._replace(left_error=zero, right_error=zero) for sums in (p, q))
+    ends = np.isfinite(loss)
+    finite, half = ends[:-1] & ends[1:], ends[:-1] ^ ends[1:]
+    middle = (np.where(finite, loss[:-1], 0.0) + np.where(finite, loss[1:], 0.0)) / 2
+    ahead, back = (
+        part.profile(np.maximum(side * middle, 0.0))
+        for side, part in ((1, piece(loss, p, q)), (-1, piece(-loss, q, p)))
+    )
+    high, low = np.where(middle >= 0, ahead.upper, back.upper), np.where(middle >= 0, ahead.lower, back.lower)
+    gap = np.where(finite, (high - low) / (GAP * (high + 1e-13)), 1e4 * half)
+    return np.where(mass > 1e-20, np.maximum(gap, rough), 0.0)
 
 
 def check_monotone(x: Floats, loss: Floats) -> None:

@@ -192,6 +192,8 @@ def two_sided(loss: "PrivacyLoss", back: "PrivacyLoss", t: Floats, tolerance: fl
 
 def ceiling(x: Floats, value: Floats, i: int) -> float:
     """Upper bound of a concave function on the cells around its largest sampled point i."""
+    if not np.all(np.diff(x) > 0):  # the bracket is a point, as far as floats can tell
+        return float(value.max())
     slope = np.diff(value) / np.diff(x)
     inner = []
     if i > 0:  # cell [i−1, i], seen from the cell on its right, or from its own right end if there is none
