@@ -240,7 +240,7 @@ def enumerated(pairs: Sequence[Finite], eps: Sequence[float]) -> list[mp.mpf]:
             alpha = fixed(mp.exp(mp.mpf(e)))
             total = sum(gain for p, q in outcomes if (gain := (p << BITS) - alpha * q) > 0)
             dust = (alpha << 30) * len(outcomes)  # what the rounding of the fixed-point numbers can add up to
-            found.append(mp.ldexp(mp.mpf(total), -2 * BITS) if total > dust else mp.mpf(0))
+            found.append(min(mp.ldexp(mp.mpf(total), -2 * BITS), mp.mpf(1)) if total > dust else mp.mpf(0))
     return found
 
 
@@ -271,7 +271,7 @@ def equal_coins(eps: float, k: int, t: float, leak: float = 0.0) -> mp.mpf:
             if i > k * yes and mass < total * mp.mpf(10) ** (-mp.mp.dps):
                 break
     survive = (1 - mp.mpf(leak)) ** k
-    return 1 - survive + survive * total
+    return min(1 - survive + survive * total, mp.mpf(1))  # rounding
 
 
 def equal_laplaces(eps: float, k: int, t: float) -> mp.mpf:

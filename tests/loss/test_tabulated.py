@@ -176,7 +176,7 @@ def test_the_convex_curve_below_points_is_convex_and_below(values, middle):
 # ---- from profiles --------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(mu=mus)
 def test_a_gaussian_profile_becomes_a_sharp_table(mu):
     table = from_profile(gaussian_profile(mu))
@@ -185,7 +185,7 @@ def test_a_gaussian_profile_becomes_a_sharp_table(mu):
     assert table.leak()[0] < 1e-17
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(eps=st.floats(0.01, 10))
 def test_bounded_losses_need_few_nodes_and_have_a_top(eps):
     table = from_profile(lambda t: -math.expm1(min(t - eps, 0) / 2), top=eps)
@@ -254,7 +254,7 @@ def test_what_is_not_a_profile_is_refused(profile, options, found):
 # ---- from trade-off curves ------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(mu=st.floats(0.05, 4))
 def test_the_trade_off_curve_of_a_gaussian_is_enough(mu):
     table = from_trade_off(lambda x: special.ndtr(-special.ndtri(x) - mu))
@@ -294,7 +294,7 @@ def test_what_is_not_a_trade_off_curve_is_refused(curve):
 # ---- from densities -------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(mu=st.floats(0.05, 6))
 def test_two_normal_densities_are_a_gaussian_loss(mu):
     table = from_densities(normal(mu), normal(0.0), -12, 12 + mu)
@@ -344,7 +344,7 @@ def test_mass_outside_is_leak():
     assert table.delta(0.0).lower <= float(GaussianLoss(1.0).delta(0.0))
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(mu=st.floats(0.05, 4))
 def test_two_distribution_functions_are_a_loss(mu):
     def right(x):
