@@ -75,6 +75,11 @@ class PrivacyLoss(ABC):
         """Probability of certainty: P[L = ∞] and Q[L = −∞]; never below the truth."""
 
     @property
+    def one_pair(self) -> bool:
+        """Is this one pair, or a class of mechanisms of which the profile shows the worst at each ε?"""
+        return True
+
+    @property
     def sharp_ends(self) -> bool:
         """Are supremum() and leak() the truth (up to rounding), or only bounds from above?"""
         return True

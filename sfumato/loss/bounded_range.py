@@ -40,6 +40,10 @@ class BoundedRangeLoss(Symmetric):
         value = np.expm1(-left / 2) ** 2 / -math.expm1(-self.eps)
         return enclose(value, value * 24 * ULP)
 
+    @property
+    def one_pair(self) -> bool:
+        return False
+
     def supremum(self) -> tuple[float, float]:
         return self.eps, self.eps
 

@@ -9,7 +9,7 @@ import numpy as np
 from sfumato import checks
 from sfumato.loss.base import TOLERANCE, Symmetric
 from sfumato.loss.bound import Bound, widened
-from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, enclose, erfcx
+from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, enclose, erfcx, logsumexp
 
 LARGE = 2000.0  # from this σ on tails are integrals with an Euler–Maclaurin correction, below they are summed
 
@@ -50,8 +50,8 @@ class DiscreteGaussianLoss(Symmetric):
     def log_moment(self, s: float) -> Bound:
         """s(s+1)d²/2σ² plus log of Σe^{−(x−(s+1)d)²/2σ²}/Σe^{−x²/2σ²}: nothing for whole (s+1)d, negative otherwise."""
         value = s * (s + 1) * self.sensitivity**2 / (2 * self.sigma**2)
-        shift = math.log(normaliser(self.sigma, math.fmod((s + 1) * self.sensitivity, 1.0)) / normaliser(self.sigma))
-        error = ULP * (8 * abs(value) + 16) if shift else ULP * 8 * abs(value)
+        shift = log_normaliser(self.sigma, math.fmod((s + 1) * self.sensitivity, 1.0)) - log_normaliser(self.sigma, 0.0)
+        error = ULP * (8 * abs(value) + 16 + 4 * abs(shift)) if shift else ULP * 8 * abs(value)
         error += ULP * 2 * abs((s + 1) * self.sensitivity) * (self.sigma < 3)
         return Bound(value + shift - error, min(value, value + shift + error) + ULP * 8 * abs(value), "closed form")
 
@@ -121,10 +121,15 @@ class Tail:
         return sums[back].reshape(n.shape)
 
 
+def normaliser(sigma: float) -> float:
+    """Σ_{x∈ℤ} e^{−x²/2σ²}."""
+    return math.exp(log_normaliser(sigma, 0.0))
+
+
 @lru_cache(maxsize=64)
-def normaliser(sigma: float, shift: float = 0.0) -> float:
-    """Σ_{x∈ℤ} e^{−(x−shift)²/2σ²}; for σ ≥ 3 it is σ√(2π) to double precision, for any shift (Poisson summation)."""
+def log_normaliser(sigma: float, shift: float) -> float:
+    """log Σ_{x∈ℤ} e^{−(x−shift)²/2σ²}; for σ ≥ 3 it is log σ√(2π) to double precision (Poisson summation)."""
     if sigma >= 3:
-        return sigma * math.sqrt(2 * math.pi)
+        return math.log(sigma * math.sqrt(2 * math.pi))
     x = np.arange(-40, 41, dtype=np.float64) - shift
-    return float(np.exp(-x * x / (2 * sigma * sigma)).sum())
+    return logsumexp(-x * x / (2 * sigma * sigma))

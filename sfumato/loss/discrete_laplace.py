@@ -30,19 +30,17 @@ class DiscreteLaplaceLoss(Symmetric):
         object.__setattr__(self, "sensitivity", checks.whole("sensitivity", self.sensitivity, 0))
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
-        d = self.sensitivity
+        d, r = self.sensitivity, 1 / self.scale
         j = np.floor((eps * self.scale + d) / 2) + 1  # first loss value above eps
-        beyond = j > d
+        beyond, last = eps > d * r * (1 + 8 * ULP), j >= d
         j = np.minimum(j, d)
-        r = 1 / self.scale
         tail_p = 1 - np.exp(-(d + 1 - j) * r) / (1 + math.exp(-r))
         tail_q = np.exp(np.minimum(eps - j * r, 1.0)) / (1 + math.exp(-r))
-        value = np.maximum(tail_p - tail_q, 0.0)
-        # above the last but one loss value only the top atom counts, and nothing cancels
-        top = np.maximum(-np.expm1(np.minimum(eps - d * r, 0.0)), 0.0) / (1 + math.exp(-r))
-        last = j == d
-        value = np.where(beyond, 0.0, np.where(last, top, value))
-        return enclose(value, np.where(last, value, tail_p + tail_q) * (16 + np.abs(eps) + j * r) * ULP * (value > 0))
+        # above the last but one loss value only the top atom counts, and nothing cancels but eps − d·r itself
+        top = -np.expm1(np.minimum(eps - d * r, 0.0)) / (1 + math.exp(-r))
+        value = np.where(last, top, np.maximum(tail_p - tail_q, 0.0))
+        slip = np.where(last, 16 * value + 4 * (eps + d * r), (tail_p + tail_q) * (16 + 4 * (eps + j * r)))
+        return enclose(np.where(beyond, 0.0, value), np.where(beyond, 0.0, slip * ULP))
 
     def supremum(self) -> tuple[float, float]:
         top = math.nextafter(self.sensitivity / self.scale, math.inf) if self.sensitivity else 0.0

@@ -72,8 +72,8 @@ def drawn(loss: PrivacyLoss, h: float, right_end: float, left_end: float) -> Dis
     middle = math.ceil(-offset / h)  # index of the first point ≥ 0
     ahead_eps = np.maximum(offset + h * np.arange(middle, last + 1), 0.0)
     back_eps = np.maximum(-(offset + h * np.arange(middle - 1, first - 1, -1)), 0.0)
-    ahead = moved(loss.forward(ahead_eps), ahead_eps, h)
-    back = moved(loss.backward(back_eps), back_eps, h)
+    ahead = moved(loss.forward(ahead_eps), ahead_eps, h, offset)
+    back = moved(loss.backward(back_eps), back_eps, h, offset)
     masses = bends(ahead.upper, back.upper, ahead_eps[0], back_eps[0], h)
     open_left = bool(back_eps[-1] < loss.supremum()[1])
     return certified(loss, masses, ahead, back, h=h, offset=offset, first=first, split=split, open_left=open_left)
@@ -82,11 +82,11 @@ def drawn(loss: PrivacyLoss, h: float, right_end: float, left_end: float) -> Dis
 remembered = lru_cache(maxsize=256)(drawn)
 
 
-def moved(values: Enclosure, eps: Floats, h: float) -> Enclosure:
+def moved(values: Enclosure, eps: Floats, h: float, offset: float) -> Enclosure:
     """Widened for lattice points that are rounded: off by at most 2 ulps, and H falls no faster than just before."""
-    fall = np.diff(values.upper, prepend=values.upper[:1]) * -1
-    fall[0] = fall[1] if len(fall) > 1 else 0.0
-    slip = np.maximum(fall, 0.0) * (2 * ULP * eps / h)
+    slope = np.exp(np.minimum(eps, 700.0))  # |dH/dε| = e^ε·Q[L > ε]
+    slope[1:] = np.minimum(slope[1:], np.maximum(-np.diff(values.upper), 0.0) / -math.expm1(-h))
+    slip = slope * (2 * ULP * (eps + 2 * abs(offset)))
     return Enclosure(np.maximum(values.lower - slip, 0.0), values.upper + slip)
 
 
@@ -188,7 +188,7 @@ def certified(
         masses=masses * scale,
         infinite=infinite * scale,
         surely=min(surely, infinite),
-        lifted=float(masses[0]) if open_left else 0.0,
+        lifted=2 * float(masses[0]) if open_left else 0.0,
         excess=math.log(ratio * scale * slack),
         split=split,
         stray=stray / -math.expm1(-1.0),

@@ -42,12 +42,7 @@ def renyi(loss: "PrivacyLoss", order: SupportsFloat) -> Bound:
 def renyi_one_way(loss: "PrivacyLoss", a: float) -> Bound:
     """D_a(P‖Q)."""
     if a == math.inf:
-        top = loss.supremum()[0]
-        return (
-            endless(loss)
-            if loss.leak()[0] > 0
-            else Bound(top * (1 - 16 * ULP) if loss.sharp_ends else 0.0, top, loss.method)
-        )
+        return endless(loss) if loss.leak()[0] > 0 else Bound(least_top(loss), loss.supremum()[0], loss.method)
     if a == 1:
         return loss.mean()
     moment = loss.log_moment(a - 1)
@@ -60,7 +55,7 @@ def mean(loss: "PrivacyLoss") -> Bound:
     if loss.leak()[0] > 0:
         return endless(loss)
     low, high = two_integrals(loss, 0.0, ceiling_of(loss))
-    return Bound(math.exp(low), math.exp(high), "integral of the profiles")
+    return Bound(math.exp(low) if loss.one_pair else 0.0, math.exp(high), "integral of the profiles")
 
 
 def chi_squared(loss: "PrivacyLoss") -> Bound:
@@ -78,10 +73,14 @@ def hellinger(loss: "PrivacyLoss") -> Bound:
 def hockey_stick(loss: "PrivacyLoss", alpha: SupportsFloat) -> Bound:
     """H_α for all α ≥ 0: for α < 1 by H_α(P‖Q) = α·H_{1/α}(Q‖P) + 1 − α."""
     a = checks.extended("alpha", alpha)
+    if a == math.inf:
+        return loss.delta(math.inf)
+    side = loss if a >= 1 or not loss.relation.one_way else loss.reverse
+    eps = abs(math.log(a)) if a > 0 else math.inf
+    low, high = side.delta(eps * (1 + 4 * ULP) + ULP).lower, side.delta(max(eps * (1 - 4 * ULP) - ULP, 0.0)).upper
     if a >= 1:
-        return loss.delta(math.log(a))
-    other = (loss.reverse if loss.relation.one_way else loss).delta(-math.log(a) if a > 0 else math.inf)
-    return Bound(max(0.0, 1 - a + a * other.lower), 1 - a + a * other.upper, other.method)
+        return Bound(low, high, loss.method)
+    return Bound(max(0.0, 1 - a + a * low - 2 * ULP), min(1 - a + a * high + 2 * ULP, 1.0), loss.method)
 
 
 def exp_minus_one(x: float) -> float:
@@ -99,11 +98,27 @@ def log_moment(loss: "PrivacyLoss", s: float, ceiling_at: Ceiling | None = None)
     if s > 0 and loss.leak()[0] > 0:
         return endless(loss)
     low, high = two_integrals(loss, s, ceiling_at or ceiling_of(loss))
+    if not loss.one_pair:  # the pair of the worst profile may be worse than every mechanism of the class
+        low = -math.inf
     c = s * (s + 1)
     if c > 0:
         return Bound(log_one_plus(math.log(c) + low), log_one_plus(math.log(c) + high), "integral of the profiles")
-    least, most = 1 + c * math.exp(high), 1 + c * math.exp(low)  # c < 0: a larger integral is a smaller moment
-    return Bound(log(max(least, 0.0)), log(max(min(most, 1.0), 0.0)), "integral of the profiles")
+    least, most = c * math.exp(high), c * math.exp(low)  # c < 0: a larger integral is a smaller moment
+    low, high = (math.log1p(x) if x > -1 else -math.inf for x in (least, most))
+    return Bound(low, high, "integral of the profiles")
+
+
+def least_top(loss: "PrivacyLoss") -> float:
+    """The largest finite loss from below: where the profile is certainly still positive, term by term."""
+    from sfumato.loss.sums import Sum
+    from sfumato.loss.views import crossing
+
+    if isinstance(loss, Sum):
+        return math.fsum(count * least_top(term) for count, term in loss.terms) * (1 - 4 * ULP)
+    top = loss.supremum()[0]
+    if not loss.sharp_ends or not math.isfinite(top):
+        return top if loss.sharp_ends else 0.0
+    return crossing(lambda t: loss.forward(t), 0.0, top)[0]
 
 
 def endless(loss: "PrivacyLoss") -> Bound:
@@ -141,13 +156,14 @@ def integral(curve: Curve, rate: float, top: float, leak: float, ceiling_at: Cei
     end, tail = cut(curve, rate, top, leak, ceiling_at)
     if tail == math.inf:
         return -math.inf, math.inf
-    nodes = first_nodes(end, rate)
+    nodes, rest = first_nodes(curve, end, rate)
+    tail = float(np.logaddexp(tail, rest))
     values = curve(nodes)
     while True:
         low, high, scale = cell_integrals(nodes, values, rate)
         total_low, total_high = float(low.sum()), float(high.sum())
         wide = (high - low) > GAP * total_high / len(low)
-        if total_high - total_low <= GAP * total_high or len(nodes) > MOST_NODES or not wide.any():
+        if total_high - total_low <= GAP * total_high or len(nodes) > 2 * MOST_NODES or not wide.any():
             above = float(np.logaddexp(log(total_high * (1 + 1e-10)) + scale, tail))
             return log(total_low * (1 - 1e-10)) + scale, above
         fresh = (nodes[:-1][wide] + nodes[1:][wide]) / 2
@@ -161,10 +177,22 @@ def merge(nodes: Floats, values: Enclosure, fresh: Floats, found: Enclosure) -> 
     return np.insert(nodes, where, fresh), Enclosure(lower, upper)
 
 
-def first_nodes(end: float, rate: float) -> Floats:
-    """Even cells, short enough that four Gauss points integrate e^{rate·t}·(a + be^t) to 1e-11."""
-    count = math.ceil(end * (abs(rate) + 1) / 0.5)
-    return np.linspace(0.0, end, min(max(count, 256), MOST_NODES) + 1)
+def first_nodes(curve: Curve, end: float, rate: float) -> tuple[Floats, float]:
+    """Even cells, short enough that four Gauss points integrate e^{rate·t}·(a + be^t) to 1e-11, and what is left out.
+
+    Where that takes too many, only the stretch where the weight is largest is covered; the log of a bound of the rest,
+    δ times the integral of the weight, comes second.
+    """
+    width = 0.5 / (abs(rate) + 1)
+    if end <= width * MOST_NODES:
+        return np.linspace(0.0, end, max(math.ceil(end / width), 256) + 1), -math.inf
+    if rate >= 0:
+        start = end - width * MOST_NODES
+        rest = rate * start - math.log(rate) if rate > 0 else math.log(start)
+        return np.linspace(start, end, MOST_NODES + 1), rest + log(float(curve(np.zeros(1)).upper[0]))
+    stop = width * MOST_NODES
+    rest = rate * stop - math.log(-rate) + log(float(curve(np.array([stop])).upper[0]))
+    return np.linspace(0.0, stop, MOST_NODES + 1), rest
 
 
 def cell_integrals(t: Floats, values: Enclosure, rate: float) -> tuple[Floats, Floats, float]:
@@ -187,24 +215,23 @@ def cell_integrals(t: Floats, values: Enclosure, rate: float) -> tuple[Floats, F
 
 
 def sag(t: Floats, values: Enclosure) -> Floats:
-    """How far a convex function can lie below its chord on each cell: the continued neighbouring chords lie below it.
+    """How far a convex function can lie below the chord of its lower values, on each cell.
 
-    With chord slopes s₋ ≤ s ≤ s₊ in e^t and cell width w: w·(s−s₋)(s₊−s)/(s₊−s₋). At the ends only monotony is known.
+    The chords of the two neighbouring cells, continued, lie below it (drawn through an upper value further off and the
+    lower value nearer). With A, B, C the rise of the chord and of the two lines over the cell, B ≤ A ≤ C: at most
+    (A−B)(C−A)/(C−B). In the cells at the ends only monotony is known.
     """
-    step = np.exp(t[:-1]) * np.expm1(np.diff(t))
-    middle = (values.lower + values.upper) / 2
-    slope = np.diff(middle) / step
-    drop = middle[:-1] - middle[1:]
-    before = np.concatenate([[np.nan], slope[1:] - slope[:-1]])
-    after = np.concatenate([slope[1:] - slope[:-1], [np.nan]])
-    both = before + after
-    with np.errstate(invalid="ignore", divide="ignore"):
-        depth = np.where(both > 0, step * before * after / both, 0.0)
-    depth = np.where(np.isnan(before) | np.isnan(after), drop, depth)
-    wobble = 4 * np.maximum(values.upper - values.lower, 0.0)
-    by_convexity = np.maximum(depth, 0.0) + wobble[:-1] + wobble[1:]
-    result: Floats = np.minimum(by_convexity, np.maximum(drop, 0.0) + wobble[:-1])
-    return result
+    low, high = values
+    width = np.expm1(np.diff(t))
+    rise = np.diff(low)
+    inner = slice(1, -1)
+    before = (low[1:-2] - high[:-3]) * np.exp(t[1:-2] - t[:-3]) * width[inner] / width[:-2]
+    after = (high[3:] - low[2:-1]) * np.exp(t[1:-2] - t[2:-1]) * width[inner] / width[2:]
+    depth = np.maximum(-rise, 0.0)
+    spread = np.maximum(after - before, 1e-300)
+    bow = np.maximum(rise[inner] - before, 0.0) * (np.maximum(after - rise[inner], 0.0) / spread)
+    depth[inner] = np.minimum(depth[inner], bow)
+    return depth
 
 
 def cut(curve: Curve, rate: float, top: float, leak: float, ceiling_at: Ceiling) -> tuple[float, float]:

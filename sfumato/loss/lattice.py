@@ -103,7 +103,7 @@ class Rough:
         for theta in grid:
             value, slope, _ = self.cumulants(theta)
             powers.append(value)
-            if slope > eps[-1] + 60 / theta:
+            if slope > eps[-1] + 60 / theta or theta * slope - value > 800:  # beyond, δ is below every float
                 break
         thetas = grid[: len(powers)]
         scores = np.array(powers)[:, None] - thetas[:, None] * eps - np.log(thetas * (thetas + 1))[:, None]
@@ -271,6 +271,7 @@ class TiltedLaw:
     lifted: float  # share of δ that may stem from mass lifted at the left end
     infinite: float
     surely: float
+    hidden: float  # what certainty may exceed the truth by, because the excess is relative to it too
     variance: float  # 2τ of the covering Gaussian: 0 if nothing was split
     drift: float  # at most so much is the mean raised by splitting
 
@@ -280,14 +281,31 @@ class TiltedLaw:
         main = self.hockey(eps)
         peak = math.exp(theta * math.log(theta) - (1 + theta) * math.log1p(theta))  # max of e^{−θx}(1 − e^{−x})
         noise = self.entry_error * (1 / (h * theta * (theta + 1)) + peak) + self.lost * peak
-        factor = np.exp(
-            np.minimum(self.log_moment - theta * eps, 300.0)
-        )  # δ ≤ 1 is cut off below: no overflow on the way
         wobble = self.slack + 4 * ULP * theta * eps + 2 * ULP * (BLOCK + len(self.masses) / BLOCK) * (theta + 2)
+        factor = self.factor(eps)
         high = self.infinite + factor * (main + noise) * (1 + wobble)
-        core = (main - noise) * (1 - wobble) * math.exp(-min(self.excess, 700.0)) * (1 - self.lifted)
-        low = self.surely + np.maximum(factor * (core - self.kernel(eps) * (1 + wobble)) * (1 - 8 * ULP), 0.0)
+        kept = math.exp(-self.excess) * (1 - self.lifted)
+        core = (main - noise) * (1 - wobble) * kept - self.kernel(eps) * (1 + wobble)
+        low = self.surely + np.maximum(factor * core * (1 - 8 * ULP) - self.unsure(eps, noise), 0.0)
         return Enclosure(np.clip(low, 0.0, 1.0), np.minimum(high * (1 + 8 * ULP), 1.0))
+
+    def factor(self, eps: Floats) -> Floats:
+        """e^{K−θε}; cut off where δ is 1 anyway, so that nothing overflows on the way."""
+        return np.exp(np.minimum(self.log_moment - self.theta * eps, 300.0))
+
+    def unsure(self, eps: Floats, noise: float) -> Floats:
+        """What else the excess of the lattice profile over exact connect-the-dots may hide.
+
+        The excess is relative to the whole profile, certainty included: that part is `hidden`. And the kernel ψ is an
+        average of hockey sticks with weights ψ″ + ψ′, whose negative part weighs A(1 + 1.22/√v): so much of the excess,
+        read a little before ε, may be missing from it.
+        """
+        if self.variance == 0 or self.excess == math.inf:
+            return np.full_like(eps, self.hidden)
+        scale, v = self.kernel_shape()
+        before = np.maximum(eps - 2 * math.sqrt(v), 0.0)
+        profile = np.minimum(self.infinite + self.factor(before) * (self.hockey(before) + noise) * 1.01, 1.0)
+        return self.hidden - math.expm1(-self.excess) * scale * (1 + 1.22 / math.sqrt(v)) * profile
 
     def hockey(self, eps: Floats) -> Floats:
         """Σ_{l > ε} f(l)e^{−θ(l−ε)}(1 − e^{−(l−ε)}): the first block term by term, the others from their two sums."""
@@ -311,15 +329,18 @@ class TiltedLaw:
         x = self.h * np.arange(BLOCK)
         return table @ np.exp(-self.theta * x), table @ np.exp(-(self.theta + 1) * x)
 
+    def kernel_shape(self) -> tuple[float, float]:
+        """A and v of the kernel A·e^{−s²/2v} that covers what a Gaussian with 2τ adds."""
+        tau, v = self.variance / 2, LAMBDA * self.variance
+        curvature = 1 / (4 * tau) - 1 / (2 * v)
+        second = self.variance * 2 / math.pi + self.drift**2  # E N² ≤ Σ h²/4 + drift², and 2τ = Σ πh²/8
+        return math.sqrt(tau / math.pi) * math.exp(1 / (16 * curvature) + second / (2 * v)), v
+
     def kernel(self, eps: Floats) -> Floats:
         """Upper bound of what the covering Gaussian may add, in tilted units: E of A·e^{−(l−ε)²/2v}, v = λ·2τ."""
         if self.variance == 0:
             return 0 * eps
-        tau, v = self.variance / 2, LAMBDA * self.variance
-        curvature = 1 / (4 * tau) - 1 / (2 * v)
-        second = self.variance * 2 / math.pi + self.drift**2  # E N² ≤ Σ h²/4 + drift², and 2τ = Σ πh²/8
-        lift = 1 / (16 * curvature) + second / (2 * v)
-        scale = math.sqrt(tau / math.pi) * math.exp(lift)
+        scale, v = self.kernel_shape()
         result = np.empty_like(eps)
         reach = 9 * math.sqrt(v)
         for i, t in enumerate(eps):
@@ -374,6 +395,7 @@ def tilted(terms: Terms, plan: Plan) -> TiltedLaw:
         lifted=min(1.0, math.fsum(count * part.lifted for count, part in parts)),
         infinite=together([(count, part.infinite) for count, part in parts]),
         surely=together([(count, part.surely) for count, part in parts]) * (1 - 1e-14),
+        hidden=math.fsum(count * math.expm1(min(part.excess, 700.0)) * part.infinite for count, part in parts),
         variance=counts * math.pi * h * h / 8,
         drift=counts * h * h / 8,
     )
@@ -414,11 +436,8 @@ def invert(phase: Complexes, n: int, norms: list[tuple[int, float]]) -> tuple[Fl
     """The law from the logarithm of its transform, and a bound on the error of each entry."""
     transform = ULP * 4 * math.log2(n)  # relative error of one FFT in norm: log₂(n)·6.7 half-ulps and some
     counts = sorted({count for count, _ in norms})
-    powers = [
-        1.0,
-        2.0,
-        *(2 * (1 - 1 / count) for count in counts),
-    ]  # |Φ/z| ≤ |Φ|^{1−1/count}: other factors are at most 1
+    # |Φ/z| ≤ |Φ|^{1−1/count}, because every other factor is at most 1
+    powers = [1.0, 2.0, *(2 * (1 - 1 / count) for count in counts)]
     means = np.zeros(len(powers))
     for i in range(0, len(phase), PIECE):
         piece = phase[i : i + PIECE]
@@ -426,7 +445,8 @@ def invert(phase: Complexes, n: int, norms: list[tuple[int, float]]) -> tuple[Fl
         phase[i : i + PIECE] = np.exp(piece)
     error = means[0] * ULP * (1600 + 8 * math.fsum(count for count, _ in norms)) + transform * math.sqrt(means[1])
     for count, mean in zip(counts, means[2:], strict=True):
-        error += 1.1 * transform * math.sqrt(mean) * math.fsum(c * norm for c, norm in norms if c == count)
+        growth = 1.1 * math.exp(min(2 * count * transform, 700.0))
+        error += growth * transform * math.sqrt(mean) * math.fsum(c * norm for c, norm in norms if c == count)
     return np.fft.irfft(phase, n), error
 
 

@@ -57,9 +57,10 @@ class RenyiCurve:
         """δ(ε) ≤ the best that the orders allow, each on its own."""
         closed = conversion(np.array(self.orders), np.array(self.divergences), eps)
         nodes, values = large_deltas(self)
-        sharp = np.interp(
-            np.exp(np.minimum(eps, nodes[-1])), np.exp(nodes), values
-        )  # H is convex in e^ε: chords lie above
+        i = np.clip(np.searchsorted(nodes, eps, side="right") - 1, 0, len(nodes) - 2)
+        share = np.expm1(np.clip(eps - nodes[i], 0.0, nodes[1])) / np.expm1(nodes[i + 1] - nodes[i])
+        # H is convex in e^ε: chords lie above it
+        sharp = (values[i] * (1 - share) + values[i + 1] * share) * (1 + 8 * ULP)
         return np.where(eps < nodes[-1], np.minimum(closed, sharp), closed)
 
 
@@ -267,10 +268,8 @@ def poisson_curve(inner: RenyiCurve, rate: float) -> RenyiCurve:
         logs = log_choose(a, j) + (a - j) * math.log1p(-rate) + j * math.log(rate)
         moments = np.array([0.0, 0.0, *(inner.upper(x - 1) for x in j[2:])])
         remove = logsumexp(logs + moments)
-        chi = inner.upper(1.0)
-        add = math.log1p(
-            0.5 * a * (a - 1) * rate**2 * math.exp(-(a + 1) * math.log1p(-rate)) * math.expm1(min(chi, 700.0))
-        )
+        taylor = math.log(a * (a - 1) / 2) + 2 * math.log(rate) - (a + 1) * math.log1p(-rate) + chi(inner.upper(1.0))
+        add = float(np.logaddexp(0.0, taylor))
         return max(remove, add) / (a - 1) * (1 + 1e-12) + 1e-15 / (a - 1)
 
     usable = [a for a in WHOLE_ORDERS if math.isfinite(inner.upper(a - 1)) and (a + 1) * -math.log1p(-rate) < 600]
@@ -289,10 +288,9 @@ def without_replacement_curve(inner: RenyiCurve, rate: float) -> RenyiCurve:
 
     def divergence(a: float) -> float:
         second = inner.upper(1.0)
-        pair = min(4 * math.expm1(min(second, 700.0)), 2 * math.exp(min(second, 700.0)))
+        first = 2 * math.log(rate) + math.log(a * (a - 1) / 2) + min(math.log(4) + chi(second), math.log(2) + second)
         j = np.arange(3, a + 1)
         rest = math.log(2) + j * math.log(rate) + log_choose(a, j) + np.array([inner.upper(x - 1) for x in j])
-        first = 2 * math.log(rate) + math.log(a * (a - 1) / 2) + (math.log(pair) if pair > 0 else -math.inf)
         return float(np.logaddexp(0.0, logsumexp(np.concatenate([[first], rest])))) / (a - 1) * (1 + 1e-12)
 
     return curve_of(divergence, [a for a in WHOLE_ORDERS if math.isfinite(inner.upper(a - 1))] or [2.0])
@@ -301,3 +299,8 @@ def without_replacement_curve(inner: RenyiCurve, rate: float) -> RenyiCurve:
 def log_choose(n: float, k: Floats) -> Floats:
     """log of the binomial coefficient."""
     return gammaln(np.array(n + 1.0)) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+
+
+def chi(second: float) -> float:
+    """log(e^x − 1): the logarithm of χ² from D₂."""
+    return -math.inf if second == 0 else math.log(math.expm1(second)) if second < 30 else second

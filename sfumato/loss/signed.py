@@ -14,7 +14,8 @@ import numpy as np
 from sfumato import checks
 from sfumato.loss.base import TOLERANCE, Symmetric
 from sfumato.loss.bound import Bound, widened
-from sfumato.loss.numeric import ULP, Enclosure, Floats, relative
+from sfumato.loss.divergences import log
+from sfumato.loss.numeric import ULP, Enclosure, Floats, logsumexp, relative
 from sfumato.sensitivity import Relation
 
 
@@ -41,17 +42,22 @@ class SignedLoss(Symmetric):
         return self.leaked(), self.leaked()
 
     def log_moment(self, s: float) -> Bound:
-        """M = 1 − leak + w[(e^{sε} − 1) + e^{−ε}(e^{−sε} − 1)] = 1 − leak + w(1 − e^{−(s+1)ε})(e^{sε} − 1)."""
+        """M = 1 − leak + w(1 − e^{−(s+1)ε})(e^{sε} − 1), or as a sum of positive terms where that cancels."""
         if s > 0 and self.leaked() > 0:
             return Bound(math.inf, math.inf, "closed form")
-        if s * self.eps > 500:  # e^{sε} overflows: M = w e^{sε}(1 + tiny)
-            value = math.log(self.weight()) + s * self.eps
-            return widened(value, ULP * (32 + 4 * s * self.eps), "closed form")
+        if self.eps * abs(s) > 1 and (s < 0 or self.eps * s > 500):
+            loud = log(self.weight())
+            value = logsumexp(np.array([loud + s * self.eps, loud - (s + 1) * self.eps, log(self.silent())]))
+            error = ULP * (64 + 8 * (abs(s) + 1) * self.eps)
+            return widened(value, error, "closed form") if value > -math.inf else Bound(value, value, "closed form")
         excess = self.weight() * -math.expm1(-(s + 1) * self.eps) * math.expm1(s * self.eps) - self.leaked()
         if excess <= -1:
             return Bound(-math.inf, -math.inf, "closed form")
-        value = math.log1p(excess)
-        return widened(value, ULP * 32 * abs(excess) / (1 + excess), "closed form")
+        return widened(math.log1p(excess), ULP * 64 * abs(excess) / (1 + excess), "closed form")
+
+    def silent(self) -> float:
+        """P[L = 0]."""
+        return 0.0
 
     def mean(self) -> Bound:
         """w(1 − e^{−ε})ε."""
@@ -83,6 +89,9 @@ class RandomizedResponseLoss(SignedLoss):
 
     def weight(self) -> float:
         return 1 / (1 + (self.k - 1) * math.exp(-self.eps))
+
+    def silent(self) -> float:
+        return (self.k - 2) * math.exp(-self.eps) * self.weight()
 
     def atoms(self) -> tuple[float, float] | None:
         if self.eps == 0:
@@ -169,10 +178,11 @@ class StaircaseLoss(SignedLoss):
         object.__setattr__(self, "gamma", checks.probability("gamma", self.gamma))
 
     def weight(self) -> float:
+        return (1 - self.silent()) / (1 + math.exp(-self.eps))
+
+    def silent(self) -> float:
         b = math.exp(-self.eps)
         if self.gamma == 0:
-            height = -math.expm1(-self.eps) / 2  # a·b: the only step there is
-            return (1 - height) / (1 + b)
+            return -math.expm1(-self.eps) / 2  # a·b: the only step there is
         height = -math.expm1(-self.eps) / (2 * (self.gamma + b * (1 - self.gamma)))
-        silent = abs(1 - 2 * self.gamma) * height * (b if self.gamma < 0.5 else 1.0)
-        return (1 - silent) / (1 + b)
+        return abs(1 - 2 * self.gamma) * height * (b if self.gamma < 0.5 else 1.0)

@@ -30,7 +30,11 @@ def mixed_top(top: float, rate: float) -> float:
     """log(1 + rate·(e^top − 1)), rounded up."""
     if rate == 0 or top == 0:
         return 0.0
-    value = math.log1p(rate * math.expm1(top)) if top < 30 else top + math.log(rate) + (1 / rate - 1) * math.exp(-top)
+    value = (
+        math.log1p(rate * math.expm1(top))
+        if top < 30
+        else top + math.log(rate) + math.log1p((1 / rate - 1) * math.exp(-top))
+    )
     return value * (1 + 8 * ULP)
 
 
@@ -79,11 +83,17 @@ class PoissonSampledLoss(PrivacyLoss):
             self.inner.backward(np.maximum(x - error, 0.0), tolerance).upper * (factor + 4 * ULP * q) * (1 + 8 * ULP)
         )
         lower = self.inner.backward(x + error, tolerance).lower * (factor - 4 * ULP * q) * (1 - 8 * ULP)
-        return Enclosure(np.where(inside, np.maximum(lower, 0.0), 0.0), np.where(inside, np.clip(upper, 0.0, 1.0), 0.0))
+        edge = np.where(eps <= end * (1 + 4 * ULP), 8 * ULP * q, 0.0)  # the end itself is rounded
+        upper = np.where(inside, np.clip(upper, 0.0, 1.0), edge)
+        return Enclosure(np.where(inside, np.maximum(lower, 0.0), 0.0), upper)
 
     @property
     def sharp_ends(self) -> bool:
         return self.inner.sharp_ends
+
+    @property
+    def one_pair(self) -> bool:
+        return self.inner.one_pair
 
     def supremum(self) -> tuple[float, float]:
         back = -math.log1p(-self.rate) if self.rate < 1 else self.inner.supremum()[1]
@@ -186,6 +196,10 @@ class WithoutReplacementLoss(Symmetric):
     @property
     def sharp_ends(self) -> bool:
         return self.inner.sharp_ends
+
+    @property
+    def one_pair(self) -> bool:
+        return self.inner.one_pair
 
     def supremum(self) -> tuple[float, float]:
         top = mixed_top(max(self.inner.supremum()), self.rate)

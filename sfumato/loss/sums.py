@@ -67,6 +67,10 @@ class Sum(PrivacyLoss):
     def sharp_ends(self) -> bool:
         return all(term.sharp_ends for _, term in self.terms)
 
+    @property
+    def one_pair(self) -> bool:
+        return all(term.one_pair for _, term in self.terms)
+
     def supremum(self) -> tuple[float, float]:
         tops = [(count, term.supremum()) for count, term in self.terms]
         ahead, back = math.fsum(k * t for k, (t, _) in tops), math.fsum(k * b for k, (_, b) in tops)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.bound import Bound, worst
+from sfumato.loss.divergences import least_top
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def epsilon_one_way(loss: "PrivacyLoss", goal: float, tolerance: float) -> Bound
     if loss.sharp_ends and goal < leak * (1 - 16 * ULP):
         return Bound(math.inf, math.inf, loss.method)
     if goal == 0 and leak == 0:
-        return Bound(top * (1 - 16 * ULP) if loss.sharp_ends else 0.0, top, loss.method)
+        return Bound(least_top(loss), top, loss.method)
     if goal < leak:
         return Bound(0.0, math.inf, loss.method)
     if loss.method == "closed form":
@@ -152,31 +153,31 @@ def narrowed(
 def trade_off(loss: "PrivacyLoss", alpha: SupportsFloat, tolerance: float) -> Bound:
     """f(a) = sup over x ≥ 0 of 1 − H_x − x·a, where x = e^t and H_x = 1 − x + x·δ'(−t) for t < 0.
 
-    The function is concave in x. Any point gives a lower bound; next to the best of several points the chords of
-    the cells next door, continued, bound it from above. The bracket is shrunk until both meet.
+    The function is concave in x. Any point gives a lower bound. On each cell the chords of the cells next door,
+    continued, bound it from above; cells that cannot hold the maximum are dropped and the rest is cut finer.
     """
     a = checks.probability("alpha", alpha)
     checked_tolerance(tolerance)
     back = loss.reverse if loss.relation.one_way else loss
-    ends = -min(top_of(back), 700.0), min(top_of(loss), -math.log(a) if a > 0 else math.inf, 700.0)
-    low, high = ends
+    low, high = -min(top_of(back), 700.0), min(top_of(loss), -math.log(a) if a > 0 else math.inf, 700.0)
     best, roof, sharp = 0.0, 1.0 - a, max(tolerance, 0.02 if loss.method != "closed form" else 0.0)
-    for _ in range(60):
+    for _ in range(80):
         t = np.linspace(low, high, WAYS)
         found = two_sided(loss, back, t, sharp)
         stay = np.where(t < 0, np.exp(t) * (1 - a), 1 - np.exp(t) * a)
-        i = int(np.argmax(stay - found.lower))
         best = max(best, float((stay - found.upper).max()))
-        inside = (i > 0 or low == ends[0]) and (i < WAYS - 1 or high == ends[1])
-        width = float((found.upper - found.lower).max())
-        if inside:  # otherwise the largest value may lie beyond the bracket
-            roof = min(roof, ceiling(np.exp(t - t[i]), stay - found.lower, i) + 2 * width)
-        if sharp == tolerance and (roof - best <= max(1e-15, 4 * width) or high - low <= 1e-13):
+        roofs = ceilings(t, stay - found.upper, stay - found.lower)
+        roof = min(roof, max(best, float(roofs.max())))
+        cells = np.flatnonzero(roofs > best)
+        done = not len(cells) or roof - best <= 1e-15 or high - low <= 1e-13
+        if not done:
+            narrower = float(t[cells[0]]), float(t[cells[-1] + 1])
+            done = narrower == (low, high)
+            low, high = narrower
+        if done and sharp == tolerance:
             break
-        step = t[1] - t[0]
-        if sharp > tolerance and high - low < 0.05:
-            sharp, step = tolerance, 4 * step
-        low, high = max(ends[0], float(t[i] - step)), min(ends[1], float(t[i] + step))
+        if done or high - low < 0.05:
+            sharp = tolerance
     return Bound(best * (1 - 8 * ULP), min(max(roof * (1 + 8 * ULP), best), 1.0), loss.method, "lower")
 
 
@@ -190,18 +191,21 @@ def two_sided(loss: "PrivacyLoss", back: "PrivacyLoss", t: Floats, tolerance: fl
     return Enclosure(low, high)
 
 
-def ceiling(x: Floats, value: Floats, i: int) -> float:
-    """Upper bound of a concave function on the cells around its largest sampled point i."""
-    if not np.all(np.diff(x) > 0):  # the bracket is a point, as far as floats can tell
-        return float(value.max())
-    slope = np.diff(value) / np.diff(x)
-    inner = []
-    if i > 0:  # cell [i−1, i], seen from the cell on its right, or from its own right end if there is none
-        inner.append(
-            value[i] - slope[i] * (x[i] - x[i - 1])
-            if i < len(slope)
-            else value[i - 1] + slope[i - 2] * (x[i] - x[i - 1])
-        )
-    if i < len(slope):  # cell [i, i+1], seen from the cell on its left
-        inner.append(value[i] + slope[i - 1] * (x[i + 1] - x[i]) if i > 0 else value[1] - slope[1] * (x[1] - x[0]))
-    return float(max(inner))
+def ceilings(t: Floats, low: Floats, high: Floats) -> Floats:
+    """Upper bounds of a function that is concave in x = e^t on each cell, given enclosures of it at the points.
+
+    The line through the lower value of the point before and the upper value of the left end, continued, lies above it;
+    so does the one from the right. With y in [0, 1] across the cell: left + p·y and right + q·(1 − y).
+    """
+    width = np.expm1(np.diff(t))
+    if not np.all(width > 0):  # the bracket is a point, as far as floats can tell
+        return np.full(len(t) - 1, high.max())
+    left, right = high[:-1], high[1:]
+    p = np.full(len(width), 1e300)
+    q = np.full(len(width), 1e300)
+    p[1:] = np.maximum((high[1:-1] - low[:-2]) * np.exp(t[1:-1] - t[:-2]) * width[1:] / width[:-1], 0.0)
+    q[:-1] = np.maximum((high[1:-1] - low[2:]) * np.exp(t[:-2] - t[1:-1]) * width[:-1] / width[1:], 0.0)
+    y = np.clip((right - left + q) / np.maximum(p + q, 1e-300), 0.0, 1.0)  # where the two lines meet
+    meeting = np.maximum(left + np.where(p < 1e300, p, 0.0) * y, right + np.where(q < 1e300, q, 0.0) * (1 - y))
+    meeting = np.where((p < 1e300) | (q < 1e300), meeting, 1.0)
+    return np.maximum(meeting, np.maximum(left, right))

@@ -45,6 +45,10 @@ class OneWay(PrivacyLoss):
     def sharp_ends(self) -> bool:
         return self.inner.sharp_ends
 
+    @property
+    def one_pair(self) -> bool:
+        return self.inner.one_pair
+
     def supremum(self) -> tuple[float, float]:
         return self.inner.supremum()
 
@@ -101,6 +105,10 @@ class Reversed(PrivacyLoss):
     def sharp_ends(self) -> bool:
         return self.inner.sharp_ends
 
+    @property
+    def one_pair(self) -> bool:
+        return self.inner.one_pair
+
     def supremum(self) -> tuple[float, float]:
         top, bottom = self.inner.supremum()
         return bottom, top
@@ -147,6 +155,10 @@ class Either(PrivacyLoss):
     @property
     def sharp_ends(self) -> bool:
         return all(option.sharp_ends for option in self.options)
+
+    @property
+    def one_pair(self) -> bool:
+        return False
 
     def supremum(self) -> tuple[float, float]:
         tops = [option.supremum() for option in self.options]
