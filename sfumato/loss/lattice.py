@@ -99,11 +99,12 @@ class Rough:
         _, mean, variance = self.cumulants(0.0)
         unit = 1 / math.sqrt(variance + mean * mean + 1e-300)
         grid = unit * 2.0 ** np.arange(-6, 41, 1.0)
+        top = math.fsum(count * float(part.losses[np.flatnonzero(part.masses)[-1]]) for count, part in self.parts)
         powers = []
         for theta in grid:
             value, slope, _ = self.cumulants(theta)
             powers.append(value)
-            if slope > eps[-1] + 60 / theta or theta * slope - value > 800:  # beyond, δ is below every float
+            if slope > eps[-1] + 60 / theta or theta * (top - slope) < 1:  # far enough, or nothing left to tilt to
                 break
         thetas = grid[: len(powers)]
         scores = np.array(powers)[:, None] - thetas[:, None] * eps - np.log(thetas * (thetas + 1))[:, None]

@@ -33,7 +33,7 @@ def least_rho_one_way(loss: "PrivacyLoss") -> Bound:
     if loss.leak()[0] > 0:
         return endless(loss)
     ceiling = loss.rho_ceiling()
-    moments = {s: loss.log_moment(s) for s in geometric(LEAST, MOST, 41)}
+    moments = {s: loss.log_moment(s) for s in geometric(LEAST, MOST, 25)}
     mean = loss.mean().lower
     while True:
         orders = sorted(moments)

@@ -80,9 +80,7 @@ def test_trade_off_and_profile_are_conjugate(loss):
 def test_divergences_grow_with_the_order_and_meet_at_one(loss):
     orders = (0.3, 0.9, 0.999, 1.0, 1.001, 1.7, 2.0, 6.0, math.inf)
     found = [loss.renyi(a) for a in orders]
-    assert all(
-        first.lower <= second.upper * (1 + 1e-12) + 1e-15 for first, second in zip(found, found[1:], strict=False)
-    )
+    assert all(one.lower <= two.upper * (1 + 1e-12) + 1e-15 for one, two in pairwise(found))
     assert loss.kl() == loss.renyi(1)
 
 
