@@ -106,8 +106,9 @@ class PrivacyLoss(ABC):
         return group(self, size)
 
     def rho_ceiling(self) -> float:
-        """A ρ for which the loss is known to be ρ-zCDP at once; infinity where nothing is known."""
-        return math.inf
+        """A ρ for which the loss is known to be ρ-zCDP at once: ε²/2 (or ε, if that is less) for ε-DP."""
+        eps = max(self.supremum()) if max(self.leak()) == 0 else math.inf
+        return min(eps * eps / 2, eps) * (1 + 1e-15)
 
     def atoms(self) -> tuple[float, float] | None:
         """(step, offset) if the finite loss lives on the lattice offset + step·ℤ; None for other laws."""

@@ -34,7 +34,7 @@ def least_rho_one_way(loss: "PrivacyLoss") -> Bound:
         return endless(loss)
     ceiling = loss.rho_ceiling()
     moments = {s: loss.log_moment(s) for s in geometric(LEAST, MOST, 25)}
-    mean = loss.mean().lower
+    mean, before = loss.mean().lower, math.inf
     while True:
         orders = sorted(moments)
         floor = max(mean, *(moments[s].lower / (s * (s + 1)) for s in orders))
@@ -44,8 +44,11 @@ def least_rho_one_way(loss: "PrivacyLoss") -> Bound:
         upper = max(start, end, max(roof for roof, _, _ in roofs))
         wide = [(a, b) for roof, a, b in roofs if roof > max(floor * (1 + GAP / 2), start, end)]
         fresh = {handy(math.sqrt(a * b)) for a, b in wide} - set(orders)
-        if upper <= floor * (1 + GAP) or floor >= ceiling * (1 - GAP) or not fresh or len(orders) > 400:
-            return Bound(min(floor, ceiling), min(upper, ceiling), "sup of the Rényi curve")
+        upper = min(upper, ceiling)
+        stuck = upper - floor > 0.9 * (before - floor)  # halving cells does not help any more
+        if upper <= floor * (1 + GAP) or floor >= ceiling * (1 - GAP) or not fresh or stuck:
+            return Bound(min(floor, ceiling), upper, "sup of the Rényi curve")
+        before = upper
         moments.update({s: loss.log_moment(s) for s in sorted(fresh)[:60]})
 
 
