@@ -23,7 +23,7 @@ def settled(value: Callable[[], mp.mpf], start: int = DIGITS + 10) -> mp.mpf:
     while True:
         with mp.workdps(digits):
             here = value()
-        if before is not None and abs(here - before) <= abs(here) * mp.mpf(10) ** -30:
+        if before is not None and (here == before or abs(here - before) <= abs(here) * mp.mpf(10) ** -30):
             return here
         if digits > 20_000:
             raise AssertionError("the truth itself does not settle")

@@ -43,12 +43,13 @@ class Binomial:
         """
         k, e = self.count, self.eps
         first = math.floor((t / e + k) / 2) + 1 if e > 0 else k + 1
-        if first > k:
+        if first > k + 1 or e == 0:
             return 0.0, 0.0
         p, rest = 1 / (1 + math.exp(-e)), math.exp(-e) / (1 + math.exp(-e))
-        mode = max(first, min(k, math.floor((k + 1) * p)))
+        mode = max(min(first, k), min(k, math.floor((k + 1) * p)))
         reach = math.ceil(40 * math.sqrt(k * p * rest) + 60)
-        i = np.arange(max(first, mode - reach), min(k, mode + reach) + 1, dtype=np.float64)
+        # one more at the left: rounding may have put it on the wrong side of t
+        i = np.arange(max(first - 1, mode - reach, 0), min(k, mode + reach) + 1, dtype=np.float64)
         gap = np.maximum((2 * i - k) * e - t, 0.0)
         pmf = binomial_pmf(i, k, p, rest)
         terms = pmf * -np.expm1(-gap)

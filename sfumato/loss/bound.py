@@ -89,5 +89,6 @@ def worst(first: Bound, second: Bound) -> Bound:
 
 
 def widened(value: float, error: float, method: str) -> Bound:
-    """value ± error as a Bound."""
+    """value ± error as a Bound, rounded outward."""
+    error += 2.0**-51 * abs(value)
     return Bound(value - error, value + error, method)

@@ -27,10 +27,9 @@ LONG = np.longdouble
 class Discrete:
     """Masses on offset + h·(start, start+1, …).
 
-    Its profile lies between the true profile H and e^{excess}·H with every chord drawn, plus that of a mass `stray`
-    at the loss `stray_at`: near the largest loss H is so small that only its upper side is known. `infinite` ≥ P[L
-    = ∞] ≥ `surely`; `lifted` is the mass brought up to the first point; `split` tells whether any mass was moved at
-    all.
+    Its profile lies between the true profile H and e^{excess}·H with every chord drawn, plus `stray` at losses up to
+    `stray_up_to`: near the largest loss H is so small that only its upper side is known. `infinite` ≥ P[L = ∞] ≥
+    `surely`; `lifted` is the mass brought up to the first point; `split` tells whether any mass was moved at all.
     """
 
     h: float
@@ -43,7 +42,7 @@ class Discrete:
     excess: float
     split: bool
     stray: float
-    stray_at: float
+    stray_up_to: float
 
     @property
     def losses(self) -> Floats:
@@ -191,8 +190,8 @@ def certified(
         lifted=2 * float(masses[0]) if open_left else 0.0,
         excess=math.log(ratio * scale * slack),
         split=split,
-        stray=stray / -math.expm1(-1.0),
-        stray_at=float(points[-1]) + 1.0,
+        stray=stray,
+        stray_up_to=float(points[-1]),
     )
 
 

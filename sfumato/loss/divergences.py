@@ -47,7 +47,7 @@ def renyi_one_way(loss: "PrivacyLoss", a: float) -> Bound:
         return loss.mean()
     moment = loss.log_moment(a - 1)
     low, high = sorted((moment.lower / (a - 1), moment.upper / (a - 1)))
-    return Bound(max(low, 0.0), max(high, 0.0), moment.method)
+    return Bound(max(low, 0.0) * (1 - 2 * ULP), max(high, 0.0) * (1 + 2 * ULP), moment.method)
 
 
 def mean(loss: "PrivacyLoss") -> Bound:

@@ -104,7 +104,7 @@ class Rough:
         for theta in grid:
             value, slope, _ = self.cumulants(theta)
             powers.append(value)
-            if slope > eps[-1] + 60 / theta or theta * (top - slope) < 1:  # far enough, or nothing left to tilt to
+            if slope > eps[-1] + 60 / theta or top - slope < 1e-5 * (top - mean):  # far enough, or at the very end
                 break
         thetas = grid[: len(powers)]
         scores = np.array(powers)[:, None] - thetas[:, None] * eps - np.log(thetas * (thetas + 1))[:, None]
@@ -464,9 +464,12 @@ def outside(parts: list[tuple[int, Discrete]], window: Window, log_moment: float
 
 
 def strays(parts: list[tuple[int, Discrete]], theta: float) -> float:
-    """Tilted mass of what is only known from above near the largest losses."""
+    """Tilted mass of what is only known from above near the largest losses.
+
+    A profile of height g up to the loss l is covered by a mass g/(1 − e^{−w}) at l + w; w = 1/θ keeps its tilt small.
+    """
     logs = [
-        math.log(count * part.stray) + theta * part.stray_at - moment_of(part, theta)
+        math.log(count * part.stray / -math.expm1(-1 / theta)) + theta * part.stray_up_to + 1 - moment_of(part, theta)
         for count, part in parts
         if part.stray
     ]

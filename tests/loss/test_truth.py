@@ -242,3 +242,113 @@ def test_two_sampled_gaussians_by_quadrature(rate, mu, t):
         assert found.lower <= value + slack
         assert value - slack <= found.upper
         assert found.gap <= 1e-4 * found.upper + 1e-15
+
+
+# ---- other views ----------------------------------------------------------------------------------------------------
+
+ORDERS = (0.01, 0.5, 0.999, 1 - 1e-9, 1.0, 1 + 1e-9, 1.001, 1.5, 2.0, 7.3, 64.5, 500.0)
+
+
+def divergence(pair, order):
+    """D_order of a finite pair, from its definition; order 1 is Σ p log p/q."""
+    a = mp.mpf(order)
+    if any(p > 0 and q == 0 for p, q in pair) and a >= 1:
+        return mp.inf
+    both = [(p, q) for p, q in pair if p > 0 and q > 0]
+    if a == 1:
+        return mp.fsum(p * mp.log(p / q) for p, q in both)
+    total = mp.fsum(p**a * q ** (1 - a) for p, q in both)
+    return mp.log(total) / (a - 1) if total > 0 else mp.inf
+
+
+@settings(max_examples=150)
+@given(seed=seeds)
+def test_divergences_of_pairs_with_a_list_of_outcomes(seed):
+    loss, pair = families.finite_loss(families.Random(f"divergence {seed}"), 1e-6, 20.0)
+    for order in ORDERS:
+        exact = truth.settled(lambda order=order: max(divergence(pair(), order), divergence(truth.reverse(pair()), order)))
+        found = loss.renyi(order)
+        assert found.lower <= exact <= found.upper, (loss, order, found.lower, found.upper, mp.nstr(exact, 20))
+
+
+@pytest.mark.parametrize(("rate", "mu"), [(0.1, 1.0), (0.01, 2.0), (0.5, 0.3)])
+@pytest.mark.parametrize("order", [0.5, 1.0, 1.001, 1.5, 3.0, 8.4, 40.0])
+def test_divergences_of_a_sampled_gaussian_by_quadrature(rate, mu, order):
+    q, m, a = mp.mpf(rate), mp.mpf(mu), mp.mpf(order)
+
+    def ratio(x):
+        return 1 - q + q * mp.exp(m * x - m * m / 2)
+
+    def integral(f):
+        return mp.quad(lambda x: mp.npdf(x) * f(ratio(x)), [-30, -8, 0, m, a * m, a * m + 8, a * m + 30])
+
+    with mp.workdps(30):
+        if order == 1:
+            exact = max(integral(lambda r: r * mp.log(r)), integral(lambda r: -mp.log(r)))
+        else:
+            exact = max(mp.log(integral(lambda r: r**a)), mp.log(integral(lambda r: r ** (1 - a)))) / (a - 1)
+            if order < 1:
+                exact = max(mp.log(integral(lambda r: r**e)) / (a - 1) for e in (a, 1 - a))
+    found = sf.Poisson(rate).amplify(L.GaussianLoss(mu)).renyi(order)
+    slack = abs(exact) * mp.mpf(10) ** -15  # of the quadrature
+    assert found.lower <= exact + slack
+    assert exact - slack <= found.upper
+    assert found.relative_gap <= 1e-4
+
+
+def strongest(pair, level):
+    """Least type II error at a type I error, for P against Q: Neyman–Pearson with randomisation."""
+    ranked = sorted(pair, key=lambda row: row[0] / row[1] if row[1] else mp.inf, reverse=True)
+    power, used = mp.mpf(0), mp.mpf(0)
+    for p, q in ranked:
+        share = mp.mpf(1) if used + q <= level else (level - used) / q
+        power, used = power + share * p, used + share * q
+        if share < 1:
+            break
+    return 1 - power
+
+
+@settings(max_examples=80)
+@given(seed=seeds)
+def test_trade_offs_lie_between_every_test_and_every_tangent(seed):
+    r = families.Random(f"trade-off {seed}")
+    loss, pair = families.finite_loss(r, 1e-3, 8.0)
+    with mp.workdps(60):
+        ahead = pair()
+    back = truth.reverse(ahead)
+    for level in (0.0, r.random() * 1e-3, r.random(), 1 - r.random() * 1e-3):
+        found = loss.trade_off(level)
+        with mp.workdps(60):
+            tests = [strongest(way, mp.mpf(level)) for way in (ahead, back)]
+            slopes = [p / q for p, q in ahead if p and q] + [q / p for p, q in ahead if p and q]
+            worst = [max(mp.fsum(max(p - x * q, 0) for p, q in way) for way in (ahead, back)) for x in slopes]
+            tangents = [1 - h - x * mp.mpf(level) for x, h in zip(slopes, worst, strict=True)]
+        assert found.lower <= min(tests), (loss, level)
+        assert found.upper >= max([*tangents, mp.mpf(0)]), (loss, level)
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.5, 1.0, 4.0])
+@pytest.mark.parametrize("level", [0.0, 1e-12, 1e-3, 0.05, 0.5, 0.99, 1.0])
+def test_the_trade_off_of_a_gaussian(mu, level):
+    with mp.workdps(40):
+        exact = mp.mpf(1 - level) if level in (0, 1) else mp.ncdf(-mp.sqrt(2) * mp.erfinv(2 * mp.mpf(level) - 1) - mu)
+    found = L.GaussianLoss(mu).trade_off(level)
+    assert inside(found.lower, exact, found.upper)
+    assert found.gap <= 1e-9
+
+
+@pytest.mark.parametrize("loss", [L.RandomizedResponseLoss(0.3), L.RandomizedResponseLoss(3.0), L.LaplaceLoss(1.0)], ids=str)
+def test_the_least_rho_is_the_supremum_of_the_renyi_curve(loss):
+    def curve(order):
+        a, e = mp.mpf(order), mp.mpf(loss.eps)
+        if isinstance(loss, L.LaplaceLoss):
+            return mp.log(a / (2 * a - 1) * mp.exp((a - 1) * e) + (a - 1) / (2 * a - 1) * mp.exp(-a * e)) / (a - 1)
+        yes = 1 / (1 + mp.exp(-e))
+        return mp.log(yes**a * (1 - yes) ** (1 - a) + (1 - yes) ** a * yes ** (1 - a)) / (a - 1)
+
+    with mp.workdps(40):
+        least = max(curve(1 + mp.mpf(10) ** (x / mp.mpf(10))) / (1 + mp.mpf(10) ** (x / mp.mpf(10))) for x in range(-80, 30))
+    found = loss.zcdp()
+    assert found.upper >= least
+    assert found.lower <= least * (1 + mp.mpf("1e-3"))  # the orders above are a grid
+    assert found.upper <= least * (1 + mp.mpf("1e-3"))
