@@ -7,12 +7,16 @@ from typing import SupportsFloat
 
 from sfumato.errors import InvalidParameter
 
+NOT_NUMBERS = ("bool", "bool_", "str", "str_", "bytes", "bytes_", "complex128", "complex64")
+LEAST, MOST = 1e-100, 1e100  # magnitudes of parameters: squares and products of them stay floats
+MOST_WHOLE = 10**15  # whole numbers up to here are exact in a float
+
 
 def number(name: str, value: SupportsFloat, low: float, high: float, *, allowed: str) -> float:
     """`value` as a float within [low, high]; `allowed` describes the range in words."""
-    if isinstance(value, bool | str | bytes) or not isinstance(value, SupportsFloat):
+    if type(value).__name__ in NOT_NUMBERS or getattr(value, "ndim", False) or not isinstance(value, SupportsFloat):
         raise InvalidParameter(
-            f"{name} must be a number.\n  found:  {name} = {value!r} ({type(value).__name__})\n  do:     give {allowed}"
+            f"{name} must be a number.\n  found:  a {type(value).__name__}\n  do:     give {allowed}"
         )
     try:
         result = float(value)
@@ -26,13 +30,14 @@ def number(name: str, value: SupportsFloat, low: float, high: float, *, allowed:
 
 
 def non_negative(name: str, value: SupportsFloat) -> float:
-    """A finite number ≥ 0."""
-    return number(name, value, 0.0, math.nextafter(math.inf, 0), allowed="a finite number ≥ 0")
+    """0, or a number of reasonable size."""
+    result = number(name, value, 0.0, MOST, allowed="0, or a number from 1e-100 to 1e100")
+    return 0.0 if result == 0 else positive(name, result)
 
 
 def positive(name: str, value: SupportsFloat) -> float:
-    """A finite number > 0."""
-    return number(name, value, math.ulp(0.0), math.nextafter(math.inf, 0), allowed="a finite number > 0")
+    """A number > 0 of reasonable size."""
+    return number(name, value, LEAST, MOST, allowed="a number from 1e-100 to 1e100")
 
 
 def extended(name: str, value: SupportsFloat) -> float:
@@ -45,19 +50,21 @@ def probability(name: str, value: SupportsFloat) -> float:
     return number(name, value, 0.0, 1.0, allowed="a number between 0 and 1")
 
 
-def whole(name: str, value: object, low: int, high: int | None = None) -> int:
-    """An integer ≥ low (floats with a whole value are taken; nothing is rounded)."""
-    ceiling = "" if high is None else f" and ≤ {high:,}"
-    allowed = f"a whole number ≥ {low}{ceiling}"
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+def whole(name: str, value: object, low: int, high: int = MOST_WHOLE) -> int:
+    """An integer from low to high (floats with a whole value are taken; nothing is rounded)."""
+    allowed = f"a whole number from {low} to {high:,}"
+    if type(value).__name__ in NOT_NUMBERS or not isinstance(value, numbers.Real):
         raise InvalidParameter(
-            f"{name} must be a whole number.\n  found:  {name} = {value!r} ({type(value).__name__})\n"
-            f"  do:     give {allowed}"
+            f"{name} must be a whole number.\n  found:  a {type(value).__name__}\n  do:     give {allowed}"
         )
-    whole_part = int(float(value)) if math.isfinite(value) else low - 1
-    exact = value if isinstance(value, int) else whole_part
-    if exact != value or exact < low or (high is not None and exact > high):
-        raise InvalidParameter(f"{name} is out of range.\n  found:  {name} = {value!r}\n  do:     give {allowed}")
+    if isinstance(value, numbers.Integral):
+        exact = int(value)
+    else:
+        size = float(value)
+        exact = int(size) if math.isfinite(size) and size == math.floor(size) else low - 1
+    if not low <= exact <= high:
+        found = str(value)[:40]
+        raise InvalidParameter(f"{name} is out of range.\n  found:  {name} = {found}\n  do:     give {allowed}")
     return exact
 
 

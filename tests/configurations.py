@@ -260,7 +260,8 @@ def with_finite(r: Random) -> Configuration:
 def logistic(eps: float) -> Curve:
     """A logistic law and its shift by ε, the pair that dominates bounded range ε: density ratio from e^ε down to e^−ε.
 
-    F(x) = 1/(1 + e^{−x}); log p/q = −ε + 2·log((1 + e^{−x})/(1 + e^{−x−…})) rises in x, so one threshold suffices.
+    With y = e^x the density of X is y/(1 + y)², that of X + ε is e^ε·y/(e^ε + y)²: the ratio e^ε(1 + y)²/(e^ε + y)²
+    rises in y, so one threshold suffices.
     """
 
     def curve(u: mp.mpf) -> mp.mpf:
@@ -269,10 +270,9 @@ def logistic(eps: float) -> Curve:
             return mp.mpf(0)
         if u <= -e:
             return 1 - mp.exp(u)
-        # p(x)/q(x) = e^u with p(x) = q(x − ε): e^{ε/2}·(1 + y)/(e^{ε} + y)·… solved for y = e^x
-        c = mp.exp((e - u) / 2)  # (e^ε + y)/(1 + y) = c for the ratio e^ε (1 + y)²/(e^ε + y)²
-        if c <= 1:
-            return 1 - mp.exp(u)
+        c = mp.exp((e - u) / 2)  # the ratio is e^u where (e^ε + y)/(1 + y) = c
+        if c <= 1:  # u = ε up to rounding
+            return mp.mpf(0)
         y = (mp.exp(e) - c) / (c - 1)
         p = mp.exp(e) / (mp.exp(e) + y)  # P[X + ε > x]
         q = 1 / (1 + y)  # P[X > x]

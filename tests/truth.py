@@ -1,13 +1,14 @@
 """Independent truth: profiles written down from their definitions, in arithmetic with as many digits as it takes.
 
-Nothing here calls the package. A direction (P, Q) is a `Finite` list of outcomes or a curve u ↦ H_{e^u}(P‖Q) on all of ℝ;
-the composition of a finite pair with a curve is H_α = Σᵢ Pᵢ·H_{αQᵢ/Pᵢ}, and that of two finite pairs lists all products.
+Nothing here calls the package. A direction (P, Q) is a `Finite` list of outcomes or a curve u ↦ H_{e^u}(P‖Q) on all
+of ℝ; the composition of a finite pair with a curve is H_α = Σᵢ Pᵢ·H_{αQᵢ/Pᵢ}, and that of two finite pairs lists
+all products.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from functools import cache, reduce
-from itertools import product
+from itertools import pairwise, product
 
 import mpmath as mp
 
@@ -109,7 +110,9 @@ def bounded_range(eps: float) -> Curve:
 
 
 def highest(f: Curve, low: mp.mpf, high: mp.mpf) -> mp.mpf:
-    """Maximum of a concave function, by golden section to half the digits: its top is flat, so the value has them all."""
+    """Maximum of a concave function, by golden section to half the digits: its top is flat, so the value has them
+    all.
+    """
     ratio = (mp.sqrt(5) - 1) / 2
     a, b = high - ratio * (high - low), low + ratio * (high - low)
     at_a, at_b = f(a), f(b)
@@ -182,7 +185,8 @@ def discrete_laplace(scale: float, sensitivity: int) -> Finite:
 
 
 def staircase(eps: float, gamma: float) -> Finite:
-    """The density is constant on cells; it and its shift by 1 are compared cell by cell on (0, 1), and beyond by symmetry.
+    """The density is constant on cells; it and its shift by 1 are compared cell by cell on (0, 1), and beyond by
+    symmetry.
 
     For x ≥ 1 the density is e^{−ε} times its value one step to the left, and the same for x ≤ 0 mirrored.
     """
@@ -196,7 +200,7 @@ def staircase(eps: float, gamma: float) -> Finite:
         return high if x < g else high * b
 
     cells = []
-    for left, right in zip(edges, edges[1:], strict=False):
+    for left, right in pairwise(edges):
         middle, width = (left + right) / 2, right - left
         cells.append((width * height(1 - middle), width * height(middle)))
     half = mp.mpf(1) / 2
@@ -277,9 +281,9 @@ def equal_coins(eps: float, k: int, t: float, leak: float = 0.0) -> mp.mpf:
 def equal_laplaces(eps: float, k: int, t: float) -> mp.mpf:
     """k-fold Laplace at t, exactly.
 
-    Times e^{−L/2} the law of one loss is ½e^{−ε/2}·[atoms at ±ε + ½·uniform density on (−ε, ε)]. A uniform density is a
-    difference of two integrals, so k-fold it is (½e^{−ε/2})^k Σ_j C(k,j)2^{−j}(z+1/z)^{k−j}(z−1/z)^j applied to the j-fold
-    antiderivatives G_j of e^{s/2} − e^{t−s/2}, s > t, where z shifts by ε.
+    Times e^{−L/2} the law of one loss is ½e^{−ε/2}·[atoms at ±ε + ½·uniform density on (−ε, ε)]. A uniform density
+    is a difference of two integrals, so k-fold it is (½e^{−ε/2})^k Σ_j C(k,j)2^{−j}(z+1/z)^{k−j}(z−1/z)^j applied
+    to the j-fold antiderivatives G_j of e^{s/2} − e^{t−s/2}, s > t, where z shifts by ε.
     """
     e, t = mp.mpf(eps), mp.mpf(t)
     points = [n for n in range(k + 1) if (2 * n - k) * e > t]
@@ -311,9 +315,11 @@ def antiderivative(x: mp.mpf, j: int) -> mp.mpf:
 
 
 def gaussian_and_laplace(mu: float, eps: float, t: float) -> mp.mpf:
-    """∫ over the Laplace loss (atoms ½ at ε and ½e^{−ε} at −ε, density ¼e^{(l−ε)/2} between) of the Gaussian's profile."""
+    """∫ over the Laplace loss (atoms ½ at ε and ½e^{−ε} at −ε, density ¼e^{(l−ε)/2} between) of the Gaussian's
+    profile.
+    """
     e, curve, t = mp.mpf(eps), gaussian(mu), mp.mpf(t)
-    middle = mp.quad(lambda l: mp.exp((l - e) / 2) / 4 * curve(t - l), [-e, 0, e])
+    middle = mp.quad(lambda x: mp.exp((x - e) / 2) / 4 * curve(t - x), [-e, 0, e])
     return curve(t - e) / 2 + mp.exp(-e) / 2 * curve(t + e) + middle
 
 

@@ -49,14 +49,17 @@ def from_json(text: str) -> PrivacyLoss:
     """The loss that a text of `to_json` describes."""
     try:
         data = json.loads(text)
-    except (json.JSONDecodeError, TypeError) as problem:
+    except (json.JSONDecodeError, TypeError, RecursionError, UnicodeDecodeError) as problem:
         raise UnknownDescription(f"this is not JSON: {problem}") from problem
     if not isinstance(data, dict) or data.pop("sfumato", None) != VERSION:
         raise UnknownDescription(
             f'this JSON does not describe a loss.\n  found:  no "sfumato": {VERSION}\n'
             "  do:     use the text of loss.to_json()"
         )
-    return from_description(data)
+    try:
+        return from_description(data)
+    except RecursionError as problem:
+        raise UnknownDescription("this description is nested too deeply") from problem
 
 
 def from_description(data: dict[str, object]) -> PrivacyLoss:
@@ -79,7 +82,7 @@ def from_description(data: dict[str, object]) -> PrivacyLoss:
                 *cast(list[tuple[int, PrivacyLoss]], values["terms"]), relation=cast(Relation, values["relation"])
             )
         return found(**values)  # type: ignore[arg-type]  # each class checks its own parameters
-    except (TypeError, KeyError, InvalidParameter, MixedRelations) as problem:
+    except (TypeError, KeyError, ValueError, AttributeError, InvalidParameter, MixedRelations) as problem:
         raise UnknownDescription(f"{name} cannot be built from this description: {problem}") from problem
 
 

@@ -29,7 +29,7 @@ class DiscreteGaussianLoss(Symmetric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "sigma", checks.positive("sigma", self.sigma))
+        object.__setattr__(self, "sigma", checks.number("sigma", self.sigma, 1e-3, 1e100, allowed="a number ≥ 0.001"))
         object.__setattr__(self, "sensitivity", checks.whole("sensitivity", self.sensitivity, 0))
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
@@ -37,7 +37,7 @@ class DiscreteGaussianLoss(Symmetric):
         d, s2 = self.sensitivity, self.sigma * self.sigma
         if d == 0:
             return Enclosure(0 * eps, 0 * eps)
-        first = np.floor(eps * s2 / d + d / 2) + 1
+        first = np.floor(np.minimum(eps * s2 / d + d / 2, 1e150)) + 1  # beyond, δ is far below every float
         return tail_difference(self.sigma, first - d, first, eps)
 
     def supremum(self) -> tuple[float, float]:

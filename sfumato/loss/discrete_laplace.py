@@ -26,7 +26,7 @@ class DiscreteLaplaceLoss(Symmetric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "scale", checks.positive("scale", self.scale))
+        object.__setattr__(self, "scale", checks.number("scale", self.scale, 1e-3, 1e100, allowed="a number ≥ 0.001"))
         object.__setattr__(self, "sensitivity", checks.whole("sensitivity", self.sensitivity, 0))
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:

@@ -69,4 +69,4 @@ class GaussianLoss(Symmetric):
         return self.mu * self.mu / 2 * (1 + 4 * ULP)
 
     def group(self, size: int) -> "GaussianLoss":
-        return GaussianLoss(math.nextafter(checks.whole("size", size, 0) * self.mu, math.inf), relation=self.relation)
+        return GaussianLoss(checks.whole("size", size, 0) * self.mu * (1 + ULP), relation=self.relation)

@@ -44,7 +44,7 @@ def least_mu(loss: "PrivacyLoss", slack: SupportsFloat, tolerance: float) -> Bou
     end = min(top_of(loss), epsilon(loss, s, 1e-3).upper * (1 + 1e-6) if s > 0 else math.inf)
     if end == 0:
         return Bound(0.0, 0.0, "closed form")
-    if not math.isfinite(end):
+    if end > 690:  # e^ε must stay a float
         return Bound(forced(loss, s), math.inf, loss.method)
     return searched(loss, s, end, tolerance)
 

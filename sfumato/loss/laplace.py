@@ -64,4 +64,4 @@ class LaplaceLoss(Symmetric):
         return widened(self.eps + math.expm1(-self.eps), 4 * ULP * self.eps, "closed form")
 
     def group(self, size: int) -> "LaplaceLoss":
-        return LaplaceLoss(math.nextafter(checks.whole("size", size, 0) * self.eps, math.inf), relation=self.relation)
+        return LaplaceLoss(checks.whole("size", size, 0) * self.eps * (1 + ULP), relation=self.relation)

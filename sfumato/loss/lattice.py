@@ -230,6 +230,7 @@ def rough(terms: Terms) -> Rough:
         h = min(0.3 * math.sqrt(variance / total), 0.3 * spreads[loss] + 0.02)
         if found is not None:
             h = found[0] if found[0] > h / 50 else h
+        h = max(h, sum(ends(loss, 1e-40 / total, 1e-3 / total)) / 200_000)
         parts.append((count, discretise(loss, h, 1e-40 / total, 1e-3 / total)))
     losses = tuple(loss for _, loss in terms)
     return Rough(losses, tuple(parts), common_step(losses))
@@ -351,7 +352,7 @@ class TiltedLaw:
             x = self.origin + self.h * np.arange(begin, begin + len(f)) - t
             result[i] = ((f + self.entry_error) * np.exp(-self.theta * x - x * x / (2 * v))).sum()
         outside = math.exp(min(self.theta**2 * v / 2, 700.0)) * (math.exp(-40) + self.lost)
-        return scale * (result + outside)
+        return np.minimum(scale * (result + outside), 1e100)  # more than everything is too much in any case
 
 
 @lru_cache(maxsize=1)

@@ -159,7 +159,8 @@ class RenyiOnly(Symmetric):
         return False
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
-        return Enclosure(0 * eps, self.renyi_curve().profile(eps))
+        curve = self.renyi_curve()
+        return Enclosure(0 * eps, curve.profile(eps) if max(curve.divergences) > 0 else 0 * eps)
 
     def supremum(self) -> tuple[float, float]:
         return math.inf, math.inf
@@ -187,6 +188,11 @@ class RenyiLoss(RenyiOnly):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for name in ("orders", "divergences"):
+            if isinstance(getattr(self, name), str) or not hasattr(getattr(self, name), "__iter__"):
+                raise InvalidParameter(
+                    f"{name} must be a sequence of numbers, found {type(getattr(self, name)).__name__}"
+                )
         orders = tuple(
             checks.number("order", a, math.nextafter(1, 2), 1e12, allowed="an order > 1") for a in self.orders
         )
@@ -206,7 +212,10 @@ class RenyiLoss(RenyiOnly):
 
 def from_renyi(curve: Callable[[float], float], orders: Sequence[float] = ORDERS) -> RenyiLoss:
     """The loss of a mechanism with D_a ≤ curve(a): tabulated at `orders`, and that table is what is described."""
-    table = curve_of(lambda a: float(curve(a)) * (1 + 1e-15), orders)
+    try:
+        table = curve_of(lambda a: checks.extended("curve(order)", curve(a)) * (1 + 1e-15), orders)
+    except TypeError as problem:
+        raise InvalidParameter(f"curve must be a function of the order: {problem}") from problem
     return RenyiLoss(table.orders, table.divergences)
 
 

@@ -119,7 +119,7 @@ class PureLoss(SignedLoss):
         return (2 * self.eps, self.eps) if self.eps > 0 else None
 
     def group(self, size: int) -> "PureLoss":
-        return PureLoss(math.nextafter(checks.whole("size", size, 0) * self.eps, math.inf), relation=self.relation)
+        return PureLoss(checks.whole("size", size, 0) * self.eps * (1 + ULP), relation=self.relation)
 
 
 @dataclass(frozen=True, init=False)
@@ -156,7 +156,7 @@ class ApproxLoss(SignedLoss):
         size = checks.whole("size", size, 0)
         spread = float(size) if self.eps == 0 else math.expm1(min(size * self.eps, 700)) / math.expm1(self.eps)
         delta = min(1.0, self.failure * spread * (1 + 16 * ULP))
-        return ApproxLoss(math.nextafter(size * self.eps, math.inf), delta, relation=self.relation)
+        return ApproxLoss(size * self.eps * (1 + ULP), delta, relation=self.relation)
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,7 @@ class WithoutReplacementLoss(Symmetric):
         super().__post_init__()
         must_be_about(self, self.inner, Relation.ReplaceOne)
         object.__setattr__(self, "n", checks.whole("n", self.n, 1))
-        object.__setattr__(self, "m", checks.whole("m", self.m, 0, self.n))
+        object.__setattr__(self, "m", checks.whole("m", self.m, 1, self.n))
 
     @property
     def method(self) -> str:  # type: ignore[override]  # as sharp as the loss inside

@@ -13,6 +13,7 @@ from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 from sfumato.sensitivity import Relation
 
+FAR = 1e6  # engines are not asked beyond: the profile only falls
 MOST = 10**15  # repetitions beyond which counts are no longer exact in a float
 
 
@@ -30,6 +31,11 @@ class Sum(PrivacyLoss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        pairs = isinstance(self.terms, tuple) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in self.terms)
+        if not pairs or not all(isinstance(term, PrivacyLoss) for _, term in self.terms):
+            raise InvalidParameter("a Sum is made of (count, loss) pairs; write a + b or k * a")
+        for count, _ in self.terms:
+            checks.whole("the number of repetitions", count, 1)
         if self.terms and same_relation(tuple(term for _, term in self.terms)) is not self.relation:
             raise MixedRelations(f"these losses are not about {self.relation.value}")
 
@@ -58,8 +64,9 @@ class Sum(PrivacyLoss):
         top, leak = self.supremum()[0], self.leak()[0]
 
         def known(eps: Floats, tolerance: float) -> Enclosure:
-            found = curve(eps, tolerance)
-            return Enclosure(found.lower, np.where(eps >= top, np.minimum(found.upper, leak), found.upper))
+            found = curve(np.minimum(eps, FAR), tolerance)
+            low = np.where(eps > FAR, 0.0, found.lower)
+            return Enclosure(low, np.where(eps >= top, np.minimum(found.upper, leak), found.upper))
 
         return known
 
@@ -101,6 +108,7 @@ class Sum(PrivacyLoss):
 
     def group(self, size: int) -> PrivacyLoss:
         """Groups step by step: each step's pair for the group, composed."""
+        size = checks.whole("size", size, 0)
         return total(*((count, term.group(size)) for count, term in self.terms), relation=self.relation)
 
 

@@ -32,9 +32,18 @@ def checked_tolerance(tolerance: float) -> float:
 
 def profile(loss: "PrivacyLoss", eps: Floats, tolerance: float) -> Enclosure:
     """δ at many ε ≥ 0 at once."""
-    eps = np.asarray(eps, dtype=np.float64)
+    try:
+        if np.asarray(eps).dtype.kind not in "fiuO":
+            raise TypeError("not real numbers")
+        eps = np.asarray(eps, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as problem:
+        raise InvalidParameter(
+            "epsilon must be one number or an array of them.\n  do:     give numbers ≥ 0"
+        ) from problem
     if not np.all(eps >= 0):
-        raise InvalidParameter("every epsilon must be ≥ 0.\n  found:  a negative number or NaN in the array")
+        raise InvalidParameter(
+            "every epsilon must be ≥ 0.\n  found:  a negative number or NaN in the array\n  do:     give numbers ≥ 0"
+        )
     checked_tolerance(tolerance)
     finite = np.isfinite(eps)
     leak = most_leak(loss)
@@ -94,6 +103,8 @@ def epsilon_one_way(loss: "PrivacyLoss", goal: float, tolerance: float) -> Bound
         return Bound(least_top(loss), top, loss.method)
     if goal < leak:
         return Bound(0.0, math.inf, loss.method)
+    if goal < 1e-290 and loss.method != "closed form":  # below what engines resolve: between a larger δ's ε and the top
+        return Bound(epsilon_one_way(loss, 1e-290, tolerance).lower, top, loss.method)
     if loss.method == "closed form":
         return Bound(*crossing(loss.near(goal, tolerance), goal, top), loss.method)
     sharp, best = 0.02, (0.0, math.inf)

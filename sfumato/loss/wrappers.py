@@ -25,6 +25,8 @@ class OneWay(PrivacyLoss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not isinstance(self.inner, PrivacyLoss):
+            raise InvalidParameter(f"OneWay needs a loss inside, found {type(self.inner).__name__}")
         if not self.relation.one_way or self.inner.relation is not Relation.AddRemove:
             raise MixedRelations("OneWay looks at one direction (Remove or Add) of an add/remove loss")
 
@@ -86,6 +88,8 @@ class Reversed(PrivacyLoss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not isinstance(self.inner, PrivacyLoss):
+            raise InvalidParameter(f"Reversed needs a loss inside, found {type(self.inner).__name__}")
         if self.relation is not self.inner.relation.reversed:
             raise MixedRelations(
                 f"the reverse of a loss about {self.inner.relation.value} is not about {self.relation.value}"
@@ -143,6 +147,8 @@ class Either(PrivacyLoss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not self.options or not all(isinstance(option, PrivacyLoss) for option in self.options):
+            raise InvalidParameter("Either needs one or more losses")
         if same_relation(self.options) is not self.relation:
             raise MixedRelations(f"these losses are not about {self.relation.value}")
 

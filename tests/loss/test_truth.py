@@ -1,7 +1,7 @@
 """Profiles against independent truth: definitions in 50-digit arithmetic, enumeration, quadrature (tests/truth.py).
 
-The truth must lie within [lower, upper], compared as exact numbers: parameters are floats, and nothing else is forgiven.
-A failing example is a seed: configuration(family, seed) rebuilds it.
+The truth must lie within [lower, upper], compared as exact numbers: parameters are floats, and nothing else is
+forgiven. A failing example is a seed: configuration(family, seed) rebuilds it.
 """
 
 import math
@@ -266,7 +266,9 @@ def divergence(pair, order):
 def test_divergences_of_pairs_with_a_list_of_outcomes(seed):
     loss, pair = families.finite_loss(families.Random(f"divergence {seed}"), 1e-6, 20.0)
     for order in ORDERS:
-        exact = truth.settled(lambda order=order: max(divergence(pair(), order), divergence(truth.reverse(pair()), order)))
+        exact = truth.settled(
+            lambda order=order: max(divergence(pair(), order), divergence(truth.reverse(pair()), order))
+        )
         found = loss.renyi(order)
         assert found.lower <= exact <= found.upper, (loss, order, found.lower, found.upper, mp.nstr(exact, 20))
 
@@ -288,7 +290,7 @@ def test_divergences_of_a_sampled_gaussian_by_quadrature(rate, mu, order):
         else:
             exact = max(mp.log(integral(lambda r: r**a)), mp.log(integral(lambda r: r ** (1 - a)))) / (a - 1)
             if order < 1:
-                exact = max(mp.log(integral(lambda r: r**e)) / (a - 1) for e in (a, 1 - a))
+                exact = max(mp.log(integral(lambda r, e=e: r**e)) / (a - 1) for e in (a, 1 - a))
     found = sf.Poisson(rate).amplify(L.GaussianLoss(mu)).renyi(order)
     slack = abs(exact) * mp.mpf(10) ** -15  # of the quadrature
     assert found.lower <= exact + slack
@@ -337,7 +339,9 @@ def test_the_trade_off_of_a_gaussian(mu, level):
     assert found.gap <= 1e-9
 
 
-@pytest.mark.parametrize("loss", [L.RandomizedResponseLoss(0.3), L.RandomizedResponseLoss(3.0), L.LaplaceLoss(1.0)], ids=str)
+@pytest.mark.parametrize(
+    "loss", [L.RandomizedResponseLoss(0.3), L.RandomizedResponseLoss(3.0), L.LaplaceLoss(1.0)], ids=str
+)
 def test_the_least_rho_is_the_supremum_of_the_renyi_curve(loss):
     def curve(order):
         a, e = mp.mpf(order), mp.mpf(loss.eps)
@@ -347,7 +351,9 @@ def test_the_least_rho_is_the_supremum_of_the_renyi_curve(loss):
         return mp.log(yes**a * (1 - yes) ** (1 - a) + (1 - yes) ** a * yes ** (1 - a)) / (a - 1)
 
     with mp.workdps(40):
-        least = max(curve(1 + mp.mpf(10) ** (x / mp.mpf(10))) / (1 + mp.mpf(10) ** (x / mp.mpf(10))) for x in range(-80, 30))
+        least = max(
+            curve(1 + mp.mpf(10) ** (x / mp.mpf(10))) / (1 + mp.mpf(10) ** (x / mp.mpf(10))) for x in range(-80, 30)
+        )
     found = loss.zcdp()
     assert found.upper >= least
     assert found.lower <= least * (1 + mp.mpf("1e-3"))  # the orders above are a grid
