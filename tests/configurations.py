@@ -75,7 +75,7 @@ def symmetric(curve: Curve) -> Truths:
 
 
 def one_gaussian(r: Random) -> Configuration:
-    mu = magnitude(r, 1e-6, 1e3) if r.random() < 0.9 else magnitude(r, 1e-120, 1e120)
+    mu = magnitude(r, 1e-6, 1e3) if r.random() < 0.9 else magnitude(r, 1e-90, 1e90)
     eps = [max(0.0, mu * mu / 2 + mu * z) for z in (0.0, r.uniform(-5, 5), r.uniform(0, 12), r.uniform(0, 38))]
     eps += [0.0, magnitude(r, 1e-12, 1e4), mu * magnitude(r, 1e-6, 10)]
     return Configuration("gaussian", ((1, GaussianLoss(mu)),), symmetric(truth.gaussian(mu)), np.array(sorted(eps)))
