@@ -90,5 +90,5 @@ def worst(first: Bound, second: Bound) -> Bound:
 
 def widened(value: float, error: float, method: str) -> Bound:
     """value ± error as a Bound, rounded outward."""
-    error += 2.0**-51 * abs(value)
+    error += 2.0**-51 * abs(value) if math.isfinite(value) else 0.0
     return Bound(value - error, value + error, method)

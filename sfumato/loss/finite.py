@@ -128,7 +128,8 @@ def ranked(p: tuple[float, ...], q: tuple[float, ...]) -> Ranked:
     losses, errors = log_ratio(first, second, shared)
     order = np.argsort(-losses, kind="stable")
     p_tail, q_tail = (running_sums(law.mass[shared][order]) for law in (first, second))
-    top, bottom = (float(np.max(side * losses + errors, initial=0.0)) for side in (1, -1))
+    least = 4 * ULP if p != q else 0.0  # dividing by the sums moves every loss a little, even where p = q
+    top, bottom = (float(np.max(side * losses + errors, initial=least)) for side in (1, -1))
     return Ranked(losses[order], p_tail, q_tail, float(np.max(errors, initial=4 * ULP)), top, bottom)
 
 

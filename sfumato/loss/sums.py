@@ -13,7 +13,7 @@ from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 from sfumato.sensitivity import Relation
 
-FAR = 1e6  # engines are not asked beyond: the profile only falls
+FAR = 1e6  # the lattice is not asked beyond: the profile only falls
 MOST = 10**15  # repetitions beyond which counts are no longer exact in a float
 
 
@@ -62,10 +62,11 @@ class Sum(PrivacyLoss):
     def cut(self, curve: Callable[[Floats, float], Enclosure]) -> Callable[[Floats, float], Enclosure]:
         """The curve, and beyond the largest finite loss what leaks: engines need not know where the sum ends."""
         top, leak = self.supremum()[0], self.leak()[0]
+        far = FAR if self.method == "lattice" else math.inf
 
         def known(eps: Floats, tolerance: float) -> Enclosure:
-            found = curve(np.minimum(eps, FAR), tolerance)
-            low = np.where(eps > FAR, 0.0, found.lower)
+            found = curve(np.minimum(eps, far), tolerance)
+            low = np.where(eps > far, 0.0, found.lower)
             return Enclosure(low, np.where(eps >= top, np.minimum(found.upper, leak), found.upper))
 
         return known
