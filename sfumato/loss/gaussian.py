@@ -17,8 +17,10 @@ def gaussian_profile(mu: float | Floats, eps: Floats) -> Enclosure:
     """δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), with relative accuracy in the right tail.
 
     With x = ε/μ both terms are ½e^{−(x−μ/2)²/2}·erfcx((x ± μ/2)/√2), so for x ≥ μ/2 the exponential factors out and
-    only the two erfcx cancel. An error u·x in x moves log δ by at most |x − μ/2|·u·x; since ∂δ/∂μ is a normal
-    density, the enclosure also covers a μ that is off by 4 units in the last place (a rounded √Σμᵢ²).
+    only the two erfcx cancel. x and μ are known to e = 4u(x + μ), which also covers a μ that is off by 4 units in the
+    last place (a rounded √Σμᵢ²). Since ∂δ/∂x = −μ·e^ε Φ(−b) and ∂δ/∂μ = φ(a) at fixed ε, and neither grows by more
+    than e^{(|a|+1)e} within e, the slip is bounded to first order; where e itself is not small, δ lies between
+    Φ(−a − e) − 1/b and Φ(−a + e).
     """
     x = np.minimum(eps / np.maximum(mu, 1e-290), 1e150)  # beyond, δ is 0 anyway and squares would overflow
     a, b = x - mu / 2, x + mu / 2
@@ -26,10 +28,18 @@ def gaussian_profile(mu: float | Floats, eps: Floats) -> Enclosure:
     far = scale * erfcx(b * ROOT_HALF)
     near = np.where(a >= 0, scale * erfcx(np.maximum(a, 0.0) * ROOT_HALF), ndtr(-a))
     value = np.maximum(near - far, 0.0)
-    reach = np.minimum(x + np.abs(a), 800.0)
-    moved = np.where(a >= 0, 4 * value * np.minimum(np.abs(a) * reach, 800.0), 2 * scale * reach)
+    e = 4 * ULP * (x + mu)
+    swell = (np.abs(a) + 1) * e
+    slip = (mu * far * e + 4 * ULP * mu * scale) * np.exp(np.minimum(swell, 1.0))
+    power = ULP * a * a * np.where(a >= 0, value, far)  # of the exponent −a²/2
     # TINY: a value that underflows is not zero
-    return enclose(value, ULP * (16 * (near + far) + moved + 4 * mu * scale) + TINY)
+    found = enclose(value, ULP * 16 * (near + far) + slip + power + TINY)
+    blurred = swell > 0.5
+    if not np.any(blurred):
+        return found
+    low = np.maximum(ndtr(-a - e) * (1 - 16 * ULP) - 1 / b, 0.0)
+    high = np.minimum(ndtr(e - a) * (1 + 16 * ULP) + TINY, 1.0)
+    return Enclosure(np.where(blurred, low, found.lower), np.where(blurred, high, found.upper))
 
 
 @dataclass(frozen=True)

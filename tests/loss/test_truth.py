@@ -9,7 +9,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
@@ -38,6 +38,7 @@ def check(family, seed, tolerance=1e-5):
 
 @settings(max_examples=400)
 @given(seed=seeds)
+@example(seed=1442)  # μ = 5e16: μ/2 − ε/μ is known only to ±10
 def test_gaussian_profiles(seed):
     check(families.one_gaussian, seed)
 
@@ -251,7 +252,7 @@ def test_three_sampled_gaussians_against_a_double_integral_worked_out_once():
         found = direction.delta(0.3)
         assert found.lower <= value * (1 + 1e-12)
         assert value * (1 - 1e-12) <= found.upper
-        assert found.relative_gap <= 1e-4
+        assert found.relative_gap <= 2e-4  # the add direction is asked just before its end, 3·log(1/0.9) = 0.316
 
 
 # ---- other views ----------------------------------------------------------------------------------------------------
