@@ -9,12 +9,16 @@ PYTHON := $(shell for p in python3.11 python3; do \
 
 # uv when it is there, pip otherwise; `make UV= test` insists on pip.
 UV      := $(shell command -v uv 2>/dev/null)
-INSTALL := $(if $(UV),$(UV) pip install -q --python $(BIN)/python,$(BIN)/python -m pip install -qq --disable-pip-version-check)
+install  = $(if $(UV),$(UV) pip install -q --python $(1),$(1) -m pip install -qq --disable-pip-version-check)
+INSTALL := $(call install,$(BIN)/python)
 
-.PHONY: help demo test lint types format bench docs-index clean
+# The libraries that `make bench` compares us with, each in an environment of its own.
+PEERS := $(patsubst bench/composition/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/composition/sides/*.txt))
+
+.PHONY: help demo test lint types format bench bench-soundness docs-index clean
 
 help:  ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/plot.stamp  ## a guided tour, in the terminal
 	@$(BIN)/python -m sfumato.demo
@@ -36,17 +40,17 @@ format: $(VENV)/dev.stamp  ## rewrite the code the way `make lint` wants it
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format --quiet
 
-bench: $(VENV)/dev.stamp  ## run every bench/bench_*.py
-	@for file in bench/bench_*.py; do \
-		test -e "$$file" || { echo "no benchmarks yet: bench/bench_*.py"; break; }; \
-		echo "· $$file"; $(BIN)/python "$$file" || exit 1; \
-	done
+bench: $(VENV)/dev.stamp $(PEERS)  ## time composition against other libraries (7 min; OPTIONS="--only 1 7")
+	@$(BIN)/python bench/bench_composition.py --json $(OPTIONS)
+
+bench-soundness: $(VENV)/dev.stamp  ## random losses against independent truth (90 min; OPTIONS="--count 1000")
+	@$(BIN)/python bench/bench_soundness.py $(OPTIONS)
 
 docs-index: $(VENV)/dev.stamp  ## write docs/theorems.md anew
 	@$(BIN)/python tools/theorems.py
 
 clean:  ## remove .venv, caches and builds
-	@rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) bench/.peers build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -63,3 +67,10 @@ $(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
 	@echo "· preparing $(VENV) to work on sfumato"
 	@$(INSTALL) -e '.[dev]'
 	@touch $@ $(VENV)/plot.stamp
+
+# A peer that cannot be installed here is left out of the table; delete bench/.peers to try again.
+bench/.peers/%.stamp: bench/composition/sides/%.txt | $(BIN)/python
+	@echo "· preparing bench/.peers/$*"
+	@$(PYTHON) -m venv --clear bench/.peers/$*
+	@$(call install,bench/.peers/$*/bin/python) -r $< || { echo "$* does not install here"; rm -rf bench/.peers/$*; }
+	@touch $@

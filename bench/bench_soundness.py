@@ -5,7 +5,7 @@
 Each configuration is a random loss of one family (tests/configurations.py), asked for δ in both directions at
 several ε, and compared with closed forms, exact sums and enumeration in 50-digit arithmetic (tests/truth.py). Cheap
 families get more of the count than those that go through the lattice. The exit status is 1 if any answer missed the
-truth or failed.
+truth or failed. On two shared cores the full count takes about an hour and a half, 2,000 under two minutes.
 """
 
 import argparse
