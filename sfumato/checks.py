@@ -14,7 +14,7 @@ MOST_WHOLE = 10**15  # whole numbers up to here are exact in a float
 
 def number(name: str, value: SupportsFloat, low: float, high: float, *, allowed: str) -> float:
     """`value` as a float within [low, high]; `allowed` describes the range in words."""
-    if type(value).__name__ in NOT_NUMBERS or getattr(value, "ndim", False) or not isinstance(value, SupportsFloat):
+    if type(value).__name__ in NOT_NUMBERS or getattr(value, "ndim", False) or not hasattr(value, "__float__"):
         raise InvalidParameter(
             f"{name} must be a number.\n  found:  a {type(value).__name__}\n  do:     give {allowed}"
         )

@@ -11,6 +11,7 @@ from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.group import replace_one
 from sfumato.loss.laplace import LaplaceLoss
 from sfumato.loss.renyi import RenyiLoss, ZcdpLoss, from_renyi
+from sfumato.loss.running import Running
 from sfumato.loss.signed import ApproxLoss, PureLoss, RandomizedResponseLoss, StaircaseLoss
 from sfumato.loss.subsampled import PoissonSampledLoss, WithoutReplacementLoss
 from sfumato.loss.sums import Sum, nothing
@@ -34,6 +35,7 @@ __all__ = [
     "RandomizedResponseLoss",
     "RenyiLoss",
     "Reversed",
+    "Running",
     "StaircaseLoss",
     "Sum",
     "TabulatedLoss",

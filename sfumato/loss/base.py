@@ -25,6 +25,7 @@ from sfumato.sensitivity import Relation
 
 if TYPE_CHECKING:
     from sfumato.loss.renyi import RenyiCurve
+    from sfumato.loss.transforms.base import Transform
 
 TOLERANCE = 1e-5  # relative gap asked of composed answers, unless the caller says otherwise
 
@@ -65,6 +66,14 @@ class PrivacyLoss(ABC):
     def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
         """The forward profile, sharp at least around the ε where it takes the value `delta`; `eps` guesses that ε."""
         return lambda t: self.forward(t, tolerance)
+
+    def least(self, goal: float, tolerance: float) -> Bound | None:
+        """The least ε with H_{e^ε}(P‖Q) ≤ goal, for losses that have a shorter way than to search the profile."""
+        return None
+
+    def transform(self) -> "Transform | None":
+        """The loss on a vertical line of the complex plane, for losses that the contour engine can compose."""
+        return None
 
     @abstractmethod
     def supremum(self) -> tuple[float, float]:
@@ -147,16 +156,23 @@ class PrivacyLoss(ABC):
 
         return epsilon(self, delta, tolerance)
 
-    def trade_off(self, alpha: SupportsFloat, *, tolerance: float = TOLERANCE) -> Bound:
+    @overload
+    def trade_off(self, alpha: float, *, tolerance: float = TOLERANCE) -> Bound: ...
+    @overload
+    def trade_off(self, alpha: Floats | Sequence[float], *, tolerance: float = TOLERANCE) -> Enclosure: ...
+
+    def trade_off(self, alpha: float | Floats | Sequence[float], *, tolerance: float = TOLERANCE) -> Bound | Enclosure:
         """Least type II error of any test with type I error ≤ alpha, in the worse direction (convex hull of both).
 
         Type I: says "took part" of somebody who did not; type II: misses somebody who did.
 
         Theorem: profile and trade-off are convex conjugates, f(a) = sup_ε 1 − δ(ε) − e^ε a [Dong et al. 2022, Prop. 6]
         """
-        from sfumato.loss.views import trade_off
+        from sfumato.loss.trade_off import trade_off, trade_off_curve
 
-        return trade_off(self, alpha, tolerance)
+        if np.ndim(alpha) and not isinstance(alpha, str | bytes):
+            return trade_off_curve(self, alpha, tolerance)  # type: ignore[arg-type]
+        return trade_off(self, alpha, tolerance)  # type: ignore[arg-type]
 
     def renyi(self, order: SupportsFloat) -> Bound:
         """Rényi divergence D_order of the worse direction; order 1 is KL, order ∞ the largest loss."""
@@ -205,8 +221,11 @@ class PrivacyLoss(ABC):
     # ---- algebra --------------------------------------------------------------------------------------------------
 
     def __add__(self, other: "PrivacyLoss") -> "PrivacyLoss":
-        from sfumato.loss.sums import total
+        from sfumato.loss.sums import Sum, one_more, total
 
+        if isinstance(self, Sum) and isinstance(other, PrivacyLoss) and not isinstance(other, Sum):
+            same_relation((self, other))
+            return one_more(self, other) if self.terms else total((1, other))
         return total((1, self), (1, other)) if isinstance(other, PrivacyLoss) else NotImplemented
 
     def __radd__(self, other: object) -> "PrivacyLoss":
@@ -262,7 +281,11 @@ class PrivacyLoss(ABC):
         """The canonical JSON of this loss: one text per expression."""
         from sfumato.loss.describe import to_json
 
-        return to_json(self)
+        text: str | None = self.__dict__.get("_json")
+        if text is None:
+            text = to_json(self)
+            object.__setattr__(self, "_json", text)
+        return text
 
     def __str__(self) -> str:
         from sfumato.loss.display import name

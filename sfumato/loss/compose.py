@@ -1,35 +1,27 @@
-"""Which engine answers for a sum of losses: a closed form where there is one, the lattice otherwise.
+"""Which engine answers for a sum of losses: a closed form, the contour where every term has a transform, else the
+lattice.
 
 Gaussians merge by Σμ², equal randomized responses are binomial, losses known only by a Rényi curve add up as curves.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Protocol
 
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.binomial import Binomial
+from sfumato.loss.contour import Composition, ContourEngine
+from sfumato.loss.engine import Engine
 from sfumato.loss.gaussian import GaussianLoss
-from sfumato.loss.lattice import Lattice, together
-from sfumato.loss.numeric import Enclosure, Floats
+from sfumato.loss.lattice import Lattice, common_step, together
+from sfumato.loss.numeric import ULP
 from sfumato.loss.renyi import RenyiCurve, RenyiLoss
 from sfumato.loss.signed import ApproxLoss, PureLoss, RandomizedResponseLoss
 from sfumato.loss.sums import Sum
+from sfumato.loss.transforms.base import Transform
 from sfumato.loss.wrappers import OneWay
 
 Terms = list[tuple[int, PrivacyLoss]]
-
-
-class Engine(Protocol):
-    """Anything that can tell the forward profile of a composition."""
-
-    @property
-    def method(self) -> str: ...
-
-    def forward(self, eps: Floats, tolerance: float = ...) -> Enclosure: ...
-
-    def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]: ...
 
 
 @lru_cache(maxsize=256)
@@ -42,7 +34,7 @@ def engine(loss: Sum) -> Engine:
         return GaussianLoss(0.0)
     if len(terms) == 1 and terms[0][0] == 1:
         return terms[0][1]
-    return binomial(terms) or Lattice(tuple(terms))
+    return binomial(terms) or contour(terms, loss) or Lattice(tuple(terms))
 
 
 def bare(loss: PrivacyLoss) -> PrivacyLoss:
@@ -89,6 +81,29 @@ def binomial(terms: Terms) -> Binomial | None:
         return None
     leak = together([(count, term.leak()[0]) for count, term in coins])
     return Binomial(coins[0][1].supremum()[0], sum(count for count, _ in coins), leak)
+
+
+def contour(terms: Terms, loss: Sum) -> ContourEngine | None:
+    """The contour engine, if every term has a transform and they do not share a lattice, where sums are exact."""
+    if common_step(tuple(term for _, term in terms)) is not None:
+        return None
+    parts = grouped(terms)
+    if parts is None:
+        return None
+    leak = loss.leak()[0]
+    composition = Composition(parts, leak * (1 - 16 * ULP) if loss.sharp_ends else 0.0, leak)
+    return ContourEngine(composition, loss.supremum()[0], Lattice(tuple(terms)))
+
+
+def grouped(terms: Iterable[tuple[int, PrivacyLoss]]) -> list[Transform] | None:
+    """The terms as few transforms, or None if one has none."""
+    kinds: dict[type[Transform], list[Transform]] = {}
+    for count, term in terms:
+        found = term.transform()
+        if found is None:
+            return None
+        kinds.setdefault(type(found), []).append(found.times(count))
+    return [part for kind, found in kinds.items() for part in kind.together(found)]
 
 
 def is_coin(loss: PrivacyLoss) -> bool:

@@ -9,6 +9,7 @@ from sfumato import checks
 from sfumato.loss.base import TOLERANCE, Symmetric
 from sfumato.loss.bound import Bound, widened
 from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, enclose, erfcx, ndtr
+from sfumato.loss.transforms.gaussian import GaussianTransform
 
 ROOT_HALF = math.sqrt(0.5)
 
@@ -71,6 +72,9 @@ class GaussianLoss(Symmetric):
     def log_moment(self, s: float) -> Bound:
         value = s * (s + 1) * self.mu * self.mu / 2
         return widened(value, abs(value) * 4 * ULP, "closed form")
+
+    def transform(self) -> GaussianTransform:
+        return GaussianTransform(self.mu * self.mu)
 
     def mean(self) -> Bound:
         return widened(self.mu * self.mu / 2, 2 * ULP * self.mu * self.mu, "closed form")

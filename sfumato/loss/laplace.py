@@ -9,6 +9,7 @@ from sfumato import checks
 from sfumato.loss.base import TOLERANCE, Symmetric
 from sfumato.loss.bound import Bound, widened
 from sfumato.loss.numeric import ULP, Enclosure, Floats, logsumexp, relative
+from sfumato.loss.transforms.edges import EdgedTransform
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,9 @@ class LaplaceLoss(Symmetric):
         error = ULP * 16 * math.exp(-eps / 2) * (abs(first) + abs(ratio) + math.sinh(eps / 2))
         floor = math.ulp(1.0) - 1  # M > 0 always: a lower bound below that would have no logarithm
         return Bound(math.log1p(max(excess - error, floor)), math.log1p(excess + error), "closed form")
+
+    def transform(self) -> EdgedTransform:
+        return EdgedTransform.of(self.eps, 0.5, 0.5 * math.exp(-self.eps), 0.0, 0.25)
 
     def mean(self) -> Bound:
         """ε − 1 + e^{−ε}."""

@@ -16,6 +16,7 @@ from sfumato.loss.base import TOLERANCE, Symmetric
 from sfumato.loss.bound import Bound, widened
 from sfumato.loss.divergences import log
 from sfumato.loss.numeric import ULP, Enclosure, Floats, logsumexp, relative
+from sfumato.loss.transforms.edges import EdgedTransform
 from sfumato.sensitivity import Relation
 
 
@@ -54,6 +55,9 @@ class SignedLoss(Symmetric):
         if excess <= -1:
             return Bound(-math.inf, -math.inf, "closed form")
         return widened(math.log1p(excess), ULP * 64 * abs(excess) / (1 + excess), "closed form")
+
+    def transform(self) -> EdgedTransform:
+        return EdgedTransform.of(self.eps, self.weight(), self.weight() * math.exp(-self.eps), self.silent())
 
     def silent(self) -> float:
         """P[L = 0]."""

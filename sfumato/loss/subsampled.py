@@ -10,8 +10,11 @@ from sfumato import checks
 from sfumato.loss.base import TOLERANCE, PrivacyLoss, Symmetric, must_be_about
 from sfumato.loss.bound import Bound
 from sfumato.loss.divergences import log_moment
+from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.numeric import ULP, Enclosure, Floats, logsumexp
 from sfumato.loss.renyi import RenyiCurve, log_choose, poisson_curve, without_replacement_curve
+from sfumato.loss.transforms.base import Transform
+from sfumato.loss.transforms.sampled_gaussian import SampledGaussianTransform
 from sfumato.loss.wrappers import Reversed
 from sfumato.sensitivity import Relation
 
@@ -101,6 +104,13 @@ class PoissonSampledLoss(PrivacyLoss):
 
     def leak(self) -> tuple[float, float]:
         return self.rate * self.inner.leak()[0], 0.0
+
+    def transform(self) -> Transform | None:
+        if self.rate == 1:
+            return self.inner.transform()
+        if isinstance(self.inner, GaussianLoss) and self.inner.mu > 0:
+            return SampledGaussianTransform(self.rate, self.inner.mu, 1)
+        return None
 
     def log_moment(self, s: float) -> Bound:
         """At whole orders the binomial sum; between them what convexity leaves, and the integral of the profiles."""

@@ -1,6 +1,7 @@
 """Sums of losses: composition as an expression."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -59,10 +60,15 @@ class Sum(PrivacyLoss):
         near = engine(self).near(delta, tolerance, eps)
         return lambda t: self.cut(lambda x, _: near(x))(t, tolerance)
 
+    def least(self, goal: float, tolerance: float) -> Bound | None:
+        from sfumato.loss.compose import engine
+
+        return engine(self).least(goal, tolerance)
+
     def cut(self, curve: Callable[[Floats, float], Enclosure]) -> Callable[[Floats, float], Enclosure]:
         """The curve, and beyond the largest finite loss what leaks: engines need not know where the sum ends."""
         top, leak = self.supremum()[0], self.leak()[0]
-        far = FAR if self.method == "lattice" else math.inf
+        far = FAR if self.method in ("lattice", "contour") else math.inf
 
         def known(eps: Floats, tolerance: float) -> Enclosure:
             found = curve(np.minimum(eps, far), tolerance)
@@ -134,6 +140,19 @@ def total(*terms: tuple[int, PrivacyLoss], relation: Relation | None = None) -> 
     if any(count > MOST for count, _ in kept):
         raise InvalidParameter(f"too many repetitions: at most {MOST:,} of one loss can be counted")
     return kept[0][1] if len(kept) == 1 and kept[0][0] == 1 else Sum(tuple(kept), relation=relation)
+
+
+def one_more(sum_: Sum, loss: PrivacyLoss) -> Sum:
+    """The canonical sum with one more loss, which finds its place among the sorted terms: sum([...]) takes no longer
+    than it must."""
+    place = bisect_left(sum_.terms, loss.to_json(), key=lambda item: item[1].to_json())
+    same = place < len(sum_.terms) and sum_.terms[place][1] == loss
+    count = sum_.terms[place][0] + 1 if same else 1
+    terms = (*sum_.terms[:place], (count, loss), *sum_.terms[place + same :])
+    result = object.__new__(Sum)  # all of it has been checked already
+    object.__setattr__(result, "terms", terms)
+    object.__setattr__(result, "relation", sum_.relation)
+    return result
 
 
 def nothing(relation: Relation = Relation.AddRemove) -> PrivacyLoss:

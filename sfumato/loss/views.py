@@ -1,4 +1,4 @@
-"""δ(ε), ε(δ) and trade-off, read off the profile with certified sides.
+"""δ(ε) and ε(δ), read off the profile with certified sides.
 
 The profile is non-increasing, so an ε with δ(ε) certified ≤ target bounds ε(target) from above, and one with δ(ε)
 certified > target from below: the search needs no proof, only the last evaluation counts.
@@ -105,6 +105,8 @@ def epsilon_one_way(loss: "PrivacyLoss", goal: float, tolerance: float) -> Bound
         return Bound(0.0, math.inf, loss.method)
     if goal < 1e-290 and loss.method != "closed form":  # below what engines resolve: between a larger δ's ε and the top
         return Bound(epsilon_one_way(loss, 1e-290, tolerance).lower, top, loss.method)
+    if (found := loss.least(goal, tolerance)) is not None:
+        return found
     if loss.method == "closed form":
         return Bound(*crossing(loss.near(goal, tolerance), goal, top), loss.method)
     sharp, best = 0.02, (0.0, math.inf)
@@ -159,64 +161,3 @@ def narrowed(
             break
         low, high = before, after
     return low, high
-
-
-def trade_off(loss: "PrivacyLoss", alpha: SupportsFloat, tolerance: float) -> Bound:
-    """f(a) = sup over x ≥ 0 of 1 − H_x − x·a, where x = e^t and H_x = 1 − x + x·δ'(−t) for t < 0.
-
-    The function is concave in x. Any point gives a lower bound. On each cell the chords of the cells next door,
-    continued, bound it from above; cells that cannot hold the maximum are dropped and the rest is cut finer.
-    """
-    a = checks.probability("alpha", alpha)
-    checked_tolerance(tolerance)
-    back = loss.reverse if loss.relation.one_way else loss
-    low, high = -min(top_of(back), 700.0), min(top_of(loss), -math.log(a) if a > 0 else math.inf, 700.0)
-    best, roof, sharp = 0.0, 1.0 - a, max(tolerance, 0.02 if loss.method != "closed form" else 0.0)
-    for _ in range(80):
-        t = np.linspace(low, high, WAYS)
-        found = two_sided(loss, back, t, sharp)
-        stay = np.where(t < 0, np.exp(t) * (1 - a), 1 - np.exp(t) * a)
-        best = max(best, float((stay - found.upper).max()))
-        roofs = ceilings(t, stay - found.upper, stay - found.lower)
-        roof = min(roof, max(best, float(roofs.max())))
-        cells = np.flatnonzero(roofs > best)
-        done = not len(cells) or roof - best <= 1e-15 or high - low <= 1e-13
-        if not done:
-            narrower = float(t[cells[0]]), float(t[cells[-1] + 1])
-            done = narrower == (low, high)
-            low, high = narrower
-        if done and sharp == tolerance:
-            break
-        if done or high - low < 0.05:
-            sharp = tolerance
-    return Bound(best * (1 - 8 * ULP), min(max(roof * (1 + 8 * ULP), best), 1.0), loss.method, "lower")
-
-
-def two_sided(loss: "PrivacyLoss", back: "PrivacyLoss", t: Floats, tolerance: float) -> Enclosure:
-    """δ(t) for t ≥ 0 and e^t·δ'(−t) for t < 0: the part of H that is not already in 1 − e^t."""
-    low, high = np.empty_like(t), np.empty_like(t)
-    for side, pair, factor in ((t >= 0, loss, 0 * t), (t < 0, back, t)):
-        if side.any():
-            found = pair.worst(np.abs(t[side]), tolerance)
-            low[side], high[side] = np.exp(factor[side]) * found.lower, np.exp(factor[side]) * found.upper
-    return Enclosure(low, high)
-
-
-def ceilings(t: Floats, low: Floats, high: Floats) -> Floats:
-    """Upper bounds of a function that is concave in x = e^t on each cell, given enclosures of it at the points.
-
-    The line through the lower value of the point before and the upper value of the left end, continued, lies above it;
-    so does the one from the right. With y in [0, 1] across the cell: left + p·y and right + q·(1 − y).
-    """
-    width = np.expm1(np.diff(t))
-    if not np.all(width > 0):  # the bracket is a point, as far as floats can tell
-        return np.full(len(t) - 1, high.max())
-    left, right = high[:-1], high[1:]
-    p = np.full(len(width), 1e300)
-    q = np.full(len(width), 1e300)
-    p[1:] = np.maximum((high[1:-1] - low[:-2]) * np.exp(t[1:-1] - t[:-2]) * width[1:] / width[:-1], 0.0)
-    q[:-1] = np.maximum((high[1:-1] - low[2:]) * np.exp(t[:-2] - t[1:-1]) * width[:-1] / width[1:], 0.0)
-    y = np.clip((right - left + q) / np.maximum(p + q, 1e-300), 0.0, 1.0)  # where the two lines meet
-    meeting = np.maximum(left + np.where(p < 1e300, p, 0.0) * y, right + np.where(q < 1e300, q, 0.0) * (1 - y))
-    meeting = np.where((p < 1e300) | (q < 1e300), meeting, 1.0)
-    return np.maximum(meeting, np.maximum(left, right))

@@ -10,6 +10,7 @@ from sfumato.loss.base import TOLERANCE, PrivacyLoss, same_relation
 from sfumato.loss.bound import Bound
 from sfumato.loss.divergences import log_moment
 from sfumato.loss.numeric import Enclosure, Floats, maximum
+from sfumato.loss.transforms.base import Transform
 from sfumato.sensitivity import Relation
 
 
@@ -42,6 +43,12 @@ class OneWay(PrivacyLoss):
 
     def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
         return self.inner.near(delta, tolerance, eps)
+
+    def least(self, goal: float, tolerance: float) -> Bound | None:
+        return self.inner.least(goal, tolerance)
+
+    def transform(self) -> Transform | None:
+        return self.inner.transform()
 
     @property
     def sharp_ends(self) -> bool:
@@ -132,6 +139,10 @@ class Reversed(PrivacyLoss):
     def atoms(self) -> tuple[float, float] | None:
         found = self.inner.atoms()
         return found and (found[0], -found[1])
+
+    def transform(self) -> Transform | None:
+        found = self.inner.transform()
+        return found and found.reverse
 
 
 @dataclass(frozen=True)

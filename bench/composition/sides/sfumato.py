@@ -1,5 +1,7 @@
 """sfumato: both directions, both sides. The public interface only, as a reader of the README would use it."""
 
+from itertools import cycle, islice
+
 import sfumato as sf
 
 PACKAGE = "sfumato"
@@ -45,12 +47,14 @@ def profile(terms, eps, grid, tolerance):
 
 
 def power(terms, alpha, grid, tolerance):
-    """1 − β at each α. One at a time for now: to be replaced when trade_off takes arrays."""
-    loss = composed(terms)
-    found = [loss.trade_off(a, tolerance=tolerance) for a in alpha]
-    return {"lower": [1 - bound.upper for bound in found], "upper": [1 - bound.lower for bound in found]}
+    """1 − β at each α."""
+    found = composed(terms).trade_off(alpha, tolerance=tolerance)
+    return {"lower": (1 - found.upper).tolist(), "upper": (1 - found.lower).tolist()}
 
 
 def running(terms, count, delta, grid, tolerance):
-    """Add one loss, read ε, and so on: to be written when a sum can grow without being composed anew."""
-    raise NotImplementedError("no running total yet")
+    """Add one loss, read ε, and so on: the last answer."""
+    total = sf.loss.Running(delta, tolerance=tolerance)
+    for kind, _, *parameters in islice(cycle(terms), count):
+        last = total.add(single(kind, *parameters)).epsilon()
+    return sides(last)

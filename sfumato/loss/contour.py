@@ -1,0 +1,448 @@
+"""Composition on a tilted contour, certified from both sides.
+
+    δ(t) = leak + (1/2π) ∫ M(z)·e^{−zt} / (z(z+1)) dω,   z = θ + iω,   M(z) = ∏ E[e^{zLᵢ}; Lᵢ < ∞]^kᵢ
+
+The trapezoid sum with step D = 2π/W is δ plus its aliases e^{θjW}·δ(t + jW), all non-negative: it errs on the safe
+side, by no more than Chernoff's bound allows. Near the saddle point θ some twenty nodes are enough, whatever the number
+of steps. Dropped frequencies are covered by a bound of |M| on everything beyond; a law whose transform does not
+decay (atoms) is first composed with a tiny Gaussian, whose effect is bounded from both sides. Proofs:
+docs/theorems/contour.md.
+
+Theorem: the infinite trapezoid sum is an upper bound, sharp up to Chernoff-bounded aliases [docs/theorems/contour.md]
+Theorem: Gaussian sandwich: smoothing bounds any law from both sides, to second order [docs/theorems/contour.md]
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.loss.base import TOLERANCE
+from sfumato.loss.bound import Bound
+from sfumato.loss.engine import Engine
+from sfumato.loss.numeric import ULP, Enclosure, Floats, floats
+from sfumato.loss.transforms.base import Complexes, Discs, Refused, Transform, product
+from sfumato.loss.transforms.gaussian import GaussianTransform
+
+MOST_NODES = 200_000
+MOST_WORK = 20_000_000  # nodes × points of a profile
+KEPT = 8  # contours remembered for neighbouring questions
+CHUNK = 2048  # points of a profile worked on at a time
+MANY_NODES = 1500  # from here on, see whether a little smoothing is cheaper
+FAR = np.concatenate([np.geomspace(3.0, 60.0, 24), np.geomspace(75.0, 3e6, 48)])  # where ceilings are read, in 1/spread
+NEARBY = np.array([1e-12, 0.2, 0.4, 0.6, 0.8, 1.25, 1.5, 2.0, 3.0])  # other tilts to bound aliases by: shares of θ,
+BESIDE = np.array([-9.0, -7.0, -5.0, -3.0, 3.0, 5.0, 7.0, 9.0])  # and steps in units of 1/spread
+
+
+@dataclass(frozen=True)
+class Saddle:
+    """Where to look: the tilt θ, about where the tilted law sits and how wide it is."""
+
+    theta: float
+    eps: float
+    spread: float
+
+
+@dataclass(frozen=True, eq=False)
+class Composition:
+    """A sum of terms as transforms, and what leaks at least and at most."""
+
+    transforms: Sequence[Transform]
+    surely: float
+    leak: float
+
+    def log_moments(self, theta: Floats) -> Floats:
+        total = np.zeros_like(theta)
+        for part in self.transforms:
+            total = total + part.log_moments(theta)
+        return total
+
+    @cached_property
+    def coarse(self) -> tuple[Floats, Floats]:
+        """θ in octaves and log M there."""
+        theta = 2.0 ** np.arange(-10, 6.0)
+        return theta, self.log_moments(theta)
+
+    def saddle(self, score: Callable[[Floats, Floats], Floats], eps: float | None, log_delta: float) -> Saddle:
+        """The θ with the least score(θ, log M), by octaves and then twelfths."""
+        theta, moments = self.coarse
+        values = score(theta, moments)
+        while (at := int(np.argmin(values))) in (0, len(theta) - 1) and 1e-9 < theta[at] < 1e9:
+            more = theta[at] * 2.0 ** (np.arange(1, 5.0) if at else np.arange(-4.0, 0))
+            theta, moments = np.append(theta, more), np.append(moments, self.log_moments(more))
+            order = np.argsort(theta)
+            theta, moments = theta[order], moments[order]
+            values = score(theta, moments)
+        best = float(theta[int(np.argmin(values))])
+        fine = best * 2.0 ** np.linspace(-1.2, 1.2, 15)
+        moments = self.log_moments(fine)
+        middle = min(max(int(np.argmin(score(fine, moments))), 1), len(fine) - 2)
+        before, here, after = fine[middle - 1 : middle + 2]
+        rise, fall = np.diff(moments[middle - 1 : middle + 2]) / (here - before, after - here)
+        spread = max(math.sqrt(max(2 * float(fall - rise) / float(after - before), 0.0)), 0.1 / float(here))
+        if eps is None:
+            main = log_main(float(here), spread)
+            eps = max((float(moments[middle]) - log_delta + main) / float(here), 0.0)
+        return Saddle(float(here), eps, spread)
+
+    def towards(self, eps: float) -> Saddle:
+        """The saddle point for δ at one ε: the least of log M − θε − log θ(θ+1)."""
+        return self.saddle(lambda theta, k: k - theta * eps - np.log(theta * (theta + 1)), eps, 0.0)
+
+    def reaching(self, log_delta: float) -> Saddle:
+        """The saddle point for the ε where δ is given: the least of Chernoff's bounds of ε."""
+        return self.saddle(lambda theta, k: (k - log_delta + log_peak(theta)) / theta, None, log_delta)
+
+    def contour(self, saddle: Saddle, sharp: float, room: float = 1.0) -> "Contour":
+        """A line through the saddle, good to about `sharp` relative to δ near saddle.eps; `room` widens its window."""
+        found = plan(self.transforms, saddle, sharp, 0.0, room)
+        if found.nodes > MANY_NODES:
+            tau = sharp / (5 * saddle.theta * (saddle.theta + 1))
+            smooth = plan([*self.transforms, GaussianTransform(2 * tau)], saddle, sharp, tau, room)
+            found = smooth if smooth.nodes < found.nodes else found
+        if found.nodes > MOST_NODES:
+            raise Refused(f"{found.nodes} nodes")
+        smoothing = [GaussianTransform(2 * found.tau)] if found.tau > 0 else []
+        totals = [Totals.of(part, found) for part in [*self.transforms, *smoothing]]
+        return Contour(found, Totals.together(totals), self.surely, self.leak)
+
+
+def log_peak(theta: Floats) -> Floats:
+    """log of the largest (1 − e^{−s})e^{−θs}: δ(t) ≤ peak·M(θ)e^{−θt}."""
+    positive = np.maximum(theta, 1e-300)
+    result: Floats = np.where(theta > 0, positive * np.log(positive), 0.0) - (1 + theta) * np.log1p(theta)
+    return result
+
+
+def log_main(theta: float, spread: float) -> float:
+    """About log of δ in units of M(θ)e^{−θt} at the saddle point."""
+    return -math.log(2.5 * theta * (theta + 1) * max(spread, 1 / theta))
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """Where a composition is looked at: nodes θ + inD, the frequencies that bound what comes after the last node, and
+    two other tilts that bound the aliases."""
+
+    saddle: Saddle
+    tau: float  # of the tiny Gaussian composed with the terms: 0 if none
+    step: float
+    nodes: int
+    far: Floats
+    others: tuple[float, ...]
+
+    @property
+    def theta(self) -> float:
+        return self.saddle.theta
+
+    @cached_property
+    def omega(self) -> Floats:
+        return floats(self.step * np.arange(self.nodes + 1))
+
+
+def plan(parts: Sequence[Transform], saddle: Saddle, sharp: float, tau: float, room: float) -> Line:
+    """Window and nodes such that aliases and dropped nodes are each a small share of what is asked."""
+    theta, eps, spread = saddle.theta, saddle.eps, saddle.spread
+    goal = log_main(theta, spread) + math.log(sharp / 10)
+    others = np.concatenate([theta * NEARBY, theta + BESIDE / spread])
+    others = others[(others > 0) & (np.abs(others - theta) > 0.01 * theta)]
+    moments = np.sum([part.log_moments(np.append(others, theta)) for part in parts], axis=0)
+    size = moments[:-1] - moments[-1] - (others - theta) * eps + log_peak(others) + 1e-6
+    widths = (size - goal) / np.abs(others - theta)
+    sides = np.flatnonzero(others > theta), np.flatnonzero(others < theta)
+    chosen = [int(side[np.argmin(widths[side])]) for side in sides]
+    width = 1.02 * room * max(float(widths[chosen].max()), 6 * spread)
+    omega = FAR / spread
+    log_ceiling = np.sum([part.tilted(theta).log_ceiling(omega) for part in parts], axis=0)
+    enough = np.flatnonzero(tails(omega, log_ceiling) <= math.exp(goal))
+    first = int(enough[0]) if len(enough) else len(omega) - 1
+    mantissa, exponent = math.frexp(2 * math.pi / width)
+    step = math.ldexp(math.floor(mantissa * 2**30), exponent - 30)  # 30 digits: whole multiples are exact
+    nodes = math.ceil(float(omega[first]) / step) + 1 if len(enough) else 10**12
+    return Line(saddle, tau, step, nodes, omega[first:], tuple(float(x) for x in others[chosen]))
+
+
+def tails(omega: Floats, log_ceiling: Floats) -> Floats:
+    """What the nodes beyond each frequency can weigh: ∫ ceiling/ω² dω/π, the ceiling read at the left of each cell."""
+    ceiling = np.exp(np.maximum(log_ceiling, -700.0)) * (1 + 1e-12)
+    cells = ceiling * (1 / omega - 1 / (omega + np.append(np.diff(omega), omega[-1])))
+    return floats((np.cumsum(cells[::-1])[::-1] + ceiling[-1] / (2 * omega[-1])) / math.pi)
+
+
+def density_tail(omega: Floats, log_ceiling: Floats, tau: float) -> float:
+    """The same for the density: ∫ ceiling dω/π, and beyond 2ω the Gaussian e^{−τω²} alone."""
+    ceiling = np.exp(np.maximum(log_ceiling, -700.0))
+    cells = ceiling * np.append(np.diff(omega), omega[-1])
+    return 1.01 * float(cells.sum() + ceiling[-1] / (4 * tau * omega[-1])) / math.pi
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """All that terms contribute on a line: everything here adds up over terms, or multiplies."""
+
+    log_moment: float
+    slip: float
+    centre: float
+    drift: float
+    discs: Discs
+    log_ceiling: Floats  # at line.far
+    others: Floats  # log M at line.others, from above
+
+    @classmethod
+    def of(cls, part: Transform, line: Line) -> "Totals":
+        view = part.tilted(line.theta)
+        others = [part.tilted(other) for other in line.others]
+        return Totals(
+            log_moment=view.log_moment,
+            slip=view.slip + 8 * ULP * abs(view.log_moment),
+            centre=view.centre,
+            drift=view.drift,
+            discs=view.discs(line.omega),
+            log_ceiling=view.log_ceiling(line.far),
+            others=np.array([other.log_moment + other.slip for other in others]),
+        )
+
+    @classmethod
+    def together(cls, parts: "Sequence[Totals]") -> "Totals":
+        if len(parts) == 1:
+            return parts[0]
+        return Totals(
+            log_moment=math.fsum(part.log_moment for part in parts),
+            slip=math.fsum(part.slip for part in parts),
+            centre=math.fsum(part.centre for part in parts),
+            drift=math.fsum(part.drift for part in parts),
+            discs=product([part.discs for part in parts]),
+            log_ceiling=floats(np.sum([part.log_ceiling for part in parts], axis=0)),
+            others=floats(np.sum([part.others for part in parts], axis=0)),
+        )
+
+
+class Contour:
+    """All terms on one line: δ from both sides at any t, sharp near the ε it was planned for."""
+
+    def __init__(self, line: Line, totals: Totals, surely: float, leak: float) -> None:
+        self.line, self.totals, self.theta, self.surely, self.leak = line, totals, line.theta, surely, leak
+        self.log_moment, self.slip = totals.log_moment, totals.slip
+        self.centre, self.drift = totals.centre, totals.drift
+        omega = line.omega
+        z = self.theta + 1j * omega
+        weight = np.full(len(omega), line.step / math.pi)
+        weight[0] /= 2
+        phi = np.exp(totals.discs.log)
+        self.density = weight * phi
+        self.terms = self.density / (z * (z + 1))
+        size, rounding = np.abs(z * (z + 1)), (len(omega) + 32) * ULP
+        radius = weight * (totals.discs.radius + rounding * np.abs(phi))
+        self.noise, self.turning = float((radius / size).sum()), float(np.abs(self.terms) @ omega)
+        self.tail = float(tails(line.far, totals.log_ceiling)[0])
+        if line.tau > 0:
+            self.density_noise = float(radius.sum()) + density_tail(line.far, totals.log_ceiling, line.tau)
+            self.density_turning = float(np.abs(self.density) @ omega)
+
+    @cached_property
+    def table(self) -> Complexes:
+        """Columns to be summed: the terms, the density, the derivative of the terms in t."""
+        return np.stack([self.terms, self.density, -1j * self.line.omega * self.terms], axis=1)
+
+    def sums(self, t: Floats) -> Floats:
+        """Re Σ column·e^{−iω(t−C)}, one row for each column of the table."""
+        n = len(self.terms)
+        if len(t) > CHUNK:
+            return np.concatenate([self.sums(t[i : i + CHUNK]) for i in range(0, len(t), CHUNK)], axis=1)
+        shift = t - self.centre
+        if n <= 128:
+            return floats((np.exp(np.multiply.outer(shift, -1j * self.line.omega)) @ self.table).real.T)
+        block = math.isqrt(n - 1) + 1  # e^{−i(aB+b)Dx}: few exponentials, one matrix product
+        rows = -(-n // block)
+        padded = np.zeros((rows * block, 3), dtype=np.complex128)
+        padded[:n] = self.table
+        columns = padded.reshape(rows, block, 3).transpose(1, 0, 2).reshape(block, rows * 3)
+        fine = np.exp(np.multiply.outer(shift, -1j * self.line.step * np.arange(block)))
+        coarse = np.exp(np.multiply.outer(shift, -1j * (self.line.step * block) * np.arange(rows)))
+        return floats(((fine @ columns).reshape(len(t), rows, 3) * coarse[:, :, None]).sum(axis=1).real.T)
+
+    @cached_property
+    def alias_terms(self) -> tuple[tuple[float, float], ...]:
+        """(a, b) such that the aliases weigh at most Σ e^{a − bt}, in units of M(θ)e^{−θt}; a with its rounding."""
+        width, found = 2 * math.pi / self.line.step * (1 - 1e-15), []
+        for other, moment in zip(self.line.others, self.totals.others.tolist(), strict=True):
+            gap = abs(other - self.theta)
+            first = -gap * width - math.log(-math.expm1(-gap * width))  # log of r/(1 − r), r = e^{−gap·W}
+            power = moment - self.log_moment + self.slip + float(log_peak(np.array(other))) + first
+            found.append((power + 8 * ULP * (abs(moment) + abs(self.log_moment)) + 1e-12, other - self.theta))
+        return tuple(found)
+
+    def aliases(self, t: Floats) -> Floats:
+        """At most what the other windows add, in units of M(θ)e^{−θt}."""
+        total = np.zeros_like(t)
+        for power, slope in self.alias_terms:
+            total = total + np.exp(np.minimum(power - slope * t + 8 * ULP * np.abs(slope * t), 300.0))
+        return total
+
+    def delta(self, t: Floats) -> Enclosure:
+        """δ from both sides at every t."""
+        main, density, _ = self.sums(t)
+        phase = 4 * ULP * (np.abs(t) + self.drift + abs(self.centre))
+        error = self.noise + phase * self.turning + self.tail
+        low = main - error - self.aliases(t)
+        if self.line.tau > 0:
+            tau = self.line.tau
+            most = density + self.density_noise + phase * self.density_turning
+            low = low - 2 * tau * math.exp(tau / 4) * np.maximum(most, 0.0) * (1 + 1e-12)
+        power = self.log_moment - self.theta * t
+        lost, power = power > 300, np.minimum(power, 300.0)
+        wobble = self.slip + ULP * (8 * self.theta * np.abs(t) + 32)
+        high = np.where(lost, 1.0, self.leak + np.exp(power + wobble) * (main + error))
+        low = self.surely + np.exp(power - wobble) * np.maximum(low, 0.0)
+        return Enclosure(np.clip(low * (1 - 4 * ULP), 0.0, 1.0), np.clip(high * (1 + 4 * ULP), 0.0, 1.0))
+
+    def root(self, goal: float, start: float) -> tuple[float, float]:
+        """About where δ = leak + goal and −d log(δ − leak)/dt there: Newton on the logarithm, kept inside a bracket."""
+        t, low, high = start, -math.inf, math.inf
+        slope = self.theta
+        for _ in range(50):
+            value, _, derivative = self.sums(np.array([t]))[:, 0].tolist()
+            if value <= 0:
+                high, t = t, (t + low) / 2 if math.isfinite(low) else t - self.line.saddle.spread
+                continue
+            excess = self.log_moment - self.theta * t + math.log(value) - math.log(goal)
+            low, high = (t, high) if excess > 0 else (low, t)
+            slope = self.theta - derivative / value
+            move = excess / slope if slope > 0 else math.copysign(self.line.saddle.spread, excess)
+            next_t = t + move
+            if not low < next_t < high and math.isfinite(low) and math.isfinite(high):
+                next_t = (low + high) / 2
+            moved, t = abs(next_t - t), next_t
+            if moved <= 1e-7 * abs(t) or moved <= 1e-12:  # Newton's next step would be about the square of that
+                break
+        return t, max(slope, 1e-300)
+
+
+@dataclass(frozen=True, eq=False)
+class ContourEngine:
+    """Answers from contours; where one would be too long or too blurred, from the engine given for that case."""
+
+    composition: Composition
+    top: float  # the largest finite loss of the sum
+    otherwise: Engine
+    latest: list[tuple["Contour", float]] = field(default_factory=list)  # for answers to come, each with its sharpness
+
+    method = "contour"
+
+    def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        """δ at every ε: a contour serves its neighbourhood, two spreads either way."""
+        order = np.argsort(eps, kind="stable")
+        order = order[eps[order] < self.top]
+        rising = eps[order]
+        low, high = np.full_like(eps, self.composition.surely), np.full_like(eps, self.composition.leak)
+        begin = 0
+        while begin < len(rising):
+            found, end = self.stretch(rising, begin, tolerance)
+            low[order[begin:end]], high[order[begin:end]] = found.lower, found.upper
+            begin = end
+        return Enclosure(low, high)
+
+    def stretch(self, rising: Floats, begin: int, tolerance: float) -> tuple[Enclosure, int]:
+        """The profile at rising[begin:end], and end."""
+        sharp = max(tolerance / 10, 1e-13)
+        try:
+            contour = self.serving(float(rising[begin]), float(rising[-1]), sharp)
+            last = contour.line.saddle.eps + 2 * contour.line.saddle.spread
+            end = max(begin + 1, int(np.searchsorted(rising, last, side="right")))
+            if len(contour.terms) * (end - begin) > MOST_WORK:
+                raise Refused("too many points on too long a contour")
+            found = contour.delta(rising[begin:end])
+        except Refused:
+            return self.otherwise.forward(rising[begin:], tolerance), len(rising)
+        blurred = found.upper - found.lower > max(tolerance, 1e-6) * found.upper
+        if not blurred.any():
+            return found, end
+        sharper = int(np.argmax(blurred))
+        if sharper > 0:  # what is known sharply is kept, the rest gets a contour of its own
+            return Enclosure(found.lower[:sharper], found.upper[:sharper]), begin + sharper
+        return self.alone(rising[begin : begin + 1], tolerance), begin + 1
+
+    def serving(self, first: float, last: float, sharp: float) -> Contour:
+        """A contour good from `first` on, two spreads around its saddle point: one of the latest, or a new one."""
+        for contour, sharpness in self.latest:
+            saddle = contour.line.saddle
+            if sharpness <= sharp and abs(first - saddle.eps) <= 2 * saddle.spread:
+                return contour
+        saddle = self.composition.towards(first)
+        if first < last:
+            saddle = self.composition.towards(min(first + 2 * saddle.spread, last))
+        # two spreads off, δ is e^−2 of what it is at the saddle, and the next window is nearer
+        contour = self.composition.contour(saddle, max(sharp / 20, 1e-13), 1.7)
+        self.latest.insert(0, (contour, sharp))
+        del self.latest[KEPT:]
+        return contour
+
+    def alone(self, eps: Floats, tolerance: float) -> Enclosure:
+        """δ at one ε that is hard to tell: from its own contour and from the other engine."""
+        other = self.otherwise.forward(eps, tolerance)
+        try:
+            found = self.composition.contour(self.composition.towards(float(eps[0])), max(tolerance / 10, 1e-13)).delta(
+                eps
+            )
+        except Refused:
+            return other
+        return Enclosure(np.maximum(found.lower, other.lower), np.minimum(found.upper, other.upper))
+
+    def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
+        """The profile from the one contour that is sharp around the ε where it is `delta`."""
+        try:
+            finite = max(delta - self.composition.leak, 1e-3 * delta, 1e-300)
+            saddle = self.composition.reaching(math.log(finite)) if eps is None else self.composition.towards(eps)
+            return self.composition.contour(saddle, max(tolerance / 10, 1e-13)).delta
+        except Refused:
+            return self.otherwise.near(delta, tolerance, eps)
+
+    def least(self, goal: float, tolerance: float) -> Bound | None:
+        """The least ε with δ(ε) ≤ goal, or None if contours cannot tell it well enough."""
+        finite = goal - self.composition.leak
+        if finite < 1e-3 * goal:
+            return None
+        try:
+            return self.settled(goal, finite, tolerance)
+        except Refused:
+            return None
+
+    def settled(self, goal: float, finite: float, tolerance: float) -> Bound | None:
+        """Contours ever closer to the answer, until it is sharp enough or no sharper."""
+        saddle = self.composition.reaching(math.log(finite))
+        sharp, best = 0.2 * tolerance * saddle.theta * saddle.eps, Bound(0.0, self.top, self.method)
+        for _ in range(4):
+            line = self.composition.contour(saddle, min(max(sharp, 1e-13), 1e-3))
+            t, slope = line.root(finite, saddle.eps)
+            found = bracket(line, goal, max(t, 0.0), slope * finite, self.top)
+            lower, upper = max(best.lower, found.lower), min(best.upper, found.upper)
+            stuck = upper - lower > 0.5 * (best.upper - best.lower)
+            best = Bound(lower, upper, self.method)
+            if upper - lower <= tolerance * upper:
+                return best
+            if stuck and math.isfinite(upper):
+                break
+            saddle = self.composition.towards(max(t, 0.0))
+            sharp *= 0.1
+        return best if best.gap <= 1e-6 * best.upper else None
+
+
+def bracket(contour: Contour, goal: float, t: float, fall: float, top: float) -> Bound:
+    """The largest ε found below t with δ certified > goal and the least above t with δ certified ≤ goal."""
+    here = contour.delta(np.array([t]))
+    shifts = [1.05 * max(side, 0.0) / fall + 4 * ULP * t for side in (goal - here.lower[0], here.upper[0] - goal)]
+    lower, upper = 0.0, top
+    for factor in (1.0, 1.5, 3.0, 10.0, 100.0):
+        points = np.maximum([t - factor * shifts[0], t + factor * shifts[1]], 0.0)
+        found = contour.delta(points)
+        if lower == 0 and found.lower[0] > goal:
+            lower = float(points[0])
+        if upper == top and found.upper[1] <= goal:
+            upper = min(float(points[1]), top)
+        if lower > 0 and upper < top:
+            return Bound(lower, max(lower, upper), ContourEngine.method)
+    if contour.delta(np.zeros(1)).upper[0] <= goal:
+        return Bound(0.0, 0.0, ContourEngine.method)
+    return Bound(min(lower, upper), upper, ContourEngine.method)
