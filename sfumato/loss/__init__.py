@@ -8,6 +8,9 @@ from sfumato.loss.discrete_gaussian import DiscreteGaussianLoss
 from sfumato.loss.discrete_laplace import DiscreteLaplaceLoss
 from sfumato.loss.finite import FinitePairLoss
 from sfumato.loss.gaussian import GaussianLoss
+from sfumato.loss.given_densities import from_cdfs, from_densities
+from sfumato.loss.given_profile import from_profile
+from sfumato.loss.given_trade_off import from_trade_off
 from sfumato.loss.group import replace_one
 from sfumato.loss.laplace import LaplaceLoss
 from sfumato.loss.renyi import RenyiLoss, ZcdpLoss, from_renyi
@@ -15,7 +18,7 @@ from sfumato.loss.running import Running
 from sfumato.loss.signed import ApproxLoss, PureLoss, RandomizedResponseLoss, StaircaseLoss
 from sfumato.loss.subsampled import PoissonSampledLoss, WithoutReplacementLoss
 from sfumato.loss.sums import Sum, nothing
-from sfumato.loss.tabulated import TabulatedLoss, from_cdfs, from_densities, from_profile, from_trade_off
+from sfumato.loss.tabulated import TabulatedLoss
 from sfumato.loss.wrappers import Either, OneWay, Reversed, either
 
 __all__ = [

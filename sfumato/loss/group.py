@@ -16,32 +16,21 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato import checks
 from sfumato.errors import MixedRelations
 from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.chords import CAP, Indices, Side, both_sides, convex, monotone, touched, unfolded
 from sfumato.loss.discrete_gaussian import DiscreteGaussianLoss
 from sfumato.loss.discrete_laplace import DiscreteLaplaceLoss
+from sfumato.loss.divergences import Curve
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.laplace import LaplaceLoss
+from sfumato.loss.nodes import MOST, first_nodes, reach, sampled, table
 from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
 from sfumato.loss.signed import ApproxLoss, PureLoss
 from sfumato.loss.sums import Sum, nothing, total
-from sfumato.loss.tabulated import (
-    CAP,
-    MOST,
-    Curve,
-    Side,
-    TabulatedLoss,
-    both_sides,
-    convex,
-    first_nodes,
-    monotone,
-    reach,
-    sampled,
-    table,
-)
+from sfumato.loss.tabulated import TabulatedLoss
 from sfumato.loss.wrappers import Either, either
 from sfumato.sensitivity import Relation
 
@@ -49,7 +38,6 @@ FLOOR = 1e-290  # every step multiplies δ by e^ε, so one step is followed far 
 NODES = 12_000  # slopes on either side at which a polygon has corners
 NEAR = 1e-7  # least distance of nodes, relative to the last
 Sign = Literal[1, -1]  # outer polygons round outwards, inner ones inwards
-Indices = npt.NDArray[np.intp]
 Bends = Callable[[float], Floats]
 
 
@@ -140,12 +128,9 @@ class Polygon(NamedTuple):
         return Polygon(*(values[::-1] for values in (self.not_r, self.not_x, self.x, self.r)))
 
     def best(self, eps: Floats) -> Indices:
-        """The corner where r − e^ε·x is largest, ε ≥ 0: where the slope of the concave hull passes e^ε."""
-        a, half = np.exp(eps), int(np.argmax(self.r - self.x)) + 2
-        kept, slope = hull(self.x[:half], self.r[:half])
-        near = np.clip(np.searchsorted(-slope, -a) + np.array([[-1], [0], [1]]), 0, len(kept) - 1)
-        value = self.r[kept[near]] - a * self.x[kept[near]]  # slopes are rounded: both neighbours are looked at
-        return np.asarray(kept[np.take_along_axis(near, value.argmax(axis=0)[None], axis=0)[0]])
+        """The corner where r − e^ε·x is largest, ε ≥ 0: none beyond the one for ε = 0."""
+        half = int(np.argmax(self.r - self.x)) + 2
+        return touched(self.x[:half], self.r[:half], eps)
 
     def profile(self, eps: Floats, sign: Sign) -> Floats:
         """max r − e^ε·x, rounded outwards or inwards."""
@@ -201,18 +186,6 @@ def rounded(x: Floats, r: Floats, not_r: Floats, not_x: Floats, sign: Sign) -> P
     if sign > 0:
         return Polygon(lower(x[::-1])[::-1], higher(r), lower(not_r), higher(not_x[::-1])[::-1])
     return Polygon(higher(x), lower(r[::-1])[::-1], higher(not_r[::-1])[::-1], lower(not_x))
-
-
-def hull(x: Floats, r: Floats) -> tuple[Indices, Floats]:
-    """Corners of the concave hull and the slopes between them: what lies below a chord of two others goes at once."""
-    index = np.flatnonzero(np.append(np.diff(x) > 0, True))  # of corners above each other, the last is the highest
-    with np.errstate(over="ignore"):
-        while True:
-            slope = np.diff(r[index]) / np.diff(x[index])
-            kept = np.concatenate([[True], slope[:-1] > slope[1:], [True]])
-            if kept.all() or len(index) < 3:
-                return index, slope
-            index = index[kept]
 
 
 class Steps(NamedTuple):
@@ -294,11 +267,11 @@ def one_step(loss: PrivacyLoss) -> Steps:
     first = spaced(first_nodes(ahead, back, end), *lattice(loss.atoms(), 1)(end))
     nodes = spaced(sampled(ahead, None if loss.reverse == loss else back, first, NODES)[0])
     one, other = monotone(ahead(nodes)), monotone(back(nodes))
-    t, upper = np.append(-nodes[:0:-1], nodes), np.append(other.upper[:0:-1], one.upper)
+    t, upper = unfolded((nodes, one.upper), (nodes, other.upper))
     upper[len(nodes) - 1] = min(one.upper[0], other.upper[0])
-    (right, low), (left, back_low) = map(valleys, both_sides(nodes, one, other))
-    s, lower = np.append(-left[:0:-1], right), np.append(back_low[:0:-1], low)
-    lower[len(left) - 1] = max(low[0], back_low[0])
+    right, left = map(valleys, both_sides(nodes, one, other))
+    s, lower = unfolded(right, left)
+    lower[len(left[0]) - 1] = max(right[1][0], left[1][0])
     return Steps(corners(t, convex(t, upper), 1), corners(s, convex(s, lower), -1))
 
 

@@ -16,12 +16,13 @@ from sfumato.loss.discrete_gaussian import DiscreteGaussianLoss
 from sfumato.loss.discrete_laplace import DiscreteLaplaceLoss
 from sfumato.loss.finite import FinitePairLoss
 from sfumato.loss.gaussian import GaussianLoss
+from sfumato.loss.given_profile import from_profile
 from sfumato.loss.group import group, replace_one
 from sfumato.loss.laplace import LaplaceLoss
 from sfumato.loss.signed import ApproxLoss, PureLoss, RandomizedResponseLoss
 from sfumato.loss.subsampled import PoissonSampledLoss
 from sfumato.loss.sums import nothing
-from sfumato.loss.tabulated import TabulatedLoss, from_profile
+from sfumato.loss.tabulated import TabulatedLoss
 from sfumato.loss.wrappers import either
 from sfumato.sensitivity import Relation
 

@@ -11,21 +11,17 @@ from scipy import special
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss.bounded_range import BoundedRangeLoss
+from sfumato.loss.chords import chord, convex
 from sfumato.loss.describe import from_json
 from sfumato.loss.finite import FinitePairLoss
 from sfumato.loss.gaussian import GaussianLoss
+from sfumato.loss.given_densities import from_cdfs, from_densities
+from sfumato.loss.given_profile import from_profile
+from sfumato.loss.given_trade_off import from_trade_off
 from sfumato.loss.laplace import LaplaceLoss
 from sfumato.loss.signed import ApproxLoss, PureLoss
 from sfumato.loss.subsampled import PoissonSampledLoss
-from sfumato.loss.tabulated import (
-    TabulatedLoss,
-    chord,
-    convex,
-    from_cdfs,
-    from_densities,
-    from_profile,
-    from_trade_off,
-)
+from sfumato.loss.tabulated import TabulatedLoss
 from sfumato.sensitivity import Relation
 
 mus = st.floats(0.02, 8)
