@@ -80,6 +80,11 @@ class TabulatedLoss(PrivacyLoss):
         back, ahead = (self.back_upper, self.back_lower), (self.ahead_upper, self.ahead_lower)
         return TabulatedLoss(self.nodes, *back, *ahead, relation=self.relation.reversed)
 
+    def __repr__(self) -> str:
+        """Short: thousands of numbers help nobody. `to_json` has them all; the brackets say they are left out."""
+        ends = f"<{len(self.nodes)} nodes up to {self.nodes[-1]!r}>, leak={self.leak()!r}"
+        return f"{type(self).__name__}({ends}, relation={self.relation!r})"
+
 
 def column(name: str, values: Sequence[SupportsFloat]) -> tuple[float, ...]:
     """One column of finite numbers."""

@@ -116,6 +116,16 @@ def test_the_description_comes_back():
     assert from_json(table.to_json()) == table
 
 
+def test_the_repr_is_short_and_says_that_it_leaves_numbers_out():
+    table = TabulatedLoss((0.0, 1.0, 2.0), (0.5, 0.2, 0.1), (0.4, 0.1, 0.05), (0.5, 0.2, 0.0), (0.4, 0.1, 0.0))
+    assert repr(table).startswith("TabulatedLoss(<3 nodes up to 2.0>, leak=(0.1, 0.0), relation=")
+    large = from_profile(gaussian_profile(1.0), relation=Relation.ReplaceOne)
+    assert len(repr(large)) < 200
+    assert f"<{len(large.nodes)} nodes" in repr(large) and "ReplaceOne" in repr(large)
+    assert repr(3 * large + GaussianLoss(1.0, relation=Relation.ReplaceOne)).count("TabulatedLoss(<") == 1
+    assert from_json(large.to_json()) == large  # the description keeps every number
+
+
 @pytest.mark.parametrize(
     ("columns", "found"),
     [
