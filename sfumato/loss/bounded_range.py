@@ -65,3 +65,12 @@ class BoundedRangeLoss(Symmetric):
         return Bound(
             PureLoss(self.eps / 2).mean().lower, min(mean(self).upper, self.eps**2 / 8 * (1 + 8 * ULP)), "bounded range"
         )
+
+    def group(self, size: int) -> "BoundedRangeLoss":
+        """kε for k people, exactly.
+
+        Proof. Along a chain P₀, …, P_k the loss log P_k/P₀ is the sum of the losses of the k steps at the same outcome:
+        if each ranges over an interval of length ε, their sum ranges over one of length kε. And every pair with range
+        kε ends such a chain: P_j ∝ P₀^{1−j/k}·P_k^{j/k}, where each step has 1/k of the loss, and a constant.
+        """
+        return BoundedRangeLoss(checks.whole("size", size, 0) * self.eps * (1 + ULP), relation=self.relation)

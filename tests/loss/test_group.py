@@ -180,6 +180,27 @@ def test_location_families_shift_on(loss, size, truth):
         assert found.leak() == (0.0, 0.0)
 
 
+@given(eps=st.floats(1e-3, 3), size=st.integers(1, 10**6))
+def test_ranges_add_up(eps, size):
+    many = BoundedRangeLoss(eps, relation=Relation.ReplaceOne).group(size)
+    assert isinstance(many, BoundedRangeLoss) and many.relation is Relation.ReplaceOne
+    assert size * Fraction(eps) <= Fraction(many.eps) <= size * Fraction(eps) * (1 + Fraction(1, 10**15))
+
+
+@given(
+    steps=st.lists(st.lists(st.floats(-0.5, 0.5), min_size=4, max_size=4), min_size=1, max_size=6),
+    eps=st.floats(0.01, 2),
+)
+def test_a_chain_of_exponential_mechanisms_keeps_to_its_range(steps, eps):
+    scores = np.cumsum([[0.3, -0.2, 0.7, 0.0], *steps], axis=0)  # each changes by at most ½ either way per step
+    q, p = (np.exp(eps * row) / np.exp(eps * row).sum() for row in (scores[0], scores[-1]))
+    many = BoundedRangeLoss(eps).group(len(steps))
+    assert np.ptp(np.log(p) - np.log(q)) <= many.eps + ROUNDING
+    at = np.linspace(0.0, many.eps, 7)
+    chain = [float(np.maximum(p - math.exp(t) * q, 0.0).sum()) for t in at]
+    assert np.all(chain <= many.forward(at).upper + ROUNDING)
+
+
 @settings(max_examples=25)
 @given(eps=st.floats(0.01, 2), failure=st.floats(-12, -2).map(lambda x: 10.0**x), size=st.integers(2, 6))
 def test_the_classical_bound_holds_and_is_met_at_its_own_eps(eps, failure, size):
