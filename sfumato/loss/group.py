@@ -85,9 +85,8 @@ def replace_one(loss: PrivacyLoss) -> PrivacyLoss:
             return LaplaceLoss(2 * eps, relation=replaced)
         case PureLoss(eps=eps):
             return PureLoss(2 * eps, relation=replaced)
-        case ApproxLoss():
-            two = loss.group(2)
-            return ApproxLoss(two.eps, two.failure, relation=replaced)
+        case ApproxLoss(eps=eps, failure=failure):
+            return ApproxLoss(eps, failure, relation=replaced).group(2)
         case DiscreteLaplaceLoss(scale=scale, sensitivity=sensitivity):
             return DiscreteLaplaceLoss(scale, 2 * sensitivity, relation=replaced)
         case DiscreteGaussianLoss(sigma=sigma, sensitivity=sensitivity):

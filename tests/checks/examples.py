@@ -26,6 +26,7 @@ EXAMPLES: list[PrivacyLoss] = [
     L.PureLoss(0.7),
     L.ApproxLoss(0.5, 1e-4),
     L.ApproxLoss(0.0, 0.1),
+    L.ApproxLoss(0.3, 1e-5).group(3),
     L.StaircaseLoss(1.0, 0.3),
     L.StaircaseLoss(2.0, 0.8),
     L.BoundedRangeLoss(1.0),

@@ -19,6 +19,7 @@ from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.given_profile import from_profile
 from sfumato.loss.group import group, replace_one
 from sfumato.loss.laplace import LaplaceLoss
+from sfumato.loss.leaky import LeakyLoss
 from sfumato.loss.signed import ApproxLoss, PureLoss, RandomizedResponseLoss
 from sfumato.loss.subsampled import PoissonSampledLoss
 from sfumato.loss.sums import nothing
@@ -201,17 +202,111 @@ def test_a_chain_of_exponential_mechanisms_keeps_to_its_range(steps, eps):
     assert np.all(chain <= many.forward(at).upper + ROUNDING)
 
 
+def classical(eps, failure, size):
+    """(kε, δ(e^{kε} − 1)/(e^ε − 1))."""
+    return ApproxLoss(size * eps, min(1.0, failure * math.expm1(size * eps) / math.expm1(eps)))
+
+
 @settings(max_examples=25)
 @given(eps=st.floats(0.01, 2), failure=st.floats(-12, -2).map(lambda x: 10.0**x), size=st.integers(2, 6))
 def test_the_classical_bound_holds_and_is_met_at_its_own_eps(eps, failure, size):
-    loss = ApproxLoss(eps, failure)
-    found, classical = group(loss, size), loss.group(size)
-    assume(classical.failure < 0.4)  # beyond, r leaves its first edge, and the classical bound is not tight
-    at = np.array([0.0, 0.5, 0.9, 1.0, 1.5]) * classical.eps
-    assert np.all(found.forward(at).lower <= classical.forward(at).upper)
-    known = classical.forward(at[3:]).lower
-    assert np.all(known * (1 - 1e-9) <= found.forward(at[3:]).upper)
-    assert found.forward(at[3:]).upper == pytest.approx(known, rel=1e-5, abs=1e-11)
+    found, known = group(ApproxLoss(eps, failure), size), classical(eps, failure, size)
+    assume(known.failure < 0.4)  # beyond, r leaves its first edge, and the classical bound is not tight
+    at = np.array([0.0, 0.5, 0.9, 1.0, 1.5]) * known.eps
+    assert np.all(found.forward(at).lower <= known.forward(at).upper)
+    value = known.forward(at[3:]).lower
+    assert np.all(value * (1 - 1e-9) <= found.forward(at[3:]).upper)
+    assert found.forward(at[3:]).upper == pytest.approx(value, rel=1e-5, abs=1e-11)
+
+
+def chain(growth, failure, size):
+    """Corners of k steps of randomized response with e^ε = growth that leaks."""
+    heads, tails = (1 - failure) * growth / (1 + growth), (1 - failure) / (1 + growth)
+    one = many = corners((failure, heads, tails, Fraction(0)), (Fraction(0), tails, heads, failure))
+    for _ in range(size - 1):
+        many = composed(one, many)
+    return many
+
+
+@settings(max_examples=60)
+@given(
+    growth=st.fractions(Fraction(101, 100), 8, max_denominator=100),
+    failure=st.integers(1, 12).map(lambda n: Fraction(9, 10**n)) | st.just(Fraction(0)),
+    size=st.integers(1, 7),
+)
+def test_groups_at_eps_and_delta_lie_between_the_exact_chain_and_the_classical_bound(growth, failure, size):
+    eps, many = math.log(growth), chain(growth, failure, size)
+    found, known = ApproxLoss(eps, float(failure)).group(size), classical(eps, float(failure), size)
+    at = np.linspace(0.0, 1.2 * size * eps, 40)
+    upper = found.forward(at).upper
+    assert np.all(profile(many, at) <= upper + ROUNDING)
+    assert np.all(upper <= known.forward(at).upper + 1e-13)
+    assert found.leak()[0] == pytest.approx(known.failure, rel=1e-12)
+    assert found.reverse == found
+
+
+@given(
+    growth=st.fractions(Fraction(101, 100), 8, max_denominator=100),
+    failure=st.integers(6, 12).map(lambda n: Fraction(1, 10**n)),
+    size=st.integers(2, 6),
+)
+def test_what_is_given_away_over_the_exact_chain_is_what_the_proof_says(growth, failure, size):
+    eps, many, noise = math.log(growth), chain(growth, failure, size), chain(growth, Fraction(0), size)
+    spread = sum(growth**i for i in range(size))
+    assume(failure * spread < Fraction(1, 2))
+    for i in range(size + 1):
+        slope = growth ** (size - 2 * i)
+        exact = max(r - slope * x for x, r in many)
+        pure = max(r - slope * x for x, r in noise)
+        excess = failure * (1 - growth**-i) * sum(growth**j for j in range(size - i))
+        assert failure * spread + (1 - failure * spread) * pure == exact + excess
+        if 2 * i <= size:
+            found = ApproxLoss(eps, float(failure)).group(size).forward(np.array([(size - 2 * i) * eps]))
+            assert found.upper[0] == pytest.approx(float(exact + excess), abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("loss", "size", "eps", "leak"),
+    [
+        (ApproxLoss(0.0, 1e-9), 1000, 0.0, 1e-6),
+        (ApproxLoss(0.5, 1e-9), 0, 0.0, 0.0),
+        (ApproxLoss(1e-9, 1e-9), 5, 5e-9, 5e-9),
+        (ApproxLoss(1e-6, 1e-15), 10**6, 1.0, 1e-15 * math.expm1(1) * 1e6),
+        (ApproxLoss(699.0, 1e-200), 2, 1398.0, 1.0),  # e^699·1e-200 is more than 1
+        (ApproxLoss(350.0, 1e-160), 3, 1050.0, 1.0),
+        (ApproxLoss(2000.0, 0.1), 5, 10_000.0, 1.0),
+        (ApproxLoss(2000.0, 0.0), 5, 10_000.0, 0.0),
+        (ApproxLoss(1.0, 0.3), 5, 5.0, 1.0),
+    ],
+)
+def test_extreme_groups_keep_the_classical_bound(loss, size, eps, leak):
+    found = loss.group(size)
+    assert isinstance(found, ApproxLoss)
+    assert found.eps == pytest.approx(eps, rel=1e-14) and found.eps >= eps
+    assert found.failure == pytest.approx(leak, rel=1e-6)
+
+
+def test_a_loss_that_leaks_is_the_sum_with_a_leak():
+    inner = DiscreteLaplaceLoss(2.0, 3)
+    leaky, total = LeakyLoss(inner, 1e-4), inner + ApproxLoss(0.0, 1e-4)
+    for eps in (0.0, 0.7, 1.4, 3.0):
+        one, two = leaky.delta(eps), total.delta(eps)
+        assert one.lower <= two.upper and two.lower <= one.upper
+        assert one.relative_gap < 1e-12
+    assert leaky.log_moment(-0.5).upper == pytest.approx(inner.log_moment(-0.5).upper + math.log1p(-1e-4))
+    assert leaky.log_moment(1.0).lower == leaky.kl().lower == math.inf
+    assert LeakyLoss(inner, 0.0).renyi(2.0) == inner.renyi(2.0)
+    assert LeakyLoss(inner, 1.0).delta(9.0).lower == pytest.approx(1.0)
+    assert from_json(leaky.to_json()) == leaky
+
+
+def test_a_leak_belongs_to_a_loss_about_the_same_neighbours():
+    with pytest.raises(MixedRelations, match="replace-one"):
+        LeakyLoss(GaussianLoss(1.0, relation=Relation.ReplaceOne), 0.1)
+    with pytest.raises(InvalidParameter, match="a loss inside"):
+        LeakyLoss(1.0, 0.1)
+    with pytest.raises(InvalidParameter, match="failure"):
+        LeakyLoss(GaussianLoss(1.0), 1.5)
 
 
 def test_a_pure_loss_is_tighter_in_groups_than_its_eps_says():
@@ -314,9 +409,9 @@ def test_replacing_has_closed_forms(loss, replaced):
     assert replace_one(loss) == replaced
 
 
-def test_replacing_at_an_approximate_loss_is_the_classical_bound():
-    found, two = replace_one(ApproxLoss(0.5, 1e-6)), ApproxLoss(0.5, 1e-6).group(2)
-    assert (found.eps, found.failure, found.relation) == (two.eps, two.failure, Relation.ReplaceOne)
+def test_replacing_at_an_approximate_loss_is_a_group_of_two():
+    assert replace_one(ApproxLoss(0.5, 1e-6)) == ApproxLoss(0.5, 1e-6, relation=Relation.ReplaceOne).group(2)
+    assert replace_one(ApproxLoss(0.5, 1e-6)).relation is Relation.ReplaceOne
 
 
 def test_replacing_one_of_two_alike_is_a_group_of_two():

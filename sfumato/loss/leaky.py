@@ -1,0 +1,83 @@
+"""A loss that now and then gives everything away."""
+
+import math
+from dataclasses import dataclass
+
+from sfumato import checks
+from sfumato.errors import InvalidParameter, MixedRelations
+from sfumato.loss.base import TOLERANCE, PrivacyLoss
+from sfumato.loss.bound import Bound
+from sfumato.loss.numeric import ULP, Enclosure, Floats
+
+
+@dataclass(frozen=True)
+class LeakyLoss(PrivacyLoss):
+    """With probability `failure` the output names its data set; otherwise the inner loss is all there is.
+
+    H = failure + (1 − failure)·(inner H): a hockey stick is a sum over outcomes, and whether it failed is seen.
+
+    Theorem: (ε, δ)-DP is the case of randomized response that leaks [Kairouz, Oh & Viswanath 2015, Thm 3.1]
+    """
+
+    inner: PrivacyLoss
+    failure: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.inner, PrivacyLoss):
+            raise InvalidParameter(f"LeakyLoss needs a loss inside, found {type(self.inner).__name__}")
+        if self.relation is not self.inner.relation:
+            raise MixedRelations(
+                f"a loss about {self.inner.relation.value} that leaks is not about {self.relation.value}"
+            )
+        object.__setattr__(self, "failure", checks.probability("failure", self.failure))
+
+    @property
+    def method(self) -> str:  # type: ignore[override]  # a wrapper answers as its inner loss does
+        return self.inner.method
+
+    def mixed(self, found: Enclosure) -> Enclosure:
+        """failure + (1 − failure)·found."""
+        low, high = (self.failure + (1 - self.failure) * side for side in found)
+        return Enclosure(low * (1 - 4 * ULP), (high * (1 + 4 * ULP)).clip(max=1.0))
+
+    def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        return self.mixed(self.inner.forward(eps, tolerance))
+
+    def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        return self.mixed(self.inner.backward(eps, tolerance))
+
+    @property
+    def sharp_ends(self) -> bool:
+        return self.inner.sharp_ends
+
+    @property
+    def one_pair(self) -> bool:
+        return self.inner.one_pair
+
+    def supremum(self) -> tuple[float, float]:
+        return self.inner.supremum()
+
+    def leak(self) -> tuple[float, float]:
+        ahead, back = (min(1.0, (self.failure + (1 - self.failure) * x) * (1 + 4 * ULP)) for x in self.inner.leak())
+        return ahead, back
+
+    def log_moment(self, s: float) -> Bound:
+        """That of the inner loss and log(1 − failure): what leaks is infinite, and not counted where s ≤ 0."""
+        if self.failure == 0:
+            return self.inner.log_moment(s)
+        if s > 0 or self.failure == 1:
+            return Bound(math.inf, math.inf, self.method) if s > 0 else Bound(-math.inf, -math.inf, self.method)
+        found, kept = self.inner.log_moment(s), math.log1p(-self.failure)
+        slip = 8 * ULP * abs(kept)
+        return Bound(found.lower + kept - slip, found.upper + kept + slip, found.method)
+
+    def mean(self) -> Bound:
+        return Bound(math.inf, math.inf, self.method) if self.failure else self.inner.mean()
+
+    @property
+    def reverse(self) -> PrivacyLoss:
+        return LeakyLoss(self.inner.reverse, self.failure, relation=self.relation.reversed)
+
+    def atoms(self) -> tuple[float, float] | None:
+        return self.inner.atoms()
