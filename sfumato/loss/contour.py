@@ -32,17 +32,19 @@ KEPT = 8  # contours remembered for neighbouring questions
 CHUNK = 2048  # points of a profile worked on at a time
 MANY_NODES = 1500  # from here on, see whether a little smoothing is cheaper
 FAR = np.concatenate([np.geomspace(3.0, 60.0, 24), np.geomspace(75.0, 3e6, 48)])  # where ceilings are read, in 1/spread
-NEARBY = np.array([1e-12, 0.2, 0.4, 0.6, 0.8, 1.25, 1.5, 2.0, 3.0])  # other tilts to bound aliases by: shares of θ,
-BESIDE = np.array([-9.0, -7.0, -5.0, -3.0, 3.0, 5.0, 7.0, 9.0])  # and steps in units of 1/spread
+SHARES = np.concatenate([[1e-12, 0.1, 0.2], np.geomspace(0.3, 3.0, 28)])  # tilts around the saddle point
 
 
 @dataclass(frozen=True)
 class Saddle:
-    """Where to look: the tilt θ, about where the tilted law sits and how wide it is."""
+    """Where to look: a tilt θ, and a window that keeps the aliases small, as two other tilts prove."""
 
     theta: float
-    eps: float
-    spread: float
+    eps: float  # where the answer is wanted
+    spread: float  # about the width of the tilted law
+    goal: float  # log of what aliases and dropped nodes may weigh, in units of M(θ)e^{−θε}
+    width: float
+    others: tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,48 +67,66 @@ class Composition:
         theta = 2.0 ** np.arange(-10, 6.0)
         return theta, self.log_moments(theta)
 
-    def saddle(self, score: Callable[[Floats, Floats], Floats], eps: float | None, log_delta: float) -> Saddle:
-        """The θ with the least score(θ, log M), by octaves and then twelfths."""
+    def best(self, score: Callable[[Floats, Floats], Floats]) -> tuple[float, float]:
+        """The θ with the least score(θ, log M) among powers of two, and the score."""
         theta, moments = self.coarse
         values = score(theta, moments)
         while (at := int(np.argmin(values))) in (0, len(theta) - 1) and 1e-9 < theta[at] < 1e9:
-            more = theta[at] * 2.0 ** (np.arange(1, 5.0) if at else np.arange(-4.0, 0))
+            more = theta[at] * 2.0 ** (np.arange(1, 4.0) if at else np.arange(-4.0, 0))
             theta, moments = np.append(theta, more), np.append(moments, self.log_moments(more))
             order = np.argsort(theta)
             theta, moments = theta[order], moments[order]
             values = score(theta, moments)
-        best = float(theta[int(np.argmin(values))])
-        fine = best * 2.0 ** np.linspace(-1.2, 1.2, 15)
-        moments = self.log_moments(fine)
-        middle = min(max(int(np.argmin(score(fine, moments))), 1), len(fine) - 2)
-        before, here, after = fine[middle - 1 : middle + 2]
-        rise, fall = np.diff(moments[middle - 1 : middle + 2]) / (here - before, after - here)
-        spread = max(math.sqrt(max(2 * float(fall - rise) / float(after - before), 0.0)), 0.1 / float(here))
-        if eps is None:
-            main = log_main(float(here), spread)
-            eps = max((float(moments[middle]) - log_delta + main) / float(here), 0.0)
-        return Saddle(float(here), eps, spread)
+        return float(theta[at]), float(values[at])
 
-    def towards(self, eps: float) -> Saddle:
-        """The saddle point for δ at one ε: the least of log M − θε − log θ(θ+1)."""
-        return self.saddle(lambda theta, k: k - theta * eps - np.log(theta * (theta + 1)), eps, 0.0)
+    def towards(self, eps: float, sharp: float) -> Saddle:
+        """A tilt for δ at one ε, to a relative `sharp`: near the saddle point, the least of log M − θε − log θ(θ+1).
 
-    def reaching(self, log_delta: float) -> Saddle:
-        """The saddle point for the ε where δ is given: the least of Chernoff's bounds of ε."""
-        return self.saddle(lambda theta, k: (k - log_delta + log_peak(theta)) / theta, None, log_delta)
+        Heavy tails make the saddle point's own law needlessly wide. A smaller θ gives up some size of the integrand,
+        which must then be known better, but needs a narrower window: of all tilts, that with the narrowest is taken.
+        """
+        best, _ = self.best(lambda theta, k: k - theta * eps - np.log(theta * (theta + 1)))
+        theta = best * SHARES
+        moments = self.log_moments(theta)
+        level = moments - theta * eps
+        slopes = np.diff(moments) / np.diff(theta)
+        bends = np.maximum(2 * np.diff(slopes) / (theta[2:] - theta[:-2]), (0.1 / theta[1:-1]) ** 2)
+        spreads = np.sqrt(np.concatenate([bends[:1], bends, bends[-1:]]))
+        score = level - np.log(theta * (theta + 1))
+        main = -np.log(2.5 * theta * (theta + 1) * np.maximum(spreads, 1 / theta))
+        goals = main + math.log(sharp / 10) - (score - score.min())
+        # row: the tilt itself; column: the other tilt, whose Chernoff bound covers the windows on its side
+        apart = theta - theta[:, None]
+        sizes = level + log_peak(theta) - level[:, None] - goals[:, None] + 1e-6
+        widths = np.where(apart == 0, np.inf, sizes / np.where(apart == 0, 1.0, np.abs(apart)))
+        right, left = np.where(apart > 0, widths, np.inf), np.where(apart < 0, widths, np.inf)
+        width = np.maximum(right.min(axis=1), left.min(axis=1))
+        at = int(np.argmin(width))
+        others = float(theta[np.argmin(right[at])]), float(theta[np.argmin(left[at])])
+        window = 1.02 * max(float(width[at]), 3 * float(spreads[at]))
+        return Saddle(float(theta[at]), eps, float(spreads[at]), float(goals[at]), window, others)
 
-    def contour(self, saddle: Saddle, sharp: float, room: float = 1.0) -> "Contour":
-        """A line through the saddle, good to about `sharp` relative to δ near saddle.eps; `room` widens its window."""
-        found = plan(self.transforms, saddle, sharp, 0.0, room)
-        if found.nodes > MANY_NODES:
+    def reached(self, log_delta: float) -> float:
+        """About the ε where δ is given: Chernoff's bound, less what the saddle point approximation makes of it."""
+        theta, bound = self.best(lambda theta, k: (k - log_delta + log_peak(theta)) / theta)
+        near = self.log_moments(theta * np.array([0.9, 1.0, 1.1]))
+        spread = math.sqrt(max(float(near[0] - 2 * near[1] + near[2]), 0.0)) / (0.1 * theta)
+        main = -math.log(2.5 * theta * (theta + 1) * max(spread, 1 / theta))
+        return max((float(near[1]) - log_delta + main) / theta, 0.3 * bound, 0.0)
+
+    def contour(self, eps: float, sharp: float, room: float = 1.0) -> "Contour":
+        """A line that tells δ near ε to about `sharp`, relatively; `room` widens its window."""
+        saddle = self.towards(eps, sharp)
+        line = plan(self.transforms, saddle, 0.0, room)
+        if line.nodes > MANY_NODES:
             tau = sharp / (5 * saddle.theta * (saddle.theta + 1))
-            smooth = plan([*self.transforms, GaussianTransform(2 * tau)], saddle, sharp, tau, room)
-            found = smooth if smooth.nodes < found.nodes else found
-        if found.nodes > MOST_NODES:
-            raise Refused(f"{found.nodes} nodes")
-        smoothing = [GaussianTransform(2 * found.tau)] if found.tau > 0 else []
-        totals = [Totals.of(part, found) for part in [*self.transforms, *smoothing]]
-        return Contour(found, Totals.together(totals), self.surely, self.leak)
+            smooth = plan([*self.transforms, GaussianTransform(2 * tau)], saddle, tau, room)
+            line = smooth if smooth.nodes < line.nodes else line
+        if line.nodes > MOST_NODES:
+            raise Refused(f"{line.nodes} nodes")
+        smoothing = [GaussianTransform(2 * line.tau)] if line.tau > 0 else []
+        totals = [Totals.of(part, line) for part in [*self.transforms, *smoothing]]
+        return Contour(line, Totals.together(totals), self.surely, self.leak)
 
 
 def log_peak(theta: Floats) -> Floats:
@@ -114,11 +134,6 @@ def log_peak(theta: Floats) -> Floats:
     positive = np.maximum(theta, 1e-300)
     result: Floats = np.where(theta > 0, positive * np.log(positive), 0.0) - (1 + theta) * np.log1p(theta)
     return result
-
-
-def log_main(theta: float, spread: float) -> float:
-    """About log of δ in units of M(θ)e^{−θt} at the saddle point."""
-    return -math.log(2.5 * theta * (theta + 1) * max(spread, 1 / theta))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,37 +146,30 @@ class Line:
     step: float
     nodes: int
     far: Floats
-    others: tuple[float, ...]
 
     @property
     def theta(self) -> float:
         return self.saddle.theta
+
+    @property
+    def others(self) -> tuple[float, float]:
+        return self.saddle.others
 
     @cached_property
     def omega(self) -> Floats:
         return floats(self.step * np.arange(self.nodes + 1))
 
 
-def plan(parts: Sequence[Transform], saddle: Saddle, sharp: float, tau: float, room: float) -> Line:
-    """Window and nodes such that aliases and dropped nodes are each a small share of what is asked."""
-    theta, eps, spread = saddle.theta, saddle.eps, saddle.spread
-    goal = log_main(theta, spread) + math.log(sharp / 10)
-    others = np.concatenate([theta * NEARBY, theta + BESIDE / spread])
-    others = others[(others > 0) & (np.abs(others - theta) > 0.01 * theta)]
-    moments = np.sum([part.log_moments(np.append(others, theta)) for part in parts], axis=0)
-    size = moments[:-1] - moments[-1] - (others - theta) * eps + log_peak(others) + 1e-6
-    widths = (size - goal) / np.abs(others - theta)
-    sides = np.flatnonzero(others > theta), np.flatnonzero(others < theta)
-    chosen = [int(side[np.argmin(widths[side])]) for side in sides]
-    width = 1.02 * room * max(float(widths[chosen].max()), 6 * spread)
-    omega = FAR / spread
-    log_ceiling = np.sum([part.tilted(theta).log_ceiling(omega) for part in parts], axis=0)
-    enough = np.flatnonzero(tails(omega, log_ceiling) <= math.exp(goal))
+def plan(parts: Sequence[Transform], saddle: Saddle, tau: float, room: float) -> Line:
+    """As many nodes as it takes for the dropped ones to weigh no more than they may."""
+    omega = FAR / saddle.spread
+    log_ceiling = np.sum([part.tilted(saddle.theta).log_ceiling(omega) for part in parts], axis=0)
+    enough = np.flatnonzero(tails(omega, log_ceiling) <= math.exp(saddle.goal))
     first = int(enough[0]) if len(enough) else len(omega) - 1
-    mantissa, exponent = math.frexp(2 * math.pi / width)
+    mantissa, exponent = math.frexp(2 * math.pi / (room * saddle.width))
     step = math.ldexp(math.floor(mantissa * 2**30), exponent - 30)  # 30 digits: whole multiples are exact
     nodes = math.ceil(float(omega[first]) / step) + 1 if len(enough) else 10**12
-    return Line(saddle, tau, step, nodes, omega[first:], tuple(float(x) for x in others[chosen]))
+    return Line(saddle, tau, step, nodes, omega[first:])
 
 
 def tails(omega: Floats, log_ceiling: Floats) -> Floats:
@@ -370,11 +378,9 @@ class ContourEngine:
             saddle = contour.line.saddle
             if sharpness <= sharp and abs(first - saddle.eps) <= 2 * saddle.spread:
                 return contour
-        saddle = self.composition.towards(first)
-        if first < last:
-            saddle = self.composition.towards(min(first + 2 * saddle.spread, last))
+        spread = self.composition.towards(first, sharp).spread if first < last else 0.0
         # two spreads off, δ is e^−2 of what it is at the saddle, and the next window is nearer
-        contour = self.composition.contour(saddle, max(sharp / 20, 1e-13), 1.7)
+        contour = self.composition.contour(min(first + 2 * spread, last), max(sharp / 20, 1e-13), 1.7)
         self.latest.insert(0, (contour, sharp))
         del self.latest[KEPT:]
         return contour
@@ -383,9 +389,7 @@ class ContourEngine:
         """δ at one ε that is hard to tell: from its own contour and from the other engine."""
         other = self.otherwise.forward(eps, tolerance)
         try:
-            found = self.composition.contour(self.composition.towards(float(eps[0])), max(tolerance / 10, 1e-13)).delta(
-                eps
-            )
+            found = self.composition.contour(float(eps[0]), max(tolerance / 10, 1e-13)).delta(eps)
         except Refused:
             return other
         return Enclosure(np.maximum(found.lower, other.lower), np.minimum(found.upper, other.upper))
@@ -394,8 +398,8 @@ class ContourEngine:
         """The profile from the one contour that is sharp around the ε where it is `delta`."""
         try:
             finite = max(delta - self.composition.leak, 1e-3 * delta, 1e-300)
-            saddle = self.composition.reaching(math.log(finite)) if eps is None else self.composition.towards(eps)
-            return self.composition.contour(saddle, max(tolerance / 10, 1e-13)).delta
+            where = self.composition.reached(math.log(finite)) if eps is None else eps
+            return self.composition.contour(where, max(tolerance / 10, 1e-13)).delta
         except Refused:
             return self.otherwise.near(delta, tolerance, eps)
 
@@ -411,21 +415,21 @@ class ContourEngine:
 
     def settled(self, goal: float, finite: float, tolerance: float) -> Bound | None:
         """Contours ever closer to the answer, until it is sharp enough or no sharper."""
-        saddle = self.composition.reaching(math.log(finite))
-        sharp, best = 0.2 * tolerance * saddle.theta * saddle.eps, Bound(0.0, self.top, self.method)
-        for _ in range(4):
-            line = self.composition.contour(saddle, min(max(sharp, 1e-13), 1e-3))
-            t, slope = line.root(finite, saddle.eps)
+        eps, best = self.composition.reached(math.log(finite)), Bound(0.0, self.top, self.method)
+        share = 0.2
+        for _ in range(5):
+            theta = self.composition.best(lambda theta, k: k - theta * eps - np.log(theta * (theta + 1)))[0]  # noqa: B023
+            line = self.composition.contour(eps, min(max(share * tolerance * theta * eps, 1e-13), 1e-3))
+            t, slope = line.root(finite, eps)
             found = bracket(line, goal, max(t, 0.0), slope * finite, self.top)
             lower, upper = max(best.lower, found.lower), min(best.upper, found.upper)
-            stuck = upper - lower > 0.5 * (best.upper - best.lower)
-            best = Bound(lower, upper, self.method)
             if upper - lower <= tolerance * upper:
-                return best
-            if stuck and math.isfinite(upper):
-                break
-            saddle = self.composition.towards(max(t, 0.0))
-            sharp *= 0.1
+                return Bound(lower, upper, self.method)
+            if abs(t - eps) <= 0.1 * line.line.saddle.spread:
+                if upper - lower > 0.5 * (best.upper - best.lower):
+                    break
+                share *= 0.1
+            best, eps = Bound(lower, upper, self.method), max(t, 0.0)
         return best if best.gap <= 1e-6 * best.upper else None
 
 

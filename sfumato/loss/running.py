@@ -133,10 +133,9 @@ class Way:
         if parts is None:
             return None
         composition = Composition(parts, surely, leak)
-        saddle = composition.reaching(math.log(finite))
-        sharp = min(max(0.05 * self.tolerance * saddle.theta * saddle.eps, 1e-13), 1e-3)
-        contour = composition.contour(saddle, sharp, ROOM)
-        self.line, self.totals, self.seen, self.eps = contour.line, contour.totals, {}, saddle.eps
+        eps = composition.reached(math.log(finite))
+        contour = composition.contour(eps, min(max(0.05 * self.tolerance * eps, 1e-13), 1e-3), ROOM)
+        self.line, self.totals, self.seen, self.eps = contour.line, contour.totals, {}, eps
         return contour
 
     def read(self, contour: Contour, finite: float) -> Bound:

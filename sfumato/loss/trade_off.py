@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, SupportsFloat
 import numpy as np
 
 from sfumato import checks
-from sfumato.errors import InvalidParameter
 from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import ULP, Enclosure, Floats, floats
-from sfumato.loss.views import WAYS, checked_tolerance, epsilon, top_of
+from sfumato.loss.views import WAYS, checked_tolerance, epsilon, many, top_of
 
 if TYPE_CHECKING:
     from sfumato.loss.base import PrivacyLoss
@@ -29,7 +28,7 @@ def trade_off_curve(loss: "PrivacyLoss", alpha: Floats, tolerance: float) -> Enc
     highest, concavity keeps the maximum between the outer two. The rest (ends, kinks of atomic laws) is searched one by
     one.
     """
-    a = checked_errors(alpha)
+    a = many("alpha", alpha, 1.0, "numbers in [0, 1]")
     checked_tolerance(tolerance)
     lower, upper = np.zeros_like(a), np.ones_like(a)
     rest = (a > 0) & (a < 1)
@@ -37,22 +36,25 @@ def trade_off_curve(loss: "PrivacyLoss", alpha: Floats, tolerance: float) -> Enc
         back, low, high = reach(loss, float(a[rest].min()))
         # Q[L < −s] ≤ 1.2·δ'(s − 2): no maximum lies left of where that falls below 1 − a
         low = max(low, -epsilon(back, float(1 - a[rest].max()) / 4, 1e-2).upper - 2)
+    if rest.any() and low < high:
         t = np.linspace(low, high, GRID)
         sharp = max(tolerance / 20, 1e-10)
         centre, step = maxima(t, two_sided(loss, back, t, sharp).upper, a[rest], tolerance)
         for _ in range(ROUNDS):
-            points = np.clip(centre[:, None] + step[:, None] * np.array([-1.0, 0.0, 1.0]), low, high)
+            points = centre[:, None] + step[:, None] * np.array([-1.0, 0.0, 1.0])
             found = two_sided(loss, back, points.ravel(), sharp)
-            gain = gains(points, a[rest, None])
-            worth = Enclosure(gain - found.upper.reshape(gain.shape), gain - found.lower.reshape(gain.shape))
+            worth = worths(points, a[rest, None], Enclosure(*(side.reshape(points.shape) for side in found)))
             best, roof = highest(points, worth)
             lower[rest], upper[rest] = np.maximum(best, lower[rest]), np.minimum(roof, upper[rest])
             open_ = roof - best > tolerance * roof
             vertex = parabola(worth.lower, step)
             there = centre + np.clip(vertex, -4 * step, 4 * step)
-            kink = (there * centre <= 0) & (np.abs(vertex) > 0)  # at 0 the worse direction may change
+            kink = np.zeros(len(centre), dtype=bool)
+            for t in (low, 0.0, high):  # the ends of the loss, and where the worse direction changes
+                crossed = ((there - t) * (centre - t) <= 0) & (vertex != 0)
+                kink, there = kink | crossed, np.where(crossed, t, there)
             step = np.where((np.abs(vertex) > step / 2) & ~kink, step, step / 4)[open_]
-            centre = np.where(kink, 0.0, there)[open_]
+            centre = there[open_]
             rest[rest] = open_
             if not rest.any():
                 break
@@ -67,12 +69,15 @@ def highest(t: Floats, worth: Enclosure) -> tuple[Floats, Floats]:
     From the middle to an outer point, the chord of the other side, continued in x = e^t, lies above.
     """
     middle = worth.upper[:, 1]
+    before, after = np.diff(t, axis=1).T
     inside = (worth.lower[:, 1] >= worth.upper[:, 0]) & (worth.lower[:, 1] >= worth.upper[:, 2])
-    growth = np.exp(np.diff(t, axis=1))
-    left = middle + (middle - worth.lower[:, 2]) / np.maximum(growth[:, 0], 1e-300)
-    right = middle + (middle - worth.lower[:, 0]) * growth[:, 1]
-    roof = np.where(inside, np.maximum(left, right) * (1 + 8 * ULP), 1.0)
-    return floats(worth.lower.max(axis=1) * (1 - 8 * ULP)), floats(np.minimum(roof, 1.0))
+    inside &= (before > 0) & (after > 0)
+    ratio = np.exp(before) * np.expm1(after) / np.maximum(np.expm1(before), 1e-300)  # of the two stretches of x
+    ratio = np.where(inside, ratio, 1.0)
+    left = middle + (middle - worth.lower[:, 2]) / ratio * (1 + 64 * ULP)
+    right = middle + (middle - worth.lower[:, 0]) * ratio * (1 + 64 * ULP)
+    roof = np.where(inside, np.maximum(left, right), 1.0)
+    return floats(worth.lower.max(axis=1)), floats(np.clip(roof, 0.0, 1.0))
 
 
 def parabola(values: Floats, step: Floats) -> Floats:
@@ -86,22 +91,6 @@ def one_by_one(loss: "PrivacyLoss", alpha: Floats, tolerance: float) -> Enclosur
     """f at each type I error on its own."""
     found = [trade_off(loss, a, tolerance) for a in alpha.tolist()]
     return Enclosure(floats([bound.lower for bound in found]), floats([bound.upper for bound in found]))
-
-
-def checked_errors(alpha: Floats) -> Floats:
-    """Type I errors from the user."""
-    try:
-        a = floats(alpha)
-    except (TypeError, ValueError) as problem:
-        raise InvalidParameter(
-            "alpha must be one number or an array of them.\n  do:     give numbers in [0, 1]"
-        ) from problem
-    if not np.all((a >= 0) & (a <= 1)):
-        raise InvalidParameter(
-            "every alpha must be a probability.\n  found:  a number outside [0, 1] or NaN in the array\n"
-            "  do:     give numbers in [0, 1]"
-        )
-    return a
 
 
 def maxima(t: Floats, h: Floats, a: Floats, tolerance: float) -> tuple[Floats, Floats]:
@@ -127,6 +116,12 @@ def reach(loss: "PrivacyLoss", alpha: float) -> tuple["PrivacyLoss", float, floa
     return back, -min(top_of(back), 700.0), min(top_of(loss), -math.log(alpha) if alpha > 0 else math.inf, 700.0)
 
 
+def worths(t: Floats, a: Floats | float, h: Enclosure) -> Enclosure:
+    """1 − H_x − xa from both sides; its parts are at most about min(1, x), and so is their rounding."""
+    gain, slip = gains(t, a), 16 * ULP * np.exp(np.minimum(t, 0.0))
+    return Enclosure(gain - h.upper - slip, gain - h.lower + slip)
+
+
 def gains(t: Floats, a: Floats | float) -> Floats:
     """1 − x·a without what H holds of 1 − x for t < 0."""
     return floats(np.where(t < 0, np.exp(np.minimum(t, 0.0)) * (1 - a), 1 - np.exp(np.maximum(t, 0.0)) * a))
@@ -144,9 +139,9 @@ def trade_off(loss: "PrivacyLoss", alpha: SupportsFloat, tolerance: float) -> Bo
     for _ in range(80):
         t = np.linspace(low, high, WAYS)
         found = two_sided(loss, back, t, sharp)
-        stay = gains(t, a)
-        best = max(best, float((stay - found.upper).max()))
-        roofs = ceilings(t, stay - found.upper, stay - found.lower)
+        worth = worths(t, a, found)
+        best = max(best, float(worth.lower.max()))
+        roofs = ceilings(t, *worth)
         roof = min(roof, max(best, float(roofs.max())))
         cells = np.flatnonzero(roofs > best)
         done = not len(cells) or roof - best <= 1e-15 or high - low <= 1e-13

@@ -30,20 +30,25 @@ def checked_tolerance(tolerance: float) -> float:
     return checks.number("tolerance", tolerance, 1e-12, 0.5, allowed="a relative gap between 1e-12 and 0.5, e.g. 1e-6")
 
 
+def many(name: str, values: object, high: float, allowed: str) -> Floats:
+    """An array of numbers from 0 to `high`, from a user."""
+    try:
+        if np.asarray(values).dtype.kind not in "fiuO":
+            raise TypeError("not real numbers")
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as problem:
+        raise InvalidParameter(f"{name} must be one number or an array of them.\n  do:     give {allowed}") from problem
+    if not np.all((found >= 0) & (found <= high)):
+        raise InvalidParameter(
+            f"every {name} must be in range.\n  found:  NaN, or a number out of range, in the array\n"
+            f"  do:     give {allowed}"
+        )
+    return found
+
+
 def profile(loss: "PrivacyLoss", eps: Floats, tolerance: float) -> Enclosure:
     """δ at many ε ≥ 0 at once."""
-    try:
-        if np.asarray(eps).dtype.kind not in "fiuO":
-            raise TypeError("not real numbers")
-        eps = np.asarray(eps, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as problem:
-        raise InvalidParameter(
-            "epsilon must be one number or an array of them.\n  do:     give numbers ≥ 0"
-        ) from problem
-    if not np.all(eps >= 0):
-        raise InvalidParameter(
-            "every epsilon must be ≥ 0.\n  found:  a negative number or NaN in the array\n  do:     give numbers ≥ 0"
-        )
+    eps = many("epsilon", eps, math.inf, "numbers ≥ 0")
     checked_tolerance(tolerance)
     finite = np.isfinite(eps)
     leak = most_leak(loss)

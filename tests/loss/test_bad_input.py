@@ -165,7 +165,7 @@ LOSSES = [
 ARGUMENTS = {
     "epsilon": (lambda loss, x: loss.delta(x), [-1, -1e-9, math.nan, -math.inf, "0.5", None, True, 1j, {}]),
     "delta": (lambda loss, x: loss.epsilon(x), [-1e-9, 1.0000001, math.nan, math.inf, "0.5", None, True, 1j, [0.1]]),
-    "alpha": (lambda loss, x: loss.trade_off(x), [-1e-9, 1.0000001, math.nan, math.inf, "0.5", None, True, 1j, [0.1]]),
+    "alpha": (lambda loss, x: loss.trade_off(x), [-1e-9, 1.0000001, math.nan, "0.5", None, True, 1j, [0.1, 2], ["1"]]),
     "order": (lambda loss, x: loss.renyi(x), [0, -1, math.nan, -math.inf, "2", None, True, 1j, [2]]),
     "slack": (lambda loss, x: loss.gdp(x), [-1e-9, 1.0, math.nan, math.inf, "0.5", None, True, 1j, [0.1]]),
     "size": (lambda loss, x: loss.group(x), COUNTS[:10]),
