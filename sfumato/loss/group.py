@@ -84,7 +84,7 @@ def replace_one(loss: PrivacyLoss) -> PrivacyLoss:
         case LaplaceLoss(eps=eps):
             return LaplaceLoss(2 * eps, relation=replaced)
         case PureLoss(eps=eps):
-            return PureLoss(2 * eps, relation=replaced)
+            return PureLoss(eps, relation=replaced).group(2)
         case ApproxLoss(eps=eps, failure=failure):
             return ApproxLoss(eps, failure, relation=replaced).group(2)
         case DiscreteLaplaceLoss(scale=scale, sensitivity=sensitivity):

@@ -128,9 +128,12 @@ class PureLoss(SignedLoss):
     def atoms(self) -> tuple[float, float] | None:
         return (2 * self.eps, self.eps) if self.eps > 0 else None
 
-    def group(self, size: int) -> "PureLoss":
-        """kε-DP, and no less. More is true: k steps are geometric noise moved by k (see ApproxLoss.group at δ = 0)."""
-        return PureLoss(checks.whole("size", size, 0) * self.eps * (1 + ULP), relation=self.relation)
+    def group(self, size: int) -> PrivacyLoss:
+        """Geometric noise moved by k steps: kε-DP, and less than that says (see ApproxLoss.group at δ = 0)."""
+        size = checks.whole("size", size, 0)
+        if size == 1:
+            return self
+        return geometric(self.eps, size, self.relation) or PureLoss(size * self.eps * (1 + ULP), relation=self.relation)
 
 
 @dataclass(frozen=True, init=False)
@@ -180,10 +183,9 @@ class ApproxLoss(SignedLoss):
         size = checks.whole("size", size, 0)
         if size == 1:
             return self
-        far, leak = size * self.eps * (1 + ULP), self.leak_of_group(size)
-        if leak == 1 or size > LISTED or not NARROW < far < WIDE:
-            return ApproxLoss(far, leak, relation=self.relation)
-        noise = DiscreteLaplaceLoss(1 / (self.eps * (1 + 4 * ULP)), size, relation=self.relation)
+        leak, noise = self.leak_of_group(size), geometric(self.eps, size, self.relation)
+        if leak == 1 or noise is None:
+            return ApproxLoss(size * self.eps * (1 + ULP), leak, relation=self.relation)
         return LeakyLoss(noise, leak, relation=self.relation) if leak else noise
 
     def leak_of_group(self, size: int) -> float:
@@ -193,6 +195,13 @@ class ApproxLoss(SignedLoss):
             return float(self.failure > 0 and size > 0)
         spread = math.exp(last) * (math.expm1(-size * self.eps) / math.expm1(-self.eps) if self.eps else size)
         return min(1.0, self.failure * spread * (1 + (16 + 4 * last) * ULP))
+
+
+def geometric(eps: float, size: int, relation: Relation) -> DiscreteLaplaceLoss | None:
+    """Geometric noise with steps of ε, moved by `size` of them; None where they are too many, small or large."""
+    if size > LISTED or not NARROW < size * eps < WIDE:
+        return None
+    return DiscreteLaplaceLoss(1 / (eps * (1 + 4 * ULP)), size, relation=relation)
 
 
 @dataclass(frozen=True)

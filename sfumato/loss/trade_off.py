@@ -50,9 +50,9 @@ def trade_off_curve(loss: "PrivacyLoss", alpha: Floats, tolerance: float) -> Enc
             vertex = parabola(worth.lower, step)
             there = centre + np.clip(vertex, -4 * step, 4 * step)
             kink = np.zeros(len(centre), dtype=bool)
-            for t in (low, 0.0, high):  # the ends of the loss, and where the worse direction changes
-                crossed = ((there - t) * (centre - t) <= 0) & (vertex != 0)
-                kink, there = kink | crossed, np.where(crossed, t, there)
+            for place in (low, 0.0, high):  # the ends of the loss, and where the worse direction changes
+                crossed = ((there - place) * (centre - place) <= 0) & (vertex != 0)
+                kink, there = kink | crossed, np.where(crossed, place, there)
             step = np.where((np.abs(vertex) > step / 2) & ~kink, step, step / 4)[open_]
             centre = there[open_]
             rest[rest] = open_

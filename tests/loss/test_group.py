@@ -391,7 +391,7 @@ def test_a_table_can_be_grouped_and_described():
     [
         (GaussianLoss(0.7), GaussianLoss(1.4, relation=Relation.ReplaceOne)),
         (LaplaceLoss(0.7), LaplaceLoss(1.4, relation=Relation.ReplaceOne)),
-        (PureLoss(0.7), PureLoss(1.4, relation=Relation.ReplaceOne)),
+        (PureLoss(0.7), PureLoss(0.7, relation=Relation.ReplaceOne).group(2)),
         (DiscreteLaplaceLoss(2.0, 3), DiscreteLaplaceLoss(2.0, 6, relation=Relation.ReplaceOne)),
         (DiscreteGaussianLoss(2.0, 3), DiscreteGaussianLoss(2.0, 6, relation=Relation.ReplaceOne)),
         (nothing(), nothing(Relation.ReplaceOne)),
