@@ -9,6 +9,8 @@ Theorem: trapezoid sums of functions analytic in a strip [Trefethen & Weideman 2
 
 import math
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -92,13 +94,19 @@ class SampledGaussianTransform(Transform):
         return floats(self.count * (top + np.log(weight * np.exp(powers - top[:, None]).sum(axis=1))))
 
     def tilted(self, theta: float) -> Tilted:
-        return TiltedSampledGaussian(self, theta)
+        return tilted(self, theta)
 
 
 def rounded_down(x: float) -> float:
     """x with 30 binary digits: whole multiples of it are exact."""
     mantissa, exponent = math.frexp(x)
     return math.ldexp(math.floor(mantissa * 2**30), exponent - 30)
+
+
+@lru_cache(maxsize=16)
+def tilted(term: SampledGaussianTransform, theta: float) -> "TiltedSampledGaussian":
+    """The certified view: planning asks for it, and so does the contour."""
+    return TiltedSampledGaussian(term, theta)
 
 
 class Grid:
@@ -209,7 +217,21 @@ class TiltedSampledGaussian(Tilted):
 
         Layers: where the tilted density g of the loss is ≥ Σ t_m·1[I_m] with intervals of length ℓ_m, the transform of
         that part is at most Σ t_m ℓ_m σ(ωℓ_m/2), σ(u) = sup_{v ≥ u} |sin v/v|, and the rest counts in full.
-        Variation: |φ| ≤ TV(g)/ω, and g has one mode (two maxima at most if (s+1)μ² > 4).
+        Variation: |φ| ≤ TV(g)/ω.
+        """
+        shape = self.density
+        lost = drop(np.multiply.outer(omega, shape.lengths / 2)) @ shape.masses * (1 - 1e-9)
+        layers = np.log1p(-np.minimum(lost, 1 - 1e-16))
+        variation = np.minimum(shape.log_variation - np.log(omega), 0.0)
+        return floats(self.term.count * np.minimum(layers, variation))
+
+    @cached_property
+    def density(self) -> "Density":
+        """The tilted density g of the loss, from below by layers and from above by its variation.
+
+        At x the loss log G has log g = −x²/2 + (s+1)log G − (μx − μ²/2) − log(qμ√2π) − log M, with the slope
+        −x − μ + (s+1)μr and |second derivative| = |−1 + (s+1)μ²r(1−r)| ≤ B: between grid points log g is within
+        B·width²/8 of the chord. The slope vanishes once if (s+1)μ² ≤ 4, else three times at most: one or two modes.
         """
         term, mu = self.term, self.term.mu
         s = term.power(self.theta)
@@ -218,7 +240,6 @@ class TiltedSampledGaussian(Tilted):
         losses = term.losses(x)
         log_g = -x * x / 2 + (s + 1) * losses - mu * x + mu * mu / 2 - math.log(term.rate * mu * ROOT)
         log_g -= self.grid.log_moment
-        # between grid points log g is within B·width²/8 of the chord: |(log g)″| = |−1 + (s+1)μ²r(1−r)| ≤ B
         bend = (1 + abs(s + 1) * mu * mu / 4) * float(x[1] - x[0]) ** 2 / 8 + 1e-9 + self.grid.slip
         cell = np.minimum(log_g[1:], log_g[:-1]) - bend
         peak = int(np.argmax(cell))
@@ -226,16 +247,21 @@ class TiltedSampledGaussian(Tilted):
         levels = cell[peak] - np.linspace(24.0, 0.0, LEVELS)
         first = peak - np.searchsorted(-left, -levels, side="right") + 1
         last = peak + np.searchsorted(-right, -levels, side="right")
-        length = (losses[last] - losses[first]) * (1 - 1e-9)
-        mass = np.diff(np.exp(levels), prepend=0.0) * length
-        lost = drop(np.multiply.outer(omega, length / 2)) @ mass * (1 - 1e-9)
-        layers = np.log1p(-np.minimum(lost, 1 - 1e-16))
+        lengths = (losses[last] - losses[first]) * (1 - 1e-9)
+        masses = np.diff(np.exp(levels), prepend=0.0) * lengths
         modes = 1 if (s + 1) * mu * mu <= 4 else 2
         inward = -x[0] - mu - max(0.0, -s - 1) * mu * math.exp(math.log(term.rate) + mu * x[0] - mu**2 / 2 - losses[0])
-        if inward <= 0:  # a mode may lie outside the grid
-            return floats(term.count * layers)
-        variation = math.log(2 * modes) + float(log_g.max()) + bend - np.log(omega) + 1e-9
-        return floats(term.count * np.minimum(layers, np.minimum(variation, 0.0)))
+        # outside the grid g only falls, if it does so at the left end; else a mode may lie there
+        log_variation = math.log(2 * modes) + float(log_g.max()) + bend + 1e-9 if inward > 0 else math.inf
+        return Density(floats(lengths), floats(masses), log_variation)
+
+
+class Density(NamedTuple):
+    """Layers under a density, each of a length and a mass, and the logarithm of its total variation."""
+
+    lengths: Floats
+    masses: Floats
+    log_variation: float
 
 
 def drop(u: Floats) -> Floats:
