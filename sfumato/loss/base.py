@@ -236,7 +236,8 @@ class PrivacyLoss(ABC):
 
         if isinstance(times, PrivacyLoss):
             return NotImplemented
-        return total((checks.whole("the number of repetitions", times, 0), self))
+        count = checks.whole("the number of repetitions", times, 0)
+        return self if count == 1 else total((count, self))
 
     __rmul__ = __mul__
 

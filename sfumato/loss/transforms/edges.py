@@ -14,8 +14,6 @@ import numpy as np
 from sfumato.loss.numeric import ULP, Floats
 from sfumato.loss.transforms.base import Complexes, Discs, Tilted, Transform
 
-BLOCK = 64  # frequencies worked on at a time
-
 
 @dataclass(frozen=True, eq=False)
 class EdgedTransform(Transform):
@@ -80,15 +78,15 @@ class TiltedEdges(Tilted):
         Each φ is off by the error of its weights, of two rounded phases, and a few roundings: η ≤ slip + u(40 + 4ωε).
         """
         terms, n = self.terms, len(omega)
-        step = float(omega[1]) if n > 1 else 0.0
-        inner = np.exp(1j * np.outer(step * np.arange(min(BLOCK, n)), terms.eps))
+        step, block = float(omega[1]) if n > 1 else 0.0, math.isqrt(n) + 1
+        inner = np.exp(1j * np.outer(terms.eps, step * np.arange(block)))
         once = bool(np.all(terms.counts == 1))
         log = np.empty(n, dtype=np.complex128)
-        for begin in range(0, n, BLOCK):
-            w = omega[begin : begin + BLOCK]
-            turn = inner[: len(w)] * np.exp(1j * (step * begin) * terms.eps)
+        for begin in range(0, n, block):
+            w = omega[begin : begin + block]
+            turn = inner[:, : len(w)] * np.exp(1j * (step * begin) * terms.eps)[:, None]
             phi = self.values(w, turn)
-            log[begin : begin + BLOCK] = log_of(np.multiply.reduce(phi, axis=1)) if once else log_of(phi) @ terms.counts
+            log[begin : begin + block] = log_of(multiplied(phi)) if once else terms.counts @ log_of(phi)
         total = float(terms.counts @ (self.slips + 40 * ULP)) + omega * float(terms.counts @ (4 * ULP * terms.eps))
         rounding = ULP * (
             16 * len(terms.eps) + 32 + (0 if once else 4 * (4 + len(terms.eps)) * float(terms.counts.sum()))
@@ -98,12 +96,15 @@ class TiltedEdges(Tilted):
         return Discs(log, total * swell + rounding * size * swell)
 
     def values(self, omega: Floats, turn: Complexes) -> Complexes:
+        """φ of each term (rows) at each frequency (columns), from E = e^{iωε}."""
+        a, b, c = self.a[:, None], self.b[:, None], self.c[:, None]
         if not np.any(self.terms.slope):
-            smooth = self.a * turn + self.b * turn.conj()
+            phi = np.empty_like(turn)  # aE + b/E for real a and b
+            phi.real, phi.imag = (a + b) * turn.real, (a - b) * turn.imag
         else:
-            inverse = (1 / (self.theta + 0.5 + 1j * omega))[:, None]
-            smooth = (self.a + self.a_slope * inverse) * turn + (self.b - self.b_slope * inverse) * turn.conj()
-        return smooth + self.c if np.any(self.c) else smooth
+            inverse = 1 / (self.theta + 0.5 + 1j * omega)
+            phi = (a + self.a_slope[:, None] * inverse) * turn + (b - self.b_slope[:, None] * inverse) * turn.conj()
+        return phi + c if np.any(self.c) else phi
 
     def log_ceiling(self, omega: Floats) -> Floats:
         """By the triangle inequality: |a| + |b| + c, where 1/|s| ≤ 1/ω falls."""
@@ -113,6 +114,18 @@ class TiltedEdges(Tilted):
         most = (self.a + self.b + self.c) + far * (self.a_slope + self.b_slope)
         result: Floats = np.minimum(np.log(most) + self.slips + 1e-13, 0.0) @ self.terms.counts
         return result
+
+
+def multiplied(phi: Complexes) -> Complexes:
+    """The product of all rows, by halves."""
+    while len(phi) > 1:
+        half = len(phi) // 2
+        rest = phi[2 * half :]
+        phi = phi[:half] * phi[half : 2 * half]
+        if len(rest):
+            phi[0] *= rest[0]
+    result: Complexes = phi[0]
+    return result
 
 
 def log_of(z: Complexes) -> Complexes:
