@@ -29,6 +29,9 @@ def engine(loss: Sum) -> Engine:
     """The engine for this sum, looking forward."""
     terms = [(count, bare(term)) for count, term in loss.terms]
     terms = [(count, term) for count, term in terms if not reveals_nothing(term)]
+    for _, term in terms:
+        if term.leak()[0] == 1 and term.sharp_ends:  # one that tells everything leaves nothing to the others
+            return term
     terms = merge_curves(merge_gaussians(terms))
     if not terms:
         return GaussianLoss(0.0)

@@ -71,8 +71,8 @@ class Composition:
         """The θ with the least score(θ, log M) among powers of two, and the score."""
         theta, moments = self.coarse
         values = score(theta, moments)
-        while (at := int(np.argmin(values))) in (0, len(theta) - 1) and 1e-9 < theta[at] < 1e9:
-            more = theta[at] * 2.0 ** (np.arange(1, 4.0) if at else np.arange(-4.0, 0))
+        while (at := int(np.argmin(values))) in (0, len(theta) - 1) and 1e-30 < theta[at] < 1e30:
+            more = theta[at] * 2.0 ** (np.arange(1, 7.0) if at else np.arange(-6.0, 0))
             theta, moments = np.append(theta, more), np.append(moments, self.log_moments(more))
             order = np.argsort(theta)
             theta, moments = theta[order], moments[order]

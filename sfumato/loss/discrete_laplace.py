@@ -9,6 +9,7 @@ from sfumato import checks
 from sfumato.loss.base import TOLERANCE, Symmetric
 from sfumato.loss.bound import Bound, widened
 from sfumato.loss.numeric import ULP, Enclosure, Floats, enclose, floats, logsumexp
+from sfumato.loss.transforms.edges import EdgedTransform
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,13 @@ class DiscreteLaplaceLoss(Symmetric):
         p = np.where(j == d, 1.0, np.exp(-(d - j) * r) * -math.expm1(-r)) / (1 + math.exp(-r))
         value = float((p * -np.expm1(-losses) * losses).sum())
         return widened(value, ULP * (32 + d) * value, "closed form")
+
+    def transform(self) -> EdgedTransform | None:
+        """A step of one is a coin: the noise either stays on its side or not."""
+        if self.sensitivity != 1:
+            return None
+        fall = math.exp(-1 / self.scale)
+        return EdgedTransform.of(1 / self.scale, 1 / (1 + fall), fall / (1 + fall), 0.0)
 
     def atoms(self) -> tuple[float, float] | None:
         return (2 / self.scale, self.sensitivity / self.scale) if self.sensitivity else None

@@ -120,8 +120,11 @@ class Sum(PrivacyLoss):
 
 
 def leak_of(terms: tuple[tuple[int, PrivacyLoss], ...], side: int) -> float:
-    """1 − Π(1 − leak)^count, rounded up."""
-    logs = [count * math.log1p(-term.leak()[side]) if term.leak()[side] < 1 else -math.inf for count, term in terms]
+    """1 − Π(1 − leak)^count, rounded up; one leak alone is itself."""
+    leaks = [(count, term.leak()[side]) for count, term in terms if term.leak()[side] > 0]
+    if len(leaks) < 2 and all(count == 1 for count, _ in leaks):
+        return math.fsum(leak for _, leak in leaks)
+    logs = [count * math.log1p(-leak) if leak < 1 else -math.inf for count, leak in leaks]
     share = abs(math.expm1(math.fsum(logs)))
     return min(1.0, share * (1 + 1e-15))
 
