@@ -13,6 +13,7 @@ pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
 
 from sfumato import plots
+from sfumato.errors import InvalidParameter
 from sfumato.loss import ApproxLoss, GaussianLoss, LaplaceLoss, PoissonSampledLoss, RandomizedResponseLoss, nothing
 from sfumato.loss.compare import compare
 
@@ -29,6 +30,7 @@ PICTURES = {
     "tangents": lambda: plots.tangents(LaplaceLoss(1)),
     "composition": lambda: plots.composition(RandomizedResponseLoss(0.5), counts=(1, 4, 16)),
     "accountants": lambda: plots.accountants(compare(50 * LaplaceLoss(0.1), 1e-6)),
+    "contour": lambda: plots.contour(300 * PoissonSampledLoss(GaussianLoss(1), 0.05), 1e-5),
     "Gaussian noise": lambda: plots.gaussian_noise(1e-5),
     "central limit": lambda: plots.central_limit(counts=(1, 4)),
     "hockey stick": plots.hockey_stick,
@@ -48,7 +50,7 @@ def test_every_picture_can_be_drawn_and_has_named_axes(title):
     figure = PICTURES[title]()
     assert isinstance(figure, Figure)
     assert figure._repr_png_().startswith(b"\x89PNG")
-    assert all(axis.get_xlabel() for axis in figure.axes)
+    assert all(axis.get_xlabel() for axis in figure.axes if axis.get_label() != "<colorbar>")
 
 
 def test_a_mechanism_has_the_same_colour_everywhere():
@@ -89,6 +91,21 @@ def test_the_composition_picture_has_one_line_per_accountant():
 def test_every_accountant_has_a_colour():
     names = [row.name for row in compare(LaplaceLoss(1), 1e-6).rows if row.name != "plain Fourier"]
     assert set(names) == set(plots.ACCOUNTANTS)
+
+
+def test_the_contour_picture_shows_a_certificate():
+    figure = PICTURES["contour"]()
+    decay = lines(figure, 1)
+    assert np.all(decay["|Φ(ω)|"][1] <= decay["ceiling"][1])
+    _, gap = lines(figure, 3)["certified gap / δ"]
+    _, error = lines(figure, 3)["true error / δ"]
+    assert np.all(error <= gap)
+    assert gap[-1] < 1e-7 < 0.1 < gap[0]
+
+
+def test_a_closed_form_has_no_contour_to_draw():
+    with pytest.raises(InvalidParameter, match="composed on a contour"):
+        plots.contour(5 * GaussianLoss(1))
 
 
 def test_the_analytic_noise_is_the_least():
