@@ -95,7 +95,8 @@ def contour(terms: Terms, loss: Sum) -> ContourEngine | None:
         return None
     leak = loss.leak()[0]
     composition = Composition(parts, leak * (1 - 16 * ULP) if loss.sharp_ends else 0.0, leak)
-    return ContourEngine(composition, loss.supremum()[0], Lattice(tuple(terms)))
+    otherwise = Lattice(tuple(terms))
+    return ContourEngine(composition, loss.supremum()[0], otherwise, lambda: loss.log_moment(-0.5).upper)
 
 
 def grouped(terms: Iterable[tuple[int, PrivacyLoss]]) -> list[Transform] | None:

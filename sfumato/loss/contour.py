@@ -22,7 +22,7 @@ import numpy as np
 from sfumato.loss.base import TOLERANCE
 from sfumato.loss.bound import Bound
 from sfumato.loss.engine import Engine
-from sfumato.loss.numeric import ULP, Enclosure, Floats, floats
+from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, floats
 from sfumato.loss.transforms.base import Complexes, Discs, Refused, Transform, product
 from sfumato.loss.transforms.gaussian import GaussianTransform
 
@@ -194,6 +194,7 @@ class Totals:
     slip: float
     centre: float
     drift: float
+    lag: float  # how far the centre may be off from rounding sums
     discs: Discs
     log_ceiling: Floats  # at line.far
     others: Floats  # log M at line.others, from above
@@ -207,6 +208,7 @@ class Totals:
             slip=view.slip + 8 * ULP * abs(view.log_moment),
             centre=view.centre,
             drift=view.drift,
+            lag=0.0,
             discs=view.discs(line.omega),
             log_ceiling=view.log_ceiling(line.far),
             others=np.array([other.log_moment + other.slip for other in others]),
@@ -216,14 +218,18 @@ class Totals:
     def together(cls, parts: "Sequence[Totals]") -> "Totals":
         if len(parts) == 1:
             return parts[0]
+        log_moment, centre = math.fsum(part.log_moment for part in parts), math.fsum(part.centre for part in parts)
+        others = floats(np.sum([part.others for part in parts], axis=0))
+        size = floats(np.sum([np.abs(part.others) for part in parts], axis=0))
         return Totals(
-            log_moment=math.fsum(part.log_moment for part in parts),
-            slip=math.fsum(part.slip for part in parts),
-            centre=math.fsum(part.centre for part in parts),
+            log_moment=log_moment,
+            slip=math.fsum(part.slip for part in parts) * (1 + ULP) + ULP * abs(log_moment),
+            centre=centre,
             drift=math.fsum(part.drift for part in parts),
+            lag=math.fsum(part.lag for part in parts) + ULP * abs(centre),
             discs=product([part.discs for part in parts]),
             log_ceiling=floats(np.sum([part.log_ceiling for part in parts], axis=0)),
-            others=floats(np.sum([part.others for part in parts], axis=0)),
+            others=others + len(parts) * ULP * size,
         )
 
 
@@ -233,7 +239,7 @@ class Contour:
     def __init__(self, line: Line, totals: Totals, surely: float, leak: float) -> None:
         self.line, self.totals, self.theta, self.surely, self.leak = line, totals, line.theta, surely, leak
         self.log_moment, self.slip = totals.log_moment, totals.slip
-        self.centre, self.drift = totals.centre, totals.drift
+        self.centre = totals.centre
         omega = line.omega
         z = self.theta + 1j * omega
         weight = np.full(len(omega), line.step / math.pi)
@@ -292,7 +298,7 @@ class Contour:
     def delta(self, t: Floats) -> Enclosure:
         """δ from both sides at every t."""
         main, density, _ = self.sums(t)
-        phase = 4 * ULP * (np.abs(t) + self.drift + abs(self.centre))
+        phase = 4 * ULP * (np.abs(t) + self.totals.drift + abs(self.centre)) + self.totals.lag
         error = self.noise + phase * self.turning + self.tail
         low = main - error - self.aliases(t)
         if self.line.tau > 0:
@@ -302,7 +308,7 @@ class Contour:
         power = self.log_moment - self.theta * t
         lost, power = power > 300, np.minimum(power, 300.0)
         wobble = self.slip + ULP * (8 * self.theta * np.abs(t) + 32)
-        high = np.where(lost, 1.0, self.leak + np.exp(power + wobble) * (main + error))
+        high = np.where(lost, 1.0, self.leak + np.exp(power + wobble) * (main + error) + TINY)
         low = self.surely + np.exp(power - wobble) * np.maximum(low, 0.0)
         return Enclosure(np.clip(low * (1 - 4 * ULP), 0.0, 1.0), np.clip(high * (1 + 4 * ULP), 0.0, 1.0))
 
@@ -335,6 +341,7 @@ class ContourEngine:
     composition: Composition
     top: float  # the largest finite loss of the sum
     otherwise: Engine
+    half_moment: Callable[[], float]  # log E e^{−S/2} from above
     latest: list[tuple["Contour", float]] = field(default_factory=list)  # for answers to come, each with its sharpness
 
     method = "contour"
@@ -363,7 +370,7 @@ class ContourEngine:
                 raise Refused("too many points on too long a contour")
             found = contour.delta(rising[begin:end])
         except Refused:
-            return self.otherwise.forward(rising[begin:], tolerance), len(rising)
+            return self.elsewhere(rising, begin, tolerance)
         blurred = found.upper - found.lower > max(tolerance, 1e-6) * found.upper
         if not blurred.any():
             return found, end
@@ -385,9 +392,24 @@ class ContourEngine:
         del self.latest[KEPT:]
         return contour
 
+    def elsewhere(self, rising: Floats, begin: int, tolerance: float) -> tuple[Enclosure, int]:
+        """Without a contour: where δ is nearly 1 from E min(1, e^{t−S}) ≤ E e^{(t−S)/2}, else from the other engine."""
+        rest = rising[begin:]
+        missing = np.exp(np.minimum(rest / 2 + self.log_half, 0.0))
+        near = int(np.searchsorted(missing, tolerance / 2, side="right"))
+        if near:
+            return Enclosure(1 - missing[:near] - ULP, np.ones(near)), begin + near
+        return self.otherwise.forward(rest, tolerance), len(rising)
+
+    @cached_property
+    def log_half(self) -> float:
+        """log E e^{−S/2} from above; a leak counts as an infinite loss."""
+        moment = self.half_moment()
+        return moment + 1e-9 + 1e-12 * abs(moment)
+
     def alone(self, eps: Floats, tolerance: float) -> Enclosure:
         """δ at one ε that is hard to tell: from its own contour and from the other engine."""
-        other = self.otherwise.forward(eps, tolerance)
+        other, _ = self.elsewhere(eps, 0, tolerance)
         try:
             found = self.composition.contour(float(eps[0]), max(tolerance / 10, 1e-13)).delta(eps)
         except Refused:

@@ -341,7 +341,7 @@ class TiltedLaw:
         tau, v = self.variance / 2, LAMBDA * self.variance
         curvature = 1 / (4 * tau) - 1 / (2 * v)
         second = self.variance * 2 / math.pi + self.drift**2  # E N² ≤ Σ h²/4 + drift², and 2τ = Σ πh²/8
-        return math.sqrt(tau / math.pi) * math.exp(1 / (16 * curvature) + second / (2 * v)), v
+        return math.sqrt(tau / math.pi) * math.exp(min(1 / (16 * curvature) + second / (2 * v), 650.0)), v
 
     def kernel(self, eps: Floats) -> Floats:
         """Upper bound of what the covering Gaussian may add, in tilted units: E of A·e^{−(l−ε)²/2v}, v = λ·2τ."""

@@ -81,6 +81,7 @@ class Way:
     def __init__(self, delta: float, tolerance: float) -> None:
         self.delta, self.tolerance = delta, tolerance
         self.terms: dict[PrivacyLoss, int] = {}
+        self.additions = 0
         self.top = 0.0
         self.silence = 0.0  # log of the probability that nothing has leaked
         self.eps = 0.0  # where the root was
@@ -90,9 +91,10 @@ class Way:
 
     def add(self, loss: PrivacyLoss, count: int) -> None:
         self.terms[loss] = self.terms.get(loss, 0) + count
-        self.top += count * loss.supremum()[0] * (1 + 4 * ULP)
+        self.additions += 1
+        self.top = (self.top + count * loss.supremum()[0] * (1 + 4 * ULP)) * (1 + ULP)
         leak = loss.leak()[0]
-        self.silence += count * math.log1p(-leak) * (1 + 4 * ULP) if leak < 1 else -math.inf
+        self.silence = (self.silence + (count * math.log1p(-leak) if leak < 1 else -math.inf)) * (1 + 4 * ULP)
         if self.line is None or self.totals is None:
             return
         one = self.seen.get((loss, count))
@@ -101,7 +103,11 @@ class Way:
             if part is None:
                 self.line = None
                 return
-            one = self.seen[loss, count] = Totals.of(part.times(count), self.line)
+            try:
+                one = self.seen[loss, count] = Totals.of(part.times(count), self.line)
+            except Refused:  # not on this line: the next answer lays a new one, or asks another engine
+                self.line = None
+                return
         self.totals = Totals.together([self.totals, one])
 
     def least(self) -> Bound | None:
@@ -110,8 +116,9 @@ class Way:
             return Bound(0.0, 0.0, "closed form")
         leak = -math.expm1(self.silence) * (1 + 16 * ULP)
         sure = all(loss.sharp_ends for loss in self.terms) if leak > 0 else False
-        surely, finite = leak * (1 - 64 * ULP) if sure else 0.0, self.delta - leak
-        if finite < 1e-3 * self.delta:
+        surely = leak * (1 - (64 + 8 * self.additions) * ULP) if sure else 0.0
+        finite = self.delta - leak
+        if finite < max(1e-3 * self.delta, 1e-290):
             return None
         try:
             if self.line is not None and self.totals is not None:

@@ -107,7 +107,8 @@ def maxima(t: Floats, h: Floats, a: Floats, tolerance: float) -> tuple[Floats, F
     centre = np.interp(-np.log(a) + np.log1p(-a), -np.log(slope) + np.log1p(-slope), middle)
     bend = np.exp(middle) * np.abs(np.gradient(slope, middle)) if len(middle) > 1 else np.ones(1)
     value = np.maximum((gains(t, a[:, None]) - h).max(axis=1), 1e-12)
-    return floats(centre), floats(np.sqrt(tolerance * value / (4 * np.interp(centre, middle, bend) + 1e-12)))
+    step = np.sqrt(tolerance * value / (4 * np.interp(centre, middle, bend) + 1e-12))
+    return floats(centre), floats(np.minimum(step, (t[-1] - t[0]) / GRID))
 
 
 def reach(loss: "PrivacyLoss", alpha: float) -> tuple["PrivacyLoss", float, float]:

@@ -92,7 +92,7 @@ class TiltedEdges(Tilted):
             16 * len(terms.eps) + 32 + (0 if once else 4 * (4 + len(terms.eps)) * float(terms.counts.sum()))
         )
         size = np.exp(np.minimum(log.real, 0.0))
-        swell = np.exp(np.minimum(total, 700.0))
+        swell = np.exp(np.minimum(total, 300.0))
         return Discs(log, total * swell + rounding * size * swell)
 
     def values(self, omega: Floats, turn: Complexes) -> Complexes:

@@ -1,5 +1,6 @@
 """Gaussian terms: M(z) = e^{z(z+1)μ²/2}, and φ decays like a Gaussian."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ class GaussianTransform(Transform):
 
     @classmethod
     def together(cls, parts: Sequence[Transform]) -> Sequence[Transform]:
-        return [GaussianTransform(sum(part.square for part in parts if isinstance(part, GaussianTransform)))]
+        return [GaussianTransform(math.fsum(part.square for part in parts if isinstance(part, GaussianTransform)))]
 
     def times(self, count: int) -> "GaussianTransform":
         return GaussianTransform(count * self.square)

@@ -248,7 +248,7 @@ class TiltedSampledGaussian(Tilted):
         first = peak - np.searchsorted(-left, -levels, side="right") + 1
         last = peak + np.searchsorted(-right, -levels, side="right")
         lengths = (losses[last] - losses[first]) * (1 - 1e-9)
-        masses = np.diff(np.exp(levels), prepend=0.0) * lengths
+        masses = np.diff(np.exp(np.minimum(levels, 700.0)), prepend=0.0) * lengths
         modes = 1 if (s + 1) * mu * mu <= 4 else 2
         inward = -x[0] - mu - max(0.0, -s - 1) * mu * math.exp(math.log(term.rate) + mu * x[0] - mu**2 / 2 - losses[0])
         # outside the grid g only falls, if it does so at the left end; else a mode may lie there
