@@ -132,8 +132,7 @@ class Composition:
 def log_peak(theta: Floats) -> Floats:
     """log of the largest (1 − e^{−s})e^{−θs}: δ(t) ≤ peak·M(θ)e^{−θt}."""
     positive = np.maximum(theta, 1e-300)
-    result: Floats = np.where(theta > 0, positive * np.log(positive), 0.0) - (1 + theta) * np.log1p(theta)
-    return result
+    return floats(-np.log1p(theta) - np.where(theta > 0, positive * np.log1p(1 / positive), 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +227,7 @@ class Totals:
             drift=math.fsum(part.drift for part in parts),
             lag=math.fsum(part.lag for part in parts) + ULP * abs(centre),
             discs=product([part.discs for part in parts]),
-            log_ceiling=floats(np.sum([part.log_ceiling for part in parts], axis=0)),
+            log_ceiling=floats(np.sum([part.log_ceiling for part in parts], axis=0)) * (1 - len(parts) * ULP),
             others=others + len(parts) * ULP * size,
         )
 
@@ -445,14 +444,14 @@ class ContourEngine:
             t, slope = line.root(finite, eps)
             found = bracket(line, goal, max(t, 0.0), slope * finite, self.top)
             lower, upper = max(best.lower, found.lower), min(best.upper, found.upper)
-            if upper - lower <= tolerance * upper:
+            if math.isfinite(upper) and upper - lower <= tolerance * upper:
                 return Bound(lower, upper, self.method)
             if abs(t - eps) <= 0.1 * line.line.saddle.spread:
                 if upper - lower > 0.5 * (best.upper - best.lower):
                     break
                 share *= 0.1
             best, eps = Bound(lower, upper, self.method), max(t, 0.0)
-        return best if best.gap <= 1e-6 * best.upper else None
+        return best if math.isfinite(best.upper) and best.gap <= 1e-6 * best.upper else None
 
 
 def bracket(contour: Contour, goal: float, t: float, fall: float, top: float) -> Bound:
@@ -467,8 +466,10 @@ def bracket(contour: Contour, goal: float, t: float, fall: float, top: float) ->
             lower = float(points[0])
         if upper == top and found.upper[1] <= goal:
             upper = min(float(points[1]), top)
+        if lower > upper:
+            raise Refused("the two sides cross: rounding is not under control here")
         if lower > 0 and upper < top:
-            return Bound(lower, max(lower, upper), ContourEngine.method)
+            return Bound(lower, upper, ContourEngine.method)
     if contour.delta(np.zeros(1)).upper[0] <= goal:
         return Bound(0.0, 0.0, ContourEngine.method)
-    return Bound(min(lower, upper), upper, ContourEngine.method)
+    return Bound(lower, upper, ContourEngine.method)

@@ -123,7 +123,7 @@ class Way:
         try:
             if self.line is not None and self.totals is not None:
                 found = self.read(Contour(self.line, self.totals, surely, leak), finite)
-                if found.gap <= self.tolerance * found.upper:
+                if math.isfinite(found.upper) and found.gap <= self.tolerance * found.upper:
                     return found
             contour = self.laid(surely, leak, finite)
         except Refused:
@@ -131,7 +131,8 @@ class Way:
         if contour is None:
             return None
         found = self.read(contour, finite)
-        return found if found.gap <= max(self.tolerance, 1e-6) * found.upper else None
+        sharp = math.isfinite(found.upper) and found.gap <= max(self.tolerance, 1e-6) * found.upper
+        return found if sharp else None
 
     def laid(self, surely: float, leak: float, finite: float) -> Contour | None:
         """A new line, through the saddle point of the sum as it is now."""

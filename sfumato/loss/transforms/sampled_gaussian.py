@@ -247,7 +247,8 @@ class TiltedSampledGaussian(Tilted):
         levels = cell[peak] - np.linspace(24.0, 0.0, LEVELS)
         first = peak - np.searchsorted(-left, -levels, side="right") + 1
         last = peak + np.searchsorted(-right, -levels, side="right")
-        lengths = (losses[last] - losses[first]) * (1 - 1e-9)
+        slips = loss_slips(term, x, losses)
+        lengths = np.maximum(losses[last] - losses[first] - slips[last] - slips[first], 0.0) * (1 - 1e-9)
         masses = np.diff(np.exp(np.minimum(levels, 700.0)), prepend=0.0) * lengths
         modes = 1 if (s + 1) * mu * mu <= 4 else 2
         inward = -x[0] - mu - max(0.0, -s - 1) * mu * math.exp(math.log(term.rate) + mu * x[0] - mu**2 / 2 - losses[0])
