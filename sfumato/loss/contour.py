@@ -158,6 +158,34 @@ class Line:
     def omega(self) -> Floats:
         return floats(self.step * np.arange(self.nodes + 1))
 
+    @cached_property
+    def weights(self) -> Floats:
+        """Of the nodes in a trapezoid sum over the whole line, by symmetry over its upper half."""
+        weights = np.full(self.nodes + 1, self.step / math.pi)
+        weights[0] /= 2
+        return weights
+
+    @cached_property
+    def kernel(self) -> Complexes:
+        """weight/(z(z+1)) at the nodes."""
+        z = self.theta + 1j * self.omega
+        result: Complexes = self.weights / (z * (z + 1))
+        return result
+
+    @cached_property
+    def tail_weights(self) -> Floats:
+        """What a ceiling at each far frequency contributes to the weight of all that is dropped."""
+        return tails_of_ones(self.far)
+
+    @cached_property
+    def alias_powers(self) -> tuple[float, float]:
+        """log of peak·r/(1 − r) for both other tilts, r = e^{−|θ'−θ|W}."""
+        width = 2 * math.pi / self.step * (1 - 1e-15)
+        gaps = [abs(other - self.theta) * width for other in self.others]
+        peaks = log_peak(np.array(self.others)).tolist()
+        right, left = (peak - gap - math.log(-math.expm1(-gap)) for peak, gap in zip(peaks, gaps, strict=True))
+        return right, left
+
 
 def plan(parts: Sequence[Transform], saddle: Saddle, tau: float, room: float) -> Line:
     """As many nodes as it takes for the dropped ones to weigh no more than they may."""
@@ -171,11 +199,15 @@ def plan(parts: Sequence[Transform], saddle: Saddle, tau: float, room: float) ->
     return Line(saddle, tau, step, nodes, omega[first:])
 
 
+def tails_of_ones(omega: Floats) -> Floats:
+    """∫ dω/πω² over the cell that begins at each frequency; the last one never ends."""
+    return floats((1 / omega - np.append(1 / omega[1:], 0.0)) * ((1 + 1e-12) / math.pi))
+
+
 def tails(omega: Floats, log_ceiling: Floats) -> Floats:
     """What the nodes beyond each frequency can weigh: ∫ ceiling/ω² dω/π, the ceiling read at the left of each cell."""
-    ceiling = np.exp(np.maximum(log_ceiling, -700.0)) * (1 + 1e-12)
-    cells = ceiling * (1 / omega - 1 / (omega + np.append(np.diff(omega), omega[-1])))
-    return floats((np.cumsum(cells[::-1])[::-1] + ceiling[-1] / (2 * omega[-1])) / math.pi)
+    cells = np.exp(np.maximum(log_ceiling, -700.0)) * tails_of_ones(omega)
+    return floats(np.cumsum(cells[::-1])[::-1])
 
 
 def density_tail(omega: Floats, log_ceiling: Floats, tau: float) -> float:
@@ -239,20 +271,16 @@ class Contour:
         self.line, self.totals, self.theta, self.surely, self.leak = line, totals, line.theta, surely, leak
         self.log_moment, self.slip = totals.log_moment, totals.slip
         self.centre = totals.centre
-        omega = line.omega
-        z = self.theta + 1j * omega
-        weight = np.full(len(omega), line.step / math.pi)
-        weight[0] /= 2
         phi = np.exp(totals.discs.log)
-        self.density = weight * phi
-        self.terms = self.density / (z * (z + 1))
-        size, rounding = np.abs(z * (z + 1)), (len(omega) + 32) * ULP
-        radius = weight * (totals.discs.radius + rounding * np.abs(phi))
-        self.noise, self.turning = float((radius / size).sum()), float(np.abs(self.terms) @ omega)
-        self.tail = float(tails(line.far, totals.log_ceiling)[0])
+        self.terms = line.kernel * phi
+        radius = totals.discs.radius + (len(phi) + 32) * ULP * np.abs(phi)
+        self.noise = float(radius @ np.abs(line.kernel))
+        self.turning = float(np.abs(self.terms) @ line.omega)
+        self.tail = float(np.exp(np.maximum(totals.log_ceiling, -700.0)) @ line.tail_weights)
+        self.density = line.weights * phi
         if line.tau > 0:
-            self.density_noise = float(radius.sum()) + density_tail(line.far, totals.log_ceiling, line.tau)
-            self.density_turning = float(np.abs(self.density) @ omega)
+            self.density_noise = float(radius @ line.weights) + density_tail(line.far, totals.log_ceiling, line.tau)
+            self.density_turning = float(np.abs(self.density) @ line.omega)
 
     @cached_property
     def table(self) -> Complexes:
@@ -279,12 +307,10 @@ class Contour:
     @cached_property
     def alias_terms(self) -> tuple[tuple[float, float], ...]:
         """(a, b) such that the aliases weigh at most Σ e^{a − bt}, in units of M(θ)e^{−θt}; a with its rounding."""
-        width, found = 2 * math.pi / self.line.step * (1 - 1e-15), []
-        for other, moment in zip(self.line.others, self.totals.others.tolist(), strict=True):
-            gap = abs(other - self.theta)
-            first = -gap * width - math.log(-math.expm1(-gap * width))  # log of r/(1 − r), r = e^{−gap·W}
-            power = moment - self.log_moment + self.slip + float(log_peak(np.array(other))) + first
-            found.append((power + 8 * ULP * (abs(moment) + abs(self.log_moment)) + 1e-12, other - self.theta))
+        found = []
+        for other, power, moment in zip(self.line.others, self.line.alias_powers, self.totals.others, strict=True):
+            slack = 8 * ULP * (abs(float(moment)) + abs(self.log_moment) + abs(power)) + 1e-12
+            found.append((float(moment) - self.log_moment + self.slip + power + slack, other - self.theta))
         return tuple(found)
 
     def aliases(self, t: Floats) -> Floats:
@@ -454,8 +480,14 @@ class ContourEngine:
         return best if math.isfinite(best.upper) and best.gap <= 1e-6 * best.upper else None
 
 
-def bracket(contour: Contour, goal: float, t: float, fall: float, top: float) -> Bound:
-    """The largest ε found below t with δ certified > goal and the least above t with δ certified ≤ goal."""
+def bracket(contour: Contour, goal: float, t: float, fall: float, top: float, enough: float = 0.0) -> Bound:
+    """The largest ε found below t with δ certified > goal and the least above t with δ certified ≤ goal; if the two
+    that are `enough` away are certain, they do."""
+    if enough > 0:
+        points = np.array([max(t - enough, 0.0), t + enough])
+        found = contour.delta(points)
+        if found.lower[0] > goal and found.upper[1] <= goal:
+            return Bound(float(points[0]), min(float(points[1]), top), ContourEngine.method)
     here = contour.delta(np.array([t]))
     shifts = [1.05 * max(side, 0.0) / fall + 4 * ULP * t for side in (goal - here.lower[0], here.upper[0] - goal)]
     lower, upper = 0.0, top

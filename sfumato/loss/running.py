@@ -2,7 +2,7 @@
 
 The contour of the sum so far is kept: a further loss multiplies it by its own values on the same line, and the root
 moves a little. Once the sum has outgrown its line, a new one is laid through the new saddle point; the terms are then
-looked at again, but that happens only each time the sum has grown by a quarter.
+looked at again, but that happens only each time the sum has grown by some share.
 
 This is for sequences of losses that are fixed in advance, or at least not chosen in the light of the answers. It is
 not a filter: stopping or choosing by what ε has become needs a budget, not a reading.
@@ -23,7 +23,7 @@ from sfumato.loss.transforms.base import Refused
 from sfumato.loss.views import checked_tolerance
 from sfumato.sensitivity import Relation
 
-ROOM = 1.25  # a line is laid out for a sum that may still grow by so much
+ROOM = 2.0  # a line's window is so much wider than its sum needs: the sum may grow
 
 
 class Running:
@@ -149,4 +149,4 @@ class Way:
     def read(self, contour: Contour, finite: float) -> Bound:
         t, slope = contour.root(finite, self.eps)
         self.eps = max(t, 0.0)
-        return bracket(contour, self.delta, self.eps, slope * finite, self.top)
+        return bracket(contour, self.delta, self.eps, slope * finite, self.top, 0.2 * self.tolerance * self.eps)

@@ -111,6 +111,8 @@ class Sum(PrivacyLoss):
 
     @property
     def reverse(self) -> PrivacyLoss:
+        if not self.relation.one_way and all(term.reverse is term for _, term in self.terms):
+            return self
         return total(*((count, term.reverse) for count, term in self.terms), relation=self.relation.reversed)
 
     def group(self, size: int) -> PrivacyLoss:
@@ -139,7 +141,9 @@ def total(*terms: tuple[int, PrivacyLoss], relation: Relation | None = None) -> 
         for count, term in loss.terms if isinstance(loss, Sum) else ((1, loss),):
             counts[term] = counts.get(term, 0) + times * count
     relation = same_relation(tuple(loss for _, loss in terms)) if terms else relation or Relation.AddRemove
-    kept = sorted(((count, term) for term, count in counts.items() if count), key=lambda item: item[1].to_json())
+    kept = [(count, term) for term, count in counts.items() if count]
+    if len(kept) > 1:
+        kept.sort(key=lambda item: item[1].to_json())
     if any(count > MOST for count, _ in kept):
         raise InvalidParameter(f"too many repetitions: at most {MOST:,} of one loss can be counted")
     return kept[0][1] if len(kept) == 1 and kept[0][0] == 1 else Sum(tuple(kept), relation=relation)
