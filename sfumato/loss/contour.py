@@ -169,8 +169,7 @@ class Line:
     def kernel(self) -> Complexes:
         """weight/(z(z+1)) at the nodes."""
         z = self.theta + 1j * self.omega
-        result: Complexes = self.weights / (z * (z + 1))
-        return result
+        return (self.weights / (z * (z + 1))).astype(np.complex128)
 
     @cached_property
     def tail_weights(self) -> Floats:

@@ -59,6 +59,11 @@ def profile(terms, eps, grid, tolerance):
     return {"upper": list(composed(terms, grid).get_delta_for_epsilon(eps))}
 
 
+def curves(terms, eps, alpha, grid, tolerance):
+    """It has no trade-off function: the profile alone."""
+    return profile(terms, eps, grid, tolerance)
+
+
 def running(terms, count, delta, grid, tolerance):
     """Compose one more, read ε, and so on: the last answer."""
     total = pld.identity(value_discretization_interval=grid)

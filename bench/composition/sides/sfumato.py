@@ -52,6 +52,12 @@ def power(terms, alpha, grid, tolerance):
     return {"lower": (1 - found.upper).tolist(), "upper": (1 - found.lower).tolist()}
 
 
+def curves(terms, eps, alpha, grid, tolerance):
+    """Both; the profile is compared."""
+    power(terms, alpha, grid, tolerance)
+    return profile(terms, eps, grid, tolerance)
+
+
 def running(terms, count, delta, grid, tolerance):
     """Add one loss, read ε, and so on: the last answer."""
     total = sf.loss.Running(delta, tolerance=tolerance)
