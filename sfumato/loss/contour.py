@@ -463,19 +463,21 @@ class ContourEngine:
         """Contours ever closer to the answer, until it is sharp enough or no sharper."""
         eps, best = self.composition.reached(math.log(finite)), Bound(0.0, self.top, self.method)
         share = 0.2
-        for _ in range(5):
+        for _ in range(6):
             theta = self.composition.best(lambda theta, k: k - theta * eps - np.log(theta * (theta + 1)))[0]  # noqa: B023
-            line = self.composition.contour(eps, min(max(share * tolerance * theta * eps, 1e-13), 1e-3))
+            sharp = min(share * tolerance * theta * eps, 1e-3)
+            line = self.composition.contour(eps, max(sharp, 1e-13))
             t, slope = line.root(finite, eps)
             found = bracket(line, goal, max(t, 0.0), slope * finite, self.top)
-            lower, upper = max(best.lower, found.lower), min(best.upper, found.upper)
-            if math.isfinite(upper) and upper - lower <= tolerance * upper:
-                return Bound(lower, upper, self.method)
-            if abs(t - eps) <= 0.1 * line.line.saddle.spread:
-                if upper - lower > 0.5 * (best.upper - best.lower):
+            best = Bound(max(best.lower, found.lower), min(best.upper, found.upper), self.method)
+            if math.isfinite(best.upper) and best.gap <= tolerance * best.upper:
+                return best
+            if abs(t - eps) <= line.line.saddle.spread:  # it is not the place: δ is smaller than the saddle point says
+                if sharp <= 1e-13:
                     break
-                share *= 0.1
-            best, eps = Bound(lower, upper, self.method), max(t, 0.0)
+                wide = found.gap / (tolerance * found.upper) if math.isfinite(found.upper) else math.inf
+                share *= min(max(0.3 / wide, 1e-4), 0.3)
+            eps = max(t, 0.0)
         return best if math.isfinite(best.upper) and best.gap <= 1e-6 * best.upper else None
 
 
