@@ -193,23 +193,26 @@ class TiltedSampledGaussian(Tilted):
         slip = float(w @ grid.slips) + 4 * ULP * (float(w @ np.abs(y)) + abs(self.mean))
         reach = np.minimum(2.0, omega * width)
         if len(omega) * points < 300_000:
-            turn = np.multiply.outer(omega, y)
-            base = (-2 * np.sin(turn / 2) ** 2) @ w + 1j * (np.sin(turn) @ w)
+            base = turned(np.multiply.outer(omega, y)) @ w
             error = ULP * (points + 32) * reach
         else:
-            base = self.matrix(omega, w, y) - 1
-            error = np.full_like(omega, ULP * (2 * points + 64))
+            base = self.matrix(omega, w, y)
+            error = 10 * ULP * (points + 32) * reach
         error = error + np.minimum(2 * known, omega * float(w @ (grid.relative * np.abs(y)))) + known * reach
         return powers(base, 1.01 * (error + omega * slip + grid.error), self.term.count)
 
     @staticmethod
     def matrix(omega: Floats, w: Floats, y: Floats) -> Complexes:
-        """Σ w e^{iωy} at equally spaced ω: e^{i(aB+b)Dy} = e^{iaBDy}·e^{ibDy} makes it one matrix product."""
+        """Σ w(e^{iωy} − 1) at ω = (aB + b)D, as one matrix product.
+
+        With A = e^{iaBDy} − 1 and B likewise the summand is w(AB + A + B). Its parts add up to 6w·min(2, ω|y|) at most:
+        they are small where ωy is, and so are their roundings.
+        """
         n, step = len(omega), float(omega[1])
         block = math.isqrt(n - 1) + 1
-        coarse = np.exp(1j * np.multiply.outer(np.arange(-(-n // block)) * (block * step), y)) * w
-        fine = np.exp(1j * np.multiply.outer(np.arange(block) * step, y))
-        result: Complexes = (coarse @ fine.T).ravel()[:n]
+        coarse = turned(np.multiply.outer(np.arange(-(-n // block)) * (block * step), y)) * w
+        fine = turned(np.multiply.outer(np.arange(block) * step, y))
+        result: Complexes = (coarse @ fine.T + coarse.sum(axis=1)[:, None] + fine @ w).ravel()[:n]
         return result
 
     def log_ceiling(self, omega: Floats) -> Floats:
@@ -263,6 +266,14 @@ class Density(NamedTuple):
     lengths: Floats
     masses: Floats
     log_variation: float
+
+
+def turned(angle: Floats) -> Complexes:
+    """e^{i·angle} − 1, with relative accuracy near 0."""
+    half = np.sin(angle / 2)
+    result = np.empty(angle.shape, dtype=np.complex128)
+    result.real, result.imag = -2 * half * half, np.sin(angle)
+    return result
 
 
 def drop(u: Floats) -> Floats:
