@@ -312,6 +312,24 @@ class Symmetric(PrivacyLoss):
         return self
 
 
+class Wrapped(PrivacyLoss):
+    """A loss made from one other: it answers as sharply as that one does."""
+
+    inner: PrivacyLoss
+
+    @property
+    def method(self) -> str:  # type: ignore[override]  # the method of the loss inside
+        return self.inner.method
+
+    @property
+    def sharp_ends(self) -> bool:
+        return self.inner.sharp_ends
+
+    @property
+    def one_pair(self) -> bool:
+        return self.inner.one_pair
+
+
 def must_be_about(loss: PrivacyLoss, inner: PrivacyLoss, relation: Relation) -> None:
     """A loss built on another speaks of the same neighbours as its theorem, and so does the inner one."""
     if not isinstance(inner, PrivacyLoss):

@@ -5,6 +5,7 @@ a later version must still read it.
 """
 
 import dataclasses
+import inspect
 import json
 from typing import cast
 
@@ -69,8 +70,8 @@ def from_description(data: dict[str, object]) -> PrivacyLoss:
     data = dict(data)
     name = data.pop("loss", None)
     found = PrivacyLoss.known.get(name) if isinstance(name, str) else None
-    if found is None:
-        known = ", ".join(sorted(k for k, c in PrivacyLoss.known.items() if dataclasses.is_dataclass(c)))
+    if found is None or inspect.isabstract(found):
+        known = ", ".join(sorted(k for k, c in PrivacyLoss.known.items() if not inspect.isabstract(c)))
         raise UnknownDescription(f"no loss is called {name!r}.\n  known:  {known}")
     allowed = parameters(found)
     if unknown := set(data) - set(allowed):

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter, MixedRelations
-from sfumato.loss.base import TOLERANCE, PrivacyLoss
+from sfumato.loss.base import TOLERANCE, PrivacyLoss, Wrapped
 from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 
 
 @dataclass(frozen=True)
-class LeakyLoss(PrivacyLoss):
+class LeakyLoss(Wrapped):
     """With probability `failure` the output names its data set; otherwise the inner loss is all there is.
 
     H = failure + (1 − failure)·(inner H): a hockey stick is a sum over outcomes, and whether it failed is seen.
@@ -32,10 +32,6 @@ class LeakyLoss(PrivacyLoss):
             )
         object.__setattr__(self, "failure", checks.probability("failure", self.failure))
 
-    @property
-    def method(self) -> str:  # type: ignore[override]  # a wrapper answers as its inner loss does
-        return self.inner.method
-
     def mixed(self, found: Enclosure) -> Enclosure:
         """failure + (1 − failure)·found."""
         low, high = (self.failure + (1 - self.failure) * side for side in found)
@@ -46,14 +42,6 @@ class LeakyLoss(PrivacyLoss):
 
     def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         return self.mixed(self.inner.backward(eps, tolerance))
-
-    @property
-    def sharp_ends(self) -> bool:
-        return self.inner.sharp_ends
-
-    @property
-    def one_pair(self) -> bool:
-        return self.inner.one_pair
 
     def supremum(self) -> tuple[float, float]:
         return self.inner.supremum()

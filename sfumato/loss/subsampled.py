@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sfumato import checks
-from sfumato.loss.base import TOLERANCE, PrivacyLoss, Symmetric, must_be_about
+from sfumato.loss.base import TOLERANCE, PrivacyLoss, Symmetric, Wrapped, must_be_about
 from sfumato.loss.bound import Bound
 from sfumato.loss.divergences import log_moment
 from sfumato.loss.gaussian import GaussianLoss
@@ -42,7 +42,7 @@ def mixed_top(top: float, rate: float) -> float:
 
 
 @dataclass(frozen=True)
-class PoissonSampledLoss(PrivacyLoss):
+class PoissonSampledLoss(Wrapped):
     """Each person is in the batch with probability `rate`, independently: the pair ((1−q)Q + qP, Q).
 
     forward: H_{e^ε} = q·H_β(P‖Q) with β = 1 + (e^ε − 1)/q. backward: (1 − e^ε(1−q))·H_{1/β'}(Q‖P) with
@@ -60,10 +60,6 @@ class PoissonSampledLoss(PrivacyLoss):
         super().__post_init__()
         must_be_about(self, self.inner, Relation.AddRemove)
         object.__setattr__(self, "rate", checks.number("rate", self.rate, 1e-200, 1.0, allowed="a rate in (0, 1]"))
-
-    @property
-    def method(self) -> str:  # type: ignore[override]  # as sharp as the loss inside
-        return self.inner.method
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         return diluted(lambda t: self.inner.forward(t, tolerance), self.rate, eps)
@@ -89,14 +85,6 @@ class PoissonSampledLoss(PrivacyLoss):
         edge = np.where(eps <= end * (1 + 4 * ULP), 8 * ULP * q, 0.0)  # the end itself is rounded
         upper = np.where(inside, np.clip(upper, 0.0, 1.0), edge)
         return Enclosure(np.where(inside, np.maximum(lower, 0.0), 0.0), upper)
-
-    @property
-    def sharp_ends(self) -> bool:
-        return self.inner.sharp_ends
-
-    @property
-    def one_pair(self) -> bool:
-        return self.inner.one_pair
 
     def supremum(self) -> tuple[float, float]:
         back = -math.log1p(-self.rate) if self.rate < 1 else self.inner.supremum()[1]
@@ -169,7 +157,7 @@ class PoissonSampledLoss(PrivacyLoss):
 
 
 @dataclass(frozen=True)
-class WithoutReplacementLoss(Symmetric):
+class WithoutReplacementLoss(Wrapped, Symmetric):
     """A batch of m out of n people, all subsets alike; neighbours have one person's data replaced. q = m/n.
 
     Both directions are q·H_β of the worse inner direction, β = 1 + (e^ε − 1)/q, for ε ≥ 0. (By advanced joint convexity
@@ -192,24 +180,12 @@ class WithoutReplacementLoss(Symmetric):
         object.__setattr__(self, "m", checks.whole("m", self.m, 1, self.n))
 
     @property
-    def method(self) -> str:  # type: ignore[override]  # as sharp as the loss inside
-        return self.inner.method
-
-    @property
     def rate(self) -> float:
         """The chance that a given person is in the batch."""
         return self.m / self.n
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         return diluted(lambda t: self.inner.worst(t, tolerance), self.rate, eps)
-
-    @property
-    def sharp_ends(self) -> bool:
-        return self.inner.sharp_ends
-
-    @property
-    def one_pair(self) -> bool:
-        return self.inner.one_pair
 
     def supremum(self) -> tuple[float, float]:
         top = mixed_top(max(self.inner.supremum()), self.rate)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from sfumato.errors import InvalidParameter, MixedRelations
-from sfumato.loss.base import TOLERANCE, PrivacyLoss, same_relation
+from sfumato.loss.base import TOLERANCE, PrivacyLoss, Wrapped, same_relation
 from sfumato.loss.bound import Bound
 from sfumato.loss.divergences import log_moment
 from sfumato.loss.numeric import Enclosure, Floats, maximum
@@ -15,7 +15,7 @@ from sfumato.sensitivity import Relation
 
 
 @dataclass(frozen=True)
-class OneWay(PrivacyLoss):
+class OneWay(Wrapped):
     """One direction of a loss: answers look at (P, Q) only.
 
     Theorem: the two directions of an add/remove loss bound removal and addition apart [Zhu, Dong & Wang 2022, Sec. 2]
@@ -31,10 +31,6 @@ class OneWay(PrivacyLoss):
         if not self.relation.one_way or self.inner.relation is not Relation.AddRemove:
             raise MixedRelations("OneWay looks at one direction (Remove or Add) of an add/remove loss")
 
-    @property
-    def method(self) -> str:  # type: ignore[override]  # a wrapper answers as its inner loss does
-        return self.inner.method
-
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         return self.inner.forward(eps, tolerance)
 
@@ -49,14 +45,6 @@ class OneWay(PrivacyLoss):
 
     def transform(self) -> Transform | None:
         return self.inner.transform()
-
-    @property
-    def sharp_ends(self) -> bool:
-        return self.inner.sharp_ends
-
-    @property
-    def one_pair(self) -> bool:
-        return self.inner.one_pair
 
     def supremum(self) -> tuple[float, float]:
         return self.inner.supremum()
@@ -85,7 +73,7 @@ class OneWay(PrivacyLoss):
 
 
 @dataclass(frozen=True)
-class Reversed(PrivacyLoss):
+class Reversed(Wrapped):
     """The pair (Q, P) of a loss that has no simpler name.
 
     Theorem: reversal, H_α(P‖Q) = α·H_{1/α}(Q‖P) + 1 − α [Zhu, Dong & Wang 2022, Lemma 47]
@@ -102,23 +90,11 @@ class Reversed(PrivacyLoss):
                 f"the reverse of a loss about {self.inner.relation.value} is not about {self.relation.value}"
             )
 
-    @property
-    def method(self) -> str:  # type: ignore[override]  # a wrapper answers as its inner loss does
-        return self.inner.method
-
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         return self.inner.backward(eps, tolerance)
 
     def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         return self.inner.forward(eps, tolerance)
-
-    @property
-    def sharp_ends(self) -> bool:
-        return self.inner.sharp_ends
-
-    @property
-    def one_pair(self) -> bool:
-        return self.inner.one_pair
 
     def supremum(self) -> tuple[float, float]:
         top, bottom = self.inner.supremum()
