@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from sfumato.loss.numeric import LARGEST
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -89,6 +91,8 @@ def worst(first: Bound, second: Bound) -> Bound:
 
 
 def widened(value: float, error: float, method: str) -> Bound:
-    """value ± error as a Bound, rounded outward."""
-    error += 2.0**-51 * abs(value) if math.isfinite(value) else 0.0
+    """value ± error as a Bound, rounded outward; what overflows is larger than every float."""
+    if not math.isfinite(value):
+        return Bound(LARGEST, math.inf, method) if value > 0 else Bound(-math.inf, -LARGEST, method)
+    error += 2.0**-51 * abs(value)
     return Bound(value - error, value + error, method)

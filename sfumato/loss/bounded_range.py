@@ -10,7 +10,7 @@ from sfumato.loss.base import TOLERANCE, Symmetric
 from sfumato.loss.bound import Bound
 from sfumato.loss.divergences import log_moment, mean
 from sfumato.loss.numeric import ULP, Enclosure, Floats, enclose
-from sfumato.loss.signed import PureLoss
+from sfumato.loss.signed import coin_moment
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,15 @@ class BoundedRangeLoss(Symmetric):
 
     def log_moment(self, s: float) -> Bound:
         """At most the pair's moment and what ε²/8-zCDP says; at least that of randomized response at ε/2."""
-        pair, centred = log_moment(self, s), PureLoss(self.eps / 2).log_moment(s)
+        pair, centred = log_moment(self, s), coin_moment(self.eps / 2, s)
         if s <= 0:
             return Bound(min(pair.lower, centred.upper), centred.upper, pair.method)
         return Bound(centred.lower, min(pair.upper, s * (s + 1) * self.eps**2 / 8 * (1 + 8 * ULP)), "bounded range")
 
     def mean(self) -> Bound:
         """Between (ε/2)tanh(ε/4) and ε²/8."""
-        return Bound(
-            PureLoss(self.eps / 2).mean().lower, min(mean(self).upper, self.eps**2 / 8 * (1 + 8 * ULP)), "bounded range"
-        )
+        low = self.eps / 2 * math.tanh(self.eps / 4) * (1 - 16 * ULP)
+        return Bound(low, min(mean(self).upper, self.eps**2 / 8 * (1 + 8 * ULP)), "bounded range")
 
     def group(self, size: int) -> "BoundedRangeLoss":
         """kε for k people, exactly.

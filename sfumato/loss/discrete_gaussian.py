@@ -12,6 +12,7 @@ from sfumato.loss.bound import Bound, widened
 from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, enclose, erfcx, logsumexp
 
 LARGE = 2000.0  # from this σ on tails are integrals with an Euler–Maclaurin correction, below they are summed
+FLAT = 0.02  # up to this n/σ²: beyond, a sum has few terms
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,12 @@ class DiscreteGaussianLoss(Symmetric):
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         """P[x > x*] − e^ε Q[x > x*] with x* = εσ²/d + d/2."""
-        d, s2 = self.sensitivity, self.sigma * self.sigma
+        d = self.sensitivity
         if d == 0:
             return Enclosure(0 * eps, 0 * eps)
-        first = np.floor(np.minimum(eps * s2 / d + d / 2, 1e150)) + 1  # beyond, δ is far below every float
-        return tail_difference(self.sigma, first - d, first, eps)
+        stretch = self.sigma * self.sigma / d
+        place = np.minimum(eps, 1e150 / stretch) * stretch + d / 2  # beyond, δ is far below every float
+        return tail_difference(self.sigma, d, place)
 
     def supremum(self) -> tuple[float, float]:
         top = math.inf if self.sensitivity else 0.0
@@ -52,7 +54,9 @@ class DiscreteGaussianLoss(Symmetric):
         value = s * (s + 1) * self.sensitivity**2 / (2 * self.sigma**2)
         shift = log_normaliser(self.sigma, math.fmod((s + 1) * self.sensitivity, 1.0)) - log_normaliser(self.sigma, 0.0)
         error = ULP * (8 * abs(value) + 16 + 4 * abs(shift)) if shift else ULP * 8 * abs(value)
-        error += ULP * 2 * abs((s + 1) * self.sensitivity) * (self.sigma < 3)
+        if self.sigma < 3:  # (s+1)d is rounded, and the shift moves with it by at most (½ + its error)/σ² each
+            slip = 2 * ULP * abs((s + 1) * self.sensitivity)
+            error += slip * (0.5 + slip) / self.sigma**2
         return Bound(value + shift - error, min(value, value + shift + error) + ULP * 8 * abs(value), "closed form")
 
     def mean(self) -> Bound:
@@ -73,17 +77,37 @@ class DiscreteGaussianLoss(Symmetric):
         return DiscreteGaussianLoss(self.sigma, size * self.sensitivity, relation=self.relation)
 
 
-def tail_difference(sigma: float, low: Floats, high: Floats, eps: Floats) -> Enclosure:
-    """S(low) − e^ε S(high), S(n) = P[noise ≥ n]; tails as e^{−n²/2σ²}·(scaled sum), so that e^ε does no harm."""
-    tail, total = Tail(sigma), normaliser(sigma)
-    near = np.exp(-(np.maximum(low, 0.0) ** 2) / (2 * sigma**2)) * tail(np.maximum(low, 0.0))
-    mirror = total - np.exp(-((1 - low) ** 2) / (2 * sigma**2)) * tail(np.maximum(1 - low, 0.0))
-    near = np.where(low > 0, near, mirror)
-    far = np.exp(np.minimum(eps - high**2 / (2 * sigma**2), 0.0)) * tail(high)
-    value = np.maximum(near - far, 0.0) / total
-    exponent = np.minimum(high**2 / (2 * sigma**2) + eps, 800.0)
-    error = (near * (32 + np.minimum(low**2 / (2 * sigma**2), 800.0)) + far * (32 + 2 * exponent)) / total
-    return enclose(value, error * ULP + TINY)
+def tail_difference(sigma: float, d: int, place: Floats) -> Enclosure:
+    """S(low) − e^ε S(high), S(n) = P[noise ≥ n], with high = low + d the first integer above x* = place.
+
+    The tails are e^{−n²/2σ²}·(scaled sum), and ε − high²/2σ² is −low²/2σ² − (high − x*)·d/σ²: e^ε does no harm and
+    nothing large cancels. x* is rounded. That moves the exponent of the second tail by slip·d/σ², and up to 1 + slip
+    integers may be on the wrong side of x*, where p and e^ε q differ by that factor at most. Where the factor is not
+    close to 1, δ lies between S(low − 1 − slip) and (1 − e^{−40})·S at 40σ²/d beyond low + 1 + slip.
+    """
+    v, steep = 2 * sigma * sigma, d / (sigma * sigma)
+    high = np.floor(place) + 1
+    low, slip = high - d, 4 * ULP * place
+    near, height = survival(sigma, low), np.exp(-low * low / v)
+    far = height * np.exp(-(high - place) * steep) * Tail(sigma)(high) / normaliser(sigma)
+    factor = np.minimum(2 * slip * steep, 1.0)
+    peak = np.exp(-(np.maximum(np.abs(low) - 1 - slip, 0.0) ** 2) / v) / normaliser(sigma)
+    power = np.minimum(low * low / v + (high - place) * steep, 800.0)
+    error = ULP * (near * (32 + 4 * power * (low > 0)) + far * (32 + 4 * power))
+    found = enclose(np.maximum(near - far, 0.0), error + factor * (far + peak * (1 + slip)) + TINY)
+    blurred = factor > 0.5
+    if not np.any(blurred):
+        return found
+    below = survival(sigma, np.ceil(low + 2 + slip + 40 / steep)) * (1 - 4000 * ULP)
+    above = survival(sigma, np.floor(low - 1 - slip)) * (1 + 4000 * ULP) + TINY
+    return Enclosure(np.where(blurred, below, found.lower), np.where(blurred, np.minimum(above, 1.0), found.upper))
+
+
+def survival(sigma: float, n: Floats) -> Floats:
+    """P[noise ≥ n] for whole n."""
+    tail, total, right = Tail(sigma), normaliser(sigma), np.where(n > 0, n, 1 - n)
+    part = np.exp(-(right * right) / (2 * sigma * sigma)) * tail(right) / total
+    return np.where(n > 0, part, 1 - part)
 
 
 @dataclass(frozen=True)
@@ -93,25 +117,27 @@ class Tail:
     sigma: float
 
     def __call__(self, n: Floats) -> Floats:
-        return self.integral(n) if self.sigma >= LARGE else self.summed(n)
+        if self.sigma < LARGE:
+            return self.summed(n, math.ceil(8.7 * self.sigma) + 2)
+        flat = n <= FLAT * self.sigma * self.sigma
+        result: Floats = self.integral(np.where(flat, n, 1.0))
+        if not np.all(flat):
+            result[~flat] = self.summed(n[~flat], math.ceil(40 / FLAT))
+        return result
 
     def integral(self, n: Floats) -> Floats:
-        """∫_{n−½}^∞ plus the midpoint correction g'/24 − 7g'''/5760; the next term is below 1e-16 for σ ≥ 2000, n ≤
-        40σ.
-
-        Beyond 40σ the sum is geometric to double precision and δ is far below the smallest float that matters.
-        """
+        """∫_{n−½}^∞ plus the midpoint correction g₁/24 − 7g₃/5760 from the derivatives; the next term is below 3e-15 for n ≤ σ²/50."""
         s, x = self.sigma, n - 0.5
-        shift = np.exp((n * n - x * x) / (2 * s * s))
+        slope = x / (s * s)
         body = s * math.sqrt(math.pi / 2) * erfcx(x / (s * math.sqrt(2)))
-        slope = -x / s**2
-        bend = (3 * x - x**3 / s**2) / s**4
-        return shift * (body + slope / 24 - 7 * bend / 5760)
+        bend = 3 * slope / (s * s) - slope**3
+        shift: Floats = np.exp(slope / 2 + 0.125 / (s * s))  # (n² − x²)/2σ²
+        return shift * (body - slope / 24 - 7 * bend / 5760)
 
-    def summed(self, n: Floats) -> Floats:
-        """The sum itself, once for every distinct n: 8.7σ terms reach 2⁻⁵⁴ of the first."""
+    def summed(self, n: Floats, count: int) -> Floats:
+        """The sum itself, once for every distinct n: 8.7σ terms reach 2⁻⁵⁴ of the first, and so do 40σ²/n."""
         s2 = self.sigma * self.sigma
-        j = np.arange(0, math.ceil(8.7 * self.sigma) + 2, dtype=np.float64)
+        j = np.arange(0, count, dtype=np.float64)
         starts, back = np.unique(n, return_inverse=True)
         sums = np.empty_like(starts)
         rows = max(1, 200_000 // len(j))
@@ -123,7 +149,7 @@ class Tail:
 
 def normaliser(sigma: float) -> float:
     """Σ_{x∈ℤ} e^{−x²/2σ²}."""
-    return math.exp(log_normaliser(sigma, 0.0))
+    return sigma * math.sqrt(2 * math.pi) if sigma >= 3 else math.exp(log_normaliser(sigma, 0.0))
 
 
 @lru_cache(maxsize=64)

@@ -18,7 +18,7 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.loss.bound import Bound, worst
-from sfumato.loss.numeric import ULP, Enclosure, Floats
+from sfumato.loss.numeric import LARGEST, ULP, Enclosure, Floats, exp, share
 
 if TYPE_CHECKING:
     from sfumato.loss.base import PrivacyLoss
@@ -28,6 +28,7 @@ Ceiling = Callable[[float], float]
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)
 GAP = 3e-8  # relative gap asked of each integral
 MOST_NODES = 16_000
+MOST_ORDER = 1e12  # Rényi orders beyond lie between this one and the largest loss
 
 
 def renyi(loss: "PrivacyLoss", order: SupportsFloat) -> Bound:
@@ -40,12 +41,17 @@ def renyi(loss: "PrivacyLoss", order: SupportsFloat) -> Bound:
 
 
 def renyi_one_way(loss: "PrivacyLoss", a: float) -> Bound:
-    """D_a(P‖Q)."""
+    """D_a(P‖Q), for a < ½ from the reversed pair: D_a = log E_Q[e^{−a·log Q/P}]/(a − 1), which needs no digits of 1 − a.
+
+    Theorem: skew symmetry, D_a(P‖Q) = a/(1−a)·D_{1−a}(Q‖P) [van Erven & Harremoës 2014, Prop. 2]
+    """
     if a == math.inf:
         return endless(loss) if loss.leak()[0] > 0 else Bound(least_top(loss), loss.supremum()[0], loss.method)
     if a == 1:
         return loss.mean()
-    moment = loss.log_moment(a - 1)
+    if a > MOST_ORDER:
+        return Bound(renyi_one_way(loss, MOST_ORDER).lower, renyi_one_way(loss, math.inf).upper, loss.method)
+    moment = loss.reverse.log_moment(-a) if a < 0.5 else loss.log_moment(a - 1)
     low, high = sorted((moment.lower / (a - 1), moment.upper / (a - 1)))
     return Bound(max(low, 0.0) * (1 - 2 * ULP), max(high, 0.0) * (1 + 2 * ULP), moment.method)
 
@@ -55,19 +61,21 @@ def mean(loss: "PrivacyLoss") -> Bound:
     if loss.leak()[0] > 0:
         return endless(loss)
     low, high = two_integrals(loss, 0.0, ceiling_of(loss))
-    return Bound(math.exp(low) if loss.one_pair else 0.0, math.exp(high), "integral of the profiles")
+    return Bound(min(exp(low), LARGEST) if loss.one_pair else 0.0, exp(high), "integral of the profiles")
 
 
 def chi_squared(loss: "PrivacyLoss") -> Bound:
     """e^{D₂} − 1."""
     d2 = renyi(loss, 2.0)
-    return Bound(exp_minus_one(d2.lower), exp_minus_one(d2.upper), d2.method)
+    floor = math.inf if d2.lower == math.inf else min(exp_minus_one(d2.lower) * (1 - 2 * ULP), LARGEST)
+    return Bound(floor, exp_minus_one(d2.upper) * (1 + 2 * ULP), d2.method)
 
 
 def hellinger(loss: "PrivacyLoss") -> Bound:
     """1 − M(−½): alike in both directions."""
     moment = loss.log_moment(-0.5)
-    return Bound(max(0.0, -math.expm1(moment.upper)), max(0.0, -math.expm1(moment.lower)), moment.method)
+    low, high = -math.expm1(moment.upper) * (1 - 2 * ULP), -math.expm1(moment.lower) * (1 + 2 * ULP)
+    return Bound(max(0.0, low), min(max(0.0, high), 1.0), moment.method)
 
 
 def hockey_stick(loss: "PrivacyLoss", alpha: SupportsFloat) -> Bound:
@@ -85,7 +93,7 @@ def hockey_stick(loss: "PrivacyLoss", alpha: SupportsFloat) -> Bound:
 
 def exp_minus_one(x: float) -> float:
     """e^x − 1, infinite where it overflows."""
-    return math.expm1(x) if x < 700 else math.inf
+    return math.expm1(x) if x < 709.7 else math.inf
 
 
 def log_moment(loss: "PrivacyLoss", s: float, ceiling_at: Ceiling | None = None) -> Bound:
@@ -103,7 +111,7 @@ def log_moment(loss: "PrivacyLoss", s: float, ceiling_at: Ceiling | None = None)
     c = s * (s + 1)
     if c > 0:
         return Bound(log_one_plus(math.log(c) + low), log_one_plus(math.log(c) + high), "integral of the profiles")
-    least, most = c * math.exp(high), c * math.exp(low)  # c < 0: a larger integral is a smaller moment
+    least, most = c * exp(high), c * exp(low)  # c < 0: a larger integral is a smaller moment
     low, high = (math.log1p(x) if x > -1 else -math.inf for x in (least, most))
     return Bound(low, high, "integral of the profiles")
 
@@ -156,6 +164,8 @@ def integral(curve: Curve, rate: float, top: float, leak: float, ceiling_at: Cei
     end, tail = cut(curve, rate, top, leak, ceiling_at)
     if tail == math.inf:
         return -math.inf, math.inf
+    if rate >= 0 and end > 2.5 * MOST_NODES * cell_width(rate):  # there the rounding of nodes exceeds 1e-11 of a cell
+        return plain_integral(curve, rate, end, tail)
     nodes, rest = first_nodes(curve, end, rate)
     tail = float(np.logaddexp(tail, rest))
     values = curve(nodes)
@@ -171,6 +181,27 @@ def integral(curve: Curve, rate: float, top: float, leak: float, ceiling_at: Cei
         nodes, values = merge(nodes, values, fresh, curve(fresh))
 
 
+def plain_integral(curve: Curve, rate: float, end: float, tail: float) -> tuple[float, float]:
+    """The log of the integral of a long profile, rate ≥ 0: δ(0) bounds δ, and up to any t so does δ(t) from below."""
+
+    def weight(t: Floats) -> Floats:
+        """log ∫₀^t e^{rate·x}dx."""
+        return rate * t + np.log(-np.expm1(-rate * t)) - math.log(rate) if rate > 0 else np.log(t)
+
+    t = end * np.concatenate([2.0 ** np.arange(-60.0, 0.0), 1 - 2.0 ** np.arange(-50.0, 0.0)])
+    height = curve(np.append(0.0, t))
+    known = height.lower[1:] > 0
+    low = float((weight(t[known]) + np.log(height.lower[1:][known])).max(initial=-math.inf))
+    high = float(weight(np.array([end]))[0]) + log(float(height.upper[0]))
+    slip = 16 * ULP * (rate * end + math.log(end) + 1)
+    return low - slip, float(np.logaddexp(high + slip, tail))
+
+
+def cell_width(rate: float) -> float:
+    """So short that four Gauss points integrate e^{rate·t}·(a + be^t) to 1e-11."""
+    return 0.5 / (abs(rate) + 1)
+
+
 def merge(nodes: Floats, values: Enclosure, fresh: Floats, found: Enclosure) -> tuple[Floats, Enclosure]:
     """New nodes put in their places."""
     where = np.searchsorted(nodes, fresh)
@@ -179,12 +210,12 @@ def merge(nodes: Floats, values: Enclosure, fresh: Floats, found: Enclosure) -> 
 
 
 def first_nodes(curve: Curve, end: float, rate: float) -> tuple[Floats, float]:
-    """Even cells, short enough that four Gauss points integrate e^{rate·t}·(a + be^t) to 1e-11, and what is left out.
+    """Even cells, short enough for the quadrature, and what is left out.
 
     Where that takes too many, only the stretch where the weight is largest is covered; the log of a bound of the rest,
     δ times the integral of the weight, comes second.
     """
-    width = 0.5 / (abs(rate) + 1)
+    width = cell_width(rate)
     if end <= width * MOST_NODES:
         return np.linspace(0.0, end, max(math.ceil(end / width), 256) + 1), -math.inf
     if rate >= 0:
@@ -207,8 +238,8 @@ def cell_integrals(t: Floats, values: Enclosure, rate: float) -> tuple[Floats, F
         scale = float(np.max(rate * t + np.log(values.upper)))
     scale = scale if math.isfinite(scale) else 0.0
     weight = np.exp(np.minimum(rate * inner - scale, 700.0)) * (WEIGHTS / 2) * width[:, None]
-    share = np.expm1(inner - t[:-1, None]) / np.expm1(width)[:, None]  # where in the cell, measured in e^t
-    left, right = (weight * (1 - share)).sum(axis=1), (weight * share).sum(axis=1)
+    part = share(inner - t[:-1, None], width[:, None])
+    left, right = (weight * (1 - part)).sum(axis=1), (weight * part).sum(axis=1)
     high = values.upper[:-1] * left + values.upper[1:] * right
     flat = values.lower[:-1] * left + values.lower[1:] * right
     whole = weight.sum(axis=1)

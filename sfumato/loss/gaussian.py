@@ -23,7 +23,8 @@ def gaussian_profile(mu: float | Floats, eps: Floats) -> Enclosure:
     than e^{(|a|+1)e} within e, the slip is bounded to first order; where e itself is not small, δ lies between
     Φ(−a − e) − 1/b and Φ(−a + e).
     """
-    x = np.minimum(eps / np.maximum(mu, 1e-290), 1e150)  # beyond, δ is 0 anyway and squares would overflow
+    some = np.maximum(mu, 1e-140)
+    x = np.minimum(eps, 1e150 * some) / some  # beyond, δ is 0 anyway and squares would overflow
     a, b = x - mu / 2, x + mu / 2
     scale = 0.5 * np.exp(-a * a / 2)
     far = scale * erfcx(b * ROOT_HALF)

@@ -44,9 +44,17 @@ def least_mu(loss: "PrivacyLoss", slack: SupportsFloat, tolerance: float) -> Bou
     end = min(top_of(loss), epsilon(loss, s, 1e-3).upper * (1 + 1e-6) if s > 0 else math.inf)
     if end == 0:
         return Bound(0.0, 0.0, "closed form")
-    if end > 690:  # e^ε must stay a float
-        return Bound(forced(loss, s), math.inf, loss.method)
+    if end < 1e-9 or end > 690:  # e^ε must be a float, and differ from 1 by digits that count
+        return Bound(forced(loss, s, end), most_mu(end), loss.method)
     return searched(loss, s, end, tolerance)
+
+
+def most_mu(eps: float) -> float:
+    """An upper bound of 2Φ⁻¹(e^ε/(1+e^ε)): what slack leaves of (ε, slack)-DP is dominated by randomized response.
+
+    2·√(2π)/4 is the steepest slope (docs/theorems/lattice.md), and Φ(−√(2ε)) ≤ ½e^{−ε} ≤ 1/(1 + e^ε).
+    """
+    return min(math.sqrt(math.pi / 2) * eps, 2 * math.sqrt(2 * eps)) * (1 + 8 * ULP)
 
 
 def simplest(loss: "PrivacyLoss") -> object:
@@ -62,14 +70,15 @@ def searched(loss: "PrivacyLoss", s: float, end: float, tolerance: float) -> Bou
     sharp = max(min(tolerance, 1e-4), 1e-9)
     eps = np.linspace(0.0, end, 65)
     low, high, mirror = profiles(loss, eps, sharp)
-    best_low, best_high = 0.0, math.inf
+    best_low, best_high = 0.0, most_mu(end)
     while True:
         hull_eps, prices = edge_prices(eps, np.minimum.accumulate(high), np.minimum.accumulate(mirror), s)
         best_high = min(best_high, max(0.0, float(prices.max(initial=0.0))))
         best_low = max(best_low, float(inverse(eps, (low - s) / (1 - s)).max()))
         wide = np.flatnonzero(prices > best_low * (1 + tolerance / 2))
         middles = np.unique((np.maximum(hull_eps[wide], 0.0) + np.maximum(hull_eps[wide + 1], 0.0)) / 2)
-        fresh = np.setdiff1d(middles, eps)[:256]
+        fresh = middles[np.unique(np.exp(middles), return_index=True)[1]]
+        fresh = fresh[np.isin(np.exp(fresh), np.exp(eps), invert=True)][:256]
         if best_high <= best_low * (1 + tolerance) or len(eps) > MOST_NODES or not len(fresh):
             return Bound(min(best_low, best_high), best_high, "domination on " + loss.method)
         where = np.searchsorted(eps, fresh)
@@ -128,13 +137,13 @@ def inverse(eps: Floats, target: Floats) -> Floats:
             break
         low, high = np.where(below, high, low), np.where(below, 2 * high, high)
     for _ in range(60):
-        middle = np.maximum((low + high) / 2, 1e-300)
+        middle = np.sqrt(np.maximum(low, 1e-150) * high)  # by magnitude: prices may be tiny
         below = gaussian_profile(middle, eps).upper <= target
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return np.where(target > 0, low, 0.0)
 
 
-def forced(loss: "PrivacyLoss", s: float) -> float:
+def forced(loss: "PrivacyLoss", s: float, end: float) -> float:
     """The μ that sampled profile values force."""
-    eps = np.concatenate([[0.0], np.geomspace(1e-4, 50.0, 400)])
+    eps = np.concatenate([[0.0], np.geomspace(1e-4, 50.0, 400) if end > 1 else np.linspace(0.0, end, 65)[1:]])
     return float(inverse(eps, (loss.worst(eps).lower - s) / (1 - s)).max())

@@ -8,7 +8,7 @@ import numpy as np
 from sfumato import checks
 from sfumato.loss.base import TOLERANCE, Symmetric
 from sfumato.loss.bound import Bound, widened
-from sfumato.loss.numeric import ULP, Enclosure, Floats, logsumexp, relative
+from sfumato.loss.numeric import ULP, Enclosure, Floats, bend, logsumexp, relative
 from sfumato.loss.transforms.edges import EdgedTransform
 
 
@@ -45,10 +45,10 @@ class LaplaceLoss(Symmetric):
         2 sinh((x+y)/2) sinh((x−y)/2).
         """
         c, eps = s + 0.5, self.eps
-        if abs(c) * eps > 30:  # no cancellation any more; stay in logarithms
-            parts = np.array([s * eps, -(s + 1) * eps, abs(c) * eps - eps / 2 - math.log(2 * abs(c))])
+        if abs(c) * eps > 30 or (s < 0 and eps > 30):  # no cancellation any more; stay in logarithms
+            parts = np.array([s * eps, -(s + 1) * eps, log_sinhc(c * eps) - eps / 2 + math.log(eps)])
             value = logsumexp(parts + math.log(0.5))
-            return widened(value, ULP * (64 + 4 * abs(c) * eps), "closed form")
+            return widened(value, ULP * (64 + 8 * (abs(s) + 1) * eps), "closed form")
         ratio = math.sinh(c * eps) / c if abs(c) > 1e-9 else eps
         first = 2 * math.sinh((s + 1) * eps / 2) * math.sinh(s * eps / 2)
         second = ratio / 2 - math.sinh(eps / 2)
@@ -62,10 +62,15 @@ class LaplaceLoss(Symmetric):
 
     def mean(self) -> Bound:
         """ε − 1 + e^{−ε}."""
-        if self.eps < 1e-3:
-            value = self.eps**2 / 2 - self.eps**3 / 6 + self.eps**4 / 24
-            return widened(value, 8 * ULP * value + self.eps**5 / 100, "closed form")
-        return widened(self.eps + math.expm1(-self.eps), 4 * ULP * self.eps, "closed form")
+        return widened(*bend(self.eps), "closed form")
 
     def group(self, size: int) -> "LaplaceLoss":
         return LaplaceLoss(checks.whole("size", size, 0) * self.eps * (1 + ULP), relation=self.relation)
+
+
+def log_sinhc(x: float) -> float:
+    """log(sinh(x)/x)."""
+    x = abs(x)
+    if x > 20:
+        return x - math.log(2 * x)
+    return math.log(math.sinh(x) / x) if x > 1e-9 else 0.0

@@ -27,7 +27,7 @@ from scipy.fft import next_fast_len
 from sfumato.loss.base import TOLERANCE, PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.discretise import Discrete, discretise, ends
-from sfumato.loss.numeric import ULP, Enclosure, Floats
+from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats
 
 MOST_POINTS = 1_450_000  # of the transform: about 45 MB of working memory
 PIECE = 65536  # frequencies worked on at a time, to save memory
@@ -294,7 +294,7 @@ class TiltedLaw:
         kept = math.exp(-self.excess) * (1 - self.lifted)
         core = (main - noise) * (1 - wobble) * kept - self.kernel(eps) * (1 + wobble)
         low = self.surely + np.maximum(factor * core * (1 - 8 * ULP) - self.unsure(eps, noise), 0.0)
-        return Enclosure(np.clip(low, 0.0, 1.0), np.minimum(high * (1 + 8 * ULP), 1.0))
+        return Enclosure(np.clip(low, 0.0, 1.0), np.minimum(high * (1 + 8 * ULP) + TINY, 1.0))
 
     def factor(self, eps: Floats) -> Floats:
         """e^{K−θε}; cut off where δ is 1 anyway, so that nothing overflows on the way."""

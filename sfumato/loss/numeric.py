@@ -5,6 +5,8 @@ within 16 units in the last place (tests compare them with 50-digit arithmetic o
 is ordinary float64 arithmetic whose error is bounded where it is used.
 """
 
+import math
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 ULP = 2.0**-52
 TINY = 1e-300  # added to upper bounds of values that may underflow
+LARGEST = sys.float_info.max  # what is known from below of a number that no float can hold
 
 
 class Enclosure(NamedTuple):
@@ -43,6 +46,24 @@ def relative(value: Floats, ulps: float) -> Enclosure:
 def maximum(first: Enclosure, second: Enclosure) -> Enclosure:
     """Pointwise larger of two enclosed functions."""
     return Enclosure(np.maximum(first.lower, second.lower), np.maximum(first.upper, second.upper))
+
+
+def exp(x: float) -> float:
+    """e^x, infinite where it overflows: an upper bound; a lower one is min(exp(x), LARGEST)."""
+    return math.exp(x) if x < 709.7 else math.inf
+
+
+def share(x: Floats, width: Floats) -> Floats:
+    """(e^x − 1)/(e^width − 1) for 0 ≤ x ≤ width > 0: where x lies in a cell that is measured in e^t, however wide."""
+    return floats(np.exp(x - width) * (np.expm1(-x) / np.expm1(-width)))
+
+
+def bend(x: float) -> tuple[float, float]:
+    """x − 1 + e^{−x} for x ≥ 0, and its error: by the series where that cancels."""
+    if x < 1e-3:
+        value = x * x / 2 * (1 - x / 3 + x * x / 12)
+        return value, 8 * ULP * value + x * x * (x * x * x / 100)
+    return x + math.expm1(-x), 4 * ULP * x
 
 
 def ndtr(x: Floats) -> Floats:

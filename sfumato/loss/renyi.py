@@ -17,7 +17,7 @@ from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import TOLERANCE, Symmetric
 from sfumato.loss.bound import Bound
-from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, gammaln, logsumexp
+from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, gammaln, logsumexp, share
 
 ORDERS = tuple(float(a) for a in np.concatenate([1 + np.geomspace(1e-3, 1, 40), np.geomspace(2.1, 4096, 120)]))
 WHOLE_ORDERS = tuple(float(a) for a in sorted({*range(2, 65), *(round(x) for x in np.geomspace(65, 1024, 40))}))
@@ -58,9 +58,10 @@ class RenyiCurve:
         closed = conversion(np.array(self.orders), np.array(self.divergences), eps)
         nodes, values = large_deltas(self)
         i = np.clip(np.searchsorted(nodes, eps, side="right") - 1, 0, len(nodes) - 2)
-        share = np.expm1(np.clip(eps - nodes[i], 0.0, nodes[1])) / np.expm1(nodes[i + 1] - nodes[i])
+        width = nodes[i + 1] - nodes[i]
+        part = share(np.clip(eps - nodes[i], 0.0, width), width)
         # H is convex in e^ε: chords lie above it
-        sharp = (values[i] * (1 - share) + values[i + 1] * share) * (1 + 8 * ULP)
+        sharp = (values[i] * (1 - part) + values[i + 1] * part) * (1 + 8 * ULP)
         return np.where(eps < nodes[-1], np.minimum(closed, sharp), closed)
 
 

@@ -49,18 +49,7 @@ class SignedLoss(Symmetric):
         return self.leaked(), self.leaked()
 
     def log_moment(self, s: float) -> Bound:
-        """M = 1 − leak + w(1 − e^{−(s+1)ε})(e^{sε} − 1), or as a sum of positive terms where that cancels."""
-        if s > 0 and self.leaked() > 0:
-            return Bound(math.inf, math.inf, "closed form")
-        if self.eps * abs(s) > 1 and (s < 0 or self.eps * s > 500):
-            loud = log(self.weight())
-            value = logsumexp(np.array([loud + s * self.eps, loud - (s + 1) * self.eps, log(self.silent())]))
-            error = ULP * (64 + 8 * (abs(s) + 1) * self.eps)
-            return widened(value, error, "closed form") if value > -math.inf else Bound(value, value, "closed form")
-        excess = self.weight() * -math.expm1(-(s + 1) * self.eps) * math.expm1(s * self.eps) - self.leaked()
-        if excess <= -1:
-            return Bound(-math.inf, -math.inf, "closed form")
-        return widened(math.log1p(excess), ULP * 64 * abs(excess) / (1 + excess), "closed form")
+        return signed_moment(self.eps, self.weight(), self.silent(), self.leaked(), s)
 
     def transform(self) -> EdgedTransform:
         return EdgedTransform.of(self.eps, self.weight(), self.weight() * math.exp(-self.eps), self.silent())
@@ -231,3 +220,22 @@ class StaircaseLoss(SignedLoss):
             return -math.expm1(-self.eps) / 2  # a·b: the only step there is
         height = -math.expm1(-self.eps) / (2 * (self.gamma + b * (1 - self.gamma)))
         return abs(1 - 2 * self.gamma) * height * (b if self.gamma < 0.5 else 1.0)
+
+
+def signed_moment(eps: float, weight: float, silent: float, leak: float, s: float) -> Bound:
+    """log of M = 1 − leak + w(1 − e^{−(s+1)ε})(e^{sε} − 1), or of a sum of positive terms where that cancels."""
+    if s > 0 and leak > 0:
+        return Bound(math.inf, math.inf, "closed form")
+    if eps * abs(s) > 1 and (s < 0 or eps * s > 500):
+        value = logsumexp(np.array([log(weight) + s * eps, log(weight) - (s + 1) * eps, log(silent)]))
+        error = ULP * (64 + 8 * (abs(s) + 1) * eps)
+        return widened(value, error, "closed form") if value > -math.inf else Bound(value, value, "closed form")
+    excess = weight * -math.expm1(-(s + 1) * eps) * math.expm1(s * eps) - leak
+    if excess <= -1:
+        return Bound(-math.inf, -math.inf, "closed form")
+    return widened(math.log1p(excess), ULP * 64 * abs(excess) / (1 + excess), "closed form")
+
+
+def coin_moment(eps: float, s: float) -> Bound:
+    """The log-moment of binary randomized response."""
+    return signed_moment(eps, 1 / (1 + math.exp(-eps)), 0.0, 0.0, s)

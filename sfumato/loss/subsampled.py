@@ -19,14 +19,18 @@ from sfumato.loss.wrappers import Reversed
 from sfumato.sensitivity import Relation
 
 
+LEAST = 1e-320  # a product that underflows is not zero
+MOST_WHOLE = 1000  # terms of a binomial sum
+
+
 def diluted(inner: Callable[[Floats], Enclosure], rate: float, eps: Floats) -> Enclosure:
     """rate·H at log(1 + (e^ε − 1)/rate) = log((e^ε − 1 + rate)/rate), with rounding."""
     small = np.minimum(eps, 30.0)
-    large = eps - math.log(rate) + np.log1p((rate - 1) * np.exp(-eps))
+    large = eps - math.log(rate) + np.log1p((rate - 1) * np.exp(-np.maximum(eps, 30.0)))
     beta = np.where(eps <= 30, np.log1p(np.expm1(small) / rate), large)
     error = 8 * ULP * (beta + 1.0) * (beta > 0)
     low, high = inner(beta + error).lower, inner(np.maximum(beta - error, 0.0)).upper
-    return Enclosure(rate * low * (1 - 2 * ULP), np.minimum(rate * high * (1 + 2 * ULP), 1.0))
+    return Enclosure(rate * low * (1 - 2 * ULP), np.minimum(rate * high * (1 + 2 * ULP) + LEAST * (high > 0), 1.0))
 
 
 def mixed_top(top: float, rate: float) -> float:
@@ -83,7 +87,7 @@ class PoissonSampledLoss(Wrapped):
         )
         lower = self.inner.backward(x + error, tolerance).lower * (factor - 4 * ULP * q) * (1 - 8 * ULP)
         edge = np.where(eps <= end * (1 + 4 * ULP), 8 * ULP * q, 0.0)  # the end itself is rounded
-        upper = np.where(inside, np.clip(upper, 0.0, 1.0), edge)
+        upper = np.where(inside, np.clip(upper + LEAST, 0.0, 1.0), edge)
         return Enclosure(np.where(inside, np.maximum(lower, 0.0), 0.0), upper)
 
     def supremum(self) -> tuple[float, float]:
@@ -104,8 +108,12 @@ class PoissonSampledLoss(Wrapped):
         """At whole orders the binomial sum; between them what convexity leaves, and the integral of the profiles."""
         if curve := self.renyi_curve():
             return curve.log_moment(s)
+        if self.rate == 1:
+            return self.inner.log_moment(s)
         if s <= 0:
             return log_moment(self, s)
+        if s > MOST_WHOLE:
+            return self.large_moment(s)
         if s == round(s):
             return self.whole_moment(round(s))
         below, above = math.floor(s), math.ceil(s)
@@ -120,6 +128,14 @@ class PoissonSampledLoss(Wrapped):
             return whole
         fine = log_moment(self, s)
         return Bound(max(whole.lower, fine.lower), min(whole.upper, fine.upper), fine.method)
+
+    def large_moment(self, s: float) -> Bound:
+        """K(s)/s does not fall, is at most sup L, and E_Q[(1−q+qe^L)^{s+1}] ≥ q^{s+1}·E_Q[e^{(s+1)L}]."""
+        inner = self.inner.log_moment(s)
+        floor = self.whole_moment(MOST_WHOLE).lower / MOST_WHOLE * s
+        low = max(floor, (s + 1) * math.log(self.rate) * (1 + 8 * ULP) + inner.lower)
+        high = min(self.supremum()[0] * s, self.moment_ceiling(s)) if self.leak()[0] == 0 else math.inf
+        return Bound(low * (1 - 8 * ULP), high * (1 + 8 * ULP), "bounds for large orders")
 
     def whole_moment(self, s: int) -> Bound:
         """log Σ_j C(a,j)(1−q)^{a−j}q^j E_Q[e^{jL}], a = s + 1.
