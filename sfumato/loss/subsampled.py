@@ -80,7 +80,8 @@ class PoissonSampledLoss(Wrapped):
         # x = −log β' ≥ 0 and the factor 1 − e^ε(1−q), both from e^ε − 1 so that small ε keeps its digits
         growth = np.expm1(np.where(inside, eps, 0.0))
         factor = q - (1 - q) * growth
-        x = np.log1p(growth) - np.log1p(-growth * (1 - q) / q)  # β' = (e^{−ε} − 1 + q)/q = e^{−ε}(q − (1−q)growth)/q
+        # β' = (e^{−ε} − 1 + q)/q = e^{−ε}(q − (1−q)growth)/q, which rounding may bring down to 0
+        x = np.log1p(growth) - np.log1p(np.maximum(-growth * (1 - q) / q, ULP / 2 - 1))
         error = 8 * ULP * (x + 1 + 1 / np.maximum(factor / q, ULP)) * (x > 0)
         upper = (
             self.inner.backward(np.maximum(x - error, 0.0), tolerance).upper * (factor + 4 * ULP * q) * (1 + 8 * ULP)
@@ -91,8 +92,14 @@ class PoissonSampledLoss(Wrapped):
         return Enclosure(np.where(inside, np.maximum(lower, 0.0), 0.0), upper)
 
     def supremum(self) -> tuple[float, float]:
-        back = -math.log1p(-self.rate) if self.rate < 1 else self.inner.supremum()[1]
-        return mixed_top(self.inner.supremum()[0], self.rate), back * (1 + 8 * ULP)
+        """The person's absence is hidden: Q/((1−q)Q + qP) is at most 1/(1 − q + q·min P/Q)."""
+        top, bottom = self.inner.supremum()
+        least = math.inf if self.inner.leak()[1] > 0 else bottom
+        if self.rate == 1:
+            return top * (1 + 8 * ULP), bottom * (1 + 8 * ULP)
+        near = -math.log1p(self.rate * math.expm1(-least)) if least < 1 else 0.0
+        back = near or -math.log(1 - self.rate + self.rate * math.exp(-least))
+        return mixed_top(top, self.rate), back * (1 + 8 * ULP)
 
     def leak(self) -> tuple[float, float]:
         return self.rate * self.inner.leak()[0], 0.0
