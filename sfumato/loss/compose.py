@@ -2,18 +2,22 @@
 lattice.
 
 Gaussians merge by Σμ², equal randomized responses are binomial, losses known only by a Rényi curve add up as curves.
+Where steps lose more than a lattice can hold, moments answer.
 """
 
 import math
 from collections.abc import Iterable
 from functools import lru_cache
 
+from sfumato import checks
+from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.binomial import Binomial
 from sfumato.loss.contour import Composition, ContourEngine
 from sfumato.loss.engine import Engine
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.lattice import Lattice, common_step, together
+from sfumato.loss.moments import Moments, gives_all_away, too_large, too_many
 from sfumato.loss.numeric import ULP
 from sfumato.loss.renyi import RenyiCurve, RenyiLoss
 from sfumato.loss.signed import ApproxLoss, PureLoss, RandomizedResponseLoss
@@ -37,7 +41,12 @@ def engine(loss: Sum) -> Engine:
         return GaussianLoss(0.0)
     if len(terms) == 1 and terms[0][0] == 1:
         return terms[0][1]
-    return binomial(terms) or contour(terms, loss) or Lattice(tuple(terms))
+    steps = tuple(terms)
+    if gives_all_away(steps):
+        return Moments(steps)
+    if not too_many(steps) and (found := binomial(terms)):
+        return found
+    return Moments(steps) if too_large(steps) else contour(terms, loss) or plain(steps)
 
 
 def bare(loss: PrivacyLoss) -> PrivacyLoss:
@@ -56,6 +65,7 @@ def merge_gaussians(terms: Terms) -> Terms:
     if not mine:
         return terms
     mu = math.sqrt(math.fsum(count * term.mu * term.mu for count, term in mine))
+    within_reach("together these Gaussians have μ", mu)
     return [*((c, t) for c, t in terms if not isinstance(t, GaussianLoss)), (1, GaussianLoss(mu))]
 
 
@@ -74,7 +84,18 @@ def merge_curves(terms: Terms) -> Terms:
     total = curves[0]
     for curve in curves[1:]:
         total = total + curve
+    within_reach("together these Rényi curves rise to a divergence", max(total.divergences))
     return [*rest, (1, RenyiLoss(total.orders, total.divergences))]
+
+
+def within_reach(what: str, size: float) -> None:
+    """Refuse compositions larger than any parameter may be."""
+    if size > checks.MOST:
+        raise InvalidParameter(
+            f"this composition is out of range: {what} = {size:.3g}.\n"
+            f"  found:  more than {checks.MOST:g}, the largest number that is reckoned with\n"
+            "  do:     compose fewer of them: nothing is left of anybody's privacy long before"
+        )
 
 
 def binomial(terms: Terms) -> Binomial | None:
@@ -95,8 +116,13 @@ def contour(terms: Terms, loss: Sum) -> ContourEngine | None:
         return None
     leak = loss.leak()[0]
     composition = Composition(parts, leak * (1 - 16 * ULP) if loss.sharp_ends else 0.0, leak)
-    otherwise = Lattice(tuple(terms))
+    otherwise = plain(tuple(terms))
     return ContourEngine(composition, loss.supremum()[0], otherwise, lambda: loss.log_moment(-0.5).upper)
+
+
+def plain(steps: tuple[tuple[int, PrivacyLoss], ...]) -> Engine:
+    """The lattice, as long as roundings do not add up to too much."""
+    return Moments(steps) if too_many(steps) else Lattice(steps)
 
 
 def grouped(terms: Iterable[tuple[int, PrivacyLoss]]) -> list[Transform] | None:

@@ -105,6 +105,8 @@ def right_cut(loss: PrivacyLoss, floor: float) -> float:
     """A point beyond which forward ≤ floor (or the largest loss, if that comes first)."""
     top = loss.supremum()[0]
     end = min(1.0, top)
+    while end > 1e-150 and loss.forward(np.array([end / 16])).upper[0] <= floor:  # a tiny loss
+        end /= 16
     while end < top and loss.forward(np.array([end])).upper[0] > floor:
         end = min(end * 1.2, top)
         if end > 1e7:

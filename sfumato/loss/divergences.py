@@ -18,7 +18,7 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.loss.bound import Bound, worst
-from sfumato.loss.numeric import LARGEST, ULP, Enclosure, Floats, exp, share
+from sfumato.loss.numeric import LARGEST, ULP, Enclosure, Floats, exp, log_peak, share
 
 if TYPE_CHECKING:
     from sfumato.loss.base import PrivacyLoss
@@ -74,7 +74,7 @@ def chi_squared(loss: "PrivacyLoss") -> Bound:
 def hellinger(loss: "PrivacyLoss") -> Bound:
     """1 − M(−½): alike in both directions."""
     moment = loss.log_moment(-0.5)
-    low, high = -math.expm1(moment.upper) * (1 - 2 * ULP), -math.expm1(moment.lower) * (1 + 2 * ULP)
+    low, high = -math.expm1(min(moment.upper, 0.0)) * (1 - 2 * ULP), -math.expm1(moment.lower) * (1 + 2 * ULP)
     return Bound(max(0.0, low), min(max(0.0, high), 1.0), moment.method)
 
 
@@ -168,13 +168,15 @@ def integral(curve: Curve, rate: float, top: float, leak: float, ceiling_at: Cei
         return plain_integral(curve, rate, end, tail)
     nodes, rest = first_nodes(curve, end, rate)
     tail = float(np.logaddexp(tail, rest))
-    values = curve(nodes)
+    values, before = curve(nodes), math.inf
     while True:
         low, high, scale = cell_integrals(nodes, values, rate)
         total_low, total_high = float(low.sum()), float(high.sum())
         whole = total_high + math.exp(min(tail - scale, 700.0))  # where the tail is all, there is nothing to sharpen
         wide = (high - low) > GAP * whole / len(low)
-        if total_high - total_low <= GAP * whole or len(nodes) > 2 * MOST_NODES or not wide.any():
+        gap = (total_high - total_low) / whole if whole > 0 else 0.0
+        stuck, before = gap > 0.95 * before, gap  # finer cells do not help: values underflow, or are known no better
+        if gap <= GAP or len(nodes) > 2 * MOST_NODES or not wide.any() or stuck:
             above = float(np.logaddexp(log(total_high * (1 + 1e-10)) + scale, tail))
             return log(total_low * (1 - 1e-10)) + scale, above
         fresh = (nodes[:-1][wide] + nodes[1:][wide]) / 2
@@ -295,5 +297,5 @@ def remainder(curve: Curve, rate: float, end: float, ceiling_at: Ceiling) -> flo
         s = rate + gain
         if s > 0:
             # (1 − e^{−x})₊ ≤ c e^{sx} with c = s^s/(1+s)^{1+s}
-            best = min(best, ceiling_at(s) + s * math.log(s) - (1 + s) * math.log1p(s) - gain * end - math.log(gain))
+            best = min(best, ceiling_at(s) + log_peak(s) - gain * end - math.log(gain))
     return best

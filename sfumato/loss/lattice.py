@@ -27,11 +27,13 @@ from scipy.fft import next_fast_len
 from sfumato.loss.base import TOLERANCE, PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.discretise import Discrete, discretise, ends
-from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats
+from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, exp, log_peak
 
 MOST_POINTS = 1_450_000  # of the transform: about 45 MB of working memory
+FAR = 1e6  # the largest ε a lattice is asked for: beyond, the profile only falls
 PIECE = 65536  # frequencies worked on at a time, to save memory
 BLOCK = 512  # points whose sums are taken together
+EVERYTHING = 1e100  # what is more than this is too much in any case: δ is at most 1
 LAMBDA = 1.1  # the lower bound's kernel is this much wider than the Gaussian it covers
 Terms = tuple[tuple[int, PrivacyLoss], ...]
 Curve = Callable[[Floats], Enclosure]
@@ -112,14 +114,14 @@ class Rough:
             if slope > eps[-1] + 60 / theta or top - slope < 1e-5 * (top - mean):  # far enough, or at the very end
                 break
         thetas = grid[: len(powers)]
-        scores = np.array(powers)[:, None] - thetas[:, None] * eps - np.log(thetas * (thetas + 1))[:, None]
+        scores = np.array(powers)[:, None] - thetas[:, None] * eps - (np.log(thetas) + np.log1p(thetas))[:, None]
         best = refined(self, thetas, scores, eps)
         return [(float(theta), np.flatnonzero(best == theta)) for theta in np.unique(best)]
 
     def delta(self, theta: float, eps: float) -> float:
         """About δ(ε), from the saddle point θ."""
         value, _, variance = self.cumulants(theta)
-        power = value - theta * eps - math.log(theta * (theta + 1) * (math.sqrt(variance) + 1))
+        power = value - theta * eps - math.log(theta) - math.log1p(theta) - math.log1p(math.sqrt(variance))
         return math.exp(max(min(power, 0.0), -640.0))
 
     def saddle(self, delta: float) -> tuple[float, float]:
@@ -128,8 +130,7 @@ class Rough:
         unit = 1 / math.sqrt(variance + mean * mean + 1e-300)
 
         def chernoff(theta: float) -> float:
-            peak = theta * math.log(theta) - (1 + theta) * math.log1p(theta)
-            return (self.cumulants(theta)[0] + peak - math.log(delta)) / theta
+            return (self.cumulants(theta)[0] + log_peak(theta) - math.log(delta)) / theta
 
         grid = unit * 2.0 ** np.arange(-6, 41, 1.0)
         best = 0
@@ -147,11 +148,11 @@ class Rough:
         count = sum(c for c, part in self.parts)
         floor = 10.0 ** math.floor(math.log10(max(delta * min(tolerance, 1e-3) / (100 * count), 1e-290)))
         lifted = 10.0 ** math.floor(math.log10(min(tolerance, 1e-3) / (100 * count)))
-        if self.step is not None and width / self.step <= MOST_POINTS:
+        longest = max(sum(ends(loss, floor, lifted)) for loss in self.losses)
+        if self.step is not None and max(width, longest) / self.step <= MOST_POINTS:
             return Plan(window, self.step, floor, lifted)
         split = sum(c for c, part in self.parts if part.split) or count
         want = math.sqrt(tolerance / (0.7 * split * max(theta * (theta + 1), 0.4 / spread)))
-        longest = max(sum(ends(loss, floor, lifted)) for loss in self.losses)
         h = max(min(want, spread / 4), width / MOST_POINTS * 1.01, longest / 400_000)
         return Plan(window, tidy(h, [part for c, part in self.parts]), floor, lifted)
 
@@ -209,7 +210,7 @@ def refined(sketch: Rough, thetas: Floats, scores: Floats, eps: Floats) -> Float
         mine = np.flatnonzero(best == theta)
         fine = theta * 2.0 ** np.array([-0.5, -0.25, 0.0, 0.25, 0.5])
         value = np.array([sketch.cumulants(f)[0] for f in fine])
-        finer = value[:, None] - fine[:, None] * eps[mine] - np.log(fine * (fine + 1))[:, None]
+        finer = value[:, None] - fine[:, None] * eps[mine] - (np.log(fine) + np.log1p(fine))[:, None]
         result[mine] = fine[np.argmin(finer, axis=0)]
     return result
 
@@ -217,7 +218,7 @@ def refined(sketch: Rough, thetas: Floats, scores: Floats, eps: Floats) -> Float
 def tidy(h: float, parts: list[Discrete]) -> float:
     """h made handy: a divisor of an atomic step if there is one, else of few binary digits so that j·h is exact."""
     steps = [part.h for part in parts if not part.split]
-    if steps:
+    if steps and min(steps) >= h:
         return min(steps) / math.ceil(min(steps) / h)
     scale = 2.0 ** (math.floor(math.log2(h)) - 7)
     return scale * math.ceil(h / scale)
@@ -286,8 +287,8 @@ class TiltedLaw:
         """δ from both sides at ε ≥ 0."""
         theta, h = self.theta, self.h
         main = self.hockey(eps)
-        peak = math.exp(theta * math.log(theta) - (1 + theta) * math.log1p(theta))  # max of e^{−θx}(1 − e^{−x})
-        noise = self.entry_error * (1 / (h * theta * (theta + 1)) + peak) + self.lost * peak
+        peak = math.exp(log_peak(theta)) * (1 + 32 * ULP)
+        noise = self.entry_error * (1 / (h * theta) / (theta + 1) + peak) + self.lost * peak
         wobble = self.slack + 4 * ULP * theta * eps + 2 * ULP * (BLOCK + len(self.masses) / BLOCK) * (theta + 2)
         factor = self.factor(eps)
         high = self.infinite + factor * (main + noise) * (1 + wobble)
@@ -341,7 +342,7 @@ class TiltedLaw:
         tau, v = self.variance / 2, LAMBDA * self.variance
         curvature = 1 / (4 * tau) - 1 / (2 * v)
         second = self.variance * 2 / math.pi + self.drift**2  # E N² ≤ Σ h²/4 + drift², and 2τ = Σ πh²/8
-        return math.sqrt(tau / math.pi) * math.exp(min(1 / (16 * curvature) + second / (2 * v), 650.0)), v
+        return min(math.sqrt(tau / math.pi) * exp(1 / (16 * curvature) + second / (2 * v)), EVERYTHING), v
 
     def kernel(self, eps: Floats) -> Floats:
         """Upper bound of what the covering Gaussian may add, in tilted units: E of A·e^{−(l−ε)²/2v}, v = λ·2τ."""
@@ -355,9 +356,10 @@ class TiltedLaw:
             begin = max(0, math.floor((centre - reach - self.origin) / self.h))
             f = self.masses[begin : max(begin, math.ceil((centre + reach - self.origin) / self.h) + 1)]
             x = self.origin + self.h * np.arange(begin, begin + len(f)) - t
-            result[i] = ((f + self.entry_error) * np.exp(-self.theta * x - x * x / (2 * v))).sum()
-        outside = math.exp(min(self.theta**2 * v / 2, 700.0)) * (math.exp(-40) + self.lost)
-        return np.minimum(scale * (result + outside), 1e100)  # more than everything is too much in any case
+            power = np.log(f + max(self.entry_error, TINY)) - self.theta * x - x * x / (2 * v)
+            result[i] = np.exp(np.minimum(power, 300.0)).sum()
+        outside = math.exp(min(self.theta * (self.theta * v) / 2, 300.0)) * (math.exp(-40) + self.lost)
+        return np.minimum(scale * (result + outside), EVERYTHING)
 
 
 @lru_cache(maxsize=1)

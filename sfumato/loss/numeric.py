@@ -58,6 +58,11 @@ def share(x: Floats, width: Floats) -> Floats:
     return floats(np.exp(x - width) * (np.expm1(-x) / np.expm1(-width)))
 
 
+def log_peak(s: float) -> float:
+    """log of s^s/(1+s)^{1+s}, the largest e^{−sx}(1 − e^{−x}): without cancellation at any s > 0."""
+    return -s * math.log1p(1 / s) - math.log1p(s)
+
+
 def bend(x: float) -> tuple[float, float]:
     """x − 1 + e^{−x} for x ≥ 0, and its error: by the series where that cancels."""
     if x < 1e-3:

@@ -14,7 +14,6 @@ from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 from sfumato.sensitivity import Relation
 
-FAR = 1e6  # the lattice is not asked beyond: the profile only falls
 MOST = 10**15  # repetitions beyond which counts are no longer exact in a float
 
 
@@ -66,14 +65,26 @@ class Sum(PrivacyLoss):
         return engine(self).least(goal, tolerance)
 
     def cut(self, curve: Callable[[Floats, float], Enclosure]) -> Callable[[Floats, float], Enclosure]:
-        """The curve, and beyond the largest finite loss what leaks: engines need not know where the sum ends."""
+        """The curve, and beyond the largest finite loss what leaks: engines need not know where the sum ends.
+
+        Where a lattice is not sharp, because losses are of very different sizes, single steps may know better.
+        """
+        from sfumato.loss.lattice import FAR
+        from sfumato.loss.moments import step_by_step
+
         top, leak = self.supremum()[0], self.leak()[0]
-        far = FAR if self.method in ("lattice", "contour") else math.inf
+        engineered = self.method in ("lattice", "contour")
+        plain = engineered and all(term.method == "closed form" for _, term in self.terms)
+        far = FAR if engineered else math.inf
 
         def known(eps: Floats, tolerance: float) -> Enclosure:
             found = curve(np.minimum(eps, far), tolerance)
-            low = np.where(eps > far, 0.0, found.lower)
-            return Enclosure(low, np.where(eps >= top, np.minimum(found.upper, leak), found.upper))
+            low, high = np.where(eps > far, 0.0, found.lower), found.upper.copy()
+            loose = high > (1 + 4 * tolerance) * low
+            if plain and np.any(loose):
+                one = step_by_step(self.terms, eps[loose])
+                low[loose], high[loose] = np.maximum(low[loose], one.lower), np.minimum(high[loose], one.upper)
+            return Enclosure(low, np.where(eps >= top, np.minimum(high, leak), high))
 
         return known
 
