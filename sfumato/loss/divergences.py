@@ -50,10 +50,12 @@ def renyi_one_way(loss: "PrivacyLoss", a: float) -> Bound:
     if a == 1:
         return loss.mean()
     if a > MOST_ORDER:
-        return Bound(renyi_one_way(loss, MOST_ORDER).lower, renyi_one_way(loss, math.inf).upper, loss.method)
+        floor = renyi_one_way(loss, MOST_ORDER)
+        return Bound(floor.lower, loss.supremum()[0] if loss.leak()[0] == 0 else math.inf, floor.method)
     moment = loss.reverse.log_moment(-a) if a < 0.5 else loss.log_moment(a - 1)
     low, high = sorted((moment.lower / (a - 1), moment.upper / (a - 1)))
-    return Bound(max(low, 0.0) * (1 - 2 * ULP), max(high, 0.0) * (1 + 2 * ULP), moment.method)
+    least = 1e-320 if max(*loss.supremum(), *loss.leak()) > 0 else 0.0  # what underflows is not zero
+    return Bound(max(low + 0.0, 0.0) * (1 - 2 * ULP), max(high, 0.0) * (1 + 2 * ULP) + least, moment.method)
 
 
 def mean(loss: "PrivacyLoss") -> Bound:

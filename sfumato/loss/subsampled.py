@@ -75,6 +75,8 @@ class PoissonSampledLoss(Wrapped):
 
     def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         q = self.rate
+        if q == 1:
+            return self.inner.backward(eps, tolerance)
         end = -math.log1p(-q) if q < 1 else math.inf
         inside = eps < end
         # x = −log β' ≥ 0 and the factor 1 − e^ε(1−q), both from e^ε − 1 so that small ε keeps its digits
@@ -97,8 +99,10 @@ class PoissonSampledLoss(Wrapped):
         least = math.inf if self.inner.leak()[1] > 0 else bottom
         if self.rate == 1:
             return top * (1 + 8 * ULP), bottom * (1 + 8 * ULP)
-        near = -math.log1p(self.rate * math.expm1(-least)) if least < 1 else 0.0
-        back = near or -math.log(1 - self.rate + self.rate * math.exp(-least))
+        if self.rate <= 0.5 or least < 1:
+            back = -math.log1p(self.rate * math.expm1(-least))
+        else:
+            back = -math.log(1 - self.rate + self.rate * math.exp(-least))
         return mixed_top(top, self.rate), back * (1 + 8 * ULP)
 
     def leak(self) -> tuple[float, float]:

@@ -110,6 +110,7 @@ class Sum(PrivacyLoss):
             return Bound(0.0, 0.0, "closed form")
         low, high = math.fsum(k * b.lower for k, b in parts), math.fsum(k * b.upper for k, b in parts)
         slip = 4 * ULP * max(abs(low), abs(high)) if math.isfinite(high - low) else 0.0
+        slip += 1e-320 * math.fsum(k for k, term in self.terms if max(term.supremum()) > 0)  # moments may underflow
         return Bound(low - slip, high + slip, "sum of " + parts[0][1].method)
 
     def mean(self) -> Bound:
@@ -156,7 +157,9 @@ def total(*terms: tuple[int, PrivacyLoss], relation: Relation | None = None) -> 
     if len(kept) > 1:
         kept.sort(key=lambda item: item[1].to_json())
     if any(count > MOST for count, _ in kept):
-        raise InvalidParameter(f"too many repetitions: at most {MOST:,} of one loss can be counted")
+        raise InvalidParameter(
+            f"too many repetitions of one loss.\n  found:  more than {MOST:,}\n  do:     compose at most {MOST:,} of it"
+        )
     return kept[0][1] if len(kept) == 1 and kept[0][0] == 1 else Sum(tuple(kept), relation=relation)
 
 
