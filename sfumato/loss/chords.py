@@ -30,7 +30,8 @@ class Side(NamedTuple):
         nodes, low = self.nodes, self.values.lower
         k = np.minimum(i + 1, len(nodes) - 1)
         away = eps - nodes[i]
-        drop = self.fall[i] * np.expm1(np.minimum(away, CAP))
+        with np.errstate(over="ignore"):  # a line that falls by more than any float has passed 0
+            drop = self.fall[i] * np.expm1(np.minimum(away, CAP))
         left = np.where(away < CAP, low[i] - drop - 8 * ULP * (low[i] + drop), 0.0)
         right = low[k] - self.rise[k] * np.expm1(np.minimum(eps - nodes[k], 0.0))
         return left, np.where(i < k, right * (1 - 8 * ULP), 0.0)

@@ -126,7 +126,7 @@ class Tail:
         return result
 
     def integral(self, n: Floats) -> Floats:
-        """∫_{n−½}^∞ plus the midpoint correction g₁/24 − 7g₃/5760 from the derivatives; the next term is below 3e-15 for n ≤ σ²/50."""
+        """∫_{n−½}^∞ plus the midpoint correction g'/24 − 7g'''/5760; the next term is below 3e-15 for n ≤ σ²/50."""
         s, x = self.sigma, n - 0.5
         slope = x / (s * s)
         body = s * math.sqrt(math.pi / 2) * erfcx(x / (s * math.sqrt(2)))

@@ -62,8 +62,8 @@ class DiscreteLaplaceLoss(Symmetric):
         return widened(value, ULP * (64 + 16 * (abs(s) + 1) * d * r), "closed form")
 
     def mean(self) -> Bound:
-        """r·(E|x + d| − E|x|) = (dr − 1 + e^{−dr}) + (1 − r/sinh r)(1 − e^{−dr}), r = 1/scale: what Laplace noise tells,
-        and a little more.
+        """r·(E|x + d| − E|x|) = (dr − 1 + e^{−dr}) + (1 − r/sinh r)(1 − e^{−dr}) with r = 1/scale: what Laplace noise
+        tells, and a little more.
         """
         d, r = self.sensitivity, 1 / self.scale
         if d == 0:

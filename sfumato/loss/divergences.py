@@ -41,7 +41,7 @@ def renyi(loss: "PrivacyLoss", order: SupportsFloat) -> Bound:
 
 
 def renyi_one_way(loss: "PrivacyLoss", a: float) -> Bound:
-    """D_a(P‖Q), for a < ½ from the reversed pair: D_a = log E_Q[e^{−a·log Q/P}]/(a − 1), which needs no digits of 1 − a.
+    """D_a(P‖Q), for a < ½ from the reversed pair: log E_Q[e^{−a·log Q/P}]/(a − 1) needs no digits of 1 − a.
 
     Theorem: skew symmetry, D_a(P‖Q) = a/(1−a)·D_{1−a}(Q‖P) [van Erven & Harremoës 2014, Prop. 2]
     """
@@ -274,7 +274,7 @@ def cut(curve: Curve, rate: float, top: float, leak: float, ceiling_at: Ceiling)
     """Where to stop, and the log of what may lie beyond: nothing for bounded losses."""
     if math.isfinite(top) and leak == 0:
         return top, -math.inf
-    end = top if math.isfinite(top) else 1.0
+    end = top if 0 < top < math.inf else 1.0
     reference = integral_scale(curve, rate)
     while True:
         rest = remainder(curve, rate, end, ceiling_at)

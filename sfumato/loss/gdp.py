@@ -41,19 +41,27 @@ def least_mu(loss: "PrivacyLoss", slack: SupportsFloat, tolerance: float) -> Bou
         return Bound(simple.mu * (1 - 4 * ULP), simple.mu * (1 + 4 * ULP), "closed form")
     if most_leak(loss) > s:
         return Bound(math.inf if least_leak(loss) > s else 0.0, math.inf, loss.method)
-    end = min(top_of(loss), epsilon(loss, s, 1e-3).upper * (1 + 1e-6) if s > 0 else math.inf)
+    end = end_of(loss, s)
     if end == 0:
         return Bound(0.0, 0.0, "closed form")
     if end < 1e-9 or end > 690:  # e^ε must be a float, and differ from 1 by digits that count
-        return Bound(forced(loss, s, end), most_mu(end), loss.method)
+        return Bound(forced(loss, s, end), most_mu(loss, s, end), loss.method)
     return searched(loss, s, end, tolerance)
 
 
-def most_mu(eps: float) -> float:
+def end_of(loss: "PrivacyLoss", s: float) -> float:
+    """An ε from which on δ ≤ s; infinity if there is none."""
+    if most_leak(loss) > s:
+        return math.inf
+    return min(top_of(loss), epsilon(loss, s, 1e-3).upper * (1 + 1e-6) if s > 0 else math.inf)
+
+
+def most_mu(loss: "PrivacyLoss", s: float, end: float) -> float:
     """An upper bound of 2Φ⁻¹(e^ε/(1+e^ε)): what slack leaves of (ε, slack)-DP is dominated by randomized response.
 
-    2·√(2π)/4 is the steepest slope (docs/theorems/lattice.md), and Φ(−√(2ε)) ≤ ½e^{−ε} ≤ 1/(1 + e^ε).
+    That needs both directions, also where only one is asked for. 2·√(2π)/4 is the steepest slope (docs/theorems/lattice.md), and Φ(−√(2ε)) ≤ ½e^{−ε} ≤ 1/(1 + e^ε).
     """
+    eps = max(end, end_of(loss.reverse, s)) if loss.relation.one_way else end
     return min(math.sqrt(math.pi / 2) * eps, 2 * math.sqrt(2 * eps)) * (1 + 8 * ULP)
 
 
@@ -70,7 +78,7 @@ def searched(loss: "PrivacyLoss", s: float, end: float, tolerance: float) -> Bou
     sharp = max(min(tolerance, 1e-4), 1e-9)
     eps = np.linspace(0.0, end, 65)
     low, high, mirror = profiles(loss, eps, sharp)
-    best_low, best_high = 0.0, most_mu(end)
+    best_low, best_high, gaps = 0.0, most_mu(loss, s, end), [math.inf]
     while True:
         hull_eps, prices = edge_prices(eps, np.minimum.accumulate(high), np.minimum.accumulate(mirror), s)
         best_high = min(best_high, max(0.0, float(prices.max(initial=0.0))))
@@ -79,7 +87,9 @@ def searched(loss: "PrivacyLoss", s: float, end: float, tolerance: float) -> Bou
         middles = np.unique((np.maximum(hull_eps[wide], 0.0) + np.maximum(hull_eps[wide + 1], 0.0)) / 2)
         fresh = middles[np.unique(np.exp(middles), return_index=True)[1]]
         fresh = fresh[np.isin(np.exp(fresh), np.exp(eps), invert=True)][:256]
-        if best_high <= best_low * (1 + tolerance) or len(eps) > MOST_NODES or not len(fresh):
+        gaps.append(best_high - best_low)
+        stuck = len(gaps) > 3 and gaps[-1] > 0.9 * gaps[-4]  # the profile itself is known no better
+        if best_high <= best_low * (1 + tolerance) or len(eps) > MOST_NODES or not len(fresh) or stuck:
             return Bound(min(best_low, best_high), best_high, "domination on " + loss.method)
         where = np.searchsorted(eps, fresh)
         more = profiles(loss, fresh, sharp)

@@ -404,7 +404,7 @@ def tilted(terms: Terms, plan: Plan) -> TiltedLaw:
         lifted=min(1.0, math.fsum(count * part.lifted for count, part in parts)),
         infinite=together([(count, part.infinite) for count, part in parts]),
         surely=together([(count, part.surely) for count, part in parts]) * (1 - 1e-14),
-        hidden=math.fsum(count * math.expm1(min(part.excess, 700.0)) * part.infinite for count, part in parts),
+        hidden=math.fsum(count * part.infinite * math.expm1(min(part.excess, 700.0)) for count, part in parts),
         variance=counts * math.pi * h * h / 8,
         drift=counts * h * h / 8,
     )

@@ -42,7 +42,9 @@ def gives_all_away(terms: Terms) -> bool:
 
 
 def too_large(terms: Terms) -> bool:
-    """Does one step have losses that no lattice can hold, are all too small for one, or do all of them add up to more than it is asked for?"""
+    """Are the losses of one step too large for a lattice, those of all too small, or their sum beyond what it is
+    asked for?
+    """
     total = math.fsum(count for count, _ in terms)
     if any((atoms := loss.atoms()) is not None and atoms[0] > WIDEST for _, loss in terms):
         return True

@@ -18,7 +18,6 @@ from sfumato.loss.transforms.sampled_gaussian import SampledGaussianTransform
 from sfumato.loss.wrappers import Reversed
 from sfumato.sensitivity import Relation
 
-
 LEAST = 1e-320  # a product that underflows is not zero
 MOST_WHOLE = 1000  # terms of a binomial sum
 
@@ -172,7 +171,7 @@ class PoissonSampledLoss(Wrapped):
     def moment_ceiling(self, s: float) -> float:
         """E_Q[(1−q+qe^L)^{s+1}] ≤ 1 − q + q·E_Q[e^{(s+1)L}], by convexity."""
         inner = self.inner.log_moment(s).upper
-        return float(np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + inner))
+        return inner if self.rate == 1 else float(np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + inner))
 
     @property
     def reverse(self) -> PrivacyLoss:

@@ -13,6 +13,7 @@ import pytest
 import sfumato as sf
 from sfumato.errors import SfumatoError
 from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.leaky import LeakyLoss
 from tests import truth
 from tests.checks.examples import concrete_classes
 
@@ -52,9 +53,9 @@ def is_epsilon(loss: PrivacyLoss, curve: truth.Curve, deltas: list[float]) -> No
     for delta in deltas:
         found = loss.epsilon(delta)
         if found.upper < math.inf:
-            assert truth.settled(lambda: curve(mp.mpf(found.upper))) <= delta, f"{loss}: {found!r}"
+            assert truth.settled(lambda e=found.upper: curve(mp.mpf(e))) <= delta, f"{loss}: {found!r}"
         if found.lower > 0:
-            assert truth.settled(lambda: curve(mp.mpf(found.lower))) >= delta, f"{loss}: {found!r}"
+            assert truth.settled(lambda e=found.lower: curve(mp.mpf(e))) >= delta, f"{loss}: {found!r}"
 
 
 def places(size: float, spread: float) -> list[float]:
@@ -88,7 +89,7 @@ def test_profiles_with_a_coin_enclose_the_closed_form(kind, size):
     def both(u: mp.mpf) -> mp.mpf:
         return truth.with_curve([truth.coin(COIN)], one, u)
 
-    is_profile(loss, both, where(size) + [COIN / 2, COIN])
+    is_profile(loss, both, [*where(size), COIN / 2, COIN])
     is_epsilon(loss, both, [0.9, 1e-6])
 
 
@@ -202,7 +203,10 @@ def test_rare_leaks_do_not_hide_in_underflow(size):
     with mp.workdps(600):
         for a in (2, 3):  # E_Q[(1 − q + q·e^L)^a], term by term
             m = mp.mpf(20 * size)
-            terms = [mp.binomial(a, j) * (1 - rate) ** (a - j) * rate**j * mp.exp(j * (j - 1) * m * m / 2) for j in range(a + 1)]
+            terms = [
+                mp.binomial(a, j) * (1 - rate) ** (a - j) * rate**j * mp.exp(j * (j - 1) * m * m / 2)
+                for j in range(a + 1)
+            ]
             least = mp.log(mp.fsum(terms)) / (a - 1)
             found = loss.remove.renyi(float(a))
             assert found.lower <= least <= found.upper or abs(least) < 1e-300
@@ -263,12 +267,15 @@ EXTREMES: list[PrivacyLoss] = [
     L.FinitePairLoss((1.0, 0.0), (0.0, 1.0)),
     L.TabulatedLoss((0.0, 1e-12, 690.0), (0.3, 0.3, 1e-300), (0.3, 0.1, 0.0), (0.3, 0.2, 0.0), (0.3, 0.0, 0.0)),
     L.either(L.GaussianLoss(1e4), L.LaplaceLoss(1e-100)),
-    *(L.PoissonSampledLoss(L.GaussianLoss(x), q) for x, q in ((1e4, 1e-200), (1.0, 1 - 2**-53), (1e-100, 1.0))),
+    *(L.PoissonSampledLoss(L.GaussianLoss(x), q) for x, q in ((1e4, 1e-200), (1.0, 1 - 2**-53))),
+    L.PoissonSampledLoss(L.LaplaceLoss(1e4), 1.0),
     L.PoissonSampledLoss(L.LaplaceLoss(1e4), 0.5).reverse,
     L.WithoutReplacementLoss(L.GaussianLoss(1e4, relation=replaced), 10**15, 1),
     L.WithoutReplacementLoss(L.LaplaceLoss(1e-12, relation=replaced), 10**15, 10**15 - 1),
     L.PoissonSampledLoss(L.LaplaceLoss(1e100), 1e-3).add,
-    10**15 * L.LaplaceLoss(1e-12),
+    LeakyLoss(L.GaussianLoss(1e4), 5e-324),
+    LeakyLoss(L.DiscreteLaplaceLoss(1e4), 1 - 2**-53),
+    10**15 * L.PureLoss(1e-12),
     10**15 * L.PureLoss(1e100),
 ]
 
