@@ -91,8 +91,8 @@ def worst(first: Bound, second: Bound) -> Bound:
 
 
 def widened(value: float, error: float, method: str) -> Bound:
-    """value ± error as a Bound, rounded outward; what overflows is larger than every float."""
+    """value ± error as a Bound, rounded outward; what overflows is larger than every float, and log 0 is exact."""
     if not math.isfinite(value):
-        return Bound(LARGEST, math.inf, method) if value > 0 else Bound(-math.inf, -LARGEST, method)
+        return Bound(LARGEST if value > 0 else value, value, method)
     error += 2.0**-51 * abs(value)
     return Bound(value - error, value + error, method)

@@ -176,9 +176,9 @@ def integral(curve: Curve, rate: float, top: float, leak: float, ceiling_at: Cei
         total_low, total_high = float(low.sum()), float(high.sum())
         whole = total_high + math.exp(min(tail - scale, 700.0))  # where the tail is all, there is nothing to sharpen
         wide = (high - low) > GAP * whole / len(low)
-        gap = (total_high - total_low) / whole if whole > 0 else 0.0
-        stuck, before = gap > 0.95 * before, gap  # finer cells do not help: values underflow, or are known no better
-        if gap <= GAP or len(nodes) > 2 * MOST_NODES or not wide.any() or stuck:
+        gap = log(total_high - total_low) + scale
+        stuck, before = gap > before - 0.02, gap  # finer cells do not help: values underflow, or are known no better
+        if total_high - total_low <= GAP * whole or len(nodes) > 2 * MOST_NODES or not wide.any() or stuck:
             above = float(np.logaddexp(log(total_high * (1 + 1e-10)) + scale, tail))
             return log(total_low * (1 - 1e-10)) + scale, above
         fresh = (nodes[:-1][wide] + nodes[1:][wide]) / 2

@@ -59,7 +59,8 @@ def end_of(loss: "PrivacyLoss", s: float) -> float:
 def most_mu(loss: "PrivacyLoss", s: float, end: float) -> float:
     """An upper bound of 2Φ⁻¹(e^ε/(1+e^ε)): what slack leaves of (ε, slack)-DP is dominated by randomized response.
 
-    That needs both directions, also where only one is asked for. 2·√(2π)/4 is the steepest slope (docs/theorems/lattice.md), and Φ(−√(2ε)) ≤ ½e^{−ε} ≤ 1/(1 + e^ε).
+    That needs both directions, also where only one is asked for. 2·√(2π)/4 is the steepest slope
+    (docs/theorems/lattice.md), and Φ(−√(2ε)) ≤ ½e^{−ε} ≤ 1/(1 + e^ε).
     """
     eps = max(end, end_of(loss.reverse, s)) if loss.relation.one_way else end
     return min(math.sqrt(math.pi / 2) * eps, 2 * math.sqrt(2 * eps)) * (1 + 8 * ULP)
