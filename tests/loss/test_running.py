@@ -41,7 +41,7 @@ def a_loss(r, scale):
     return sf.Poisson(magnitude(r, 0.01, 0.5)).amplify(L.GaussianLoss(min(3 * eps, 2.0)))
 
 
-@settings(max_examples=8)
+@settings(max_examples=6)
 @given(seed=seeds)
 def test_after_every_addition_the_answer_is_that_of_the_sum(seed):
     r = Random(f"running {seed}")
@@ -71,9 +71,9 @@ def test_after_every_addition_the_answer_is_that_of_the_sum(seed):
 def test_a_long_run_of_one_loss(loss):
     """Line after line is outgrown; nothing adds up on the way."""
     running = Running(delta=1e-6, relation=loss.relation)
-    for step in range(1, 51):
+    for step in range(1, 31):
         found = running.add(loss).epsilon()
-        if step in (1, 2, 10, 49, 50):
+        if step in (1, 2, 10, 29, 30):
             fresh = (step * loss).epsilon(1e-6)
             agree(running, fresh)
             assert found.relative_gap <= max(1e-5, fresh.relative_gap)
