@@ -54,7 +54,9 @@ def too_large(terms: Terms) -> bool:
         return True
     if math.fsum(count * end for (count, _), end in zip(terms, reach, strict=True)) <= FAR:
         return False
-    # D½ = −2·K(−½) is less than the mean
+    # D½ = −2·K(−½) is less than the mean; it is at most ρ/2, which is known at once
+    if math.fsum(count * loss.rho_ceiling() for count, loss in terms) <= FAR:
+        return False
     return math.fsum(-2 * count * loss.log_moment(-0.5).upper for count, loss in terms) > FAR
 
 
