@@ -257,6 +257,52 @@ def with_finite(r: Random) -> Configuration:
     return Configuration("curve and finite", ((1, loss), (count, step)), both, arguments(r, reach, 2))
 
 
+def coins_and_curve(r: Random) -> Configuration:
+    """Two to five distinct coins, some of them leaky, and a Gaussian, a Laplace or a sampled Gaussian."""
+    scale, kind = magnitude(r, 1e-2, 2), r.randrange(3)
+    if kind == 0:
+        mu = scale * magnitude(r, 0.1, 3)
+        loss, ahead = GaussianLoss(mu), truth.gaussian(mu)
+        back, top = ahead, mu * mu / 2 + 7 * mu
+    elif kind == 1:
+        eps = scale * magnitude(r, 0.2, 3)
+        loss, ahead = LaplaceLoss(eps), truth.laplace(eps)
+        back, top = ahead, eps
+    else:
+        rate, mu = magnitude(r, 1e-2, 0.9), magnitude(r, 0.1, 2)
+        loss = PoissonSampledLoss(GaussianLoss(mu), rate)
+        (ahead, back), top = truth.sampled_gaussian(rate, mu), math.log1p(rate * math.expm1(mu * mu / 2 + 4 * mu))
+    coins = [
+        (scale * magnitude(r, 0.2, 3), r.choice([0.0, magnitude(r, 1e-15, 1e-3)])) for _ in range(r.randrange(2, 6))
+    ]
+    terms = tuple((1, ApproxLoss(eps, leak) if leak else PureLoss(eps)) for eps, leak in coins)
+
+    def both(t: float) -> tuple[mp.mpf, mp.mpf]:
+        def way(curve: Curve) -> mp.mpf:
+            kept = mp.fprod(1 - mp.mpf(leak) for _, leak in coins)
+            faces = [truth.coin(eps)[1:3] for eps, _ in coins]  # without a leak a coin reads the same both ways
+            return 1 - kept + kept * truth.with_curve(faces, curve, t)
+
+        return truth.settled(lambda: way(ahead), 30), truth.settled(lambda: way(back), 30)
+
+    reach = top + sum(eps for eps, _ in coins)
+    return Configuration("coins and curve", ((1, loss), *terms), both, arguments(r, reach, 2))
+
+
+def many_sampled_gaussians(r: Random) -> Configuration:
+    """Hundreds to a million equal steps, near where δ is neither 1 nor out of reach: a plain inversion integral."""
+    rate, mu = magnitude(r, 1e-2, 0.9), magnitude(r, 0.1, 1.5)
+    count = round(magnitude(r, max(300, 50 / rate), 1e6))
+    square = count * rate * rate * math.expm1(mu * mu)  # of the Gaussian that so many steps tend to
+    eps = [max(0.1, square / 2 + r.uniform(0.5, 4) * math.sqrt(square)) for _ in range(1)]
+
+    def both(t: float) -> tuple[mp.mpf, mp.mpf]:
+        return truth.settled_fold(rate, mu, 1, count, t, 18), truth.settled_fold(rate, mu, -1, count, t, 18)
+
+    loss = PoissonSampledLoss(GaussianLoss(mu), rate)
+    return Configuration("many sampled gaussians", ((count, loss),), both, np.array(eps))
+
+
 def logistic(eps: float) -> Curve:
     """A logistic law and its shift by ε, the pair that dominates bounded range ε: density ratio from e^ε down to e^−ε.
 
@@ -293,6 +339,8 @@ FAMILIES = (
     equal_coins,
     equal_laplaces,
     with_finite,
+    coins_and_curve,
+    many_sampled_gaussians,
 )
 
 

@@ -15,8 +15,9 @@ from sfumato.loss.transforms.base import Refused
 from sfumato.loss.transforms.edges import TiltedEdges
 from sfumato.loss.transforms.gaussian import GaussianTransform
 from sfumato.loss.transforms.sampled_gaussian import SampledGaussianTransform
+from tests import configurations as families
 from tests import truth
-from tests.configurations import Random, magnitude
+from tests.configurations import Random, configuration, magnitude, violations
 
 L = sf.loss
 seeds = st.integers(0, 10**6)
@@ -52,6 +53,13 @@ def test_distinct_coins_face_by_face(seed):
     for t, lower, upper in zip(points, found.lower, found.upper, strict=True):
         exact = truth.settled(lambda t=t: truth.distinct_coins(coins, float(t)))
         assert mp.mpf(float(lower)) <= exact <= mp.mpf(float(upper)), (coins, t)
+
+
+@settings(max_examples=5)
+@given(seed=seeds)
+def test_coins_with_a_gaussian_or_a_laplace(seed):
+    case = configuration(families.coins_and_curve, seed)
+    assert not violations(case, [case.loss.forward(case.eps, 1e-5), case.loss.backward(case.eps, 1e-5)])
 
 
 # ---- the theorems, on laws where both sides can be written down ------------------------------------------------------
