@@ -6,26 +6,31 @@ Where steps lose more than a lattice can hold, moments answer.
 """
 
 import math
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.base import TOLERANCE, PrivacyLoss
 from sfumato.loss.binomial import Binomial
+from sfumato.loss.bound import Bound
 from sfumato.loss.contour import Composition, ContourEngine
 from sfumato.loss.engine import Engine
 from sfumato.loss.gaussian import GaussianLoss
-from sfumato.loss.lattice import Lattice, common_step, together
+from sfumato.loss.lattice import FAR, Lattice, common_step, together
 from sfumato.loss.moments import Moments, gives_all_away, too_large, too_many
-from sfumato.loss.numeric import ULP
+from sfumato.loss.numeric import ULP, Enclosure, Floats
 from sfumato.loss.renyi import RenyiCurve, RenyiLoss
 from sfumato.loss.signed import ApproxLoss, PureLoss, RandomizedResponseLoss
 from sfumato.loss.sums import Sum
-from sfumato.loss.transforms.base import Transform
+from sfumato.loss.transforms.base import Refused, Transform
 from sfumato.loss.wrappers import OneWay
 
 Terms = list[tuple[int, PrivacyLoss]]
+LEAST, MOST = 1e-24, 1e12  # log-moments of order 1
 
 
 @lru_cache(maxsize=256)
@@ -43,10 +48,10 @@ def engine(loss: Sum) -> Engine:
         return terms[0][1]
     steps = tuple(terms)
     if gives_all_away(steps):
-        return Moments(steps)
+        return Plain(steps)
     if not too_many(steps) and (found := binomial(terms)):
         return found
-    return Moments(steps) if too_large(steps) else contour(terms, loss) or plain(steps)
+    return contour(terms, loss) or Plain(steps)
 
 
 def bare(loss: PrivacyLoss) -> PrivacyLoss:
@@ -112,17 +117,53 @@ def contour(terms: Terms, loss: Sum) -> ContourEngine | None:
     if common_step(tuple(term for _, term in terms)) is not None:
         return None
     parts = grouped(terms)
-    if parts is None:
+    if parts is None or not moderate(parts):
         return None
     leak = loss.leak()[0]
     composition = Composition(parts, leak * (1 - 16 * ULP) if loss.sharp_ends else 0.0, leak)
-    otherwise = plain(tuple(terms))
+    otherwise = Plain(tuple(terms))
     return ContourEngine(composition, loss.supremum()[0], otherwise, lambda: loss.log_moment(-0.5).upper)
 
 
-def plain(steps: tuple[tuple[int, PrivacyLoss], ...]) -> Engine:
-    """The lattice, as long as roundings do not add up to too much."""
-    return Moments(steps) if too_many(steps) else Lattice(steps)
+def moderate(parts: list[Transform]) -> bool:
+    """Is the sum neither too small nor too large for floats to tell a contour?"""
+    try:
+        return LEAST < sum(float(part.log_moments(np.ones(1))[0]) for part in parts) < MOST
+    except Refused:
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class Plain:
+    """The lattice, or moments where no lattice can hold the sum: chosen when first asked, since looking takes time."""
+
+    steps: tuple[tuple[int, PrivacyLoss], ...]
+
+    @cached_property
+    def engine(self) -> Lattice | Moments:
+        beyond = gives_all_away(self.steps) or too_many(self.steps) or too_large(self.steps)
+        return Moments(self.steps) if beyond else Lattice(self.steps)
+
+    @property
+    def method(self) -> str:
+        return self.engine.method
+
+    def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        return self.within(eps, lambda t: self.engine.forward(t, tolerance))
+
+    def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
+        near = self.engine.near(delta, tolerance, eps)
+        return lambda t: self.within(t, near)
+
+    def within(self, eps: Floats, curve: Callable[[Floats], Enclosure]) -> Enclosure:
+        """The lattice is not asked beyond FAR: the profile only falls."""
+        far = FAR if isinstance(self.engine, Lattice) else math.inf
+        found = curve(np.minimum(eps, far))
+        return Enclosure(np.where(eps > far, 0.0, found.lower), found.upper)
+
+    def least(self, goal: float, tolerance: float) -> Bound | None:
+        """No shorter way than to search the profile."""
+        return None
 
 
 def grouped(terms: Iterable[tuple[int, PrivacyLoss]]) -> list[Transform] | None:

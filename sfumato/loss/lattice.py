@@ -25,7 +25,6 @@ import numpy.typing as npt
 from scipy.fft import next_fast_len
 
 from sfumato.loss.base import TOLERANCE, PrivacyLoss
-from sfumato.loss.bound import Bound
 from sfumato.loss.discretise import Discrete, discretise, ends
 from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, exp, log_peak
 
@@ -69,10 +68,6 @@ class Lattice:
         if eps is not None:
             (theta, _), guess = sketch.tilts(np.array([eps]))[0], eps
         return tilted(self.terms, sketch.plan(theta, guess, delta, tolerance)).delta
-
-    def least(self, goal: float, tolerance: float) -> Bound | None:
-        """No shorter way than to search the profile."""
-        return None
 
 
 # ---- a rough look, to choose tilt, step and window ------------------------------------------------------------------

@@ -16,7 +16,6 @@ from functools import lru_cache, reduce
 import numpy as np
 
 from sfumato.loss.base import TOLERANCE, PrivacyLoss
-from sfumato.loss.bound import Bound
 from sfumato.loss.discretise import ends
 from sfumato.loss.lattice import FAR
 from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, floats, log_peak
@@ -81,10 +80,6 @@ class Moments:
     def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
         """As sharp everywhere as it gets."""
         return lambda t: self.forward(t, tolerance)
-
-    def least(self, goal: float, tolerance: float) -> Bound | None:
-        """No shorter way than to search."""
-        return None
 
 
 def step_by_step(terms: Terms, eps: Floats) -> Enclosure:

@@ -69,17 +69,15 @@ class Sum(PrivacyLoss):
 
         Where a lattice is not sharp, because losses are of very different sizes, single steps may know better.
         """
-        from sfumato.loss.lattice import FAR
         from sfumato.loss.moments import step_by_step
 
         top, leak = self.supremum()[0], self.leak()[0]
         engineered = self.method in ("lattice", "contour")
         plain = engineered and all(term.method == "closed form" for _, term in self.terms)
-        far = FAR if engineered else math.inf
 
         def known(eps: Floats, tolerance: float) -> Enclosure:
-            found = curve(np.minimum(eps, far), tolerance)
-            low, high = np.where(eps > far, 0.0, found.lower), found.upper.copy()
+            found = curve(eps, tolerance)
+            low, high = found.lower.copy(), found.upper.copy()
             loose = high > (1 + 4 * tolerance) * low
             if plain and np.any(loose):
                 one = step_by_step(self.terms, eps[loose])
