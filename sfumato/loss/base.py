@@ -15,8 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Self, SupportsFloat, overload
 
-import numpy as np
-
 from sfumato import checks
 from sfumato.errors import InvalidParameter, MixedRelations
 from sfumato.loss.bound import Bound
@@ -146,7 +144,7 @@ class PrivacyLoss(ABC):
         """
         from sfumato.loss.views import delta, profile
 
-        if np.ndim(epsilon) and not isinstance(epsilon, str | bytes):
+        if several(epsilon):
             return profile(self, epsilon, tolerance)  # type: ignore[arg-type]
         return delta(self, epsilon, tolerance)  # type: ignore[arg-type]
 
@@ -170,7 +168,7 @@ class PrivacyLoss(ABC):
         """
         from sfumato.loss.trade_off import trade_off, trade_off_curve
 
-        if np.ndim(alpha) and not isinstance(alpha, str | bytes):
+        if several(alpha):
             return trade_off_curve(self, alpha, tolerance)  # type: ignore[arg-type]
         return trade_off(self, alpha, tolerance)  # type: ignore[arg-type]
 
@@ -328,6 +326,11 @@ class Wrapped(PrivacyLoss):
     @property
     def one_pair(self) -> bool:
         return self.inner.one_pair
+
+
+def several(values: object) -> bool:
+    """Is this an array or a list, rather than one number?"""
+    return isinstance(values, list | tuple) or bool(getattr(values, "ndim", 0))
 
 
 def must_be_about(loss: PrivacyLoss, inner: PrivacyLoss, relation: Relation) -> None:

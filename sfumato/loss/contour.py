@@ -327,13 +327,14 @@ class Contour:
         low = main - error - self.aliases(t)
         if self.line.tau > 0:
             tau = self.line.tau
-            most = density + self.density_noise + phase * self.density_turning
-            low = low - 2 * tau * math.exp(tau / 4) * np.maximum(most, 0.0) * (1 + 1e-12)
+            denser = density + self.density_noise + phase * self.density_turning
+            low = low - 2 * tau * math.exp(tau / 4) * np.maximum(denser, 0.0) * (1 + 1e-12)
         power = self.log_moment - self.theta * t
-        lost, power = power > 300, np.minimum(power, 300.0)
         wobble = self.slip + ULP * (8 * self.theta * np.abs(t) + 32)
-        high = np.where(lost, 1.0, self.leak + np.exp(power + wobble) * (main + error) + TINY)
-        low = self.surely + np.exp(power - wobble) * np.maximum(low, 0.0)
+        most = power + wobble
+        high = self.leak + np.exp(np.minimum(most, 300.0)) * (main + error) + TINY
+        high = np.where(most > 300, 1.0, high)
+        low = self.surely + np.exp(np.minimum(power - wobble, 300.0)) * np.maximum(low, 0.0)
         return Enclosure(np.clip(low * (1 - 4 * ULP), 0.0, 1.0), np.clip(high * (1 + 4 * ULP), 0.0, 1.0))
 
     def root(self, goal: float, start: float) -> tuple[float, float]:
@@ -490,7 +491,8 @@ def bracket(contour: Contour, goal: float, t: float, fall: float, top: float, en
         if found.lower[0] > goal and found.upper[1] <= goal:
             return Bound(float(points[0]), min(float(points[1]), top), ContourEngine.method)
     here = contour.delta(np.array([t]))
-    shifts = [1.05 * max(side, 0.0) / fall + 4 * ULP * t for side in (goal - here.lower[0], here.upper[0] - goal)]
+    off = [1.05 * max(side, 0.0) / max(fall, TINY) for side in (goal - here.lower[0], here.upper[0] - goal)]
+    shifts = [min(one, contour.line.saddle.width) + 4 * ULP * t for one in off]  # further off it knows nothing
     lower, upper = 0.0, top
     for factor in (1.0, 1.5, 3.0, 10.0, 100.0):
         points = np.maximum([t - factor * shifts[0], t + factor * shifts[1]], 0.0)

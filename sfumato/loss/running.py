@@ -95,6 +95,8 @@ class Way:
         self.top = (self.top + count * loss.supremum()[0] * (1 + 4 * ULP)) * (1 + ULP)
         leak = loss.leak()[0]
         self.silence = (self.silence + (count * math.log1p(-leak) if leak < 1 else -math.inf)) * (1 + 4 * ULP)
+        if leak >= 1:  # nothing finite is left to transform
+            self.line = None
         if self.line is None or self.totals is None:
             return
         one = self.seen.get((loss, count))

@@ -312,3 +312,10 @@ def test_delta_near_one_where_contours_are_refused(count):
     assert loss.epsilon(1e-6).upper >= found.lower
     assert loss.remove.delta(found.upper).lower <= 1e-6
     assert loss.remove.delta(found.lower).upper >= 1e-6
+
+
+def test_epsilon_near_the_top_at_a_tiny_delta():
+    """The integrand is far beyond floats on one side of the answer: it must neither warn nor mislead."""
+    loss = L.LaplaceLoss(0.5) + L.PureLoss(0.3) + L.PureLoss(0.41) + L.PureLoss(0.73)
+    found = loss.epsilon(1e-50)
+    assert 1.9 < found.lower <= found.upper <= 1.94 * (1 + 1e-12)

@@ -207,3 +207,16 @@ def test_a_curve_of_an_atomic_law_overlaps_the_single_answers(loss):
         one = loss.trade_off(a)
         assert lower <= one.upper
         assert one.lower <= upper
+
+
+def test_a_profile_of_bounded_losses_below_and_beyond_their_top():
+    loss = 20 * L.LaplaceLoss(0.1)
+    found = loss.delta(np.linspace(0, 5, 21), tolerance=1e-3)
+    assert np.all(found.lower <= found.upper)
+    assert np.all(found.upper[9:] == 0)  # from ε = 2.25 on nothing is left
+
+
+@pytest.mark.parametrize("look", [L.LaplaceLoss(1.0).trade_off, L.LaplaceLoss(1.0).delta], ids=["alpha", "epsilon"])
+def test_a_ragged_list_is_bad_input(look):
+    with pytest.raises(InvalidParameter):
+        look([[0.1], [0.2, 0.3]])

@@ -207,3 +207,37 @@ def test_bounded_losses_at_delta_zero_add_up():
 @pytest.mark.parametrize("loss", [L.GaussianLoss(1.0), L.LaplaceLoss(1.0), L.ApproxLoss(1.0, 1.0)], ids=str)
 def test_at_delta_one_everything_is_free(loss):
     assert Running(delta=1).add(loss).add(L.PureLoss(0.3)).epsilon().upper == 0
+
+
+def test_equal_losses_at_once_or_one_by_one():
+    at_once, one_by_one = Running(delta=1e-6).add(L.LaplaceLoss(0.2), 30), Running(delta=1e-6)
+    for _ in range(30):
+        one_by_one.add(L.LaplaceLoss(0.2))
+        one_by_one.epsilon()
+    agree(at_once, one_by_one.epsilon())
+    assert at_once.loss == one_by_one.loss == 30 * L.LaplaceLoss(0.2)
+
+
+@pytest.mark.parametrize("delta", [1e-300, 5e-324])
+def test_the_least_deltas_there_are(delta):
+    running = Running(delta=delta).add(L.LaplaceLoss(1.0)).add(L.PureLoss(0.5))
+    agree(running, running.loss.epsilon(delta))
+    assert running.epsilon().upper <= 1.5 * (1 + 1e-12)
+
+
+def test_one_that_tells_everything():
+    running = Running(delta=1e-3).add(L.LaplaceLoss(1.0))
+    running.epsilon()
+    assert running.add(L.ApproxLoss(1.0, 1.0)).epsilon().upper == math.inf
+
+
+@pytest.mark.parametrize("loss", [L.LaplaceLoss(0.1), L.ApproxLoss(0.1, 1e-9)], ids=str)
+def test_a_run_of_one_bounded_loss(loss):
+    """At first the sum is so short that ε is near its top, where slopes are steep and contours know little."""
+    running = Running(delta=1e-6)
+    for step in range(1, 41):
+        found = running.add(loss).epsilon()
+        if step in (1, 2, 3, 10, 39, 40):
+            fresh = (step * loss).epsilon(1e-6)
+            agree(running, fresh)
+            assert found.relative_gap <= max(1e-5, fresh.relative_gap)
