@@ -19,7 +19,8 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.compare import Comparison, Row, compare
 from sfumato.loss.compose import engine
-from sfumato.loss.contour import FAR, Composition, Contour, ContourEngine, Totals
+from sfumato.loss.contour import FAR, Composition, Contour, Totals
+from sfumato.loss.contour_engine import ContourEngine
 from sfumato.loss.display import name, profile_grid, reach, trade_off_curve
 from sfumato.loss.estimates import Estimate
 from sfumato.loss.gaussian import GaussianLoss

@@ -17,7 +17,8 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.base import TOLERANCE, PrivacyLoss
 from sfumato.loss.binomial import Binomial
 from sfumato.loss.bound import Bound
-from sfumato.loss.contour import Composition, ContourEngine
+from sfumato.loss.contour import Composition
+from sfumato.loss.contour_engine import ContourEngine
 from sfumato.loss.engine import Engine
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.lattice import FAR, Lattice, common_step, together
