@@ -15,6 +15,7 @@ from sfumato.loss.numeric import ULP, Enclosure, Floats
 from sfumato.loss.transforms.base import Refused
 
 MOST_WORK = 20_000_000  # nodes × points of a profile
+FARTHEST = 1e12  # it is not asked beyond: the profile only falls
 KEPT = 8  # contours remembered for neighbouring questions
 
 
@@ -34,14 +35,14 @@ class ContourEngine:
         """δ at every ε: a contour serves its neighbourhood, two spreads either way."""
         order = np.argsort(eps, kind="stable")
         order = order[eps[order] < self.top]
-        rising = eps[order]
+        rising = np.minimum(eps[order], FARTHEST)
         low, high = np.full_like(eps, self.composition.surely), np.full_like(eps, self.composition.leak)
         begin = 0
         while begin < len(rising):
             found, end = self.stretch(rising, begin, tolerance)
             low[order[begin:end]], high[order[begin:end]] = found.lower, found.upper
             begin = end
-        return Enclosure(low, high)
+        return Enclosure(np.where(eps > FARTHEST, self.composition.surely, low), high)
 
     def stretch(self, rising: Floats, begin: int, tolerance: float) -> tuple[Enclosure, int]:
         """The profile at rising[begin:end], and end."""
