@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.loss.bound import Bound
-from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, floats
+from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, floats, log_peaks
 from sfumato.loss.transforms.base import Complexes, Discs, Refused, Transform, product
 from sfumato.loss.transforms.gaussian import GaussianTransform
 
@@ -94,7 +94,7 @@ class Composition:
         goals = main + math.log(sharp / 10) - (score - score.min())
         # row: the tilt itself; column: the other tilt, whose Chernoff bound covers the windows on its side
         apart = theta - theta[:, None]
-        sizes = level + log_peak(theta) - level[:, None] - goals[:, None] + 1e-6
+        sizes = level + log_peaks(theta) - level[:, None] - goals[:, None] + 1e-6
         widths = np.where(apart == 0, np.inf, sizes / np.where(apart == 0, 1.0, np.abs(apart)))
         right, left = np.where(apart > 0, widths, np.inf), np.where(apart < 0, widths, np.inf)
         width = np.maximum(right.min(axis=1), left.min(axis=1))
@@ -105,7 +105,7 @@ class Composition:
 
     def reached(self, log_delta: float) -> float:
         """About the ε where δ is given: Chernoff's bound, less what the saddle point approximation makes of it."""
-        theta, bound = self.best(lambda theta, k: (k - log_delta + log_peak(theta)) / theta)
+        theta, bound = self.best(lambda theta, k: (k - log_delta + log_peaks(theta)) / theta)
         near = self.log_moments(theta * np.array([0.9, 1.0, 1.1]))
         spread = math.sqrt(max(float(near[0] - 2 * near[1] + near[2]), 0.0)) / (0.1 * theta)
         main = -math.log(2.5 * theta * (theta + 1) * max(spread, 1 / theta))
@@ -124,12 +124,6 @@ class Composition:
         smoothing = [GaussianTransform(2 * line.tau)] if line.tau > 0 else []
         totals = [Totals.of(part, line) for part in [*self.transforms, *smoothing]]
         return Contour(line, Totals.together(totals), self.surely, self.leak)
-
-
-def log_peak(theta: Floats) -> Floats:
-    """log of the largest (1 − e^{−s})e^{−θs}: δ(t) ≤ peak·M(θ)e^{−θt}."""
-    positive = np.maximum(theta, 1e-300)
-    return floats(-np.log1p(theta) - np.where(theta > 0, positive * np.log1p(1 / positive), 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +172,7 @@ class Line:
         """log of peak·r/(1 − r) for both other tilts, r = e^{−|θ'−θ|W}."""
         width = 2 * math.pi / self.step * (1 - 1e-15)
         gaps = [abs(other - self.theta) * width for other in self.others]
-        peaks = log_peak(np.array(self.others)).tolist()
+        peaks = log_peaks(np.array(self.others)).tolist()
         right, left = (peak - gap - math.log(-math.expm1(-gap)) for peak, gap in zip(peaks, gaps, strict=True))
         return right, left
 

@@ -18,7 +18,7 @@ import numpy as np
 from sfumato.loss.base import TOLERANCE, PrivacyLoss
 from sfumato.loss.discretise import ends
 from sfumato.loss.lattice import FAR
-from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, floats, log_peak
+from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, floats, log_peaks
 
 Terms = tuple[tuple[int, PrivacyLoss], ...]
 LONGEST = 1e5  # losses of one step, beyond which a lattice has no points to spare
@@ -70,7 +70,7 @@ class Moments:
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         """δ between the best of the bounds."""
         above, below = table(self.terms)
-        fits = exponents(above, np.array([log_peak(s) for s in ORDERS]), -ORDERS, eps)
+        fits = exponents(above, log_peaks(ORDERS), -ORDERS, eps)
         misses = exponents(below, 0 * SHARES, SHARES, eps)
         plain = step_by_step(self.terms, eps)
         low = np.maximum(plain.lower, np.abs(np.expm1(np.minimum(misses, 0.0))) * (1 - 4 * ULP))

@@ -63,6 +63,11 @@ def log_peak(s: float) -> float:
     return -s * math.log1p(1 / s) - math.log1p(s)
 
 
+def log_peaks(s: Floats) -> Floats:
+    """log_peak at many s > 0."""
+    return floats(-s * np.log1p(1 / s) - np.log1p(s))
+
+
 def bend(x: float) -> tuple[float, float]:
     """x − 1 + e^{−x} for x ≥ 0, and its error: by the series where that cancels."""
     if x < 1e-3:
