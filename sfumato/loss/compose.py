@@ -34,7 +34,7 @@ Terms = list[tuple[int, PrivacyLoss]]
 LEAST, MOST = 1e-24, 1e12  # log-moments of order 1
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def engine(loss: Sum) -> Engine:
     """The engine for this sum, looking forward."""
     terms = [(count, bare(term)) for count, term in loss.terms]

@@ -25,7 +25,7 @@ from sfumato.loss.transforms.base import Complexes, Discs, Refused, Transform, p
 from sfumato.loss.transforms.gaussian import GaussianTransform
 
 METHOD = "contour"
-MOST_NODES = 200_000
+MOST_NODES = 100_000  # about 30 MB of working memory
 CHUNK = 2048  # points of a profile worked on at a time
 MANY_NODES = 1500  # from here on, see whether a little smoothing is cheaper
 FAR = np.concatenate([np.geomspace(3.0, 60.0, 24), np.geomspace(75.0, 3e6, 48)])  # where ceilings are read, in 1/spread

@@ -16,6 +16,7 @@ from sfumato.loss.transforms.base import Refused
 
 MOST_WORK = 20_000_000  # nodes × points of a profile
 FARTHEST = 1e12  # it is not asked beyond: the profile only falls
+SHORT = 2000  # nodes of contours that are remembered: longer ones take memory
 KEPT = 8  # contours remembered for neighbouring questions
 
 
@@ -73,8 +74,9 @@ class ContourEngine:
         spread = self.composition.towards(first, sharp).spread if first < last else 0.0
         # two spreads off, δ is e^−2 of what it is at the saddle, and the next window is nearer
         contour = self.composition.contour(min(first + 2 * spread, last), max(sharp / 20, 1e-13), 1.7)
-        self.latest.insert(0, (contour, sharp))
-        del self.latest[KEPT:]
+        if len(contour.terms) <= SHORT:
+            self.latest.insert(0, (contour, sharp))
+            del self.latest[KEPT:]
         return contour
 
     def elsewhere(self, rising: Floats, begin: int, tolerance: float) -> tuple[Enclosure, int]:

@@ -23,6 +23,7 @@ from sfumato.loss.transforms.base import Refused
 from sfumato.loss.views import checked_tolerance
 from sfumato.sensitivity import Relation
 
+SEEN = 200_000  # numbers remembered of losses that came before
 ROOM = 2.0  # a line's window is so much wider than its sum needs: the sum may grow
 
 
@@ -106,10 +107,12 @@ class Way:
                 self.line = None
                 return
             try:
-                one = self.seen[loss, count] = Totals.of(part.times(count), self.line)
+                one = Totals.of(part.times(count), self.line)
             except Refused:  # not on this line: the next answer lays a new one, or asks another engine
                 self.line = None
                 return
+            if self.line.nodes * len(self.seen) < SEEN:
+                self.seen[loss, count] = one
         self.totals = Totals.together([self.totals, one])
 
     def least(self) -> Bound | None:

@@ -319,3 +319,10 @@ def test_epsilon_near_the_top_at_a_tiny_delta():
     loss = L.LaplaceLoss(0.5) + L.PureLoss(0.3) + L.PureLoss(0.41) + L.PureLoss(0.73)
     found = loss.epsilon(1e-50)
     assert 1.9 < found.lower <= found.upper <= 1.94 * (1 + 1e-12)
+
+
+def test_long_contours_are_not_kept():
+    """An engine is remembered: what it remembers in turn must be small."""
+    loss = 3 * L.LaplaceLoss(0.3) + L.PureLoss(0.2)
+    loss.delta(np.linspace(0.1, 0.9, 5))
+    assert sum(len(contour.terms) for contour, _ in engine(loss).latest) <= 8 * 2000
