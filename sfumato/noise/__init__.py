@@ -1,0 +1,56 @@
+"""Exact noise: integers whose law is proved, from the operating system's entropy.
+
+No float decides an outcome, no support is cut off, and no seed is taken. docs/theorems/noise.md has the proof.
+"""
+
+from sfumato.noise.balls import Certified, Exp, Real
+from sfumato.noise.bernoulli import Bernoulli, exponential_coin
+from sfumato.noise.categorical import Categorical
+from sfumato.noise.density import Density, Floored, Rounded
+from sfumato.noise.discrete_gaussian import DiscreteGaussian
+from sfumato.noise.discrete_laplace import DiscreteLaplace
+from sfumato.noise.entropy import Keystream, Source
+from sfumato.noise.gaussian import GaussianDensity, rounded_gaussian
+from sfumato.noise.geometric import Geometric, geometric
+from sfumato.noise.laplace import LaplaceDensity, rounded_laplace
+from sfumato.noise.lattice import Answer, Lattice, OnLattice, RoundedFirst, Unrounded
+from sfumato.noise.law import Law
+from sfumato.noise.pool import Pool
+from sfumato.noise.rounding import Rounding
+from sfumato.noise.sampler import Sampler
+from sfumato.noise.staircase import StaircaseDensity, rounded_staircase
+from sfumato.noise.uniform import Uniform
+
+__all__ = [
+    "Answer",
+    "Bernoulli",
+    "Categorical",
+    "Certified",
+    "Density",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Exp",
+    "Floored",
+    "GaussianDensity",
+    "Geometric",
+    "Keystream",
+    "LaplaceDensity",
+    "Lattice",
+    "Law",
+    "OnLattice",
+    "Pool",
+    "Real",
+    "Rounded",
+    "RoundedFirst",
+    "Rounding",
+    "Sampler",
+    "Source",
+    "StaircaseDensity",
+    "Uniform",
+    "Unrounded",
+    "exponential_coin",
+    "geometric",
+    "rounded_gaussian",
+    "rounded_laplace",
+    "rounded_staircase",
+]

@@ -1,0 +1,161 @@
+"""Tables for laws whose probabilities fall with the distance from the centre."""
+
+from abc import abstractmethod
+from fractions import Fraction
+from functools import lru_cache, partial
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from sfumato.noise.balls import Ball, ball, below, ceiling, floor, precision
+from sfumato.noise.law import Law
+from sfumato.noise.table import Integers, Squeeze, Table, Tail, Words
+
+Floats = NDArray[np.float64]
+
+PREC = 128  # of the balls in tables
+LEAST, MOST = Fraction(1, 1000), Fraction(10**18)
+BOTH_SIDES = (0, 1)  # k = x ≥ 0 has magnitude x; k = −1 − x has magnitude x + 1
+BETWEEN = (0, 0)  # symmetric about −½: both have magnitude x
+ONE_SIDE = (0,)
+
+
+class MonotoneLaw(Law):
+    """p(k) ∝ weight(m), non-increasing in the magnitude m of k.
+
+    `sides` says how far the magnitude m is ahead of x ≥ 0, for k = x and, if there is a second side, k = −1 − x.
+    """
+
+    sides: tuple[int, ...] = BOTH_SIDES
+
+    @property
+    @abstractmethod
+    def spread(self) -> Fraction:
+        """The scale. It decides how wide bins are, nothing else."""
+
+    @property
+    @abstractmethod
+    def reach(self) -> float:
+        """How many scales the bins cover; beyond are the tails."""
+
+    @abstractmethod
+    def weight(self, m: int, prec: int) -> Ball:
+        """An enclosure of the weight of magnitude m ≥ 0, of about `prec` bits.
+
+        The working precision is at least `prec`: the caller has set it.
+        """
+
+    def curve(self, m: int, prec: int) -> Ball:
+        """A non-increasing function that is nowhere below the weight, and equals it for m > 0."""
+        return self.weight(m, prec)
+
+    def halves(self, start: int, distance: int) -> bool:
+        """Is weight(start + g·distance + x) ≤ 2^-g·weight(start) surely, for all g, x ≥ 0?
+
+        If weight is log-concave from `start` on, its ratio over a fixed distance falls, so g = 1, x = 0 is enough.
+        """
+        with precision(PREC):
+            return bool(2 * self.weight(start + distance, PREC) <= self.weight(start, PREC))
+
+    def bend(self, edge: Floats, width: int) -> Floats | None:
+        """Bounds b with width²·|curve''| ≤ b·curve(max(0, edge − width)) on [edge, edge + width]; None: no bounds."""
+        return None
+
+    def table(self, words: Words) -> Table:
+        return _table(self, words)
+
+
+@lru_cache(maxsize=256)
+def _table(law: MonotoneLaw, words: Words) -> Table:
+    """Bins of B integers on each side with certified weights, and the tails after K = J·B.
+
+    Every rounding to integers costs less than 2 units, which `room` leaves free; Table asserts the sum. The squeeze is
+    Lemma 4 of docs/theorems/noise.md.
+    """
+    bits = max(0, int(law.spread / words.bins).bit_length() - 1)
+    width = 1 << bits
+    count = words.reach or min(max(2, int(law.reach * law.spread / width) + 1), (1 << 63) // width - 1)
+    end = count * width
+    distance = width
+    while not law.halves(end, distance):
+        distance *= 2
+    sides, blocks = law.sides, distance // width
+    with precision(PREC):
+        point = law.curve if bits else law.weight
+        points = [point(j * width, PREC) for j in range(count + 1)]
+        first = [points[0 if bits else ahead :][:count] for ahead in sides]
+        room = (1 << words.word) - 8 * count - 16
+        total = sum((sum(side, arb(0)) for side in first), arb(0)) + 2 * len(sides) * blocks * points[count]
+        C = below(room / total)
+        constant = ball(C)
+        scaled = [constant * x for x in points]
+        down, up = [max(0, floor(x)) for x in scaled], [ceiling(x) for x in scaled]
+        edge = ceiling(2 * blocks * scaled[count])
+    low = [x for ahead in sides for x in (down[1:] if bits else down[ahead:][:count])]
+    high = [x for ahead in sides for x in (up[:count] if bits else up[ahead:][:count])]
+    rest = [h - s for s, h in zip(low, high, strict=True)]
+    return Table(
+        words,
+        bits,
+        [k for side in range(len(sides)) for k in _bases(side, count, width)],
+        low,
+        rest,
+        tuple(
+            Tail(
+                edge,
+                distance.bit_length() - 1,
+                partial(_outcome, side, end),
+                partial(_tail_kept, law, side, end, C * blocks / edge),
+            )
+            for side in range(len(sides))
+        ),
+        partial(_kept, law, C, low, rest),
+        _squeeze(law, words, bits, high[:count], rest[:count]) if bits else None,
+    )
+
+
+def _bases(side: int, count: int, width: int) -> range:
+    """The least integer of each bin: x = j·width on the first side, −1 − x for the last x of the bin on the second."""
+    return range(0, count * width, width) if side == 0 else range(-width, -(count + 1) * width, -width)
+
+
+def _outcome(side: int, end: int, x: int) -> int:
+    return end + x if side == 0 else -1 - end - x
+
+
+def _magnitude(law: MonotoneLaw, k: int) -> int:
+    return k + law.sides[0] if k >= 0 else -1 - k + law.sides[1]
+
+
+def _kept(law: MonotoneLaw, C: Fraction, low: list[int], rest: list[int], q: int, k: int, prec: int) -> Ball:
+    """(C·p(k) − low)/rest."""
+    return (ball(C) * law.weight(_magnitude(law, k), prec) - low[q]) / rest[q]
+
+
+def _tail_kept(law: MonotoneLaw, side: int, end: int, factor: Fraction, g: int, x: int, prec: int) -> Ball:
+    """c·S·2^(g+1)·p(k)/t, with c·S = C·blocks."""
+    return ball(factor) * 2 ** (g + 1) * law.weight(_magnitude(law, _outcome(side, end, x)), prec)
+
+
+def _squeeze(law: MonotoneLaw, words: Words, bits: int, high: list[int], rest: list[int]) -> Squeeze | None:
+    """Lemma 4: the kept-probability of a bin runs along its chord, up to the curve's bend and four units."""
+    width, count, coin = 1 << bits, len(high), words.coin
+    bend = law.bend(np.arange(count) * float(width), width)
+    if bend is None:
+        return None
+    before = np.array([high[0], *high[:-1]], float)
+    # 1.01 pays for the roundings of these doubles (IEEE + · /) and for the balls' widths: see Lemma 4.
+    bent = (1.01 * before * bend / 8 + 4) / np.maximum(1, np.array(rest, float)) * 2.0**coin + 4
+    slack = np.tile(np.minimum(bent, 2.0**40).astype(np.int64), len(law.sides))
+    first, second = law.sides[0], law.sides[-1]
+
+    def chord(k: Integers, q: Integers) -> Integers:
+        """2^coin·d/B, with d = (j + 1)·B − m: how far the magnitude m of k is from the bin's outer end."""
+        d = (q % count + 1) * width - np.where(k >= 0, k + first, second - 1 - k)
+        return d << (coin - bits) if bits <= coin else d >> (bits - coin)
+
+    def asked(k: Integers) -> NDArray[np.bool_]:
+        return k == 0  # the curve may lie above the weight there
+
+    return Squeeze(chord, slack, asked)

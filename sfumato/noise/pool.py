@@ -1,0 +1,57 @@
+"""Single draws whose time does not tell their value: blocks of public size are drawn ahead and handed out in order."""
+
+import threading
+from dataclasses import dataclass, field
+
+from sfumato.checks import whole
+from sfumato.noise.entropy import PROCESS
+from sfumato.noise.sampler import Sampler
+
+NUMBER = PROCESS.number
+
+
+@dataclass(slots=True, eq=False)
+class Pool:
+    """Draws of a sampler, made `size` at a time.
+
+    How long a block takes depends on the values in it, so call `ready(n)` once n, a public number, is known and before
+    data are read: the next n draws are then as quick as each other. A pool is empty in a forked child, in a copy and
+    after pickling, so that no draw is handed out twice; draws never return to it. Each block has a key of its own, so
+    that of two machines restored from one snapshot only the block at hand is the same.
+    """
+
+    sampler: Sampler
+    size: int = 4096
+    _block: list[int] = field(init=False, repr=False, default_factory=list)
+    _number: int = field(init=False, repr=False, default=0)
+    _lock: threading.Lock = field(init=False, repr=False, default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.size = whole("size", self.size, 1, 1 << 24)
+
+    def __reduce__(self) -> tuple[type["Pool"], tuple[Sampler, int]]:
+        return Pool, (self.sampler, self.size)
+
+    def take(self) -> int:
+        """The next draw, saturated at ±(2⁶³ − 1)."""
+        if self._number == NUMBER[0]:  # the same process as when the block was drawn
+            try:
+                return self._block.pop()  # one step, also between threads
+            except IndexError:
+                pass
+        self.ready(1)
+        return self.take()
+
+    def ready(self, count: int) -> None:
+        """Make sure that the next `count` draws wait here, drawing whole blocks."""
+        if self._number != PROCESS.current():
+            self._lock = threading.Lock()  # another thread of the parent may have held it
+        with self._lock:
+            if self._number != PROCESS.current():
+                self._block, self._number = [], PROCESS.current()
+            missing = whole("count", count, 0, 1 << 24) - len(self._block)
+            if missing > 0:
+                self.sampler.source.renew()
+                fresh = self.sampler.draw(self.size * -(-missing // self.size)).tolist()
+                fresh.reverse()
+                self._block[:0] = fresh  # taken from the end: older draws first

@@ -1,0 +1,158 @@
+"""Draws from a table, one at a time or a million: the same rounds, in another order of bits."""
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.checks import whole
+from sfumato.noise.coin import happens
+from sfumato.noise.entropy import SYSTEM, Source, Unsigned
+from sfumato.noise.law import Law
+from sfumato.noise.table import UNDECIDED, USUAL, Integers, Table, Words
+
+LARGEST = 2**63 - 1
+MOST_DRAWS = 2**40
+CHUNK = 1 << 15  # draws at a time: their words and values stay in the cache
+BLOCK = 1 << 19  # draws whose slow cases are gathered
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Integers with the law `law`, exactly.
+
+    >>> from sfumato.noise import DiscreteLaplace, Sampler
+    >>> Sampler(DiscreteLaplace(3)).draw(5).dtype
+    dtype('int64')
+    """
+
+    law: Law
+    words: Words = USUAL
+    source: Source = SYSTEM
+    table: Table = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "table", self.law.table(self.words))
+
+    def __reduce__(self) -> tuple[type["Sampler"], tuple[Law, Words, Source]]:
+        return Sampler, (self.law, self.words, self.source)
+
+    # ---- one draw: the definition -----------------------------------------------------------------------------------
+
+    def one(self) -> int:
+        """One draw, an integer of any size."""
+        while (k := self.round()) is None:
+            pass
+        return k
+
+    def round(self) -> int | None:
+        """One word, cut as the table says; None means: start again."""
+        table, words, source = self.table, self.words, self.source
+        u = source.bits(words.guide)
+        if (base := table.guide.item(u)) != UNDECIDED:
+            return base + source.bits(table.bits)
+        u = u << (words.word - words.guide) | source.bits(words.word - words.guide)
+        i, n = bisect_right(table.ends, u), len(table.base)
+        if i >= 2 * n:
+            return self.far(i - 2 * n)
+        k = table.base[i % n] + source.bits(table.bits)
+        return k if i < n or self.kept(i - n, k) else None
+
+    def kept(self, q: int, k: int, u: int = 0, known: int = 0) -> bool:
+        """Rest: k of bin q stays with probability (C·p(k) − low)/rest."""
+        return happens(lambda prec: self.table.kept(q, k, prec), self.source, u, known, self.words.step)
+
+    def far(self, side: int) -> int | None:
+        """Tail: block g with probability 2^-(g+1), a uniform place in it, which stays with its exact probability."""
+        if side >= len(self.table.tails):
+            return None
+        tail, g = self.table.tails[side], 0
+        while not self.source.bits(1):
+            g += 1
+        x = (g << tail.bits) + self.source.bits(tail.bits)
+        stays = happens(lambda prec: tail.kept(g, x, prec), self.source, step=self.words.step)
+        return tail.outcome(x) if stays else None
+
+    # ---- many draws -------------------------------------------------------------------------------------------------
+
+    def draw(self, count: int) -> Integers:
+        """`count` independent draws; those beyond ±(2⁶³ − 1) are put there.
+
+        Saturation is a function of the exact draw, so it costs no privacy; an error would tell.
+        """
+        values, beyond = self.draw_with_beyond(count)
+        for place, k in beyond.items():
+            values[place] = max(-LARGEST, min(LARGEST, k))
+        return values
+
+    def draw_with_beyond(self, count: int) -> tuple[Integers, dict[int, int]]:
+        """`count` draws, and {place: value} for those that do not fit into 64 bits."""
+        values, beyond = np.empty(whole("count", count, 0, MOST_DRAWS), np.int64), dict[int, int]()
+        for start in range(0, values.size, BLOCK):
+            self._block(values[start : start + BLOCK], start, beyond)
+        return values, beyond
+
+    def _block(self, values: Integers, start: int, beyond: dict[int, int]) -> None:
+        """Fill one block: all guides first, then the places that their guide leaves open, together."""
+        places, heads = [], []
+        for at in range(0, values.size, CHUNK):
+            part = values[at : at + CHUNK]
+            words = self.source.words(part.size, self.words.guide)
+            np.take(self.table.guide, words, out=part, mode="clip")  # clip never acts; it is faster than raise
+            open_ = np.flatnonzero(part == UNDECIDED)
+            places.append(open_ + at)
+            heads.append(words[open_])
+            if self.table.bits:
+                part += self._offsets(part.size)  # also where open: those are overwritten
+        todo = np.concatenate(places)
+        u = _longer(np.concatenate(heads), self.source, self.words.word - self.words.guide)
+        while todo.size:
+            again = self._rounds(values, todo, u, start, beyond)
+            todo = todo[again]
+            u = self.source.words(todo.size, self.words.word).astype(np.uint64, copy=False)
+
+    def _rounds(
+        self, values: Integers, todo: NDArray[np.intp], u: NDArray[np.uint64], start: int, beyond: dict[int, int]
+    ) -> NDArray[np.bool_]:
+        """Finish one round at each place of `todo`, whose word is u; tell which must start again."""
+        n, last = len(self.table.base), 2 * len(self.table.base) + len(self.table.tails)
+        i = np.searchsorted(self.table.ends, u, "right")
+        q = np.where(i < 2 * n, i % n, 0)
+        k = self.table.bases[q]
+        if self.table.bits:
+            k += self._offsets(k.size)
+        values[todo] = k
+        again = i >= 2 * n
+        rest = np.flatnonzero((i >= n) & ~again)
+        again[rest] = ~self._kept(k[rest], q[rest])
+        for at in np.flatnonzero((i >= 2 * n) & (i < last)).tolist():
+            if (far := self.far(int(i[at]) - 2 * n)) is not None:
+                again[at], place = False, int(todo[at])
+                if abs(far) <= LARGEST:
+                    values[place] = far
+                else:
+                    beyond[start + place] = far
+        return again
+
+    def _offsets(self, count: int) -> Unsigned | Integers:
+        """Uniform places inside a bin. Those of more than 32 bits are read as int64, which holds them: bits < 63."""
+        words = self.source.words(count, self.table.bits)
+        return words.view(np.int64) if words.dtype == np.uint64 else words
+
+    def _kept(self, k: Integers, q: Integers) -> NDArray[np.bool_]:
+        """`kept` for arrays: `coin` bits against integer bounds, and balls for the few in between."""
+        if self.table.squeeze is None:
+            return np.array([self.kept(*pair) for pair in zip(q.tolist(), k.tolist(), strict=True)], bool)
+        squeeze, coin = self.table.squeeze, self.words.coin
+        u = self.source.words(k.size, coin).astype(np.int64)
+        chord, slack = squeeze.chord(k, q), squeeze.slack[q]
+        keep = u + slack < chord
+        for at in np.flatnonzero(~keep & (u <= chord + slack) | squeeze.asked(k)).tolist():
+            keep[at] = self.kept(int(q[at]), int(k[at]), int(u[at]), coin)
+        return keep
+
+
+def _longer(heads: Unsigned, source: Source, more: int) -> NDArray[np.uint64]:
+    """Words whose first bits are known, with `more` < 64 bits appended."""
+    return heads.astype(np.uint64) << np.uint64(more) | source.words(heads.size, more).astype(np.uint64, copy=False)

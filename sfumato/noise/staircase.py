@@ -1,0 +1,105 @@
+"""Staircase noise, seen through a lattice."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import lcm
+
+from sfumato.noise.balls import Ball, precision, ratio, rational
+from sfumato.noise.density import Density, Rounded
+from sfumato.noise.monotone import LEAST, MOST
+
+LEAST_EPS, MOST_EPS = Fraction(1, 10**9), Fraction(10**3)
+MOST_BINS = 4096
+
+
+@dataclass(frozen=True)
+class StaircaseDensity(Density):
+    """e^{−jε} on [jΔ, (j+γ)Δ) and e^{−(j+1)ε} on [(j+γ)Δ, (j+1)Δ), j ≥ 0, and the same for −x.
+
+    f(x + Δ) = e^{−ε}f(x), so it halves over ⌈ln 2/ε⌉ periods wherever one starts; it is not log-concave.
+    Theorem: Noise with this density is ε-DP for sensitivity Δ, and optimal for some γ [Geng & Viswanath 2014, Theorem 1]
+    """
+
+    eps: Fraction | float
+    sensitivity: Fraction | float
+    gamma: Fraction | float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", rational("eps", self.eps, LEAST_EPS, MOST_EPS))
+        object.__setattr__(self, "sensitivity", rational("sensitivity", self.sensitivity, LEAST, 4 * MOST))
+        object.__setattr__(self, "gamma", rational("gamma", self.gamma, 0, 1))
+        rational("sensitivity/eps", Fraction(self.sensitivity) / Fraction(self.eps), 0, 4 * MOST)
+
+    def scaled(self, factor: int) -> "StaircaseDensity":
+        return StaircaseDensity(self.eps, Fraction(self.sensitivity) * factor, self.gamma)
+
+    @cached_property
+    def spread(self) -> Fraction:
+        """Bins much narrower than a stair; or than the decay, if stairs are low."""
+        eps, period, gamma = Fraction(self.eps), Fraction(self.sensitivity), Fraction(self.gamma)
+        stair = 8 * period * min(gamma or 1, 1 - gamma or 1, 1 / eps)
+        return max(stair, period / (2 * eps)) if eps < 1 else stair
+
+    @property
+    def reach(self) -> float:
+        decay = Fraction(self.sensitivity) / Fraction(self.eps)
+        return float(min(12 * decay / self.spread + 2, Fraction(MOST_BINS, 128)))
+
+    def halving(self) -> Fraction:
+        periods = int(Fraction(7, 10) / Fraction(self.eps)) + 1  # 0.7 > ln 2
+        return periods * Fraction(self.sensitivity)
+
+    @cached_property
+    def units(self) -> tuple[int, int, int]:
+        """(Δ, γΔ, ½) as integers, in a common unit."""
+        period = Fraction(self.sensitivity)
+        step = period * Fraction(self.gamma)
+        one = lcm(2, period.denominator, step.denominator)
+        return int(period * one), int(step * one), one // 2
+
+    def mass(self, a: Fraction, b: Fraction, prec: int) -> Ball:
+        period, step, half = self.units
+        finer = lcm(a.denominator, b.denominator)
+        one = 2 * half * finer
+        return self._mass(int(a * one), int(b * one), period * finer, step * finer, one, prec)
+
+    def cell(self, twice: int, prec: int) -> Ball:
+        period, step, half = self.units
+        if not twice:
+            return 2 * self._mass(0, half, period, step, 2 * half, prec)
+        return self._mass((twice - 1) * half, (twice + 1) * half, period, step, 2 * half, prec)
+
+    def _mass(self, a: int, b: int, period: int, step: int, one: int, prec: int) -> Ball:
+        """Σ e^{−jε}·(length on the upper stair of period j + e^{−ε}·length on the lower one), lengths in 1/one."""
+        (first, a), (last, b) = divmod(a, period), divmod(b, period)
+        above, below = Fraction(self.eps).as_integer_ratio()
+        if first == last:
+            lengths = [(first, min(b, step) - min(a, step)), (first + 1, max(b, step) - max(a, step))]
+        else:
+            lengths = [(first, step - min(a, step)), (first + 1, period - max(a, step))]
+            lengths += [(last, min(b, step)), (last + 1, max(b, step) - step)]
+        with precision(prec + 16):
+            total = ratio(0, 1)
+            for j, length in lengths:
+                if length:
+                    total += ratio(-j * above, below).exp() * ratio(length, one)
+            if last > first + 1:  # whole periods between: a geometric sum
+                full = ratio(step, one) + ratio(-above, below).exp() * ratio(period - step, one)
+                between = ratio(-(last - first - 1) * above, below).expm1() / ratio(-above, below).expm1()
+                total += full * ratio(-(first + 1) * above, below).exp() * between
+            return total
+
+
+def rounded_staircase(
+    eps: Fraction | float, sensitivity: Fraction | float, gamma: Fraction | float | None = None
+) -> Rounded:
+    """Staircase noise, rounded; `gamma` as near to 1/(1 + e^{ε/2}), the choice of least expected |noise|, as 53 bits are.
+
+    Any γ is equally private, so this one needs no certificate.
+    """
+    exact = rational("eps", eps, LEAST_EPS, MOST_EPS)
+    with precision(64):
+        best = 1 / (1 + (ratio(*(exact / 2).as_integer_ratio())).exp())
+    chosen = Fraction(float(best)) if gamma is None else gamma
+    return Rounded(StaircaseDensity(exact, rational("sensitivity", sensitivity, LEAST, MOST), chosen))

@@ -1,0 +1,102 @@
+"""How words are cut: integer intervals for what is sure, what must be asked, the tails, and starting again."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.noise.balls import Ball
+
+Integers = NDArray[np.int64]
+
+UNDECIDED = int(np.iinfo(np.int64).min)  # no draw of a bin: bins end below 2⁶³
+
+
+@dataclass(frozen=True)
+class Words:
+    """How many bits are looked at. The law drawn does not depend on them; tests use tiny ones.
+
+    `guide`: of a word at first. `word`: of a word in all. `coin`: to keep or drop, as integers. `step`: each time balls
+    cannot tell yet. `bins`: per scale, for scales that need bins. `reach`: bins on a side; None: as the law wants.
+    """
+
+    guide: int = 16
+    word: int = 64
+    coin: int = 32
+    step: int = 64
+    bins: int = 64
+    reach: int | None = None
+
+
+USUAL = Words()
+
+
+@dataclass(frozen=True)
+class Squeeze:
+    """Bounds of the probability to keep a draw of `rest`, for whole arrays: f lies within (D ± slack)/2^coin.
+
+    `chord(k, q)` is D for values k of bins q, and `asked(k)` says which values skip the squeeze.
+    """
+
+    chord: Callable[[Integers, Integers], Integers]
+    slack: Integers
+    asked: Callable[[Integers], NDArray[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The outcomes beyond the bins on one side: block g has probability 2^-(g+1) and 2^bits equal places.
+
+    `outcome(x)` is the integer at distance x ≥ 0 from the bins' end; `kept(g, x, prec)` encloses its probability to be
+    kept, in [0, 1].
+    """
+
+    weight: int
+    bits: int
+    outcome: Callable[[int], int]
+    kept: Callable[[int, int, int], Ball]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Bins of 2^bits integers from `base` on, with integer weights low ≤ C·p(k) ≤ low + rest for every k of a bin.
+
+    In a word's range [0, 2^word) come first the `sure` intervals (low wide), then the `rest` (rest wide), the tails,
+    and what remains, which means: start again. `kept(q, k, prec)` encloses (C·p(k) − low)/rest, in [0, 1].
+    Theorem: One round gives k with probability 2^-word·c·p(k), the same c for all k, so the first round that does not
+      start again has law p, whatever the normalising constant [docs/theorems/noise.md, Theorem 1]
+    """
+
+    words: Words
+    bits: int
+    base: Sequence[int]
+    low: Sequence[int]
+    rest: Sequence[int]
+    tails: tuple[Tail, ...]
+    kept: Callable[[int, int, int], Ball]
+    squeeze: Squeeze | None = None
+    bases: Integers = field(init=False, repr=False, compare=False)
+    ends: NDArray[np.uint64] = field(init=False, repr=False, compare=False)
+    guide: Integers = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        weights = [*self.low, *self.rest, *(tail.weight for tail in self.tails)]
+        if min(weights) < 0 or sum(weights) >= 1 << self.words.word:  # Python integers: a uint64 sum would wrap
+            raise AssertionError("the weights of a table do not fit into its word")
+        bases = np.array(self.base, np.int64)
+        ends = np.cumsum(np.array(weights, np.uint64), dtype=np.uint64)
+        object.__setattr__(self, "bases", bases)
+        object.__setattr__(self, "ends", ends)
+        object.__setattr__(self, "guide", _guide(ends, bases, self.words))
+
+
+def _guide(ends: NDArray[np.uint64], bases: Integers, words: Words) -> Integers:
+    """For the first bits of a word: the base of the bin in whose `sure` interval all its continuations lie."""
+    shift, cells = np.uint64(words.word - words.guide), 1 << words.guide
+    whole, part = ends >> shift, (ends & ((np.uint64(1) << shift) - np.uint64(1))) > 0
+    # How many intervals end at or before the first, and before or at the last word that starts with c.
+    first = np.cumsum(np.bincount((whole + part).astype(np.int64), minlength=cells))[:cells]
+    last = np.cumsum(np.bincount(whole.astype(np.int64), minlength=cells))[:cells]
+    sure = (first == last) & (first < len(bases))
+    return np.where(sure, bases[np.minimum(first, len(bases) - 1)], UNDECIDED)
