@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 from flint import arb, ctx, fmpq
 
 from sfumato.errors import InvalidParameter
@@ -88,14 +89,21 @@ def enclosure(x: Fraction | Real, prec: int) -> Ball:
         return ball(x)
 
 
+def _integer(x: Ball) -> int:
+    found = x.unique_fmpz()
+    if found is None:
+        raise AssertionError("not one integer: the working precision is too small for this number")
+    return int(found)
+
+
 def floor(x: Ball) -> int:
     """The largest integer surely ≤ x."""
-    return int(x.lower().floor().unique_fmpz())
+    return _integer(x.lower().floor())
 
 
 def ceiling(x: Ball) -> int:
     """The least integer surely ≥ x."""
-    return int(x.upper().ceil().unique_fmpz())
+    return _integer(x.upper().ceil())
 
 
 def below(x: Ball) -> Fraction:
@@ -107,17 +115,14 @@ def below(x: Ball) -> Fraction:
 def rational(name: str, value: object, low: Fraction | int, high: Fraction | int) -> Fraction:
     """A parameter as the rational number it is (floats are dyadic rationals), within [low, high]."""
     allowed = f"an int, float or Fraction from {float(low):g} to {float(high):g}"
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
-        item = getattr(value, "item", None)  # a NumPy scalar
-        if item is None or getattr(value, "ndim", 1) or isinstance(item(), bool | str | bytes | complex):
-            raise InvalidParameter(
-                f"{name} must be a number.\n  found:  a {type(value).__name__}\n  do:     give {allowed}"
-            )
-        value = item()
-    try:
-        exact = Fraction(value)  # type: ignore[arg-type]  # NaN and infinities end here
-    except (TypeError, ValueError, OverflowError):
-        exact = None
-    if exact is None or not low <= exact <= high:
-        raise InvalidParameter(f"{name} is out of range.\n  found:  {name} = {value!r}\n  do:     give {allowed}")
-    return exact
+        raise InvalidParameter(
+            f"{name} must be a number.\n  found:  a {type(value).__name__}\n  do:     give {allowed}"
+        )
+    if not low <= value <= high:  # also refuses NaN
+        raise InvalidParameter(
+            f"{name} is out of range.\n  found:  {name} = {repr(value)[:60]}\n  do:     give {allowed}"
+        )
+    return Fraction(value)

@@ -56,7 +56,7 @@ def _halves(law: "Rounded | Floored", start: int, distance: int) -> bool:
 class Rounded(MonotoneLaw):
     """round(N) for continuous noise N: P(k) is the mass of [k − ½, k + ½].
 
-    Rounding after the noise is post-processing: what is private about v + N is private about v + round(N), for integer v.
+    Rounding is post-processing: for integer v, v + round(N) = round(v + N) is as private as v + N.
     """
 
     density: Density

@@ -11,7 +11,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-Unsigned = NDArray[np.uint16] | NDArray[np.uint32] | NDArray[np.uint64]
+Unsigned = NDArray[np.unsignedinteger]
 
 PER_KEY = 1 << 34  # bytes: 2³⁰ blocks differ from perfect bits by at most 2⁻⁶⁹ (PRP/PRF switching)
 RESERVE = 1 << 12  # bytes kept for single numbers
@@ -102,12 +102,11 @@ class Keystream(threading.local):
     def __reduce__(self) -> tuple[type["Keystream"], tuple[()]]:
         return Keystream, ()
 
-    def fill(self, memory: bytearray | NDArray[np.uint8], size: int) -> None:
+    def fill(self, view: memoryview, size: int) -> None:
         """Write `size` fresh bytes into memory that has SPARE bytes more."""
         if self.left < size or self.born != PROCESS.current():
             self.renew()
         self.left -= size
-        view = memoryview(memory)
         for start in range(0, size, len(ZEROS)):
             self.cipher.update_into(ZEROS[: size - start], view[start:])
 
@@ -115,7 +114,7 @@ class Keystream(threading.local):
         kind = fitting(bits)
         size = count * np.dtype(kind).itemsize
         memory = np.empty(size + SPARE, np.uint8)
-        self.fill(memory, size)
+        self.fill(memory.data, size)
         words: Unsigned = memory[:size].view(kind)
         spare = 8 * np.dtype(kind).itemsize - bits
         if spare:
@@ -126,7 +125,7 @@ class Keystream(threading.local):
         size = (count + 7) >> 3
         if self.used + size > len(self.reserve) - SPARE or self.born != PROCESS.current():
             self.reserve, self.used = bytearray(RESERVE + size + SPARE), 0
-            self.fill(self.reserve, RESERVE + size)
+            self.fill(memoryview(self.reserve), RESERVE + size)
         start, self.used = self.used, self.used + size
         value = int.from_bytes(self.reserve[start : self.used])
         self.reserve[start : self.used] = bytes(size)  # a bit handed out is nowhere else

@@ -76,7 +76,8 @@ def _saturated(whole_values: NDArray[np.float64]) -> Integers:
     """Doubles with whole values as int64, ±(2⁶³ − 1) at most: a cast would wrap."""
     inside = np.abs(whole_values) < 2.0**63
     values = np.where(inside, whole_values, 0).astype(np.int64)
-    return np.where(inside, values, np.where(whole_values > 0, LARGEST, -LARGEST))
+    values[~inside] = np.where(whole_values[~inside] > 0, LARGEST, -LARGEST)
+    return values
 
 
 def saturating_sum(a: Integers, b: Integers) -> Integers:
@@ -84,7 +85,7 @@ def saturating_sum(a: Integers, b: Integers) -> Integers:
     total = a + b
     wrapped = ((a ^ total) & (b ^ total)) < 0  # both signs differ from the sum's
     total = np.where(wrapped, np.where(a < 0, -LARGEST, LARGEST), total)
-    return np.maximum(total, -LARGEST)
+    return np.maximum(total, -LARGEST).astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -135,13 +135,13 @@ def _kept(law: MonotoneLaw, C: Fraction, low: list[int], rest: list[int], q: int
 
 def _tail_kept(law: MonotoneLaw, side: int, end: int, factor: Fraction, g: int, x: int, prec: int) -> Ball:
     """c·S·2^(g+1)·p(k)/t, with c·S = C·blocks."""
-    return ball(factor) * 2 ** (g + 1) * law.weight(_magnitude(law, _outcome(side, end, x)), prec)
+    return ball(factor * (2 << g)) * law.weight(_magnitude(law, _outcome(side, end, x)), prec)
 
 
 def _squeeze(law: MonotoneLaw, words: Words, bits: int, high: list[int], rest: list[int]) -> Squeeze | None:
     """Lemma 4: the kept-probability of a bin runs along its chord, up to the curve's bend and four units."""
     width, count, coin = 1 << bits, len(high), words.coin
-    bend = law.bend(np.arange(count) * float(width), width)
+    bend = law.bend(np.arange(count, dtype=np.float64) * width, width)
     if bend is None:
         return None
     before = np.array([high[0], *high[:-1]], float)
@@ -156,6 +156,7 @@ def _squeeze(law: MonotoneLaw, words: Words, bits: int, high: list[int], rest: l
         return d << (coin - bits) if bits <= coin else d >> (bits - coin)
 
     def asked(k: Integers) -> NDArray[np.bool_]:
-        return k == 0  # the curve may lie above the weight there
+        zero: NDArray[np.bool_] = k == 0  # the curve may lie above the weight there
+        return zero
 
     return Squeeze(chord, slack, asked)

@@ -18,7 +18,7 @@ class StaircaseDensity(Density):
     """e^{−jε} on [jΔ, (j+γ)Δ) and e^{−(j+1)ε} on [(j+γ)Δ, (j+1)Δ), j ≥ 0, and the same for −x.
 
     f(x + Δ) = e^{−ε}f(x), so it halves over ⌈ln 2/ε⌉ periods wherever one starts; it is not log-concave.
-    Theorem: Noise with this density is ε-DP for sensitivity Δ, and optimal for some γ [Geng & Viswanath 2014, Theorem 1]
+    Theorem: Staircase noise is ε-DP for sensitivity Δ, and optimal for some γ [Geng & Viswanath 2016, Thm 1]
     """
 
     eps: Fraction | float
@@ -94,7 +94,7 @@ class StaircaseDensity(Density):
 def rounded_staircase(
     eps: Fraction | float, sensitivity: Fraction | float, gamma: Fraction | float | None = None
 ) -> Rounded:
-    """Staircase noise, rounded; `gamma` as near to 1/(1 + e^{ε/2}), the choice of least expected |noise|, as 53 bits are.
+    """Staircase noise, rounded; `gamma` is by default the double next to 1/(1 + e^{ε/2}), of least expected |noise|.
 
     Any γ is equally private, so this one needs no certificate.
     """
