@@ -5,6 +5,7 @@ from collections.abc import Callable
 from sfumato.noise.balls import Ball, precision
 from sfumato.noise.entropy import Source
 
+MORE = 32  # bits of precision beyond those compared
 Theta = Callable[[int], Ball]  # precision ↦ an enclosure of θ
 
 
@@ -16,8 +17,9 @@ def happens(theta: Theta, source: Source, u: int = 0, known: int = 0, step: int 
     Theorem: A lazy comparison answers yes with probability θ, and stops [docs/theorems/noise.md, Theorem 2]
     """
     while True:
-        with precision(known + step + 32):
-            scaled = theta(known + step) * 2**known
+        prec = known + step + MORE
+        with precision(prec):
+            scaled = theta(prec) * 2**known
             if u + 1 <= scaled:
                 yes, no = True, False
             else:

@@ -82,10 +82,11 @@ def _saturated(whole_values: NDArray[np.float64]) -> Integers:
 
 def saturating_sum(a: Integers, b: Integers) -> Integers:
     """a + b, at most ±(2⁶³ − 1): int64 sums would wrap, and errors would tell."""
-    total = a + b
+    total: Integers = a + b
     wrapped = ((a ^ total) & (b ^ total)) < 0  # both signs differ from the sum's
     total = np.where(wrapped, np.where(a < 0, -LARGEST, LARGEST), total)
-    return np.maximum(total, -LARGEST).astype(np.int64)
+    lowest: Integers = np.maximum(total, -LARGEST)
+    return lowest
 
 
 @dataclass(frozen=True)

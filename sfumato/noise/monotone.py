@@ -70,8 +70,7 @@ class MonotoneLaw(Law):
 def _table(law: MonotoneLaw, words: Words) -> Table:
     """Bins of B integers on each side with certified weights, and the tails after K = J·B.
 
-    Every rounding to integers costs less than 2 units, which `room` leaves free; Table asserts the sum. The squeeze is
-    Lemma 4 of docs/theorems/noise.md.
+    `room` leaves a unit free for each number that is rounded up; Table asserts the sum. Squeeze: Lemma 4.
     """
     bits = max(0, int(law.spread / words.bins).bit_length() - 1)
     width = 1 << bits
@@ -85,7 +84,7 @@ def _table(law: MonotoneLaw, words: Words) -> Table:
         point = law.curve if bits else law.weight
         points = [point(j * width, PREC) for j in range(count + 1)]
         first = [points[0 if bits else ahead :][:count] for ahead in sides]
-        room = (1 << words.word) - 8 * count - 16
+        room = (1 << words.word) - len(sides) * (count + 1) - 2  # a unit for each rounding, and two
         total = sum((sum(side, arb(0)) for side in first), arb(0)) + 2 * len(sides) * blocks * points[count]
         C = below(room / total)
         constant = ball(C)
