@@ -124,8 +124,9 @@ class Keystream(threading.local):
     def bits(self, count: int) -> int:
         size = (count + 7) >> 3
         if self.used + size > len(self.reserve) - SPARE or self.born != PROCESS.current():
-            self.reserve, self.used = bytearray(RESERVE + size + SPARE), 0
-            self.fill(memoryview(self.reserve), RESERVE + size)
+            fresh = bytearray(RESERVE + size + SPARE)
+            self.fill(memoryview(fresh), RESERVE + size)  # may renew, which empties the reserve
+            self.reserve, self.used = fresh, 0
         start, self.used = self.used, self.used + size
         value = int.from_bytes(self.reserve[start : self.used])
         self.reserve[start : self.used] = bytes(size)  # a bit handed out is nowhere else

@@ -1,0 +1,109 @@
+"""What no statistic can see: weights enclose the law, kept-probabilities lie in [0, 1], squeezes hold the truth."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Floored,
+    GaussianDensity,
+    LaplaceDensity,
+    Sampler,
+    geometric,
+    rounded_gaussian,
+    rounded_laplace,
+    rounded_staircase,
+)
+from sfumato.noise.balls import ball, precision
+from sfumato.noise.gaussian import ENOUGH
+from sfumato.noise.table import Words
+
+LAWS = {
+    "discrete Laplace": DiscreteLaplace,
+    "discrete Gaussian": DiscreteGaussian,
+    "rounded Gaussian": rounded_gaussian,
+    "floored Gaussian": lambda scale: Floored(GaussianDensity(scale)),
+    "rounded Laplace": rounded_laplace,
+    "floored Laplace": lambda scale: Floored(LaplaceDensity(scale)),
+    "staircase": lambda scale: rounded_staircase(1, scale),
+    "geometric": geometric,
+}
+scales = st.one_of(
+    st.floats(-3, 18).map(lambda e: min(1e18, max(1e-3, 10.0**e))),
+    st.sampled_from([1e-3, 1, 127.99, 128, 10**18, Fraction(1, 3)]),
+)
+
+
+@pytest.mark.parametrize("name", LAWS)
+@given(scale=scales, choices=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=4, max_size=4))
+@settings(max_examples=12, deadline=None)
+def test_every_probability_to_keep_lies_in_its_range_and_in_its_squeeze(name, scale, choices):
+    table = Sampler(LAWS[name](scale)).table
+    assert sum(table.low) + sum(table.rest) + sum(tail.weight for tail in table.tails) < 2**64
+    width = 1 << table.bits
+    for which, where in choices:
+        q = min(int(which * len(table.base)), len(table.base) - 1)
+        k = table.base[q] + min(int(where * width), width - 1)
+        with precision(400):
+            if table.rest[q]:
+                kept = table.kept(q, k, 300)
+                assert not kept < 0
+                assert not kept > 1
+                if table.squeeze is not None and k:
+                    chord = int(table.squeeze.chord(np.array([k]), np.array([q]))[0])
+                    slack = int(table.squeeze.slack[q])
+                    assert abs(kept * 2**32 - chord) <= slack + 1
+    for side, tail in enumerate(table.tails):
+        for g in range(4):
+            for place in (0, (1 << tail.bits) - 1):
+                with precision(400):
+                    kept = tail.kept(g, (g << tail.bits) + place, 300)
+                    assert not kept > 1, side
+                    assert not kept < 0
+
+
+@given(sigma=st.floats(ENOUGH, 1e9), z=st.floats(0, 6.99))
+@settings(max_examples=60, deadline=None)
+def test_the_midpoint_rule_encloses_the_mass_of_a_cell(sigma, z):
+    density = GaussianDensity(sigma)
+    twice = int(2 * z * sigma)
+    a, b = Fraction(abs(twice - 1), 2), Fraction(twice + 1, 2)
+    with precision(400):
+        exact = density.mass(a, b, 300) if twice else 2 * density.mass(Fraction(0), b, 300)
+        quick = density.cell(twice, 128)
+        assert quick.contains(exact)
+        assert density.cell(twice, 300).overlaps(exact)
+        assert quick.rel_accuracy_bits() > 4 * np.log2(sigma) - 4
+
+
+@pytest.mark.parametrize("eps", [Fraction(1, 20), 1, 7])
+@pytest.mark.parametrize("period", [Fraction(1, 7), 1, Fraction(22, 7), 40])
+def test_the_mass_under_stairs_is_the_sum_of_its_pieces(eps, period):
+    density = rounded_staircase(eps, period, Fraction(2, 7)).density
+    gamma = Fraction(2, 7)
+    for a, b in ((Fraction(0), Fraction(1, 2)), (Fraction(5, 2), Fraction(7, 2)), (Fraction(1, 9), Fraction(13))):
+        edges = [j * period + part * period for j in range(int(b / period) + 2) for part in (Fraction(0), gamma)]
+        with precision(300):
+            total, heights = arb(0), [(j + (i % 2)) for i, j in enumerate(i // 2 for i in range(len(edges)))]
+            for height, start, end in zip(heights, edges, edges[1:] + [edges[-1] + period], strict=True):
+                length = max(Fraction(0), min(b, end) - max(a, start))
+                total += ball(length) * (-ball(Fraction(eps)) * height).exp()
+            assert total.overlaps(density.mass(a, b, 250))
+            assert density.mass(a, b, 250).rel_accuracy_bits() > 200
+
+
+def test_the_words_chosen_do_not_change_what_is_certified():
+    for words in (Words(guide=8, word=20, coin=6, bins=4), Words(guide=4, word=40, bins=16)):
+        table = Sampler(DiscreteGaussian(300), words).table
+        for q in range(0, len(table.base), 7):
+            with precision(300):
+                if table.rest[q]:
+                    kept = table.kept(q, table.base[q], 200)
+                    assert not kept < 0
+                    assert not kept > 1
