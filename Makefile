@@ -15,7 +15,7 @@ INSTALL := $(call install,$(BIN)/python)
 # The libraries that `make bench` compares us with, each in an environment of its own.
 PEERS := $(patsubst bench/composition/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/composition/sides/*.txt))
 
-.PHONY: help demo test lint types format bench bench-soundness docs-index clean
+.PHONY: help demo test lint types format bench bench-soundness bench-noise docs-index clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -45,6 +45,9 @@ bench: $(VENV)/dev.stamp $(PEERS)  ## time composition against other libraries (
 
 bench-soundness: $(VENV)/dev.stamp  ## random losses against independent truth (90 min; OPTIONS="--count 1000")
 	@$(BIN)/python bench/bench_soundness.py $(OPTIONS)
+
+bench-noise: $(VENV)/dev.stamp  ## time exact noise against NumPy and OpenDP (1 min)
+	@$(BIN)/python bench/bench_noise.py $(OPTIONS)
 
 docs-index: $(VENV)/dev.stamp  ## write docs/theorems.md anew
 	@$(BIN)/python tools/theorems.py

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
-    from sfumato import errors, loss, plots, sampling  # noqa: F401  # plots needs an extra, so it is not in __all__
+    from sfumato import errors, loss, noise, plots, sampling  # noqa: F401  # plots needs an extra, so it is not in __all__
     from sfumato.loss.base import PrivacyLoss
     from sfumato.loss.bound import Bound
     from sfumato.loss.calibrate import calibrate
@@ -30,6 +30,7 @@ PLACES = {
     "ReplaceOne": "sfumato.sensitivity",
     "Relation": "sfumato.sensitivity",
     "sampling": "sfumato.sampling",
+    "noise": "sfumato.noise",
     "plots": "sfumato.plots",
     "errors": "sfumato.errors",
 }
@@ -46,6 +47,7 @@ __all__ = [
     "compare",
     "errors",
     "loss",
+    "noise",
     "sampling",
 ]
 

@@ -91,7 +91,7 @@ def test_the_mass_under_stairs_is_the_sum_of_its_pieces(eps, period):
         edges = [j * period + part * period for j in range(int(b / period) + 2) for part in (Fraction(0), gamma)]
         with precision(300):
             total, heights = arb(0), [(j + (i % 2)) for i, j in enumerate(i // 2 for i in range(len(edges)))]
-            for height, start, end in zip(heights, edges, edges[1:] + [edges[-1] + period], strict=True):
+            for height, start, end in zip(heights, edges, [*edges[1:], edges[-1] + period], strict=True):
                 length = max(Fraction(0), min(b, end) - max(a, start))
                 total += ball(length) * (-ball(Fraction(eps)) * height).exp()
             assert total.overlaps(density.mass(a, b, 250))
