@@ -39,6 +39,10 @@ class Density(ABC):
         """As `MonotoneLaw.bend`, for y ↦ mass(y − ½, y + ½) and for y ↦ mass(y, y + 1)."""
         return None
 
+    def flat(self, j: int, width: int, ahead: int) -> tuple[int, int] | None:
+        """As `MonotoneLaw.flat`, for cells [m + ahead/2, m + ahead/2 + 1]."""
+        return None
+
     def halving(self) -> Fraction | None:
         """A distance over which the density falls to half or less, wherever it starts; None: it is log-concave."""
         return None
@@ -79,6 +83,9 @@ class Rounded(MonotoneLaw):
     def bend(self, edge: Floats, width: int) -> Floats | None:
         return self.density.bend(edge, width)
 
+    def flat(self, j: int, width: int) -> tuple[int, int] | None:
+        return self.density.flat(j, width, -1)
+
     def halves(self, start: int, distance: int) -> bool:
         return _halves(self, start, distance)
 
@@ -103,6 +110,9 @@ class Floored(MonotoneLaw):
 
     def bend(self, edge: Floats, width: int) -> Floats | None:
         return self.density.bend(edge, width)
+
+    def flat(self, j: int, width: int) -> tuple[int, int] | None:
+        return self.density.flat(j, width, 0)
 
     def halves(self, start: int, distance: int) -> bool:
         return _halves(self, start, distance)

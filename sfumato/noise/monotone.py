@@ -19,6 +19,7 @@ LEAST, MOST = Fraction(1, 1000), Fraction(10**18)
 BOTH_SIDES = (0, 1)  # k = x ≥ 0 has magnitude x; k = −1 − x has magnitude x + 1
 BETWEEN = (0, 0)  # symmetric about −½: both have magnitude x
 ONE_SIDE = (0,)
+NEVER = (-1, 2**63 - 1)  # no magnitude is on a flat piece
 
 
 class MonotoneLaw(Law):
@@ -60,6 +61,10 @@ class MonotoneLaw(Law):
 
     def bend(self, edge: Floats, width: int) -> Floats | None:
         """Bounds b with width²·|curve''| ≤ b·curve(max(0, edge − width)) on [edge, edge + width]; None: no bounds."""
+        return None
+
+    def flat(self, j: int, width: int) -> tuple[int, int] | None:
+        """(a, b): in bin j the weight is that of j·width up to magnitude a, and that of (j + 1)·width from b on."""
         return None
 
     def table(self, words: Words) -> Table:
@@ -138,24 +143,52 @@ def _tail_kept(law: MonotoneLaw, side: int, end: int, factor: Fraction, g: int, 
 
 
 def _squeeze(law: MonotoneLaw, words: Words, bits: int, high: list[int], rest: list[int]) -> Squeeze | None:
+    width = 1 << bits
+    units = np.maximum(1, np.array(rest, float)) / 2.0**words.coin
+    if (bend := law.bend(np.arange(len(high), dtype=np.float64) * width, width)) is not None:
+        before = np.array([high[0], *high[:-1]], float)
+        # 1.01 pays for the roundings of these doubles (IEEE + · /) and for the balls' widths: see Lemma 4.
+        return _bent(law, words.coin, bits, (1.01 * before * bend / 8 + 4) / units)
+    if law.flat(0, width) is not None:
+        return _stepped(law, words.coin, [law.flat(j, width) or NEVER for j in range(len(high))], 4 / units)
+    return None
+
+
+def _slack(law: MonotoneLaw, bound: Floats) -> Integers:
+    return np.tile(np.minimum(bound + 4, 2.0**40).astype(np.int64), len(law.sides))
+
+
+def _magnitudes(law: MonotoneLaw, k: Integers) -> Integers:
+    return np.where(k >= 0, k + law.sides[0], law.sides[-1] - 1 - k)
+
+
+def _bent(law: MonotoneLaw, coin: int, bits: int, bound: Floats) -> Squeeze:
     """Lemma 4: the kept-probability of a bin runs along its chord, up to the curve's bend and four units."""
-    width, count, coin = 1 << bits, len(high), words.coin
-    bend = law.bend(np.arange(count, dtype=np.float64) * width, width)
-    if bend is None:
-        return None
-    before = np.array([high[0], *high[:-1]], float)
-    # 1.01 pays for the roundings of these doubles (IEEE + · /) and for the balls' widths: see Lemma 4.
-    bent = (1.01 * before * bend / 8 + 4) / np.maximum(1, np.array(rest, float)) * 2.0**coin + 4
-    slack = np.tile(np.minimum(bent, 2.0**40).astype(np.int64), len(law.sides))
-    first, second = law.sides[0], law.sides[-1]
+    count, width = len(bound), 1 << bits
 
     def chord(k: Integers, q: Integers) -> Integers:
         """2^coin·d/B, with d = (j + 1)·B − m: how far the magnitude m of k is from the bin's outer end."""
-        d = (q % count + 1) * width - np.where(k >= 0, k + first, second - 1 - k)
+        d = (q % count + 1) * width - _magnitudes(law, k)
         return d << (coin - bits) if bits <= coin else d >> (bits - coin)
 
-    def asked(k: Integers) -> NDArray[np.bool_]:
+    def asked(k: Integers, q: Integers) -> NDArray[np.bool_]:
         zero: NDArray[np.bool_] = k == 0  # the curve may lie above the weight there
         return zero
 
-    return Squeeze(chord, slack, asked)
+    return Squeeze(chord, _slack(law, bound), asked)
+
+
+def _stepped(law: MonotoneLaw, coin: int, flats: list[tuple[int, int]], bound: Floats) -> Squeeze:
+    """Where the weight is that of a bin's inner (outer) end, a draw is kept (dropped), up to four units."""
+    count = len(flats)
+    upper, lower = (np.array(x, np.int64) for x in zip(*flats, strict=True))
+
+    def chord(k: Integers, q: Integers) -> Integers:
+        return np.where(_magnitudes(law, k) <= upper[q % count], 1 << coin, 0)
+
+    def asked(k: Integers, q: Integers) -> NDArray[np.bool_]:
+        m, j = _magnitudes(law, k), q % count
+        between: NDArray[np.bool_] = (m > upper[j]) & (m < lower[j])
+        return between
+
+    return Squeeze(chord, _slack(law, bound), asked)

@@ -148,7 +148,7 @@ class Sampler:
         u = self.source.words(k.size, coin).astype(np.int64)
         chord, slack = squeeze.chord(k, q), squeeze.slack[q]
         keep = u + slack < chord
-        for at in np.flatnonzero(~keep & (u <= chord + slack) | squeeze.asked(k)).tolist():
+        for at in np.flatnonzero(~keep & (u <= chord + slack) | squeeze.asked(k, q)).tolist():
             keep[at] = self.kept(int(q[at]), int(k[at]), int(u[at]), coin)
         return keep
 

@@ -7,10 +7,10 @@ from math import lcm
 
 from sfumato.noise.balls import Ball, precision, ratio, rational
 from sfumato.noise.density import Density, Rounded
-from sfumato.noise.monotone import LEAST, MOST
+from sfumato.noise.monotone import LEAST, MOST, NEVER
 
 LEAST_EPS, MOST_EPS = Fraction(1, 10**9), Fraction(10**3)
-MOST_BINS = 4096
+MOST_BINS = 2048
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ class StaircaseDensity(Density):
 
     @cached_property
     def spread(self) -> Fraction:
-        """Bins much narrower than a stair; or than the decay, if stairs are low."""
+        """Bins narrower than a stair; or than the decay, if stairs are low."""
         eps, period, gamma = Fraction(self.eps), Fraction(self.sensitivity), Fraction(self.gamma)
-        stair = 8 * period * min(gamma or 1, 1 - gamma or 1, 1 / eps)
-        return max(stair, period / (2 * eps)) if eps < 1 else stair
+        stair = 12 * period * min(gamma or 1, 1 - gamma or 1, 1 / eps)
+        return max(stair, period / eps) if eps < 1 else stair
 
     @property
     def reach(self) -> float:
         decay = Fraction(self.sensitivity) / Fraction(self.eps)
-        return float(min(12 * decay / self.spread + 2, Fraction(MOST_BINS, 128)))
+        return float(min(12 * decay / self.spread + 1, Fraction(MOST_BINS, 128)))
 
     def halving(self) -> Fraction:
         periods = int(Fraction(7, 10) / Fraction(self.eps)) + 1  # 0.7 > ln 2
@@ -69,6 +69,19 @@ class StaircaseDensity(Density):
         if not twice:
             return 2 * self._mass(0, half, period, step, 2 * half, prec)
         return self._mass((twice - 1) * half, (twice + 1) * half, period, step, 2 * half, prec)
+
+    def flat(self, j: int, width: int, ahead: int) -> tuple[int, int]:
+        """Cells that end before the only break in reach of bin j, and cells that start after it."""
+        period, step, half = self.units
+        start = max(0, (2 * j * width + ahead) * half)
+        end = (2 * (j + 1) * width + ahead + 2) * half
+        near = start // period * period
+        breaks = sorted({near + step, near + period, near + period + step, near + 2 * period} - {near, start})
+        first, second = [x for x in breaks if x > start][:2]
+        if second < end:
+            return NEVER
+        upper, lower = (first // half - 2 - ahead) // 2, (-(-first // half) - ahead + 1) // 2
+        return min(upper, NEVER[1]), min(lower, NEVER[1])
 
     def _mass(self, a: int, b: int, period: int, step: int, one: int, prec: int) -> Ball:
         """Σ e^{−jε}·(length on the upper stair of period j + e^{−ε}·length on the lower one), lengths in 1/one."""

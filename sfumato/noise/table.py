@@ -36,12 +36,12 @@ USUAL = Words()
 class Squeeze:
     """Bounds of the probability to keep a draw of `rest`, for whole arrays: f lies within (D ± slack)/2^coin.
 
-    `chord(k, q)` is D for values k of bins q, and `asked(k)` says which values skip the squeeze.
+    `chord(k, q)` is D for values k of bins q, and `asked(k, q)` says which values skip the squeeze.
     """
 
     chord: Callable[[Integers, Integers], Integers]
     slack: Integers
-    asked: Callable[[Integers], NDArray[np.bool_]]
+    asked: Callable[[Integers, Integers], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
