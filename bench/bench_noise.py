@@ -37,29 +37,29 @@ def seconds(act: Callable[[], object], repeat: int = 7) -> float:
     return min(times)
 
 
-def opendp_rate(scale: int) -> float | None:
-    """Discrete Gaussian draws per second of OpenDP, if it is here."""
+def opendp_rates(scale: int) -> tuple[float, float] | None:
+    """Discrete Gaussian and discrete Laplace draws per second of OpenDP, if it is here."""
     try:
         import opendp.prelude as dp
     except ImportError:
         return None
     dp.enable_features("contrib")
-    zeros = np.zeros(20_000, np.int32)
-    space = dp.vector_domain(dp.atom_domain(T="i32")), dp.l2_distance(T="i32")
-    mechanism = dp.m.make_gaussian(*space, scale=float(scale))
-    return zeros.size / seconds(lambda: mechanism(zeros), 3)
+    zeros, domain = np.zeros(20_000, np.int32), dp.vector_domain(dp.atom_domain(T="i32"))
+    gaussian = dp.m.make_gaussian(domain, dp.l2_distance(T="i32"), scale=float(scale))
+    laplace = dp.m.make_laplace(domain, dp.l1_distance(T="i32"), scale=float(scale))
+    return zeros.size / seconds(lambda: gaussian(zeros), 3), zeros.size / seconds(lambda: laplace(zeros), 3)
 
 
 def rates() -> None:
     generator = np.random.default_rng()
-    print(f"{COUNT:,} draws, int64; NumPy: rint(normal). OpenDP: discrete Gaussian, int32.")
+    print(f"{COUNT:,} draws, int64; NumPy: rint(normal). OpenDP: discrete Gaussian and Laplace, int32.")
     for scale in SCALES:
         numpy_rate = COUNT / seconds(lambda s=scale: np.rint(generator.standard_normal(COUNT) * s).astype(np.int64))
-        peer = opendp_rate(scale)
-        text = f"{peer / 1e3:.0f} k/s" if peer else "not installed"
+        peers = opendp_rates(scale)
+        text = f"{peers[0] / 1e3:.0f} and {peers[1] / 1e3:.0f} k/s" if peers else "not installed"
         print(f"\nscale {scale:.0e}: NumPy {numpy_rate / 1e6:.0f} M/s, OpenDP {text}")
         for name, law in LAWS.items():
-            built = law(scale)
+            built, peer = law(scale), peers and peers["Gaussian" not in name]
             set_up = seconds(lambda law=built: _table.__wrapped__(law, USUAL), 5)
             sampler = noise.Sampler(built)
             rate = COUNT / seconds(lambda s=sampler: s.draw(COUNT))

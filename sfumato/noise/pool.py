@@ -28,6 +28,7 @@ class Pool:
 
     def __post_init__(self) -> None:
         self.size = whole("size", self.size, 1, 1 << 24)
+        self._number = PROCESS.current()
 
     def __reduce__(self) -> tuple[type["Pool"], tuple[Sampler, int]]:
         return Pool, (self.sampler, self.size)
@@ -44,7 +45,7 @@ class Pool:
 
     def ready(self, count: int) -> None:
         """Make sure that the next `count` draws wait here, drawing whole blocks."""
-        if self._number != PROCESS.current():
+        if self._number != PROCESS.current():  # in a forked child, still alone
             self._lock = threading.Lock()  # another thread of the parent may have held it
         with self._lock:
             if self._number != PROCESS.current():
