@@ -95,7 +95,7 @@ def _table(law: MonotoneLaw, words: Words) -> Table:
         constant = ball(C)
         scaled = [constant * x for x in points]
         down, up = [max(0, floor(x)) for x in scaled], [ceiling(x) for x in scaled]
-        edge = ceiling(2 * blocks * scaled[count])
+        edge = max(1, ceiling(2 * blocks * scaled[count]))
     low = [x for ahead in sides for x in (down[1:] if bits else down[ahead:][:count])]
     high = [x for ahead in sides for x in (up[:count] if bits else up[ahead:][:count])]
     rest = [h - s for s, h in zip(low, high, strict=True)]

@@ -154,3 +154,11 @@ def test_answers_are_exact_until_they_are_printed():
     answer = Lattice(-3).exactly([1, 2**62 + 1]).with_noise(Sampler(rounded_gaussian(Fraction(1, 1000))))
     assert answer.fractions() == [Fraction(1, 8), Fraction(2**62 + 1, 8)]
     assert answer.floats().tolist() == [0.125, 2.0**59]
+
+
+def test_laws_of_one_outcome_are_laws():
+    assert Sampler(Geometric(0)).draw(3).tolist() == [0, 0, 0]
+    assert Sampler(Categorical([0, 7])).draw(3).tolist() == [1, 1, 1]
+    assert Uniform(1).draw(3).tolist() == [0, 0, 0]
+    assert Uniform(1).one() == 0
+    assert Uniform(2**63).draw(3).min() >= 0
