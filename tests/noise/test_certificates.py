@@ -55,8 +55,9 @@ def test_every_probability_to_keep_lies_in_its_range_and_in_its_squeeze(name, sc
                 kept = table.kept(q, k, 300)
                 assert not kept < 0
                 assert not kept > 1
-                if table.squeeze is not None and k:
-                    chord = int(table.squeeze.chord(np.array([k]), np.array([q]))[0])
+                at = np.array([k]), np.array([q])
+                if table.squeeze is not None and not table.squeeze.asked(*at)[0]:
+                    chord = int(table.squeeze.chord(*at)[0])
                     slack = int(table.squeeze.slack[q])
                     assert abs(kept * 2**32 - chord) <= slack + 1
     for side, tail in enumerate(table.tails):
@@ -107,3 +108,63 @@ def test_the_words_chosen_do_not_change_what_is_certified():
                     kept = table.kept(q, table.base[q], 200)
                     assert not kept < 0
                     assert not kept > 1
+
+
+@pytest.mark.parametrize("law", [rounded_staircase(1, 700), rounded_staircase(4, 3000), rounded_staircase(0.1, 90)])
+def test_the_squeeze_holds_in_every_cell_of_stairs(law):
+    """All cells of some bins, breaks included; and the squeeze decides most of them."""
+    table = Sampler(law).table
+    decided = total = 0
+    for q in range(0, len(table.base), len(table.base) // 40):
+        for k in range(table.base[q], table.base[q] + (1 << table.bits)):
+            if table.rest[q] <= 2**20:  # no break: nothing to squeeze
+                continue
+            at = np.array([k]), np.array([q])
+            total += 1
+            if table.squeeze.asked(*at)[0]:
+                continue
+            decided += 1
+            with precision(400):
+                kept = table.kept(q, k, 300)
+                assert abs(kept * 2**32 - int(table.squeeze.chord(*at)[0])) <= int(table.squeeze.slack[q]) + 1
+    assert total > 0
+    assert decided > 0
+
+
+class AllCoins:
+    """Every value of a word of so many bits, once."""
+
+    def words(self, count, bits):
+        assert count == 1 << bits
+        return np.arange(count, dtype=np.uint64)
+
+
+class Asking(Sampler):
+    """Counts the coins that the squeeze leaves open, and drops them."""
+
+    def kept(self, q, k, u=0, known=0):
+        ASKED.append((q, k, u, known))
+        return False
+
+
+ASKED = []
+SQUEEZED = [DiscreteGaussian(40), DiscreteLaplace(40), rounded_gaussian(40), rounded_laplace(40), geometric(40)]
+
+
+@pytest.mark.parametrize("law", [*SQUEEZED, Floored(GaussianDensity(40)), rounded_staircase(3, 300)], ids=str)
+def test_all_coins_of_a_squeeze_keep_what_they_should_and_ask_about_the_rest(law):
+    """In every cell, of 2^10 coins: kept at once ≤ 2^10·f ≤ kept at once or asked about. No coin is misjudged."""
+    words = Words(guide=4, word=30, coin=10, bins=4)
+    table, sampler = Sampler(law, words).table, Asking(law, words, AllCoins())
+    asked = coins = 0
+    for q, base in enumerate(table.base):
+        for k in range(base, base + (1 << table.bits)):
+            ASKED.clear()
+            keep = sampler._kept(np.full(1024, k), np.full(1024, q))
+            assert all(known == 10 for *_, known in ASKED)
+            with precision(300):
+                f = table.kept(q, k, 200) * 1024
+                assert not f < int(keep.sum())
+                assert not f > int(keep.sum()) + len(ASKED)
+            asked, coins = asked + len(ASKED), coins + 1024
+    assert 0 < asked < 0.9 * coins  # the squeeze decides, and not everything
