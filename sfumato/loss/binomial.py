@@ -52,14 +52,11 @@ class Binomial:
         t = math.log(fall / float(below[first])) if fall > 0 and below[first] > 0 else -1.0
         if t <= 0:
             return Bound(0.0, 0.0, self.method) if self.forward(np.zeros(1)).upper[0] <= goal else None
+        # δ is convex in e^t: to the left it rises at least as fast as at t, to the right it falls as fast until an atom
         here = self.forward(np.array([t]))
-        step = 1.5 * float(max(here.upper[0] - goal, goal - here.lower[0])) / fall + 2 * ULP * t
-        points = np.array([t - step, t + step])
-        if points[0] <= 0:
-            return None
-        found = self.forward(points)
-        certain = found.lower[0] > goal and found.upper[1] <= goal
-        return Bound(float(points[0]), float(points[1]), self.method) if certain else None
+        step = 1.01 * float(max(here.upper[0] - goal, goal - here.lower[0])) / (fall * (1 - self.leak)) + 4 * ULP * t
+        certain = step < 1e-3 and t > step and t + step < losses[first] * (1 - 8 * ULP)
+        return Bound(t - step, t + step, self.method) if certain else None
 
     @cached_property
     def law(self) -> tuple[Floats, Floats]:
