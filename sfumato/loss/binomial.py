@@ -62,13 +62,14 @@ class Binomial:
     def law(self) -> tuple[Floats, Floats]:
         """P[X = i] around the mode: from the ratios e^ε₀(k−i)/(i+1) of neighbours, made to sum to one.
 
-        What lies beyond 40 standard deviations and 60 is below e^{−90}, and on the upper side, which δ is read from,
-        below e^{−800}.
+        What lies 10 standard deviations and 60 below is less than e^{−50}, nothing beside a rounding; what lies 40 and
+        60 above, on the side that small δ are read from, is less than e^{−800}.
 
         Theorem: Bernstein's inequality [Bernstein 1924]; P[X ≥ kp + x] ≤ e^{−x²/2kp(1−p)} for p ≥ ½ [Okamoto 1959]
         """
-        k, mode, reach = self.count, self.mode, math.ceil(40 * self.spread + 60)
-        i = np.arange(max(mode - reach, 0), min(k, mode + reach) + 1, dtype=np.float64)
+        k, mode = self.count, self.mode
+        down, up = math.ceil(10 * self.spread + 60), math.ceil(40 * self.spread + 60)
+        i = np.arange(max(mode - down, 0), min(k, mode + up) + 1, dtype=np.float64)
         falls = math.exp(-self.eps) * i[1:] / (k - i[:-1])  # P[X = i−1]/P[X = i]
         at = mode - int(i[0])
         before, after = np.cumprod(falls[:at][::-1])[::-1], np.cumprod(1 / falls[at:])
