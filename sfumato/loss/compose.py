@@ -6,7 +6,7 @@ Where steps lose more than a lattice can hold, moments answer.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -126,10 +126,10 @@ def contour(terms: Terms, loss: Sum) -> ContourEngine | None:
     return ContourEngine(composition, loss.supremum()[0], otherwise, lambda: loss.log_moment(-0.5).upper)
 
 
-def moderate(parts: list[Transform]) -> bool:
+def moderate(parts: Sequence[Transform], least: float = LEAST) -> bool:
     """Is the sum neither too small nor too large for floats to tell a contour?"""
     try:
-        return LEAST < sum(float(part.log_moments(np.ones(1))[0]) for part in parts) < MOST
+        return least < sum(float(part.log_moments(np.ones(1))[0]) for part in parts) < MOST
     except Refused:
         return False
 

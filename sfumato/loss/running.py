@@ -15,7 +15,7 @@ from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import TOLERANCE, PrivacyLoss, same_relation
 from sfumato.loss.bound import Bound, worst
-from sfumato.loss.compose import bare, grouped, reveals_nothing
+from sfumato.loss.compose import bare, grouped, moderate, reveals_nothing
 from sfumato.loss.contour import Composition, Contour, Line, Totals, bracket
 from sfumato.loss.numeric import ULP
 from sfumato.loss.sums import total
@@ -28,13 +28,7 @@ ROOM = 2.0  # a line's window is so much wider than its sum needs: the sum may g
 
 
 class Running:
-    """The ε at a fixed δ of a sum that grows.
-
-    running = sf.loss.Running(delta=1e-6)
-    for loss in losses:
-        print(running.add(loss).epsilon())
-
-    """
+    """The ε at a fixed δ of a sum that grows: `running.add(loss).epsilon()`, again and again."""
 
     def __init__(
         self, delta: SupportsFloat, *, tolerance: float = TOLERANCE, relation: Relation = Relation.AddRemove
@@ -83,6 +77,7 @@ class Way:
         self.delta, self.tolerance = delta, tolerance
         self.terms: dict[PrivacyLoss, int] = {}
         self.additions = 0
+        self.sharp = True  # are all leaks the truth, not only bounds from above?
         self.top = 0.0
         self.silence = 0.0  # log of the probability that nothing has leaked
         self.eps = 0.0  # where the root was
@@ -93,6 +88,7 @@ class Way:
     def add(self, loss: PrivacyLoss, count: int) -> None:
         self.terms[loss] = self.terms.get(loss, 0) + count
         self.additions += 1
+        self.sharp = self.sharp and loss.sharp_ends
         self.top = (self.top + count * loss.supremum()[0] * (1 + 4 * ULP)) * (1 + ULP)
         leak = loss.leak()[0]
         self.silence = (self.silence + (count * math.log1p(-leak) if leak < 1 else -math.inf)) * (1 + 4 * ULP)
@@ -103,7 +99,7 @@ class Way:
         one = self.seen.get((loss, count))
         if one is None:
             part = loss.transform()
-            if part is None:
+            if part is None or not moderate([part.times(count)], least=-1.0):
                 self.line = None
                 return
             try:
@@ -120,8 +116,7 @@ class Way:
         if not self.terms:
             return Bound(0.0, 0.0, "closed form")
         leak = -math.expm1(self.silence) * (1 + 16 * ULP)
-        sure = all(loss.sharp_ends for loss in self.terms) if leak > 0 else False
-        surely = leak * (1 - (64 + 8 * self.additions) * ULP) if sure else 0.0
+        surely = leak * (1 - (64 + 8 * self.additions) * ULP) if self.sharp else 0.0
         finite = self.delta - leak
         if finite < max(1e-3 * self.delta, 1e-290):
             return None
@@ -131,11 +126,11 @@ class Way:
                 if math.isfinite(found.upper) and found.gap <= self.tolerance * found.upper:
                     return found
             contour = self.laid(surely, leak, finite)
+            if contour is None:
+                return None
+            found = self.read(contour, finite)
         except Refused:
             return None
-        if contour is None:
-            return None
-        found = self.read(contour, finite)
         sharp = math.isfinite(found.upper) and found.gap <= max(self.tolerance, 1e-6) * found.upper
         return found if sharp else None
 
@@ -143,7 +138,7 @@ class Way:
         """A new line, through the saddle point of the sum as it is now."""
         self.line = None
         parts = grouped((count, loss) for loss, count in self.terms.items())
-        if parts is None:
+        if parts is None or not moderate(parts):
             return None
         composition = Composition(parts, surely, leak)
         eps = composition.reached(math.log(finite))

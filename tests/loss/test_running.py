@@ -241,3 +241,21 @@ def test_a_run_of_one_bounded_loss(loss):
             fresh = (step * loss).epsilon(1e-6)
             agree(running, fresh)
             assert found.relative_gap <= max(1e-5, fresh.relative_gap)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_losses_too_large_for_a_line(order):
+    running = Running(delta=1e-6)
+    for loss in [L.PureLoss(1.0), L.GaussianLoss(0.1), L.LaplaceLoss(1e80)][::order]:
+        agree(running.add(loss), running.loss.epsilon(1e-6))
+
+
+def test_a_line_whose_sides_cross_is_not_an_error(monkeypatch):
+    """Another engine answers, and the sum keeps all it was given."""
+
+    def crossed(*_):
+        raise Refused("the two sides cross")
+
+    running = Running(delta=1e-6).add(L.LaplaceLoss(0.2), 5).add(L.GaussianLoss(0.3))
+    monkeypatch.setattr("sfumato.loss.running.bracket", crossed)
+    assert running.epsilon() == running.loss.epsilon(1e-6)
