@@ -15,6 +15,7 @@ from sfumato.loss.numeric import ULP, Enclosure, Floats
 from sfumato.sensitivity import Relation
 
 MOST = 10**15  # repetitions beyond which counts are no longer exact in a float
+TOO_MANY = f"too many repetitions of one loss.\n  found:  more than {MOST:,}\n  do:     compose at most {MOST:,} of it"
 
 
 @dataclass(frozen=True)
@@ -155,9 +156,7 @@ def total(*terms: tuple[int, PrivacyLoss], relation: Relation | None = None) -> 
     if len(kept) > 1:
         kept.sort(key=lambda item: item[1].to_json())
     if any(count > MOST for count, _ in kept):
-        raise InvalidParameter(
-            f"too many repetitions of one loss.\n  found:  more than {MOST:,}\n  do:     compose at most {MOST:,} of it"
-        )
+        raise InvalidParameter(TOO_MANY)
     return kept[0][1] if len(kept) == 1 and kept[0][0] == 1 else Sum(tuple(kept), relation=relation)
 
 
@@ -167,6 +166,8 @@ def one_more(sum_: Sum, loss: PrivacyLoss) -> Sum:
     place = bisect_left(sum_.terms, loss.to_json(), key=lambda item: item[1].to_json())
     same = place < len(sum_.terms) and sum_.terms[place][1] == loss
     count = sum_.terms[place][0] + 1 if same else 1
+    if count > MOST:
+        raise InvalidParameter(TOO_MANY)
     terms = (*sum_.terms[:place], (count, loss), *sum_.terms[place + same :])
     result = object.__new__(Sum)  # all of it has been checked already
     object.__setattr__(result, "terms", terms)

@@ -365,3 +365,9 @@ def test_a_nested_description_a_thousand_deep_is_answered_or_refused():
         text = '{"loss":"PoissonSampledLoss","inner":' + text + ',"rate":0.5,"relation":"add/remove"}'
     _, error = outcome(lambda: L.from_json('{"sfumato":1,' + text[1:]).delta(0.0))
     assert error is None or isinstance(error, UnknownDescription)
+
+
+def test_one_more_is_too_many_as_well():
+    most = 10**15 * L.GaussianLoss(0.1)
+    with pytest.raises(InvalidParameter, match="too many repetitions"):
+        most + L.GaussianLoss(0.1)
