@@ -14,6 +14,8 @@ MOST_WHOLE = 10**15  # whole numbers up to here are exact in a float
 
 def number(name: str, value: SupportsFloat, low: float, high: float, *, allowed: str) -> float:
     """`value` as a float within [low, high]; `allowed` describes the range in words."""
+    if type(value) is float and low <= value <= high:  # nearly always: not a thing to spend time on
+        return value
     if type(value).__name__ in NOT_NUMBERS or getattr(value, "ndim", False) or not hasattr(value, "__float__"):
         raise InvalidParameter(
             f"{name} must be a number.\n  found:  a {type(value).__name__}\n  do:     give {allowed}"
@@ -52,6 +54,8 @@ def probability(name: str, value: SupportsFloat) -> float:
 
 def whole(name: str, value: object, low: int, high: int = MOST_WHOLE) -> int:
     """An integer from low to high (floats with a whole value are taken; nothing is rounded)."""
+    if type(value) is int and low <= value <= high:
+        return value
     allowed = f"a whole number from {low} to {high:,}"
     if type(value).__name__ in NOT_NUMBERS or not isinstance(value, numbers.Real):
         raise InvalidParameter(

@@ -29,10 +29,15 @@ class Binomial:
     method = "closed form"
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
-        sums = np.array([self.finite(float(t)) for t in eps.ravel()]).reshape(*eps.shape, 2)
-        value = self.leak + (1 - self.leak) * sums[..., 0]
-        error = sums[..., 1] + ULP * (400 + 16 * math.log(self.count + 2) + 8 * np.minimum(eps, 1e3)) * value
-        return Enclosure(np.maximum(value - error, 0.0), np.minimum(value + error, 1.0))
+        sides = np.array([self.delta(float(t)) for t in eps.ravel()]).reshape(*eps.shape, 2)
+        return Enclosure(sides[..., 0], sides[..., 1])
+
+    def delta(self, t: float) -> tuple[float, float]:
+        """δ(t) from both sides."""
+        sum_, error = self.finite(t)
+        value = self.leak + (1 - self.leak) * sum_
+        error += ULP * (400 + 16 * math.log(self.count + 2) + 8 * min(t, 1e3)) * value
+        return max(value - error, 0.0), min(value + error, 1.0)
 
     def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
         """Sharp everywhere."""
@@ -45,16 +50,16 @@ class Binomial:
             return None
         i, pmf = self.law
         losses = (2 * i - self.count) * self.eps
-        above = np.cumsum(pmf[::-1])[::-1]
-        below = np.cumsum((pmf * np.exp(-losses))[::-1])[::-1]
-        first = int(np.argmax(above - np.exp(losses) * below <= wanted))  # δ at the atoms falls, to 0 at the last one
+        growth = np.exp(losses)
+        above, below = pmf[::-1].cumsum()[::-1], (pmf / growth)[::-1].cumsum()[::-1]
+        first = int((above - growth * below <= wanted).argmax())  # δ at the atoms falls, to 0 at the last one
         fall = float(above[first]) - wanted  # the slope, −dδ/dt = e^t·B
         t = math.log(fall / float(below[first])) if fall > 0 and below[first] > 0 else -1.0
         if t <= 0:
-            return Bound(0.0, 0.0, self.method) if self.forward(np.zeros(1)).upper[0] <= goal else None
+            return Bound(0.0, 0.0, self.method) if self.delta(0.0)[1] <= goal else None
         # δ is convex in e^t: to the left it rises at least as fast as at t, to the right it falls as fast until an atom
-        here = self.forward(np.array([t]))
-        step = 1.01 * float(max(here.upper[0] - goal, goal - here.lower[0])) / (fall * (1 - self.leak)) + 4 * ULP * t
+        lower, upper = self.delta(t)
+        step = 1.01 * max(upper - goal, goal - lower) / (fall * (1 - self.leak)) + 4 * ULP * t
         certain = step < 1e-3 and t > step and t + step < losses[first] * (1 - 8 * ULP)
         return Bound(t - step, t + step, self.method) if certain else None
 
@@ -72,8 +77,9 @@ class Binomial:
         i = np.arange(max(mode - down, 0), min(k, mode + up) + 1, dtype=np.float64)
         falls = math.exp(-self.eps) * i[1:] / (k - i[:-1])  # P[X = i−1]/P[X = i]
         at = mode - int(i[0])
-        before, after = np.cumprod(falls[:at][::-1])[::-1], np.cumprod(1 / falls[at:])
-        pmf = np.concatenate([before, [1.0], after])
+        pmf = np.ones(i.size)
+        falls[:at][::-1].cumprod(out=pmf[:at][::-1])
+        (1 / falls[at:]).cumprod(out=pmf[at + 1 :])
         return i, pmf / pmf.sum()
 
     @cached_property

@@ -134,7 +134,7 @@ class Sum(PrivacyLoss):
 
 def leak_of(terms: tuple[tuple[int, PrivacyLoss], ...], side: int) -> float:
     """1 − Π(1 − leak)^count, rounded up; one leak alone is itself."""
-    leaks = [(count, term.leak()[side]) for count, term in terms if term.leak()[side] > 0]
+    leaks = [(count, leak) for count, term in terms if (leak := term.leak()[side]) > 0]
     if len(leaks) < 2 and all(count == 1 for count, _ in leaks):
         return math.fsum(leak for _, leak in leaks)
     logs = [count * math.log1p(-leak) if leak < 1 else -math.inf for count, leak in leaks]
@@ -155,9 +155,7 @@ def total(*terms: tuple[int, PrivacyLoss], relation: Relation | None = None) -> 
     kept = [(count, term) for term, count in counts.items() if count]
     if len(kept) > 1:
         kept.sort(key=lambda item: item[1].to_json())
-    if any(count > MOST for count, _ in kept):
-        raise InvalidParameter(TOO_MANY)
-    return kept[0][1] if len(kept) == 1 and kept[0][0] == 1 else Sum(tuple(kept), relation=relation)
+    return kept[0][1] if len(kept) == 1 and kept[0][0] == 1 else canonical(tuple(kept), relation)
 
 
 def one_more(sum_: Sum, loss: PrivacyLoss) -> Sum:
@@ -166,12 +164,17 @@ def one_more(sum_: Sum, loss: PrivacyLoss) -> Sum:
     place = bisect_left(sum_.terms, loss.to_json(), key=lambda item: item[1].to_json())
     same = place < len(sum_.terms) and sum_.terms[place][1] == loss
     count = sum_.terms[place][0] + 1 if same else 1
-    if count > MOST:
-        raise InvalidParameter(TOO_MANY)
-    terms = (*sum_.terms[:place], (count, loss), *sum_.terms[place + same :])
-    result = object.__new__(Sum)  # all of it has been checked already
+    return canonical((*sum_.terms[:place], (count, loss), *sum_.terms[place + same :]), sum_.relation)
+
+
+def canonical(terms: tuple[tuple[int, PrivacyLoss], ...], relation: Relation) -> Sum:
+    """The sum of terms that are checked, merged and sorted already; only their number may be too large."""
+    for count, _ in terms:
+        if count > MOST:
+            raise InvalidParameter(TOO_MANY)
+    result = object.__new__(Sum)
     object.__setattr__(result, "terms", terms)
-    object.__setattr__(result, "relation", sum_.relation)
+    object.__setattr__(result, "relation", relation)
     return result
 
 
