@@ -80,15 +80,6 @@ def _saturated(whole_values: NDArray[np.float64]) -> Integers:
     return values
 
 
-def saturating_sum(a: Integers, b: Integers) -> Integers:
-    """a + b, at most ±(2⁶³ − 1): int64 sums would wrap, and errors would tell."""
-    total: Integers = a + b
-    wrapped = ((a ^ total) & (b ^ total)) < 0  # both signs differ from the sum's
-    total = np.where(wrapped, np.where(a < 0, -LARGEST, LARGEST), total)
-    lowest: Integers = np.maximum(total, -LARGEST)
-    return lowest
-
-
 @dataclass(frozen=True)
 class Answer:
     """A noisy answer: integers in units of the lattice's step. It becomes a double only when it is printed."""
@@ -117,8 +108,7 @@ class OnLattice:
 
     def with_noise(self, sampler: Sampler) -> Answer:
         """Add independent integer noise, whose scale is in units of the step."""
-        noise = sampler.draw(self.multiples.size).reshape(self.multiples.shape)
-        return Answer(self.lattice, saturating_sum(self.multiples, noise))
+        return Answer(self.lattice, sampler.about(self.multiples))
 
 
 @dataclass(frozen=True, repr=False)

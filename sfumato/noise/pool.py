@@ -34,7 +34,7 @@ class Pool:
         return Pool, (self.sampler, self.size)
 
     def take(self) -> int:
-        """The next draw, saturated at ±(2⁶³ − 1)."""
+        """The next draw, an integer of any size."""
         if self._number == NUMBER[0]:  # the same process as when the block was drawn
             try:
                 return self._block.pop()  # one step, also between threads
@@ -53,6 +53,9 @@ class Pool:
             missing = whole("count", count, 0, 1 << 24) - len(self._block)
             if missing > 0:
                 self.sampler.source.renew()
-                fresh = self.sampler.draw(self.size * -(-missing // self.size)).tolist()
+                draws, beyond = self.sampler.draw_with_beyond(self.size * -(-missing // self.size))
+                fresh: list[int] = draws.tolist()
+                for place, draw in beyond.items():
+                    fresh[place] = draw
                 fresh.reverse()
                 self._block[:0] = fresh  # taken from the end: older draws first

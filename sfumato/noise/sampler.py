@@ -79,12 +79,23 @@ class Sampler:
     def draw(self, count: int) -> Integers:
         """`count` independent draws; those beyond ±(2⁶³ − 1) are put there.
 
-        Saturation is a function of the exact draw, so it costs no privacy; an error would tell.
+        To add noise to private values use `about`: v + N saturates, v + saturated N would tell v where N is far out.
         """
         values, beyond = self.draw_with_beyond(count)
         for place, k in beyond.items():
             values[place] = max(-LARGEST, min(LARGEST, k))
         return values
+
+    def about(self, values: Integers) -> Integers:
+        """v + N, one independent N for each v, saturated at ±(2⁶³ − 1).
+
+        The exact sum is saturated, so this is post-processing of it; wrapping or an error would tell.
+        """
+        noise, beyond = self.draw_with_beyond(values.size)
+        total = saturating_sum(values.reshape(-1), noise)
+        for place, k in beyond.items():
+            total[place] = max(-LARGEST, min(LARGEST, int(values.flat[place]) + k))
+        return total.reshape(values.shape)
 
     def draw_with_beyond(self, count: int) -> tuple[Integers, dict[int, int]]:
         """`count` draws, and {place: value} for those that do not fit into 64 bits."""
@@ -156,3 +167,12 @@ class Sampler:
 def _longer(heads: Unsigned, source: Source, more: int) -> NDArray[np.uint64]:
     """Words whose first bits are known, with `more` < 64 bits appended."""
     return heads.astype(np.uint64) << np.uint64(more) | source.words(heads.size, more).astype(np.uint64, copy=False)
+
+
+def saturating_sum(a: Integers, b: Integers) -> Integers:
+    """a + b, at most ±(2⁶³ − 1): int64 sums would wrap, and errors would tell."""
+    total: Integers = a + b
+    wrapped = ((a ^ total) & (b ^ total)) < 0  # both signs differ from the sum's
+    total = np.where(wrapped, np.where(a < 0, -LARGEST, LARGEST), total)
+    lowest: Integers = np.maximum(total, -LARGEST)
+    return lowest

@@ -28,7 +28,7 @@ from sfumato.noise import (
     rounded_laplace,
     rounded_staircase,
 )
-from sfumato.noise.lattice import saturating_sum
+from sfumato.noise.sampler import saturating_sum
 from tests.noise.sources import Recorded, Scripted
 
 LARGEST = 2**63 - 1
@@ -100,6 +100,17 @@ def test_draws_that_leave_64_bits_are_put_at_the_end():
     draws = Sampler(DiscreteLaplace(10**18), source=Recorded("far")).draw(200_000)
     assert draws.max() == LARGEST  # 9.2 scales: about ten of these; none with probability e^-10
     assert draws.min() == -LARGEST
+
+
+def test_a_value_near_the_end_is_not_told_by_noise_beyond_it():
+    """−5 + N for N far beyond 2⁶³ is at the end, and not 5 before it."""
+    sampler = Sampler(DiscreteLaplace(10**18), source=Recorded("far"))
+    answers = sampler.about(np.full(200_000, -5))
+    assert (answers == LARGEST).sum() >= 5
+    assert not np.any((answers > LARGEST - 5000) & (answers < LARGEST))  # by chance once in 10^13
+    pool = Pool(Sampler(DiscreteLaplace(10**18), source=Recorded("far")), 200_000)
+    pool.ready(200_000)
+    assert max(abs(pool.take()) for _ in range(200_000)) > LARGEST
 
 
 def test_private_values_are_never_refused():
