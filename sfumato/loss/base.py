@@ -278,10 +278,10 @@ class PrivacyLoss(ABC):
 
     def to_json(self) -> str:
         """The canonical JSON of this loss: one text per expression."""
-        from sfumato.loss.describe import to_json
-
         text: str | None = self.__dict__.get("_json")
         if text is None:
+            from sfumato.loss.describe import to_json
+
             text = to_json(self)
             object.__setattr__(self, "_json", text)
         return text

@@ -48,8 +48,7 @@ class Binomial:
         wanted = (goal - self.leak) / (1 - self.leak) if self.leak < 1 else 0.0
         if wanted <= 0 or self.eps * self.count > 600:
             return None
-        i, pmf = self.law
-        losses = (2 * i - self.count) * self.eps
+        _, losses, pmf = self.law
         growth = np.exp(losses)
         above, below = pmf[::-1].cumsum()[::-1], (pmf / growth)[::-1].cumsum()[::-1]
         first = int((above - growth * below <= wanted).argmax())  # δ at the atoms falls, to 0 at the last one
@@ -64,8 +63,10 @@ class Binomial:
         return Bound(t - step, t + step, self.method) if certain else None
 
     @cached_property
-    def law(self) -> tuple[Floats, Floats]:
-        """P[X = i] around the mode: from the ratios e^ε₀(k−i)/(i+1) of neighbours, made to sum to one.
+    def law(self) -> tuple[Floats, Floats, Floats]:
+        """i, the loss (2i − k)ε₀ and P[X = i] around the mode.
+
+        P comes from the ratios e^ε₀(k−i)/(i+1) of neighbours, made to sum to one.
 
         What lies 10 standard deviations and 60 below is less than e^{−50}, nothing beside a rounding; what lies 40 and
         60 above, on the side that small δ are read from, is less than e^{−800}.
@@ -80,7 +81,8 @@ class Binomial:
         pmf = np.ones(i.size)
         falls[:at][::-1].cumprod(out=pmf[:at][::-1])
         (1 / falls[at:]).cumprod(out=pmf[at + 1 :])
-        return i, pmf / pmf.sum()
+        pmf /= pmf.sum()
+        return i, (2 * i - k) * self.eps, pmf
 
     @cached_property
     def mode(self) -> int:
@@ -96,19 +98,19 @@ class Binomial:
     def finite(self, t: float) -> tuple[float, float]:
         """The sum for the part that does not leak, from its first term on until terms no longer matter, and its error.
 
-        n ratios away from the mode, P[X = i] is off by 3n ulps, and by as much as that on average from the sum. A loss
-        (2i−k)ε₀ − t is off by its ulps.
+        n ratios away from the mode, P[X = i] is off by 3n ulps, and by as much as that on average from the sum. A gap
+        g = (2i−k)ε₀ − t is off by 4 ulps of |2i−k|ε₀ + t ≤ g + 2t + 2ε₀, and weighs e^−g, where g·e^−g ≤ 0.37.
         """
         k, e = self.count, self.eps
         if e == 0 or t > k * e * (1 + 8 * ULP):
             return 0.0, 0.0
-        i, pmf = self.law
+        i, losses, pmf = self.law
         # one more at the left: rounding may have put it on the wrong side of t
         first = max(math.floor((t / e + k) / 2) - int(i[0]), 0)
         i, pmf = i[first:], pmf[first:]
-        gap = np.maximum((2 * i - k) * e - t, 0.0)
-        decay = np.exp(-gap)
+        gap = np.maximum(losses[first:] - t, 0.0)
         terms = -pmf * np.expm1(-gap)
-        error = terms @ (4 * (np.abs(i - self.mode) + (self.spread + 2)))
-        error += (pmf * decay) @ (4 * (np.abs(2 * i - k) * e + t))
-        return float(terms.sum()), float(error) * ULP + 1e-300
+        mass, total = float(pmf.sum()), float(terms.sum())
+        error = 4 * (float(terms @ np.abs(i - self.mode)) + (self.spread + 2) * total)
+        error += 4.01 * (0.37 * mass + 2 * (t + e) * (mass - total + 1e-13 * mass))
+        return total, error * ULP + 1e-300

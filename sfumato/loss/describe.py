@@ -7,6 +7,7 @@ a later version must still read it.
 import dataclasses
 import inspect
 import json
+from functools import cache
 from typing import cast
 
 from sfumato.errors import InvalidParameter, MixedRelations, UnknownDescription
@@ -14,8 +15,10 @@ from sfumato.loss.base import PrivacyLoss
 from sfumato.sensitivity import Relation
 
 VERSION = 1
+CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
+@cache
 def parameters(loss_class: type[PrivacyLoss]) -> dict[str, str]:
     """Parameter name → field name."""
     renamed = {field: name for name, field in getattr(loss_class, "aliases", {}).items()}
@@ -43,7 +46,7 @@ def plain(value: object) -> object:
 
 def to_json(loss: PrivacyLoss) -> str:
     """The canonical text: sorted keys, shortest floats, no spaces."""
-    return json.dumps({"sfumato": VERSION, **describe(loss)}, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return CANONICAL.encode({"sfumato": VERSION, **describe(loss)})
 
 
 def from_json(text: str) -> PrivacyLoss:

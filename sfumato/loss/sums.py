@@ -15,7 +15,6 @@ from sfumato.loss.numeric import ULP, Enclosure, Floats
 from sfumato.sensitivity import Relation
 
 MOST = 10**15  # repetitions beyond which counts are no longer exact in a float
-TOO_MANY = f"too many repetitions of one loss.\n  found:  more than {MOST:,}\n  do:     compose at most {MOST:,} of it"
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ def total(*terms: tuple[int, PrivacyLoss], relation: Relation | None = None) -> 
         for count, term in loss.terms if isinstance(loss, Sum) else ((1, loss),):
             counts[term] = counts.get(term, 0) + times * count
     relation = same_relation(tuple(loss for _, loss in terms)) if terms else relation or Relation.AddRemove
-    kept = [(count, term) for term, count in counts.items() if count]
+    kept = [(not_too_many(count), term) for term, count in counts.items() if count]
     if len(kept) > 1:
         kept.sort(key=lambda item: item[1].to_json())
     return kept[0][1] if len(kept) == 1 and kept[0][0] == 1 else canonical(tuple(kept), relation)
@@ -164,14 +163,20 @@ def one_more(sum_: Sum, loss: PrivacyLoss) -> Sum:
     place = bisect_left(sum_.terms, loss.to_json(), key=lambda item: item[1].to_json())
     same = place < len(sum_.terms) and sum_.terms[place][1] == loss
     count = sum_.terms[place][0] + 1 if same else 1
-    return canonical((*sum_.terms[:place], (count, loss), *sum_.terms[place + same :]), sum_.relation)
+    return canonical((*sum_.terms[:place], (not_too_many(count), loss), *sum_.terms[place + same :]), sum_.relation)
+
+
+def not_too_many(count: int) -> int:
+    """The count, if it is exact in a float."""
+    if count > MOST:
+        raise InvalidParameter(
+            f"too many repetitions of one loss.\n  found:  more than {MOST:,}\n  do:     compose at most {MOST:,} of it"
+        )
+    return count
 
 
 def canonical(terms: tuple[tuple[int, PrivacyLoss], ...], relation: Relation) -> Sum:
-    """The sum of terms that are checked, merged and sorted already; only their number may be too large."""
-    for count, _ in terms:
-        if count > MOST:
-            raise InvalidParameter(TOO_MANY)
+    """The sum of terms that are checked, merged and sorted already."""
     result = object.__new__(Sum)
     object.__setattr__(result, "terms", terms)
     object.__setattr__(result, "relation", relation)
