@@ -6,10 +6,12 @@ No float decides an outcome, no support is cut off, and no seed is taken. docs/t
 from sfumato.noise.balls import Certified, Exp, Real
 from sfumato.noise.bernoulli import Bernoulli, exponential_coin
 from sfumato.noise.categorical import Categorical
+from sfumato.noise.choice import choose
 from sfumato.noise.density import Density, Floored, Rounded
 from sfumato.noise.discrete_gaussian import DiscreteGaussian
 from sfumato.noise.discrete_laplace import DiscreteLaplace
 from sfumato.noise.entropy import Keystream, Source
+from sfumato.noise.exponential_coins import exponential_coins
 from sfumato.noise.gaussian import GaussianDensity, rounded_gaussian
 from sfumato.noise.geometric import Geometric, geometric
 from sfumato.noise.laplace import LaplaceDensity, rounded_laplace
@@ -18,6 +20,7 @@ from sfumato.noise.law import Law
 from sfumato.noise.pool import Pool
 from sfumato.noise.rounding import Rounding
 from sfumato.noise.sampler import Sampler
+from sfumato.noise.selection import peel, permute_and_flip, select
 from sfumato.noise.staircase import StaircaseDensity, rounded_staircase
 from sfumato.noise.uniform import Uniform
 
@@ -48,9 +51,14 @@ __all__ = [
     "StaircaseDensity",
     "Uniform",
     "Unrounded",
+    "choose",
     "exponential_coin",
+    "exponential_coins",
     "geometric",
+    "peel",
+    "permute_and_flip",
     "rounded_gaussian",
     "rounded_laplace",
     "rounded_staircase",
+    "select",
 ]

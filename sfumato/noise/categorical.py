@@ -44,19 +44,24 @@ class Categorical(Law):
 
 @lru_cache(maxsize=64)
 def _table(law: Categorical, words: Words) -> Table:
+    C, low, rest = cut(law, words.word)
+    return Table(words, 0, range(len(low)), low, rest, (), partial(kept, law, C, low, rest))
+
+
+def cut(law: Categorical, bits: int) -> tuple[Fraction, list[int], list[int]]:
+    """C and integers low ≤ C·w ≤ low + rest, whose sum is below 2^bits."""
     with precision(PREC):
         balls = [enclosure(w, PREC) for w in law.weights]
-        C = below(((1 << words.word) - 2 * len(balls) - 1) / sum(balls, arb(0)))
+        C = below(((1 << bits) - 2 * len(balls) - 1) / sum(balls, arb(0)))
         C = Fraction(int(C)) if C >= ENOUGH else C  # whole: then whole weights have no rest
         low, high = [], []
         for w, enclosed in zip(law.weights, balls, strict=True):
             scaled = ball(C) * enclosed
             low.append(max(0, floor(scaled)) if isinstance(w, Real) else int(C * w))
             high.append(ceiling(scaled) if isinstance(w, Real) else -int(-C * w // 1))
-    rest = [h - s for s, h in zip(low, high, strict=True)]
-    return Table(words, 0, range(len(low)), low, rest, (), partial(_kept, law, C, low, rest))
+    return C, low, [h - s for s, h in zip(low, high, strict=True)]
 
 
-def _kept(law: Categorical, C: Fraction, low: list[int], rest: list[int], q: int, k: int, prec: int) -> Ball:
+def kept(law: Categorical, C: Fraction, low: list[int], rest: list[int], q: int, k: int, prec: int) -> Ball:
     """(C·wₖ − low)/rest."""
     return (ball(C) * enclosure(law.weights[k], prec + 64) - low[q]) / rest[q]

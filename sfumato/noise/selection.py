@@ -1,0 +1,104 @@
+"""One of many candidates, chosen by its score: exponential selection and permute-and-flip."""
+
+from bisect import bisect_right
+from fractions import Fraction
+from functools import partial
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato.checks import whole
+from sfumato.noise.balls import Ball, precision
+from sfumato.noise.coin import below, happens
+from sfumato.noise.entropy import SYSTEM, Source
+from sfumato.noise.exponential_coins import flips
+from sfumato.noise.gaps import Gaps, below_top, numbers
+from sfumato.noise.powers import Powers, powers
+from sfumato.noise.sampler import CHUNK
+from sfumato.noise.table import USUAL, Integers, Words
+
+
+def select(scores: ArrayLike, rate: Fraction | float, *, words: Words = USUAL, source: Source = SYSTEM) -> int:
+    """An index i with probability e^{rate·scoreᵢ}/Σe^{rate·score} exactly. Scores are finite doubles or integers.
+
+    With w = e^{rate·(score − top)} and integers low ≤ 2^unit·w ≤ high, a uniform integer below Σhigh falls into the
+    interval of one candidate: its first `low` units choose it, the others choose it with probability
+    (2^unit·w − low)/(high − low), and else one starts again. Parts of 2¹⁵ candidates are added up as int64, where they
+    stay below 2⁵⁶, and then as Python integers, so there may be any number of candidates. Each costs the same, whatever
+    its score; one selection in about 370 asks balls. Integer scores that lie 2⁶³ or more apart take longer to convert.
+    Theorem: P(i) ∝ e^{rate·scoreᵢ}, whatever the bounds [docs/theorems/noise.md, Theorem 7]
+    Theorem: this is ε-DP if rate = ε/2Δ for scores of sensitivity Δ [McSherry & Talwar 2007, Thm 6]
+
+    >>> select([0, 10**6, 5], 1)
+    1
+    """
+    gaps, bound = below_top(scores), powers(rate, words.word)
+    sums = [int(bound.high[_steps(gaps, bound, start)].sum()) for start in range(0, gaps.size, CHUNK)]
+    ends = list(accumulate(sums))
+    while True:
+        u = below(ends[-1], source)
+        part = bisect_right(ends, u)
+        start, u = part * CHUNK, u - ends[part] + sums[part]
+        q = _steps(gaps, bound, start)
+        inner = np.cumsum(bound.high[q])
+        at = int(np.searchsorted(inner, u, "right"))
+        low, high = int(bound.low[q[at]]), int(bound.high[q[at]])
+        sure = u - int(inner[at]) + high < low
+        if sure or happens(partial(_kept, gaps.exactly(start + at), bound, low, high), source, step=words.step):
+            return start + at
+
+
+def _steps(gaps: Gaps, bound: Powers, start: int) -> Integers:
+    """The table places of one part of the candidates."""
+    return bound.steps(gaps.near(start, start + CHUNK)).astype(np.int64)
+
+
+def _kept(gap: Fraction | int, bound: Powers, low: int, high: int, prec: int) -> Ball:
+    """(2^unit·e^{−rate·gap} − low)/(high − low)."""
+    with precision(prec + bound.unit):
+        kept: Ball = (bound.exactly(gap, prec + 2 * bound.unit) * 2**bound.unit - low) / (high - low)
+        return kept
+
+
+def permute_and_flip(
+    scores: ArrayLike, rate: Fraction | float, *, words: Words = USUAL, source: Source = SYSTEM
+) -> int:
+    """The first candidate, in random order, whose coin of probability e^{rate·(score − top)} shows heads.
+
+    All coins are flipped, and one of the heads is chosen uniformly: the first head in a uniform order is uniform among
+    the heads, given the coins. The top's coin always shows heads. The law is also that of the highest score + Exp(rate)
+    noise, so this is report-noisy-max with exponential noise, without the noise.
+    Theorem: the first head in a uniform order is uniform among the heads [docs/theorems/noise.md, Theorem 8]
+    Theorem: ε-DP if rate = ε/2Δ, and never worse than exponential selection [McKenna & Sheldon 2020]
+    Theorem: permute-and-flip is report-noisy-max with exponential noise [Ding, Kifer, Sencan, Wang & Zhang 2021]
+
+    >>> permute_and_flip([0, 10**6, 5], 1)
+    1
+    """
+    heads = flips(below_top(scores), rate, words, source)
+    counts = [int(np.count_nonzero(heads[start : start + CHUNK])) for start in range(0, heads.size, CHUNK)]
+    ends = list(accumulate(counts))
+    u = below(ends[-1], source)
+    part = bisect_right(ends, u)
+    found = np.flatnonzero(heads[part * CHUNK : (part + 1) * CHUNK])
+    return part * CHUNK + int(found[u - ends[part] + counts[part]])
+
+
+def peel(
+    scores: ArrayLike, count: int, rate: Fraction | float, *, words: Words = USUAL, source: Source = SYSTEM
+) -> Integers:
+    """`count` different indices in the order chosen: each time exponential selection among those that are left.
+
+    The law is that of the `count` highest of score + Gumbel(1/rate) noise, in order.
+    Theorem: peeling is the one-shot Gumbel mechanism [Durfee & Rogers 2019, section 4.1]
+    """
+    row = numbers("scores", scores).copy()
+    left, names = whole("count", count, 0, row.size), np.arange(row.size)
+    chosen = np.empty(left, np.int64)
+    for turn in range(left):
+        last = row.size - 1 - turn
+        at = select(row[: last + 1], rate, words=words, source=source)
+        chosen[turn] = names[at]
+        row[at], names[at] = row[last], names[last]
+    return chosen
