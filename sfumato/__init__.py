@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
-    from sfumato import errors, loss, noise, plots, sampling  # noqa: F401  # plots needs an extra, so it is not in __all__
+    from sfumato import errors, loss, mechanisms, noise, plots, sampling  # noqa: F401  # plots needs an extra, so it is not in __all__
     from sfumato.loss.base import PrivacyLoss
     from sfumato.loss.bound import Bound
     from sfumato.loss.calibrate import calibrate
     from sfumato.loss.compare import compare
+    from sfumato.mechanisms.gaussian import Gaussian
     from sfumato.sampling.poisson import Poisson
     from sfumato.sampling.without_replacement import WithoutReplacement
-    from sfumato.sensitivity import AddRemove, Relation, ReplaceOne
+    from sfumato.sensitivity import AddRemove, Relation, ReplaceOne, Sensitivity
 
 PLACES = {
     "loss": "sfumato.loss",
+    "Gaussian": "sfumato.mechanisms.gaussian",
+    "Sensitivity": "sfumato.sensitivity",
     "Poisson": "sfumato.sampling.poisson",
     "WithoutReplacement": "sfumato.sampling.without_replacement",
     "calibrate": "sfumato.loss.calibrate",
@@ -30,6 +33,7 @@ PLACES = {
     "ReplaceOne": "sfumato.sensitivity",
     "Relation": "sfumato.sensitivity",
     "sampling": "sfumato.sampling",
+    "mechanisms": "sfumato.mechanisms",
     "noise": "sfumato.noise",
     "plots": "sfumato.plots",
     "errors": "sfumato.errors",
@@ -38,15 +42,18 @@ PLACES = {
 __all__ = [
     "AddRemove",
     "Bound",
+    "Gaussian",
     "Poisson",
     "PrivacyLoss",
     "Relation",
     "ReplaceOne",
+    "Sensitivity",
     "WithoutReplacement",
     "calibrate",
     "compare",
     "errors",
     "loss",
+    "mechanisms",
     "noise",
     "sampling",
 ]

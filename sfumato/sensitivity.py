@@ -1,6 +1,12 @@
-"""Shared vocabulary: which data sets count as neighbours."""
+"""Shared vocabulary: which data sets count as neighbours, and how far an answer moves between them."""
 
+import math
+from dataclasses import dataclass
 from enum import Enum
+from typing import SupportsFloat
+
+from sfumato import checks
+from sfumato.errors import InvalidParameter
 
 
 class Relation(Enum):
@@ -33,3 +39,104 @@ class Relation(Enum):
 
 AddRemove = Relation.AddRemove
 ReplaceOne = Relation.ReplaceOne
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensitivity:
+    """How far one person can move an answer f, in several norms, over all neighbours of one relation.
+
+    l0: how many coordinates change; linf, l1, l2: the norms of the change. Norms that are not given follow from those
+    that are, rounded up; a bare number stands for a scalar answer, add/remove.
+
+    Theorem: ‖x‖₁ ≤ ‖x‖₀‖x‖_∞, ‖x‖₂² ≤ ‖x‖₁‖x‖_∞, ‖x‖₁² ≤ ‖x‖₀‖x‖₂², ‖x‖_∞ ≤ ‖x‖₂ ≤ ‖x‖₁ [Hölder 1889]
+
+    >>> Sensitivity(l0=4, linf=1).l2
+    2.0
+    """
+
+    l0: float = math.inf
+    linf: float = math.inf
+    l1: float = math.inf
+    l2: float = math.inf
+    relation: Relation = AddRemove
+
+    def __post_init__(self) -> None:
+        for name in ("l0", "linf", "l1", "l2"):
+            given = getattr(self, name)
+            found = math.inf if given == math.inf else checks.non_negative(f"the {name} sensitivity", given)
+            object.__setattr__(self, name, found)
+        if not isinstance(self.relation, Relation):
+            raise InvalidParameter(
+                f"relation must be a Relation.\n  found:  a {type(self.relation).__name__}\n"
+                "  do:     give sf.AddRemove or sf.ReplaceOne"
+            )
+        if min(self.linf, self.l1, self.l2) == math.inf:
+            raise InvalidParameter(
+                "this sensitivity bounds no norm.\n  found:  l0 alone, or nothing\n"
+                "  do:     give l1=, l2= or linf= (for vectors, linf= with l0=)"
+            )
+        for _ in range(2):  # each norm from the others; twice, since what was found may help
+            object.__setattr__(self, "linf", min(self.linf, self.l2, self.l1))
+            object.__setattr__(self, "l1", min(self.l1, _up(self.l0, self.linf), _up(_root(self.l0), self.l2)))
+            object.__setattr__(self, "l2", min(self.l2, self.l1, _root(_up(self.l1, self.linf))))
+
+    @staticmethod
+    def of(value: "Sensitivity | SupportsFloat") -> "Sensitivity":
+        """A sensitivity, or a number: that of one coordinate."""
+        if isinstance(value, Sensitivity):
+            return value
+        size = checks.non_negative("sensitivity", value)
+        return Sensitivity(l0=1, linf=size, l1=size, l2=size)
+
+    def norm(self, name: str, user: str) -> float:
+        """One of the norms, which `user` needs."""
+        found: float = getattr(self, name)
+        if found == math.inf:
+            raise InvalidParameter(
+                f"{user} needs the {name} sensitivity.\n  found:  none that follows from {self}\n"
+                f"  do:     give Sensitivity({name}=…), or l0= and linf="
+            )
+        return found
+
+    def rounded(self, step: SupportsFloat, coordinates: int) -> "Sensitivity":
+        """After rounding each of so many coordinates to a lattice: two neighbours may be one step further apart."""
+        g, d = checks.positive("step", step), checks.whole("coordinates", coordinates, 1)
+        return Sensitivity(
+            l0=d,
+            linf=_sum(self.linf, g),
+            l1=_sum(self.l1, _up(d, g)),
+            l2=_sum(self.l2, _up(_root(d), g)),
+            relation=self.relation,
+        )
+
+    def __repr__(self) -> str:
+        known = [f"{name}={getattr(self, name):.6g}" for name in ("l0", "linf", "l1", "l2") if _finite(self, name)]
+        about = [] if self.relation is AddRemove else [f"relation={self.relation!r}"]
+        return f"Sensitivity({', '.join(known + about)})"
+
+
+def _finite(found: Sensitivity, name: str) -> bool:
+    return bool(getattr(found, name) < math.inf)
+
+
+def _up(a: float, b: float) -> float:
+    """a·b, never below; 0·∞ is unknown. Exact products stay as they are."""
+    if math.inf in (a, b):
+        return math.inf
+    product = a * b
+    exact = float(a).is_integer() and float(b).is_integer() and product < 2**53
+    return product if exact or product == 0 else math.nextafter(product, math.inf)
+
+
+def _root(a: float) -> float:
+    """√a, never below."""
+    if a == math.inf:
+        return a
+    root = math.sqrt(a)
+    return root if root.is_integer() and root * root == a else math.nextafter(root, math.inf)
+
+
+def _sum(a: float, b: float) -> float:
+    """a + b, never below."""
+    total = a + b
+    return total if total - a == b and total - b == a else math.nextafter(total, math.inf)
