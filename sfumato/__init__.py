@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
-    from sfumato import errors, loss, mechanisms, noise, plots, sampling  # noqa: F401  # plots needs an extra, so it is not in __all__
+    from sfumato import audit, errors, loss, mechanisms, noise, plots, sampling  # noqa: F401  # plots needs an extra, so it is not in __all__
     from sfumato.loss.base import PrivacyLoss
     from sfumato.loss.bound import Bound
     from sfumato.loss.calibrate import calibrate
@@ -35,6 +35,7 @@ PLACES = {
     "sampling": "sfumato.sampling",
     "mechanisms": "sfumato.mechanisms",
     "noise": "sfumato.noise",
+    "audit": "sfumato.audit",
     "plots": "sfumato.plots",
     "errors": "sfumato.errors",
 }
@@ -49,6 +50,7 @@ __all__ = [
     "ReplaceOne",
     "Sensitivity",
     "WithoutReplacement",
+    "audit",
     "calibrate",
     "compare",
     "errors",

@@ -38,7 +38,7 @@ print(*sorted((large | {'matplotlib', 'pandas', 'mpmath'}) & set(sys.modules)))
 # ---- what is public -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("module", ["sf", "sf.loss", "sf.noise", "sf.sampling"])
+@pytest.mark.parametrize("module", ["sf", "sf.loss", "sf.noise", "sf.sampling", "sf.audit"])
 def test_all_public_names_resolve_and_are_listed(module):
     program = f"""
 import sfumato as sf

@@ -1,0 +1,196 @@
+"""The auditor who sees only outputs: learn what to look at, choose one event, and certify it on runs held back."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato import checks
+from sfumato.audit.certify import Counts, Hunch, lower_bound
+from sfumato.audit.features import Codes, Feature, Flags, bank
+from sfumato.audit.outputs import Floats, columns, runs
+from sfumato.audit.result import Audit
+from sfumato.errors import InvalidParameter
+from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.bound import Bound
+from sfumato.loss.views import most_leak, top_of
+
+LEARN, CHOOSE = 0.2, 0.2  # shares of the runs; the rest certifies
+FEWEST, MOST = 100, 2**22
+CAUTION = 4.0  # standard deviations taken off when events are compared: the luckiest of thousands should not win
+POINTS = 9  # places of a profile at which a claim may be attacked
+FINEST, COARSEST = 1e-4, 0.02  # steps of the ladder of claims
+METHOD = "bets on held-out runs"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """P₀(E) ≤ e^ε·P₁(E) + δ for all events E, and the other way round too unless `one_way`."""
+
+    epsilon: float
+    delta: float
+    one_way: bool = False
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The event with which to attack a claim: codes of one feature, more likely on side `likelier`."""
+
+    value: float
+    claim: Claim
+    feature: Feature
+    keep: Flags
+    likelier: int
+    hunch: Hunch
+
+
+def audit(
+    mechanism: object,
+    d0: object,
+    d1: object,
+    epsilon: float = 1.0,
+    delta: float = 0.0,
+    samples: int = 65536,
+    confidence: float = 0.999,
+    *,
+    loss: PrivacyLoss | None = None,
+) -> Audit:
+    """A lower bound on the ε of a mechanism at δ, certified from `samples` runs on each of two neighbouring data sets.
+
+    The mechanism is a function from data to an output of any kind: numbers, arrays, texts, tables, None; an exception
+    is an output, too. If it has a method `many(data, n)`, that is asked for n independent outputs at once. With `loss=`
+    in place of ε and δ the whole profile is the claim: it is attacked at the ε that looks weakest.
+
+    One fifth of the runs shapes the features, one fifth chooses event, direction and place, and the rest is counted
+    once. If runs are independent, a mechanism that keeps its promise is reported with probability ≤ 1 − confidence.
+
+    Theorem: (ε, δ)-DP bounds every event, P₀(E) ≤ e^ε·P₁(E) + δ [Dwork & Roth 2014, Def. 2.4]
+    Theorem: one event fixed in advance needs no correction for those not chosen [Cox 1975, data splitting]
+
+    >>> import sfumato as sf
+    >>> found = sf.audit.audit(lambda data: len(data), [1, 2], [1, 2, 3], epsilon=1.0, samples=1000)
+    >>> print(found)
+    VIOLATED: the claim ε = 1 is refuted
+      certified  ε ≥ 4.44, with confidence 0.999
+      ...
+    """
+    claims = claims_of(loss, epsilon, delta, samples)
+    count = checks.whole("samples", samples, FEWEST, MOST)
+    sure = checks.number("confidence", confidence, 0.5, 1 - 1e-12, allowed="a number from 0.5 to below 1, like 0.999")
+    learn, known = int(LEARN * count), int((LEARN + CHOOSE) * count)
+    sides = runs(mechanism, (d0, d1), count)
+    features = bank(*columns(sides, known), learn)
+    choice = best(features, claims, learn, known)
+    if choice is None:
+        nothing, claim = Bound(0.0, math.inf, METHOD, "lower"), claims[0]
+        return Audit(nothing, claim.delta, claim.epsilon, sure, count, "none worth trying", "d0", (0, 0), count - known)
+    seen = [int(np.count_nonzero(choice.keep[side[known:]])) for side in choice.feature.codes]
+    counts = Counts(seen[choice.likelier], seen[1 - choice.likelier], count - known)
+    certified = lower_bound(counts, choice.hunch, choice.claim.delta, 1 - sure)
+    return Audit(
+        Bound(certified, math.inf, METHOD, "lower"),
+        choice.claim.delta,
+        choice.claim.epsilon,
+        sure,
+        count,
+        choice.feature.words(choice.keep),
+        f"d{choice.likelier}",
+        (seen[0], seen[1]),
+        counts.runs,
+    )
+
+
+def claims_of(loss: PrivacyLoss | None, epsilon: float, delta: float, samples: int) -> list[Claim]:
+    """(ε, δ) itself, or several points of a loss's profile, δ rounded up."""
+    if loss is None:
+        return [Claim(checks.non_negative("epsilon", epsilon), checks.probability("delta", delta))]
+    if not isinstance(loss, PrivacyLoss):
+        raise InvalidParameter(
+            f"loss must be a privacy loss.\n  found:  a {type(loss).__name__}\n"
+            "  do:     give what mechanism.loss(…) returns, or epsilon= and delta="
+        )
+    if (epsilon, delta) != (1.0, 0.0):
+        raise InvalidParameter(
+            "a claim is either a loss or (epsilon, delta).\n  found:  both\n  do:     leave out epsilon and delta"
+        )
+    leak = most_leak(loss)
+    far = math.log(max(samples, 2))  # what is rarer than 1/samples is not seen anyway
+    end = min(loss.epsilon(min(1.0, leak + 1 / max(samples, 2)), tolerance=1e-3).upper, far)
+    eps = np.union1d(np.linspace(0.0, end, POINTS), [min(top_of(loss), far)])
+    upper = loss.delta(eps, tolerance=1e-3).upper
+    one_way = loss.relation.one_way
+    return [Claim(float(e), float(d), one_way) for e, d in zip(eps, upper, strict=True) if d < 1]
+
+
+def best(features: Iterable[Feature], claims: Sequence[Claim], learn: int, known: int) -> Choice | None:
+    """The most promising attack on any of the claims, judged by the runs between `learn` and `known`."""
+    found: Choice | None = None
+    for feature in features:
+        early = tallies(feature.codes[:, :learn], feature.size)
+        late = tallies(feature.codes[:, learn:known], feature.size)
+        for order in orders(feature, early):
+            sums = np.cumsum(late[:, order], axis=1)
+            for claim, likelier in attacks(claims):
+                k, m = sums[likelier], sums[1 - likelier]
+                values, spread = promise(k, m, known - learn, claim, len(claims) > 1)
+                at = int(np.argmax(values))
+                if values[at] > (found.value if found else -math.inf):
+                    p, q = (float(count[at] + 0.5) / (known - learn + 1) for count in (k, m))
+                    hunch = Hunch(p, q, min(max(spread[at] / 10, FINEST), COARSEST))
+                    keep = rounded_off(feature, order[: at + 1], (early + late).sum(axis=0) > 0)
+                    found = Choice(float(values[at]), claim, feature, keep, likelier, hunch)
+    return found
+
+
+def attacks(claims: Sequence[Claim]) -> Iterator[tuple[Claim, int]]:
+    """Each claim with the sides that may be the likelier one."""
+    for claim in claims:
+        yield from ((claim, side) for side in ((0,) if claim.one_way else (0, 1)))
+
+
+def rounded_off(feature: Feature, chosen: NDArray[np.intp], seen: Flags) -> Flags:
+    """The chosen codes; where codes have an order, one that was never seen goes with its neighbours if they agree."""
+    keep = np.zeros(feature.size, bool)
+    keep[chosen] = True
+    numbers = np.flatnonzero(seen[:-1])
+    if feature.ordered and len(numbers):
+        every = np.arange(feature.size - 1)
+        right = keep[numbers[np.minimum(np.searchsorted(numbers, every, "left"), len(numbers) - 1)]]
+        left = keep[numbers[np.maximum(np.searchsorted(numbers, every, "right") - 1, 0)]]
+        keep[:-1] = left & right
+    return keep
+
+
+def tallies(codes: Codes, size: int) -> NDArray[np.int64]:
+    """How often each code was seen on each side."""
+    return np.stack([np.bincount(side, minlength=size) for side in codes])
+
+
+def orders(feature: Feature, early: NDArray[np.int64]) -> list[NDArray[np.intp]]:
+    """Orders of the codes whose beginnings are worth trying as events: by likelihood ratio, and both tails."""
+    ratio = np.log(early[0] + 0.5) - np.log(early[1] + 0.5)
+    by_ratio = np.argsort(ratio, kind="stable")
+    numbers = np.arange(feature.size - 1)  # the last code of an ordered feature is NaN
+    tails = [numbers, numbers[::-1]] if feature.ordered else []
+    return [by_ratio, by_ratio[::-1], *tails]
+
+
+def promise(k: Codes, m: Codes, n: int, claim: Claim, relative: bool) -> tuple[Floats, Floats]:
+    """How good each event looks, and the standard deviation of its log ratio.
+
+    For one claim: the ε that it will probably certify. For several: by how many standard deviations it beats its own.
+    """
+    p, q = k / n, (m + 1) / n
+    useful = (p > claim.delta) & (k > 0) & ((k < n) | (m < n))
+    room = np.where(useful, p - claim.delta, 1.0)
+    first, second = np.sqrt(p * (1 - p) / n) / room, np.sqrt(np.maximum(1 - q, 0) / (n * q))
+    spread = np.sqrt(first**2 + second**2 + 1e-12)
+    if relative:
+        return np.where(useful, (np.log(room / q) - claim.epsilon) / spread, -math.inf), spread
+    # in square roots, counts have the same spread everywhere, down to 0
+    least = np.sqrt(p) - CAUTION / 2 * first / spread * np.sqrt((1 - p) / n)
+    most = np.sqrt(q) + CAUTION / 2 * second / spread * np.sqrt(np.maximum(1 - q, 0) / n)
+    useful &= (least > 0) & (least**2 > claim.delta)
+    return np.where(useful, np.log(np.where(useful, least**2 - claim.delta, 1.0)) - 2 * np.log(most), -math.inf), spread

@@ -1,0 +1,299 @@
+"""Running a mechanism many times, and reading whatever it puts out as columns of numbers and of labels."""
+
+import dataclasses
+import numbers
+import sys
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InvalidParameter
+
+Floats = NDArray[np.float64]
+Path = tuple[Hashable, ...]
+
+PATIENCE = 2.0  # seconds before progress is shown
+LONGEST = 64  # entries of a sequence or table that are looked at one by one
+MOST_PATHS = 256
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The output of a run that ended in an exception. Its type can be seen; its message is not looked at."""
+
+    kind: str
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Nothing is at this place of the output."""
+
+
+MISSING = Missing()
+PLAIN = (float, int, bool, str, bytes, type(None), Raised)
+
+
+# ---- running ---------------------------------------------------------------------------------------------------------
+
+
+def runs(mechanism: object, pair: tuple[object, object], count: int) -> tuple[Sequence[object], Sequence[object]]:
+    """`count` outputs on each data set: by `many` if the mechanism has it and it does not raise, else one by one."""
+    many = getattr(mechanism, "many", None)
+    if not callable(mechanism) and not callable(many):
+        raise InvalidParameter(
+            "the mechanism must be a function from data to an output.\n"
+            f"  found:  a {type(mechanism).__name__}, which cannot be called\n"
+            "  do:     give a function, for instance lambda data: laplace.release(sum(data))"
+        )
+    if callable(many):
+        try:
+            return checked(many(pair[0], count), count), checked(many(pair[1], count), count)
+        except InvalidBatch as problem:
+            raise InvalidParameter(str(problem)) from None
+        except Exception:
+            if not callable(mechanism):
+                raise
+    return one_by_one(mechanism, pair, count)  # type: ignore[arg-type]  # callable, as seen above
+
+
+class InvalidBatch(Exception):
+    """`many` did not return what it should."""
+
+
+def checked(batch: object, count: int) -> Sequence[object]:
+    """What `many` returned, if it is a sequence of `count` outputs."""
+    size = len(batch) if hasattr(batch, "__len__") and hasattr(batch, "__getitem__") else None
+    if size != count or isinstance(batch, str | bytes | Mapping):
+        found = f"a {type(batch).__name__}" + ("" if size is None else f" of length {size:,}")
+        raise InvalidBatch(
+            f"many(data, n) must return n outputs.\n  found:  {found} for n = {count:,}\n"
+            "  do:     return an array or a list with one entry (or row) for each output"
+        )
+    return batch  # type: ignore[return-value]  # it has a length and entries
+
+
+def one_by_one(
+    mechanism: Callable[[object], object], pair: tuple[object, object], count: int
+) -> tuple[list[object], list[object]]:
+    """Alternating between the data sets, so that slow drifts of the machine look alike on both."""
+    found: tuple[list[object], list[object]] = ([], [])
+    problem: Exception | None = None
+    progress = Progress(count)
+    for i in range(count):
+        for data, outputs in zip(pair, found, strict=True):
+            try:
+                outputs.append(mechanism(data))
+            except Exception as error:
+                problem = problem or error
+                outputs.append(Raised(type(error).__name__))
+        progress.show(i)
+    progress.done()
+    if problem is not None and all(output == found[0][0] for outputs in found for output in outputs):
+        raise InvalidParameter(
+            f"the mechanism raised {type(problem).__name__} on every run.\n"
+            "  found:  no output on either data set\n  do:     see that mechanism(d0) works"
+        ) from problem
+    return found
+
+
+class Progress:
+    """A line on the terminal that says how long it will take, if that is long."""
+
+    def __init__(self, count: int) -> None:
+        self.count, self.started, self.shown = count, time.monotonic(), False
+        self.visible = sys.stderr is not None and sys.stderr.isatty()
+        self.next = self.started + PATIENCE
+
+    def show(self, i: int) -> None:
+        """Called after each run; looks at the clock, and speaks twice a second."""
+        if not self.visible or (now := time.monotonic()) < self.next:
+            return
+        self.shown, self.next = True, now + 0.5
+        left = (now - self.started) / (i + 1) * (self.count - i - 1)
+        print(f"\r… auditing: {(i + 1) / self.count:.0%}, {left:.0f} s left … ", end="", file=sys.stderr, flush=True)
+
+    def done(self) -> None:
+        """Wipe the line."""
+        if self.shown:
+            print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A column of numbers, [side, run]; NaN also where there is no number."""
+
+    name: str
+    values: Floats
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A column of things that are equal or not, [side][run]."""
+
+    name: str
+    values: tuple[Sequence[Hashable], Sequence[Hashable]]
+
+
+def columns(sides: tuple[Sequence[object], Sequence[object]], known: int) -> tuple[list[Numbers], list[Labels]]:
+    """All columns of the outputs. Which columns there are is decided by the first `known` runs on each side alone."""
+    if (blocks := matrices(sides, known)) is not None:
+        return [Numbers(name, x) for name, x in blocks.items()], []
+    plain = tuple([readable(value) for value in side] for side in sides)
+    paths = places([value for side in plain for value in side[:known]])
+    found_numbers, found_labels = [], []
+    for path in paths:
+        name = "the output" + "".join(f"[{key!r}]" for key in path)
+        leaves = tuple([leaf_at(value, path) for value in side] for side in plain)
+        kinds_here = tuple([kind_of(leaf) for leaf in side] for side in leaves)
+        found_labels.append(Labels(name, kinds_here))  # type: ignore[arg-type]  # a pair, as there are two sides
+        seen = [leaf for side in leaves for leaf in side[:known]]
+        if any(isinstance(leaf, numbers.Real) for leaf in seen):
+            found_numbers.append(Numbers(name, np.array([[as_float(leaf) for leaf in side] for side in leaves])))
+    if paths != [()]:
+        whole = tuple([shape_of(value) for value in side] for side in plain)
+        found_labels.append(Labels("the shape of the output", whole))  # type: ignore[arg-type]
+        sizes = np.array([[float(len(v)) if hasattr(v, "__len__") else np.nan for v in side] for side in plain])
+        found_numbers.append(Numbers("the length of the output", sizes))
+        exact = tuple([text_of(value) for value in side] for side in plain)
+        found_labels.append(Labels("the output", exact))  # type: ignore[arg-type]
+    return found_numbers, found_labels
+
+
+def matrices(sides: tuple[Sequence[object], Sequence[object]], known: int) -> dict[str, Floats] | None:
+    """The columns of outputs that are numbers of one type, or arrays of one shape, in all `known` runs.
+
+    A later run that is different counts as NaN everywhere.
+    """
+    heads = [as_array(side[:known]) for side in sides]
+    if heads[0] is None or heads[1] is None or form(heads[0]) != form(heads[1]):
+        return None
+    shape, flat = heads[0].shape[1:], []
+    for side in sides:
+        whole = as_array(side)
+        if whole is None or form(whole) != form(heads[0]):
+            rows = [x[0] if (x := as_array([v])) is not None and x.shape[1:] == shape else np.nan for v in side]
+            whole = np.array([np.broadcast_to(row, shape) for row in rows])
+        flat.append(whole.reshape(len(whole), -1).astype(np.float64))
+    stacked = np.stack(flat)
+    if not shape:
+        return {"the output": stacked[:, :, 0]}
+    places = [", ".join(map(str, index)) for index in np.ndindex(shape)]
+    return {f"the output[{place}]": stacked[:, :, j] for j, place in enumerate(places)}
+
+
+def form(x: NDArray[np.generic]) -> tuple[str, tuple[int, ...]]:
+    """Kind of numbers and shape of one output."""
+    return x.dtype.kind, x.shape[1:]
+
+
+def as_array(side: Sequence[object]) -> NDArray[np.generic] | None:
+    """Outputs of one kind as one array of numbers, or None."""
+    if not isinstance(side, np.ndarray):
+        kinds = set(map(type, side))
+        if len(kinds) != 1 or not issubclass(kind := kinds.pop(), float | int | np.number | np.ndarray):
+            return None
+        if kind is np.ndarray and len({(x.shape, x.dtype) for x in side}) != 1:  # type: ignore[attr-defined]
+            return None
+    array: NDArray[np.generic] = np.asarray(side)
+    return array if array.dtype.kind in "fiub" and array.size else None
+
+
+def readable(value: object) -> object:
+    """The output made of dicts, sequences and leaves only."""
+    if isinstance(value, PLAIN):
+        return value
+    if isinstance(value, np.ndarray):
+        return readable(value.tolist())
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {key: readable(entry) for key, entry in value.items()}
+    if isinstance(value, tuple | list):
+        return [readable(entry) for entry in value]
+    if isinstance(value, set | frozenset):
+        return sorted(map(text_of, value))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: readable(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    for table in ("to_pydict", "to_dict"):  # pyarrow, pandas
+        if callable(convert := getattr(value, table, None)):
+            return readable(convert())
+    if isinstance(value, complex):
+        return [value.real, value.imag]
+    if isinstance(value, Decimal):
+        return Fraction(value) if value.is_finite() else float(value)
+    return value if isinstance(value, numbers.Real) else text_of(value)
+
+
+def text_of(value: object) -> str:
+    """The repr, unless that is an address or an integer too long to print."""
+    try:
+        text = repr(value)
+    except ValueError:
+        text = " at 0x"
+    return type(value).__name__ if " at 0x" in text else text
+
+
+def places(values: list[object]) -> list[Path]:
+    """Where the leaves are, over all the outputs given, in order of first appearance."""
+    found: dict[Path, None] = {}
+    for value in values:
+        for path in leaf_paths(value, ()):
+            if len(found) < MOST_PATHS:
+                found[path] = None
+    return list(found)
+
+
+def leaf_paths(value: object, path: Path) -> Iterator[Path]:
+    """The paths of one output. An empty table is a leaf."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    if not entries or not value:
+        yield path
+        return
+    for (key, entry), _ in zip(entries, range(LONGEST), strict=False):
+        yield from leaf_paths(entry, (*path, key))
+
+
+def leaf_at(value: object, path: Path) -> object:
+    """What is at a path: a leaf, MISSING, or the word for something that has entries of its own."""
+    for key in path:
+        keys = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+        if key not in keys:
+            return MISSING
+        value = value[key]  # type: ignore[index]  # it has this key
+    return f"{len(value)} entries" if isinstance(value, dict | list) else value
+
+
+def kind_of(leaf: object) -> str:
+    """The leaf itself where it is a word, else its type; unusual numbers by name."""
+    if isinstance(leaf, float):
+        return "a float" if leaf - leaf == 0 and (leaf or str(leaf)[0] != "-") else repr(leaf)
+    if isinstance(leaf, Raised):
+        return f"an exception: {leaf.kind}"
+    if isinstance(leaf, Missing):
+        return "missing"
+    return repr(leaf) if isinstance(leaf, str | bytes | bool | None) else f"a {type(leaf).__name__}"
+
+
+def as_float(leaf: object) -> float:
+    """A number as a double, saturated; NaN for what is no number."""
+    if not isinstance(leaf, numbers.Real):
+        return np.nan
+    try:
+        return float(leaf)
+    except OverflowError:
+        return -np.inf if leaf < 0 else np.inf
+
+
+def shape_of(value: object) -> str:
+    """The top of an output in words: its type and length, the keys of a table."""
+    if isinstance(value, dict):
+        return f"a table with keys {', '.join(sorted(map(text_of, value)))}"
+    return f"a sequence of {len(value)}" if isinstance(value, list) else kind_of(value)

@@ -1,0 +1,89 @@
+"""What an audit found, for people and for machines."""
+
+import json
+import math
+import textwrap
+from dataclasses import dataclass
+from html import escape
+
+from sfumato.loss.bound import Bound
+
+WIDTH = 80
+
+
+@dataclass(frozen=True)
+class Audit:
+    """A certified lower bound on ε at δ, and the event that shows it.
+
+    With probability at least `confidence` the true ε at `delta` is at least `epsilon`. If that is more than `claimed`,
+    the claim is refuted. If not, nothing was found: that is no proof of privacy.
+    """
+
+    epsilon: Bound
+    delta: float
+    claimed: float
+    confidence: float
+    samples: int
+    event: str
+    likelier: str  # the data set on which the event happens more often: "d0" or "d1"
+    seen: tuple[int, int]  # how often it happened on d0 and on d1 ...
+    held_out: int  # ... in so many runs on each, none of which had a part in choosing it
+
+    @property
+    def violated(self) -> bool:
+        """Is the claim refuted?"""
+        return self.epsilon.lower > self.claimed
+
+    @property
+    def verdict(self) -> str:
+        """The finding in a few words."""
+        claim = f"ε = {self.claimed:.6g}" + (f", δ = {self.delta:.3g}" if self.delta else "")
+        return f"VIOLATED: the claim {claim} is refuted" if self.violated else f"no violation of {claim} found"
+
+    def rows(self) -> dict[str, str]:
+        """The finding as labels and texts."""
+        at = f" at δ = {self.delta:.3g}" if self.delta else ""
+        return {
+            "certified": f"ε ≥ {rounded_down(self.epsilon.lower)}{at}, with confidence {self.confidence:.10g}",
+            "event": self.event,
+            "seen": f"{self.seen[0]:,} times on d0, {self.seen[1]:,} times on d1, in {self.held_out:,} runs on each",
+            "samples": f"{self.samples:,} runs on each data set; the others chose the event",
+        }
+
+    def __str__(self) -> str:
+        lines = [self.verdict]
+        for label, words in self.rows().items():
+            lines += textwrap.wrap(words, WIDTH, initial_indent=f"  {label:<11}", subsequent_indent=" " * 13)
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        cell = "padding:1px 14px 1px 0;text-align:left;border:0;background:none"
+        rows = "".join(
+            f'<tr style="background:none"><td style="{cell}">{label}</td><td style="{cell}">{escape(words)}</td></tr>'
+            for label, words in self.rows().items()
+        )
+        return (
+            f'<div style="font-family:sans-serif;font-size:13px;max-width:640px"><b>{escape(self.verdict)}</b>'
+            f'<table style="border-collapse:collapse;margin:4px 0;color:inherit">{rows}</table></div>'
+        )
+
+    def to_json(self) -> str:
+        """All of it, ready to be stored."""
+        data = {
+            "epsilon": self.epsilon.lower,
+            "delta": self.delta,
+            "claimed": self.claimed,
+            "violated": self.violated,
+            "confidence": self.confidence,
+            "samples": self.samples,
+            "event": self.event,
+            "likelier": self.likelier,
+            "seen": list(self.seen),
+            "held_out": self.held_out,
+        }
+        return json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def rounded_down(value: float) -> str:
+    """Four decimals, never more than the value."""
+    return f"{math.floor(value * 1e4) / 1e4:.4g}"

@@ -1,0 +1,303 @@
+"""The auditor finds what is wrong and does not cry wolf.
+
+Wrong mechanisms draw from seeded generators and right ones from recorded bits, so that each run is the same. For other
+seeds, a right mechanism would be reported with probability at most 0.001 in each audit.
+"""
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.audit import Audit, audit
+from sfumato.noise import Bernoulli, Categorical, DiscreteLaplace, Exp, GaussianDensity, Rounding, Sampler
+from tests.audit import wrong
+from tests.audit.wrong import Wrong
+from tests.noise.sources import Recorded
+
+
+def generator(seed=0):
+    return np.random.default_rng(seed)
+
+
+class Right:
+    """A mechanism given by its draws alone."""
+
+    def __init__(self, many):
+        self.many = many
+
+
+# ---- what is wrong is found ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("draw", "d0", "d1", "at_least"),
+    [
+        (wrong.naive_laplace(1), 0.0, 1.0, 3),
+        (wrong.half_the_noise(1), 0.0, 1.0, 1.85),
+        (wrong.tilted_response(1), 0, 1, 1.15),
+        (wrong.sparse_vector_3(1, 1), [0] * 5 + [1], [1] * 5 + [0], 1),
+        (wrong.sparse_vector_4(1, 10), [0] * 10 + [1] * 10, [1] * 10 + [0] * 10, 3),
+        (wrong.sparse_vector_5(1), [0, 1], [1, 0], 6),
+        (wrong.sparse_vector_6(1), [0] * 40, [1] * 20 + [-1] * 20, 2.5),
+    ],
+    ids=["naive Laplace", "half the noise", "tilted response", "SVT 3", "SVT 4", "SVT 5", "SVT 6"],
+)
+def test_wrong_mechanisms_are_refuted(draw, d0, d1, at_least):
+    found = audit(Wrong(draw, generator()), d0, d1, epsilon=1.0)
+    assert found.violated
+    assert found.epsilon.lower > at_least
+
+
+def test_the_naive_gaussian_is_refuted_by_its_bits():
+    delta = 1e-3
+    sigma = sf.calibrate(lambda s: sf.loss.GaussianLoss(1 / s), epsilon=1.0, delta=delta)
+    found = audit(Wrong(wrong.naive_gaussian(float(sigma)), generator()), 0.0, 1.0, epsilon=1.0, delta=delta)
+    assert found.violated
+    assert found.epsilon.lower > 3
+    assert "bit" in found.event
+
+
+def test_a_data_set_on_which_it_raises_is_told_apart():
+    rng = generator()
+
+    def careless(data):
+        return 1 / int(data == 0 or rng.random() > 0.02)
+
+    found = audit(careless, 0, 1, samples=20_000)
+    assert found.epsilon.lower > 2
+    assert found.event == "the output is an exception: ZeroDivisionError"
+    assert found.likelier == "d1"
+
+
+def test_a_data_set_on_which_it_returns_nan_is_told_apart():
+    rng = generator()
+
+    def careless(data):
+        return math.nan if data == 1 and rng.random() < 0.05 else rng.laplace()
+
+    found = audit(careless, 0, 1, samples=20_000)
+    assert found.epsilon.lower > 2
+    assert "NaN" in found.event or "no number" in found.event or "bit" in found.event
+
+
+def test_a_vector_that_leaks_by_its_length_is_told_apart():
+    rng = generator()
+    found = audit(lambda data: np.zeros(rng.poisson(2 + 4 * data)), 0, 1, samples=10_000)
+    assert found.epsilon.lower > 2
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        (None, 0),
+        (True, False),
+        (True, 1),
+        (1, 1.0),
+        (0.0, -0.0),
+        ("a", "b"),
+        (b"a", b"b"),
+        ((1, 2), (2, 1)),
+        ([1.0], [1.0, 2.0]),
+        ([], None),
+        ({"x": 1, "y": "p"}, {"x": 1, "y": "q"}),
+        ({"x": 1}, {"z": 1}),
+        ({"x": [1, 2, {"deep": 3.5}]}, {"x": [1, 2, {"deep": 3.25}]}),
+        ({1, 2}, {1, 3}),
+        (10**400, -(10**400)),
+        ([10**5000], [-(10**5000)]),
+        (1j, -1j),
+        (Fraction(1, 3), Fraction(2, 3)),
+        (np.int64(3), np.float32(2)),
+        (np.array([1, 2]), np.array([[1], [2]])),
+        (np.array("a"), np.array("b")),
+        (math.inf, -math.inf),
+    ],
+    ids=lambda outputs: f"{type(outputs[0]).__name__} {type(outputs[1]).__name__}",
+)
+def test_outputs_of_every_kind_are_told_apart(outputs):
+    """A mechanism that mixes two outputs with odds 9 : 1 on one data set and 1 : 9 on the other: ε = ln 9."""
+    rng = generator()
+    found = audit(lambda data: outputs[int(rng.random() < (0.1, 0.9)[data])], 0, 1, samples=5000)
+    assert 1.8 < found.epsilon.lower <= math.log(9)
+
+
+def test_wide_arrays_are_searched_for_the_column_that_tells():
+    rng = generator()
+
+    def many(data, n):
+        x = np.round(rng.laplace(size=(n, 3, 50)) * 16)
+        x[:, 1, 33] += 40 * data
+        return x
+
+    found = audit(Right(many), 0, 1, samples=4000)
+    assert found.epsilon.lower > 1
+    assert "[1, 33]" in found.event
+
+
+# ---- what is right is left alone -------------------------------------------------------------------------------------
+
+
+def laplace(name, scale):
+    noise = Sampler(DiscreteLaplace(scale), source=Recorded(name))
+    return Right(lambda value, n: value + noise.draw(n))
+
+
+def response(name, eps):
+    """Lies with probability 1/(1 + e^ε) exactly."""
+    lie = Sampler(Categorical([Fraction(1), Exp(Fraction(eps))]), source=Recorded(name))
+    return Right(lambda bit, n: np.where(lie.draw(n) == 0, 1 - bit, bit))
+
+
+def gaussian(name, sigma):
+    noise = Rounding(GaussianDensity(sigma), source=Recorded(name))
+    return Right(lambda value, n: noise.about(np.full(n, value)))
+
+
+RIGHT = {
+    "discrete Laplace, ε = 1": (laplace, 1, {"epsilon": 1.0}),
+    "discrete Laplace, ε = 1/10": (laplace, 10, {"epsilon": 0.1}),
+    "randomized response": (response, 1, {"epsilon": 1.0}),
+    "rounded Gaussian": (gaussian, 2, {"loss": sf.loss.GaussianLoss(0.5)}),
+    "rounded Gaussian, remove only": (gaussian, 2, {"loss": sf.loss.GaussianLoss(0.5).remove}),
+    "discrete Laplace and its loss": (laplace, 2, {"loss": sf.loss.DiscreteLaplaceLoss(2)}),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("run", range(2))
+def test_right_mechanisms_are_never_reported_above_their_loss(name, run):
+    make, parameter, claim = RIGHT[name]
+    found = audit(make(f"audit of {name} {run}", parameter), 0, 1, **claim)
+    assert not found.violated
+    assert found.epsilon.lower <= found.claimed
+
+
+def test_the_bound_comes_close_to_the_truth():
+    found = audit(laplace("audit, close", 1), 0, 1)
+    assert 0.94 < found.epsilon.lower < 1
+
+
+def test_outputs_that_do_not_depend_on_data_certify_nothing():
+    assert audit(lambda data: 5, 0, 1, samples=200).epsilon.lower == 0
+    assert audit(lambda data: "always", 0, 1, samples=200).epsilon.lower == 0
+    coin = Bernoulli(0.5, source=Recorded("audit, coin"))
+    assert audit(lambda data: bool(coin.draw(1)[0]), 0, 1, samples=500).epsilon.lower == 0
+
+
+def test_a_bound_is_too_high_no_more_often_than_promised():
+    """Right at confidence 0.8, 200 audits miss the truth more than 67 times with probability < 1e-5."""
+    eps, misses, rng = 1.0, 0, generator(5)
+    for _ in range(200):
+        mechanism = Right(lambda bit, n: np.where(rng.random(n) < 1 / (1 + math.exp(eps)), 1 - bit, bit))
+        misses += audit(mechanism, 0, 1, samples=500, confidence=0.8).epsilon.lower > eps
+    assert 2 <= misses <= 67
+
+
+def test_a_loss_that_is_too_small_is_refuted_along_its_profile():
+    mechanism = gaussian("audit, loss", Fraction(3, 2))
+    assert audit(mechanism, 0, 1, loss=sf.loss.GaussianLoss(0.5)).violated
+    assert not audit(mechanism, 0, 1, loss=sf.loss.GaussianLoss(0.7)).violated
+
+
+def test_one_direction_of_a_loss_says_nothing_about_the_other():
+    """The person's presence is sometimes certain, their absence never: (0, 0.3)-DP one way."""
+    rng = generator()
+    mechanism = Right(lambda data, n: (rng.random(n) < 0.3 * data).astype(int))
+    one_way = sf.loss.ApproxLoss(0.0, 0.2).remove
+    assert audit(mechanism, 1, 0, loss=one_way).violated
+    assert audit(mechanism, 0, 1, loss=sf.loss.ApproxLoss(0.0, 0.2)).violated
+    assert audit(mechanism, 1, 0, loss=one_way).likelier == "d0"
+
+
+# ---- how it is asked, and how it answers -----------------------------------------------------------------------------
+
+
+def test_a_mechanism_without_many_is_called_once_for_each_run():
+    calls = []
+    audit(calls.append, "first", "second", samples=100)
+    assert calls == ["first", "second"] * 100
+
+
+def test_many_is_used_where_it_works_and_calls_where_it_raises():
+    class Both:
+        def __call__(self, data):
+            if data:
+                raise KeyError(data)
+            return 1
+
+        def many(self, data, n):
+            return [self(data) for _ in range(n)]
+
+    found = audit(Both(), 0, 1, samples=1000)
+    assert found.violated
+    assert "KeyError" in found.event
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"mechanism": 5}, "cannot be called"),
+        ({"mechanism": lambda data: 1 / 0}, "raised ZeroDivisionError on every run"),
+        ({"mechanism": Right(lambda data, n: [0] * (n - 1))}, "must return n outputs"),
+        ({"mechanism": Right(lambda data, n: 7)}, "must return n outputs"),
+        ({"epsilon": -1}, "epsilon"),
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"epsilon": "1"}, "epsilon"),
+        ({"delta": 1.5}, "delta"),
+        ({"samples": 10}, "samples"),
+        ({"samples": 1e9}, "samples"),
+        ({"samples": "many"}, "samples"),
+        ({"confidence": 1}, "confidence"),
+        ({"confidence": 0.2}, "confidence"),
+        ({"loss": 1.0}, "privacy loss"),
+        ({"loss": sf.loss.PureLoss(1.0), "epsilon": 2.0}, "both"),
+    ],
+)
+def test_bad_input_is_refused_in_words(change, words):
+    with pytest.raises(sf.errors.InvalidParameter, match=words) as caught:
+        audit(**{"mechanism": lambda data: 0, "d0": 0, "d1": 1, "samples": 100, **change})
+    assert "do:" in str(caught.value)
+
+
+def test_an_interrupt_is_not_an_output():
+    def stop(data):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        audit(stop, 0, 1, samples=100)
+
+
+def test_the_answer_is_a_lower_bound_with_words_for_people_and_json_for_machines():
+    found = audit(lambda data: data, "<a>", "<b>", samples=1000)
+    assert isinstance(found, Audit)
+    assert float(found.epsilon) == found.epsilon.lower > 4
+    assert found.epsilon.upper == math.inf
+    assert (found.samples, found.held_out, sorted(found.seen)) == (1000, 600, [0, 600])
+    assert str(found).startswith("VIOLATED: the claim ε = 1 is refuted")
+    assert max(map(len, str(found).splitlines())) <= 80
+    assert "&lt;" in found._repr_html_()
+    assert "<a>" not in found._repr_html_()
+    data = json.loads(found.to_json())
+    assert data["violated"] is True
+    assert data["epsilon"] == found.epsilon.lower
+    quiet = audit(lambda data: 0, 0, 1, epsilon=2.0, delta=1e-5, samples=100)
+    assert str(quiet).startswith("no violation of ε = 2, δ = 1e-05 found")
+    assert quiet.to_json()
+
+
+def test_the_same_runs_give_the_same_answer():
+    first, second = (audit(Wrong(wrong.half_the_noise(1), generator()), 0, 1, samples=5000) for _ in range(2))
+    assert first == second
+
+
+def test_progress_is_shown_on_a_terminal_only(monkeypatch, capsys):
+    monkeypatch.setattr("sfumato.audit.outputs.PATIENCE", 0.0)
+    audit(lambda data: 0, 0, 1, samples=100)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    audit(lambda data: 0, 0, 1, samples=100)
+    assert "auditing" in capsys.readouterr().err
