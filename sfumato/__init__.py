@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from sfumato.loss.bound import Bound
     from sfumato.loss.calibrate import calibrate
     from sfumato.loss.compare import compare
+    from sfumato.mechanisms.exponential import Exponential
     from sfumato.mechanisms.gaussian import Gaussian
+    from sfumato.mechanisms.randomized_response import RandomizedResponse
     from sfumato.sampling.poisson import Poisson
     from sfumato.sampling.without_replacement import WithoutReplacement
     from sfumato.sensitivity import AddRemove, Relation, ReplaceOne, Sensitivity
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 PLACES = {
     "loss": "sfumato.loss",
     "Gaussian": "sfumato.mechanisms.gaussian",
+    "Exponential": "sfumato.mechanisms.exponential",
+    "RandomizedResponse": "sfumato.mechanisms.randomized_response",
     "Sensitivity": "sfumato.sensitivity",
     "Poisson": "sfumato.sampling.poisson",
     "WithoutReplacement": "sfumato.sampling.without_replacement",
@@ -43,9 +47,11 @@ PLACES = {
 __all__ = [
     "AddRemove",
     "Bound",
+    "Exponential",
     "Gaussian",
     "Poisson",
     "PrivacyLoss",
+    "RandomizedResponse",
     "Relation",
     "ReplaceOne",
     "Sensitivity",

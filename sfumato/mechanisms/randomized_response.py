@@ -1,0 +1,158 @@
+"""Randomized response: everybody tells the truth, sometimes."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sfumato import checks
+from sfumato.errors import InvalidParameter
+from sfumato.loss.numeric import ULP
+from sfumato.loss.signed import RandomizedResponseLoss
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.exponential import below_one
+from sfumato.mechanisms.values import numbers
+from sfumato.noise import Bernoulli, Uniform
+from sfumato.noise.balls import Ball, ball, precision
+from sfumato.noise.table import Integers
+from sfumato.sensitivity import Relation, ReplaceOne
+
+Responses = bool | int | NDArray[np.bool_] | Integers
+MOST_KINDS = 10**9  # of answers
+MOST_COUNTED = 10**7
+SLOPES = np.geomspace(1e-8, 64, 600)  # where a tail bound is tried: every slope gives a true one
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The probability 1/(1 + (k−1)e^{−ε}) of telling the truth, by balls."""
+
+    eps: Fraction
+    k: int
+
+    def ball(self, prec: int) -> Ball:
+        with precision(prec + 16):
+            return 1 / (1 + (self.k - 1) * ball(-self.eps).exp())
+
+
+@dataclass(frozen=True)
+class RandomizedResponse(Mechanism[ArrayLike, Responses]):
+    """The value itself with probability e^ε/(e^ε + k − 1), else one of the k − 1 others, all equally likely; exactly.
+
+    Values are 0, …, k − 1, one or an array of them (bool for k = 2), each answered independently: one person's own.
+    Private values are never refused: those outside are moved to the nearest. Nobody needs to be trusted, as everybody
+    can answer on his own device.
+
+    Theorem: randomized response is ε-DP [Warner 1965]
+    Theorem: k-ary randomized response, and what it costs [Kairouz, Oh & Viswanath 2016]
+
+    >>> RandomizedResponse(eps=50.0).release([True, False, True]).tolist()
+    [True, False, True]
+    """
+
+    eps: float
+    k: int = 2
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", checks.non_negative("eps", self.eps))
+        object.__setattr__(self, "k", checks.whole("k", self.k, 2, MOST_KINDS))
+
+    @cached_property
+    def honest(self) -> Bernoulli:
+        """The coin that says whether to tell the truth."""
+        return Bernoulli(Truth(Fraction(self.eps), self.k), source=self.source)
+
+    def release(self, value: ArrayLike) -> Responses:
+        """The answer to each value: bool for bools, else integers."""
+        if self.k == 2 and (bits := as_bits(value)) is not None:
+            flipped: NDArray[np.bool_] = bits ^ ~self.honest.draw(bits.size).reshape(bits.shape)
+            return flipped if flipped.ndim else bool(flipped)
+        whole = numbers(value)
+        if whole.dtype.kind == "f":
+            raise InvalidParameter(
+                f"values must be whole numbers from 0 to {self.k - 1}.\n  found:  floats\n"
+                "  do:     number the possible answers and give the numbers"
+            )
+        inside = np.clip(whole, 0, self.k - 1).astype(np.int64, copy=False)
+        answers = self._answered(inside.reshape(-1)).reshape(whole.shape)
+        return answers if answers.ndim else int(answers)
+
+    def _answered(self, values: Integers) -> Integers:
+        """v if honest, else v + 1 + U mod k with U uniform below k − 1. All of it is drawn for every value."""
+        honest = self.honest.draw(values.size)
+        other = values + 1 + Uniform(self.k - 1, self.source).draw(values.size)
+        other -= self.k * (other >= self.k)
+        answers: Integers = np.where(honest, values, other)
+        return answers
+
+    def loss(self, relation: Relation = ReplaceOne) -> RandomizedResponseLoss:
+        """The loss of one person's answer.
+
+        Neighbours differ in one person's value. Whether somebody answers at all is not protected; where those who stay
+        away answer as if they had some fixed value, the same loss is about `AddRemove`.
+        """
+        return RandomizedResponseLoss(self.eps, self.k, relation=relation)
+
+    # ---- what the answers tell ------------------------------------------------------------------------------------
+
+    @property
+    def truth(self) -> float:
+        """The probability of telling the truth."""
+        return 1 / (1 + (self.k - 1) * math.exp(-self.eps))
+
+    @property
+    def lie(self) -> float:
+        """The probability of each other answer."""
+        return math.exp(-self.eps) * self.truth
+
+    def estimate(self, answers: ArrayLike) -> NDArray[np.float64]:
+        """How many people have each of the values 0, …, k − 1, without bias: (count − n·lie)/(truth − lie).
+
+        Estimates may be negative or exceed n; they add up to n. Theirs is the error that `error(…, people=n)` bounds.
+        """
+        found = np.asarray(numbers(answers))
+        if checks.whole("k", self.k, 2, MOST_COUNTED) and (
+            found.dtype.kind == "f" or found.ndim != 1 or np.any((found < 0) | (found >= self.k))
+        ):
+            raise InvalidParameter(
+                f"answers must be a row of whole numbers from 0 to {self.k - 1}.\n"
+                "  found:  other numbers, or another shape\n  do:     give what release returned"
+            )
+        if self.eps == 0:
+            raise InvalidParameter("answers with eps = 0 tell nothing.\n  found:  eps = 0\n  do:     ask with eps > 0")
+        counts = np.bincount(found.astype(np.int64), minlength=self.k)
+        spread = -math.expm1(-self.eps) * self.truth
+        return np.asarray((counts - found.size * self.lie) / spread, np.float64)
+
+    def error(self, confidence: float = 0.95, *, people: int) -> float:
+        """With at least this probability an estimated count (of one value) is off by at most this, whatever is true.
+
+        Proof. If m of n people hold the value, the number who say so is a sum of m coins of probability p = truth and
+        n − m of q = lie. With ψ_p(s) = log E e^{s(X−p)}, it exceeds its mean by x with probability at most
+        e^{mψ_p + (n−m)ψ_q − sx} ≤ e^{n·max(ψ_p, ψ_q) − sx} for every s > 0, m or not; alike below the mean.
+
+        Theorem: exponential tail bounds for sums of coins [Chernoff 1952]
+        """
+        n, miss = checks.whole("people", people, 0), 1 - below_one("confidence", confidence)
+        if self.eps == 0:
+            return math.inf if n else 0.0
+        sides = [self._tail(n, sign * SLOPES, math.log(2 / miss)) for sign in (1, -1)]
+        return max(sides) / (-math.expm1(-self.eps) * self.truth) * (1 + 1e-12)
+
+    def _tail(self, n: int, s: NDArray[np.float64], log_odds: float) -> float:
+        growth = np.maximum(*(np.log1p(p * np.expm1(s)) - s * p for p in (self.truth, self.lie)))
+        exponent = n * (np.maximum(growth, 0.0) + 16 * ULP * np.abs(s)) + log_odds
+        return float(np.min(exponent / np.abs(s)))
+
+
+def as_bits(value: ArrayLike) -> NDArray[np.bool_] | None:
+    """Bools as an array of them; None for everything else. Types are public."""
+    if isinstance(value, np.ndarray | np.generic | bool):
+        found = np.asarray(value)
+        return found if found.dtype == np.bool_ else None
+    if isinstance(value, list | tuple) and value and all(type(x) is bool or isinstance(x, np.bool_) for x in value):
+        return np.array(value, np.bool_)
+    return None
