@@ -82,12 +82,60 @@ def others() -> None:
             lambda s=scale: np.rint(values + s * generator.standard_normal(COUNT)).astype(np.int64),
         )
         print(f"round(v + N), sigma {scale:.0e}: {COUNT / ours / 1e6:.0f} M/s, {theirs / ours:.2f} x NumPy")
-    coin = noise.Bernoulli(Fraction(1, 3))
-    ours, theirs = seconds(lambda: coin.draw(COUNT)), seconds(lambda: generator.random(COUNT) < 1 / 3)
-    print(f"Bernoulli(1/3): {COUNT / ours / 1e6:.0f} M/s, {theirs / ours:.1f} x NumPy")
     pool = noise.Pool(noise.Sampler(noise.rounded_gaussian(10)), 1 << 17)
     pool.ready(1 << 17)
     print(f"pooled: {seconds(lambda: [pool.take() for _ in range(10_000)]) / 10_000 * 1e9:.0f} ns")
+
+
+def bits() -> None:
+    """Randomized response: 10⁶ true bits, each turned over with probability 1/3."""
+    generator = np.random.default_rng()
+    truth, coin, limit = generator.random(COUNT) < 0.5, noise.Bernoulli(Fraction(1, 3)), np.uint16(65536 // 3)
+    ours = seconds(lambda: truth ^ coin.draw(COUNT))
+    ways = {
+        "random() < p": lambda: truth ^ (generator.random(COUNT) < 1 / 3),
+        "16 bits < p, not exact": lambda: truth ^ (generator.integers(0, 65536, COUNT, dtype=np.uint16) < limit),
+    }
+    compared = ", ".join(f"{seconds(way) / ours:.2f} x NumPy ({name})" for name, way in ways.items())
+    print(f"\nrandomized response, p = 1/3: {COUNT / ours / 1e6:.0f} M/s, {compared}")
+
+
+def selection() -> None:
+    """One of 10⁶ candidates by score. Scores of several kinds, since time should not tell them."""
+    generator, rate = np.random.default_rng(), Fraction(1, 2)
+    kinds: dict[str, Callable[[], np.ndarray]] = {
+        "normal": lambda: 10 * generator.standard_normal(COUNT),
+        "all equal": lambda: np.zeros(COUNT),
+        "one far above": lambda: np.where(np.arange(COUNT) == COUNT // 3, 1e9, 0.0),
+        "counts, int64": lambda: generator.integers(0, 1000, COUNT),
+    }
+    print(f"\none of {COUNT:,} candidates, M/s; NumPy: (rate * scores + gumbel).argmax()")
+    for name, kind in kinds.items():
+        fresh = [kind() for _ in range(8)]  # another array each time: none is left in the cache
+        rates = {}
+        for way, act in {
+            "select": lambda s: noise.select(s, rate),
+            "permute and flip": lambda s: noise.permute_and_flip(s, rate),
+            "NumPy": lambda s: (0.5 * s + generator.gumbel(size=COUNT)).argmax(),
+        }.items():
+            turns = iter(fresh)
+            rates[way] = COUNT / seconds(lambda act=act, turns=turns: act(next(turns)), len(fresh)) / 1e6
+        text = ", ".join(f"{way} {value:.0f}" for way, value in rates.items())
+        print(f"  {name:14} {text}: select {rates['select'] / rates['NumPy']:.1f} x NumPy")
+    x, weights, few = 3 * generator.random(COUNT), generator.random(COUNT), generator.random(10)
+    theirs = seconds(lambda: generator.random(COUNT) < np.exp(-x))
+    ours = seconds(lambda: noise.exponential_coins(x))
+    print(f"coins of 10⁶ probabilities e^-x: {COUNT / ours / 1e6:.0f} M/s, {theirs / ours:.1f} x NumPy")
+    for name, row in (("doubles", weights), ("int64", (1000 * weights).astype(np.int64))):
+        ours, theirs = seconds(lambda row=row: noise.choose(row)), seconds(lambda row=row: _by_sums(generator, row))
+        print(f"one of 10⁶ fresh weights, {name}: {COUNT / ours / 1e6:.0f} M/s, {theirs / ours:.1f} x NumPy (cumsum)")
+    ten = seconds(lambda: [noise.select(few, rate) for _ in range(100)]) / 100
+    print(f"one of 10 candidates: {ten * 1e6:.0f} µs")
+
+
+def _by_sums(generator: np.random.Generator, row: np.ndarray) -> int:
+    ends = np.cumsum(row)
+    return int(np.searchsorted(ends, generator.random() * ends[-1], "right"))
 
 
 def latency(count: int) -> None:
@@ -129,6 +177,8 @@ def main() -> None:
     options = parser.parse_args()
     rates()
     others()
+    bits()
+    selection()
     latency(options.latency)
     fit(options.draws)
 

@@ -47,10 +47,11 @@ class Bernoulli:
     def draw(self, count: int) -> NDArray[np.bool_]:
         """`count` independent coins."""
         coins = np.empty(whole("count", count, 0, MOST_DRAWS), np.bool_)
-        guide = self.words.guide
+        guide, step = self.words.guide, self.words.step
         with precision(PREC):
             scaled = self._theta(PREC) * 2**guide
             low, high = max(0, floor(scaled)), min(1 << guide, ceiling(scaled))
+            least, most = floor(scaled * 2**step), ceiling(scaled * 2**step)
         for start in range(0, coins.size, CHUNK):
             part = coins[start : start + CHUNK]
             u = self.source.words(part.size, guide)
@@ -59,8 +60,12 @@ class Bernoulli:
                 continue
             np.less(u, low, out=part)
             if low < high:
-                for at in np.flatnonzero((u - u.dtype.type(low)) < high - low).tolist():
-                    part[at] = happens(self._theta, self.source, int(u[at]), guide, self.words.step)
+                between = u == low if high - low == 1 else (u - u.dtype.type(low)) < high - low  # == is quicker
+                for at in np.flatnonzero(between).tolist():
+                    longer = int(u[at]) << step | self.source.bits(step)  # once as integers, then as balls
+                    part[at] = longer < least or (
+                        longer < most and happens(self._theta, self.source, longer, guide + step, step)
+                    )
         return coins
 
     def _theta(self, prec: int) -> Ball:

@@ -45,7 +45,7 @@ class Categorical(Law):
 @lru_cache(maxsize=64)
 def _table(law: Categorical, words: Words) -> Table:
     C, low, rest = cut(law, words.word)
-    return Table(words, 0, range(len(low)), low, rest, (), partial(kept, law, C, low, rest))
+    return Table(words, 0, range(len(low)), low, rest, (), partial(_kept, law, C, low, rest))
 
 
 def cut(law: Categorical, bits: int) -> tuple[Fraction, list[int], list[int]]:
@@ -62,6 +62,6 @@ def cut(law: Categorical, bits: int) -> tuple[Fraction, list[int], list[int]]:
     return C, low, [h - s for s, h in zip(low, high, strict=True)]
 
 
-def kept(law: Categorical, C: Fraction, low: list[int], rest: list[int], q: int, k: int, prec: int) -> Ball:
+def _kept(law: Categorical, C: Fraction, low: list[int], rest: list[int], q: int, k: int, prec: int) -> Ball:
     """(C·wₖ − low)/rest."""
     return (ball(C) * enclosure(law.weights[k], prec + 64) - low[q]) / rest[q]

@@ -1,9 +1,10 @@
 """One of many outcomes by weight, for laws that are used a few times: cumulative sums instead of a guide."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from itertools import accumulate
 from math import frexp
 
 import numpy as np
@@ -11,25 +12,92 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.checks import whole
 from sfumato.errors import InvalidParameter
-from sfumato.noise.balls import Ball, Real, ball
-from sfumato.noise.categorical import Categorical, cut, kept
-from sfumato.noise.coin import happens
+from sfumato.noise.balls import Ball, Real, ball, enclosure, precision
+from sfumato.noise.categorical import Categorical, cut
+from sfumato.noise.coin import below, happens
 from sfumato.noise.entropy import SYSTEM, Source
-from sfumato.noise.gaps import numbers
-from sfumato.noise.sampler import MOST_DRAWS
+from sfumato.noise.gaps import Numbers, numbers
+from sfumato.noise.sampler import CHUNK, MOST_DRAWS
 from sfumato.noise.table import USUAL, Integers, Words
 from sfumato.noise.uniform import Uniform
 
 MOST_BITS = 62  # of the sum of all weights
+MOST_SHIFT = 1000  # powers of two up to here, and sums of two exponents, are doubles
+MORE = 64  # bits of precision for a weight beyond those for its fraction
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cut:
-    """Integers low ≤ C·w ≤ high; `kept(i, prec)` encloses (C·wᵢ − low)/(high − low) where they differ."""
+class Intervals:
+    """Integers low ≤ C·wᵢ ≤ high, i < size, whose sum is below 2⁶³; `weight(i, prec)` encloses C·wᵢ.
 
-    low: Integers
-    high: Integers
-    kept: Callable[[int, int], Ball]
+    They are asked for by parts, from start to stop, so that they stay in the cache: `high` of all parts first, and then
+    `both` of the parts in which a draw falls.
+    """
+
+    size: int
+    high: Callable[[int, int], Integers]
+    both: Callable[[int, int], tuple[Integers, Integers]]
+    weight: Callable[[int, int], Ball]
+
+    def one(self, words: Words, source: Source) -> int:
+        """An index i with probability wᵢ/Σw.
+
+        A uniform integer below Σhigh falls into the interval of one i. Its first `low` places choose i, the others
+        choose i with probability (C·wᵢ − low)/(high − low), and else one starts again.
+        Theorem: P(i) ∝ wᵢ, whatever the bounds [docs/theorems/noise.md, Theorem 7]
+        """
+        sums = self._sums()
+        ends = list(accumulate(sums))
+        while True:
+            u = below(ends[-1], source)
+            part = bisect_right(ends, u)
+            u -= ends[part] - sums[part]
+            low, high = self.both(part * CHUNK, (part + 1) * CHUNK)
+            inner = high.cumsum()
+            at = int(inner.searchsorted(u, "right"))
+            i, least, most = part * CHUNK + at, int(low[at]), int(high[at])
+            if u - int(inner[at]) + most < least or self._chosen(i, least, most, words, source):
+                return i
+
+    def draw(self, count: int, words: Words, source: Source) -> Integers:
+        """`count` independent indices, as `one` gives them, in another order of bits."""
+        sums = np.array(self._sums(), np.int64)
+        ends = np.cumsum(sums)
+        uniform, found, todo = Uniform(int(ends[-1]), source), np.empty(count, np.int64), np.arange(count)
+        while todo.size:
+            u = uniform.draw(todo.size)
+            parts = np.searchsorted(ends, u, "right")
+            u -= (ends - sums)[parts]
+            again = np.zeros(todo.size, np.bool_)
+            for part in sorted(set(parts.tolist())):
+                here = np.flatnonzero(parts == part)
+                found[todo[here]], again[here] = self._inside(part * CHUNK, u[here], words, source)
+            todo = todo[again]
+        return found
+
+    def _sums(self) -> list[int]:
+        return [int(self.high(start, start + CHUNK).sum()) for start in range(0, self.size, CHUNK)]
+
+    def _inside(self, start: int, u: Integers, words: Words, source: Source) -> tuple[Integers, NDArray[np.bool_]]:
+        """The indices in whose intervals places u of one part lie, and which of them must start again."""
+        low, high = self.both(start, start + CHUNK)
+        ends = np.cumsum(high)
+        at = np.searchsorted(ends, u, "right")
+        again = u - ends[at] + high[at] >= low[at]
+        for t in np.flatnonzero(again).tolist():
+            i = int(at[t])
+            again[t] = not self._chosen(start + i, int(low[i]), int(high[i]), words, source)
+        return at + start, again
+
+    def _chosen(self, i: int, low: int, high: int, words: Words, source: Source) -> bool:
+        """True with probability (C·wᵢ − low)/(high − low)."""
+
+        def theta(prec: int) -> Ball:
+            with precision(prec + MORE):
+                kept: Ball = (self.weight(i, prec + MORE) - low) / (high - low)
+                return kept
+
+        return happens(theta, source, step=words.step)
 
 
 def choose(
@@ -42,16 +110,14 @@ def choose(
     """`count` independent indices, i with probability wᵢ/Σw exactly.
 
     Weights are integers or finite doubles ≥ 0, taken as they are; or rational numbers and balls, which take longer. For
-    more than about a thousand draws of one law, `Sampler(Categorical(weights))` is quicker.
-    Theorem: P(i) ∝ wᵢ, whatever the bounds [docs/theorems/noise.md, Theorem 7]
+    thousands of draws of one law, `Sampler(Categorical(weights))` is quicker.
 
     >>> choose([0, 0.5, 0], 3).tolist()
     [1, 1, 1]
     """
-    found, bits = np.empty(whole("count", count, 0, MOST_DRAWS), np.int64), min(MOST_BITS, words.word)
-    row = np.asarray(weights)
+    row, bits = np.asarray(weights), min(MOST_BITS, words.word)
     if row.dtype.kind == "O":
-        table = _of_balls(Categorical(list(row)), bits)
+        intervals = _of_balls(Categorical(list(row)), bits)
     else:
         exact = numbers("weights", row)
         if exact.min() < 0 or not exact.max() > 0:
@@ -59,42 +125,57 @@ def choose(
                 "weights must be ≥ 0, and not all 0.\n  found:  a negative weight, or only zeros\n"
                 "  do:     give at least one positive weight and no negative one"
             )
-        table = (
-            _of_integers(exact.astype(np.uint64), bits)
-            if exact.dtype.kind in "iu"
-            else _of_floats(exact.astype(np.float64, copy=False), bits)
-        )
-    ends = np.cumsum(table.high)
-    uniform, todo = Uniform(int(ends[-1]), source), np.arange(found.size)
-    while todo.size:
-        u = uniform.draw(todo.size)
-        i = np.searchsorted(ends, u, "right")
-        found[todo] = i
-        open_ = np.flatnonzero(u - ends[i] + table.high[i] >= table.low[i])
-        again = [at for at in open_.tolist() if not happens(partial(table.kept, int(i[at])), source, step=words.step)]
-        todo = todo[again]
-    return found
+        intervals = _of_floats(exact, bits) if exact.dtype.kind == "f" else _of_integers(exact, bits)
+    return intervals.draw(whole("count", count, 0, MOST_DRAWS), words, source)
 
 
-def _of_integers(row: NDArray[np.uint64], bits: int) -> Cut:
-    """C = 2^−s. If the sum fits, s = 0: nothing is left to ask."""
+def _of_integers(row: Numbers, bits: int) -> Intervals:
+    """C = 2^−s. If the sum fits, s = 0, and there is nothing to ask."""
     s = min(63, max(0, int(row.max()).bit_length() + row.size.bit_length() - bits))
-    part = np.uint64((1 << s) - 1)
-    low = (row >> np.uint64(s)).astype(np.int64)
-    return Cut(low, low + ((row & part) > 0), lambda i, prec: ball(Fraction(int(row[i] & part), 1 << s)))
+
+    def low(start: int, stop: int) -> Integers:
+        part = row[start:stop]
+        return np.right_shift(part, part.dtype.type(s)).astype(np.int64) if s else part.astype(np.int64, copy=False)
+
+    def high(start: int, stop: int) -> Integers:
+        return low(start, stop) + 1 if s else low(start, stop)
+
+    return Intervals(
+        row.size,
+        high,
+        lambda start, stop: (low(start, stop), high(start, stop)),
+        lambda i, prec: ball(Fraction(int(row[i]), 1 << s)),
+    )
 
 
-def _of_floats(row: NDArray[np.float64], bits: int) -> Cut:
+def _of_floats(row: Numbers, bits: int) -> Intervals:
     """C = 2^k, which scales doubles exactly, unless they underflow: then 0 ≤ C·w ≤ 1 holds all the same."""
     k = bits - row.size.bit_length() - frexp(row.max())[1]
-    with np.errstate(under="ignore"):
-        scaled = np.ldexp(row, k)
-    low = np.floor(scaled).astype(np.int64)
-    high = np.maximum(np.ceil(scaled).astype(np.int64), row > 0)
-    return Cut(low, high, lambda i, prec: ball(Fraction(float(row[i])) * Fraction(2) ** k - int(low[i])))
+    lift = max(0, k - MOST_SHIFT)
+    raised, factor = row * 2.0**lift if lift else row, 2.0 ** (k - lift)
+
+    def low(start: int, stop: int) -> Integers:
+        return (raised[start:stop] * factor).astype(np.int64)
+
+    def both(start: int, stop: int) -> tuple[Integers, Integers]:
+        first = low(start, stop)
+        return first, first + 1
+
+    return Intervals(
+        row.size,
+        lambda start, stop: low(start, stop) + 1,
+        both,
+        lambda i, prec: ball(Fraction(float(row[i])) * Fraction(2) ** k),
+    )
 
 
-def _of_balls(law: Categorical, bits: int) -> Cut:
-    C, low, rest = cut(law, max(bits, len(law.weights).bit_length() + 3))  # room for a unit of rest each
-    first = np.array(low, np.int64)
-    return Cut(first, first + np.array(rest, np.int64), lambda i, prec: kept(law, C, low, rest, i, i, prec))
+def _of_balls(law: Categorical, bits: int) -> Intervals:
+    C, least, rest = cut(law, max(bits, len(law.weights).bit_length() + 3))  # room for a unit of rest each
+    low = np.array(least, np.int64)
+    high = low + np.array(rest, np.int64)
+    return Intervals(
+        low.size,
+        lambda start, stop: high[start:stop],
+        lambda start, stop: (low[start:stop], high[start:stop]),
+        lambda i, prec: ball(C) * enclosure(law.weights[i], prec),
+    )

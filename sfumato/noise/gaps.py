@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.errors import InvalidParameter
 from sfumato.noise.powers import Floats
 
+Numbers = NDArray[np.float64 | np.int64 | np.uint64]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gaps:
@@ -23,7 +25,7 @@ class Gaps:
     exactly: Callable[[int], Fraction | int]
 
 
-def numbers(name: str, values: ArrayLike) -> NDArray[np.float64] | NDArray[np.uint64] | NDArray[np.int64]:
+def numbers(name: str, values: ArrayLike) -> Numbers:
     """A row of at least one finite number: float64, int64 or uint64, whichever holds them exactly."""
     row = np.asarray(values)
     if row.ndim != 1 or not row.size:

@@ -66,7 +66,9 @@ class Powers:
 
 def powers(rate: Fraction | float, unit: int) -> Powers:
     """Bounds for a public rate ≥ 0, in units of 2^−unit. Tables are made once, when first asked for."""
-    exact = rational("rate", rate, LEAST_RATE if rate else 0, MOST_RATE)
+    exact = rational("rate", rate, 0, MOST_RATE)
+    if exact:
+        rational("rate", exact, LEAST_RATE, MOST_RATE)
     return _powers(exact, min(unit, MOST_UNIT))
 
 

@@ -2,19 +2,19 @@
 
 from bisect import bisect_right
 from fractions import Fraction
-from functools import partial
 from itertools import accumulate
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.checks import whole
-from sfumato.noise.balls import Ball, precision
-from sfumato.noise.coin import below, happens
+from sfumato.noise.balls import Ball
+from sfumato.noise.choice import MOST_BITS, Intervals
+from sfumato.noise.coin import below
 from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.noise.exponential_coins import flips
-from sfumato.noise.gaps import Gaps, below_top, numbers
-from sfumato.noise.powers import Powers, powers
+from sfumato.noise.gaps import below_top, numbers
+from sfumato.noise.powers import powers
 from sfumato.noise.sampler import CHUNK
 from sfumato.noise.table import USUAL, Integers, Words
 
@@ -22,43 +22,33 @@ from sfumato.noise.table import USUAL, Integers, Words
 def select(scores: ArrayLike, rate: Fraction | float, *, words: Words = USUAL, source: Source = SYSTEM) -> int:
     """An index i with probability e^{rate·scoreᵢ}/Σe^{rate·score} exactly. Scores are finite doubles or integers.
 
-    With w = e^{rate·(score − top)} and integers low ≤ 2^unit·w ≤ high, a uniform integer below Σhigh falls into the
-    interval of one candidate: its first `low` units choose it, the others choose it with probability
-    (2^unit·w − low)/(high − low), and else one starts again. Parts of 2¹⁵ candidates are added up as int64, where they
-    stay below 2⁵⁶, and then as Python integers, so there may be any number of candidates. Each costs the same, whatever
-    its score; one selection in about 370 asks balls. Integer scores that lie 2⁶³ or more apart take longer to convert.
+    Weights are e^{rate·(score − top)}, known by integers in units of 2^−unit; the unit grows with the number of
+    candidates so that sums stay below 2⁶². Each candidate costs the same, whatever its score; one selection in about
+    370 asks balls. Integer scores that lie 2⁶³ or more apart take longer to convert.
     Theorem: P(i) ∝ e^{rate·scoreᵢ}, whatever the bounds [docs/theorems/noise.md, Theorem 7]
     Theorem: this is ε-DP if rate = ε/2Δ for scores of sensitivity Δ [McSherry & Talwar 2007, Thm 6]
 
     >>> select([0, 10**6, 5], 1)
     1
     """
-    gaps, bound = below_top(scores), powers(rate, words.word)
-    sums = [int(bound.high[_steps(gaps, bound, start)].sum()) for start in range(0, gaps.size, CHUNK)]
-    ends = list(accumulate(sums))
-    while True:
-        u = below(ends[-1], source)
-        part = bisect_right(ends, u)
-        start, u = part * CHUNK, u - ends[part] + sums[part]
-        q = _steps(gaps, bound, start)
-        inner = np.cumsum(bound.high[q])
-        at = int(np.searchsorted(inner, u, "right"))
-        low, high = int(bound.low[q[at]]), int(bound.high[q[at]])
-        sure = u - int(inner[at]) + high < low
-        if sure or happens(partial(_kept, gaps.exactly(start + at), bound, low, high), source, step=words.step):
-            return start + at
+    gaps = below_top(scores)
+    bound = powers(rate, min(words.word, MOST_BITS - 1 - gaps.size.bit_length()))
 
+    def steps(start: int, stop: int) -> Integers:
+        return bound.steps(gaps.near(start, stop)).astype(np.int64)
 
-def _steps(gaps: Gaps, bound: Powers, start: int) -> Integers:
-    """The table places of one part of the candidates."""
-    return bound.steps(gaps.near(start, start + CHUNK)).astype(np.int64)
+    def high(start: int, stop: int) -> Integers:
+        return bound.high[steps(start, stop)]
 
+    def both(start: int, stop: int) -> tuple[Integers, Integers]:
+        q = steps(start, stop)
+        return bound.low[q], bound.high[q]
 
-def _kept(gap: Fraction | int, bound: Powers, low: int, high: int, prec: int) -> Ball:
-    """(2^unit·e^{−rate·gap} − low)/(high − low)."""
-    with precision(prec + bound.unit):
-        kept: Ball = (bound.exactly(gap, prec + 2 * bound.unit) * 2**bound.unit - low) / (high - low)
-        return kept
+    def weight(i: int, prec: int) -> Ball:
+        scaled: Ball = bound.exactly(gaps.exactly(i), prec) * 2**bound.unit
+        return scaled
+
+    return Intervals(gaps.size, high, both, weight).one(words, source)
 
 
 def permute_and_flip(
