@@ -4,7 +4,14 @@ SfumatoError
 ├── InvalidParameter      a number or object outside its allowed range        (also a ValueError)
 ├── MixedRelations        two losses about different neighbours were combined (also a TypeError)
 ├── UnknownDescription    a text that describes no loss of this version       (also a ValueError)
-└── OutOfReach            no parameter meets the target asked for             (also a ValueError)
+├── OutOfReach            no parameter meets the target asked for             (also a ValueError)
+└── LedgerError           something about a ledger; nothing is released
+    ├── BudgetExceeded    the account does not hold what a question costs
+    ├── LedgerUnavailable the store does not answer, or cannot write
+    │   └── CommitUnknown a charge may or may not be committed: it counts as charged
+    ├── LedgerDamaged     changed, cut off, or an old copy
+    ├── KeyReused         a request key came back with another question       (also a ValueError)
+    └── AlreadyRun        a charged question was run twice and never stored
 
 A message says what was asked, what was found and what to do. It never holds a value from private data.
 """
@@ -28,3 +35,31 @@ class UnknownDescription(SfumatoError, ValueError):
 
 class OutOfReach(SfumatoError, ValueError):
     """A target that no allowed parameter can meet."""
+
+
+class LedgerError(SfumatoError):
+    """Something about a ledger: nothing is released."""
+
+
+class BudgetExceeded(LedgerError):
+    """The account does not hold what a question costs."""
+
+
+class LedgerUnavailable(LedgerError):
+    """The place where the ledger is kept does not answer, or cannot write."""
+
+
+class CommitUnknown(LedgerUnavailable):
+    """It cannot be said whether a charge was committed; it counts as charged. Ask again with the same key."""
+
+
+class LedgerDamaged(LedgerError):
+    """The ledger is not what it was: a line was changed, removed, or an old copy was put back."""
+
+
+class KeyReused(LedgerError, ValueError):
+    """A request key came back with another question."""
+
+
+class AlreadyRun(LedgerError):
+    """A charged question without a stored answer has been run twice already."""

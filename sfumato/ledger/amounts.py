@@ -1,0 +1,62 @@
+"""Privacy in whole units: what budgets hold and charges take. No float is ever added up.
+
+Four counters, each a signed 64-bit integer:
+gauss: μ² in 10⁻¹⁵ · pure: ε in 10⁻¹⁵ · rho: ρ (zCDP) in 10⁻¹⁵ · leak: δ in 10⁻¹⁹
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sfumato.errors import InvalidParameter
+
+UNITS = {"gauss": 10**15, "pure": 10**15, "rho": 10**15, "leak": 10**19}
+MOST = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Amount:
+    """So many units of each counter."""
+
+    gauss: int = 0
+    pure: int = 0
+    rho: int = 0
+    leak: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in self.named().items():
+            if type(value) is not int or not 0 <= value <= MOST:
+                raise InvalidParameter(
+                    f"{name} is out of range.\n  found:  {value!r} units of {1 / UNITS[name]:g}\n"
+                    f"  do:     stay between 0 and {MOST / UNITS[name]:.4g}"
+                )
+
+    def named(self) -> dict[str, int]:
+        return dict(zip(UNITS, self, strict=True))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter((self.gauss, self.pure, self.rho, self.leak))
+
+    def __add__(self, other: "Amount") -> "Amount":
+        return Amount(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def __sub__(self, other: "Amount") -> "Amount":
+        return Amount(*(a - b for a, b in zip(self, other, strict=True)))
+
+    def within(self, other: "Amount") -> bool:
+        """Is there enough of every counter?"""
+        return all(a <= b for a, b in zip(self, other, strict=True))
+
+    def real(self, name: str) -> Fraction:
+        """One counter as the number that it stands for."""
+        return Fraction(getattr(self, name), UNITS[name])
+
+
+def cost(**numbers: Fraction | float) -> Amount:
+    """An amount to be charged: rounded up, so that what is greater than nothing costs a unit at least."""
+    return Amount(**{name: -(-Fraction(x) * UNITS[name] // 1) for name, x in numbers.items()})
+
+
+def limit(**numbers: Fraction | float) -> Amount:
+    """An amount to be spent: rounded down."""
+    return Amount(**{name: Fraction(x) * UNITS[name] // 1 for name, x in numbers.items()})

@@ -1,0 +1,392 @@
+"""A privacy budget that survives crashes, races and clever people.
+
+Charge durably, then look at data; store durably, then answer. Nothing is refunded that data could have decided.
+"""
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from sfumato.errors import AlreadyRun, BudgetExceeded, CommitUnknown, InvalidParameter, KeyReused, LedgerUnavailable
+from sfumato.ledger import tables
+from sfumato.ledger.amounts import Amount
+from sfumato.ledger.anchor import Anchor, FileAnchor, NoAnchor
+from sfumato.ledger.budgets import Promise
+from sfumato.ledger.describe import described, promised
+from sfumato.ledger.entries import Entry, line
+from sfumato.ledger.replay import REST, State, amount, damaged, replayed, whole
+from sfumato.ledger.sqlite import SqliteStore
+from sfumato.ledger.store import Store, Transaction
+from sfumato.loss.base import PrivacyLoss
+
+MEMORY = Path(":memory:")
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A charge that is durable. `answer` holds what was answered to it, if that was stored already."""
+
+    seq: int
+    who: str
+    key: str
+    question: str
+    cost: Amount
+    account: str
+    version: int
+    answer: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """The account book of one data set. Make one with `create`, come back to it with `open`."""
+
+    store: Store
+    anchor: Anchor
+    promise: Promise
+    clock: Callable[[], float] = field(default=time.time, repr=False)
+    probe: Callable[[str], None] = field(default=lambda point: None, repr=False)  # told where it is: for fault tests
+
+    # ---- opening ----------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def create(
+        place: str | os.PathLike[str] | Store,
+        promise: Promise,
+        *,
+        anchor: str | os.PathLike[str] | Anchor | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> "Ledger":
+        """A new ledger with this budget, at a place where there is none. Without a place of its own the anchor is a
+        file beside it; put it on another disk or machine if you can."""
+        if not isinstance(promise, Promise):
+            raise InvalidParameter(
+                f"a ledger keeps a budget.\n  found:  a {type(promise).__name__}\n"
+                "  do:     give sf.Budget(epsilon=1.0, delta=1e-6)"
+            )
+        store, second = at(place), beside(place, anchor)
+        if isinstance(store, SqliteStore) and store.path != MEMORY and store.path.exists():
+            raise LedgerUnavailable(
+                f"there is a file already.\n  found:  {store.path.name}\n"
+                "  do:     open it with Ledger.open, or choose another name: ledgers are never written over"
+            )
+        made = Ledger(store, second, promise, clock)
+        first = {"kind": "opened", "time": clock(), "ledger": secrets.token_hex(16), "budget": described(promise)}
+        with store.writing() as now:
+            tables.create(now, store.types())
+            entry = line(State().hash, 1, {**first, "amount": list(promise.amount)})
+            now.run("INSERT INTO head (id, schema, seq, hash, version) VALUES (1, ?, 0, '', 1)", tables.SCHEMA)
+            tables.grow(now, REST, promise.amount)
+            tables.append(now, entry, 1)
+        second.push(entry.seq, entry.hash)
+        return made
+
+    @staticmethod
+    def open(
+        place: str | os.PathLike[str] | Store,
+        *,
+        anchor: str | os.PathLike[str] | Anchor | None = None,
+        clock: Callable[[], float] = time.time,
+        probe: Callable[[str], None] | None = None,
+    ) -> "Ledger":
+        """The ledger at this place, after all of it has been verified."""
+        store, second = at(place), beside(place, anchor)
+        if isinstance(store, SqliteStore) and not store.path.exists():
+            raise LedgerUnavailable(
+                f"there is no ledger.\n  found:  no file {store.path.name}\n  do:     make one with Ledger.create"
+            )
+        state, first = verified(store, second)
+        found = Ledger(store, second, promised(first.content["budget"]), clock, probe or (lambda point: None))
+        second.push(state.seq, state.hash)  # a crash may have come between a commit and its mark
+        return found
+
+    # ---- what is asked of it ----------------------------------------------------------------------------------------
+
+    def charge(
+        self, loss: PrivacyLoss, *, question: str, who: str = "owner", key: str | None = None, plan: str | None = None
+    ) -> Receipt:
+        """Take the price of `loss` from the account of `who`, or of a plan; durable when this returns.
+
+        The same key by the same person is charged once, however often it is sent: the receipt then comes with the
+        stored answer, if there is one. If the connection breaks while committing, it is looked up whether it got
+        through.
+        """
+        prices = self.prices(loss)
+        request = {
+            "who": text("who", who),
+            "key": secrets.token_hex(16) if key is None else text("key", key),
+            "question": text("question", question, 1 << 20),
+            "loss": loss.to_json(),
+        }
+        for again in (False, True):
+            self.probe("charge: asked")
+            try:
+                return self._charged(request, prices, plan)
+            except CommitUnknown:
+                if again:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _charged(self, request: dict[str, str], prices: tuple[Amount, ...], plan: str | None) -> Receipt:
+        with self._line("charge") as (now, seq, version, write):
+            if (found := self._known(now, request)) is not None:
+                return found
+            account = self._account(now, request["who"], plan)
+            cost = next((price for price in prices if tables.spend(now, account, price)), None)
+            if cost is None:
+                raise too_much(prices[-1], *tables.accounts(now)[account], account)
+            self.probe("charge: spent")
+            now.run("INSERT INTO requests (who, key, seq) VALUES (?, ?, ?)", request["who"], request["key"], seq)
+            write({"kind": "charged", **request, "account": account, "cost": list(cost), "version": version})
+        return Receipt(seq, request["who"], request["key"], request["question"], cost, account, version)
+
+    def recall(self, question: str) -> bytes | None:
+        """The stored answer to the same question about the same data version: free."""
+        with self.store.reading() as now:
+            _, _, version = tables.head(now)
+            rows = now.run("SELECT seq FROM answers WHERE question = ? AND version = ? ORDER BY seq", question, version)
+            return tables.entry(now, whole(rows[0][0])).answer if rows else None
+
+    def keep(self, receipt: Receipt, answer: bytes) -> bytes:
+        """Store the answer to a charge; only what this returns may be sent. The first answer stored is the answer."""
+        if not isinstance(answer, bytes):
+            raise InvalidParameter(f"an answer is stored as bytes.\n  found:  a {type(answer).__name__}")
+        with self._line("answer") as (now, seq, _, write):
+            stored = now.run("SELECT seq FROM answers WHERE charge = ?", receipt.seq)
+            if stored:
+                return tables.entry(now, whole(stored[0][0])).answer
+            charge = tables.entry(now, receipt.seq).content
+            question, version = charge["question"], charge["version"]
+            now.run("INSERT INTO answers (charge, seq, question, version) VALUES (?, ?, ?, ?)",
+                    receipt.seq, seq, question, version)  # fmt: skip
+            write({"kind": "answered", "charge": receipt.seq, "question": question, "version": version}, answer)
+        return answer
+
+    def rerun(self, receipt: Receipt) -> None:
+        """Permission to run a charged question once more, whose answer was never stored.
+
+        Sound only if what went wrong cannot depend on the noise that was drawn: a crash, not a refusal to encode.
+        """
+        with self._line("rerun") as (now, _, _, write):
+            mine = [e for e in tables.entries(now, receipt.seq) if e.content.get("charge") == receipt.seq]
+            if any(e.content["kind"] in ("answered", "rerun") for e in mine):
+                raise AlreadyRun(
+                    f"this question was answered, or run again, already.\n  found:  charge {receipt.seq}\n"
+                    "  do:     charge again to ask again"
+                )
+            write({"kind": "rerun", "charge": receipt.seq})
+
+    # ---- the owner's acts -------------------------------------------------------------------------------------------
+
+    def cap(self, who: str, share: Amount | Promise) -> None:
+        """Set a part of the budget aside for one analyst, who then sees that part only."""
+        self._move(REST, f"analyst {text('who', who)}", share, "cap")
+
+    def reserve(self, plan: str, share: Amount | Promise | PrivacyLoss, who: str | None = None) -> None:
+        """Set a part aside for planned work: `charge(…, plan=plan)` draws on it, `release` returns what is left."""
+        enough = self.prices(share)[-1] if isinstance(share, PrivacyLoss) else share
+        with self.store.reading() as now:
+            source = self._account(now, who or "", None)
+        self._move(source, f"plan {text('plan', plan)}", enough, "reserve")
+
+    def release(self, plan: str) -> None:
+        """Return what a plan has not spent. What its questions cost stays spent, whatever they returned."""
+        name = f"plan {text('plan', plan)}"
+        with self._line("move") as (now, _, _, write):
+            limit, spent = self._existing(now, name)
+            moves = [e.content for e in tables.entries(now) if e.content["kind"] == "moved" and e.content["to"] == name]
+            self._moved(now, write, name, str(moves[-1]["from"]), limit - spent, "release")
+
+    def renew(self, promise: Promise, why: str) -> None:
+        """A further budget, on top of what there was. People in the data throughout face the union of both."""
+        if type(promise) is not type(self.promise) or promise.relation is not self.promise.relation:
+            raise InvalidParameter(
+                f"a ledger is renewed with a budget of its own kind.\n  found:  {type(promise).__name__} for a "
+                f"{type(self.promise).__name__}\n  do:     give one about the same neighbours and of the same kind"
+            )
+        with self._line("renew") as (now, _, _, write):
+            tables.grow(now, REST, promise.amount)
+            write({"kind": "renewed", "budget": described(promise), "amount": list(promise.amount), "why": why})
+
+    def new_version(self, why: str) -> int:
+        """The data have changed: stored answers no longer serve. A number that the owner raises, never the data."""
+        with self._line("version") as (_, _, version, write):
+            write({"kind": "version", "number": version + 1, "why": text("why", why)}, version=version + 1)
+        return version + 1
+
+    def reprice(self, seq: int, loss: PrivacyLoss) -> Amount:
+        """Charge an entry anew, with a price that is lower in every counter; otherwise nothing changes."""
+        price = self.prices(loss)[-1]
+        with self._line("reprice") as (now, _, _, write):
+            state = replayed(tables.entries(now))
+            account, before = state.costs[seq]
+            stored = tables.entry(now, seq).content["loss"]
+            if loss.to_json() != stored or not price.within(before) or price == before:
+                return before
+            tables.give_back(now, account, before - price)
+            write({"kind": "repriced", "charge": seq, "cost": list(price)})
+        return price
+
+    # ---- looking ----------------------------------------------------------------------------------------------------
+
+    def verify(self) -> State:
+        """Read all lines again, follow their chain, and compare with the tables and the anchor."""
+        return verified(self.store, self.anchor)[0]
+
+    def accounts(self) -> dict[str, tuple[Amount, Amount]]:
+        """name → (limit, spent); "" is what nobody has set aside."""
+        with self.store.reading() as now:
+            return tables.accounts(now)
+
+    def history(self) -> list[Entry]:
+        with self.store.reading() as now:
+            return tables.entries(now)
+
+    def prices(self, loss: PrivacyLoss) -> tuple[Amount, ...]:
+        """What this loss may be charged, in order of preference."""
+        return _prices(self.promise, self.promise.checked(loss))
+
+    def close(self) -> None:
+        self.store.close()
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _line(self, name: str) -> Iterator[tuple[Transaction, int, int, Callable[..., None]]]:
+        """A transaction that writes at most one line; the anchor is told before this is left."""
+        self.probe(f"{name}: waiting")
+        with self.store.writing() as now:
+            seq, hash_, version = tables.head(now)
+            self.probe(f"{name}: locked")
+            latest = [(seq, hash_)]
+
+            def write(content: dict[str, object], answer: bytes = b"", version: int = version) -> None:
+                entry = line(hash_, seq + 1, {**content, "time": self.clock()}, answer)
+                tables.append(now, entry, version)
+                latest.append((entry.seq, entry.hash))
+                self.probe(f"{name}: written")
+
+            yield now, seq + 1, version, write
+            self.probe(f"{name}: committing")
+        self.probe(f"{name}: committed")
+        self.anchor.push(*latest[-1])
+        self.probe(f"{name}: anchored")
+
+    def _known(self, now: Transaction, request: dict[str, str]) -> Receipt | None:
+        """The receipt of the same request, if it was charged before."""
+        rows = now.run("SELECT seq FROM requests WHERE who = ? AND key = ?", request["who"], request["key"])
+        if not rows:
+            return None
+        seq = whole(rows[0][0])
+        charge = tables.entry(now, seq).content
+        if charge["question"] != request["question"] or charge["loss"] != request["loss"]:
+            raise KeyReused(
+                "this request key was used for another question.\n  found:  the same key, another question or price\n"
+                "  do:     use a new key for a new question"
+            )
+        stored = now.run("SELECT seq FROM answers WHERE charge = ?", seq)
+        answer = tables.entry(now, whole(stored[0][0])).answer if stored else None
+        return Receipt(
+            seq, request["who"], request["key"], request["question"], amount(charge["cost"]), str(charge["account"]),
+            whole(charge["version"]), answer,
+        )  # fmt: skip
+
+    def _account(self, now: Transaction, who: str, plan: str | None) -> str:
+        """Whose account pays: the plan's, the analyst's if there is a cap, else the rest."""
+        if plan is not None:
+            self._existing(now, f"plan {plan}")
+            return f"plan {plan}"
+        own = f"analyst {who}"
+        return own if now.run("SELECT name FROM accounts WHERE name = ?", own) else REST
+
+    def _existing(self, now: Transaction, name: str) -> tuple[Amount, Amount]:
+        found = tables.accounts(now).get(name)
+        if found is None:
+            raise InvalidParameter(f"there is no such account.\n  found:  no {name}\n  do:     reserve it first")
+        return found
+
+    def _move(self, source: str, to: str, share: Amount | Promise, why: str) -> None:
+        with self._line("move") as (now, _, _, write):
+            self._moved(now, write, source, to, share.amount if isinstance(share, Promise) else share, why)
+
+    def _moved(
+        self, now: Transaction, write: Callable[..., None], source: str, to: str, share: Amount, why: str
+    ) -> None:
+        if not tables.shrink(now, source, share):
+            raise too_much(share, *tables.accounts(now)[source], source)
+        tables.grow(now, to, share)
+        write({"kind": "moved", "from": source, "to": to, "amount": list(share), "why": why})
+
+
+@lru_cache(maxsize=4096)
+def _prices(promise: Promise, loss: PrivacyLoss) -> tuple[Amount, ...]:
+    """Prices depend on descriptions alone, so each is worked out once."""
+    return promise.prices(loss)
+
+
+def verified(store: Store, anchor: Anchor) -> tuple[State, Entry]:
+    """The state that the lines say, and the first line; `LedgerDamaged` if anything disagrees."""
+    marks = list(anchor.marks())  # before the lines are read: others may be writing
+    with store.reading() as now:
+        ((schema,),) = now.run("SELECT schema FROM head WHERE id = 1")
+        if schema != tables.SCHEMA:
+            raise LedgerUnavailable(
+                f"this ledger was made by another version of sfumato.\n  found:  schema {schema}, not {tables.SCHEMA}\n"
+                "  do:     use that version; nothing was changed"
+            )
+        lines, there = tables.entries(now), tables.head(now)
+        accounts = tables.accounts(now)
+        requests = {(str(w), str(k)): whole(s) for w, k, s in now.run("SELECT who, key, seq FROM requests")}
+        answers = {
+            whole(c): (whole(s), str(q), whole(v))
+            for c, s, q, v in now.run("SELECT charge, seq, question, version FROM answers")
+        }
+    state = replayed(lines)
+    if not lines:
+        raise damaged(1, "there are no lines")
+    hashes = {entry.seq: entry.hash for entry in lines}
+    for seq, hash_ in marks:
+        if hashes.get(seq) != hash_:
+            why = "the anchor has seen it, and this ledger ends before" if seq > state.seq else "the anchor saw another"
+            raise damaged(seq, why)
+    for name, told, found in (
+        ("head", (state.seq, state.hash, state.version), there),
+        ("accounts", state.accounts, accounts),
+        ("requests", state.requests, requests),
+        ("answers", state.answers, answers),
+    ):
+        if told != found:
+            raise damaged(state.seq, f"the table of {name} does not say what the lines say")
+    return state, lines[0]
+
+
+def too_much(cost: Amount, limit: Amount, spent: Amount, account: str) -> BudgetExceeded:
+    short = {n: (getattr(cost, n), getattr(limit, n) - getattr(spent, n)) for n in tables.NAMES}
+    words = "; ".join(f"{n}: {c:,} of {left:,} units left" for n, (c, left) in short.items() if c > left)
+    return BudgetExceeded(
+        f"the budget does not cover this.\n  found:  {account or 'the common account'} — {words}\n"
+        "  do:     ask with less precision, or ask the owner; nothing was charged"
+    )
+
+
+def at(place: str | os.PathLike[str] | Store) -> Store:
+    return SqliteStore(Path(place)) if isinstance(place, str | os.PathLike) else place
+
+
+def beside(place: str | os.PathLike[str] | Store, anchor: str | os.PathLike[str] | Anchor | None) -> Anchor:
+    if anchor is not None:
+        return FileAnchor(Path(anchor)) if isinstance(anchor, str | os.PathLike) else anchor
+    if isinstance(place, str | os.PathLike) and Path(place) != MEMORY:
+        return FileAnchor(Path(f"{os.fspath(place)}.anchor"))
+    return NoAnchor()
+
+
+def text(name: str, value: object, most: int = 1000) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= most or "\0" in value:
+        found = f"{len(value)} characters" if isinstance(value, str) else f"a {type(value).__name__}"
+        raise InvalidParameter(f"{name} must be a text.\n  found:  {found}\n  do:     give 1 to {most:,} characters")
+    return value

@@ -1,0 +1,113 @@
+"""The state of a ledger, made anew from its lines: what verification compares the tables with."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sfumato.errors import InvalidParameter, LedgerDamaged
+from sfumato.ledger.amounts import Amount
+from sfumato.ledger.entries import START, Entry, chained
+
+REST = ""  # the account of all that nobody has set aside
+
+
+@dataclass
+class State:
+    """What the lines up to `seq` say."""
+
+    seq: int = 0
+    hash: str = START
+    version: int = 1
+    accounts: dict[str, tuple[Amount, Amount]] = field(default_factory=dict)
+    requests: dict[tuple[str, str], int] = field(default_factory=dict)
+    answers: dict[int, tuple[int, str, int]] = field(default_factory=dict)  # charge → (line, question, version)
+    costs: dict[int, tuple[str, Amount]] = field(default_factory=dict)  # charge → (account, cost)
+    reruns: set[int] = field(default_factory=set)
+
+    def follow(self, entry: Entry) -> None:
+        """One line more. Raises `LedgerDamaged` where the line does not follow."""
+        if entry.seq != self.seq + 1:
+            raise damaged(self.seq + 1, f"the next line is number {entry.seq}")
+        if entry.hash != chained(self.hash, entry.seq, entry.text, entry.answer):
+            raise damaged(entry.seq, "its hash does not fit its content and the line before")
+        try:
+            self.apply(entry)
+        except (KeyError, TypeError, ValueError, json.JSONDecodeError, InvalidParameter) as problem:
+            raise damaged(entry.seq, "it makes no sense after the lines before") from problem
+        self.seq, self.hash = entry.seq, entry.hash
+
+    def apply(self, entry: Entry) -> None:
+        content = entry.content
+        match content["kind"]:
+            case "opened" | "renewed":
+                self.grow(REST, amount(content["amount"]))
+            case "charged":
+                account, cost = str(content["account"]), amount(content["cost"])
+                limit, spent = self.accounts[account]
+                if not cost.within(limit - spent):
+                    raise ValueError("overspent")
+                self.accounts[account] = limit, spent + cost
+                self.costs[entry.seq] = account, cost
+                self.requests[str(content["who"]), str(content["key"])] = entry.seq
+            case "answered":
+                charge = whole(content["charge"])
+                _ = self.costs[charge]
+                self.answers[charge] = entry.seq, str(content["question"]), whole(content["version"])
+            case "rerun":
+                self.reruns.add(whole(content["charge"]))
+            case "moved":
+                source, moved = str(content["from"]), amount(content["amount"])
+                limit, spent = self.accounts[source]
+                if not moved.within(limit - spent):
+                    raise ValueError("moved more than there was")
+                self.accounts[source] = limit - moved, spent
+                self.grow(str(content["to"]), moved)
+            case "repriced":
+                charge, cost = whole(content["charge"]), amount(content["cost"])
+                account, before = self.costs[charge]
+                limit, spent = self.accounts[account]
+                self.accounts[account] = limit, spent - (before - cost)
+                self.costs[charge] = account, cost
+            case "version":
+                self.version = whole(content["number"])
+            case _:
+                raise ValueError("unknown kind")
+
+    def grow(self, name: str, more: Amount) -> None:
+        limit, spent = self.accounts.get(name, (Amount(), Amount()))
+        self.accounts[name] = limit + more, spent
+
+    @property
+    def limit(self) -> Amount:
+        """All accounts together."""
+        return sum((limit for limit, _ in self.accounts.values()), Amount())
+
+    @property
+    def spent(self) -> Amount:
+        return sum((spent for _, spent in self.accounts.values()), Amount())
+
+
+def replayed(entries: Iterable[Entry]) -> State:
+    state = State()
+    for entry in entries:
+        state.follow(entry)
+    return state
+
+
+def amount(value: object) -> Amount:
+    if not isinstance(value, list):
+        raise TypeError("not an amount")
+    return Amount(*value)
+
+
+def whole(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError("not a whole number")
+    return value
+
+
+def damaged(seq: int, why: str) -> LedgerDamaged:
+    return LedgerDamaged(
+        f"this ledger is not what it was.\n  found:  line {seq}: {why}\n"
+        "  do:     restore the newest copy that verifies; do not answer from this one"
+    )

@@ -1,0 +1,36 @@
+"""What a ledger asks of a database: serialised, durable transactions. The SQL is written once, in `tables.py`."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+Row = Sequence[object]
+
+
+class Transaction(Protocol):
+    """Inside a transaction that no other one runs beside."""
+
+    def run(self, sql: str, *values: object) -> list[Row]:
+        """Execute one statement (with ? for values); the rows it gives."""
+
+    def changed(self, sql: str, *values: object) -> int:
+        """Execute one statement; how many rows it changed."""
+
+
+class Store(Protocol):
+    """A place that keeps ledgers."""
+
+    def types(self) -> dict[str, str]:
+        """What the columns of bytes and of whole numbers are called."""
+
+    def writing(self) -> AbstractContextManager[Transaction]:
+        """A transaction, alone; durable when the block is left, undone if it raises.
+
+        Raises `CommitUnknown` if it cannot be said whether it was committed.
+        """
+
+    def reading(self) -> AbstractContextManager[Transaction]:
+        """A look at one committed state."""
+
+    def close(self) -> None:
+        """Let go of the database."""
