@@ -14,9 +14,13 @@ if TYPE_CHECKING:
     from sfumato.loss.bound import Bound
     from sfumato.loss.calibrate import calibrate
     from sfumato.loss.compare import compare
+    from sfumato.mechanisms.argmax import StableArgmax, argmax
     from sfumato.mechanisms.exponential import Exponential
     from sfumato.mechanisms.gaussian import Gaussian
+    from sfumato.mechanisms.noisy_max import ReportNoisyMax
+    from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
     from sfumato.mechanisms.randomized_response import RandomizedResponse
+    from sfumato.mechanisms.top_k import TopK
     from sfumato.sampling.poisson import Poisson
     from sfumato.sampling.without_replacement import WithoutReplacement
     from sfumato.sensitivity import AddRemove, Relation, ReplaceOne, Sensitivity
@@ -26,6 +30,11 @@ PLACES = {
     "Gaussian": "sfumato.mechanisms.gaussian",
     "Exponential": "sfumato.mechanisms.exponential",
     "RandomizedResponse": "sfumato.mechanisms.randomized_response",
+    "PermuteAndFlip": "sfumato.mechanisms.permute_and_flip",
+    "ReportNoisyMax": "sfumato.mechanisms.noisy_max",
+    "TopK": "sfumato.mechanisms.top_k",
+    "StableArgmax": "sfumato.mechanisms.argmax",
+    "argmax": "sfumato.mechanisms.argmax",
     "Sensitivity": "sfumato.sensitivity",
     "Poisson": "sfumato.sampling.poisson",
     "WithoutReplacement": "sfumato.sampling.without_replacement",
@@ -49,13 +58,18 @@ __all__ = [
     "Bound",
     "Exponential",
     "Gaussian",
+    "PermuteAndFlip",
     "Poisson",
     "PrivacyLoss",
     "RandomizedResponse",
     "Relation",
     "ReplaceOne",
+    "ReportNoisyMax",
     "Sensitivity",
+    "StableArgmax",
+    "TopK",
     "WithoutReplacement",
+    "argmax",
     "audit",
     "calibrate",
     "compare",

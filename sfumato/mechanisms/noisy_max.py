@@ -1,0 +1,113 @@
+"""Report noisy max: noise for every candidate, and which of them comes out highest."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import SupportsFloat
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato import checks
+from sfumato.errors import InvalidParameter
+from sfumato.loss.signed import PureLoss
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.exponential import below_one
+from sfumato.mechanisms.scores import halved, rate_of, score_sensitivity, scores
+from sfumato.noise import DiscreteLaplace, Sampler
+from sfumato.noise.table import Integers
+from sfumato.sensitivity import Sensitivity
+
+HALF = 2**62  # two numbers below it add up within int64
+
+
+@dataclass(frozen=True)
+class ReportNoisyMax(Mechanism[ArrayLike, int]):
+    """The first of those whose whole score + discrete Laplace(2Δ/ε) is highest. ε-DP.
+
+    Kept because it is in every lecture: with Gumbel noise it is `Exponential`, with exponential noise `PermuteAndFlip`,
+    and both choose better at the same ε, without drawing any noise.
+
+    Proof. Fix the noise of all but i. Then i is chosen if and only if its own noise is at least some whole T: ties go
+    to the first in a public order, so this holds with ties. For a neighbour T is larger by at most the largest change
+    of a difference of two scores, 2Δ (Δ if all scores move one way), and P(N ≥ T + m) ≥ e^{−m/scale}·P(N ≥ T) for the
+    discrete Laplace law. So P(i) falls by a factor of at most e^ε; both ways, as neighbours are. Scores are whole.
+
+    Theorem: report-noisy-max is ε-DP, ties included [Dwork & Roth 2014, Claim 3.9, and the proof above]
+
+    >>> ReportNoisyMax(eps=1.0, utility_sensitivity=1).release([0, 10**6, 5])
+    1
+    """
+
+    eps: float
+    utility_sensitivity: Sensitivity | SupportsFloat
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", checks.positive("eps", self.eps))
+        self.law()  # refuses what cannot be drawn
+
+    @classmethod
+    def monotone(cls, eps: float, utility_sensitivity: Sensitivity | SupportsFloat) -> "ReportNoisyMax":
+        """For scores of which adding a person lowers none, or raises none: half the noise at the same price."""
+        return cls(eps, halved(utility_sensitivity))
+
+    @cached_property
+    def sensitivity(self) -> Sensitivity:
+        return score_sensitivity(self.utility_sensitivity)
+
+    def law(self) -> DiscreteLaplace:
+        return DiscreteLaplace(1 / rate_of(self.eps, self.sensitivity))
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        return Sampler(self.law(), source=self.source)
+
+    def release(self, value: ArrayLike) -> int:
+        """The index of the chosen candidate, given the whole scores of all."""
+        row = scores(value)
+        if row.dtype != np.int64:
+            raise InvalidParameter(
+                "ReportNoisyMax is for whole scores.\n  found:  floats\n"
+                "  do:     count in whole steps, or use Exponential or PermuteAndFlip, which take reals"
+            )
+        draws, beyond = self.sampler.draw_with_beyond(row.size)
+        return first_highest(row.astype(np.int64), draws, beyond)
+
+    def loss(self) -> PureLoss:
+        """Pure ε."""
+        return PureLoss(self.eps, relation=self.sensitivity.relation)
+
+    def error(self, confidence: float = 0.95, *, candidates: int) -> float:
+        """With at least this probability the chosen score is within this of the best, whatever the scores.
+
+        A bound: a candidate t below the best overtakes it with probability P(N − N′ ≥ t), and there are k − 1.
+        """
+        others = checks.whole("candidates", candidates, 1) - 1
+        miss = 1 - below_one("confidence", confidence)
+        rate = float(rate_of(self.eps, self.sensitivity))
+        high = 1
+        while others * overtakes(high, rate) > miss:
+            high *= 2
+        low = 0
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if others * overtakes(middle, rate) <= miss else (middle + 1, high)
+        return float(max(low - 1, 0))
+
+
+def first_highest(row: Integers, draws: Integers, beyond: dict[int, int]) -> int:
+    """The first place of the highest sum, exactly: no sum may wrap or saturate, or a shift would not be a shift."""
+    row = np.clip(row, 1 - HALF, HALF - 1)  # moves no two scores apart
+    if not beyond and max(int(draws.max()), -int(draws.min())) < HALF:
+        return int(np.argmax(row + draws))
+    totals = [int(score) + beyond.get(at, int(draw)) for at, (score, draw) in enumerate(zip(row, draws, strict=True))]
+    return totals.index(max(totals))
+
+
+def overtakes(t: int, rate: float) -> float:
+    """P(N − N′ ≥ t), t ≥ 0, for two discrete Laplace draws with r = e^{−rate}; never below.
+
+    The sum of two has P(s) = ((1−r)/(1+r))²·r^s·(s + (1+r²)/(1−r²)), s ≥ 0; summed from t on.
+    """
+    r, gap = math.exp(-rate), -math.expm1(-rate)
+    return math.exp(-rate * t) * (gap * t + (1 + r * r) / (1 + r) + r) / (1 + r) ** 2 * (1 + 1e-12)
