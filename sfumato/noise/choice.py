@@ -28,10 +28,10 @@ MORE = 64  # bits of precision for a weight beyond those for its fraction
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Intervals:
-    """Integers low ≤ C·wᵢ ≤ high, i < size, whose sum is below 2⁶³; `weight(i, prec)` encloses C·wᵢ.
+    """Integers low ≤ C·wᵢ ≤ high, i < size; `weight(i, prec)` encloses C·wᵢ.
 
     They are asked for by parts, from start to stop, so that they stay in the cache: `high` of all parts first, and then
-    `both` of the parts in which a draw falls.
+    `both` of the parts in which a draw falls. The sum of a part is below 2⁶³; for `draw`, the sum of all is.
     """
 
     size: int

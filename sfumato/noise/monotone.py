@@ -1,6 +1,7 @@
 """Tables for laws whose probabilities fall with the distance from the centre."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache, partial
 
@@ -13,6 +14,7 @@ from sfumato.noise.law import Law
 from sfumato.noise.table import Integers, Squeeze, Table, Tail, Words
 
 Floats = NDArray[np.float64]
+Kept = Callable[[int, int, int], Ball]  # bin, value, precision ↦ the probability to keep it
 
 PREC = 128  # of the balls in tables
 LEAST, MOST = Fraction(1, 1000), Fraction(10**18)
@@ -99,6 +101,7 @@ def _table(law: MonotoneLaw, words: Words) -> Table:
     low = [x for ahead in sides for x in (down[1:] if bits else down[ahead:][:count])]
     high = [x for ahead in sides for x in (up[:count] if bits else up[ahead:][:count])]
     rest = [h - s for s, h in zip(low, high, strict=True)]
+    kept = partial(_kept, law, C, low, rest)
     return Table(
         words,
         bits,
@@ -114,8 +117,8 @@ def _table(law: MonotoneLaw, words: Words) -> Table:
             )
             for side in range(len(sides))
         ),
-        partial(_kept, law, C, low, rest),
-        _squeeze(law, words, bits, high[:count], rest[:count]) if bits else None,
+        kept,
+        _squeeze(law, words, bits, high[:count], rest[:count], kept) if bits else None,
     )
 
 
@@ -142,7 +145,7 @@ def _tail_kept(law: MonotoneLaw, side: int, end: int, factor: Fraction, g: int, 
     return ball(factor * (2 << g)) * law.weight(_magnitude(law, _outcome(side, end, x)), prec)
 
 
-def _squeeze(law: MonotoneLaw, words: Words, bits: int, high: list[int], rest: list[int]) -> Squeeze | None:
+def _squeeze(law: MonotoneLaw, words: Words, bits: int, high: list[int], rest: list[int], kept: Kept) -> Squeeze | None:
     width = 1 << bits
     units = np.maximum(1, np.array(rest, float)) / 2.0**words.coin
     if (bend := law.bend(np.arange(len(high), dtype=np.float64) * width, width)) is not None:
@@ -150,7 +153,8 @@ def _squeeze(law: MonotoneLaw, words: Words, bits: int, high: list[int], rest: l
         # 1.01 pays for the roundings of these doubles (IEEE + · /) and for the balls' widths: see Lemma 4.
         return _bent(law, words.coin, bits, (1.01 * before * bend / 8 + 4) / units)
     if law.flat(0, width) is not None:
-        return _stepped(law, words.coin, [law.flat(j, width) or NEVER for j in range(len(high))], 4 / units)
+        flats = [law.flat(j, width) or NEVER for j in range(len(high))]
+        return _stepped(law, words.coin, bits, flats, rest, kept, 4 / units)
     return None
 
 
@@ -178,17 +182,29 @@ def _bent(law: MonotoneLaw, coin: int, bits: int, bound: Floats) -> Squeeze:
     return Squeeze(chord, _slack(law, bound), asked)
 
 
-def _stepped(law: MonotoneLaw, coin: int, flats: list[tuple[int, int]], bound: Floats) -> Squeeze:
-    """Where the weight is that of a bin's inner (outer) end, a draw is kept (dropped), up to four units."""
+def _stepped(
+    law: MonotoneLaw, coin: int, bits: int, flats: list[tuple[int, int]], rest: list[int], kept: Kept, bound: Floats
+) -> Squeeze:
+    """Where the weight is that of a bin's inner (outer) end, a draw is kept (dropped), up to four units.
+
+    The one cell across a break has a probability of its own, from its ball. On either side of 0 it is the same function
+    of the magnitude, so the first side is asked.
+    """
     count = len(flats)
     upper, lower = (np.array(x, np.int64) for x in zip(*flats, strict=True))
+    across = np.zeros(count, np.int64)
+    with precision(PREC):
+        for j, (before, after) in enumerate(flats):
+            if after == before + 2 and rest[j] and j << bits <= before + 1 <= (j + 1) << bits:
+                across[j] = floor(kept(j, before + 1, PREC) * 2**coin)
 
     def chord(k: Integers, q: Integers) -> Integers:
-        return np.where(_magnitudes(law, k) <= upper[q % count], 1 << coin, 0)
+        m, j = _magnitudes(law, k), q % count
+        return np.where(m <= upper[j], 1 << coin, np.where(m >= lower[j], 0, across[j]))
 
     def asked(k: Integers, q: Integers) -> NDArray[np.bool_]:
         m, j = _magnitudes(law, k), q % count
-        between: NDArray[np.bool_] = (m > upper[j]) & (m < lower[j])
+        between: NDArray[np.bool_] = (m > upper[j]) & (m < lower[j]) & (lower[j] > upper[j] + 2)
         return between
 
     return Squeeze(chord, _slack(law, bound), asked)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.checks import whole
 from sfumato.noise.balls import Ball
-from sfumato.noise.choice import MOST_BITS, Intervals
+from sfumato.noise.choice import Intervals
 from sfumato.noise.coin import below
 from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.noise.exponential_coins import flips
@@ -22,17 +22,16 @@ from sfumato.noise.table import USUAL, Integers, Words
 def select(scores: ArrayLike, rate: Fraction | float, *, words: Words = USUAL, source: Source = SYSTEM) -> int:
     """An index i with probability e^{rate·scoreᵢ}/Σe^{rate·score} exactly. Scores are finite doubles or integers.
 
-    Weights are e^{rate·(score − top)}, known by integers in units of 2^−unit; the unit grows with the number of
-    candidates so that sums stay below 2⁶². Each candidate costs the same, whatever its score; one selection in about
-    370 asks balls. Integer scores that lie 2⁶³ or more apart take longer to convert.
+    Weights are e^{rate·(score − top)}, known by integers in units of 2⁻⁴⁰. Parts of 2¹⁵ candidates stay below 2⁵⁶ and
+    are added up as Python integers, so there may be any number. Each candidate costs the same, whatever its score; one
+    selection in about 370 asks balls. Integer scores that lie 2⁶³ or more apart take longer to convert.
     Theorem: P(i) ∝ e^{rate·scoreᵢ}, whatever the bounds [docs/theorems/noise.md, Theorem 7]
     Theorem: this is ε-DP if rate = ε/2Δ for scores of sensitivity Δ [McSherry & Talwar 2007, Thm 6]
 
     >>> select([0, 10**6, 5], 1)
     1
     """
-    gaps = below_top(scores)
-    bound = powers(rate, min(words.word, MOST_BITS - 1 - gaps.size.bit_length()))
+    gaps, bound = below_top(scores), powers(rate, words.word)
 
     def steps(start: int, stop: int) -> Integers:
         return bound.steps(gaps.near(start, stop)).astype(np.int64)

@@ -3,14 +3,17 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import lcm
+from math import expm1, lcm
+
+import numpy as np
 
 from sfumato.noise.balls import Ball, precision, ratio, rational
 from sfumato.noise.density import Density, Rounded
-from sfumato.noise.monotone import LEAST, MOST, NEVER
+from sfumato.noise.monotone import LEAST, MOST, NEVER, Floats
 
 LEAST_EPS, MOST_EPS = Fraction(1, 10**9), Fraction(10**3)
-MOST_BINS = 2048
+MOST_BINS = 4096
+LOW_STAIRS = Fraction(1, 200)  # ε below which bins are wider than stairs
 
 
 @dataclass(frozen=True)
@@ -36,15 +39,28 @@ class StaircaseDensity(Density):
 
     @cached_property
     def spread(self) -> Fraction:
-        """Bins narrower than a stair; or than the decay, if stairs are low."""
-        eps, period, gamma = Fraction(self.eps), Fraction(self.sensitivity), Fraction(self.gamma)
-        stair = 12 * period * min(gamma or 1, 1 - gamma or 1, 1 / eps)
-        return max(stair, period / eps) if eps < 1 else stair
+        """A scale for bins of which one draw in 16 to 32 asks, and none of which has two breaks.
+
+        With B cells in a bin, breaks take B of Δ(γ + 1/(e^ε − 1)). If ε is so small that bins no wider than stairs
+        would be too many, bins follow the decay and have several breaks (see `bend`).
+        """
+        eps, period = Fraction(self.eps), Fraction(self.sensitivity)
+        if eps < LOW_STAIRS:
+            return period / eps
+        share = (Fraction(self.gamma) or 1) + Fraction(1 / expm1(float(eps) if eps < 100 else 100.0))
+        return period * min(Fraction(60), 4 * share)
 
     @property
     def reach(self) -> float:
         decay = Fraction(self.sensitivity) / Fraction(self.eps)
         return float(min(12 * decay / self.spread + 1, Fraction(MOST_BINS, 128)))
+
+    def bend(self, edge: Floats, width: int) -> Floats | None:
+        """Low stairs stay within e^{±ε/2} of a curve e^{c − εx/Δ}, whose bend is known (Lemma 4, low stairs)."""
+        eps, period = float(self.eps), float(self.sensitivity)
+        if not self.eps < LOW_STAIRS:
+            return None
+        return np.full(edge.shape, 8.2 * eps + 4 * eps / period + 1.01 * (eps * width / period) ** 2)
 
     def halving(self) -> Fraction:
         periods = int(Fraction(7, 10) / Fraction(self.eps)) + 1  # 0.7 > ln 2
@@ -71,14 +87,15 @@ class StaircaseDensity(Density):
         return self._mass((twice - 1) * half, (twice + 1) * half, period, step, 2 * half, prec)
 
     def flat(self, j: int, width: int, ahead: int) -> tuple[int, int]:
-        """Cells that end before the only break in reach of bin j, and cells that start after it."""
+        """Cells that end before the only break in reach of bin j, and cells that start after it.
+
+        Breaks are at (i + γ)Δ: at iΔ nothing changes.
+        """
         period, step, half = self.units
         start = max(0, (2 * j * width + ahead) * half)
         end = (2 * (j + 1) * width + ahead + 2) * half
-        near = start // period * period
-        breaks = sorted({near + step, near + period, near + period + step, near + 2 * period} - {near, start})
-        first, second = [x for x in breaks if x > start][:2]
-        if second < end:
+        first = step + ((start - step) // period + 1) * period  # the next one after `start`
+        if first + period < end:
             return NEVER
         upper, lower = (first // half - 2 - ahead) // 2, (-(-first // half) - ahead + 1) // 2
         return min(upper, NEVER[1]), min(lower, NEVER[1])
