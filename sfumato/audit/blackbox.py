@@ -1,7 +1,7 @@
 """The auditor who sees only outputs: learn what to look at, choose one event, and certify it on runs held back."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,8 +60,9 @@ def audit(
     """A lower bound on the ε of a mechanism at δ, certified from `samples` runs on each of two neighbouring data sets.
 
     The mechanism is a function from data to an output of any kind: numbers, arrays, texts, tables, None; an exception
-    is an output, too. If it has a method `many(data, n)`, that is asked for n independent outputs at once. With `loss=`
-    in place of ε and δ the whole profile is the claim: it is attacked at the ε that looks weakest.
+    is an output, too. It may also be an object with a method `release`. If it has a method `many(data, n)`, that is
+    asked for n independent outputs at once. With `loss=` in place of ε and δ the whole profile is the claim: it is
+    attacked at the ε that looks weakest.
 
     One fifth of the runs shapes the features, one fifth chooses event, direction and place, and the rest is counted
     once. If runs are independent, a mechanism that keeps its promise is reported with probability ≤ 1 − confidence.
@@ -125,23 +126,54 @@ def claims_of(loss: PrivacyLoss | None, epsilon: float, delta: float, samples: i
 
 
 def best(features: Iterable[Feature], claims: Sequence[Claim], learn: int, known: int) -> Choice | None:
-    """The most promising attack on any of the claims, judged by the runs between `learn` and `known`."""
+    """The most promising attack on any of the claims, judged by the first `known` runs."""
     found: Choice | None = None
     for feature in features:
         early = tallies(feature.codes[:, :learn], feature.size)
         late = tallies(feature.codes[:, learn:known], feature.size)
-        for order in orders(feature, early):
-            sums = np.cumsum(late[:, order], axis=1)
+        for family in families(feature, early, late, learn, known):
             for claim, likelier in attacks(claims):
-                k, m = sums[likelier], sums[1 - likelier]
-                values, spread = promise(k, m, known - learn, claim, len(claims) > 1)
+                k, m = family.counts[likelier], family.counts[1 - likelier]
+                values, spread = promise(k, m, family.runs, claim, len(claims) > 1)
                 at = int(np.argmax(values))
                 if values[at] > (found.value if found else -math.inf):
-                    p, q = (float(count[at] + 0.5) / (known - learn + 1) for count in (k, m))
+                    p, q = (float(count[at] + 0.5) / (family.runs + 1) for count in (k, m))
                     hunch = Hunch(p, q, min(max(spread[at] / 10, FINEST), COARSEST))
-                    keep = rounded_off(feature, order[: at + 1], (early + late).sum(axis=0) > 0)
+                    keep = rounded_off(feature, family.codes(at), (early + late).sum(axis=0) > 0)
                     found = Choice(float(values[at]), claim, feature, keep, likelier, hunch)
     return found
+
+
+@dataclass(frozen=True)
+class Family:
+    """Events to choose from: how often each happened on each side in so many runs, and the codes it consists of."""
+
+    counts: NDArray[np.int64]
+    runs: int
+    codes: Callable[[int], NDArray[np.intp]]
+
+
+def families(
+    feature: Feature, early: NDArray[np.int64], late: NDArray[np.int64], learn: int, known: int
+) -> Iterator[Family]:
+    """Single codes, both tails, and unions by likelihood ratio.
+
+    What was learned from the early runs looks better on them than it is, and is judged by the late ones only.
+    """
+    every = np.arange(feature.size)
+    counts, runs = (early + late, known) if feature.fresh else (late, known - learn)
+    yield Family(counts, runs, lambda at: every[at : at + 1])
+    if feature.ordered:
+        for tail in (every[:-1], every[-2::-1]):  # the last code of an ordered feature is NaN
+            yield beginnings(tail, counts, runs)
+    by_ratio = np.argsort(np.log(early[0] + 0.5) - np.log(early[1] + 0.5), kind="stable")
+    for order in (by_ratio, by_ratio[::-1]):
+        yield beginnings(order, late, known - learn)
+
+
+def beginnings(order: NDArray[np.intp], counts: NDArray[np.int64], runs: int) -> Family:
+    """The first code of an order, the first two, and so on."""
+    return Family(np.cumsum(counts[:, order], axis=1), runs, lambda at: order[: at + 1])
 
 
 def attacks(claims: Sequence[Claim]) -> Iterator[tuple[Claim, int]]:
@@ -166,15 +198,6 @@ def rounded_off(feature: Feature, chosen: NDArray[np.intp], seen: Flags) -> Flag
 def tallies(codes: Codes, size: int) -> NDArray[np.int64]:
     """How often each code was seen on each side."""
     return np.stack([np.bincount(side, minlength=size) for side in codes])
-
-
-def orders(feature: Feature, early: NDArray[np.int64]) -> list[NDArray[np.intp]]:
-    """Orders of the codes whose beginnings are worth trying as events: by likelihood ratio, and both tails."""
-    ratio = np.log(early[0] + 0.5) - np.log(early[1] + 0.5)
-    by_ratio = np.argsort(ratio, kind="stable")
-    numbers = np.arange(feature.size - 1)  # the last code of an ordered feature is NaN
-    tails = [numbers, numbers[::-1]] if feature.ordered else []
-    return [by_ratio, by_ratio[::-1], *tails]
 
 
 def promise(k: Codes, m: Codes, n: int, claim: Claim, relative: bool) -> tuple[Floats, Floats]:

@@ -85,7 +85,7 @@ def lower_bound(counts: Counts, hunch: Hunch, delta: float, alpha: float) -> flo
     bets = closest(hunch, ladder, delta)
     lost = bets.wealth(counts) >= math.log(1 / alpha) * (1 + SLACK) + SLACK
     rungs = int(np.argmin(lost)) if not lost.all() else len(lost)
-    while rungs < len(ladder) and bets.stake[rungs] > 0 and chance(counts, bets, rungs, delta, alpha) <= alpha:
+    while rungs < len(ladder) and bets.stake[rungs] > 0 and refuted(counts, bets, rungs, delta, alpha):
         rungs += 1
     return float(ladder[rungs - 1]) * (1 - 2.0**-50) if rungs else 0.0
 
@@ -108,26 +108,29 @@ def closest(hunch: Hunch, ladder: Floats, delta: float) -> Bets:
     return Bets(r, p, q, stake)
 
 
-def chance(counts: Counts, bets: Bets, i: int, delta: float, alpha: float) -> float:
-    """A p-value of claim i: how likely T, or more, is at most when the claim is true."""
+def refuted(counts: Counts, bets: Bets, i: int, delta: float, alpha: float) -> bool:
+    """Is T so large that its p-value under claim i is at most alpha?"""
     r, p, q, u = (float(values[i]) for values in (bets.r, bets.p, bets.q, bets.stake))
     a = math.log1p(u * (1 - p)) - math.log1p(-u * p)
     b = math.log1p(r * u * q) - math.log1p(-r * u * (1 - q))
+    t = a * counts.first - b * counts.second
     beta = NUISANCE * alpha
     least, most = interval(counts.second, counts.runs, beta)
     least, most = min(least, (1 - delta) / r), min(most, (1 - delta) / r)
     if least == most:
-        return 1.0  # the claim's border ends below the interval: no power there, nothing to compute
-    width = CELLS * math.sqrt(most / counts.runs)
-    edges = np.linspace(least, most, 1 + min(2000, math.ceil((most - least) / width))).tolist()
-    t = a * counts.first - b * counts.second
-    found = beta
-    for v, w in sorted(pairwise(edges), key=lambda cell: abs(cell[0] - q)):  # the worst cell is rarely far from q*
-        highest = min(1.0, (r * w + delta) * (1 + 1e-15))
-        found = max(found, beta + tail(a, b, t - SLACK * abs(t), counts.runs, highest, v))
-        if found > alpha:
-            break  # only p-values up to alpha matter
-    return found
+        return False  # the border ends below the interval
+    finest = CELLS * math.sqrt(most / counts.runs)
+
+    def unlikely(low: float, high: float) -> bool:
+        """Is T ≥ t unlikely on the whole cell? A cell that is too wide to tell is cut into four."""
+        highest = min(1.0, (r * high + delta) * (1 + 1e-15))
+        if beta + tail(a, b, t - SLACK * abs(t), counts.runs, highest, low) <= alpha:
+            return True
+        edges = np.linspace(low, high, 5).tolist()
+        return high - low > finest and all(unlikely(v, w) for v, w in pairwise(edges))
+
+    middle = min(max(q, least), most - finest / 2)  # the worst cell is rarely far from q*: if it fails, all is said
+    return unlikely(middle, middle + finest / 2) and unlikely(least, most)
 
 
 def tail(a: float, b: float, t: float, n: int, p: float, q: float) -> float:

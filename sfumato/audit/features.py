@@ -7,7 +7,7 @@ event. Which features there are decides how much is found; it has no influence o
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
@@ -24,13 +24,15 @@ TAILS = (0.0005, 0.001, 0.002, 0.005)
 COLUMNS = 24  # numeric columns of wide outputs that are studied one by one
 CLOSELY = 6  # of these, columns whose bits and magnitudes are looked at
 NEIGHBOURS = 12  # differences of neighbouring columns
-ENDLESS = 2000.0  # stands for the lowest set bit of 0, ±∞ and NaN
 
 
 class Feature(ABC):
     """Codes [side, run] from 0 to size − 1."""
 
     codes: Codes
+    fresh: (
+        bool  # do the learning runs count like all others, as only cuts depend on them, and not which side they are of?
+    )
 
     @property
     @abstractmethod
@@ -54,6 +56,7 @@ class Binned(Feature):
     name: str
     cuts: Floats
     codes: Codes
+    fresh: bool = True
 
     @property
     def size(self) -> int:
@@ -94,6 +97,7 @@ class Named(Feature):
     name: str
     labels: tuple[str, ...]
     codes: Codes
+    fresh: bool = True
 
     @property
     def size(self) -> int:
@@ -146,7 +150,7 @@ def one_sided(name: str, values: NDArray[np.generic], learn: int) -> Named:
     """Was exactly this value seen before, and where?"""
     here = [np.isin(values, np.unique(side[:learn])).astype(np.int64) for side in values]
     words = ("a value never seen before", "a value seen on d0 only", "a value seen on d1 only")
-    return Named(name, (*words, "a value seen on both"), here[0] + 2 * here[1])
+    return Named(name, (*words, "a value seen on both"), here[0] + 2 * here[1], fresh=False)
 
 
 def unusual(column: Numbers) -> Named:
@@ -157,20 +161,20 @@ def unusual(column: Numbers) -> Named:
 
 
 def lowest_bit(x: Floats) -> Floats:
-    """The exponent of the lowest set bit of each double.
+    """The exponent of the lowest set bit of each double; NaN where there is none.
 
     Theorem: noisy doubles betray their centre by the grid they lie on [Mironov 2012; Haney et al. 2022]
     """
     significand, exponent = np.frexp(np.where(np.isfinite(x), x, 0.0))
     whole = np.abs(significand * 2.0**53).astype(np.int64)
     zeros = np.log2(np.maximum(whole & -whole, 1).astype(np.float64))
-    return np.asarray(np.where(whole == 0, ENDLESS, exponent - 53 + zeros), np.float64)
+    return np.asarray(np.where(whole == 0, np.nan, exponent - 53 + zeros), np.float64)
 
 
 def leading_bit(x: Floats) -> Floats:
-    """⌊log₂|x|⌋; ENDLESS for 0, ±∞ and NaN."""
+    """⌊log₂|x|⌋; NaN for 0, ±∞ and NaN."""
     _, exponent = np.frexp(np.where(np.isfinite(x), x, 0.0))
-    return np.where(np.isfinite(x) & (x != 0), exponent - 1.0, ENDLESS)
+    return np.where(np.isfinite(x) & (x != 0), exponent - 1.0, np.nan)
 
 
 # ---- the bank --------------------------------------------------------------------------------------------------------
@@ -191,7 +195,7 @@ def bank(found: list[Numbers], labels: list[Labels], learn: int) -> Iterator[Fea
     if len(found) > 1:
         for joint in together(found):
             yield binned(joint.name, joint.values, learn)
-        yield binned("the learned score", score(values, learn), learn)
+        yield replace(binned("the learned score", score(values, learn), learn), fresh=False)
         yield one_sided("the output", fingerprints(found), learn)
 
 

@@ -43,11 +43,13 @@ PLAIN = (float, int, bool, str, bytes, type(None), Raised)
 
 def runs(mechanism: object, pair: tuple[object, object], count: int) -> tuple[Sequence[object], Sequence[object]]:
     """`count` outputs on each data set: by `many` if the mechanism has it and it does not raise, else one by one."""
-    many = getattr(mechanism, "many", None)
+    many, kind = getattr(mechanism, "many", None), type(mechanism).__name__
+    if not callable(mechanism):
+        mechanism = getattr(mechanism, "release", None)
     if not callable(mechanism) and not callable(many):
         raise InvalidParameter(
             "the mechanism must be a function from data to an output.\n"
-            f"  found:  a {type(mechanism).__name__}, which cannot be called\n"
+            f"  found:  a {kind}, which cannot be called and has no `release`\n"
             "  do:     give a function, for instance lambda data: laplace.release(sum(data))"
         )
     if callable(many):
@@ -279,7 +281,9 @@ def kind_of(leaf: object) -> str:
         return f"an exception: {leaf.kind}"
     if isinstance(leaf, Missing):
         return "missing"
-    return repr(leaf) if isinstance(leaf, str | bytes | bool | None) else f"a {type(leaf).__name__}"
+    if isinstance(leaf, str | bytes | bool | None):
+        return repr(leaf)
+    return "an integer" if isinstance(leaf, int) else f"a {type(leaf).__name__}"
 
 
 def as_float(leaf: object) -> float:

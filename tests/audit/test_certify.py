@@ -7,9 +7,9 @@ import pytest
 from scipy import special
 from scipy.special import gammaln, xlog1py, xlogy
 
-from sfumato.audit.certify import Counts, Hunch, chance, closest, interval, lower_bound, tail
+from sfumato.audit.certify import Counts, Hunch, closest, interval, lower_bound, refuted, tail
 
-N = 24
+N = 18
 
 
 def binomial(n, p):
@@ -75,13 +75,15 @@ def test_the_exact_tail_is_the_sum_over_all_counts(n, p, q):
         assert truth <= tail(a, b, t, n, p, q) <= truth * (1 + 1e-6) + 1e-11
 
 
-def test_p_values_never_exceed_the_bet():
+def test_the_exact_law_refutes_whatever_the_bet_refutes_clearly():
     """P(T ≥ t) ≤ 1/wealth by Markov, up to the cells' width and the share of the interval."""
     counts, hunch = Counts(1000, 300, 2000), Hunch(0.5, 0.15, 0.01)
     bets = closest(hunch, np.arange(0.8, 1.2, 0.02), 0.0)
-    for i, wealth in enumerate(bets.wealth(counts)):
-        found = chance(counts, bets, i, 0.0, 0.01)
-        assert found > 0.01 or found <= 1.3 * math.exp(-wealth) + 0.0002 + 1e-9
+    exact = [refuted(counts, bets, i, 0.0, 0.01) for i in range(len(bets.r))]
+    clear = bets.wealth(counts) >= math.log(100) + 0.3
+    assert clear.any()
+    assert not all(exact)
+    assert all(np.array(exact)[clear])
 
 
 def test_counts_that_say_nothing_certify_nothing():
