@@ -18,10 +18,12 @@ from sfumato.noise.laplace import LaplaceDensity, rounded_laplace
 from sfumato.noise.lattice import Answer, Lattice, OnLattice, RoundedFirst, Unrounded
 from sfumato.noise.law import Law
 from sfumato.noise.pool import Pool
+from sfumato.noise.quantiles import radius
 from sfumato.noise.rounding import Rounding
 from sfumato.noise.sampler import Sampler
 from sfumato.noise.selection import peel, permute_and_flip, select
 from sfumato.noise.staircase import StaircaseDensity, rounded_staircase
+from sfumato.noise.truncated import TruncatedLaplace
 from sfumato.noise.uniform import Uniform
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "Sampler",
     "Source",
     "StaircaseDensity",
+    "TruncatedLaplace",
     "Uniform",
     "Unrounded",
     "choose",
@@ -57,6 +60,7 @@ __all__ = [
     "geometric",
     "peel",
     "permute_and_flip",
+    "radius",
     "rounded_gaussian",
     "rounded_laplace",
     "rounded_staircase",

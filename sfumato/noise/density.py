@@ -32,6 +32,10 @@ class Density(ABC):
         """mass(y − ½, y + ½) for y = twice/2 ≥ ½; at y = 0 any number ≥ the mass of [−½, ½] and ≥ cell(1)."""
 
     @abstractmethod
+    def beyond(self, x: Fraction, prec: int) -> Ball:
+        """An enclosure of P(|N| > x), x ≥ 0, of about `prec` bits."""
+
+    @abstractmethod
     def scaled(self, factor: int) -> "Density":
         """The density of `factor` times this noise."""
 
@@ -79,6 +83,10 @@ class Rounded(MonotoneLaw):
 
     def curve(self, m: int, prec: int) -> Ball:
         return self.density.cell(2 * m, prec)
+
+    def beyond(self, m: int, prec: int) -> Ball:
+        """|round(N)| > m where |N| > m + ½."""
+        return self.density.beyond(m + HALF, prec)
 
     def bend(self, edge: Floats, width: int) -> Floats | None:
         return self.density.bend(edge, width)

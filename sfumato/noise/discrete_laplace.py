@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.noise.balls import Ball, ratio, rational
+from sfumato.noise.balls import Ball, ball, precision, ratio, rational
 from sfumato.noise.monotone import LEAST, MOST, Floats, MonotoneLaw
 
 
@@ -34,6 +34,11 @@ class DiscreteLaplace(MonotoneLaw):
     def weight(self, m: int, prec: int) -> Ball:
         above, below = self.size
         return ratio(-m * below, above).exp()
+
+    def beyond(self, m: int, prec: int) -> Ball:
+        """P(|K| > m) = 2r^{m+1}/(1 + r), r = e^{−1/s}."""
+        with precision(prec + 16):
+            return 2 * ball(-(m + 1) / self.spread).exp() / (1 + ball(-1 / self.spread).exp())
 
     def bend(self, edge: Floats, width: int) -> Floats:
         return np.full(edge.shape, (width / float(self.scale)) ** 2)

@@ -49,6 +49,11 @@ class GaussianDensity(Density):
             left, right = (ball(a) * unit).erfc(), (ball(b) * unit).erfc()
             return (left - right) * ball(self.spread) * (arb.pi() / 2).sqrt()
 
+    def beyond(self, x: Fraction, prec: int) -> Ball:
+        """erfc(x/σ√2)."""
+        with precision(prec + 16):
+            return (ball(x / self.spread) / arb(2).sqrt()).erfc()
+
     def cell(self, twice: int, prec: int) -> Ball:
         above, below = self.ratio
         if prec <= 128 and above >= ENOUGH * below and twice * below <= 14 * above:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.noise.balls import Ball, ball, ratio, rational
+from sfumato.noise.balls import Ball, ball, precision, ratio, rational
 from sfumato.noise.density import Density, Rounded
 from sfumato.noise.monotone import LEAST, MOST, Floats
 
@@ -38,6 +38,11 @@ class LaplaceDensity(Density):
     def mass(self, a: Fraction, b: Fraction, prec: int) -> Ball:
         s = self.spread
         return (-ball(a / s)).exp() * -ball((a - b) / s).expm1() / (2 * ball(1 / (2 * s)).sinh())
+
+    def beyond(self, x: Fraction, prec: int) -> Ball:
+        """e^{−x/s}."""
+        with precision(prec + 16):
+            return (-ball(x / self.spread)).exp()
 
     def cell(self, twice: int, prec: int) -> Ball:
         """At 0: 1, which is more than the mass (1 − e^{−h})/sinh(h) of [−½, ½], h = 1/2s."""

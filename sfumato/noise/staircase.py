@@ -7,7 +7,7 @@ from math import expm1, lcm
 
 import numpy as np
 
-from sfumato.noise.balls import Ball, precision, ratio, rational
+from sfumato.noise.balls import Ball, ball, precision, ratio, rational
 from sfumato.noise.density import Density, Rounded
 from sfumato.noise.monotone import LEAST, MOST, NEVER, Floats
 
@@ -79,6 +79,21 @@ class StaircaseDensity(Density):
         finer = lcm(a.denominator, b.denominator)
         one = 2 * half * finer
         return self._mass(int(a * one), int(b * one), period * finer, step * finer, one, prec)
+
+    def beyond(self, x: Fraction, prec: int) -> Ball:
+        """e^{−jε}·((γΔ − y)₊ + b(Δ − max(y, γΔ)) + bT)/T for x = jΔ + y, y < Δ: the period's end, and the rest.
+
+        b = e^{−ε} and T = Δ(γ + b(1 − γ))/(1 − b), the mass of a side.
+        """
+        period, eps = Fraction(self.sensitivity), Fraction(self.eps)
+        step = period * Fraction(self.gamma)
+        j = x // period
+        y = x - j * period
+        with precision(prec + 16):
+            b = ball(-eps).exp()
+            total = (ball(step) + b * ball(period - step)) / -ball(-eps).expm1()
+            left = ball(max(step - y, Fraction(0))) + b * ball(period - max(y, step)) + b * total
+            return ball(-j * eps).exp() * left / total
 
     def cell(self, twice: int, prec: int) -> Ball:
         period, step, half = self.units

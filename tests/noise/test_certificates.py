@@ -15,6 +15,7 @@ from sfumato.noise import (
     GaussianDensity,
     LaplaceDensity,
     Sampler,
+    TruncatedLaplace,
     geometric,
     rounded_gaussian,
     rounded_laplace,
@@ -34,6 +35,8 @@ LAWS = {
     "floored Laplace": lambda scale: Floored(LaplaceDensity(scale)),
     "staircase": lambda scale: rounded_staircase(1, scale),
     "geometric": geometric,
+    "truncated Laplace": lambda scale: TruncatedLaplace(scale, max(1, int(3.3 * scale))),
+    "nearly uniform": lambda scale: TruncatedLaplace(scale, max(1, int(scale / 7))),
 }
 scales = st.one_of(
     st.floats(-3, 18).map(lambda e: min(1e18, max(1e-3, 10.0**e))),

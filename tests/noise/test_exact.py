@@ -20,6 +20,7 @@ from sfumato.noise import (
     Rounding,
     Sampler,
     StaircaseDensity,
+    TruncatedLaplace,
     Uniform,
     exponential_coin,
     geometric,
@@ -54,6 +55,9 @@ LAWS = {
     "geometric": geometric(2),
     "rational geometric": Geometric(Fraction(1, 3)),
     "geometric in bins": geometric(7),
+    "truncated Laplace": TruncatedLaplace(Fraction(3, 2), 4),
+    "truncated Laplace in bins": TruncatedLaplace(9, 7),
+    "nearly uniform": TruncatedLaplace(1000, 5),
     "categorical": Categorical([1, 0, 2, Fraction(1, 3), Exp(Fraction(-1)), Certified(lambda prec: arb.pi() / 7)]),
 }
 
