@@ -15,12 +15,18 @@ if TYPE_CHECKING:
     from sfumato.loss.calibrate import calibrate
     from sfumato.loss.compare import compare
     from sfumato.mechanisms.argmax import StableArgmax, argmax
+    from sfumato.mechanisms.bounded_laplace import BoundedLaplace
+    from sfumato.mechanisms.discrete_gaussian import DiscreteGaussian
+    from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
     from sfumato.mechanisms.exponential import Exponential
     from sfumato.mechanisms.gaussian import Gaussian
+    from sfumato.mechanisms.laplace import Laplace
     from sfumato.mechanisms.noisy_max import ReportNoisyMax
     from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
     from sfumato.mechanisms.randomized_response import RandomizedResponse
+    from sfumato.mechanisms.staircase import Staircase
     from sfumato.mechanisms.top_k import TopK
+    from sfumato.mechanisms.truncated_laplace import TruncatedLaplace
     from sfumato.sampling.poisson import Poisson
     from sfumato.sampling.without_replacement import WithoutReplacement
     from sfumato.sensitivity import AddRemove, Relation, ReplaceOne, Sensitivity
@@ -28,6 +34,12 @@ if TYPE_CHECKING:
 PLACES = {
     "loss": "sfumato.loss",
     "Gaussian": "sfumato.mechanisms.gaussian",
+    "BoundedLaplace": "sfumato.mechanisms.bounded_laplace",
+    "DiscreteGaussian": "sfumato.mechanisms.discrete_gaussian",
+    "DiscreteLaplace": "sfumato.mechanisms.discrete_laplace",
+    "Laplace": "sfumato.mechanisms.laplace",
+    "Staircase": "sfumato.mechanisms.staircase",
+    "TruncatedLaplace": "sfumato.mechanisms.truncated_laplace",
     "Exponential": "sfumato.mechanisms.exponential",
     "RandomizedResponse": "sfumato.mechanisms.randomized_response",
     "PermuteAndFlip": "sfumato.mechanisms.permute_and_flip",
@@ -56,8 +68,12 @@ PLACES = {
 __all__ = [
     "AddRemove",
     "Bound",
+    "BoundedLaplace",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
     "Exponential",
     "Gaussian",
+    "Laplace",
     "PermuteAndFlip",
     "Poisson",
     "PrivacyLoss",
@@ -67,7 +83,9 @@ __all__ = [
     "ReportNoisyMax",
     "Sensitivity",
     "StableArgmax",
+    "Staircase",
     "TopK",
+    "TruncatedLaplace",
     "WithoutReplacement",
     "argmax",
     "audit",

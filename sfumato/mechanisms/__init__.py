@@ -2,22 +2,34 @@
 
 from sfumato.mechanisms.argmax import StableArgmax, argmax
 from sfumato.mechanisms.base import Mechanism, Processed
+from sfumato.mechanisms.bounded_laplace import BoundedLaplace
+from sfumato.mechanisms.discrete_gaussian import DiscreteGaussian
+from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.exponential import Exponential
 from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.mechanisms.laplace import Laplace
 from sfumato.mechanisms.noisy_max import ReportNoisyMax
 from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
 from sfumato.mechanisms.randomized_response import RandomizedResponse
+from sfumato.mechanisms.staircase import Staircase
 from sfumato.mechanisms.top_k import TopK
+from sfumato.mechanisms.truncated_laplace import TruncatedLaplace
 
 __all__ = [
+    "BoundedLaplace",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
     "Exponential",
     "Gaussian",
+    "Laplace",
     "Mechanism",
     "PermuteAndFlip",
     "Processed",
     "RandomizedResponse",
     "ReportNoisyMax",
     "StableArgmax",
+    "Staircase",
     "TopK",
+    "TruncatedLaplace",
     "argmax",
 ]

@@ -4,20 +4,39 @@ Whole numbers are added to whole noise. For real numbers round(v + N) is drawn a
 a multiple of the step, and its law is that of the ideal v + N seen through rounding, which costs nothing.
 """
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import SupportsFloat, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.base import Mechanism, Processed, upwards
 from sfumato.mechanisms.values import numbers, shifted
-from sfumato.noise import Answer, Density, Lattice, Law, Pool, Rounding, Sampler
+from sfumato.noise import (
+    Answer,
+    Density,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Lattice,
+    Pool,
+    Rounded,
+    Rounding,
+    Sampler,
+    TruncatedLaplace,
+    radius,
+)
+from sfumato.noise.monotone import LEAST, MOST
 from sfumato.noise.sampler import LARGEST
+from sfumato.sensitivity import Sensitivity
 
+MOST_WHOLE = checks.MOST_WHOLE
+Noise = Rounded | DiscreteGaussian | DiscreteLaplace | TruncatedLaplace
 Released = int | float | NDArray[np.int64] | NDArray[np.float64]
 
 
@@ -35,16 +54,27 @@ class Additive(Mechanism[ArrayLike, Released]):
         """Where answers lie."""
 
     @abstractmethod
-    def law(self) -> Law:
+    def law(self) -> Noise:
         """The noise of whole multiples of the step, in steps."""
 
     @abstractmethod
     def density(self) -> Density | None:
         """The noise of real numbers, in steps; None: this mechanism is for multiples of the step only."""
 
-    @abstractmethod
     def error(self, confidence: float = 0.95, coordinates: int = 1) -> float:
-        """With this probability all coordinates are off by at most this; one step more where values are real."""
+        """With this probability all coordinates of a whole answer are off by at most this: the least such number.
+
+        Where values are real, count one step more: if v + N is within m + ½ steps of v, then |round(N)| ≤ m, and
+        round(v + N) is within m + 1 steps of v. The saturation of answers at ±(2⁶³ − 1) steps is left aside.
+        """
+        return upwards(radius(self.law(), confidence, coordinates) * self.lattice.step)
+
+    def clamped(self, low: float, high: float) -> "Processed":
+        """The same answers, those outside a public range put at its ends: post-processing.
+
+        For Laplace noise this is not even cheaper: what lies beyond an end has one and the same loss.
+        """
+        return self.then(Clamp(low, high))
 
     @cached_property
     def sampler(self) -> Sampler:
@@ -77,6 +107,8 @@ class Additive(Mechanism[ArrayLike, Released]):
     def answer(self, value: ArrayLike) -> Answer:
         """The same as exact multiples of the step."""
         lattice, found = self.lattice, numbers(value)
+        if not found.size:
+            return Answer(lattice, np.zeros(found.shape, np.int64))
         if found.dtype.kind == "f":
             return lattice.unrounded(found).with_noise(self.rounding)
         if lattice.exponent > 0:
@@ -91,6 +123,30 @@ class Additive(Mechanism[ArrayLike, Released]):
         return lattice.exactly(multiples).with_noise(self.sampler)
 
 
+@dataclass(frozen=True)
+class Clamp:
+    """x ↦ the number of [low, high] next to x."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        low, high = (checks.number(name, getattr(self, name), -1e300, 1e300, allowed="a number") for name in self.ends)
+        if not low <= high:
+            raise InvalidParameter(
+                f"low must not be above high.\n  found:  low = {low:g}, high = {high:g}\n  do:     exchange them"
+            )
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        return "low", "high"
+
+    def __call__(self, answer: Released) -> Released:
+        if isinstance(answer, np.ndarray):
+            return cast("Released", np.clip(answer, self.low, self.high))
+        return max(self.low, min(self.high, answer))
+
+
 def on_lattice(step: float | Fraction) -> Lattice:
     """The lattice with exactly this step."""
     found = Lattice.within(step)
@@ -99,3 +155,39 @@ def on_lattice(step: float | Fraction) -> Lattice:
             f"step must be a power of two.\n  found:  step = {float(step):g}\n  do:     give {float(found.step):g}"
         )
     return found
+
+
+def in_steps(name: str, scale: float, lattice: Lattice) -> Fraction:
+    """A scale in steps, if it is one that can be drawn."""
+    found = lattice.units(scale)
+    if not LEAST <= found <= MOST:
+        raise InvalidParameter(
+            f"{name} must be from 0.001 to 1e18 steps.\n"
+            f"  found:  {name} = {scale:g} with a step of {float(lattice.step):g}\n"
+            f"  do:     choose the step nearer to {name}"
+        )
+    return found
+
+
+def whole_steps(size: float, lattice: Lattice) -> int:
+    """A sensitivity in steps, rounded up.
+
+    Values on the lattice move by whole steps. So rounding down would do for them, but up also covers a real number that
+    was rounded to the lattice before: |round(x) − round(y)| ≤ ⌈|x − y|⌉.
+    """
+    return math.ceil(Fraction(size) / lattice.step)
+
+
+def moved(sensitivity: Sensitivity | SupportsFloat) -> Sensitivity:
+    """A sensitivity that needs noise at all."""
+    found = Sensitivity.of(sensitivity)
+    if found.linf == 0:
+        raise InvalidParameter(
+            "what no one can change needs no noise.\n  found:  sensitivity = 0\n  do:     publish it as it is"
+        )
+    return found
+
+
+def several(found: Sensitivity) -> int | None:
+    """The number of coordinates that change, if there are more than one and it is known."""
+    return int(found.l0) if 2 <= found.l0 <= MOST_WHOLE else None

@@ -83,10 +83,12 @@ def mechanism(name: str, value: object) -> "Mechanism[Any, Any]":
 
 
 def quotient(above: float, below: float) -> float:
-    """above/below, never below the truth."""
+    """The least double that is not below above/below."""
     found = above / below
-    return found if found * below == above and Fraction(found) * Fraction(below) == Fraction(above) else _next(found)
+    return found if Fraction(found) * Fraction(below) >= Fraction(above) else math.nextafter(found, math.inf)
 
 
-def _next(x: float) -> float:
-    return math.nextafter(x, math.inf)
+def upwards(x: Fraction | int) -> float:
+    """The least double that is not below x."""
+    found = float(x)
+    return found if Fraction(found) >= x else math.nextafter(found, math.inf)

@@ -2,11 +2,15 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import SupportsFloat
 
 from sfumato import checks
+from sfumato.loss import gaussian_noise
+from sfumato.loss.bound import Bound
 from sfumato.loss.gaussian import GaussianLoss
-from sfumato.mechanisms.additive import Additive, on_lattice
+from sfumato.loss.numeric import ULP
+from sfumato.mechanisms.additive import Additive, in_steps, moved, on_lattice
 from sfumato.mechanisms.base import quotient
 from sfumato.noise import Density, GaussianDensity, Lattice, rounded_gaussian
 from sfumato.noise.density import Rounded
@@ -29,24 +33,65 @@ class Gaussian(Additive):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", checks.positive("sigma", self.sigma))
-        object.__setattr__(self, "_lattice", on_lattice(self.step))
-        self.law()  # refuses what cannot be drawn
+        in_steps("sigma", self.sigma, self.lattice)
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        return on_lattice(self.step)
 
     @property
-    def lattice(self) -> Lattice:
-        found: Lattice = self.__dict__["_lattice"]
-        return found
+    def units(self) -> Fraction:
+        """σ in steps."""
+        return self.lattice.units(self.sigma)
 
     def law(self) -> Rounded:
-        return rounded_gaussian(self.lattice.units(self.sigma))
+        return rounded_gaussian(self.units)
 
     def density(self) -> Density:
-        return GaussianDensity(self.lattice.units(self.sigma))
+        return GaussianDensity(self.units)
+
+    @staticmethod
+    def analytic(
+        epsilon: float, delta: float, sensitivity: Sensitivity | SupportsFloat = 1, step: float | Fraction = 1
+    ) -> "Gaussian":
+        """The least noise that is (ε, δ)-DP at this sensitivity, for every ε ≥ 0.
+
+        Theorem: the Gaussian mechanism is (ε, δ)-DP if and only if its profile is ≤ δ at ε [Balle & Wang 2018, Thm 8]
+        """
+        return _calibrated(gaussian_noise.analytic(epsilon, delta), epsilon, delta, sensitivity, step)
+
+    @staticmethod
+    def classical_1(
+        epsilon: float, delta: float, sensitivity: Sensitivity | SupportsFloat = 1, step: float | Fraction = 1
+    ) -> "Gaussian":
+        """The textbook's noise, σ = Δ₂√(2 ln(1.25/δ))/ε, for ε < 1 only.
+
+        Theorem: for ε < 1 this is (ε, δ)-DP [Dwork & Roth 2014, Thm A.1]
+        """
+        return _calibrated(gaussian_noise.classical_1(epsilon, delta), epsilon, delta, sensitivity, step)
+
+    @staticmethod
+    def classical_2(
+        epsilon: float, delta: float, sensitivity: Sensitivity | SupportsFloat = 1, step: float | Fraction = 1
+    ) -> "Gaussian":
+        """The closed form for every ε > 0 and δ < ½: σ = Δ₂(c + √(c² + ε))/(ε√2), c² = ln(2/(√(16δ + 1) − 1)).
+
+        Theorem: this is (ε, δ)-DP for all ε > 0 [Zhao et al. 2019, Mechanism 2]
+        """
+        return _calibrated(gaussian_noise.classical_2(epsilon, delta), epsilon, delta, sensitivity, step)
 
     def loss(self, sensitivity: Sensitivity | SupportsFloat = 1) -> GaussianLoss:
         """μ = Δ₂/σ."""
         found = Sensitivity.of(sensitivity)
         return GaussianLoss(quotient(found.norm("l2", "Gaussian noise"), self.sigma), relation=found.relation)
 
-    def error(self, confidence: float = 0.95, coordinates: int = 1) -> float:
-        raise NotImplementedError
+
+def _calibrated(
+    scale: Bound, epsilon: float, delta: float, sensitivity: Sensitivity | SupportsFloat, step: float | Fraction
+) -> Gaussian:
+    """σ = scale·Δ₂, rounded up until the loss itself certifies the target."""
+    size = moved(sensitivity).norm("l2", "Gaussian noise")
+    sigma = scale.upper * size * (1 + ULP)
+    while GaussianLoss(quotient(size, sigma)).delta(epsilon).upper > delta:
+        sigma *= 1 + 16 * ULP
+    return Gaussian(sigma, step)
