@@ -105,7 +105,7 @@ def selection() -> None:
     generator, rate = np.random.default_rng(), Fraction(1, 2)
     kinds: dict[str, Callable[[], np.ndarray]] = {
         "normal": lambda: 10 * generator.standard_normal(COUNT),
-        "all equal": lambda: np.zeros(COUNT),
+        "all equal": lambda: np.full(COUNT, 1.0),  # zeros would share one page of memory
         "one far above": lambda: np.where(np.arange(COUNT) == COUNT // 3, 1e9, 0.0),
         "counts, int64": lambda: generator.integers(0, 1000, COUNT),
     }
