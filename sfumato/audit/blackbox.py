@@ -82,8 +82,8 @@ def audit(
     sure = checks.number("confidence", confidence, 0.5, 1 - 1e-12, allowed="a number from 0.5 to below 1, like 0.999")
     learn, known = int(LEARN * count), int((LEARN + CHOOSE) * count)
     sides = runs(mechanism, (d0, d1), count)
-    features = bank(*columns(sides, known), learn)
-    choice = best(features, claims, learn, known)
+    with np.errstate(all="ignore"):  # outputs may be as large as they like
+        choice = best(bank(*columns(sides, known), learn), claims, learn, known)
     if choice is None:
         nothing, claim = Bound(0.0, math.inf, METHOD, "lower"), claims[0]
         return Audit(nothing, claim.delta, claim.epsilon, sure, count, "none worth trying", "d0", (0, 0), count - known)
@@ -122,7 +122,8 @@ def claims_of(loss: PrivacyLoss | None, epsilon: float, delta: float, samples: i
     eps = np.union1d(np.linspace(0.0, end, POINTS), [min(top_of(loss), far)])
     upper = loss.delta(eps, tolerance=1e-3).upper
     one_way = loss.relation.one_way
-    return [Claim(float(e), float(d), one_way) for e, d in zip(eps, upper, strict=True) if d < 1]
+    points = [Claim(float(e), float(d), one_way) for e, d in zip(eps, upper, strict=True) if d < 1]
+    return points or [Claim(far, 1.0, one_way)]  # a loss that promises nothing cannot be refuted
 
 
 def best(features: Iterable[Feature], claims: Sequence[Claim], learn: int, known: int) -> Choice | None:

@@ -231,19 +231,16 @@ def together(found: list[Numbers]) -> Iterator[Numbers]:
     x = np.stack([column.values for column in found], axis=-1)
     x = np.nan_to_num(x, posinf=1e300, neginf=-1e300)
     low, high = x.min(axis=-1), x.max(axis=-1)
-    with np.errstate(over="ignore"):
-        yield Numbers("the sum of the output", x.sum(axis=-1))
-        yield Numbers("the largest entry", high)
-        yield Numbers("the smallest entry", low)
-        yield Numbers("the place of the largest entry", x.argmax(axis=-1).astype(np.float64))
-        yield Numbers("the place of the smallest entry", x.argmin(axis=-1).astype(np.float64))
-        yield Numbers("the range of the entries", high - low)
-        yield Numbers("the number of positive entries", (x > 0).sum(axis=-1).astype(np.float64))
-        yield Numbers(
-            "the number of ties", (np.diff(np.sort(x, axis=-1), axis=-1) == 0).sum(axis=-1).astype(np.float64)
-        )
-        for i in range(min(x.shape[-1] - 1, NEIGHBOURS)):
-            yield Numbers(f"{found[i].name} minus {found[i + 1].name}", x[..., i] - x[..., i + 1])
+    yield Numbers("the sum of the output", x.sum(axis=-1))
+    yield Numbers("the largest entry", high)
+    yield Numbers("the smallest entry", low)
+    yield Numbers("the place of the largest entry", x.argmax(axis=-1).astype(np.float64))
+    yield Numbers("the place of the smallest entry", x.argmin(axis=-1).astype(np.float64))
+    yield Numbers("the range of the entries", high - low)
+    yield Numbers("the number of positive entries", (x > 0).sum(axis=-1).astype(np.float64))
+    yield Numbers("the number of ties", (np.diff(np.sort(x, axis=-1), axis=-1) == 0).sum(axis=-1).astype(np.float64))
+    for i in range(min(x.shape[-1] - 1, NEIGHBOURS)):
+        yield Numbers(f"{found[i].name} minus {found[i + 1].name}", x[..., i] - x[..., i + 1])
 
 
 def score(values: list[Binned], learn: int) -> Floats:

@@ -68,7 +68,8 @@ class InvalidBatch(Exception):
 
 
 def checked(batch: object, count: int) -> Sequence[object]:
-    """What `many` returned, if it is a sequence of `count` outputs."""
+    """What `many` returned, if it is a sequence of `count` outputs (rows of a table, of a tensor, …)."""
+    batch = np.asarray(batch) if hasattr(batch, "__array__") else batch
     size = len(batch) if hasattr(batch, "__len__") and hasattr(batch, "__getitem__") else None
     if size != count or isinstance(batch, str | bytes | Mapping):
         found = f"a {type(batch).__name__}" + ("" if size is None else f" of length {size:,}")
@@ -215,7 +216,8 @@ def readable(value: object) -> object:
     if isinstance(value, np.ndarray):
         return readable(value.tolist())
     if isinstance(value, np.generic):
-        return value.item()
+        item = value.item()
+        return float(item) if isinstance(item, np.generic) else readable(item)  # long doubles stay what they are
     if isinstance(value, Mapping):
         return {key: readable(entry) for key, entry in value.items()}
     if isinstance(value, tuple | list):
@@ -227,6 +229,8 @@ def readable(value: object) -> object:
     for table in ("to_pydict", "to_dict"):  # pyarrow, pandas
         if callable(convert := getattr(value, table, None)):
             return readable(convert())
+    if hasattr(value, "__array__"):  # tensors
+        return readable(np.asarray(value))
     if isinstance(value, complex):
         return [value.real, value.imag]
     if isinstance(value, Decimal):

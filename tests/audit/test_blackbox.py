@@ -6,6 +6,7 @@ seeds, a right mechanism would be reported with probability at most 0.001 in eac
 
 import json
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -31,6 +32,26 @@ class Right:
 
     def __init__(self, many):
         self.many = many
+
+
+class Tensor:
+    """As torch and others have it."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype)
+
+
+class Table:
+    """As pandas and pyarrow have it."""
+
+    def __init__(self, columns):
+        self.columns = columns
+
+    def to_dict(self):
+        return self.columns
 
 
 # ---- what is wrong is found ------------------------------------------------------------------------------------------
@@ -118,6 +139,13 @@ def test_a_vector_that_leaks_by_its_length_is_told_apart():
         (np.array([1, 2]), np.array([[1], [2]])),
         (np.array("a"), np.array("b")),
         (math.inf, -math.inf),
+        (np.longdouble(1), np.longdouble(2)),
+        (np.array((1, 2.5), "i,f")[()], np.array((1, 3.5), "i,f")[()]),
+        (Decimal("0.1"), Decimal("NaN")),
+        (Audit, audit),
+        (Tensor([1.0, 2.0]), Tensor([1.0, 3.0])),
+        (Table({"a": [1, 2]}), Table({"a": [1]})),
+        (Raised("a"), Raised("b")),
     ],
     ids=lambda outputs: f"{type(outputs[0]).__name__} {type(outputs[1]).__name__}",
 )
@@ -184,6 +212,12 @@ def test_the_bound_comes_close_to_the_truth():
     assert 0.94 < found.epsilon.lower < 1
 
 
+def test_outputs_of_any_size_are_no_trouble():
+    rng = generator()
+    mechanism = Right(lambda data, n: rng.choice([1.7e308, -1.7e308, 5e-324, math.inf, math.nan, -0.0], size=(n, 30)))
+    assert audit(mechanism, 0, 1, samples=2000).epsilon.lower < 1
+
+
 def test_outputs_that_do_not_depend_on_data_certify_nothing():
     assert audit(lambda data: 5, 0, 1, samples=200).epsilon.lower == 0
     assert audit(lambda data: "always", 0, 1, samples=200).epsilon.lower == 0
@@ -244,6 +278,22 @@ def test_a_loss_that_is_too_small_is_refuted_along_its_profile():
     assert not audit(mechanism, 0, 1, loss=sf.loss.GaussianLoss(0.7)).violated
 
 
+def test_a_loss_that_promises_nothing_is_not_refuted():
+    for loss in (sf.loss.ApproxLoss(0.0, 1.0), sf.loss.GaussianLoss(80.0)):
+        found = audit(lambda data: data, 0, 1, samples=200, loss=loss)
+        assert not found.violated
+        assert str(found)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [sf.loss.nothing(), sf.loss.PureLoss(0.1), sf.loss.ZcdpLoss(0.01), 10 * sf.loss.LaplaceLoss(0.1)],
+    ids=str,
+)
+def test_any_loss_can_be_the_claim(loss):
+    assert audit(lambda data: data, 0, 1, samples=200, loss=loss).violated
+
+
 def test_one_direction_of_a_loss_says_nothing_about_the_other():
     """The person's presence is sometimes certain, their absence never: (0, 0.3)-DP one way."""
     rng = generator()
@@ -268,6 +318,12 @@ def test_an_object_is_audited_by_what_it_releases():
     found = audit(mechanism, 0, 20, samples=200, loss=mechanism.loss(20))
     assert not found.violated
     assert audit(mechanism, 0, 20, samples=200).violated
+
+
+def test_many_may_return_a_tensor_or_a_list_of_anything():
+    assert audit(Right(lambda data, n: Tensor([[data, 1.0]] * n)), 0, 1, samples=200).violated
+    assert audit(Right(lambda data, n: [{"x": data}] * n), 0, 1, samples=200).violated
+    assert audit(Right(lambda data, n: np.array(["a", "b"])[[data] * n]), 0, 1, samples=200).violated
 
 
 def test_many_is_used_where_it_works_and_calls_where_it_raises():
