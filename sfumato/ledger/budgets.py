@@ -74,6 +74,10 @@ class Promise(ABC):
         """What may be charged for it, the first that the account still holds; known before the answer is."""
         return (self.price(loss),)
 
+    def epsilon_of(self, spent: Amount, delta: float) -> float:
+        """ε at this δ for a transcript that has this limit, from above."""
+        return self.loss_of(spent).epsilon(delta).upper
+
     def loss(self) -> PrivacyLoss:
         """What dominates everything that is ever answered."""
         return self.loss_of(self.amount)
@@ -210,12 +214,18 @@ class ZcdpBudget(Promise):
         low, high = 0.0, self.epsilon  # ρ ≤ ε: the divergence of order 1 is at most ε
         for _ in range(60):
             middle = (low + high) / 2
-            meets = renyi_accountant(GaussianLoss(math.sqrt(2 * middle)), rest).upper <= self.epsilon
+            meets = concentrated(middle, rest) <= self.epsilon
             low, high = (middle, high) if meets else (low, middle)
         return limit(rho=Fraction(low) * (1 - Fraction(1, 10**14)), leak=slack)
 
     def loss_of(self, spent: Amount) -> PrivacyLoss:
         return leaky(ZcdpLoss(up(spent.real("rho")), relation=self.relation), spent)
+
+    def epsilon_of(self, spent: Amount, delta: float) -> float:
+        leak = up(spent.real("leak"))
+        return (
+            concentrated(up(spent.real("rho")), (delta - leak) / (1 - leak) * (1 - 1e-15)) if leak < delta else math.inf
+        )
 
     def price(self, loss: PrivacyLoss) -> Amount:
         leak, inner = unleaked(self.checked(loss))
@@ -225,6 +235,11 @@ class ZcdpBudget(Promise):
         if math.isinf(rho):
             raise unpayable("zCDP", "its Rényi divergences grow too fast, or it leaks")
         return cost(rho=rho, leak=leak)
+
+
+def concentrated(rho: float, delta: float) -> float:
+    """ε of ρ-zCDP at this δ: a Gaussian with μ² = 2ρ has the same Rényi curve, and no more of it is used."""
+    return renyi_accountant(GaussianLoss(math.sqrt(2 * rho) * (1 + 1e-15)), delta).upper
 
 
 def leaky(inner: PrivacyLoss, whole: Amount) -> PrivacyLoss:

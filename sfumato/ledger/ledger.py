@@ -19,6 +19,7 @@ from sfumato.ledger.anchor import Anchor, FileAnchor, NoAnchor
 from sfumato.ledger.budgets import Promise
 from sfumato.ledger.describe import described, promised
 from sfumato.ledger.entries import Entry, line
+from sfumato.ledger.reading import Meter, Odometer
 from sfumato.ledger.replay import REST, State, amount, damaged, replayed, whole
 from sfumato.ledger.sqlite import SqliteStore
 from sfumato.ledger.store import Store, Transaction
@@ -241,6 +242,19 @@ class Ledger:
         """name → (limit, spent); "" is what nobody has set aside."""
         with self.store.reading() as now:
             return tables.accounts(now)
+
+    def meter(self) -> Meter:
+        """Spent so far: a reading, not a guarantee."""
+        return Meter(self.promise, self._totals()[1])
+
+    def odometer(self) -> Odometer:
+        """The ladder of this ledger's levels: `odometer().reading(spent)` holds whenever one looks."""
+        return Odometer(self.promise, self._totals()[0])
+
+    def _totals(self) -> tuple[Amount, Amount]:
+        """(limit, spent) of all accounts together."""
+        found = self.accounts().values()
+        return sum((limit for limit, _ in found), Amount()), sum((spent for _, spent in found), Amount())
 
     def history(self) -> list[Entry]:
         with self.store.reading() as now:

@@ -117,6 +117,10 @@ class PrivacyLoss(ABC):
         eps = max(self.supremum()) if max(self.leak()) == 0 else math.inf
         return min(eps * eps / 2, eps) * (1 + 1e-15)
 
+    def gaussian_ceiling(self) -> float:
+        """A μ whose Gaussian is known to dominate the loss without slack; infinity if nothing is known."""
+        return math.inf
+
     def atoms(self) -> tuple[float, float] | None:
         """(step, offset) if the finite loss lives on the lattice offset + step·ℤ; None for other laws."""
         return None

@@ -9,6 +9,7 @@ import numpy as np
 from sfumato import checks
 from sfumato.loss.base import TOLERANCE, Symmetric
 from sfumato.loss.bound import Bound, widened
+from sfumato.loss.discrete_gaussian_price import gaussian_ceiling
 from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, enclose, erfcx, logsumexp
 
 LARGE = 2000.0  # from this σ on tails are integrals with an Euler–Maclaurin correction, below they are summed
@@ -48,6 +49,13 @@ class DiscreteGaussianLoss(Symmetric):
 
     def leak(self) -> tuple[float, float]:
         return 0.0, 0.0
+
+    def gaussian_ceiling(self) -> float:
+        """The least μ, at the middle of the law, and nothing larger further out.
+
+        Theorem: z(S(x)) − z(S(x − d)) ≤ μ for all x [sfumato/loss/discrete_gaussian_price.py]
+        """
+        return gaussian_ceiling(self.sigma, self.sensitivity) if self.sensitivity else 0.0
 
     def log_moment(self, s: float) -> Bound:
         """s(s+1)d²/2σ² plus log of Σe^{−(x−(s+1)d)²/2σ²}/Σe^{−x²/2σ²}: nothing for whole (s+1)d, negative otherwise."""

@@ -45,7 +45,8 @@ def least_mu(loss: "PrivacyLoss", slack: SupportsFloat, tolerance: float) -> Bou
     if end == 0:
         return Bound(0.0, 0.0, "closed form")
     if end < 1e-9 or end > 690:  # e^ε must be a float, and differ from 1 by digits that count
-        return Bound(forced(loss, s, end), most_mu(loss, s, end), loss.method)
+        known = loss.gaussian_ceiling() if s == 0 else math.inf
+        return Bound(forced(loss, s, end), min(most_mu(loss, s, end), known), loss.method)
     return searched(loss, s, end, tolerance)
 
 
@@ -156,5 +157,5 @@ def inverse(eps: Floats, target: Floats) -> Floats:
 
 def forced(loss: "PrivacyLoss", s: float, end: float) -> float:
     """The μ that sampled profile values force."""
-    eps = np.concatenate([[0.0], np.geomspace(1e-4, 50.0, 400) if end > 1 else np.linspace(0.0, end, 65)[1:]])
+    eps = np.concatenate([[0.0], np.geomspace(1e-4, 50.0, 60) if end > 1 else np.linspace(0.0, end, 65)[1:]])
     return float(inverse(eps, (loss.worst(eps).lower - s) / (1 - s)).max())

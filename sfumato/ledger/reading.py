@@ -1,0 +1,106 @@
+"""What has been spent so far: a meter, which is a reading, and an odometer, which holds whenever one looks.
+
+The guarantee of a ledger is its budget. What it has used up by a moment that the reader chooses is not a guarantee: who
+stops when his luck is best has learnt more than the sum says (docs/theorems/ledger.md).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+from sfumato.errors import InvalidParameter
+from sfumato.ledger.amounts import Amount
+from sfumato.ledger.budgets import Promise, PureBudget
+from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.bound import Bound
+
+LEVELS = 42  # a factor 2^¼ apart: three decades below the budget
+READING = "a reading, not a guarantee: the guarantee is the budget"
+
+
+@dataclass(frozen=True)
+class Meter:
+    """Spent so far, as if the questions had been fixed in advance: a reading."""
+
+    promise: Promise
+    spent: Amount
+
+    @cached_property
+    def loss(self) -> PrivacyLoss:
+        return self.promise.loss_of(self.spent)
+
+    def epsilon(self, delta: float | None = None) -> float:
+        """ε at the budget's δ, or at another."""
+        return self.promise.epsilon_of(self.spent, self.promise.delta if delta is None else delta)
+
+    def trade_off(self, alpha: float) -> Bound:
+        """The least rate of misses of an attacker with `alpha` false alarms."""
+        return self.loss.trade_off(alpha)
+
+    def odds(self) -> str:
+        """In words."""
+        return odds(self.loss)
+
+    def __str__(self) -> str:
+        return f"spent so far: ε = {self.epsilon():.4g} at δ = {self.promise.delta:g} ({READING})\n{self.odds()}"
+
+
+@dataclass(frozen=True)
+class Level:
+    """A step of the ladder: what may be spent on it, and the ε that it stands for."""
+
+    limit: Amount
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class Odometer:
+    """A ladder of levels fixed with the budget, with its δ split over them: valid at all times at once.
+
+    Whenever one stops, and however one chose to, the ε of the level shown then holds with the budget's δ. Pure losses
+    need no ladder: their sum is never less than the loss that is realised.
+
+    Theorem: P(S) ≤ E_Q[1_S·e^{ε_J}] + Δ + (1−Δ)δ′ for every stopping time [docs/theorems/ledger.md]
+    """
+
+    promise: Promise
+    limit: Amount
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """From the lowest to the budget itself."""
+        return tuple(self.climb())
+
+    def climb(self) -> Iterator[Level]:
+        if isinstance(self.promise, PureBudget):
+            return
+        delta, slack = Fraction(self.promise.delta), self.limit.real("leak")
+        if slack >= delta:
+            raise InvalidParameter(
+                "this ledger's leaks exceed the δ of its first budget, so an odometer at that δ has no room.\n"
+                f"  found:  slack {float(slack):g} in all, δ = {float(delta):g}\n  do:     rely on the budgets' union"
+            )
+        share = float((delta - slack) / (1 - slack) / LEVELS) * (1 - 1e-15)
+        counter = "gauss" if self.limit.gauss else "rho"
+        for j in range(LEVELS - 1, -1, -1):
+            units = int(getattr(self.limit, counter) * 2.0 ** (-j / 4)) if j else getattr(self.limit, counter)
+            level = replace(self.limit, leak=0, **{counter: units})
+            yield Level(replace(level, leak=self.limit.leak), self.promise.epsilon_of(level, share))
+
+    def reading(self, spent: Amount) -> float:
+        """The ε of the lowest level that holds what is spent."""
+        if isinstance(self.promise, PureBudget):
+            return float(self.promise.loss_of(spent).supremum()[0])
+        return next(level.epsilon for level in self.levels if spent.within(level.limit))
+
+
+def odds(loss: PrivacyLoss) -> str:
+    """What a loss means for one person, in words."""
+    right = 100 * (1 + loss.delta(0.0).upper) / 2
+    caught = 100 * (1 - loss.trade_off(0.05).lower)
+    return (
+        f"An attacker who sees every answer and guesses whether you took part is right at most {right:.1f} times in\n"
+        "100; without any answer, 50 times in 100. If he accuses 5 in 100 of those who did not take part, he finds\n"
+        f"at most {caught:.1f} in 100 of those who did."
+    )
