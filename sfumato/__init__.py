@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.gaussian import Gaussian
     from sfumato.mechanisms.laplace import Laplace
     from sfumato.mechanisms.noisy_max import ReportNoisyMax
+    from sfumato.mechanisms.partition_selection import PartitionSelection
     from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
     from sfumato.mechanisms.randomized_response import RandomizedResponse
+    from sfumato.mechanisms.stability_histogram import StabilityHistogram
     from sfumato.mechanisms.staircase import Staircase
+    from sfumato.mechanisms.threshold_selection import ThresholdSelection
     from sfumato.mechanisms.top_k import TopK
     from sfumato.mechanisms.truncated_laplace import TruncatedLaplace
     from sfumato.sampling.poisson import Poisson
@@ -47,6 +50,9 @@ PLACES = {
     "TopK": "sfumato.mechanisms.top_k",
     "StableArgmax": "sfumato.mechanisms.argmax",
     "argmax": "sfumato.mechanisms.argmax",
+    "PartitionSelection": "sfumato.mechanisms.partition_selection",
+    "ThresholdSelection": "sfumato.mechanisms.threshold_selection",
+    "StabilityHistogram": "sfumato.mechanisms.stability_histogram",
     "Sensitivity": "sfumato.sensitivity",
     "Poisson": "sfumato.sampling.poisson",
     "WithoutReplacement": "sfumato.sampling.without_replacement",
@@ -74,6 +80,7 @@ __all__ = [
     "Exponential",
     "Gaussian",
     "Laplace",
+    "PartitionSelection",
     "PermuteAndFlip",
     "Poisson",
     "PrivacyLoss",
@@ -82,8 +89,10 @@ __all__ = [
     "ReplaceOne",
     "ReportNoisyMax",
     "Sensitivity",
+    "StabilityHistogram",
     "StableArgmax",
     "Staircase",
+    "ThresholdSelection",
     "TopK",
     "TruncatedLaplace",
     "WithoutReplacement",

@@ -22,6 +22,7 @@ from sfumato.loss.contour_engine import ContourEngine
 from sfumato.loss.engine import Engine
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.lattice import FAR, Lattice, common_step, together
+from sfumato.loss.leaky import LeakyLoss
 from sfumato.loss.moments import Moments, gives_all_away, too_large, too_many
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 from sfumato.loss.renyi import RenyiCurve, RenyiLoss
@@ -38,6 +39,9 @@ LEAST, MOST = 1e-24, 1e12  # log-moments of order 1
 def engine(loss: Sum) -> Engine:
     """The engine for this sum, looking forward."""
     terms = [(count, bare(term)) for count, term in loss.terms]
+    leaky = any(isinstance(term, LeakyLoss) for _, term in terms)
+    if leaky and common_step(tuple(term for _, term in terms)) is None:
+        terms = [pair for count, term in terms for pair in opened(count, term)]
     terms = [(count, term) for count, term in terms if not reveals_nothing(term)]
     for _, term in terms:
         if term.leak()[0] == 1 and term.sharp_ends:  # one that tells everything leaves nothing to the others
@@ -58,6 +62,15 @@ def engine(loss: Sum) -> Engine:
 def bare(loss: PrivacyLoss) -> PrivacyLoss:
     """The pair itself, without the note that only one direction counts."""
     return loss.inner if isinstance(loss, OneWay) else loss
+
+
+def opened(times: int, loss: PrivacyLoss) -> Terms:
+    """What a loss is made of: to leak now and then is a step of its own, δ = leak + (1 − leak)·(inner δ)."""
+    if not isinstance(loss, LeakyLoss):
+        return [(times, loss)]
+    inner = loss.inner.terms if isinstance(loss.inner, Sum) else ((1, loss.inner),)
+    parts = [pair for count, term in inner for pair in opened(times * count, bare(term))]
+    return [*parts, (times, ApproxLoss(0.0, loss.failure))]
 
 
 def reveals_nothing(loss: PrivacyLoss) -> bool:

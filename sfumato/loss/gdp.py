@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sfumato import checks
 from sfumato.loss.bound import Bound
 from sfumato.loss.gaussian import GaussianLoss, gaussian_profile
+from sfumato.loss.leaky import LeakyLoss
 from sfumato.loss.numeric import ULP, Floats, ndtri
 from sfumato.loss.views import checked_tolerance, epsilon, least_leak, most_leak, top_of
 
@@ -36,6 +37,8 @@ def least_mu(loss: "PrivacyLoss", slack: SupportsFloat, tolerance: float) -> Bou
     """
     s = checks.number("slack", slack, 0.0, math.nextafter(1.0, 0.0), allowed="a number in [0, 1)")
     checked_tolerance(tolerance)
+    if isinstance(loss, LeakyLoss) and loss.failure <= s:  # s = leak + (1 − leak)·rest: the rest is for the inner loss
+        return least_mu(loss.inner, max(0.0, (s - loss.failure) / (1 - loss.failure) * (1 - 4 * ULP)), tolerance)
     simple = simplest(loss)
     if isinstance(simple, GaussianLoss) and s == 0:
         return Bound(simple.mu * (1 - 4 * ULP), simple.mu * (1 + 4 * ULP), "closed form")

@@ -9,9 +9,12 @@ from sfumato.mechanisms.exponential import Exponential
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.laplace import Laplace
 from sfumato.mechanisms.noisy_max import ReportNoisyMax
+from sfumato.mechanisms.partition_selection import PartitionSelection
 from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
 from sfumato.mechanisms.randomized_response import RandomizedResponse
+from sfumato.mechanisms.stability_histogram import StabilityHistogram
 from sfumato.mechanisms.staircase import Staircase
+from sfumato.mechanisms.threshold_selection import ThresholdSelection
 from sfumato.mechanisms.top_k import TopK
 from sfumato.mechanisms.truncated_laplace import TruncatedLaplace
 
@@ -23,12 +26,15 @@ __all__ = [
     "Gaussian",
     "Laplace",
     "Mechanism",
+    "PartitionSelection",
     "PermuteAndFlip",
     "Processed",
     "RandomizedResponse",
     "ReportNoisyMax",
+    "StabilityHistogram",
     "StableArgmax",
     "Staircase",
+    "ThresholdSelection",
     "TopK",
     "TruncatedLaplace",
     "argmax",

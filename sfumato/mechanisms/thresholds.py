@@ -1,0 +1,106 @@
+"""Noisy counts of private groups, shown where they reach a threshold."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Mapping
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sfumato import checks
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.keys import in_order, people
+from sfumato.noise import Law, Sampler
+from sfumato.noise.balls import Ball, ball, precision
+from sfumato.noise.table import Integers
+
+LEAST_DELTA = 1e-100
+PREC = 200
+
+
+class Thresholded(Mechanism[Mapping[Hashable, int], dict[Hashable, int]]):
+    """Whole noise on the number of people of each key; keys whose noisy count is at least `threshold` come out with it.
+
+    Each person counts once for a key, and for at most `groups` keys. Keys that nobody has never come out.
+
+    Theorem: with p = P(1 + N ≥ threshold), L = groups and leak = 1 − (1−p)^L, a profile is at most
+      leak + (1 − leak)·H, where H is the profile of the noise on L counts [the proof below]
+
+    Proof. Let D have a person more than D′; her keys are A, which others have too, and B, which are hers alone, a + b ≤
+    L. With probability 1 − β, β = 1 − (1−p)^b ≤ leak, none of B comes out; as noise is independent, the output on D is
+    then that of keys other than B, whose law P is the noise's on A, seen through the threshold, against Q for D′. So
+    M(D) = (1−β)P + βR and M(D′) = Q for some R. For α ≥ 1 and any event, M(D) − αM(D′) ≤ β + (1−β)(P − αQ), and
+    M(D′) − αM(D) ≤ Q − α(1−β)P = βQ + (1−β)(Q − αP) ≤ β + (1−β)(Q − αP). Both grow with β and with a. ∎
+    """
+
+    delta: float
+    groups: int
+
+    def check(self) -> None:
+        """Numbers in their ranges, before anything is drawn."""
+        allowed = f"a number from {LEAST_DELTA:g} to 1: with delta = 0 no threshold is high enough"
+        object.__setattr__(self, "delta", checks.number("delta", self.delta, LEAST_DELTA, 1.0, allowed=allowed))
+        object.__setattr__(self, "groups", checks.whole("groups", self.groups, 1))
+        self.law()  # refuses what cannot be drawn
+
+    @abstractmethod
+    def law(self) -> Law:
+        """The noise."""
+
+    @abstractmethod
+    def tail(self, t: int) -> Ball:
+        """P(N ≥ t), t ≥ 0, at the working precision."""
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        return Sampler(self.law(), source=self.source)
+
+    @cached_property
+    def threshold(self) -> int:
+        """The least τ ≥ 1 with 1 − (1 − P(N ≥ τ − 1))^groups ≤ δ, decided by balls."""
+        return 1 + least(lambda t: bool(self._leak(t) <= ball(Fraction(self.delta))))
+
+    @cached_property
+    def leak(self) -> float:
+        """The probability that some key of one person alone comes out; never below, and at most δ."""
+        with precision(PREC):
+            return min(self.delta, math.nextafter(float(self._leak(self.threshold - 1).upper()), 1.0))
+
+    def _leak(self, t: int) -> Ball:
+        return -(self.groups * (-self.tail(t)).log1p()).expm1()
+
+    def release(self, value: Mapping[Hashable, int]) -> dict[Hashable, int]:
+        """The keys that come out, sorted, with their noisy counts."""
+        keys, counts = in_order(value)
+        noisy, kept = self.noisy(counts)
+        return {key: int(noisy[at]) for at, key in enumerate(keys) if kept[at]}
+
+    def noisy(self, counts: ArrayLike) -> tuple[Integers, NDArray[np.bool_]]:
+        """Noisy counts, and which of them to show; the others must not be seen. The row's order must tell nothing."""
+        row = people(counts)
+        found = self.sampler.about(row)
+        return found, (found >= self.threshold) & (row > 0)
+
+    def error(self, confidence: float = 0.95) -> int:
+        """With at least this probability the noisy count of a key is off by at most this: the least such number."""
+        miss = 1 - Fraction(checks.probability("confidence", confidence))
+        return least(lambda t: bool(2 * self.tail(t + 1) <= ball(miss)))
+
+    def sure(self, confidence: float = 0.95) -> int:
+        """A key with at least so many people comes out with at least this probability: the least such number."""
+        miss = 1 - Fraction(checks.probability("confidence", confidence))
+        return self.threshold + least(lambda t: bool(self.tail(t + 1) <= ball(miss)))
+
+
+def least(enough: Callable[[int], bool]) -> int:
+    """The least t ≥ 0 that is certainly enough, where more is enough, too."""
+    with precision(PREC):
+        low, high = 0, 1
+        while not enough(high):
+            low, high = high + 1, 2 * high
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if enough(middle) else (middle + 1, high)
+        return low
