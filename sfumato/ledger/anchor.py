@@ -29,6 +29,7 @@ class FileAnchor:
 
     def push(self, seq: int, hash_: str) -> None:
         try:
+            new = not self.path.exists()
             file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
                 mark = f"\n{seq} {hash_}\n".encode()  # the first newline ends a line that was cut short
@@ -37,6 +38,8 @@ class FileAnchor:
                 os.fsync(file)
             finally:
                 os.close(file)
+            if new:
+                flush(self.path.parent)  # else a power cut could take the file with its name
         except OSError as problem:
             raise LedgerUnavailable(
                 f"the ledger's anchor cannot be written.\n  found:  {self.path.name}: {problem.strerror or problem}\n"
@@ -54,6 +57,16 @@ class FileAnchor:
             number, _, hash_ = text.decode("ascii", "replace").partition(" ")
             if len(hash_) == 64 and number.isdigit():
                 yield int(number), hash_
+
+
+def flush(folder: Path) -> None:
+    """Make the names in a folder durable, where folders can be opened."""
+    if os.name == "posix":
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
 
 
 @dataclass(frozen=True)

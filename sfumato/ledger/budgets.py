@@ -152,12 +152,13 @@ class Budget(Promise):
         if (square := gaussian_square(inner)) is not None:
             return cost(gauss=square, leak=leak)
         own = max(loss.leak())
-        roomy = 0 < self.small < 1 - own
+        slack = own + self.small  # a double, and the very one that is charged
+        roomy = own < slack < 1
         exact = loss.gdp(own).upper if math.isfinite(max(loss.supremum())) or not roomy else math.inf
-        eased = loss.gdp(own + self.small).upper if roomy else math.inf
+        eased = loss.gdp(slack).upper if roomy else math.inf
         if exact <= WORTH * eased:
             return cost(gauss=mu_square(loss, exact), leak=own)
-        return cost(gauss=mu_square(loss, eased), leak=Fraction(own) + Fraction(self.small))
+        return cost(gauss=mu_square(loss, eased), leak=slack)
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ class PureBudget(Promise):
         eps = loss.epsilon(eased).upper if self.small > 0 and eased < 1 else math.inf
         if math.isinf(eps):
             raise unpayable("pure ε", "its losses have no largest value, and this budget has no slack for them")
-        return cost(pure=eps, leak=Fraction(leak) + Fraction(self.small))
+        return cost(pure=eps, leak=eased)
 
 
 @dataclass(frozen=True)

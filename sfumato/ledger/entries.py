@@ -10,8 +10,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sfumato.ledger.amounts import Amount
-
 START = hashlib.sha256(b"sfumato ledger").hexdigest()
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 
@@ -47,5 +45,7 @@ def digest(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
 
-def listed(amount: Amount) -> list[int]:
-    return list(amount)
+def whole(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError("not a whole number")
+    return value

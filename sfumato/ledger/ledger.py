@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from sfumato.errors import AlreadyRun, BudgetExceeded, CommitUnknown, InvalidParameter, KeyReused, LedgerUnavailable
 from sfumato.ledger import tables
@@ -18,19 +19,24 @@ from sfumato.ledger.amounts import Amount
 from sfumato.ledger.anchor import Anchor, FileAnchor, NoAnchor
 from sfumato.ledger.budgets import Promise
 from sfumato.ledger.describe import described, promised
-from sfumato.ledger.entries import Entry, line
+from sfumato.ledger.entries import Entry, line, whole
 from sfumato.ledger.reading import Meter, Odometer
-from sfumato.ledger.replay import REST, State, amount, damaged, replayed, whole
-from sfumato.ledger.sqlite import SqliteStore
+from sfumato.ledger.replay import REST, State, amount, asked, damaged, replayed
+from sfumato.ledger.sqlite import MEMORY, SqliteStore
 from sfumato.ledger.store import Store, Transaction
+from sfumato.ledger.verify import verified
 from sfumato.loss.base import PrivacyLoss
 
-MEMORY = Path(":memory:")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """A charge that is durable. `answer` holds what was answered to it, if that was stored already."""
+    """A charge that is durable. `answer` holds what was answered to it, if that was stored already.
+
+    Who holds a `first` receipt may run the question. Another caller with the same key gets a receipt that is not: he
+    waits for the answer, or, if the first one is known to have died, asks for a `rerun`.
+    """
 
     seq: int
     who: str
@@ -40,6 +46,7 @@ class Receipt:
     account: str
     version: int
     answer: bytes | None = field(default=None, repr=False)
+    first: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +58,7 @@ class Ledger:
     promise: Promise
     clock: Callable[[], float] = field(default=time.time, repr=False)
     probe: Callable[[str], None] = field(default=lambda point: None, repr=False)  # told where it is: for fault tests
+    seen: list[tuple[int, str]] = field(default_factory=list, repr=False)  # the newest line that this object knows of
 
     # ---- opening ----------------------------------------------------------------------------------------------------
 
@@ -75,15 +83,21 @@ class Ledger:
                 f"there is a file already.\n  found:  {store.path.name}\n"
                 "  do:     open it with Ledger.open, or choose another name: ledgers are never written over"
             )
+        if next(second.marks(), None):
+            raise LedgerUnavailable(
+                "the anchor belongs to a ledger already.\n  found:  marks in it\n"
+                "  do:     open that ledger, or give the new one an anchor of its own"
+            )
         made = Ledger(store, second, promise, clock)
-        first = {"kind": "opened", "time": clock(), "ledger": secrets.token_hex(16), "budget": described(promise)}
+        first = {"kind": "opened", "time": clock(), "ledger": random_name(), "budget": described(promise)}
         with store.writing() as now:
-            tables.create(now, store.types())
+            store.create(now)
             entry = line(State().hash, 1, {**first, "amount": list(promise.amount)})
             now.run("INSERT INTO head (id, schema, seq, hash, version) VALUES (1, ?, 0, '', 1)", tables.SCHEMA)
             tables.grow(now, REST, promise.amount)
             tables.append(now, entry, 1)
         second.push(entry.seq, entry.hash)
+        made.seen.append((entry.seq, entry.hash))
         return made
 
     @staticmethod
@@ -103,6 +117,7 @@ class Ledger:
         state, first = verified(store, second)
         found = Ledger(store, second, promised(first.content["budget"]), clock, probe or (lambda point: None))
         second.push(state.seq, state.hash)  # a crash may have come between a commit and its mark
+        found.seen.append((state.seq, state.hash))
         return found
 
     # ---- what is asked of it ----------------------------------------------------------------------------------------
@@ -119,18 +134,12 @@ class Ledger:
         prices = self.prices(loss)
         request = {
             "who": text("who", who),
-            "key": secrets.token_hex(16) if key is None else text("key", key),
+            "key": random_name() if key is None else text("key", key),
             "question": text("question", question, 1 << 20),
             "loss": loss.to_json(),
         }
-        for again in (False, True):
-            self.probe("charge: asked")
-            try:
-                return self._charged(request, prices, plan)
-            except CommitUnknown:
-                if again:
-                    raise
-        raise AssertionError("unreachable")
+        self.probe("charge: asked")
+        return settled(lambda: self._charged(request, prices, plan))
 
     def _charged(self, request: dict[str, str], prices: tuple[Amount, ...], plan: str | None) -> Receipt:
         with self._line("charge") as (now, seq, version, write):
@@ -149,21 +158,26 @@ class Ledger:
         """The stored answer to the same question about the same data version: free."""
         with self.store.reading() as now:
             _, _, version = tables.head(now)
-            rows = now.run("SELECT seq FROM answers WHERE question = ? AND version = ? ORDER BY seq", question, version)
+            rows = now.run(
+                "SELECT seq FROM answers WHERE question = ? AND version = ? ORDER BY seq", asked(question), version
+            )
             return tables.entry(now, whole(rows[0][0])).answer if rows else None
 
     def keep(self, receipt: Receipt, answer: bytes) -> bytes:
         """Store the answer to a charge; only what this returns may be sent. The first answer stored is the answer."""
         if not isinstance(answer, bytes):
             raise InvalidParameter(f"an answer is stored as bytes.\n  found:  a {type(answer).__name__}")
+        return settled(lambda: self._kept(receipt, answer))
+
+    def _kept(self, receipt: Receipt, answer: bytes) -> bytes:
         with self._line("answer") as (now, seq, _, write):
             stored = now.run("SELECT seq FROM answers WHERE charge = ?", receipt.seq)
             if stored:
                 return tables.entry(now, whole(stored[0][0])).answer
             charge = tables.entry(now, receipt.seq).content
-            question, version = charge["question"], charge["version"]
+            question, version = str(charge["question"]), charge["version"]
             now.run("INSERT INTO answers (charge, seq, question, version) VALUES (?, ?, ?, ?)",
-                    receipt.seq, seq, question, version)  # fmt: skip
+                    receipt.seq, seq, asked(question), version)  # fmt: skip
             write({"kind": "answered", "charge": receipt.seq, "question": question, "version": version}, answer)
         return answer
 
@@ -173,7 +187,7 @@ class Ledger:
         Sound only if what went wrong cannot depend on the noise that was drawn: a crash, not a refusal to encode.
         """
         with self._line("rerun") as (now, _, _, write):
-            mine = [e for e in tables.entries(now, receipt.seq) if e.content.get("charge") == receipt.seq]
+            mine = [e for e in tables.entries(now, receipt.seq + 1) if e.content.get("charge") == receipt.seq]
             if any(e.content["kind"] in ("answered", "rerun") for e in mine):
                 raise AlreadyRun(
                     f"this question was answered, or run again, already.\n  found:  charge {receipt.seq}\n"
@@ -209,6 +223,7 @@ class Ledger:
                 f"a ledger is renewed with a budget of its own kind.\n  found:  {type(promise).__name__} for a "
                 f"{type(self.promise).__name__}\n  do:     give one about the same neighbours and of the same kind"
             )
+        why = text("why", why)
         with self._line("renew") as (now, _, _, write):
             tables.grow(now, REST, promise.amount)
             write({"kind": "renewed", "budget": described(promise), "amount": list(promise.amount), "why": why})
@@ -224,6 +239,8 @@ class Ledger:
         price = self.prices(loss)[-1]
         with self._line("reprice") as (now, _, _, write):
             state = replayed(tables.entries(now))
+            if seq not in state.costs:
+                raise InvalidParameter(f"only a charge can be priced anew.\n  found:  line {seq!r}")
             account, before = state.costs[seq]
             stored = tables.entry(now, seq).content["loss"]
             if loss.to_json() != stored or not price.within(before) or price == before:
@@ -258,7 +275,7 @@ class Ledger:
 
     def history(self) -> list[Entry]:
         with self.store.reading() as now:
-            return tables.entries(now)
+            return list(tables.entries(now))
 
     def prices(self, loss: PrivacyLoss) -> tuple[Amount, ...]:
         """What this loss may be charged, in order of preference."""
@@ -276,6 +293,8 @@ class Ledger:
         with self.store.writing() as now:
             seq, hash_, version = tables.head(now)
             self.probe(f"{name}: locked")
+            if self.seen and tables.hash_of(now, self.seen[0][0]) != self.seen[0][1]:
+                raise damaged(self.seen[0][0], "it was there, and is gone: an old copy was put back under our feet")
             latest = [(seq, hash_)]
 
             def write(content: dict[str, object], answer: bytes = b"", version: int = version) -> None:
@@ -288,6 +307,7 @@ class Ledger:
             self.probe(f"{name}: committing")
         self.probe(f"{name}: committed")
         self.anchor.push(*latest[-1])
+        self.seen[:] = latest[-1:]
         self.probe(f"{name}: anchored")
 
     def _known(self, now: Transaction, request: dict[str, str]) -> Receipt | None:
@@ -306,7 +326,7 @@ class Ledger:
         answer = tables.entry(now, whole(stored[0][0])).answer if stored else None
         return Receipt(
             seq, request["who"], request["key"], request["question"], amount(charge["cost"]), str(charge["account"]),
-            whole(charge["version"]), answer,
+            whole(charge["version"]), answer, first=False,
         )  # fmt: skip
 
     def _account(self, now: Transaction, who: str, plan: str | None) -> str:
@@ -342,40 +362,25 @@ def _prices(promise: Promise, loss: PrivacyLoss) -> tuple[Amount, ...]:
     return promise.prices(loss)
 
 
-def verified(store: Store, anchor: Anchor) -> tuple[State, Entry]:
-    """The state that the lines say, and the first line; `LedgerDamaged` if anything disagrees."""
-    marks = list(anchor.marks())  # before the lines are read: others may be writing
-    with store.reading() as now:
-        ((schema,),) = now.run("SELECT schema FROM head WHERE id = 1")
-        if schema != tables.SCHEMA:
-            raise LedgerUnavailable(
-                f"this ledger was made by another version of sfumato.\n  found:  schema {schema}, not {tables.SCHEMA}\n"
-                "  do:     use that version; nothing was changed"
-            )
-        lines, there = tables.entries(now), tables.head(now)
-        accounts = tables.accounts(now)
-        requests = {(str(w), str(k)): whole(s) for w, k, s in now.run("SELECT who, key, seq FROM requests")}
-        answers = {
-            whole(c): (whole(s), str(q), whole(v))
-            for c, s, q, v in now.run("SELECT charge, seq, question, version FROM answers")
-        }
-    state = replayed(lines)
-    if not lines:
-        raise damaged(1, "there are no lines")
-    hashes = {entry.seq: entry.hash for entry in lines}
-    for seq, hash_ in marks:
-        if hashes.get(seq) != hash_:
-            why = "the anchor has seen it, and this ledger ends before" if seq > state.seq else "the anchor saw another"
-            raise damaged(seq, why)
-    for name, told, found in (
-        ("head", (state.seq, state.hash, state.version), there),
-        ("accounts", state.accounts, accounts),
-        ("requests", state.requests, requests),
-        ("answers", state.answers, answers),
-    ):
-        if told != found:
-            raise damaged(state.seq, f"the table of {name} does not say what the lines say")
-    return state, lines[0]
+def settled(act: Callable[[], T]) -> T:
+    """Do what may be done twice; if it cannot be said whether it was committed, do it again to find out."""
+    try:
+        return act()
+    except CommitUnknown as unknown:
+        try:
+            return act()
+        except LedgerUnavailable:
+            raise unknown from None
+
+
+def random_name() -> str:
+    try:
+        return secrets.token_hex(16)
+    except (OSError, NotImplementedError) as problem:
+        raise LedgerUnavailable(
+            f"there is no randomness to be had.\n  found:  {type(problem).__name__}\n"
+            "  do:     see to the operating system's generator; nothing was charged"
+        ) from problem
 
 
 def too_much(cost: Amount, limit: Amount, spent: Amount, account: str) -> BudgetExceeded:
@@ -399,8 +404,17 @@ def beside(place: str | os.PathLike[str] | Store, anchor: str | os.PathLike[str]
     return NoAnchor()
 
 
-def text(name: str, value: object, most: int = 1000) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= most or "\0" in value:
+def text(name: str, value: object, most: int = 200) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= most or "\0" in value or not encodable(value):
         found = f"{len(value)} characters" if isinstance(value, str) else f"a {type(value).__name__}"
         raise InvalidParameter(f"{name} must be a text.\n  found:  {found}\n  do:     give 1 to {most:,} characters")
     return value
+
+
+def encodable(value: str) -> bool:
+    """Without halves of characters, which no encoding takes."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,13 +1,15 @@
 """The state of a ledger, made anew from its lines: what verification compares the tables with."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from sfumato.errors import InvalidParameter, LedgerDamaged
 from sfumato.ledger.amounts import Amount
-from sfumato.ledger.entries import START, Entry, chained
+from sfumato.ledger.entries import START, Entry, chained, digest, whole
 
+T = TypeVar("T")
 REST = ""  # the account of all that nobody has set aside
 
 
@@ -20,7 +22,7 @@ class State:
     version: int = 1
     accounts: dict[str, tuple[Amount, Amount]] = field(default_factory=dict)
     requests: dict[tuple[str, str], int] = field(default_factory=dict)
-    answers: dict[int, tuple[int, str, int]] = field(default_factory=dict)  # charge → (line, question, version)
+    answers: dict[int, tuple[int, str, int]] = field(default_factory=dict)  # charge → (line, asked(question), version)
     costs: dict[int, tuple[str, Amount]] = field(default_factory=dict)  # charge → (account, cost)
     reruns: set[int] = field(default_factory=set)
 
@@ -48,13 +50,15 @@ class State:
                     raise ValueError("overspent")
                 self.accounts[account] = limit, spent + cost
                 self.costs[entry.seq] = account, cost
-                self.requests[str(content["who"]), str(content["key"])] = entry.seq
+                self.requests[once(self.requests, (str(content["who"]), str(content["key"])))] = entry.seq
             case "answered":
-                charge = whole(content["charge"])
+                charge = once(self.answers, whole(content["charge"]))
                 _ = self.costs[charge]
-                self.answers[charge] = entry.seq, str(content["question"]), whole(content["version"])
+                self.answers[charge] = entry.seq, asked(str(content["question"])), whole(content["version"])
             case "rerun":
-                self.reruns.add(whole(content["charge"]))
+                charge = once(self.reruns, whole(content["charge"]))
+                _ = self.costs[charge]
+                self.reruns.add(charge)
             case "moved":
                 source, moved = str(content["from"]), amount(content["amount"])
                 limit, spent = self.accounts[source]
@@ -94,16 +98,21 @@ def replayed(entries: Iterable[Entry]) -> State:
     return state
 
 
+def asked(question: str) -> str:
+    """How a question is looked up: its hash, since a text may be too long for an index."""
+    return digest(question.encode()).hex()
+
+
+def once(known: Container[T], new: T) -> T:
+    if new in known:
+        raise ValueError("twice")
+    return new
+
+
 def amount(value: object) -> Amount:
     if not isinstance(value, list):
         raise TypeError("not an amount")
     return Amount(*value)
-
-
-def whole(value: object) -> int:
-    if type(value) is not int:
-        raise TypeError("not a whole number")
-    return value
 
 
 def damaged(seq: int, why: str) -> LedgerDamaged:

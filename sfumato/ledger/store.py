@@ -18,10 +18,10 @@ class Transaction(Protocol):
 
 
 class Store(Protocol):
-    """A place that keeps ledgers."""
+    """A place that keeps one ledger."""
 
-    def types(self) -> dict[str, str]:
-        """What the columns of bytes and of whole numbers are called."""
+    def create(self, at: Transaction) -> None:
+        """Empty tables, where there are none."""
 
     def writing(self) -> AbstractContextManager[Transaction]:
         """A transaction, alone; durable when the block is left, undone if it raises.

@@ -1,19 +1,22 @@
 """The tables of a ledger, and the few statements that touch them. All but `entries` can be made anew from `entries`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 
 from sfumato.ledger.amounts import UNITS, Amount
-from sfumato.ledger.entries import Entry
+from sfumato.ledger.entries import Entry, whole
 from sfumato.ledger.store import Transaction
 
 SCHEMA = 1
 NAMES = tuple(UNITS)
 COLUMNS = ", ".join(f"{n}_limit, {n}_spent" for n in NAMES)
+LEAST, PAGE = -(2**63), 1000
 
 
-def create(at: Transaction, types: Mapping[str, str]) -> None:
-    """Empty tables. The checks are a second fence: an account can never be overspent."""
-    whole, blob = types["whole"], types["bytes"]
+def create(at: Transaction, whole: str, blob: str) -> None:
+    """Empty tables, given what whole numbers and bytes are called here.
+
+    The checks are a second fence: an account can never be overspent.
+    """
     counters = ", ".join(f"{n}_limit {whole} NOT NULL, {n}_spent {whole} NOT NULL" for n in NAMES)
     fences = ", ".join(f"CHECK (0 <= {n}_spent AND {n}_spent <= {n}_limit)" for n in NAMES)
     at.run(
@@ -38,7 +41,7 @@ def create(at: Transaction, types: Mapping[str, str]) -> None:
 def head(at: Transaction) -> tuple[int, str, int]:
     """(last line, its hash, data version)."""
     ((seq, hash_, version),) = at.run("SELECT seq, hash, version FROM head WHERE id = 1")
-    return int(str(seq)), str(hash_), int(str(version))
+    return whole(seq), str(hash_), whole(version)
 
 
 def append(at: Transaction, entry: Entry, version: int) -> None:
@@ -51,9 +54,14 @@ def _stored(entry: Entry) -> tuple[object, ...]:
     return entry.seq, entry.text, entry.answer, entry.hash
 
 
-def entries(at: Transaction, after: int = 0) -> list[Entry]:
-    rows = at.run("SELECT seq, text, answer, hash FROM entries WHERE seq > ? ORDER BY seq", after)
-    return [as_entry(row) for row in rows]
+def entries(at: Transaction, start: int = LEAST) -> Iterator[Entry]:
+    """All lines from number `start` on, a page at a time."""
+    while True:
+        rows = at.run(f"SELECT seq, text, answer, hash FROM entries WHERE seq >= ? ORDER BY seq LIMIT {PAGE}", start)
+        yield from map(as_entry, rows)
+        if len(rows) < PAGE:
+            return
+        start = whole(rows[-1][0]) + 1
 
 
 def entry(at: Transaction, seq: int) -> Entry:
@@ -61,20 +69,31 @@ def entry(at: Transaction, seq: int) -> Entry:
     return as_entry(row)
 
 
+def hash_of(at: Transaction, seq: int) -> str | None:
+    rows = at.run("SELECT hash FROM entries WHERE seq = ?", seq)
+    return str(rows[0][0]) if rows else None
+
+
 def as_entry(row: Iterable[object]) -> Entry:
     seq, text, answer, hash_ = row
-    return Entry(int(str(seq)), str(text), bytes(answer), str(hash_))  # type: ignore[call-overload]
+    if not isinstance(text, str) or not isinstance(answer, bytes) or not isinstance(hash_, str):
+        raise TypeError("a line is a text, bytes and a hash")
+    return Entry(whole(seq), text, answer, hash_)
 
 
 # ---- accounts -------------------------------------------------------------------------------------------------------
+
+ENOUGH = " AND ".join(f"? <= {n}_limit - {n}_spent" for n in NAMES)
+SPEND = f"UPDATE accounts SET {', '.join(f'{n}_spent = {n}_spent + ?' for n in NAMES)} WHERE name = ? AND {ENOUGH}"
+SHRINK = f"UPDATE accounts SET {', '.join(f'{n}_limit = {n}_limit - ?' for n in NAMES)} WHERE name = ? AND {ENOUGH}"
 
 
 def accounts(at: Transaction) -> dict[str, tuple[Amount, Amount]]:
     """name → (limit, spent)."""
     found = {}
     for name, *numbers in at.run(f"SELECT name, {COLUMNS} FROM accounts ORDER BY name"):
-        whole = [int(str(x)) for x in numbers]
-        found[str(name)] = Amount(*whole[::2]), Amount(*whole[1::2])
+        counts = [whole(x) for x in numbers]
+        found[str(name)] = Amount(*counts[::2]), Amount(*counts[1::2])
     return found
 
 
@@ -83,9 +102,7 @@ def spend(at: Transaction, account: str, cost: Amount) -> bool:
 
     `cost <= limit − spent`, never `spent + cost <= limit`: a sum could leave 64 bits.
     """
-    changes = ", ".join(f"{n}_spent = {n}_spent + ?" for n in NAMES)
-    enough = " AND ".join(f"? <= {n}_limit - {n}_spent" for n in NAMES)
-    return at.changed(f"UPDATE accounts SET {changes} WHERE name = ? AND {enough}", *cost, account, *cost) == 1
+    return at.changed(SPEND, *cost, account, *cost) == 1
 
 
 def give_back(at: Transaction, account: str, difference: Amount) -> None:
@@ -96,13 +113,12 @@ def give_back(at: Transaction, account: str, difference: Amount) -> None:
 
 def shrink(at: Transaction, account: str, amount: Amount) -> bool:
     """Lower the limit of an account by what it has not spent."""
-    changes = ", ".join(f"{n}_limit = {n}_limit - ?" for n in NAMES)
-    enough = " AND ".join(f"? <= {n}_limit - {n}_spent" for n in NAMES)
-    return at.changed(f"UPDATE accounts SET {changes} WHERE name = ? AND {enough}", *amount, account, *amount) == 1
+    return at.changed(SHRINK, *amount, account, *amount) == 1
 
 
 def grow(at: Transaction, account: str, amount: Amount) -> None:
-    """Raise the limit of an account, which may be new."""
+    """Raise the limit of an account, which may be new. Raises `InvalidParameter` where 64 bits do not hold them all."""
+    sum((limit for limit, _ in accounts(at).values()), amount)
     if not at.run("SELECT name FROM accounts WHERE name = ?", account):
         marks = ", ".join("?" for _ in range(1 + 2 * len(NAMES)))
         at.run(f"INSERT INTO accounts (name, {COLUMNS}) VALUES ({marks})", account, *[0] * (2 * len(NAMES)))
