@@ -1,0 +1,184 @@
+"""A ledger in a PostgreSQL database, for several curators on one budget. Needs the extra `postgres`.
+
+One ledger per schema. Writers take turns by an advisory lock that the server holds for the length of a transaction, so
+the order of lines is the order of commits; whoever dies, or is silent for a minute, loses his turn and his transaction.
+"""
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+
+try:
+    import psycopg
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError("a ledger in PostgreSQL needs psycopg: pip install 'sfumato[postgres]'") from missing
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.sql import SQL, Composed, Identifier, Literal
+
+from sfumato.errors import CommitUnknown, LedgerUnavailable
+from sfumato.ledger import tables
+from sfumato.ledger.store import Row, Transaction
+
+Connection = psycopg.Connection[tuple[object, ...]]
+
+PATIENCE = 60_000  # milliseconds for another curator, or the network, to come round
+USUAL = {"connect_timeout": 10, "tcp_user_timeout": PATIENCE, "application_name": "sfumato ledger"}
+ALONE = SQL(
+    "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"  # each statement sees all that was committed before our turn
+    " SET LOCAL search_path TO {schema}, pg_temp; SET LOCAL synchronous_commit TO on;"
+    " SET LOCAL lock_timeout TO {patience}; SET LOCAL idle_in_transaction_session_timeout TO {patience};"
+    " SELECT pg_advisory_xact_lock({turn})"
+)
+LOOKING = SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path TO {schema}, pg_temp")
+
+
+@dataclass(eq=False)
+class PostgresStore:
+    """The ledger in one schema of the database that `dsn` leads to, which may hold a password and is never shown."""
+
+    dsn: str = field(repr=False)
+    schema: str = "sfumato"
+    _connection: Connection | None = field(default=None, init=False, repr=False)
+    _inherited: list[Connection] = field(default_factory=list, init=False, repr=False)
+    _process: int = field(default_factory=os.getpid, init=False, repr=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
+
+    def create(self, at: Transaction) -> None:
+        at.run(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(self.schema)).as_string(None))
+        tables.create(at, whole="BIGINT", blob="BYTEA")
+
+    @contextmanager
+    def writing(self) -> Iterator["PostgresTransaction"]:
+        with self._begun(ALONE) as connection:
+            yield PostgresTransaction(connection)
+            self._commit(connection)
+
+    @contextmanager
+    def reading(self) -> Iterator["PostgresTransaction"]:
+        with self._begun(LOOKING) as connection:
+            yield PostgresTransaction(connection)
+
+    @contextmanager
+    def _begun(self, begin: SQL) -> Iterator[Connection]:
+        """A transaction, undone when this is left unless it was committed."""
+        turn = int.from_bytes(hashlib.sha256(f"sfumato ledger {self.schema}".encode()).digest()[:8], signed=True)
+        text = begin.format(schema=Identifier(self.schema), turn=Literal(turn), patience=Literal(PATIENCE))
+        self._after_fork()
+        with self._lock, told():
+            connection = self._started(text)
+            try:
+                yield connection
+            finally:
+                self._end(connection)
+
+    def _started(self, begin: Composed) -> Connection:
+        """A connection inside a transaction; a new one, if the one that we had turns out to be dead."""
+        kept, self._connection = self._connection, self._connection or connected(self.dsn)
+        try:
+            self._connection.execute(begin)
+        except psycopg.OperationalError:
+            if kept is None or not kept.closed:
+                self._end(self._connection)
+                raise
+            self._connection = connected(self.dsn)
+            self._connection.execute(begin)
+        return self._connection
+
+    def _commit(self, connection: Connection) -> None:
+        """Raises `CommitUnknown` if the connection is lost before the server has answered."""
+        if self._process != os.getpid():
+            raise LedgerUnavailable("a ledger does not reach into a process forked in the middle of a transaction")
+        try:
+            done = connection.execute("COMMIT").statusmessage
+        except psycopg.Error as problem:
+            if connection.closed or problem.sqlstate is None:
+                raise CommitUnknown(
+                    "the connection to the ledger broke while a line was being committed.\n"
+                    "  found:  no answer from the server\n"
+                    "  do:     ask again with the same key; until then it counts as charged, and nothing was released"
+                ) from problem
+            raise
+        if done != "COMMIT":  # the server's word for a transaction that had failed before
+            raise LedgerUnavailable("the ledger's server did not commit; nothing was charged or released")
+
+    def _end(self, connection: Connection) -> None:
+        """Leave no transaction open, or else the connection."""
+        if self._process != os.getpid():
+            return
+        try:
+            if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                connection.execute("ROLLBACK")
+        except psycopg.Error:
+            connection.close()
+        if connection.closed:
+            self._connection = None
+
+    def _after_fork(self) -> None:
+        """A child leaves its parent's connection alone: it neither speaks on it nor closes it."""
+        if self._process != os.getpid():
+            if self._connection is not None:
+                self._inherited.append(self._connection)
+            self._lock, self._connection, self._process = threading.RLock(), None, os.getpid()
+
+    def close(self) -> None:
+        self._after_fork()
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+
+
+@dataclass(frozen=True)
+class PostgresTransaction:
+    connection: Connection
+
+    def run(self, sql: str, *values: object) -> list[Row]:
+        done = self._executed(sql, values)
+        return list(done.fetchall()) if done.description else []
+
+    def changed(self, sql: str, *values: object) -> int:
+        return self._executed(sql, values).rowcount
+
+    def _executed(self, sql: str, values: tuple[object, ...]) -> psycopg.Cursor[tuple[object, ...]]:
+        return self.connection.execute(translated(sql), values) if values else self.connection.execute(sql)
+
+
+@cache
+def translated(sql: str) -> str:
+    """Our statements with values hold a ? for each, and neither ? nor % otherwise."""
+    return sql.replace("?", "%s")
+
+
+def connected(dsn: str) -> Connection:
+    settings = {**USUAL, **conninfo_to_dict(dsn), "client_encoding": "UTF8"}
+    connection = psycopg.connect(make_conninfo("", **settings), autocommit=True)  # type: ignore[arg-type]
+    try:
+        flushed = connection.execute("SHOW fsync").fetchone()
+        if flushed != ("on",):
+            raise LedgerUnavailable(
+                "this server may forget what it has committed.\n  found:  fsync is off\n"
+                "  do:     turn it on; a charge must outlive a power cut"
+            )
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """The database's errors in our words. None of them says anything about data."""
+    try:
+        yield
+    except psycopg.Error as problem:
+        words = problem.diag.message_primary or str(problem).partition("\n")[0] or type(problem).__name__
+        raise LedgerUnavailable(
+            f"the ledger cannot be used.\n  found:  {words}\n"
+            "  do:     see that the server can be reached, holds this ledger, and may be written to; nothing was"
+            " released, and what was charged stays charged"
+        ) from problem

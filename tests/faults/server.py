@@ -1,0 +1,84 @@
+"""A PostgreSQL server of one's own, in a temporary folder, reached by a socket there."""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+
+def binaries() -> Path | None:
+    """The folder with initdb and pg_ctl: where PATH says, or where Debian puts them."""
+    found = shutil.which("initdb")
+    places = [Path(found).resolve().parent] if found else []
+    places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((place for place in places if (place / "pg_ctl").exists() and (place / "initdb").exists()), None)
+
+
+def servant() -> dict[str, object]:
+    """PostgreSQL refuses to run as root; then somebody else runs it."""
+    if os.geteuid() != 0:
+        return {}
+    for name in ("postgres", "nobody"):
+        try:
+            person = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return {"user": person.pw_uid, "group": person.pw_gid, "extra_groups": []}
+    return {}
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server; `dsn` leads to it."""
+
+    bin: Path
+    folder: Path
+
+    @property
+    def dsn(self) -> str:
+        return f"host={self.folder} user=sfumato dbname=postgres"
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / ".s.PGSQL.5432"
+
+    def control(self, *words: str) -> None:
+        log = str(self.folder / "log")
+        command = [str(self.bin / "pg_ctl"), "-D", str(self.folder / "data"), "-l", log, "-w", "-t", "60", *words]
+        subprocess.run(command, check=True, cwd=self.folder, stdout=subprocess.DEVNULL, **servant())  # type: ignore[call-overload]
+
+    def start(self) -> None:
+        options = f"-k {self.folder} -c listen_addresses='' -c max_connections=60 -c shared_buffers=16MB"
+        self.control("-o", options, "start")
+
+    def crash(self) -> None:
+        """As if the machine went down: no checkpoint, no good-bye. Then it comes up again."""
+        self.control("-m", "immediate", "stop")
+        self.start()
+
+
+@contextmanager
+def running() -> Iterator[Server]:
+    """A new server, gone when this is left. `binaries()` must have found some."""
+    place = binaries()
+    assert place is not None
+    folder = Path(tempfile.mkdtemp(prefix="sfumato-pg-"))
+    who = servant()
+    try:
+        if who:
+            os.chown(folder, int(str(who["user"])), int(str(who["group"])))
+        command = [place / "initdb", "-D", folder / "data", "-A", "trust", "-U", "sfumato", "-E", "UTF8", "--locale=C"]
+        subprocess.run([*command, "--no-sync"], check=True, cwd=folder, stdout=subprocess.DEVNULL, **who)  # type: ignore[call-overload]
+        server = Server(place, folder)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.control("-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
