@@ -29,7 +29,7 @@ from sfumato.noise import (
     rounded_staircase,
 )
 from sfumato.noise.balls import ball, enclosure, precision
-from sfumato.noise.coin import happens
+from sfumato.noise.coin import below, happens
 from sfumato.noise.monotone import MonotoneLaw, _magnitude
 from sfumato.noise.table import Words
 from tests.noise.sources import RanOut, Scripted, all_bit_strings
@@ -185,6 +185,11 @@ def test_a_coin_has_its_probability(p):
 
 def test_an_exponential_coin_is_a_coin():
     assert exponential_coin(Fraction(1, 2)).p == Exp(Fraction(-1, 2))
+
+
+def test_an_empty_range_is_noticed():
+    with pytest.raises(AssertionError, match="no integer"):
+        below(0, Scripted("0" * 99))
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 5, 8])
