@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sfumato.loss.compare import compare
     from sfumato.mechanisms.argmax import StableArgmax, argmax
     from sfumato.mechanisms.bounded_laplace import BoundedLaplace
+    from sfumato.mechanisms.composition import Chain, Following, Measured
     from sfumato.mechanisms.discrete_gaussian import DiscreteGaussian
     from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
     from sfumato.mechanisms.exponential import Exponential
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.randomized_response import RandomizedResponse
     from sfumato.mechanisms.stability_histogram import StabilityHistogram
     from sfumato.mechanisms.staircase import Staircase
+    from sfumato.mechanisms.statistics import BoundedMean, BoundedSum, Count, Histogram
     from sfumato.mechanisms.threshold_selection import ThresholdSelection
     from sfumato.mechanisms.top_k import TopK
     from sfumato.mechanisms.truncated_laplace import TruncatedLaplace
@@ -37,6 +39,13 @@ if TYPE_CHECKING:
 PLACES = {
     "loss": "sfumato.loss",
     "Gaussian": "sfumato.mechanisms.gaussian",
+    "Measured": "sfumato.mechanisms.composition",
+    "Following": "sfumato.mechanisms.composition",
+    "Chain": "sfumato.mechanisms.composition",
+    "Count": "sfumato.mechanisms.statistics",
+    "BoundedSum": "sfumato.mechanisms.statistics",
+    "BoundedMean": "sfumato.mechanisms.statistics",
+    "Histogram": "sfumato.mechanisms.statistics",
     "BoundedLaplace": "sfumato.mechanisms.bounded_laplace",
     "DiscreteGaussian": "sfumato.mechanisms.discrete_gaussian",
     "DiscreteLaplace": "sfumato.mechanisms.discrete_laplace",
@@ -75,11 +84,18 @@ __all__ = [
     "AddRemove",
     "Bound",
     "BoundedLaplace",
+    "BoundedMean",
+    "BoundedSum",
+    "Chain",
+    "Count",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Exponential",
+    "Following",
     "Gaussian",
+    "Histogram",
     "Laplace",
+    "Measured",
     "PartitionSelection",
     "PermuteAndFlip",
     "Poisson",

@@ -3,6 +3,7 @@
 from sfumato.mechanisms.argmax import StableArgmax, argmax
 from sfumato.mechanisms.base import Mechanism, Processed
 from sfumato.mechanisms.bounded_laplace import BoundedLaplace
+from sfumato.mechanisms.composition import Chain, Following, Measured
 from sfumato.mechanisms.discrete_gaussian import DiscreteGaussian
 from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.exponential import Exponential
@@ -14,17 +15,25 @@ from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
 from sfumato.mechanisms.randomized_response import RandomizedResponse
 from sfumato.mechanisms.stability_histogram import StabilityHistogram
 from sfumato.mechanisms.staircase import Staircase
+from sfumato.mechanisms.statistics import BoundedMean, BoundedSum, Count, Histogram
 from sfumato.mechanisms.threshold_selection import ThresholdSelection
 from sfumato.mechanisms.top_k import TopK
 from sfumato.mechanisms.truncated_laplace import TruncatedLaplace
 
 __all__ = [
     "BoundedLaplace",
+    "BoundedMean",
+    "BoundedSum",
+    "Chain",
+    "Count",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Exponential",
+    "Following",
     "Gaussian",
+    "Histogram",
     "Laplace",
+    "Measured",
     "Mechanism",
     "PartitionSelection",
     "PermuteAndFlip",

@@ -33,6 +33,7 @@ from sfumato.noise import (
 )
 from sfumato.noise.monotone import LEAST, MOST
 from sfumato.noise.sampler import LARGEST
+from sfumato.noise.table import Integers
 from sfumato.sensitivity import Sensitivity
 
 MOST_WHOLE = checks.MOST_WHOLE
@@ -97,12 +98,12 @@ class Additive(Mechanism[ArrayLike, Released]):
         """Draw the noise of the next `count` single whole numbers, a public number, before data are read."""
         self.pool.ready(count)
 
+    def needs_sensitivity(self) -> bool:
+        return True
+
     def release(self, value: ArrayLike) -> Released:
         """int (or int64) if the step is 1, else float (or float64); arrays keep their shape."""
-        found = self.answer(value)
-        if found.lattice.exponent == 0:
-            return found.multiples if found.multiples.ndim else int(found.multiples)
-        return found.floats() if found.multiples.ndim else float(found.floats())
+        return shown(self.answer(value))
 
     def answer(self, value: ArrayLike) -> Answer:
         """The same as exact multiples of the step."""
@@ -116,11 +117,21 @@ class Additive(Mechanism[ArrayLike, Released]):
                 f"integers are finer than this lattice.\n  found:  a step of {float(lattice.step):g}\n"
                 "  do:     choose a step of at most 1, or give floats"
             )
-        multiples = shifted(found.astype(np.int64, copy=False), -lattice.exponent)
-        if multiples.ndim == 0:
-            total = int(multiples) + self.pool.take()
-            return Answer(lattice, np.array(max(-LARGEST, min(LARGEST, total)), np.int64))
-        return lattice.exactly(multiples).with_noise(self.sampler)
+        return self.noisy(shifted(found.astype(np.int64, copy=False), -lattice.exponent))
+
+    def noisy(self, multiples: Integers) -> Answer:
+        """Noise on private multiples of the step: single ones from the pool."""
+        if multiples.ndim:
+            return self.lattice.exactly(multiples).with_noise(self.sampler)
+        total = int(multiples) + self.pool.take()
+        return Answer(self.lattice, np.array(max(-LARGEST, min(LARGEST, total)), np.int64))
+
+
+def shown(answer: Answer) -> Released:
+    """int (or int64) if the step is 1, else float (or float64)."""
+    if answer.lattice.exponent == 0:
+        return answer.multiples if answer.multiples.ndim else int(answer.multiples)
+    return answer.floats() if answer.multiples.ndim else float(answer.floats())
 
 
 @dataclass(frozen=True)

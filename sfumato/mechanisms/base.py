@@ -9,11 +9,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, SupportsFloat, TypeVar
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.noise.entropy import SYSTEM, Source
+from sfumato.sensitivity import Sensitivity
+
+if TYPE_CHECKING:
+    from sfumato.mechanisms.composition import Following, Measured
 
 Value = TypeVar("Value", contravariant=True)
 Output = TypeVar("Output", covariant=True)
@@ -50,6 +54,29 @@ class Mechanism(ABC, Generic[Value, Output]):
         """
         return Processed(self, process)
 
+    def on(
+        self, query: "Callable[[Any], Value]", sensitivity: "Sensitivity | SupportsFloat | None" = None
+    ) -> "Measured":
+        """This mechanism on the answer of a question to data, which has this sensitivity."""
+        from sfumato.mechanisms.composition import Measured
+
+        return Measured(self, query, sensitivity)
+
+    def following(
+        self, query: "Callable[[Any, tuple[Any, ...]], Value]", sensitivity: "Sensitivity | SupportsFloat | None" = None
+    ) -> "Following":
+        """The same in a `Chain`, where the question may look at the answers before it."""
+        from sfumato.mechanisms.composition import Following
+
+        return Following(self, query, sensitivity)
+
+    def ready(self, count: int) -> None:  # most mechanisms have nothing to draw ahead
+        """Draw what the next `count` releases need, as far as it can be, before data are read."""
+
+    def needs_sensitivity(self) -> bool:
+        """Does the price depend on how far one person can move the value?"""
+        return False
+
 
 @dataclass(frozen=True)
 class Processed(Mechanism[Any, Any]):
@@ -71,6 +98,12 @@ class Processed(Mechanism[Any, Any]):
 
     def loss(self, *args: Any, **kwargs: Any) -> PrivacyLoss:
         return self.inner.loss(*args, **kwargs)
+
+    def ready(self, count: int) -> None:
+        self.inner.ready(count)
+
+    def needs_sensitivity(self) -> bool:
+        return self.inner.needs_sensitivity()
 
 
 def mechanism(name: str, value: object) -> "Mechanism[Any, Any]":

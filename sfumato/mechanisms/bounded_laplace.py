@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import checks, noise
 from sfumato.errors import InvalidParameter
 from sfumato.loss.signed import PureLoss
-from sfumato.mechanisms.additive import Released, in_steps, moved, on_lattice, several, whole_steps
+from sfumato.mechanisms.additive import Released, in_steps, moved, on_lattice, several, shown, whole_steps
 from sfumato.mechanisms.base import Mechanism, quotient, upwards
 from sfumato.mechanisms.values import numbers, shifted
 from sfumato.noise import Answer, Lattice, Sampler, radius
@@ -87,10 +87,10 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
 
     def release(self, value: ArrayLike) -> Released:
         """int (or int64) if the step is 1, else float (or float64); arrays keep their shape."""
-        found = self.answer(value)
-        if self.lattice.exponent == 0:
-            return found.multiples if found.multiples.ndim else int(found.multiples)
-        return found.floats() if found.multiples.ndim else float(found.floats())
+        return shown(self.answer(value))
+
+    def needs_sensitivity(self) -> bool:
+        return True
 
     def answer(self, value: ArrayLike) -> Answer:
         """The same as exact multiples of the step."""

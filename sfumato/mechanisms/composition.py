@@ -1,0 +1,136 @@
+"""Questions to data, and several of them one after the other: mechanisms again."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, SupportsFloat
+
+from sfumato.errors import InvalidParameter
+from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.sums import nothing
+from sfumato.mechanisms.base import Mechanism, mechanism
+from sfumato.sensitivity import Sensitivity
+
+
+@dataclass(frozen=True)
+class Measured(Mechanism[Any, Any]):
+    """What a mechanism makes of query(data), and its price: that of the query's sensitivity.
+
+    The sensitivity is the word of whoever writes the query, over all pairs of neighbours, and so is that the query
+    neither fails nor takes longer for some data: an exception or a delay would be an answer, too.
+
+    >>> from sfumato.mechanisms import Laplace
+    >>> Laplace(2).on(len, 1).loss()
+    LaplaceLoss(relation=AddRemove, eps=0.5)
+    """
+
+    mechanism: Mechanism[Any, Any]
+    query: Callable[[Any], Any] = field(repr=False)
+    sensitivity: Sensitivity | SupportsFloat | None = None
+
+    def __post_init__(self) -> None:
+        callable_query(self.query)
+        price(self.mechanism, self.sensitivity)  # refuses before data are there
+
+    def release(self, data: Any) -> Any:
+        self.mechanism.ready(1)
+        return self.mechanism.release(self.query(data))
+
+    def loss(self) -> PrivacyLoss:
+        return price(self.mechanism, self.sensitivity)
+
+    def ready(self, count: int) -> None:
+        self.mechanism.ready(count)
+
+
+@dataclass(frozen=True)
+class Following(Mechanism[tuple[Any, tuple[Any, ...]], Any]):
+    """What a mechanism makes of query(data, answers), the answers being those given before it in a `Chain`.
+
+    The sensitivity holds for every tuple of answers; mechanism and price do not depend on them.
+    """
+
+    mechanism: Mechanism[Any, Any]
+    query: Callable[[Any, tuple[Any, ...]], Any] = field(repr=False)
+    sensitivity: Sensitivity | SupportsFloat | None = None
+
+    def __post_init__(self) -> None:
+        callable_query(self.query)
+        price(self.mechanism, self.sensitivity)
+
+    def release(self, value: tuple[Any, tuple[Any, ...]]) -> Any:
+        data, answers = value
+        self.mechanism.ready(1)
+        return self.mechanism.release(self.query(data, answers))
+
+    def loss(self) -> PrivacyLoss:
+        return price(self.mechanism, self.sensitivity)
+
+    def ready(self, count: int) -> None:
+        self.mechanism.ready(count)
+
+
+@dataclass(frozen=True)
+class Chain(Mechanism[Any, tuple[Any, ...]]):
+    """Mechanisms on the same data, one after the other: all their answers, in order.
+
+    Parts are mechanisms on data (`noise.on(query, sensitivity)`, statistics, chains) or such that look at the answers
+    before them (`noise.following(query, sensitivity)`). What is asked may depend on answers; how it is answered may
+    not: then the sum of the losses is the price. (Where prices depend on answers a ledger must keep the account.)
+
+    Theorem: adaptive composition is dominated by the product of the parts' dominating pairs
+        [Zhu, Dong & Wang 2022, Thm 10]
+    """
+
+    parts: tuple[Mechanism[Any, Any], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        for part in self.parts:
+            if mechanism("every part of a chain", part).needs_sensitivity():
+                raise InvalidParameter(
+                    "a part of a chain is a mechanism on data.\n"
+                    f"  found:  {type(part).__name__}, whose price depends on what it is applied to\n"
+                    "  do:     give noise.on(query, sensitivity)"
+                )
+        self.loss()  # refuses mixed relations before data are there
+
+    def release(self, data: Any) -> tuple[Any, ...]:
+        self.ready(1)
+        answers: tuple[Any, ...] = ()
+        for part in self.parts:
+            answers += (part.release((data, answers) if isinstance(part, Following) else data),)
+        return answers
+
+    def loss(self) -> PrivacyLoss:
+        """The sum."""
+        if not self.parts:
+            return nothing()
+        first, *rest = (part.loss() for part in self.parts)
+        return sum(rest, first)
+
+    def ready(self, count: int) -> None:
+        for part in self.parts:
+            part.ready(count)
+
+
+def price(priced: Mechanism[Any, Any], sensitivity: Sensitivity | SupportsFloat | None) -> PrivacyLoss:
+    """The loss at this sensitivity, or without one where the mechanism has its price."""
+    name = type(mechanism("what is measured with", priced)).__name__
+    if sensitivity is None and priced.needs_sensitivity():
+        raise InvalidParameter(
+            f"{name} needs the sensitivity of its query.\n  found:  none\n"
+            "  do:     give on(query, sensitivity): how far one person can move the query's answer"
+        )
+    if sensitivity is not None and not priced.needs_sensitivity():
+        raise InvalidParameter(
+            f"{name} has its price without the query's sensitivity.\n  found:  a sensitivity\n"
+            "  do:     give on(query) alone"
+        )
+    return priced.loss() if sensitivity is None else priced.loss(sensitivity)
+
+
+def callable_query(query: object) -> None:
+    if not callable(query):
+        raise InvalidParameter(
+            f"a query is a function of the data.\n  found:  a {type(query).__name__}\n  do:     give one, such as len"
+        )
