@@ -293,8 +293,9 @@ class Ledger:
         with self.store.writing() as now:
             seq, hash_, version = tables.head(now)
             self.probe(f"{name}: locked")
-            if self.seen and tables.hash_of(now, self.seen[0][0]) != self.seen[0][1]:
-                raise damaged(self.seen[0][0], "it was there, and is gone: an old copy was put back under our feet")
+            for number, mark in tuple(self.seen):  # a copy: other threads replace it
+                if tables.hash_of(now, number) != mark:
+                    raise damaged(number, "it was there, and is gone: an old copy was put back under our feet")
             latest = [(seq, hash_)]
 
             def write(content: dict[str, object], answer: bytes = b"", version: int = version) -> None:
