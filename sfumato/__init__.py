@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sfumato.loss.bound import Bound
     from sfumato.loss.calibrate import calibrate
     from sfumato.loss.compare import compare
+    from sfumato.mechanisms.above_threshold import AboveThreshold
     from sfumato.mechanisms.argmax import StableArgmax, argmax
     from sfumato.mechanisms.bounded_laplace import BoundedLaplace
     from sfumato.mechanisms.composition import Chain, Following, Measured
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.statistics import BoundedMean, BoundedSum, Count, Histogram
     from sfumato.mechanisms.threshold_selection import ThresholdSelection
     from sfumato.mechanisms.top_k import TopK
+    from sfumato.mechanisms.tree_counter import TreeCounter
     from sfumato.mechanisms.truncated_laplace import TruncatedLaplace
     from sfumato.sampling.poisson import Poisson
     from sfumato.sampling.without_replacement import WithoutReplacement
@@ -62,6 +64,8 @@ PLACES = {
     "PartitionSelection": "sfumato.mechanisms.partition_selection",
     "ThresholdSelection": "sfumato.mechanisms.threshold_selection",
     "StabilityHistogram": "sfumato.mechanisms.stability_histogram",
+    "AboveThreshold": "sfumato.mechanisms.above_threshold",
+    "TreeCounter": "sfumato.mechanisms.tree_counter",
     "Sensitivity": "sfumato.sensitivity",
     "Poisson": "sfumato.sampling.poisson",
     "WithoutReplacement": "sfumato.sampling.without_replacement",
@@ -81,6 +85,7 @@ PLACES = {
 }
 
 __all__ = [
+    "AboveThreshold",
     "AddRemove",
     "Bound",
     "BoundedLaplace",
@@ -110,6 +115,7 @@ __all__ = [
     "Staircase",
     "ThresholdSelection",
     "TopK",
+    "TreeCounter",
     "TruncatedLaplace",
     "WithoutReplacement",
     "argmax",

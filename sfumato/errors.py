@@ -5,6 +5,8 @@ SfumatoError
 ├── MixedRelations        two losses about different neighbours were combined (also a TypeError)
 ├── UnknownDescription    a text that describes no loss of this version       (also a ValueError)
 ├── OutOfReach            no parameter meets the target asked for             (also a ValueError)
+├── Exhausted             all answers that were paid for have been given      (also a RuntimeError)
+├── OneOfAKind            a state that must not exist twice was to be copied  (also a TypeError)
 └── LedgerError           something about a ledger; nothing is released
     ├── BudgetExceeded    the account does not hold what a question costs
     ├── LedgerUnavailable the store does not answer, or cannot write
@@ -35,6 +37,14 @@ class UnknownDescription(SfumatoError, ValueError):
 
 class OutOfReach(SfumatoError, ValueError):
     """A target that no allowed parameter can meet."""
+
+
+class Exhausted(SfumatoError, RuntimeError):
+    """A stream of answers has come to its end."""
+
+
+class OneOfAKind(SfumatoError, TypeError):
+    """A state between answers was copied, pickled or taken to another process, where it would answer twice."""
 
 
 class LedgerError(SfumatoError):

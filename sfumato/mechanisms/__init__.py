@@ -1,5 +1,6 @@
 """Mechanisms: what each does and what it costs, in one class, in one file."""
 
+from sfumato.mechanisms.above_threshold import AboveThreshold
 from sfumato.mechanisms.argmax import StableArgmax, argmax
 from sfumato.mechanisms.base import Mechanism, Processed
 from sfumato.mechanisms.bounded_laplace import BoundedLaplace
@@ -18,9 +19,11 @@ from sfumato.mechanisms.staircase import Staircase
 from sfumato.mechanisms.statistics import BoundedMean, BoundedSum, Count, Histogram
 from sfumato.mechanisms.threshold_selection import ThresholdSelection
 from sfumato.mechanisms.top_k import TopK
+from sfumato.mechanisms.tree_counter import TreeCounter
 from sfumato.mechanisms.truncated_laplace import TruncatedLaplace
 
 __all__ = [
+    "AboveThreshold",
     "BoundedLaplace",
     "BoundedMean",
     "BoundedSum",
@@ -45,6 +48,7 @@ __all__ = [
     "Staircase",
     "ThresholdSelection",
     "TopK",
+    "TreeCounter",
     "TruncatedLaplace",
     "argmax",
 ]

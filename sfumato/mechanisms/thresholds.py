@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import checks
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.keys import in_order, people
-from sfumato.noise import Law, Sampler
+from sfumato.noise import DiscreteLaplace, Rounded, Sampler, radius
 from sfumato.noise.balls import Ball, ball, precision
 from sfumato.noise.table import Integers
 
@@ -46,7 +46,7 @@ class Thresholded(Mechanism[Mapping[Hashable, int], dict[Hashable, int]]):
         self.law()  # refuses what cannot be drawn
 
     @abstractmethod
-    def law(self) -> Law:
+    def law(self) -> Rounded | DiscreteLaplace:
         """The noise."""
 
     @abstractmethod
@@ -85,8 +85,7 @@ class Thresholded(Mechanism[Mapping[Hashable, int], dict[Hashable, int]]):
 
     def error(self, confidence: float = 0.95) -> int:
         """With at least this probability the noisy count of a key is off by at most this: the least such number."""
-        miss = 1 - Fraction(checks.probability("confidence", confidence))
-        return least(lambda t: bool(2 * self.tail(t + 1) <= ball(miss)))
+        return radius(self.law(), confidence)
 
     def sure(self, confidence: float = 0.95) -> int:
         """A key with at least so many people comes out with at least this probability: the least such number."""

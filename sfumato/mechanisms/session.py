@@ -1,0 +1,48 @@
+"""What a mechanism remembers between answers, and that it does so only once."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import numpy as np
+
+from sfumato.errors import InvalidParameter, OneOfAKind
+from sfumato.noise.entropy import PROCESS
+
+
+class Session:
+    """Secret noise, and how many answers are left. A second copy would answer with the same noise, or twice as often.
+
+    So it cannot be copied or pickled, and in a forked child it does not answer. Threads take turns.
+    """
+
+    def __init__(self) -> None:
+        self._process, self._lock = PROCESS.current(), threading.Lock()
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise OneOfAKind(
+            f"a {type(self).__name__} cannot be copied or pickled: both would answer, and one is paid for.\n"
+            "  do:     keep it where it is, and send its answers"
+        )
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Alone, in the process where it began."""
+        if self._process != PROCESS.current():
+            raise OneOfAKind(
+                f"this {type(self).__name__} began in another process, where it may go on answering.\n"
+                "  found:  a forked child\n  do:     ask the process that began it, or begin and pay for a new one"
+            )
+        with self._lock:
+            yield
+
+
+def whole_number(value: object) -> int:
+    """A private number as a whole one of any size. Types are public."""
+    if not isinstance(value, int | np.integer | np.bool_):
+        raise InvalidParameter(
+            f"values of a stream must be whole numbers.\n  found:  a {type(value).__name__}\n"
+            "  do:     count in whole steps and give integers"
+        )
+    return int(value)
