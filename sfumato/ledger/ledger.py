@@ -262,16 +262,12 @@ class Ledger:
 
     def meter(self) -> Meter:
         """Spent so far: a reading, not a guarantee."""
-        return Meter(self.promise, self._totals()[1])
+        return Meter(self.promise, sum((spent for _, spent in self.accounts().values()), Amount()))
 
     def odometer(self) -> Odometer:
-        """The ladder of this ledger's levels: `odometer().reading(spent)` holds whenever one looks."""
-        return Odometer(self.promise, self._totals()[0])
-
-    def _totals(self) -> tuple[Amount, Amount]:
-        """(limit, spent) of all accounts together."""
-        found = self.accounts().values()
-        return sum((limit for limit, _ in found), Amount()), sum((spent for _, spent in found), Amount())
+        """The ladder of this ledger's levels, fixed when it was opened: `odometer().reading(spent)` always holds."""
+        with self.store.reading() as now:
+            return Odometer(self.promise, amount(tables.entry(now, 1).content["amount"]))
 
     def history(self) -> list[Entry]:
         with self.store.reading() as now:

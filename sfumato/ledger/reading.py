@@ -4,12 +4,12 @@ The guarantee of a ledger is its budget. What it has used up by a moment that th
 stops when his luck is best has learnt more than the sum says (docs/theorems/ledger.md).
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
-from sfumato.errors import InvalidParameter
 from sfumato.ledger.amounts import Amount
 from sfumato.ledger.budgets import Promise, PureBudget
 from sfumato.loss.base import PrivacyLoss
@@ -76,11 +76,6 @@ class Odometer:
         if isinstance(self.promise, PureBudget):
             return
         delta, slack = Fraction(self.promise.delta), self.limit.real("leak")
-        if slack >= delta:
-            raise InvalidParameter(
-                "this ledger's leaks exceed the δ of its first budget, so an odometer at that δ has no room.\n"
-                f"  found:  slack {float(slack):g} in all, δ = {float(delta):g}\n  do:     rely on the budgets' union"
-            )
         share = float((delta - slack) / (1 - slack) / LEVELS) * (1 - 1e-15)
         counter = "gauss" if self.limit.gauss else "rho"
         for j in range(LEVELS - 1, -1, -1):
@@ -89,10 +84,10 @@ class Odometer:
             yield Level(replace(level, leak=self.limit.leak), self.promise.epsilon_of(level, share))
 
     def reading(self, spent: Amount) -> float:
-        """The ε of the lowest level that holds what is spent."""
+        """The ε of the lowest level that holds what is spent; infinite beyond the first budget, after a renewal."""
         if isinstance(self.promise, PureBudget):
             return float(self.promise.loss_of(spent).supremum()[0])
-        return next(level.epsilon for level in self.levels if spent.within(level.limit))
+        return next((level.epsilon for level in self.levels if spent.within(level.limit)), math.inf)
 
 
 def odds(loss: PrivacyLoss) -> str:
@@ -100,7 +95,7 @@ def odds(loss: PrivacyLoss) -> str:
     right = 100 * (1 + loss.delta(0.0).upper) / 2
     caught = 100 * (1 - loss.trade_off(0.05).lower)
     return (
-        f"An attacker who sees every answer and guesses whether you took part is right at most {right:.1f} times in\n"
-        "100; without any answer, 50 times in 100. If he accuses 5 in 100 of those who did not take part, he finds\n"
-        f"at most {caught:.1f} in 100 of those who did."
+        "An attacker who sees every answer and guesses whether you took part is right\n"
+        f"at most {right:.1f} times in 100; without any answer, 50 times in 100. If he accuses\n"
+        f"5 in 100 of those who did not take part, he finds at most {caught:.1f} in 100 of those\nwho did."
     )

@@ -1,0 +1,100 @@
+"""The command line: a thin surface over the package; no decision is taken here."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sfumato.errors import SfumatoError
+
+FILE = click.Path(path_type=Path)
+
+
+class Commands(click.Group):
+    """Errors of ours are for the person: their text, exit code 1, and no traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except SfumatoError as problem:
+            click.echo(f"sfumato: {problem}", err=True)
+            sys.exit(1)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
+@click.version_option(package_name="sfumato")
+def main() -> None:
+    """sfumato: a trusted curator. Each person is blurred, the picture is kept."""
+
+
+@main.command()
+@click.option("--figures", type=FILE, help="Write the figures here.")
+@click.option("--json", "as_json", is_flag=True, help="Tables as JSON.")
+def demo(figures: Path | None, as_json: bool) -> None:
+    """A tour of the calculus."""
+    from sfumato.demo import main as tour
+
+    sys.exit(tour([*(["--figures", str(figures)] if figures else []), *(["--json"] if as_json else [])]))
+
+
+@main.group()
+def ledger() -> None:
+    """The account book of one data set."""
+
+
+def at_ledger(command: Callable[..., None]) -> Callable[..., None]:
+    """PLACE and --anchor, which every command on a ledger takes."""
+    command = click.option("--anchor", type=FILE, help="The anchor file [default: PLACE.anchor].")(command)
+    return click.argument("place", type=FILE)(command)
+
+
+@ledger.command()
+@at_ledger
+@click.option("--epsilon", type=float, required=True, help="ε of everything that is ever answered.")
+@click.option("--delta", type=float, default=0.0, show_default=True, help="δ of the same.")
+@click.option("--kind", type=click.Choice(["gaussian", "pure", "zcdp"]), default="gaussian", show_default=True)
+def create(place: Path, anchor: Path | None, epsilon: float, delta: float, kind: str) -> None:
+    """Make a ledger, where there is none."""
+    from sfumato.ledger import Budget, Ledger, PureBudget, ZcdpBudget
+
+    kinds = {"gaussian": Budget, "pure": PureBudget, "zcdp": ZcdpBudget}
+    Ledger.create(place, kinds[kind](epsilon, delta), anchor=anchor).close()
+    click.echo(f"{place.name}: ε = {epsilon:g} at δ = {delta:g}. Keep a copy of its anchor in another place.")
+
+
+@ledger.command()
+@at_ledger
+def verify(place: Path, anchor: Path | None) -> None:
+    """Follow the chain of all lines, and compare with the tables and the anchor."""
+    from sfumato.ledger import Ledger
+
+    state = Ledger.open(place, anchor=anchor).verify()
+    click.echo(f"{place.name}: {state.seq} lines, intact; head {state.hash}")
+
+
+@ledger.command()
+@at_ledger
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def report(place: Path, anchor: Path | None, as_json: bool) -> None:
+    """What was promised, what is spent, and by whom."""
+    from sfumato.ledger import Ledger
+    from sfumato.ledger.report import report as made
+
+    found = made(Ledger.open(place, anchor=anchor))
+    click.echo(found.to_json() if as_json else str(found))
+
+
+@ledger.command()
+@at_ledger
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def history(place: Path, anchor: Path | None, as_json: bool) -> None:
+    """Every line of the book."""
+    from sfumato.ledger import Ledger
+
+    for entry in Ledger.open(place, anchor=anchor).history():
+        content = entry.content
+        what = content.get("question") or content.get("why") or ""
+        short = f"{entry.seq:6} {content['kind']!s:9} {content.get('who', '')!s:12} {what!s:.40}"
+        click.echo(entry.text if as_json else short)
