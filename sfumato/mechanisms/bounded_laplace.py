@@ -13,17 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import checks, noise
 from sfumato.errors import InvalidParameter
 from sfumato.loss.signed import PureLoss
-from sfumato.mechanisms.additive import Released, in_steps, moved, on_lattice, several, shown, whole_steps
+from sfumato.mechanisms.additive import Released, ends, in_steps, moved, on_lattice, several, shown, whole_steps
 from sfumato.mechanisms.base import Mechanism, quotient, upwards
 from sfumato.mechanisms.values import numbers, shifted
 from sfumato.noise import Answer, Lattice, Sampler, radius
 from sfumato.noise.balls import ball, precision
+from sfumato.noise.monotone import LEAST
 from sfumato.noise.table import Integers
 from sfumato.sensitivity import Sensitivity
 
 PREC = 128
 MOST_TRIES = 1 << 16
-FAR = 1 << 61
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
     `DiscreteLaplace(scale).clamped(low, high)` costs nothing more; prefer it unless a pile-up at the ends is bad.
 
     Theorem: bounded Laplace noise is ε-DP with ε = Δ/scale + log C(low + Δ)/C(low), C(v) = Σe^{−|k−v|/scale}
-        [Holohan, Antonatos, Braghin & Mac Aonghusa 2020, Thm 3.5; on integers docs/theorems/additive.md, Theorem 4]
+        [Holohan, Antonatos, Braghin & Mac Aonghusa 2020; on integers docs/theorems/additive.md, Theorem 4]
     """
 
     scale: float
@@ -45,18 +45,11 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", checks.positive("scale", self.scale))
         in_steps("scale", self.scale, self.lattice)
-        ends = [checks.number(name, getattr(self, name), -1e300, 1e300, allowed="a number") for name in ("low", "high")]
-        first, last = (Fraction(end) / self.lattice.step for end in ends)
-        if first.denominator > 1 or last.denominator > 1 or not first < last or max(abs(first), abs(last)) > FAR:
-            raise InvalidParameter(
-                "low and high must be multiples of the step, low < high, at most 2^61 steps from 0.\n"
-                f"  found:  low = {ends[0]:g}, high = {ends[1]:g} with a step of {float(self.lattice.step):g}\n"
-                "  do:     choose a step that divides both"
-            )
+        ends(self.lattice, self.low, self.high)  # refuses what is no range
         if self.tries > MOST_TRIES:
             raise InvalidParameter(
                 "the range is so narrow that answers tell next to nothing.\n"
-                f"  found:  a scale of {self.scale:g} and a range of {ends[1] - ends[0]:g}\n"
+                f"  found:  a scale of {self.scale:g} and a range of {self.high - self.low:g}\n"
                 "  do:     choose a scale of at most 500 ranges"
             )
 
@@ -64,10 +57,10 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
     def lattice(self) -> Lattice:
         return on_lattice(self.step)
 
-    @property
+    @cached_property
     def ends(self) -> tuple[int, int]:
         """The range in steps."""
-        return int(Fraction(self.low) / self.lattice.step), int(Fraction(self.high) / self.lattice.step)
+        return ends(self.lattice, self.low, self.high)
 
     @property
     def units(self) -> Fraction:
@@ -129,8 +122,12 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
     ) -> "BoundedLaplace":
         """The least scale, to six digits, that is ε-DP: at most 2Δ₁/ε."""
         found, goal, lattice = moved(sensitivity), checks.positive("epsilon", epsilon), on_lattice(step)
-        size = whole_steps(found.norm("l1", "bounded Laplace noise"), lattice) * lattice.step
-        poor, good = 0.0, 2 * quotient(upwards(size), goal)
+        first, last = ends(lattice, low, high)
+        size, count = whole_steps(found.norm("l1", "bounded Laplace noise"), lattice), several(found) or 1
+        if found.l0 < math.inf:
+            size = min(size, count * (last - first))
+        good = 2 * quotient(upwards(size * lattice.step), goal)
+        poor = min(good, float(LEAST * lattice.step))
         while good - poor > 1e-6 * good:
             middle = (good + poor) / 2
             enough = BoundedLaplace(middle, low, high, step).loss(found).eps <= goal

@@ -14,6 +14,8 @@ from sfumato.mechanisms.base import upwards
 from sfumato.noise import Lattice
 from sfumato.sensitivity import Relation, Sensitivity
 
+FEW = 16  # coordinates whose losses are summed exactly: of many sums take long, and zCDP is near
+
 
 @dataclass(frozen=True)
 class DiscreteGaussian(Additive):
@@ -48,7 +50,7 @@ class DiscreteGaussian(Additive):
         return None
 
     def loss(self, sensitivity: Sensitivity | SupportsFloat = 1) -> PrivacyLoss:
-        """Exact for one coordinate moved by Δ₁ and for l0 coordinates moved by linf each; zCDP where only Δ₂ is known.
+        """Exact for one coordinate moved by Δ₁ and for up to 16 coordinates moved by linf each; else zCDP, from Δ₂.
 
         The profile of a vector is not that of one coordinate moved by Δ₂: it depends on how the lattice lies.
         """
@@ -56,7 +58,7 @@ class DiscreteGaussian(Additive):
         size, count = found.norm("l2", "discrete Gaussian noise"), several(found)
         if found.l1 <= size:
             return shifted_gaussian(self.units, whole_steps(found.l1, self.lattice), found.relation)
-        if count and Fraction(size) ** 2 >= count * Fraction(found.linf) ** 2:
+        if count and count <= FEW and Fraction(size) ** 2 >= count * Fraction(found.linf) ** 2:
             return count * shifted_gaussian(self.units, whole_steps(found.linf, self.lattice), found.relation)
         return ZcdpLoss(upwards(Fraction(size) ** 2 / (2 * Fraction(self.sigma) ** 2)), relation=found.relation)
 

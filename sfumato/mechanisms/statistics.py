@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
-from sfumato.mechanisms.additive import Additive, Released, on_lattice, shown
+from sfumato.mechanisms.additive import Additive, Released, ends, on_lattice, shown
 from sfumato.mechanisms.base import Mechanism, upwards
 from sfumato.mechanisms.laplace import Laplace
 from sfumato.mechanisms.values import numbers, shifted
@@ -199,21 +199,6 @@ def fine(noise: object) -> None:
             f"counts are finer than this noise.\n  found:  a step of {float(additive(noise).lattice.step):g}\n"
             "  do:     choose a step of at most 1"
         )
-
-
-def ends(lattice: Lattice, low: float, high: float) -> tuple[int, int]:
-    """Public bounds in steps."""
-    found = [
-        checks.number(name, end, -1e300, 1e300, allowed="a number") for name, end in (("low", low), ("high", high))
-    ]
-    first, last = (Fraction(end) / lattice.step for end in found)
-    if first.denominator > 1 or last.denominator > 1 or first > last or max(abs(first), abs(last)) > FAR:
-        raise InvalidParameter(
-            "low and high must be multiples of the step, low ≤ high, at most 2^62 steps from 0.\n"
-            f"  found:  low = {found[0]:g}, high = {found[1]:g} with a step of {float(lattice.step):g}\n"
-            "  do:     choose a step that divides both, or other bounds"
-        )
-    return int(first), int(last)
 
 
 def around_middle(lattice: Lattice, low: float, high: float) -> tuple[int, int]:

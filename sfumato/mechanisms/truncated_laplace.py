@@ -26,7 +26,7 @@ class TruncatedLaplace(Additive):
 
     An answer near the end of its range can come from one data set only, so there is a δ; error bars never fail.
 
-    Theorem: δ(ε) is the mass that a move brings out of reach, at ε = Δ₁/scale [Geng, Ding, Guo & Kumar 2020, Thm 1]
+    Theorem: δ(ε) is the mass that a move brings out of reach, at ε = Δ₁/scale [Geng, Ding, Guo & Kumar 2020]
     Theorem: it leaks that mass and costs no more than untruncated noise otherwise, exactly so for moves by one step
         [docs/theorems/additive.md, Theorem 3]
     """
