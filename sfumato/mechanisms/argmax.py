@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.loss.signed import ApproxLoss
-from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.base import Mechanism, upwards
 from sfumato.mechanisms.exponential import below_one
 from sfumato.mechanisms.keeping import Keeping
 from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
@@ -78,7 +78,7 @@ class StableArgmax(Mechanism[ArrayLike, int | None]):
     def error(self, confidence: float = 0.95) -> float:
         """If the best leads by more than this, it is named with at least this probability; nothing else ever is."""
         enough = self.keeping.sure(below_one("confidence", confidence)) - 1
-        return max(enough, 0) * 2 * self.sensitivity.linf * (1 + 1e-15)
+        return upwards(max(enough, 0) * 2 * Fraction(self.sensitivity.linf))
 
 
 def argmax(
