@@ -27,7 +27,9 @@ def verified(store: Store, anchor: Anchor) -> tuple[State, Entry]:
 
 
 def known(now: Transaction) -> None:
-    ((schema,),) = now.run("SELECT schema FROM head WHERE id = 1")
+    ((one, schema),) = now.run("SELECT id, schema FROM head")  # one row, not the first of several
+    if one != 1:
+        raise ValueError("the row of the head is another")
     if schema != tables.SCHEMA:
         raise LedgerUnavailable(
             f"this ledger was made by another version of sfumato.\n  found:  schema {schema}, not {tables.SCHEMA}\n"

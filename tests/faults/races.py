@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -31,6 +32,8 @@ def race(
                 with os.fdopen(writing, "w") as out:
                     out.write(" ".join(map(str, found)))
                 status = 0
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(status)
         os.close(writing)

@@ -7,9 +7,10 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, CommitUnknown, LedgerDamaged, LedgerUnavailable
-from sfumato.ledger import Budget, Ledger, ZcdpBudget
+from sfumato.ledger import Budget, Ledger
+from tests.faults import alone
 from tests.faults.proxy import CuttingProxy
-from tests.faults.races import exactly_spent, race
+from tests.faults.races import storm
 from tests.faults.server import binaries, running
 
 pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'sfumato[postgres]'")
@@ -204,14 +205,17 @@ def test_a_database_put_back_under_a_running_curator_is_noticed(ledger, store, s
         ledger.charge(SMALL, question="3")
 
 
-def test_two_processes_race_for_one_budget(server, store, opened):
-    promise = ZcdpBudget(1.0, 1e-6)
-    step = sf.loss.GaussianLoss(0.02)
-    ledger = Ledger.create(store, promise)
-    done = race(lambda: opened(server.dsn), step, processes=2, threads=2, seconds=60)
-    exactly_spent(ledger, step, done)
+def test_two_processes_race_for_one_budget(server, tmp_path):
+    assert alone("races", 2, 2, 0.02, tmp_path, server.dsn)["charges"] > 100
 
 
+def test_killed_at_any_point_nothing_was_released_that_was_not_charged(server, tmp_path):
+    found = alone("kills", 40, tmp_path, server.dsn)
+    assert found["points"] >= 13
+    assert found["released"] > 0
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_a_forked_child_leaves_the_connection_of_its_parent_alone(ledger):
     ledger.charge(SMALL, question="parent")
     child = os.fork()
@@ -229,8 +233,6 @@ def test_a_forked_child_leaves_the_connection_of_its_parent_alone(ledger):
 
 
 def test_a_key_sent_by_many_at_once_is_charged_once(server, ledger, opened):
-    from tests.faults.races import storm
-
     bodies = storm([opened(server.dsn) for _ in range(4)], SMALL, times=40)
     assert len(bodies) == 40
     assert len(set(bodies)) == 1

@@ -1,0 +1,39 @@
+"""Faults that need a process with one thread, since it forks: python -m tests.faults kills 200 FOLDER [DSN]."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import sfumato as sf
+from sfumato.ledger import Ledger, ZcdpBudget
+from tests.faults.kills import in_files, in_postgres, kill_many
+from tests.faults.races import exactly_spent, race
+
+
+def kills(count: str, folder: str, dsn: str = "") -> dict[str, object]:
+    made, opened = in_postgres(dsn) if dsn else in_files(Path(folder))
+    tally = kill_many(made, opened, Path(folder) / "released", int(count))
+    return {**vars(tally), "points": len(tally.kills)}
+
+
+def races(processes: str, threads: str, mu: str, folder: str, dsn: str = "") -> dict[str, object]:
+    """Everyone against everyone for one budget."""
+    step = sf.loss.GaussianLoss(float(mu))
+    place: object = Path(folder) / "race.ledger"
+    if dsn:
+        from sfumato.ledger.postgres import PostgresStore
+
+        place = PostgresStore(dsn, f"race {processes} {threads}")
+    ledger = Ledger.create(place, ZcdpBudget(1.0, 1e-6))  # type: ignore[arg-type]
+    ledger.close()
+    start = time.perf_counter()
+    done = race(lambda: Ledger.open(place), step, processes=int(processes), threads=int(threads))  # type: ignore[arg-type]
+    seconds = time.perf_counter() - start
+    exactly_spent(ledger, step, done)
+    ledger.close()
+    return {"charges": len(done), "seconds": seconds}
+
+
+if __name__ == "__main__":
+    print(json.dumps({"kills": kills, "races": races}[sys.argv[1]](*sys.argv[2:])))
