@@ -37,8 +37,8 @@ def least_mu(loss: "PrivacyLoss", slack: SupportsFloat, tolerance: float) -> Bou
     """
     s = checks.number("slack", slack, 0.0, math.nextafter(1.0, 0.0), allowed="a number in [0, 1)")
     checked_tolerance(tolerance)
-    if isinstance(loss, LeakyLoss) and loss.failure <= s:  # s = leak + (1 − leak)·rest: the rest is for the inner loss
-        return least_mu(loss.inner, max(0.0, (s - loss.failure) / (1 - loss.failure) * (1 - 4 * ULP)), tolerance)
+    if isinstance(loss, LeakyLoss) and loss.failure <= s:
+        return without_leak(loss, s, tolerance)
     simple = simplest(loss)
     if isinstance(simple, GaussianLoss) and s == 0:
         return Bound(simple.mu * (1 - 4 * ULP), simple.mu * (1 + 4 * ULP), "closed form")
@@ -51,6 +51,14 @@ def least_mu(loss: "PrivacyLoss", slack: SupportsFloat, tolerance: float) -> Bou
         known = loss.gaussian_ceiling() if s == 0 else math.inf
         return Bound(forced(loss, s, end), min(most_mu(loss, s, end), known), loss.method)
     return searched(loss, s, end, tolerance)
+
+
+def without_leak(loss: LeakyLoss, s: float, tolerance: float) -> Bound:
+    """s = leak + (1 − leak)·rest: the inner loss has the rest as its slack, rounded to either side."""
+    rest = (s - loss.failure) / (1 - loss.failure)
+    high = least_mu(loss.inner, rest * (1 - 4 * ULP), tolerance)
+    low = least_mu(loss.inner, min(rest * (1 + 4 * ULP), math.nextafter(1.0, 0.0)), tolerance) if rest else high
+    return Bound(low.lower, high.upper, high.method)
 
 
 def end_of(loss: "PrivacyLoss", s: float) -> float:

@@ -78,10 +78,11 @@ class Thresholded(Mechanism[Mapping[Hashable, int], dict[Hashable, int]]):
         return {key: int(noisy[at]) for at, key in enumerate(keys) if kept[at]}
 
     def noisy(self, counts: ArrayLike) -> tuple[Integers, NDArray[np.bool_]]:
-        """Noisy counts, and which of them to show; the others must not be seen. The row's order must tell nothing."""
+        """Noisy counts, and which of them to show; the others are 0. The row's order must tell nothing."""
         row = people(counts)
         found = self.sampler.about(row)
-        return found, (found >= self.threshold) & (row > 0)
+        kept = (found >= self.threshold) & (row > 0)
+        return np.where(kept, found, 0), kept
 
     def error(self, confidence: float = 0.95) -> int:
         """With at least this probability the noisy count of a key is off by at most this: the least such number."""

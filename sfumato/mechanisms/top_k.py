@@ -23,7 +23,7 @@ class TopK(Mechanism[ArrayLike, Integers]):
     """k different candidates, best first: k times the exponential mechanism with `eps`, among those that are left.
 
     The same law as the k highest of score + Gumbel noise of scale 2Δ/ε. Each choice has bounded range ε, given the
-    earlier ones, so the whole costs k of them, composed: about √k·ε/2 and not k·ε.
+    earlier ones, so the whole costs k of them, composed, which grows like √k and not like k.
 
     Theorem: one-shot Gumbel top-k is peeling, and composes as bounded range [Durfee & Rogers 2019, section 4]
 
