@@ -71,7 +71,7 @@ class RandomizedResponse(Mechanism[ArrayLike, Responses]):
             flipped: NDArray[np.bool_] = bits ^ ~self.honest.draw(bits.size).reshape(bits.shape)
             return flipped if flipped.ndim else bool(flipped)
         whole = numbers(value)
-        if whole.dtype.kind == "f":
+        if whole.dtype.kind == "f" and whole.size:
             raise InvalidParameter(
                 f"values must be whole numbers from 0 to {self.k - 1}.\n  found:  floats\n"
                 "  do:     number the possible answers and give the numbers"

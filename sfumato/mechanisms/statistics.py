@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
@@ -58,7 +58,7 @@ class Count(Mechanism[Sized, Released]):
 
 
 @dataclass(frozen=True)
-class BoundedSum(Mechanism[ArrayLike, Released]):
+class BoundedSum(Mechanism[Iterable[object], Released]):
     """Σ of the values, each put into [low, high] and rounded to a multiple of the noise's step, with noise.
 
     Adding a person changes the sum by at most max(|low|, |high|), replacing one by at most high − low. What is no
@@ -76,7 +76,8 @@ class BoundedSum(Mechanism[ArrayLike, Released]):
         ends(additive(self.noise).lattice, self.low, self.high)
         self.loss()
 
-    def release(self, data: ArrayLike) -> Released:
+    def release(self, data: Iterable[object]) -> Released:
+        one_row(data)
         self.noise.ready(1)
         first, last = ends(self.noise.lattice, self.low, self.high)
         total = exact_sum(bounded(data, self.noise.lattice, first, last))
@@ -92,7 +93,7 @@ class BoundedSum(Mechanism[ArrayLike, Released]):
 
 
 @dataclass(frozen=True)
-class BoundedMean(Mechanism[ArrayLike, float]):
+class BoundedMean(Mechanism[Iterable[object], float]):
     """The mean of values put into [low, high] where the number of people is private, too: noisy sum over noisy count.
 
     The sum is that of distances from the middle: one person moves it by (high − low)/2 only, and the noise of the count
@@ -120,7 +121,8 @@ class BoundedMean(Mechanism[ArrayLike, float]):
             Laplace.of(half, one_value(lattice, first, last, AddRemove), step), Laplace.of(half), low, high
         )
 
-    def release(self, data: ArrayLike) -> float:
+    def release(self, data: Iterable[object]) -> float:
+        one_row(data)
         self.sum_noise.ready(1)
         self.count_noise.ready(1)
         lattice = self.sum_noise.lattice
@@ -164,6 +166,7 @@ class Histogram(Mechanism[Iterable[Hashable], Released]):
 
     def release(self, data: Iterable[Hashable]) -> Released:
         """The counts, in the order of the categories."""
+        one_row(data)
         places = {category: place for place, category in enumerate(self.categories)}
         counts = np.zeros(len(places), np.int64)
         for value in data.tolist() if isinstance(data, np.ndarray) else data:
@@ -215,27 +218,30 @@ def one_value(lattice: Lattice, first: int, last: int, relation: Relation) -> Se
     return Sensitivity(l0=1, linf=size, l1=size, l2=size, relation=relation)
 
 
-def bounded(data: ArrayLike, lattice: Lattice, first: int, last: int) -> Integers:
-    """Private values as whole steps from first to last. That they are one row is public.
+def one_row(data: object) -> None:
+    """Refuse what is not one row, which is public, before any noise is drawn."""
+    if not isinstance(data, Iterable) or isinstance(data, str | bytes):
+        raise InvalidParameter(
+            f"data are a row of values, one per person.\n  found:  a {type(data).__name__}\n  do:     give a list"
+        )
+    if isinstance(data, np.ndarray) and data.ndim != 1:
+        raise InvalidParameter(
+            f"data are one value per person.\n  found:  an array of {data.ndim} dimensions\n"
+            "  do:     give a list of numbers"
+        )
+
+
+def bounded(data: Iterable[object], lattice: Lattice, first: int, last: int) -> Integers:
+    """Private values as whole steps from first to last.
 
     Each value is looked at by itself: a list in which one person has a float must not turn the others' integers into
     floats, and what is no number counts as 0.
     """
     if isinstance(data, np.ndarray) and data.dtype.kind in "iubf" and data.dtype.itemsize <= 8:
-        if data.ndim != 1:
-            raise InvalidParameter(
-                f"data are one value per person.\n  found:  an array of {data.ndim} dimensions\n"
-                "  do:     give a list of numbers"
-            )
         found = numbers(data)
         steps = whole_steps_of(found, lattice) if found.dtype.kind == "f" else multiples_of(found, lattice)
         clipped: Integers = np.clip(steps, first, last)
         return clipped
-    if not isinstance(data, Iterable) or isinstance(data, str | bytes):
-        raise InvalidParameter(
-            f"data are a row of numbers, one per person.\n  found:  a {type(data).__name__}\n"
-            "  do:     give a list of numbers"
-        )
     return np.array([max(first, min(last, steps_of(x, lattice))) for x in data], np.int64)
 
 

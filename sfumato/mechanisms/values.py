@@ -1,6 +1,5 @@
 """Private values as arrays of one kind. Types and shapes are public, so these may be refused; values never are."""
 
-import math
 from collections.abc import Iterable
 from typing import SupportsFloat
 
@@ -12,10 +11,12 @@ from sfumato.noise.sampler import LARGEST
 from sfumato.noise.table import Integers
 
 EXACT = (np.float16, np.float32, np.float64)
+WHOLE = (int, np.integer, np.bool_)
+MOST_EXACT = 2**53
 
 
 def numbers(value: ArrayLike) -> Integers | NDArray[np.float64]:
-    """int64 for integers, those beyond ±(2⁶³ − 1) put there; float64 for floats."""
+    """int64 for integers, those beyond ±(2⁶³ − 1) put there; float64 for floats, and for integers among floats."""
     found = value if isinstance(value, np.ndarray | np.generic) else _listed(value)
     array = np.asarray(found)
     if array.dtype.kind in "ib":
@@ -44,10 +45,10 @@ def _listed(value: object) -> NDArray[np.object_] | int | float:
 
 def _objects(array: NDArray[np.object_]) -> Integers | NDArray[np.float64]:
     kinds = {type(x) for x in array.flat}
-    if all(issubclass(kind, int | np.integer | np.bool_) for kind in kinds) and kinds:
+    if all(issubclass(kind, WHOLE) for kind in kinds) and kinds:
         flat: Iterable[int] = (_clamped(int(x)) for x in array.flat)
         return np.fromiter(flat, np.int64, array.size).reshape(array.shape)
-    if all(issubclass(kind, int | float | np.integer | np.floating | np.bool_) for kind in kinds):
+    if all(issubclass(kind, (*WHOLE, float, *EXACT)) for kind in kinds):
         return np.fromiter((_float(x) for x in array.flat), np.float64, array.size).reshape(array.shape)
     raise _refused(", ".join(sorted(kind.__name__ for kind in kinds)))
 
@@ -57,11 +58,8 @@ def _clamped(x: int) -> int:
 
 
 def _float(x: SupportsFloat) -> float:
-    """The nearest double; integers too large for one are infinite."""
-    try:
-        return float(x)
-    except OverflowError:
-        return math.inf if isinstance(x, int) and x > 0 else -math.inf
+    """A double. Integers among floats stop at ±2⁵³: beyond, the nearest doubles of neighbours can be far apart."""
+    return float(max(-MOST_EXACT, min(MOST_EXACT, int(x))) if isinstance(x, WHOLE) else x)
 
 
 def shifted(values: Integers, bits: int) -> Integers:
