@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sfumato.loss.calibrate import calibrate
     from sfumato.loss.compare import compare
     from sfumato.mechanisms.above_threshold import AboveThreshold
-    from sfumato.mechanisms.argmax import StableArgmax, argmax
+    from sfumato.mechanisms.argmax import StableArgmax, argmax, monotone_argmax
     from sfumato.mechanisms.bounded_laplace import BoundedLaplace
     from sfumato.mechanisms.composition import Chain, Following, Measured
     from sfumato.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -66,6 +66,7 @@ PLACES = {
     "StabilityHistogram": "sfumato.mechanisms.stability_histogram",
     "AboveThreshold": "sfumato.mechanisms.above_threshold",
     "TreeCounter": "sfumato.mechanisms.tree_counter",
+    "monotone_argmax": "sfumato.mechanisms.argmax",
     "Sensitivity": "sfumato.sensitivity",
     "Poisson": "sfumato.sampling.poisson",
     "WithoutReplacement": "sfumato.sampling.without_replacement",
@@ -125,6 +126,7 @@ __all__ = [
     "errors",
     "loss",
     "mechanisms",
+    "monotone_argmax",
     "noise",
     "sampling",
 ]

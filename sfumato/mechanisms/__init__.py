@@ -1,7 +1,7 @@
 """Mechanisms: what each does and what it costs, in one class, in one file."""
 
 from sfumato.mechanisms.above_threshold import AboveThreshold
-from sfumato.mechanisms.argmax import StableArgmax, argmax
+from sfumato.mechanisms.argmax import StableArgmax, argmax, monotone_argmax
 from sfumato.mechanisms.base import Mechanism, Processed
 from sfumato.mechanisms.bounded_laplace import BoundedLaplace
 from sfumato.mechanisms.composition import Chain, Following, Measured
@@ -51,4 +51,5 @@ __all__ = [
     "TreeCounter",
     "TruncatedLaplace",
     "argmax",
+    "monotone_argmax",
 ]

@@ -92,6 +92,10 @@ class AboveThreshold(Mechanism[ArrayLike, list[bool]]):
         """The queries' noise."""
         return Pool(Sampler(self.laws[1], source=self.source))
 
+    def ready(self, count: int) -> None:
+        """Draw the noise of so many queries ahead."""
+        self.pool.ready(count)
+
     def begin(self) -> "Watch":
         """A watch that answers query after query, whichever is asked next in the light of earlier answers."""
         return Watch(self)
@@ -142,6 +146,7 @@ class Watch(Session):
         super().__init__()
         self._mechanism, self._left = mechanism, mechanism.count
         self._level = mechanism.threshold + mechanism.noise.one()
+        mechanism.ready(1)
 
     def __repr__(self) -> str:
         return f"Watch({self._mechanism}, left={self._left})"
@@ -162,4 +167,5 @@ class Watch(Session):
                 )
             found = exact + self._mechanism.pool.take() >= self._level
             self._left -= found
+            self._mechanism.ready(1)  # the next draw, before its query is asked
             return found

@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import SupportsFloat, TypeVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato import checks
@@ -94,6 +95,11 @@ def below_one(name: str, value: SupportsFloat) -> float:
 
 def matched(candidates: Sequence[object], utilities: ArrayLike) -> ArrayLike:
     """The utilities, if there is one for each candidate."""
+    if not isinstance(candidates, Sequence | np.ndarray):
+        raise InvalidParameter(
+            "candidates must be a list, in the order of their scores.\n"
+            f"  found:  a {type(candidates).__name__}\n  do:     give list(candidates)"
+        )
     row = scores(utilities)
     if len(candidates) != row.size:
         raise InvalidParameter(

@@ -113,10 +113,9 @@ class RandomizedResponse(Mechanism[ArrayLike, Responses]):
 
         Estimates may be negative or exceed n; they add up to n. Theirs is the error that `error(…, people=n)` bounds.
         """
+        checks.whole("k, where all answers are counted,", self.k, 2, MOST_COUNTED)
         found = np.asarray(numbers(answers))
-        if checks.whole("k", self.k, 2, MOST_COUNTED) and (
-            found.dtype.kind == "f" or found.ndim != 1 or np.any((found < 0) | (found >= self.k))
-        ):
+        if found.dtype.kind == "f" or found.ndim != 1 or np.any((found < 0) | (found >= self.k)):
             raise InvalidParameter(
                 f"answers must be a row of whole numbers from 0 to {self.k - 1}.\n"
                 "  found:  other numbers, or another shape\n  do:     give what release returned"

@@ -23,6 +23,7 @@ from sfumato.noise.sampler import LARGEST
 from sfumato.noise.table import Integers
 from sfumato.sensitivity import Sensitivity
 
+MOST_READY = 1 << 16  # draws
 LEAST_MISS = 1e-9  # below it a convolution in doubles says little
 ROUNDINGS = 1e-11  # more than a transform of less than 2²⁰ probabilities is off by
 GRID, REACH = 100, 45  # cells per scale, and scales
@@ -55,6 +56,13 @@ class TreeCounter(Mechanism[ArrayLike, Integers]):
                 f"noise must be additive, in steps of 1.\n  found:  {self.noise!r}\n"
                 "  do:     give sf.Gaussian(sigma) or sf.DiscreteLaplace(scale)"
             )
+
+    def ready(self, count: int) -> None:
+        """Draw the noise of as many runs ahead, as far as a pool holds it."""
+        self.noise.ready(min(count * self.horizon, MOST_READY))
+
+    def needs_sensitivity(self) -> bool:
+        return True
 
     @property
     def levels(self) -> int:
@@ -138,6 +146,7 @@ class Counter(Session):
         super().__init__()
         self._mechanism, self._steps = mechanism, 0
         self._exact, self._noisy = [0] * mechanism.levels, [0] * mechanism.levels
+        mechanism.noise.ready(1)
 
     def __repr__(self) -> str:
         return f"Counter({self._mechanism}, steps={self._steps})"
@@ -160,5 +169,6 @@ class Counter(Session):
             level = (self._steps & -self._steps).bit_length() - 1  # the interval that ends here
             self._exact[level] = exact + sum(self._exact[:level])
             self._noisy[level] = self._exact[level] + self._mechanism.noise.pool.take()
+            self._mechanism.noise.ready(1)  # the next draw, before its number is known
             self._exact[:level], self._noisy[:level] = [0] * level, [0] * level
             return sum(self._noisy)

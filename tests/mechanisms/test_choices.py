@@ -10,7 +10,7 @@ from flint import arb
 
 import sfumato as sf
 from sfumato.errors import InvalidParameter, OutOfReach
-from sfumato.mechanisms import Exponential, PermuteAndFlip, ReportNoisyMax, StableArgmax, TopK, argmax
+from sfumato.mechanisms import Exponential, PermuteAndFlip, ReportNoisyMax, StableArgmax, TopK, argmax, monotone_argmax
 from sfumato.mechanisms.keeping import ONE, Keeping
 from sfumato.mechanisms.noisy_max import HALF, first_highest, overtakes
 from sfumato.noise.balls import ball, precision
@@ -326,6 +326,7 @@ def test_the_route_turns_where_candidates_outnumber_one_over_delta():
         assert isinstance(argmax(1.0, delta, 1, candidates=int(0.05 / delta)), PermuteAndFlip)
         assert isinstance(argmax(1.0, delta, 1, candidates=int(20 / delta)), StableArgmax)
     assert isinstance(argmax(1.0, 0.0, 1, candidates=10**12), PermuteAndFlip)
+    assert monotone_argmax(1.0, 1e-6, 1, candidates=50) == PermuteAndFlip.monotone(1.0, 1)
 
 
 # ---- input -----------------------------------------------------------------------------------------------------------
@@ -371,6 +372,20 @@ def test_the_relation_is_that_of_the_scores(make):
 def test_floats_are_not_for_report_noisy_max():
     with pytest.raises(InvalidParameter, match="whole scores"):
         ReportNoisyMax(1.0, 1).release([0.5, 1.0])
+
+
+def test_choices_are_parts_of_chains():
+    votes = [0, 1, 1, 2, 1] * 1000
+    counted = sf.Chain(
+        (
+            Exponential.monotone(1.0, 1).on(lambda data: [data.count(i) for i in range(3)]),
+            sf.Gaussian(2.0).following(lambda data, answers: data.count(answers[0]), 1),
+            TopK(2, 1.0, 1).on(lambda data: [data.count(i) for i in range(3)]),
+        )
+    )
+    winner, count, two = counted.release(votes)
+    assert winner == two[0] == 1 and abs(count - 3000) < 40
+    assert counted.loss() == 3 * sf.loss.BoundedRangeLoss(1.0) + sf.loss.GaussianLoss(0.5)
 
 
 def test_candidates_are_chosen_by_name():

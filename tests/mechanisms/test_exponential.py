@@ -68,6 +68,8 @@ def test_releases_follow_the_law():
 def test_candidates_are_chosen_by_name():
     mechanism = Exponential(1.0, 1)
     assert mechanism.choose(["no", "yes", "no"], [0, 10**6, 5]) == "yes"
+    with pytest.raises(InvalidParameter, match="must be a list"):
+        Exponential(1.0, 1, source=Scripted()).choose({"a", "b"}, [0, 1])
     with pytest.raises(InvalidParameter, match="2 candidates and 3 scores"):
         mechanism.choose(["a", "b"], [0, 1, 2])
 

@@ -185,6 +185,9 @@ class Powers:
     def __init__(self):
         self.n = 39
 
+    def ready(self, count):
+        pass
+
     def take(self):
         self.n += 1
         return 1 << self.n
@@ -220,6 +223,15 @@ def test_one_step_moves_as_many_noisy_sums_as_there_are_levels(horizon):
         assert set(sums) <= {0, 1}
         moved.append(sum(sums))
     assert max(moved) == TreeCounter(horizon, Gaussian(1.0)).levels == horizon.bit_length()
+
+
+def test_a_counter_in_a_chain_must_know_how_far_a_step_can_move():
+    with pytest.raises(InvalidParameter, match="sensitivity"):
+        sf.Chain((TreeCounter(4, Gaussian(1.0)),))
+    with pytest.raises(InvalidParameter, match="sensitivity"):
+        TreeCounter(4, Gaussian(1.0)).on(list)
+    daily = TreeCounter(4, Gaussian(1.0)).on(list, 3)
+    assert daily.loss() == 3 * Gaussian(1.0).loss(3) and len(daily.release([1, 2, 3])) == 3
 
 
 def test_the_loss_is_one_noise_for_each_level():
