@@ -46,7 +46,8 @@ class Report:
             f"The promise\n{kinds}\n"
             f"Spent so far ({READING})\n  meter     ε = {self.meter:.4g} at δ = {self.delta:g}\n"
             f"  odometer  ε = {self.odometer:.4g}, whenever you look\n"
-            f"  had all questions been fixed in advance: ε = {self.elsewhere:.4g}\n    (for information: it frees nothing)\n"
+            f"  had all questions been fixed in advance: ε = {self.elsewhere:.4g}\n"
+            "    (for information: it frees nothing)\n"
             f"Accounts, used of what there is\n{shares}\n"
             f"Asked by: {asked}; {self.lines} lines, data version {self.version}\n{self.words}"
         )
