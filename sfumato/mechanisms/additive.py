@@ -96,7 +96,11 @@ class Additive(Mechanism[ArrayLike, Released]):
         return Rounding(density, source=self.source)
 
     def ready(self, count: int) -> None:
-        """Draw the noise of the next `count` single whole numbers, a public number, before data are read."""
+        """Draw the noise of the next `count` single whole numbers, a public number, before data are read.
+
+        How long a release takes then does not tell its noise; but CPython keeps the integers from −5 to 256 at hand, so
+        that those come some 10 ns sooner than others, which can be seen from inside the process.
+        """
         self.pool.ready(count)
 
     def needs_sensitivity(self) -> bool:

@@ -16,6 +16,8 @@ from sfumato.noise import Density, GaussianDensity, Lattice, rounded_gaussian
 from sfumato.noise.density import Rounded
 from sfumato.sensitivity import Sensitivity
 
+LEAST_DELTA = 1e-250  # smaller ones come too near the end of doubles to be certified sharply
+
 
 @dataclass(frozen=True)
 class Gaussian(Additive):
@@ -91,7 +93,8 @@ def _calibrated(
 ) -> Gaussian:
     """σ = scale·Δ₂, rounded up until the loss itself certifies the target."""
     size = moved(sensitivity).norm("l2", "Gaussian noise")
-    sigma = scale.upper * size * (1 + ULP)
-    while GaussianLoss(quotient(size, sigma)).delta(epsilon).upper > delta:
-        sigma *= 1 + 16 * ULP
+    goal = checks.number("delta", delta, LEAST_DELTA, 1.0, allowed="a number from 1e-250 to 1")
+    sigma, more = scale.upper * size * (1 + ULP), 16 * ULP
+    while GaussianLoss(quotient(size, sigma)).delta(epsilon).upper > goal:
+        sigma, more = sigma * (1 + more), 2 * more
     return Gaussian(sigma, step)

@@ -69,6 +69,8 @@ def test_a_sensitivity_that_makes_no_sense_is_refused(kind, size):
         lambda: sf.DiscreteLaplace.of(1.0, 0),
         lambda: sf.Gaussian.analytic(1.0, 0.0),
         lambda: sf.Gaussian.analytic(1.0, 1e-6, 0),
+        lambda: sf.Gaussian.analytic(1.0, 1e-300),
+        lambda: sf.Gaussian.classical_2(1.0, 5e-324),
         lambda: sf.Gaussian.classical_1(1.5, 1e-6),
         lambda: sf.Gaussian.classical_2(1.0, 0.6),
         lambda: sf.TruncatedLaplace.of(1.0, 0.0),

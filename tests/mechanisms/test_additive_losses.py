@@ -188,6 +188,14 @@ def test_noise_by_name_meets_its_target(target):
     assert less.loss(size).delta(eps).lower > delta
 
 
+@pytest.mark.parametrize(("eps", "delta"), [(1, 1e-250), (1e-3, 1e-100), (0.5, 0.49), (0.0, 1e-9), (100, 1e-12)])
+def test_noise_by_name_meets_far_targets(eps, delta):
+    names = (sf.Gaussian.analytic, sf.Gaussian.classical_2) if eps else (sf.Gaussian.analytic,)
+    found = [name(eps, delta) for name in names]
+    assert all(noise.loss(1).delta(eps).upper <= delta for noise in found)
+    assert found[0].sigma <= found[-1].sigma
+
+
 @given(st.floats(1e-3, 20), st.floats(1e-2, 1e3))
 def test_pure_noise_by_name_meets_its_target(eps, size):
     for mechanism in (sf.Laplace.of(eps, size, 2.0**-10), sf.DiscreteLaplace.of(eps, size, 2.0**-10)):
