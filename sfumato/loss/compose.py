@@ -70,7 +70,7 @@ def opened(times: int, loss: PrivacyLoss) -> Terms:
         return [(times, loss)]
     inner = loss.inner.terms if isinstance(loss.inner, Sum) else ((1, loss.inner),)
     parts = [pair for count, term in inner for pair in opened(times * count, bare(term))]
-    return [*parts, (times, ApproxLoss(0.0, loss.failure))]
+    return [*parts, (times, ApproxLoss(0.0, loss.failure, relation=loss.relation))]
 
 
 def reveals_nothing(loss: PrivacyLoss) -> bool:

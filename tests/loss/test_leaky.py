@@ -36,3 +36,14 @@ def test_the_price_at_a_slack_is_that_of_what_does_not_leak(inner):
     assert loss.gdp(1e-6).upper == pytest.approx(inner.gdp(0).upper, rel=1e-9)
     assert loss.gdp(2e-6).upper == pytest.approx(inner.gdp(1e-6 / (1 - 1e-6)).upper, rel=1e-5)
     assert loss.gdp(0.9e-6).lower > 1e300
+
+
+@pytest.mark.parametrize("inner", [L.GaussianLoss(0.3), L.LaplaceLoss(0.2), L.BoundedRangeLoss(0.5)], ids=str)
+def test_leaky_losses_compose_for_every_relation_and_direction(inner):
+    about = type(inner)(
+        *[getattr(inner, name) for name in ("mu", "eps") if hasattr(inner, name)], relation=sf.ReplaceOne
+    )
+    expected = (2 * LeakyLoss(inner, 1e-3) + L.GaussianLoss(0.1)).delta(0.3)
+    replaced = 2 * LeakyLoss(about, 1e-3, relation=sf.ReplaceOne) + L.GaussianLoss(0.1, relation=sf.ReplaceOne)
+    for loss in (replaced, (2 * LeakyLoss(inner, 1e-3) + L.GaussianLoss(0.1)).remove):
+        assert loss.delta(0.3).upper == pytest.approx(expected.upper, rel=1e-3)
