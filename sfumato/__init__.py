@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
-    from sfumato import audit, errors, loss, mechanisms, noise, plots, sampling  # noqa: F401  # plots needs an extra, so it is not in __all__
+    from sfumato import audit, errors, ledger, loss, mechanisms, noise, plots, sampling  # noqa: F401  # plots needs an extra, so it is not in __all__
+    from sfumato.curator import Curator
+    from sfumato.ledger.budgets import Budget
+    from sfumato.ledger.ledger import Ledger
     from sfumato.loss.base import PrivacyLoss
     from sfumato.loss.bound import Bound
     from sfumato.loss.calibrate import calibrate
@@ -39,6 +42,10 @@ if TYPE_CHECKING:
     from sfumato.sensitivity import AddRemove, Relation, ReplaceOne, Sensitivity
 
 PLACES = {
+    "Curator": "sfumato.curator",
+    "Budget": "sfumato.ledger.budgets",
+    "Ledger": "sfumato.ledger.ledger",
+    "ledger": "sfumato.ledger",
     "loss": "sfumato.loss",
     "Gaussian": "sfumato.mechanisms.gaussian",
     "Measured": "sfumato.mechanisms.composition",
@@ -92,8 +99,10 @@ __all__ = [
     "BoundedLaplace",
     "BoundedMean",
     "BoundedSum",
+    "Budget",
     "Chain",
     "Count",
+    "Curator",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Exponential",
@@ -101,6 +110,7 @@ __all__ = [
     "Gaussian",
     "Histogram",
     "Laplace",
+    "Ledger",
     "Measured",
     "PartitionSelection",
     "PermuteAndFlip",
@@ -124,6 +134,7 @@ __all__ = [
     "calibrate",
     "compare",
     "errors",
+    "ledger",
     "loss",
     "mechanisms",
     "monotone_argmax",

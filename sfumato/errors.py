@@ -7,6 +7,9 @@ SfumatoError
 ├── OutOfReach            no parameter meets the target asked for             (also a ValueError)
 ├── Exhausted             all answers that were paid for have been given      (also a RuntimeError)
 ├── OneOfAKind            a state that must not exist twice was to be copied  (also a TypeError)
+├── PolicyError           a policy that makes no sense, or says too little      (also a ValueError)
+├── QueryRefused          a question that is not answered; never because of data (also a ValueError)
+├── AnswerFailed          a charged question that could not be answered
 └── LedgerError           something about a ledger; nothing is released
     ├── BudgetExceeded    the account does not hold what a question costs
     ├── LedgerUnavailable the store does not answer, or cannot write
@@ -73,3 +76,15 @@ class KeyReused(LedgerError, ValueError):
 
 class AlreadyRun(LedgerError):
     """A charged question without a stored answer has been run twice already."""
+
+
+class PolicyError(SfumatoError, ValueError):
+    """A policy that makes no sense, or says too little."""
+
+
+class QueryRefused(SfumatoError, ValueError):
+    """A question that is not answered, for reasons that the text, the policy or the ledger give. Never data."""
+
+
+class AnswerFailed(SfumatoError):
+    """A charged question could not be answered. The text is always the same; details are in the operator's log."""

@@ -20,6 +20,8 @@ LAYERS = {
     "ledger": 3,
     "sql": 3,
     "engines": 3,
+    "offer": 3.5,  # a question's price and noise
+    "answers": 0,
     "curator": 4,
     "groups": 4,
     "local": 4,

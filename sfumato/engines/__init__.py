@@ -1,0 +1,1 @@
+"""Engines: SQL text in, exact integers out. They see no budget and no noise."""

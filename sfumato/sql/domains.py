@@ -1,0 +1,47 @@
+"""What is publicly known of a column or an expression: its kind, its range, its keys. Never anything seen in data."""
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    """The kinds of values that questions may speak of."""
+
+    NUMBER = "number"
+    TEXT = "text"
+    TRUTH = "truth"
+    DATE = "date"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+Scalar = float | int | str | bool | None
+
+
+@dataclass(frozen=True)
+class Domain:
+    """kind, range (numbers; −∞ … ∞ if nobody has said), `step` of the values if they are whole multiples of one,
+    and the public keys if the values are known by name."""
+
+    kind: Kind
+    low: float = -math.inf
+    high: float = math.inf
+    step: float | None = None
+    keys: tuple[Scalar, ...] | None = None
+
+    @property
+    def bounded(self) -> bool:
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+
+TRUTH = Domain(Kind.TRUTH, keys=(False, True))
+TEXT = Domain(Kind.TEXT)
+DATE = Domain(Kind.DATE)
+
+
+def number(low: float = -math.inf, high: float = math.inf, step: float | None = None) -> Domain:
+    """A number in [low, high]; what is not a number becomes unknown range."""
+    low, high = (-math.inf if math.isnan(low) else low), (math.inf if math.isnan(high) else high)
+    return Domain(Kind.NUMBER, min(low, high), max(low, high), step)

@@ -1,0 +1,137 @@
+"""A release as one statement for an engine. Everything is compiled from the plan; no text of the analyst reaches it."""
+
+from sqlglot import exp
+
+from sfumato.sql.domains import Kind
+from sfumato.sql.expressions import FUNCTIONS, Call, Column, Constant, Expression, Sql
+from sfumato.sql.policy import ROW
+from sfumato.sql.release import Measure, Release, What
+
+
+def statement(release: Release, salt: int, dialect: str) -> str:
+    """SQL that gives, for each group: its keys, then its measures as integers.
+
+    One row per (unit, group) first, clamped; of a unit with more groups than allowed those with the least keyed hash of
+    unit and keys are kept: a function of the unit's own rows. Should two hashes tie at the cut, neither is kept.
+    """
+    keys = [exp.column(f"k{i}") for i in range(len(release.keys))]
+    names = ", ".join(key.name for key in keys)
+    rows = row_wise(release).sql(dialect)
+    inner = [f"{least_most(release, m, f'm{j}')} AS m{j}" for j, m in enumerate(release.measures)]
+    outer = [f"SUM(m{j}) AS m{j}" for j, m in enumerate(release.measures)]
+    if release.table.unit == ROW:
+        each = [f"SUM({clamped_value(release, m, f'm{j}')}) AS m{j}" for j, m in enumerate(release.measures)]
+        return f"SELECT {', '.join([*filter(None, [names]), *each])} FROM ({rows}) {by(names)}"
+    listed = ", ".join(["u", *filter(None, [names])])
+    if not release.keys:
+        return f"SELECT {', '.join(outer)} FROM (SELECT u, {', '.join(inner)} FROM ({rows}) GROUP BY u)"
+    hashed = f"CAST(HASH({listed}, {salt}) >> 1 AS BIGINT)"
+    most = release.groups
+    return (
+        f"WITH p AS MATERIALIZED (SELECT {listed}, {', '.join(inner)}, {hashed} AS h FROM ({rows}) GROUP BY {listed}),"
+        f" l AS (SELECT u, LIST_SORT(MIN(h, {most + 1})) AS hs FROM p GROUP BY u HAVING COUNT(*) > {most}),"
+        f" c AS (SELECT u, CASE WHEN hs[{most}] = hs[{most + 1}] THEN hs[{most}] - 1 ELSE hs[{most}] END AS cut FROM l)"
+        f" SELECT {names}, {', '.join(outer)} FROM p LEFT JOIN c USING (u)"
+        f" WHERE c.cut IS NULL OR p.h <= c.cut {by(names)}"
+    )
+
+
+def by(names: str) -> str:
+    return f"GROUP BY {names}" if names else ""
+
+
+def row_wise(release: Release) -> exp.Select:
+    """unit, keys and the values to be measured, for each row that counts."""
+    table = release.table
+    found = exp.select().from_(exp.to_table(table.name, alias="t0"))
+    for number, join in enumerate(release.joins, 1):
+        found = found.join(matched(join.table.name, [c for _, c in join.on], number), join_type="left", on=exp.and_(
+            *(
+                exp.EQ(this=compiled(mine), expression=compiled(Column(f"t{number}.{name}", join.table.columns[name])))
+                for mine, name in join.on
+            )
+        ))  # fmt: skip
+    chosen = [exp.alias_(compiled(key), f"k{i}") for i, key in enumerate(release.keys)]
+    chosen += [
+        exp.alias_(compiled(m.of) if m.of else exp.Literal.number("1"), f"m{j}") for j, m in enumerate(release.measures)
+    ]
+    conditions: list[Sql] = []
+    if table.unit != ROW:
+        chosen.insert(0, exp.alias_(exp.column(table.unit, table="t0", quoted=True), "u"))
+        conditions.append(exp.column(table.unit, table="t0", quoted=True).is_(exp.null()).not_())
+    if release.where != Constant(True):
+        conditions.append(compiled(release.where))
+    for key in release.keys:
+        if key.domain.keys is not None:
+            conditions.append(exp.In(this=compiled(key), expressions=[literal(value) for value in key.domain.keys]))
+    found = found.select(*chosen)
+    return found.where(*conditions) if conditions else found
+
+
+def matched(name: str, columns: list[str], number: int) -> exp.Subquery:
+    """A public table with one row for each combination of the joined columns: a row of ours finds one at most."""
+    listed = [exp.column(column, quoted=True) for column in columns]
+    inner = exp.select("*").from_(exp.to_table(name)).distinct(*listed)
+    return exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(f"t{number}")))
+
+
+def compiled(expression: Expression) -> Sql:
+    match expression:
+        case Constant(value):
+            return literal(value)
+        case Column(origin, domain):
+            alias, name = origin.split(".", 1)
+            found = exp.column(name, table=alias, quoted=True)
+            return typed(found, domain.kind)
+        case Call(name, arguments):
+            return FUNCTIONS[name].emit(*(compiled(argument) for argument in arguments))
+    raise AssertionError("unreachable")
+
+
+def typed(column: Sql, kind: Kind) -> Sql:
+    """A column as the kind that the policy says; what is not becomes NULL, NaN as well."""
+    match kind:
+        case Kind.NUMBER:
+            double = exp.TryCast(this=column, to=exp.DataType.build("DOUBLE"))
+            return exp.paren(exp.Case().when(exp.func("ISNAN", double), exp.null()).else_(double.copy()))
+        case Kind.TEXT:
+            return exp.TryCast(this=column, to=exp.DataType.build("TEXT"))
+        case Kind.TRUTH:
+            return exp.TryCast(this=column, to=exp.DataType.build("BOOLEAN"))
+        case Kind.DATE:
+            return exp.TryCast(this=column, to=exp.DataType.build("TIMESTAMP"))
+
+
+def literal(value: object) -> Sql:
+    match value:
+        case None:
+            return exp.null()
+        case bool():
+            return exp.true() if value else exp.false()
+        case int() | float():
+            return exp.cast(exp.Literal.number(repr(abs(float(value)))), "DOUBLE") if value >= 0 else exp.Neg(
+                this=exp.cast(exp.Literal.number(repr(abs(float(value)))), "DOUBLE"))  # fmt: skip
+    return exp.Literal.string(str(value))
+
+
+def clamped_value(release: Release, measure: Measure, name: str) -> str:
+    """What one row adds, in steps: an integer, and 0 where there is no value."""
+    if measure.of is None:
+        return "1"
+    if measure.what is What.VALUES:
+        missing = f"{name} IS NULL OR ISNAN({name})" if measure.of.domain.kind is Kind.NUMBER else f"{name} IS NULL"
+        return f"CASE WHEN {missing} THEN 0 ELSE 1 END"
+    domain, (low, high) = measure.of.domain, measure.span()
+    value = f"(LEAST(GREATEST({name}, {domain.low!r}), {domain.high!r}) - ({measure.centre!r}))"
+    if measure.what is What.SQUARES:
+        value = f"({value} * {value})"
+    steps = f"CAST(FLOOR({value} * {2.0**-measure.exponent!r} + 0.5) AS BIGINT)"
+    return f"CASE WHEN {name} IS NULL OR ISNAN({name}) THEN 0 ELSE LEAST(GREATEST({steps}, {low}), {high}) END"
+
+
+def least_most(release: Release, measure: Measure, name: str) -> str:
+    """What one unit adds to one group: never outside its bounds."""
+    if measure.what is What.UNITS:
+        return "1"
+    low, high = release.bounds(measure)
+    return f"CAST(LEAST(GREATEST(SUM({clamped_value(release, measure, name)}), {low}), {high}) AS BIGINT)"

@@ -1,0 +1,168 @@
+"""The data owner's policy: whose data these are, what is public, how much one person may count. TOML, version 1."""
+
+import math
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sfumato.errors import PolicyError
+from sfumato.sql.domains import Domain, Kind, Scalar
+
+VERSION = 1
+ROW = "row"  # each row is a person
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: public, or a unit's, who adds to so many `groups` at most, and so many `rows` to each."""
+
+    name: str
+    columns: Mapping[str, Domain]
+    public: bool = False
+    unit: str = ROW
+    groups: int = 1
+    rows: int = 1
+
+
+@dataclass(frozen=True)
+class Policy:
+    """All that is said in advance, and public."""
+
+    epsilon: float
+    delta: float
+    question_delta: float
+    tables: Mapping[str, Table]
+    analysts: Mapping[str, float] = field(default_factory=dict)  # name → share of the budget
+    response_quantum: float = 0.0
+
+    @staticmethod
+    def read(text: str) -> "Policy":
+        """A policy from TOML."""
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as problem:
+            raise PolicyError(f"the policy is not TOML: {problem}") from problem
+        return Reader("policy").policy(data)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "Policy":
+        try:
+            return Policy.read(Path(path).read_text("utf-8"))
+        except OSError as problem:
+            raise PolicyError(
+                f"the policy cannot be read.\n  found:  {Path(path).name}: {problem.strerror}"
+            ) from problem
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads one part of the file; `where` is what error messages call it."""
+
+    where: str
+
+    def at(self, name: str) -> "Reader":
+        return Reader(f"{self.where}.{name}" if self.where != "policy" else name)
+
+    def wrong(self, what: str, do: str) -> PolicyError:
+        return PolicyError(f"the policy is not clear about {self.where}.\n  found:  {what}\n  do:     {do}")
+
+    def only(self, data: object, *names: str) -> dict[str, object]:
+        """A table of the file with no other names than these: a misspelt bound must not pass for none."""
+        if not isinstance(data, dict):
+            raise self.wrong(f"a {type(data).__name__}", f"write it as a table: [{self.where}]")
+        for name in data:
+            if name not in names:
+                raise self.wrong(f"an entry {name!r}", f"use {', '.join(names)}")
+        return data
+
+    def number(self, data: Mapping[str, object], name: str, default: float | None, low: float, high: float) -> float:
+        value = data.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            found = "nothing" if value is None else repr(value)
+            raise self.at(name).wrong(found, f"give a number from {low:g} to {high:g}")
+        return float(value)
+
+    def whole(self, data: Mapping[str, object], name: str, default: int) -> int:
+        value = data.get(name, default)
+        if type(value) is not int or not 1 <= value <= 10**6:
+            raise self.at(name).wrong(repr(value), "give a whole number from 1 to 1,000,000")
+        return value
+
+    def policy(self, data: dict[str, object]) -> Policy:
+        self.only(data, "version", "budget", "analysts", "tables", "response_quantum")
+        if data.get("version") != VERSION:
+            raise self.at("version").wrong(repr(data.get("version")), f"begin the file with version = {VERSION}")
+        budget = self.at("budget").only(data.get("budget", {}), "epsilon", "delta", "question_delta")
+        epsilon = self.at("budget").number(budget, "epsilon", None, 1e-6, 1e3)
+        delta = self.at("budget").number(budget, "delta", None, 1e-30, 0.1)
+        tables = self.at("tables").only(data.get("tables", {}), *_names(data.get("tables")))
+        if not tables:
+            raise self.at("tables").wrong("none", "describe each table that may be asked: [tables.visits]")
+        analysts = self.at("analysts").only(data.get("analysts", {}), *_names(data.get("analysts")))
+        shares = {name: self.at("analysts").number(analysts, name, None, 0.0, 1.0) for name in analysts}
+        if math.fsum(shares.values()) > 1:
+            raise self.at("analysts").wrong(
+                f"shares that sum to {math.fsum(shares.values()):g}", "let them sum to 1 at most"
+            )
+        return Policy(
+            epsilon,
+            delta,
+            self.at("budget").number(budget, "question_delta", delta / 1000, 1e-30, delta),
+            {name.lower(): self.at(f"tables.{name}").table(name.lower(), table) for name, table in tables.items()},
+            shares,
+            self.number(data, "response_quantum", 0.0, 0.0, 3600.0),
+        )
+
+    def table(self, name: str, data: object) -> Table:
+        found = self.only(data, "public", "unit", "groups", "rows", "columns")
+        public, unit = found.get("public", False), found.get("unit", ROW)
+        if not isinstance(public, bool) or not isinstance(unit, str):
+            raise self.wrong("an odd public or unit", 'public is true or false; unit a column, or "row"')
+        if not public and "unit" not in found:
+            raise self.wrong(
+                "no unit", 'say whose data these are: unit = "patient_id", or unit = "row", or public = true'
+            )
+        listed = self.at("columns").only(found.get("columns", {}), *_names(found.get("columns")))
+        columns = {c.lower(): self.at(f"columns.{c}").column(d) for c, d in listed.items()}
+        rows, groups = self.whole(found, "rows", 1), self.whole(found, "groups", 1)
+        if unit == ROW and (rows, groups) != (1, 1):
+            raise self.wrong("bounds on a person of one row", "leave rows and groups out: each row is a person")
+        return Table(name, columns, public, unit.lower(), groups, rows)
+
+    def column(self, data: object) -> Domain:
+        found = self.only(data, "type", "low", "high", "step", "keys")
+        kinds = {"number": Kind.NUMBER, "text": Kind.TEXT, "boolean": Kind.TRUTH, "date": Kind.DATE}
+        kind = found.get("type", "number" if "low" in found or "high" in found else None)
+        if kind not in kinds:
+            raise self.at("type").wrong(repr(kind), f"use {', '.join(kinds)}")
+        keys = found.get("keys")
+        if keys is not None and not (
+            isinstance(keys, list) and keys and all(isinstance(k, str | int | float) for k in keys)
+        ):
+            raise self.at("keys").wrong("no list of values", 'list the public values: keys = ["north", "south"]')
+        exact = (
+            tuple(float(k) if kinds[str(kind)] is Kind.NUMBER else k for k in keys) if isinstance(keys, list) else None
+        )
+        if kinds[str(kind)] is not Kind.NUMBER:
+            if {"low", "high", "step"} & set(found):
+                raise self.wrong(f"bounds on a {kind}", "bound numbers only")
+            return Domain(kinds[str(kind)], keys=(False, True) if kind == "boolean" else _scalars(exact))
+        low, high = -math.inf, math.inf
+        if "low" in found or "high" in found:
+            low, high = (self.number(found, name, None, -1e15, 1e15) for name in ("low", "high"))
+            if low >= high:
+                raise self.wrong(f"low = {low:g}, high = {high:g}", "let low be less than high")
+        step = self.number(found, "step", 0.0, 0.0, 1e15)
+        if step and math.frexp(step)[0] != 0.5:
+            raise self.at("step").wrong(f"{step:g}", "give a power of two, such as 1, 0.5 or 0.0078125")
+        return Domain(Kind.NUMBER, low, high, step or None, _scalars(exact))
+
+
+def _names(data: object) -> list[str]:
+    return [str(name) for name in data] if isinstance(data, dict) else []
+
+
+def _scalars(keys: tuple[object, ...] | None) -> tuple[Scalar, ...] | None:
+    return None if keys is None else tuple(k for k in keys if isinstance(k, str | int | float))

@@ -1,0 +1,31 @@
+"""A question, read: what must be released, and what is then made of it."""
+
+from dataclasses import dataclass
+
+from sfumato.sql.expressions import Expression
+from sfumato.sql.release import Release
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """An aggregate of the answer and the measures of the release that it is made of."""
+
+    name: str  # count, sum, avg, variance, stddev
+    measures: tuple[int, ...]
+    centre: float = 0.0
+    exponent: int = 0
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Question:
+    """Outputs 0 … k−1 are the keys, then come the aggregates; `columns`, `having` and `order` are made of them."""
+
+    release: Release
+    aggregates: tuple[Aggregate, ...]
+    columns: tuple[tuple[str, Expression], ...]
+    having: Expression
+    order: tuple[tuple[Expression, bool], ...]  # (what, descending)
+    limit: int | None

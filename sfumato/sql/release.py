@@ -1,0 +1,125 @@
+"""What a question needs from the data: integers per group, each bounded for every unit. The rest is post-processing.
+
+Two questions with the same release are the same question, however they are spelled.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+from sfumato.errors import QueryRefused
+from sfumato.sql.domains import Kind
+from sfumato.sql.expressions import Expression
+from sfumato.sql.policy import ROW, Table
+
+FINE = 2**20  # steps across a range whose policy names none
+
+
+class What(Enum):
+    """What is counted or summed in a group, over the rows that one unit has there."""
+
+    UNITS = "units"
+    ROWS = "rows"
+    VALUES = "values"  # rows with a value
+    SUM = "sum"
+    SQUARES = "squares"
+
+    def __repr__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One integer per group. Values are taken from `centre`, in whole steps of 2^exponent."""
+
+    what: What
+    of: Expression | None = None
+    centre: float = 0.0
+    exponent: int = 0
+
+    def __repr__(self) -> str:
+        return f"{self.what.value}({self.of!r}, {self.centre:g}, {self.exponent})" if self.of else self.what.value
+
+    def span(self) -> tuple[int, int]:
+        """The least and the most that one row adds, in steps."""
+        if self.of is None or self.what is What.VALUES:
+            return 0, 1
+        domain, step = self.of.domain, 2.0**self.exponent
+        low, high = domain.low - self.centre, domain.high - self.centre
+        if self.what is What.SQUARES:
+            least = 0.0 if low <= 0 <= high else min(low * low, high * high)
+            low, high = least, max(low * low, high * high)
+        return int(low // step), int(-(-high // step))
+
+
+@dataclass(frozen=True)
+class Join:
+    """A public table, each of whose rows is found by equality: at most one match is kept for a row."""
+
+    table: Table
+    on: tuple[tuple[Expression, str], ...]  # (of the rows so far, column of the public table)
+
+    def __repr__(self) -> str:
+        return f"{self.table.name} on {self.on!r}"
+
+
+@dataclass(frozen=True)
+class Release:
+    """Rows of `table` (and public tables) that pass `where`, by `keys`, with bounded `measures`."""
+
+    table: Table
+    joins: tuple[Join, ...]
+    where: Expression
+    keys: tuple[Expression, ...]
+    measures: tuple[Measure, ...]
+
+    @property
+    def canonical(self) -> str:
+        """One text for all spellings."""
+        parts = [self.table.name, repr(self.joins), repr(self.where), repr(self.keys), repr(self.measures)]
+        return " | ".join(parts)
+
+    @property
+    def groups(self) -> int:
+        """How many groups one unit touches at most."""
+        return 1 if not self.keys or self.table.unit == ROW else self.table.groups
+
+    @property
+    def public(self) -> tuple[tuple[object, ...], ...] | None:
+        """All keys, if they are public."""
+        found: list[tuple[object, ...]] = [()]
+        for key in self.keys:
+            if key.domain.keys is None:
+                return None
+            found = [(*before, value) for before in found for value in key.domain.keys]
+        return tuple(found)
+
+    def bounds(self, measure: Measure) -> tuple[int, int]:
+        """The least and the most that one unit adds to one group."""
+        low, high = measure.span()
+        rows = 1 if measure.what is What.UNITS or self.table.unit == ROW else self.table.rows
+        return low * rows, high * rows
+
+    def sensitivity(self, measure: Measure) -> int:
+        """How far one unit moves one group."""
+        low, high = self.bounds(measure)
+        return max(abs(low), abs(high), 1)
+
+
+def exponent(expression: Expression, text: str) -> int:
+    """The lattice of a sum: the policy's step, else a fine one; from public facts only."""
+    domain = expression.domain
+    if domain.kind is not Kind.NUMBER or not domain.bounded:
+        raise QueryRefused(
+            f"{text} has no bounds, so one person could change it without limit.\n"
+            f"  found:  {expression!r}: {domain.kind.value}, of unknown range\n"
+            "  do:     give low and high in the policy, or ask for CLAMP(…, low, high)"
+        )
+    if domain.step:
+        return _power(domain.step)
+    return _power((domain.high - domain.low) / FINE)
+
+
+def _power(step: float) -> int:
+    """The largest e with 2^e ≤ step."""
+    return math.frexp(step)[1] - 1

@@ -1,0 +1,75 @@
+"""What one person can change in the integers that leave the engine: never more than the noise is made for."""
+
+import duckdb
+import pytest
+
+from sfumato.sql.emit import statement
+from sfumato.sql.policy import Policy
+from sfumato.sql.read import read
+from tests.curator.clinic import POLICY, built
+
+QUESTIONS = [
+    "SELECT COUNT(*) FROM visits",
+    "SELECT ward, COUNT(*), SUM(stay), AVG(cost) FROM visits GROUP BY ward",
+    "SELECT diagnosis, COUNT(stay), SUM(cost) FROM visits GROUP BY diagnosis",
+    "SELECT diagnosis, ward, COUNT(DISTINCT patient_id) FROM visits WHERE stay < 50 OR cost > 0 GROUP BY 1, 2",
+    "SELECT floor, STDDEV(stay) FROM visits JOIN wards USING (ward) GROUP BY floor",
+    "SELECT month(day), AVG(CASE WHEN stay > 5 THEN stay ELSE 0 END) FROM visits GROUP BY 1",
+    "WITH v AS (SELECT ward w, stay / cost AS r, diagnosis FROM visits WHERE NOT cost IS NULL)"
+    " SELECT UPPER(diagnosis) d, SUM(CLAMP(r, 0, 1)) FROM v WHERE w IN ('north', 'west') GROUP BY d",
+    "SELECT SUM(stay * cost - 3 * stay) FROM visits",
+]
+PEOPLE = [0, 3, 6, 13, 27, 39]
+
+
+@pytest.fixture(scope="module")
+def databases(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("clinic")
+    return {who: duckdb.connect(str(built(folder / f"{who}.duckdb", without=who))) for who in [None, *PEOPLE]}
+
+
+@pytest.mark.parametrize("sql", QUESTIONS)
+def test_a_person_moves_few_groups_and_each_a_little(sql, databases):
+    release = read(sql, Policy.read(POLICY)).release
+    text = statement(release, 12345, "duckdb")
+    width = len(release.keys)
+    tables = {
+        who: {row[:width]: [x or 0 for x in row[width:]] for row in connection.execute(text).fetchall()}
+        for who, connection in databases.items()
+    }
+    zeros = [0] * len(release.measures)
+    moved = 0
+    for who in PEOPLE:
+        both = set(tables[None]) | set(tables[who])
+        changes = [
+            [a - b for a, b in zip(tables[None].get(k, zeros), tables[who].get(k, zeros), strict=True)] for k in both
+        ]
+        changes = [change for change in changes if any(change)]
+        assert len(changes) <= release.groups
+        for change in changes:
+            for measure, by in zip(release.measures, change, strict=True):
+                assert abs(by) <= release.sensitivity(measure)
+        moved += bool(changes)
+    assert moved > 0  # somebody counts
+
+
+def test_a_person_with_many_groups_keeps_few_of_them(databases, tmp_path):
+    place = tmp_path / "many.duckdb"
+    connection = duckdb.connect(str(built(place)))
+    connection.execute("INSERT INTO visits SELECT 7, 'north', 'x' || i, 1, 1, NULL FROM range(1000) t(i)")
+    release = read("SELECT diagnosis, COUNT(*) FROM visits GROUP BY diagnosis", Policy.read(POLICY)).release
+    found = connection.execute(statement(release, 1, "duckdb")).fetchall()
+    assert sum(1 for row in found if str(row[0]).startswith("x")) <= 2
+
+
+def test_equal_hashes_at_the_cut_keep_fewer_not_more(databases):
+    """The hash replaced by a constant: all tie, so of a person with too many groups none is kept."""
+    release = read("SELECT diagnosis, COUNT(DISTINCT patient_id) FROM visits GROUP BY 1", Policy.read(POLICY)).release
+    text = statement(release, 1, "duckdb")
+    tied = text.replace(text[text.index("CAST(HASH(") : text.index(" AS h FROM")], "CAST(5 AS BIGINT)")
+    assert tied != text
+    per_person = databases[None].execute(
+        "SELECT patient_id, COUNT(DISTINCT COALESCE(diagnosis, '')) FROM visits WHERE patient_id IS NOT NULL GROUP BY 1"
+    ).fetchall()  # fmt: skip
+    few = sum(n for _, n in per_person if n <= 2)
+    assert sum(row[-1] for row in databases[None].execute(tied).fetchall()) == few
