@@ -98,8 +98,8 @@ class Additive(Mechanism[ArrayLike, Released]):
     def ready(self, count: int) -> None:
         """Draw the noise of the next `count` single whole numbers, a public number, before data are read.
 
-        How long a release takes then does not tell its noise; but CPython keeps the integers from −5 to 256 at hand, so
-        that those come some 10 ns sooner than others, which can be seen from inside the process.
+        How long a release takes then does not tell its noise. (CPython keeps the integers from −5 to 256 at hand, so
+        answers among these come some 10 ns sooner; but the answer is public.)
         """
         self.pool.ready(count)
 
@@ -109,7 +109,7 @@ class Additive(Mechanism[ArrayLike, Released]):
     def release(self, value: ArrayLike) -> Released:
         """int (or int64) if the step is 1, else float (or float64); arrays keep their shape."""
         if type(value) is int and self.lattice.exponent == 0:  # the same, twenty times as quick
-            return max(-LARGEST, min(LARGEST, max(-LARGEST, min(LARGEST, value)) + self.pool.take()))
+            return max(-LARGEST, min(LARGEST, self.pool.about(max(-LARGEST, min(LARGEST, value)))))
         return shown(self.answer(value))
 
     def answer(self, value: ArrayLike) -> Answer:
@@ -130,7 +130,7 @@ class Additive(Mechanism[ArrayLike, Released]):
         """Noise on private multiples of the step: single ones from the pool."""
         if multiples.ndim:
             return self.lattice.exactly(multiples).with_noise(self.sampler)
-        total = int(multiples) + self.pool.take()
+        total = self.pool.about(int(multiples))
         return Answer(self.lattice, np.array(max(-LARGEST, min(LARGEST, total)), np.int64))
 
 

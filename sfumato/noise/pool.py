@@ -8,6 +8,9 @@ from sfumato.noise.entropy import PROCESS
 from sfumato.noise.sampler import Sampler
 
 NUMBER = PROCESS.number
+LIFT = (
+    1 << 64
+)  # draws wait as integers of one length: CPython keeps those from −5 to 256 at hand, and finds them sooner
 
 
 @dataclass(slots=True, eq=False)
@@ -37,11 +40,22 @@ class Pool:
         """The next draw, an integer of any size."""
         if self._number == NUMBER[0]:  # the same process as when the block was drawn
             try:
-                return self._block.pop()  # one step, also between threads
+                return self._block.pop() - LIFT  # one step, also between threads
             except IndexError:
                 pass
         self.ready(1)
         return self.take()
+
+    def about(self, value: int) -> int:
+        """value + the next draw. Where the draw alone were a small integer, Python would be quicker: it never is one."""
+        lifted = value - LIFT
+        if self._number == NUMBER[0]:
+            try:
+                return lifted + self._block.pop()
+            except IndexError:
+                pass
+        self.ready(1)
+        return self.about(value)
 
     def ready(self, count: int) -> None:
         """Make sure that the next `count` draws wait here, drawing whole blocks."""
@@ -54,8 +68,8 @@ class Pool:
             if missing > 0:
                 self.sampler.source.renew()
                 draws, beyond = self.sampler.draw_with_beyond(self.size * -(-missing // self.size))
-                fresh: list[int] = draws.tolist()
+                fresh = [draw + LIFT for draw in draws.tolist()]
                 for place, draw in beyond.items():
-                    fresh[place] = draw
+                    fresh[place] = draw + LIFT
                 fresh.reverse()
                 self._block[:0] = fresh  # taken from the end: older draws first
