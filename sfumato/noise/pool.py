@@ -47,7 +47,7 @@ class Pool:
         return self.take()
 
     def about(self, value: int) -> int:
-        """value + the next draw. Where the draw alone were a small integer, Python would be quicker: it never is one."""
+        """value + the next draw, which is never by itself a small integer: Python would be quicker with those."""
         lifted = value - LIFT
         if self._number == NUMBER[0]:
             try:
