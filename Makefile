@@ -15,7 +15,7 @@ INSTALL := $(call install,$(BIN)/python)
 # The libraries that `make bench` compares us with, each in an environment of its own.
 PEERS := $(patsubst bench/composition/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/composition/sides/*.txt))
 
-.PHONY: help demo test lint types format bench bench-soundness bench-noise docs-index clean
+.PHONY: help demo test lint types format bench bench-soundness bench-noise bench-faults bench-ledger docs-index clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +48,12 @@ bench-soundness: $(VENV)/dev.stamp  ## random losses against independent truth (
 
 bench-noise: $(VENV)/dev.stamp  ## time exact noise against NumPy and OpenDP (1 min)
 	@$(BIN)/python bench/bench_noise.py $(OPTIONS)
+
+bench-faults: $(VENV)/dev.stamp  ## break ledgers in every way we know (15 min; OPTIONS="--kills 200 --flips 10000")
+	@$(BIN)/python bench/bench_faults.py $(OPTIONS)
+
+bench-ledger: $(VENV)/dev.stamp  ## time a million charges (5 min; OPTIONS="--count 100000")
+	@$(BIN)/python bench/bench_ledger.py $(OPTIONS)
 
 docs-index: $(VENV)/dev.stamp  ## write docs/theorems.md anew
 	@$(BIN)/python tools/theorems.py

@@ -156,9 +156,9 @@ def told(path: Path, broken: type[LedgerUnavailable] = LedgerUnavailable) -> Ite
     """
     try:
         yield
-    except sqlite3.Error as problem:
+    except (sqlite3.Error, UnicodeDecodeError) as problem:
         code = getattr(problem, "sqlite_errorcode", -1) & 0xFF
-        if code == sqlite3.SQLITE_CORRUPT or "decode" in str(problem):
+        if code == sqlite3.SQLITE_CORRUPT or "decode" in str(problem):  # texts that are none
             raise LedgerDamaged(
                 f"the file of this ledger is damaged.\n  found:  {path.name}\n"
                 "  do:     restore the newest copy that verifies; do not answer from this one"
