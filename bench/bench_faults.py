@@ -35,8 +35,8 @@ Row = tuple[str, int, int, str]  # what, how often tried, how often it went wron
 
 
 @contextmanager
-def a_folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="sfumato-faults-"))
+def a_folder(where: Path | None = None) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="sfumato-faults-", dir=where))
     try:
         yield folder
     finally:
@@ -64,15 +64,31 @@ def remarks(found: dict[str, object]) -> str:
 
 
 def races(server: Server | None) -> Iterator[Row]:
-    for processes, threads in ((1, 16), (8, 1), (8, 4)):
-        with a_folder() as folder:
-            found = alone("races", processes, threads, 0.003, folder, seconds=LONG)
-            yield f"race, SQLite, {processes} × {threads}", whole(found, "charges"), 0, rate(found)
-    if server:
-        for processes, threads in ((2, 1), (2, 8), (8, 1)):
-            with a_folder() as folder:
-                found = alone("races", processes, threads, 0.003, folder, server.dsn, seconds=LONG)
-            yield f"race, PostgreSQL, {processes} × {threads}", whole(found, "charges"), 0, rate(found)
+    """On the disk, where flushes set the pace, and in memory, where the ledger does."""
+    for where, place in (("disk", None), ("memory", Path("/dev/shm"))):
+        if place is not None and not os.access(place, os.W_OK):
+            continue
+        for processes, threads in ((1, 16), (8, 1), (8, 4)):
+            with a_folder(place) as folder:
+                found = alone("races", processes, threads, 0.003, folder, seconds=LONG)
+            yield f"race, SQLite, {processes} × {threads}, {where}", whole(found, "charges"), 0, rate(found)
+        if server:
+            with running(place) as other, a_folder() as folder:
+                for processes, threads in ((2, 1), (2, 8), (8, 1)):
+                    found = alone("races", processes, threads, 0.003, folder, other.dsn, seconds=LONG)
+                    name = f"race, PostgreSQL, {processes} × {threads}, {where}"
+                    yield name, whole(found, "charges"), 0, rate(found)
+
+
+def flushes(count: int = 100) -> float:
+    """How many times a second this disk flushes a page: what one charger after the other can reach at most."""
+    with tempfile.TemporaryFile() as file:
+        start = time.perf_counter()
+        for _ in range(count):
+            file.write(b"x" * 4096)
+            file.flush()
+            os.fsync(file.fileno())
+        return count / (time.perf_counter() - start)
 
 
 def rate(found: dict[str, object]) -> str:
@@ -220,7 +236,7 @@ def main() -> None:
     parser.add_argument("--flips", type=int, default=0)
     parser.add_argument("--only", nargs="+", default=[])
     asked = parser.parse_args()
-    wrong = 0
+    print(f"this disk flushes {flushes():,.0f} times a second; a charge in SQLite takes two flushes, in PostgreSQL one")
 
     def all_rows(server: Server | None) -> int:
         groups: dict[str, Callable[[], Iterator[Row]]] = {

@@ -150,7 +150,7 @@ class Ledger:
             if cost is None:
                 raise too_much(prices[-1], *tables.accounts(now)[account], account)
             self.probe("charge: spent")
-            now.run("INSERT INTO requests (who, key, seq) VALUES (?, ?, ?)", request["who"], request["key"], seq)
+            now.write("INSERT INTO requests (who, key, seq) VALUES (?, ?, ?)", request["who"], request["key"], seq)
             write({"kind": "charged", **request, "account": account, "cost": list(cost), "version": version})
         return Receipt(seq, request["who"], request["key"], request["question"], cost, account, version)
 
@@ -176,8 +176,8 @@ class Ledger:
                 return tables.entry(now, whole(stored[0][0])).answer
             charge = tables.entry(now, receipt.seq).content
             question, version = str(charge["question"]), charge["version"]
-            now.run("INSERT INTO answers (charge, seq, question, version) VALUES (?, ?, ?, ?)",
-                    receipt.seq, seq, asked(question), version)  # fmt: skip
+            now.write("INSERT INTO answers (charge, seq, question, version) VALUES (?, ?, ?, ?)",
+                      receipt.seq, seq, asked(question), version)  # fmt: skip
             write({"kind": "answered", "charge": receipt.seq, "question": question, "version": version}, answer)
         return answer
 
@@ -287,11 +287,11 @@ class Ledger:
         """A transaction that writes at most one line; the anchor is told before this is left."""
         self.probe(f"{name}: waiting")
         with self.store.writing() as now:
-            seq, hash_, version = tables.head(now)
+            known, mark = self.seen[0] if self.seen else (0, None)
+            seq, hash_, version, there = tables.head_and(now, known)
             self.probe(f"{name}: locked")
-            for number, mark in tuple(self.seen):  # a copy: other threads replace it
-                if tables.hash_of(now, number) != mark:
-                    raise damaged(number, "it was there, and is gone: an old copy was put back under our feet")
+            if there != mark:
+                raise damaged(known, "it was there, and is gone: an old copy was put back under our feet")
             latest = [(seq, hash_)]
 
             def write(content: dict[str, object], answer: bytes = b"", version: int = version) -> None:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 
 try:
     import psycopg
@@ -18,7 +18,7 @@ except ModuleNotFoundError as missing:
     raise ModuleNotFoundError("a ledger in PostgreSQL needs psycopg: pip install 'sfumato[postgres]'") from missing
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.sql import SQL, Composed, Identifier, Literal
+from psycopg.sql import SQL, Identifier, Literal
 
 from sfumato.errors import CommitUnknown, LedgerUnavailable
 from sfumato.ledger import tables
@@ -28,13 +28,13 @@ Connection = psycopg.Connection[tuple[object, ...]]
 
 PATIENCE = 60_000  # milliseconds for another curator, or the network, to come round
 USUAL = {"connect_timeout": 10, "tcp_user_timeout": PATIENCE, "application_name": "sfumato ledger"}
-ALONE = SQL(
+ALONE = (
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"  # each statement sees all that was committed before our turn
     " SET LOCAL search_path TO {schema}, pg_temp; SET LOCAL synchronous_commit TO on;"
     " SET LOCAL lock_timeout TO {patience}; SET LOCAL idle_in_transaction_session_timeout TO {patience};"
     " SELECT pg_advisory_xact_lock({turn})"
 )
-LOOKING = SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path TO {schema}, pg_temp")
+LOOKING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path TO {schema}, pg_temp"
 
 
 @dataclass(eq=False)
@@ -55,8 +55,9 @@ class PostgresStore:
     @contextmanager
     def writing(self) -> Iterator["PostgresTransaction"]:
         with self._begun(ALONE) as connection:
-            yield PostgresTransaction(connection)
-            self._commit(connection)
+            now = PostgresTransaction(connection)
+            yield now
+            self._commit(connection, now.waiting)
 
     @contextmanager
     def reading(self) -> Iterator["PostgresTransaction"]:
@@ -64,19 +65,17 @@ class PostgresStore:
             yield PostgresTransaction(connection)
 
     @contextmanager
-    def _begun(self, begin: SQL) -> Iterator[Connection]:
+    def _begun(self, begin: str) -> Iterator[Connection]:
         """A transaction, undone when this is left unless it was committed."""
-        turn = int.from_bytes(hashlib.sha256(f"sfumato ledger {self.schema}".encode()).digest()[:8], signed=True)
-        text = begin.format(schema=Identifier(self.schema), turn=Literal(turn), patience=Literal(PATIENCE))
         self._after_fork()
         with self._lock, told():
-            connection = self._started(text)
+            connection = self._started(written_out(begin, self.schema, PATIENCE))
             try:
                 yield connection
             finally:
                 self._end(connection)
 
-    def _started(self, begin: Composed) -> Connection:
+    def _started(self, begin: str) -> Connection:
         """A connection inside a transaction; a new one, if the one that we had turns out to be dead."""
         kept, self._connection = self._connection, self._connection or connected(self.dsn)
         try:
@@ -89,12 +88,15 @@ class PostgresStore:
             self._connection.execute(begin)
         return self._connection
 
-    def _commit(self, connection: Connection) -> None:
+    def _commit(self, connection: Connection, waiting: list[tuple[str, tuple[object, ...]]]) -> None:
         """Raises `CommitUnknown` if the connection is lost before the server has answered."""
         if self._process != os.getpid():
             raise LedgerUnavailable("a ledger does not reach into a process forked in the middle of a transaction")
         try:
-            done = connection.execute("COMMIT").statusmessage
+            with connection.pipeline():  # after an error the server skips the rest, and so the COMMIT
+                for sql, values in waiting:
+                    connection.execute(sql, values)
+                done = connection.execute("COMMIT", prepare=False)
         except psycopg.Error as problem:
             if connection.closed or problem.sqlstate is None:
                 raise CommitUnknown(
@@ -103,7 +105,7 @@ class PostgresStore:
                     "  do:     ask again with the same key; until then it counts as charged, and nothing was released"
                 ) from problem
             raise
-        if done != "COMMIT":  # the server's word for a transaction that had failed before
+        if done.statusmessage != "COMMIT":  # the server's word for a transaction that had failed before
             raise LedgerUnavailable("the ledger's server did not commit; nothing was charged or released")
 
     def _end(self, connection: Connection) -> None:
@@ -135,20 +137,34 @@ class PostgresStore:
 
 @dataclass(frozen=True)
 class PostgresTransaction:
+    """Statements that nobody waits for are sent together with the next one: a round trip each would be dear."""
+
     connection: Connection
+    waiting: list[tuple[str, tuple[object, ...]]] = field(default_factory=list)
 
     def run(self, sql: str, *values: object) -> list[Row]:
         done = self._executed(sql, values)
         return list(done.fetchall()) if done.description else []
 
+    def write(self, sql: str, *values: object) -> None:
+        self.waiting.append((translated(sql), values))
+
     def changed(self, sql: str, *values: object) -> int:
         return self._executed(sql, values).rowcount
 
     def _executed(self, sql: str, values: tuple[object, ...]) -> psycopg.Cursor[tuple[object, ...]]:
+        while self.waiting:
+            self.connection.execute(*self.waiting.pop(0))
         return self.connection.execute(translated(sql), values) if values else self.connection.execute(sql)
 
 
-@cache
+@lru_cache(maxsize=64)
+def written_out(begin: str, schema: str, patience: int) -> str:
+    turn = int.from_bytes(hashlib.sha256(f"sfumato ledger {schema}".encode()).digest()[:8], signed=True)
+    return SQL(begin).format(schema=Identifier(schema), turn=Literal(turn), patience=Literal(patience)).as_string(None)
+
+
+@lru_cache(maxsize=64)
 def translated(sql: str) -> str:
     """Our statements with values hold a ? for each, and neither ? nor % otherwise."""
     return sql.replace("?", "%s")

@@ -130,6 +130,9 @@ class SqliteTransaction:
     def run(self, sql: str, *values: object) -> list[Row]:
         return self.connection.execute(sql, values).fetchall()
 
+    def write(self, sql: str, *values: object) -> None:
+        self.connection.execute(sql, values)
+
     def changed(self, sql: str, *values: object) -> int:
         return self.connection.execute(sql, values).rowcount
 

@@ -13,6 +13,9 @@ class Transaction(Protocol):
     def run(self, sql: str, *values: object) -> list[Row]:
         """Execute one statement (with ? for values); the rows it gives."""
 
+    def write(self, sql: str, *values: object) -> None:
+        """Execute one statement whose outcome nobody waits for, now or together with the next one or the commit."""
+
     def changed(self, sql: str, *values: object) -> int:
         """Execute one statement; how many rows it changed."""
 

@@ -44,10 +44,17 @@ def head(at: Transaction) -> tuple[int, str, int]:
     return whole(seq), str(hash_), whole(version)
 
 
+def head_and(at: Transaction, seq: int) -> tuple[int, str, int, str | None]:
+    """The head, and the hash of another line, if it is there."""
+    other = "(SELECT entries.hash FROM entries WHERE entries.seq = ?)"
+    ((last, hash_, version, found),) = at.run(f"SELECT seq, hash, version, {other} FROM head WHERE id = 1", seq)
+    return whole(last), str(hash_), whole(version), None if found is None else str(found)
+
+
 def append(at: Transaction, entry: Entry, version: int) -> None:
     """One more line, and the head moved to it."""
-    at.run("INSERT INTO entries (seq, text, answer, hash) VALUES (?, ?, ?, ?)", *_stored(entry))
-    at.run("UPDATE head SET seq = ?, hash = ?, version = ? WHERE id = 1", entry.seq, entry.hash, version)
+    at.write("INSERT INTO entries (seq, text, answer, hash) VALUES (?, ?, ?, ?)", *_stored(entry))
+    at.write("UPDATE head SET seq = ?, hash = ?, version = ? WHERE id = 1", entry.seq, entry.hash, version)
 
 
 def _stored(entry: Entry) -> tuple[object, ...]:
@@ -67,11 +74,6 @@ def entries(at: Transaction, start: int = LEAST) -> Iterator[Entry]:
 def entry(at: Transaction, seq: int) -> Entry:
     (row,) = at.run("SELECT seq, text, answer, hash FROM entries WHERE seq = ?", seq)
     return as_entry(row)
-
-
-def hash_of(at: Transaction, seq: int) -> str | None:
-    rows = at.run("SELECT hash FROM entries WHERE seq = ?", seq)
-    return str(rows[0][0]) if rows else None
 
 
 def as_entry(row: Iterable[object]) -> Entry:

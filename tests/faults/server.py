@@ -63,11 +63,11 @@ class Server:
 
 
 @contextmanager
-def running() -> Iterator[Server]:
+def running(where: Path | None = None) -> Iterator[Server]:
     """A new server, gone when this is left. `binaries()` must have found some."""
     place = binaries()
     assert place is not None
-    folder = Path(tempfile.mkdtemp(prefix="sfumato-pg-"))
+    folder = Path(tempfile.mkdtemp(prefix="sfumato-pg-", dir=where))
     who = servant()
     try:
         if who:
