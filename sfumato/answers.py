@@ -2,19 +2,29 @@
 
 import html
 import json
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas
+    import polars
+    import pyarrow
 
 Cell = float | int | str | bool | None
+
+STYLE = "text-align:{side};padding:2px 10px;white-space:nowrap"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Column names, rows, and for each column that has one the half of an interval that holds the truth at 95 %."""
+    """Column names and rows; an aggregate called n is followed by `n low` and `n high`, which hold the truth at 95 %.
+
+    All of it is made of released values and public numbers, so it may be copied, plotted and kept.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
@@ -28,45 +38,137 @@ class Answer:
         return len(self.rows)
 
     def column(self, name: str) -> list[Cell]:
+        """One column, by its name."""
+        if name not in self.columns:
+            raise KeyError(f"there is no column {name!r}; there are {', '.join(map(repr, self.columns))}")
         place = self.columns.index(name)
         return [row[place] for row in self.rows]
 
+    # ---- to other forms ---------------------------------------------------------------------------------------------
+
     def to_json(self) -> str:
-        data = {"columns": self.columns, "rows": self.rows, "epsilon": self.epsilon, "delta": self.delta}
-        return json.dumps({**data, "charged": self.charged, "left": self.left}, ensure_ascii=False)
+        """Everything, as one JSON object; `Answer.from_json` reads it."""
+        return json.dumps(asdict(self), ensure_ascii=False, allow_nan=False)
+
+    @staticmethod
+    def from_json(text: str) -> "Answer":
+        data = json.loads(text)
+        columns, rows = tuple(data.pop("columns")), tuple(tuple(row) for row in data.pop("rows"))
+        return Answer(columns, rows, **data)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        import pandas
+        return needed("pandas").DataFrame(list(self.rows), columns=list(self.columns))
 
-        return pandas.DataFrame(list(self.rows), columns=list(self.columns))
+    def to_polars(self) -> "polars.DataFrame":
+        return needed("polars").DataFrame(dict(zip(self.columns, self._series(), strict=True)), strict=False)
+
+    def to_arrow(self) -> "pyarrow.Table":
+        return needed("pyarrow").table(dict(zip(self.columns, self._series(), strict=True)))
+
+    def _series(self) -> list[list[Cell]]:
+        """The columns; numbers that are whole in some rows and not in others are all floats."""
+        found = [[row[i] for row in self.rows] for i in range(len(self.columns))]
+        return [
+            [float(c) if type(c) is int else c for c in f] if any(type(c) is float for c in f) else f for f in found
+        ]
+
+    # ---- to be looked at --------------------------------------------------------------------------------------------
+
+    @property
+    def footer(self) -> str:
+        """Rows, price, and what is left."""
+        price = f"ε = {self.epsilon:.3g} at δ = {self.delta:.2g}" if self.charged else "free: this was answered before"
+        return f"{len(self.rows):,} {'row' if len(self.rows) == 1 else 'rows'} · {price} · {self.left}"
 
     def __str__(self) -> str:
-        price = f"ε = {self.epsilon:.3g} at δ = {self.delta:.2g}" if self.charged else "free: this was answered before"
-        return f"{table(self.columns, self.rows)}\n{len(self.rows)} rows · {price} · {self.left}"
+        names, rows, right = laid_out(self.columns, self.rows)
+        return f"{table(names, rows, right)}\n{self.footer}"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(shown(c))}</td>" for c in row) + "</tr>" for row in self.rows
+        names, rows, right = laid_out(self.columns, self.rows)
+        sides = ["right" if r else "left" for r in right]
+
+        def line(tag: str, cells: Sequence[str]) -> str:
+            parts = zip(cells, sides, strict=True)
+            return "".join(f'<{tag} style="{STYLE.format(side=s)}">{html.escape(c)}</{tag}>' for c, s in parts)
+
+        body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
+        odds = html.escape(" ".join(self.odds.split()))
+        return (
+            f'<table style="border-collapse:collapse"><thead><tr>{line("th", names)}</tr></thead>'
+            f"<tbody>{body}</tbody></table>"
+            f'<p style="opacity:.75">{html.escape(self.footer)}</p>'
+            f"<details><summary>What this question tells about one person</summary><p>{odds}</p></details>"
         )
-        return f"<table><tr>{head}</tr>{body}</table><p>{html.escape(str(self).splitlines()[-1])}</p>"
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+def needed(name: str) -> ModuleType:
+    """A library that sfumato does not bring along."""
+    try:
+        return import_module(name)
+    except ImportError as problem:
+        raise ImportError(f"this needs {name}.\n  do:     pip install {name}; or use .rows, .to_json()") from problem
+
+
+def laid_out(
+    columns: Sequence[str], rows: Sequence[Sequence[Cell]]
+) -> tuple[list[str], list[list[str]], list[bool]]:  # fmt: skip
+    """Names, texts and which go to the right: an aggregate and its interval take two columns, with as many digits as
+    the interval leaves meaningful."""
+    names: list[str] = []
+    texts: list[list[str]] = []
+    right: list[bool] = []
+    i = 0
+    while i < len(columns):
+        cells = [row[i] for row in rows]
+        numeric = all(isinstance(c, int | float | None) and not isinstance(c, bool) for c in cells)
+        if tuple(columns[i + 1 : i + 3]) == (f"{columns[i]} low", f"{columns[i]} high"):
+            spans = [(row[i + 1], row[i + 2]) for row in rows]
+            halves = [(b - a) / 2 for a, b in spans if isinstance(a, int | float) and isinstance(b, int | float)]
+            digits = decimals(halves, 2)
+            texts += [[shown(c, digits) for c in cells], [f"{shown(a, digits)} … {shown(b, digits)}" for a, b in spans]]
+            names, right, i = [*names, shown(columns[i]), "95 %"], [*right, numeric, True], i + 3
+        else:
+            digits = decimals([float(c) for c in cells if type(c) is float], 4)
+            texts.append([shown(c, digits) for c in cells])
+            names, right, i = [*names, shown(columns[i])], [*right, numeric], i + 1
+    return names, [list(row) for row in zip(*texts, strict=True)] if rows else [], right
+
+
+def decimals(sizes: Sequence[float], digits: int) -> int:
+    """Places after the point with which the median of these shows so many digits."""
+    some = sorted(abs(s) for s in sizes if s and math.isfinite(s))
+    return max(0, min(9, digits - 1 - math.floor(math.log10(some[len(some) // 2])))) if some else 0
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
     """Plain columns, numbers to the right."""
-    cells = [list(columns), *([shown(cell) for cell in row] for row in rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
-    right = [all(isinstance(row[i], int | float) or row[i] is None for row in rows) for i in range(len(columns))]
+    widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
     lines = [
         "  ".join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True)).rstrip()
-        for row in cells
+        for row in [columns, *rows]
     ]
     return "\n".join([lines[0], "  ".join("─" * w for w in widths), *lines[1:]])
 
 
-def shown(cell: Cell) -> str:
+def shown(cell: Cell, digits: int = 0) -> str:
+    """A cell in words: thousands set apart, no powers of ten."""
     if cell is None:
         return "NULL"
     if isinstance(cell, float):
-        return f"{cell:,.0f}" if abs(cell) >= 1e5 else f"{cell:.4g}"
-    return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell)
+        text = f"{cell:,.{digits}f}"
+        return text[1:] if text.startswith("-") and not text.strip("-0.,") else text  # no −0
+    if isinstance(cell, str):
+        return "".join(sign if sign.isprintable() else "·" for sign in cell)  # a key must not move a cursor
+    return f"{cell:,}" if type(cell) is int else str(cell)
+
+
+def rounded(number: float, digits: int = 3) -> str:
+    """One number with so many digits and thousands set apart: 56,400 rather than 5.64e+04."""
+    if not math.isfinite(number) or not number:
+        return f"{number:g}"
+    size = math.floor(math.log10(abs(number)))
+    if size < -6:
+        return f"{number:.{digits}g}"
+    text = f"{round(number, digits - 1 - size):,.{max(0, digits - 1 - size)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -3,8 +3,10 @@
 import hashlib
 import json
 import logging
+import math
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -16,6 +18,7 @@ from sfumato.ledger import Amount, Budget, Ledger
 from sfumato.ledger.ledger import Receipt
 from sfumato.ledger.reading import odds
 from sfumato.offer import Offer, accurate, offered, valued
+from sfumato.outlook import Preview, Standing, account, percent, previewed, share_left, standing
 from sfumato.sql.emit import statement
 from sfumato.sql.expressions import Expression, Output
 from sfumato.sql.policy import Policy
@@ -36,28 +39,6 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class Preview:
-    """What a question would cost and how good its answer would be; no data were read."""
-
-    offer: Offer
-    epsilon: float
-    delta: float
-    before: str
-    after: str
-
-    def __str__(self) -> str:
-        question = self.offer.question
-        lines = [f"costs ε = {self.epsilon:.4g} at δ = {self.delta:.2g} (μ = {self.offer.mu:.4g})"]
-        for aggregate in question.aggregates:
-            error = self.offer.error(aggregate)
-            words = f"± {error:.4g} at 95 %" if error is not None else "error depends on how many values there are"
-            lines.append(f"  {aggregate.name}: {words}")
-        if self.offer.threshold is not None:
-            lines.append(f"  keys with fewer than about {self.offer.threshold} people vanish")
-        return "\n".join([*lines, "an attacker, before:", self.before, "after:", self.after])
-
-
-@dataclass(frozen=True)
 class Curator:
     """Stands between a database and people who may ask anything."""
 
@@ -65,6 +46,7 @@ class Curator:
     policy: Policy
     ledger: Ledger
     who: str = "owner"
+    probe: Callable[[str], None] = field(default=lambda point: None, repr=False)  # told where it is: for fault tests
 
     @staticmethod
     def open(
@@ -86,31 +68,32 @@ class Curator:
 
     def analyst(self, who: str) -> "Curator":
         """The same curator, asked by this person."""
-        return Curator(self.engine, self.policy, self.ledger, who)
+        return replace(self, who=who)
 
     # ---- asking -----------------------------------------------------------------------------------------------------
 
     def preview(self, sql: str, *, epsilon: float | None = None, error: float | None = None) -> Preview:
         """Price, errors and odds. Free, and no data are touched."""
-        offer = self.priced(sql, epsilon, error)
-        promise, spent = self.ledger.promise, self.ledger.verify().spent
-        after = spent + self.ledger.prices(offer.loss)[-1]
-        delta = self.policy.question_delta
-        return Preview(
-            offer, offer.loss.epsilon(delta).upper, delta, odds(promise.loss_of(spent)), odds(promise.loss_of(after))
-        )
+        return previewed(self.priced(sql, epsilon, error), self.ledger, self.who, self.policy.question_delta)
 
     def ask(
         self, sql: str, *, epsilon: float | None = None, error: float | None = None, key: str | None = None
     ) -> Answer:
         """A private answer. Charged durably before data are read, stored durably before it is returned."""
+        self.probe("ask: asked")
         offer = self.priced(sql, epsilon, error)
+        self.probe("ask: priced")
         if (stored := self.ledger.recall(offer.canonical)) is not None:
             return self.shown(offer, stored, charged=False)
         receipt = self.ledger.charge(offer.loss, question=offer.canonical, who=self.who, key=key)
         if receipt.answer is not None:
             return self.shown(offer, receipt.answer, charged=False)
-        return self.shown(offer, self.ledger.keep(receipt, self.answered(offer, receipt)), charged=True)
+        if not receipt.first:  # who asked before with this key has died, or is slow: the first answer stored is it
+            self.ledger.rerun(receipt)
+        kept = self.ledger.keep(receipt, self.answered(offer, receipt))
+        answer = self.shown(offer, kept, charged=True)
+        self.probe("ask: shown")
+        return answer
 
     def priced(self, sql: str, epsilon: float | None, error: float | None) -> Offer:
         """Pure: from the text and the policy alone."""
@@ -134,6 +117,7 @@ class Curator:
     def answered(self, offer: Offer, receipt: Receipt) -> bytes:
         """Run, add noise, encode. One fixed error, whatever went wrong; one more try, as the first was not seen."""
         sql = statement(offer.release, self.salt, self.engine.dialect)
+        self.probe("data: before")
         try:
             try:
                 rows = self.engine.run(sql)
@@ -141,7 +125,10 @@ class Curator:
                 log.exception("charge %d: first run failed", receipt.seq)
                 self.ledger.rerun(receipt)
                 rows = self.engine.run(sql)
-            return released(offer, rows)
+            self.probe("data: read")
+            noisy = released(offer, rows)
+            self.probe("noise: drawn")
+            return noisy
         except Exception:
             log.exception("charge %d failed", receipt.seq)
             raise AnswerFailed(FAILED) from None
@@ -178,14 +165,12 @@ class Curator:
 
     def remaining(self) -> str:
         """What is left of the account that pays for this person."""
-        accounts = self.ledger.accounts()
-        limit, spent = accounts.get(f"analyst {self.who}", accounts[""])
-        return f"{100 * (1 - spent.gauss / max(1, limit.gauss)):.1f} % of the budget left"
+        return f"{percent(share_left(*account(self.ledger, self.who)))} of the budget left"
 
     @property
-    def budget(self) -> str:
-        """Spent and left, and what that means."""
-        return f"{self.ledger.meter()}\n{self.remaining()}"
+    def budget(self) -> Standing:
+        """Promised, spent and left, and what that means."""
+        return standing(self.ledger, self.who)
 
 
 def released(offer: Offer, rows: list[tuple[object, ...]]) -> bytes:
@@ -217,6 +202,8 @@ def bare(expression: Expression, keys: int) -> bool:
 
 def cells(expression: Expression, row: list[Value], spans: list[tuple[Value, Value] | None]) -> list[Value]:
     found = evaluated(expression, row)
+    if isinstance(found, float) and not math.isfinite(found):
+        found = None  # a product that no double holds
     if isinstance(expression, Output) and (span := spans[expression.place]) is not None:
         return [found, *span]
     return [found]

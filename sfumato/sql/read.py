@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 import sqlglot
 from sqlglot import exp
@@ -314,14 +315,12 @@ class Reading:
             if isinstance(key, Column) and key.origin == f"t0.{scope.table.unit}":
                 raise QueryRefused("GROUP BY the unit would ask about each person.\n  do:     group by something else")
         made = Made(self, scope, keys, named)
-        columns = []
-        for place, node in enumerate(query.expressions, 1):
+        columns: list[tuple[str, Expression]] = []
+        for node in query.expressions:
             if isinstance(node, exp.Star):
                 raise QueryRefused("SELECT * would show rows.\n  do:     ask for keys and aggregates")
             inner = node.this if isinstance(node, exp.Alias) else node
-            name = node.alias_or_name or (
-                "" if isinstance(inner, exp.Column) else f"{shown(inner)}" or f"column {place}"
-            )
+            name = titled(node, [title for title, _ in columns])
             columns.append((name, self.expression(inner, made)))
         having = query.args.get("having")
         condition = self.expression(having.this, made) if having else Constant(True)
@@ -491,6 +490,13 @@ def as_number(text: str) -> float | int:
         return int(text) if text.isdigit() and len(text) < 16 else float(text)
     except ValueError as problem:
         raise QueryRefused(f"{text!r} is not a number.") from problem
+
+
+def titled(node: exp.Expression, taken: list[str]) -> str:
+    """What a column of the answer is called: its alias, its name, or its text; each name once."""
+    plain = isinstance(node, exp.Count) and isinstance(node.this, exp.Star | None)
+    name = "count" if plain else node.alias_or_name or shown(node)
+    return next(title for i in count(1) if (title := name if i == 1 else f"{name} {i}") not in taken)
 
 
 def shown(node: exp.Expression) -> str:

@@ -1,0 +1,124 @@
+"""What can be said without looking at data: the preview of a question, and how the budget stands."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sfumato.answers import rounded
+from sfumato.ledger import Amount, Ledger
+from sfumato.ledger.reading import READING, odds
+from sfumato.offer import Offer
+from sfumato.sql.expressions import Output
+from sfumato.sql.question import Aggregate
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a question would cost and how good its answer would be; no data were read."""
+
+    offer: Offer
+    epsilon: float
+    delta: float
+    free: bool  # it was answered before
+    fits: bool  # the account that pays holds enough
+    left: float  # shares of the account's budget, before and after
+    after: float
+    odds_before: str = field(repr=False)
+    odds_after: str = field(repr=False)
+
+    def errors(self) -> Iterator[tuple[str, float | None]]:
+        """Each aggregate by the name of its column, with its ± at 95 %; None where that depends on private numbers."""
+        question, width = self.offer.question, len(self.offer.release.keys)
+        names = {e.place - width: name for name, e in reversed(question.columns) if isinstance(e, Output)}
+        for place, aggregate in enumerate(question.aggregates):
+            yield names.get(place, aggregate.name), self.error(aggregate)
+
+    def error(self, aggregate: Aggregate) -> float | None:
+        return self.offer.error(aggregate)
+
+    @property
+    def threshold(self) -> int | None:
+        """Private keys with fewer people than about this vanish."""
+        return self.offer.threshold
+
+    def to_json(self) -> str:
+        data = {"epsilon": self.epsilon, "delta": self.delta, "free": self.free, "fits": self.fits, "left": self.left,
+                "after": self.after, "errors": dict(self.errors()), "threshold": self.threshold,
+                "odds_before": self.odds_before, "odds_after": self.odds_after}  # fmt: skip
+        return json.dumps(data, ensure_ascii=False, allow_nan=False)
+
+    def __str__(self) -> str:
+        lines = [f"costs ε = {self.epsilon:.3g} at δ = {self.delta:.2g}; nothing has been charged"]
+        for name, error in self.errors():
+            words = f"± {rounded(error)} at 95 %" if error is not None else "± depends on how many values there are"
+            lines.append(f"  {name}: {words}")
+        if self.threshold is not None:
+            lines.append(f"  keys with fewer than about {self.threshold:,} people vanish")
+        if self.free:
+            lines.append("This question was answered before: asking it again is free.")
+        elif self.fits:
+            lines.append(f"Budget left: {percent(self.left)} now, {percent(self.after)} afterwards.")
+        else:
+            lines.append(f"Budget left: {percent(self.left)}. That is not enough: the question would be refused.")
+        if self.fits and not self.free:
+            return "\n".join([*lines, "", "Now:", self.odds_before, "Afterwards:", self.odds_after])
+        return "\n".join([*lines, "", self.odds_before])
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What was promised, what is spent, and what is left for one person's questions."""
+
+    epsilon: float
+    delta: float
+    spent: float  # ε at δ: a reading
+    left: float  # of the account that pays for `who`
+    who: str
+    odds: str = field(repr=False)
+
+    def to_json(self) -> str:
+        return json.dumps(vars(self), ensure_ascii=False, allow_nan=False)
+
+    def __str__(self) -> str:
+        return (
+            f"promised:  ε = {self.epsilon:g} at δ = {self.delta:g}, whatever is asked\n"
+            f"spent:     ε = {self.spent:.4g} at δ = {self.delta:g}\n"
+            f"           ({READING})\n"
+            f"left:      {percent(self.left)} for {self.who}\n\n{self.odds}"
+        )
+
+
+def standing(ledger: Ledger, who: str) -> Standing:
+    """How this ledger stands, for this person."""
+    promise, meter = ledger.promise, ledger.meter()
+    left = share_left(*account(ledger, who))
+    return Standing(promise.epsilon, promise.delta, meter.epsilon(), left, who, odds(meter.loss))
+
+
+def previewed(offer: Offer, ledger: Ledger, who: str, delta: float) -> Preview:
+    """A preview, from the offer and the ledger alone."""
+    promise, price = ledger.promise, ledger.prices(offer.loss)[-1]
+    limit, spent = account(ledger, who)
+    total = ledger.meter().spent
+    fits = (spent + price).within(limit)
+    return Preview(
+        offer, offer.loss.epsilon(delta).upper, delta, ledger.recall(offer.canonical) is not None, fits,
+        share_left(limit, spent), share_left(limit, spent + price) if fits else 0.0,
+        odds(promise.loss_of(total)), odds(promise.loss_of(total + price)),
+    )  # fmt: skip
+
+
+def account(ledger: Ledger, who: str) -> tuple[Amount, Amount]:
+    """(limit, spent) of the account that pays for this person."""
+    accounts = ledger.accounts()
+    return accounts.get(f"analyst {who}", accounts[""])
+
+
+def share_left(limit: Amount, spent: Amount) -> float:
+    """What is left of the scarcest counter, as a share."""
+    return min((1 - s / whole for s, whole in zip(spent, limit, strict=True) if whole), default=0.0)
+
+
+def percent(share: float) -> str:
+    """In words; what is not all is not called all."""
+    return f"{100 * min(share, 0.9999 if share < 1 else 1):.4g} %"
