@@ -1,5 +1,9 @@
 """A small clinic for tests: two tables, and neighbours of it."""
 
+import tempfile
+from functools import cache
+from pathlib import Path
+
 import duckdb
 
 POLICY = """
@@ -30,7 +34,20 @@ ODD = ["'NaN'::DOUBLE", "'inf'::DOUBLE", "'-inf'::DOUBLE", "NULL", "-0.0", "1e30
 
 def built(place, patients=40, without=None):
     """A database at `place`: patient p has 1 + p mod 7 visits; `without` leaves one patient out."""
-    connection = duckdb.connect(str(place))
+    Path(place).write_bytes(written(patients, without))
+    return place
+
+
+@cache
+def written(patients, without):
+    """The bytes of such a database."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "clinic.duckdb"
+        write(duckdb.connect(str(place)), patients, without)
+        return place.read_bytes()
+
+
+def write(connection, patients, without):
     connection.execute(
         "CREATE TABLE visits (patient_id BIGINT, ward TEXT, diagnosis TEXT, stay DOUBLE, cost DOUBLE, day DATE)"
     )
@@ -50,4 +67,3 @@ def built(place, patients=40, without=None):
     rows += ["(NULL, 'north', 'd1', 3, 3, NULL)", f"({patients}, 'north', NULL, 3, 3, 'infinity'::DATE)"]
     connection.execute("INSERT INTO visits VALUES " + ", ".join(rows))
     connection.close()
-    return place
