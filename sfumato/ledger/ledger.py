@@ -204,17 +204,22 @@ class Ledger:
     def reserve(self, plan: str, share: Amount | Promise | PrivacyLoss, who: str | None = None) -> None:
         """Set a part aside for planned work: `charge(…, plan=plan)` draws on it, `release` returns what is left."""
         enough = self.prices(share)[-1] if isinstance(share, PrivacyLoss) else share
+        name = f"plan {text('plan', plan)}"
         with self.store.reading() as now:
-            source = self._account(now, who or "", None)
-        self._move(source, f"plan {text('plan', plan)}", enough, "reserve")
+            source, before = self._account(now, who or "", None), origin(now, name)
+        if before not in (None, source):
+            raise InvalidParameter(
+                f"this plan was reserved from another account.\n  found:  {before or 'the common account'}\n"
+                "  do:     choose another name for the plan"
+            )
+        self._move(source, name, enough, "reserve")
 
     def release(self, plan: str) -> None:
         """Return what a plan has not spent. What its questions cost stays spent, whatever they returned."""
         name = f"plan {text('plan', plan)}"
         with self._line("move") as (now, _, _, write):
             limit, spent = self._existing(now, name)
-            moves = [e.content for e in tables.entries(now) if e.content["kind"] == "moved" and e.content["to"] == name]
-            self._moved(now, write, name, str(moves[-1]["from"]), limit - spent, "release")
+            self._moved(now, write, name, origin(now, name) or REST, limit - spent, "release")
 
     def renew(self, promise: Promise, why: str) -> None:
         """A further budget, on top of what there was. People in the data throughout face the union of both."""
@@ -357,6 +362,12 @@ class Ledger:
 def _prices(promise: Promise, loss: PrivacyLoss) -> tuple[Amount, ...]:
     """Prices depend on descriptions alone, so each is worked out once."""
     return promise.prices(loss)
+
+
+def origin(now: Transaction, account: str) -> str | None:
+    """Where the units of an account came from, if there is one."""
+    moves = (e.content for e in tables.entries(now))
+    return next((str(m["from"]) for m in moves if m["kind"] == "moved" and m["to"] == account), None)
 
 
 def settled(act: Callable[[], T]) -> T:

@@ -14,7 +14,7 @@ from sfumato.loss.base import PrivacyLoss
 
 
 def race(
-    opened: Callable[[], Ledger], step: PrivacyLoss, *, processes: int, threads: int, seconds: float = 60.0
+    opened: Callable[[], Ledger], step: PrivacyLoss, *, processes: int, threads: int, seconds: float = 240.0
 ) -> list[int]:
     """Everyone charges `step` until the budget is used up; the line numbers of all charges that succeeded.
 
@@ -46,7 +46,7 @@ def race(
     return seqs
 
 
-def run(ledger: Ledger, step: PrivacyLoss, name: str, threads: int, seconds: float = 60.0) -> list[int]:
+def run(ledger: Ledger, step: PrivacyLoss, name: str, threads: int, seconds: float = 240.0) -> list[int]:
     """The same in one process."""
     end = time.monotonic() + seconds
 

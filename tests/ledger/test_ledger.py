@@ -77,6 +77,18 @@ def test_caps_and_plans_are_parts_of_the_whole(ledger):
         ledger.charge(SMALL, question="q", plan="holidays")
 
 
+def test_what_a_plan_returns_goes_where_it_came_from(ledger):
+    ledger.cap("bob", Amount(gauss=10**11))
+    ledger.reserve("training", Amount(gauss=10**11))
+    with pytest.raises(InvalidParameter, match="another account"):
+        ledger.reserve("training", Amount(gauss=1), who="bob")
+    ledger.reserve("training", Amount(gauss=1))
+    before = ledger.accounts()["analyst bob"]
+    ledger.release("training")
+    assert ledger.accounts()["analyst bob"] == before
+    assert ledger.accounts()["plan training"] == (Amount(), Amount())
+
+
 def test_a_charged_question_may_run_again_once(ledger):
     receipt = ledger.charge(SMALL, question="q")
     ledger.rerun(receipt)
