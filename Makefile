@@ -12,8 +12,9 @@ UV      := $(shell command -v uv 2>/dev/null)
 install  = $(if $(UV),$(UV) pip install -q --python $(1),$(1) -m pip install -qq --disable-pip-version-check)
 INSTALL := $(call install,$(BIN)/python)
 
-# The libraries that `make bench` compares us with, each in an environment of its own.
+# The libraries that benchmarks compare us with, each in an environment of its own.
 PEERS := $(patsubst bench/composition/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/composition/sides/*.txt))
+NOISE_PEERS := $(patsubst bench/noise/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/noise/sides/*.txt))
 
 .PHONY: help demo test lint types format bench bench-soundness bench-noise bench-faults bench-ledger docs-index clean
 
@@ -46,8 +47,8 @@ bench: $(VENV)/dev.stamp $(PEERS)  ## time composition against other libraries (
 bench-soundness: $(VENV)/dev.stamp  ## random losses against independent truth (90 min; OPTIONS="--count 1000")
 	@$(BIN)/python bench/bench_soundness.py $(OPTIONS)
 
-bench-noise: $(VENV)/dev.stamp  ## time exact noise against NumPy and OpenDP (1 min)
-	@$(BIN)/python bench/bench_noise.py $(OPTIONS)
+bench-noise: $(VENV)/dev.stamp $(NOISE_PEERS)  ## time exact noise against NumPy, OpenDP, diffprivlib (4 min; OPTIONS="--only 1 A6")
+	@$(BIN)/python bench/bench_noise.py --json $(OPTIONS)
 
 bench-faults: $(VENV)/dev.stamp  ## break ledgers in every way we know (15 min; OPTIONS="--kills 200 --flips 10000")
 	@$(BIN)/python bench/bench_faults.py $(OPTIONS)
@@ -78,8 +79,15 @@ $(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/plot.stamp
 
 # A peer that cannot be installed here is left out of the table; delete bench/.peers to try again.
-bench/.peers/%.stamp: bench/composition/sides/%.txt | $(BIN)/python
+define peer
 	@echo "· preparing bench/.peers/$*"
 	@$(PYTHON) -m venv --clear bench/.peers/$*
 	@$(call install,bench/.peers/$*/bin/python) -r $< || { echo "$* does not install here"; rm -rf bench/.peers/$*; }
 	@touch $@
+endef
+
+bench/.peers/%.stamp: bench/composition/sides/%.txt | $(BIN)/python
+	$(peer)
+
+bench/.peers/%.stamp: bench/noise/sides/%.txt | $(BIN)/python
+	$(peer)

@@ -5,28 +5,13 @@ Work is described as plain data, so that each side can translate it: a compositi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import product
 
+from bench.common.row import Row
+
+PEER = "dp_accounting"
 DELTA = 1e-6
 GRID = 1e-4  # the peer's value_discretization_interval, its own default
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table: the peer must take `ratio` times as long as we do, our relative gap be at most `gap`."""
-
-    item: str
-    work: str
-    job: str  # the name of a function in each of composition/sides/*.py
-    arguments: dict[str, object] = field(repr=False)
-    peer: str | None = "dp_accounting"
-    ratio: float | None = None
-    gap: float | None = None
-    most_ms: float | None = None  # a bar on our own time
-    never_above_peer: bool = False  # our upper side must not exceed the peer's
-    per: int = 1  # times are divided by this: how often the work is done in one call
-    long: bool = False  # only run when asked for
 
 
 def even(low: float, high: float, count: int) -> list[float]:
@@ -38,7 +23,7 @@ def epsilon(item: str, work: str, terms: Sequence[object], delta: float = DELTA,
     """Read ε(δ) of a composition."""
     tolerance = bars.get("gap") or 1e-5
     arguments = {"terms": terms, "delta": delta, "tolerance": tolerance, "grid": GRID}
-    return Row(item, work, "epsilon", arguments, **bars)  # type: ignore[arg-type]
+    return Row(item, work, "epsilon", arguments, **{"peer": PEER} | bars)  # type: ignore[arg-type]
 
 
 def training(k: int, q: float, sigma: float) -> list[object]:
@@ -79,7 +64,9 @@ ERRORS = {"alpha": even(1e-3, 0.999, 1000)}
 def running(count: int, **bars: object) -> Row:
     """Add one loss and read ε, `count` times, going round the queries."""
     arguments = {"terms": QUERIES, "count": count, "delta": DELTA, "tolerance": 1e-5, "grid": GRID}
-    return Row("8", f"add a loss, read ε: {count:,} times, each", "running", arguments, per=count, **bars)  # type: ignore[arg-type]
+    return Row(
+        "8", f"add a loss, read ε: {count:,} times, each", "running", arguments, per=count, **{"peer": PEER} | bars
+    )  # type: ignore[arg-type]
 
 
 ROWS: list[Row] = [
@@ -89,7 +76,7 @@ ROWS: list[Row] = [
     epsilon("1", "training k=1e9", training(10**9, 0.01, 0.8), peer=None, gap=1e-6),
     epsilon("1", "training k=1e3", training(10**3, 0.01, 0.8), peer="prv_accountant", gap=1e-6),
     epsilon("1", "training k=1e4", LONG_RUN, peer="prv_accountant", gap=1e-6),
-    Row("2", "σ for (1, 1e-6)", "noise", NOISE, "dp_accounting", ratio=100, gap=1e-5, never_above_peer=True),
+    Row("2", "σ for (1, 1e-6)", "noise", NOISE, PEER, ratio=100, gap=1e-5, never_above_peer=True),
     Row("2", "σ for (1, 1e-6)", "noise", NOISE, "riskcal", gap=1e-5, never_above_peer=True),
     epsilon("3", "100 distinct (ε, δ)", LEAKY, ratio=20, gap=1e-5),
     epsilon("4", "50 Gauss, 50 Laplace, 100 RR, 1000 steps", MIX, ratio=30, gap=1e-5),
@@ -97,12 +84,13 @@ ROWS: list[Row] = [
     epsilon("5", "RR(0.1) × 1000", [["response", 1000, 0.1]], ratio=500, gap=1e-10),
     epsilon("5", "RR(0.01) × 1e4", [["response", 10**4, 0.01]], ratio=500, gap=1e-10),
     epsilon("5", "RR(0.001) × 1e6", [["response", 10**6, 0.001]], peer=None, gap=1e-10),
-    Row("6", "δ at 1000 ε, k=1e4", "profile", CURVE | {"eps": even(0.1, 10, 1000)}, ratio=50, gap=1e-5),
+    Row("6", "δ at 1000 ε, k=1e4", "profile", CURVE | {"eps": even(0.1, 10, 1000)}, PEER, ratio=50, gap=1e-5),
     Row(
         "6",
         "δ at 1000 ε + power at 1000 α (peer: δ)",
         "curves",
         CURVE | {"eps": even(0.1, 10, 1000), **ERRORS},
+        PEER,
         ratio=50,
     ),
     Row("6", "power at 1000 α, k=1e4", "power", CURVE | ERRORS, "riskcal", gap=1e-5),

@@ -168,7 +168,7 @@ class Counter(Session):
             self._steps += 1
             level = (self._steps & -self._steps).bit_length() - 1  # the interval that ends here
             self._exact[level] = exact + sum(self._exact[:level])
-            self._noisy[level] = self._exact[level] + self._mechanism.noise.pool.take()
+            self._noisy[level] = self._mechanism.noise.pool.about(self._exact[level])
             self._mechanism.noise.ready(1)  # the next draw, before its number is known
             self._exact[:level], self._noisy[:level] = [0] * level, [0] * level
             return sum(self._noisy)

@@ -39,11 +39,14 @@ def fitting(bits: int) -> type[np.uint16] | type[np.uint32] | type[np.uint64]:
 
 
 class Process:
-    """A number that a forked child does not share with its parent.
+    """A number that a process does not share with those it was forked from: how many forks away the first one is.
 
-    On Linux it lies in a page that the kernel wipes in the child, whoever called fork, C code and new pid namespaces
-    included. Elsewhere Python's fork hook wipes it and the process number is compared.
+    Siblings share it, but nothing else: what a process inherits comes from its ancestors. On Linux the number lies in a
+    page that the kernel wipes in the child, whoever called fork, C code and new pid namespaces included. Elsewhere
+    Python's fork hook wipes it and the process number is compared.
     """
+
+    generation = 0  # the last number given here or in an ancestor
 
     def __init__(self) -> None:
         self.memory, self.wiped = _page()
@@ -58,10 +61,11 @@ class Process:
         self.number[0] = 0
 
     def current(self) -> int:
-        """The number of this process, never 0; drawn afresh after a fork."""
+        """The number of this process, never 0; another one after a fork."""
         if not self.number[0] or not (self.wiped or self.pid == os.getpid()):
             self.pid = os.getpid()
-            self.number[0] = int.from_bytes(os.urandom(8)) | 1
+            self.generation += 1
+            self.number[0] = self.generation
         return self.number[0]
 
 

@@ -188,9 +188,9 @@ class Powers:
     def ready(self, count):
         pass
 
-    def take(self):
+    def about(self, value):
         self.n += 1
-        return 1 << self.n
+        return value + (1 << self.n)
 
 
 def tree(horizon):

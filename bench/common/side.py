@@ -18,6 +18,7 @@ class Side:
     """One package and the Python that has it; its process starts with the first request and after each failure."""
 
     name: str
+    folder: Path  # has sides/<name>.py
     python: Path
     limit: float  # seconds for one request
     version: str = ""
@@ -45,7 +46,14 @@ class Side:
             return {"error": "the process ended"}
 
     def start(self) -> None:
-        command = [str(self.python), "-P", "-W", "ignore", str(HERE / "serve.py"), str(HERE / f"sides/{self.name}.py")]
+        command = [
+            str(self.python),
+            "-P",
+            "-W",
+            "ignore",
+            str(HERE / "serve.py"),
+            str(self.folder / f"sides/{self.name}.py"),
+        ]
         here = {"PYTHONPATH": str(ROOT)} if self.name == "sfumato" else {}
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | ONE_THREAD | here
         pipe, quiet = subprocess.PIPE, subprocess.DEVNULL

@@ -5,6 +5,9 @@
 Only the standard library is imported here: each side runs in the virtual environment of its own package. The work is
 timed where it is done, so the pipe costs nothing. All functools caches of the package are emptied before each
 repetition, outside the clock: a remembered answer must not pass for a fast one.
+
+A side with PREPARES = True has jobs that return the work to be timed, for what may be made once and used many times, as
+tables of noise are; its caches are left alone, since a fresh draw cannot be remembered.
 """
 
 import functools
@@ -23,6 +26,8 @@ Answer = dict[str, object]
 
 def caches(package: str) -> list[Callable[[], None]]:
     """The cache_clear of each functools cache of the package, wherever it hangs: modules, classes, closures."""
+    if not package:
+        return []
     found = [thing for thing in gc.get_objects() if isinstance(thing, functools._lru_cache_wrapper)]
     return [cache.cache_clear for cache in found if (cache.__module__ or "").split(".")[0] == package]
 
@@ -42,10 +47,11 @@ def timed(work: Callable[[], Answer], package: str, times: int, seconds: float) 
 def reply(side: ModuleType, request: Answer) -> Answer:
     """The answer to one request; what goes wrong is told, not raised."""
     try:
-        job = getattr(side, str(request["job"]))
+        job, arguments = getattr(side, str(request["job"])), dict(request["arguments"])  # type: ignore[call-overload]
+        prepares = getattr(side, "PREPARES", False)
         return timed(
-            lambda: job(**request["arguments"]),  # type: ignore[arg-type]
-            side.PACKAGE,
+            job(**arguments) if prepares else lambda: job(**arguments),
+            "" if prepares else side.PACKAGE,
             int(request["times"]),  # type: ignore[call-overload]
             float(request["seconds"]),  # type: ignore[arg-type]
         )

@@ -14,7 +14,7 @@ class Times:
     repetitions: int
 
     @classmethod
-    def of(cls, spent: list[float], per: int) -> "Times":
+    def of(cls, spent: list[float], per: float) -> "Times":
         return cls(min(spent) / per, median(spent) / per, len(spent))
 
 
@@ -134,10 +134,12 @@ def small(value: float | None, sign: str = "") -> str:
 
 
 def render(results: list[Result]) -> str:
-    """The table; numbers to the right."""
-    rows = [HEAD, *map(cells, results)]
+    """The table; numbers to the right. Columns that nobody uses are left out."""
+    found = list(map(cells, results))
+    used = [i for i in range(len(HEAD)) if not HEAD[i] or any(row[i] != "–" for row in found)]
+    rows = [tuple(row[i] for i in used) for row in (HEAD, *found)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    left = {0, 1, 2, len(HEAD) - 1}
+    left = {place for place, i in enumerate(used) if i in (0, 1, 2, len(HEAD) - 1)}
     lines = [
         "  ".join(c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
         for row in rows
