@@ -24,7 +24,6 @@ from sfumato.loss.sums import Sum, total
 from sfumato.sensitivity import AddRemove, Relation
 
 SMALL = Fraction(1, 10_000)  # of the leak: the slack of one charge, where it needs one
-WORTH = 1.001  # slack is taken where it saves more than this factor of μ
 
 
 @dataclass(frozen=True)
@@ -146,7 +145,7 @@ class Budget(Promise):
         """Slack first, then the least certified μ. Gaussians cost μ² exactly.
 
         The slack is the loss's own leak, or that and `small` for losses without a largest value and where it saves a
-        thousandth of μ: a rule fixed in advance.
+        larger share of B² than it takes of Δ: a rule fixed in advance. (Small questions must not use up the slack.)
         """
         leak, inner = unleaked(self.checked(loss))
         if (square := gaussian_square(inner)) is not None:
@@ -156,7 +155,11 @@ class Budget(Promise):
         roomy = own < slack < 1
         exact = loss.gdp(own).upper if math.isfinite(max(loss.supremum())) or not roomy else math.inf
         eased = loss.gdp(slack).upper if roomy else math.inf
-        if exact <= WORTH * eased:
+        if math.isfinite(exact) and math.isfinite(eased):
+            eases = Fraction(exact) ** 2 - Fraction(eased) ** 2 > SMALL * self.amount.real("gauss")
+        else:
+            eases = roomy and exact > eased
+        if not eases:
             return cost(gauss=mu_square(loss, exact), leak=own)
         return cost(gauss=mu_square(loss, eased), leak=slack)
 

@@ -135,6 +135,14 @@ def test_every_kind_of_budget_charges_laplace_noise(promise, place):
     assert promise.loss().delta(promise.epsilon).upper <= promise.delta * (1 + 1e-9)
 
 
+def test_small_questions_do_not_use_up_the_slack(ledger):
+    """Slack saves a larger part of a small price than of a large one, but not a larger part of the budget."""
+    for eps in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
+        for loss in (L.PureLoss(eps), L.LaplaceLoss(eps), L.RandomizedResponseLoss(eps)):
+            (price,) = ledger.prices(loss)
+            assert price.leak == 0 < price.gauss
+
+
 def test_a_pure_share_pays_for_pure_losses_while_it_lasts():
     ledger = Ledger.create(":memory:", Budget(1.0, 1e-6, pure=0.1))
     loss = L.LaplaceLoss(0.06)
