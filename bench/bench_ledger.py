@@ -3,8 +3,8 @@
     python bench/bench_ledger.py [--count 1000000]
 
 Losses of many kinds are mixed; their prices are worked out once each, by description. Bars: 0.3 ms each, the last tenth
-no slower than one and a half times the first, the sum exact. Times are those of the processor, since others may be using
-the machine. Only a wrong sum is punished, by exit status 1.
+no slower than one and a half times the first, the sum exact. Times are the processor's, since others may be using the
+machine. Only a wrong sum is punished, by exit status 1.
 """
 
 import argparse
@@ -60,10 +60,8 @@ def main() -> None:
         times.append((time.process_time() - begun) / len(numbers) * 1e3)
         by_clock = (time.perf_counter() - start) / len(numbers) * 1e3
         asked.update(map(asked_for, numbers))
-        print(
-            f"  charges {first + 1:>9,} to {numbers[-1] + 1:>9,}: {times[-1]:.4f} ms each ({by_clock:.4f} by the clock)",
-            flush=True,
-        )
+        span = f"charges {first + 1:>9,} to {numbers[-1] + 1:>9,}"
+        print(f"  {span}: {times[-1]:.4f} ms each ({by_clock:.4f} by the clock)", flush=True)
     spent = ledger.accounts()[""][1]
     told = [Fraction(units, UNITS[name]) for name, units in spent.named().items()]
     due = [sum(n * costs[i].real(name) for i, n in asked.items()) for name in UNITS]
