@@ -1,18 +1,17 @@
 """Above threshold, also known as the sparse vector technique: pay for the few answers that are "above" only."""
 
-import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import SupportsFloat
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sfumato import checks
 from sfumato.errors import Exhausted, InvalidParameter
 from sfumato.loss.signed import PureLoss
-from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.base import Mechanism, upwards
+from sfumato.mechanisms.contest import Contest, least_gap
 from sfumato.mechanisms.exponential import below_one
 from sfumato.mechanisms.scores import score_sensitivity
 from sfumato.mechanisms.session import Session, whole_number
@@ -21,7 +20,6 @@ from sfumato.noise import DiscreteLaplace, Pool, Sampler
 from sfumato.sensitivity import Relation, Sensitivity
 
 MOST_QUERIES = 10**15
-SHARES = np.linspace(0.01, 0.99, 99)  # of the misses that the threshold's noise may cause: every share gives a bound
 
 
 @dataclass(frozen=True)
@@ -120,23 +118,23 @@ class AboveThreshold(Mechanism[ArrayLike, list[bool]]):
         return PureLoss(self.eps, relation=self.distance.relation)
 
     def error(self, confidence: float = 0.95, *, queries: int) -> float:
-        """With at least this probability every answer to so many queries further than this from the threshold is right.
+        """With at least this probability no answer to so many queries is wrong, those nearer to the threshold left out.
 
-        A bound: if |ρ| ≤ x, which fails with probability 2P(ρ > x), and no ν goes beyond y the wrong way, x + y is
-        enough. The best of several ways to share the misses between the two.
+        The least such number, for queries that do not depend on answers to nearer ones; the others see below.
+        Proof. Let all lie g = t + 1 or more away; further away is right more often. Given ρ = x, "no" at T − g is right
+        with probability a = P(ν < x + g), "yes" at T + g with b = P(ν ≥ x − g). While all is right, answers are known
+        in advance, so that looking at them is no help; and the c-th "yes" is the last. So the worst queries are n − j
+        low ones, then j ≤ c high ones: all are right with probability E[a^{n−j}b^j], and the worst j is found
+        (`Contest`): exactly up to a scale of ρ of 2047, beyond it t is at most scale/900 above. Nearer queries that are
+        fixed in advance only use up the count. Those who choose queries in the light of answers to nearer ones learn
+        about ρ; even if they knew it, all would be right with probability E[min(aⁿ, a^{n−c}b^c)] ≥ E[aⁿb^c] at least:
+        for them, give queries + count instead of queries.
+
+        Theorem: low queries first, then high ones, are the worst case of above-threshold [the proof above]
         """
-        m, c = checks.whole("queries", queries, 1, MOST_QUERIES), below_one("confidence", confidence)
-        scales = [float(law.scale) for law in self.laws]
-        one = _reach((1 - c) * SHARES / 2, scales[0])
-        two = _reach(-np.expm1(np.log1p(-(1 - c) * (1 - SHARES)) / m), scales[1])
-        return float(np.min(one + two))
-
-
-def _reach(p: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
-    """The least whole x with P(N > x) = r^{x+1}/(1 + r) ≤ p, or one more."""
-    t = -scale * (np.log(p) + math.log1p(math.exp(-1 / scale)))
-    found: NDArray[np.float64] = np.maximum(np.ceil(t * (1 + 1e-12) + 1e-9) - 1, 0.0)
-    return found
+        n, miss = checks.whole("queries", queries, 1, MOST_QUERIES), 1 - below_one("confidence", confidence)
+        contest = Contest(*self.laws, miss)
+        return upwards(least_gap(contest, lambda gap: contest.missed_most(gap, n, self.count)) - 1)
 
 
 class Watch(Session):

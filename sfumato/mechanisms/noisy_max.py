@@ -1,6 +1,5 @@
 """Report noisy max: noise for every candidate, and which of them comes out highest."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import SupportsFloat
@@ -11,7 +10,8 @@ from numpy.typing import ArrayLike
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.signed import PureLoss
-from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.base import Mechanism, upwards
+from sfumato.mechanisms.contest import Contest, least_gap
 from sfumato.mechanisms.exponential import below_one
 from sfumato.mechanisms.scores import halved, rate_of, score_sensitivity, scores
 from sfumato.noise import DiscreteLaplace, Sampler
@@ -25,8 +25,8 @@ HALF = 2**62  # two numbers below it add up within int64
 class ReportNoisyMax(Mechanism[ArrayLike, int]):
     """The first of those whose whole score + discrete Laplace(2Δ/ε) is highest. ε-DP.
 
-    Kept because it is in every lecture: with Gumbel noise it is `Exponential`, with exponential noise `PermuteAndFlip`,
-    and both choose better at the same ε, without drawing any noise.
+    Kept because it is in every lecture: with Gumbel noise it is `Exponential`, which errs about as much and costs less
+    when repeated, with exponential noise `PermuteAndFlip`, which errs less; both without drawing any noise.
 
     Proof. Fix the noise of all but i. Then i is chosen if and only if its own noise is at least some whole T: ties go
     to the first in a public order, so this holds with ties. For a neighbour T is larger by at most the largest change
@@ -78,21 +78,23 @@ class ReportNoisyMax(Mechanism[ArrayLike, int]):
         return PureLoss(self.eps, relation=self.sensitivity.relation)
 
     def error(self, confidence: float = 0.95, *, candidates: int) -> float:
-        """With at least this probability the chosen score is within this of the best, whatever the scores.
+        """With at least this probability the chosen score is within this of the best, whatever the scores: the least.
 
-        A bound: a candidate t below the best overtakes it with probability P(N − N′ ≥ t), and there are k − 1.
+        Proof. Fix all noise, and call far what lies g = t + 1 or more below the best. If a far candidate is chosen, it
+        still is one when another far one rises to the gap g, or when one that is near, not the best, falls to it and
+        becomes far; and when the best comes last, so that it loses ties. So the worst scores are k − 1 at the gap g and
+        then the best, which is missed if one of k − 1 draws is at least N + g, N the noise of the best. That is summed
+        over N (`Contest`): exactly up to a scale of 2047, beyond it t is at most scale/900 above the least one.
+        Scores that lie 2⁶² or more from 0 are left aside, as they count as 2⁶².
+
+        Theorem: one best and k − 1 equal others are the worst case of report-noisy-max [the proof above]
         """
         others = checks.whole("candidates", candidates, 1) - 1
         miss = 1 - below_one("confidence", confidence)
-        rate = float(rate_of(self.eps, self.sensitivity))
-        high = 1
-        while others * overtakes(high, rate) > miss:
-            high *= 2
-        low = 0
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if others * overtakes(middle, rate) <= miss else (middle + 1, high)
-        return float(max(low - 1, 0))
+        contest = Contest(self.law(), self.law(), miss)
+        if not others:
+            return 0.0
+        return upwards(least_gap(contest, lambda gap: contest.missed(contest.sides(gap), others, 0)) - 1)
 
 
 def first_highest(row: Integers, draws: Integers, beyond: dict[int, int]) -> int:
@@ -102,12 +104,3 @@ def first_highest(row: Integers, draws: Integers, beyond: dict[int, int]) -> int
         return int(np.argmax(row + draws))
     totals = [int(score) + beyond.get(at, int(draw)) for at, (score, draw) in enumerate(zip(row, draws, strict=True))]
     return totals.index(max(totals))
-
-
-def overtakes(t: int, rate: float) -> float:
-    """P(N − N′ ≥ t), t ≥ 0, for two discrete Laplace draws with r = e^{−rate}; never below.
-
-    The sum of two has P(s) = ((1−r)/(1+r))²·r^s·(s + (1+r²)/(1−r²)), s ≥ 0; summed from t on.
-    """
-    r, gap = math.exp(-rate), -math.expm1(-rate)
-    return math.exp(-rate * t) * (gap * t + (1 + r * r) / (1 + r) + r) / (1 + r) ** 2 * (1 + 1e-12)

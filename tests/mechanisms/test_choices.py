@@ -12,7 +12,7 @@ import sfumato as sf
 from sfumato.errors import InvalidParameter, OutOfReach
 from sfumato.mechanisms import Exponential, PermuteAndFlip, ReportNoisyMax, StableArgmax, TopK, argmax, monotone_argmax
 from sfumato.mechanisms.keeping import ONE, Keeping
-from sfumato.mechanisms.noisy_max import HALF, first_highest, overtakes
+from sfumato.mechanisms.noisy_max import HALF, first_highest
 from sfumato.noise.balls import ball, precision
 from tests.mechanisms.oracle import PREC, assert_within, e, exact
 from tests.noise.sources import RanOut, Recorded, Scripted
@@ -131,25 +131,6 @@ def test_sums_neither_wrap_nor_saturate():
     assert first_highest(limits, np.array([HALF, HALF, HALF + 1]), {}) == 2
     assert first_highest(zeros, np.array([2**63 - 1, 0, 2**63 - 1]), {0: 2**64, 2: 2**64 + 1}) == 2
     assert first_highest(zeros, zeros, {}) == 0
-
-
-def test_the_chance_to_overtake_is_a_convolution():
-    for rate in (0.05, 1.0, 4.0):
-        r = math.exp(-rate)
-        noise = (1 - r) / (1 + r) * r ** np.abs(np.arange(-2000, 2001))
-        both = np.convolve(noise, noise)
-        for t in (0, 1, 2, 10):
-            assert overtakes(t, rate) == pytest.approx(both[4000 + t :].sum(), rel=1e-9)
-
-
-def test_the_error_of_report_noisy_max_holds():
-    mechanism, k = ReportNoisyMax(1.0, 1), 4
-    t = int(mechanism.error(0.9, candidates=k))
-    law = noisy_max(2, np.array([-t - 1, 0, -t - 1, -t - 1]))
-    assert 1 - float(law[1]) <= 0.1
-    worse = noisy_max(2, np.array([-t + 2, 0, -t + 2, -t + 2]))
-    assert 1 - float(worse[1]) > 0.1
-    assert mechanism.error(0.9, candidates=1) == 0
 
 
 # ---- top k -----------------------------------------------------------------------------------------------------------

@@ -117,18 +117,6 @@ def test_clear_answers_are_right_and_the_watch_ends_when_it_is_spent():
     assert AboveThreshold(10.0, 1000, 2).release([]) == []
 
 
-def test_the_error_of_above_threshold_holds():
-    """Queries at the edge, high and low in turn: the exact chance that all are right."""
-    mechanism = AboveThreshold(4.0, 0, 2)
-    t = int(mechanism.error(0.9, queries=4))
-    scales = [law.scale for law in mechanism.laws]
-    law = transcripts(scales, 0, 2, (-t - 1, t, -t - 1, t))
-    assert float(law[(False, True, False, True)]) >= 0.9
-    closer = t // 2
-    law = transcripts(scales, 0, 2, (-closer - 1, closer, -closer - 1, closer))
-    assert float(law[(False, True, False, True)]) < 0.9
-
-
 def test_noise_is_shared_so_as_to_err_least():
     """ε₂/ε₁ = (2c)^{2/3}."""
     one, two = (float(law.scale) for law in AboveThreshold(1.0, 0, 32).laws)
