@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import checks, noise
 from sfumato.errors import InvalidParameter
 from sfumato.loss.signed import PureLoss
-from sfumato.mechanisms.additive import Released, ends, in_steps, moved, on_lattice, several, shown, whole_steps
+from sfumato.mechanisms.additive import Released, ends, in_steps, moved, on_lattice, shown, whole_steps
 from sfumato.mechanisms.base import Mechanism, quotient, upwards
 from sfumato.mechanisms.values import numbers, shifted
 from sfumato.noise import Answer, Lattice, Sampler, radius
@@ -123,9 +123,9 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
         """The least scale, to six digits, that is ε-DP: at most 2Δ₁/ε."""
         found, goal, lattice = moved(sensitivity), checks.positive("epsilon", epsilon), on_lattice(step)
         first, last = ends(lattice, low, high)
-        size, count = whole_steps(found.norm("l1", "bounded Laplace noise"), lattice), several(found) or 1
+        size = whole_steps(found.norm("l1", "bounded Laplace noise"), lattice)
         if found.l0 < math.inf:
-            size = min(size, count * (last - first))
+            size = min(size, math.ceil(found.l0) * (last - first))
         good = 2 * quotient(upwards(size * lattice.step), goal)
         poor = min(good, float(LEAST * lattice.step))
         while good - poor > 1e-6 * good:
@@ -139,7 +139,7 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
         found = Sensitivity.of(sensitivity)
         first, last = self.ends
         sum_ = whole_steps(found.norm("l1", "bounded Laplace noise"), self.lattice)
-        each, count = min(whole_steps(found.linf, self.lattice), last - first), several(found) or 1
+        each = min(whole_steps(found.linf, self.lattice), last - first)
         with precision(PREC):
             rate, reach = 1 / self.units, last - first
 
@@ -149,7 +149,7 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
             here = 1 + power(1) - power(each + 1) - power(reach - each + 1)
             one = ball(each * rate) + (here / (1 - power(reach + 1))).log()
             most = ball(2 * sum_ * rate)
-            total = one * count if found.l0 < math.inf else most
+            total = one * math.ceil(found.l0) if found.l0 < math.inf else most
             upper = min(math.nextafter(float(x.upper()), math.inf) for x in (total, most))
         return PureLoss(max(upper, 0.0) if each else 0.0, relation=found.relation)
 

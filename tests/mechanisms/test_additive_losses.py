@@ -215,6 +215,13 @@ def test_truncated_noise_by_name_meets_its_target_with_the_least_bound(eps, delt
         assert sf.TruncatedLaplace(found.scale, found.bound - 1).loss(size).delta(eps).lower > delta * (1 - 1e-12)
 
 
+@pytest.mark.parametrize("count", [2, 1000, 10**15, 2**53, 10**17])
+def test_bounded_noise_costs_more_the_more_coordinates_change(count):
+    """Also where there are more than most losses can be told to repeat."""
+    one = sf.BoundedLaplace(1.0, 0, 4)
+    assert one.loss(sf.Sensitivity(l0=count, linf=1)).eps >= one.loss(1).eps * count * (1 - 1e-12)
+
+
 @settings(max_examples=20)
 @given(st.floats(0.05, 5), st.integers(1, 50), st.integers(1, 9))
 def test_bounded_noise_by_name_meets_its_target(eps, high, size):
