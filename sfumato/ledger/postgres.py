@@ -134,6 +134,10 @@ class PostgresStore:
                 self._connection.close()
             self._connection = None
 
+    def __del__(self) -> None:
+        if self._connection is not None and self._process == os.getpid():
+            self._connection.close()
+
 
 @dataclass(frozen=True)
 class PostgresTransaction:

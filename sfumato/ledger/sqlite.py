@@ -84,6 +84,10 @@ class SqliteStore:
                 self._connection.close()
             self._connection = None
 
+    def __del__(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
     # ---- around a fork ----------------------------------------------------------------------------------------------
 
     def before_fork(self) -> None:
