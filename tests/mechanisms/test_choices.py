@@ -158,7 +158,7 @@ def test_top_k_costs_k_bounded_ranges(eps):
     assert_within(monotone.loss(), pairs(lambda u: peeled(monotone.one.rate, u, 2), UPWARDS))
 
 
-def test_top_k_follows_its_law_and_its_error():
+def test_top_k_follows_its_law():
     """4,000 recorded releases; a true law fails with probability below 1e-4."""
     mechanism = TopK(2, 2.0, 1, source=Recorded("top two"))
     law = peeled(1, np.array([0, -1, -3]), 2)
@@ -166,8 +166,46 @@ def test_top_k_follows_its_law_and_its_error():
     meant = np.array([4000 * float(p) for p in law.values()])
     counts = np.array([found.count(chosen) for chosen in law])
     assert ((counts - meant) ** 2 / meant).sum() < 25.7
-    each = Exponential(2.0, 1).error(math.sqrt(0.81), candidates=50)
-    assert mechanism.error(0.81, candidates=50) == pytest.approx(each)
+
+
+def all_right(gaps, k, p):
+    """P(every choice is within t of the best left): weights are powers of p = e^{−rate·t}, `gaps` in units of t."""
+    if not k:
+        return 1.0
+    weights, best = [p**gap for gap in gaps], min(gaps)
+    right = [i for i, gap in enumerate(gaps) if gap <= best + 1]
+    return sum(weights[i] * all_right(gaps[:i] + gaps[i + 1 :], k - 1, p) for i in right) / sum(weights)
+
+
+@pytest.mark.parametrize(("n", "k", "confidence"), [(2, 2, 0.9), (4, 2, 0.6), (4, 3, 0.9), (5, 2, 0.99), (5, 5, 0.8)])
+def test_no_scores_make_top_k_err_more(n, k, confidence):
+    """All scores on half-steps of the error and just beyond whole ones; the promise holds, and is at most 0.75 high."""
+    mechanism = TopK(k, 1.0, 1)
+    y = float(mechanism.one.rate) * mechanism.error(confidence, candidates=n)
+    rows = [
+        (0.0, *row) for row in product([0, 0.5, 1, 1.001, 1.5, 2.002, 3.003], repeat=n - 1) if row == tuple(sorted(row))
+    ]
+    assert min(all_right(row, k, math.exp(-y)) for row in rows) >= confidence
+    assert min(all_right(row, k, math.exp(-(y - 0.75))) for row in rows) < confidence
+
+
+@pytest.mark.parametrize(("n", "k", "above"), [(1000, 10, 0.04), (10**6, 100, 0.03), (100, 2, 0.05), (10**9, 50, 0.03)])
+def test_equal_best_candidates_nearly_attain_the_error_of_top_k(n, k, above):
+    mechanism = TopK(k, 1.0, 1)
+    y = float(mechanism.one.rate) * mechanism.error(0.95, candidates=n)
+
+    def missed(y):
+        return 1 - math.prod(j / (j + (n - k) * math.exp(-y)) for j in range(1, k + 1))
+
+    assert missed(y) <= 0.05 < missed(y - above)
+    assert mechanism.error(0.95, candidates=n) < Exponential(1.0, 1).error(0.95 ** (1 / k), candidates=n)
+
+
+def test_errors_of_top_k_at_the_edges():
+    assert TopK(1, 0.7, 1).error(0.9, candidates=30) == Exponential(0.7, 1).error(0.9, candidates=30)
+    assert TopK(5, 0.7, 1).error(0.9, candidates=1) == 0 == TopK(5, 0.7, 1).error(0.0, candidates=1000)
+    assert TopK(2, 0.0, 1).error(0.9, candidates=3) == math.inf
+    assert TopK(10**15, 1.0, 1).error(1 - 1e-16, candidates=10**15) < 200
 
 
 def test_more_choices_than_candidates_are_refused():
