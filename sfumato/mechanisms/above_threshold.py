@@ -163,7 +163,7 @@ class Watch(Session):
                     f"this watch has said yes {self._mechanism.count} times, which is what was paid for.\n"
                     "  do:     begin a new one and pay for it, or ask for a larger count at once"
                 )
-            found = self._mechanism.pool.about(exact - self._level) >= 0
+            found = self._mechanism.pool.reaches(self._level, exact)
             self._left -= found
             self._mechanism.ready(1)  # the next draw, before its query is asked
             return found

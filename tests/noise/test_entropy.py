@@ -164,3 +164,15 @@ def test_threads_share_a_pool_without_sharing_a_draw():
 
 def test_the_stream_of_the_system_is_the_default():
     assert FAR.source is SYSTEM
+
+
+@pytest.mark.parametrize("scale", [3, 10**12, 10**18])
+def test_all_ways_out_of_a_pool_give_the_same_draws(scale):
+    from tests.noise.sources import Recorded
+
+    taken, added, compared = (Pool(Sampler(DiscreteLaplace(scale), source=Recorded("ways")), 64) for _ in range(3))
+    for value in (0, -7, 10**30, -(10**30)):
+        for _ in range(50):
+            draw = taken.take()
+            assert added.about(value) == value + draw
+            assert compared.reaches(draw + value + (draw % 2), value) == (draw % 2 == 0)
