@@ -73,3 +73,15 @@ class BoundedRangeLoss(Symmetric):
         kε ends such a chain: P_j ∝ P₀^{1−j/k}·P_k^{j/k}, where each step has 1/k of the loss, and a constant.
         """
         return BoundedRangeLoss(checks.whole("size", size, 0) * self.eps * (1 + ULP), relation=self.relation)
+
+
+def range_of(mu: float) -> float:
+    """The widest range that costs at most μ on a Gaussian ledger: η = 4·artanh(2Φ(μ/2) − 1), rounded down.
+
+    Theorem: bounded range η is μ-GDP with μ = 2Φ⁻¹(e^{η/2}/(1 + e^{η/2})), as pure η/2 is [docs/theorems/price.md]
+
+    >>> round(range_of(0.5**0.5), 5)
+    1.1348
+    """
+    most = checks.positive("mu", mu)
+    return 4 * math.atanh(math.erf(min(most, 8.0) / math.sqrt(8))) * (1 - 1e-10)  # beyond 8 the range of 8

@@ -21,7 +21,7 @@ from sfumato.noise.pool import Pool
 from sfumato.noise.quantiles import radius
 from sfumato.noise.rounding import Rounding
 from sfumato.noise.sampler import Sampler
-from sfumato.noise.selection import peel, permute_and_flip, select
+from sfumato.noise.selection import peel, permute_and_flip, select, select_run
 from sfumato.noise.staircase import StaircaseDensity, rounded_staircase
 from sfumato.noise.truncated import TruncatedLaplace
 from sfumato.noise.uniform import Uniform
@@ -65,4 +65,5 @@ __all__ = [
     "rounded_laplace",
     "rounded_staircase",
     "select",
+    "select_run",
 ]

@@ -1,6 +1,7 @@
 """One of many candidates, chosen by its score: exponential selection and permute-and-flip."""
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
 
@@ -8,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.checks import whole
-from sfumato.noise.balls import Ball
-from sfumato.noise.choice import Intervals
-from sfumato.noise.coin import below
+from sfumato.noise.balls import Ball, precision
+from sfumato.noise.choice import MORE, Intervals
+from sfumato.noise.coin import below, happens
 from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.noise.exponential_coins import flips
 from sfumato.noise.gaps import below_top, numbers
-from sfumato.noise.powers import powers
+from sfumato.noise.powers import MOST_UNIT, powers
 from sfumato.noise.sampler import CHUNK
 from sfumato.noise.table import USUAL, Integers, Words
 
@@ -91,3 +92,33 @@ def peel(
         chosen[turn] = names[at]
         row[at], names[at] = row[last], names[last]
     return chosen
+
+
+def select_run(
+    gaps: Sequence[int], counts: Sequence[int], rate: Fraction | float, *, words: Words = USUAL, source: Source = SYSTEM
+) -> tuple[int, int]:
+    """(i, k), k < countᵢ, with probability e^{−rate·gapᵢ}/Σcount·e^{−rate·gap} exactly: candidates in runs of one score.
+
+    As `select`, where candidate (i, k) has `high` places for itself: a uniform place among all of them says which
+    candidate it is, and which of its places. Runs may be as long as one likes; gaps are whole, from 0 up to 2⁵³.
+    Theorem: P(i, k) ∝ e^{−rate·gapᵢ}, whatever the bounds [docs/theorems/noise.md, Theorem 7]
+
+    >>> select_run([10**6, 0], [2**40, 1], 1)
+    (1, 0)
+    """
+    bound = powers(rate, MOST_UNIT)
+    low, high = bound.bounds(bound.steps(np.array(gaps, np.float64)))
+    least, most = low.tolist(), high.tolist()
+    ends = list(accumulate(count * places for count, places in zip(counts, most, strict=True)))
+    while True:
+        u = below(ends[-1], source)
+        i = bisect_right(ends, u)
+        k, place = divmod(u - ends[i] + counts[i] * most[i], most[i])
+
+        def theta(prec: int, i: int = i) -> Ball:
+            with precision(prec + MORE):
+                kept: Ball = (bound.exactly(gaps[i], prec + MORE) * 2**bound.unit - least[i]) / (most[i] - least[i])
+                return kept
+
+        if place < least[i] or happens(theta, source, step=words.step):
+            return i, k

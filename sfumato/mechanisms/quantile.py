@@ -1,0 +1,207 @@
+"""A value of given rank on a public lattice, chosen exactly, with an interval around the true one."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+from sfumato import checks
+from sfumato.errors import InvalidParameter
+from sfumato.loss.bounded_range import range_of
+from sfumato.loss.gaussian import GaussianLoss
+from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.noise import select_run
+from sfumato.noise.entropy import SYSTEM, Source
+
+MOST_POINTS = 1 << 40
+MOST_PARTS = 10**6  # of a fraction
+FARTHEST = 1 << 52  # scores are capped here at most: doubles hold them
+UNLIKELY = 1e-6  # that a choice falls where scores are capped, if half of it lies on one point
+OUTSIDE = 0.05  # that the interval misses, and that MIN and MAX leave the data
+POINT = 0.75  # of μ² for the value, the rest for its interval
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Values 0 … points − 1 in order: (value, how many have it, how many have it or less), and how many there are.
+
+    A part of them is enough: all whose score is not capped.
+    """
+
+    total: int = field(repr=False)
+    rows: tuple[tuple[int, int, int], ...] = field(repr=False)
+
+    def up_to(self, value: int) -> int:
+        """How many are `value` or less, or so many that the score is capped as well."""
+        place = bisect_right(self.rows, value, key=lambda row: row[0])
+        if place:
+            return self.rows[place - 1][2]
+        return self.rows[0][2] - self.rows[0][1] if self.rows else 0
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """The value of rank p·n among n values on a lattice, of which one person has at most `values`.
+
+    With p = a/b let T = a·n, L(v) and L⁻(v) the numbers of values ≤ v and < v, and
+    score(v) = max(0, T − b·L(v), b·L⁻(v) − T): how many values, in parts of b, must move until v is the p-quantile, the
+    least v with T − b·L(v) ≤ 0. P(v) ∝ e^{−rate·score(v)}, rate = η/(2·values·max(a, b − a)).
+    p = 0 and 1 (MIN, MAX): T = depth and n − depth, so that the weight of what lies beyond all data is small.
+
+    Theorem: one more value moves every score by at most max(a, b − a); so the choice has bounded range η
+        [Smith 2011, Alg. 2; Asi & Duchi 2020; docs/quantiles.md]
+    Proof. Adding x moves T − b·L(v) by a (x > v) or a − b (x ≤ v), and b·L⁻(v) − T by −a or b − a; a maximum moves no
+    farther than its terms, a cap at any public number takes nothing away; `values` of them move `values` times as far.
+
+    The interval comes from noisy T − b·L(u), capped too, at points u that halve what is left of 0, 1, 2, 4, … steps from
+    the value: each errs with at most 5 % divided by their number, whatever came before. It holds the true p-quantile;
+    for MIN and MAX only the end inside the data is searched, and the other is the end of the lattice.
+    """
+
+    mu: float
+    fraction: Fraction
+    points: int
+    values: int = 1
+    source: Source = field(default=SYSTEM, repr=False, compare=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        checks.whole("points", self.points, 1, MOST_POINTS)
+        checks.whole("values", self.values, 1)
+        if not 0 <= self.fraction <= 1 or self.fraction.denominator > MOST_PARTS or not self.mu > 0:
+            raise InvalidParameter(
+                f"a quantile is a fraction from 0 to 1, with six digits.\n  found:  {float(self.fraction):g}\n"
+                "  do:     ask for such as 0.5"
+            )
+
+    def loss(self) -> GaussianLoss:
+        """μ-GDP: the choice has POINT of μ², the points of the search have the rest."""
+        return GaussianLoss(self.mu)
+
+    # ---- public numbers -----------------------------------------------------------------------------------------
+
+    @property
+    def extreme(self) -> bool:
+        return self.fraction in (0, 1)
+
+    @property
+    def most(self) -> int:
+        """How far one person moves a score."""
+        a, b = self.fraction.numerator, self.fraction.denominator
+        return self.values * max(a, b - a)
+
+    @cached_property
+    def rate(self) -> Fraction:
+        return Fraction(range_of(math.sqrt(POINT) * self.mu * (1 - 1e-14))) / (2 * self.most)
+
+    @cached_property
+    def shift(self) -> int:
+        """T − a·n."""
+        depth = min(FARTHEST // 4, math.ceil(math.log(self.points / OUTSIDE) / float(self.rate)))
+        return depth if self.fraction == 0 else -depth if self.fraction == 1 else 0
+
+    @cached_property
+    def looks(self) -> int:
+        """How many points the search for an end looks at, at most: it finds one of `reach` + 2 outcomes."""
+        return (self.reach + 1).bit_length()
+
+    @property
+    def reach(self) -> int:
+        return (self.points - 1).bit_length()
+
+    @cached_property
+    def noise(self) -> Gaussian:
+        """For one look."""
+        looks = self.looks if self.extreme else 2 * self.looks
+        return Gaussian(
+            self.most * math.sqrt(looks / (1 - POINT)) / self.mu * (1 + 1e-14), source=self.source
+        )
+
+    @cached_property
+    def sure(self) -> int:
+        """A noisy number beyond this has the right sign, but for its share of OUTSIDE."""
+        looks = self.looks if self.extreme else 2 * self.looks
+        return math.ceil(float(self.noise.error(1 - 2 * OUTSIDE / looks)))
+
+    @cached_property
+    def cap(self) -> int:
+        """Scores are equal from here on, so that only values of nearby ranks are read."""
+        far = math.log(self.points / UNLIKELY) / float(self.rate)
+        return min(FARTHEST, math.ceil(max(far, 2 * self.sure)) + abs(self.shift))
+
+    def ranks(self, confidence: float = 1 - OUTSIDE) -> float:
+        """The chosen value is at most so many ranks off with this probability, whatever the data.
+
+        Proof. As for `Exponential.error`: all other points of the lattice at one gap t are the worst case.
+        """
+        odds = max(1.0, (self.points - 1) * confidence / (1 - confidence))
+        return math.log(odds) / float(self.rate) / self.fraction.denominator
+
+    # ---- data ---------------------------------------------------------------------------------------------------
+
+    def release(self, data: Ranked) -> tuple[int, int, int]:
+        """(value, low, high)."""
+        value = self.chosen(data)
+        return value, self.lowest(data, value), self.highest(data, value)
+
+    def excess(self, total: int, up_to: int) -> int:
+        """T − b·L."""
+        return self.fraction.numerator * total + self.shift - self.fraction.denominator * up_to
+
+    def runs(self, data: Ranked) -> list[tuple[int, int, int]]:
+        """(first, how many, score): the lattice in runs of one score."""
+        found, at, before = [], 0, data.up_to(-1)
+        for value, count, up_to in data.rows:
+            if value > at:
+                found.append((at, value - at, self.capped(abs(self.excess(data.total, before)))))
+            here = max(0, self.excess(data.total, up_to), -self.excess(data.total, up_to - count))
+            found.append((value, 1, self.capped(here)))
+            at, before = value + 1, up_to
+        if at < self.points:
+            found.append((at, self.points - at, self.capped(abs(self.excess(data.total, before)))))
+        return found
+
+    def capped(self, score: int) -> int:
+        return max(-self.cap, min(self.cap, score))
+
+    def chosen(self, data: Ranked) -> int:
+        """A point of the lattice by its score."""
+        runs = self.runs(data)
+        best = min(score for _, _, score in runs)
+        i, k = select_run([s - best for _, _, s in runs], [n for _, n, _ in runs], self.rate, source=self.source)
+        return runs[i][0] + k
+
+    def noisy(self, data: Ranked, at: int) -> int:
+        return int(self.noise.release(self.capped(self.excess(data.total, data.up_to(at)))))
+
+    def lowest(self, data: Ranked, value: int) -> int:
+        """A point that the true value is not below: it is above u if T − b·L(u) > 0."""
+        if self.fraction == 0:
+            return 0
+
+        def sure(j: int) -> bool:
+            return value < 1 << j or self.noisy(data, value - (1 << j)) > self.sure
+
+        return max(0, value - (1 << found(sure, self.reach + 1)) + 1)
+
+    def highest(self, data: Ranked, value: int) -> int:
+        """A point that the true value is not above: it is at most u if T − b·L(u) ≤ 0."""
+        last = self.points - 1
+        if self.fraction == 1:
+            return last
+
+        def sure(j: int) -> bool:
+            u = value + (1 << j) - 1
+            return u >= last or self.noisy(data, u) < -self.sure
+
+        return min(last, value + (1 << found(sure, self.reach + 1)) - 1)
+
+
+def found(sure: Callable[[int], bool], most: int) -> int:
+    """By halving: some j ≤ most at which it was sure, or `most`."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if sure(middle) else (middle + 1, high)
+    return low
