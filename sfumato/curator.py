@@ -14,12 +14,12 @@ from typing import Protocol
 from sfumato.answers import Answer
 from sfumato.engines.duckdb import DuckDB
 from sfumato.errors import AnswerFailed, InvalidParameter, PolicyError, QueryRefused
+from sfumato.exact import released, statements
 from sfumato.ledger import Amount, Budget, Ledger
 from sfumato.ledger.ledger import Receipt
 from sfumato.ledger.reading import odds
-from sfumato.offer import Offer, accurate, offered, valued
+from sfumato.offer import Offer, accurate, offered, quantile, valued
 from sfumato.outlook import Preview, Standing, account, percent, previewed, share_left, standing
-from sfumato.sql.emit import statement
 from sfumato.sql.expressions import Expression, Output
 from sfumato.sql.policy import Policy
 from sfumato.sql.post import Value, evaluated, shaped
@@ -116,17 +116,17 @@ class Curator:
 
     def answered(self, offer: Offer, receipt: Receipt) -> bytes:
         """Run, add noise, encode. One fixed error, whatever went wrong; one more try, as the first was not seen."""
-        sql = statement(offer.release, self.salt, self.engine.dialect)
+        asked = statements(offer, self.salt, self.engine.dialect)
         self.probe("data: before")
         try:
             try:
-                rows = self.engine.run(sql)
+                tables = [self.engine.run(sql) for sql in asked]
             except Exception:
                 log.exception("charge %d: first run failed", receipt.seq)
                 self.ledger.rerun(receipt)
-                rows = self.engine.run(sql)
+                tables = [self.engine.run(sql) for sql in asked]
             self.probe("data: read")
-            noisy = released(offer, rows)
+            noisy = released(offer, tables)
             self.probe("noise: drawn")
             return noisy
         except Exception:
@@ -147,8 +147,13 @@ class Curator:
         errors = [offer.errors(a) for a in question.aggregates]
         values: list[list[Value]] = []
         spans: list[list[tuple[Value, Value] | None]] = []
-        for key, row in zip(data["keys"], data["noisy"], strict=True):
-            found = [valued(a, row, e) for a, e in zip(question.aggregates, errors, strict=True)]
+        for i, (key, row) in enumerate(zip(data["keys"], data["noisy"], strict=True)):
+            found = [
+                valued(a, row, e)
+                if a.measures
+                else quantile(offer.release.windows[a.window], *data["chosen"][i][a.window])
+                for a, e in zip(question.aggregates, errors, strict=True)
+            ]
             values.append([*key, *(value for value, _, _ in found)])
             spans.append([*(None for _ in key), *((low, high) for _, low, high in found)])
         names, rows = [], []
@@ -171,28 +176,6 @@ class Curator:
     def budget(self) -> Standing:
         """Promised, spent and left, and what that means."""
         return standing(self.ledger, self.who)
-
-
-def released(offer: Offer, rows: list[tuple[object, ...]]) -> bytes:
-    """Exact integers in, noisy ones out, in an order and with a length that tell nothing but what was released."""
-    width = len(offer.release.keys)
-    found = {tuple(row[:width]): [int(x) if x is not None else 0 for x in row[width:]] for row in rows}  # type: ignore[call-overload]
-    keys = offer.release.public
-    if keys is not None:
-        zeros = [0] * len(offer.release.measures)
-        listed, exact = list(keys), [found.get(key, zeros) for key in keys]
-    else:
-        listed, exact = list(found), list(found.values())
-    noisy = offer.drawn(exact) if exact else []
-    if offer.threshold is not None:
-        units = [m.what.value for m in offer.release.measures].index("units")
-        kept = [i for i, row in enumerate(noisy) if row[units] >= offer.threshold]
-        kept.sort(key=lambda i: tuple(repr(part) for part in listed[i]))
-        listed, noisy = [listed[i] for i in kept], [noisy[i] for i in kept]
-    plain = [
-        [part if isinstance(part, str | int | float | bool | None) else str(part) for part in key] for key in listed
-    ]
-    return json.dumps({"keys": plain, "noisy": noisy}, ensure_ascii=False).encode()
 
 
 def bare(expression: Expression, keys: int) -> bool:

@@ -13,9 +13,10 @@ from sfumato.loss.calibrate import calibrate
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.leaky import LeakyLoss
 from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.mechanisms.quantile import Quantile
 from sfumato.mechanisms.threshold_selection import ThresholdSelection
 from sfumato.sql.question import Aggregate, Question
-from sfumato.sql.release import Release, What
+from sfumato.sql.release import Release, What, Window
 
 CONFIDENCE = 0.95
 Number = float | int | None
@@ -23,10 +24,11 @@ Number = float | int | None
 
 @dataclass(frozen=True)
 class Offer:
-    """One joint Gaussian over all measures: μ² = L·Σ(sⱼ/σⱼ)², shared equally; and a leak for keys that are private.
+    """Gaussian noise on all measures and a choice for each window, which share μ² equally; and a leak for keys that are
+    private.
 
     A unit moves at most L groups, each measure j of a group by at most sⱼ: √L·sⱼ in L2. Noise σⱼ = sⱼ·√(L·m)/μ on each
-    of m measures makes the whole μ-GDP.
+    of m parts, or a choice that is μ/√(L·m)-GDP in each group, makes the whole μ-GDP.
 
     Theorem: Gaussian losses compose by μ² = Σμᵢ² [Dong, Roth & Su 2022, Cor. 3.3]
     """
@@ -47,8 +49,14 @@ class Offer:
     @cached_property
     def noise(self) -> tuple[Gaussian, ...]:
         """The mechanism of each measure, in its own steps."""
-        share = math.sqrt(self.release.groups * len(self.release.measures)) / self.mu * (1 + 1e-14)
+        share = math.sqrt(self.release.groups * self.release.parts) / self.mu * (1 + 1e-14)
         return tuple(Gaussian(self.release.sensitivity(m) * share) for m in self.release.measures)
+
+    @cached_property
+    def choices(self) -> tuple[Quantile, ...]:
+        """The mechanism of each window, in one group."""
+        mu = self.mu / math.sqrt(self.release.groups * self.release.parts) * (1 - 1e-14)
+        return tuple(Quantile(mu, w.part, w.points, self.release.rows) for w in self.release.windows)
 
     @cached_property
     def threshold(self) -> int | None:
@@ -65,7 +73,7 @@ class Offer:
 
     def errors(self, aggregate: Aggregate) -> tuple[float, ...]:
         """How far each measure of an aggregate is off at most, all of them together with 95 %."""
-        each = 1 - (1 - CONFIDENCE) / len(aggregate.measures)
+        each = 1 - (1 - CONFIDENCE) / max(1, len(aggregate.measures))
         return tuple(float(self.noise[j].error(each)) for j in aggregate.measures)
 
     def error(self, aggregate: Aggregate) -> float | None:
@@ -79,6 +87,8 @@ class Offer:
 
     def drawn(self, exact: Sequence[Sequence[int]]) -> list[list[int]]:
         """Noise on every measure of every group: the only place where it is added."""
+        if not self.noise:
+            return [[] for _ in exact]
         noisy = []
         for j, noise in enumerate(self.noise):
             found = noise.release([row[j] for row in exact])
@@ -131,6 +141,11 @@ def bought(epsilon: float, delta: float, key_delta: float) -> float:
         return LeakyLoss(GaussianLoss(mu), key_delta) if key_delta else GaussianLoss(mu)
 
     return calibrate(family, epsilon=epsilon, delta=delta, tolerance=1e-9).lower
+
+
+def quantile(window: Window, value: int, low: int, high: int) -> tuple[Number, Number, Number]:
+    """(value, low, high) of a quantile, in the column's own units."""
+    return window.value(value), window.value(low, -window.spare), window.value(high, window.spare)
 
 
 def valued(aggregate: Aggregate, row: Sequence[int], errors: Sequence[float]) -> tuple[Number, Number, Number]:

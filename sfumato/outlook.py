@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from sfumato.answers import rounded
 from sfumato.ledger import Amount, Ledger
 from sfumato.ledger.reading import READING, odds
+from sfumato.mechanisms.quantile import Quantile
 from sfumato.offer import Offer
 from sfumato.sql.expressions import Output
 from sfumato.sql.question import Aggregate
@@ -52,6 +53,8 @@ class Preview:
         for name, error in self.errors():
             words = f"± {rounded(error)} at 95 %" if error is not None else "± depends on how many values there are"
             lines.append(f"  {name}: {words}")
+        for window, choice in zip(self.offer.release.windows, self.offer.choices, strict=True):
+            lines.append(f"  {window.words}: a value within {choice.ranks():,.0f} ranks of it at 95 %{deep(choice)}")
         if self.threshold is not None:
             lines.append(f"  keys with fewer than about {self.threshold:,} people vanish")
         if self.free:
@@ -106,6 +109,11 @@ def previewed(offer: Offer, ledger: Ledger, who: str, delta: float) -> Preview:
         share_left(limit, spent), share_left(limit, spent + price) if fits else 0.0,
         odds(promise.loss_of(total)), odds(promise.loss_of(total + price)),
     )  # fmt: skip
+
+
+def deep(choice: Quantile) -> str:
+    """MIN and MAX aim inside the data."""
+    return f", {abs(choice.shift):,} ranks inside the data" if choice.extreme else ""
 
 
 def account(ledger: Ledger, who: str) -> tuple[Amount, Amount]:

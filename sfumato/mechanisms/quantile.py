@@ -55,7 +55,7 @@ class Quantile:
     Proof. Adding x moves T − b·L(v) by a (x > v) or a − b (x ≤ v), and b·L⁻(v) − T by −a or b − a; a maximum moves no
     farther than its terms, a cap at any public number takes nothing away; `values` of them move `values` times as far.
 
-    The interval comes from noisy T − b·L(u), capped too, at points u that halve what is left of 0, 1, 2, 4, … steps from
+    The interval comes from noisy T − b·L(u), capped too, at points u that halve what is left of 1, 2, 4, … steps from
     the value: each errs with at most 5 % divided by their number, whatever came before. It holds the true p-quantile;
     for MIN and MAX only the end inside the data is searched, and the other is the end of the lattice.
     """
@@ -114,9 +114,7 @@ class Quantile:
     def noise(self) -> Gaussian:
         """For one look."""
         looks = self.looks if self.extreme else 2 * self.looks
-        return Gaussian(
-            self.most * math.sqrt(looks / (1 - POINT)) / self.mu * (1 + 1e-14), source=self.source
-        )
+        return Gaussian(self.most * math.sqrt(looks / (1 - POINT)) / self.mu * (1 + 1e-14), source=self.source)
 
     @cached_property
     def sure(self) -> int:

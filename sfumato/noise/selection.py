@@ -15,7 +15,7 @@ from sfumato.noise.coin import below, happens
 from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.noise.exponential_coins import flips
 from sfumato.noise.gaps import below_top, numbers
-from sfumato.noise.powers import MOST_UNIT, powers
+from sfumato.noise.powers import powers
 from sfumato.noise.sampler import CHUNK
 from sfumato.noise.table import USUAL, Integers, Words
 
@@ -97,7 +97,7 @@ def peel(
 def select_run(
     gaps: Sequence[int], counts: Sequence[int], rate: Fraction | float, *, words: Words = USUAL, source: Source = SYSTEM
 ) -> tuple[int, int]:
-    """(i, k), k < countᵢ, with probability e^{−rate·gapᵢ}/Σcount·e^{−rate·gap} exactly: candidates in runs of one score.
+    """(i, k), k < countᵢ, with probability e^{−rate·gapᵢ}/Σcount·e^{−rate·gap} exactly: runs of one score.
 
     As `select`, where candidate (i, k) has `high` places for itself: a uniform place among all of them says which
     candidate it is, and which of its places. Runs may be as long as one likes; gaps are whole, from 0 up to 2⁵³.
@@ -106,7 +106,7 @@ def select_run(
     >>> select_run([10**6, 0], [2**40, 1], 1)
     (1, 0)
     """
-    bound = powers(rate, MOST_UNIT)
+    bound = powers(rate, words.word)
     low, high = bound.bounds(bound.steps(np.array(gaps, np.float64)))
     least, most = low.tolist(), high.tolist()
     ends = list(accumulate(count * places for count, places in zip(counts, most, strict=True)))

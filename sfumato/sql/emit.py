@@ -1,5 +1,7 @@
 """A release as one statement for an engine. Everything is compiled from the plan; no text of the analyst reaches it."""
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 
 from sfumato.sql.domains import Kind
@@ -16,23 +18,31 @@ def statement(release: Release, salt: int, dialect: str) -> str:
     """
     keys = [exp.column(f"k{i}") for i in range(len(release.keys))]
     names = ", ".join(key.name for key in keys)
-    rows = row_wise(release).sql(dialect)
-    inner = [f"{least_most(release, m, f'm{j}')} AS m{j}" for j, m in enumerate(release.measures)]
-    outer = [f"SUM(m{j}) AS m{j}" for j, m in enumerate(release.measures)]
+    summed = [m for m in release.measures if m.what is not What.DISTINCT]
+    values = {f"m{j}": compiled(m.of) if m.of else exp.Literal.number("1") for j, m in enumerate(summed)}
+    rows = row_wise(release, values).sql(dialect)
+    inner = [f"{least_most(release, m, f'm{j}')} AS m{j}" for j, m in enumerate(summed)]
+    outer = [f"SUM(m{j}) AS m{j}" for j, m in enumerate(summed)]
     if release.table.unit == ROW:
-        each = [f"SUM({clamped_value(release, m, f'm{j}')}) AS m{j}" for j, m in enumerate(release.measures)]
+        each = [f"SUM({clamped_value(release, m, f'm{j}')}) AS m{j}" for j, m in enumerate(summed)]
         return f"SELECT {', '.join([*filter(None, [names]), *each])} FROM ({rows}) {by(names)}"
     listed = ", ".join(["u", *filter(None, [names])])
     if not release.keys:
         return f"SELECT {', '.join(outer)} FROM (SELECT u, {', '.join(inner)} FROM ({rows}) GROUP BY u)"
     hashed = f"CAST(HASH({listed}, {salt}) >> 1 AS BIGINT)"
-    most = release.groups
     return (
         f"WITH p AS MATERIALIZED (SELECT {listed}, {', '.join(inner)}, {hashed} AS h FROM ({rows}) GROUP BY {listed}),"
-        f" l AS (SELECT u, LIST_SORT(MIN(h, {most + 1})) AS hs FROM p GROUP BY u HAVING COUNT(*) > {most}),"
-        f" c AS (SELECT u, CASE WHEN hs[{most}] = hs[{most + 1}] THEN hs[{most}] - 1 ELSE hs[{most}] END AS cut FROM l)"
+        f" {cut(release.groups)}"
         f" SELECT {names}, {', '.join(outer)} FROM p LEFT JOIN c USING (u)"
         f" WHERE c.cut IS NULL OR p.h <= c.cut {by(names)}"
+    )
+
+
+def cut(most: int) -> str:
+    """Of units that have more groups in p than this: the largest hash that is kept."""
+    return (
+        f"l AS (SELECT u, LIST_SORT(MIN(h, {most + 1})) AS hs FROM p GROUP BY u HAVING COUNT(*) > {most}),"
+        f" c AS (SELECT u, CASE WHEN hs[{most}] = hs[{most + 1}] THEN hs[{most}] - 1 ELSE hs[{most}] END AS cut FROM l)"
     )
 
 
@@ -40,8 +50,8 @@ def by(names: str) -> str:
     return f"GROUP BY {names}" if names else ""
 
 
-def row_wise(release: Release) -> exp.Select:
-    """unit, keys and the values to be measured, for each row that counts."""
+def row_wise(release: Release, values: Mapping[str, Sql]) -> exp.Select:
+    """unit, keys and the named values, for each row that counts."""
     table = release.table
     found = exp.select().from_(exp.to_table(table.name, alias="t0"))
     for number, join in enumerate(release.joins, 1):
@@ -52,9 +62,7 @@ def row_wise(release: Release) -> exp.Select:
             )
         ))  # fmt: skip
     chosen = [exp.alias_(compiled(key), f"k{i}") for i, key in enumerate(release.keys)]
-    chosen += [
-        exp.alias_(compiled(m.of) if m.of else exp.Literal.number("1"), f"m{j}") for j, m in enumerate(release.measures)
-    ]
+    chosen += [exp.alias_(value, name) for name, value in values.items()]
     conditions: list[Sql] = []
     if table.unit != ROW:
         chosen.insert(0, exp.alias_(exp.column(table.unit, table="t0", quoted=True), "u"))

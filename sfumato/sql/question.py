@@ -8,12 +8,13 @@ from sfumato.sql.release import Release
 
 @dataclass(frozen=True)
 class Aggregate:
-    """An aggregate of the answer and the measures of the release that it is made of."""
+    """An aggregate of the answer and the measures of the release that it is made of, or its window."""
 
-    name: str  # count, sum, avg, variance, stddev
+    name: str  # count, sum, avg, variance, stddev, quantile
     measures: tuple[int, ...]
     centre: float = 0.0
     exponent: int = 0
+    window: int = 0
 
     def __repr__(self) -> str:
         return self.name

@@ -10,11 +10,12 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sfumato.errors import QueryRefused
+from sfumato.sql.aggregates import RANKS, ranked
 from sfumato.sql.domains import number
 from sfumato.sql.expressions import Column, Constant, Expression, Output, call
 from sfumato.sql.policy import ROW, Policy, Table
 from sfumato.sql.question import Aggregate, Question
-from sfumato.sql.release import Join, Measure, Release, What, exponent
+from sfumato.sql.release import Join, Measure, Release, What, Window, exponent, window
 
 LONGEST, DEEPEST, MOST_TOKENS, MOST_JOINS = 1 << 16, 48, 2000, 10
 
@@ -32,7 +33,12 @@ CASTS = {"DOUBLE": "number", "FLOAT": "number", "INT": "number", "BIGINT": "numb
          "TEXT": "text", "VARCHAR": "text", "DATE": "date", "TIMESTAMP": "date"}  # fmt: skip
 PARTS = {"expressions", "from_", "from", "joins", "where", "group", "having", "order", "limit", "with_", "with"}
 ALWAYS = Constant(True)
-AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp)
+SUMS: dict[type[exp.Expression], str] = {
+    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Variance: "variance", exp.VariancePop: "variance",
+    exp.Stddev: "stddev", exp.StddevPop: "stddev", exp.StddevSamp: "stddev",
+}  # fmt: skip
+AGGREGATES = (*SUMS, *RANKS)
+Wanted = tuple[str, Expression | None] | Window
 
 
 def read(text: str, policy: Policy) -> Question:
@@ -360,7 +366,7 @@ class Made:
     rows: Scope
     keys: list[Expression]
     named: Mapping[str, exp.Expression]
-    wanted: list[tuple[str, Expression | None]] = field(default_factory=list)
+    wanted: list[Wanted] = field(default_factory=list)
     busy: set[str] = field(default_factory=set)
 
     def known(self, node: exp.Expression) -> Expression | None:
@@ -392,31 +398,30 @@ class Made:
 
     def aggregate(self, node: exp.Expression) -> Expression:
         """An output for this aggregate, the same one for the same aggregate."""
-        inner = node.this
-        names: dict[type[exp.Expression], str] = {
-                 exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Variance: "variance",
-                 exp.VariancePop: "variance", exp.Stddev: "stddev", exp.StddevPop: "stddev",
-                 exp.StddevSamp: "stddev"}  # fmt: skip
-        name = names[type(node)]
-        if isinstance(inner, exp.Star) or inner is None:
-            wanted: tuple[str, Expression | None] = ("count", None)
-        elif isinstance(inner, exp.Distinct):
-            of = [self.reading.expression(one, self.rows) for one in inner.expressions]
-            if name != "count" or len(of) != 1 or repr(of[0]) != f"t0.{self.rows.table.unit}":
-                raise QueryRefused(
-                    "DISTINCT counts people only.\n"
-                    f"  do:     ask COUNT(DISTINCT {self.rows.table.unit}), or GROUP BY the column and count its groups"
-                )
-            wanted = ("units", None)
-        else:
-            if node.expressions if not isinstance(node, exp.Count) else node.args.get("expressions"):
-                raise QueryRefused(f"{name.upper()} takes one argument.")
-            wanted = (name, self.reading.expression(inner, self.rows))
-            if name != "count":
-                exponent(wanted[1], node.sql())  # refuses what has no bounds
+        wanted = self.by_rank(node) if isinstance(node, RANKS) else self.summed(node)
         if wanted not in self.wanted:
             self.wanted.append(wanted)
         return Output(len(self.keys) + self.wanted.index(wanted), number())
+
+    def by_rank(self, node: exp.Expression) -> Window:
+        inner, part = ranked(node)
+        return window(self.reading.expression(inner, self.rows), part, shown(node))
+
+    def summed(self, node: exp.Expression) -> tuple[str, Expression | None]:
+        inner, name = node.this, SUMS[type(node)]
+        if isinstance(inner, exp.Star) or inner is None:
+            return "count", None
+        if isinstance(inner, exp.Distinct):
+            of = [self.reading.expression(one, self.rows) for one in inner.expressions]
+            if name != "count" or len(of) != 1:
+                raise QueryRefused(f"{shown(node)} is not allowed.\n  do:     ask COUNT(DISTINCT x) of one column")
+            return ("units", None) if repr(of[0]) == f"t0.{self.rows.table.unit}" else ("distinct", of[0])
+        if node.expressions if not isinstance(node, exp.Count) else node.args.get("expressions"):
+            raise QueryRefused(f"{name.upper()} takes one argument.")
+        found = self.reading.expression(inner, self.rows)
+        if name != "count":
+            exponent(found, node.sql())  # refuses what has no bounds
+        return name, found
 
     def question(
         self,
@@ -430,25 +435,33 @@ class Made:
                 "this question has no aggregate, so it would show rows.\n  do:     ask COUNT(*), SUM(…) or AVG(…)"
             )
         measures, aggregates = measured(self.wanted, private=any(key.domain.keys is None for key in self.keys))
-        core = Release(self.rows.table, self.rows.joins, self.rows.where, tuple(self.keys), measures)
+        windows = tuple(one for one in self.wanted if isinstance(one, Window))
+        core = Release(self.rows.table, self.rows.joins, self.rows.where, tuple(self.keys), measures, windows)
         return canonical(Question(core, aggregates, tuple(columns), having, tuple(order), limit))
 
 
-def measured(
-    wanted: list[tuple[str, Expression | None]], private: bool
-) -> tuple[tuple[Measure, ...], tuple[Aggregate, ...]]:
+WHAT = {"units": What.UNITS, "distinct": What.DISTINCT}
+
+
+def measured(wanted: list[Wanted], private: bool) -> tuple[tuple[Measure, ...], tuple[Aggregate, ...]]:
     """The least measures that serve all aggregates: AVG(x) and SUM(x) share one sum, AVG and COUNT one count."""
     found: dict[Measure, None] = {Measure(What.UNITS): None} if private else {}
-    centred = {of for name, of in wanted if name in ("avg", "variance", "stddev")}
+    pairs = [one for one in wanted if not isinstance(one, Window)]
+    centred = {of for name, of in pairs if name in ("avg", "variance", "stddev")}
 
     def measure(one: Measure) -> int:
         found.setdefault(one)
         return list(found).index(one)
 
-    aggregates = []
-    for name, of in wanted:
-        if of is None or name == "count":
-            what = What.UNITS if name == "units" else What.ROWS if of is None else What.VALUES
+    aggregates, windows = [], 0
+    for one in wanted:
+        if isinstance(one, Window):
+            aggregates.append(Aggregate("quantile", (), window=windows))
+            windows += 1
+            continue
+        name, of = one
+        if of is None or name in ("count", "distinct"):
+            what = WHAT.get(name, What.ROWS if of is None else What.VALUES)
             aggregates.append(Aggregate("count", (measure(Measure(what, of)),)))
             continue
         centre = (of.domain.low + of.domain.high) / 2 if of in centred else 0.0
@@ -462,13 +475,16 @@ def measured(
 
 
 def canonical(question: Question) -> Question:
-    """Measures in one order, so that the order of columns does not make another release."""
-    measures = question.release.measures
-    order = sorted(range(len(measures)), key=lambda j: repr(measures[j]))
-    place = {old: new for new, old in enumerate(order)}
-    aggregates = tuple(replace(a, measures=tuple(place[j] for j in a.measures)) for a in question.aggregates)
-    release = replace(question.release, measures=tuple(measures[j] for j in order))
-    return replace(question, release=release, aggregates=aggregates)
+    """Measures and windows in one order, so that the order of columns does not make another release."""
+    release = question.release
+    order = sorted(range(len(release.measures)), key=lambda j: repr(release.measures[j]))
+    ranks = sorted(range(len(release.windows)), key=lambda j: repr(release.windows[j]))
+    aggregates = tuple(
+        replace(a, measures=tuple(map(order.index, a.measures)), window=ranks.index(a.window) if ranks else 0)
+        for a in question.aggregates
+    )
+    measures, windows = (tuple(release.measures[j] for j in order), tuple(release.windows[j] for j in ranks))
+    return replace(question, release=replace(release, measures=measures, windows=windows), aggregates=aggregates)
 
 
 def renamed(scope: Scope, alias: str) -> Scope:

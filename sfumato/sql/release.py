@@ -1,11 +1,13 @@
-"""What a question needs from the data: integers per group, each bounded for every unit. The rest is post-processing.
+"""What a question needs from the data, per group: integers that each unit moves by little, and values of some rank.
 
+The rest is post-processing.
 Two questions with the same release are the same question, however they are spelled.
 """
 
 import math
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind
@@ -13,6 +15,7 @@ from sfumato.sql.expressions import Expression
 from sfumato.sql.policy import ROW, Table
 
 FINE = 2**20  # steps across a range whose policy names none
+FINEST = 2**40  # steps across a range of which values are chosen
 
 
 class What(Enum):
@@ -23,6 +26,7 @@ class What(Enum):
     VALUES = "values"  # rows with a value
     SUM = "sum"
     SQUARES = "squares"
+    DISTINCT = "distinct"  # different values, of all units together
 
     def __repr__(self) -> str:
         return self.value
@@ -42,7 +46,7 @@ class Measure:
 
     def span(self) -> tuple[int, int]:
         """The least and the most that one row adds, in steps."""
-        if self.of is None or self.what is What.VALUES:
+        if self.of is None or self.what in (What.VALUES, What.DISTINCT):
             return 0, 1
         domain, step = self.of.domain, 2.0**self.exponent
         low, high = domain.low - self.centre, domain.high - self.centre
@@ -50,6 +54,45 @@ class Measure:
             least = 0.0 if low <= 0 <= high else min(low * low, high * high)
             low, high = least, max(low * low, high * high)
         return int(low // step), int(-(-high // step))
+
+
+@dataclass(frozen=True)
+class Window:
+    """A value of each group by its rank: that which the fraction `part` of all values does not exceed; 0: the least.
+
+    Values are taken in steps of 2^exponent from `origin`: 0 … points − 1.
+    """
+
+    of: Expression
+    exponent: int
+    part: Fraction
+
+    def __repr__(self) -> str:
+        return f"quantile({self.of!r}, {self.exponent}, {self.part})"
+
+    @property
+    def words(self) -> str:
+        name = {Fraction(0): "least", Fraction(1): "greatest"}.get(self.part, f"{float(self.part):g}-quantile")
+        return f"{name} {self.of!r}"
+
+    @property
+    def origin(self) -> float:
+        return float(self.of.domain.low // 2.0**self.exponent * 2.0**self.exponent)
+
+    @property
+    def points(self) -> int:
+        return int(-(-(self.of.domain.high - self.origin) // 2.0**self.exponent)) + 1
+
+    @property
+    def spare(self) -> float:
+        """How far the value of a step is from those it stands for."""
+        step = 2.0**self.exponent
+        return 0.0 if self.of.domain.step and self.of.domain.step % step == 0 else step / 2
+
+    def value(self, place: int, spare: float = 0.0) -> float:
+        """The number that a step stands for, within its range."""
+        found = self.origin + place * 2.0**self.exponent + spare
+        return min(max(found, self.of.domain.low), self.of.domain.high)
 
 
 @dataclass(frozen=True)
@@ -65,19 +108,32 @@ class Join:
 
 @dataclass(frozen=True)
 class Release:
-    """Rows of `table` (and public tables) that pass `where`, by `keys`, with bounded `measures`."""
+    """Rows of `table` (and public tables) that pass `where`, by `keys`, with bounded `measures` and with `windows` on
+    their order."""
 
     table: Table
     joins: tuple[Join, ...]
     where: Expression
     keys: tuple[Expression, ...]
     measures: tuple[Measure, ...]
+    windows: tuple[Window, ...] = ()
 
     @property
     def canonical(self) -> str:
         """One text for all spellings."""
         parts = [self.table.name, repr(self.joins), repr(self.where), repr(self.keys), repr(self.measures)]
+        parts += [repr(self.windows)] if self.windows else []
         return " | ".join(parts)
+
+    @property
+    def parts(self) -> int:
+        """How many releases share the price."""
+        return len(self.measures) + len(self.windows)
+
+    @property
+    def rows(self) -> int:
+        """How many rows one unit has in a group at most."""
+        return 1 if self.table.unit == ROW else self.table.rows
 
     @property
     def groups(self) -> int:
@@ -97,7 +153,7 @@ class Release:
     def bounds(self, measure: Measure) -> tuple[int, int]:
         """The least and the most that one unit adds to one group."""
         low, high = measure.span()
-        rows = 1 if measure.what is What.UNITS or self.table.unit == ROW else self.table.rows
+        rows = 1 if measure.what is What.UNITS else self.rows
         return low * rows, high * rows
 
     def sensitivity(self, measure: Measure) -> int:
@@ -123,3 +179,9 @@ def exponent(expression: Expression, text: str) -> int:
 def _power(step: float) -> int:
     """The largest e with 2^e ≤ step."""
     return math.frexp(step)[1] - 1
+
+
+def window(expression: Expression, part: Fraction, text: str) -> Window:
+    """The lattice of a quantile: that of a sum, unless it had more than FINEST points."""
+    least = _power((expression.domain.high - expression.domain.low) / (FINEST / 8)) if expression.domain.bounded else 0
+    return Window(expression, max(exponent(expression, text), least), part)

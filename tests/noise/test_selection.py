@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.errors import InvalidParameter
-from sfumato.noise import Certified, Exp, choose, exponential_coins, peel, permute_and_flip, select
+from sfumato.noise import Certified, Exp, choose, exponential_coins, peel, permute_and_flip, select, select_run
 from sfumato.noise.balls import ball, enclosure, precision
 from sfumato.noise.gaps import below_top
 from sfumato.noise.powers import STEPS, powers
@@ -146,6 +146,17 @@ def test_selection_has_its_law(name, words):
         weights = [(-ball(rate * gap)).exp() for gap in gaps(scores)]
         total = sum(weights, arb(0))
         assert_law(found, left, dict(enumerate(w / total for w in weights)))
+
+
+@pytest.mark.parametrize("runs", [([0, 1], [1, 2]), ([3, 0, 2**50], [2, 1, 3]), ([0], [3]), ([0, 0], [2, 1])], ids=str)
+def test_a_selection_from_runs_has_its_law(runs):
+    source, (apart, counts), rate = Scripted(), runs, Fraction(2, 3)
+    found, left = all_bit_strings(lambda: select_run(apart, counts, rate, words=TINY, source=source), source, 12)
+    assert left < 0.6
+    with precision(300):
+        weights = [(-ball(rate * gap)).exp() for gap in apart]
+        total = sum((w * n for w, n in zip(weights, counts, strict=True)), arb(0))
+        assert_law(found, left, {(i, k): w / total for i, w in enumerate(weights) for k in range(counts[i])})
 
 
 def flipped(probabilities):

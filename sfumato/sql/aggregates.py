@@ -1,0 +1,55 @@
+"""Aggregates that choose a value by its rank: MEDIAN, QUANTILE and its spellings, MIN, MAX."""
+
+from fractions import Fraction
+
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused
+
+MOST_PARTS = 10**6
+FIXED: dict[type[exp.Expression], Fraction] = {
+    exp.Median: Fraction(1, 2), exp.Min: Fraction(0), exp.Max: Fraction(1),
+}  # fmt: skip
+GIVEN: dict[type[exp.Expression], str] = {
+    exp.Quantile: "quantile", exp.ApproxQuantile: "quantile", exp.PercentileCont: "expression",
+    exp.PercentileDisc: "expression",
+}  # fmt: skip
+RANKS = (*FIXED, *GIVEN, exp.WithinGroup)
+
+
+def ranked(node: exp.Expression) -> tuple[exp.Expression, Fraction]:
+    """What is ranked, and the fraction of it that lies below the value asked for.
+
+    The p-quantile is the lower one, the least value that p·n values do not exceed, however it is spelled: interpolation
+    between two values would be off the lattice and twice as sensitive. MIN and MAX are p = 0 and 1.
+    """
+    if isinstance(node, exp.WithinGroup):
+        return within(node)
+    if isinstance(node.this, exp.Distinct) or node.args.get("expressions") or node.args.get("count"):
+        raise QueryRefused(f"{node.sql('duckdb')[:60]} takes one column, with all its values.")
+    fixed = FIXED.get(type(node))
+    return node.this, fixed if fixed is not None else part(node.args.get(GIVEN[type(node)]))
+
+
+def within(node: exp.WithinGroup) -> tuple[exp.Expression, Fraction]:
+    """PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)."""
+    order = node.expression.expressions if isinstance(node.expression, exp.Order) else []
+    if not isinstance(node.this, exp.PercentileCont | exp.PercentileDisc) or len(order) != 1:
+        raise QueryRefused("WITHIN GROUP is for PERCENTILE_CONT(p) and PERCENTILE_DISC(p), with one ORDER BY.")
+    p = part(node.this.this)
+    return order[0].this, 1 - p if order[0].args.get("desc") else p
+
+
+def part(node: exp.Expression | None) -> Fraction:
+    """A fraction written as a number."""
+    if isinstance(node, exp.Literal) and not node.is_string and len(node.this) < 20:
+        try:
+            found = Fraction(node.this)
+        except ValueError:
+            found = Fraction(-1)
+        if 0 <= found <= 1 and found.denominator <= MOST_PARTS:
+            return found
+    raise QueryRefused(
+        "a quantile needs a number from 0 to 1, with at most six digits.\n"
+        f"  found:  {node.sql('duckdb')[:60] if node is not None else 'none'}\n  do:     ask QUANTILE(x, 0.9)"
+    )

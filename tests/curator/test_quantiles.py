@@ -1,0 +1,198 @@
+"""Values by rank and distinct counts, from SQL to the answer."""
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+import duckdb
+import pytest
+
+from sfumato.curator import Curator
+from sfumato.errors import QueryRefused
+from sfumato.exact import statements
+from sfumato.offer import offered
+from sfumato.sql.emit_values import around, distinct
+from sfumato.sql.policy import Policy
+from sfumato.sql.read import read
+from sfumato.sql.release import What
+from tests.curator.clinic import POLICY, built
+
+PEOPLE = [0, 3, 6, 13, 27, 39]
+FAR = 2**52
+QUESTIONS = [
+    "SELECT MEDIAN(stay) FROM visits",
+    "SELECT ward, QUANTILE(stay, 0.9), COUNT(DISTINCT diagnosis) FROM visits GROUP BY ward",
+    "SELECT diagnosis, MIN(cost), COUNT(DISTINCT stay) FROM visits WHERE stay < 50 OR cost > 0 GROUP BY diagnosis",
+    "SELECT floor, MAX(stay + 1), COUNT(DISTINCT day) FROM visits JOIN wards USING (ward) GROUP BY floor",
+    "SELECT COUNT(DISTINCT diagnosis) FROM visits",
+]
+
+
+@pytest.fixture(scope="module")
+def databases(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("clinic")
+    return {who: duckdb.connect(str(built(folder / f"{who}.duckdb", without=who))) for who in [None, *PEOPLE]}
+
+
+@pytest.fixture
+def curator(tmp_path):
+    return Curator.open(built(tmp_path / "clinic.duckdb", patients=2000), Policy.read(POLICY))
+
+
+def question(sql):
+    return read(sql, Policy.read(POLICY))
+
+
+@pytest.mark.parametrize("sql", QUESTIONS)
+def test_a_person_changes_few_groups_and_in_each_few_values(sql, databases):
+    release, moved = question(sql).release, 0
+    width = len(release.keys)
+    texts = [around(release, [w], [(0, FAR)], 7, "duckdb") for w in release.windows]
+    for text in texts:
+        tables = {}
+        for who, connection in databases.items():
+            tables[who] = Counter()
+            for row in connection.execute(text).fetchall():
+                tables[who][row[: width + 1]] += row[width + 1]
+        for who in PEOPLE:
+            assert not tables[who] - tables[None]  # nobody else's values come or go
+            change = tables[None] - tables[who]
+            assert len({key[:width] for key in change}) <= release.groups
+            for key in {key[:width] for key in change}:
+                assert sum(n for k, n in change.items() if k[:width] == key) <= release.rows
+            moved += bool(change)
+    for measure in (m for m in release.measures if m.what is What.DISTINCT):
+        text = distinct(release, measure.of, 7, "duckdb")
+        found = {w: {r[:width]: r[width] for r in c.execute(text).fetchall()} for w, c in databases.items()}
+        for who in PEOPLE:
+            both = set(found[None]) | set(found[who])
+            change = [found[None].get(key, 0) - found[who].get(key, 0) for key in both]
+            assert sum(map(bool, change)) <= release.groups
+            assert all(0 <= by <= release.sensitivity(measure) for by in change)
+            moved += any(change)
+    assert moved > 0 or "DISTINCT diagnosis) FROM visits" in sql
+
+
+@pytest.mark.parametrize("sql", QUESTIONS[:4])
+def test_a_window_is_what_is_near_the_rank(sql, databases):
+    """The narrow window against all values: the same but for those whose score is capped."""
+    release = question(sql).release
+    (window,) = release.windows
+    width, a, b, cap = len(release.keys), window.part.numerator, window.part.denominator, 4 * window.part.denominator
+    everything = databases[None].execute(around(release, [window], [(0, FAR)], 7, "duckdb")).fetchall()
+    narrow = databases[None].execute(around(release, [window], [(0, cap)], 7, "duckdb")).fetchall()
+    groups = {}
+    for row in sorted(everything, key=repr):
+        groups.setdefault(row[:width], []).append(row[width:])
+    for rows in groups.values():
+        rows.sort()
+        assert [s for _, _, s, _ in rows] == [sum(c for _, c, _, _ in rows[: i + 1]) for i in range(len(rows))]
+        assert {n for _, _, _, n in rows} == {rows[-1][2]}
+        assert all(0 <= v < window.points for v, _, _, _ in rows)
+    kept = [
+        row for row in everything if a * row[-1] - b * row[-2] < cap and b * (row[-2] - row[-3]) - a * row[-1] < cap
+    ]
+    assert sorted(narrow, key=repr) == sorted(kept, key=repr)
+
+
+def test_of_many_rows_of_a_person_a_fair_part_is_kept(tmp_path):
+    """1000 people with nine stays of 1 and one of 50, of which three are kept: one in ten is 50, give or take 4 σ."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE visits AS SELECT p AS patient_id, CASE WHEN i = 0 THEN 50 ELSE 1 END AS stay"
+                       " FROM range(1000) a(p), range(10) b(i)")  # fmt: skip
+    release = question("SELECT MEDIAN(stay) FROM visits").release
+    rows = connection.execute(around(release, release.windows, [(0, FAR)], 7, "duckdb")).fetchall()
+    counts = {v: c for v, c, _, _ in rows}
+    assert sum(counts.values()) == 3000
+    assert abs(counts[400] - 300) < 4 * math.sqrt(1000 * 0.3 * 0.7)
+
+
+def test_answers_are_near_the_truth_and_their_intervals_hold_it(curator):
+    answer = curator.ask("SELECT MEDIAN(cost) AS m, MIN(cost) AS a, MAX(cost) AS z FROM visits", epsilon=8.0)
+    assert answer.columns == ("m", "m low", "m high", "a", "a low", "a high", "z", "z low", "z high")
+    ((m, low, high, a, _, least, z, most, _),) = answer.rows
+    assert low <= m <= high
+    assert -100 <= a <= least <= 1000
+    assert -100 <= most <= z <= 1000
+    assert high > 900  # nearly all costs are clamped to 1000
+
+
+def test_several_aggregates_share_one_price(curator):
+    alone = curator.priced("SELECT MEDIAN(stay) FROM visits", 1.0, None)
+    sql = "SELECT MEDIAN(stay), QUANTILE(stay, 0.9), COUNT(*), COUNT(DISTINCT ward) FROM visits"
+    together = curator.priced(sql, 1.0, None)
+    assert together.loss == alone.loss
+    spent = sum(c.mu**2 for c in together.choices)
+    spent += sum((together.release.sensitivity(m) / n.sigma) ** 2
+                 for m, n in zip(together.release.measures, together.noise, strict=True))  # fmt: skip
+    assert spent <= together.mu**2
+    assert len(statements(together, 1, "duckdb")) == 3  # sums, distinct values, and one column in order
+    before = curator.ledger.verify().spent.gauss
+    assert len(curator.ask(sql, epsilon=1.0).columns) == 12
+    charged = curator.ledger.verify().spent.gauss - before
+    assert charged == curator.ledger.prices(alone.loss)[-1].gauss
+
+
+def test_spellings_of_a_quantile_are_one_question(curator):
+    curator.ask("SELECT MEDIAN(stay), MAX(cost) FROM visits", epsilon=1.0)
+    for sql in [
+        "SELECT max(cost), quantile_cont(stay, 0.5) AS m FROM visits",
+        "SELECT PERCENTILE_DISC(0.50) WITHIN GROUP (ORDER BY stay DESC), QUANTILE(cost, 1) FROM visits",
+        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY v.stay), quantile_disc(cost, 1.0) FROM visits v",
+    ]:
+        assert not curator.ask(sql, epsilon=1.0).charged
+
+
+def test_public_and_private_keys(curator):
+    public = curator.ask("SELECT ward, MEDIAN(stay) AS m FROM visits GROUP BY ward", epsilon=2.0)
+    assert public.column("ward") == ["north", "south", "west"]
+    private = curator.ask("SELECT diagnosis, MEDIAN(stay) AS m FROM visits GROUP BY diagnosis", epsilon=2.0)
+    assert None not in private.column("diagnosis")
+    assert len(private) > 0
+    for _, m, low, high in [*public.rows, *private.rows]:
+        assert 0 <= low <= m <= high <= 60
+        assert m % 0.125 == 0
+
+
+def test_distinct_values_are_counted(curator):
+    answer = curator.ask("SELECT COUNT(DISTINCT diagnosis) AS n, COUNT(DISTINCT ward) AS w FROM visits", epsilon=8.0)
+    ((n, low, high, w, w_low, w_high),) = answer.rows
+    assert low <= 9 <= high
+    assert w_low <= 4 <= w_high
+    assert abs(n - 9) < 40 > abs(w - 4)
+
+
+def test_a_group_without_values_is_answered_like_any_other(curator):
+    answer = curator.ask("SELECT ward, MEDIAN(stay) AS m FROM visits WHERE cost > 1e9 GROUP BY ward", epsilon=1.0)
+    assert len(answer) == 3
+    assert all(0 <= m <= 60 for m in answer.column("m"))
+
+
+def test_a_preview_speaks_of_ranks(curator):
+    words = str(curator.preview("SELECT MEDIAN(stay), MAX(stay) FROM visits", epsilon=1.0))
+    assert "0.5-quantile" in words
+    assert "ranks" in words
+    assert "inside the data" in words
+
+
+@pytest.mark.parametrize(
+    "aggregate",
+    ["MEDIAN(diagnosis)", "MEDIAN(DISTINCT stay)", "QUANTILE(stay, 2)", "QUANTILE(stay, -0.5)", "QUANTILE(stay, cost)",
+     "QUANTILE(stay, [0.1, 0.9])", "QUANTILE(stay, 0.1234567)", "MAX(stay, 3)", "MIN(day)", "MEDIAN(stay / cost)",
+     "QUANTILE(stay, '0.5')", "COUNT(DISTINCT stay, cost)", "MEDIAN(MAX(stay))", "QUANTILE(stay)",
+     "LISTAGG(ward) WITHIN GROUP (ORDER BY ward)", "SUM(DISTINCT stay)"],
+)  # fmt: skip
+def test_what_has_no_bounds_or_no_rank_is_refused(aggregate, curator):
+    with pytest.raises(QueryRefused):
+        curator.priced(f"SELECT {aggregate} FROM visits", 1.0, None)
+
+
+def test_wide_ranges_get_a_lattice_that_can_be_drawn_from():
+    policy = Policy.read(POLICY.replace("low = -100, high = 1000", "low = -1e15, high = 1e15, step = 0.0009765625"))
+    offer = offered(read("SELECT MEDIAN(cost) FROM visits", policy), 1.0, 1e-9)
+    (window,) = offer.release.windows
+    assert window.points <= 2**40
+    assert window.value(0) == -1e15
+    assert window.value(window.points - 1) == 1e15
+    assert window.spare > 0
+    assert offer.choices[0].fraction == Fraction(1, 2)
