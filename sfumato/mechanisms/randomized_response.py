@@ -14,6 +14,7 @@ from sfumato.loss.numeric import ULP
 from sfumato.loss.signed import RandomizedResponseLoss
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.exponential import below_one
+from sfumato.mechanisms.tallies import Tally
 from sfumato.mechanisms.values import numbers
 from sfumato.noise import Bernoulli, Uniform
 from sfumato.noise.balls import Ball, ball, precision
@@ -23,7 +24,6 @@ from sfumato.sensitivity import Relation, ReplaceOne
 Responses = bool | int | NDArray[np.bool_] | Integers
 MOST_KINDS = 10**9  # of answers
 MOST_COUNTED = 10**7
-SLOPES = np.geomspace(1e-8, 64, 600)  # where a tail bound is tried: every slope gives a true one
 
 
 @dataclass(frozen=True)
@@ -129,22 +129,17 @@ class RandomizedResponse(Mechanism[ArrayLike, Responses]):
     def error(self, confidence: float = 0.95, *, people: int) -> float:
         """With at least this probability an estimated count (of one value) is off by at most this, whatever is true.
 
-        Proof. If m of n people hold the value, the number who say so is a sum of m coins of probability p = truth and
-        n − m of q = lie. With ψ_p(s) = log E e^{s(X−p)}, it exceeds its mean by x with probability at most
-        e^{mψ_p + (n−m)ψ_q − sx} ≤ e^{n·max(ψ_p, ψ_q) − sx} for every s > 0, m or not; alike below the mean.
-
-        Theorem: exponential tail bounds for sums of coins [Chernoff 1952]
+        If m of n people hold the value, the number who say so is Bin(m, truth) + Bin(n − m, lie), and an estimate is
+        off by its distance from the mean, over truth − lie. Up to 2048 people this is the least such number, up to
+        rounding: all m are tried, with sums of positive numbers. Beyond, it is a bound for all m (`Tally`), which for
+        ε = 1, k = 2 and 95 % is above the least by about a tenth at 5,000 people and a hundredth at a million.
         """
         n, miss = checks.whole("people", people, 0), 1 - below_one("confidence", confidence)
+        if not n:
+            return 0.0
         if self.eps == 0:
-            return math.inf if n else 0.0
-        sides = [self._tail(n, sign * SLOPES, math.log(2 / miss)) for sign in (1, -1)]
-        return max(sides) / (-math.expm1(-self.eps) * self.truth) * (1 + 1e-12)
-
-    def _tail(self, n: int, s: NDArray[np.float64], log_odds: float) -> float:
-        growth = np.maximum(*(np.log1p(p * np.expm1(s)) - s * p for p in (self.truth, self.lie)))
-        exponent = n * (np.maximum(growth, 0.0) + 16 * ULP * np.abs(s)) + log_odds
-        return float(np.min(exponent / np.abs(s)))
+            return math.inf
+        return Tally(self.eps, self.k, n).radius(miss) / (-math.expm1(-self.eps) * self.truth) * (1 + 64 * ULP)
 
 
 def as_bits(value: ArrayLike) -> NDArray[np.bool_] | None:

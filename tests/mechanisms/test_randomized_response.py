@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import sfumato as sf
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms import RandomizedResponse
 from sfumato.mechanisms.randomized_response import Truth
+from sfumato.mechanisms.tallies import Tally, spread_out
 from sfumato.noise.balls import ball, precision
 from tests.mechanisms.oracle import assert_within, e, exact
 from tests.noise.sources import RanOut, Recorded, Scripted, all_bit_strings
@@ -116,24 +118,54 @@ def test_estimates_are_unbiased_exactly(k):
     assert mechanism.estimate(answers).sum() == pytest.approx(answers.size)
 
 
-@pytest.mark.parametrize(("eps", "k"), [(1.0, 2), (3.0, 2), (1.0, 8)])
-def test_the_error_holds_and_is_not_wasteful(eps, k):
-    """The exact tail of Bin(m, p) + Bin(n − m, q), convolved, for several m."""
-    mechanism, n, confidence = RandomizedResponse(eps, k), 300, 0.95
-    t = mechanism.error(confidence, people=n)
-    missed = []
-    for m in (0, 1, 75, 150, 299, 300):
-        p, q = mechanism.truth, mechanism.lie
-        tail = np.convolve(binomial(m, p), binomial(n - m, q))
-        found = (np.arange(n + 1) - n * q) / (p - q)
-        missed.append(tail[np.abs(found - m) > t].sum())
-    assert max(missed) <= 1 - confidence
-    smaller = 0.75 * t  # Chernoff's bound is not far from the truth
-    found = (np.arange(n + 1) - n * mechanism.lie) / (mechanism.truth - mechanism.lie)
-    assert (
-        max(binomial(n, p)[np.abs(found - m) > smaller].sum() for m, p in ((0, mechanism.lie), (n, mechanism.truth)))
-        > 0.02
-    )
+@pytest.mark.parametrize(("eps", "k"), [(1.0, 2), (3.0, 2), (1.0, 8), (0.01, 2), (6.0, 1000)])
+@pytest.mark.parametrize(("n", "confidence"), [(1, 0.9), (2, 0.5), (9, 0.99), (40, 0.95), (41, 0.999999)])
+def test_the_error_is_the_least_for_all_that_may_be_true(eps, k, n, confidence):
+    """The exact law of Bin(m, p) + Bin(n − m, q), convolved coin by coin, for every m."""
+    mechanism = RandomizedResponse(eps, k)
+    p, q, t = mechanism.truth, mechanism.lie, mechanism.error(confidence, people=n)
+    found = (np.arange(n + 1) - n * q) / (p - q)
+    laws = [np.convolve(binomial(m, p), binomial(n - m, q)) for m in range(n + 1)]
+
+    def missed(radius):
+        return max(law[np.abs(found - m) > radius].sum() for m, law in enumerate(laws))
+
+    assert missed(t) <= 1 - confidence < missed(t - 1e-9 * n / (p - q))
+
+
+def test_every_answer_of_four_people_is_counted():
+    """All strings of truths and lies, one by one, and all that may be true."""
+    mechanism, n = RandomizedResponse(1.5, 3), 4
+    for confidence in (0.3, 0.6, 0.9):
+        t, worst = mechanism.error(confidence, people=n), 0.0
+        for values in product(range(3), repeat=n):
+            missed = 0.0
+            for answers in product(range(3), repeat=n):
+                chance = math.prod(
+                    mechanism.truth if a == v else mechanism.lie for a, v in zip(answers, values, strict=True)
+                )
+                missed += chance * (abs(mechanism.estimate(answers)[0] - values.count(0)) > t)
+            worst = max(worst, missed)
+        assert worst <= 1 - confidence
+
+
+@pytest.mark.parametrize(("eps", "k", "above"), [(1.0, 2, 1.16), (4.0, 2, 1.6), (1.0, 30, 1.5)])
+def test_the_error_of_many_holds_and_is_not_wasteful(eps, k, above):
+    mechanism, n = RandomizedResponse(eps, k), 3000
+    t, missed, p, q = mechanism.error(0.95, people=n), {1.0: 0.0, above: 0.0}, mechanism.truth, mechanism.lie
+    found = (np.arange(n + 1) - n * q) / (p - q)
+    for m in (0, 1, 700, 1500, 2999, 3000):
+        law = np.convolve(binomial(m, p), binomial(n - m, q))
+        missed = {by: max(most, law[np.abs(found - m) > t / by].sum()) for by, most in missed.items()}
+    assert missed[1.0] <= 0.05 < missed[above]
+
+
+@pytest.mark.parametrize(("eps", "k"), [(1.0, 2), (0.1, 2), (3.0, 5), (8.0, 100)])
+def test_the_bound_for_many_is_above_what_all_cases_give(eps, k):
+    for n in (1, 7, 500):
+        for miss in (0.5, 0.05, 1e-9):
+            tally = Tally(eps, k, n)
+            assert tally._bounded(miss) >= tally._tried(miss) - tally.doubt
 
 
 def binomial(n, p):
@@ -143,11 +175,28 @@ def binomial(n, p):
     return found
 
 
+def test_people_are_tried_far_ones_first_and_all_of_them():
+    for n in (0, 1, 2, 37):
+        order = list(spread_out(n))
+        assert sorted(order) == list(range(n + 1)) and len(set(order)) == n + 1
+
+
+def test_errors_are_missed_as_often_as_said():
+    """4,000 recorded rounds of 40 people; 5 standard deviations above the promise: by chance below 1e-6."""
+    mechanism = RandomizedResponse(1.0, 4, source=Recorded("tallies"))
+    values, rounds = np.arange(40) % 4, 4000
+    t = mechanism.error(0.9, people=40)
+    wrong = sum(abs(mechanism.estimate(mechanism.release(values))[0] - 10) > t for _ in range(rounds))
+    assert wrong <= rounds * 0.1 + 5 * math.sqrt(rounds * 0.09)
+
+
 def test_the_error_of_nobody_and_of_noise():
     assert RandomizedResponse(0.0).error(people=10) == math.inf
     assert RandomizedResponse(0.0).error(people=0) == 0
     many = RandomizedResponse(1.0).error(people=10**12)
-    assert 1.9e6 < many < 3.2e6  # 1.96 standard deviations are 2.12e6
+    assert many == pytest.approx(1.959964 * math.sqrt(10**12 * 0.1966119) / 0.4621172, rel=1e-4)
+    assert RandomizedResponse(1000.0).error(people=10**6) < 0.1 and RandomizedResponse(1000.0).error(people=9) < 1e-12
+    assert RandomizedResponse(1.0).error(0.0, people=5000) < 20
 
 
 @pytest.mark.parametrize("answers", [[2], [-1], [0.5], [[0, 1]], ["x"]])
