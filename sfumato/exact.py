@@ -56,15 +56,11 @@ def released(offer: Offer, tables: Sequence[Sequence[Row]]) -> bytes:
 
 def chosen(offer: Offer, listed: list[Row], tables: dict[Expression, Sequence[Row]]) -> list[list[list[int]]]:
     """(value, low, high) of each window, for each key that is shown."""
-    found: dict[Expression, dict[Row, list[list[int]]]] = {}
-    for of, rows in tables.items():
-        for key, row in split(offer, rows):
-            found.setdefault(of, {}).setdefault(key, []).append(row)
+    width, nothing = len(offer.release.keys), Ranked.of(0, [], [], [])
+    found = {of: {row[:width]: Ranked.of(*row[width:]) for row in rows if row[width]} for of, rows in tables.items()}  # type: ignore[arg-type]
 
     def one(j: int, key: Row) -> list[int]:
-        rows = found.get(offer.release.windows[j].of, {}).get(key, [])
-        data = Ranked(rows[0][3] if rows else 0, tuple(sorted((v, c, s) for v, c, s, _ in rows)))
-        return list(offer.choices[j].release(data))
+        return list(offer.choices[j].release(found[offer.release.windows[j].of].get(key, nothing)))
 
     return [[one(j, key) for j in range(len(offer.choices))] for key in listed]
 

@@ -1,11 +1,12 @@
 """A value of given rank on a public lattice, chosen exactly, with an interval around the true one."""
 
 import math
-from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+
+import numpy as np
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
@@ -14,31 +15,41 @@ from sfumato.loss.gaussian import GaussianLoss
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.noise import select_run
 from sfumato.noise.entropy import SYSTEM, Source
+from sfumato.noise.table import Integers
 
 MOST_POINTS = 1 << 40
 MOST_PARTS = 10**6  # of a fraction
 FARTHEST = 1 << 52  # scores are capped here at most: doubles hold them
-UNLIKELY = 1e-6  # that a choice falls where scores are capped, if half of it lies on one point
+UNLIKELY = 1e-4  # that a choice falls where scores are capped, if half of it lies on one point
 OUTSIDE = 0.05  # that the interval misses, and that MIN and MAX leave the data
 POINT = 0.75  # of μ² for the value, the rest for its interval
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ranked:
-    """Values 0 … points − 1 in order: (value, how many have it, how many have it or less), and how many there are.
+    """Values 0 … points − 1 in order: how many have each, and how many have it or less; and how many there are.
 
     A part of them is enough: all whose score is not capped.
     """
 
     total: int = field(repr=False)
-    rows: tuple[tuple[int, int, int], ...] = field(repr=False)
+    values: Integers = field(repr=False)
+    counts: Integers = field(repr=False)
+    sums: Integers = field(repr=False)
+
+    @staticmethod
+    def of(total: int, values: Sequence[int], counts: Sequence[int], sums: Sequence[int]) -> "Ranked":
+        return Ranked(total, *(np.array(row, np.int64) for row in (values, counts, sums)))
+
+    @property
+    def before(self) -> int:
+        """How many are below the first value."""
+        return int(self.sums[0] - self.counts[0]) if self.values.size else 0
 
     def up_to(self, value: int) -> int:
         """How many are `value` or less, or so many that the score is capped as well."""
-        place = bisect_right(self.rows, value, key=lambda row: row[0])
-        if place:
-            return self.rows[place - 1][2]
-        return self.rows[0][2] - self.rows[0][1] if self.rows else 0
+        place = int(np.searchsorted(self.values, value, "right"))
+        return int(self.sums[place - 1]) if place else self.before
 
 
 @dataclass(frozen=True)
@@ -147,28 +158,25 @@ class Quantile:
         """T − b·L."""
         return self.fraction.numerator * total + self.shift - self.fraction.denominator * up_to
 
-    def runs(self, data: Ranked) -> list[tuple[int, int, int]]:
-        """(first, how many, score): the lattice in runs of one score."""
-        found, at, before = [], 0, data.up_to(-1)
-        for value, count, up_to in data.rows:
-            if value > at:
-                found.append((at, value - at, self.capped(abs(self.excess(data.total, before)))))
-            here = max(0, self.excess(data.total, up_to), -self.excess(data.total, up_to - count))
-            found.append((value, 1, self.capped(here)))
-            at, before = value + 1, up_to
-        if at < self.points:
-            found.append((at, self.points - at, self.capped(abs(self.excess(data.total, before)))))
-        return found
+    def runs(self, data: Ranked) -> tuple[Integers, Integers, Integers]:
+        """(first, how many, score): the lattice in runs of one score, gaps and values in turn; gaps may be empty."""
+        size = data.values.size
+        first, score = (np.empty(2 * size + 1, np.int64) for _ in range(2))
+        first[0], first[1::2], first[2::2] = 0, data.values, data.values + 1
+        target = self.excess(data.total, 0)
+        below = self.fraction.denominator * np.concatenate([[data.before], data.sums])  # b·L in each gap
+        score[::2] = np.abs(target - below)
+        score[1::2] = np.maximum(target - below[1:], self.fraction.denominator * (data.sums - data.counts) - target)
+        return first, np.diff(first, append=self.points), np.clip(score, 0, self.cap)
 
     def capped(self, score: int) -> int:
         return max(-self.cap, min(self.cap, score))
 
     def chosen(self, data: Ranked) -> int:
         """A point of the lattice by its score."""
-        runs = self.runs(data)
-        best = min(score for _, _, score in runs)
-        i, k = select_run([s - best for _, _, s in runs], [n for _, n, _ in runs], self.rate, source=self.source)
-        return runs[i][0] + k
+        first, counts, score = self.runs(data)
+        i, k = select_run(score - score[counts > 0].min(), counts, self.rate, source=self.source)
+        return int(first[i]) + k
 
     def noisy(self, data: Ranked, at: int) -> int:
         return int(self.noise.release(self.capped(self.excess(data.total, data.up_to(at)))))

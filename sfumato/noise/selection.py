@@ -1,7 +1,6 @@
 """One of many candidates, chosen by its score: exponential selection and permute-and-flip."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
 
@@ -95,30 +94,32 @@ def peel(
 
 
 def select_run(
-    gaps: Sequence[int], counts: Sequence[int], rate: Fraction | float, *, words: Words = USUAL, source: Source = SYSTEM
+    gaps: ArrayLike, counts: ArrayLike, rate: Fraction | float, *, words: Words = USUAL, source: Source = SYSTEM
 ) -> tuple[int, int]:
     """(i, k), k < countᵢ, with probability e^{−rate·gapᵢ}/Σcount·e^{−rate·gap} exactly: runs of one score.
 
     As `select`, where candidate (i, k) has `high` places for itself: a uniform place among all of them says which
-    candidate it is, and which of its places. Runs may be as long as one likes; gaps are whole, from 0 up to 2⁵³.
+    candidate it is, and which of its places. Runs may be as long as one likes, or empty; gaps are whole, from 0 up to
+    2⁵³, and that of one run with candidates is 0.
     Theorem: P(i, k) ∝ e^{−rate·gapᵢ}, whatever the bounds [docs/theorems/noise.md, Theorem 7]
 
     >>> select_run([10**6, 0], [2**40, 1], 1)
     (1, 0)
     """
-    bound = powers(rate, words.word)
-    low, high = bound.bounds(bound.steps(np.array(gaps, np.float64)))
-    least, most = low.tolist(), high.tolist()
-    ends = list(accumulate(count * places for count, places in zip(counts, most, strict=True)))
+    apart, sizes, bound = np.asarray(gaps, np.int64), np.asarray(counts, np.int64), powers(rate, words.word)
+    least, most = bound.bounds(bound.steps(apart.astype(np.float64)))
+    long = int(sizes.sum()) * int(most.max()) >= 1 << 62
+    ends = np.cumsum(sizes.astype(object) * most.astype(object) if long else sizes * most)
     while True:
-        u = below(ends[-1], source)
-        i = bisect_right(ends, u)
-        k, place = divmod(u - ends[i] + counts[i] * most[i], most[i])
+        u = below(int(ends[-1]), source)
+        i = int(np.searchsorted(ends, u, "right"))
+        low, high = int(least[i]), int(most[i])
+        k, place = divmod(u - int(ends[i]) + int(sizes[i]) * high, high)
 
-        def theta(prec: int, i: int = i) -> Ball:
+        def theta(prec: int, gap: int = int(apart[i]), low: int = low, high: int = high) -> Ball:
             with precision(prec + MORE):
-                kept: Ball = (bound.exactly(gaps[i], prec + MORE) * 2**bound.unit - least[i]) / (most[i] - least[i])
+                kept: Ball = (bound.exactly(gap, prec + MORE) * 2**bound.unit - low) / (high - low)
                 return kept
 
-        if place < least[i] or happens(theta, source, step=words.step):
+        if place < low or happens(theta, source, step=words.step):
             return i, k

@@ -26,8 +26,8 @@ def distinct(release: Release, of: Expression, salt: int, dialect: str) -> str:
 def around(
     release: Release, windows: Sequence[Window], limits: Sequence[tuple[int, int]], salt: int, dialect: str
 ) -> str:
-    """keys, value, how many have it, how many have it or less, how many there are: for all values whose score is below
-    the cap. `windows` are of one expression and one lattice; `limits` are (shift, cap) of each."""
+    """keys, how many values there are, and in order: values, how many have each, how many have it or less; for all
+    values whose score is below the cap. `windows` are of one expression and one lattice; `limits` are (shift, cap)."""
     names = ", ".join(listed(release))
     some = f"{names}, " if names else ""
     kept, of_unit = values(release, lattice(windows[0]), windows[0].of, salt, dialect, once=False)
@@ -40,7 +40,8 @@ def around(
     return (
         f"WITH {kept}, f AS (SELECT {some}v, COUNT(*) AS c FROM {of_unit} GROUP BY {some}v),"
         f" w AS (SELECT {some}v, c, SUM(c) OVER ({split} ORDER BY v) AS s, SUM(c) OVER ({split}) AS n FROM f)"
-        f" SELECT {some}v, c, s, n FROM w WHERE {near}"
+        f" SELECT {some}CAST(MAX(n) AS BIGINT), LIST(v ORDER BY v), LIST(c ORDER BY v),"
+        f" LIST(CAST(s AS BIGINT) ORDER BY v) FROM w WHERE {near} {by(names)}"
     )
 
 

@@ -5,7 +5,7 @@ Coverage uses recorded bits: a test that passes once passes always.
 
 import math
 from fractions import Fraction
-from itertools import combinations_with_replacement
+from itertools import accumulate, combinations_with_replacement
 
 import pytest
 
@@ -20,17 +20,22 @@ PARTS = [Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), Fraction(2, 3), Fracti
 
 
 def ranked(values):
-    return Ranked(len(values), tuple((v, values.count(v), sum(x <= v for x in values)) for v in sorted(set(values))))
+    found = sorted(set(values))
+    counts = [values.count(v) for v in found]
+    return Ranked.of(len(values), found, counts, list(accumulate(counts)))
+
+
+NONE = ranked([])
 
 
 def near(data, choice):
     """What an engine would send: values whose own score is not capped."""
     kept = [
         (v, c, s)
-        for v, c, s in data.rows
+        for v, c, s in zip(data.values, data.counts, data.sums, strict=True)
         if choice.excess(data.total, s) < choice.cap and -choice.excess(data.total, s - c) < choice.cap
     ]
-    return Ranked(data.total, tuple(kept))
+    return Ranked.of(data.total, *([row[i] for row in kept] for i in range(3)))
 
 
 def score(values, v, choice):
@@ -43,7 +48,7 @@ def score(values, v, choice):
 
 def scores(choice, data):
     found = []
-    for first, count, s in choice.runs(data):
+    for first, count, s in zip(*(row.tolist() for row in choice.runs(data)), strict=True):
         assert first == len(found)
         found += [s] * count
     return found
@@ -142,7 +147,7 @@ def test_searching_looks_no_more_often_than_is_paid_for(part):
         object.__setattr__(choice, "noisy", lambda data, at, seen=seen: seen.append(at) or 0)
         for value in {0, points // 2, points - 1}:
             seen.clear()
-            low, high = choice.lowest(Ranked(0, ()), value), choice.highest(Ranked(0, ()), value)
+            low, high = choice.lowest(NONE, value), choice.highest(NONE, value)
             assert len(seen) <= choice.looks * (1 if choice.extreme else 2)
             assert all(0 <= at < points for at in seen)
             assert 0 <= low <= value <= high < points
@@ -162,7 +167,7 @@ def test_intervals_hold_the_true_value_at_95_percent(name, part):
     """200 releases. At exactly 95 % more than 21 misses have probability 3e-4; the misses are rarer by far."""
     values = DATA[name]
     choice = Quantile(0.5, part, 2**20, source=Recorded(f"coverage {name} {part}"))
-    data = near(ranked(values), choice) if len(values) < 10 else near(quickly(values), choice)
+    data = near(ranked(values), choice)
     ordered = sorted(values) or [0]
     truth = {Fraction(0): ordered[0], Fraction(1): ordered[-1]}.get(
         part, ordered[max(0, math.ceil(part * len(values)) - 1)]
@@ -173,18 +178,10 @@ def test_intervals_hold_the_true_value_at_95_percent(name, part):
         assert sum(not low <= truth <= high for _, low, high in found) <= 21
 
 
-def quickly(values):
-    rows, up_to = [], 0
-    for v in sorted(set(values)):
-        rows.append((v, c := values.count(v), up_to + c))
-        up_to += c
-    return Ranked(len(values), tuple(rows))
-
-
 def test_a_median_of_many_is_near_and_its_interval_is_narrow():
     choice = Quantile(0.5, Fraction(1, 2), 2**20, source=Recorded("near"))
     values = sorted(DATA["spread"])
-    data = near(quickly(values), choice)
+    data = near(ranked(values), choice)
     found = [choice.release(data) for _ in range(100)]
     ranks = [abs(sum(x <= v for x in values) - 1500) for v, _, _ in found]
     assert sum(ranks) / 100 < 10
