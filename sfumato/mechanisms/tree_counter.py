@@ -1,6 +1,5 @@
 """A running count that is private at every step: the binary tree."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import SupportsFloat
@@ -11,22 +10,17 @@ from numpy.typing import ArrayLike
 from sfumato import checks
 from sfumato.errors import Exhausted, InvalidParameter
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.numeric import floats, ndtr
 from sfumato.mechanisms.additive import Additive
-from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
-from sfumato.mechanisms.exponential import below_one
-from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.mechanisms.base import Mechanism, upwards
 from sfumato.mechanisms.session import Session, whole_number
+from sfumato.mechanisms.sums import sum_radius
 from sfumato.mechanisms.values import numbers
+from sfumato.noise.quantiles import inside
 from sfumato.noise.sampler import LARGEST
 from sfumato.noise.table import Integers
 from sfumato.sensitivity import Sensitivity
 
 MOST_READY = 1 << 16  # draws
-LEAST_MISS = 1e-9  # below it a convolution in doubles says little
-ROUNDINGS = 1e-11  # more than a transform of less than 2²⁰ probabilities is off by
-GRID, REACH = 100, 45  # cells per scale, and scales
 
 
 @dataclass(frozen=True)
@@ -99,40 +93,21 @@ class TreeCounter(Mechanism[ArrayLike, Integers]):
         return self.levels * self.noise.loss(Sensitivity(l0=1, linf=found.linf, relation=found.relation))
 
     def error(self, confidence: float = 0.95) -> float:
-        """With at least this probability the count after one step, whichever, is off by at most this.
+        """With at least this probability the count after one step, whichever, is off by at most this: the least.
 
-        It has at most m noises, as many as a number up to the horizon has binary ones. For Gaussian and discrete
-        Laplace noise their sum is convolved on a grid; else, and for tiny misses, each has its share.
+        The count after t steps has as many noises as t has binary ones, and more noises err more: the worst step has m,
+        as many as a number up to the horizon has. Their sum is computed (`sum_radius`): exactly if one noise stays
+        within 8192 with all but 1e-16 of the misses, which at 95 % are scales up to 180 of Laplace and 850 of Gaussian
+        noise; for larger ones it is above the least by at most (m + 1)/8000 of a noise's reach, about 45 and 9 scales.
+        Sums that saturate are left aside.
+
+        Theorem: independent noise that is symmetric and falls away from 0 makes larger errors likelier [Anderson 1955]
         """
-        c, m = below_one("confidence", confidence), self.levels
+        c, m = inside(confidence), self.levels
         m -= self.horizon + 1 != 1 << m  # only all ones has so many
-        apart = m * self.noise.error(c, coordinates=m)
-        if m == 1 or 1 - c < LEAST_MISS or not isinstance(self.noise, Gaussian | DiscreteLaplace):
-            return apart
-        return min(apart, _together(self.noise, m, 1 - c))
-
-
-def _together(noise: Gaussian | DiscreteLaplace, m: int, miss: float) -> float:
-    """A t with P(|N₁ + … + N_m| > t) ≤ miss.
-
-    Each noise is rounded to a multiple of an odd step h, about a hundredth of the scale: off by at most (h − 1)/2. What
-    lies beyond REACH scales counts as missed, and so do the roundings of the transform.
-    """
-    scale = noise.sigma if isinstance(noise, Gaussian) else noise.scale
-    h = 2 * int(scale / GRID / 2) + 1
-    ends = floats(h * (np.arange(int(REACH * scale / h) + 2) - 0.5))  # of cells to the right of 0
-    if isinstance(noise, Gaussian):
-        above = ndtr(-ends[1:] / scale)
-    else:
-        above = np.exp(-(ends[1:] + 0.5) / scale) / (1 + math.exp(-1 / scale))
-    right = above[:-1] - above[1:]
-    one = np.concatenate([right[::-1], [1 - 2 * above[0]], right])
-    size = 1 << (m * one.size).bit_length()
-    law = np.fft.irfft(np.fft.rfft(one, size) ** m, size)[: m * (one.size - 1) + 1]
-    middle = law.size // 2
-    missed = 2 * np.cumsum(np.maximum(law[middle + 1 :], 0.0)[::-1])[::-1]  # P(|sum| > h·i), i = 0, 1, …
-    allowed = miss - 2 * m * above[-1] - ROUNDINGS
-    return float(h * int(np.count_nonzero(missed > allowed)) + m * (h - 1) / 2)
+        if m == 1:
+            return self.noise.error(confidence)
+        return upwards(sum_radius(self.noise.law(), m, float(1 - c)))
 
 
 def _clamped(total: int) -> int:
