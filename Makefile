@@ -16,13 +16,16 @@ INSTALL := $(call install,$(BIN)/python)
 PEERS := $(patsubst bench/composition/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/composition/sides/*.txt))
 NOISE_PEERS := $(patsubst bench/noise/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/noise/sides/*.txt))
 
-.PHONY: help demo test lint types format bench bench-soundness bench-noise bench-faults bench-ledger docs-index clean
+.PHONY: help demo tour test lint types format bench bench-soundness bench-noise bench-faults bench-ledger docs-index clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/plot.stamp  ## a guided tour, in the terminal
-	@$(BIN)/python -m sfumato.demo
+demo: $(VENV)/plot.stamp  ## the curator on a made-up clinic: a dozen questions, an attack
+	@$(BIN)/python -m sfumato.demo $(OPTIONS)
+
+tour: $(VENV)/plot.stamp  ## the calculus of privacy loss, in tables and figures
+	@$(BIN)/python -m sfumato.demo.tour $(OPTIONS)
 
 test: lint types  ## everything that must hold: lint, types, tests, documents
 	@echo "· pytest"

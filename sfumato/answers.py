@@ -3,6 +3,7 @@
 import html
 import json
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
@@ -33,6 +34,7 @@ class Answer:
     charged: bool
     left: str = field(repr=False)
     odds: str = field(repr=False)
+    note: str = field(default="", repr=False)  # what the intervals are about
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -82,7 +84,7 @@ class Answer:
 
     def __str__(self) -> str:
         names, rows, right = laid_out(self.columns, self.rows)
-        return f"{table(names, rows, right)}\n{self.footer}"
+        return "\n".join([table(names, rows, right), self.footer, *textwrap.wrap(self.note, 80)])
 
     def _repr_html_(self) -> str:
         names, rows, right = laid_out(self.columns, self.rows)
@@ -97,7 +99,7 @@ class Answer:
         return (
             f'<table style="border-collapse:collapse"><thead><tr>{line("th", names)}</tr></thead>'
             f"<tbody>{body}</tbody></table>"
-            f'<p style="opacity:.75">{html.escape(self.footer)}</p>'
+            f'<p style="opacity:.75">{html.escape(self.footer)}<br>{html.escape(self.note)}</p>'
             f"<details><summary>What this question tells about one person</summary><p>{odds}</p></details>"
         )
 
@@ -129,7 +131,8 @@ def laid_out(
             texts += [[shown(c, digits) for c in cells], [f"{shown(a, digits)} … {shown(b, digits)}" for a, b in spans]]
             names, right, i = [*names, shown(columns[i]), "95 %"], [*right, numeric, True], i + 3
         else:
-            digits = decimals([float(c) for c in cells if type(c) is float], 4)
+            parts = [c for c in cells if type(c) is float]
+            digits = decimals(parts, 4) if any(c % 1 for c in parts) else 0
             texts.append([shown(c, digits) for c in cells])
             names, right, i = [*names, shown(columns[i])], [*right, numeric], i + 1
     return names, [list(row) for row in zip(*texts, strict=True)] if rows else [], right

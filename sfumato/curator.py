@@ -21,9 +21,10 @@ from sfumato.ledger.reading import odds
 from sfumato.offer import Offer, accurate, offered, quantile, valued
 from sfumato.outlook import Preview, Standing, account, percent, previewed, share_left, standing
 from sfumato.sql.expressions import Expression, Output
-from sfumato.sql.policy import Policy
+from sfumato.sql.policy import ROW, Policy
 from sfumato.sql.post import Value, evaluated, shaped
 from sfumato.sql.read import read
+from sfumato.sql.release import Release
 
 FAILED = "this question could not be answered. It stays charged; ask the operator, who can read why in the log."
 MOST_KEYS = 1_000_000
@@ -165,7 +166,7 @@ class Curator:
         delta = self.policy.question_delta
         return Answer(
             tuple(names), tuple(rows), offer.loss.epsilon(delta).upper, delta, charged, self.remaining(),
-            odds(offer.loss),
+            odds(offer.loss), bounds(offer.release),
         )  # fmt: skip
 
     def remaining(self) -> str:
@@ -190,6 +191,15 @@ def cells(expression: Expression, row: list[Value], spans: list[tuple[Value, Val
     if isinstance(expression, Output) and (span := spans[expression.place]) is not None:
         return [found, *span]
     return [found]
+
+
+def bounds(release: Release) -> str:
+    """What an interval does not cover: rows that the policy's bounds leave out."""
+    table = release.table
+    if table.unit == ROW:
+        return ""
+    groups = f"{release.groups:,} groups and {table.rows:,} rows in each" if release.keys else f"{table.rows:,} rows"
+    return f"95 % is about the noise; of each {table.unit} at most {groups} count."
 
 
 def agree(ledger: Ledger, budget: Budget) -> None:

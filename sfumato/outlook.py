@@ -3,21 +3,23 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sfumato.answers import rounded
 from sfumato.ledger import Amount, Ledger
 from sfumato.ledger.reading import READING, odds
-from sfumato.mechanisms.quantile import Quantile
-from sfumato.offer import Offer
-from sfumato.sql.expressions import Output
-from sfumato.sql.question import Aggregate
+
+if TYPE_CHECKING:  # heavy, and of no use to who only looks at a budget
+    from sfumato.mechanisms.quantile import Quantile
+    from sfumato.offer import Offer
+    from sfumato.sql.question import Aggregate
 
 
 @dataclass(frozen=True)
 class Preview:
     """What a question would cost and how good its answer would be; no data were read."""
 
-    offer: Offer
+    offer: "Offer"
     epsilon: float
     delta: float
     free: bool  # it was answered before
@@ -29,12 +31,14 @@ class Preview:
 
     def errors(self) -> Iterator[tuple[str, float | None]]:
         """Each aggregate by the name of its column, with its ± at 95 %; None where that depends on private numbers."""
+        from sfumato.sql.expressions import Output
+
         question, width = self.offer.question, len(self.offer.release.keys)
         names = {e.place - width: name for name, e in reversed(question.columns) if isinstance(e, Output)}
         for place, aggregate in enumerate(question.aggregates):
             yield names.get(place, aggregate.name), self.error(aggregate)
 
-    def error(self, aggregate: Aggregate) -> float | None:
+    def error(self, aggregate: "Aggregate") -> float | None:
         return self.offer.error(aggregate)
 
     @property
@@ -98,7 +102,7 @@ def standing(ledger: Ledger, who: str) -> Standing:
     return Standing(promise.epsilon, promise.delta, meter.epsilon(), left, who, odds(meter.loss))
 
 
-def previewed(offer: Offer, ledger: Ledger, who: str, delta: float) -> Preview:
+def previewed(offer: "Offer", ledger: Ledger, who: str, delta: float) -> Preview:
     """A preview, from the offer and the ledger alone."""
     promise, price = ledger.promise, ledger.prices(offer.loss)[-1]
     limit, spent = account(ledger, who)
@@ -111,7 +115,7 @@ def previewed(offer: Offer, ledger: Ledger, who: str, delta: float) -> Preview:
     )  # fmt: skip
 
 
-def deep(choice: Quantile) -> str:
+def deep(choice: "Quantile") -> str:
     """MIN and MAX aim inside the data."""
     return f", {abs(choice.shift):,} ranks inside the data" if choice.extreme else ""
 

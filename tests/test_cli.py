@@ -1,13 +1,22 @@
 """The command line, as one types it."""
 
 import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
 
+import duckdb
 import pytest
 from click.testing import CliRunner
 
 import sfumato as sf
-from sfumato.cli import main
+from sfumato.cli import asking, main
+from sfumato.engines.duckdb import DuckDB
 from sfumato.ledger import Ledger
+from tests.curator.clinic import POLICY, built
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -37,15 +46,200 @@ def test_a_ledger_is_made_charged_verified_and_reported(run, tmp_path):
 
 
 def test_errors_are_told_without_a_traceback(run, tmp_path):
-    for words in (("verify", tmp_path / "none"), ("create", tmp_path / "x", "--epsilon", -1)):
+    for words, code in ((("verify", tmp_path / "none"), 6), (("create", tmp_path / "x", "--epsilon", -1), 1)):
         found = run("ledger", *words)
-        assert found.exit_code == 1
+        assert found.exit_code == code
         assert "found:" in found.output
         assert "Traceback" not in found.output
 
 
-@pytest.mark.parametrize("words", [(), ("ledger",), ("ledger", "report"), ("demo",)])
+COMMANDS = [
+    (), ("ask",), ("preview",), ("budget",), ("demo",), ("policy",), ("policy", "init"), ("policy", "check"),
+    ("ledger",), ("ledger", "create"), ("ledger", "verify"), ("ledger", "report"), ("ledger", "history"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_help_teaches_within_eighty_columns(run, words):
     found = run(*words, "--help")
     assert found.exit_code == 0
     assert max(map(len, found.output.splitlines())) <= 80
+
+
+def test_nothing_heavy_is_imported_to_start():
+    program = "import sys, sfumato.cli; print(*({'numpy', 'scipy', 'duckdb', 'sqlglot', 'flint'} & set(sys.modules)))"
+    answer = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not answer.stdout.split()
+
+
+# ---- asking ---------------------------------------------------------------------------------------------------------
+
+COUNT = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
+
+
+@pytest.fixture
+def clinic(tmp_path):
+    place = built(tmp_path / "clinic.duckdb", patients=200)
+    (tmp_path / "clinic.toml").write_text(POLICY)
+    return place
+
+
+def test_a_question_is_previewed_asked_and_accounted(run, clinic):
+    assert "costs ε = 0.5" in run("preview", clinic, COUNT, "--epsilon", 0.5).output
+    told = run("ask", clinic, COUNT, "--epsilon", 0.5, "--as", "ann")
+    assert told.exit_code == 0
+    assert "north" in told.output
+    again = json.loads(run("ask", clinic, COUNT.lower(), "--epsilon", 0.5, "--json").output)
+    assert not again["charged"]
+    assert [row[0] for row in again["rows"]] == ["north", "south", "west"]
+    seen = json.loads(run("preview", clinic, COUNT, "--error", 200, "--json").output)
+    assert seen["errors"]["n"] <= 200
+    standing = json.loads(run("budget", clinic, "--json").output)
+    assert 0 < standing["spent"] < 0.5
+    assert "promised:  ε = 8" in run("budget", clinic).output
+    assert "ann 1" in run("ledger", "report", f"{clinic}.ledger").output
+
+
+def test_a_question_comes_from_the_standard_input(clinic):
+    found = CliRunner().invoke(main, ["ask", str(clinic), "-", "--epsilon", "1"], input="SELECT COUNT(*) FROM visits")
+    assert found.output.startswith("count")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["SELECT * FROM visits", "--epsilon", 1], 3, "would show rows"),
+        ([COUNT, "--epsilon", 1000], 4, "budget does not cover"),
+        ([COUNT], 1, "how much privacy or how much accuracy"),
+        ([COUNT, "--epsilon", 1, "--policy", "gone.toml"], 7, "gone.toml"),
+        ([COUNT, "--epsilon", "much"], 2, "not a valid float"),
+    ],
+)
+def test_a_refusal_has_its_exit_code_and_costs_nothing(run, clinic, words, code, told):
+    found = run("ask", clinic, *words)
+    assert found.exit_code == code
+    assert told in found.output
+    assert "Traceback" not in found.output
+    book = clinic.with_name("clinic.duckdb.ledger")
+    assert not book.exists() or Ledger.open(book).verify().spent.gauss == 0
+
+
+def test_a_budget_that_nobody_has_used_is_told(run, clinic):
+    found = run("budget", clinic)
+    assert found.exit_code == 6
+    assert "nothing has been asked yet" in found.output
+
+
+@pytest.mark.parametrize(("point", "charged"), [("ask: priced", False), ("data: before", True), ("noise: drawn", True)])
+def test_ctrl_c_says_what_was_charged_and_the_same_key_is_not_charged_again(run, clinic, monkeypatch, point, charged):
+    def probe(here):
+        if here == point:
+            raise KeyboardInterrupt
+
+    opened = asking.opened
+    monkeypatch.setattr(asking, "opened", lambda *words: replace(opened(*words), probe=probe))
+    found = run("ask", clinic, COUNT, "--epsilon", 1, "--key", "mine")
+    assert found.exit_code == 130
+    assert ("stays so" in found.output) == charged
+    assert ("Nothing was charged" in found.output) != charged
+    monkeypatch.undo()
+    spent = Ledger.open(f"{clinic}.ledger").verify().spent
+    assert (spent.gauss > 0) == charged
+    assert run("ask", clinic, COUNT, "--epsilon", 1, "--key", "mine").exit_code == 0
+    if charged:
+        assert Ledger.open(f"{clinic}.ledger").verify().spent == spent
+
+
+def test_ctrl_c_while_the_engine_works_is_ctrl_c(clinic, monkeypatch):
+    """DuckDB raises a RuntimeError then; as an error of the engine it would be run once more."""
+
+    class Interrupted:
+        def execute(self, sql):
+            raise RuntimeError("Query interrupted")
+
+    engine = DuckDB(clinic)
+    monkeypatch.setattr(engine, "_connection", Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        engine.run("SELECT 1")
+
+
+# ---- policies -------------------------------------------------------------------------------------------------------
+
+
+def test_a_policy_is_drafted_and_checked(run, clinic, tmp_path):
+    draft = run("policy", "init", clinic)
+    assert draft.exit_code == 0
+    assert 'unit = "patient_id"' in draft.output
+    place = tmp_path / "drafted.toml"
+    assert "wait for you" in run("policy", "init", clinic, "-o", place).output
+    assert place.read_text() == draft.output
+    assert run("policy", "init", clinic, "-o", place).exit_code == 7  # never written over
+    assert run("policy", "check", clinic, "--policy", place).exit_code == 7  # whose are the wards?
+    told = run("policy", "check", clinic)
+    assert told.exit_code == 0
+    assert "a person is a patient_id" in told.output
+    assert json.loads(run("policy", "check", clinic, "--json").output)["wrong"] == []
+
+
+def test_a_draft_is_made_of_metadata_alone(run, tmp_path, monkeypatch):
+    """Of a database only the catalogue is asked; other values give the same draft."""
+    asked = []
+
+    class Spy:
+        def __init__(self, connection):
+            self.connection = connection
+
+        def execute(self, sql, *values):
+            asked.append(sql)
+            return self.connection.execute(sql, *values)
+
+        def close(self):
+            self.connection.close()
+
+    connect = duckdb.connect
+    few, many = (built(tmp_path / f"{n}" / "clinic.duckdb", patients=n) for n in made(tmp_path, 1, 300))
+    monkeypatch.setattr(duckdb, "connect", lambda *words, **options: Spy(connect(*words, **options)))
+    assert run("policy", "init", few).output == run("policy", "init", many).output
+    assert len(asked) == 2
+    assert all("FROM duckdb_columns()" in sql for sql in asked)
+
+
+def made(folder, *names):
+    for name in names:
+        (folder / f"{name}").mkdir()
+        yield name
+
+
+def test_a_draft_reads_the_footer_of_parquet_and_the_header_of_csv(run, tmp_path):
+    """Pages of values overwritten, rows broken: the draft does not notice."""
+    table = tmp_path / "visits.parquet"
+    duckdb.sql("SELECT i AS patient_id, 'a secret' || i AS word FROM range(5000) t(i)").write_parquet(str(table))
+    bytes_ = bytearray(table.read_bytes())
+    footer = int.from_bytes(bytes_[-8:-4], "little") + 8
+    bytes_[4:-footer] = bytes(len(bytes_) - footer - 4)
+    table.write_bytes(bytes_)
+    with pytest.raises(duckdb.Error):
+        duckdb.sql(f"CREATE OR REPLACE TEMP TABLE t AS SELECT word FROM '{table}'").fetchall()
+    draft = run("policy", "init", table)
+    assert draft.exit_code == 0
+    assert 'word = {type = "text"}' in draft.output
+    (tmp_path / "visits.csv").write_bytes(b"patient_id,word\n1,2,3,4\n\xff\xfe\n")
+    assert 'word = {type = "text"}' in run("policy", "init", tmp_path / "visits.csv").output
+
+
+def test_one_value_of_a_csv_file_does_not_change_the_others(tmp_path):
+    """Were types sniffed, one patient's word would turn everybody's 007 into 7, or back."""
+    found = []
+    for last in ("8", "eight"):
+        (tmp_path / "t.csv").write_text(f"id,code\n1,007\n2,007\n3,{last}\n")
+        engine = DuckDB(tmp_path / "t.csv")
+        found.append(engine.run("SELECT code FROM t WHERE id <> '3'"))
+    assert found == [[("007",), ("007",)]] * 2
+
+
+@pytest.mark.parametrize("name", ["gone.duckdb", "empty"])
+def test_data_that_are_not_there_are_told(run, tmp_path, name):
+    (tmp_path / "empty").mkdir()
+    found = run("policy", "init", tmp_path / name)
+    assert found.exit_code == 7
+    assert "found:" in found.output

@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "sfumato"
 LAYERS = {
     "errors": 0,
     "checks": 0,
+    "patience": 0,
     "sensitivity": 0,
     "loss": 1,
     "noise": 1,

@@ -1,5 +1,6 @@
 """DuckDB, locked down: reads the owner's tables, and nothing else."""
 
+import csv
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -7,9 +8,18 @@ import duckdb
 
 from sfumato.errors import PolicyError
 
-FILES = {".parquet": "read_parquet", ".csv": "read_csv"}
+FILES = (".parquet", ".csv")
+COLUMNS = (
+    "SELECT table_name, column_name, data_type FROM duckdb_columns()"
+    " WHERE NOT internal AND schema_name = 'main' AND database_name = current_database()"
+    " ORDER BY table_name, column_index"
+)
+OPTIMIZER = "top_n_window_elimination"
+LOCKED = "SELECT " + ", ".join(
+    f"current_setting('{name}')" for name in ("lock_configuration", "enable_external_access", "disabled_optimizers")
+)
 SETTINGS = (
-    "SET disabled_optimizers = 'top_n_window_elimination'",
+    f"SET disabled_optimizers = '{OPTIMIZER}'",
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
@@ -25,17 +35,12 @@ class DuckDB:
 
     def run(self, sql: str) -> list[tuple[object, ...]]:
         """The rows of one statement."""
-        return self.connection().execute(sql).fetchall()
-
-    def schema(self) -> dict[str, dict[str, str]]:
-        """table → column → type: public metadata, no values."""
-        rows = self.run(
-            "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal ORDER BY ALL"
-        )
-        found: dict[str, dict[str, str]] = {}
-        for table, column, kind in rows:
-            found.setdefault(str(table).lower(), {})[str(column).lower()] = str(kind)
-        return found
+        try:
+            return self.connection().execute(sql).fetchall()
+        except RuntimeError as problem:
+            if str(problem) == "Query interrupted":  # DuckDB's word for Ctrl-C
+                raise KeyboardInterrupt from None
+            raise
 
     def connection(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
@@ -49,20 +54,71 @@ class DuckDB:
 
 
 def opened(path: Path) -> duckdb.DuckDBPyConnection:
+    plain = files(path)
+    if plain:
+        connection = duckdb.connect(":memory:")
+        for file in plain:
+            source, values = scan(file)
+            connection.execute(f"CREATE TABLE {quoted(file.stem.lower())} AS SELECT * FROM {source}", values)
+    else:
+        connection = duckdb.connect(str(path), read_only=True)
+    if connection.execute(LOCKED).fetchone() != (True, False, OPTIMIZER):  # this process may have it open already
+        for setting in SETTINGS:
+            connection.execute(setting)
+    return connection
+
+
+def schema(path: Path) -> dict[str, dict[str, str]]:
+    """table → column → type: metadata alone. Of Parquet the footer is read, of CSV the first line."""
+    found: dict[str, dict[str, str]] = {}
+    plain = files(path)
+    connection = duckdb.connect(":memory:") if plain else duckdb.connect(str(path), read_only=True)
+    try:
+        for file in plain:
+            source, values = scan(file)
+            rows = connection.execute(f"DESCRIBE SELECT * FROM {source}", values).fetchall()
+            found[file.stem.lower()] = {str(row[0]).lower(): str(row[1]) for row in rows}
+        if not plain:
+            for table, column, kind in connection.execute(COLUMNS).fetchall():
+                found.setdefault(str(table).lower(), {})[str(column).lower()] = str(kind)
+    finally:
+        connection.close()
+    return found
+
+
+def files(path: Path) -> list[Path]:
+    """The Parquet and CSV files at this place; none if it is a database."""
     if not path.exists():
         raise PolicyError(
             f"there is no database.\n  found:  no {path.name}\n  do:     give a DuckDB, Parquet or CSV file"
         )
-    files = sorted(path.iterdir()) if path.is_dir() else [path]
-    plain = [file for file in files if file.suffix in FILES]
-    if plain:
-        connection = duckdb.connect(":memory:")
-        for file in plain:
-            connection.execute(
-                f'CREATE TABLE "{file.stem.lower()}" AS SELECT * FROM {FILES[file.suffix]}(?)', [str(file)]
-            )
-    else:
-        connection = duckdb.connect(str(path), read_only=True)
-    for setting in SETTINGS:
-        connection.execute(setting)
-    return connection
+    found = sorted(file for file in (path.iterdir() if path.is_dir() else [path]) if file.suffix in FILES)
+    if path.is_dir() and not found:
+        raise PolicyError(f"this folder holds no data.\n  found:  no {' or '.join(FILES)} file in {path.name}")
+    return found
+
+
+def scan(file: Path) -> tuple[str, list[str]]:
+    """How a file is read. Nothing is sniffed: a column of a CSV file is text, whatever is in it, since one person's
+    value could otherwise change the type, and with it the values, of everybody else's."""
+    if file.suffix == ".parquet":
+        return "read_parquet(?)", [str(file)]
+    with file.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
+        names = next(csv.reader(lines), [])
+    if not names or len({name.lower() for name in names}) < len(names):
+        raise PolicyError(
+            f"a CSV file begins with the names of its columns.\n  found:  {file.name}: none, or one twice"
+        )
+    columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
+    return (
+        f"read_csv(?, auto_detect=false, header=true, delim=',', quote='\"', escape='\"', columns={{{columns}}})",
+        [str(file)],
+    )
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,47 +1,19 @@
-"""The command line: a thin surface over the package; no decision is taken here."""
+"""`sfumato ledger`: the account book of one data set, for its owner."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
-from sfumato.errors import SfumatoError
-
-FILE = click.Path(path_type=Path)
+from sfumato.cli.common import FILE
 
 
-class Commands(click.Group):
-    """Errors of ours are for the person: their text, exit code 1, and no traceback."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except SfumatoError as problem:
-            click.echo(f"sfumato: {problem}", err=True)
-            sys.exit(1)
-
-
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
-@click.version_option(package_name="sfumato")
-def main() -> None:
-    """sfumato: a trusted curator. Each person is blurred, the picture is kept."""
-
-
-@main.command()
-@click.option("--figures", type=FILE, help="Write the figures here.")
-@click.option("--json", "as_json", is_flag=True, help="Tables as JSON.")
-def demo(figures: Path | None, as_json: bool) -> None:
-    """A tour of the calculus."""
-    from sfumato.demo import main as tour
-
-    sys.exit(tour([*(["--figures", str(figures)] if figures else []), *(["--json"] if as_json else [])]))
-
-
-@main.group()
+@click.group()
 def ledger() -> None:
-    """The account book of one data set."""
+    """The account book of one data set.
+
+    Every question that was charged is a line in it, chained to the one before; an anchor beside it notices old copies.
+    """
 
 
 def at_ledger(command: Callable[..., None]) -> Callable[..., None]:

@@ -1,14 +1,11 @@
-"""A tour of the calculus in the terminal: `python -m sfumato.demo`, or `make demo`."""
+"""A tour of the calculus in the terminal: `sfumato demo --calculus`, or `make tour`."""
 
 import argparse
 import json
 import math
 import sys
 import textwrap
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +15,8 @@ from sfumato.loss.bound import Bound
 from sfumato.loss.compare import Comparison
 from sfumato.loss.estimates import Estimate
 from sfumato.loss.gaussian_noise import analytic, classical_1, classical_2, slides_2
+from sfumato.patience import patience
 
-PATIENCE = 2.0  # seconds before a table that takes long says so
 WIDTH = 80
 DELTA = 1e-6
 
@@ -181,27 +178,6 @@ TABLES = (views, noise, polls, training, calibrated)
 # ---- the tour --------------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def patience(what: str) -> Iterator[None]:
-    """Say what is going on if it takes longer than two seconds, and how long it took."""
-    started = time.monotonic()
-    said = threading.Event()
-
-    def speak() -> None:
-        said.set()
-        print(f"… {what} …", end="", file=sys.stderr, flush=True)
-
-    timer = threading.Timer(PATIENCE, speak)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        if said.is_set():
-            print(f" {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
-
-
 def draw(folder: Path) -> str:
     """Write the figures, or say why not."""
     try:
@@ -231,7 +207,7 @@ def tour(*, figures: Path | None, as_json: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m sfumato.demo", description="A tour of the calculus of privacy loss."
+        prog="python -m sfumato.demo.tour", description="A tour of the calculus of privacy loss."
     )
     parser.add_argument(
         "--figures", type=Path, default=Path("figures"), metavar="DIR", help="where to put them (./figures)"
