@@ -78,9 +78,10 @@ class Quantile:
     source: Source = field(default=SYSTEM, repr=False, compare=False, kw_only=True)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", checks.positive("mu", self.mu))
         checks.whole("points", self.points, 1, MOST_POINTS)
         checks.whole("values", self.values, 1)
-        if not 0 <= self.fraction <= 1 or self.fraction.denominator > MOST_PARTS or not self.mu > 0:
+        if not 0 <= self.fraction <= 1 or self.fraction.denominator > MOST_PARTS:
             raise InvalidParameter(
                 f"a quantile is a fraction from 0 to 1, with six digits.\n  found:  {float(self.fraction):g}\n"
                 "  do:     ask for such as 0.5"

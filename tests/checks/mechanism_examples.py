@@ -3,15 +3,22 @@
 They are found through the register of classes: a new class without an example fails a test.
 """
 
+import importlib
+import inspect
 import math
+import pkgutil
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
 
 import sfumato as sf
+import sfumato.mechanisms
 from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms.quantile import Quantile, Ranked
 from sfumato.noise.entropy import Source
 
 S = sf.Sensitivity
@@ -37,6 +44,12 @@ DATA = (
 def larger_than_the_last(data, answers):
     """A question that looks at an answer."""
     return sum(x > min(answers[-1], 5) for x in data) if answers else len(data)
+
+
+def ranked(*values: int) -> Ranked:
+    """Values as `Quantile` reads them."""
+    counts = sorted(Counter(values).items())
+    return Ranked.of(len(values), [v for v, _ in counts], [n for _, n in counts], [*accumulate(n for _, n in counts)])
 
 
 @dataclass(frozen=True)
@@ -278,14 +291,32 @@ EXAMPLES: list[Example] = [
         Fraction(1),
         nonsense=(None, 1j),
     ),
+    Example(
+        lambda source: Quantile(2.0, Fraction(1, 2), 8, source=source),
+        (Pair(ranked(2), ranked(2, 6)), Pair(ranked(), ranked(7))),
+        (ranked(), ranked(0), ranked(7, 7, 7), ranked(*range(8))),
+        Fraction(1),
+        nonsense=(),
+    ),
+    Example(
+        lambda source: Quantile(4.0, Fraction(1), 8, source=source),
+        (Pair(ranked(0, 0, 0), ranked(0, 0, 0, 7)),),
+        (ranked(), ranked(0)),
+        Fraction(1),
+        nonsense=(),
+    ),
 ]
 
 
-def concrete_classes() -> set[type[Mechanism]]:
-    """Every mechanism that can be built; those that tests define for themselves do not count."""
-    return {found for found in Mechanism.known.values() if found.__module__.startswith("sfumato.")}
+def concrete_classes() -> set[type]:
+    """Every mechanism that can be built, and whatever else has a release and a loss; those of tests do not count."""
+    found: set[type] = set(Mechanism.known.values())
+    for module in pkgutil.iter_modules(sfumato.mechanisms.__path__, "sfumato.mechanisms."):
+        here = vars(importlib.import_module(module.name)).values()
+        found |= {thing for thing in here if isinstance(thing, type) and {"release", "loss"} <= set(dir(thing))}
+    return {kind for kind in found if kind.__module__.startswith("sfumato.") and not inspect.isabstract(kind)}
 
 
-def classes_with_examples() -> set[type[Mechanism]]:
+def classes_with_examples() -> set[type]:
     """Classes of the examples."""
     return {type(example.make(sf.noise.Keystream())) for example in EXAMPLES}

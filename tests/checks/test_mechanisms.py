@@ -103,7 +103,7 @@ def test_data_are_left_as_they_are(example):
     for value in (*example.edges, *(d for pair in example.pairs for d in (pair.d0, pair.d1))):
         before = copy.deepcopy(value)
         mechanism.release(value)
-        np.testing.assert_equal(value, before)
+        np.testing.assert_equal(*(vars(x) if hasattr(x, "__dict__") else x for x in (value, before)))
 
 
 # ---- values at the edge ----------------------------------------------------------------------------------------------
