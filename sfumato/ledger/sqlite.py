@@ -20,6 +20,8 @@ from sfumato.ledger.store import Row, Transaction
 
 PATIENCE = 60.0  # seconds to wait for another process
 MEMORY = Path(":memory:")
+ROOMY = "page_size=16384"  # in memory a commit takes time for every page there is: fewer, larger ones
+# synchronous=NORMAL would forget charges of answers already given
 DURABLE = ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON", "checkpoint_fullfsync=ON", "trusted_schema=OFF")
 
 
@@ -147,7 +149,9 @@ def connected(path: Path) -> sqlite3.Connection:
         there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         if there and "head" not in there:
             raise sqlite3.DatabaseError("this is a database, but not a ledger")
-        for setting in DURABLE:  # synchronous=NORMAL would forget charges of answers already given
+        for setting in (
+            (ROOMY, *DURABLE) if path == MEMORY else DURABLE
+        ):  # synchronous=NORMAL would forget charges of answers already given
             connection.execute(f"PRAGMA {setting}")
     except BaseException:
         connection.close()
