@@ -13,7 +13,7 @@ from typing import Protocol
 
 from sfumato.answers import Answer
 from sfumato.engines.duckdb import DuckDB
-from sfumato.errors import AnswerFailed, InvalidParameter, PolicyError, QueryRefused
+from sfumato.errors import AnswerFailed, InvalidParameter, PolicyError
 from sfumato.exact import released, statements
 from sfumato.ledger import Amount, Budget, Ledger
 from sfumato.ledger.ledger import Receipt
@@ -27,7 +27,6 @@ from sfumato.sql.read import read
 from sfumato.sql.release import Release
 
 FAILED = "this question could not be answered. It stays charged; ask the operator, who can read why in the log."
-MOST_KEYS = 1_000_000
 log = logging.getLogger("sfumato.curator")
 
 
@@ -86,12 +85,13 @@ class Curator:
         self.probe("ask: priced")
         if (stored := self.ledger.recall(offer.canonical)) is not None:
             return self.shown(offer, stored, charged=False)
+        asked = statements(offer, self.salt, self.engine.dialect)  # before the charge, should it fail
         receipt = self.ledger.charge(offer.loss, question=offer.canonical, who=self.who, key=key)
         if receipt.answer is not None:
             return self.shown(offer, receipt.answer, charged=False)
         if not receipt.first:  # who asked before with this key has died, or is slow: the first answer stored is it
             self.ledger.rerun(receipt)
-        kept = self.ledger.keep(receipt, self.answered(offer, receipt))
+        kept = self.ledger.keep(receipt, self.answered(offer, receipt, asked))
         answer = self.shown(offer, kept, charged=True)
         self.probe("ask: shown")
         return answer
@@ -106,18 +106,14 @@ class Curator:
                     f"{name} is out of range.\n  found:  {value!r}\n  do:     give a positive number"
                 )
         question = read(sql, self.policy)
-        keys = question.release.public
-        if keys is not None and len(keys) > MOST_KEYS:
-            raise QueryRefused(f"too many groups.\n  found:  {len(keys):,} combinations of public keys")
         if epsilon is not None:
             return offered(question, float(epsilon), self.policy.question_delta)
         return accurate(question, float(error or 0), self.policy.question_delta, self.policy.epsilon)
 
     # ---- the only lines that see data -------------------------------------------------------------------------------
 
-    def answered(self, offer: Offer, receipt: Receipt) -> bytes:
+    def answered(self, offer: Offer, receipt: Receipt, asked: list[str]) -> bytes:
         """Run, add noise, encode. One fixed error, whatever went wrong; one more try, as the first was not seen."""
-        asked = statements(offer, self.salt, self.engine.dialect)
         self.probe("data: before")
         try:
             try:

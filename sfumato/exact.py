@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from sfumato.mechanisms.quantile import Ranked
 from sfumato.offer import Offer
+from sfumato.sql.domains import Kind
 from sfumato.sql.emit import statement
 from sfumato.sql.emit_values import around, distinct
 from sfumato.sql.expressions import Expression
@@ -48,7 +49,7 @@ def released(offer: Offer, tables: Sequence[Sequence[Row]]) -> bytes:
         kept = [i for i, row in enumerate(noisy) if row[units] >= offer.threshold]
         kept.sort(key=lambda i: tuple(repr(part) for part in listed[i]))
         listed, noisy = [listed[i] for i in kept], [noisy[i] for i in kept]
-    data = {"keys": [[plain(part) for part in key] for key in listed], "noisy": noisy}
+    data = {"keys": [shown(offer, key) for key in listed], "noisy": noisy}
     if release.windows:
         data["chosen"] = chosen(offer, listed, dict(zip(ordered(offer), left, strict=True)))
     return json.dumps(data, ensure_ascii=False).encode()
@@ -57,7 +58,7 @@ def released(offer: Offer, tables: Sequence[Sequence[Row]]) -> bytes:
 def chosen(offer: Offer, listed: list[Row], tables: dict[Expression, Sequence[Row]]) -> list[list[list[int]]]:
     """(value, low, high) of each window, for each key that is shown."""
     width, nothing = len(offer.release.keys), Ranked.of(0, [], [], [])
-    found = {of: {row[:width]: Ranked.of(*row[width:]) for row in rows if row[width]} for of, rows in tables.items()}  # type: ignore[arg-type]
+    found = {of: {key: ranked(rest) for key, rest in parted(rows, width) if rest[0]} for of, rows in tables.items()}
 
     def one(j: int, key: Row) -> list[int]:
         return list(offer.choices[j].release(found[offer.release.windows[j].of].get(key, nothing)))
@@ -67,9 +68,27 @@ def chosen(offer: Offer, listed: list[Row], tables: dict[Expression, Sequence[Ro
 
 def split(offer: Offer, rows: Sequence[Row]) -> list[tuple[Row, list[int]]]:
     """Keys, and integers."""
-    width = len(offer.release.keys)
-    return [(tuple(row[:width]), [int(x) if x is not None else 0 for x in row[width:]]) for row in rows]  # type: ignore[call-overload]
+    return [(key, [int(x or 0) for x in rest]) for key, rest in parted(rows, len(offer.release.keys))]  # type: ignore[call-overload]
 
 
-def plain(part: object) -> str | int | float | bool | None:
-    return part if isinstance(part, str | int | float | bool | None) else str(part)
+def parted(rows: Sequence[Row], width: int) -> list[tuple[Row, Row]]:
+    """Keys, and the rest."""
+    return [(tuple(map(unsigned, row[:width])), row[width:]) for row in rows]
+
+
+def ranked(row: Row) -> Ranked:
+    return Ranked.of(*row)  # type: ignore[arg-type]
+
+
+def unsigned(key: object) -> object:
+    """0 for −0: they are one group, and which of them an engine shows could hang on one row."""
+    return key + 0.0 if isinstance(key, float) else key
+
+
+def shown(offer: Offer, key: Row) -> list[object]:
+    """A key as it is stored; a date without its time at midnight."""
+    kinds = [by.domain.kind for by in offer.release.keys]
+    return [
+        str(part).removesuffix(" 00:00:00") if part is not None and kind is Kind.DATE else part
+        for part, kind in zip(key, kinds, strict=True)
+    ]

@@ -1,6 +1,7 @@
 """DuckDB, locked down: reads the owner's tables, and nothing else."""
 
 import csv
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +20,9 @@ LOCKED = "SELECT " + ", ".join(
     f"current_setting('{name}')" for name in ("lock_configuration", "enable_external_access", "disabled_optimizers")
 )
 SETTINGS = (
+    "SET python_enable_replacements = false",
+    "SET autoload_known_extensions = false",
+    "SET autoinstall_known_extensions = false",
     f"SET disabled_optimizers = '{OPTIMIZER}'",
     "SET enable_external_access = false",
     "SET lock_configuration = true",
@@ -32,20 +36,23 @@ class DuckDB:
     path: Path
     dialect: str = "duckdb"
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
+    _opening: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def run(self, sql: str) -> list[tuple[object, ...]]:
-        """The rows of one statement."""
+        """The rows of one statement. Each has a cursor of its own: on a shared one, threads fetch each other's rows."""
         try:
-            return self.connection().execute(sql).fetchall()
+            with self.connection().cursor() as cursor:
+                return cursor.execute(sql).fetchall()
         except RuntimeError as problem:
             if str(problem) == "Query interrupted":  # DuckDB's word for Ctrl-C
                 raise KeyboardInterrupt from None
             raise
 
     def connection(self) -> duckdb.DuckDBPyConnection:
-        if self._connection is None:
-            self._connection = opened(self.path)
-        return self._connection
+        with self._opening:
+            if self._connection is None:
+                self._connection = opened(self.path)
+            return self._connection
 
     def close(self) -> None:
         if self._connection is not None:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from sfumato.sql.domains import Kind
-from sfumato.sql.expressions import FUNCTIONS, Call, Column, Constant, Expression, Sql
+from sfumato.sql.expressions import FUNCTIONS, Call, Column, Constant, Expression, Sql, as_text, of_type, paren
 from sfumato.sql.policy import ROW
-from sfumato.sql.release import Measure, Release, What
+from sfumato.sql.release import Join, Measure, Release, What
 
 
 def statement(release: Release, salt: int, dialect: str) -> str:
@@ -53,15 +53,15 @@ def by(names: str) -> str:
 def row_wise(release: Release, values: Mapping[str, Sql]) -> exp.Select:
     """unit, keys and the named values, for each row that counts."""
     table = release.table
-    found = exp.select().from_(exp.to_table(table.name, alias="t0"))
+    found = exp.select().from_(exp.alias_(source(table.name), "t0"))
     for number, join in enumerate(release.joins, 1):
-        found = found.join(matched(join.table.name, [c for _, c in join.on], number), join_type="left", on=exp.and_(
+        found = found.join(matched(join, number), join_type="left", on=exp.and_(
             *(
                 exp.EQ(this=compiled(mine), expression=compiled(Column(f"t{number}.{name}", join.table.columns[name])))
                 for mine, name in join.on
             )
         ))  # fmt: skip
-    chosen = [exp.alias_(compiled(key), f"k{i}") for i, key in enumerate(release.keys)]
+    chosen = [exp.alias_(as_key(key), f"k{i}") for i, key in enumerate(release.keys)]
     chosen += [exp.alias_(value, name) for name, value in values.items()]
     conditions: list[Sql] = []
     if table.unit != ROW:
@@ -71,16 +71,35 @@ def row_wise(release: Release, values: Mapping[str, Sql]) -> exp.Select:
         conditions.append(compiled(release.where))
     for key in release.keys:
         if key.domain.keys is not None:
-            conditions.append(exp.In(this=compiled(key), expressions=[literal(value) for value in key.domain.keys]))
+            conditions.append(exp.In(this=as_key(key), expressions=[literal(value) for value in key.domain.keys]))
     found = found.select(*chosen)
     return found.where(*conditions) if conditions else found
 
 
-def matched(name: str, columns: list[str], number: int) -> exp.Subquery:
-    """A public table with one row for each combination of the joined columns: a row of ours finds one at most."""
-    listed = [exp.column(column, quoted=True) for column in columns]
-    inner = exp.select("*").from_(exp.to_table(name)).distinct(*listed)
-    return exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(f"t{number}")))
+def source(name: str) -> exp.Table:
+    return exp.Table(this=exp.to_identifier(name, quoted=True))
+
+
+def as_key(key: Expression) -> Sql:
+    """A key as it is released: dates in words (clients have no infinite ones, and would take one for another)."""
+    return as_text(compiled(key)) if key.domain.kind is Kind.DATE else compiled(key)
+
+
+def matched(join: Join, number: int) -> exp.Subquery:
+    """A public table with one row for each combination of the joined values, so that a row of ours finds one at most.
+
+    The values are compared as the policy types them, and so they are told apart; of several rows the least is taken.
+    """
+    alias = f"t{number}"
+    all_of = {name: compiled(Column(f"{alias}.{name}", domain)) for name, domain in join.table.columns.items()}
+    first = [all_of[name] for name in dict.fromkeys(name for _, name in join.on)]
+    inner = (
+        exp.select(*(exp.alias_(value, name, quoted=True) for name, value in all_of.items()))
+        .from_(exp.alias_(source(join.table.name), alias))
+        .distinct(*(one.copy() for one in first))
+        .order_by(*(one.copy() for one in first), *(one.copy() for one in all_of.values()))
+    )
+    return exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(alias)))
 
 
 def compiled(expression: Expression) -> Sql:
@@ -100,14 +119,14 @@ def typed(column: Sql, kind: Kind) -> Sql:
     """A column as the kind that the policy says; what is not becomes NULL, NaN as well."""
     match kind:
         case Kind.NUMBER:
-            double = exp.TryCast(this=column, to=exp.DataType.build("DOUBLE"))
-            return exp.paren(exp.Case().when(exp.func("ISNAN", double), exp.null()).else_(double.copy()))
+            double = exp.TryCast(this=column, to=of_type("DOUBLE"))
+            return paren(exp.Case().when(exp.func("ISNAN", double), exp.null()).else_(double.copy()))
         case Kind.TEXT:
-            return exp.TryCast(this=column, to=exp.DataType.build("TEXT"))
+            return exp.TryCast(this=column, to=of_type("TEXT"))
         case Kind.TRUTH:
-            return exp.TryCast(this=column, to=exp.DataType.build("BOOLEAN"))
+            return exp.TryCast(this=column, to=of_type("BOOLEAN"))
         case Kind.DATE:
-            return exp.TryCast(this=column, to=exp.DataType.build("TIMESTAMP"))
+            return exp.TryCast(this=column, to=of_type("TIMESTAMP"))
 
 
 def literal(value: object) -> Sql:
@@ -117,8 +136,8 @@ def literal(value: object) -> Sql:
         case bool():
             return exp.true() if value else exp.false()
         case int() | float():
-            return exp.cast(exp.Literal.number(repr(abs(float(value)))), "DOUBLE") if value >= 0 else exp.Neg(
-                this=exp.cast(exp.Literal.number(repr(abs(float(value)))), "DOUBLE"))  # fmt: skip
+            size = exp.Cast(this=exp.Literal.number(repr(abs(float(value)))), to=of_type("DOUBLE"))
+            return size if value >= 0 else exp.Neg(this=size)
     return exp.Literal.string(str(value))
 
 

@@ -7,6 +7,7 @@ infinity), divisors are guarded, casts give NULL, and functions come from a list
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -24,6 +25,10 @@ class Column:
     def __repr__(self) -> str:
         return self.origin
 
+    @property
+    def weight(self) -> int:
+        return 1
+
 
 @dataclass(frozen=True)
 class Constant:
@@ -32,7 +37,8 @@ class Constant:
     value: Scalar
 
     def __repr__(self) -> str:
-        return repr(self.value)
+        number = isinstance(self.value, int) and not isinstance(self.value, bool)
+        return repr(float(self.value) if number and self.value is not None else self.value)  # 1 and 1.0 are one number
 
     @property
     def domain(self) -> Domain:
@@ -40,10 +46,14 @@ class Constant:
             case bool():
                 return TRUTH
             case int() | float():
-                return number(float(self.value), float(self.value))
+                return Domain(Kind.NUMBER, float(self.value), float(self.value), keys=(float(self.value),))
             case str():
-                return TEXT
+                return Domain(Kind.TEXT, keys=(self.value,))
         return Domain(Kind.TRUTH)
+
+    @property
+    def weight(self) -> int:
+        return 1
 
 
 @dataclass(frozen=True)
@@ -56,9 +66,14 @@ class Call:
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(map(repr, self.arguments))})"
 
-    @property
+    @cached_property
     def domain(self) -> Domain:
         return FUNCTIONS[self.name].domain(*(argument.domain for argument in self.arguments))
+
+    @cached_property
+    def weight(self) -> int:
+        """How long it is once written out for an engine; views put into views could make that endless."""
+        return 1 + sum(argument.weight for argument in self.arguments) * FUNCTIONS[self.name].copies
 
 
 @dataclass(frozen=True)
@@ -71,6 +86,10 @@ class Output:
     def __repr__(self) -> str:
         return f"output {self.place}"
 
+    @property
+    def weight(self) -> int:
+        return 1
+
 
 Expression = Column | Constant | Call | Output
 Sql = exp.Expression
@@ -80,12 +99,14 @@ Sql = exp.Expression
 class Function:
     """What an allowed function takes and gives, and how an engine is told of it without ever raising."""
 
-    kinds: tuple[Kind | None, ...]  # of the arguments; None: any
+    kinds: tuple[Kind | tuple[Kind, ...] | None, ...]  # of the arguments; None: any
     domain: Callable[..., Domain]
     emit: Callable[..., Sql]
     commutes: bool = False
     more: bool = False  # the last kind may repeat
     alike: bool = False  # all arguments are of one kind
+    copies: int = 1  # how often the engine's text repeats its arguments
+    strict: bool = True  # NULL among the arguments makes it NULL
 
 
 def call(name: str, *arguments: Expression) -> Expression:
@@ -98,16 +119,33 @@ def call(name: str, *arguments: Expression) -> Expression:
     kinds = function.kinds + function.kinds[-1:] * (len(arguments) - len(function.kinds) if function.more else 0)
     if len(kinds) != len(arguments):
         raise QueryRefused(f"{name.upper()} takes {len(function.kinds)} arguments.\n  found:  {len(arguments)}")
+    if sum(argument.weight for argument in arguments) * function.copies >= HEAVIEST:
+        raise QueryRefused(
+            f"this question is too long, written out.\n  found:  {name.upper()} of very long expressions"
+        )
     for place, (kind, argument) in enumerate(zip(kinds, arguments, strict=True), 1):
-        unknown = isinstance(argument, Constant) and argument.value is None
-        if kind is not None and argument.domain.kind is not kind and not unknown:
+        fitting = (kind,) if isinstance(kind, Kind) else kind
+        if fitting is not None and argument.domain.kind not in fitting and argument != Constant(None):
             raise QueryRefused(
-                f"{name.upper()}, argument {place}: must be a {kind.value}.\n  found:  a {argument.domain.kind.value}\n"
-                "  do:     compare like with like, or CAST it"
+                f"{name.upper()}, argument {place}: must be a {' or '.join(one.value for one in fitting)}.\n"
+                f"  found:  a {argument.domain.kind.value}\n  do:     compare like with like, or CAST it"
             )
     if function.alike:
         arguments = of_one_kind(name, arguments)
+    if name == "case":
+        arguments = cases(arguments)
+    if function.strict and Constant(None) in arguments:
+        return Constant(None)
     return simplified(name, tuple(sorted(arguments, key=repr)) if function.commutes else arguments)
+
+
+def cases(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    """WHEN takes conditions, and what follows is of one kind: an engine would cast, and a cast of data can raise."""
+    for condition in arguments[:-1:2]:
+        call("and", condition)  # refuses what is no condition
+    results = of_one_kind("case", (*arguments[1::2], arguments[-1]))
+    between = [part for pair in zip(arguments[:-1:2], results[:-1], strict=True) for part in pair]
+    return (*between, results[-1])
 
 
 def of_one_kind(name: str, arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
@@ -150,6 +188,19 @@ def simplified(name: str, arguments: tuple[Expression, ...]) -> Expression:
         case "=" | "<" | "<=" if all(isinstance(v, int | float | str) for v in values):
             a, b = values
             return Constant({"=": a == b, "<": a < b, "<=": a <= b}[name])  # type: ignore[operator]
+        case "is null" if arguments[0] == Constant(None):
+            return Constant(True)
+        case "in" if len(set(arguments[1:])) == 1:
+            return call("=", arguments[0], arguments[1])
+        case "in":
+            return Call(name, (arguments[0], *sorted(dict.fromkeys(arguments[1:]), key=repr)))
+        case "least" | "greatest":
+            flat = [
+                part
+                for one in arguments
+                for part in (one.arguments if isinstance(one, Call) and one.name == name else (one,))
+            ]
+            return Call(name, tuple(sorted(dict.fromkeys(flat), key=repr)))
         case "negative" if isinstance(values[0], int | float) and not isinstance(values[0], bool):
             return Constant(-values[0])
     return Call(name, arguments)
@@ -194,12 +245,13 @@ def covering(*domains: Domain) -> Domain:
     known = [d for d in domains if d != Domain(Kind.TRUTH)]
     if not known:
         return Domain(Kind.TRUTH)
+    keys = [d.keys for d in known]
+    merged = None if None in keys else tuple(dict.fromkeys(k for ks in keys if ks is not None for k in ks))
     if known[0].kind is not Kind.NUMBER:
-        keys = [d.keys for d in known]
-        merged = None if None in keys else tuple(dict.fromkeys(k for ks in keys if ks is not None for k in ks))
         return Domain(known[0].kind, keys=merged)
     steps = {d.step for d in known}
-    return number(min(d.low for d in known), max(d.high for d in known), steps.pop() if len(steps) == 1 else None)
+    low, high = min(d.low for d in known), max(d.high for d in known)
+    return Domain(Kind.NUMBER, low, high, steps.pop() if len(steps) == 1 else None, merged)
 
 
 def absolute(a: Domain) -> Domain:
@@ -212,10 +264,18 @@ def rounded(a: Domain) -> Domain:
 
 
 def clamped(a: Domain, low: Domain, high: Domain) -> Domain:
-    return number(max(a.low, low.low), min(a.high, high.high), a.step) if low.bounded and high.bounded else a
+    return number(min(max(a.low, low.low), high.low), min(max(a.high, low.high), high.high), a.step)
 
 
 # ---- what an engine is told -----------------------------------------------------------------------------------------
+
+
+def paren(inner: exp.Expr) -> Sql:
+    return exp.Paren(this=inner)
+
+
+def of_type(name: str) -> exp.DataType:
+    return exp.DataType(this=exp.DataType.Type[name])
 
 
 def named(function: str) -> Callable[..., Sql]:
@@ -226,24 +286,27 @@ def named(function: str) -> Callable[..., Sql]:
 
 
 def binary(kind: type[exp.Binary]) -> Callable[[Sql, Sql], Sql]:
-    return lambda a, b: exp.paren(kind(this=exp.paren(a), expression=exp.paren(b)))
+    return lambda a, b: paren(kind(this=paren(a), expression=paren(b)))
 
 
 def folded(kind: type[exp.Binary]) -> Callable[..., Sql]:
-    def emit(first: Sql, *rest: Sql) -> Sql:
-        for one in rest:
-            first = exp.paren(kind(this=first, expression=one))
-        return first
+    """Many operands as a balanced tree: a long chain must not be a deep one."""
+
+    def emit(*parts: Sql) -> Sql:
+        if len(parts) == 1:
+            return parts[0]
+        half = len(parts) // 2
+        return paren(kind(this=emit(*parts[:half]), expression=emit(*parts[half:])))
 
     return emit
 
 
 def among(a: Sql, *rest: Sql) -> Sql:
-    return exp.paren(exp.In(this=exp.paren(a), expressions=list(rest)))
+    return paren(exp.In(this=paren(a), expressions=list(rest)))
 
 
 def negated(a: Sql) -> Sql:
-    return exp.paren(exp.Neg(this=exp.paren(a)))
+    return paren(exp.Neg(this=paren(a)))
 
 
 def counted(low: int, high: int) -> Domain:
@@ -252,8 +315,8 @@ def counted(low: int, high: int) -> Domain:
 
 
 def guarded(a: Sql, b: Sql) -> Sql:
-    return exp.paren(
-        exp.Div(this=exp.paren(a), expression=exp.func("NULLIF", b, exp.Literal.number("0")), typed=False, safe=False)
+    return paren(
+        exp.Div(this=paren(a), expression=exp.func("NULLIF", b, exp.Literal.number("0")), typed=False, safe=False)
     )
 
 
@@ -261,7 +324,7 @@ def cased(*arguments: Sql) -> Sql:
     found = exp.Case()
     for condition, value in zip(arguments[:-1:2], arguments[1::2], strict=True):
         found = found.when(condition, value)
-    return exp.paren(found.else_(arguments[-1]))
+    return paren(found.else_(arguments[-1]))
 
 
 def part(name: str) -> Callable[[Sql], Sql]:
@@ -270,31 +333,80 @@ def part(name: str) -> Callable[[Sql], Sql]:
     def emit(a: Sql) -> Sql:
         finite = exp.func("ISFINITE", a)
         taken = exp.Anonymous(this="date_part", expressions=[exp.Literal.string(name), a.copy()])
-        return exp.paren(exp.Case().when(finite, exp.cast(taken, "DOUBLE")).else_(exp.null()))
+        return paren(exp.Case().when(finite, exp.Cast(this=taken, to=of_type("DOUBLE"))).else_(exp.null()))
 
     return emit
 
 
 def as_number(a: Sql) -> Sql:
-    return exp.TryCast(this=a, to=exp.DataType.build("DOUBLE"))
+    return exp.TryCast(this=a, to=of_type("DOUBLE"))
 
 
 def as_text(a: Sql) -> Sql:
-    return exp.TryCast(this=a, to=exp.DataType.build("TEXT"))
+    return exp.TryCast(this=a, to=of_type("TEXT"))
+
+
+def as_time(a: Sql) -> Sql:
+    return exp.TryCast(this=a, to=of_type("TIMESTAMP"))
 
 
 def as_date(a: Sql) -> Sql:
-    return exp.TryCast(this=a, to=exp.DataType.build("DATE"))
+    """Midnight. Every date is a TIMESTAMP: to compare one with a DATE, an engine would cast, and that can raise."""
+    return as_time(exp.TryCast(this=a, to=of_type("DATE")))
+
+
+def cut(a: Sql) -> Sql:
+    """The first characters of a text, so that what is joined cannot outgrow what an engine holds."""
+    return exp.Anonymous(this="left", expressions=[as_text(a), exp.Literal.number(str(LONG))])
+
+
+def size_of(a: Sql) -> Sql:
+    return exp.Cast(this=exp.Length(this=a), to=of_type("DOUBLE"))
+
+
+def joined(*parts: Sql) -> Sql:
+    return folded(exp.DPipe)(*map(cut, parts))
+
+
+def slice_of(a: Sql, start: Sql, length: Sql) -> Sql:
+    return exp.Anonymous(
+        this="substring",
+        expressions=[a, exp.Cast(this=start, to=of_type("BIGINT")), exp.Cast(this=length, to=of_type("BIGINT"))],
+    )
+
+
+def to_digits(a: Sql, digits: Sql) -> Sql:
+    return exp.Anonymous(this="round", expressions=[a, exp.Cast(this=digits, to=of_type("INT"))])
+
+
+def remainder(a: Sql, b: Sql) -> Sql:
+    """As doubles have it; nothing by 0."""
+    return paren(exp.Mod(this=paren(a), expression=exp.func("NULLIF", b, exp.Literal.number("0"))))
+
+
+def beginning(unit: str) -> Callable[[Sql], Sql]:
+    """The first moment of a year, month or day. Only of years 1 to 9999: near the ends of time an engine raises, so
+    it never sees what is outside, even if it should compute what CASE does not choose."""
+
+    def emit(a: Sql) -> Sql:
+        first, last = (as_time(exp.Literal.string(one)) for one in ("0001-01-01", "9999-12-31 23:59:59.999999"))
+        inside = exp.func("LEAST", exp.func("GREATEST", a.copy(), first.copy()), last.copy())
+        taken = exp.Anonymous(this="date_trunc", expressions=[exp.Literal.string(unit), inside])
+        within = exp.Between(this=paren(a), low=first, high=last)
+        return paren(exp.Case().when(within, as_time(taken)).else_(exp.null()))
+
+    return emit
 
 
 def clipped(a: Sql, low: Sql, high: Sql) -> Sql:
     """NULL stays NULL: LEAST and GREATEST would take it for a bound."""
-    return exp.paren(
+    return paren(
         exp.Case().when(exp.Is(this=a, expression=exp.null()), exp.null())
         .else_(exp.func("LEAST", exp.func("GREATEST", a.copy(), low), high))
     )  # fmt: skip
 
 
+HEAVIEST, LONG = 5000, 10_000
 NUMBER, WORDS, YES, DAY = Kind.NUMBER, Kind.TEXT, Kind.TRUTH, Kind.DATE
 
 
@@ -311,41 +423,56 @@ def of_same(*domains: Domain) -> Domain:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "and": Function((YES,), truth, folded(exp.And), commutes=True, more=True),
-    "or": Function((YES,), truth, folded(exp.Or), commutes=True, more=True),
-    "not": Function((YES,), truth, lambda a: exp.paren(exp.Not(this=exp.paren(a)))),
+    "and": Function((YES,), truth, folded(exp.And), commutes=True, more=True, strict=False),
+    "or": Function((YES,), truth, folded(exp.Or), commutes=True, more=True, strict=False),
+    "not": Function((YES,), truth, lambda a: paren(exp.Not(this=paren(a)))),
     "=": Function((None, None), truth, binary(exp.EQ), commutes=True, alike=True),
     "<": Function((None, None), truth, binary(exp.LT), alike=True),
     "<=": Function((None, None), truth, binary(exp.LTE), alike=True),
-    "is null": Function((None,), truth, lambda a: exp.paren(exp.Is(this=exp.paren(a), expression=exp.null()))),
+    "is null": Function((None,), truth, lambda a: paren(exp.Is(this=paren(a), expression=exp.null())),
+                        strict=False),
     "like": Function((WORDS, WORDS), truth, binary(exp.Like)),
-    "in": Function((None, None), truth, among, more=True, alike=True),
+    "in": Function((None, None), truth, among, more=True, alike=True, strict=False),
     "+": Function((NUMBER, NUMBER), added, binary(exp.Add), commutes=True),
     "-": Function((NUMBER, NUMBER), subtracted, binary(exp.Sub)),
     "*": Function((NUMBER, NUMBER), multiplied, binary(exp.Mul), commutes=True),
     "/": Function((NUMBER, NUMBER), divided, guarded),
+    "mod": Function((NUMBER, NUMBER), lambda a, b: number(), remainder),
+    "round to": Function((NUMBER, NUMBER), lambda a, b: number(a.low - 0.5, a.high + 0.5), to_digits),
     "negative": Function((NUMBER,), lambda a: number(-a.high, -a.low, a.step), negated),
     "abs": Function((NUMBER,), absolute, named("ABS")),
     "floor": Function((NUMBER,), rounded, named("FLOOR")),
     "ceil": Function((NUMBER,), rounded, named("CEIL")),
     "round": Function((NUMBER,), rounded, named("ROUND")),
-    "least": Function((NUMBER, NUMBER), lambda a, b: number(min(a.low, b.low), min(a.high, b.high)),
-                      lambda a, b: cased(exp.LTE(this=a, expression=b), a.copy(), b.copy()), commutes=True),
-    "greatest": Function((NUMBER, NUMBER), lambda a, b: number(max(a.low, b.low), max(a.high, b.high)),
-                         lambda a, b: cased(exp.GTE(this=a, expression=b), a.copy(), b.copy()), commutes=True),
-    "clamp": Function((NUMBER, NUMBER, NUMBER), clamped, clipped),
-    "case": Function((None,), lambda *d: covering(*d[1:-1:2], d[-1]), cased, more=True),
-    "coalesce": Function((None,), of_same, named("COALESCE"), more=True, alike=True),
-    "number": Function((None,), lambda a: a if a.kind is NUMBER else number(), as_number),
+    "least": Function((NUMBER,), lambda *d: number(min(a.low for a in d), max(a.high for a in d)), named("LEAST"),
+                      more=True, strict=False),  # as in the engine, NULL is passed over
+    "greatest": Function((NUMBER,), lambda *d: number(min(a.low for a in d), max(a.high for a in d)), named("GREATEST"),
+                         more=True, strict=False),
+    "clamp": Function((NUMBER, NUMBER, NUMBER), clamped, clipped, copies=2),
+    "case": Function((None,), lambda *d: covering(*d[1:-1:2], d[-1]), cased, more=True, strict=False),
+    "coalesce": Function((None,), of_same, named("COALESCE"), more=True, alike=True, strict=False),
+    "number": Function(((NUMBER, WORDS, YES),), lambda a: a if a.kind is NUMBER else number(), as_number),
     "text": Function((None,), text_of, as_text),
-    "date": Function((None,), lambda a: DATE, as_date),
+    "date": Function(((WORDS, DAY),), lambda a: DATE, as_date),
+    "timestamp": Function(((WORDS, DAY),), lambda a: DATE, as_time),
     "lower": Function((WORDS,), text_of, named("LOWER")),
     "upper": Function((WORDS,), text_of, named("UPPER")),
     "trim": Function((WORDS,), text_of, named("TRIM")),
-    "length": Function((WORDS,), lambda a: number(0, math.inf, 1.0), lambda a: exp.cast(exp.Length(this=a), "DOUBLE")),
-    "year": Function((DAY,), lambda a: number(step=1.0), part("year")),
-    "month": Function((DAY,), lambda a: counted(1, 12), part("month")),
-    "day": Function((DAY,), lambda a: number(1, 31, 1.0), part("day")),
-    "weekday": Function((DAY,), lambda a: counted(0, 6), part("dow")),
-    "hour": Function((DAY,), lambda a: number(0, 23, 1.0), part("hour")),
+    "ltrim": Function((WORDS,), text_of, named("LTRIM")),
+    "rtrim": Function((WORDS,), text_of, named("RTRIM")),
+    "substr": Function((WORDS, NUMBER, NUMBER), text_of, slice_of),
+    "replace": Function((WORDS, WORDS, WORDS), text_of, named("REPLACE")),
+    "||": Function((WORDS,), text_of, joined, more=True),
+    "starts_with": Function((WORDS, WORDS), truth, named("STARTS_WITH")),
+    "ends_with": Function((WORDS, WORDS), truth, named("ENDS_WITH")),
+    "contains": Function((WORDS, WORDS), truth, named("CONTAINS")),
+    "length": Function((WORDS,), lambda a: number(0, math.inf, 1.0), size_of),
+    "year": Function((DAY,), lambda a: number(step=1.0), part("year"), copies=2),
+    "month": Function((DAY,), lambda a: counted(1, 12), part("month"), copies=2),
+    "start of year": Function((DAY,), lambda a: DATE, beginning("year"), copies=2),
+    "start of month": Function((DAY,), lambda a: DATE, beginning("month"), copies=2),
+    "start of day": Function((DAY,), lambda a: DATE, beginning("day"), copies=2),
+    "day": Function((DAY,), lambda a: counted(1, 31), part("day"), copies=2),
+    "weekday": Function((DAY,), lambda a: counted(0, 6), part("dow"), copies=2),
+    "hour": Function((DAY,), lambda a: counted(0, 23), part("hour"), copies=2),
 }  # fmt: skip

@@ -1,5 +1,6 @@
 """The data owner's policy: whose data these are, what is public, how much one person may count. TOML, version 1."""
 
+import datetime
 import math
 import os
 import tomllib
@@ -84,10 +85,10 @@ class Reader:
             raise self.at(name).wrong(found, f"give a number from {low:g} to {high:g}")
         return float(value)
 
-    def whole(self, data: Mapping[str, object], name: str, default: int) -> int:
-        value = data.get(name, default)
-        if type(value) is not int or not 1 <= value <= 10**6:
-            raise self.at(name).wrong(repr(value), "give a whole number from 1 to 1,000,000")
+    def whole(self, data: Mapping[str, object], name: str, most: int) -> int:
+        value = data.get(name, 1)
+        if type(value) is not int or not 1 <= value <= most:
+            raise self.at(name).wrong(repr(value), f"give a whole number from 1 to {most:,}")
         return value
 
     def policy(self, data: dict[str, object]) -> Policy:
@@ -126,7 +127,7 @@ class Reader:
             )
         listed = self.at("columns").only(found.get("columns", {}), *_names(found.get("columns")))
         columns = {c.lower(): self.at(f"columns.{c}").column(d) for c, d in listed.items()}
-        rows, groups = self.whole(found, "rows", 1), self.whole(found, "groups", 1)
+        rows, groups = self.whole(found, "rows", 10**6), self.whole(found, "groups", 10**5)
         if unit == ROW and (rows, groups) != (1, 1):
             raise self.wrong("bounds on a person of one row", "leave rows and groups out: each row is a person")
         return Table(name, columns, public, unit.lower(), groups, rows)
@@ -137,18 +138,11 @@ class Reader:
         kind = found.get("type", "number" if "low" in found or "high" in found else None)
         if kind not in kinds:
             raise self.at("type").wrong(repr(kind), f"use {', '.join(kinds)}")
-        keys = found.get("keys")
-        if keys is not None and not (
-            isinstance(keys, list) and keys and all(isinstance(k, str | int | float) for k in keys)
-        ):
-            raise self.at("keys").wrong("no list of values", 'list the public values: keys = ["north", "south"]')
-        exact = (
-            tuple(float(k) if kinds[str(kind)] is Kind.NUMBER else k for k in keys) if isinstance(keys, list) else None
-        )
+        exact = self.keys(found["keys"], kinds[str(kind)]) if "keys" in found else None
         if kinds[str(kind)] is not Kind.NUMBER:
             if {"low", "high", "step"} & set(found):
                 raise self.wrong(f"bounds on a {kind}", "bound numbers only")
-            return Domain(kinds[str(kind)], keys=(False, True) if kind == "boolean" else _scalars(exact))
+            return Domain(kinds[str(kind)], keys=(False, True) if kind == "boolean" else exact)
         low, high = -math.inf, math.inf
         if "low" in found or "high" in found:
             low, high = (self.number(found, name, None, -1e15, 1e15) for name in ("low", "high"))
@@ -157,12 +151,36 @@ class Reader:
         step = self.number(found, "step", 0.0, 0.0, 1e15)
         if step and math.frexp(step)[0] != 0.5:
             raise self.at("step").wrong(f"{step:g}", "give a power of two, such as 1, 0.5 or 0.0078125")
-        return Domain(Kind.NUMBER, low, high, step or None, _scalars(exact))
+        return Domain(Kind.NUMBER, low, high, step or None, exact)
+
+    def keys(self, data: object, kind: Kind) -> tuple[Scalar, ...]:
+        """Public keys: of the column's kind, and each once (noise drawn twice for one group would tell more)."""
+        if not isinstance(data, list) or not data:
+            raise self.at("keys").wrong("no list of values", 'list the public values: keys = ["north", "south"]')
+        try:
+            found = tuple(_key(one, kind) for one in data)
+        except (TypeError, ValueError, OverflowError):
+            raise self.at("keys").wrong(
+                f"a value that is no {kind.value}", f"list values of type {kind.value}"
+            ) from None
+        if len(set(found)) < len(found):
+            raise self.at("keys").wrong("a key twice", "list each once")
+        return found
 
 
 def _names(data: object) -> list[str]:
     return [str(name) for name in data] if isinstance(data, dict) else []
 
 
-def _scalars(keys: tuple[object, ...] | None) -> tuple[Scalar, ...] | None:
-    return None if keys is None else tuple(k for k in keys if isinstance(k, str | int | float))
+def _key(value: object, kind: Kind) -> Scalar:
+    """A key as the engine gives it: numbers as doubles, dates as the engine writes them."""
+    match value:
+        case bool() if kind is Kind.TRUTH:
+            return value
+        case int() | float() if kind is Kind.NUMBER and not isinstance(value, bool) and math.isfinite(value):
+            return float(value) + 0.0
+        case str() if kind is Kind.TEXT:
+            return value
+        case str() | datetime.date() if kind is Kind.DATE:
+            return str(datetime.datetime.fromisoformat(str(value)))
+    raise TypeError

@@ -1,37 +1,49 @@
 """SQL text to a question: one SELECT, of an allow-list; whatever is not on it is refused, in words."""
 
-import re
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.aggregates import RANKS, ranked
-from sfumato.sql.domains import number
+from sfumato.sql.domains import Kind, number
 from sfumato.sql.expressions import Column, Constant, Expression, Output, call
+from sfumato.sql.limits import parsed
 from sfumato.sql.policy import ROW, Policy, Table
+from sfumato.sql.post import foreign
 from sfumato.sql.question import Aggregate, Question
 from sfumato.sql.release import Join, Measure, Release, What, Window, exponent, window
 
-LONGEST, DEEPEST, MOST_TOKENS, MOST_JOINS = 1 << 16, 48, 2000, 10
+MOST_JOINS, MOST_KEYS, HEAVIEST = 10, 1_000_000, 20_000
 
 BINARY: dict[type[exp.Expression], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.EQ: "=", exp.LT: "<", exp.LTE: "<=", exp.And: "and",
-    exp.Or: "or", exp.Like: "like",
+    exp.Or: "or", exp.Like: "like", exp.Mod: "mod", exp.StartsWith: "starts_with", exp.EndsWith: "ends_with",
+    exp.Contains: "contains",
 }  # fmt: skip
 SWAPPED: dict[type[exp.Expression], str] = {exp.GT: "<", exp.GTE: "<="}
 SIMPLE: dict[type[exp.Expression], str] = {
     exp.Abs: "abs", exp.Floor: "floor", exp.Ceil: "ceil", exp.Round: "round", exp.Lower: "lower", exp.Upper: "upper",
     exp.Trim: "trim", exp.Length: "length", exp.Year: "year", exp.Month: "month", exp.Day: "day", exp.Neg: "negative",
-    exp.Paren: "", exp.DayOfWeek: "weekday",
+    exp.Paren: "", exp.DayOfWeek: "weekday", exp.Hour: "hour", exp.Date: "date",
 }  # fmt: skip
-CASTS = {"DOUBLE": "number", "FLOAT": "number", "INT": "number", "BIGINT": "number", "DECIMAL": "number",
-         "TEXT": "text", "VARCHAR": "text", "DATE": "date", "TIMESTAMP": "date"}  # fmt: skip
+CASTS = {"DOUBLE": "number", "FLOAT": "number", "DECIMAL": "number", "INT": "whole", "BIGINT": "whole",
+         "TEXT": "text", "VARCHAR": "text", "DATE": "date", "TIMESTAMP": "timestamp",
+         "TIMESTAMPNTZ": "timestamp"}  # fmt: skip
 PARTS = {"expressions", "from_", "from", "joins", "where", "group", "having", "order", "limit", "with_", "with"}
+USUAL = {"this", "expression", "expressions"}
+MORE: dict[type[exp.Expression], set[str]] = {  # further parts of a node that are understood
+    exp.Literal: {"is_string"}, exp.Column: {"table"}, exp.Between: {"low", "high"}, exp.If: {"true", "false"},
+    exp.Case: {"ifs", "default"}, exp.Cast: {"to"}, exp.TryCast: {"to", "safe"}, exp.Ordered: {"desc"},
+    exp.Count: {"big_int"}, exp.Div: {"typed", "safe"}, exp.Table: {"alias"}, exp.Subquery: {"alias"},
+    exp.Join: {"kind", "on", "using"}, exp.CTE: {"alias"}, exp.Alias: {"alias"}, exp.Identifier: {"quoted"},
+    exp.Least: {"ignore_nulls"}, exp.Greatest: {"ignore_nulls"}, exp.Coalesce: {"is_nvl"}, exp.Round: {"decimals"},
+    exp.Trim: {"position"}, exp.Substring: {"start", "length"}, exp.Replace: {"replacement"}, exp.DPipe: {"safe"},
+    exp.Concat: {"safe", "coalesce"}, exp.TimestampTrunc: {"unit"}, exp.DateTrunc: {"unit"},
+}  # fmt: skip
 ALWAYS = Constant(True)
 SUMS: dict[type[exp.Expression], str] = {
     exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Variance: "variance", exp.VariancePop: "variance",
@@ -43,35 +55,20 @@ Wanted = tuple[str, Expression | None] | Window
 
 def read(text: str, policy: Policy) -> Question:
     """The question that a text asks."""
-    return Reading(policy).select(parsed(text))
-
-
-def parsed(text: str) -> exp.Select:
-    """One SELECT, within limits that are checked before anything takes time."""
-    if not isinstance(text, str) or len(text.encode("utf-8", "replace")) > LONGEST:
-        raise QueryRefused(f"a question is a text of at most {LONGEST:,} bytes.")
-    depth = deepest = 0
-    for sign in re.sub(r"'[^']*'", "", text):
-        depth += (sign == "(") - (sign == ")")
-        deepest = max(deepest, depth)
-    if deepest > DEEPEST:
-        raise QueryRefused(f"this question is nested too deeply.\n  found:  {deepest} brackets inside each other")
-    if "\0" in text or any(0xD800 <= ord(sign) < 0xE000 for sign in text):
-        raise QueryRefused("a question is made of ordinary characters.")
     try:
-        if len(sqlglot.tokenize(text, read="duckdb")) > MOST_TOKENS:
-            raise QueryRefused(f"this question is too long.\n  found:  more than {MOST_TOKENS:,} words and signs")
-        found = [one for one in sqlglot.parse(text, read="duckdb") if one is not None]
-    except SqlglotError as problem:
-        place = getattr(problem, "errors", None) or [{}]
-        line, column = place[0].get("line"), place[0].get("col")
-        where = f" at line {line}, column {column}" if line else ""
-        raise QueryRefused(f"this is not SQL{where}.\n  do:     ask one SELECT statement") from problem
-    except (RecursionError, ValueError, AttributeError, IndexError) as problem:
-        raise QueryRefused("this is not SQL that can be read.\n  do:     ask one SELECT statement") from problem
-    if len(found) != 1 or not isinstance(found[0], exp.Select):
-        raise QueryRefused(f"ask exactly one SELECT.\n  found:  {len(found)} statements, or another kind")
-    return found[0]
+        root = parsed(text)
+        if not isinstance(root, exp.Select):
+            raise QueryRefused("ask exactly one SELECT.\n  found:  a statement of another kind")
+        return Reading(policy).select(root)
+    except RecursionError:
+        raise QueryRefused("this question is nested too deeply.") from None
+
+
+def plain(node: exp.Expression) -> None:
+    """Refuses a node with a part that is not understood: what is passed over would change the question's meaning."""
+    for part, value in node.args.items():
+        if value and part not in USUAL and part not in MORE.get(type(node), ()):
+            raise QueryRefused(f"{shown(node)}: {part.strip('_').upper().replace('_', ' ')} is not allowed here.")
 
 
 @dataclass(frozen=True)
@@ -124,7 +121,8 @@ class Reading:
             if value and part not in PARTS:
                 raise QueryRefused(f"{part.upper().strip('_')} is not allowed in a question.")
         for cte in self._with(query):
-            name = cte.alias.lower()
+            plain(cte)
+            name = self.alias(cte)
             if not isinstance(cte.this, exp.Select):
                 raise QueryRefused(f"WITH {name} must be a SELECT.")
             self.views[name] = self.view(cte.this)
@@ -150,12 +148,23 @@ class Reading:
             raise QueryRefused("recursive WITH is not allowed.")
         return list(found.expressions)
 
+    @staticmethod
+    def alias(node: exp.Expression) -> str:
+        """The name that a table or view goes by here."""
+        found = node.args.get("alias")
+        if isinstance(found, exp.TableAlias) and found.args.get("columns"):
+            raise QueryRefused(
+                f"{shown(node)}: columns are not renamed in brackets here.\n  do:     write SELECT … AS name"
+            )
+        return (node.alias or node.name).lower()
+
     def source(self, node: exp.Expression) -> Scope:
+        plain(node)
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
-            return renamed(self.view(node.this), (node.alias or "").lower())
-        if not isinstance(node, exp.Table) or node.args.get("db") or node.args.get("joins"):
+            return renamed(self.view(node.this), self.alias(node) if node.alias else "")
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             raise QueryRefused("FROM takes tables of the policy, and SELECTs over them.")
-        name, alias = node.name.lower(), (node.alias or node.name).lower()
+        name, alias = node.name.lower(), self.alias(node)
         if name in self.views:
             return renamed(self.views[name], alias)
         table = self.table(name)
@@ -175,27 +184,32 @@ class Reading:
 
     def view(self, query: exp.Select) -> Scope:
         """A SELECT over rows: its columns are expressions, put in where they are named."""
-        if query.args.get("group") or query.args.get("limit") or any(query.find_all(*AGGREGATES)):
+        if any(query.args.get(part) for part in ("group", "having", "limit")) or any(query.find_all(*AGGREGATES)):
             raise QueryRefused(
                 "a SELECT inside a question works on rows, one by one.\n"
                 "  found:  GROUP BY, LIMIT or an aggregate in it\n"
                 "  do:     aggregate in the outer SELECT"
             )
-        scope = self.scope(query)
+        inside = Reading(self.policy, dict(self.views))  # what WITH names in it is not known outside
+        scope = inside.scope(query)
         names: dict[tuple[str, str], Expression] = {}
         for node in query.expressions:
+            plain(node)
             if isinstance(node, exp.Star):
-                names |= {("", name): e for (_, name), e in scope.names.items()}
+                names |= {("", name): scope.find("", name) for _, name in scope.names}
             else:
                 inner = node.this if isinstance(node, exp.Alias) else node
-                names["", node.alias_or_name.lower()] = self.expression(inner, scope)
+                names["", node.alias_or_name.lower()] = inside.expression(inner, scope)
         return replace(scope, names=names)
 
     def joined(self, left: Scope, join: exp.Join) -> Scope:
         """A public table, found by equality with columns of the rows so far."""
         node = join.this
+        plain(join)
+        plain(node)
         if (
             not isinstance(node, exp.Table)
+            or not isinstance(node.this, exp.Identifier)
             or node.name.lower() in self.views
             or not self.table(node.name.lower()).public
         ):
@@ -203,12 +217,14 @@ class Reading:
                 f"{node.name or 'this'} cannot be joined.\n"
                 "  do:     join public tables; to join private ones ask the owner for a view"
             )
-        if join.side or join.kind not in ("", "INNER"):
-            raise QueryRefused(f"{join.side or join.kind} JOIN is not allowed.\n  do:     use JOIN … ON … = …")
-        table, alias, place = self.table(node.name.lower()), (node.alias or node.name).lower(), len(left.joins) + 1
+        if join.kind not in ("", "INNER"):
+            raise QueryRefused(f"{join.kind} JOIN is not allowed.\n  do:     use JOIN … ON … = …")
+        table, alias, place = self.table(node.name.lower()), self.alias(node), len(left.joins) + 1
         theirs = {(alias, c): Column(f"t{place}.{c}", d) for c, d in table.columns.items()}
         both = replace(left, names={**left.names, **theirs})
         pairs = self.pairs(join, both, place, left)
+        if join.args.get("using"):  # one column of that name: both are equal
+            both = replace(both, names={**both.names, **{(alias, name): mine for mine, name in pairs}})
         matched = call("not", call("is null", Column(f"t{place}.{pairs[0][1]}", table.columns[pairs[0][1]])))
         return replace(both, joins=(*left.joins, Join(table, tuple(pairs))), where=call("and", left.where, matched))
 
@@ -218,8 +234,9 @@ class Reading:
             return [alike(left.find("", name), both.find_in(place, name), name) for name in names]
         found = []
         on = join.args.get("on")
+        on = on.unnest() if on is not None else None
         for part in on.flatten() if isinstance(on, exp.And) else [on] if on is not None else []:
-            if not isinstance(part, exp.EQ):
+            if not isinstance(part := part.unnest(), exp.EQ):
                 raise QueryRefused("ON compares columns for equality, joined by AND.")
             sides = [self.expression(part.this, both), self.expression(part.expression, both)]
             mine = [s for s in sides if not (isinstance(s, Column) and s.origin.startswith(f"t{place}."))]
@@ -237,17 +254,22 @@ class Reading:
         if isinstance(scope, Made) and (known := scope.known(node)) is not None:
             return known
 
-        def go(*nodes: exp.Expression) -> list[Expression]:
-            return [self.expression(one, scope) for one in nodes]
+        def go(*nodes: exp.Expr) -> list[Expression]:
+            return [self.expression(one, scope) for one in nodes if isinstance(one, exp.Expression)]
 
         kind = type(node)
+        plain(node)
+        if kind in (exp.And, exp.Or):
+            return call(BINARY[kind], *go(*node.flatten(unnest=False)))
         if kind in BINARY:
             return call(BINARY[kind], *go(node.this, node.expression))
         if kind in SWAPPED:
             return call(SWAPPED[kind], *go(node.expression, node.this))
         if kind is exp.Paren:
             return self.expression(node.this, scope)
-        if kind in SIMPLE:
+        if kind in SIMPLE and not (kind in (exp.Trim, exp.Round) and len(node.args) > 1):
+            if node.expression or node.expressions or node.args.get("decimals"):
+                raise QueryRefused(f"{shown(node)}: {SIMPLE[kind].upper()} takes one argument.")
             return call(SIMPLE[kind], *go(node.this))
         match node:
             case exp.Literal():
@@ -279,26 +301,53 @@ class Reading:
             case exp.Coalesce():
                 return call("coalesce", *go(node.this, *node.expressions))
             case exp.Least() | exp.Greatest():
-                name, arguments = (
-                    ("least" if isinstance(node, exp.Least) else "greatest"),
-                    go(node.this, *node.expressions),
-                )
-                found = arguments[0]
-                for argument in arguments[1:]:
-                    found = call(name, found, argument)
-                return found
+                return call("least" if kind is exp.Least else "greatest", *go(node.this, *node.expressions))
             case exp.Cast() | exp.TryCast():
                 to = node.to.this.name if isinstance(node.to.this, exp.DataType.Type) else ""
                 if to not in CASTS:
                     raise QueryRefused(f"CAST to {to or 'that'} is not allowed.\n  do:     use {', '.join(CASTS)}")
+                if node.to.expressions and to == "DECIMAL":
+                    raise QueryRefused("numbers are doubles here.\n  do:     CAST to DOUBLE, and ROUND(…, digits)")
+                if CASTS[to] == "whole":
+                    return call("round", call("number", *go(node.this)))
                 return call(CASTS[to], *go(node.this))
             case exp.Extract():
                 name = node.this.name.lower()
                 if name not in ("year", "month", "day", "hour", "dow"):
                     raise QueryRefused(f"EXTRACT({name}) is not allowed.\n  do:     use year, month, day, hour or dow")
                 return call("weekday" if name == "dow" else name, *go(node.expression))
-            case exp.Anonymous() if node.name.lower() in ("clamp", "weekday", "hour"):
+            case exp.Anonymous() if node.name.lower() in ("clamp", "weekday"):
                 return call(node.name.lower(), *go(*node.expressions))
+            case exp.Anonymous() if node.name.lower() == "date_part" and len(node.expressions) == 2:
+                return self.expression(exp.Extract(this=node.expressions[0], expression=node.expressions[1]), scope)
+            case exp.Nullif():
+                first, second = go(node.this, node.expression)
+                return call("case", call("=", first, second), Constant(None), first)
+            case exp.Round():
+                return call("round to", *go(node.this), Constant(small(node.args["decimals"], "ROUND", 0, 12)))
+            case exp.Trim() if not node.expression and node.args.get("position") in ("LEADING", "TRAILING"):
+                return call("ltrim" if node.args["position"] == "LEADING" else "rtrim", *go(node.this))
+            case exp.Substring():
+                start = small(node.args.get("start"), "SUBSTR", 1, 10**6)
+                length = small(node.args["length"], "SUBSTR", 0, 10**6) if node.args.get("length") else 10**6
+                return call("substr", *go(node.this), Constant(start), Constant(length))
+            case exp.Replace():
+                old, new = node.expression, node.args.get("replacement")
+                if not (isinstance(old, exp.Literal) and isinstance(new, exp.Literal)) or len(new.this) > len(old.this):
+                    raise QueryRefused(
+                        "REPLACE takes two texts in quotes, the second not longer than the first.\n"
+                        "  do:     so that no text can grow until the engine fails"
+                    )
+                return call("replace", *go(node.this, old, new))
+            case exp.DPipe():
+                return call("||", *go(*node.flatten(unnest=False)))
+            case exp.Concat():
+                return call("||", *(call("coalesce", one, Constant("")) for one in go(*node.expressions)))
+            case exp.TimestampTrunc() | exp.DateTrunc():
+                unit = node.args["unit"].name.lower()
+                if unit not in ("year", "month", "day"):
+                    raise QueryRefused(f"DATE_TRUNC to {unit[:20]} is not allowed.\n  do:     use year, month or day")
+                return call(f"start of {unit}", *go(node.this))
         if isinstance(node, AGGREGATES):
             raise QueryRefused(f"{node.sql()} is not allowed inside another aggregate, in WHERE or in GROUP BY.")
         raise QueryRefused(f"{shown(node)} is not among the things that questions may use.\n  do:     see docs/sql.md")
@@ -313,10 +362,10 @@ class Reading:
         scope = self.scope(query)
         named = {node.alias.lower(): node.this for node in query.expressions if isinstance(node, exp.Alias)}
         group = query.args.get("group")
-        if group and any(group.args.get(part) for part in ("cube", "rollup", "grouping_sets", "all")):
-            raise QueryRefused("GROUP BY takes a list of keys.")
-        nodes = [self.key(node, query, named) for node in (group.expressions if group else [])]
-        keys = list(dict.fromkeys(self.expression(node, scope) for node in nodes))
+        if group:
+            plain(group)
+        nodes = [self.key(node, query, named, scope) for node in (group.expressions if group else [])]
+        keys = sorted({self.expression(node, scope) for node in nodes}, key=repr)  # their order is no other question
         for key in keys:
             if isinstance(key, Column) and key.origin == f"t0.{scope.table.unit}":
                 raise QueryRefused("GROUP BY the unit would ask about each person.\n  do:     group by something else")
@@ -325,36 +374,42 @@ class Reading:
         for node in query.expressions:
             if isinstance(node, exp.Star):
                 raise QueryRefused("SELECT * would show rows.\n  do:     ask for keys and aggregates")
+            if isinstance(node, exp.Alias):
+                plain(node)
             inner = node.this if isinstance(node, exp.Alias) else node
             name = titled(node, [title for title, _ in columns])
             columns.append((name, self.expression(inner, made)))
         having = query.args.get("having")
         condition = self.expression(having.this, made) if having else Constant(True)
+        if condition.domain.kind is not Kind.TRUTH:
+            raise QueryRefused("HAVING takes a condition.")
         order = query.args.get("order")
         sorted_by = []
         for one in order.expressions if order else []:
+            plain(one)
             sorted_by.append((self.ordered(one.this, columns, made), bool(one.args.get("desc"))))
         return made.question(columns, condition, sorted_by, whole_limit(query))
 
     @staticmethod
-    def key(node: exp.Expression, query: exp.Select, named: Mapping[str, exp.Expression]) -> exp.Expression:
-        """GROUP BY 2 and GROUP BY an alias mean that column."""
+    def key(
+        node: exp.Expression, query: exp.Select, named: Mapping[str, exp.Expression], scope: Scope
+    ) -> exp.Expression:
+        """GROUP BY 2 means that column; a name means a column of the table first, then an alias."""
         if isinstance(node, exp.Literal) and not node.is_string:
-            place = int(as_number(node.this))
-            if not 1 <= place <= len(query.expressions):
-                raise QueryRefused(f"GROUP BY {place} names no column.")
-            found: exp.Expression = query.expressions[place - 1]
+            found: exp.Expression = query.expressions[place_of(node, "GROUP BY", len(query.expressions)) - 1]
             return found.this if isinstance(found, exp.Alias) else found
-        if isinstance(node, exp.Column) and not node.table and node.name.lower() in named:
+        bare = isinstance(node, exp.Column) and not node.table and node.name.lower() in named
+        if bare and not any(name == node.name.lower() for _, name in scope.names):
             return named[node.name.lower()]
         return node
 
     def ordered(self, node: exp.Expression, columns: list[tuple[str, Expression]], made: "Made") -> Expression:
         if isinstance(node, exp.Literal) and not node.is_string:
-            place = int(as_number(node.this))
-            if not 1 <= place <= len(columns):
-                raise QueryRefused(f"ORDER BY {place} names no column.")
-            return columns[place - 1][1]
+            return columns[place_of(node, "ORDER BY", len(columns)) - 1][1]
+        if isinstance(node, exp.Column) and not node.table:
+            for name, expression in columns:
+                if name.lower() == node.name.lower():  # what is shown, before what it is made of
+                    return expression
         return self.expression(node, made)
 
 
@@ -374,7 +429,7 @@ class Made:
             return self.aggregate(node)
         if isinstance(node, exp.Column) and not node.table and node.name.lower() in self.named:
             name = node.name.lower()
-            if name not in self.busy:
+            if name not in self.busy and not any(known == name for _, known in self.rows.names):
                 self.busy.add(name)
                 try:
                     return self.reading.expression(self.named[name], self)
@@ -409,7 +464,10 @@ class Made:
 
     def summed(self, node: exp.Expression) -> tuple[str, Expression | None]:
         inner, name = node.this, SUMS[type(node)]
+        plain(node)
         if isinstance(inner, exp.Star) or inner is None:
+            if name != "count":
+                raise QueryRefused(f"{name.upper()} takes one argument.")
             return "count", None
         if isinstance(inner, exp.Distinct):
             of = [self.reading.expression(one, self.rows) for one in inner.expressions]
@@ -437,6 +495,14 @@ class Made:
         measures, aggregates = measured(self.wanted, private=any(key.domain.keys is None for key in self.keys))
         windows = tuple(one for one in self.wanted if isinstance(one, Window))
         core = Release(self.rows.table, self.rows.joins, self.rows.where, tuple(self.keys), measures, windows)
+        if core.combinations > MOST_KEYS:
+            raise QueryRefused(f"too many groups.\n  found:  {core.combinations:,} combinations of public keys")
+        after = [*(e for _, e in columns), having, *(e for e, _ in order)]
+        for one in after:
+            foreign(one)
+        read = [*self.keys, core.where, *(m.of for m in measures if m.of), *(w.of for w in windows)]
+        if sum(e.weight for e in [*read, *after]) > HEAVIEST:
+            raise QueryRefused("this question is too long, written out.\n  do:     ask less at a time")
         return canonical(Question(core, aggregates, tuple(columns), having, tuple(order), limit))
 
 
@@ -465,7 +531,9 @@ def measured(wanted: list[Wanted], private: bool) -> tuple[tuple[Measure, ...], 
             aggregates.append(Aggregate("count", (measure(Measure(what, of)),)))
             continue
         centre = (of.domain.low + of.domain.high) / 2 if of in centred else 0.0
-        e = exponent(of, name)
+        # the squares of one that is too fine would leave 64 bits
+        spread = any(one in (("variance", of), ("stddev", of)) for one in wanted)
+        e = exponent(of, name, 20) if spread else exponent(of, name)
         sum_ = measure(Measure(What.SUM, of, centre, e))
         parts = [sum_] if of not in centred else [sum_, measure(Measure(What.VALUES, of))]
         if name in ("variance", "stddev"):
@@ -496,16 +564,38 @@ def whole_limit(query: exp.Select) -> int | None:
     if limit is None:
         return None
     found = limit.expression
-    if not isinstance(found, exp.Literal) or found.is_string or not found.this.isdigit():
+    plain(limit)
+    value = as_number(found.this) if isinstance(found, exp.Literal) and not found.is_string else None
+    if not isinstance(value, int):
         raise QueryRefused("LIMIT takes a whole number.")
-    return int(found.this)
+    return value
+
+
+def small(node: exp.Expression | None, what: str, least: int, most: int) -> int:
+    """A whole number that stands in the text."""
+    value = as_number(node.this) if isinstance(node, exp.Literal) and not node.is_string else None
+    if not isinstance(value, int) or not least <= value <= most:
+        raise QueryRefused(f"{what} takes whole numbers from {least} to {most:,} there.")
+    return value
+
+
+def place_of(node: exp.Literal, what: str, most: int) -> int:
+    """The number of a column."""
+    place = as_number(node.this)
+    if not isinstance(place, int) or not 1 <= place <= most:
+        raise QueryRefused(f"{what} {node.this[:20]} names no column.")
+    return place
 
 
 def as_number(text: str) -> float | int:
+    """A literal; whole ones stay whole, up to what a double can tell apart."""
     try:
-        return int(text) if text.isdigit() and len(text) < 16 else float(text)
-    except ValueError as problem:
-        raise QueryRefused(f"{text!r} is not a number.") from problem
+        found = int(text) if text.isdecimal() and len(text) < 16 else float(text)
+    except ValueError:
+        raise QueryRefused(f"{text[:20]!r} is not a number.") from None
+    if not math.isfinite(found):
+        raise QueryRefused(f"{text[:20]!r} is too large a number.")
+    return found
 
 
 def titled(node: exp.Expression, taken: list[str]) -> str:

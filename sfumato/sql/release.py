@@ -4,6 +4,7 @@ The rest is post-processing.
 Two questions with the same release are the same question, however they are spelled.
 """
 
+import hashlib
 import math
 from dataclasses import dataclass
 from enum import Enum
@@ -16,6 +17,7 @@ from sfumato.sql.policy import ROW, Table
 
 FINE = 2**20  # steps across a range whose policy names none
 FINEST = 2**40  # steps across a range of which values are chosen
+WIDE, LARGEST = 40, 2.0**100  # sums of 10^6 rows of 2^40 steps stay far below 2^63, whatever the data are
 
 
 class What(Enum):
@@ -123,7 +125,8 @@ class Release:
         """One text for all spellings."""
         parts = [self.table.name, repr(self.joins), repr(self.where), repr(self.keys), repr(self.measures)]
         parts += [repr(self.windows)] if self.windows else []
-        return " | ".join(parts)
+        stated = repr([self.table, *(join.table for join in self.joins)])  # other bounds make another question
+        return " | ".join([*parts, hashlib.sha256(stated.encode()).hexdigest()[:16]])
 
     @property
     def parts(self) -> int:
@@ -142,19 +145,24 @@ class Release:
 
     @property
     def public(self) -> tuple[tuple[object, ...], ...] | None:
-        """All keys, if they are public."""
+        """All keys, if they are public; each once, or noise would be drawn twice for it."""
         found: list[tuple[object, ...]] = [()]
         for key in self.keys:
             if key.domain.keys is None:
                 return None
-            found = [(*before, value) for before in found for value in key.domain.keys]
+            found = [(*before, value) for before in found for value in dict.fromkeys(key.domain.keys)]
         return tuple(found)
 
+    @property
+    def combinations(self) -> int:
+        """How many keys `public` would list."""
+        return math.prod(len(key.domain.keys or ()) for key in self.keys)
+
     def bounds(self, measure: Measure) -> tuple[int, int]:
-        """The least and the most that one unit adds to one group."""
+        """The least and the most that one unit adds to one group; whoever has fewer rows, or no values, adds less."""
         low, high = measure.span()
         rows = 1 if measure.what is What.UNITS else self.rows
-        return low * rows, high * rows
+        return min(low, 0) * rows, max(high, 0) * rows
 
     def sensitivity(self, measure: Measure) -> int:
         """How far one unit moves one group."""
@@ -162,8 +170,8 @@ class Release:
         return max(abs(low), abs(high), 1)
 
 
-def exponent(expression: Expression, text: str) -> int:
-    """The lattice of a sum: the policy's step, else a fine one; from public facts only."""
+def exponent(expression: Expression, text: str, wide: int = WIDE) -> int:
+    """The lattice of a sum: the policy's step, else a fine one, but never more than 2^wide steps; all public facts."""
     domain = expression.domain
     if domain.kind is not Kind.NUMBER or not domain.bounded:
         raise QueryRefused(
@@ -171,14 +179,18 @@ def exponent(expression: Expression, text: str) -> int:
             f"  found:  {expression!r}: {domain.kind.value}, of unknown range\n"
             "  do:     give low and high in the policy, or ask for CLAMP(…, low, high)"
         )
-    if domain.step:
-        return _power(domain.step)
-    return _power((domain.high - domain.low) / FINE)
+    largest = max(abs(domain.low), abs(domain.high))
+    if largest > LARGEST:
+        raise QueryRefused(
+            f"{text} is bounded by {largest:.2g}, too much for a sum.\n  do:     ask for CLAMP(…, low, high)"
+        )
+    fine = _power(domain.step or (domain.high - domain.low) / FINE)
+    return max(fine, math.frexp(largest)[1] - wide, -200)
 
 
 def _power(step: float) -> int:
-    """The largest e with 2^e ≤ step."""
-    return math.frexp(step)[1] - 1
+    """The largest e with 2^e ≤ step; 0 for none."""
+    return math.frexp(step)[1] - 1 if step else 0
 
 
 def window(expression: Expression, part: Fraction, text: str) -> Window:

@@ -1,0 +1,88 @@
+"""Texts of strangers: limits that are checked before anything takes time, and one SELECT out of what is left."""
+
+import re
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from sfumato.errors import QueryRefused
+
+LONGEST = 1 << 16  # bytes
+MOST_TOKENS = 2000
+DEEPEST = 24  # brackets inside each other
+DEEPEST_TYPES = 3  # of them after the name of a type: the parser tries each of those twice
+DEEPEST_TREE = 60  # operators inside each other, chains of AND and OR apart
+
+WORDS = re.compile(r"\w+|[^\w\s]")
+OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
+CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
+TYPES = frozenset(DuckDB.Parser.TYPE_TOKENS)
+
+
+def parsed(text: str) -> exp.Expression:
+    """The one statement of a text."""
+    if not isinstance(text, str):
+        raise QueryRefused("a question is a text.")
+    if len(text) > LONGEST or len(text.encode("utf-8", "replace")) > LONGEST:
+        raise QueryRefused(f"this question is too long.\n  do:     ask in at most {LONGEST:,} bytes")
+    if not text.strip():
+        raise QueryRefused("this question is empty.\n  do:     ask one SELECT statement")
+    if any((sign < " " and sign not in "\t\n\r") or "\ud800" <= sign <= "\udfff" for sign in text):
+        raise QueryRefused("a question is made of ordinary characters.\n  do:     leave out what cannot be printed")
+    if sum(1 for _ in WORDS.finditer(text)) > 4 * MOST_TOKENS:  # comments and quoted words are counted, too
+        raise too_long()
+    try:
+        shallow(sqlglot.tokenize(text, read="duckdb"))
+        found = [one for one in sqlglot.parse(text, read="duckdb") if one is not None]
+    except SqlglotError as problem:
+        place = getattr(problem, "errors", None) or [{}]
+        line, column = place[0].get("line"), place[0].get("col")
+        where = f" at line {line}, column {column}" if line else ""
+        raise QueryRefused(f"this is not SQL{where}.\n  do:     ask one SELECT statement") from None
+    except (RecursionError, ValueError, AttributeError, IndexError, KeyError, TypeError):
+        raise QueryRefused("this is not SQL that can be read.\n  do:     ask one SELECT statement") from None
+    if len(found) != 1:
+        raise QueryRefused(f"ask exactly one SELECT.\n  found:  {len(found)} statements")
+    root = found[0]
+    if not isinstance(root, exp.Expression):
+        raise QueryRefused("ask exactly one SELECT.")
+    if tree_depth(root) > DEEPEST_TREE:
+        raise QueryRefused(
+            f"this question is nested too deeply.\n  found:  more than {DEEPEST_TREE} operators inside each other"
+        )
+    return root
+
+
+def shallow(tokens: list[Token]) -> None:
+    """Few tokens, and few brackets inside each other."""
+    if len(tokens) > MOST_TOKENS:
+        raise too_long()
+    open_: list[bool] = []  # for each open bracket: does it follow the name of a type?
+    before = None
+    for token in tokens:
+        if token.token_type in OPEN:
+            open_.append(before in TYPES)
+            if len(open_) > DEEPEST or sum(open_) > DEEPEST_TYPES:
+                raise QueryRefused("this question is nested too deeply.\n  found:  many brackets inside each other")
+        elif token.token_type in CLOSE and open_:
+            open_.pop()
+        before = token.token_type
+
+
+def too_long() -> QueryRefused:
+    return QueryRefused(f"this question is too long.\n  do:     ask in at most {MOST_TOKENS:,} words and signs")
+
+
+def tree_depth(root: exp.Expression) -> int:
+    """How deep a statement is; a chain of ANDs or ORs counts as one. Without recursion: it may be very deep."""
+    deepest, waiting = 0, [(root, 1)]
+    while waiting:
+        node, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        for child in node.iter_expressions():
+            chained = isinstance(node, exp.And | exp.Or) and type(child) is type(node)
+            waiting.append((child, depth + (not chained and not isinstance(child, exp.Paren))))
+    return deepest
