@@ -154,7 +154,7 @@ def test_ctrl_c_while_the_engine_works_is_ctrl_c(clinic, monkeypatch):
     """DuckDB raises a RuntimeError then; as an error of the engine it would be run once more."""
 
     class Interrupted:
-        def execute(self, sql):
+        def cursor(self):
             raise RuntimeError("Query interrupted")
 
     engine = DuckDB(clinic)
