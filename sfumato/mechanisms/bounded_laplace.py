@@ -17,7 +17,7 @@ from sfumato.mechanisms.additive import Released, ends, in_steps, moved, on_latt
 from sfumato.mechanisms.base import Mechanism, quotient, upwards
 from sfumato.mechanisms.values import numbers, shifted
 from sfumato.noise import Answer, Lattice, Sampler, radius
-from sfumato.noise.balls import ball, precision
+from sfumato.noise.balls import Ball, ball, precision
 from sfumato.noise.monotone import LEAST
 from sfumato.noise.table import Integers
 from sfumato.sensitivity import Sensitivity
@@ -154,10 +154,39 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
         return PureLoss(max(upper, 0.0) if each else 0.0, relation=found.relation)
 
     def error(self, confidence: float = 0.95, coordinates: int = 1) -> float:
-        """With this probability all coordinates are off by at most this, for values in the range.
-
-        It is that of unbounded noise, which is worse: given that m < |K|, K is outside more often than given |K| ≤ m.
-        """
+        """With this probability all coordinates are off by at most this, for any values in the range: the least."""
         first, last = self.ends
-        far = min(radius(noise.DiscreteLaplace(self.units), confidence, coordinates), last - first)
-        return upwards(far * self.lattice.step)
+        return upwards(radius(WorstCentre(self.units, last - first), confidence, coordinates) * self.lattice.step)
+
+
+@dataclass(frozen=True)
+class WorstCentre:
+    """How often an answer is more than m off, for the worst value of a range of `width` + 1 numbers.
+
+    Proof. For a value with a numbers below it in the range and b above, a + b = width, let u = r^{a+1}, v = r^{b+1},
+    r = e^{−1/scale}: answers lie more than m off with probability ((r^{m+1} − u)₊ + (r^{m+1} − v)₊)/(1 + r − u − v).
+    If a, b ≥ m, it falls with u + v, as 2r^{m+1} ≤ 1 + r; and u + v is least in the middle, uv being constant. If only
+    b > m, it grows as a falls: r^{m+1} − v grows, and u + v as well while a ≤ b. So the worst value is in the middle or
+    at an end.
+
+    Theorem: bounded Laplace noise errs most in the middle or at an end of its range [the proof above]
+    """
+
+    scale: Fraction
+    width: int
+
+    def beyond(self, m: int, prec: int) -> Ball:
+        """P(|answer − value| > m) for the worst value."""
+        with precision(prec + 16):
+            return self._at(self.width // 2, m).max(self._at(0, m))
+
+    def _at(self, a: int, m: int) -> Ball:
+        b, above = self.width - a, self._sum
+        return (above(m + 1, a) + above(m + 1, b)) / (1 + above(1, a) + above(1, b))
+
+    def _sum(self, first: int, last: int) -> Ball:
+        """r^first + … + r^last."""
+        if first > last:
+            return arb(0)
+        fall = ball((first - last - 1) / self.scale).expm1() / ball(-1 / self.scale).expm1()
+        return ball(-first / self.scale).exp() * fall

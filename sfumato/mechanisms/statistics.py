@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.numeric import ULP
 from sfumato.mechanisms.additive import Additive, Released, ends, on_lattice, shown
 from sfumato.mechanisms.base import Mechanism, upwards
 from sfumato.mechanisms.laplace import Laplace
+from sfumato.mechanisms.mean_error import NoisyMean
 from sfumato.mechanisms.values import numbers, shifted
 from sfumato.noise import Lattice
+from sfumato.noise.quantiles import inside
 from sfumato.noise.sampler import LARGEST
 from sfumato.noise.table import Integers
 from sfumato.sensitivity import AddRemove, Relation, Sensitivity
@@ -54,6 +57,7 @@ class Count(Mechanism[Sized, Released]):
         return self.noise.loss(Sensitivity(l0=1, linf=1, relation=self.relation))
 
     def error(self, confidence: float = 0.95) -> float:
+        """With this probability the count is off by at most this: the least such number."""
         return self.noise.error(confidence)
 
 
@@ -88,7 +92,7 @@ class BoundedSum(Mechanism[Iterable[object], Released]):
         return self.noise.loss(one_value(self.noise.lattice, first, last, self.relation))
 
     def error(self, confidence: float = 0.95) -> float:
-        """That of the noise: what bounds and rounding do to the values is left aside."""
+        """With this probability the sum of the bounded, rounded values is off by at most this: the least such."""
         return self.noise.error(confidence)
 
 
@@ -139,6 +143,22 @@ class BoundedMean(Mechanism[Iterable[object], float]):
         first, last = around_middle(self.sum_noise.lattice, self.low, self.high)
         return self.sum_noise.loss(one_value(self.sum_noise.lattice, first, last, AddRemove)) + self.count_noise.loss(1)
 
+    def error(self, confidence: float = 0.95, *, count: int) -> float:
+        """With at least this probability the mean of so many values is off by at most this, whatever they are; at most.
+
+        What bounds and rounding do to the values is left aside, as are sums that saturate. The worst mean lies next to
+        one end of the range, as far from it as the error (`NoisyMean`). For people by the dozen this is above the least
+        such number by less than a hundredth, and a step of the sum over the count: choose the step fine. For few, it is
+        overstated what is missed if n + Z < 1.
+        More people miss an error less often: a private count may be replaced by a number that it is surely not below.
+        """
+        lattice, n = self.sum_noise.lattice, checks.whole("count", count, 1)
+        first, last = around_middle(lattice, self.low, self.high)
+        step, miss = float(self.count_noise.lattice.step), float(1 - inside(confidence))
+        noisy = NoisyMean(self.sum_noise.law(), self.count_noise.law(), step, -first, last, n, miss)
+        printed = max(abs(self.low), abs(self.high)) * ULP
+        return min(upwards(Fraction(noisy.radius()) * lattice.step) + printed, upwards((last - first) * lattice.step))
+
 
 @dataclass(frozen=True)
 class Histogram(Mechanism[Iterable[Hashable], Released]):
@@ -183,7 +203,7 @@ class Histogram(Mechanism[Iterable[Hashable], Released]):
         return self.noise.loss(Sensitivity(l0=changed, linf=1, relation=self.relation))
 
     def error(self, confidence: float = 0.95) -> float:
-        """With this probability all counts are off by at most this."""
+        """With this probability all counts are off by at most this: the least such number."""
         return self.noise.error(confidence, len(self.categories))
 
 

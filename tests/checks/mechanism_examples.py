@@ -220,6 +220,7 @@ EXAMPLES: list[Example] = [
         (Pair([1, 0, 0, 0], [0, 0, 0, 0]), Pair([0, 0, 1, 0], [0, 0, 0, 0])),
         tuple(row for row in WHOLE_ROWS if np.ndim(row) == 1),
         Fraction(1),
+        lambda row, counts: abs(counts[2] - sum(row[:3])),  # the sum of two noises, as many as there are
     ),
     Example(
         lambda source: sf.Laplace(1.0, source=source).on(len, 1),
@@ -274,6 +275,9 @@ EXAMPLES: list[Example] = [
         lambda source: sf.BoundedMean(sf.Laplace(1.0, source=source), sf.Laplace(1.0, source=source), 0, 4),
         (Pair([4], []), Pair([0, 0], [0])),
         DATA,
+        None,
+        lambda data, output: abs(output - sum(data) / len(data)),
+        {"count": 1},
         nonsense=(None, 1j, 3, "123"),
     ),
     Example(

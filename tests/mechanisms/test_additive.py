@@ -14,6 +14,7 @@ import sfumato as sf
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.base import quotient, upwards
 from sfumato.noise import radius
+from tests.mechanisms import laws
 from tests.noise.sources import Recorded, Scripted
 
 LARGEST = 2**63 - 1
@@ -274,3 +275,17 @@ def test_a_quotient_is_the_least_double_that_is_not_below(a, b):
 @given(st.fractions(0, 10**30))
 def test_a_fraction_is_rounded_up_to_the_next_double(x):
     assert Fraction(math.nextafter(upwards(x), -1)) < x <= Fraction(upwards(x))
+
+
+@pytest.mark.parametrize(("scale", "width"), [(1.0, 4), (1.0, 5), (3.0, 40), (100.0, 9), (0.3, 1), (2.0, 7)])
+def test_the_error_of_bounded_noise_is_the_least_for_the_worst_value(scale, width):
+    """Every value of the range, by balls; some error is the middle's, some an end's."""
+    mechanism = sf.BoundedLaplace(scale, 0, width)
+    each = [laws.bounded_laplace(scale, 0, width, v) for v in range(width + 1)]
+
+    def missed(m):
+        return max(sum(float(p) for k, p in law.items() if abs(k - v) > m) for v, law in enumerate(each))
+
+    for confidence in (0.3, 0.5, 0.8, 0.95, 0.999):
+        t = mechanism.error(confidence)
+        assert missed(t) <= 1 - confidence and (t == 0 or missed(t - 1) > 1 - confidence)

@@ -152,3 +152,65 @@ def test_no_repr_shows_private_values_and_statistics_are_parts_of_chains():
     chain = sf.Chain((sf.Count(sf.Laplace(2)), sf.BoundedSum(sf.Laplace(20), 1, 10)))
     assert chain.loss() == 2 * LaplaceLoss(0.5)
     assert len(chain.release([1, 2, 3])) == 2
+
+
+# ---- the error of a mean ---------------------------------------------------------------------------------------------
+
+
+def mean_missed(mechanism, scales, n, t):
+    """The largest P(|answer − mean| > t) over all sums that n values from low to high can have, noise by noise."""
+    low, high = int(mechanism.low), int(mechanism.high)
+    noise, more = (np.arange(-int(18 * scale) - 3, int(18 * scale) + 4) for scale in scales)
+    chances = [np.exp(-np.abs(x) / scale) for x, scale in zip((noise, more), scales, strict=True)]
+    joint = np.outer(*(weights / weights.sum() for weights in chances))
+    middle, people, worst = (low + high) // 2, np.maximum(1, n + more)[None, :], 0.0
+    for total in range(n * low, n * high + 1):
+        answer = np.clip(middle + (total - n * middle + noise[:, None]) / people, low, high)
+        worst = max(worst, joint[np.abs(answer - total / n) > t].sum())
+    return worst
+
+
+@pytest.mark.parametrize(("high", "n"), [(4, 15), (9, 20), (1, 40), (2, 90)])
+def test_the_error_of_a_mean_holds_for_all_values_and_is_not_wasteful(high, n):
+    scales = (0.75 * (high + 1), 1.25)
+    noises = [sf.DiscreteLaplace(scale) for scale in scales]
+    mechanism = sf.BoundedMean(*noises, 0, high)
+    for confidence in (0.5, 0.9, 0.99):
+        t = mechanism.error(confidence, count=n)
+        assert mean_missed(mechanism, scales, n, t) <= 1 - confidence
+        assert mean_missed(mechanism, scales, n, 0.99 * t - 1.0 / n) > 1 - confidence
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 6])
+def test_the_error_of_a_mean_of_few_holds(n):
+    mechanism = sf.BoundedMean(sf.DiscreteLaplace(1.0), sf.DiscreteLaplace(0.6), -1, 2)
+    for confidence in (0.2, 0.5, 0.8, 0.95):
+        t = mechanism.error(confidence, count=n)
+        assert t <= 3 and mean_missed(mechanism, (1.0, 0.6), n, t) <= 1 - confidence
+
+
+def test_the_error_of_a_mean_falls_with_the_count_and_never_exceeds_the_range():
+    mechanism = sf.BoundedMean(sf.Gaussian(40.0, 0.25), sf.DiscreteGaussian(3.0), 0, 50)
+    errors = [mechanism.error(0.95, count=n) for n in (1, 5, 10, 30, 100, 1000, 10**6, 10**15)]
+    assert errors == sorted(errors, reverse=True) and errors[0] == 50 and errors[-1] < 1e-12
+    wide = sf.BoundedMean.of(1.0, 0, 1, 2**-40)
+    assert wide.error(0.95, count=1000) == pytest.approx(
+        sf.BoundedMean.of(1.0, 0, 1, 2**-9).error(0.95, count=1000), rel=0.01
+    )
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.97])
+def test_means_miss_their_error_no_more_often_than_said(share):
+    """2,000 recorded releases; 5 standard deviations above the promise: by chance below 1e-6."""
+    source = Recorded(f"means {share}")
+    mechanism = sf.BoundedMean(sf.Laplace(10.0, source=source), sf.Laplace(2.0, source=source), 0, 10)
+    data = np.array([10] * int(100 * share) + [0] * (100 - int(100 * share)))
+    t = mechanism.error(0.9, count=100)
+    wrong = sum(abs(mechanism.release(data) - data.mean()) > t for _ in range(2000))
+    assert wrong <= 200 + 5 * np.sqrt(180)
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.5, "3", None])
+def test_a_mean_of_nobody_has_no_error(count):
+    with pytest.raises(InvalidParameter):
+        sf.BoundedMean.of(1.0, 0, 1).error(count=count)
