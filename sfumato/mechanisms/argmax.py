@@ -76,7 +76,10 @@ class StableArgmax(Mechanism[ArrayLike, int | None]):
         return ApproxLoss(self.eps, self.delta, relation=self.sensitivity.relation)
 
     def error(self, confidence: float = 0.95) -> float:
-        """If the best leads by more than this, it is named with at least this probability; nothing else ever is."""
+        """If the best leads by more than this, it is named with at least this probability: the least such lead.
+
+        Nothing but the best is ever named. A lead of just this much is one step less, and named less often.
+        """
         enough = self.keeping.sure(below_one("confidence", confidence)) - 1
         return upwards(max(enough, 0) * 2 * Fraction(self.sensitivity.linf))
 

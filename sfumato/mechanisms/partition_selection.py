@@ -57,5 +57,5 @@ class PartitionSelection(Mechanism[Mapping[Hashable, int], list[Hashable]]):
         return self.groups * ApproxLoss(self.eps, self.delta)
 
     def error(self, confidence: float = 0.95) -> int:
-        """A key with more people than this is kept with at least this probability."""
+        """A key with more people than this is kept with at least this probability: the least such number."""
         return max(self.keeping.sure(confidence) - 1, 0)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato import checks
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.exponential import below_one
 from sfumato.mechanisms.keys import in_order, people
 from sfumato.noise import DiscreteLaplace, Rounded, Sampler, radius
 from sfumato.noise.balls import Ball, ball, precision
@@ -85,13 +86,21 @@ class Thresholded(Mechanism[Mapping[Hashable, int], dict[Hashable, int]]):
         return np.where(kept, found, 0), kept
 
     def error(self, confidence: float = 0.95) -> int:
-        """With at least this probability the noisy count of a key is off by at most this: the least such number."""
+        """With at least this probability the noisy count of a key, shown or not, is off by at most this: the least."""
         return radius(self.law(), confidence)
 
     def sure(self, confidence: float = 0.95) -> int:
-        """A key with at least so many people comes out with at least this probability: the least such number."""
-        miss = 1 - Fraction(checks.probability("confidence", confidence))
-        return self.threshold + least(lambda t: bool(self.tail(t + 1) <= ball(miss)))
+        """A key with at least so many people comes out with at least this probability: the least such number.
+
+        n people fall short of τ with probability P(N ≥ n − τ + 1) if n ≥ τ, and reach it with P(N ≥ τ − n) if not.
+        """
+        goal = Fraction(below_one("confidence", confidence))
+        with precision(PREC):
+            likely = bool(self.tail(1) >= ball(goal))
+        if likely:  # fewer people than the threshold will do
+            top = self.threshold - 1
+            return self.threshold - least(lambda t: t >= top or not self.tail(t + 1) >= ball(goal))
+        return self.threshold + least(lambda t: bool(self.tail(t + 1) <= ball(1 - goal)))
 
 
 def least(enough: Callable[[int], bool]) -> int:

@@ -270,3 +270,18 @@ def test_rows_of_counts_are_answered_together():
 def test_wrong_parameters_are_refused(make):
     with pytest.raises(InvalidParameter):
         make()
+
+
+@pytest.mark.parametrize("mechanism", [ThresholdSelection(2.0, 1e-4), StabilityHistogram(3.0, 1e-3, 2)], ids=repr)
+def test_the_least_number_of_people_is_found_at_any_confidence(mechanism):
+    """Also where fewer than the threshold will do; by the definition, number by number."""
+    with precision(200):
+        for confidence in (0.0, 1e-9, 0.1, 0.3, 0.5, 0.52, 0.6, 0.95):
+
+            def comes_out(n):
+                short = mechanism.threshold - n
+                return float(mechanism.tail(short)) if short >= 0 else 1 - float(mechanism.tail(1 - short))
+
+            assert mechanism.sure(confidence) == next(n for n in range(1, 10**4) if comes_out(n) >= confidence)
+    with pytest.raises(InvalidParameter, match="below 1"):
+        mechanism.sure(1.0)  # no number of people is enough
