@@ -40,9 +40,12 @@ if TYPE_CHECKING:
     from sfumato.sampling.poisson import Poisson
     from sfumato.sampling.without_replacement import WithoutReplacement
     from sfumato.sensitivity import AddRemove, Relation, ReplaceOne, Sensitivity
+    from sfumato.sql.build import col, count
 
 PLACES = {
     "Curator": "sfumato.curator",
+    "col": "sfumato.sql.build",
+    "count": "sfumato.sql.build",
     "Budget": "sfumato.ledger.budgets",
     "Ledger": "sfumato.ledger.ledger",
     "ledger": "sfumato.ledger",
@@ -132,7 +135,9 @@ __all__ = [
     "argmax",
     "audit",
     "calibrate",
+    "col",
     "compare",
+    "count",
     "errors",
     "ledger",
     "loss",

@@ -20,6 +20,7 @@ from sfumato.ledger.ledger import Receipt
 from sfumato.ledger.reading import odds
 from sfumato.offer import Offer, accurate, offered, quantile, valued
 from sfumato.outlook import Preview, Standing, account, percent, previewed, share_left, standing
+from sfumato.sql.build import Rows
 from sfumato.sql.expressions import Expression, Output
 from sfumato.sql.policy import ROW, Policy
 from sfumato.sql.post import Value, evaluated, shaped
@@ -69,6 +70,10 @@ class Curator:
     def analyst(self, who: str) -> "Curator":
         """The same curator, asked by this person."""
         return replace(self, who=who)
+
+    def table(self, name: str) -> "Rows[Answer, Preview]":
+        """A question put together in Python: table("visits").where(…).group_by(…).agg(…).ask(epsilon=…)."""
+        return Rows.of(self, name)
 
     # ---- asking -----------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,5 @@
 """`sfumato ask`, `preview` and `budget`: what analysts use."""
 
-import secrets
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -50,6 +49,8 @@ def ask(
     sfumato ask clinic.duckdb --epsilon 0.5 \\
       "SELECT ward, COUNT(*) AS n, AVG(stay) FROM visits GROUP BY ward"
     """
+    import secrets
+
     request = key or secrets.token_hex(8)
     curator = opened(data, policy, ledger, anchor, who)
     try:

@@ -1,0 +1,220 @@
+"""Questions put together in Python. They become SQL text and go the way of every question: there is no second planner.
+
+curator.table("visits").where(col("cost") > 10).group_by("ward").agg(n=count(), days=col("stay").mean())
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Generic, Protocol, TypeVar
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from sfumato.errors import QueryRefused
+
+A = TypeVar("A", covariant=True)
+P = TypeVar("P", covariant=True)
+
+
+class Asker(Protocol[A, P]):
+    """Who answers: the curator."""
+
+    def ask(
+        self, sql: str, *, epsilon: float | None = None, error: float | None = None, key: str | None = None
+    ) -> A: ...
+
+    def preview(self, sql: str, *, epsilon: float | None = None, error: float | None = None) -> P: ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Term:
+    """An expression over columns, or an aggregate of one."""
+
+    node: exp.Expr
+
+    def __repr__(self) -> str:
+        return self.node.sql("duckdb")
+
+    def __bool__(self) -> bool:
+        raise QueryRefused("a condition is not yet true or false.\n  do:     use & | ~ for and, or, not, with brackets")
+
+    def _with(self, kind: type[exp.Binary], other: object, swap: bool = False) -> "Term":
+        a, b = exp.paren(self.node), exp.paren(value(other).node)
+        return Term(kind(this=b, expression=a) if swap else kind(this=a, expression=b))
+
+    def __eq__(self, other: object) -> "Term":  # type: ignore[override]
+        return self._with(exp.EQ, other)
+
+    def __ne__(self, other: object) -> "Term":  # type: ignore[override]
+        return self._with(exp.NEQ, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __lt__(self, other: object) -> "Term":
+        return self._with(exp.LT, other)
+
+    def __le__(self, other: object) -> "Term":
+        return self._with(exp.LTE, other)
+
+    def __gt__(self, other: object) -> "Term":
+        return self._with(exp.GT, other)
+
+    def __ge__(self, other: object) -> "Term":
+        return self._with(exp.GTE, other)
+
+    def __and__(self, other: object) -> "Term":
+        return self._with(exp.And, other)
+
+    def __or__(self, other: object) -> "Term":
+        return self._with(exp.Or, other)
+
+    def __invert__(self) -> "Term":
+        return Term(exp.Not(this=exp.paren(self.node)))
+
+    def __add__(self, other: object) -> "Term":
+        return self._with(exp.Add, other)
+
+    def __radd__(self, other: object) -> "Term":
+        return self._with(exp.Add, other, swap=True)
+
+    def __sub__(self, other: object) -> "Term":
+        return self._with(exp.Sub, other)
+
+    def __rsub__(self, other: object) -> "Term":
+        return self._with(exp.Sub, other, swap=True)
+
+    def __mul__(self, other: object) -> "Term":
+        return self._with(exp.Mul, other)
+
+    def __rmul__(self, other: object) -> "Term":
+        return self._with(exp.Mul, other, swap=True)
+
+    def __truediv__(self, other: object) -> "Term":
+        return self._with(exp.Div, other)
+
+    def __rtruediv__(self, other: object) -> "Term":
+        return self._with(exp.Div, other, swap=True)
+
+    def isin(self, *values: object) -> "Term":
+        return Term(exp.In(this=exp.paren(self.node), expressions=[value(v).node for v in values]))
+
+    def is_null(self) -> "Term":
+        return Term(exp.Is(this=exp.paren(self.node), expression=exp.null()))
+
+    def sum(self) -> "Term":
+        return Term(exp.Sum(this=self.node))
+
+    def mean(self) -> "Term":
+        return Term(exp.Avg(this=self.node))
+
+    def std(self) -> "Term":
+        return Term(exp.Stddev(this=self.node))
+
+    def var(self) -> "Term":
+        return Term(exp.Variance(this=self.node))
+
+    def count(self) -> "Term":
+        return Term(exp.Count(this=self.node))
+
+    def nunique(self) -> "Term":
+        return Term(exp.Count(this=exp.Distinct(expressions=[self.node])))
+
+
+def col(name: str) -> Term:
+    """A column, by its name; `table.column` if it must be said."""
+    return Term(exp.column(*reversed([exp.to_identifier(part, quoted=True) for part in name.split(".", 1)])))
+
+
+def count() -> Term:
+    """COUNT(*)."""
+    return Term(exp.Count(this=exp.Star()))
+
+
+def sql(text: str) -> Term:
+    """Any expression, as SQL writes it."""
+    try:
+        found = sqlglot.parse(text, read="duckdb")
+    except (SqlglotError, RecursionError, ValueError, AttributeError, IndexError, TypeError) as problem:
+        raise QueryRefused("this is not SQL that can be read.\n  do:     write one expression") from problem
+    if len(found) != 1 or found[0] is None:
+        raise QueryRefused(f"write one expression.\n  found:  {len(found)} statements")
+    return Term(found[0])
+
+
+def value(thing: object) -> Term:
+    """A term as it is; anything else is a literal."""
+    if isinstance(thing, Term):
+        return thing
+    if thing is None or isinstance(thing, str | int | float | bool):
+        return Term(exp.convert(thing))
+    raise QueryRefused(f"a question is made of columns, texts and numbers.\n  found:  a {type(thing).__name__}")
+
+
+def term(thing: Term | str) -> Term:
+    """A term, or SQL."""
+    return thing if isinstance(thing, Term) else sql(thing)
+
+
+@dataclass(frozen=True)
+class Rows(Generic[A, P]):
+    """Rows of a table, to be filtered, grouped and aggregated; each step gives a new question."""
+
+    asker: Asker[A, P] = field(repr=False)
+    query: exp.Select = field(repr=False)
+
+    @staticmethod
+    def of(asker: Asker[A, P], table: str) -> "Rows[A, P]":
+        return Rows(asker, exp.Select().from_(exp.to_identifier(table, quoted=True)))
+
+    def where(self, *conditions: Term | str) -> "Rows[A, P]":
+        """Rows for which all of these hold."""
+        return replace(self, query=self.query.where(*(exp.paren(term(c).node) for c in conditions)))
+
+    def join(self, table: str, using: str) -> "Rows[A, P]":
+        """With the matching row of a public table."""
+        return replace(self, query=self.query.join(exp.to_identifier(table, quoted=True), using=[using]))
+
+    def group_by(self, *keys: Term | str, **named: Term | str) -> "Rows[A, P]":
+        """A group for each combination of these; a bare text is a column."""
+        found = self.query
+        for name, key in [*((None, k) for k in keys), *named.items()]:
+            node = (col(key) if isinstance(key, str) else key).node
+            found = found.select(exp.alias_(node, name, quoted=True) if name else node).group_by(node.copy())
+        return replace(self, query=found)
+
+    def agg(self, *aggregates: Term | str, **named: Term | str) -> "Asking[A, P]":
+        """What is asked of each group: n=count(), days=col("stay").mean(), or SQL: "AVG(stay)"."""
+        nodes = [term(a).node for a in aggregates]
+        nodes += [exp.alias_(term(a).node, name, quoted=True) for name, a in named.items()]
+        return Asking(self.asker, self.query.select(*nodes))
+
+
+@dataclass(frozen=True)
+class Asking(Generic[A, P]):
+    """A whole question, not yet asked."""
+
+    asker: Asker[A, P] = field(repr=False)
+    query: exp.Select = field(repr=False)
+
+    @property
+    def sql(self) -> str:
+        """The same question in SQL."""
+        return self.query.sql("duckdb")
+
+    def having(self, *conditions: Term | str) -> "Asking[A, P]":
+        """Groups whose released values satisfy these: costs nothing more."""
+        return replace(self, query=self.query.having(*(exp.paren(term(c).node) for c in conditions)))
+
+    def order_by(self, *terms: Term | str) -> "Asking[A, P]":
+        """Sorted by released values; "n DESC" for the largest first."""
+        nodes = [t.node if isinstance(t, Term) else t for t in terms]
+        return replace(self, query=self.query.order_by(*nodes, dialect="duckdb"))
+
+    def limit(self, number: int) -> "Asking[A, P]":
+        return replace(self, query=self.query.limit(number))
+
+    def preview(self, *, epsilon: float | None = None, error: float | None = None) -> P:
+        return self.asker.preview(self.sql, epsilon=epsilon, error=error)
+
+    def ask(self, *, epsilon: float | None = None, error: float | None = None, key: str | None = None) -> A:
+        return self.asker.ask(self.sql, epsilon=epsilon, error=error, key=key)
