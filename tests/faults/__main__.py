@@ -17,6 +17,14 @@ def kills(count: str, folder: str, dsn: str = "") -> dict[str, object]:
     return {**vars(tally), "points": len(tally.kills)}
 
 
+def questions(count: str, folder: str) -> dict[str, object]:
+    """Kills along the whole path of a question, from its text to its answer."""
+    from tests.faults.questions import kill_askers
+
+    tally = kill_askers(Path(folder), int(count))
+    return {**vars(tally), "points": len(tally.kills)}
+
+
 def races(processes: str, threads: str, mu: str, folder: str, dsn: str = "") -> dict[str, object]:
     """Everyone against everyone for one budget."""
     step = sf.loss.GaussianLoss(float(mu))
@@ -36,4 +44,4 @@ def races(processes: str, threads: str, mu: str, folder: str, dsn: str = "") -> 
 
 
 if __name__ == "__main__":
-    print(json.dumps({"kills": kills, "races": races}[sys.argv[1]](*sys.argv[2:])))
+    print(json.dumps({"kills": kills, "questions": questions, "races": races}[sys.argv[1]](*sys.argv[2:])))

@@ -43,29 +43,36 @@ class Tally:
     retried: int = 0
 
 
-def kill_many(made: Callable[[], Ledger], opened: Callable[[], Ledger], out: Path, count: int, seed: int = 0) -> Tally:
+def kill_many(
+    made: Callable[[], Ledger], opened: Callable[[], Ledger], out: Path, count: int, seed: int = 0, *,
+    points: tuple[str, ...] = POINTS, life: Callable[..., None] | None = None,
+    judge: Callable[..., None] | None = None,
+) -> Tally:  # fmt: skip
     """Kill `count` times: every named point in turn, then random moments, half of each.
 
-    `made` gives a new ledger each time, `opened` the newest one.
+    `made` gives a new ledger each time, `opened` the newest one; the victim does `life`, then `judge` looks.
     """
+    life, judge = life or curate, judge or inspect
     rng, tally = random.Random(seed), Tally()
     for number in range(count):
         if number % EACH == 0:
             made().close()
             out.write_bytes(b"")
-        point = POINTS[(number // 2) % len(POINTS)] if number % 2 == 0 else "random"
-        kill_one(opened, out, number, point, rng, tally)
+        point = points[(number // 2) % len(points)] if number % 2 == 0 else "random"
+        kill_one(life, opened, out, number, point, rng)
+        tally.kills[point] += 1
+        judge(opened, out, number, tally)
     return tally
 
 
 def kill_one(
-    opened: Callable[[], Ledger], out: Path, number: int, point: str, rng: random.Random, tally: Tally
+    life: Callable[..., None], opened: Callable[[], Ledger], out: Path, number: int, point: str, rng: random.Random
 ) -> None:
     after, moment = rng.randrange(3), rng.uniform(0, LONGEST)
     victim = os.fork()
     if victim == 0:
         try:
-            curate(opened, out, number, point, after)
+            life(opened, out, number, point, after)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -75,21 +82,11 @@ def kill_one(
         os.kill(victim, signal.SIGKILL)
     status = os.waitpid(victim, 0)[1]
     assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, f"round {number}: not killed at {point}: {status}"
-    tally.kills[point] += 1
-    inspect(opened, out, number, tally)
 
 
 def curate(opened: Callable[[], Ledger], out: Path, number: int, point: str, after: int) -> None:
     """The victim's life: questions, for ever, until the `after`-th time that it passes `point`."""
-    left = after
-
-    def probe(here: str) -> None:
-        nonlocal left
-        if here == point:
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            left -= 1
-
+    probe = deadly(point, after)
     ledger = opened()
     object.__setattr__(ledger, "probe", probe)
     file = os.open(out, os.O_WRONLY | os.O_APPEND)
@@ -103,6 +100,20 @@ def curate(opened: Callable[[], Ledger], out: Path, number: int, point: str, aft
         probe("release: before")
         os.write(file, f"{key} {kept.hex()}\n".encode())
         probe("release: after")
+
+
+def deadly(point: str, after: int) -> Callable[[str], None]:
+    """A probe that kills where it is told to."""
+    left = after
+
+    def probe(here: str) -> None:
+        nonlocal left
+        if here == point:
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            left -= 1
+
+    return probe
 
 
 def inspect(opened: Callable[[], Ledger], out: Path, number: int, tally: Tally) -> None:
