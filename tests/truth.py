@@ -444,7 +444,12 @@ class SampledFold:
 
 
 def settled_fold(rate: float, mu: float, sign: int, count: int, t: float, digits: int = 25) -> mp.mpf:
-    """The same value on two contours with two windows, good to about `digits` digits; wider ones if they differ."""
+    """The same value on two contours with two windows, good to about `digits` digits; wider ones if they differ.
+
+    Where nothing is sampled, each step of the reversed pair loses at most −log(1 − rate): beyond their sum δ is 0.
+    """
+    if sign < 0 and t >= -count * mp.log1p(-mp.mpf(rate)):
+        return mp.mpf(0)
     theta = sampled_saddle(rate, mu, sign, count, t)
     with mp.workdps(digits + 25 + len(str(count))):
         for windows in ((30.0, 45.0), (60.0, 85.0), (120.0, 160.0)):
