@@ -35,6 +35,7 @@ class TreeCounter(Mechanism[ArrayLike, Integers]):
     Theorem: the binary tree releases all running counts by log₂ T noisy sums per step [Chan, Shi & Song 2011, Thm 3.5;
       Dwork, Naor, Pitassi & Rothblum 2010]
 
+    >>> from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
     >>> counter = TreeCounter(horizon=1000, noise=DiscreteLaplace(scale=0.01)).begin()
     >>> [counter.add(number) for number in (3, 0, 5)]
     [3, 3, 8]
