@@ -24,7 +24,7 @@ def radius(law: Tailed, confidence: SupportsFloat, coordinates: int = 1) -> int:
 
     >>> from sfumato.noise import DiscreteLaplace
     >>> radius(DiscreteLaplace(3), 0.95)
-    8
+    9
     """
     c, d = inside(confidence), whole("coordinates", coordinates, 1)
     if _enough(law, 0, c, d):
