@@ -16,12 +16,12 @@ INSTALL := $(call install,$(BIN)/python)
 PEERS := $(patsubst bench/composition/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/composition/sides/*.txt))
 NOISE_PEERS := $(patsubst bench/noise/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/noise/sides/*.txt))
 
-.PHONY: help demo tour test lint types format bench bench-soundness bench-noise bench-faults bench-ledger docs-index clean
+.PHONY: help demo tour test lint types format bench bench-soundness bench-noise bench-faults bench-ledger bench-reconstruction docs-index clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/plot.stamp  ## the curator on a made-up clinic: a dozen questions, an attack
+demo: $(VENV)/run.stamp  ## the curator on a made-up clinic: a dozen questions, an attack
 	@$(BIN)/python -m sfumato.demo $(OPTIONS)
 
 tour: $(VENV)/plot.stamp  ## the calculus of privacy loss, in tables and figures
@@ -59,6 +59,9 @@ bench-faults: $(VENV)/dev.stamp  ## break ledgers in every way we know (15 min; 
 bench-ledger: $(VENV)/dev.stamp  ## time a million charges (5 min; OPTIONS="--count 100000")
 	@$(BIN)/python bench/bench_ledger.py $(OPTIONS)
 
+bench-reconstruction: $(VENV)/dev.stamp  ## attack a live curator: 1,600 questions on each of 20 databases (15 min)
+	@$(BIN)/python bench/bench_reconstruction.py $(OPTIONS)
+
 docs-index: $(VENV)/dev.stamp  ## write docs/theorems.md anew
 	@$(BIN)/python tools/theorems.py
 
@@ -71,15 +74,20 @@ $(BIN)/python:
 	@$(PYTHON) -m venv --clear $(VENV) || { echo "no virtual environment; Debian and Ubuntu: apt install python3-venv"; exit 1; }
 
 # The stamps live inside .venv, so they go when it goes.
-$(VENV)/plot.stamp: pyproject.toml | $(BIN)/python
+$(VENV)/run.stamp: pyproject.toml | $(BIN)/python
 	@echo "· preparing $(VENV) to run sfumato"
-	@$(INSTALL) -e '.[plot]'
+	@$(INSTALL) -e .
 	@touch $@
+
+$(VENV)/plot.stamp: pyproject.toml | $(BIN)/python
+	@echo "· preparing $(VENV) to draw with sfumato"
+	@$(INSTALL) -e '.[plot]'
+	@touch $@ $(VENV)/run.stamp
 
 $(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
 	@echo "· preparing $(VENV) to work on sfumato"
 	@$(INSTALL) -e '.[dev]'
-	@touch $@ $(VENV)/plot.stamp
+	@touch $@ $(VENV)/plot.stamp $(VENV)/run.stamp
 
 # A peer that cannot be installed here is left out of the table; delete bench/.peers to try again.
 define peer
