@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Protocol
 
 from sfumato.answers import Answer
+from sfumato.bounds import LATER, Bounds, around, column_of, places, sizes, tidy, within
 from sfumato.engines.duckdb import DuckDB
 from sfumato.errors import AnswerFailed, InvalidParameter, PolicyError
 from sfumato.exact import released, statements
 from sfumato.ledger import Amount, Budget, Ledger
 from sfumato.ledger.ledger import Receipt
 from sfumato.ledger.reading import odds
-from sfumato.offer import Offer, accurate, offered, quantile, valued
+from sfumato.offer import Offer, accurate, bought, offered, quantile, valued
 from sfumato.outlook import Preview, Standing, account, percent, previewed, share_left, standing
 from sfumato.sql.build import Rows
 from sfumato.sql.expressions import Expression, Output
@@ -88,6 +89,10 @@ class Curator:
         self.probe("ask: asked")
         offer = self.priced(sql, epsilon, error)
         self.probe("ask: priced")
+        return self.answer(offer, key)
+
+    def answer(self, offer: Offer, key: str | None = None) -> Answer:
+        """Charge, run, keep; or what was kept before."""
         if (stored := self.ledger.recall(offer.canonical)) is not None:
             return self.shown(offer, stored, charged=False)
         asked = statements(offer, self.salt, self.engine.dialect)  # before the charge, should it fail
@@ -101,15 +106,30 @@ class Curator:
         self.probe("ask: shown")
         return answer
 
+    def suggest_bounds(self, column: str, *, epsilon: float) -> Bounds:
+        """Bounds for a column such as "visits.stay", from two noisy histograms; charged like any answer.
+
+        The first finds the sizes of the values, the second their places between the ends that it found. Each has half
+        of the μ². What is made of them is post-processing.
+        """
+        budgeted("epsilon", epsilon)
+        table, of = column_of(column, self.policy)
+        mu = bought(float(epsilon), self.policy.question_delta, 0.0) / math.sqrt(2) * (1 - 1e-14)
+        rough = Offer(sizes(table, of), mu)
+        first = self.answer(rough)
+        sigma, aim = rough.noise[0].sigma, 0.8 * rough.release.rows / (LATER * mu * math.sqrt(2))
+        low, high = around(numbers(first), sigma)
+        second = self.answer(Offer(places(table, of, low, high), mu))
+        low, high = within(numbers(second), sigma, aim, low, high)
+        return Bounds(column, tidy(low, up=False), tidy(high, up=True), float(epsilon), first.charged or second.charged)
+
     def priced(self, sql: str, epsilon: float | None, error: float | None) -> Offer:
         """Pure: from the text and the policy alone."""
         if (epsilon is None) == (error is None):
             raise InvalidParameter("say how much privacy or how much accuracy: epsilon=0.5, or error=5")
         for name, value in (("epsilon", epsilon), ("error", error)):
-            if value is not None and not (isinstance(value, int | float) and 1e-6 <= value <= 1e15):
-                raise InvalidParameter(
-                    f"{name} is out of range.\n  found:  {value!r}\n  do:     give a positive number"
-                )
+            if value is not None:
+                budgeted(name, value)
         question = read(sql, self.policy)
         if epsilon is not None:
             return offered(question, float(epsilon), self.policy.question_delta)
@@ -178,6 +198,15 @@ class Curator:
     def budget(self) -> Standing:
         """Promised, spent and left, and what that means."""
         return standing(self.ledger, self.who)
+
+
+def budgeted(name: str, value: object) -> None:
+    if isinstance(value, bool) or not (isinstance(value, int | float) and 1e-6 <= value <= 1e15):
+        raise InvalidParameter(f"{name} is out of range.\n  found:  {value!r}\n  do:     give a positive number")
+
+
+def numbers(answer: Answer) -> list[float]:
+    return [float(n) for n in answer.column("n") if isinstance(n, int | float)]
 
 
 def bare(expression: Expression, keys: int) -> bool:

@@ -1,10 +1,11 @@
-"""Aggregates that choose a value by its rank: MEDIAN, QUANTILE and its spellings, MIN, MAX."""
+"""Aggregates that choose a value by its rank: MEDIAN, QUANTILE and its spellings, MIN, MAX; and keys of histograms."""
 
 from fractions import Fraction
 
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
+from sfumato.sql.expressions import Constant, Expression, call
 
 MOST_PARTS = 10**6
 FIXED: dict[type[exp.Expression], Fraction] = {
@@ -14,6 +15,7 @@ GIVEN: dict[type[exp.Expression], str] = {
     exp.Quantile: "quantile", exp.ApproxQuantile: "quantile", exp.PercentileCont: "expression",
     exp.PercentileDisc: "expression",
 }  # fmt: skip
+MOST_BUCKETS = 10_000
 RANKS = (*FIXED, *GIVEN, exp.WithinGroup)
 
 
@@ -52,4 +54,16 @@ def part(node: exp.Expression | None) -> Fraction:
     raise QueryRefused(
         "a quantile needs a number from 0 to 1, with at most six digits.\n"
         f"  found:  {node.sql('duckdb')[:60] if node is not None else 'none'}\n  do:     ask QUANTILE(x, 0.9)"
+    )
+
+
+def bucketed(value: Expression, low: Expression, high: Expression, count: Expression) -> Expression:
+    """WIDTH_BUCKET: a histogram's public keys, 0 … count + 1."""
+    match low, high, count:
+        case Constant(float() | int() as a), Constant(float() | int() as b), Constant(int() as n):
+            if a < b and 1 <= n <= MOST_BUCKETS:
+                return call("width_bucket", value, low, high, count)
+    raise QueryRefused(
+        f"WIDTH_BUCKET takes a column, two numbers, and how many buckets lie between them (up to {MOST_BUCKETS:,}).\n"
+        "  do:     ask WIDTH_BUCKET(x, 0, 60, 12)"
     )

@@ -406,6 +406,29 @@ def clipped(a: Sql, low: Sql, high: Sql) -> Sql:
     )  # fmt: skip
 
 
+def bucket(a: Sql, low: Sql, high: Sql, count: Sql) -> Sql:
+    """0 below low, 1 … count from low to high, count + 1 from high on. NULL stays NULL."""
+    wide = exp.paren(exp.Sub(this=high, expression=low.copy()))
+    share = exp.Div(this=exp.paren(exp.Sub(this=a, expression=low)), expression=wide, typed=False, safe=False)
+    place = exp.func("FLOOR", exp.Mul(this=exp.paren(share), expression=count)) + 1
+    return clipped(exp.paren(place), exp.Literal.number("0"), count.copy() + 1)
+
+
+def magnitude(a: Sql) -> Sql:
+    """sign(a)·(how many doublings |a| lies above LEAST_SIZE, and one), up to SIZES; 0 below it."""
+    one, size = exp.Literal.number("1"), exp.func("ABS", a) / exp.Literal.number(repr(LEAST_SIZE))
+    doublings = exp.Anonymous(this="LOG2", expressions=[exp.func("GREATEST", size.copy(), one)])
+    steps = exp.func("FLOOR", doublings) + 1
+    sized = exp.func("LEAST", steps, exp.Literal.number(str(SIZES)))
+    return exp.paren(
+        exp.Case().when(exp.Is(this=a.copy(), expression=exp.null()), exp.null())
+        .when(size < one.copy(), exp.cast(exp.Literal.number("0"), "DOUBLE"))
+        .else_(exp.func("SIGN", a.copy()) * exp.cast(sized, "DOUBLE"))
+    )  # fmt: skip
+
+
+LEAST_SIZE, SIZES = 2.0**-10, 60  # magnitudes: from 2⁻¹⁰ to 2⁵⁰
+
 HEAVIEST, LONG = 5000, 10_000
 NUMBER, WORDS, YES, DAY = Kind.NUMBER, Kind.TEXT, Kind.TRUTH, Kind.DATE
 
@@ -449,6 +472,8 @@ FUNCTIONS: dict[str, Function] = {
     "greatest": Function((NUMBER,), lambda *d: number(min(a.low for a in d), max(a.high for a in d)), named("GREATEST"),
                          more=True, strict=False),
     "clamp": Function((NUMBER, NUMBER, NUMBER), clamped, clipped, copies=2),
+    "width_bucket": Function((NUMBER,) * 4, lambda a, low, high, n: counted(0, int(n.high) + 1), bucket, copies=2),
+    "magnitude": Function((NUMBER,), lambda a: counted(-SIZES, SIZES), magnitude, copies=4),
     "case": Function((None,), lambda *d: covering(*d[1:-1:2], d[-1]), cased, more=True, strict=False),
     "coalesce": Function((None,), of_same, named("COALESCE"), more=True, alike=True, strict=False),
     "number": Function(((NUMBER, WORDS, YES),), lambda a: a if a.kind is NUMBER else number(), as_number),

@@ -8,7 +8,7 @@ from itertools import count
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.aggregates import RANKS, ranked
+from sfumato.sql.aggregates import RANKS, bucketed, ranked
 from sfumato.sql.domains import Kind, number
 from sfumato.sql.expressions import Column, Constant, Expression, Output, call
 from sfumato.sql.limits import parsed
@@ -316,6 +316,8 @@ class Reading:
                 if name not in ("year", "month", "day", "hour", "dow"):
                     raise QueryRefused(f"EXTRACT({name}) is not allowed.\n  do:     use year, month, day, hour or dow")
                 return call("weekday" if name == "dow" else name, *go(node.expression))
+            case exp.WidthBucket():
+                return bucketed(*go(*(node.args[a] for a in ("this", "min_value", "max_value", "num_buckets"))))
             case exp.Anonymous() if node.name.lower() in ("clamp", "weekday"):
                 return call(node.name.lower(), *go(*node.expressions))
             case exp.Anonymous() if node.name.lower() == "date_part" and len(node.expressions) == 2:

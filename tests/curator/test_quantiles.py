@@ -11,6 +11,7 @@ from sfumato.curator import Curator
 from sfumato.errors import QueryRefused
 from sfumato.exact import statements
 from sfumato.offer import offered
+from sfumato.sql.emit import row_wise
 from sfumato.sql.emit_values import around, distinct
 from sfumato.sql.policy import Policy
 from sfumato.sql.read import read
@@ -204,3 +205,28 @@ def test_wide_ranges_get_a_lattice_that_can_be_drawn_from():
     assert window.value(window.points - 1) == 1e15
     assert window.spare > 0
     assert offer.choices[0].fraction == Fraction(1, 2)
+
+
+def test_a_histogram_has_public_keys(curator):
+    sql = "SELECT WIDTH_BUCKET(cost, 0, 1000, 5) AS b, COUNT(*) AS n FROM visits GROUP BY b"
+    answer = curator.ask(sql, epsilon=8.0)
+    assert answer.column("b") == [0, 1, 2, 3, 4, 5, 6]
+    counts = dict(zip(answer.column("b"), answer.column("n"), strict=True))
+    assert counts[6] > 3000 > 300 > abs(counts[2])  # patient p costs 20p − 50
+
+
+@pytest.mark.parametrize("bad", ["stay, 0, 60, 0", "stay, 60, 0, 5", "stay, 0, cost, 5", "stay, 0, 60, 20000",
+                                 "stay, 0, 60, 2.5", "ward, 0, 60, 5"])  # fmt: skip
+def test_odd_buckets_are_refused(bad, curator):
+    with pytest.raises(QueryRefused):
+        curator.priced(f"SELECT WIDTH_BUCKET({bad}) AS b, COUNT(*) FROM visits GROUP BY b", 1.0, None)
+
+
+def test_buckets_are_those_of_the_standard():
+    connection = duckdb.connect()
+    values = ["-1", "0", "9.99", "10", "59", "60", "inf", "-inf", "nan", None]
+    connection.execute("CREATE TABLE visits AS SELECT 1 AS patient_id, unnest(?::TEXT[])::DOUBLE AS stay", [values])
+    release = question("SELECT WIDTH_BUCKET(stay, 0, 60, 6) AS b, COUNT(*) FROM visits GROUP BY b").release
+    text = row_wise(release, {}).sql("duckdb")
+    found = [row[1] for row in connection.execute(text).fetchall()]
+    assert sorted(found) == [0, 0, 1, 1, 2, 6, 7, 7]
