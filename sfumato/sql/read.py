@@ -37,6 +37,7 @@ PARTS = {"expressions", "from_", "from", "joins", "where", "group", "having", "o
 USUAL = {"this", "expression", "expressions"}
 MORE: dict[type[exp.Expression], set[str]] = {  # further parts of a node that are understood
     exp.Literal: {"is_string"}, exp.Column: {"table"}, exp.Between: {"low", "high"}, exp.If: {"true", "false"},
+    exp.WidthBucket: {"min_value", "max_value", "num_buckets"},
     exp.Case: {"ifs", "default"}, exp.Cast: {"to"}, exp.TryCast: {"to", "safe"}, exp.Ordered: {"desc"},
     exp.Count: {"big_int"}, exp.Div: {"typed", "safe"}, exp.Table: {"alias"}, exp.Subquery: {"alias"},
     exp.Join: {"kind", "on", "using"}, exp.CTE: {"alias"}, exp.Alias: {"alias"}, exp.Identifier: {"quoted"},
