@@ -150,9 +150,9 @@ def clamped_value(release: Release, measure: Measure, name: str) -> str:
         return f"CASE WHEN {missing} THEN 0 ELSE 1 END"
     domain, (low, high) = measure.of.domain, measure.span()
     value = f"(LEAST(GREATEST({name}, {domain.low!r}), {domain.high!r}) - ({measure.centre!r}))"
-    if measure.what is What.SQUARES:
-        value = f"({value} * {value})"
-    steps = f"CAST(FLOOR({value} * {2.0**-measure.exponent!r} + 0.5) AS BIGINT)"
+    squared = measure.what is What.SQUARES  # of whole steps, as those that are summed: else variances would be off
+    steps = f"FLOOR({value} * {2.0 ** -(measure.exponent // 2 if squared else measure.exponent)!r} + 0.5)"
+    steps = f"CAST({steps} * {steps} AS BIGINT)" if squared else f"CAST({steps} AS BIGINT)"
     return f"CASE WHEN {name} IS NULL OR ISNAN({name}) THEN 0 ELSE LEAST(GREATEST({steps}, {low}), {high}) END"
 
 

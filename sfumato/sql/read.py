@@ -268,8 +268,8 @@ class Reading:
             return call(SWAPPED[kind], *go(node.expression, node.this))
         if kind is exp.Paren:
             return self.expression(node.this, scope)
-        if kind in SIMPLE and not (kind in (exp.Trim, exp.Round) and len(node.args) > 1):
-            if node.expression or node.expressions or node.args.get("decimals"):
+        if kind in SIMPLE and not (node.args.get("position") or node.args.get("decimals")):
+            if node.expression or node.expressions:
                 raise QueryRefused(f"{shown(node)}: {SIMPLE[kind].upper()} takes one argument.")
             return call(SIMPLE[kind], *go(node.this))
         match node:

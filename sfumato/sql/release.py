@@ -53,8 +53,8 @@ class Measure:
         domain, step = self.of.domain, 2.0**self.exponent
         low, high = domain.low - self.centre, domain.high - self.centre
         if self.what is What.SQUARES:
-            least = 0.0 if low <= 0 <= high else min(low * low, high * high)
-            low, high = least, max(low * low, high * high)
+            ends = [math.floor(end / 2.0 ** (self.exponent // 2) + 0.5) ** 2 for end in (low, high)]
+            return 0 if low <= 0 <= high else min(ends), max(ends)
         return int(low // step), int(-(-high // step))
 
 
