@@ -16,7 +16,8 @@ INSTALL := $(call install,$(BIN)/python)
 PEERS := $(patsubst bench/composition/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/composition/sides/*.txt))
 NOISE_PEERS := $(patsubst bench/noise/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/noise/sides/*.txt))
 
-.PHONY: help demo tour test lint types format bench bench-soundness bench-noise bench-faults bench-ledger bench-reconstruction docs-index clean
+.PHONY: help demo tour test lint types format bench bench-soundness bench-noise \
+	bench-faults bench-ledger bench-reconstruction docs-index bench-neighbours clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -61,6 +62,9 @@ bench-ledger: $(VENV)/dev.stamp  ## time a million charges (5 min; OPTIONS="--co
 
 bench-reconstruction: $(VENV)/dev.stamp  ## attack a live curator: 1,600 questions on each of 20 databases (15 min)
 	@$(BIN)/python bench/bench_reconstruction.py $(OPTIONS)
+
+bench-neighbours: $(VENV)/dev.stamp  ## ten thousand questions with and without one person (15 min; OPTIONS="--count 1000")
+	@$(BIN)/python bench/bench_neighbours.py $(OPTIONS)
 
 docs-index: $(VENV)/dev.stamp  ## write docs/theorems.md anew
 	@$(BIN)/python tools/theorems.py

@@ -81,8 +81,15 @@ def source(name: str) -> exp.Table:
 
 
 def as_key(key: Expression) -> Sql:
-    """A key as it is released: dates in words (clients have no infinite ones, and would take one for another)."""
-    return as_text(compiled(key)) if key.domain.kind is Kind.DATE else compiled(key)
+    """A key as it is released: dates in words (clients have no infinite ones, and would take one for another), and no
+    NaN, which equals itself here and not there."""
+    found = compiled(key)
+    match key.domain.kind:
+        case Kind.DATE:
+            return as_text(found)
+        case Kind.NUMBER if isinstance(key, Call):
+            return paren(exp.Case().when(exp.func("ISNAN", found), exp.null()).else_(found.copy()))
+    return found
 
 
 def matched(join: Join, number: int) -> exp.Subquery:
