@@ -22,6 +22,7 @@ from sfumato.ledger.reading import odds
 from sfumato.offer import Offer, accurate, bought, offered, quantile, valued
 from sfumato.outlook import Preview, Standing, account, percent, previewed, share_left, standing
 from sfumato.sql.build import Rows
+from sfumato.sql.draft import plural
 from sfumato.sql.expressions import Expression, Output
 from sfumato.sql.policy import ROW, Policy
 from sfumato.sql.post import Value, evaluated, shaped
@@ -228,8 +229,9 @@ def bounds(release: Release) -> str:
     table = release.table
     if table.unit == ROW:
         return ""
-    groups = f"{release.groups:,} groups and {table.rows:,} rows in each" if release.keys else f"{table.rows:,} rows"
-    return f"95 % is about the noise; of each {table.unit} at most {groups} count."
+    rows = plural(table.rows, "row")
+    most = f"{rows} in each of {plural(release.groups, 'group')}" if release.groups > 1 else rows
+    return f"95 % is about the noise; of each {table.unit} at most {most} can count."
 
 
 def agree(ledger: Ledger, budget: Budget) -> None:

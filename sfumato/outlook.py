@@ -41,6 +41,14 @@ class Preview:
     def error(self, aggregate: "Aggregate") -> float | None:
         return self.offer.error(aggregate)
 
+    def words(self, aggregate: "Aggregate") -> str:
+        """How good this column will be."""
+        if aggregate.name == "quantile":
+            choice = self.offer.choices[aggregate.window]
+            return f"a value within {choice.ranks():,.0f} ranks of it at 95 %{deep(choice)}"
+        error = self.error(aggregate)
+        return f"± {rounded(error)} at 95 %" if error is not None else "± depends on how many values there are"
+
     @property
     def threshold(self) -> int | None:
         """Private keys with fewer people than about this vanish."""
@@ -54,11 +62,8 @@ class Preview:
 
     def __str__(self) -> str:
         lines = [f"costs ε = {self.epsilon:.3g} at δ = {self.delta:.2g}; nothing has been charged"]
-        for name, error in self.errors():
-            words = f"± {rounded(error)} at 95 %" if error is not None else "± depends on how many values there are"
-            lines.append(f"  {name}: {words}")
-        for window, choice in zip(self.offer.release.windows, self.offer.choices, strict=True):
-            lines.append(f"  {window.words}: a value within {choice.ranks():,.0f} ranks of it at 95 %{deep(choice)}")
+        for (name, _), aggregate in zip(self.errors(), self.offer.question.aggregates, strict=True):
+            lines.append(f"  {name}: {self.words(aggregate)}")
         if self.threshold is not None:
             lines.append(f"  keys with fewer than about {self.threshold:,} people vanish")
         if self.free:

@@ -1,6 +1,7 @@
 """A policy drafted from a schema, and what a policy says and leaves open. Only names and types are known here."""
 
 import json
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -111,8 +112,12 @@ class Check:
 
     def __str__(self) -> str:
         parts = [("This policy says", self.promises), ("Wrong", self.wrong), ("Left open", self.missing)]
-        listed = [f"{title}:\n" + "\n".join(f"  · {line}" for line in lines) for title, lines in parts if lines]
+        listed = [f"{title}:\n" + "\n".join(map(point, lines)) for title, lines in parts if lines]
         return "\n".join([*listed, "" if self.wrong else "Questions can be asked."]).rstrip()
+
+
+def point(line: str) -> str:
+    return textwrap.fill(line, 80, initial_indent="  · ", subsequent_indent="    ")
 
 
 def checked(policy: Policy, schema: Schema) -> Check:

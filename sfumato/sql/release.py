@@ -73,11 +73,6 @@ class Window:
         return f"quantile({self.of!r}, {self.exponent}, {self.part})"
 
     @property
-    def words(self) -> str:
-        name = {Fraction(0): "least", Fraction(1): "greatest"}.get(self.part, f"{float(self.part):g}-quantile")
-        return f"{name} {self.of!r}"
-
-    @property
     def origin(self) -> float:
         return float(self.of.domain.low // 2.0**self.exponent * 2.0**self.exponent)
 

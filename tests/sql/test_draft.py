@@ -77,7 +77,8 @@ stay = {{type = "{stay}"}}
 def test_a_check_says_what_is_promised_and_what_is_left_open():
     found = checked(Policy.read(POLICY.format(unit="patient_id", stay="number", more="")), SCHEMA)
     assert not found.wrong
-    text = str(found)
+    assert max(map(len, str(found).splitlines())) <= 80
+    text = " ".join(str(found).split())
     for part in (
         "(ε, δ) = (1, 0.001)",
         "ann may use 25 %",
