@@ -11,8 +11,8 @@ from sfumato import checks
 from sfumato.errors import Exhausted, InvalidParameter
 from sfumato.loss.signed import PureLoss
 from sfumato.mechanisms.base import Mechanism, upwards
+from sfumato.mechanisms.choice import below_one
 from sfumato.mechanisms.contest import Contest, least_gap
-from sfumato.mechanisms.exponential import below_one
 from sfumato.mechanisms.scores import score_sensitivity
 from sfumato.mechanisms.session import Session, whole_number
 from sfumato.mechanisms.values import numbers

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.loss.signed import ApproxLoss
 from sfumato.mechanisms.base import Mechanism, upwards
-from sfumato.mechanisms.exponential import below_one
+from sfumato.mechanisms.choice import below_one
 from sfumato.mechanisms.keeping import Keeping
 from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
 from sfumato.mechanisms.scores import halved, score_sensitivity, scores

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,19 +9,18 @@ from numpy.typing import ArrayLike
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.signed import PureLoss
-from sfumato.mechanisms.base import Mechanism, upwards
+from sfumato.mechanisms.base import upwards
+from sfumato.mechanisms.choice import Choice, below_one
 from sfumato.mechanisms.contest import Contest, least_gap
-from sfumato.mechanisms.exponential import below_one
-from sfumato.mechanisms.scores import halved, rate_of, score_sensitivity, scores
+from sfumato.mechanisms.scores import scores
 from sfumato.noise import DiscreteLaplace, Sampler
 from sfumato.noise.table import Integers
-from sfumato.sensitivity import Sensitivity
 
 HALF = 2**62  # two numbers below it add up within int64
 
 
 @dataclass(frozen=True)
-class ReportNoisyMax(Mechanism[ArrayLike, int]):
+class ReportNoisyMax(Choice):
     """The first of those whose whole score + discrete Laplace(2Δ/ε) is highest. ε-DP.
 
     Kept because it is in every lecture: with Gumbel noise it is `Exponential`, which errs about as much and costs less
@@ -39,24 +37,13 @@ class ReportNoisyMax(Mechanism[ArrayLike, int]):
     1
     """
 
-    eps: float
-    utility_sensitivity: Sensitivity | SupportsFloat
-
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", checks.positive("eps", self.eps))
+        super().__post_init__()
+        checks.positive("eps", self.eps)
         self.law()  # refuses what cannot be drawn
 
-    @classmethod
-    def monotone(cls, eps: float, utility_sensitivity: Sensitivity | SupportsFloat) -> "ReportNoisyMax":
-        """For scores of which adding a person lowers none, or raises none: half the noise at the same price."""
-        return cls(eps, halved(utility_sensitivity))
-
-    @cached_property
-    def sensitivity(self) -> Sensitivity:
-        return score_sensitivity(self.utility_sensitivity)
-
     def law(self) -> DiscreteLaplace:
-        return DiscreteLaplace(1 / rate_of(self.eps, self.sensitivity))
+        return DiscreteLaplace(1 / self.rate)
 
     @cached_property
     def sampler(self) -> Sampler:

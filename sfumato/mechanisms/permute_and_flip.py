@@ -1,25 +1,19 @@
 """Permute-and-flip: a pure choice that misses the best candidate less often than exponential weights."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
-from typing import SupportsFloat
 
 from numpy.typing import ArrayLike
 
 from sfumato import checks
 from sfumato.loss.signed import PureLoss
-from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.exponential import ROUNDING, Candidate, below_one, matched
-from sfumato.mechanisms.scores import halved, rate_of, score_sensitivity, scores
+from sfumato.mechanisms.choice import ROUNDING, Choice, below_one
+from sfumato.mechanisms.scores import scores
 from sfumato.noise import permute_and_flip
-from sfumato.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True)
-class PermuteAndFlip(Mechanism[ArrayLike, int]):
+class PermuteAndFlip(Choice):
     """In random order, the first candidate whose coin of probability exp(−ε·(best − u)/2Δ) shows heads; exactly.
 
     ε-DP. For the same ε it never misses by more than the exponential mechanism, and by half as much at best; but
@@ -33,34 +27,9 @@ class PermuteAndFlip(Mechanism[ArrayLike, int]):
     1
     """
 
-    eps: float
-    utility_sensitivity: Sensitivity | SupportsFloat
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", checks.non_negative("eps", self.eps))
-        assert self.rate >= 0  # refuses what cannot be drawn
-
-    @classmethod
-    def monotone(cls, eps: float, utility_sensitivity: Sensitivity | SupportsFloat) -> "PermuteAndFlip":
-        """For scores of which adding a person lowers none, or raises none: twice the rate at the same price."""
-        return cls(eps, halved(utility_sensitivity))
-
-    @cached_property
-    def sensitivity(self) -> Sensitivity:
-        return score_sensitivity(self.utility_sensitivity)
-
-    @cached_property
-    def rate(self) -> Fraction:
-        """ε/2Δ."""
-        return rate_of(self.eps, self.sensitivity)
-
     def release(self, value: ArrayLike) -> int:
         """The index of the chosen candidate, given the scores of all."""
         return permute_and_flip(scores(value), self.rate, source=self.source)
-
-    def choose(self, candidates: Sequence[Candidate], utilities: ArrayLike) -> Candidate:
-        """The chosen candidate itself. The list of candidates is public."""
-        return candidates[self.release(matched(candidates, utilities))]
 
     def loss(self) -> PureLoss:
         """Pure ε."""

@@ -13,7 +13,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.numeric import ULP
 from sfumato.loss.signed import RandomizedResponseLoss
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.exponential import below_one
+from sfumato.mechanisms.choice import below_one
 from sfumato.mechanisms.tallies import Tally
 from sfumato.mechanisms.values import numbers
 from sfumato.noise import Bernoulli, Uniform

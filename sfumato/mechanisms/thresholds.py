@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato import checks
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.exponential import below_one
+from sfumato.mechanisms.choice import below_one
 from sfumato.mechanisms.keys import in_order, people
 from sfumato.noise import DiscreteLaplace, Rounded, Sampler, radius
 from sfumato.noise.balls import Ball, ball, precision

@@ -12,7 +12,8 @@ from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.exponential import ROUNDING, Exponential, below_one
+from sfumato.mechanisms.choice import ROUNDING, below_one
+from sfumato.mechanisms.exponential import Exponential
 from sfumato.mechanisms.scores import halved, scores
 from sfumato.noise import peel
 from sfumato.noise.table import Integers
