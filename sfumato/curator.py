@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Protocol
 
@@ -15,12 +15,13 @@ from sfumato.answers import Answer
 from sfumato.bounds import LATER, Bounds, around, column_of, places, sizes, tidy, within
 from sfumato.engines.duckdb import DuckDB
 from sfumato.errors import AnswerFailed, InvalidParameter, PolicyError
-from sfumato.exact import released, statements
+from sfumato.exact import Row, released, statements
 from sfumato.ledger import Amount, Budget, Ledger
 from sfumato.ledger.ledger import Receipt
 from sfumato.ledger.reading import odds
 from sfumato.offer import Offer, accurate, bought, offered, quantile, valued
 from sfumato.outlook import Preview, Standing, account, percent, previewed, share_left, standing
+from sfumato.sketch import Sketch, named, sketched
 from sfumato.sql.build import Rows
 from sfumato.sql.draft import plural
 from sfumato.sql.expressions import Expression, Output
@@ -102,7 +103,7 @@ class Curator:
             return self.shown(offer, receipt.answer, charged=False)
         if not receipt.first:  # who asked before with this key has died, or is slow: the first answer stored is it
             self.ledger.rerun(receipt)
-        kept = self.ledger.keep(receipt, self.answered(offer, receipt, asked))
+        kept = self.ledger.keep(receipt, self.run(receipt, asked, partial(released, offer)))
         answer = self.shown(offer, kept, charged=True)
         self.probe("ask: shown")
         return answer
@@ -124,6 +125,17 @@ class Curator:
         low, high = within(numbers(second), sigma, aim, low, high)
         return Bounds(column, tidy(low, up=False), tidy(high, up=True), float(epsilon), first.charged or second.charged)
 
+    def register(self, *, epsilon: float) -> None:
+        """Buy the sketch of contributions, once: previews then say what the bounds of the policy cut off."""
+        budgeted("epsilon", epsilon)
+        tables = [table for table in sketched(self.policy) if self.ledger.recall(named(table)) is None]
+        mu = bought(float(epsilon), self.policy.question_delta, 0.0) / math.sqrt(max(1, len(tables))) * (1 - 1e-14)
+        for table in tables:
+            sketch = Sketch(table, mu)
+            asked = sketch.statements()
+            receipt = self.ledger.charge(sketch.loss(), question=named(table), who=self.who)
+            self.ledger.keep(receipt, self.run(receipt, asked, sketch.released))
+
     def priced(self, sql: str, epsilon: float | None, error: float | None) -> Offer:
         """Pure: from the text and the policy alone."""
         if (epsilon is None) == (error is None):
@@ -138,7 +150,7 @@ class Curator:
 
     # ---- the only lines that see data -------------------------------------------------------------------------------
 
-    def answered(self, offer: Offer, receipt: Receipt, asked: list[str]) -> bytes:
+    def run(self, receipt: Receipt, asked: list[str], release: Callable[[list[list[Row]]], bytes]) -> bytes:
         """Run, add noise, encode. One fixed error, whatever went wrong; one more try, as the first was not seen."""
         self.probe("data: before")
         try:
@@ -149,7 +161,7 @@ class Curator:
                 self.ledger.rerun(receipt)
                 tables = [self.engine.run(sql) for sql in asked]
             self.probe("data: read")
-            noisy = released(offer, tables)
+            noisy = release(tables)
             self.probe("noise: drawn")
             return noisy
         except Exception:

@@ -28,6 +28,7 @@ class Preview:
     after: float
     odds_before: str = field(repr=False)
     odds_after: str = field(repr=False)
+    lost: tuple[str, ...] = ()  # what the policy's bounds leave out, from the sketch of contributions
 
     def errors(self) -> Iterator[tuple[str, float | None]]:
         """Each aggregate by the name of its column, with its ± at 95 %; None where that depends on private numbers."""
@@ -56,7 +57,7 @@ class Preview:
 
     def to_json(self) -> str:
         data = {"epsilon": self.epsilon, "delta": self.delta, "free": self.free, "fits": self.fits, "left": self.left,
-                "after": self.after, "errors": dict(self.errors()), "threshold": self.threshold,
+                "after": self.after, "errors": dict(self.errors()), "threshold": self.threshold, "lost": self.lost,
                 "odds_before": self.odds_before, "odds_after": self.odds_after}  # fmt: skip
         return json.dumps(data, ensure_ascii=False, allow_nan=False)
 
@@ -66,6 +67,7 @@ class Preview:
             lines.append(f"  {name}: {self.words(aggregate)}")
         if self.threshold is not None:
             lines.append(f"  keys with fewer than about {self.threshold:,} people vanish")
+        lines += [f"  {words}" for words in self.lost]
         if self.free:
             lines.append("This question was answered before: asking it again is free.")
         elif self.fits:
@@ -109,6 +111,8 @@ def standing(ledger: Ledger, who: str) -> Standing:
 
 def previewed(offer: "Offer", ledger: Ledger, who: str, delta: float) -> Preview:
     """A preview, from the offer and the ledger alone."""
+    from sfumato.sketch import lost, named
+
     promise, price = ledger.promise, ledger.prices(offer.loss)[-1]
     limit, spent = account(ledger, who)
     total = ledger.meter().spent
@@ -117,6 +121,7 @@ def previewed(offer: "Offer", ledger: Ledger, who: str, delta: float) -> Preview
         offer, offer.loss.epsilon(delta).upper, delta, ledger.recall(offer.canonical) is not None, fits,
         share_left(limit, spent), share_left(limit, spent + price) if fits else 0.0,
         odds(promise.loss_of(total)), odds(promise.loss_of(total + price)),
+        tuple(lost(offer.release, stored)) if (stored := ledger.recall(named(offer.release.table))) else (),
     )  # fmt: skip
 
 

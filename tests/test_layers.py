@@ -23,6 +23,7 @@ LAYERS = {
     "engines": 3,
     "offer": 3.5,  # a question's price and noise
     "answers": 0,
+    "sketch": 3.6,  # how much people contribute
     "bounds": 3.7,  # what noisy histograms suggest
     "exact": 3.7,  # exact tables in, noisy ones out
     "outlook": 3.7,  # previews and standings: from offers and ledgers alone
