@@ -164,8 +164,17 @@ def clamped_value(release: Release, measure: Measure, name: str) -> str:
 
 
 def least_most(release: Release, measure: Measure, name: str) -> str:
-    """What one unit adds to one group: never outside its bounds."""
+    """What one unit adds to one group: never outside its bounds.
+
+    A sum whose values are counted as well is made smaller in proportion when the count is cut: their ratio is a mean,
+    and would otherwise be pulled away from it by whoever has many rows.
+    """
     if measure.what is What.UNITS:
         return "1"
     low, high = release.bounds(measure)
-    return f"CAST(LEAST(GREATEST(SUM({clamped_value(release, measure, name)}), {low}), {high}) AS BIGINT)"
+    found = f"SUM({clamped_value(release, measure, name)})"
+    counted = Measure(What.VALUES, measure.of)
+    if measure.what in (What.SUM, What.SQUARES) and counted in release.measures:
+        many = f"SUM({clamped_value(release, counted, name)})"
+        found = f"CASE WHEN {many} > {release.rows} THEN {found} * {release.rows} // {many} ELSE {found} END"
+    return f"CAST(LEAST(GREATEST({found}, {low}), {high}) AS BIGINT)"

@@ -3,6 +3,7 @@
 import duckdb
 import pytest
 
+from sfumato.offer import valued
 from sfumato.sql.emit import statement
 from sfumato.sql.policy import Policy
 from sfumato.sql.read import read
@@ -73,3 +74,19 @@ def test_equal_hashes_at_the_cut_keep_fewer_not_more(databases):
     ).fetchall()  # fmt: skip
     few = sum(n for _, n in per_person if n <= 2)
     assert sum(row[-1] for row in databases[None].execute(tied).fetchall()) == few
+
+
+def test_a_mean_is_not_pulled_by_who_has_many_rows(tmp_path):
+    """Everybody's stays are 2 in the mean, some people have four times the rows that may count."""
+    place = tmp_path / "many.duckdb"
+    connection = duckdb.connect(str(built(place, patients=0)))
+    connection.execute("DELETE FROM visits")
+    connection.execute(
+        "INSERT INTO visits SELECT p, 'north', 'x', CASE WHEN v % 2 = 0 THEN 1 ELSE 3 END, 1, NULL"
+        " FROM range(50) a(p), range(12) b(v) WHERE v < 2 OR p % 3 = 0"
+    )
+    question = read("SELECT AVG(stay), VARIANCE(stay) FROM visits", Policy.read(POLICY))
+    row = connection.execute(statement(question.release, 1, "duckdb")).fetchall()[0]
+    (mean, *_), (variance, *_) = (valued(a, row, [0.0] * len(a.measures)) for a in question.aggregates)
+    assert mean == pytest.approx(2.0, abs=0.05)  # each sum is a whole number of steps of 1/8
+    assert variance == pytest.approx(1.0, abs=0.1)
