@@ -38,7 +38,7 @@ def curator(tmp_path):
 
 def test_bounds_hold_nearly_all_and_not_much_more(curator):
     bounds = curator.suggest_bounds("people.income", epsilon=3.0)
-    assert bounds.low == 0
+    assert 0 <= bounds.low < 5_000
     assert 60_000 < bounds.high < 530_000  # of 50,000 exponential incomes of mean 20,000 the largest is near 230,000
     assert f"high = {bounds.high:g}" in str(bounds)
     assert bounds.charged
