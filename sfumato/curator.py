@@ -14,7 +14,7 @@ from typing import Protocol
 from sfumato.answers import Answer
 from sfumato.bounds import LATER, Bounds, around, column_of, places, sizes, tidy, within
 from sfumato.engines.duckdb import DuckDB
-from sfumato.errors import AnswerFailed, InvalidParameter, PolicyError
+from sfumato.errors import AnswerFailed, InvalidParameter, PolicyError, QueryRefused
 from sfumato.exact import Row, released, statements
 from sfumato.ledger import Amount, Budget, Ledger
 from sfumato.ledger.ledger import Receipt
@@ -29,6 +29,7 @@ from sfumato.sql.policy import ROW, Policy
 from sfumato.sql.post import Value, evaluated, shaped
 from sfumato.sql.read import read
 from sfumato.sql.release import Release
+from sfumato.sql.spelling import spelled
 
 FAILED = "this question could not be answered. It stays charged; ask the operator, who can read why in the log."
 log = logging.getLogger("sfumato.curator")
@@ -91,7 +92,15 @@ class Curator:
         self.probe("ask: asked")
         offer = self.priced(sql, epsilon, error)
         self.probe("ask: priced")
+        if spelled(sql).explained:
+            return self.explained(previewed(offer, self.ledger, self.who, self.policy.question_delta))
         return self.answer(offer, key)
+
+    def explained(self, preview: Preview) -> Answer:
+        """EXPLAIN PRIVACY: the preview as an answer, which costs nothing."""
+        rows = tuple((line,) for line in str(preview).splitlines())
+        delta = self.policy.question_delta
+        return Answer(("privacy",), rows, preview.offer.loss.epsilon(delta).upper, delta, False, self.remaining(), "")
 
     def answer(self, offer: Offer, key: str | None = None) -> Answer:
         """Charge, run, keep; or what was kept before."""
@@ -137,13 +146,20 @@ class Curator:
             self.ledger.keep(receipt, self.run(receipt, asked, sketch.released))
 
     def priced(self, sql: str, epsilon: float | None, error: float | None) -> Offer:
-        """Pure: from the text and the policy alone."""
+        """Pure: from the text and the policy alone. An ε that the text itself names goes before."""
+        asked = spelled(sql)
+        if asked.epsilon is not None:
+            epsilon, error = asked.epsilon, None
         if (epsilon is None) == (error is None):
             raise InvalidParameter("say how much privacy or how much accuracy: epsilon=0.5, or error=5")
         for name, value in (("epsilon", epsilon), ("error", error)):
             if value is not None:
                 budgeted(name, value)
-        question = read(sql, self.policy)
+        question = read(asked.text, self.policy)
+        if asked.unit not in (None, question.release.table.unit):
+            raise QueryRefused(
+                f"{asked.unit!r} is not the unit here.\n  found:  {question.release.table.unit!r} in the policy"
+            )
         if epsilon is not None:
             return offered(question, float(epsilon), self.policy.question_delta)
         return accurate(question, float(error or 0), self.policy.question_delta, self.policy.epsilon)

@@ -15,7 +15,7 @@ import numpy as np
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.sql.domains import Kind
-from sfumato.sql.emit import compiled
+from sfumato.sql.emit import compiled, from_
 from sfumato.sql.expressions import Column
 from sfumato.sql.policy import ROW, Policy, Table
 from sfumato.sql.release import Release
@@ -49,8 +49,9 @@ class Sketch:
     def statements(self) -> list[str]:
         """bin, number of units: for the rows, then for each column."""
         unit, found = f't0."{self.table.unit}"', []
+        rows = from_(self.table).sql("duckdb")
         for what in ["COUNT(*)", *map(self.different, self.columns)]:
-            each = f'SELECT {what} AS n FROM "{self.table.name}" AS t0 WHERE NOT {unit} IS NULL GROUP BY {unit}'
+            each = f"SELECT {what} AS n FROM {rows} WHERE NOT {unit} IS NULL GROUP BY {unit}"
             size = f"LEAST(CAST(CEIL(LOG2(n)) AS BIGINT), {BINS - 1})"
             found.append(f"SELECT b, COUNT(*) FROM (SELECT {size} AS b FROM ({each})) GROUP BY b")
         return found

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import FUNCTIONS, Call, Column, Constant, Expression, Sql, as_text, of_type, paren
-from sfumato.sql.policy import ROW
+from sfumato.sql.policy import ROW, Table
 from sfumato.sql.release import Join, Measure, Release, What
 
 
@@ -53,14 +53,10 @@ def by(names: str) -> str:
 def row_wise(release: Release, values: Mapping[str, Sql]) -> exp.Select:
     """unit, keys and the named values, for each row that counts."""
     table = release.table
-    found = exp.select().from_(exp.alias_(source(table.name), "t0"))
+    found = exp.select().from_(few(table, 0) if release.crossed else from_(table))
     for number, join in enumerate(release.joins, 1):
-        found = found.join(matched(join, number), join_type="left", on=exp.and_(
-            *(
-                exp.EQ(this=compiled(mine), expression=compiled(Column(f"t{number}.{name}", join.table.columns[name])))
-                for mine, name in join.on
-            )
-        ))  # fmt: skip
+        right = matched(join, number) if join.table.public else few(join.table, number)
+        found = found.join(right, join_type="left", on=exp.and_(*(equal(join, number, *pair) for pair in join.on)))
     chosen = [exp.alias_(as_key(key), f"k{i}") for i, key in enumerate(release.keys)]
     chosen += [exp.alias_(value, name) for name, value in values.items()]
     conditions: list[Sql] = []
@@ -78,6 +74,77 @@ def row_wise(release: Release, values: Mapping[str, Sql]) -> exp.Select:
 
 def source(name: str) -> exp.Table:
     return exp.Table(this=exp.to_identifier(name, quoted=True))
+
+
+def named(rows: exp.Table | exp.Select, alias: str) -> exp.Expression:
+    title = exp.TableAlias(this=exp.to_identifier(alias))
+    if isinstance(rows, exp.Table):
+        rows.set("alias", title)
+        return rows
+    return exp.Subquery(this=rows, alias=title)
+
+
+def of_unit(table: Table, *more: str) -> exp.Table | exp.Select:
+    """The rows of a table (its columns of the policy, and `more`) with their unit; where another table knows it, that
+    one is looked up, one unit for a key.
+
+    Keys are compared as texts: of one type they are equal then if they are equal, and nothing can raise.
+    """
+    if table.owner is None:
+        return source(table.name)
+    above, mine, theirs = table.owner.table, table.owner.mine, table.owner.theirs
+    unit = exp.column(above.unit, table="b", quoted=True)
+    known = (
+        exp.select(exp.alias_(as_text(exp.column(theirs, table="b", quoted=True)), "k"))
+        .select(exp.alias_(exp.Min(this=unit), "u"))
+        .from_(named(of_unit(above, theirs), "b"))
+        .where(unit.copy().is_(exp.null()).not_())
+        .group_by(as_text(exp.column(theirs, table="b", quoted=True)))
+    )
+    listed = [exp.column(name, table="a", quoted=True) for name in dict.fromkeys([*table.columns, mine, *more])]
+    return (
+        exp.select(*listed, exp.alias_(exp.column("u", table="p"), table.unit, quoted=True))
+        .from_(exp.alias_(source(table.name), "a"))
+        .join(
+            named(known, "p"),
+            on=exp.EQ(this=as_text(exp.column(mine, table="a", quoted=True)), expression=exp.column("k", table="p")),
+        )
+    )
+
+
+def from_(table: Table) -> exp.Expression:
+    """The rows of a table, as t0."""
+    return named(of_unit(table), "t0")
+
+
+def few(table: Table, place: int) -> exp.Expression:
+    """At most `rows` rows of each unit, before a join could multiply them: those with the least hash of their own
+    content; of equal rows it does not matter which. Another unit's rows have no say in it."""
+    unit = exp.column(table.unit, table="a", quoted=True)
+    listed = [exp.column(name, table="a", quoted=True) for name in dict.fromkeys([*sorted(table.columns), table.unit])]
+    hashed = exp.Anonymous(this="hash", expressions=[one.copy() for one in listed])
+    order = exp.Order(expressions=[exp.Ordered(this=one) for one in [hashed, *(one.copy() for one in listed)]])
+    number = exp.Window(this=exp.RowNumber(), partition_by=[unit], order=order)
+    inner = exp.select(*listed, exp.alias_(number, "i")).from_(named(of_unit(table), "a"))
+    outer = exp.select("*").from_(named(inner, "a")).where(exp.LTE(this=exp.column("i"), expression=whole(table.rows)))
+    return named(outer, f"t{place}")
+
+
+def whole(value: int) -> Sql:
+    return exp.Literal.number(str(value))
+
+
+def equal(join: Join, number: int, mine: Expression, name: str) -> Sql:
+    """ON: units are compared as texts (as doubles, long numbers of two people could be equal), the rest as typed."""
+    theirs = exp.column(name, table=f"t{number}", quoted=True)
+    if not join.table.public and name == join.table.unit and isinstance(mine, Column):
+        return exp.EQ(this=as_text(raw(mine)), expression=as_text(theirs))
+    return exp.EQ(this=compiled(mine), expression=compiled(Column(f"t{number}.{name}", join.table.columns[name])))
+
+
+def raw(column: Column) -> Sql:
+    alias, name = column.origin.split(".", 1)
+    return exp.column(name, table=alias, quoted=True)
 
 
 def as_key(key: Expression) -> Sql:
@@ -114,9 +181,7 @@ def compiled(expression: Expression) -> Sql:
         case Constant(value):
             return literal(value)
         case Column(origin, domain):
-            alias, name = origin.split(".", 1)
-            found = exp.column(name, table=alias, quoted=True)
-            return typed(found, domain.kind)
+            return typed(raw(Column(origin, domain)), domain.kind)
         case Call(name, arguments):
             return FUNCTIONS[name].emit(*(compiled(argument) for argument in arguments))
     raise AssertionError("unreachable")

@@ -5,7 +5,7 @@ import math
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sfumato.errors import PolicyError
@@ -25,6 +25,16 @@ class Table:
     unit: str = ROW
     groups: int = 1
     rows: int = 1
+    owner: "Owner | None" = None  # where the unit is found, if it is not a column of this table
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The table whose rows say whose ours are: the row of it whose column `theirs` is our `mine`."""
+
+    table: Table
+    mine: str
+    theirs: str
 
 
 @dataclass(frozen=True)
@@ -107,17 +117,20 @@ class Reader:
             raise self.at("analysts").wrong(
                 f"shares that sum to {math.fsum(shares.values()):g}", "let them sum to 1 at most"
             )
+        described = {
+            name.lower(): self.at(f"tables.{name}").table(name.lower(), table) for name, table in tables.items()
+        }
         return Policy(
             epsilon,
             delta,
             self.at("budget").number(budget, "question_delta", delta / 1000, 1e-30, delta),
-            {name.lower(): self.at(f"tables.{name}").table(name.lower(), table) for name, table in tables.items()},
+            {name: self.at(f"tables.{name}").owned(table, described) for name, table in described.items()},
             shares,
             self.number(data, "response_quantum", 0.0, 0.0, 3600.0),
         )
 
     def table(self, name: str, data: object) -> Table:
-        found = self.only(data, "public", "unit", "groups", "rows", "columns")
+        found = self.only(data, "public", "unit", "groups", "rows", "columns", "key", "parent_key")
         public, unit = found.get("public", False), found.get("unit", ROW)
         if not isinstance(public, bool) or not isinstance(unit, str):
             raise self.wrong("an odd public or unit", 'public is true or false; unit a column, or "row"')
@@ -130,7 +143,37 @@ class Reader:
         rows, groups = self.whole(found, "rows", 10**6), self.whole(found, "groups", 10**5)
         if unit == ROW and (rows, groups) != (1, 1):
             raise self.wrong("bounds on a person of one row", "leave rows and groups out: each row is a person")
-        return Table(name, columns, public, unit.lower(), groups, rows)
+        table = Table(name, columns, public, unit.lower(), groups, rows)
+        mine = found.get("key")
+        if ("." in unit) != (mine is not None):
+            raise self.wrong(
+                f"unit = {unit!r}{'' if mine is None else ' and a key'}",
+                'to find the unit in another table: unit = "orders.customer_id" and key = "order_id"',
+            )
+        if mine is None:
+            return table
+        theirs = found.get("parent_key", mine)
+        if not isinstance(mine, str) or not isinstance(theirs, str):
+            raise self.at("key").wrong("no name of a column", 'key = "order_id", and parent_key = "id" if it differs')
+        return replace(table, owner=Owner(Table(unit.lower().split(".")[0], {}), mine.lower(), theirs.lower()))
+
+    def owned(self, table: Table, others: Mapping[str, Table], below: int = 0) -> Table:
+        """The table with the one that its unit is found in, and so on along the chain."""
+        if table.owner is None:
+            return table
+        name, unit = table.unit.split(".", 1)
+        parent = others.get(name)
+        if parent is None or parent.public or parent.unit == ROW or below > 5:
+            raise self.at("unit").wrong(
+                repr(table.unit), "name a private table that has a unit, without going in circles"
+            )
+        above = self.owned(parent, others, below + 1)
+        if above.unit != unit or unit in table.columns:
+            raise self.at("unit").wrong(
+                f"{table.unit!r}, where the unit of {name} is {above.unit!r}",
+                "use the name of the parent's unit, and describe no column of that name here",
+            )
+        return replace(table, unit=unit, owner=replace(table.owner, table=above))
 
     def column(self, data: object) -> Domain:
         found = self.only(data, "type", "low", "high", "step", "keys")

@@ -10,14 +10,14 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.sql.aggregates import RANKS, bucketed, ranked
 from sfumato.sql.domains import Kind, number
-from sfumato.sql.expressions import Column, Constant, Expression, Output, call
+from sfumato.sql.expressions import Column, Constant, Expression, Output, call, columns
 from sfumato.sql.limits import parsed
 from sfumato.sql.policy import ROW, Policy, Table
 from sfumato.sql.post import foreign
 from sfumato.sql.question import Aggregate, Question
 from sfumato.sql.release import Join, Measure, Release, What, Window, exponent, window
 
-MOST_JOINS, MOST_KEYS, HEAVIEST = 10, 1_000_000, 20_000
+MOST_JOINS, MOST_KEYS, MOST_ROWS, HEAVIEST = 10, 1_000_000, 1_000_000, 20_000
 
 BINARY: dict[type[exp.Expression], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.EQ: "=", exp.LT: "<", exp.LTE: "<=", exp.And: "and",
@@ -99,6 +99,25 @@ class Scope:
         raise QueryRefused(f"{name!r} is not a column of the joined table.")
 
 
+def columns_of(table: Table, place: int) -> dict[str, Column]:
+    """The columns of the table number `place`, its unit among them."""
+    found = {name: Column(f"t{place}.{name}", domain) for name, domain in table.columns.items()}
+    if not table.public and table.unit != ROW:
+        found.setdefault(table.unit, Column(f"t{place}.{table.unit}", number()))
+    return found
+
+
+def same_unit(left: Table, right: Table, pairs: list[tuple[Expression, str]]) -> None:
+    """Private tables are joined on their unit: each row of the result is then of one unit, and of its own rows only."""
+    units = [name for mine, name in pairs if name == right.unit and repr(mine) == f"t0.{left.unit}"]
+    if ROW in (left.unit, right.unit) or left.unit != right.unit or not units:
+        raise QueryRefused(
+            "private tables are joined on the unit that both have.\n"
+            f"  found:  {left.name} of {left.unit!r}, {right.name} of {right.unit!r}\n"
+            f"  do:     JOIN {right.name} USING ({left.unit})"
+        )
+
+
 def alike(mine: Expression, theirs: Expression, name: str) -> tuple[Expression, str]:
     if mine.domain.kind is not theirs.domain.kind:
         raise QueryRefused(
@@ -171,10 +190,7 @@ class Reading:
         table = self.table(name)
         if table.public:
             raise QueryRefused(f"{name} is public: ask the database itself, or join it to a private table.")
-        names = {(alias, column): Column(f"t0.{column}", domain) for column, domain in table.columns.items()}
-        if table.unit != ROW and table.unit not in table.columns:
-            names[alias, table.unit] = Column(f"t0.{table.unit}", number())
-        return Scope(table, names)
+        return Scope(table, {(alias, name): column for name, column in columns_of(table, 0).items()})
 
     def table(self, name: str) -> Table:
         found = self.policy.tables.get(name)
@@ -212,21 +228,23 @@ class Reading:
             not isinstance(node, exp.Table)
             or not isinstance(node.this, exp.Identifier)
             or node.name.lower() in self.views
-            or not self.table(node.name.lower()).public
         ):
             raise QueryRefused(
-                f"{node.name or 'this'} cannot be joined.\n"
-                "  do:     join public tables; to join private ones ask the owner for a view"
+                f"{node.name or 'this'} cannot be joined.\n  do:     join tables of the policy themselves"
             )
         if join.kind not in ("", "INNER"):
             raise QueryRefused(f"{join.kind} JOIN is not allowed.\n  do:     use JOIN … ON … = …")
         table, alias, place = self.table(node.name.lower()), self.alias(node), len(left.joins) + 1
-        theirs = {(alias, c): Column(f"t{place}.{c}", d) for c, d in table.columns.items()}
+        if any(known == alias for known, _ in left.names):
+            raise QueryRefused(f"two tables are called {alias!r}.\n  do:     give one another name")
+        theirs = {(alias, c): column for c, column in columns_of(table, place).items()}
         both = replace(left, names={**left.names, **theirs})
         pairs = self.pairs(join, both, place, left)
         if join.args.get("using"):  # one column of that name: both are equal
             both = replace(both, names={**both.names, **{(alias, name): mine for mine, name in pairs}})
-        matched = call("not", call("is null", Column(f"t{place}.{pairs[0][1]}", table.columns[pairs[0][1]])))
+        if not table.public:
+            same_unit(left.table, table, pairs)
+        matched = call("not", call("is null", columns_of(table, place)[pairs[0][1]]))
         return replace(both, joins=(*left.joins, Join(table, tuple(pairs))), where=call("and", left.where, matched))
 
     def pairs(self, join: exp.Join, both: Scope, place: int, left: Scope) -> list[tuple[Expression, str]]:
@@ -240,10 +258,10 @@ class Reading:
             if not isinstance(part := part.unnest(), exp.EQ):
                 raise QueryRefused("ON compares columns for equality, joined by AND.")
             sides = [self.expression(part.this, both), self.expression(part.expression, both)]
-            mine = [s for s in sides if not (isinstance(s, Column) and s.origin.startswith(f"t{place}."))]
+            mine = [s for s in sides if not any(c.origin.startswith(f"t{place}.") for c in columns(s))]
             other = [s for s in sides if isinstance(s, Column) and s.origin.startswith(f"t{place}.")]
             if len(mine) != 1 or len(other) != 1:
-                raise QueryRefused("ON compares a column of the public table with one of the rows before.")
+                raise QueryRefused("ON compares a column of the joined table with one of the rows before.")
             found.append(alike(mine[0], other[0], other[0].origin.split(".", 1)[1]))
         if not found:
             raise QueryRefused("a JOIN needs ON or USING.")
@@ -498,6 +516,8 @@ class Made:
         measures, aggregates = measured(self.wanted, private=any(key.domain.keys is None for key in self.keys))
         windows = tuple(one for one in self.wanted if isinstance(one, Window))
         core = Release(self.rows.table, self.rows.joins, self.rows.where, tuple(self.keys), measures, windows)
+        if core.rows > MOST_ROWS:
+            raise QueryRefused(f"too many rows of one unit after this join.\n  found:  {core.rows:,} are allowed for")
         if core.combinations > MOST_KEYS:
             raise QueryRefused(f"too many groups.\n  found:  {core.combinations:,} combinations of public keys")
         after = [*(e for _, e in columns), having, *(e for e, _ in order)]

@@ -94,7 +94,8 @@ class Window:
 
 @dataclass(frozen=True)
 class Join:
-    """A public table, each of whose rows is found by equality: at most one match is kept for a row."""
+    """A public table, each of whose rows is found by equality: at most one match is kept for a row. Or a private one of
+    the same unit, joined on it: then each side keeps at most `rows` of a unit before, by a hash of the row itself."""
 
     table: Table
     on: tuple[tuple[Expression, str], ...]  # (of the rows so far, column of the public table)
@@ -131,7 +132,13 @@ class Release:
     @property
     def rows(self) -> int:
         """How many rows one unit has in a group at most."""
-        return 1 if self.table.unit == ROW else self.table.rows
+        joined = math.prod(join.table.rows for join in self.joins if not join.table.public)
+        return 1 if self.table.unit == ROW else self.table.rows * joined
+
+    @property
+    def crossed(self) -> bool:
+        """Are private tables joined?"""
+        return any(not join.table.public for join in self.joins)
 
     @property
     def groups(self) -> int:

@@ -1,0 +1,187 @@
+"""Joins of private tables, and units that another table knows: still nobody moves more than the bounds say."""
+
+import duckdb
+import pytest
+
+from sfumato.curator import Curator
+from sfumato.errors import PolicyError, QueryRefused
+from sfumato.sql.emit import statement
+from sfumato.sql.policy import Policy
+from sfumato.sql.read import read
+
+POLICY = """
+version = 1
+[budget]
+epsilon = 20
+delta = 1e-6
+[tables.people]
+unit = "person"
+[tables.people.columns]
+age = {low = 0, high = 120, step = 1}
+[tables.orders]
+unit = "person"
+groups = 2
+rows = 3
+[tables.orders.columns]
+order_id = {type = "number"}
+shop = {type = "text"}
+[tables.lines]
+unit = "orders.person"
+key = "order_id"
+groups = 2
+rows = 4
+[tables.lines.columns]
+order_id = {type = "number"}
+price = {low = 0, high = 10, step = 0.5}
+[tables.returns]
+unit = "lines.person"
+key = "line"
+parent_key = "line_id"
+rows = 2
+[tables.returns.columns]
+reason = {type = "text"}
+[tables.shops]
+public = true
+[tables.shops.columns]
+shop = {type = "text"}
+other = {type = "text"}
+[tables.visitors]
+unit = "row"
+[tables.visitors.columns]
+shop = {type = "text"}
+"""
+RULES = Policy.read(POLICY)
+LARGE = 2**60  # ids of neighbours are one double
+
+
+def filled(without=None):
+    """Person p has p mod 6 orders, each with 3 lines; person 5 has 500 orders, too."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE people (person BIGINT, age INTEGER)")
+    connection.execute("CREATE TABLE orders (person BIGINT, order_id BIGINT, shop TEXT)")
+    connection.execute("CREATE TABLE lines (line_id BIGINT, order_id BIGINT, price DOUBLE)")
+    connection.execute("CREATE TABLE returns (line TEXT, reason TEXT)")
+    connection.execute("CREATE TABLE shops AS SELECT * FROM (VALUES ('a', 'A'), ('b', 'A'), ('A', 'a')) t(shop, other)")
+    connection.execute("CREATE TABLE visitors AS SELECT 'a' AS shop")
+    people, orders, lines, returns = [], [], [], []
+    for p in range(20):
+        if p == without:
+            continue
+        people.append((LARGE + p, 20 + p))
+        for o in range(p % 6 + (500 if p == 5 else 0)):
+            order = 1000 * p + o
+            orders.append((LARGE + p, order, "abc"[o % 3]))
+            lines += [(10 * order + i, order, (p + o + i) % 12) for i in range(3)]
+            returns.append((str(10 * order), "torn"))
+    lines.append((-1, -1, 5))  # nobody's
+    for name, rows in (("people", people), ("orders", orders), ("lines", lines), ("returns", returns)):
+        listed = ", ".join(str(row) for row in rows)
+        connection.execute(f"INSERT INTO {name} VALUES {listed}")
+    return connection
+
+
+QUESTIONS = [
+    "SELECT COUNT(*) FROM orders JOIN people USING (person)",
+    "SELECT shop, COUNT(*), AVG(age) FROM orders o JOIN people p ON o.person = p.person GROUP BY shop",
+    "SELECT COUNT(*) FROM orders a JOIN orders b USING (person)",
+    "SELECT a.shop, SUM(age) FROM orders a JOIN orders b ON a.person = b.person AND a.shop = b.shop"
+    " JOIN people p ON p.person = a.person WHERE age > 21 GROUP BY 1",
+    "SELECT COUNT(*), SUM(price) FROM lines",
+    "SELECT order_id, COUNT(*) FROM lines GROUP BY 1",
+    "SELECT COUNT(DISTINCT person), COUNT(*) FROM returns",
+    "SELECT reason, COUNT(*) FROM returns GROUP BY reason",
+    "SELECT shop, SUM(price) FROM lines JOIN orders USING (person) GROUP BY shop",
+]
+
+
+@pytest.fixture(scope="module")
+def shops():
+    return {who: filled(who) for who in (None, 1, 5, 11)}
+
+
+@pytest.mark.parametrize("sql", QUESTIONS)
+def test_a_person_moves_few_groups_and_each_a_little(sql, shops):
+    release = read(sql, RULES).release
+    text, width = statement(release, 77, "duckdb"), len(release.keys)
+    tables = {
+        who: {row[:width]: [x or 0 for x in row[width:]] for row in db.execute(text).fetchall()}
+        for who, db in shops.items()
+    }
+    zeros, moved = [0] * len(release.measures), 0
+    for who in (1, 5, 11):
+        changes = 0
+        for key in set(tables[None]) | set(tables[who]):
+            by = [abs(a - b) for a, b in zip(tables[None].get(key, zeros), tables[who].get(key, zeros), strict=True)]
+            changes += any(by)
+            for measure, far in zip(release.measures, by, strict=True):
+                assert far <= release.sensitivity(measure)
+        assert changes <= release.groups
+        moved += changes
+    assert moved > 0
+
+
+def test_a_join_on_the_unit_means_what_sql_means_within_the_bounds(shops):
+    """Person 5 alone is over the bound of 3 orders: 3 are kept before the join."""
+    found = shops[None].execute(statement(read(QUESTIONS[0], RULES).release, 1, "duckdb")).fetchone()[0]
+    truth = (
+        shops[None]
+        .execute("SELECT SUM(LEAST(n, 3)) FROM (SELECT COUNT(*) n FROM orders GROUP BY person)")
+        .fetchone()[0]
+    )
+    assert found == truth
+    pairs = shops[None].execute(statement(read(QUESTIONS[2], RULES).release, 1, "duckdb")).fetchone()[0]
+    squares = "SELECT SUM(LEAST(n, 3) ** 2) FROM (SELECT COUNT(*) n FROM orders GROUP BY person)"
+    assert pairs == shops[None].execute(squares).fetchone()[0]
+    assert read(QUESTIONS[2], RULES).release.rows == 9
+
+
+def test_a_chain_of_keys_finds_the_unit(shops):
+    text = statement(read("SELECT COUNT(DISTINCT person) FROM returns", RULES).release, 1, "duckdb")
+    truth = "SELECT COUNT(DISTINCT person) FROM orders"
+    assert shops[None].execute(text).fetchall() == shops[None].execute(truth).fetchall()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM orders JOIN people ON orders.order_id = people.age",
+        "SELECT COUNT(*) FROM orders JOIN people ON orders.person = people.age",
+        "SELECT COUNT(*) FROM orders JOIN visitors USING (shop)",
+        "SELECT COUNT(*) FROM orders JOIN people ON orders.person + 0 = people.person",
+        "SELECT COUNT(*) FROM orders JOIN orders USING (person)",
+        # a condition on the public table alone would match many of its rows
+        "SELECT COUNT(*) FROM visitors JOIN shops ON UPPER(shops.shop) = shops.other",
+        "SELECT COUNT(*) FROM visitors JOIN shops ON visitors.shop || shops.shop = shops.other",
+    ],
+)
+def test_other_joins_are_refused(sql):
+    with pytest.raises(QueryRefused):
+        read(sql, RULES)
+
+
+@pytest.mark.parametrize(
+    ("line", "other"),
+    [
+        ('unit = "orders.person"', 'unit = "orders.customer"'),
+        ('unit = "orders.person"', 'unit = "shops.person"'),
+        ('unit = "orders.person"', 'unit = "nothing.person"'),
+        ('unit = "orders.person"', 'unit = "returns.person"'),
+        ('unit = "orders.person"\nkey = "order_id"', 'unit = "orders.person"'),
+        ('unit = "orders.person"\nkey = "order_id"', 'unit = "person"\nkey = "order_id"'),
+    ],
+)
+def test_a_chain_that_leads_nowhere_is_refused(line, other):
+    with pytest.raises(PolicyError):
+        Policy.read(POLICY.replace(line, other))
+
+
+def test_joined_tables_are_answered(tmp_path, shops):
+    place = tmp_path / "shops.duckdb"
+    shops[None].execute(f"ATTACH '{place}' AS copy")
+    shops[None].execute("COPY FROM DATABASE memory TO copy")
+    shops[None].execute("DETACH copy")
+    curator = Curator.open(place, RULES)
+    curator.register(epsilon=1.0)  # the sketch follows the chain, too
+    for sql in QUESTIONS:
+        assert curator.ask(sql, epsilon=1.0).charged
+    assert curator.ask("SELECT MEDIAN(price) FROM lines", epsilon=1.0).charged
