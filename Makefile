@@ -16,11 +16,11 @@ INSTALL := $(call install,$(BIN)/python)
 PEERS := $(patsubst bench/composition/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/composition/sides/*.txt))
 NOISE_PEERS := $(patsubst bench/noise/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/noise/sides/*.txt))
 
-.PHONY: help demo tour test lint types format bench bench-soundness bench-noise \
+.PHONY: help demo tour test lint types format bench bench-composition bench-soundness bench-noise \
 	bench-faults bench-ledger bench-reconstruction docs-index bench-neighbours clean
 
 help:  ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/run.stamp  ## the curator on a made-up clinic: a dozen questions, an attack
 	@$(BIN)/python -m sfumato.demo $(OPTIONS)
@@ -45,7 +45,9 @@ format: $(VENV)/dev.stamp  ## rewrite the code the way `make lint` wants it
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format --quiet
 
-bench: $(VENV)/dev.stamp $(PEERS)  ## time composition against other libraries (7 min; OPTIONS="--only 1 7")
+bench: bench-composition bench-noise bench-ledger  ## all that is timed, against other libraries (15 min)
+
+bench-composition: $(VENV)/dev.stamp $(PEERS)  ## time composition against other libraries (7 min; OPTIONS="--only 1 7")
 	@$(BIN)/python bench/bench_composition.py --json $(OPTIONS)
 
 bench-soundness: $(VENV)/dev.stamp  ## random losses against independent truth (90 min; OPTIONS="--count 1000")
