@@ -5,7 +5,7 @@
 Each side runs in a warm process of its own, with one thread (common/serve.py); bursts of the two sides alternate,
 so that a busy machine is busy for both, and the least time of each counts. Our answers have two sides and cover both
 directions; "our gap" is how far apart they are, relatively, and "excess" how far the peer is above our lower one.
-Peers live in bench/.peers/<name>, which `make bench-composition` prepares; rows of those that are not there are left out.
+Peers live in bench/.peers/<name>, which `make bench-composition` prepares; rows of those not there are left out.
 Bars that are missed are shown, not punished: the exit status is 1 only if we failed to answer.
 """
 
