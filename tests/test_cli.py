@@ -227,6 +227,13 @@ def test_a_draft_reads_the_footer_of_parquet_and_the_header_of_csv(run, tmp_path
     assert 'word = {type = "text"}' in run("policy", "init", tmp_path / "visits.csv").output
 
 
+@pytest.mark.parametrize("odd", [b"3", b"3,c,extra", b"3,\xff\xfe", b"", b"3,'"])
+def test_an_odd_line_of_a_csv_file_neither_raises_nor_changes_the_others(tmp_path, odd):
+    (tmp_path / "t.csv").write_bytes(b"id,code\n1,a\n" + odd + b"\n2,b\n")
+    rows = DuckDB(tmp_path / "t.csv").run("SELECT id, code FROM t WHERE id IN ('1', '2') ORDER BY id")
+    assert rows == [("1", "a"), ("2", "b")]
+
+
 def test_one_value_of_a_csv_file_does_not_change_the_others(tmp_path):
     """Were types sniffed, one patient's word would turn everybody's 007 into 7, or back."""
     found = []

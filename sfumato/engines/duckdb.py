@@ -107,7 +107,8 @@ def files(path: Path) -> list[Path]:
 
 def scan(file: Path) -> tuple[str, list[str]]:
     """How a file is read. Nothing is sniffed: a column of a CSV file is text, whatever is in it, since one person's
-    value could otherwise change the type, and with it the values, of everybody else's."""
+    value could otherwise change the type, and with it the values, of everybody else's. And a line that is not as wide
+    as the first, or no text, is padded or left out by itself: an error would tell of it, and stop all answers."""
     if file.suffix == ".parquet":
         return "read_parquet(?)", [str(file)]
     with file.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
@@ -117,10 +118,8 @@ def scan(file: Path) -> tuple[str, list[str]]:
             f"a CSV file begins with the names of its columns.\n  found:  {file.name}: none, or one twice"
         )
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
-    return (
-        f"read_csv(?, auto_detect=false, header=true, delim=',', quote='\"', escape='\"', columns={{{columns}}})",
-        [str(file)],
-    )
+    layout = "auto_detect=false, header=true, delim=',', quote='\"', escape='\"'"
+    return f"read_csv(?, {layout}, null_padding=true, ignore_errors=true, columns={{{columns}}})", [str(file)]
 
 
 def quoted(name: str) -> str:

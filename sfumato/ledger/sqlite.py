@@ -149,9 +149,7 @@ def connected(path: Path) -> sqlite3.Connection:
         there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         if there and "head" not in there:
             raise sqlite3.DatabaseError("this is a database, but not a ledger")
-        for setting in (
-            (ROOMY, *DURABLE) if path == MEMORY else DURABLE
-        ):  # synchronous=NORMAL would forget charges of answers already given
+        for setting in (ROOMY, *DURABLE) if path == MEMORY else DURABLE:
             connection.execute(f"PRAGMA {setting}")
     except BaseException:
         connection.close()
