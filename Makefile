@@ -72,7 +72,7 @@ docs-index: $(VENV)/dev.stamp  ## write docs/theorems.md anew
 	@$(BIN)/python tools/theorems.py
 
 clean:  ## remove .venv, caches and builds
-	@rm -rf $(VENV) bench/.peers build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) bench/.peers bench/.data build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -2,7 +2,7 @@
 
     python bench/curator/data.py [FOLDER]
 
-Users are active by a lognormal law, keys follow zipf(1.1) over 1,000 categories, values are gamma(2, 10) + category % 17.
+Users are active by a lognormal law, keys follow zipf(1.1) over 1,000 categories, values gamma(2, 10) + category % 17.
 All comes from DuckDB's hash of row number and seed: the same rows on every run, with any number of threads, in an order
 that knows nothing of users. Made once (a minute) and kept in bench/.data: `tables.duckdb` holds both, and there is a
 Parquet file of each. Columns: user_id BIGINT, category INTEGER, value DOUBLE.
