@@ -1,8 +1,15 @@
 """How the tests run: the same examples every time, no clock, no window."""
 
+import hashlib
+import itertools
 import os
+from types import SimpleNamespace
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from sfumato.curator import Curator
+from sfumato.noise import entropy
 
 # Before anyone imports matplotlib: pictures are drawn into memory.
 os.environ["MPLBACKEND"] = "Agg"
@@ -15,3 +22,28 @@ settings.register_profile(
 # Fresh dice and many of them, for a night: pytest -n auto --hypothesis-profile explore
 settings.register_profile("explore", settings.get_profile("repeatable"), derandomize=False, max_examples=3000)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(autouse=True)
+def repeatable_bits(request, monkeypatch):
+    """The noise of a test is the same in every run: its keys come from its name, not from the operating system.
+
+    A forked child has keys of its own, as ever. Tests that are about fresh bits are marked so, and must then hold
+    whatever is drawn but for a probability that they state.
+    """
+    if request.node.get_closest_marker("fresh_bits"):
+        yield
+        return
+    home, taken = os.getpid(), itertools.count()
+
+    def urandom(size):
+        where = "" if os.getpid() == home else f" of {os.getpid()}"
+        return hashlib.shake_256(f"{request.node.nodeid} {next(taken)}{where}".encode()).digest(size)
+
+    recorded = SimpleNamespace(**{name: getattr(os, name) for name in dir(os)} | {"urandom": urandom})
+    with monkeypatch.context() as patched:
+        patched.setattr(entropy, "os", recorded)
+        patched.setattr(Curator, "salt", property(lambda curator: 1))  # else the time of opening decides what is kept
+        entropy.SYSTEM.renew()
+        yield
+    entropy.SYSTEM.renew()

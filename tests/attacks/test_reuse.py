@@ -21,6 +21,7 @@ from tests.attacks.naive import NaiveLaplace, OneBuffer
 from tests.checks.mechanism_examples import EXAMPLES
 from tests.noise.sources import Recorded
 
+pytestmark = pytest.mark.fresh_bits
 LENGTH = 200
 ASKED = [(example.make(SYSTEM), example.pairs[0].d0) for example in EXAMPLES]
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

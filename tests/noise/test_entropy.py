@@ -13,6 +13,7 @@ from sfumato.noise import DiscreteLaplace, Keystream, Pool, Sampler
 from sfumato.noise import entropy as module
 from sfumato.noise.entropy import PROCESS, SYSTEM
 
+pytestmark = pytest.mark.fresh_bits
 FAR = Sampler(DiscreteLaplace(10**17))  # two draws agree with probability < 1e-17
 
 
