@@ -150,19 +150,6 @@ def test_ctrl_c_says_what_was_charged_and_the_same_key_is_not_charged_again(run,
         assert Ledger.open(f"{clinic}.ledger").verify().spent == spent
 
 
-def test_ctrl_c_while_the_engine_works_is_ctrl_c(clinic, monkeypatch):
-    """DuckDB raises a RuntimeError then; as an error of the engine it would be run once more."""
-
-    class Interrupted:
-        def cursor(self):
-            raise RuntimeError("Query interrupted")
-
-    engine = DuckDB(clinic)
-    monkeypatch.setattr(engine, "_connection", Interrupted())
-    with pytest.raises(KeyboardInterrupt):
-        engine.run("SELECT 1")
-
-
 # ---- policies -------------------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 
+from sfumato.engines.attended import attended
 from sfumato.errors import PolicyError
 
 FILES = (".parquet", ".csv")
@@ -35,18 +36,19 @@ class DuckDB:
 
     path: Path
     dialect: str = "duckdb"
+    timeout: float | None = None  # seconds for one statement
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
     _opening: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def run(self, sql: str) -> list[tuple[object, ...]]:
         """The rows of one statement. Each has a cursor of its own: on a shared one, threads fetch each other's rows."""
-        try:
-            with self.connection().cursor() as cursor:
+        cursor = self.connection().cursor()
+
+        def fetched() -> list[tuple[object, ...]]:
+            with cursor:
                 return cursor.execute(sql).fetchall()
-        except RuntimeError as problem:
-            if str(problem) == "Query interrupted":  # DuckDB's word for Ctrl-C
-                raise KeyboardInterrupt from None
-            raise
+
+        return attended(fetched, cursor.interrupt, self.timeout)
 
     def connection(self) -> duckdb.DuckDBPyConnection:
         with self._opening:
