@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato.bounds import BINS, LATER, around, tidy, within
 from sfumato.offer import bought
-from sfumato.sql.expressions import LEAST_SIZE, SIZES
+from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
 
 Floats = NDArray[np.float64]
 RUNS = 20

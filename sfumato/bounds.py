@@ -7,7 +7,9 @@ from itertools import pairwise
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind
-from sfumato.sql.expressions import LEAST_SIZE, SIZES, Column, Constant, Expression, Output, call
+from sfumato.sql.expressions import Column, Constant, Expression, Output
+from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
+from sfumato.sql.normal import call
 from sfumato.sql.policy import Policy, Table
 from sfumato.sql.question import Aggregate, Question
 from sfumato.sql.release import Measure, Release, What

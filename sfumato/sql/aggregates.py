@@ -1,11 +1,12 @@
-"""Aggregates that choose a value by its rank: MEDIAN, QUANTILE and its spellings, MIN, MAX; and keys of histograms."""
+"""Aggregates and their spellings: sums and counts; values by rank (MEDIAN, QUANTILE, MIN, MAX); keys of histograms."""
 
 from fractions import Fraction
 
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.expressions import Constant, Expression, call
+from sfumato.sql.expressions import Constant, Expression
+from sfumato.sql.normal import call
 
 MOST_PARTS = 10**6
 FIXED: dict[type[exp.Expression], Fraction] = {
@@ -17,6 +18,11 @@ GIVEN: dict[type[exp.Expression], str] = {
 }  # fmt: skip
 MOST_BUCKETS = 10_000
 RANKS = (*FIXED, *GIVEN, exp.WithinGroup)
+SUMS: dict[type[exp.Expression], str] = {
+    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Variance: "variance", exp.VariancePop: "variance",
+    exp.Stddev: "stddev", exp.StddevPop: "stddev", exp.StddevSamp: "stddev",
+}  # fmt: skip
+AGGREGATES = (*SUMS, *RANKS)
 
 
 def ranked(node: exp.Expression) -> tuple[exp.Expression, Fraction]:

@@ -5,7 +5,10 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from sfumato.sql.domains import Kind
-from sfumato.sql.expressions import FUNCTIONS, Call, Column, Constant, Expression, Sql, as_text, of_type, paren
+from sfumato.sql.expressions import Call, Column, Constant, Expression
+from sfumato.sql.functions import FUNCTIONS
+from sfumato.sql.functions.casts import as_text
+from sfumato.sql.functions.function import Sql, of_type, paren
 from sfumato.sql.policy import ROW, Table
 from sfumato.sql.release import Join, Measure, Release, What
 

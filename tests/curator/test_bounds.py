@@ -11,7 +11,7 @@ from sfumato.curator import Curator
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.exact import statements
 from sfumato.offer import Offer
-from sfumato.sql.expressions import SIZES
+from sfumato.sql.functions.numbers import SIZES
 from sfumato.sql.policy import Policy
 
 POLICY = """

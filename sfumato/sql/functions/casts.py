@@ -1,0 +1,48 @@
+"""From one kind to another: what does not work is NULL."""
+
+import datetime
+
+from sqlglot import exp
+
+from sfumato.sql.domains import DATE, Kind, Scalar, number
+from sfumato.sql.functions.function import Function, Sql, of_type
+from sfumato.sql.functions.ranges import text_of
+
+NUMBER, WORDS, YES, DAY = Kind.NUMBER, Kind.TEXT, Kind.TRUTH, Kind.DATE
+
+
+def as_number(a: Sql) -> Sql:
+    return exp.TryCast(this=a, to=of_type("DOUBLE"))
+
+
+def as_text(a: Sql) -> Sql:
+    return exp.TryCast(this=a, to=of_type("TEXT"))
+
+
+def as_time(a: Sql) -> Sql:
+    return exp.TryCast(this=a, to=of_type("TIMESTAMP"))
+
+
+def as_date(a: Sql) -> Sql:
+    """Midnight. Every date is a TIMESTAMP: to compare one with a DATE, an engine would cast, and that can raise."""
+    return as_time(exp.TryCast(this=a, to=of_type("DATE")))
+
+
+# ---- of released values ---------------------------------------------------------------------------------------------
+
+
+def dated(text: str) -> str:
+    """A date as keys are shown: without its time at midnight."""
+    return str(datetime.datetime.fromisoformat(text)).removesuffix(" 00:00:00")
+
+
+def written(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+FUNCTIONS: dict[str, Function] = {
+    "number": Function(((NUMBER, WORDS, YES),), lambda a: a if a.kind is NUMBER else number(), as_number, float),
+    "text": Function((None,), text_of, as_text, written),
+    "date": Function(((WORDS, DAY),), lambda a: DATE, as_date, lambda a: dated(a[:10]), (exp.Date,)),
+    "timestamp": Function(((WORDS, DAY),), lambda a: DATE, as_time, dated),
+}

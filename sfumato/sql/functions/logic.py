@@ -1,0 +1,75 @@
+"""Conditions, and choices by them."""
+
+import re
+
+from sqlglot import exp
+
+from sfumato.sql.domains import Domain, Kind, Scalar
+from sfumato.sql.functions.function import Function, Sql, binary, folded, named, paren
+from sfumato.sql.functions.ranges import covering, truth
+
+YES, WORDS = Kind.TRUTH, Kind.TEXT
+
+
+def among(a: Sql, *rest: Sql) -> Sql:
+    return paren(exp.In(this=paren(a), expressions=list(rest)))
+
+
+def cased(*arguments: Sql) -> Sql:
+    found = exp.Case()
+    for condition, value in zip(arguments[:-1:2], arguments[1::2], strict=True):
+        found = found.when(condition, value)
+    return paren(found.else_(arguments[-1]))
+
+
+def chosen(*domains: Domain) -> Domain:
+    """Of CASE: what all its results have in common."""
+    return covering(*domains[1:-1:2], domains[-1])
+
+
+# ---- of released values ---------------------------------------------------------------------------------------------
+
+
+def all_of(*values: Scalar) -> bool | None:
+    return False if False in values else None if None in values else True
+
+
+def any_of(*values: Scalar) -> bool | None:
+    return True if True in values else None if None in values else False
+
+
+def one_of(sought: Scalar, *others: Scalar) -> bool | None:
+    return None if sought is None else True if sought in others else None if None in others else False
+
+
+def first_true(*values: Scalar) -> Scalar:
+    for condition, result in zip(values[:-1:2], values[1::2], strict=True):
+        if condition is True:
+            return result
+    return values[-1]
+
+
+def first_known(*values: Scalar) -> Scalar:
+    return next((value for value in values if value is not None), None)
+
+
+def like(text: str, pattern: str) -> bool:
+    parts = (".*" if sign == "%" else "." if sign == "_" else re.escape(sign) for sign in pattern)
+    return re.fullmatch("".join(parts), text, re.DOTALL) is not None
+
+
+FUNCTIONS: dict[str, Function] = {
+    "and": Function((YES,), truth, folded(exp.And), all_of, (exp.And,), commutes=True, more=True, strict=False),
+    "or": Function((YES,), truth, folded(exp.Or), any_of, (exp.Or,), commutes=True, more=True, strict=False),
+    "not": Function((YES,), truth, lambda a: paren(exp.Not(this=paren(a))), lambda a: not a, (exp.Not,)),
+    "=": Function((None, None), truth, binary(exp.EQ), lambda a, b: a == b, (exp.EQ,), commutes=True, alike=True),
+    "<": Function((None, None), truth, binary(exp.LT), lambda a, b: a < b, (exp.LT,), alike=True),
+    "<=": Function((None, None), truth, binary(exp.LTE), lambda a, b: a <= b, (exp.LTE,), alike=True),
+    "is null": Function((None,), truth, lambda a: paren(exp.Is(this=paren(a), expression=exp.null())),
+                        lambda a: a is None, strict=False),
+    "like": Function((WORDS, WORDS), truth, binary(exp.Like), like, (exp.Like,)),
+    "in": Function((None, None), truth, among, one_of, (exp.In,), more=True, alike=True, strict=False),
+    "case": Function((None,), chosen, cased, first_true, more=True, strict=False),
+    "coalesce": Function((None,), covering, named("COALESCE"), first_known, (exp.Coalesce,), more=True, alike=True,
+                         strict=False),
+}  # fmt: skip

@@ -1,0 +1,109 @@
+"""Arithmetic, in doubles: they overflow to infinity instead of raising, and divisors are guarded."""
+
+import math
+
+from sqlglot import exp
+
+from sfumato.sql.domains import Kind, Scalar, number
+from sfumato.sql.functions.function import Function, Sql, binary, named, of_type, paren
+from sfumato.sql.functions.ranges import (
+    absolute,
+    added,
+    clamped,
+    counted,
+    divided,
+    multiplied,
+    rounded,
+    spanning,
+    subtracted,
+)
+
+LEAST_SIZE, SIZES = 2.0**-10, 60  # magnitudes: from 2⁻¹⁰ to 2⁵⁰
+NUMBER = Kind.NUMBER
+
+
+def negated(a: Sql) -> Sql:
+    return paren(exp.Neg(this=paren(a)))
+
+
+def guarded(a: Sql, b: Sql) -> Sql:
+    return paren(
+        exp.Div(this=paren(a), expression=exp.func("NULLIF", b, exp.Literal.number("0")), typed=False, safe=False)
+    )
+
+
+def remainder(a: Sql, b: Sql) -> Sql:
+    """As doubles have it; nothing by 0."""
+    return paren(exp.Mod(this=paren(a), expression=exp.func("NULLIF", b, exp.Literal.number("0"))))
+
+
+def to_digits(a: Sql, digits: Sql) -> Sql:
+    return exp.Anonymous(this="round", expressions=[a, exp.Cast(this=digits, to=of_type("INT"))])
+
+
+def clipped(a: Sql, low: Sql, high: Sql) -> Sql:
+    """NULL stays NULL: LEAST and GREATEST would take it for a bound."""
+    return paren(
+        exp.Case().when(exp.Is(this=a, expression=exp.null()), exp.null())
+        .else_(exp.func("LEAST", exp.func("GREATEST", a.copy(), low), high))
+    )  # fmt: skip
+
+
+def bucket(a: Sql, low: Sql, high: Sql, count: Sql) -> Sql:
+    """0 below low, 1 … count from low to high, count + 1 from high on. NULL stays NULL."""
+    wide = exp.paren(exp.Sub(this=high, expression=low.copy()))
+    share = exp.Div(this=exp.paren(exp.Sub(this=a, expression=low)), expression=wide, typed=False, safe=False)
+    place = exp.func("FLOOR", exp.Mul(this=exp.paren(share), expression=count)) + 1
+    return clipped(exp.paren(place), exp.Literal.number("0"), count.copy() + 1)
+
+
+def magnitude(a: Sql) -> Sql:
+    """sign(a)·(how many doublings |a| lies above LEAST_SIZE, and one), up to SIZES; 0 below it."""
+    one, size = exp.Literal.number("1"), exp.func("ABS", a) / exp.Literal.number(repr(LEAST_SIZE))
+    doublings = exp.Anonymous(this="LOG2", expressions=[exp.func("GREATEST", size.copy(), one)])
+    steps = exp.func("FLOOR", doublings) + 1
+    sized = exp.func("LEAST", steps, exp.Literal.number(str(SIZES)))
+    return exp.paren(
+        exp.Case().when(exp.Is(this=a.copy(), expression=exp.null()), exp.null())
+        .when(size < one.copy(), exp.cast(exp.Literal.number("0"), "DOUBLE"))
+        .else_(exp.func("SIGN", a.copy()) * exp.cast(sized, "DOUBLE"))
+    )  # fmt: skip
+
+
+# ---- of released values ---------------------------------------------------------------------------------------------
+
+
+def half_up(value: float, digits: float = 0) -> float:
+    """Rounded as the engine does: halves away from zero."""
+    scale = 10.0**digits
+    return math.copysign(math.floor(abs(value) * scale + 0.5) / scale, value)
+
+
+def least(*values: Scalar) -> Scalar:
+    """As in the engine, NULL is passed over."""
+    return min((v for v in values if isinstance(v, int | float)), default=None)
+
+
+def greatest(*values: Scalar) -> Scalar:
+    return max((v for v in values if isinstance(v, int | float)), default=None)
+
+
+FUNCTIONS: dict[str, Function] = {
+    "+": Function((NUMBER, NUMBER), added, binary(exp.Add), lambda a, b: a + b, (exp.Add,), commutes=True),
+    "-": Function((NUMBER, NUMBER), subtracted, binary(exp.Sub), lambda a, b: a - b, (exp.Sub,)),
+    "*": Function((NUMBER, NUMBER), multiplied, binary(exp.Mul), lambda a, b: a * b, (exp.Mul,), commutes=True),
+    "/": Function((NUMBER, NUMBER), divided, guarded, lambda a, b: a / b if b else None, (exp.Div,)),
+    "mod": Function((NUMBER, NUMBER), lambda a, b: number(), remainder, math.fmod, (exp.Mod,)),
+    "negative": Function((NUMBER,), lambda a: number(-a.high, -a.low, a.step), negated, lambda a: -a, (exp.Neg,)),
+    "abs": Function((NUMBER,), absolute, named("ABS"), abs, (exp.Abs,)),
+    "floor": Function((NUMBER,), rounded, named("FLOOR"), math.floor, (exp.Floor,)),
+    "ceil": Function((NUMBER,), rounded, named("CEIL"), math.ceil, (exp.Ceil,)),
+    "round": Function((NUMBER,), rounded, named("ROUND"), half_up),
+    "round to": Function((NUMBER, NUMBER), lambda a, b: number(a.low - 0.5, a.high + 0.5), to_digits, half_up),
+    "least": Function((NUMBER,), spanning, named("LEAST"), least, (exp.Least,), more=True, strict=False),
+    "greatest": Function((NUMBER,), spanning, named("GREATEST"), greatest, (exp.Greatest,), more=True, strict=False),
+    "clamp": Function((NUMBER, NUMBER, NUMBER), clamped, clipped, lambda a, low, high: min(max(a, low), high),
+                      ("clamp",), copies=2),
+    "width_bucket": Function((NUMBER,) * 4, lambda a, low, high, n: counted(0, int(n.high) + 1), bucket, copies=2),
+    "magnitude": Function((NUMBER,), lambda a: counted(-SIZES, SIZES), magnitude, copies=4),
+}  # fmt: skip

@@ -1,0 +1,72 @@
+"""What is publicly known of a result, from what is known of the arguments."""
+
+import math
+
+from sfumato.sql.domains import TEXT, TRUTH, Domain, Kind, number
+
+
+def truth(*_: Domain) -> Domain:
+    return TRUTH
+
+
+def text_of(*_: Domain) -> Domain:
+    return TEXT
+
+
+def added(a: Domain, b: Domain) -> Domain:
+    step = a.step if a.step == b.step else None
+    return number(a.low + b.low, a.high + b.high, step)
+
+
+def subtracted(a: Domain, b: Domain) -> Domain:
+    step = a.step if a.step == b.step else None
+    return number(a.low - b.high, a.high - b.low, step)
+
+
+def multiplied(a: Domain, b: Domain) -> Domain:
+    ends = [x * y if x and y else 0.0 for x in (a.low, a.high) for y in (b.low, b.high)]
+    return number(min(ends), max(ends), a.step * b.step if a.step and b.step else None)
+
+
+def divided(a: Domain, b: Domain) -> Domain:
+    if b.low <= 0 <= b.high:
+        return number()
+    ends = [x / y for x in (a.low, a.high) for y in (b.low, b.high)]
+    return number(min(ends), max(ends))
+
+
+def covering(*domains: Domain) -> Domain:
+    """A domain that holds all of these."""
+    known = [d for d in domains if d != Domain(Kind.TRUTH)]
+    if not known:
+        return Domain(Kind.TRUTH)
+    keys = [d.keys for d in known]
+    merged = None if None in keys else tuple(dict.fromkeys(k for ks in keys if ks is not None for k in ks))
+    if known[0].kind is not Kind.NUMBER:
+        return Domain(known[0].kind, keys=merged)
+    steps = {d.step for d in known}
+    low, high = min(d.low for d in known), max(d.high for d in known)
+    return Domain(Kind.NUMBER, low, high, steps.pop() if len(steps) == 1 else None, merged)
+
+
+def spanning(*domains: Domain) -> Domain:
+    """A number between the least and the largest of these."""
+    return number(min(d.low for d in domains), max(d.high for d in domains))
+
+
+def absolute(a: Domain) -> Domain:
+    low = 0.0 if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
+    return number(low, max(abs(a.low), abs(a.high)), a.step)
+
+
+def rounded(a: Domain) -> Domain:
+    return number(math.floor(a.low) if math.isfinite(a.low) else a.low, math.ceil(a.high) if a.bounded else a.high, 1.0)
+
+
+def clamped(a: Domain, low: Domain, high: Domain) -> Domain:
+    return number(min(max(a.low, low.low), high.low), min(max(a.high, low.high), high.high), a.step)
+
+
+def counted(low: int, high: int) -> Domain:
+    """Whole numbers that are public keys."""
+    return Domain(Kind.NUMBER, low, high, 1.0, tuple(float(n) for n in range(low, high + 1)))

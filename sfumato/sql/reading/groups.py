@@ -1,0 +1,88 @@
+"""Above GROUP BY: keys and aggregates are outputs, and everything else is made of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused
+from sfumato.sql.aggregates import AGGREGATES, RANKS, SUMS, ranked
+from sfumato.sql.domains import number
+from sfumato.sql.expressions import Expression, Output
+from sfumato.sql.reading.measures import Wanted
+from sfumato.sql.reading.nodes import plain, shown
+from sfumato.sql.reading.scopes import Scope
+from sfumato.sql.reading.values import expression
+from sfumato.sql.release import Window, exponent, window
+
+
+@dataclass
+class Groups:
+    """What names stand for above GROUP BY; `wanted` collects the aggregates that are met."""
+
+    rows: Scope
+    keys: list[Expression]
+    named: Mapping[str, exp.Expression]
+    wanted: list[Wanted] = field(default_factory=list)
+    busy: set[str] = field(default_factory=set)
+
+    def known(self, node: exp.Expression) -> Expression | None:
+        if isinstance(node, AGGREGATES):
+            return self.aggregate(node)
+        if isinstance(node, exp.Column) and not node.table and node.name.lower() in self.named:
+            name = node.name.lower()
+            if name not in self.busy and not any(known == name for _, known in self.rows.names):
+                self.busy.add(name)
+                try:
+                    return expression(self.named[name], self)
+                finally:
+                    self.busy.discard(name)
+        if not any(node.find_all(*AGGREGATES)) and any(node.find_all(exp.Column)):
+            try:
+                inner = expression(node, self.rows)
+            except QueryRefused:
+                if isinstance(node, exp.Column):
+                    raise
+                return None
+            if inner in self.keys:
+                return Output(self.keys.index(inner), inner.domain)
+        return None
+
+    def find(self, alias: str, name: str) -> Expression:
+        raise QueryRefused(
+            f"{name!r} is neither a key nor inside an aggregate.\n  do:     GROUP BY it, or aggregate it: SUM({name})"
+        )
+
+    def aggregate(self, node: exp.Expression) -> Expression:
+        """An output for this aggregate, the same one for the same aggregate."""
+        wanted = self.by_rank(node) if isinstance(node, RANKS) else self.summed(node)
+        if wanted not in self.wanted:
+            self.wanted.append(wanted)
+        return Output(len(self.keys) + self.wanted.index(wanted), number())
+
+    def by_rank(self, node: exp.Expression) -> Window:
+        inner, part = ranked(node)
+        return window(expression(inner, self.rows), part, shown(node))
+
+    def summed(self, node: exp.Expression) -> tuple[str, Expression | None]:
+        inner, name = node.this, SUMS[type(node)]
+        plain(node)
+        if isinstance(inner, exp.Star) or inner is None:
+            if name != "count":
+                raise QueryRefused(f"{name.upper()} takes one argument.")
+            return "count", None
+        if isinstance(inner, exp.Distinct):
+            return self.different(node, inner)
+        if node.expressions:
+            raise QueryRefused(f"{name.upper()} takes one argument.")
+        found = expression(inner, self.rows)
+        if name != "count":
+            exponent(found, node.sql())  # refuses what has no bounds
+        return name, found
+
+    def different(self, node: exp.Expression, inner: exp.Distinct) -> tuple[str, Expression | None]:
+        """COUNT(DISTINCT x); of the unit, it is a count of units."""
+        of = [expression(one, self.rows) for one in inner.expressions]
+        if not isinstance(node, exp.Count) or len(of) != 1:
+            raise QueryRefused(f"{shown(node)} is not allowed.\n  do:     ask COUNT(DISTINCT x) of one column")
+        return ("units", None) if repr(of[0]) == f"t0.{self.rows.table.unit}" else ("distinct", of[0])

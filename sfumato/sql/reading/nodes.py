@@ -1,0 +1,79 @@
+"""Nodes of the parser: which of their parts are understood, and what stands in them."""
+
+import math
+
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused
+
+USUAL = {"this", "expression", "expressions"}
+MORE: dict[type[exp.Expression], set[str]] = {  # further parts of a node that are understood
+    exp.Literal: {"is_string"}, exp.Column: {"table"}, exp.Between: {"low", "high"}, exp.If: {"true", "false"},
+    exp.WidthBucket: {"min_value", "max_value", "num_buckets"},
+    exp.Case: {"ifs", "default"}, exp.Cast: {"to"}, exp.TryCast: {"to", "safe"}, exp.Ordered: {"desc"},
+    exp.Count: {"big_int"}, exp.Div: {"typed", "safe"}, exp.Table: {"alias"}, exp.Subquery: {"alias"},
+    exp.Join: {"kind", "on", "using"}, exp.CTE: {"alias"}, exp.Alias: {"alias"}, exp.Identifier: {"quoted"},
+    exp.Least: {"ignore_nulls"}, exp.Greatest: {"ignore_nulls"}, exp.Coalesce: {"is_nvl"}, exp.Round: {"decimals"},
+    exp.Trim: {"position"}, exp.Substring: {"start", "length"}, exp.Replace: {"replacement"}, exp.DPipe: {"safe"},
+    exp.Concat: {"safe", "coalesce"}, exp.TimestampTrunc: {"unit"}, exp.DateTrunc: {"unit"},
+}  # fmt: skip
+
+
+def plain(node: exp.Expression) -> None:
+    """Refuses a node with a part that is not understood: what is passed over would change the question's meaning."""
+    for part, value in node.args.items():
+        if value and part not in USUAL and part not in MORE.get(type(node), ()):
+            raise QueryRefused(f"{shown(node)}: {part.strip('_').upper().replace('_', ' ')} is not allowed here.")
+
+
+def shown(node: exp.Expression) -> str:
+    """The analyst's own words for it, shortened."""
+    return node.sql("duckdb")[:60]
+
+
+def inner(node: exp.Expression) -> exp.Expression:
+    """What is called by a name, without it."""
+    return node.this if isinstance(node, exp.Alias) else node
+
+
+def alias(node: exp.Expression) -> str:
+    """The name that a table or view goes by here."""
+    found = node.args.get("alias")
+    if isinstance(found, exp.TableAlias) and found.args.get("columns"):
+        raise QueryRefused(
+            f"{shown(node)}: columns are not renamed in brackets here.\n  do:     write SELECT … AS name"
+        )
+    return (node.alias or node.name).lower()
+
+
+def numeral(text: str) -> float | int:
+    """A literal; whole ones stay whole, up to what a double can tell apart."""
+    try:
+        found = int(text) if text.isdecimal() and len(text) < 16 else float(text)
+    except ValueError:
+        raise QueryRefused(f"{text[:20]!r} is not a number.") from None
+    if not math.isfinite(found):
+        raise QueryRefused(f"{text[:20]!r} is too large a number.")
+    return found
+
+
+def whole(node: object) -> int | None:
+    """A whole number that stands in the text, or none."""
+    value = numeral(node.this) if isinstance(node, exp.Literal) and not node.is_string else None
+    return value if isinstance(value, int) else None
+
+
+def small(node: exp.Expression | None, what: str, least: int, most: int) -> int:
+    """A whole number that stands in the text, of this size."""
+    value = whole(node)
+    if value is None or not least <= value <= most:
+        raise QueryRefused(f"{what} takes whole numbers from {least} to {most:,} there.")
+    return value
+
+
+def place_of(node: exp.Literal, what: str, most: int) -> int:
+    """The number of a column."""
+    place = whole(node)
+    if place is None or not 1 <= place <= most:
+        raise QueryRefused(f"{what} {node.this[:20]} names no column.")
+    return place

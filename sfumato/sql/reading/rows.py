@@ -1,0 +1,108 @@
+"""FROM, JOIN, WHERE and WITH: which rows a SELECT is about."""
+
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused
+from sfumato.sql.aggregates import AGGREGATES
+from sfumato.sql.expressions import Expression
+from sfumato.sql.normal import call
+from sfumato.sql.policy import Policy, Table
+from sfumato.sql.reading.joins import joined
+from sfumato.sql.reading.nodes import alias, inner, plain
+from sfumato.sql.reading.scopes import Scope, columns_of
+from sfumato.sql.reading.values import expression
+
+MOST_JOINS = 10
+PARTS = {"expressions", "from_", "from", "joins", "where", "group", "having", "order", "limit", "with_", "with"}
+
+
+@dataclass
+class Rows:
+    """One statement's tables: those of the policy, and those that WITH names."""
+
+    policy: Policy
+    views: dict[str, Scope] = field(default_factory=dict)
+
+    def scope(self, query: exp.Select) -> Scope:
+        """FROM, JOIN and WHERE."""
+        for part, value in query.args.items():
+            if value and part not in PARTS:
+                raise QueryRefused(f"{part.upper().strip('_')} is not allowed in a question.")
+        self.name_views(query)
+        source = query.args.get("from_") or query.args.get("from")
+        if source is None:
+            raise QueryRefused("a question is about a table.\n  do:     SELECT … FROM a table of the policy")
+        found = self.source(source.this)
+        joins = query.args.get("joins") or []
+        if len(joins) > MOST_JOINS:
+            raise QueryRefused(f"at most {MOST_JOINS} joins.")
+        for join in joins:
+            found = joined(found, join, self.joinable(join.this), alias(join.this))
+        if where := query.args.get("where"):
+            found = replace(found, where=call("and", found.where, expression(where.this, found)))
+        return found
+
+    def name_views(self, query: exp.Select) -> None:
+        """WITH: each view may use those before it."""
+        found = query.args.get("with_") or query.args.get("with")
+        if found is None:
+            return
+        if found.args.get("recursive"):
+            raise QueryRefused("recursive WITH is not allowed.")
+        for cte in found.expressions:
+            plain(cte)
+            name = alias(cte)
+            if not isinstance(cte.this, exp.Select):
+                raise QueryRefused(f"WITH {name} must be a SELECT.")
+            self.views[name] = self.view(cte.this)
+
+    def source(self, node: exp.Expression) -> Scope:
+        plain(node)
+        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
+            return self.view(node.this).renamed(alias(node) if node.alias else "")
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+            raise QueryRefused("FROM takes tables of the policy, and SELECTs over them.")
+        name = node.name.lower()
+        if name in self.views:
+            return self.views[name].renamed(alias(node))
+        table = self.table(name)
+        if table.public:
+            raise QueryRefused(f"{name} is public: ask the database itself, or join it to a private table.")
+        return Scope(table, {(alias(node), name): column for name, column in columns_of(table, 0).items()})
+
+    def joinable(self, node: exp.Expression) -> Table:
+        """The table that JOIN names."""
+        plain(node)
+        named = isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
+        if not named or node.name.lower() in self.views:
+            raise QueryRefused(
+                f"{node.name or 'this'} cannot be joined.\n  do:     join tables of the policy themselves"
+            )
+        return self.table(node.name.lower())
+
+    def table(self, name: str) -> Table:
+        found = self.policy.tables.get(name)
+        if found is None:
+            known = ", ".join(sorted(self.policy.tables))
+            raise QueryRefused(f"there is no table {name!r}.\n  found:  {known}\n  do:     ask about one of these")
+        return found
+
+    def view(self, query: exp.Select) -> Scope:
+        """A SELECT over rows: its columns are expressions, put in where they are named."""
+        if any(query.args.get(part) for part in ("group", "having", "limit")) or any(query.find_all(*AGGREGATES)):
+            raise QueryRefused(
+                "a SELECT inside a question works on rows, one by one.\n"
+                "  found:  GROUP BY, LIMIT or an aggregate in it\n"
+                "  do:     aggregate in the outer SELECT"
+            )
+        scope = Rows(self.policy, dict(self.views)).scope(query)  # what WITH names in it is not known outside
+        names: dict[tuple[str, str], Expression] = {}
+        for node in query.expressions:
+            plain(node)
+            if isinstance(node, exp.Star):
+                names |= {("", name): scope.find("", name) for _, name in scope.names}
+            else:
+                names["", node.alias_or_name.lower()] = expression(inner(node), scope)
+        return replace(scope, names=names)

@@ -1,0 +1,137 @@
+"""The outer SELECT: keys, columns, HAVING, ORDER BY, LIMIT."""
+
+from collections.abc import Mapping
+from itertools import count
+
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused
+from sfumato.sql.domains import Kind
+from sfumato.sql.expressions import Column, Constant, Expression
+from sfumato.sql.policy import Policy
+from sfumato.sql.post import foreign
+from sfumato.sql.question import Question
+from sfumato.sql.reading.groups import Groups
+from sfumato.sql.reading.measures import canonical, measured
+from sfumato.sql.reading.nodes import inner, place_of, plain, shown, whole
+from sfumato.sql.reading.rows import Rows
+from sfumato.sql.reading.scopes import Scope
+from sfumato.sql.reading.values import expression
+from sfumato.sql.release import Release, Window
+
+MOST_KEYS, MOST_ROWS, HEAVIEST = 1_000_000, 1_000_000, 20_000
+Columns = list[tuple[str, Expression]]
+
+
+def selected(query: exp.Select, policy: Policy) -> Question:
+    """The question that a SELECT asks."""
+    scope = Rows(policy).scope(query)
+    named = {node.alias.lower(): node.this for node in query.expressions if isinstance(node, exp.Alias)}
+    groups = Groups(scope, keys(query, named, scope), named)
+    columns = shown_columns(query, groups)
+    having = query.args.get("having")
+    condition = expression(having.this, groups) if having else Constant(True)
+    if condition.domain.kind is not Kind.TRUTH:
+        raise QueryRefused("HAVING takes a condition.")
+    return within_limits(groups, columns, condition, ordered(query, columns, groups), limited(query))
+
+
+def keys(query: exp.Select, named: Mapping[str, exp.Expression], scope: Scope) -> list[Expression]:
+    """GROUP BY, in one order: another one is no other question."""
+    group = query.args.get("group")
+    if group is None:
+        return []
+    plain(group)
+    found = sorted({expression(key(node, query, named, scope), scope) for node in group.expressions}, key=repr)
+    for one in found:
+        if isinstance(one, Column) and one.origin == f"t0.{scope.table.unit}":
+            raise QueryRefused("GROUP BY the unit would ask about each person.\n  do:     group by something else")
+    return found
+
+
+def key(
+    node: exp.Expression, query: exp.Select, named: Mapping[str, exp.Expression], scope: Scope
+) -> exp.Expression:  # fmt: skip
+    """GROUP BY 2 means that column; a name means a column of the table first, then an alias."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return inner(query.expressions[place_of(node, "GROUP BY", len(query.expressions)) - 1])
+    bare = isinstance(node, exp.Column) and not node.table and node.name.lower() in named
+    if bare and not any(name == node.name.lower() for _, name in scope.names):
+        return named[node.name.lower()]
+    return node
+
+
+def shown_columns(query: exp.Select, groups: Groups) -> Columns:
+    """What is listed after SELECT, each under a name of its own."""
+    found: Columns = []
+    for node in query.expressions:
+        if isinstance(node, exp.Star):
+            raise QueryRefused("SELECT * would show rows.\n  do:     ask for keys and aggregates")
+        if isinstance(node, exp.Alias):
+            plain(node)
+        found.append((titled(node, [title for title, _ in found]), expression(inner(node), groups)))
+    return found
+
+
+def titled(node: exp.Expression, taken: list[str]) -> str:
+    """What a column of the answer is called: its alias, its name, or its text; each name once."""
+    bare = isinstance(node, exp.Count) and isinstance(node.this, exp.Star | None)
+    name = "count" if bare else node.alias_or_name or shown(node)
+    return next(title for i in count(1) if (title := name if i == 1 else f"{name} {i}") not in taken)
+
+
+def ordered(query: exp.Select, columns: Columns, groups: Groups) -> list[tuple[Expression, bool]]:
+    """ORDER BY: what, and is it descending?"""
+    order = query.args.get("order")
+    found = []
+    for one in order.expressions if order else []:
+        plain(one)
+        found.append((sorted_by(one.this, columns, groups), bool(one.args.get("desc"))))
+    return found
+
+
+def sorted_by(node: exp.Expression, columns: Columns, groups: Groups) -> Expression:
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return columns[place_of(node, "ORDER BY", len(columns)) - 1][1]
+    if isinstance(node, exp.Column) and not node.table:
+        for name, found in columns:
+            if name.lower() == node.name.lower():  # what is shown, before what it is made of
+                return found
+    return expression(node, groups)
+
+
+def limited(query: exp.Select) -> int | None:
+    """LIMIT."""
+    limit = query.args.get("limit")
+    if limit is None:
+        return None
+    plain(limit)
+    found = whole(limit.expression)
+    if found is None:
+        raise QueryRefused("LIMIT takes a whole number.")
+    return found
+
+
+def within_limits(
+    groups: Groups, columns: Columns, having: Expression, order: list[tuple[Expression, bool]], limit: int | None
+) -> Question:
+    """All of it as a question, unless it is too large."""
+    if not groups.wanted:
+        raise QueryRefused(
+            "this question has no aggregate, so it would show rows.\n  do:     ask COUNT(*), SUM(…) or AVG(…)"
+        )
+    rows = groups.rows
+    measures, aggregates = measured(groups.wanted, private=any(key.domain.keys is None for key in groups.keys))
+    windows = tuple(one for one in groups.wanted if isinstance(one, Window))
+    core = Release(rows.table, rows.joins, rows.where, tuple(groups.keys), measures, windows)
+    if core.rows > MOST_ROWS:
+        raise QueryRefused(f"too many rows of one unit after this join.\n  found:  {core.rows:,} are allowed for")
+    if core.combinations > MOST_KEYS:
+        raise QueryRefused(f"too many groups.\n  found:  {core.combinations:,} combinations of public keys")
+    after = [*(e for _, e in columns), having, *(e for e, _ in order)]
+    for one in after:
+        foreign(one)
+    read = [*groups.keys, core.where, *(m.of for m in measures if m.of), *(w.of for w in windows)]
+    if sum(e.weight for e in [*read, *after]) > HEAVIEST:
+        raise QueryRefused("this question is too long, written out.\n  do:     ask less at a time")
+    return canonical(Question(core, aggregates, tuple(columns), having, tuple(order), limit))
