@@ -9,7 +9,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import SupportsFloat, cast
+from typing import ClassVar, SupportsFloat, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,13 +47,18 @@ class Additive(Mechanism[ArrayLike, Released]):
     """v + N for a number, or for each number of an array, independently.
 
     Private values are never refused: answers saturate at ±(2⁶³ − 1) steps, so does ±∞, and NaN counts as 0. How many
-    values there are and of which type is public. Subclasses have a field `step` and name the noise in units of it.
+    values there are and of which type is public.
     """
 
     @property
     @abstractmethod
+    def step(self) -> float | Fraction:
+        """How far apart answers lie: a power of two."""
+
+    @cached_property
     def lattice(self) -> Lattice:
         """Where answers lie."""
+        return on_lattice(self.step)
 
     @abstractmethod
     def law(self) -> Noise:
@@ -132,6 +137,22 @@ class Additive(Mechanism[ArrayLike, Released]):
             return self.lattice.exactly(multiples).with_noise(self.sampler)
         total = self.pool.about(int(multiples))
         return Answer(self.lattice, np.array(max(-LARGEST, min(LARGEST, total)), np.int64))
+
+
+@dataclass(frozen=True)
+class Scaled(Additive):
+    """Noise of one scale: the field of a subclass that `named` names."""
+
+    named: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, self.named, checks.positive(self.named, getattr(self, self.named)))
+        in_steps(self.named, getattr(self, self.named), self.lattice)
+
+    @property
+    def units(self) -> Fraction:
+        """The scale in steps."""
+        return self.lattice.units(getattr(self, self.named))
 
 
 def shown(answer: Answer) -> Released:

@@ -2,23 +2,21 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import SupportsFloat
 
-from sfumato import checks, noise
+from sfumato import noise
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.discrete_gaussian import DiscreteGaussianLoss
 from sfumato.loss.renyi import ZcdpLoss
-from sfumato.mechanisms.additive import MOST_WHOLE, Additive, in_steps, on_lattice, several, whole_steps
+from sfumato.mechanisms.additive import MOST_WHOLE, Scaled, several, whole_steps
 from sfumato.mechanisms.base import upwards
-from sfumato.noise import Lattice
 from sfumato.sensitivity import Relation, Sensitivity
 
 FEW = 16  # coordinates whose losses are summed exactly: of many sums take long, and zCDP is near
 
 
 @dataclass(frozen=True)
-class DiscreteGaussian(Additive):
+class DiscreteGaussian(Scaled):
     """v + K with P(K = k) ∝ e^{−k²/2σ²} over the multiples k of `step`, for whole multiples v of the step.
 
     `Gaussian` is simpler to price: it is exactly μ-GDP for vectors, too.
@@ -29,19 +27,7 @@ class DiscreteGaussian(Additive):
 
     sigma: float
     step: float | Fraction = 1
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", checks.positive("sigma", self.sigma))
-        in_steps("sigma", self.sigma, self.lattice)
-
-    @cached_property
-    def lattice(self) -> Lattice:
-        return on_lattice(self.step)
-
-    @property
-    def units(self) -> Fraction:
-        """σ in steps."""
-        return self.lattice.units(self.sigma)
+    named = "sigma"
 
     def law(self) -> noise.DiscreteGaussian:
         return noise.DiscreteGaussian(self.units)

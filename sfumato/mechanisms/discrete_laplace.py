@@ -3,21 +3,19 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import SupportsFloat
 
 from sfumato import checks, noise
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.discrete_laplace import DiscreteLaplaceLoss
 from sfumato.loss.signed import PureLoss
-from sfumato.mechanisms.additive import MOST_WHOLE, Additive, in_steps, moved, on_lattice, several, whole_steps
+from sfumato.mechanisms.additive import MOST_WHOLE, Scaled, moved, on_lattice, several, whole_steps
 from sfumato.mechanisms.base import quotient, upwards
-from sfumato.noise import Lattice
 from sfumato.sensitivity import Relation, Sensitivity
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace(Additive):
+class DiscreteLaplace(Scaled):
     """v + K with P(K = k) ∝ e^{−|k|/scale} over the multiples k of `step`, for whole multiples v of the step.
 
     Theorem: the geometric mechanism is ε-DP with ε = Δ₁/scale [Ghosh, Roughgarden & Sundararajan 2012]
@@ -26,19 +24,7 @@ class DiscreteLaplace(Additive):
 
     scale: float
     step: float | Fraction = 1
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", checks.positive("scale", self.scale))
-        in_steps("scale", self.scale, self.lattice)
-
-    @cached_property
-    def lattice(self) -> Lattice:
-        return on_lattice(self.step)
-
-    @property
-    def units(self) -> Fraction:
-        """The scale in steps."""
-        return self.lattice.units(self.scale)
+    named = "scale"
 
     def law(self) -> noise.DiscreteLaplace:
         return noise.DiscreteLaplace(self.units)

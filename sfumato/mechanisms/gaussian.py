@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import SupportsFloat
 
 from sfumato import checks
@@ -10,9 +9,9 @@ from sfumato.loss import gaussian_noise
 from sfumato.loss.bound import Bound
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.numeric import ULP
-from sfumato.mechanisms.additive import Additive, in_steps, moved, on_lattice
+from sfumato.mechanisms.additive import Scaled, moved
 from sfumato.mechanisms.base import quotient
-from sfumato.noise import Density, GaussianDensity, Lattice, rounded_gaussian
+from sfumato.noise import Density, GaussianDensity, rounded_gaussian
 from sfumato.noise.density import Rounded
 from sfumato.sensitivity import Sensitivity
 
@@ -20,7 +19,7 @@ LEAST_DELTA = 1e-250  # smaller ones come too near the end of doubles to be cert
 
 
 @dataclass(frozen=True)
-class Gaussian(Additive):
+class Gaussian(Scaled):
     """round(v + N(0, σ²)) on the multiples of `step`, drawn exactly.
 
     Rounding is post-processing, so this is exactly μ-Gaussian-DP with μ = Δ₂/σ, for whole multiples of the step and for
@@ -32,19 +31,7 @@ class Gaussian(Additive):
 
     sigma: float
     step: float | Fraction = 1
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", checks.positive("sigma", self.sigma))
-        in_steps("sigma", self.sigma, self.lattice)
-
-    @cached_property
-    def lattice(self) -> Lattice:
-        return on_lattice(self.step)
-
-    @property
-    def units(self) -> Fraction:
-        """σ in steps."""
-        return self.lattice.units(self.sigma)
+    named = "sigma"
 
     def law(self) -> Rounded:
         return rounded_gaussian(self.units)

@@ -2,20 +2,19 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import SupportsFloat
 
 from sfumato import checks
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.laplace import LaplaceLoss
-from sfumato.mechanisms.additive import Additive, in_steps, moved, on_lattice, several
+from sfumato.mechanisms.additive import Scaled, moved, several
 from sfumato.mechanisms.base import quotient
-from sfumato.noise import Density, LaplaceDensity, Lattice, Rounded, rounded_laplace
+from sfumato.noise import Density, LaplaceDensity, Rounded, rounded_laplace
 from sfumato.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True)
-class Laplace(Additive):
+class Laplace(Scaled):
     """round(v + Lap(scale)) on the multiples of `step`, drawn exactly; an independent draw for each coordinate.
 
     Rounding is post-processing, so whole multiples of the step and real numbers cost what v + Lap(scale) costs.
@@ -26,19 +25,7 @@ class Laplace(Additive):
 
     scale: float
     step: float | Fraction = 1
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", checks.positive("scale", self.scale))
-        in_steps("scale", self.scale, self.lattice)
-
-    @cached_property
-    def lattice(self) -> Lattice:
-        return on_lattice(self.step)
-
-    @property
-    def units(self) -> Fraction:
-        """The scale in steps."""
-        return self.lattice.units(self.scale)
+    named = "scale"
 
     def law(self) -> Rounded:
         return rounded_laplace(self.units)

@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import SupportsFloat
 
 from sfumato import checks
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.signed import PureLoss, StaircaseLoss
-from sfumato.mechanisms.additive import MOST_WHOLE, Additive, in_steps, on_lattice
-from sfumato.noise import Lattice, Rounded, StaircaseDensity, rounded_staircase
+from sfumato.mechanisms.additive import MOST_WHOLE, Additive, in_steps
+from sfumato.noise import Rounded, StaircaseDensity, rounded_staircase
 from sfumato.sensitivity import Sensitivity
 
 
@@ -36,10 +35,6 @@ class Staircase(Additive):
             object.__setattr__(self, "gamma", checks.probability("gamma", self.gamma))
         in_steps("sensitivity", self.sensitivity, self.lattice)
         object.__setattr__(self, "gamma", float(Fraction(self.density().gamma)))
-
-    @cached_property
-    def lattice(self) -> Lattice:
-        return on_lattice(self.step)
 
     def law(self) -> Rounded:
         return rounded_staircase(self.eps, self.lattice.units(self.sensitivity), self.gamma)

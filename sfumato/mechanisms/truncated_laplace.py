@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import SupportsFloat
 
 from sfumato import checks, noise
@@ -13,7 +12,6 @@ from sfumato.loss.leaky import LeakyLoss
 from sfumato.mechanisms.additive import Additive, in_steps, moved, on_lattice, several, whole_steps
 from sfumato.mechanisms.base import quotient, upwards
 from sfumato.mechanisms.discrete_laplace import geometric
-from sfumato.noise import Lattice
 from sfumato.noise.balls import precision
 from sfumato.sensitivity import Relation, Sensitivity
 
@@ -44,10 +42,6 @@ class TruncatedLaplace(Additive):
                 f"bound must be from 1 to 4e18 steps.\n  found:  bound = {self.bound:g} with a step of"
                 f" {float(self.lattice.step):g}\n  do:     choose the step nearer to the bound"
             )
-
-    @cached_property
-    def lattice(self) -> Lattice:
-        return on_lattice(self.step)
 
     @property
     def steps(self) -> int:

@@ -3,9 +3,10 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
-from sfumato.noise.balls import Ball, precision
-from sfumato.noise.monotone import BETWEEN, BOTH_SIDES, PREC, Floats, MonotoneLaw
+from sfumato.noise.balls import Ball
+from sfumato.noise.monotone import BETWEEN, BOTH_SIDES, Floats, MonotoneLaw
 
 HALF = Fraction(1, 2)
 
@@ -52,23 +53,12 @@ class Density(ABC):
         return None
 
 
-def _halves(law: "Rounded | Floored", start: int, distance: int) -> bool:
-    """`MonotoneLaw.halves`. Cells of a log-concave density are log-concave (Prékopa 1973)."""
-    if (enough := law.density.halving()) is not None:
-        return distance >= enough
-    with precision(PREC):
-        return bool(2 * law.weight(start + distance, PREC) <= law.weight(start, PREC))
-
-
 @dataclass(frozen=True)
-class Rounded(MonotoneLaw):
-    """round(N) for continuous noise N: P(k) is the mass of [k − ½, k + ½].
-
-    Rounding is post-processing: for integer v, v + round(N) = round(v + N) is as private as v + N.
-    """
+class Cells(MonotoneLaw):
+    """The number of the cell of width 1 in which continuous noise falls; `ahead` halves from k the cell of k begins."""
 
     density: Density
-    sides = BOTH_SIDES
+    ahead: ClassVar[int]
 
     @property
     def spread(self) -> Fraction:
@@ -77,6 +67,29 @@ class Rounded(MonotoneLaw):
     @property
     def reach(self) -> float:
         return self.density.reach
+
+    def bend(self, edge: Floats, width: int) -> Floats | None:
+        return self.density.bend(edge, width)
+
+    def flat(self, j: int, width: int) -> tuple[int, int] | None:
+        return self.density.flat(j, width, self.ahead)
+
+    def halves(self, start: int, distance: int) -> bool:
+        """Cells of a log-concave density are log-concave (Prékopa 1973)."""
+        if (enough := self.density.halving()) is not None:
+            return distance >= enough
+        return super().halves(start, distance)
+
+
+@dataclass(frozen=True)
+class Rounded(Cells):
+    """round(N) for continuous noise N: P(k) is the mass of [k − ½, k + ½].
+
+    Rounding is post-processing: for integer v, v + round(N) = round(v + N) is as private as v + N.
+    """
+
+    sides = BOTH_SIDES
+    ahead = -1
 
     def weight(self, m: int, prec: int) -> Ball:
         return self.density.cell(2 * m, prec) if m else 2 * self.density.mass(Fraction(0), HALF, prec)
@@ -88,39 +101,13 @@ class Rounded(MonotoneLaw):
         """|round(N)| > m where |N| > m + ½."""
         return self.density.beyond(m + HALF, prec)
 
-    def bend(self, edge: Floats, width: int) -> Floats | None:
-        return self.density.bend(edge, width)
-
-    def flat(self, j: int, width: int) -> tuple[int, int] | None:
-        return self.density.flat(j, width, -1)
-
-    def halves(self, start: int, distance: int) -> bool:
-        return _halves(self, start, distance)
-
 
 @dataclass(frozen=True)
-class Floored(MonotoneLaw):
+class Floored(Cells):
     """⌊N⌋ for continuous noise N: P(k) is the mass of [k, k + 1], symmetric about −½."""
 
-    density: Density
     sides = BETWEEN
-
-    @property
-    def spread(self) -> Fraction:
-        return self.density.spread
-
-    @property
-    def reach(self) -> float:
-        return self.density.reach
+    ahead = 0
 
     def weight(self, m: int, prec: int) -> Ball:
         return self.density.cell(2 * m + 1, prec)
-
-    def bend(self, edge: Floats, width: int) -> Floats | None:
-        return self.density.bend(edge, width)
-
-    def flat(self, j: int, width: int) -> tuple[int, int] | None:
-        return self.density.flat(j, width, 0)
-
-    def halves(self, start: int, distance: int) -> bool:
-        return _halves(self, start, distance)
