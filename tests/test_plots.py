@@ -16,6 +16,7 @@ from sfumato import plots
 from sfumato.errors import InvalidParameter
 from sfumato.loss import ApproxLoss, GaussianLoss, LaplaceLoss, PoissonSampledLoss, RandomizedResponseLoss, nothing
 from sfumato.loss.compare import compare
+from sfumato.plots import hand
 
 ROOT = Path(__file__).parents[1]
 THREE = [GaussianLoss(1), LaplaceLoss(1), RandomizedResponseLoss(1)]
@@ -64,9 +65,9 @@ def test_a_mechanism_has_the_same_colour_everywhere():
 
 
 def test_repetitions_keep_the_colour_of_their_mechanism_and_strangers_get_their_own():
-    shown = plots.named([5 * LaplaceLoss(0.1), PoissonSampledLoss(GaussianLoss(1), 0.1), GaussianLoss(1)])
-    laplace, sampled, gaussian = (pen.colour for pen in plots.pens(shown))
-    assert (laplace, gaussian) == (plots.RED, plots.BLUE)
+    shown = hand.named([5 * LaplaceLoss(0.1), PoissonSampledLoss(GaussianLoss(1), 0.1), GaussianLoss(1)])
+    laplace, sampled, gaussian = (pen.colour for pen in hand.pens(shown))
+    assert (laplace, gaussian) == (hand.RED, hand.BLUE)
     assert sampled not in (laplace, gaussian)
 
 
@@ -90,7 +91,7 @@ def test_the_composition_picture_has_one_line_per_accountant():
 
 def test_every_accountant_has_a_colour():
     names = [row.name for row in compare(LaplaceLoss(1), 1e-6).rows if row.name != "plain Fourier"]
-    assert set(names) == set(plots.ACCOUNTANTS)
+    assert set(names) == set(hand.ACCOUNTANTS)
 
 
 def test_the_contour_picture_shows_a_certificate():

@@ -1,0 +1,22 @@
+"""Pictures of privacy: profiles, trade-off functions, Rényi curves, and what each accountant makes of a composition.
+
+Every function returns a matplotlib Figure and touches no global state (no pyplot, no window): `figure.savefig(path)`
+keeps it, a notebook shows it. One mechanism has one colour throughout, chosen to survive colour-blindness.
+"""
+
+try:
+    import matplotlib.axes  # noqa: F401
+except ImportError as problem:
+    raise ImportError("pictures need matplotlib.\n  do:     pip install 'sfumato[plot]'") from problem
+
+from sfumato.plots.book import lecture_figures, saved
+from sfumato.plots.compositions import accountants, central_limit, composition, gaussian_noise
+from sfumato.plots.drawings import hockey_stick, region, two_errors
+from sfumato.plots.hand import Picture
+from sfumato.plots.plane import contour
+from sfumato.plots.views import profiles, renyi_curves, tangents, trade_off_functions
+
+__all__ = [
+    "Picture", "accountants", "central_limit", "composition", "contour", "gaussian_noise", "hockey_stick",
+    "lecture_figures", "profiles", "region", "renyi_curves", "saved", "tangents", "trade_off_functions", "two_errors",
+]  # fmt: skip
