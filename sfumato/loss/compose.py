@@ -21,13 +21,15 @@ from sfumato.loss.contour import Composition
 from sfumato.loss.contour_engine import ContourEngine
 from sfumato.loss.engine import Engine
 from sfumato.loss.gaussian import GaussianLoss
-from sfumato.loss.lattice import FAR, Lattice, common_step, together
+from sfumato.loss.lattice import FAR, Lattice
 from sfumato.loss.leaky import LeakyLoss
 from sfumato.loss.moments import Moments, gives_all_away, too_large, too_many
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 from sfumato.loss.renyi import RenyiCurve, RenyiLoss
+from sfumato.loss.rough import common_step
 from sfumato.loss.signed import ApproxLoss, PureLoss, RandomizedResponseLoss
 from sfumato.loss.sums import Sum
+from sfumato.loss.tilted_law import together
 from sfumato.loss.transforms.base import Refused, Transform
 from sfumato.loss.wrappers import OneWay
 
