@@ -141,7 +141,7 @@ class Curator:
         mu = bought(float(epsilon), self.policy.question_delta, 0.0) / math.sqrt(max(1, len(tables))) * (1 - 1e-14)
         for table in tables:
             sketch = Sketch(table, mu)
-            asked = sketch.statements()
+            asked = sketch.statements(self.engine.dialect)
             receipt = self.ledger.charge(sketch.loss(), question=named(table), who=self.who)
             self.ledger.keep(receipt, self.run(receipt, asked, sketch.released))
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from sfumato.mechanisms.quantile import Ranked
 from sfumato.offer import Offer
+from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit import statement
 from sfumato.sql.emit_values import around, distinct
@@ -14,7 +15,7 @@ from sfumato.sql.release import What
 Row = tuple[object, ...]
 
 
-def statements(offer: Offer, salt: int, dialect: str) -> list[str]:
+def statements(offer: Offer, salt: int, dialect: str | Dialect) -> list[str]:
     """All that an engine must be asked: all sums at once, each distinct count, each column whose order counts."""
     release = offer.release
     found = [statement(release, salt, dialect)] if any(m.what is not What.DISTINCT for m in release.measures) else []

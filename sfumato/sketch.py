@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from sqlglot import exp
 
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.sql.dialects import dialect_of
+from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
-from sfumato.sql.emit import compiled, from_
+from sfumato.sql.emit import from_
 from sfumato.sql.expressions import Column
 from sfumato.sql.policy import ROW, Policy, Table
 from sfumato.sql.release import Release
@@ -46,19 +49,23 @@ class Sketch:
     def noise(self) -> Gaussian:
         return Gaussian(math.sqrt(1 + len(self.columns)) / self.mu * (1 + 1e-14))
 
-    def statements(self) -> list[str]:
+    def statements(self, dialect: str | Dialect) -> list[str]:
         """bin, number of units: for the rows, then for each column."""
-        unit, found = f't0."{self.table.unit}"', []
-        rows = from_(self.table).sql("duckdb")
-        for what in ["COUNT(*)", *map(self.different, self.columns)]:
+        to, found = dialect_of(dialect), []
+        unit, rows = (
+            exp.column(self.table.unit, table="t0", quoted=True).sql(to.name),
+            from_(self.table, to).sql(to.name),
+        )
+        for what in ["COUNT(*)", *(self.different(name, to) for name in self.columns)]:
             each = f"SELECT {what} AS n FROM {rows} WHERE NOT {unit} IS NULL GROUP BY {unit}"
-            size = f"LEAST(CAST(CEIL(LOG2(n)) AS BIGINT), {BINS - 1})"
-            found.append(f"SELECT b, COUNT(*) FROM (SELECT {size} AS b FROM ({each})) GROUP BY b")
+            size = " ".join(f"WHEN n <= {2**b} THEN {b}" for b in range(BINS - 1))
+            each = f"SELECT CASE {size} ELSE {BINS - 1} END AS b FROM ({each}) AS s"
+            found.append(f"SELECT b, COUNT(*) FROM ({each}) AS t GROUP BY b")
         return found
 
-    def different(self, name: str) -> str:
+    def different(self, name: str, to: Dialect) -> str:
         """How many groups a unit has: NULL is one."""
-        value = compiled(Column(f"t0.{name}", self.table.columns[name])).sql("duckdb")
+        value = to.compiled(Column(f"t0.{name}", self.table.columns[name])).sql(to.name)
         return f"(COUNT(DISTINCT {value}) + MAX(CASE WHEN {value} IS NULL THEN 1 ELSE 0 END))"
 
     def released(self, tables: Sequence[Sequence[tuple[object, ...]]]) -> bytes:

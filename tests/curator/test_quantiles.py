@@ -11,6 +11,7 @@ from sfumato.curator import Curator
 from sfumato.errors import QueryRefused
 from sfumato.exact import statements
 from sfumato.offer import offered
+from sfumato.sql.dialects.duckdb import DuckDB
 from sfumato.sql.emit import row_wise
 from sfumato.sql.emit_values import around, distinct
 from sfumato.sql.policy import Policy
@@ -227,6 +228,6 @@ def test_buckets_are_those_of_the_standard():
     values = ["-1", "0", "9.99", "10", "59", "60", "inf", "-inf", "nan", None]
     connection.execute("CREATE TABLE visits AS SELECT 1 AS patient_id, unnest(?::TEXT[])::DOUBLE AS stay", [values])
     release = question("SELECT WIDTH_BUCKET(stay, 0, 60, 6) AS b, COUNT(*) FROM visits GROUP BY b").release
-    text = row_wise(release, {}).sql("duckdb")
+    text = row_wise(release, {}, DuckDB()).sql("duckdb")
     found = [row[1] for row in connection.execute(text).fetchall()]
     assert sorted(found) == [0, 0, 1, 1, 2, 6, 7, 7]

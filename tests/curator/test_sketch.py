@@ -48,7 +48,7 @@ def test_a_person_is_in_one_bin_of_each_histogram(tmp_path):
     whole = duckdb.connect(str(built(tmp_path / "all.duckdb")))
     for who in (0, 6, 13):
         without = duckdb.connect(str(built(tmp_path / f"{who}.duckdb", without=who)))
-        for text in sketch.statements():
+        for text in sketch.statements("duckdb"):
             a, b = (dict(c.execute(text).fetchall()) for c in (whole, without))
             changes = [a.get(k, 0) - b.get(k, 0) for k in set(a) | set(b)]
             assert sorted(changes) == [0] * (len(changes) - 1) + [1]

@@ -1,0 +1,138 @@
+"""What engines spell differently, and what each must mean by it.
+
+A dialect is trusted with two things: that no value of any row can make its text raise, and that it means the same on
+every engine. tests/curator/test_conformance.py asks every dialect the same questions about the same odd values.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused
+from sfumato.sql.domains import Kind
+from sfumato.sql.expressions import Call, Column, Constant, Expression
+from sfumato.sql.functions.function import Sql
+
+UNWRITTEN = (
+    "engines write numbers in different ways, so a number is not cast to TEXT here.\n"
+    "  do:     compare or group by the number itself"
+)
+
+
+@dataclass(frozen=True)
+class Dialect(ABC):
+    """One engine's SQL. `types` are what the engine calls the types of columns ("t0.stay" → "integer"), where known:
+    it may then leave out what a type rules out; it is right without."""
+
+    types: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """As sqlglot calls it."""
+
+    # ---- expressions over one row: total ----------------------------------------------------------------------------
+
+    def compiled(self, expression: Expression) -> Sql:
+        match expression:
+            case Constant(value):
+                return self.literal(value)
+            case Column(origin, domain):
+                alias, name = origin.split(".", 1)
+                return self.column(exp.column(name, table=alias, quoted=True), domain.kind, self.types.get(origin))
+            case Call(_, arguments):
+                if reason := self.refusal(expression):
+                    raise QueryRefused(reason)
+                return self.call(expression, *(self.compiled(argument) for argument in arguments))
+        raise AssertionError("unreachable")
+
+    @property
+    @abstractmethod
+    def functions(self) -> frozenset[str]:
+        """Those of the list that this engine is told of. Others are refused, new ones too, until somebody has seen to
+        it that they cannot raise here."""
+
+    def refusal(self, call: Call) -> str | None:
+        """Why this engine is not told of it; None: it is."""
+        if call.name in self.functions:
+            return None
+        return f"{call.name.upper()} cannot be asked of {self.name}.\n  do:     see docs/engines.md for what can"
+
+    @abstractmethod
+    def call(self, call: Call, *arguments: Sql) -> Sql:
+        """A function of the list: it never raises; NULL where it has no value."""
+
+    @abstractmethod
+    def column(self, column: Sql, kind: Kind, type_: str | None) -> Sql:
+        """A column as the kind that the policy says: a double but no NaN, a text that is compared by its bytes, a
+        truth, a moment without a time zone. What is not of that kind becomes NULL."""
+
+    @abstractmethod
+    def literal(self, value: object) -> Sql:
+        """A constant of that kind."""
+
+    @abstractmethod
+    def is_nan(self, number: Sql) -> Sql: ...
+
+    @abstractmethod
+    def as_text(self, value: Sql) -> Sql:
+        """Any value in words: equal ones of one type in equal words."""
+
+    def content(self, column: Sql) -> Sql:
+        """A column as it is, or in words where not all types can be hashed and ordered."""
+        return self.as_text(column)
+
+    @abstractmethod
+    def date_text(self, moment: Sql) -> Sql:
+        """2024-02-29 10:00:00."""
+
+    # ---- plans ------------------------------------------------------------------------------------------------------
+
+    @property
+    def windowed(self) -> bool:
+        """Is the window the best plan to bound contributions here? Otherwise the cut-off join is."""
+        return True
+
+    @abstractmethod
+    def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
+        """A 64-bit integer, from these values and the key alone: never position, rowid or random()."""
+
+    @property
+    def materialized(self) -> str:
+        return "MATERIALIZED "
+
+    @abstractmethod
+    def divided(self, a: str, b: str) -> str:
+        """The quotient of integers, cut towards 0."""
+
+    def total(self, integers: str) -> str:
+        """A sum of 64-bit integers that does not overflow, however many there are."""
+        return f"SUM({integers})"
+
+    def scaled(self, value: str, by: float) -> str:
+        """A bounded double times a power of two."""
+        return f"{value} * {by!r}"
+
+    def floor(self, value: str) -> str:
+        """Of a double: a double."""
+        return f"FLOOR({value})"
+
+    @abstractmethod
+    def lists(self, *names: str) -> list[str]:
+        """The values of these columns, each column as one list, in the order of the first."""
+
+    @abstractmethod
+    def repeated(self, times: str) -> str:
+        """In SELECT: the row once for each of 0 … times − 1, which is the value."""
+
+
+def raw(text: str) -> Sql:
+    """A text that is SQL already."""
+    return exp.Var(this=text)
+
+
+def constants(arguments: Sequence[Expression]) -> list[int]:
+    """Whole numbers that stand in the question."""
+    return [int(a.value) for a in arguments if isinstance(a, Constant) and isinstance(a.value, int | float)]

@@ -1,0 +1,156 @@
+"""PostgreSQL, 13 or newer, with texts in UTF-8. What is total here stands in postgres_values.py."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused
+from sfumato.sql.dialects import postgres_values as total
+from sfumato.sql.dialects.base import UNWRITTEN, Dialect, constants, raw
+from sfumato.sql.dialects.postgres_values import DOUBLE, NAN, let, quoted
+from sfumato.sql.domains import Kind
+from sfumato.sql.expressions import Call
+from sfumato.sql.functions import FUNCTIONS
+from sfumato.sql.functions.function import Sql
+from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
+
+BYTES = ' COLLATE "C"'
+SAME = frozenset({
+    "and", "or", "not", "=", "<", "<=", "is null", "in", "abs", "floor", "ceil", "negative", "least", "greatest",
+    "case", "coalesce", "clamp", "replace", "||", "length",
+})  # fmt: skip
+PARTS = {"year": "year", "month": "month", "day": "day", "hour": "hour", "weekday": "dow"}
+OWN: dict[str, Callable[..., str]] = {
+    "+": total.added,
+    "-": total.subtracted,
+    "*": total.multiplied,
+    "/": total.divided,
+    "mod": total.remainder,
+    "round": total.rounded,
+    "width_bucket": total.bucket,
+    "magnitude": lambda a: total.magnitude(a, LEAST_SIZE, SIZES),
+    "like": lambda a, b: f"(({a}) LIKE ({b}) ESCAPE '')",
+    "starts_with": lambda a, b: f"STARTS_WITH({a}, {b})",
+    "ends_with": lambda a, b: let("RIGHT(a, LENGTH(b)) = b", a=a, b=b),
+    "contains": lambda a, b: f"(STRPOS({a}, {b}) > 0)",
+    "trim": lambda a: total.trimmed("BTRIM", a),
+    "ltrim": lambda a: total.trimmed("LTRIM", a),
+    "rtrim": lambda a: total.trimmed("RTRIM", a),
+    "lower": lambda a: total.in_case("lower", a),
+    "upper": lambda a: total.in_case("upper", a),
+    **{name: lambda a, of=of: total.part(of, a) for name, of in PARTS.items()},
+    **{f"start of {unit}": lambda a, unit=unit: total.beginning(unit, a) for unit in ("year", "month", "day")},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Postgres(Dialect):
+    """Doubles raise when they overflow and when they underflow, casts raise, and there is no TRY_CAST."""
+
+    @property
+    def name(self) -> str:
+        return "postgres"
+
+    @property
+    def functions(self) -> frozenset[str]:
+        return frozenset({*SAME, *OWN, "number", "text", "date", "timestamp", "substr", "round to"})
+
+    def refusal(self, call: Call) -> str | None:
+        if call.name == "text" and call.arguments[0].domain.kind is Kind.NUMBER:
+            return UNWRITTEN
+        return super().refusal(call)
+
+    def call(self, call: Call, *arguments: Sql) -> Sql:
+        if call.name in SAME:
+            return FUNCTIONS[call.name].emit(*arguments)
+        first, *rest = (argument.sql(self.name) for argument in arguments)
+        kind, numbers = call.arguments[0].domain.kind, constants(call.arguments[1:])
+        match call.name, kind:
+            case "substr", _:
+                return raw(f"SUBSTRING({first}, {numbers[0]}, {numbers[1]})")
+            case "round to", _:
+                return raw(total.rounded_to(first, numbers[0]))
+            case ("number", Kind.NUMBER) | ("text", Kind.TEXT) | ("timestamp", Kind.DATE):
+                return arguments[0]
+            case "number", Kind.TRUTH:
+                return raw(f"CAST(CAST({first} AS INTEGER) AS {DOUBLE})")
+            case "number", _:
+                return raw(total.number_of_text(first))
+            case "text", Kind.DATE:
+                return self.date_text(arguments[0])
+            case "text", _:
+                return self.as_text(arguments[0])
+            case "date", Kind.DATE:
+                return raw(f"DATE_TRUNC('day', {first})")
+            case "date", _:
+                return raw(total.day_of_text(first))
+            case "timestamp", _:
+                return raw(total.moment_of_text(first))
+        return raw(OWN[call.name](first, *rest))
+
+    def column(self, column: Sql, kind: Kind, type_: str | None) -> Sql:
+        plain = column.sql(self.name)
+        text = f"CAST({plain} AS TEXT){BYTES}"
+        match kind, type_:
+            case Kind.NUMBER, "smallint" | "integer" | "bigint":
+                return raw(f"CAST({plain} AS {DOUBLE})")
+            case Kind.NUMBER, "real" | "double precision":
+                return raw(f"CAST(NULLIF({plain}, 'NaN') AS {DOUBLE})")
+            case Kind.NUMBER, "numeric":
+                return raw(total.number_of_decimal(f"NULLIF({plain}, 'NaN')"))
+            case Kind.NUMBER, "boolean":
+                return raw(f"CAST(CAST({plain} AS INTEGER) AS {DOUBLE})")
+            case Kind.NUMBER, _:
+                return raw(f"NULLIF({total.number_of_text(text)}, {NAN})")
+            case Kind.TEXT, _:
+                return raw(f"({text})")
+            case Kind.TRUTH, "boolean":
+                return column
+            case Kind.TRUTH, "smallint" | "integer" | "bigint" | "real" | "double precision" | "numeric":
+                return raw(f"({plain} <> 0)")
+            case Kind.TRUTH, _:
+                return raw(total.truth_of_text(text))
+            case Kind.DATE, "date":
+                return raw(total.moment_of_date(plain))
+            case Kind.DATE, "timestamp without time zone":
+                return raw(total.within(plain))
+        return raw(total.moment_of_text(text))
+
+    def literal(self, value: object) -> Sql:
+        match value:
+            case None:
+                return exp.null()
+            case bool():
+                return exp.true() if value else exp.false()
+            case int() | float():
+                return raw(f"CAST({float(value)!r} AS {DOUBLE})")
+        if "\0" in str(value):
+            raise QueryRefused("texts in PostgreSQL hold no character 0.\n  found:  one in a text of the question")
+        return raw(f"CAST({quoted(str(value))} AS TEXT){BYTES}")
+
+    def is_nan(self, number: Sql) -> Sql:
+        return raw(f"({number.sql(self.name)} = {NAN})")
+
+    def as_text(self, value: Sql) -> Sql:
+        return raw(f"CAST({value.sql(self.name)} AS TEXT){BYTES}")
+
+    def date_text(self, moment: Sql) -> Sql:
+        return raw(total.text_of_moment(moment.sql(self.name)))
+
+    def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
+        row = ", ".join(one.sql(self.name) for one in listed)
+        return raw(f"HASHTEXTEXTENDED(CAST(ROW({row}) AS TEXT){BYTES}, {salt})")
+
+    def divided(self, a: str, b: str) -> str:
+        return f"DIV({a}, {b})"
+
+    def scaled(self, value: str, by: float) -> str:
+        """What would underflow is 0 already."""
+        return f"CASE WHEN ABS({value}) < 1e-200 THEN 0 ELSE {value} * {by!r} END"
+
+    def lists(self, *names: str) -> list[str]:
+        return [f"ARRAY_AGG({name} ORDER BY {names[0]})" for name in names]
+
+    def repeated(self, times: str) -> str:
+        return f"GENERATE_SERIES(0, {times} - 1)"

@@ -1,0 +1,245 @@
+"""Spark SQL, 3.4 or newer, in ANSI mode or not, with the session's time zone UTC.
+
+Doubles do not raise here; divisors, casts and patterns do, and FLOOR gives a BIGINT. There is no engine for it yet: its
+texts are parsed by the tests, and were run once by hand.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sfumato.sql.dialects.base import UNWRITTEN, Dialect, constants, raw
+from sfumato.sql.dialects.letters import SPACES, folded
+from sfumato.sql.domains import Kind
+from sfumato.sql.expressions import Call
+from sfumato.sql.functions import FUNCTIONS
+from sfumato.sql.functions.function import Sql
+from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
+
+MOMENT = "TIMESTAMP_NTZ"
+DIGITS = "[0-9]+(_[0-9]+)*"
+NUMERAL = f"^[+-]?({DIGITS}[.]?({DIGITS})?|[.]{DIGITS})([eE][+-]?{DIGITS})?$"
+WRITTEN = (
+    "^[+]?([0-9]{1,6})-([0-9]{1,2})-([0-9]{1,2})"
+    "((T| +)([0-9]{1,2}):([0-9]{1,2})(:([0-9]{1,2})([.]([0-9]{0,6})[0-9]*)?)?(Z|[+-][0-9:]{2,6})?)?$"
+)
+SAME = frozenset({
+    "and", "or", "not", "=", "<", "<=", "is null", "in", "abs", "negative", "least", "greatest", "case", "coalesce",
+    "clamp", "replace", "||", "length", "+", "-", "*", "/", "mod",
+})  # fmt: skip
+PARTS = {"year": "YEAR(v)", "month": "MONTH(v)", "day": "DAY(v)", "hour": "HOUR(v)", "weekday": "DAYOFWEEK(v) - 1"}
+
+
+def let(body: str, value: str) -> str:
+    """The body, in which v stands for the value."""
+    return f"ELEMENT_AT(TRANSFORM(ARRAY({value}), v -> {body}), 1)"
+
+
+def text(value: str) -> str:
+    return exp.Literal.string(value).sql("spark")
+
+
+BLANKS = text(" \t\n\v\f\r")
+
+
+def floor(a: str) -> str:
+    """A double, as it is where it has no fraction; a BIGINT could not hold it."""
+    return let(f"CASE WHEN ABS(v) < {2.0**53!r}D THEN CAST(FLOOR(v) AS DOUBLE) ELSE v END", a)
+
+
+def ceil(a: str) -> str:
+    return let(f"CASE WHEN ABS(v) < {2.0**53!r}D THEN CAST(CEIL(v) AS DOUBLE) ELSE v END", a)
+
+
+def rounded(a: str) -> str:
+    """To the nearest whole number, halves away from 0."""
+    whole = "CAST(FLOOR(ABS(v)) AS DOUBLE)"
+    up = f"({whole} + CASE WHEN ABS(v) - {whole} >= 0.5D THEN 1 ELSE 0 END)"
+    return let(f"CASE WHEN ABS(v) < {2.0**53!r}D THEN CASE WHEN v < 0 THEN -{up} ELSE {up} END ELSE v END", a)
+
+
+def rounded_to(a: str, places: int) -> str:
+    found = f"({rounded(f'x * {10.0**places!r}D')} / {10.0**places!r}D)"
+    better = f"CASE WHEN ABS({found}) < DOUBLE('Infinity') THEN {found} ELSE x END"
+    return f"ELEMENT_AT(TRANSFORM(ARRAY({a}), x -> {better}), 1)"
+
+
+def bucket(a: str, low: str, high: str, count: str) -> str:
+    place = f"{floor(f'(({a}) - ({low})) / (({high}) - ({low})) * ({count})')} + 1"
+    return let(f"CASE WHEN NOT v IS NULL THEN LEAST(GREATEST(v, 0), ({count}) + 1) END", place)
+
+
+def magnitude(a: str) -> str:
+    ends = ", ".join(f"{LEAST_SIZE * 2.0**n!r}D" for n in range(SIZES))
+    found = f"CAST(SIZE(FILTER(ARRAY({ends}), e -> e <= ABS(v))) AS DOUBLE)"
+    return let(f"CASE WHEN v < 0 THEN -{found} WHEN NOT v IS NULL THEN {found} END", a)
+
+
+def number_of_text(a: str) -> str:
+    """NULL for what is none."""
+    signed = "CASE WHEN v LIKE '-%' THEN -DOUBLE('Infinity') ELSE DOUBLE('Infinity') END"
+    special = f"WHEN LOWER(v) RLIKE '^[+-]?inf(inity)?$' THEN {signed}"
+    read = f"WHEN v RLIKE {text(NUMERAL)} THEN TRY_CAST(REPLACE(v, '_', '') AS DOUBLE)"
+    nan = "WHEN LOWER(v) RLIKE '^[+-]?nan$' THEN DOUBLE('NaN')"
+    return let(f"CASE {special} {nan} {read} END", f"TRIM(BOTH {BLANKS} FROM {a})")
+
+
+def taken(group: int, width: int) -> str:
+    """A part of a written moment, at least so wide."""
+    return f"LPAD(REGEXP_EXTRACT(v, {text(WRITTEN)}, {group}), {width}, '0')"
+
+
+DAY = f"CONCAT({taken(1, 4)}, '-', {taken(2, 2)}, '-', {taken(3, 2)})"
+TIME = f"CONCAT({taken(6, 2)}, ':', {taken(7, 2)}, ':', {taken(9, 2)}, '.', {taken(11, 1)})"
+
+
+def moment_of_text(a: str) -> str:
+    """NULL for what is none; a zone is passed over."""
+    found = f"TRY_CAST(CONCAT({DAY}, ' ', {TIME}) AS {MOMENT})"
+    return let(f"CASE WHEN v RLIKE {text(WRITTEN)} THEN {found} END", a)
+
+
+def day_of_text(a: str) -> str:
+    """Its midnight, if all of it is a moment."""
+    whole = f"NOT TRY_CAST(CONCAT({DAY}, ' ', {TIME}) AS {MOMENT}) IS NULL"
+    return let(f"CASE WHEN {whole} THEN TRY_CAST({DAY} AS {MOMENT}) END", f"TRIM({a})")
+
+
+def truth_of_text(a: str) -> str:
+    no = "WHEN v IN ('false', 'f', 'no', 'n', '0') THEN FALSE"
+    return let(f"CASE WHEN v IN ('true', 't', 'yes', 'y', '1') THEN TRUE {no} END", f"LOWER({a})")
+
+
+def in_case(name: str, a: str) -> str:
+    ours, theirs = folded(name)
+    plain = "abcdefghijklmnopqrstuvwxyz"
+    first, second = (plain, plain.upper()) if name == "upper" else (plain.upper(), plain)
+    return f"TRANSLATE({a}, {text(first + ours)}, {text(second + theirs)})"
+
+
+OWN: dict[str, Callable[..., str]] = {
+    "floor": floor,
+    "ceil": ceil,
+    "round": rounded,
+    "width_bucket": bucket,
+    "magnitude": magnitude,
+    "like": lambda a, b: f"({a} LIKE REPLACE({b}, {text(chr(92))}, {text(chr(92) * 2)}))",
+    "starts_with": lambda a, b: f"STARTSWITH({a}, {b})",
+    "ends_with": lambda a, b: f"ENDSWITH({a}, {b})",
+    "contains": lambda a, b: f"CONTAINS({a}, {b})",
+    "trim": lambda a: f"TRIM(BOTH {text(SPACES)} FROM {a})",
+    "ltrim": lambda a: f"TRIM(LEADING {text(SPACES)} FROM {a})",
+    "rtrim": lambda a: f"TRIM(TRAILING {text(SPACES)} FROM {a})",
+    "lower": lambda a: in_case("lower", a),
+    "upper": lambda a: in_case("upper", a),
+    **{name: lambda a, of=of: let(f"CAST({of} AS DOUBLE)", a) for name, of in PARTS.items()},
+    **{f"start of {unit}": lambda a, unit=unit: beginning(unit, a) for unit in ("year", "month", "day")},
+}
+
+
+def beginning(unit: str, a: str) -> str:
+    ends = (f"CAST('{end}' AS {MOMENT})" for end in ("0001-01-01", "9999-12-31 23:59:59.999999"))
+    found = f"CAST(DATE_TRUNC('{unit}', v) AS {MOMENT})"
+    return let(f"CASE WHEN v BETWEEN {' AND '.join(ends)} THEN {found} END", a)
+
+
+@dataclass(frozen=True)
+class Spark(Dialect):
+    """TRY_CAST is total here, doubles overflow to infinity; sums of integers are decimals, as 64 bits would raise."""
+
+    @property
+    def name(self) -> str:
+        return "spark"
+
+    @property
+    def functions(self) -> frozenset[str]:
+        return frozenset({*SAME, *OWN, "number", "text", "date", "timestamp", "substr", "round to"})
+
+    def refusal(self, call: Call) -> str | None:
+        if call.name == "text" and call.arguments[0].domain.kind is Kind.NUMBER:
+            return UNWRITTEN
+        return super().refusal(call)
+
+    def call(self, call: Call, *arguments: Sql) -> Sql:
+        if call.name in SAME:
+            return FUNCTIONS[call.name].emit(*arguments)
+        first, *rest = (argument.sql(self.name) for argument in arguments)
+        kind, numbers = call.arguments[0].domain.kind, constants(call.arguments[1:])
+        match call.name, kind:
+            case "substr", _:
+                return raw(f"SUBSTRING({first}, {numbers[0]}, {numbers[1]})")
+            case "round to", _:
+                return raw(rounded_to(first, numbers[0]))
+            case ("number", Kind.NUMBER) | ("text", Kind.TEXT) | ("timestamp", Kind.DATE):
+                return arguments[0]
+            case "number", Kind.TRUTH:
+                return raw(f"CAST({first} AS DOUBLE)")
+            case "number", _:
+                return raw(number_of_text(first))
+            case "text", _:
+                return self.as_text(arguments[0])
+            case "date", Kind.DATE:
+                return raw(f"CAST(DATE_TRUNC('day', {first}) AS {MOMENT})")
+            case "date", _:
+                return raw(day_of_text(first))
+            case "timestamp", _:
+                return raw(moment_of_text(first))
+        return raw(OWN[call.name](first, *rest))
+
+    def column(self, column: Sql, kind: Kind, type_: str | None) -> Sql:
+        plain = column.sql(self.name)
+        words = f"CAST({plain} AS STRING)"
+        match kind, type_:
+            case Kind.NUMBER, "tinyint" | "smallint" | "int" | "bigint" | "float" | "double":
+                return raw(f"NANVL(CAST({plain} AS DOUBLE), CAST(NULL AS DOUBLE))")
+            case Kind.NUMBER, _:
+                return raw(f"NANVL({number_of_text(words)}, CAST(NULL AS DOUBLE))")
+            case Kind.TEXT, _:
+                return raw(words)
+            case Kind.TRUTH, _:
+                return raw(truth_of_text(words))
+        return raw(moment_of_text(words))
+
+    def literal(self, value: object) -> Sql:
+        match value:
+            case None:
+                return exp.null()
+            case bool():
+                return exp.true() if value else exp.false()
+            case int() | float():
+                return raw(f"CAST({float(value)!r} AS DOUBLE)")
+        return exp.Literal.string(str(value))
+
+    def is_nan(self, number: Sql) -> Sql:
+        return raw(f"ISNAN({number.sql(self.name)})")
+
+    def as_text(self, value: Sql) -> Sql:
+        return raw(f"CAST({value.sql(self.name)} AS STRING)")
+
+    def date_text(self, moment: Sql) -> Sql:
+        return self.as_text(moment)
+
+    def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
+        """NULL is passed over by XXHASH64, which makes ties, and the window breaks them."""
+        return raw(f"XXHASH64({', '.join(one.sql(self.name) for one in listed)}, CAST({salt} AS BIGINT))")
+
+    @property
+    def materialized(self) -> str:
+        return ""
+
+    def divided(self, a: str, b: str) -> str:
+        return f"{a} DIV {b}"
+
+    def total(self, integers: str) -> str:
+        return f"SUM(CAST({integers} AS DECIMAL(20, 0)))"
+
+    def floor(self, value: str) -> str:
+        return f"CAST(FLOOR({value}) AS DOUBLE)"
+
+    def lists(self, *names: str) -> list[str]:
+        rows = f"SORT_ARRAY(COLLECT_LIST(STRUCT({', '.join(names)})))"
+        return [f"TRANSFORM({rows}, x -> x.{name})" for name in names]
+
+    def repeated(self, times: str) -> str:
+        return f"EXPLODE(SEQUENCE(CAST(0 AS BIGINT), {times} - 1))"
