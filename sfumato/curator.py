@@ -257,7 +257,7 @@ def bounds(release: Release) -> str:
     table = release.table
     if table.unit == ROW:
         return ""
-    rows = plural(table.rows, "row")
+    rows = plural(release.rows if table.branches else table.rows, "row")
     most = f"{rows} in each of {plural(release.groups, 'group')}" if release.groups > 1 else rows
     return f"95 % is about the noise; of each {table.unit} at most {most} can count."
 

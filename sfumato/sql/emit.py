@@ -1,6 +1,7 @@
 """A release as one statement for an engine. Everything is compiled from the plan; no text of the analyst reaches it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -8,9 +9,13 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
-from sfumato.sql.functions.function import Sql, paren
+from sfumato.sql.functions.function import Sql, of_type, paren
 from sfumato.sql.policy import ROW, Table
 from sfumato.sql.release import Join, Measure, Release, What
+from sfumato.sql.stack import times
+
+# what each kind is compiled to, on every engine
+TYPES = {Kind.NUMBER: "DOUBLE", Kind.TEXT: "TEXT", Kind.TRUTH: "BOOLEAN", Kind.DATE: "TIMESTAMPNTZ"}
 
 
 def statement(release: Release, salt: int, dialect: str | Dialect) -> str:
@@ -101,6 +106,8 @@ def of_unit(table: Table, to: Dialect, *more: str) -> exp.Table | exp.Select:
 
     Keys are compared as texts: of one type they are equal then if they are equal, and nothing can raise.
     """
+    if table.branches:
+        return stacked(table, to)
     if table.owner is None:
         return source(table.name)
     above, mine, theirs = table.owner.table, table.owner.mine, table.owner.theirs
@@ -121,6 +128,25 @@ def of_unit(table: Table, to: Dialect, *more: str) -> exp.Table | exp.Select:
             on=exp.EQ(this=to.as_text(exp.column(mine, table="a", quoted=True)), expression=exp.column("k", table="p")),
         )
     )
+
+
+def stacked(table: Table, to: Dialect) -> exp.Select:
+    """The rows of all branches, with their unit; of different tables it is compared as a text, as in joins."""
+    mixed, parts = len(times(table)) > 1, []
+    inside = replace(to, types={})  # those known are of other tables
+    for branch in table.branches:
+        values = {name: exp.Cast(this=inside.compiled(of), to=of_type(TYPES[table.columns[name].kind]))
+                  for name, of in branch.columns}  # fmt: skip
+        rows = exp.select(*(exp.column(name, table="r", quoted=True) for name in values))
+        if table.unit != ROW:
+            unit = exp.column("u", table="r")
+            rows = rows.select(exp.alias_(to.as_text(unit) if mixed else unit, table.unit, quoted=True))
+        elif not values:
+            rows = rows.select(exp.alias_(whole(1), "i"))
+        found = row_wise(branch.rows, values or {"i": whole(1)}, inside)
+        parts.append(rows.from_(named(found, "r")))
+    both = exp.union(*parts, distinct=False)
+    return exp.select("*").from_(exp.Subquery(this=both, alias=exp.TableAlias(this=exp.to_identifier("r"))))
 
 
 def from_(table: Table, to: Dialect) -> exp.Expression:

@@ -7,9 +7,13 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sfumato.errors import PolicyError
 from sfumato.sql.domains import Domain, Kind, Scalar
+
+if TYPE_CHECKING:  # what is made of tables knows them, not they it
+    from sfumato.sql.stack import Branch
 
 VERSION = 1
 ROW = "row"  # each row is a person
@@ -26,6 +30,7 @@ class Table:
     groups: int = 1
     rows: int = 1
     owner: "Owner | None" = None  # where the unit is found, if it is not a column of this table
+    branches: tuple["Branch", ...] = ()  # of UNION ALL: no table of the database, but rows of several
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,12 @@ def read(text: str, policy: Policy) -> Question:
     """The question that a text asks."""
     try:
         root = parsed(text)
+        if isinstance(root, exp.SetOperation):
+            raise QueryRefused(
+                "ask one SELECT with aggregates.\n  found:  SELECTs under each other\n"
+                "  do:     put rows under each other, and aggregate them: SELECT part, COUNT(*) FROM (\n"
+                "            SELECT 'one' AS part FROM … UNION ALL SELECT 'two' FROM …) GROUP BY part"
+            )
         if not isinstance(root, exp.Select):
             raise QueryRefused("ask exactly one SELECT.\n  found:  a statement of another kind")
         return selected(root, policy)

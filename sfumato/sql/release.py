@@ -6,15 +6,17 @@ Two questions with the same release are the same question, however they are spel
 
 import hashlib
 import math
+import re
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind
-from sfumato.sql.expressions import Expression
-from sfumato.sql.policy import ROW, Table
+from sfumato.sql.expressions import Column, Constant, Expression
+from sfumato.sql.policy import Table
 
+STACKED = re.compile(r"t\d+\.c[0-9a-f]{32}x*")  # names that no analyst has given
 FINE = 2**20  # steps across a range whose policy names none
 FINEST = 2**40  # steps across a range of which values are chosen
 WIDE, LARGEST = 40, 2.0**100  # sums of 10^6 rows of 2^40 steps stay far below 2^63, whatever the data are
@@ -133,7 +135,20 @@ class Release:
     def rows(self) -> int:
         """How many rows one unit has in a group at most."""
         joined = math.prod(join.table.rows for join in self.joins if not join.table.public)
-        return 1 if self.table.unit == ROW else self.table.rows * joined
+        if self.told_apart:  # what is in one group is of one branch
+            return max(branch.rows.rows for branch in self.table.branches) * joined
+        return self.table.rows * joined
+
+    @property
+    def told_apart(self) -> bool:
+        """Is there a key that is another constant in each branch of UNION ALL?"""
+        branches = [dict(branch.columns) for branch in self.table.branches]
+        names = {key.origin.removeprefix("t0.") for key in self.keys if isinstance(key, Column)}
+        for name in names if branches else ():
+            found = [one.value for branch in branches if isinstance(one := branch.get(name), Constant)]
+            if len(set(found)) == len(branches):
+                return True
+        return False
 
     @property
     def crossed(self) -> bool:
@@ -143,7 +158,7 @@ class Release:
     @property
     def groups(self) -> int:
         """How many groups one unit touches at most."""
-        return 1 if not self.keys or self.table.unit == ROW else self.table.groups
+        return self.table.groups if self.keys else 1
 
     @property
     def public(self) -> tuple[tuple[object, ...], ...] | None:
@@ -176,9 +191,10 @@ def exponent(expression: Expression, text: str, wide: int = WIDE) -> int:
     """The lattice of a sum: the policy's step, else a fine one, but never more than 2^wide steps; all public facts."""
     domain = expression.domain
     if domain.kind is not Kind.NUMBER or not domain.bounded:
+        found = STACKED.sub("a column of UNION ALL", repr(expression)[:200])
         raise QueryRefused(
             f"{text} has no bounds, so one person could change it without limit.\n"
-            f"  found:  {expression!r}: {domain.kind.value}, of unknown range\n"
+            f"  found:  {found}: {domain.kind.value}, of unknown range\n"
             "  do:     give low and high in the policy, or ask for CLAMP(…, low, high)"
         )
     largest = max(abs(domain.low), abs(domain.high))

@@ -5,7 +5,6 @@ import random
 from sfumato.errors import SfumatoError
 from sfumato.exact import statements
 from sfumato.offer import offered
-from sfumato.sql.emit import statement
 from sfumato.sql.read import read
 from sfumato.sql.release import What
 
@@ -70,10 +69,25 @@ class Maker:
             f"COUNT(DISTINCT {self.text(1)})", f"MEDIAN(CLAMP({x}, 0, 8))", "MAX(stay)",
         )  # fmt: skip
 
+    def union(self):
+        """Rows of two or three SELECTs under each other, with the columns of visits."""
+        branches = [
+            f"SELECT patient_id, {self.text(1).replace('floor', '2')} AS ward,"
+            f" {self.one_of('diagnosis', 'ward', repr(f'part {i}'))} AS diagnosis,"
+            f" {self.number(1).replace('floor', '2')} AS stay, {self.one_of('cost', 'stay', 'NULL')} AS cost,"
+            f" {self.date(1)} AS day FROM visits WHERE {self.truth(1).replace('floor', '2')}"
+            for i in range(self.random.randrange(2, 4))
+        ]
+        return self.one_of(
+            f"({' UNION ALL '.join(branches)}) v",
+            f"({' UNION ALL '.join(branches)}) v JOIN wards USING (ward)",
+            "(SELECT * FROM visits UNION ALL SELECT * FROM visits WHERE stay > 3) v",
+        )
+
     def question(self):
         source = self.one_of(
             "visits", "visits", "visits JOIN wards USING (ward)",
-            f"(SELECT *, {self.number(1)} AS extra FROM visits WHERE {self.truth(1)}) v",
+            f"(SELECT *, {self.number(1)} AS extra FROM visits WHERE {self.truth(1)}) v", self.union(),
         )  # fmt: skip
         keys = [self.one_of("ward", "diagnosis", "MONTH(day)", self.text(), self.number(), self.truth(1), self.date())
                 for _ in range(self.random.randrange(3))]  # fmt: skip
@@ -93,26 +107,33 @@ def refusal_of(sql, rules):
     return None
 
 
+def exact_numbers(release, texts, database):
+    """All exact measures of each group, in the order of the release; `texts` are its statements."""
+    tables, width = [database.execute(text).fetchall() for text in texts], len(release.keys)
+    summed = [j for j, m in enumerate(release.measures) if m.what is not What.DISTINCT]
+    found = {}
+    for places in [*([summed] if summed else []), *([j] for j in range(len(release.measures)) if j not in summed)]:
+        for row in tables.pop(0):
+            for j, x in zip(places, row[width:], strict=True):
+                found.setdefault(row[:width], [0] * len(release.measures))[j] = x or 0
+    return found
+
+
 def moved(sql, rules, one, other):
     """Runs a question on both; returns how many groups differ after checking that each differs by little."""
     question = read(sql, rules)
-    release = question.release
-    for text in statements(offered(question, 1.0, 1e-9), 12345, "duckdb"):  # none may raise
-        one.execute(text).fetchall()
-        other.execute(text).fetchall()
-    if all(m.what is What.DISTINCT for m in release.measures):
-        return 0
-    text, width = statement(release, 12345, "duckdb"), len(release.keys)
-    measures = [m for m in release.measures if m.what is not What.DISTINCT]
-    tables = [
-        {row[:width]: [x or 0 for x in row[width:]] for row in db.execute(text).fetchall()} for db in (one, other)
-    ]
-    changes = 0
-    for key in set(tables[0]) | set(tables[1]):
-        pair = [table.get(key, [0] * len(measures)) for table in tables]
-        by = [abs(a - b) for a, b in zip(*pair, strict=True)]
+    release, texts = question.release, statements(offered(question, 1.0, 1e-9), 12345, "duckdb")
+    tables = [exact_numbers(release, texts, database) for database in (one, other)]  # none may raise
+    return changed(sql, release, *tables)
+
+
+def changed(sql, release, one, other):
+    """How many groups differ: few, and each by little."""
+    zeros, changes = [0] * len(release.measures), 0
+    for key in set(one) | set(other):
+        by = [abs(a - b) for a, b in zip(one.get(key, zeros), other.get(key, zeros), strict=True)]
         changes += any(by)
-        for measure, far in zip(measures, by, strict=True):
+        for measure, far in zip(release.measures, by, strict=True):
             assert far <= release.sensitivity(measure), (sql, measure, far)
     assert changes <= release.groups, (sql, changes)
     return changes

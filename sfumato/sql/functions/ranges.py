@@ -1,6 +1,8 @@
 """What is publicly known of a result, from what is known of the arguments."""
 
 import math
+from collections.abc import Sequence
+from fractions import Fraction
 
 from sfumato.sql.domains import TEXT, TRUTH, Domain, Kind, number
 
@@ -44,9 +46,20 @@ def covering(*domains: Domain) -> Domain:
     merged = None if None in keys else tuple(dict.fromkeys(k for ks in keys if ks is not None for k in ks))
     if known[0].kind is not Kind.NUMBER:
         return Domain(known[0].kind, keys=merged)
-    steps = {d.step for d in known}
     low, high = min(d.low for d in known), max(d.high for d in known)
-    return Domain(Kind.NUMBER, low, high, steps.pop() if len(steps) == 1 else None, merged)
+    return Domain(Kind.NUMBER, low, high, common([d.step for d in known]), merged)
+
+
+def common(steps: Sequence[float | None]) -> float | None:
+    """The largest step of which all these are multiples; none if one of them is none. Exact: doubles are fractions."""
+    found = Fraction(0)
+    for step in steps:
+        if step is None:
+            return None
+        one = Fraction(step)
+        below = found.denominator * one.denominator
+        found = Fraction(math.gcd(found.numerator * one.denominator, one.numerator * found.denominator), below)
+    return float(found) or None
 
 
 def spanning(*domains: Domain) -> Domain:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from sfumato.sql.expressions import Expression
 from sfumato.sql.question import Aggregate, Question
 from sfumato.sql.release import Measure, What, Window, exponent
+from sfumato.sql.stack import pruned
 
 Wanted = tuple[str, Expression | None] | Window
 WHAT = {"units": What.UNITS, "distinct": What.DISTINCT}
@@ -45,7 +46,7 @@ def measured(wanted: list[Wanted], private: bool) -> tuple[tuple[Measure, ...], 
 
 def canonical(question: Question) -> Question:
     """Measures and windows in one order, so that the order of columns does not make another release."""
-    release = question.release
+    release = pruned(question.release)
     order = sorted(range(len(release.measures)), key=lambda j: repr(release.measures[j]))
     ranks = sorted(range(len(release.windows)), key=lambda j: repr(release.windows[j]))
     aggregates = tuple(

@@ -16,6 +16,7 @@ MORE: dict[type[exp.Expression], set[str]] = {  # further parts of a node that a
     exp.Least: {"ignore_nulls"}, exp.Greatest: {"ignore_nulls"}, exp.Coalesce: {"is_nvl"}, exp.Round: {"decimals"},
     exp.Trim: {"position"}, exp.Substring: {"start", "length"}, exp.Replace: {"replacement"}, exp.DPipe: {"safe"},
     exp.Concat: {"safe", "coalesce"}, exp.TimestampTrunc: {"unit"}, exp.DateTrunc: {"unit"},
+    exp.Union: {"with_", "with", "order"},  # the order of rows means nothing
 }  # fmt: skip
 
 

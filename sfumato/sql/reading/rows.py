@@ -10,8 +10,9 @@ from sfumato.sql.expressions import Expression
 from sfumato.sql.normal import call
 from sfumato.sql.policy import Policy, Table
 from sfumato.sql.reading.joins import joined
-from sfumato.sql.reading.nodes import alias, inner, plain
+from sfumato.sql.reading.nodes import alias, inner, plain, shown
 from sfumato.sql.reading.scopes import Scope, columns_of
+from sfumato.sql.reading.unions import selects, united
 from sfumato.sql.reading.values import expression
 
 MOST_JOINS = 10
@@ -44,7 +45,7 @@ class Rows:
             found = replace(found, where=call("and", found.where, expression(where.this, found)))
         return found
 
-    def name_views(self, query: exp.Select) -> None:
+    def name_views(self, query: exp.Query) -> None:
         """WITH: each view may use those before it."""
         found = query.args.get("with_") or query.args.get("with")
         if found is None:
@@ -54,13 +55,11 @@ class Rows:
         for cte in found.expressions:
             plain(cte)
             name = alias(cte)
-            if not isinstance(cte.this, exp.Select):
-                raise QueryRefused(f"WITH {name} must be a SELECT.")
             self.views[name] = self.view(cte.this)
 
     def source(self, node: exp.Expression) -> Scope:
         plain(node)
-        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
+        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
             return self.view(node.this).renamed(alias(node) if node.alias else "")
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             raise QueryRefused("FROM takes tables of the policy, and SELECTs over them.")
@@ -89,20 +88,35 @@ class Rows:
             raise QueryRefused(f"there is no table {name!r}.\n  found:  {known}\n  do:     ask about one of these")
         return found
 
-    def view(self, query: exp.Select) -> Scope:
-        """A SELECT over rows: its columns are expressions, put in where they are named."""
+    def view(self, query: exp.Query) -> Scope:
+        """SELECTs over rows: their columns are expressions, put in where they are named."""
+        inside = Rows(self.policy, dict(self.views))  # what WITH names in it is not known outside
+        if isinstance(query, exp.SetOperation):
+            inside.name_views(query)
+            return united([Rows(self.policy, dict(inside.views)).listed(one) for one in selects(query)])
+        if not isinstance(query, exp.Select):
+            raise QueryRefused("FROM and WITH take SELECTs, alone or with UNION ALL between them.")
+        scope, columns = inside.listed(query)
+        names: dict[tuple[str, str], Expression] = {}
+        for name, of in columns:
+            if names.setdefault(("", name), of) != of:
+                raise QueryRefused(f"two columns are called {name!r}.\n  do:     give one another name: … AS other")
+        return replace(scope, names=names)
+
+    def listed(self, query: exp.Select) -> tuple[Scope, list[tuple[str, Expression]]]:
+        """The rows of a SELECT, and its columns in order."""
         if any(query.args.get(part) for part in ("group", "having", "limit")) or any(query.find_all(*AGGREGATES)):
             raise QueryRefused(
                 "a SELECT inside a question works on rows, one by one.\n"
                 "  found:  GROUP BY, LIMIT or an aggregate in it\n"
                 "  do:     aggregate in the outer SELECT"
             )
-        scope = Rows(self.policy, dict(self.views)).scope(query)  # what WITH names in it is not known outside
-        names: dict[tuple[str, str], Expression] = {}
+        scope, columns = self.scope(query), []
         for node in query.expressions:
             plain(node)
             if isinstance(node, exp.Star):
-                names |= {("", name): scope.find("", name) for _, name in scope.names}
+                columns += [(name, scope.find("", name)) for name in dict.fromkeys(name for _, name in scope.names)]
             else:
-                names["", node.alias_or_name.lower()] = expression(inner(node), scope)
-        return replace(scope, names=names)
+                name = node.alias_or_name.lower() if isinstance(node, exp.Alias | exp.Column) else shown(node)
+                columns.append((name, expression(inner(node), scope)))
+        return scope, columns

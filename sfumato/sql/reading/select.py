@@ -8,7 +8,7 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column, Constant, Expression
-from sfumato.sql.policy import Policy
+from sfumato.sql.policy import ROW, Policy
 from sfumato.sql.post import foreign
 from sfumato.sql.question import Question
 from sfumato.sql.reading.groups import Groups
@@ -18,6 +18,7 @@ from sfumato.sql.reading.rows import Rows
 from sfumato.sql.reading.scopes import Scope
 from sfumato.sql.reading.values import expression
 from sfumato.sql.release import Release, Window
+from sfumato.sql.stack import weight
 
 MOST_KEYS, MOST_ROWS, HEAVIEST = 1_000_000, 1_000_000, 20_000
 Columns = list[tuple[str, Expression]]
@@ -128,10 +129,16 @@ def within_limits(
         raise QueryRefused(f"too many rows of one unit after this join.\n  found:  {core.rows:,} are allowed for")
     if core.combinations > MOST_KEYS:
         raise QueryRefused(f"too many groups.\n  found:  {core.combinations:,} combinations of public keys")
+    if core.table.unit == ROW and core.rows > 1:
+        raise QueryRefused(
+            "each row is a person here, and UNION ALL lists a row more than once.\n"
+            f"  found:  {core.rows} SELECTs on one table\n"
+            "  do:     select another constant in each, such as 'first' AS part, and GROUP BY part"
+        )
     after = [*(e for _, e in columns), having, *(e for e, _ in order)]
     for one in after:
         foreign(one)
     read = [*groups.keys, core.where, *(m.of for m in measures if m.of), *(w.of for w in windows)]
-    if sum(e.weight for e in [*read, *after]) > HEAVIEST:
+    if sum(e.weight for e in [*read, *after]) + weight(core.table) > HEAVIEST:
         raise QueryRefused("this question is too long, written out.\n  do:     ask less at a time")
     return canonical(Question(core, aggregates, tuple(columns), having, tuple(order), limit))
