@@ -16,6 +16,7 @@ SfumatoError
     │   └── CommitUnknown a charge may or may not be committed: it counts as charged
     ├── LedgerDamaged     changed, cut off, or an old copy
     ├── KeyReused         a request key came back with another question       (also a ValueError)
+    ├── QuestionBlocked   the engine failed on a question; the operator must act
     └── AlreadyRun        a charged question was run twice and never stored
 
 A message says what was asked, what was found and what to do. It never holds a value from private data.
@@ -76,6 +77,10 @@ class KeyReused(LedgerError, ValueError):
 
 class AlreadyRun(LedgerError):
     """A charged question without a stored answer has been run twice already."""
+
+
+class QuestionBlocked(LedgerError):
+    """The engine failed on this question, so it is not run again until the operator acts. Nothing more is charged."""
 
 
 class PolicyError(SfumatoError, ValueError):

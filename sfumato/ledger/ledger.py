@@ -4,7 +4,6 @@ Charge durably, then look at data; store durably, then answer. Nothing is refund
 """
 
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,21 +12,32 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
-from sfumato.errors import AlreadyRun, BudgetExceeded, CommitUnknown, InvalidParameter, KeyReused, LedgerUnavailable
-from sfumato.ledger import tables
+from sfumato.errors import (
+    AlreadyRun,
+    BudgetExceeded,
+    CommitUnknown,
+    InvalidParameter,
+    KeyReused,
+    LedgerUnavailable,
+)
+from sfumato.ledger import blocks, tables
 from sfumato.ledger.amounts import Amount
 from sfumato.ledger.anchor import Anchor, FileAnchor, NoAnchor
 from sfumato.ledger.budgets import Promise
 from sfumato.ledger.describe import described, promised
-from sfumato.ledger.entries import Entry, line, whole
+from sfumato.ledger.entries import Entry, digest, line, whole
 from sfumato.ledger.reading import Meter, Odometer
 from sfumato.ledger.replay import REST, State, amount, asked, damaged, replayed
+from sfumato.ledger.requests import random_name, request, text
 from sfumato.ledger.sqlite import MEMORY, SqliteStore
 from sfumato.ledger.store import Store, Transaction
 from sfumato.ledger.verify import verified
 from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.describe import from_json
 
 T = TypeVar("T")
+NEWEST = 32
+SHORTEST, LONGEST = 0.001, 0.05  # seconds between two looks whether it is our turn
 
 
 @dataclass(frozen=True)
@@ -132,18 +142,17 @@ class Ledger:
         through.
         """
         prices = self.prices(loss)
-        request = {
-            "who": text("who", who),
-            "key": random_name() if key is None else text("key", key),
-            "question": text("question", question, 1 << 20),
-            "loss": loss.to_json(),
-        }
+        made = request(loss, question, who, random_name() if key is None else key)
         self.probe("charge: asked")
-        return settled(lambda: self._charged(request, prices, plan))
+        return settled(lambda: self._charged(made, prices, plan))
 
     def _charged(self, request: dict[str, str], prices: tuple[Amount, ...], plan: str | None) -> Receipt:
         with self._line("charge") as (now, seq, version, write):
-            if (found := self._known(now, request)) is not None:
+            found = self._known(now, request)
+            if found is not None and found.answer is not None:
+                return found
+            blocks.refuse(now, request["question"])
+            if found is not None:
                 return found
             account = self._account(now, request["who"], plan)
             cost = next((price for price in prices if tables.spend(now, account, price)), None)
@@ -162,6 +171,48 @@ class Ledger:
                 "SELECT seq FROM answers WHERE question = ? AND version = ? ORDER BY seq", asked(question), version
             )
             return tables.entry(now, whole(rows[0][0])).answer if rows else None
+
+    def known(self, loss: PrivacyLoss, *, question: str, who: str, key: str) -> Receipt | None:
+        """The receipt of this request, if it was charged before: a look, which charges nothing."""
+        made = request(loss, question, who, key)
+        with self.store.reading() as now:
+            return self._known(now, made)
+
+    def answers(self, question: str) -> list[tuple[PrivacyLoss, bytes]]:
+        """Stored answers to a question about the same data version, the newest first, each with its loss: free.
+
+        For who asks with other noise: any of them that is at least as exact will do. The newest few are enough, as
+        nobody pays for less than there is.
+        """
+        with self.store.reading() as now:
+            _, _, version = tables.head(now)
+            rows = now.run(
+                f"SELECT charge, seq FROM answers WHERE question = ? AND version = ? ORDER BY seq DESC LIMIT {NEWEST}",
+                asked(question), version,
+            )  # fmt: skip
+            lines = [(tables.entry(now, whole(charge)), tables.entry(now, whole(seq))) for charge, seq in rows]
+        return [(from_json(str(charge.content["loss"])), answer.answer) for charge, answer in lines]
+
+    @contextmanager
+    def turn(self, question: str, seconds: float, sleep: Callable[[float], None] = time.sleep) -> Iterator[None]:
+        """Alone with a question, after whoever asks the same has done: what he stored can then be recalled.
+
+        Ends with the process that holds it, however that ends. Refused after about `seconds` of waiting.
+        """
+        name = int.from_bytes(digest(question.encode())[:7])
+        waited, pause = 0.0, SHORTEST
+        while not self.store.take_turn(name):
+            if waited >= seconds:
+                raise LedgerUnavailable(
+                    "the same question is being answered for somebody else.\n  found:  no answer in time\n"
+                    "  do:     ask again later; nothing more was charged"
+                )
+            sleep(pause)
+            waited, pause = waited + pause, min(2 * pause, LONGEST)
+        try:
+            yield
+        finally:
+            self.store.end_turn(name)
 
     def keep(self, receipt: Receipt, answer: bytes) -> bytes:
         """Store the answer to a charge; only what this returns may be sent. The first answer stored is the answer."""
@@ -187,13 +238,26 @@ class Ledger:
         Sound only if what went wrong cannot depend on the noise that was drawn: a crash, not a refusal to encode.
         """
         with self._line("rerun") as (now, _, _, write):
-            mine = [e for e in tables.entries(now, receipt.seq + 1) if e.content.get("charge") == receipt.seq]
-            if any(e.content["kind"] in ("answered", "rerun") for e in mine):
+            blocks.refuse(now, receipt.question)
+            if not blocks.again(now, receipt.seq):
                 raise AlreadyRun(
                     f"this question was answered, or run again, already.\n  found:  charge {receipt.seq}\n"
                     "  do:     charge again to ask again"
                 )
             write({"kind": "rerun", "charge": receipt.seq})
+
+    def block(self, receipt: Receipt, *, drawn: bool) -> None:
+        """Let nobody run this question, at any price, until the owner unblocks it: what computes it failed twice.
+
+        `drawn`: did it fail when noise was drawn already? Its charge then never runs again: whether it fails might
+        depend on that noise, and only what does not may be tried anew.
+        """
+        settled(lambda: self._blocked(receipt, drawn))
+
+    def _blocked(self, receipt: Receipt, drawn: bool) -> None:
+        with self._line("block") as (now, seq, _, write):
+            if blocks.block(now, receipt.seq, receipt.question, seq, drawn):
+                write({"kind": "blocked", "charge": receipt.seq, "question": receipt.question, "drawn": drawn})
 
     # ---- the owner's acts -------------------------------------------------------------------------------------------
 
@@ -238,6 +302,21 @@ class Ledger:
         with self._line("version") as (_, _, version, write):
             write({"kind": "version", "number": version + 1, "why": text("why", why)}, version=version + 1)
         return version + 1
+
+    def unblock(self, charge: int, why: str) -> None:
+        """What failed was mended: the question of this charge may be asked again, by everybody.
+
+        Whoever was charged may have it run once more with the same key.
+        """
+        why = text("why", why)
+        with self._line("unblock") as (now, _, _, write):
+            question, again = blocks.unblock(now, charge)
+            write({"kind": "unblocked", "question": question, "again": again, "why": why})
+
+    def blocked(self) -> list[Entry]:
+        """The lines that block a question now."""
+        with self.store.reading() as now:
+            return [tables.entry(now, whole(seq)) for (seq,) in now.run("SELECT seq FROM blocks ORDER BY seq")]
 
     def reprice(self, seq: int, loss: PrivacyLoss) -> Amount:
         """Charge an entry anew, with a price that is lower in every counter; otherwise nothing changes."""
@@ -381,16 +460,6 @@ def settled(act: Callable[[], T]) -> T:
             raise unknown from None
 
 
-def random_name() -> str:
-    try:
-        return secrets.token_hex(16)
-    except (OSError, NotImplementedError) as problem:
-        raise LedgerUnavailable(
-            f"there is no randomness to be had.\n  found:  {type(problem).__name__}\n"
-            "  do:     see to the operating system's generator; nothing was charged"
-        ) from problem
-
-
 def too_much(cost: Amount, limit: Amount, spent: Amount, account: str) -> BudgetExceeded:
     short = {n: (getattr(cost, n), getattr(limit, n) - getattr(spent, n)) for n in tables.NAMES}
     words = "; ".join(f"{n}: {c:,} of {left:,} units left" for n, (c, left) in short.items() if c > left)
@@ -410,19 +479,3 @@ def beside(place: str | os.PathLike[str] | Store, anchor: str | os.PathLike[str]
     if isinstance(place, str | os.PathLike) and Path(place) != MEMORY:
         return FileAnchor(Path(f"{os.fspath(place)}.anchor"))
     return NoAnchor()
-
-
-def text(name: str, value: object, most: int = 200) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= most or "\0" in value or not encodable(value):
-        found = f"{len(value)} characters" if isinstance(value, str) else f"a {type(value).__name__}"
-        raise InvalidParameter(f"{name} must be a text.\n  found:  {found}\n  do:     give 1 to {most:,} characters")
-    return value
-
-
-def encodable(value: str) -> bool:
-    """Without halves of characters, which no encoding takes."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

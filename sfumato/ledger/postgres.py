@@ -21,7 +21,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
 from sfumato.errors import CommitUnknown, LedgerUnavailable
-from sfumato.ledger import tables
+from sfumato.ledger import tables, turns
 from sfumato.ledger.store import Row, Transaction
 
 Connection = psycopg.Connection[tuple[object, ...]]
@@ -126,6 +126,32 @@ class PostgresStore:
             if self._connection is not None:
                 self._inherited.append(self._connection)
             self._lock, self._connection, self._process = threading.RLock(), None, os.getpid()
+
+    def take_turn(self, name: int) -> bool:
+        """A lock of our session at the server, which frees it when the connection ends; threads share that session."""
+        if not turns.take(None, self, name):
+            return False
+        try:
+            with self.reading() as now:
+                ((mine,),) = now.run("SELECT pg_try_advisory_lock(?)", self._turn(name))
+        except BaseException:
+            turns.give_back(None, self, name)
+            raise
+        if not mine:
+            turns.give_back(None, self, name)
+        return bool(mine)
+
+    def end_turn(self, name: int) -> None:
+        try:
+            with self.reading() as now:
+                now.run("SELECT pg_advisory_unlock(?)", self._turn(name))
+        finally:
+            turns.give_back(None, self, name)
+
+    def _turn(self, name: int) -> int:
+        """Ledgers of one server are told apart by their schemas."""
+        digest = hashlib.sha256(f"sfumato turn {self.schema} {name}".encode()).digest()
+        return int.from_bytes(digest[:8], signed=True)
 
     def close(self) -> None:
         self._after_fork()

@@ -24,7 +24,9 @@ class State:
     requests: dict[tuple[str, str], int] = field(default_factory=dict)
     answers: dict[int, tuple[int, str, int]] = field(default_factory=dict)  # charge → (line, asked(question), version)
     costs: dict[int, tuple[str, Amount]] = field(default_factory=dict)  # charge → (account, cost)
-    reruns: set[int] = field(default_factory=set)
+    reruns: set[int] = field(default_factory=set)  # charges that may not run again
+    blocks: dict[int, tuple[int, str]] = field(default_factory=dict)  # charge → (line, asked(question))
+    spoilt: set[int] = field(default_factory=set)  # charges that failed when noise was drawn already
 
     def follow(self, entry: Entry) -> None:
         """One line more. Raises `LedgerDamaged` where the line does not follow."""
@@ -59,6 +61,19 @@ class State:
                 charge = once(self.reruns, whole(content["charge"]))
                 _ = self.costs[charge]
                 self.reruns.add(charge)
+            case "blocked":
+                charge = whole(content["charge"])
+                _ = self.costs[charge]
+                self.blocks[charge] = entry.seq, asked(str(content["question"]))
+                if content["drawn"]:
+                    self.spoilt.add(charge)
+            case "unblocked":
+                question = asked(str(content["question"]))
+                freed = {c for c, (_, blocked) in self.blocks.items() if blocked == question}
+                if not freed or content["again"] != sorted(freed - self.spoilt):
+                    raise ValueError("not blocked")
+                self.reruns = self.reruns - freed | (freed & self.spoilt)
+                self.blocks = {c: block for c, block in self.blocks.items() if c not in freed}
             case "moved":
                 source, moved = str(content["from"]), amount(content["amount"])
                 limit, spent = self.accounts[source]

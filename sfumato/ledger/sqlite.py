@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sfumato.errors import CommitUnknown, LedgerDamaged, LedgerUnavailable
-from sfumato.ledger import tables
+from sfumato.ledger import tables, turns
 from sfumato.ledger.store import Row, Transaction
 
 PATIENCE = 60.0  # seconds to wait for another process
@@ -79,6 +79,16 @@ class SqliteStore:
         if self._connection is None:
             self._connection = connected(self.path)
         return self._connection
+
+    def take_turn(self, name: int) -> bool:
+        return turns.take(self._turns, self, name)
+
+    def end_turn(self, name: int) -> None:
+        turns.give_back(self._turns, self, name)
+
+    @property
+    def _turns(self) -> Path | None:
+        return None if self.path == MEMORY else self.path.absolute().with_name(f"{self.path.name}.turns")
 
     def close(self) -> None:
         with self._lock:

@@ -35,5 +35,11 @@ class Store(Protocol):
     def reading(self) -> AbstractContextManager[Transaction]:
         """A look at one committed state."""
 
+    def take_turn(self, name: int) -> bool:
+        """Be the only one who does `name`, until it is given back or this process dies; False if another one is."""
+
+    def end_turn(self, name: int) -> None:
+        """Give it back."""
+
     def close(self) -> None:
         """Let go of the database."""

@@ -6,7 +6,7 @@ from sfumato.ledger.amounts import UNITS, Amount
 from sfumato.ledger.entries import Entry, whole
 from sfumato.ledger.store import Transaction
 
-SCHEMA = 1
+SCHEMA = 2
 NAMES = tuple(UNITS)
 COLUMNS = ", ".join(f"{n}_limit, {n}_spent" for n in NAMES)
 LEAST, PAGE = -(2**63), 1000
@@ -32,6 +32,7 @@ def create(at: Transaction, whole: str, blob: str) -> None:
         f" version {whole} NOT NULL)"
     )
     at.run("CREATE INDEX stored ON answers (question, version)")
+    at.run(f"CREATE TABLE blocks (charge {whole} PRIMARY KEY, seq {whole} NOT NULL, question TEXT NOT NULL)")
     at.run(
         f"CREATE TABLE head (id {whole} PRIMARY KEY CHECK (id = 1), schema {whole} NOT NULL, seq {whole} NOT NULL,"
         f" hash TEXT NOT NULL, version {whole} NOT NULL)"

@@ -62,6 +62,7 @@ def compare(state: State, now: Transaction) -> None:
         ("accounts", state.accounts, tables.accounts(now)),
         ("requests", state.requests, dict(requests(now))),
         ("answers", state.answers, dict(answers(now))),
+        ("blocks", state.blocks, dict(blocks(now))),
     ):
         if told != found:
             raise damaged(state.seq, f"the table of {name} does not say what the lines say")
@@ -75,3 +76,8 @@ def requests(now: Transaction) -> Iterator[tuple[tuple[str, str], int]]:
 def answers(now: Transaction) -> Iterator[tuple[int, tuple[int, str, int]]]:
     for charge, seq, question, version in now.run("SELECT charge, seq, question, version FROM answers"):
         yield whole(charge), (whole(seq), str(question), whole(version))
+
+
+def blocks(now: Transaction) -> Iterator[tuple[int, tuple[int, str]]]:
+    for charge, seq, question in now.run("SELECT charge, seq, question FROM blocks"):
+        yield whole(charge), (whole(seq), str(question))

@@ -23,6 +23,7 @@ TABLES = {
     "accounts": ("name", *(f"{n}_{what}" for n in ("gauss", "pure", "rho", "leak") for what in ("limit", "spent"))),
     "requests": ("who", "key", "seq"),
     "answers": ("charge", "seq", "question", "version"),
+    "blocks": ("charge", "seq", "question"),
     "head": ("id", "schema", "seq", "hash", "version"),
 }
 Change = tuple[str, tuple[object, ...]]  # a statement and its values
@@ -37,6 +38,10 @@ def of_lines(place: Path, lines: int) -> Ledger:
     ledger.new_version("June")
     receipt = ledger.charge(sf.loss.GaussianLoss(0.001), question="again", key="again")
     ledger.rerun(receipt)
+    ledger.block(receipt, drawn=False)
+    ledger.unblock(receipt.seq, "mended")
+    ledger.rerun(receipt)
+    ledger.block(receipt, drawn=False)
     losses = (sf.loss.GaussianLoss(0.001), sf.loss.PureLoss(0.001), sf.loss.GaussianLoss(0.002))
     number = 0
     while (missing := lines - ledger.verify().seq) > 0:

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import sfumato as sf
-from sfumato.errors import BudgetExceeded, CommitUnknown, LedgerDamaged, LedgerUnavailable
+from sfumato.errors import BudgetExceeded, CommitUnknown, LedgerDamaged, LedgerUnavailable, QuestionBlocked
 from sfumato.ledger import Budget, Ledger
 from tests.faults import alone
 from tests.faults.proxy import CuttingProxy
@@ -84,6 +84,36 @@ def test_a_long_question_and_a_long_name_fit(ledger):
     receipt = ledger.charge(SMALL, question="x" * (1 << 20), who=name, key=name)
     ledger.keep(receipt, b"1")
     assert ledger.recall("x" * (1 << 20)) == b"1"
+
+
+def test_turns_are_taken_by_threads_and_curators_and_end_with_the_connection(ledger, server, opened):
+    other = opened(server.dsn)
+    with ledger.turn("q", 0.0):
+        for waiting in (ledger, other):  # one connection, and another
+            with pytest.raises(LedgerUnavailable, match="somebody else"), waiting.turn("q", 0.0):
+                pass
+        with other.turn("another", 0.0):
+            pass
+    with other.turn("q", 0.0):
+        pass
+    lost = ledger.turn("q", 0.0)
+    lost.__enter__()
+    ledger.store.close()  # as when its machine burns down
+    with other.turn("q", 60.0):
+        pass
+    lost.__exit__(None, None, None)
+
+
+def test_a_question_is_blocked_for_all_curators_until_it_is_unblocked(ledger, server, opened):
+    other = opened(server.dsn)
+    receipt = ledger.charge(SMALL, question="q", key="a")
+    ledger.rerun(receipt)
+    ledger.block(receipt, drawn=False)
+    with pytest.raises(QuestionBlocked):
+        other.charge(SMALL, question="q", key="b")
+    other.unblock(receipt.seq, "mended")
+    ledger.rerun(ledger.charge(SMALL, question="q", key="a"))
+    assert ledger.verify() == other.verify()
 
 
 def test_where_there_is_no_ledger_none_is_made(store):
