@@ -6,6 +6,7 @@ import logging
 import math
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,13 +15,15 @@ from typing import Protocol
 from sfumato.answers import Answer
 from sfumato.bounds import LATER, Bounds, around, column_of, places, sizes, tidy, within
 from sfumato.engines.duckdb import DuckDB
-from sfumato.errors import AnswerFailed, InvalidParameter, PolicyError, QueryRefused
+from sfumato.errors import AnswerFailed, InvalidParameter, LedgerError, PolicyError, QueryRefused
 from sfumato.exact import Row, released, statements
 from sfumato.ledger import Amount, Budget, Ledger
 from sfumato.ledger.ledger import Receipt
 from sfumato.ledger.reading import odds
+from sfumato.loss.base import PrivacyLoss
 from sfumato.offer import Offer, accurate, bought, offered, quantile, valued
-from sfumato.outlook import Preview, Standing, account, percent, previewed, share_left, standing
+from sfumato.outlook import Preview, Standing, account, percent, previewed, share_left, standing, stored
+from sfumato.response import Clock, Response
 from sfumato.sketch import Sketch, named, sketched
 from sfumato.sql.build import Rows
 from sfumato.sql.draft import plural
@@ -32,7 +35,9 @@ from sfumato.sql.release import Release
 from sfumato.sql.spelling import spelled
 
 FAILED = "this question could not be answered. It stays charged; ask the operator, who can read why in the log."
-log = logging.getLogger("sfumato.curator")
+PATIENT = 8  # time-outs
+log = logging.getLogger("sfumato.curator")  # what an engine says may hold private values
+log.addHandler(logging.NullHandler())  # so it goes nowhere unless the operator says where
 
 
 class Engine(Protocol):
@@ -52,6 +57,7 @@ class Curator:
     ledger: Ledger
     who: str = "owner"
     probe: Callable[[str], None] = field(default=lambda point: None, repr=False)  # told where it is: for fault tests
+    clock: Clock = field(default=Clock(), repr=False)
 
     @staticmethod
     def open(
@@ -60,7 +66,8 @@ class Curator:
     ) -> "Curator":  # fmt: skip
         """The curator of this database under this policy; its ledger lies beside the data unless said otherwise."""
         stated = policy if isinstance(policy, Policy) else Policy.load(policy)
-        engine = DuckDB(Path(data))
+        limits = stated.limits
+        engine = DuckDB(Path(data), timeout=limits.timeout, memory=limits.memory, spill=limits.spill)
         if not isinstance(ledger, Ledger):
             place = Path(ledger) if ledger is not None else Path(f"{os.fspath(data)}.ledger")
             budget = Budget(stated.epsilon, stated.delta)
@@ -103,19 +110,68 @@ class Curator:
         return Answer(("privacy",), rows, preview.offer.loss.epsilon(delta).upper, delta, False, self.remaining(), "")
 
     def answer(self, offer: Offer, key: str | None = None) -> Answer:
-        """Charge, run, keep; or what was kept before."""
-        if (stored := self.ledger.recall(offer.canonical)) is not None:
-            return self.shown(offer, stored, charged=False)
+        """What was kept before; or charge, run and keep, after anybody who is busy with the same question."""
+        if (found := self.kept(offer, key)) is not None:
+            return found
         asked = statements(offer, self.salt, self.engine.dialect)  # before the charge, should it fail
-        receipt = self.ledger.charge(offer.loss, question=offer.canonical, who=self.who, key=key)
-        if receipt.answer is not None:
-            return self.shown(offer, receipt.answer, charged=False)
-        if not receipt.first:  # who asked before with this key has died, or is slow: the first answer stored is it
-            self.ledger.rerun(receipt)
-        kept = self.ledger.keep(receipt, self.run(receipt, asked, partial(released, offer)))
-        answer = self.shown(offer, kept, charged=True)
+        with self.turn(offer.release.canonical):
+            if (found := self.kept(offer, key)) is not None:
+                return found
+            noisy = self.paid(offer.loss, offer.release.canonical, key, asked, partial(released, offer))
+        answer = self.shown(offer, noisy, charged=True)
         self.probe("ask: shown")
         return answer
+
+    def kept(self, offer: Offer, key: str | None) -> Answer | None:
+        """The answer stored for this key; or one to the same question that is at least as exact: both are free."""
+        if key is not None:
+            before = self.ledger.known(offer.loss, question=offer.release.canonical, who=self.who, key=key)
+            if before is not None and before.answer is not None:
+                return self.shown(offer, before.answer, charged=False)
+        found = stored(offer, self.ledger)
+        return self.shown(*found, charged=False) if found is not None else None
+
+    def best(self, offer: Offer) -> Offer:
+        """The offer whose answer would be shown: a stored one may be more exact."""
+        found = stored(offer, self.ledger)
+        return found[0] if found is not None else offer
+
+    def turn(self, question: str) -> AbstractContextManager[None]:
+        """Nobody waits longer than the time-outs of a run and another one, and what they are padded to."""
+        return self.ledger.turn(question, PATIENT * self.policy.limits.timeout, self.clock.sleep)
+
+    def paid(
+        self, loss: PrivacyLoss, question: str, key: str | None, asked: list[str],
+        release: Callable[[list[list[Row]]], bytes],
+    ) -> bytes:  # fmt: skip
+        """Charge, run, wait until a response is due, and only then store: who looks for it in store learns no more."""
+        response = Response(self.policy.limits.response_quantum, self.clock)
+        began = self.clock.now()
+        receipt = self.ledger.charge(loss, question=question, who=self.who, key=key)
+        if receipt.answer is not None:
+            return receipt.answer
+        if not receipt.first:  # who asked before with this key has died: it was his turn, and is ours now
+            self.ledger.rerun(receipt)
+        drawn = False
+        try:
+            exact = self.read(receipt, asked)
+            drawn = True
+            noisy = release(exact)
+            self.probe("noise: drawn")
+        except Exception:  # one fixed error, whatever went wrong, and never the same again
+            log.exception("charge %d failed", receipt.seq)
+            response.wait(began)
+            self.block(receipt, drawn)
+            raise AnswerFailed(FAILED) from None
+        response.wait(began)
+        self.probe("answer: due")
+        return self.ledger.keep(receipt, noisy)
+
+    def block(self, receipt: Receipt, drawn: bool) -> None:
+        try:
+            self.ledger.block(receipt, drawn=drawn)
+        except LedgerError:
+            log.exception("charge %d failed, and could not be blocked", receipt.seq)
 
     def suggest_bounds(self, column: str, *, epsilon: float) -> Bounds:
         """Bounds for a column such as "visits.stay", from two noisy histograms; charged like any answer.
@@ -126,12 +182,13 @@ class Curator:
         budgeted("epsilon", epsilon)
         table, of = column_of(column, self.policy)
         mu = bought(float(epsilon), self.policy.question_delta, 0.0) / math.sqrt(2) * (1 - 1e-14)
-        rough = Offer(sizes(table, of), mu)
+        rough = self.best(Offer(sizes(table, of), mu))
         first = self.answer(rough)
         sigma, aim = rough.noise[0].sigma, 0.8 * rough.release.rows / (LATER * mu * math.sqrt(2))
         low, high = around(numbers(first), sigma)
-        second = self.answer(Offer(places(table, of, low, high), mu))
-        low, high = within(numbers(second), sigma, aim, low, high)
+        fine = self.best(Offer(places(table, of, low, high), mu))
+        second = self.answer(fine)
+        low, high = within(numbers(second), fine.noise[0].sigma, aim, low, high)
         return Bounds(column, tidy(low, up=False), tidy(high, up=True), float(epsilon), first.charged or second.charged)
 
     def register(self, *, epsilon: float) -> None:
@@ -142,8 +199,9 @@ class Curator:
         for table in tables:
             sketch = Sketch(table, mu)
             asked = sketch.statements(self.engine.dialect)
-            receipt = self.ledger.charge(sketch.loss(), question=named(table), who=self.who)
-            self.ledger.keep(receipt, self.run(receipt, asked, sketch.released))
+            with self.turn(named(table)):
+                if self.ledger.recall(named(table)) is None:
+                    self.paid(sketch.loss(), named(table), None, asked, sketch.released)
 
     def priced(self, sql: str, epsilon: float | None, error: float | None) -> Offer:
         """Pure: from the text and the policy alone. An ε that the text itself names goes before."""
@@ -166,23 +224,17 @@ class Curator:
 
     # ---- the only lines that see data -------------------------------------------------------------------------------
 
-    def run(self, receipt: Receipt, asked: list[str], release: Callable[[list[list[Row]]], bytes]) -> bytes:
-        """Run, add noise, encode. One fixed error, whatever went wrong; one more try, as the first was not seen."""
+    def read(self, receipt: Receipt, asked: list[str]) -> list[list[Row]]:
+        """Exact tables; with one more try, as nothing of the first was seen, and no noise was drawn."""
         self.probe("data: before")
         try:
-            try:
-                tables = [self.engine.run(sql) for sql in asked]
-            except Exception:
-                log.exception("charge %d: first run failed", receipt.seq)
-                self.ledger.rerun(receipt)
-                tables = [self.engine.run(sql) for sql in asked]
-            self.probe("data: read")
-            noisy = release(tables)
-            self.probe("noise: drawn")
-            return noisy
+            tables = [self.engine.run(sql) for sql in asked]
         except Exception:
-            log.exception("charge %d failed", receipt.seq)
-            raise AnswerFailed(FAILED) from None
+            log.exception("charge %d: first run failed", receipt.seq)
+            self.ledger.rerun(receipt)
+            tables = [self.engine.run(sql) for sql in asked]
+        self.probe("data: read")
+        return tables
 
     @cached_property
     def salt(self) -> int:

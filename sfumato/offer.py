@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -66,10 +66,15 @@ class Offer:
         units = [m.what for m in self.release.measures].index(What.UNITS)
         return ThresholdSelection(self.noise[units].sigma, self.key_delta, self.release.groups).threshold
 
-    @property
-    def canonical(self) -> str:
-        """The release and its noise: the same text means the same stored answer."""
-        return f"{self.release.canonical} | mu={self.mu!r} keys={self.key_delta!r}"
+    def served_by(self, loss: PrivacyLoss) -> "Offer | None":
+        """The offer of the same release that was charged as this loss, if it is at least as exact.
+
+        An answer with less noise serves who asked for more: it was released, so showing it tells nothing new.
+        """
+        inner, key_delta = (loss.inner, loss.failure) if isinstance(loss, LeakyLoss) else (loss, 0.0)
+        if not isinstance(inner, GaussianLoss) or inner.mu < self.mu or key_delta != self.key_delta:
+            return None
+        return replace(self, mu=inner.mu)
 
     def errors(self, aggregate: Aggregate) -> tuple[float, ...]:
         """How far each measure of an aggregate is off at most, all of them together with 95 %."""

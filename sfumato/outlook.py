@@ -113,16 +113,24 @@ def previewed(offer: "Offer", ledger: Ledger, who: str, delta: float) -> Preview
     """A preview, from the offer and the ledger alone."""
     from sfumato.sketch import lost, named
 
+    kept = stored(offer, ledger)
+    offer = kept[0] if kept else offer  # what would be shown
     promise, price = ledger.promise, ledger.prices(offer.loss)[-1]
     limit, spent = account(ledger, who)
     total = ledger.meter().spent
     fits = (spent + price).within(limit)
     return Preview(
-        offer, offer.loss.epsilon(delta).upper, delta, ledger.recall(offer.canonical) is not None, fits,
+        offer, offer.loss.epsilon(delta).upper, delta, kept is not None, fits,
         share_left(limit, spent), share_left(limit, spent + price) if fits else 0.0,
         odds(promise.loss_of(total)), odds(promise.loss_of(total + price)),
-        tuple(lost(offer.release, stored)) if (stored := ledger.recall(named(offer.release.table))) else (),
+        tuple(lost(offer.release, sketch)) if (sketch := ledger.recall(named(offer.release.table))) else (),
     )  # fmt: skip
+
+
+def stored(offer: "Offer", ledger: Ledger) -> "tuple[Offer, bytes] | None":
+    """The most exact answer to the same release that is stored, if it is at least as exact as what is asked for."""
+    kept = [(offer.served_by(loss), answer) for loss, answer in ledger.answers(offer.release.canonical)]
+    return max(((found, a) for found, a in kept if found is not None), key=lambda pair: pair[0].mu, default=None)
 
 
 def deep(choice: "Quantile") -> str:

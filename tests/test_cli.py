@@ -56,6 +56,7 @@ def test_errors_are_told_without_a_traceback(run, tmp_path):
 COMMANDS = [
     (), ("ask",), ("preview",), ("budget",), ("demo",), ("policy",), ("policy", "init"), ("policy", "check"),
     ("ledger",), ("ledger", "create"), ("ledger", "verify"), ("ledger", "report"), ("ledger", "history"),
+    ("ledger", "blocked"), ("ledger", "unblock"),
 ]  # fmt: skip
 
 
@@ -148,6 +149,32 @@ def test_ctrl_c_says_what_was_charged_and_the_same_key_is_not_charged_again(run,
     assert run("ask", clinic, COUNT, "--epsilon", 1, "--key", "mine").exit_code == 0
     if charged:
         assert Ledger.open(f"{clinic}.ledger").verify().spent == spent
+
+
+def test_a_blocked_question_is_listed_and_unblocked(run, clinic, monkeypatch):
+    def fails(self, sql):
+        raise RuntimeError("a secret")
+
+    book = f"{clinic}.ledger"
+    with monkeypatch.context() as broken:
+        broken.setattr(DuckDB, "run", fails)
+        failed = run("ask", clinic, COUNT, "--epsilon", 1, "--key", "mine")
+    assert failed.exit_code == 5
+    assert "secret" not in failed.output
+    assert "a secret" in Path(f"{book}.log").read_text()  # for the operator only
+    refused = run("ask", clinic, COUNT, "--epsilon", 1, "--as", "ann")
+    assert refused.exit_code == 8
+    assert "secret" not in refused.output
+    assert "charge      2" in run("ledger", "blocked", book).output
+    (line,) = run("ledger", "blocked", book, "--json").output.splitlines()
+    charge = json.loads(line)["charge"]
+    assert run("ledger", "unblock", book, charge).exit_code == 2  # without a reason
+    assert run("ledger", "unblock", book, charge, "--why", "a new disk").exit_code == 0
+    assert "no question is blocked" in run("ledger", "blocked", book).output
+    assert "a new disk" in run("ledger", "history", book).output
+    assert run("ledger", "unblock", book, charge, "--why", "again").exit_code == 1
+    assert run("ask", clinic, COUNT, "--epsilon", 1, "--key", "mine").exit_code == 0
+    assert len(Ledger.open(book).verify().costs) == 1
 
 
 # ---- policies -------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ LAYERS = {
     "errors": 0,
     "checks": 0,
     "patience": 0,
+    "response": 0,
     "sensitivity": 0,
     "loss": 1,
     "noise": 1,

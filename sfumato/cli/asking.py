@@ -106,7 +106,23 @@ def budget(data: Path, ledger: Path | None, anchor: Path | None, who: str, as_js
 def opened(data: Path, policy: Path | None, ledger: Path | None, anchor: Path | None, who: str) -> "Curator":
     from sfumato.curator import Curator
 
+    logged(Path(f"{ledger or f'{data}.ledger'}.log"))
     return Curator.open(data, policy or beside(data), ledger=ledger, anchor=anchor).analyst(who)
+
+
+def logged(place: Path) -> None:
+    """The operator's log: written when something fails, and nowhere else."""
+    import logging
+
+    handler = logging.FileHandler(place, encoding="utf-8", delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    logging.getLogger("sfumato").addHandler(handler)
+
+    def ended() -> None:
+        logging.getLogger("sfumato").removeHandler(handler)
+        handler.close()
+
+    click.get_current_context().call_on_close(ended)
 
 
 def beside(data: Path) -> Path:

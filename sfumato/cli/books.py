@@ -67,6 +67,42 @@ def history(place: Path, anchor: Path | None, as_json: bool) -> None:
 
     for entry in Ledger.open(place, anchor=anchor).history():
         content = entry.content
-        what = content.get("question") or content.get("why") or ""
+        what = content.get("why") or content.get("question") or ""
         short = f"{entry.seq:6} {content['kind']!s:9} {content.get('who', '')!s:12} {what!s:.40}"
         click.echo(entry.text if as_json else short)
+
+
+@ledger.command()
+@at_ledger
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def blocked(place: Path, anchor: Path | None, as_json: bool) -> None:
+    """Questions that the engine failed on, twice. Why is in the operator's log.
+
+    Nobody can ask them until you have mended the cause and said so:
+
+    \b
+    sfumato ledger unblock clinic.duckdb.ledger 17 --why "the disk was full"
+    """
+    from sfumato.ledger import Ledger
+
+    found = Ledger.open(place, anchor=anchor).blocked()
+    for entry in found:
+        short = f"charge {entry.content['charge']!s:>6}  {entry.content['question']!s:.60}"
+        click.echo(entry.text if as_json else short)
+    if not found and not as_json:
+        click.echo("no question is blocked")
+
+
+@ledger.command()
+@at_ledger
+@click.argument("charge", type=int)
+@click.option("--why", required=True, help="What was mended: it is written into the book.")
+def unblock(place: Path, anchor: Path | None, charge: int, why: str) -> None:
+    """Let the question of CHARGE be asked again, by everybody.
+
+    Nothing is paid back. Who was charged asks again with the same --key, and is not charged again.
+    """
+    from sfumato.ledger import Ledger
+
+    Ledger.open(place, anchor=anchor).unblock(charge, why)
+    click.echo(f"{place.name}: the question of charge {charge} may be asked again.")

@@ -6,13 +6,21 @@ from typing import Any
 
 import click
 
-from sfumato.errors import AnswerFailed, BudgetExceeded, LedgerError, PolicyError, QueryRefused, SfumatoError
+from sfumato.errors import (
+    AnswerFailed,
+    BudgetExceeded,
+    LedgerError,
+    PolicyError,
+    QueryRefused,
+    QuestionBlocked,
+    SfumatoError,
+)
 
 FILE = click.Path(path_type=Path)
 INTERRUPTED = 130
 # The first that fits counts; anything else is 1, and 2 is what click says of a misspelt command.
 CODES: tuple[tuple[type[SfumatoError], int], ...] = (
-    (QueryRefused, 3), (BudgetExceeded, 4), (AnswerFailed, 5), (LedgerError, 6), (PolicyError, 7),
+    (QueryRefused, 3), (BudgetExceeded, 4), (AnswerFailed, 5), (QuestionBlocked, 8), (LedgerError, 6), (PolicyError, 7),
 )  # fmt: skip
 
 ENDING = """\b
@@ -23,9 +31,10 @@ First steps:
   sfumato preview clinic.duckdb "SELECT …" --epsilon 0.1     price, for free
   sfumato ask clinic.duckdb "SELECT …" --epsilon 0.1         and the answer
 \b
-Exit codes: 0 done · 2 misspelt command · 3 question refused, nothing charged
-4 budget used up · 5 charged, but not answered · 6 ledger · 7 policy · 1 else
-130 interrupted
+Exit codes:
+  0 done · 2 misspelt command · 3 question refused, nothing charged
+  4 budget used up · 5 charged, but not answered · 6 ledger · 7 policy
+  8 question blocked until the operator acts · 130 interrupted · 1 else
 """
 
 

@@ -37,6 +37,8 @@ class DuckDB:
     path: Path
     dialect: str = "duckdb"
     timeout: float | None = None  # seconds for one statement
+    memory: int = 0  # MiB for all of them; 0: what DuckDB takes by itself
+    spill: str = ""  # folder for what does not fit; "": DuckDB's own choice, beside the file
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
     _opening: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
@@ -53,7 +55,7 @@ class DuckDB:
     def connection(self) -> duckdb.DuckDBPyConnection:
         with self._opening:
             if self._connection is None:
-                self._connection = opened(self.path)
+                self._connection = opened(self.path, bounded(self.memory, self.spill))
             return self._connection
 
     def close(self) -> None:
@@ -62,7 +64,13 @@ class DuckDB:
             self._connection = None
 
 
-def opened(path: Path) -> duckdb.DuckDBPyConnection:
+def bounded(memory: int, spill: str) -> tuple[str, ...]:
+    """The settings that keep it within these limits."""
+    found = (f"SET memory_limit = '{memory}MiB'",) if memory else ()
+    return (*found, f"SET temp_directory = {literal(spill)}") if spill else found
+
+
+def opened(path: Path, limits: tuple[str, ...] = ()) -> duckdb.DuckDBPyConnection:
     plain = files(path)
     if plain:
         connection = duckdb.connect(":memory:")
@@ -72,7 +80,7 @@ def opened(path: Path) -> duckdb.DuckDBPyConnection:
     else:
         connection = duckdb.connect(str(path), read_only=True)
     if connection.execute(LOCKED).fetchone() != (True, False, OPTIMIZER):  # this process may have it open already
-        for setting in SETTINGS:
+        for setting in (*limits, *SETTINGS):
             connection.execute(setting)
     return connection
 

@@ -43,6 +43,16 @@ class Owner:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """What one question may take. Public, and above what any allowed question needs: whether one is met would tell."""
+
+    response_quantum: float = 0.0  # seconds: answers leave 1, 2, 4, … of these after their charge; 0: at once
+    timeout: float = 600.0  # seconds for one statement
+    memory: int = 0  # MiB; 0: what the engine takes by itself
+    spill: str = ""  # folder for what does not fit in it; "": beside the data
+
+
+@dataclass(frozen=True)
 class Policy:
     """All that is said in advance, and public."""
 
@@ -51,7 +61,7 @@ class Policy:
     question_delta: float
     tables: Mapping[str, Table]
     analysts: Mapping[str, float] = field(default_factory=dict)  # name → share of the budget
-    response_quantum: float = 0.0
+    limits: Limits = Limits()
 
     @staticmethod
     def read(text: str) -> "Policy":
@@ -107,7 +117,7 @@ class Reader:
         return value
 
     def policy(self, data: dict[str, object]) -> Policy:
-        self.only(data, "version", "budget", "analysts", "tables", "response_quantum")
+        self.only(data, "version", "budget", "analysts", "tables", "limits")
         if data.get("version") != VERSION:
             raise self.at("version").wrong(repr(data.get("version")), f"begin the file with version = {VERSION}")
         budget = self.at("budget").only(data.get("budget", {}), "epsilon", "delta", "question_delta")
@@ -131,7 +141,22 @@ class Reader:
             self.at("budget").number(budget, "question_delta", delta / 1000, 1e-30, delta),
             {name: self.at(f"tables.{name}").owned(table, described) for name, table in described.items()},
             shares,
-            self.number(data, "response_quantum", 0.0, 0.0, 3600.0),
+            self.at("limits").limits(data.get("limits", {})),
+        )
+
+    def limits(self, data: object) -> Limits:
+        found, usual = self.only(data, "response_quantum", "timeout", "memory", "spill"), Limits()
+        spill = found.get("spill", usual.spill)
+        if not isinstance(spill, str) or "\0" in spill:
+            raise self.at("spill").wrong(repr(spill), "name a folder")
+        quantum = self.number(found, "response_quantum", usual.response_quantum, 0.0, 3600.0)
+        if 0 < quantum < 1e-3:
+            raise self.at("response_quantum").wrong(f"{quantum:g}", "give 0.001 at least, or 0 for none")
+        return Limits(
+            quantum,
+            self.number(found, "timeout", usual.timeout, 1.0, 86400.0),
+            self.whole(found, "memory", 10**8) if "memory" in found else usual.memory,
+            spill,
         )
 
     def table(self, name: str, data: object) -> Table:

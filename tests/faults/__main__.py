@@ -43,5 +43,14 @@ def races(processes: str, threads: str, mu: str, folder: str, dsn: str = "") -> 
     return {"charges": len(done), "seconds": seconds}
 
 
+def turns(processes: str, folder: str) -> dict[str, object]:
+    """Processes with one key; the first one dies while it is busy."""
+    from tests.faults.questions import ask_together
+
+    return ask_together(Path(folder), int(processes))
+
+
 if __name__ == "__main__":
-    print(json.dumps({"kills": kills, "questions": questions, "races": races}[sys.argv[1]](*sys.argv[2:])))
+    print(
+        json.dumps({"kills": kills, "questions": questions, "races": races, "turns": turns}[sys.argv[1]](*sys.argv[2:]))
+    )

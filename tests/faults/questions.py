@@ -5,6 +5,8 @@ Everything that touches DuckDB runs in forked processes, so that the one that fo
 
 import json
 import os
+import signal
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +14,7 @@ from pathlib import Path
 
 from sfumato.curator import Curator
 from sfumato.ledger import Budget, Ledger
+from sfumato.response import Clock
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 from tests.faults.kills import ANSWER, CHARGE, Tally, deadly, kill_many
@@ -23,6 +26,7 @@ POINTS = (
     "data: before",
     "data: read",
     "noise: drawn",
+    "answer: due",
     *(f"answer: {p}" for p in ANSWER),
     "ask: shown",
     "release: after",
@@ -106,6 +110,53 @@ def verdict(opened: Opened, out: Path, number: int) -> tuple[int, int]:
     with open(out, "a") as file:
         file.write(f"{pending} {json.dumps(rows)}\n")
     return len(mine), int(before)
+
+
+def ask_together(folder: Path, processes: int) -> dict[str, object]:
+    """One question by one key, from many processes; the first one is killed when it has read data, while all wait."""
+    alone(lambda: built(folder / "clinic.duckdb"))
+    Ledger.create(folder / "a.ledger", Budget(RULES.epsilon, RULES.delta)).close()
+    waiting, ready = os.pipe(), os.pipe()
+
+    def life(number: int) -> None:
+        curator = Curator.open(folder / "clinic.duckdb", RULES, ledger=folder / "a.ledger")
+
+        def probe(point: str) -> None:
+            if number == 0 and point == "data: read":
+                os.write(ready[1], b"x")
+                for _ in range(processes - 1):
+                    os.read(waiting[0], 1)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        def sleep(seconds: float) -> None:  # the first one to be told that it is not his turn yet
+            nonlocal told
+            if not told:
+                os.write(waiting[1], b"x")
+                told = True
+            time.sleep(seconds)
+
+        told = False
+        answer = replace(curator, probe=probe, clock=Clock(sleep=sleep)).ask(question("1.9"), epsilon=EPSILON, key="k")
+        (folder / f"{number}.body").write_text(json.dumps(answer.rows))
+
+    children = []
+    for number in range(processes):
+        if (child := os.fork()) == 0:
+            try:
+                life(number)
+            except BaseException:
+                traceback.print_exc()
+            os._exit(0)
+        children.append(child)
+        if number == 0:
+            os.read(ready[0], 1)  # it has the turn
+    for child in children:
+        os.waitpid(child, 0)
+    state = Ledger.open(folder / "a.ledger").verify()
+    bodies = [place.read_text() for place in folder.glob("*.body")]
+    assert len(bodies) == processes - 1
+    return {"bodies": len(set(bodies)), "charges": len(state.costs), "answers": len(state.answers),
+            "reruns": len(state.reruns)}  # fmt: skip
 
 
 def asked(curator: Curator, sql: str, key: str | None = None) -> tuple[list[object], bool]:
