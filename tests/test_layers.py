@@ -19,6 +19,7 @@ LAYERS = {
     "noise": 1,
     "mechanisms": 2,
     "sampling": 2,
+    "dependent": 2.5,  # mechanisms that look at how sensitive these data are
     "ledger": 3,
     "sql": 3,
     "engines": 3,

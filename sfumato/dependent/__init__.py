@@ -1,0 +1,33 @@
+"""Mechanisms whose noise, or whose silence, depends on the data at hand: less of both where data are well-behaved."""
+
+from sfumato.dependent.edges import Graph
+from sfumato.dependent.extremes import Maximum, Minimum
+from sfumato.dependent.given import Given, Refuted, refute
+from sfumato.dependent.ordered import Ordered
+from sfumato.dependent.quantile import Quantile
+from sfumato.dependent.reciprocal import Reciprocal
+from sfumato.dependent.regression import PredictionVariance
+from sfumato.dependent.sized import Kept
+from sfumato.dependent.stars import Stars
+from sfumato.dependent.statistic import OfValues, Statistic
+from sfumato.dependent.triangles import Triangles
+from sfumato.dependent.trimmed_mean import TrimmedMean
+
+__all__ = [
+    "Given",
+    "Graph",
+    "Kept",
+    "Maximum",
+    "Minimum",
+    "OfValues",
+    "Ordered",
+    "PredictionVariance",
+    "Quantile",
+    "Reciprocal",
+    "Refuted",
+    "Stars",
+    "Statistic",
+    "Triangles",
+    "TrimmedMean",
+    "refute",
+]
