@@ -109,8 +109,8 @@ class Kept(OfValues):
 
         The matrix M(a, b) = (x_{l+b} − x_{i−a})e^{−t(a+b−1)} is totally monotone: where a column beats one to its left
         in some row, it does so in all rows of larger x_i. So the best column of the middle row halves the rest, level
-        by level. Doubles may choose a wrong column of two that are equal but for their rounding; that costs at most a few
-        units in the last place of the range for each of the log₂K levels, which is added.
+        by level. Doubles may choose a wrong column of two that are equal but for their rounding; that costs at most a
+        few units in the last place of the range for each of the log₂K levels, which is added.
 
         Theorem: row maxima of a totally monotone matrix are monotone [Aggarwal, Klawe, Moran, Shor & Wilber 1987;
             docs/theorems/sensitivity.md, Theorem 3]
