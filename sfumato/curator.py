@@ -16,7 +16,7 @@ from sfumato.answers import Answer
 from sfumato.bounds import LATER, Bounds, around, column_of, places, sizes, tidy, within
 from sfumato.engines.duckdb import DuckDB
 from sfumato.errors import AnswerFailed, InvalidParameter, LedgerError, PolicyError, QueryRefused
-from sfumato.exact import Row, released, statements
+from sfumato.exact import Row, released, tables
 from sfumato.ledger import Amount, Budget, Ledger
 from sfumato.ledger.ledger import Receipt
 from sfumato.ledger.reading import odds
@@ -28,11 +28,12 @@ from sfumato.sketch import Sketch, named, sketched
 from sfumato.sql.build import Rows
 from sfumato.sql.draft import plural
 from sfumato.sql.expressions import Expression, Output
-from sfumato.sql.policy import ROW, Policy
+from sfumato.sql.policy import ROW, VIEWS, Policy
 from sfumato.sql.post import Value, evaluated, shaped
 from sfumato.sql.read import read
 from sfumato.sql.release import Release
 from sfumato.sql.spelling import spelled
+from sfumato.views import Views, Wanted
 
 FAILED = "this question could not be answered. It stays charged; ask the operator, who can read why in the log."
 PATIENT = 8  # time-outs
@@ -56,6 +57,7 @@ class Curator:
     policy: Policy
     ledger: Ledger
     who: str = "owner"
+    views: Views = field(default_factory=lambda: Views(VIEWS), repr=False)
     probe: Callable[[str], None] = field(default=lambda point: None, repr=False)  # told where it is: for fault tests
     clock: Clock = field(default=Clock(), repr=False)
 
@@ -76,7 +78,7 @@ class Curator:
             caps(book, stated)
         else:
             book = ledger
-        return Curator(engine, stated, book)
+        return Curator(engine, stated, book, views=Views(stated.limits.views))
 
     def analyst(self, who: str) -> "Curator":
         """The same curator, asked by this person."""
@@ -113,7 +115,7 @@ class Curator:
         """What was kept before; or charge, run and keep, after anybody who is busy with the same question."""
         if (found := self.kept(offer, key)) is not None:
             return found
-        asked = statements(offer, self.salt, self.engine.dialect)  # before the charge, should it fail
+        asked = tables(offer, self.salt, self.engine.dialect)  # before the charge, should it fail
         with self.turn(offer.release.canonical):
             if (found := self.kept(offer, key)) is not None:
                 return found
@@ -141,7 +143,7 @@ class Curator:
         return self.ledger.turn(question, PATIENT * self.policy.limits.timeout, self.clock.sleep)
 
     def paid(
-        self, loss: PrivacyLoss, question: str, key: str | None, asked: list[str],
+        self, loss: PrivacyLoss, question: str, key: str | None, asked: list[Wanted],
         release: Callable[[list[list[Row]]], bytes],
     ) -> bytes:  # fmt: skip
         """Charge, run, wait until a response is due, and only then store: who looks for it in store learns no more."""
@@ -198,7 +200,7 @@ class Curator:
         mu = bought(float(epsilon), self.policy.question_delta, 0.0) / math.sqrt(max(1, len(tables))) * (1 - 1e-14)
         for table in tables:
             sketch = Sketch(table, mu)
-            asked = sketch.statements(self.engine.dialect)
+            asked = [Wanted(sql) for sql in sketch.statements(self.engine.dialect)]
             with self.turn(named(table)):
                 if self.ledger.recall(named(table)) is None:
                     self.paid(sketch.loss(), named(table), None, asked, sketch.released)
@@ -224,17 +226,17 @@ class Curator:
 
     # ---- the only lines that see data -------------------------------------------------------------------------------
 
-    def read(self, receipt: Receipt, asked: list[str]) -> list[list[Row]]:
+    def read(self, receipt: Receipt, asked: list[Wanted]) -> list[list[Row]]:
         """Exact tables; with one more try, as nothing of the first was seen, and no noise was drawn."""
         self.probe("data: before")
         try:
-            tables = [self.engine.run(sql) for sql in asked]
+            exact = [self.views.rows(self.engine, wanted) for wanted in asked]
         except Exception:
             log.exception("charge %d: first run failed", receipt.seq)
             self.ledger.rerun(receipt)
-            tables = [self.engine.run(sql) for sql in asked]
+            exact = [self.views.rows(self.engine, wanted) for wanted in asked]
         self.probe("data: read")
-        return tables
+        return exact
 
     @cached_property
     def salt(self) -> int:

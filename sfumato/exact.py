@@ -2,29 +2,67 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sfumato.mechanisms.quantile import Ranked
 from sfumato.offer import Offer
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit import statement
-from sfumato.sql.emit_values import around, distinct
+from sfumato.sql.emit_values import distinct, listed, near, ranks
 from sfumato.sql.expressions import Expression
-from sfumato.sql.release import What
+from sfumato.sql.release import Measure, Release, What, Window
+from sfumato.views import Wanted
 
 Row = tuple[object, ...]
 
 
+LARGEST = 2**21  # rows of a kept table of values, at most: a public bound
+
+
 def statements(offer: Offer, salt: int, dialect: str | Dialect) -> list[str]:
-    """All that an engine must be asked: all sums at once, each distinct count, each column whose order counts."""
+    """All that an engine must be asked, if nothing was kept."""
+    return [wanted.direct for wanted in tables(offer, salt, dialect)]
+
+
+def tables(offer: Offer, salt: int, dialect: str | Dialect) -> list[Wanted]:
+    """What an answer is made of: all sums at once, each distinct count, each column whose order counts."""
     release = offer.release
-    found = [statement(release, salt, dialect)] if any(m.what is not What.DISTINCT for m in release.measures) else []
-    found += [distinct(release, m.of, salt, dialect) for m in release.measures if m.what is What.DISTINCT and m.of]
+    found = [sums(release, salt, dialect)] if any(m.what is not What.DISTINCT for m in release.measures) else []
+    for measure in release.measures:
+        if measure.what is What.DISTINCT and measure.of:
+            sql = distinct(release, measure.of, salt, dialect)
+            found.append(Wanted(sql, tuple(listed(release)), (sql,), lambda places, sql=sql: sql))  # type: ignore[misc]
     for of in ordered(offer):
         mine = [j for j, window in enumerate(release.windows) if window.of == of]
         limits = [(offer.choices[j].shift, offer.choices[j].cap) for j in mine]
-        found.append(around(release, [release.windows[j] for j in mine], limits, salt, dialect))
+        found.append(windows(release, [release.windows[j] for j in mine], limits, salt, dialect))
     return found
+
+
+def sums(release: Release, salt: int, dialect: str | Dialect) -> Wanted:
+    """All that is summed. A sum that is cut in proportion with its count is made beside it."""
+    summed = [m for m in release.measures if m.what is not What.DISTINCT]
+
+    def made(places: Sequence[int]) -> str:
+        chosen = [summed[j] for j in places]
+        counts = [Measure(What.VALUES, m.of) for m in chosen]
+        beside = [m for m in dict.fromkeys(counts) if m in summed and m not in chosen]
+        return statement(replace(release, measures=(*chosen, *beside), windows=()), salt, dialect)
+
+    columns = tuple(made([j]) for j in range(len(summed)))
+    return Wanted(statement(release, salt, dialect), tuple(listed(release)), columns, made)
+
+
+def windows(
+    release: Release, mine: Sequence[Window], limits: Sequence[tuple[int, int]], salt: int, dialect: str | Dialect
+) -> Wanted:
+    """Values around ranks of one column. All its values are kept if it is certain that there are not many."""
+    sql = ranks(release, mine[0], salt, dialect)
+    direct, keys = near(release, mine, limits, f"({sql})", dialect), tuple(listed(release))
+    if any(key.domain.keys is None for key in release.keys) or release.combinations * mine[0].points > LARGEST:
+        return Wanted(direct, keys)
+    return Wanted(direct, keys, (sql,), lambda places: sql, near(release, mine, limits, "kept", dialect))
 
 
 def ordered(offer: Offer) -> list[Expression]:
@@ -32,9 +70,9 @@ def ordered(offer: Offer) -> list[Expression]:
     return list(dict.fromkeys(window.of for window in offer.release.windows))
 
 
-def released(offer: Offer, tables: Sequence[Sequence[Row]]) -> bytes:
+def released(offer: Offer, exact_tables: Sequence[Sequence[Row]]) -> bytes:
     """What is stored: keys, noisy measures and chosen values, in an order and with a length that tell nothing else."""
-    release, left = offer.release, list(tables)
+    release, left = offer.release, list(exact_tables)
     summed = [j for j, m in enumerate(release.measures) if m.what is not What.DISTINCT]
     exact: dict[Row, list[int]] = {}
     for places in [*([summed] if summed else []), *([j] for j in range(len(release.measures)) if j not in summed)]:

@@ -27,6 +27,7 @@ LAYERS = {
     "answers": 0,
     "sketch": 3.6,  # how much people contribute
     "bounds": 3.7,  # what noisy histograms suggest
+    "views": 3.6,  # bounded tables that are kept
     "exact": 3.7,  # exact tables in, noisy ones out
     "outlook": 3.7,  # previews and standings: from offers and ledgers alone
     "curator": 4,

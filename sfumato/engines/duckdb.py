@@ -2,6 +2,7 @@
 
 import csv
 import threading
+import weakref
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,6 +42,7 @@ class DuckDB:
     spill: str = ""  # folder for what does not fit; "": DuckDB's own choice, beside the file
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
     _opening: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+    _kept: "weakref.WeakSet[Kept]" = field(default_factory=weakref.WeakSet, init=False, repr=False)
 
     def run(self, sql: str) -> list[tuple[object, ...]]:
         """The rows of one statement. Each has a cursor of its own: on a shared one, threads fetch each other's rows."""
@@ -52,6 +54,18 @@ class DuckDB:
 
         return attended(fetched, cursor.interrupt, self.timeout)
 
+    def keep(self, sql: str) -> "Kept":
+        """What one statement gives, as a table that stays until it is closed."""
+        cursor = self.connection().cursor()
+        try:
+            attended(lambda: cursor.execute(f"CREATE TEMP TABLE kept AS {sql}"), cursor.interrupt, self.timeout)
+        except BaseException:
+            cursor.close()
+            raise
+        table = Kept(cursor, self.timeout)
+        self._kept.add(table)
+        return table
+
     def connection(self) -> duckdb.DuckDBPyConnection:
         with self._opening:
             if self._connection is None:
@@ -59,6 +73,8 @@ class DuckDB:
             return self._connection
 
     def close(self) -> None:
+        for table in list(self._kept):
+            table.close()
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -68,6 +84,24 @@ def bounded(memory: int, spill: str) -> tuple[str, ...]:
     """The settings that keep it within these limits."""
     found = (f"SET memory_limit = '{memory}MiB'",) if memory else ()
     return (*found, f"SET temp_directory = {literal(spill)}") if spill else found
+
+
+@dataclass(eq=False)
+class Kept:
+    """A table beside the data, in memory: temporary, of one cursor, so that no other statement can see it."""
+
+    cursor: duckdb.DuckDBPyConnection = field(repr=False)
+    timeout: float | None = None
+    _turn: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    def run(self, sql: str) -> list[tuple[object, ...]]:
+        """The rows of a statement about the table `kept`; one at a time, as they share a cursor."""
+        with self._turn:
+            return attended(lambda: self.cursor.execute(sql).fetchall(), self.cursor.interrupt, self.timeout)
+
+    def close(self) -> None:
+        with self._turn:
+            self.cursor.close()
 
 
 def opened(path: Path, limits: tuple[str, ...] = ()) -> duckdb.DuckDBPyConnection:

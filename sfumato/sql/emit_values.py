@@ -24,7 +24,7 @@ def distinct(release: Release, of: Expression, salt: int, dialect: str | Dialect
     """
     to, names = dialect_of(dialect), listed(release)
     kept, of_unit = values(release, given(of, to), of, salt, to, once=True)
-    return f"WITH {kept} SELECT {', '.join([*names, 'COUNT(DISTINCT v)'])} FROM {of_unit} {by(', '.join(names))}"
+    return f"WITH {kept} SELECT {', '.join([*names, 'COUNT(DISTINCT v) AS m0'])} FROM {of_unit} {by(', '.join(names))}"
 
 
 def around(
@@ -32,19 +32,36 @@ def around(
 ) -> str:
     """keys, how many values there are, and in order: values, how many have each, how many have it or less; for all
     values whose score is below the cap. `windows` are of one expression and one lattice; `limits` are (shift, cap)."""
+    return near(release, windows, limits, f"({ranks(release, windows[0], salt, dialect)})", dialect)
+
+
+def ranks(release: Release, window: Window, salt: int, dialect: str | Dialect) -> str:
+    """keys, and each value v with how many have it (c), how many have it or less (s), and how many there are (n)."""
     to, names = dialect_of(dialect), ", ".join(listed(release))
     some = f"{names}, " if names else ""
-    kept, of_unit = values(release, lattice(windows[0], to), windows[0].of, salt, to, once=False)
+    kept, of_unit = values(release, lattice(window, to), window.of, salt, to, once=False)
     split = f"PARTITION BY {names}" if names else ""
-    near = " OR ".join(
+    return (
+        f"WITH {kept}, f AS (SELECT {some}v, COUNT(*) AS c FROM {of_unit} GROUP BY {some}v)"
+        f" SELECT {some}v, c, {to.total('c')} OVER ({split} ORDER BY v) AS s, {to.total('c')} OVER ({split}) AS n"
+        " FROM f"
+    )
+
+
+def near(
+    release: Release, windows: Sequence[Window], limits: Sequence[tuple[int, int]], ranked: str, dialect: str | Dialect
+) -> str:
+    """What `around` gives, from the table that `ranks` makes."""
+    to, names = dialect_of(dialect), ", ".join(listed(release))
+    some = f"{names}, " if names else ""
+    close = " OR ".join(
         f"({w.part.numerator} * n + ({shift}) - {w.part.denominator} * s < {cap}"
         f" AND {w.part.denominator} * (s - c) - {w.part.numerator} * n - ({shift}) < {cap})"
         for w, (shift, cap) in zip(windows, limits, strict=True)
     )
     return (
-        f"WITH {kept}, f AS (SELECT {some}v, COUNT(*) AS c FROM {of_unit} GROUP BY {some}v),"
-        f" w AS (SELECT {some}v, c, {to.total('c')} OVER ({split} ORDER BY v) AS s, {to.total('c')} OVER ({split}) AS n"
-        f" FROM f), z AS (SELECT {some}v, c, CAST(s AS BIGINT) AS s, CAST(n AS BIGINT) AS n FROM w WHERE {near})"
+        f"WITH z AS (SELECT {some}v, c, CAST(s AS BIGINT) AS s, CAST(n AS BIGINT) AS n"
+        f" FROM {ranked} AS w WHERE {close})"
         f" SELECT {', '.join([*filter(None, [names]), 'MAX(n)', *to.lists('v', 'c', 's')])} FROM z {by(names)}"
     )
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # what is made of tables knows them, not they it
 
 VERSION = 1
 ROW = "row"  # each row is a person
+VIEWS = 16  # bounded tables that are kept, unless the policy says otherwise
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Limits:
     timeout: float = 600.0  # seconds for one statement
     memory: int = 0  # MiB; 0: what the engine takes by itself
     spill: str = ""  # folder for what does not fit in it; "": beside the data
+    views: int = VIEWS  # bounded tables that are kept for later questions
 
 
 @dataclass(frozen=True)
@@ -110,10 +112,10 @@ class Reader:
             raise self.at(name).wrong(found, f"give a number from {low:g} to {high:g}")
         return float(value)
 
-    def whole(self, data: Mapping[str, object], name: str, most: int) -> int:
-        value = data.get(name, 1)
-        if type(value) is not int or not 1 <= value <= most:
-            raise self.at(name).wrong(repr(value), f"give a whole number from 1 to {most:,}")
+    def whole(self, data: Mapping[str, object], name: str, most: int, default: int = 1, least: int = 1) -> int:
+        value = data.get(name, default)
+        if type(value) is not int or not least <= value <= most:
+            raise self.at(name).wrong(repr(value), f"give a whole number from {least} to {most:,}")
         return value
 
     def policy(self, data: dict[str, object]) -> Policy:
@@ -145,7 +147,7 @@ class Reader:
         )
 
     def limits(self, data: object) -> Limits:
-        found, usual = self.only(data, "response_quantum", "timeout", "memory", "spill"), Limits()
+        found, usual = self.only(data, "response_quantum", "timeout", "memory", "spill", "views"), Limits()
         spill = found.get("spill", usual.spill)
         if not isinstance(spill, str) or "\0" in spill:
             raise self.at("spill").wrong(repr(spill), "name a folder")
@@ -157,6 +159,7 @@ class Reader:
             self.number(found, "timeout", usual.timeout, 1.0, 86400.0),
             self.whole(found, "memory", 10**8) if "memory" in found else usual.memory,
             spill,
+            self.whole(found, "views", 1000, usual.views, least=0),
         )
 
     def table(self, name: str, data: object) -> Table:
