@@ -119,6 +119,10 @@ class Term:
     def nunique(self) -> "Term":
         return Term(exp.Count(this=exp.Distinct(expressions=[self.node])))
 
+    def histogram(self, *range_and_bins: float) -> "Term":
+        """How many values lie in each bin: histogram(0, 60, 12), or histogram(12) over the policy's range."""
+        return Term(exp.Anonymous(this="HISTOGRAM", expressions=[self.node, *(value(v).node for v in range_and_bins)]))
+
 
 def col(name: str) -> Term:
     """A column, by its name; `table.column` if it must be said."""

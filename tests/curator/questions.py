@@ -66,7 +66,7 @@ class Maker:
         return self.one_of(
             "COUNT(*)", "COUNT(DISTINCT patient_id)", f"COUNT({x})", f"COUNT({self.text()})", f"SUM({x})", "SUM(stay)",
             "AVG(cost)", f"SUM(CLAMP({x}, -3, 9))", f"AVG(CLAMP({x}, 2, 9))", f"STDDEV(CLAMP({x}, -1, 1))",
-            f"COUNT(DISTINCT {self.text(1)})", f"MEDIAN(CLAMP({x}, 0, 8))", "MAX(stay)",
+            f"COUNT(DISTINCT {self.text(1)})", f"MEDIAN(CLAMP({x}, 0, 8))", "MAX(stay)", f"HISTOGRAM({x}, -3, 9, 4)",
         )  # fmt: skip
 
     def union(self):
@@ -94,7 +94,9 @@ class Maker:
         aggregates = [self.aggregate() for _ in range(self.random.randrange(1, 4))]
         where = f" WHERE {self.truth()}" if self.random.random() < 0.5 else ""
         group = f" GROUP BY {', '.join(keys)}" if keys else ""
-        tail = self.one_of("", "", f" HAVING {aggregates[0]} > 3", " ORDER BY 1 DESC", " LIMIT 3")
+        tail = self.one_of(
+            "", "", f" HAVING {aggregates[0].replace('HISTOGRAM', 'WIDTH_BUCKET')} > 3", " ORDER BY 1 DESC", " LIMIT 3"
+        )
         return f"SELECT {', '.join([*keys, *aggregates])} FROM {source}{where}{group}{tail}"
 
 

@@ -45,8 +45,11 @@ class Groups:
                     raise
                 return None
             if inner in self.keys:
-                return Output(self.keys.index(inner), inner.domain)
+                return self.key(inner)
         return None
+
+    def key(self, key: Expression) -> Output:
+        return Output(self.keys.index(key), key.domain)
 
     def find(self, alias: str, name: str) -> Expression:
         raise QueryRefused(

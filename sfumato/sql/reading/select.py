@@ -7,11 +7,12 @@ from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind
-from sfumato.sql.expressions import Column, Constant, Expression
+from sfumato.sql.expressions import Column, Constant, Expression, Output
 from sfumato.sql.policy import ROW, Policy
 from sfumato.sql.post import foreign
 from sfumato.sql.question import Question
 from sfumato.sql.reading.groups import Groups
+from sfumato.sql.reading.histograms import Histogram, histogram, is_histogram
 from sfumato.sql.reading.measures import canonical, measured
 from sfumato.sql.reading.nodes import inner, place_of, plain, shown, whole
 from sfumato.sql.reading.rows import Rows
@@ -27,23 +28,31 @@ Columns = list[tuple[str, Expression]]
 def selected(query: exp.Select, policy: Policy) -> Question:
     """The question that a SELECT asks."""
     scope = Rows(policy).scope(query)
-    named = {node.alias.lower(): node.this for node in query.expressions if isinstance(node, exp.Alias)}
-    groups = Groups(scope, keys(query, named, scope), named)
-    columns = shown_columns(query, groups)
+    named = {node.alias.lower(): counting(node) for node in query.expressions if isinstance(node, exp.Alias)}
+    bins = histogram(query, scope)
+    groups = Groups(scope, keys(query, named, scope, *([bins.key] if bins else [])), named)
+    columns = shown_columns(query, groups, bins)
     having = query.args.get("having")
     condition = expression(having.this, groups) if having else Constant(True)
     if condition.domain.kind is not Kind.TRUTH:
         raise QueryRefused("HAVING takes a condition.")
-    return within_limits(groups, columns, condition, ordered(query, columns, groups), limited(query))
+    return within_limits(groups, columns, condition, ordered(query, columns, groups, bins), limited(query))
 
 
-def keys(query: exp.Select, named: Mapping[str, exp.Expression], scope: Scope) -> list[Expression]:
+def counting(node: exp.Expression) -> exp.Expression:
+    """What a name stands for; a histogram's, for its counts."""
+    return exp.Count(this=exp.Star()) if is_histogram(node) else inner(node)
+
+
+def keys(
+    query: exp.Select, named: Mapping[str, exp.Expression], scope: Scope, *more: Expression
+) -> list[Expression]:  # fmt: skip
     """GROUP BY, in one order: another one is no other question."""
     group = query.args.get("group")
-    if group is None:
-        return []
-    plain(group)
-    found = sorted({expression(key(node, query, named, scope), scope) for node in group.expressions}, key=repr)
+    if group is not None:
+        plain(group)
+    nodes = [key(node, query, named, scope) for node in group.expressions] if group is not None else []
+    found = sorted({*(expression(node, scope) for node in nodes), *more}, key=repr)
     for one in found:
         if isinstance(one, Column) and one.origin == f"t0.{scope.table.unit}":
             raise QueryRefused("GROUP BY the unit would ask about each person.\n  do:     group by something else")
@@ -62,29 +71,36 @@ def key(
     return node
 
 
-def shown_columns(query: exp.Select, groups: Groups) -> Columns:
-    """What is listed after SELECT, each under a name of its own."""
+def shown_columns(query: exp.Select, groups: Groups, bins: Histogram | None) -> Columns:
+    """What is listed after SELECT, each under a name of its own; a histogram is its edges and its counts."""
     found: Columns = []
     for node in query.expressions:
         if isinstance(node, exp.Star):
             raise QueryRefused("SELECT * would show rows.\n  do:     ask for keys and aggregates")
         if isinstance(node, exp.Alias):
             plain(node)
-        found.append((titled(node, [title for title, _ in found]), expression(inner(node), groups)))
+        if bins is not None and is_histogram(node):
+            found += bins.columns(groups.key(bins.key))
+        found.append((titled(node, [title for title, _ in found]), expression(counting(node), groups)))
     return found
 
 
 def titled(node: exp.Expression, taken: list[str]) -> str:
     """What a column of the answer is called: its alias, its name, or its text; each name once."""
     bare = isinstance(node, exp.Count) and isinstance(node.this, exp.Star | None)
-    name = "count" if bare else node.alias_or_name or shown(node)
+    name = "count" if bare or (is_histogram(node) and not node.alias) else node.alias_or_name or shown(node)
     return next(title for i in count(1) if (title := name if i == 1 else f"{name} {i}") not in taken)
 
 
-def ordered(query: exp.Select, columns: Columns, groups: Groups) -> list[tuple[Expression, bool]]:
-    """ORDER BY: what, and is it descending?"""
+def ordered(
+    query: exp.Select, columns: Columns, groups: Groups, bins: Histogram | None
+) -> list[tuple[Expression, bool]]:  # fmt: skip
+    """ORDER BY: what, and is it descending? Bins are shown from the lowest if nothing is said."""
     order = query.args.get("order")
     found = []
+    if order is None and bins is not None:
+        shown_keys = [e for _, e in columns if isinstance(e, Output) and e.place < len(groups.keys)]
+        return [*((e, False) for e in shown_keys), (bins.order(groups.key(bins.key)), False)]
     for one in order.expressions if order else []:
         plain(one)
         found.append((sorted_by(one.this, columns, groups), bool(one.args.get("desc"))))

@@ -93,6 +93,13 @@ def width_bucket(node: exp.Expression, go: Go) -> Expression:
     return bucketed(*go(*(node.args[a] for a in ("this", "min_value", "max_value", "num_buckets"))))
 
 
+def misplaced(node: exp.Expression, go: Go) -> Expression:
+    raise QueryRefused(
+        "HISTOGRAM stands by itself after SELECT, outermost.\n"
+        "  do:     ask SELECT HISTOGRAM(x, 0, 60, 12) FROM …, or GROUP BY WIDTH_BUCKET(x, 0, 60, 12)"
+    )
+
+
 def rounded(node: exp.Expression, go: Go) -> Expression:
     if node.args.get("decimals") is None:
         return call("round", *go(node.this))
@@ -145,6 +152,7 @@ SPECIAL: dict[Spelling, Callable[[exp.Expression, Go], Expression]] = {
     exp.TimestampTrunc: truncated,
     exp.DateTrunc: truncated,
     exp.WidthBucket: width_bucket,
+    "histogram": misplaced,
     exp.Round: rounded,
     exp.Trim: trimmed,
     exp.Substring: substring,
