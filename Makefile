@@ -17,7 +17,7 @@ PEERS := $(patsubst bench/composition/sides/%.txt,bench/.peers/%.stamp,$(wildcar
 NOISE_PEERS := $(patsubst bench/noise/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/noise/sides/*.txt))
 
 .PHONY: help demo tour test lint types format bench bench-composition bench-soundness bench-noise \
-	bench-faults bench-ledger bench-reconstruction docs-index bench-neighbours clean
+	bench-faults bench-ledger bench-reconstruction docs-index bench-neighbours bench-coverage clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +67,9 @@ bench-reconstruction: $(VENV)/dev.stamp  ## attack a live curator: 1,600 questio
 
 bench-neighbours: $(VENV)/dev.stamp  ## ten thousand questions with and without one person (15 min; OPTIONS="--count 1000")
 	@$(BIN)/python bench/bench_neighbours.py $(OPTIONS)
+
+bench-coverage: $(VENV)/dev.stamp  ## ten thousand releases of each aggregate: do intervals hold the truth? (5 min)
+	@$(BIN)/python bench/bench_coverage.py $(OPTIONS)
 
 docs-index: $(VENV)/dev.stamp  ## write docs/theorems.md anew
 	@$(BIN)/python tools/theorems.py

@@ -14,15 +14,17 @@ from typing import Protocol
 
 from sfumato.answers import Answer
 from sfumato.bounds import LATER, Bounds, around, column_of, places, sizes, tidy, within
+from sfumato.currency import Currency, Mu, Pure
 from sfumato.engines.duckdb import DuckDB
 from sfumato.errors import AnswerFailed, InvalidParameter, LedgerError, PolicyError, QueryRefused
 from sfumato.exact import Row, released, tables
-from sfumato.ledger import Amount, Budget, Ledger
+from sfumato.ledger import Amount, Budget, Ledger, Promise, PureBudget
 from sfumato.ledger.ledger import Receipt
 from sfumato.ledger.reading import odds
 from sfumato.loss.base import PrivacyLoss
-from sfumato.offer import Offer, accurate, bought, offered, quantile, valued
+from sfumato.offer import Offer, accurate, offered
 from sfumato.outlook import Preview, Standing, account, percent, previewed, share_left, standing, stored
+from sfumato.readings import CONFIDENCE, quantile
 from sfumato.response import Clock, Response
 from sfumato.sketch import Sketch, named, sketched
 from sfumato.sql.build import Rows
@@ -72,7 +74,7 @@ class Curator:
         engine = DuckDB(Path(data), timeout=limits.timeout, memory=limits.memory, spill=limits.spill)
         if not isinstance(ledger, Ledger):
             place = Path(ledger) if ledger is not None else Path(f"{os.fspath(data)}.ledger")
-            budget = Budget(stated.epsilon, stated.delta)
+            budget = promised(stated)
             book = Ledger.open(place, anchor=anchor) if place.exists() else Ledger.create(place, budget, anchor=anchor)
             agree(book, budget)
             caps(book, stated)
@@ -116,10 +118,10 @@ class Curator:
         if (found := self.kept(offer, key)) is not None:
             return found
         asked = tables(offer, self.salt, self.engine.dialect)  # before the charge, should it fail
-        with self.turn(offer.release.canonical):
+        with self.turn(offer.canonical):
             if (found := self.kept(offer, key)) is not None:
                 return found
-            noisy = self.paid(offer.loss, offer.release.canonical, key, asked, partial(released, offer))
+            noisy = self.paid(offer.loss, offer.canonical, key, asked, partial(released, offer))
         answer = self.shown(offer, noisy, charged=True)
         self.probe("ask: shown")
         return answer
@@ -127,7 +129,7 @@ class Curator:
     def kept(self, offer: Offer, key: str | None) -> Answer | None:
         """The answer stored for this key; or one to the same question that is at least as exact: both are free."""
         if key is not None:
-            before = self.ledger.known(offer.loss, question=offer.release.canonical, who=self.who, key=key)
+            before = self.ledger.known(offer.loss, question=offer.canonical, who=self.who, key=key)
             if before is not None and before.answer is not None:
                 return self.shown(offer, before.answer, charged=False)
         found = stored(offer, self.ledger)
@@ -179,27 +181,26 @@ class Curator:
         """Bounds for a column such as "visits.stay", from two noisy histograms; charged like any answer.
 
         The first finds the sizes of the values, the second their places between the ends that it found. Each has half
-        of the μ². What is made of them is post-processing.
+        of the price. What is made of them is post-processing.
         """
         budgeted("epsilon", epsilon)
         table, of = column_of(column, self.policy)
-        mu = bought(float(epsilon), self.policy.question_delta, 0.0) / math.sqrt(2) * (1 - 1e-14)
-        rough = self.best(Offer(sizes(table, of), mu))
+        whole = self.currency.bought(float(epsilon), self.policy.question_delta, 0.0)
+        rough = self.best(Offer(sizes(table, of), whole.part(0.5)))
         first = self.answer(rough)
-        sigma, aim = rough.noise[0].sigma, 0.8 * rough.release.rows / (LATER * mu * math.sqrt(2))
-        low, high = around(numbers(first), sigma)
-        fine = self.best(Offer(places(table, of, low, high), mu))
+        low, high = around(numbers(first), deviation(rough))
+        fine = self.best(Offer(places(table, of, low, high), whole.part(0.5)))
         second = self.answer(fine)
-        low, high = within(numbers(second), fine.noise[0].sigma, aim, low, high)
+        low, high = within(numbers(second), deviation(fine), later(whole, fine.release), low, high)
         return Bounds(column, tidy(low, up=False), tidy(high, up=True), float(epsilon), first.charged or second.charged)
 
     def register(self, *, epsilon: float) -> None:
         """Buy the sketch of contributions, once: previews then say what the bounds of the policy cut off."""
         budgeted("epsilon", epsilon)
         tables = [table for table in sketched(self.policy) if self.ledger.recall(named(table)) is None]
-        mu = bought(float(epsilon), self.policy.question_delta, 0.0) / math.sqrt(max(1, len(tables))) * (1 - 1e-14)
+        whole = self.currency.bought(float(epsilon), self.policy.question_delta, 0.0)
         for table in tables:
-            sketch = Sketch(table, mu)
+            sketch = Sketch(table, whole.part(1 / len(tables)))
             asked = [Wanted(sql) for sql in sketch.statements(self.engine.dialect)]
             with self.turn(named(table)):
                 if self.ledger.recall(named(table)) is None:
@@ -221,8 +222,13 @@ class Curator:
                 f"{asked.unit!r} is not the unit here.\n  found:  {question.release.table.unit!r} in the policy"
             )
         if epsilon is not None:
-            return offered(question, float(epsilon), self.policy.question_delta)
-        return accurate(question, float(error or 0), self.policy.question_delta, self.policy.epsilon)
+            return offered(question, float(epsilon), self.policy.question_delta, self.currency)
+        return accurate(question, float(error or 0), self.policy.question_delta, self.policy.epsilon, self.currency)
+
+    @property
+    def currency(self) -> type[Currency]:
+        """What this ledger is paid in."""
+        return Pure if isinstance(self.ledger.promise, PureBudget) else Mu
 
     # ---- the only lines that see data -------------------------------------------------------------------------------
 
@@ -249,15 +255,14 @@ class Curator:
     def shown(self, offer: Offer, stored: bytes, charged: bool) -> Answer:
         """The columns that were asked for, made of stored noisy values alone."""
         question, data = offer.question, json.loads(stored)
-        errors = [offer.errors(a) for a in question.aggregates]
         values: list[list[Value]] = []
         spans: list[list[tuple[Value, Value] | None]] = []
         for i, (key, row) in enumerate(zip(data["keys"], data["noisy"], strict=True)):
             found = [
-                valued(a, row, e)
+                offer.readings[a].read(row)
                 if a.measures
                 else quantile(offer.release.windows[a.window], *data["chosen"][i][a.window])
-                for a, e in zip(question.aggregates, errors, strict=True)
+                for a in question.aggregates
             ]
             values.append([*key, *(value for value, _, _ in found)])
             spans.append([*(None for _ in key), *((low, high) for _, low, high in found)])
@@ -270,7 +275,7 @@ class Curator:
         delta = self.policy.question_delta
         return Answer(
             tuple(names), tuple(rows), offer.loss.epsilon(delta).upper, delta, charged, self.remaining(),
-            odds(offer.loss), bounds(offer.release),
+            odds(offer.loss), bounds(offer.release), coverage(offer),
         )  # fmt: skip
 
     def remaining(self) -> str:
@@ -316,13 +321,49 @@ def bounds(release: Release) -> str:
     return f"95 % is about the noise; of each {table.unit} at most {most} can count."
 
 
-def agree(ledger: Ledger, budget: Budget) -> None:
-    if (ledger.promise.epsilon, ledger.promise.delta) != (budget.epsilon, budget.delta):
+def coverage(offer: Offer) -> dict[str, float]:
+    """With which probability the interval of each column holds the truth: exactly for counts and sums, at least for
+    others."""
+    width = len(offer.release.keys)
+    found = {}
+    for name, e in offer.question.columns:
+        if bare(e, width) and isinstance(e, Output):
+            aggregate = offer.question.aggregates[e.place - width]
+            found[name] = offer.readings[aggregate].coverage if aggregate.measures else CONFIDENCE
+    return found
+
+
+def deviation(offer: Offer) -> float:
+    """Of the noise of a question that only counts rows."""
+    return offer.price.part(1 / offer.release.groups).deviation(offer.release.rows)
+
+
+def later(whole: Currency, release: Release) -> float:
+    """How many values may lie beyond suggested bounds: where the noise of a later sum, with LATER times this price's
+    accuracy, grows by as much for a wider range as its bias falls."""
+    return 0.8 * whole.deviation(release.rows) / LATER
+
+
+def promised(policy: Policy) -> Promise:
+    """The budget that the policy states."""
+    if policy.pure:
+        return PureBudget(policy.epsilon, policy.delta)
+    return Budget(policy.epsilon, policy.delta)
+
+
+def agree(ledger: Ledger, budget: Promise) -> None:
+    mine, theirs = ((type(one), one.epsilon, one.delta) for one in (budget, ledger.promise))
+    if mine != theirs:
         raise PolicyError(
             "the policy's budget is not the ledger's.\n"
-            f"  found:  ε = {budget.epsilon:g} in the policy, ε = {ledger.promise.epsilon:g} in the ledger\n"
+            f"  found:  {in_words(budget)} in the policy, {in_words(ledger.promise)} in the ledger\n"
             "  do:     keep the promise that was made; a further budget is an act of the owner: Ledger.renew"
         )
+
+
+def in_words(promise: Promise) -> str:
+    kind = "pure " if isinstance(promise, PureBudget) else ""
+    return f"{kind}ε = {promise.epsilon:g}, δ = {promise.delta:g}"
 
 
 def caps(ledger: Ledger, policy: Policy) -> None:
@@ -330,4 +371,4 @@ def caps(ledger: Ledger, policy: Policy) -> None:
     whole, there = ledger.promise.amount, ledger.accounts()
     for who, share in policy.analysts.items():
         if share > 0 and f"analyst {who}" not in there:
-            ledger.cap(who, Amount(gauss=int(whole.gauss * share), leak=int(whole.leak * share)))
+            ledger.cap(who, Amount(*(int(units * share) for units in whole)))

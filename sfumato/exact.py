@@ -71,7 +71,7 @@ def ordered(offer: Offer) -> list[Expression]:
 
 
 def released(offer: Offer, exact_tables: Sequence[Sequence[Row]]) -> bytes:
-    """What is stored: keys, noisy measures and chosen values, in an order and with a length that tell nothing else."""
+    """What is stored: keys, noisy parts and chosen values, in an order and with a length that tell nothing else."""
     release, left = offer.release, list(exact_tables)
     summed = [j for j, m in enumerate(release.measures) if m.what is not What.DISTINCT]
     exact: dict[Row, list[int]] = {}
@@ -84,8 +84,7 @@ def released(offer: Offer, exact_tables: Sequence[Sequence[Row]]) -> bytes:
     listed = list(keys) if keys is not None else list(exact)
     noisy = offer.drawn([exact.get(key, [0] * len(release.measures)) for key in listed]) if listed else []
     if offer.threshold is not None:
-        units = [m.what for m in release.measures].index(What.UNITS)
-        kept = [i for i, row in enumerate(noisy) if row[units] >= offer.threshold]
+        kept = [i for i, row in enumerate(noisy) if row[offer.units] >= offer.threshold]
         kept.sort(key=lambda i: tuple(repr(part) for part in listed[i]))
         listed, noisy = [listed[i] for i in kept], [noisy[i] for i in kept]
     data = {"keys": [shown(offer, key) for key in listed], "noisy": noisy}

@@ -1,40 +1,36 @@
 """The price of a question, and the noise that it buys: known before any data are read."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
+from sfumato.currency import Currency, Mu, Noise
 from sfumato.errors import QueryRefused
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.calibrate import calibrate
-from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.leaky import LeakyLoss
-from sfumato.mechanisms.gaussian import Gaussian
-from sfumato.mechanisms.quantile import Quantile
-from sfumato.mechanisms.threshold_selection import ThresholdSelection
+from sfumato.mechanisms.quantile import ByRank
+from sfumato.parts import Joint
+from sfumato.readings import Reading
 from sfumato.sql.question import Aggregate, Question
-from sfumato.sql.release import Release, What, Window
+from sfumato.sql.release import Release, What
 
-CONFIDENCE = 0.95
-Number = float | int | None
+CLOSE = 1e-4  # how near the least budget is found
 
 
 @dataclass(frozen=True)
 class Offer:
-    """Gaussian noise on all measures and a choice for each window, which share μ² equally; and a leak for keys that are
-    private.
+    """Noise on all parts of the measures and a choice for each window, which share a price; and a leak for keys that
+    are private.
 
-    A unit moves at most L groups, each measure j of a group by at most sⱼ: √L·sⱼ in L2. Noise σⱼ = sⱼ·√(L·m)/μ on each
-    of m parts, or a choice that is μ/√(L·m)-GDP in each group, makes the whole μ-GDP.
-
-    Theorem: Gaussian losses compose by μ² = Σμᵢ² [Dong, Roth & Su 2022, Cor. 3.3]
+    Theorem: shares wⱼ of a price that sum to 1, wⱼ/L for part j in each of the L groups that a unit moves, with noise
+        made for the part's size, cost the price together [`Currency.part`: μ² and ε add up]
+    Proof. A unit changes at most L groups, and in each of them every part by at most its size (`Part`). ∎
     """
 
     question: Question
-    mu: float
+    price: Currency
     key_delta: float = 0.0  # for keys that must be found in the data
 
     @property
@@ -42,29 +38,49 @@ class Offer:
         return self.question.release
 
     @cached_property
+    def joint(self) -> Joint:
+        return Joint.of(self.release)
+
+    @cached_property
     def loss(self) -> PrivacyLoss:
-        inner = GaussianLoss(self.mu)
+        inner = self.price.loss()
         return LeakyLoss(inner, self.key_delta) if self.key_delta else inner
 
     @cached_property
-    def noise(self) -> tuple[Gaussian, ...]:
-        """The mechanism of each measure, in its own steps."""
-        share = math.sqrt(self.release.groups * self.release.parts) / self.mu * (1 + 1e-14)
-        return tuple(Gaussian(self.release.sensitivity(m) * share) for m in self.release.measures)
+    def pieces(self) -> tuple[Currency | None, ...]:
+        """What each part, then each window, has in one group; None for a part that nobody moves."""
+        shares = self.price.shares([*self.joint.importances, *(1.0 for _ in self.release.windows)])
+        return tuple(self.price.part(share / self.release.groups) if share else None for share in shares)
 
     @cached_property
-    def choices(self) -> tuple[Quantile, ...]:
+    def noise(self) -> tuple[Noise | None, ...]:
+        """The mechanism of each part, in its own steps."""
+        return tuple(
+            piece.noise(part.size) if piece is not None else None
+            for piece, part in zip(self.pieces, self.joint.parts, strict=False)
+        )
+
+    @cached_property
+    def choices(self) -> tuple[ByRank, ...]:
         """The mechanism of each window, in one group."""
-        mu = self.mu / math.sqrt(self.release.groups * self.release.parts) * (1 - 1e-14)
-        return tuple(Quantile(mu, w.part, w.points, self.release.rows) for w in self.release.windows)
+        mine = zip(self.pieces[len(self.release.measures) :], self.release.windows, strict=True)
+        return tuple(p.choice(w.part, w.points, self.release.rows) for p, w in mine if p is not None)
+
+    @cached_property
+    def units(self) -> int:
+        """The place of the number of units: a part that stands alone, so that it is its own noisy measure."""
+        return [m.what for m in self.release.measures].index(What.UNITS)
 
     @cached_property
     def threshold(self) -> int | None:
         """Noisy number of units from which on a private key is shown."""
-        if not self.key_delta:
-            return None
-        units = [m.what for m in self.release.measures].index(What.UNITS)
-        return ThresholdSelection(self.noise[units].sigma, self.key_delta, self.release.groups).threshold
+        piece = self.pieces[self.units] if self.key_delta else None
+        return piece.threshold(self.key_delta, self.release.groups) if piece is not None else None
+
+    @property
+    def canonical(self) -> str:
+        """What answers are stored under. How noise is laid out is part of it: none must be read with another layout."""
+        return f"{self.release.canonical} | in parts"
 
     def served_by(self, loss: PrivacyLoss) -> "Offer | None":
         """The offer of the same release that was charged as this loss, if it is at least as exact.
@@ -72,44 +88,53 @@ class Offer:
         An answer with less noise serves who asked for more: it was released, so showing it tells nothing new.
         """
         inner, key_delta = (loss.inner, loss.failure) if isinstance(loss, LeakyLoss) else (loss, 0.0)
-        if not isinstance(inner, GaussianLoss) or inner.mu < self.mu or key_delta != self.key_delta:
+        price = self.price.of(inner)
+        if price is None or price.amount < self.price.amount or key_delta != self.key_delta:
             return None
-        return replace(self, mu=inner.mu)
+        return replace(self, price=price)
 
-    def errors(self, aggregate: Aggregate) -> tuple[float, ...]:
-        """How far each measure of an aggregate is off at most, all of them together with 95 %."""
-        each = 1 - (1 - CONFIDENCE) / max(1, len(aggregate.measures))
-        return tuple(float(self.noise[j].error(each)) for j in aggregate.measures)
+    @cached_property
+    def readings(self) -> dict[Aggregate, Reading]:
+        """How each aggregate is read, but those by rank."""
+        return {a: Reading(self.joint, a, self.noise) for a in self.question.aggregates if a.measures}
 
     def error(self, aggregate: Aggregate) -> float | None:
         """± at 95 % of a count or a sum; None where it depends on the (private) number of values."""
-        steps = self.errors(aggregate)
-        if aggregate.name == "count":
-            return steps[0]
-        if aggregate.name == "sum":
-            return steps[0] * 2.0**aggregate.exponent + (abs(aggregate.centre) * steps[1] if len(steps) > 1 else 0.0)
-        return None
+        return self.readings[aggregate].error if aggregate.measures else None
 
-    def drawn(self, exact: Sequence[Sequence[int]]) -> list[list[int]]:
-        """Noise on every measure of every group: the only place where it is added."""
+    def drawn(self, exact: Sequence[list[int]]) -> list[list[int]]:
+        """Noise on every part of every group: the only place where it is added."""
+        divided = [self.joint.split(row) for row in exact]
         if not self.noise:
-            return [[] for _ in exact]
+            return divided
         noisy = []
         for j, noise in enumerate(self.noise):
-            found = noise.release([row[j] for row in exact])
-            noisy.append([int(x) for x in np.atleast_1d(found)])
+            column = [row[j] for row in divided]  # without noise only where it is 0, whatever the data
+            noisy.append([int(x) for x in np.atleast_1d(noise.release(column))] if noise is not None else column)
         return [list(row) for row in zip(*noisy, strict=True)]
 
 
-def offered(question: Question, epsilon: float, delta: float) -> Offer:
-    """What (ε, δ) buys: through the exact profile; half of δ for keys that are private."""
-    private = question.release.public is None
-    key_delta = delta / 2 if private else 0.0
-    return Offer(question, bought(epsilon, delta, key_delta), key_delta)
+def offered(question: Question, epsilon: float, delta: float, currency: type[Currency] = Mu) -> Offer:
+    """What (ε, δ) buys; a part of δ is for keys that are private."""
+    leak = leaking(question, delta, currency)
+    return Offer(question, currency.bought(epsilon, delta, leak), leak)
 
 
-def accurate(question: Question, error: float, delta: float, most: float) -> Offer:
-    """The least μ with which every count and sum is within `error` at 95 %; at most what `most` (ε) buys."""
+def leaking(question: Question, delta: float, currency: type[Currency]) -> float:
+    """The δ of private keys, or 0."""
+    if question.release.public is not None:
+        return 0.0
+    if not (leak := currency.leak(delta)):
+        raise QueryRefused(
+            "groups whose names are private cannot be shown under pure ε.\n"
+            "  found:  a budget with delta = 0: one person's own key must never come out, so none may\n"
+            "  do:     list the keys in the policy (keys = […]), or give the budget a delta"
+        )
+    return leak
+
+
+def accurate(question: Question, error: float, delta: float, most: float, currency: type[Currency]) -> Offer:
+    """The least price with which every count and sum is within `error` at 95 %; at most what `most` (ε) buys."""
     sure = [a for a in question.aggregates if a.name in ("count", "sum")]
     if not sure or len(sure) < len(question.aggregates):
         raise QueryRefused(
@@ -117,64 +142,19 @@ def accurate(question: Question, error: float, delta: float, most: float) -> Off
             "  found:  an aggregate whose error depends on how many values there are\n"
             "  do:     ask by epsilon=, and look at the interval of the answer"
         )
-    key_delta = delta / 2 if question.release.public is None else 0.0
-    high = bought(most, delta, key_delta)
+    leak = leaking(question, delta, currency)
+    whole = currency.bought(most, delta, leak)
 
-    def meets(mu: float) -> bool:
-        offer = Offer(question, mu, key_delta)
-        return all((offer.error(a) or 0.0) <= error for a in sure)
+    def worst(offer: Offer) -> float:
+        return max(offer.error(a) or 0.0 for a in sure)
 
-    if not meets(high):
-        offer = Offer(question, high, key_delta)
-        worst = max(offer.error(a) or 0.0 for a in sure)
+    if (found := worst(Offer(question, whole, leak))) > error:
         raise QueryRefused(
-            f"± {error:g} would cost more than the whole budget.\n  found:  ± {worst:.3g} at ε = {most:g}\n"
+            f"± {error:g} would cost more than the whole budget.\n  found:  ± {found:.3g} at ε = {most:g}\n"
             "  do:     ask for a larger error, or for fewer aggregates or groups"
         )
-    low = high * 1e-6
-    while high / low > 1 + 1e-4:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if meets(middle) else (middle, high)
-    return Offer(question, high, key_delta)
-
-
-@lru_cache(maxsize=1024)
-def bought(epsilon: float, delta: float, key_delta: float) -> float:
-    """The largest μ that keeps (ε, δ) beside a leak."""
-
-    def family(mu: float) -> PrivacyLoss:
-        return LeakyLoss(GaussianLoss(mu), key_delta) if key_delta else GaussianLoss(mu)
-
-    return calibrate(family, epsilon=epsilon, delta=delta, tolerance=1e-9).lower
-
-
-def quantile(window: Window, value: int, low: int, high: int) -> tuple[Number, Number, Number]:
-    """(value, low, high) of a quantile, in the column's own units."""
-    return window.value(value), window.value(low, -window.spare), window.value(high, window.spare)
-
-
-def valued(aggregate: Aggregate, row: Sequence[int], errors: Sequence[float]) -> tuple[Number, Number, Number]:
-    """(value, low, high) of an aggregate from noisy measures: post-processing."""
-    step = 2.0**aggregate.exponent
-    spans = [(row[j] - e, row[j] + e) for j, e in zip(aggregate.measures, errors, strict=True)]
-    first = row[aggregate.measures[0]]
-    if aggregate.name == "count":
-        return first, max(0.0, spans[0][0]), max(0.0, spans[0][1])
-    if aggregate.name == "sum" and len(spans) == 1:
-        return first * step, spans[0][0] * step, spans[0][1] * step
-    many = max(1, row[aggregate.measures[1]])
-    fewest, most = max(1.0, spans[1][0]), max(1.0, spans[1][1])
-    c = aggregate.centre
-    if aggregate.name == "sum":
-        ends = [s * step + c * n for s in spans[0] for n in spans[1]]
-        return first * step + c * row[aggregate.measures[1]], min(ends), max(ends)
-    means = [s * step / n for s in spans[0] for n in (fewest, most)]
-    mean = first * step / many
-    if aggregate.name == "avg":
-        return c + mean, c + min(means), c + max(means)
-    squares = [max(0.0, q) * step * step / n for q in spans[2] for n in (fewest, most)]
-    variance = max(0.0, row[aggregate.measures[2]] * step * step / many - mean * mean)
-    largest = max(m * m for m in means)
-    least = 0.0 if min(means) <= 0 <= max(means) else min(m * m for m in means)
-    low, high = max(0.0, min(squares) - largest), max(0.0, max(squares) - least)
-    return (variance, low, high) if aggregate.name == "variance" else tuple(map(math.sqrt, (variance, low, high)))  # type: ignore[return-value]
+    low, high = 1e-12, 1.0
+    while high / low > 1 + CLOSE:
+        middle = (low * high) ** 0.5
+        low, high = (low, middle) if worst(Offer(question, whole.part(middle), leak)) <= error else (middle, high)
+    return Offer(question, whole.part(high) if high < 1 else whole, leak)

@@ -10,7 +10,7 @@ from sfumato.ledger import Amount, Ledger
 from sfumato.ledger.reading import READING, odds
 
 if TYPE_CHECKING:  # heavy, and of no use to who only looks at a budget
-    from sfumato.mechanisms.quantile import Quantile
+    from sfumato.mechanisms.quantile import ByRank
     from sfumato.offer import Offer
     from sfumato.sql.question import Aggregate
 
@@ -129,11 +129,13 @@ def previewed(offer: "Offer", ledger: Ledger, who: str, delta: float) -> Preview
 
 def stored(offer: "Offer", ledger: Ledger) -> "tuple[Offer, bytes] | None":
     """The most exact answer to the same release that is stored, if it is at least as exact as what is asked for."""
-    kept = [(offer.served_by(loss), answer) for loss, answer in ledger.answers(offer.release.canonical)]
-    return max(((found, a) for found, a in kept if found is not None), key=lambda pair: pair[0].mu, default=None)
+    kept = [(offer.served_by(loss), answer) for loss, answer in ledger.answers(offer.canonical)]
+    return max(
+        ((found, a) for found, a in kept if found is not None), key=lambda pair: pair[0].price.amount, default=None
+    )
 
 
-def deep(choice: "Quantile") -> str:
+def deep(choice: "ByRank") -> str:
     """MIN and MAX aim inside the data."""
     return f", {abs(choice.shift):,} ranks inside the data" if choice.extreme else ""
 

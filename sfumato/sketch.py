@@ -5,7 +5,6 @@ key, how many have so many different values of it.
 """
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,8 +12,8 @@ from functools import cached_property
 import numpy as np
 from sqlglot import exp
 
-from sfumato.loss.gaussian import GaussianLoss
-from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.currency import Currency, Noise
+from sfumato.loss.base import PrivacyLoss
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
@@ -31,23 +30,27 @@ SEEN = 5.0  # σ below which a bin is taken to be empty: one that is not would w
 class Sketch:
     """Histograms of one table, with noise on every bin.
 
-    A unit is in one bin of each of h histograms: √h in L2, so that σ = √h/μ makes it μ-GDP.
-    Theorem: the Gaussian mechanism is Δ₂/σ-GDP [Dong, Roth & Su 2022, Thm 2.7]
+    A unit is in one bin of each of h histograms, and each histogram has a share 1/h of the price.
     """
 
     table: Table
-    mu: float
+    price: Currency
 
-    def loss(self) -> GaussianLoss:
-        return GaussianLoss(self.mu)
+    def loss(self) -> PrivacyLoss:
+        return self.price.loss()
 
     @property
     def columns(self) -> list[str]:
         return keys(self.table)
 
     @cached_property
-    def noise(self) -> Gaussian:
-        return Gaussian(math.sqrt(1 + len(self.columns)) / self.mu * (1 + 1e-14))
+    def each(self) -> Currency:
+        """What a histogram has."""
+        return self.price.part(1 / (1 + len(self.columns)))
+
+    @cached_property
+    def noise(self) -> Noise:
+        return self.each.noise(1)
 
     def statements(self, dialect: str | Dialect) -> list[str]:
         """bin, number of units: for the rows, then for each column."""
@@ -76,7 +79,7 @@ class Sketch:
             for place, many in rows:
                 exact[int(place)] = int(many)  # type: ignore[call-overload]
             found[name] = [int(n) for n in np.atleast_1d(self.noise.release(exact))]
-        return json.dumps({"sigma": self.noise.sigma, "units": found}).encode()
+        return json.dumps({"sigma": self.each.deviation(1), "units": found}).encode()
 
 
 def named(table: Table) -> str:

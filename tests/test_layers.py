@@ -23,6 +23,10 @@ LAYERS = {
     "ledger": 3,
     "sql": 3,
     "engines": 3,
+    "currency": 3.1,  # μ or pure ε, and the noise that they buy
+    "parts": 3.2,  # what noise is added to
+    "intervals": 3.3,  # how far sums and ratios of noise go
+    "readings": 3.4,  # values and intervals from noisy parts
     "offer": 3.5,  # a question's price and noise
     "answers": 0,
     "sketch": 3.6,  # how much people contribute

@@ -2,7 +2,7 @@
 
 from sfumato.ledger.amounts import Amount
 from sfumato.ledger.anchor import FileAnchor
-from sfumato.ledger.budgets import Budget, PureBudget, ZcdpBudget
+from sfumato.ledger.budgets import Budget, Promise, PureBudget, ZcdpBudget
 from sfumato.ledger.ledger import Ledger, Receipt
 
-__all__ = ["Amount", "Budget", "FileAnchor", "Ledger", "PureBudget", "Receipt", "ZcdpBudget"]
+__all__ = ["Amount", "Budget", "FileAnchor", "Ledger", "Promise", "PureBudget", "Receipt", "ZcdpBudget"]

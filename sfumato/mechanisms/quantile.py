@@ -1,6 +1,7 @@
 """A value of given rank on a public lattice, chosen exactly, with an interval around the true one."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -10,8 +11,12 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
+from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bounded_range import range_of
 from sfumato.loss.gaussian import GaussianLoss
+from sfumato.loss.signed import PureLoss
+from sfumato.mechanisms.additive import Additive
+from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.noise import select_run
 from sfumato.noise.entropy import SYSTEM, Source
@@ -23,6 +28,7 @@ FARTHEST = 1 << 52  # scores are capped here at most: doubles hold them
 UNLIKELY = 1e-4  # that a choice falls where scores are capped, if half of it lies on one point
 OUTSIDE = 0.05  # that the interval misses, and that MIN and MAX leave the data
 POINT = 0.75  # of μ² for the value, the rest for its interval
+HALF = 0.5  # of ε, likewise: looks share it by their number, not by its root
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +58,7 @@ class Ranked:
         return int(self.sums[place - 1]) if place else self.before
 
 
-@dataclass(frozen=True)
-class Quantile:
+class ByRank(ABC):
     """The value of rank p·n among n values on a lattice, of which one person has at most `values`.
 
     With p = a/b let T = a·n, L(v) and L⁻(v) the numbers of values ≤ v and < v, and
@@ -71,14 +76,13 @@ class Quantile:
     for MIN and MAX only the end inside the data is searched, and the other is the end of the lattice.
     """
 
-    mu: float
     fraction: Fraction
     points: int
-    values: int = 1
-    source: Source = field(default=SYSTEM, repr=False, compare=False, kw_only=True)
+    values: int
+    source: Source
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", checks.positive("mu", self.mu))
+    def check(self) -> None:
+        """Numbers in their ranges."""
         checks.whole("points", self.points, 1, MOST_POINTS)
         checks.whole("values", self.values, 1)
         if not 0 <= self.fraction <= 1 or self.fraction.denominator > MOST_PARTS:
@@ -87,9 +91,19 @@ class Quantile:
                 "  do:     ask for such as 0.5"
             )
 
-    def loss(self) -> GaussianLoss:
-        """μ-GDP: the choice has POINT of μ², the points of the search have the rest."""
-        return GaussianLoss(self.mu)
+    @abstractmethod
+    def loss(self) -> PrivacyLoss:
+        """Of the choice and of all looks together."""
+
+    @property
+    @abstractmethod
+    def range(self) -> float:
+        """η."""
+
+    @property
+    @abstractmethod
+    def noise(self) -> Additive:
+        """For one look."""
 
     # ---- public numbers -----------------------------------------------------------------------------------------
 
@@ -105,7 +119,7 @@ class Quantile:
 
     @cached_property
     def rate(self) -> Fraction:
-        return Fraction(range_of(math.sqrt(POINT) * self.mu * (1 - 1e-14))) / (2 * self.most)
+        return Fraction(self.range) / (2 * self.most)
 
     @cached_property
     def shift(self) -> int:
@@ -122,17 +136,15 @@ class Quantile:
     def reach(self) -> int:
         return (self.points - 1).bit_length()
 
-    @cached_property
-    def noise(self) -> Gaussian:
-        """For one look."""
-        looks = self.looks if self.extreme else 2 * self.looks
-        return Gaussian(self.most * math.sqrt(looks / (1 - POINT)) / self.mu * (1 + 1e-14), source=self.source)
+    @property
+    def both(self) -> int:
+        """How many looks there are for both ends, at most."""
+        return self.looks if self.extreme else 2 * self.looks
 
     @cached_property
     def sure(self) -> int:
         """A noisy number beyond this has the right sign, but for its share of OUTSIDE."""
-        looks = self.looks if self.extreme else 2 * self.looks
-        return math.ceil(float(self.noise.error(1 - 2 * OUTSIDE / looks)))
+        return math.ceil(float(self.noise.error(1 - 2 * OUTSIDE / self.both)))
 
     @cached_property
     def cap(self) -> int:
@@ -203,6 +215,66 @@ class Quantile:
             return u >= last or self.noisy(data, u) < -self.sure
 
         return min(last, value + (1 << found(sure, self.reach + 1)) - 1)
+
+
+@dataclass(frozen=True)
+class Quantile(ByRank):
+    """A value by its rank for μ-GDP: the choice has POINT of μ², the looks of the search have the rest.
+
+    Theorem: Gaussian losses compose by μ² = Σμᵢ² [Dong, Roth & Su 2022, Cor. 3.3]
+    """
+
+    mu: float
+    fraction: Fraction
+    points: int
+    values: int = 1
+    source: Source = field(default=SYSTEM, repr=False, compare=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", checks.positive("mu", self.mu))
+        self.check()
+
+    def loss(self) -> GaussianLoss:
+        return GaussianLoss(self.mu)
+
+    @property
+    def range(self) -> float:
+        return range_of(math.sqrt(POINT) * self.mu * (1 - 1e-14))
+
+    @cached_property
+    def noise(self) -> Gaussian:
+        return Gaussian(self.most * math.sqrt(self.both / (1 - POINT)) / self.mu * (1 + 1e-14), source=self.source)
+
+
+@dataclass(frozen=True)
+class PureQuantile(ByRank):
+    """A value by its rank for pure ε: the choice has HALF of it, the looks of the search share the rest.
+
+    Theorem: a choice of bounded range η is η-DP [Durfee & Rogers 2019], and epsilons add up [Dwork & Roth 2014, Thm
+        3.16]
+    """
+
+    eps: float
+    fraction: Fraction
+    points: int
+    values: int = 1
+    source: Source = field(default=SYSTEM, repr=False, compare=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", checks.positive("eps", self.eps))
+        self.check()
+
+    def loss(self) -> PureLoss:
+        return PureLoss(self.eps)
+
+    @property
+    def range(self) -> float:
+        return HALF * self.eps * (1 - 1e-14)
+
+    @cached_property
+    def noise(self) -> DiscreteLaplace:
+        found = DiscreteLaplace.of((1 - HALF) * self.eps / self.both * (1 - 1e-14), self.most)
+        return DiscreteLaplace(found.scale, source=self.source)
 
 
 def found(sure: Callable[[int], bool], most: int) -> int:

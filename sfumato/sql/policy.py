@@ -64,6 +64,7 @@ class Policy:
     tables: Mapping[str, Table]
     analysts: Mapping[str, float] = field(default_factory=dict)  # name → share of the budget
     limits: Limits = Limits()
+    pure: bool = False  # the budget is one of pure ε
 
     @staticmethod
     def read(text: str) -> "Policy":
@@ -122,9 +123,13 @@ class Reader:
         self.only(data, "version", "budget", "analysts", "tables", "limits")
         if data.get("version") != VERSION:
             raise self.at("version").wrong(repr(data.get("version")), f"begin the file with version = {VERSION}")
-        budget = self.at("budget").only(data.get("budget", {}), "epsilon", "delta", "question_delta")
+        budget = self.at("budget").only(data.get("budget", {}), "epsilon", "delta", "question_delta", "kind")
+        if budget.get("kind", "gaussian") not in ("gaussian", "pure"):
+            raise self.at("budget.kind").wrong(repr(budget["kind"]), 'use "gaussian", or "pure" for pure ε')
+        pure = budget.get("kind") == "pure"
         epsilon = self.at("budget").number(budget, "epsilon", None, 1e-6, 1e3)
-        delta = self.at("budget").number(budget, "delta", None, 1e-30, 0.1)
+        least = 0.0 if pure else 1e-30
+        delta = self.at("budget").number(budget, "delta", 0.0 if pure else None, least, 0.1)
         tables = self.at("tables").only(data.get("tables", {}), *_names(data.get("tables")))
         if not tables:
             raise self.at("tables").wrong("none", "describe each table that may be asked: [tables.visits]")
@@ -140,10 +145,11 @@ class Reader:
         return Policy(
             epsilon,
             delta,
-            self.at("budget").number(budget, "question_delta", delta / 1000, 1e-30, delta),
+            self.at("budget").number(budget, "question_delta", delta / 1000, least, delta),
             {name: self.at(f"tables.{name}").owned(table, described) for name, table in described.items()},
             shares,
             self.at("limits").limits(data.get("limits", {})),
+            pure,
         )
 
     def limits(self, data: object) -> Limits:

@@ -18,7 +18,7 @@ import numpy as np
 import sfumato as sf
 import sfumato.mechanisms
 from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.quantile import Quantile, Ranked
+from sfumato.mechanisms.quantile import PureQuantile, Quantile, Ranked
 from sfumato.noise.entropy import Source
 
 S = sf.Sensitivity
@@ -297,6 +297,13 @@ EXAMPLES: list[Example] = [
     ),
     Example(
         lambda source: Quantile(2.0, Fraction(1, 2), 8, source=source),
+        (Pair(ranked(2), ranked(2, 6)), Pair(ranked(), ranked(7))),
+        (ranked(), ranked(0), ranked(7, 7, 7), ranked(*range(8))),
+        Fraction(1),
+        nonsense=(),
+    ),
+    Example(
+        lambda source: PureQuantile(2.0, Fraction(1, 2), 8, source=source),
         (Pair(ranked(2), ranked(2, 6)), Pair(ranked(), ranked(7))),
         (ranked(), ranked(0), ranked(7, 7, 7), ranked(*range(8))),
         Fraction(1),

@@ -2,9 +2,12 @@
 
 import random
 
+from sfumato.currency import Mu
 from sfumato.errors import SfumatoError
 from sfumato.exact import statements
 from sfumato.offer import offered
+from sfumato.parts import Joint
+from sfumato.readings import Reading
 from sfumato.sql.read import read
 from sfumato.sql.release import What
 
@@ -124,7 +127,7 @@ def exact_numbers(release, texts, database):
 def moved(sql, rules, one, other):
     """Runs a question on both; returns how many groups differ after checking that each differs by little."""
     question = read(sql, rules)
-    release, texts = question.release, statements(offered(question, 1.0, 1e-9), 12345, "duckdb")
+    release, texts = question.release, statements(offered(question, 1.0, 1e-9, Mu), 12345, "duckdb")
     tables = [exact_numbers(release, texts, database) for database in (one, other)]  # none may raise
     return changed(sql, release, *tables)
 
@@ -133,12 +136,23 @@ def changed(sql, release, one, other):
     """How many groups differ: few, and each by little."""
     zeros, changes = [0] * len(release.measures), 0
     for key in set(one) | set(other):
-        by = [abs(a - b) for a, b in zip(one.get(key, zeros), other.get(key, zeros), strict=True)]
+        pair = [table.get(key, zeros) for table in (one, other)]
+        by = [abs(a - b) for a, b in zip(*pair, strict=True)]
         changes += any(by)
         for measure, far in zip(release.measures, by, strict=True):
             assert far <= release.sensitivity(measure), (sql, measure, far)
+        joint = Joint.of(release)
+        for part, far in zip(joint.parts, joint.split([a - b for a, b in zip(*pair, strict=True)]), strict=True):
+            assert abs(far) <= part.size, (sql, part, far)
     assert changes <= release.groups, (sql, changes)
     return changes
+
+
+def exactly(question, row):
+    """The aggregates of a question, from exact measures."""
+    joint = Joint.of(question.release)
+    silent = (None,) * len(joint.measures)
+    return [Reading(joint, a, silent).read(joint.split(row))[0] for a in question.aggregates]
 
 
 def outcome(curator, sql):

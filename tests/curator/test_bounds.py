@@ -8,6 +8,7 @@ import pytest
 
 from sfumato.bounds import around, beyond, column_of, places, sizes, tidy, within
 from sfumato.curator import Curator
+from sfumato.currency import Mu
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.exact import statements
 from sfumato.offer import Offer
@@ -74,7 +75,7 @@ def test_one_person_is_in_one_bin(tmp_path):
     connection.execute("CREATE TABLE people AS SELECT unnest([-1e308, -5, 0, 1e-9, 2.0, 'inf', 'nan', NULL]) AS income")
     table, of = column_of("people.income", Policy.read(POLICY))
     for question in (sizes(table, of), places(table, of, 0.0, 64.0)):
-        (text,) = statements(Offer(question, 1.0), 1, "duckdb")
+        (text,) = statements(Offer(question, Mu(1.0)), 1, "duckdb")
         found = connection.execute(text).fetchall()
         assert sum(n for _, n in found) == 6  # all but NaN and NULL
         assert {key for key, _ in found} <= {key for (key,) in question.release.public}

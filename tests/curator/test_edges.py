@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from sfumato.curator import Curator
+from sfumato.currency import Mu
 from sfumato.errors import QueryRefused
 from sfumato.exact import statements
-from sfumato.offer import offered, valued
+from sfumato.offer import offered
 from sfumato.sql.policy import Policy
 from sfumato.sql.read import read
+from tests.curator.questions import exactly
 
 LOW, HIGH, OTHER = -100.0, 1000.0, 7.0
 SUMS = "COUNT(*), COUNT(x), SUM(x), AVG(x), VARIANCE(x), STDDEV(x)"
@@ -79,11 +81,11 @@ def test_sums_of_edge_values_are_right(kind, tmp_path):
     assert len(set(values)) >= 25
     connection = database(tmp_path / "odd.duckdb", kind, values)
     question = read(f"SELECT k, {SUMS} FROM odd GROUP BY k", rules(kind, len(values)))
-    (text,) = statements(offered(question, 1.0, 1e-9), 3, "duckdb")
+    (text,) = statements(offered(question, 1.0, 1e-9, Mu), 3, "duckdb")
     exact = {row[0]: row[1:] for row in connection.execute(text).fetchall()}
     for k, value in enumerate(values):
         there = [v for v in (as_double(connection, kind, value), OTHER) if v is not None]
-        found = [valued(a, exact[k], [0.0] * len(a.measures))[0] for a in question.aggregates]
+        found = exactly(question, exact[k])
         truth = [2, len(there), sum(there), np.mean(there), np.var(there), np.std(there)]
         assert found[:2] == truth[:2]
         np.testing.assert_allclose(found[2:], truth[2:], rtol=1e-4, atol=0.3)

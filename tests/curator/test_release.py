@@ -3,11 +3,12 @@
 import duckdb
 import pytest
 
-from sfumato.offer import valued
+from sfumato.parts import Joint
 from sfumato.sql.emit import statement
 from sfumato.sql.policy import Policy
 from sfumato.sql.read import read
 from tests.curator.clinic import POLICY, built
+from tests.curator.questions import exactly
 
 QUESTIONS = [
     "SELECT COUNT(*) FROM visits",
@@ -38,7 +39,7 @@ def test_a_person_moves_few_groups_and_each_a_little(sql, databases):
         who: {row[:width]: [x or 0 for x in row[width:]] for row in connection.execute(text).fetchall()}
         for who, connection in databases.items()
     }
-    zeros = [0] * len(release.measures)
+    zeros, joint = [0] * len(release.measures), Joint.of(release)
     moved = 0
     for who in PEOPLE:
         both = set(tables[None]) | set(tables[who])
@@ -50,6 +51,8 @@ def test_a_person_moves_few_groups_and_each_a_little(sql, databases):
         for change in changes:
             for measure, by in zip(release.measures, change, strict=True):
                 assert abs(by) <= release.sensitivity(measure)
+            for part, by in zip(joint.parts, joint.split(change), strict=True):
+                assert abs(by) <= part.size
         moved += bool(changes)
     assert moved > 0  # somebody counts
 
@@ -87,6 +90,6 @@ def test_a_mean_is_not_pulled_by_who_has_many_rows(tmp_path):
     )
     question = read("SELECT AVG(stay), VARIANCE(stay) FROM visits", Policy.read(POLICY))
     row = connection.execute(statement(question.release, 1, "duckdb")).fetchall()[0]
-    (mean, *_), (variance, *_) = (valued(a, row, [0.0] * len(a.measures)) for a in question.aggregates)
+    mean, variance = exactly(question, row)
     assert mean == pytest.approx(2.0, abs=0.05)  # each sum is a whole number of steps of 1/8
     assert variance == pytest.approx(1.0, abs=0.1)

@@ -6,6 +6,7 @@ import duckdb
 import pytest
 
 from sfumato.curator import Curator
+from sfumato.currency import Mu
 from sfumato.errors import InvalidParameter
 from sfumato.sketch import BINS, Sketch, beyond, keys, named, sketched
 from sfumato.sql.policy import Policy
@@ -43,7 +44,7 @@ def test_a_person_is_in_one_bin_of_each_histogram(tmp_path):
     policy = Policy.read(POLICY)
     (table,) = sketched(policy)
     assert keys(table) == ["diagnosis", "ward"]
-    sketch = Sketch(table, 1.0)
+    sketch = Sketch(table, Mu(1.0))
     assert sketch.noise.sigma >= 3**0.5
     whole = duckdb.connect(str(built(tmp_path / "all.duckdb")))
     for who in (0, 6, 13):
@@ -57,7 +58,7 @@ def test_a_person_is_in_one_bin_of_each_histogram(tmp_path):
 
 def test_noisy_bins_are_all_there(tmp_path):
     (table,) = sketched(Policy.read(POLICY))
-    data = json.loads(Sketch(table, 1.0).released([[(0, 5), (3, 7)], [], [(20, 1)]]))
+    data = json.loads(Sketch(table, Mu(1.0)).released([[(0, 5), (3, 7)], [], [(20, 1)]]))
     assert {name: len(counts) for name, counts in data["units"].items()} == {"*": BINS, "diagnosis": BINS, "ward": BINS}
 
 

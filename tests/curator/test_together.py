@@ -63,7 +63,7 @@ def test_who_waits_too_long_is_told_so_and_not_charged(tmp_path):
     curator = Curator.open(built(tmp_path / "clinic.duckdb"), RULES)
     slept = []
     waiting = replace(curator, clock=Clock(sleep=slept.append))
-    question = curator.preview(COUNT, epsilon=0.5).offer.release.canonical
+    question = curator.preview(COUNT, epsilon=0.5).offer.canonical
     with curator.ledger.turn(question, 0.0), pytest.raises(LedgerUnavailable, match="nothing more was charged"):
         waiting.ask(COUNT, epsilon=0.5)
     assert sum(slept) >= RULES.limits.timeout

@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 from sfumato.curator import Curator
+from sfumato.currency import Mu
 from sfumato.errors import QueryRefused
 from sfumato.exact import statements
 from sfumato.offer import offered
@@ -148,7 +149,7 @@ def test_it_means_what_sql_means(sql):
 @cache
 def texts_of(sql):
     question = read(sql, RULES)
-    return question.release, statements(offered(question, 1.0, 1e-9), 99, "duckdb")
+    return question.release, statements(offered(question, 1.0, 1e-9, Mu), 99, "duckdb")
 
 
 @pytest.mark.parametrize("sql", MOVED)

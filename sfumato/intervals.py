@@ -1,0 +1,207 @@
+"""How far a number made of noisy parts may be off: exactly for sums of noise, from above for ratios of them."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.special import ndtr, ndtri
+
+from sfumato.currency import Noise
+from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.noise.table import Integers
+
+Terms = tuple[tuple[Fraction, Noise], ...]  # independent noise, each with a factor
+Floats = NDArray[np.float64]
+CELLS = 500  # to a standard deviation, at first
+SHORT = 0.001
+FINE = 1 << 30  # and of odd factors, this many units
+BITS = 128
+
+
+@dataclass(frozen=True)
+class Spread:
+    """|noise| ≤ radius with the probability `coverage`."""
+
+    radius: float
+    coverage: float
+
+
+@lru_cache(maxsize=4096)
+def spread(terms: Terms, confidence: float) -> Spread:
+    """The least radius that holds Σ cⱼKⱼ with this probability, and the probability with which it does.
+
+    One term is exact. Of several, each is put into cells, which hold single values where there are not too many. Then
+    what is counted never exceeds the true probability. Cells are made smaller once if it may be SHORT below it.
+    """
+    some = tuple((abs(c), noise) for c, noise in terms if c)
+    if not some:
+        return Spread(0.0, 1.0)
+    if len(some) == 1:
+        ((factor, noise),) = some
+        steps = round(noise.error(confidence))
+        return Spread(above(factor * steps), 1 - float(noise.law().beyond(steps, BITS)))
+    unit, factors, spare = in_units(some)
+    units = deviation(some) / unit
+    for cells in (CELLS, 8 * CELLS):
+        g = max(1, int(units / cells))
+        cut = Cut.of(tuple(zip(factors, (noise for _, noise in some), strict=True)), g)
+        radius = cut.radius(confidence)
+        if g == 1 or cut.most(radius) - cut.held(radius) < SHORT:
+            break
+    return Spread(above(radius * unit) + spare, cut.held(radius))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The law of ΣVⱼ⁻, where Vⱼ = aⱼKⱼ and Vⱼ⁻ = g⌊Vⱼ/g⌋: it begins at `first`, and sums[i] lies below first + i·g."""
+
+    sums: Floats
+    first: int
+    g: int
+    slack: int  # ΣVⱼ is at most this far above ΣVⱼ⁻
+
+    @staticmethod
+    def of(terms: tuple[tuple[int, Noise], ...], g: int) -> "Cut":
+        cells = [cell_masses(factor, noise, g) for factor, noise in terms]
+        size = sum(len(masses) - 1 for masses in cells) + 1
+        length = next_fast_len(size, real=True)
+        product = np.prod([rfft(masses, length) for masses in cells], axis=0)
+        sums = np.concatenate([[0.0], np.cumsum(np.maximum(irfft(product, length)[:size], 0.0))])
+        return Cut(sums, -sum(len(masses) // 2 for masses in cells) * g, g, (g - 1) * len(terms))
+
+    def between(self, low: int, high: int) -> float:
+        """P(low ≤ ΣV⁻ ≤ high)."""
+        size = len(self.sums) - 1
+        start = min(max(-((self.first - low) // self.g), 0), size)
+        stop = min(max((high - self.first) // self.g + 1, 0), size)
+        return float(self.sums[stop] - self.sums[start]) if stop > start else 0.0
+
+    def held(self, m: int) -> float:
+        """Never above P(|ΣV| ≤ m)."""
+        return self.between(-m, m - self.slack)
+
+    def most(self, m: int) -> float:
+        """Never below it, but for what lies beyond all cells."""
+        return self.between(-m - self.slack, m)
+
+    def radius(self, confidence: float) -> int:
+        """The least m that is seen to hold so much."""
+        low, high = 0, -self.first + self.slack
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.held(middle) >= confidence else (middle + 1, high)
+        return low
+
+
+def in_units(terms: Terms) -> tuple[Fraction, list[int], float]:
+    """(unit, factors in it, what rounding them may change): exact where factors have a small common denominator."""
+    below = math.lcm(*(c.denominator for c, _ in terms))
+    whole = Fraction(deviation(terms))
+    if below * whole < 2 * FINE:
+        return Fraction(1, below), [int(c * below) for c, _ in terms], 0.0
+    unit = whole / FINE
+    factors = [max(1, round(c / unit)) for c, _ in terms]
+    spare = math.fsum(abs(float(a * unit - c)) * 9 * size(n) for a, (c, n) in zip(factors, terms, strict=True))
+    return unit, factors, spare
+
+
+def size(noise: Noise) -> float:
+    """About one standard deviation, never less, in steps."""
+    return math.hypot(noise.sigma, 0.5) if isinstance(noise, Gaussian) else math.sqrt(2) * (noise.scale + 0.5)
+
+
+def deviation(terms: Iterable[tuple[Fraction, Noise]]) -> float:
+    return math.sqrt(math.fsum((float(c) * size(noise)) ** 2 for c, noise in terms))
+
+
+def cell_masses(factor: int, noise: Noise, g: int) -> Floats:
+    """P(i·g ≤ factor·K < (i + 1)·g) for i = −n … n; beyond there is less than 10⁻¹⁰."""
+    far = int(factor * size(noise) * (9 if isinstance(noise, Gaussian) else 17) / g) + 1
+    edges = np.arange(-far, far + 2, dtype=np.int64) * g
+    return np.diff(up_to(noise, -(-edges // factor) - 1))
+
+
+def up_to(noise: Noise, k: Integers) -> Floats:
+    """P(K ≤ k)."""
+    if isinstance(noise, Gaussian):
+        found: Floats = ndtr((k + 0.5) / noise.sigma)
+        return found
+    tail = np.exp(-np.where(k < 0, -k, k + 1) / noise.scale) / (1 + math.exp(-1 / noise.scale))
+    return np.where(k < 0, tail, 1 - tail)
+
+
+def above(x: Fraction) -> float:
+    """A double that is not below x."""
+    found = float(x)
+    return found if Fraction(found) >= x else math.nextafter(found, math.inf)
+
+
+# ---- ratios ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Reach:
+    """|N + t·M| ≤ √(fixed + growing·t²) + least + slope·|t| with a given probability at least, for any one t."""
+
+    fixed: float
+    growing: float
+    least: float
+    slope: float
+
+    @staticmethod
+    def of(constant: Terms, rising: Terms, confidence: float) -> "Reach":
+        """For independent N = Σ cⱼKⱼ and M = Σ dⱼKⱼ.
+
+        Gaussian: Kⱼ = round(Nⱼ) is within ½ of Nⱼ, and Σ cⱼNⱼ is normal. Laplace: all |Kⱼ| ≤ their radius at once.
+        """
+        if all(isinstance(noise, Gaussian) for _, noise in constant + rising):
+            z = float(ndtri((1 + confidence) / 2)) * (1 + 1e-12)
+            squares = [math.fsum((z * float(c) * n.sigma) ** 2 for c, n in terms if isinstance(n, Gaussian))
+                       for terms in (constant, rising)]  # fmt: skip
+            halves = [math.fsum(abs(float(c)) / 2 for c, _ in terms) for terms in (constant, rising)]
+            return Reach(*squares, *halves)
+        each = 1 - (1 - confidence) / max(1, len(constant) + len(rising))
+        ends = [math.fsum(abs(float(c)) * farthest(n, each) for c, n in terms) for terms in (constant, rising)]
+        return Reach(0.0, 0.0, *ends)
+
+    def about(self, spare: float) -> "Reach":
+        """For a t that is known up to ± spare: a norm of (1, |t| + spare) is at most that of (1, |t|) and of spare."""
+        more = (math.sqrt(self.growing) + self.slope) * spare
+        return Reach(self.fixed, self.growing, self.least + more, self.slope)
+
+    def steep(self, n: float) -> bool:
+        """Is n so large that D − t·n leaves what this holds on both sides?"""
+        return n > (math.sqrt(self.growing) + self.slope) * (1 + 1e-9)
+
+    def lowest(self, d: float, n: float) -> float:
+        """The least t with d − t·n ≤ reach(t), for a steep n: the root of a quadratic on the side of 0 where it lies.
+
+        With s = sign(t): (d − least − t·(n + s·slope))² = fixed + growing·t².
+        """
+        d -= self.least
+        m = n + self.slope if d > math.sqrt(self.fixed) else n - self.slope
+        a = m * m - self.growing
+        inner = self.fixed * a + self.growing * d * d
+        return (d * m - math.sqrt(max(0.0, inner))) / a
+
+
+@lru_cache(maxsize=4096)
+def farthest(noise: Noise, confidence: float) -> float:
+    return noise.error(confidence)
+
+
+def ratio(low: float, high: float, n: float, reach: Reach) -> tuple[float, float]:
+    """Every t for which some d between low and high has |d − t·n| ≤ reach(t), or all numbers.
+
+    Theorem: if |D − t·n| ≤ reach(t) with probability 1 − α at the true t, this holds it so often [Fieller 1954]
+    Proof. For n steeper than the reach, d − t·n − reach(t) falls and t·n − d − reach(t) rises in t; so the set is an
+    interval, from its least t at d = low to its largest at d = high. Otherwise nothing is left out. ∎
+    """
+    if not reach.steep(n):
+        return -math.inf, math.inf
+    return reach.lowest(low, n), -reach.lowest(-high, n)
