@@ -1,8 +1,14 @@
 """Mechanisms whose noise, or whose silence, depends on the data at hand: less of both where data are well-behaved."""
 
+from sfumato.dependent.arsinh_normal import ArsinhNormalNoise
+from sfumato.dependent.cauchy import CauchyNoise
 from sfumato.dependent.edges import Graph
 from sfumato.dependent.extremes import Maximum, Minimum
 from sfumato.dependent.given import Given, Refuted, refute
+from sfumato.dependent.light import GaussianNoise, LaplaceNoise
+from sfumato.dependent.log_normal import LaplaceLogNormalNoise, UniformLogNormalNoise
+from sfumato.dependent.loss import SmoothLoss
+from sfumato.dependent.noises import Noise
 from sfumato.dependent.ordered import Ordered
 from sfumato.dependent.quantile import Quantile
 from sfumato.dependent.reciprocal import Reciprocal
@@ -10,24 +16,34 @@ from sfumato.dependent.regression import PredictionVariance
 from sfumato.dependent.sized import Kept
 from sfumato.dependent.stars import Stars
 from sfumato.dependent.statistic import OfValues, Statistic
+from sfumato.dependent.student import StudentNoise
 from sfumato.dependent.triangles import Triangles
 from sfumato.dependent.trimmed_mean import TrimmedMean
 
 __all__ = [
+    "ArsinhNormalNoise",
+    "CauchyNoise",
+    "GaussianNoise",
     "Given",
     "Graph",
     "Kept",
+    "LaplaceLogNormalNoise",
+    "LaplaceNoise",
     "Maximum",
     "Minimum",
+    "Noise",
     "OfValues",
     "Ordered",
     "PredictionVariance",
     "Quantile",
     "Reciprocal",
     "Refuted",
+    "SmoothLoss",
     "Stars",
     "Statistic",
+    "StudentNoise",
     "Triangles",
     "TrimmedMean",
+    "UniformLogNormalNoise",
     "refute",
 ]

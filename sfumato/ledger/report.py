@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from dataclasses import dataclass
 
+import sfumato.dependent  # noqa: F401  # its losses may stand in a ledger too: from_json must know their names
 from sfumato.ledger.amounts import UNITS, Amount
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.reading import READING, odds

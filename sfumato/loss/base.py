@@ -117,6 +117,10 @@ class PrivacyLoss(ABC):
         eps = max(self.supremum()) if max(self.leak()) == 0 else math.inf
         return min(eps * eps / 2, eps) * (1 + 1e-15)
 
+    def rho_beyond(self, order: float) -> float:
+        """A ρ with D_a ≤ ρa for all orders a ≥ order: the largest loss over the order, or what holds at all orders."""
+        return min(self.supremum()[0] / order, self.rho_ceiling())
+
     def gaussian_ceiling(self) -> float:
         """A μ whose Gaussian is known to dominate the loss without slack; infinity if nothing is known."""
         return math.inf

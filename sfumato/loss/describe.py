@@ -12,6 +12,7 @@ from typing import cast
 
 from sfumato.errors import InvalidParameter, MixedRelations, UnknownDescription
 from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.parts import Part
 from sfumato.sensitivity import Relation
 
 VERSION = 1
@@ -35,6 +36,8 @@ def plain(value: object) -> object:
     """Numbers, texts, lists and descriptions only."""
     if isinstance(value, PrivacyLoss):
         return describe(value)
+    if isinstance(value, Part):
+        return value.description
     if isinstance(value, Relation):
         return value.value
     if isinstance(value, tuple | list):
@@ -91,9 +94,9 @@ def from_description(data: dict[str, object]) -> PrivacyLoss:
 
 
 def revived(key: str, value: object) -> object:
-    """Descriptions back into losses, lists into tuples."""
+    """Descriptions back into losses and their parts, lists into tuples."""
     if isinstance(value, dict):
-        return from_description(value)
+        return part(value) if "part" in value else from_description(value)
     if isinstance(value, list):
         return tuple(revived(key, item) for item in value)
     if key == "relation":
@@ -102,3 +105,13 @@ def revived(key: str, value: object) -> object:
         except ValueError as problem:
             raise UnknownDescription(f"no relation is called {value!r}") from problem
     return value
+
+
+def part(data: dict[str, object]) -> Part:
+    """The part of a loss that plain data describe."""
+    values = dict(data)
+    name = values.pop("part")
+    found = Part.known.get(name) if isinstance(name, str) else None
+    if found is None or inspect.isabstract(found):
+        raise UnknownDescription(f"no part of a loss is called {name!r}")
+    return found(**values)

@@ -36,6 +36,9 @@ def name(loss: PrivacyLoss) -> str:
 def words(data: object) -> str:
     """A description as text."""
     if isinstance(data, dict):
+        if "part" in data:
+            inside = ", ".join(f"{GREEK.get(key, key)}={words(value)}" for key, value in data.items() if key != "part")
+            return f"{data['part']}({inside})"
         return sum_in_words(data["terms"]) if data["loss"] == "Sum" else loss_in_words(data)
     if isinstance(data, list):
         return f"[{', '.join(map(words, data))}]"

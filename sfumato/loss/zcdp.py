@@ -30,7 +30,7 @@ def least_rho_one_way(loss: "PrivacyLoss") -> Bound:
     K is convex with K(0) = 0: on a cell the chord bounds it, and chord/(s(s+1)) has its maximum at an end or where
     c₁s² + 2c₀s + c₀ = 0. Below the first order K(s)/s ≤ D there; above the last K(s)/s ≤ sup L, or what the loss knows.
     """
-    if loss.leak()[0] > 0:
+    if loss.leak()[0] > 0 and math.isinf(loss.rho_beyond(1 + MOST)):
         return endless(loss)
     ceiling = loss.rho_ceiling()
     moments = {s: loss.log_moment(s) for s in geometric(LEAST, MOST, 25)}
@@ -40,7 +40,7 @@ def least_rho_one_way(loss: "PrivacyLoss") -> Bound:
         floor = max(mean, *(moments[s].lower / (s * (s + 1)) for s in orders))
         roofs = [(cell_roof(a, moments[a].upper, b, moments[b].upper), a, b) for a, b in pairwise(orders)]
         start = moments[orders[0]].upper / orders[0]
-        end = min(loss.supremum()[0] / (1 + MOST), ceiling)
+        end = loss.rho_beyond(1 + MOST)
         upper = max(start, end, max(roof for roof, _, _ in roofs))
         wide = [(a, b) for roof, a, b in roofs if roof > max(floor * (1 + GAP / 2), start, end)]
         fresh = {handy(math.sqrt(a * b)) for a, b in wide} - set(orders)

@@ -48,6 +48,9 @@ EXAMPLES: list[PrivacyLoss] = [
     20 * L.RandomizedResponseLoss(0.2),
     5 * L.PoissonSampledLoss(L.GaussianLoss(1.0), 0.1) + L.ApproxLoss(0.1, 1e-7),
     L.nothing(),
+    sf.dependent.SmoothLoss(sf.dependent.StudentNoise(6), 0.69, 0.2, 2),
+    sf.dependent.SmoothLoss(sf.dependent.ArsinhNormalNoise(0.4), 1.0, 0.1),
+    sf.dependent.SmoothLoss(sf.dependent.LaplaceNoise(), 0.5, 0.03, relation=sf.ReplaceOne),
 ]
 
 
