@@ -31,16 +31,17 @@ def statement(release: Release, salt: int, dialect: str | Dialect) -> str:
     summed = [m for m in release.measures if m.what is not What.DISTINCT]
     values = {f"m{j}": to.compiled(m.of) if m.of else exp.Literal.number("1") for j, m in enumerate(summed)}
     rows = f"({row_wise(release, values, to).sql(to.name)}) AS r"
-    inner = [f"{least_most(release, m, f'm{j}', to)} AS m{j}" for j, m in enumerate(summed)]
-    outer = [f"{to.total(f'm{j}')} AS m{j}" for j, m in enumerate(summed)]
+    units = [m.what is What.UNITS for m in summed]  # one in each row of p
+    inner = [f"{least_most(release, m, f'm{j}', to)} AS m{j}" for j, m in enumerate(summed) if not units[j]]
+    outer = [f"{'COUNT(*)' if units[j] else to.total(f'm{j}')} AS m{j}" for j in range(len(summed))]
     if release.table.unit == ROW:
         each = [f"{to.total(clamped_value(m, f'm{j}', to))} AS m{j}" for j, m in enumerate(summed)]
         return f"SELECT {', '.join([*filter(None, [names]), *each])} FROM {rows} {by(names)}"
     listed = ", ".join(["u", *filter(None, [names])])
     if not release.keys:
-        return f"SELECT {', '.join(outer)} FROM (SELECT u, {', '.join(inner)} FROM {rows} GROUP BY u) AS p"
+        return f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(['u', *inner])} FROM {rows} GROUP BY u) AS p"
     hashed = to.hashed([exp.column("u"), *keys], salt).sql(to.name)
-    pairs = f"SELECT {listed}, {', '.join(inner)}, {hashed} AS h FROM {rows} GROUP BY {listed}"
+    pairs = f"SELECT {', '.join([listed, *inner])}, {hashed} AS h FROM {rows} GROUP BY {listed}"
     if to.windowed:
         first = f"ROW_NUMBER() OVER (PARTITION BY u ORDER BY h, {names}) AS i"
         kept = f"SELECT * FROM (SELECT p.*, {first} FROM ({pairs}) AS p) AS q WHERE i <= {release.groups}"
@@ -224,7 +225,7 @@ def clamped_value(measure: Measure, name: str, to: Dialect) -> str:
     squared = measure.what is What.SQUARES  # of whole steps, as those that are summed: else variances would be off
     scale = 2.0 ** -(measure.exponent // 2 if squared else measure.exponent)
     steps = to.floor(f"{to.scaled(value, scale)} + 0.5")
-    steps = f"CAST({steps} * {steps} AS BIGINT)" if squared else f"CAST({steps} AS BIGINT)"
+    steps = f"CAST({f'{steps} * {steps}' if squared else steps} AS {to.whole(low, high)})"
     return f"CASE WHEN {none(name, to)} THEN 0 ELSE LEAST(GREATEST({steps}, {low}), {high}) END"
 
 
@@ -239,13 +240,11 @@ def least_most(release: Release, measure: Measure, name: str, to: Dialect) -> st
     A sum whose values are counted as well is made smaller in proportion when the count is cut: their ratio is a mean,
     and would otherwise be pulled away from it by whoever has many rows.
     """
-    if measure.what is What.UNITS:
-        return "1"
     low, high = release.bounds(measure)
-    found = to.total(clamped_value(measure, name, to))
+    found = "COUNT(*)" if measure.what is What.ROWS else to.total(clamped_value(measure, name, to))
     counted = Measure(What.VALUES, measure.of)
     if measure.what in (What.SUM, What.SQUARES) and counted in release.measures:
         many = to.total(clamped_value(counted, name, to))
         less = to.divided(f"({found} * {release.rows})", many)
         found = f"CASE WHEN {many} > {release.rows} THEN {less} ELSE {found} END"
-    return f"CAST(LEAST(GREATEST({found}, {low}), {high}) AS BIGINT)"
+    return f"CAST(LEAST(GREATEST({found}, {low}), {high}) AS {to.whole(low, high)})"

@@ -111,6 +111,10 @@ class Dialect(ABC):
         """A sum of 64-bit integers that does not overflow, however many there are."""
         return f"SUM({integers})"
 
+    def whole(self, low: int, high: int) -> str:
+        """The type of integers of this range: the one of which sums are fast."""
+        return "BIGINT"
+
     def scaled(self, value: str, by: float) -> str:
         """A bounded double times a power of two."""
         return f"{value} * {by!r}"

@@ -11,6 +11,7 @@ from sfumato.sql.expressions import Call
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.function import Sql, of_type, paren
 
+NARROW = 2**30
 TYPES = {Kind.TEXT: "TEXT", Kind.TRUTH: "BOOLEAN", Kind.DATE: "TIMESTAMP", Kind.NUMBER: "DOUBLE"}
 
 
@@ -68,6 +69,10 @@ class DuckDB(Dialect):
         return exp.Cast(
             this=exp.BitwiseRightShift(this=mixed, expression=exp.Literal.number("1")), to=of_type("BIGINT")
         )
+
+    def whole(self, low: int, high: int) -> str:
+        """Sums of 32-bit integers are made in 64 bits, those of 64-bit ones in 128."""
+        return "INTEGER" if low > -NARROW and high < NARROW else "BIGINT"
 
     def divided(self, a: str, b: str) -> str:
         return f"{a} // {b}"
