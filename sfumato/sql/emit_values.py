@@ -70,7 +70,7 @@ def values(release: Release, value: str, of: Expression, salt: int, to: Dialect,
     """Tables of WITH, and the name of that which has keys and v for each value that is kept; `once`: different ones.
 
     Equal values of a unit in a group are told apart by number o = 0, 1, …; as they are equal, it does not matter which
-    is which. Hash, v and o order all that a unit has, so that exactly `rows` are kept.
+    is which. Hash and v order all that a unit has, so that exactly `rows` are kept.
     """
     rows = f"({row_wise(release, {'x': to.compiled(of)}, to).sql(to.name)}) AS y"
     names = listed(release)
@@ -78,10 +78,10 @@ def values(release: Release, value: str, of: Expression, salt: int, to: Dialect,
     if release.table.unit == ROW:
         return f"e AS (SELECT {some}v FROM (SELECT {some}{value} AS v FROM {rows}) AS x WHERE NOT v IS NULL)", "e"
     owner = ", ".join(["u", *names])
-    once_each = (
-        f"SELECT {owner}, v, COUNT(*) AS c FROM (SELECT {owner}, {value} AS v FROM {rows}) AS x GROUP BY {owner}, v"
-    )
-    found = f"r AS {to.materialized}({once_each})"
+    number = "0" if once else f"ROW_NUMBER() OVER (PARTITION BY {owner}, v ORDER BY v)"
+    numbered = f"SELECT {owner}, v, {number} AS o FROM (SELECT {owner}, {value} AS v FROM {rows}) AS x"
+    again = to.materialized if names else ""  # only then it is read twice
+    found = f"r AS {again}({numbered}{f' GROUP BY {owner}, v' if once else ''})"
     source = "r"
     if names:
         hashed = hash_of(["u", *names], salt, to)
@@ -94,9 +94,8 @@ def values(release: Release, value: str, of: Expression, salt: int, to: Dialect,
                 f"g AS (SELECT r.* FROM r LEFT JOIN c USING (u) WHERE c.cut IS NULL OR {hashed} <= c.cut)"
             )
         source = "g"
-    numbered = f"SELECT {owner}, v, {'0' if once else to.repeated('c')} AS o FROM {source} WHERE NOT v IS NULL"
-    order = f"{hash_of(['u', *names, 'v', 'o'], salt, to)}, v, o"
-    ordered = f"SELECT n.*, ROW_NUMBER() OVER (PARTITION BY {owner} ORDER BY {order}) AS i FROM ({numbered}) AS n"
+    hashed = f"SELECT {owner}, v, {hash_of(['u', *names, 'v', 'o'], salt, to)} AS h FROM {source} WHERE NOT v IS NULL"
+    ordered = f"SELECT n.*, ROW_NUMBER() OVER (PARTITION BY {owner} ORDER BY h, v) AS i FROM ({hashed}) AS n"
     return f"{found}, e AS (SELECT {some}v FROM ({ordered}) AS m WHERE i <= {release.rows})", "e"
 
 

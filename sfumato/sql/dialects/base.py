@@ -127,10 +127,6 @@ class Dialect(ABC):
     def lists(self, *names: str) -> list[str]:
         """The values of these columns, each column as one list, in the order of the first."""
 
-    @abstractmethod
-    def repeated(self, times: str) -> str:
-        """In SELECT: the row once for each of 0 … times − 1, which is the value."""
-
 
 def raw(text: str) -> Sql:
     """A text that is SQL already."""

@@ -79,6 +79,3 @@ class DuckDB(Dialect):
 
     def lists(self, *names: str) -> list[str]:
         return [f"LIST({name} ORDER BY {names[0]})" for name in names]
-
-    def repeated(self, times: str) -> str:
-        return f"UNNEST(RANGE({times}))"

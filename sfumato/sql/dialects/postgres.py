@@ -151,6 +151,3 @@ class Postgres(Dialect):
 
     def lists(self, *names: str) -> list[str]:
         return [f"ARRAY_AGG({name} ORDER BY {names[0]})" for name in names]
-
-    def repeated(self, times: str) -> str:
-        return f"GENERATE_SERIES(0, {times} - 1)"

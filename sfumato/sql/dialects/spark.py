@@ -240,6 +240,3 @@ class Spark(Dialect):
     def lists(self, *names: str) -> list[str]:
         rows = f"SORT_ARRAY(COLLECT_LIST(STRUCT({', '.join(names)})))"
         return [f"TRANSFORM({rows}, x -> x.{name})" for name in names]
-
-    def repeated(self, times: str) -> str:
-        return f"EXPLODE(SEQUENCE(CAST(0 AS BIGINT), {times} - 1))"
