@@ -4,26 +4,34 @@ from sfumato.dependent.arsinh_normal import ArsinhNormalNoise
 from sfumato.dependent.cauchy import CauchyNoise
 from sfumato.dependent.edges import Graph
 from sfumato.dependent.extremes import Maximum, Minimum
+from sfumato.dependent.gate import Gate
 from sfumato.dependent.given import Given, Refuted, refute
 from sfumato.dependent.light import GaussianNoise, LaplaceNoise
 from sfumato.dependent.log_normal import LaplaceLogNormalNoise, UniformLogNormalNoise
 from sfumato.dependent.loss import SmoothLoss
 from sfumato.dependent.noises import Noise
+from sfumato.dependent.noisy_bound import Bounded, NoisyBound
 from sfumato.dependent.ordered import Ordered
+from sfumato.dependent.propose import ProposeTestRelease
 from sfumato.dependent.quantile import Quantile
 from sfumato.dependent.reciprocal import Reciprocal
 from sfumato.dependent.regression import PredictionVariance
 from sfumato.dependent.sized import Kept
+from sfumato.dependent.stable import GaussianStableValue, Stable, StableValue, mode, top_set
 from sfumato.dependent.stars import Stars
 from sfumato.dependent.statistic import OfValues, Statistic
 from sfumato.dependent.student import StudentNoise
+from sfumato.dependent.tested import TestedRelease
 from sfumato.dependent.triangles import Triangles
 from sfumato.dependent.trimmed_mean import TrimmedMean
 
 __all__ = [
     "ArsinhNormalNoise",
+    "Bounded",
     "CauchyNoise",
+    "Gate",
     "GaussianNoise",
+    "GaussianStableValue",
     "Given",
     "Graph",
     "Kept",
@@ -32,18 +40,25 @@ __all__ = [
     "Maximum",
     "Minimum",
     "Noise",
+    "NoisyBound",
     "OfValues",
     "Ordered",
     "PredictionVariance",
+    "ProposeTestRelease",
     "Quantile",
     "Reciprocal",
     "Refuted",
     "SmoothLoss",
+    "Stable",
+    "StableValue",
     "Stars",
     "Statistic",
     "StudentNoise",
+    "TestedRelease",
     "Triangles",
     "TrimmedMean",
     "UniformLogNormalNoise",
+    "mode",
     "refute",
+    "top_set",
 ]

@@ -1,6 +1,7 @@
 """The least and the largest value of people whose number is private."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -29,6 +30,10 @@ class Minimum(OfValues):
     def everywhere(self) -> Exact:
         return self.exact(self.ends[1] - self.ends[0])
 
+    @property
+    def grain(self) -> Fraction:
+        return self.lattice.step
+
     def middle(self, x: Ordered) -> int:
         return int(x.at([1])[0])
 
@@ -54,6 +59,10 @@ class Maximum(OfValues):
     @property
     def everywhere(self) -> Exact:
         return self.exact(self.ends[1] - self.ends[0])
+
+    @property
+    def grain(self) -> Fraction:
+        return self.lattice.step
 
     def middle(self, x: Ordered) -> int:
         return int(x.at([x.size])[0])

@@ -54,6 +54,10 @@ class Quantile(OfValues):
     def everywhere(self) -> Exact:
         return self.exact(self.ends[1] - self.ends[0])
 
+    @property
+    def grain(self) -> Fraction:
+        return self.lattice.step
+
     def rank(self, size: int) -> int:
         return -(-self.p.numerator * size // self.p.denominator)
 

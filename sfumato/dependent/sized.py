@@ -27,7 +27,7 @@ class Kept(OfValues):
     LS_k = (1/N)·max_{0≤a≤k+1} (x_{size−above+1+k−a} − x_{below+1−a}), hence
     S_t = (1/N)·max (x_l − x_i)·e^{−t(l−i−N)} over i ≤ below + 1, l ≥ size − above, l − i ≥ N.
 
-    Theorem: this is the local sensitivity at distance k [Nissim, Raskhodnikova & Smith 2007, Prop. 3.4 for the median;
+    Theorem: this is the local sensitivity at distance k [Nissim, Raskhodnikova & Smith 2007 for the median;
         docs/theorems/sensitivity.md, Theorem 3]
 
     >>> Kept.median(7, 0, 10, 0.5).value([1, 2, 2.5, 3, 4.5, 7, 9])
@@ -77,6 +77,10 @@ class Kept(OfValues):
     @property
     def everywhere(self) -> Exact:
         return self.exact(Fraction(self.ends[1] - self.ends[0], self.kept))
+
+    @property
+    def grain(self) -> Fraction | None:
+        return self.lattice.step if self.kept == 1 else None
 
     def ordered(self, data: ArrayLike | Ordered) -> Ordered:
         x = super().ordered(data)

@@ -1,6 +1,7 @@
 """Stars of a graph whose edges are private: a node and k of its neighbours."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import comb
 
 import numpy as np
@@ -22,7 +23,7 @@ class Stars(Statistic[ArrayLike | Graph]):
     raise p and q one by one, up to nodes − 2 each, and C(·, k−1) is convex: s of them do most at the larger one, until
     it is full. A pair with smaller p and q is below at every s, so the pairs that no other beats are enough.
 
-    Theorem: this is the local sensitivity at distance s [Karwa, Raskhodnikova, Smith & Yaroslavtsev 2011, section 4]
+    Theorem: this is the local sensitivity at distance s [Karwa, Raskhodnikova, Smith & Yaroslavtsev 2011]
 
     >>> Stars(4, points=2).local([(0, 1), (0, 2)])
     2
@@ -42,6 +43,15 @@ class Stars(Statistic[ArrayLike | Graph]):
     @property
     def everywhere(self) -> int:
         return 2 * comb(self.nodes - 2, self.points - 1)
+
+    @property
+    def grain(self) -> Fraction:
+        return Fraction(1)
+
+    @property
+    def drift(self) -> int | None:
+        """With two points LS is the largest p + q, and an edge other than ij touches at most one of i and j."""
+        return 1 if self.points == 2 else None
 
     def graph(self, data: ArrayLike | Graph) -> Graph:
         return data if isinstance(data, Graph) else Graph.of(data, self.nodes)

@@ -34,7 +34,7 @@ class Statistic(ABC, Generic[Data]):
 
     A class may give an upper bound A_k instead of LS_k, provided that A_0 ≥ LS and A_k(x) ≤ A_{k+1}(x′) for neighbours.
     Theorem: then max_k e^{−tk}·A_k is at least LS, and changes by a factor of at most e^t between neighbours
-        [Nissim, Raskhodnikova & Smith 2007, Claim 3.2]
+        [Nissim, Raskhodnikova & Smith 2007, section 3]
     """
 
     @property
@@ -54,6 +54,16 @@ class Statistic(ABC, Generic[Data]):
     @abstractmethod
     def curve(self, data: Data, most: int) -> tuple[Exact, ...]:
         """LS_0 … LS_most, exactly."""
+
+    @property
+    def grain(self) -> Fraction | None:
+        """All values are multiples of this, or nothing of the kind is known: then noise is drawn about real numbers."""
+        return None
+
+    @property
+    def drift(self) -> int | None:
+        """How far LS itself moves between neighbours at most, where that is known, for whole statistics."""
+        return None
 
     def local(self, data: Data) -> Exact:
         """LS(x): how far one person can move the answer here."""
@@ -85,7 +95,7 @@ class Statistic(ABC, Generic[Data]):
     def distance(self, data: Data, bound: Exact, most: int) -> int:
         """How many people must change until one more can move the answer by more than the bound; at most `most`.
 
-        Theorem: min{k : LS_k(x) > b} changes by at most one between neighbours [Dwork & Lei 2009, section 3]
+        Theorem: min{k : LS_k(x) > b} changes by at most one between neighbours [Dwork & Lei 2009]
         """
         if not most:
             return 0

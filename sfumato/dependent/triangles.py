@@ -1,6 +1,7 @@
 """Triangles of a graph whose edges are private."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from heapq import heappop, heappush
 
 import numpy as np
@@ -20,7 +21,7 @@ class Triangles(Statistic[ArrayLike | Graph]):
     b_ij nodes joined to exactly one of i, j, k further edges make at most ⌊(k + min(k, b_ij))/2⌋ more of them: one edge
     for each of the b_ij, two for any other. So LS_k = max_ij min(a_ij + ⌊(k + min(k, b_ij))/2⌋, nodes − 2).
 
-    Theorem: this is the local sensitivity at distance k [Nissim, Raskhodnikova & Smith 2007, Claim 3.13]
+    Theorem: this is the local sensitivity at distance k [Nissim, Raskhodnikova & Smith 2007, section 3]
     Theorem: LS itself changes by at most one between neighbours: each a_ij does [the sentence above]
 
     >>> Triangles(5).curve([(0, 1), (1, 2), (0, 2), (2, 3)], 2)
@@ -39,6 +40,14 @@ class Triangles(Statistic[ArrayLike | Graph]):
     @property
     def everywhere(self) -> int:
         return self.nodes - 2
+
+    @property
+    def grain(self) -> Fraction:
+        return Fraction(1)
+
+    @property
+    def drift(self) -> int:
+        return 1
 
     def graph(self, data: ArrayLike | Graph) -> Graph:
         return data if isinstance(data, Graph) else Graph.of(data, self.nodes)

@@ -7,6 +7,7 @@ from sfumato.loss.describe import from_description, from_json
 from sfumato.loss.discrete_gaussian import DiscreteGaussianLoss
 from sfumato.loss.discrete_laplace import DiscreteLaplaceLoss
 from sfumato.loss.finite import FinitePairLoss
+from sfumato.loss.gated import GatedLoss
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.given_densities import from_cdfs, from_densities
 from sfumato.loss.given_profile import from_profile
@@ -29,6 +30,7 @@ __all__ = [
     "DiscreteLaplaceLoss",
     "Either",
     "FinitePairLoss",
+    "GatedLoss",
     "GaussianLoss",
     "LaplaceLoss",
     "OneWay",

@@ -16,7 +16,9 @@ from itertools import accumulate
 import numpy as np
 
 import sfumato as sf
+import sfumato.dependent
 import sfumato.mechanisms
+from sfumato import dependent
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.quantile import PureQuantile, Quantile, Ranked
 from sfumato.noise.entropy import Source
@@ -39,6 +41,15 @@ DATA = (
     np.array([math.nan, 1.0], np.float16),
     range(3),
 )
+
+
+def part_of_a_hundred(data):
+    """A question that one person moves by at most 3 if there are six people or more."""
+    return round(100 / max(len(data), 1))
+
+
+def people_beyond_five(data):
+    return len(data) - 5
 
 
 def larger_than_the_last(data, answers):
@@ -296,6 +307,59 @@ EXAMPLES: list[Example] = [
         nonsense=(None, 1j),
     ),
     Example(
+        lambda source: dependent.StableValue(0.5, 0.05, source=source),
+        (
+            Pair(dependent.Stable("a", 3), dependent.Stable("a", 2)),
+            Pair(dependent.Stable("a", 0), dependent.Stable("b", 0)),
+        ),
+        tuple(dependent.Stable(1, d) for d in (0, -5, HUGE, -HUGE, np.int64(3), True)),
+        Fraction(1),
+    ),
+    Example(
+        lambda source: dependent.GaussianStableValue(3.0, 0.3, source=source),
+        (
+            Pair(dependent.Stable("a", 3), dependent.Stable("a", 2)),
+            Pair(dependent.Stable("a", 0), dependent.Stable("b", 0)),
+        ),
+        tuple(dependent.Stable(1, d) for d in (0, -5, HUGE, -HUGE, np.int64(3), True)),
+        Fraction(1),
+    ),
+    Example(
+        lambda source: dependent.ProposeTestRelease(
+            dependent.Quantile(0, 30),
+            2,
+            sf.DiscreteLaplace(1.0, source=source),
+            sf.DiscreteLaplace(2.0, source=source),
+            0.1,
+        ),
+        (Pair([], [30]), Pair([0] * 4 + [2] * 4, [0] * 4 + [2] * 5)),
+        DATA[:2] + DATA[3:],
+        Fraction(1),
+        nonsense=(),
+    ),
+    Example(
+        lambda source: dependent.TestedRelease(
+            sf.Laplace(3.0, source=source).on(part_of_a_hundred, 3),
+            sf.loss.LaplaceLoss(1.0),
+            people_beyond_five,
+            sf.Gaussian(3.0, source=source),
+            0.3,
+        ),
+        (Pair([0] * 12, [0] * 11), Pair([0], [0, 0]), Pair([0] * 5, [0] * 6)),
+        ([], [math.nan], {}),
+        Fraction(1),
+        nonsense=(),
+    ),
+    Example(
+        lambda source: dependent.NoisyBound(
+            dependent.Triangles(6), sf.DiscreteLaplace(1.0, source=source), sf.Laplace(1.0, source=source), 0.1
+        ),
+        (Pair([(0, 1), (1, 2), (0, 2)], [(0, 1), (1, 2)]),),
+        ([], np.zeros((0, 2), int), [(0, 0), (-1, 99), (2**62, 1)]),
+        Fraction(1),
+        nonsense=(),
+    ),
+    Example(
         lambda source: Quantile(2.0, Fraction(1, 2), 8, source=source),
         (Pair(ranked(2), ranked(2, 6)), Pair(ranked(), ranked(7))),
         (ranked(), ranked(0), ranked(7, 7, 7), ranked(*range(8))),
@@ -322,7 +386,8 @@ EXAMPLES: list[Example] = [
 def concrete_classes() -> set[type]:
     """Every mechanism that can be built, and whatever else has a release and a loss; those of tests do not count."""
     found: set[type] = set(Mechanism.known.values())
-    for module in pkgutil.iter_modules(sfumato.mechanisms.__path__, "sfumato.mechanisms."):
+    places = (sfumato.mechanisms, sfumato.dependent)
+    for module in (found for place in places for found in pkgutil.iter_modules(place.__path__, f"{place.__name__}.")):
         here = vars(importlib.import_module(module.name)).values()
         found |= {thing for thing in here if isinstance(thing, type) and {"release", "loss"} <= set(dir(thing))}
     return {kind for kind in found if kind.__module__.startswith("sfumato.") and not inspect.isabstract(kind)}

@@ -1,0 +1,62 @@
+"""Noise about an exact number that need not lie on the noise's lattice."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from sfumato.dependent.gate import additive
+from sfumato.dependent.statistic import Exact, Statistic
+from sfumato.errors import InvalidParameter
+from sfumato.loss.base import PrivacyLoss
+from sfumato.mechanisms.additive import Additive, Released, shown
+from sfumato.mechanisms.base import upwards
+from sfumato.noise.sampler import LARGEST
+from sfumato.sensitivity import Sensitivity
+
+FINE = 20  # bits: numbers off the lattice are rounded to a millionth of a step before noise is drawn about them
+MOST_FINE = 1 << 52
+
+
+@dataclass(frozen=True)
+class About:
+    """round(f(x) + N) for values of a statistic, and what that costs where they are at most `bound` apart.
+
+    Where all values are multiples of the step, N is whole noise. Otherwise they are rounded to 2⁻²⁰ steps, which moves
+    two of them apart by at most one such part more, and the answer is drawn about that number.
+    """
+
+    noise: Additive
+    grain: Fraction | None
+
+    @staticmethod
+    def of(noise: object, statistic: Statistic[object]) -> "About":
+        made = About(additive("noise", noise), statistic.grain)
+        if not made.whole and made.noise.density() is None:
+            raise InvalidParameter(
+                f"{type(noise).__name__} is for multiples of its step only.\n  found:  {statistic}\n"
+                "  do:     give sf.Gaussian or sf.Laplace, or a step that divides that of the statistic"
+            )
+        return made
+
+    @property
+    def step(self) -> Fraction:
+        return self.noise.lattice.step
+
+    @property
+    def whole(self) -> bool:
+        return self.grain is not None and (self.grain / self.step).denominator == 1
+
+    def price(self, bound: Exact, sensitivity: Sensitivity) -> PrivacyLoss:
+        """Where neighbours' values are at most `bound` apart; `sensitivity` says who neighbours are."""
+        size = upwards(Fraction(bound) + (0 if self.whole else self.step / 2**FINE))
+        return self.noise.loss(Sensitivity(l0=1, linf=size, l1=size, l2=size, relation=sensitivity.relation))
+
+    def drawn(self, value: Exact) -> Released:
+        if self.whole:
+            steps = max(-LARGEST, min(LARGEST, int(value / self.step)))
+            return shown(self.noise.noisy(np.array(steps, np.int64)))
+        fine = self.step / 2**FINE
+        near = max(-MOST_FINE, min(MOST_FINE, math.floor(value / fine + Fraction(1, 2)))) * fine
+        return shown(self.noise.lattice.unrounded(np.array(float(near))).with_noise(self.noise.rounding))
