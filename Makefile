@@ -17,7 +17,7 @@ PEERS := $(patsubst bench/composition/sides/%.txt,bench/.peers/%.stamp,$(wildcar
 NOISE_PEERS := $(patsubst bench/noise/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/noise/sides/*.txt))
 
 .PHONY: help demo tour test lint types format bench bench-composition bench-soundness bench-noise \
-	bench-faults bench-ledger bench-reconstruction docs-index bench-neighbours bench-coverage clean
+	bench-faults bench-ledger bench-reconstruction bench-hostile docs-index bench-neighbours bench-coverage clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' Makefile
@@ -70,6 +70,9 @@ bench-neighbours: $(VENV)/dev.stamp  ## ten thousand questions with and without 
 
 bench-coverage: $(VENV)/dev.stamp  ## ten thousand releases of each aggregate: do intervals hold the truth? (5 min)
 	@$(BIN)/python bench/bench_coverage.py $(OPTIONS)
+
+bench-hostile: $(VENV)/dev.stamp  ## processor time until hostile texts are refused (1 min)
+	@$(BIN)/python bench/bench_hostile.py $(OPTIONS)
 
 docs-index: $(VENV)/dev.stamp  ## write docs/theorems.md anew
 	@$(BIN)/python tools/theorems.py

@@ -122,7 +122,7 @@ def offered(question: Question, epsilon: float, delta: float, currency: type[Cur
 
 def leaking(question: Question, delta: float, currency: type[Currency]) -> float:
     """The δ of private keys, or 0."""
-    if question.release.public is not None:
+    if not question.release.discovered:
         return 0.0
     if not (leak := currency.leak(delta)):
         raise QueryRefused(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from sfumato.sql.dialects import dialect_of
-from sfumato.sql.dialects.base import Dialect
+from sfumato.sql.dialects.base import Dialect, written_out
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions.function import Sql, of_type, paren
@@ -82,9 +82,8 @@ def row_wise(release: Release, values: Mapping[str, Sql], to: Dialect) -> exp.Se
         conditions.append(to.compiled(release.where))
     for key in release.keys:
         if key.domain.keys is not None:
-            conditions.append(
-                exp.In(this=as_key(key, to), expressions=[to.literal(value) for value in key.domain.keys])
-            )
+            public = written_out(type(to), key.domain.kind, key.domain.keys)
+            conditions.append(exp.In(this=as_key(key, to), expressions=[exp.Var(this=public)]))
     found = found.select(*chosen)
     return found.where(*conditions) if conditions else found
 

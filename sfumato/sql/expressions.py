@@ -61,6 +61,11 @@ class Call:
     arguments: tuple["Expression", ...]
 
     def __repr__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
+        """Written once: operands are sorted by it at every step."""
         return f"{self.name}({', '.join(map(repr, self.arguments))})"
 
     @cached_property

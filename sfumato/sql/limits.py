@@ -19,6 +19,7 @@ DEEPEST_TREE = 60  # operators inside each other, chains of AND and OR apart
 WORDS = re.compile(r"\w+|[^\w\s]")
 OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
+FIRST = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM}
 TYPES = frozenset(DuckDB.Parser.TYPE_TOKENS)
 
 
@@ -57,9 +58,14 @@ def parsed(text: str) -> exp.Expression:
 
 
 def shallow(tokens: list[Token]) -> None:
-    """Few tokens, and few brackets inside each other."""
+    """One statement that begins like a question, few tokens, and few brackets inside each other."""
     if len(tokens) > MOST_TOKENS:
         raise too_long()
+    ends = [place for place, token in enumerate(tokens) if token.token_type is TokenType.SEMICOLON]
+    if ends and ends[0] + len(ends) < len(tokens):  # semicolons may end it
+        raise QueryRefused("ask exactly one SELECT.\n  found:  more than one statement")
+    if tokens and tokens[0].token_type not in FIRST:  # the parser would complain about commands in the log
+        raise QueryRefused("ask exactly one SELECT.\n  found:  a statement of another kind")
     open_: list[bool] = []  # for each open bracket: does it follow the name of a type?
     before = None
     for token in tokens:

@@ -5,7 +5,7 @@ from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Call, Constant, Expression
 from sfumato.sql.functions import FUNCTIONS
 
-HEAVIEST = 5000
+HEAVIEST = 2000  # words and signs of an expression, written out for an engine
 
 
 def call(name: str, *arguments: Expression) -> Expression:

@@ -161,6 +161,11 @@ class Release:
         return self.table.groups if self.keys else 1
 
     @property
+    def discovered(self) -> bool:
+        """Must keys be found in the data?"""
+        return any(key.domain.keys is None for key in self.keys)
+
+    @property
     def public(self) -> tuple[tuple[object, ...], ...] | None:
         """All keys, if they are public; each once, or noise would be drawn twice for it."""
         found: list[tuple[object, ...]] = [()]

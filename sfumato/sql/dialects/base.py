@@ -7,6 +7,7 @@ every engine. tests/curator/test_conformance.py asks every dialect the same ques
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -40,8 +41,7 @@ class Dialect(ABC):
             case Constant(value):
                 return self.literal(value)
             case Column(origin, domain):
-                alias, name = origin.split(".", 1)
-                return self.column(exp.column(name, table=alias, quoted=True), domain.kind, self.types.get(origin))
+                return exp.Var(this=written(type(self), origin, domain.kind, self.types.get(origin)))
             case Call(_, arguments):
                 if reason := self.refusal(expression):
                     raise QueryRefused(reason)
@@ -136,3 +136,18 @@ def raw(text: str) -> Sql:
 def constants(arguments: Sequence[Expression]) -> list[int]:
     """Whole numbers that stand in the question."""
     return [int(a.value) for a in arguments if isinstance(a, Constant) and isinstance(a.value, int | float)]
+
+
+@lru_cache(maxsize=4096)
+def written(dialect: type[Dialect], origin: str, kind: Kind, type_: str | None) -> str:
+    """A column as text: conditions have hundreds of them, and trees are slow to copy."""
+    to, (alias, name) = dialect(), origin.split(".", 1)
+    found = to.column(exp.column(name, table=alias, quoted=True), kind, type_)
+    return (found if isinstance(found, exp.Paren | exp.Func) else exp.Paren(this=found)).sql(to.name)
+
+
+@lru_cache(maxsize=256)
+def written_out(dialect: type[Dialect], kind: Kind, values: tuple[object, ...]) -> str:
+    """Constants of one kind (to Python, True and 1 are the same) as text: lists of public keys are long."""
+    to = dialect()
+    return ", ".join(to.literal(value).sql(to.name) for value in values)

@@ -25,6 +25,7 @@ class Groups:
     named: Mapping[str, exp.Expression]
     wanted: list[Wanted] = field(default_factory=list)
     busy: set[str] = field(default_factory=set)
+    met: dict[str, Expression] = field(default_factory=dict)  # named columns that were read: each once, or 2^n times
 
     def known(self, node: exp.Expression) -> Expression | None:
         if isinstance(node, AGGREGATES):
@@ -34,7 +35,9 @@ class Groups:
             if name not in self.busy and not any(known == name for _, known in self.rows.names):
                 self.busy.add(name)
                 try:
-                    return expression(self.named[name], self)
+                    if name not in self.met:
+                        self.met[name] = expression(self.named[name], self)
+                    return self.met[name]
                 finally:
                     self.busy.discard(name)
         if not any(node.find_all(*AGGREGATES)) and any(node.find_all(exp.Column)):

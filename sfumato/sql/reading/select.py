@@ -21,7 +21,7 @@ from sfumato.sql.reading.values import expression
 from sfumato.sql.release import Release, Window
 from sfumato.sql.stack import weight
 
-MOST_KEYS, MOST_ROWS, HEAVIEST = 1_000_000, 1_000_000, 20_000
+MOST_KEYS, MOST_ROWS, HEAVIEST = 1_000_000, 1_000_000, 4_000
 Columns = list[tuple[str, Expression]]
 
 

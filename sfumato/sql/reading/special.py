@@ -40,10 +40,10 @@ def between(node: exp.Expression, go: Go) -> Expression:
 
 def cased(node: exp.Expression, go: Go) -> Expression:
     """CASE WHEN …, and CASE x WHEN …, which compares."""
-    parts = []
+    parts, value = [], go(node.this)
     for one in node.args["ifs"]:
-        condition = exp.EQ(this=node.this.copy(), expression=one.this.copy()) if node.this else one.this
-        parts += go(condition, one.args["true"])
+        condition, result = go(one.this, one.args["true"])
+        parts += [call("=", *value, condition) if value else condition, result]
     return call("case", *parts, *(go(node.args.get("default")) or [Constant(None)]))
 
 

@@ -1,0 +1,82 @@
+"""Processor time until a hostile text is refused, or planned if it turns out to be a question after all.
+
+Best of three for each text of tests/curator/hostile.py, from the text to the statements that an engine would be asked.
+Ends with 1 if one takes longer than the bar.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from sfumato.curator import Curator
+from sfumato.errors import SfumatoError
+from sfumato.exact import statements
+from sfumato.ledger import Budget, Ledger
+from sfumato.sql.policy import Policy
+from tests.curator.clinic import POLICY
+from tests.curator.hostile import TEXTS
+
+RULES = Policy.read(POLICY)
+BAR = 100.0  # ms
+
+
+class Nothing:
+    """No engine: texts never get that far."""
+
+    dialect = "duckdb"
+
+    def run(self, sql: str) -> list[tuple[object, ...]]:
+        raise AssertionError("a text has reached the engine")
+
+
+def outcome(curator: Curator, text: str) -> str:
+    try:
+        statements(curator.priced(text, 1.0, None), 1, "duckdb")
+    except SfumatoError as refusal:
+        return str(refusal).partition("\n")[0]
+    return "planned"
+
+
+def milliseconds(act: Callable[[], object]) -> float:
+    """Of the processor, best of three."""
+    best = 1e9
+    for _ in range(3):
+        began = time.process_time()
+        act()
+        best = min(best, time.process_time() - began)
+    return 1000 * best
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--slowest", type=int, default=25, help="how many to list")
+    options.add_argument("--json", action="store_true")
+    options.add_argument("--only", default="", help="texts whose name holds this")
+    chosen = options.parse_args()
+    curator = Curator(Nothing(), RULES, Ledger.create(":memory:", Budget(RULES.epsilon, RULES.delta)))
+    outcome(curator, "SELECT COUNT(*) FROM visits")  # imports
+    found = []
+    for name, text in TEXTS.items():
+        if chosen.only in name:
+            found.append((milliseconds(lambda text=text: outcome(curator, text)), name, outcome(curator, text)))
+    found.sort(reverse=True)
+    if chosen.json:
+        print(json.dumps([{"text": name, "ms": ms, "outcome": told} for ms, name, told in found], ensure_ascii=False))
+    else:
+        print(f"{'ms':>7}  text                                 outcome")
+        for ms, name, told in found[: chosen.slowest]:
+            print(f"{ms:7.1f}  {name:36.36} {told:.60}")
+        worst, middle = found[0][0], found[len(found) // 2][0]
+        planned = sum(told == "planned" for _, _, told in found)
+        print(f"{len(found)} texts, {planned} of them planned; median {middle:.1f} ms, worst {worst:.1f} ms")
+        print(f"bar {BAR:g} ms: {'met' if worst <= BAR else 'MISSED'}")
+    return int(found[0][0] > BAR)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
