@@ -15,6 +15,7 @@ INSTALL := $(call install,$(BIN)/python)
 # The libraries that benchmarks compare us with, each in an environment of its own.
 PEERS := $(patsubst bench/composition/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/composition/sides/*.txt))
 NOISE_PEERS := $(patsubst bench/noise/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/noise/sides/*.txt))
+CURATOR_PEERS := $(patsubst bench/curator/sides/%.txt,bench/.peers/curator-%.stamp,$(wildcard bench/curator/sides/*.txt))
 
 .PHONY: help demo tour test lint types format bench bench-composition bench-soundness bench-noise \
 	bench-faults bench-ledger bench-reconstruction bench-hostile docs-index bench-neighbours bench-coverage clean
@@ -49,6 +50,9 @@ bench: bench-composition bench-noise bench-ledger  ## all that is timed, against
 
 bench-composition: $(VENV)/dev.stamp $(PEERS)  ## time composition against other libraries (7 min; OPTIONS="--only 1 7")
 	@$(BIN)/python bench/bench_composition.py --json $(OPTIONS)
+
+bench-peers: $(VENV)/dev.stamp $(CURATOR_PEERS)  ## the curator against four other systems (25 min; OPTIONS="--quick --only opendp")
+	@$(BIN)/python bench/curator/against.py --json $(OPTIONS)
 
 bench-soundness: $(VENV)/dev.stamp  ## random losses against independent truth (90 min; OPTIONS="--count 1000")
 	@$(BIN)/python bench/bench_soundness.py $(OPTIONS)
@@ -103,14 +107,17 @@ $(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
 
 # A peer that cannot be installed here is left out of the table; delete bench/.peers to try again.
 define peer
-	@echo "· preparing bench/.peers/$*"
-	@$(PYTHON) -m venv --clear bench/.peers/$*
-	@$(call install,bench/.peers/$*/bin/python) -r $< || { echo "$* does not install here"; rm -rf bench/.peers/$*; }
+	@echo "· preparing bench/.peers/$(1)"
+	@$(PYTHON) -m venv --clear bench/.peers/$(1)
+	@$(call install,bench/.peers/$(1)/bin/python) -r $< || { echo "$(1) does not install here"; rm -rf bench/.peers/$(1); }
 	@touch $@
 endef
 
+bench/.peers/curator-%.stamp: bench/curator/sides/%.txt | $(BIN)/python
+	$(call peer,curator-$*)
+
 bench/.peers/%.stamp: bench/composition/sides/%.txt | $(BIN)/python
-	$(peer)
+	$(call peer,$*)
 
 bench/.peers/%.stamp: bench/noise/sides/%.txt | $(BIN)/python
-	$(peer)
+	$(call peer,$*)
