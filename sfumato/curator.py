@@ -10,11 +10,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Protocol
 
 from sfumato.answers import Answer
 from sfumato.bounds import LATER, Bounds, around, column_of, places, sizes, tidy, within
 from sfumato.currency import Currency, Mu, Pure
+from sfumato.engines.base import Engine
 from sfumato.engines.duckdb import DuckDB
 from sfumato.errors import AnswerFailed, InvalidParameter, LedgerError, PolicyError, QueryRefused
 from sfumato.exact import Row, released, tables
@@ -28,9 +28,11 @@ from sfumato.readings import CONFIDENCE, quantile
 from sfumato.response import Clock, Response
 from sfumato.sketch import Sketch, named, sketched
 from sfumato.sql.build import Rows
+from sfumato.sql.dialects import dialect_of
+from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.draft import plural
 from sfumato.sql.expressions import Expression, Output
-from sfumato.sql.policy import ROW, VIEWS, Policy
+from sfumato.sql.policy import ROW, VIEWS, Limits, Policy
 from sfumato.sql.post import Value, evaluated, shaped
 from sfumato.sql.read import read
 from sfumato.sql.release import Release
@@ -41,14 +43,6 @@ FAILED = "this question could not be answered. It stays charged; ask the operato
 PATIENT = 8  # time-outs
 log = logging.getLogger("sfumato.curator")  # what an engine says may hold private values
 log.addHandler(logging.NullHandler())  # so it goes nowhere unless the operator says where
-
-
-class Engine(Protocol):
-    """SQL text in, exact integers out."""
-
-    dialect: str
-
-    def run(self, sql: str) -> list[tuple[object, ...]]: ...
 
 
 @dataclass(frozen=True)
@@ -65,15 +59,15 @@ class Curator:
 
     @staticmethod
     def open(
-        data: str | os.PathLike[str], policy: str | os.PathLike[str] | Policy, *,
+        data: str | os.PathLike[str] | Engine, policy: str | os.PathLike[str] | Policy, *,
         ledger: str | os.PathLike[str] | Ledger | None = None, anchor: str | os.PathLike[str] | None = None,
     ) -> "Curator":  # fmt: skip
-        """The curator of this database under this policy; its ledger lies beside the data unless said otherwise."""
+        """The curator of this database under this policy: of a file or folder, of a database whose address begins with
+        postgresql://, or of an engine. The ledger of a file lies beside it unless said otherwise."""
         stated = policy if isinstance(policy, Policy) else Policy.load(policy)
-        limits = stated.limits
-        engine = DuckDB(Path(data), timeout=limits.timeout, memory=limits.memory, spill=limits.spill)
+        engine = engine_of(data, stated.limits)
         if not isinstance(ledger, Ledger):
-            place = Path(ledger) if ledger is not None else Path(f"{os.fspath(data)}.ledger")
+            place = Path(ledger) if ledger is not None else beside(engine)
             budget = promised(stated)
             book = Ledger.open(place, anchor=anchor) if place.exists() else Ledger.create(place, budget, anchor=anchor)
             agree(book, budget)
@@ -117,7 +111,7 @@ class Curator:
         """What was kept before; or charge, run and keep, after anybody who is busy with the same question."""
         if (found := self.kept(offer, key)) is not None:
             return found
-        asked = tables(offer, self.salt, self.engine.dialect)  # before the charge, should it fail
+        asked = tables(offer, self.salt, self.dialect)  # before the charge, should it fail
         with self.turn(offer.canonical):
             if (found := self.kept(offer, key)) is not None:
                 return found
@@ -201,7 +195,7 @@ class Curator:
         whole = self.currency.bought(float(epsilon), self.policy.question_delta, 0.0)
         for table in tables:
             sketch = Sketch(table, whole.part(1 / len(tables)))
-            asked = [Wanted(sql) for sql in sketch.statements(self.engine.dialect)]
+            asked = [Wanted(sql) for sql in sketch.statements(self.dialect)]
             with self.turn(named(table)):
                 if self.ledger.recall(named(table)) is None:
                     self.paid(sketch.loss(), named(table), None, asked, sketch.released)
@@ -221,6 +215,7 @@ class Curator:
             raise QueryRefused(
                 f"{asked.unit!r} is not the unit here.\n  found:  {question.release.table.unit!r} in the policy"
             )
+        dialect_of(self.engine.dialect).accepts(question.release)
         if epsilon is not None:
             return offered(question, float(epsilon), self.policy.question_delta, self.currency)
         return accurate(question, float(error or 0), self.policy.question_delta, self.policy.epsilon, self.currency)
@@ -236,13 +231,24 @@ class Curator:
         """Exact tables; with one more try, as nothing of the first was seen, and no noise was drawn."""
         self.probe("data: before")
         try:
-            exact = [self.views.rows(self.engine, wanted) for wanted in asked]
+            exact = self.exact(asked)
         except Exception:
             log.exception("charge %d: first run failed", receipt.seq)
             self.ledger.rerun(receipt)
-            exact = [self.views.rows(self.engine, wanted) for wanted in asked]
+            exact = self.exact(asked)
         self.probe("data: read")
         return exact
+
+    def exact(self, asked: list[Wanted]) -> list[list[Row]]:
+        """All of a question, of one moment."""
+        with self.engine.snapshot():
+            return [self.views.rows(self.engine, wanted) for wanted in asked]
+
+    @cached_property
+    def dialect(self) -> Dialect:
+        """How the engine is told, with what it says of its columns where that makes a difference."""
+        spoken = dialect_of(self.engine.dialect)
+        return replace(spoken, schema=self.engine.schema()) if spoken.by_type else spoken
 
     @cached_property
     def salt(self) -> int:
@@ -286,6 +292,26 @@ class Curator:
     def budget(self) -> Standing:
         """Promised, spent and left, and what that means."""
         return standing(self.ledger, self.who)
+
+
+def engine_of(data: str | os.PathLike[str] | Engine, limits: Limits) -> Engine:
+    if isinstance(data, str) and data.startswith(("postgresql://", "postgres://")):
+        from sfumato.engines.postgres import Postgres  # an extra
+
+        return Postgres(data, timeout=limits.timeout)
+    if isinstance(data, str | os.PathLike):
+        return DuckDB(Path(data), timeout=limits.timeout, memory=limits.memory, spill=limits.spill)
+    return data
+
+
+def beside(engine: Engine) -> Path:
+    """Where the ledger of a file is."""
+    if isinstance(engine, DuckDB):
+        return Path(f"{engine.path}.ledger")
+    raise InvalidParameter(
+        "a ledger has no place of its own here.\n  found:  data that are not in a file\n"
+        "  do:     say where it is: ledger=…, a path or a Ledger"
+    )
 
 
 def budgeted(name: str, value: object) -> None:

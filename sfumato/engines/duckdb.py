@@ -3,6 +3,7 @@
 import csv
 import threading
 import weakref
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -71,6 +72,13 @@ class DuckDB:
             if self._connection is None:
                 self._connection = opened(self.path, bounded(self.memory, self.spill))
             return self._connection
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Nobody can write to what is open here."""
+        return nullcontext()
+
+    def schema(self) -> dict[str, dict[str, str]]:
+        return schema(self.path)
 
     def close(self) -> None:
         for table in list(self._kept):

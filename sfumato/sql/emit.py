@@ -25,7 +25,7 @@ def statement(release: Release, salt: int, dialect: str | Dialect) -> str:
     unit and keys are kept: a function of the unit's own rows. Should two hashes tie at the cut, neither is kept by the
     cut-off join; the window goes on by the keys themselves.
     """
-    to = dialect_of(dialect)
+    to = dialect_of(dialect).about(release)
     keys = [exp.column(f"k{i}") for i in range(len(release.keys))]
     names = ", ".join(key.name for key in keys)
     summed = [m for m in release.measures if m.what is not What.DISTINCT]

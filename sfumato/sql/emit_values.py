@@ -22,7 +22,7 @@ def distinct(release: Release, of: Expression, salt: int, dialect: str | Dialect
 
     One unit changes it by at most `rows`: that many values are its own, and others may have them as well.
     """
-    to, names = dialect_of(dialect), listed(release)
+    to, names = dialect_of(dialect).about(release), listed(release)
     kept, of_unit = values(release, given(of, to), of, salt, to, once=True)
     return f"WITH {kept} SELECT {', '.join([*names, 'COUNT(DISTINCT v) AS m0'])} FROM {of_unit} {by(', '.join(names))}"
 
@@ -37,7 +37,7 @@ def around(
 
 def ranks(release: Release, window: Window, salt: int, dialect: str | Dialect) -> str:
     """keys, and each value v with how many have it (c), how many have it or less (s), and how many there are (n)."""
-    to, names = dialect_of(dialect), ", ".join(listed(release))
+    to, names = dialect_of(dialect).about(release), ", ".join(listed(release))
     some = f"{names}, " if names else ""
     kept, of_unit = values(release, lattice(window, to), window.of, salt, to, once=False)
     split = f"PARTITION BY {names}" if names else ""
@@ -52,7 +52,7 @@ def near(
     release: Release, windows: Sequence[Window], limits: Sequence[tuple[int, int]], ranked: str, dialect: str | Dialect
 ) -> str:
     """What `around` gives, from the table that `ranks` makes."""
-    to, names = dialect_of(dialect), ", ".join(listed(release))
+    to, names = dialect_of(dialect).about(release), ", ".join(listed(release))
     some = f"{names}, " if names else ""
     close = " OR ".join(
         f"({w.part.numerator} * n + ({shift}) - {w.part.denominator} * s < {cap}"

@@ -6,8 +6,9 @@ every engine. tests/curator/test_conformance.py asks every dialect the same ques
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Self
 
 from sqlglot import exp
 
@@ -15,6 +16,7 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions.function import Sql
+from sfumato.sql.release import Release
 
 UNWRITTEN = (
     "engines write numbers in different ways, so a number is not cast to TEXT here.\n"
@@ -24,10 +26,39 @@ UNWRITTEN = (
 
 @dataclass(frozen=True)
 class Dialect(ABC):
-    """One engine's SQL. `types` are what the engine calls the types of columns ("t0.stay" → "integer"), where known:
-    it may then leave out what a type rules out; it is right without."""
+    """One engine's SQL. `schema` is what the engine calls the types of columns, where known: it may then leave out what
+    a type rules out; it is right without. `types` is the same for the tables of one release: "t0.stay" → "integer"."""
 
+    schema: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     types: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def about(self, release: Release) -> Self:
+        """The same, of the tables of this release."""
+        tables = [release.table, *(join.table for join in release.joins)]
+        known = ((f"t{i}", self.schema.get(table.name, {})) for i, table in enumerate(tables))
+        return replace(self, types={f"{alias}.{name}": kind for alias, of in known for name, kind in of.items()})
+
+    def accepts(self, release: Release) -> None:
+        """Raises QueryRefused if this engine cannot be told of something in it."""
+        parts = [release.where, *release.keys, *(mine for join in release.joins for mine, _ in join.on)]
+        parts += [m.of for m in release.measures if m.of] + [window.of for window in release.windows]
+        for part in parts:
+            self.accepted(part)
+
+    def accepted(self, expression: Expression) -> None:
+        match expression:
+            case Constant(value):
+                self.literal(value)
+            case Call(_, arguments):
+                if reason := self.refusal(expression):
+                    raise QueryRefused(reason)
+                for argument in arguments:
+                    self.accepted(argument)
+
+    @property
+    def by_type(self) -> bool:
+        """Does it make a difference to know the types?"""
+        return True
 
     @property
     @abstractmethod

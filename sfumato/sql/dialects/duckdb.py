@@ -24,6 +24,10 @@ class DuckDB(Dialect):
         return "duckdb"
 
     @property
+    def by_type(self) -> bool:
+        return False
+
+    @property
     def functions(self) -> frozenset[str]:
         return frozenset(FUNCTIONS)
 

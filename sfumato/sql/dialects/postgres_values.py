@@ -62,24 +62,22 @@ def divided(a: str, b: str) -> str:
 def scaled(sign: str, a: str, b: str) -> str:
     """a · b or a / b, infinite or 0 where PostgreSQL says overflow or underflow.
 
-    Values beyond 2^±500 are brought between by 2^∓600, which is exact; the result is in range then, and what it lacks
-    of its exponent is given back if it fits.
+    Whether it would is seen from a rough result p · 2^(600k): values beyond 2^±500 are first brought between by 2^∓600,
+    which is exact, so that nothing can happen to p.
     """
-    here = f"BETWEEN {power(-500)} AND {power(500)}"
-    near, far = "CASE WHEN ABS({0}) > {1} THEN {0} * {2} WHEN ABS({0}) < {3} THEN {0} * {4} ELSE {0} END", {}
-    for name in ("a", "b"):
-        far[name] = f"CASE WHEN ABS({name}) > {power(500)} THEN 1 WHEN ABS({name}) < {power(-500)} THEN -1 ELSE 0 END"
-    brought = [near.format(name, power(500), power(-600), power(-500), power(600)) for name in ("a", "b")]
-    back = (
-        f"CASE WHEN p = 0 OR ABS(p) >= {INFINITY} OR k = 0 THEN p"
-        f" WHEN k = 1 AND ABS(p) < {power(424)} THEN p * {power(600)}"
-        f" WHEN k = 2 AND ABS(p) < {power(-176)} THEN p * {power(600)} * {power(600)}"
-        f" WHEN k = -1 AND ABS(p) > {power(-475)} THEN p * {power(-600)}"
-        f" WHEN k = -2 AND ABS(p) > {power(125)} THEN p * {power(-600)} * {power(-600)}"
-        f" WHEN k < 0 THEN 0 WHEN p < 0 THEN -{INFINITY} ELSE {INFINITY} END"
+    far = f"CASE WHEN ABS({{0}}) > {power(500)} THEN {{1}} WHEN ABS({{0}}) < {power(-500)} THEN {{2}} ELSE {{3}} END"
+    near = [far.format(x, f"{x} * {power(-600)}", f"{x} * {power(600)}", x) for x in ("a", "b")]
+    exponents = [far.format(x, "1", "-1", "0") for x in ("a", "b")]
+    fits = (
+        f"p = 0 OR ABS(p) >= {INFINITY} OR k = 0 OR (k = 1 AND ABS(p) < {power(424)})"
+        f" OR (k = 2 AND ABS(p) < {power(-176)}) OR (k = -1 AND ABS(p) > {power(-475)})"
+        f" OR (k = -2 AND ABS(p) > {power(125)})"
     )
-    exponent = f"{far['a']} {'+' if sign == '*' else '-'} {far['b']}"
-    slowly = let(back, p=f"({brought[0]}) {sign} ({brought[1]})", k=f"{exponent}")
+    body = f"CASE WHEN {fits} THEN a {sign} b WHEN k < 0 THEN 0 WHEN p < 0 THEN -{INFINITY} ELSE {INFINITY} END"
+    slowly = let(
+        body, p=f"({near[0]}) {sign} ({near[1]})", k=f"{exponents[0]} {'+' if sign == '*' else '-'} {exponents[1]}"
+    )
+    here = f"BETWEEN {power(-500)} AND {power(500)}"
     quickly = f"ABS(a) {here} AND ABS(b) {here} THEN a {sign} b"
     return let(f"CASE WHEN {quickly} WHEN a IS NULL OR b IS NULL THEN NULL ELSE {slowly} END", a=a, b=b)
 
@@ -190,7 +188,8 @@ def read_moment(a: str, made: str) -> str:
         " AND i < 60 AND s < 60 AND (h < 24 OR (h = 24 AND i = 0 AND s = 0 AND f = 0))"
     )
     found = within(let(f"CASE WHEN {valid} THEN {made} END", **parts))
-    endless = "LOWER(t) IN ('infinity', '-infinity') THEN CAST(t AS TIMESTAMP)"
+    endless = "LOWER(t) IN ('inf', 'infinity') THEN CAST('infinity' AS TIMESTAMP)"
+    endless += " WHEN LOWER(t) IN ('-inf', '-infinity') THEN CAST('-infinity' AS TIMESTAMP)"
     read = f"SELECT t, REGEXP_MATCH(t, '{MOMENT}') AS x FROM (SELECT {a} AS t OFFSET 0) AS s OFFSET 0"
     return f"(SELECT CASE WHEN {endless} WHEN NOT x IS NULL THEN {found} END FROM ({read}) AS v)"
 

@@ -87,7 +87,8 @@ def number_of_text(a: str) -> str:
 
 def taken(group: int, width: int) -> str:
     """A part of a written moment, at least so wide."""
-    return f"LPAD(REGEXP_EXTRACT(v, {text(WRITTEN)}, {group}), {width}, '0')"
+    found = f"REGEXP_EXTRACT(v, {text(WRITTEN)}, {group})"
+    return f"LPAD({found}, GREATEST({width}, LENGTH({found})), '0')"
 
 
 DAY = f"CONCAT({taken(1, 4)}, '-', {taken(2, 2)}, '-', {taken(3, 2)})"
@@ -177,6 +178,8 @@ class Spark(Dialect):
                 return raw(f"CAST({first} AS DOUBLE)")
             case "number", _:
                 return raw(number_of_text(first))
+            case "text", Kind.DATE:
+                return self.date_text(arguments[0])
             case "text", _:
                 return self.as_text(arguments[0])
             case "date", Kind.DATE:
@@ -218,7 +221,8 @@ class Spark(Dialect):
         return raw(f"CAST({value.sql(self.name)} AS STRING)")
 
     def date_text(self, moment: Sql) -> Sql:
-        return self.as_text(moment)
+        """Spark puts a + before years of five digits."""
+        return raw(f"TRIM(LEADING '+' FROM CAST({moment.sql(self.name)} AS STRING))")
 
     def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
         """NULL is passed over by XXHASH64, which makes ties, and the window breaks them."""

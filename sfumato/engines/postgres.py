@@ -1,0 +1,120 @@
+"""PostgreSQL as an engine: reads the owner's tables, and nothing else. Needs the extra `postgres`.
+
+Let the curator have a role of its own that may only read the tables of the policy:
+
+    CREATE ROLE curator LOGIN; GRANT USAGE ON SCHEMA public TO curator; GRANT SELECT ON visits, wards TO curator;
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+try:
+    import psycopg
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError("an engine on PostgreSQL needs psycopg: pip install 'sfumato[postgres]'") from missing
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.sql import SQL, Composable, Identifier, Literal
+
+from sfumato.errors import PolicyError
+
+Connection = psycopg.Connection[tuple[object, ...]]
+
+OLDEST = 130_000  # the version of the server
+USUAL = {"connect_timeout": 10, "application_name": "sfumato curator"}
+SETTINGS = {  # how a value is written as a text must not hang on who set up the server
+    "datestyle": "ISO, YMD", "timezone": "UTC", "intervalstyle": "postgres", "extra_float_digits": "1",
+    "bytea_output": "hex", "standard_conforming_strings": "on",
+    "row_security": "off",  # where a row would be hidden, this is an error and not a smaller answer
+    "jit": "off",  # our texts are long, and compiling them takes longer than running them
+}  # fmt: skip
+COLUMNS = """
+SELECT c.relname, a.attname, CASE t.typtype WHEN 'b' THEN format_type(t.oid, NULL) ELSE 'other' END
+FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+WHERE n.nspname = %s AND c.relkind IN ('r', 'p', 'm', 'f', 'v') AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY c.relname, a.attnum
+"""
+
+
+@dataclass(eq=False)
+class Postgres:
+    """The tables in one namespace of the database that `dsn` leads to, which may hold a password and is never shown.
+
+    Each question has a connection of its own, and on it one transaction that reads only: no thread and no forked child
+    meets another's. Data may change between questions; within one they do not.
+    """
+
+    dsn: str = field(repr=False)
+    namespace: str = "public"
+    timeout: float = 3600.0  # seconds for one statement
+    dialect: str = field(default="postgres", init=False)
+    _mine: threading.local = field(default_factory=threading.local, init=False, repr=False)
+
+    def run(self, sql: str) -> list[tuple[object, ...]]:
+        with self._reading() as connection:
+            try:
+                return list(connection.execute(sql.encode()).fetchall())
+            except BaseException:  # Ctrl-C among them: nobody waits for the rest
+                connection.cancel_safe(timeout=5.0)
+                raise
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        with self._reading():
+            yield
+
+    def schema(self) -> dict[str, dict[str, str]]:
+        """From the catalog; types that are made of others (domains, arrays, enumerations) are "other"."""
+        found: dict[str, dict[str, str]] = {}
+        with self._reading() as connection:
+            for table, column, kind in connection.execute(COLUMNS, [self.namespace]).fetchall():
+                found.setdefault(str(table), {})[str(column)] = str(kind)
+        return found
+
+    def close(self) -> None:
+        """Nothing is kept between questions."""
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """This thread's transaction: the one that it is in, or one of its own."""
+        outer: Connection | None = getattr(self._mine, "connection", None)
+        if outer is not None:
+            yield outer
+            return
+        with connected(self.dsn) as connection:
+            connection.execute(begun(self.namespace, self.timeout))
+            self._mine.connection = connection
+            try:
+                yield connection
+            finally:
+                self._mine.connection = None
+
+
+@contextmanager
+def connected(dsn: str) -> Iterator[Connection]:
+    settings = {**USUAL, **conninfo_to_dict(dsn), "client_encoding": "UTF8"}
+    connection = psycopg.connect(make_conninfo("", **settings), autocommit=True)  # type: ignore[arg-type]
+    try:
+        encoding = connection.info.parameter_status("server_encoding")
+        if connection.info.server_version < OLDEST or encoding != "UTF8":
+            raise PolicyError(
+                "this server cannot be an engine.\n"
+                f"  found:  version {connection.info.server_version // 10000}, texts in {encoding}\n"
+                "  do:     use PostgreSQL 13 or newer, and a database in UTF8"
+            )
+        yield connection
+    finally:
+        connection.close()  # which undoes what a transaction has done: nothing
+
+
+def begun(namespace: str, timeout: float) -> str:
+    """BEGIN, and settings that end with the transaction."""
+    chosen = {**SETTINGS, "statement_timeout": str(int(timeout * 1000)), "search_path": None}
+    parts: list[Composable] = [SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")]
+    for name, value in chosen.items():
+        to = Literal(value) if value is not None else SQL("{}, pg_temp").format(Identifier(namespace))
+        parts.append(SQL("SET LOCAL {} TO {}").format(Identifier(name), to))
+    return SQL("; ").join(parts).as_string(None)

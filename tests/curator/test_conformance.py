@@ -1,0 +1,301 @@
+"""One plan, one meaning: every engine gives the same exact numbers, whatever odd values the rows hold.
+
+DuckDB always takes part, PostgreSQL where there is a server. Expressions are compared as keys of groups.
+"""
+
+import dataclasses
+import math
+import re
+
+import duckdb
+import numpy as np
+import pytest
+
+from sfumato.currency import Mu
+from sfumato.engines.duckdb import DuckDB
+from sfumato.exact import parted, statements
+from sfumato.offer import offered
+from sfumato.sql.dialects import DIALECTS
+from sfumato.sql.emit import statement
+from sfumato.sql.policy import Policy
+from sfumato.sql.read import read
+from sfumato.sql.release import What
+from tests.curator import clinic, odd
+from tests.curator.questions import exactly
+from tests.curator.test_edges import HIGH, LOW, OTHER, RANKS, SUMS
+from tests.curator.test_release import QUESTIONS
+
+INF = math.inf
+JOINED = [
+    "SELECT floor, COUNT(*), SUM(cost) FROM visits JOIN wards USING (ward) GROUP BY floor",
+    "SELECT floor, COUNT(DISTINCT diagnosis), MEDIAN(stay) FROM visits JOIN wards USING (ward) GROUP BY floor",
+    "SELECT a.ward, COUNT(*), SUM(a.stay) FROM visits a JOIN labs b ON a.patient_id = b.patient_id GROUP BY 1",
+    "SELECT COUNT(*), SUM(points) FROM marks",
+]
+ORDERED = [
+    "SELECT COUNT(DISTINCT diagnosis), MIN(stay), MAX(stay), MEDIAN(cost), QUANTILE(cost, 0.123456) FROM visits",
+    "SELECT diagnosis, COUNT(DISTINCT ward), MEDIAN(stay) FROM visits GROUP BY diagnosis",
+    "SELECT ward, COUNT(DISTINCT stay), QUANTILE(stay, 0.9), AVG(stay) FROM visits GROUP BY ward",
+]
+WIDE = clinic.POLICY.replace("groups = 2\nrows = 3", "groups = 1000\nrows = 1000")
+MORE = """
+[tables.labs]
+unit = "patient_id"
+groups = 1000
+rows = 1000
+[tables.labs.columns]
+patient_id = {type = "number"}
+lab = {type = "text"}
+[tables.marks]
+unit = "labs.patient_id"
+key = "lab"
+groups = 1000
+rows = 1000
+[tables.marks.columns]
+points = {low = 0, high = 8}
+"""
+
+
+# ---- engines --------------------------------------------------------------------------------------------------------
+
+
+def tables_of(place, *more):
+    """The tables of a DuckDB file, to be put elsewhere."""
+    with duckdb.connect(str(place)) as connection:
+        found = {}
+        for name in ("visits", "wards", *more):
+            described = connection.execute(f"DESCRIBE {name}").fetchall()
+            types = {row[0]: {"DOUBLE": "DOUBLE PRECISION", "VARCHAR": "TEXT"}.get(row[1], row[1]) for row in described}
+            columns = ", ".join(f"{c}::TEXT" if kind == "DATE" else c for c, kind in types.items())
+            found[name] = ({"id": "BIGINT", **types}, connection.execute(f"SELECT 0, {columns} FROM {name}").fetchall())
+        return found
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """A database, and its tables to be put elsewhere."""
+    place = clinic.built(tmp_path_factory.mktemp("conformance") / "odd.duckdb")
+    with duckdb.connect(str(place)) as connection:
+        odd.filled(connection.execute, "duckdb", odd.TABLES)
+        connection.execute("CREATE TABLE labs AS SELECT DISTINCT patient_id, diagnosis AS lab FROM visits")
+        connection.execute("CREATE TABLE marks AS SELECT diagnosis AS lab, stay AS points FROM visits")
+    return place, {**odd.TABLES, **tables_of(place, "labs", "marks")}
+
+
+@pytest.fixture(scope="module")
+def home(file):
+    engine = DuckDB(file[0])
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="module")
+def away(server, file):
+    import psycopg
+
+    from sfumato.engines.postgres import Postgres
+
+    with psycopg.connect(server.dsn) as connection:
+        odd.filled(connection.execute, "postgres", file[1])
+    return Postgres(server.dsn)
+
+
+def exact(engine, sql, policy=odd.RULES, schema=None):
+    """All exact tables of a question, as an engine gives them."""
+    question = read(sql, policy)
+    spoken = DIALECTS[engine.dialect]
+    spoken = spoken if schema is None else dataclasses.replace(spoken, schema=schema)
+    width, found = len(question.release.keys), []
+    for text in statements(offered(question, 1.0, 1e-9, Mu), 7, spoken):
+        rows = parted(engine.run(text), width)
+        found.append({tuple(map(repr, key)): [whole(value) for value in rest] for key, rest in rows})
+    return found
+
+
+def whole(value):
+    return [int(one) for one in value] if isinstance(value, list) else None if value is None else int(value)
+
+
+# ---- what an expression means ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("source", "form"), [(s, form) for s, forms in odd.FORMS.items() for form in forms])
+def test_an_expression_means_the_same_everywhere(source, form, home, away):
+    sql = f"SELECT {form}, COUNT(*) FROM {source} GROUP BY 1"
+    here = exact(home, sql)
+    assert exact(away, sql) == here
+    if form in ("a + b", "CAST(s AS DOUBLE)", "n", "m", "t", "d", "e", "y AND z"):
+        assert exact(away, sql, schema=away.schema()) == here  # what a type lets us leave out makes no difference
+
+
+MEANINGS = [  # what engines by themselves differ in: expression, where, its one value
+    ("CAST(a AS INT)", "a = 2.5", 3.0), ("CAST(a AS INT)", "a = -2.5", -3.0), ("CLAMP(a, 0, 50)", "a IS NULL", None),
+    ("LEAST(a, 50)", "a IS NULL", 50.0), ("a / 0", "a = 1", None), ("MOD(a, 0)", "a = 1", None),
+    ("a * 10", "a > 1.7e308", INF), ("a * a", "a = -1e308", INF), ("a + a", "a = -1e308", -INF),
+    ("MOD(a, 3)", "a = -7", -1.0), ("MOD(a, -3)", "a = 7", 1.0), ("MOD(a, 0.1)", "a = 0.3", math.fmod(0.3, 0.1)),
+    ("ROUND(a)", "a = 0.5", 1.0), ("ROUND(a)", "a = 0.49999999999999994", 0.0), ("ROUND(a, 2)", "a = 2.675", 2.68),
+    ("a - a", "a > 1.7e308 AND a + 1 = a AND a * 1e-200 = a", None), ("a > 1e308", "a = 1", False),
+    ("a * 0.5", "a > 0 AND a < 1e-320", 0.0), ("CAST(s AS DOUBLE)", "s = 'abc'", None),
+    ("CAST(s AS DOUBLE)", "s = ''", None), ("CAST(s AS DOUBLE)", "s = ' 1 '", 1.0),
+    ("CAST(s AS DOUBLE)", "s = '1e999'", INF), ("CAST(s AS DOUBLE)", "s = '1e-999'", 0.0),
+    ("CAST(s AS DATE)", "s = '2023-02-29'", None), ("CAST(s AS DATE)", "s = '5000000-01-01'", None),
+    ("CAST(s AS DATE)", "s = 'now'", None), ("UPPER(s)", "s = 'ä'", "Ä"), ("UPPER(s)", "s = 'ß'", "ẞ"),
+    ("LOWER(s)", "s = 'İ'", "i"), ("s LIKE '%\\'", "s = '\\'", True), ("s < 'a'", "s = 'Z'", True),
+    ("s < 'z'", "s = 'ä'", False), ("t", "s = 'on'", None), ("t", "s = 'yes'", True), ("LENGTH(s)", "s = '😀x'", 2.0),
+    ("YEAR(d)", "d > '294246-06-01'", None),
+    ("YEAR(d)", "d = '2024-02-29'", 2024.0), ("CAST(y AS DOUBLE)", "y", 1.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["home", "away"])
+@pytest.mark.parametrize(("form", "where", "value"), MEANINGS)
+def test_an_expression_means_what_is_said_of_it(form, where, value, engine, request):
+    source = {"a": "numbers", "s": "texts", "d": "dates", "y": "truths"}[where[0]]
+    sql = f"SELECT {form}, COUNT(*) FROM {source} WHERE {where} GROUP BY 1"
+    found = exact(request.getfixturevalue(engine), sql)[0]
+    unknown = value is None and read(sql, odd.RULES).release.public is not None  # NULL is no public key
+    assert list(found) == ([] if unknown else [(repr(value),)])
+
+
+# ---- all aggregates -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sql", [*QUESTIONS, *ORDERED, *JOINED])
+def test_a_question_has_the_same_exact_numbers_everywhere(sql, home, away):
+    """Bounds that nobody reaches: which groups are kept hangs on the engine's hash."""
+    policy = Policy.read(WIDE + MORE)
+    here = exact(home, sql, policy)
+    assert any(here)
+    assert exact(away, sql, policy) == here
+
+
+WHOLES = [2**63 - 1, -(2**63), 0, 1, -1, None, 2**53 + 1, -(2**53) - 1, 1000, 1001, 999, -100, -101, -99, 2**31 - 1,
+          -(2**31), 127, -128, 255, 32768, 2**32, 10**9 + 7, 7, 60, -7, 100]  # fmt: skip
+DECIMALS = ["99999999999999999999.99", "-99999999999999999999.99", "0.01", "-0.01", "0", None, "1000.01", "999.99",
+            "-100.01", "-99.99", "7.30", "60", "0.10", "0.05", "123.45", "-1", "1", "2.5", "3.5", "1000", "-100",
+            "500.5", "33.33", "66.67", "0.99", "12345678.9"]  # fmt: skip
+MATRIX = {
+    "DOUBLE PRECISION": odd.NUMBERS, "BIGINT": WHOLES, "DECIMAL(38, 2)": DECIMALS, "TEXT": [*odd.NUMERALS, *odd.WORDS],
+    "TIMESTAMP": odd.DATES, "DATE": odd.DATES,
+}  # fmt: skip
+ORDINARY = {"TEXT": "b", "TIMESTAMP": "2024-05-05", "DATE": "2024-05-05"}
+
+
+@pytest.fixture(scope="module")
+def matrix(tmp_path_factory, server):
+    """In group k: person k with value k, and person −1 with an ordinary one; a table for each type."""
+    import psycopg
+
+    from sfumato.engines.postgres import Postgres
+
+    place = tmp_path_factory.mktemp("matrix") / "odd.duckdb"
+    tables = {}
+    for i, (kind, values) in enumerate(MATRIX.items()):
+        other = OTHER if kind == "DOUBLE PRECISION" else ORDINARY.get(kind, str(int(OTHER)))
+        written = [value if kind == "DOUBLE PRECISION" or value is None else str(value) for value in values]
+        rows = [row for k, value in enumerate(written) for row in ((k, k, value), (-1, k, other))]
+        tables[f"odd{i}"] = ({"id": "BIGINT", "k": "INTEGER", "x": kind}, rows)
+    with duckdb.connect(str(place)) as connection, psycopg.connect(server.dsn) as other:
+        odd.filled(connection.execute, "duckdb", tables)
+        odd.filled(other.execute, "postgres", tables)
+    engine = DuckDB(place)
+    yield engine, Postgres(server.dsn)
+    engine.close()
+
+
+def rules(table, kind, many):
+    column = {"TEXT": "type = 'text'", "TIMESTAMP": "type = 'date'", "DATE": "type = 'date'"}.get(
+        kind, f"low = {LOW}, high = {HIGH}, step = 0.00390625"
+    )
+    return Policy.read(
+        f"version = 1\n[budget]\nepsilon = 500\ndelta = 1e-6\n[tables.{table}]\n"
+        "unit = 'id'\ngroups = 100\nrows = 2\n"
+        f"[tables.{table}.columns]\nx = {{{column}}}\nk = {{type = 'number', keys = {list(range(many))}}}\n"
+    )
+
+
+@pytest.mark.parametrize("kind", MATRIX)
+def test_edge_values_are_counted_right_and_the_same_everywhere(kind, matrix):
+    home, away = matrix
+    name, values = f"odd{list(MATRIX).index(kind)}", MATRIX[kind]
+    assert len(values) >= 25
+    policy = rules(name, kind, len(values))
+    numbers = "COUNT(*), COUNT(x), COUNT(DISTINCT x)" if kind in ORDINARY else f"{SUMS}, {RANKS}"
+    sql = f"SELECT k, {numbers} FROM {name} GROUP BY k"
+    here, there, typed = exact(home, sql, policy), exact(away, sql, policy), exact(away, sql, policy, away.schema())
+    assert here == there == typed
+    plain = f"SELECT k, {'COUNT(*), COUNT(x)' if kind in ORDINARY else SUMS} FROM {name} GROUP BY k"
+    question, (summed,) = read(plain, policy), exact(away, plain, policy)
+    for k, value in enumerate(values):
+        row = summed[(repr(float(k)),)]
+        number = kind not in ORDINARY and value is not None
+        known = [
+            v for v in ((float(value) if number else value), ORDINARY.get(kind, OTHER)) if v is not None and v == v
+        ]
+        found = exactly(question, row)
+        assert found[:2] == [2, len(known)]
+        if number:
+            clamped = [min(max(v, LOW), HIGH) for v in known]
+            truth = [sum(clamped), np.mean(clamped), np.var(clamped), np.std(clamped)]
+            np.testing.assert_allclose(found[2:6], truth, rtol=1e-4, atol=0.3)
+
+
+# ---- bounds ---------------------------------------------------------------------------------------------------------
+
+PEOPLE = [0, 6, 13, 27]
+
+
+@pytest.fixture(scope="module")
+def neighbours(server, tmp_path_factory):
+    """The clinic in PostgreSQL, with everybody and without some."""
+    import psycopg
+
+    from sfumato.engines.postgres import Postgres
+
+    found = {}
+    for who in [None, *PEOPLE]:
+        name = f"without_{who}".lower()
+        place = clinic.built(tmp_path_factory.mktemp("clinic") / "clinic.duckdb", without=who)
+        with psycopg.connect(server.dsn) as connection:
+            connection.execute(f"CREATE SCHEMA {name}")
+            connection.execute(f"SET search_path TO {name}")
+            odd.filled(connection.execute, "postgres", tables_of(place))
+        found[who] = Postgres(server.dsn, namespace=name)
+    return found
+
+
+@pytest.mark.parametrize("sql", [*QUESTIONS, *ORDERED])
+def test_a_person_moves_few_groups_and_each_a_little(sql, neighbours):
+    policy = Policy.read(clinic.POLICY)
+    release = read(sql, policy).release
+    found = {who: exact(engine, sql, policy) for who, engine in neighbours.items()}
+    moved = 0
+    for who in PEOPLE:
+        changed = set()
+        for before, after in zip(found[None], found[who], strict=True):
+            changed |= {key for key in set(before) | set(after) if before.get(key) != after.get(key)}
+        assert len(changed) <= release.groups
+        moved += bool(changed)
+    summed = [m for m in release.measures if m.what is not What.DISTINCT]
+    for who in PEOPLE if summed else []:
+        zeros = [0] * len(summed)
+        for key in set(found[None][0]) | set(found[who][0]):
+            pairs = zip(found[None][0].get(key, zeros), found[who][0].get(key, zeros), summed, strict=True)
+            assert all(abs((a or 0) - (b or 0)) <= release.sensitivity(m) for a, b, m in pairs)
+    assert moved > 0
+
+
+def test_equal_hashes_are_told_apart_by_the_keys(neighbours):
+    """The hash replaced by a constant: of a person with too many groups exactly so many are kept, always the same."""
+    release = read(
+        "SELECT diagnosis, COUNT(DISTINCT patient_id) FROM visits GROUP BY 1", Policy.read(clinic.POLICY)
+    ).release
+    text = statement(release, 1, "postgres")
+    tied = re.sub(r"HASHTEXTEXTENDED\(.*?, 1\)", "5", text)
+    assert tied != text
+    engine = neighbours[None]
+    each = engine.run(
+        "SELECT patient_id, COUNT(DISTINCT COALESCE(diagnosis, '')) FROM visits WHERE NOT patient_id IS NULL GROUP BY 1"
+    )
+    assert sum(int(row[-1]) for row in engine.run(tied)) == sum(min(n, release.groups) for _, n in each)
+    assert engine.run(tied) == engine.run(tied)
