@@ -6,6 +6,8 @@ from sfumato.dependent.edges import Graph
 from sfumato.dependent.extremes import Maximum, Minimum
 from sfumato.dependent.gate import Gate
 from sfumato.dependent.given import Given, Refuted, refute
+from sfumato.dependent.grid import Passed, SearchTestRelease
+from sfumato.dependent.instances import Instances, LeverageReport, Leverages
 from sfumato.dependent.light import GaussianNoise, LaplaceNoise
 from sfumato.dependent.log_normal import LaplaceLogNormalNoise, UniformLogNormalNoise
 from sfumato.dependent.loss import SmoothLoss
@@ -34,20 +36,25 @@ __all__ = [
     "GaussianStableValue",
     "Given",
     "Graph",
+    "Instances",
     "Kept",
     "LaplaceLogNormalNoise",
     "LaplaceNoise",
+    "LeverageReport",
+    "Leverages",
     "Maximum",
     "Minimum",
     "Noise",
     "NoisyBound",
     "OfValues",
     "Ordered",
+    "Passed",
     "PredictionVariance",
     "ProposeTestRelease",
     "Quantile",
     "Reciprocal",
     "Refuted",
+    "SearchTestRelease",
     "SmoothLoss",
     "Stable",
     "StableValue",

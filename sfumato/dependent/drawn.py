@@ -1,7 +1,7 @@
 """Noise about an exact number that need not lie on the noise's lattice."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,11 +12,30 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.additive import Additive, Released, shown
 from sfumato.mechanisms.base import upwards
+from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.mechanisms.laplace import Laplace
 from sfumato.noise.sampler import LARGEST
 from sfumato.sensitivity import Sensitivity
 
 FINE = 20  # bits: numbers off the lattice are rounded to a millionth of a step before noise is drawn about them
 MOST_FINE = 1 << 52
+
+
+def scaled(unit: Gaussian | Laplace, size: Fraction) -> Gaussian | Laplace:
+    """Noise `size` times as large, or a little more."""
+    if isinstance(unit, Gaussian):
+        return replace(unit, sigma=upwards(Fraction(unit.sigma) * size))
+    return replace(unit, scale=upwards(Fraction(unit.scale) * size))
+
+
+def unit_noise(noise: object) -> Gaussian | Laplace:
+    """Noise for a sensitivity of 1 that can be made larger."""
+    if not isinstance(noise, Gaussian | Laplace):
+        raise InvalidParameter(
+            "the second noise is Gaussian or Laplace.\n"
+            f"  found:  a {type(noise).__name__}\n  do:     give such as sf.Laplace(2.0), for a sensitivity of 1"
+        )
+    return noise
 
 
 @dataclass(frozen=True)

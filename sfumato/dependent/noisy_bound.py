@@ -1,16 +1,17 @@
 """A noisy upper bound on the local sensitivity, then noise of that scale."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from sfumato.dependent.drawn import scaled
 from sfumato.dependent.gate import Gate
 from sfumato.dependent.statistic import Statistic
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.leaky import LeakyLoss
-from sfumato.mechanisms.base import Mechanism, upwards
+from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.laplace import Laplace
@@ -73,7 +74,8 @@ class NoisyBound(Mechanism[Any, Bounded]):
 
     def release(self, value: Any) -> Bounded:
         self.ready(1)
-        local, exact = int(self.statistic.local(value)), int(self.statistic.value(value))
+        data = self.statistic.prepared(value)
+        local, exact = int(self.statistic.local(data)), int(self.statistic.value(data))
         noisy = self.first.release(local)
         assert isinstance(noisy, int)
         bound = max(1, min(noisy + self.shift, int(self.statistic.everywhere)))
@@ -83,9 +85,7 @@ class NoisyBound(Mechanism[Any, Bounded]):
 
     def scaled(self, bound: int) -> Gaussian | Laplace:
         """The second noise for this bound: never less than `bound` times the unit."""
-        if isinstance(self.unit, Gaussian):
-            return replace(self.unit, sigma=upwards(Fraction(self.unit.sigma) * bound))
-        return replace(self.unit, scale=upwards(Fraction(self.unit.scale) * bound))
+        return scaled(self.unit, Fraction(bound))
 
     def ready(self, count: int) -> None:
         self.first.ready(count)

@@ -57,8 +57,9 @@ class ProposeTestRelease(Mechanism[Any, "Released | None"]):
     def release(self, value: Any) -> "Released | None":
         """The answer, or None: this answer, too, is public."""
         self.ready(1)
-        d = self.statistic.distance(value, Fraction(self.bound), self.gate.cap)
-        exact = self.statistic.value(value)
+        data = self.statistic.prepared(value)
+        d = self.statistic.distance(data, Fraction(self.bound), self.gate.cap)
+        exact = self.statistic.value(data)
         return self.about.drawn(exact) if self.gate.opens(d) else None
 
     def ready(self, count: int) -> None:

@@ -53,6 +53,9 @@ class Stars(Statistic[ArrayLike | Graph]):
         """With two points LS is the largest p + q, and an edge other than ij touches at most one of i and j."""
         return 1 if self.points == 2 else None
 
+    def prepared(self, data: ArrayLike | Graph) -> Graph:
+        return self.graph(data)
+
     def graph(self, data: ArrayLike | Graph) -> Graph:
         return data if isinstance(data, Graph) else Graph.of(data, self.nodes)
 

@@ -55,6 +55,10 @@ class Statistic(ABC, Generic[Data]):
     def curve(self, data: Data, most: int) -> tuple[Exact, ...]:
         """LS_0 … LS_most, exactly."""
 
+    def prepared(self, data: Data) -> Any:
+        """Data in a form that need not be made again for each look at them."""
+        return data
+
     @property
     def grain(self) -> Fraction | None:
         """All values are multiples of this, or nothing of the kind is known: then noise is drawn about real numbers."""
@@ -79,9 +83,9 @@ class Statistic(ABC, Generic[Data]):
         No LS_k exceeds the global sensitivity G, so nothing beyond k counts once e^{−tk}·G is less than what was found.
         A release reads the rung of a ladder instead (integers decide there).
         """
-        rate, most, reach = checks.positive("t", t), float(self.everywhere), 64
+        rate, most, reach, ready = checks.positive("t", t), float(self.everywhere), 64, self.prepared(data)
         while True:
-            found = np.array([float(size) for size in self.curve(data, reach - 1)])
+            found = np.array([float(size) for size in self.curve(ready, reach - 1)])
             best = float(np.max(found * np.exp(-rate * np.arange(reach))))
             if found[-1] >= most or best >= most * math.exp(-rate * reach):
                 return best * (1 + 32 * ULP)
@@ -140,6 +144,9 @@ class OfValues(Statistic[ArrayLike | Ordered]):
     def ordered(self, data: ArrayLike | Ordered) -> Ordered:
         """The values in steps, sorted; what is sorted already, or a window of it, is taken as it is."""
         return data if isinstance(data, Ordered) else Ordered.of(data, *self.ends, scale=float(1 / self.lattice.step))
+
+    def prepared(self, data: ArrayLike | Ordered) -> Ordered:
+        return self.ordered(data)
 
     def exact(self, steps: Any) -> Exact:
         """A number of steps as a value."""

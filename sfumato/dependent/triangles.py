@@ -49,6 +49,9 @@ class Triangles(Statistic[ArrayLike | Graph]):
     def drift(self) -> int:
         return 1
 
+    def prepared(self, data: ArrayLike | Graph) -> Graph:
+        return self.graph(data)
+
     def graph(self, data: ArrayLike | Graph) -> Graph:
         return data if isinstance(data, Graph) else Graph.of(data, self.nodes)
 

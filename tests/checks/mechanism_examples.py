@@ -360,6 +360,24 @@ EXAMPLES: list[Example] = [
         nonsense=(),
     ),
     Example(
+        lambda source: dependent.SearchTestRelease(
+            dependent.Quantile(0, 30), (1, 2, 4), 1.0, sf.Laplace(2.0, source=source), 0.2, source=source
+        ),
+        (Pair([], [30]), Pair([0] * 9 + [2] * 9, [0] * 9 + [2] * 10)),
+        DATA[:2] + DATA[3:],
+        None,
+        nonsense=(),
+    ),
+    Example(
+        lambda source: dependent.LeverageReport(
+            dependent.PredictionVariance((0.6, 0.8)), sf.DiscreteLaplace(1.0, source=source), 0.1
+        ),
+        (Pair([[0.0, 1.0], [1.0, 0.0]] * 4, [[0.0, 1.0], [1.0, 0.0]] * 3 + [[0.0, 1.0]]),),
+        ([], np.zeros((0, 2)), [[math.nan, math.inf], [FAR, -FAR], [TINY, -0.0]]),
+        None,
+        nonsense=(),
+    ),
+    Example(
         lambda source: Quantile(2.0, Fraction(1, 2), 8, source=source),
         (Pair(ranked(2), ranked(2, 6)), Pair(ranked(), ranked(7))),
         (ranked(), ranked(0), ranked(7, 7, 7), ranked(*range(8))),

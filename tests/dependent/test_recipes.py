@@ -3,11 +3,13 @@
 import itertools
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,9 +17,14 @@ import sfumato as sf
 from sfumato.dependent import (
     Gate,
     GaussianStableValue,
+    Instances,
+    LeverageReport,
+    Leverages,
     NoisyBound,
+    PredictionVariance,
     ProposeTestRelease,
     Quantile,
+    SearchTestRelease,
     Stable,
     StableValue,
     Stars,
@@ -27,6 +34,7 @@ from sfumato.dependent import (
     mode,
     top_set,
 )
+from sfumato.dependent.grid import difference
 from sfumato.errors import SfumatoError
 from sfumato.mechanisms.keeping import Keeping
 from tests.dependent import brute
@@ -150,6 +158,59 @@ def test_reals_are_answered_on_the_noises_lattice():
     given = [a for a in answers if a is not None]
     assert given and all((Fraction(a) * 4).denominator == 1 for a in given)
     assert abs(np.mean(given) - 50.33) < 1
+
+
+# ---- proposals from a grid -------------------------------------------------------------------------------------------
+
+
+def test_the_chance_that_one_noise_beats_another_is_that_of_the_sum():
+    a, b, reach = 0.6, 0.75, 300
+    k = np.arange(-reach, reach + 1)
+    both = np.convolve((1 - a) / (1 + a) * a ** abs(k), (1 - b) / (1 + b) * b ** abs(k))
+    for t in (1, 2, 7, 40):
+        assert float(difference(arb(a), arb(b), t)) == pytest.approx(both[2 * reach + t :].sum(), rel=1e-9)
+
+
+def test_a_search_finds_the_least_bound_that_holds_with_room_to_spare():
+    median = Quantile(0, 1000)
+    made = SearchTestRelease(median, (1, 2, 4, 8, 16), 1.0, sf.Laplace(2.0, source=Recorded("s")), 1e-6)
+    made = replace(made, source=Recorded("search"))
+    steady = [400 + i // 6 for i in range(1200)]
+    assert [median.distance(steady, b, made.cap) for b in made.bounds] == [11, 12, 24, 48, 96]
+    found = [made.release(steady) for _ in range(60)]
+    assert {passed.bound for passed in found} <= {4.0, 8.0, 16.0}
+    off = [abs(passed.answer - 499) <= made.error(0.5, bound=passed.bound) for passed in found]
+    assert np.mean(off) > 0.2  # below 1e-6 with other bits
+    assert all(made.release([0, 1000]) is None for _ in range(60))  # 60·δ
+    one = SearchTestRelease(median, (4,), 1.0, sf.Laplace(2.0), 1e-6)
+    assert made.search.threshold - one.search.threshold <= 7  # ln 5, in units of the queries' noise
+    assert made.loss() == one.loss()
+
+
+# ---- what each person loses ------------------------------------------------------------------------------------------
+
+
+def test_each_person_loses_what_the_answer_moves_without_her():
+    mean, data = TrimmedMean(0, 100, trim=0), [10, 20, 90]
+    found = Instances.of(mean, data)
+    assert found.moves == (15, 10, 25)
+    assert [loss.mu for loss in found.losses(sf.Gaussian(5.0))] == [3.0, 2.0, 5.0]
+    assert max(found.moves) <= mean.at_distance(data, 0)
+    assert "25" not in repr(found)
+    assert Instances.of(Quantile(0, 100), data).moves == (0, 10, 10)  # medians 20; then 20, 10, 10
+
+
+def test_a_report_of_leverages_bounds_what_each_person_loses():
+    rng, variance = np.random.default_rng(3), PredictionVariance((0.6, 0.8), ridge=1.0)
+    data = rng.normal(size=(300, 2))
+    report = LeverageReport(variance, sf.DiscreteLaplace(2.0, source=Recorded("leverage")), 1e-9).release(data)
+    assert 20 < report.least <= variance.eigenvalue(data)
+    short = data / np.maximum(1, np.linalg.norm(data, axis=1, keepdims=True))
+    moves = Instances.of(variance, data.tolist()).moves[:40]
+    for move, row in zip(moves, short, strict=False):
+        assert move <= report.moved(row) * (1 + 1e-5) < float(variance.everywhere) / 100
+        assert report.loss(sf.Gaussian(1.0, 2**-20), row).mu == report.moved(row)
+    assert Leverages(variance, 1).moved([1.0, 0.0]) >= variance.everywhere
 
 
 # ---- any mechanism behind a test -------------------------------------------------------------------------------------
@@ -296,6 +357,12 @@ def test_scaled_noise_is_never_too_small(bound):
         lambda: NoisyBound(Triangles(9), sf.Gaussian(1.0), sf.DiscreteLaplace(1.0), 1e-6),
         lambda: TestedRelease(sf.Gaussian(1.0), 0.5, len, sf.Gaussian(1.0), 1e-6),
         lambda: TestedRelease(sf.Gaussian(1.0), L.GaussianLoss(1.0), 3, sf.Gaussian(1.0), 1e-6),
+        lambda: SearchTestRelease(Quantile(0, 9), (2, 1), 1.0, sf.Laplace(1.0), 1e-6),
+        lambda: SearchTestRelease(Quantile(0, 9), [1, 2], 1.0, sf.Laplace(1.0), 1e-6),
+        lambda: SearchTestRelease(Quantile(0, 9), (1, 2), 1.0, sf.DiscreteLaplace(1.0), 1e-6),
+        lambda: SearchTestRelease(len, (1, 2), 1.0, sf.Laplace(1.0), 1e-6),
+        lambda: Instances.of(len, [1]),
+        lambda: LeverageReport(Quantile(0, 9), sf.Gaussian(1.0)),
         lambda: StableValue(1.0, 1e-6, "add"),
         lambda: StableValue(1.0, 1e-6).release("value"),
         lambda: StableValue(1.0, 1e-6).release(Stable("value", 1.5)),
