@@ -22,7 +22,8 @@ SUMS: dict[type[exp.Expression], str] = {
     exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Variance: "variance", exp.VariancePop: "variance",
     exp.Stddev: "stddev", exp.StddevPop: "stddev", exp.StddevSamp: "stddev",
 }  # fmt: skip
-AGGREGATES = (*SUMS, *RANKS)
+OTHERWISE = (exp.Filter, exp.CountIf, exp.ApproxDistinct)  # what is another aggregate in other words
+AGGREGATES = (*SUMS, *RANKS, *OTHERWISE)
 
 
 def ranked(node: exp.Expression) -> tuple[exp.Expression, Fraction]:
@@ -61,6 +62,32 @@ def part(node: exp.Expression | None) -> Fraction:
         "a quantile needs a number from 0 to 1, with at most six digits.\n"
         f"  found:  {node.sql('duckdb')[:60] if node is not None else 'none'}\n  do:     ask QUANTILE(x, 0.9)"
     )
+
+
+def plainly(node: exp.Expression) -> exp.Expression:
+    """COUNT_IF(c), x FILTER (WHERE c) and APPROX_COUNT_DISTINCT(x) with CASE and DISTINCT."""
+    if isinstance(node, exp.CountIf):
+        return exp.Count(this=only_if(node.this, exp.Literal.number("1")))
+    if isinstance(node, exp.ApproxDistinct):
+        return exp.Count(this=exp.Distinct(expressions=[node.this.copy()]))
+    inner: exp.Expression = node.this.copy()
+    condition: exp.Expression = node.expression.this
+    if isinstance(inner, exp.WithinGroup) and isinstance(inner.expression, exp.Order):
+        for ordered in inner.expression.find_all(exp.Ordered):
+            ordered.set("this", only_if(condition, ordered.this))
+    elif isinstance(inner.this, exp.Distinct) and len(inner.this.expressions) == 1:
+        inner.this.set("expressions", [only_if(condition, inner.this.expressions[0])])
+    elif isinstance(inner, exp.Count) and isinstance(inner.this, exp.Star | None):
+        inner = exp.Count(this=only_if(condition, exp.Literal.number("1")))
+    elif isinstance(inner, (*SUMS, *RANKS)):
+        inner.set("this", only_if(condition, inner.this))
+    else:
+        raise QueryRefused(f"{node.sql('duckdb')[:60]}: FILTER belongs to an aggregate.")
+    return inner
+
+
+def only_if(condition: exp.Expression, value: exp.Expression) -> exp.Case:
+    return exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])
 
 
 def bucketed(value: Expression, low: Expression, high: Expression, count: Expression) -> Expression:

@@ -1,11 +1,15 @@
 """The normal form of an expression: checked, folded, in one order, so that spellings do not make questions."""
 
+import datetime
+import re
+
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Call, Constant, Expression
 from sfumato.sql.functions import FUNCTIONS
 
 HEAVIEST = 2000  # words and signs of an expression, written out for an engine
+WRITTEN = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?")
 
 
 def call(name: str, *arguments: Expression) -> Expression:
@@ -52,8 +56,8 @@ def of_one_kind(name: str, arguments: tuple[Expression, ...]) -> tuple[Expressio
     known = [a for a in arguments if a != Constant(None)]
     kinds = {a.domain.kind for a in known}
     if kinds == {Kind.DATE, Kind.TEXT}:
-        read = [Call("date", (a,)) if isinstance(a, Constant) and isinstance(a.value, str) else a for a in arguments]
-        arguments, kinds = tuple(read), {a.domain.kind for a in read}
+        read = [call("timestamp", a) if isinstance(a, Constant) and isinstance(a.value, str) else a for a in arguments]
+        arguments, kinds = tuple(read), {a.domain.kind for a in read if a != Constant(None)}
     if len(kinds) > 1:
         found = ", ".join(sorted(kind.value for kind in kinds))
         raise QueryRefused(
@@ -100,6 +104,19 @@ def simplified(name: str, arguments: tuple[Expression, ...]) -> Expression:
                 for part in (one.arguments if isinstance(one, Call) and one.name == name else (one,))
             ]
             return Call(name, tuple(sorted(dict.fromkeys(flat), key=repr)))
+        case "date" | "timestamp" if isinstance(values[0], str) and WRITTEN.fullmatch(values[0]):
+            return dated(name, values[0])
         case "negative" if isinstance(values[0], int | float) and not isinstance(values[0], bool):
             return Constant(-values[0])
     return Call(name, arguments)
+
+
+def dated(name: str, text: str) -> Expression:
+    """A date that stands in the text, in one spelling; one that is none stays as it is, and is NULL in every engine."""
+    try:
+        found = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return Call(name, (Constant(text),))
+    if name == "date":
+        found = found.replace(hour=0, minute=0, second=0, microsecond=0)
+    return Call("timestamp", (Constant(str(found)),))

@@ -44,12 +44,13 @@ def foreign(expression: Expression) -> None:
 
 
 def shaped(question: Question, rows: Sequence[Sequence[Value]]) -> list[int]:
-    """Which released rows are shown, in which order: HAVING, ORDER BY, LIMIT."""
+    """Which released rows are shown, in which order: HAVING, ORDER BY, OFFSET, LIMIT."""
     kept = [i for i, row in enumerate(rows) if evaluated(question.having, row) is True]
     for expression, descending in reversed(question.order):
         found = {i: evaluated(expression, rows[i]) for i in kept}
         kept.sort(key=lambda i, found=found: ranked(found[i]), reverse=descending)  # type: ignore[misc]
         kept.sort(key=lambda i, found=found: found[i] is None)  # type: ignore[misc]  # NULL last, either way
+    kept = kept[question.offset :]
     return kept if question.limit is None else kept[: question.limit]
 
 

@@ -30,3 +30,4 @@ class Question:
     having: Expression
     order: tuple[tuple[Expression, bool], ...]  # (what, descending)
     limit: int | None
+    offset: int = 0

@@ -196,6 +196,12 @@ def exponent(expression: Expression, text: str, wide: int = WIDE) -> int:
     """The lattice of a sum: the policy's step, else a fine one, but never more than 2^wide steps; all public facts."""
     domain = expression.domain
     if domain.kind is not Kind.NUMBER or not domain.bounded:
+        if domain.kind is not Kind.NUMBER:
+            days = "; of a date, DATE_DIFF('day', DATE '2020-01-01', x)" if domain.kind is Kind.DATE else ""
+            raise QueryRefused(
+                f"{text} is of numbers.\n  found:  a {domain.kind.value}\n"
+                f"  do:     ask about a number made of it, such as CLAMP(LENGTH(x), 0, 100){days}"
+            )
         found = STACKED.sub("a column of UNION ALL", repr(expression)[:200])
         raise QueryRefused(
             f"{text} has no bounds, so one person could change it without limit.\n"

@@ -35,7 +35,9 @@ class Maker:
             f"LEAST({a}, {b})", f"GREATEST({a}, {b})", f"CLAMP({a}, -5, 70)", f"CAST({self.text(depth - 1)} AS DOUBLE)",
             f"CAST({a} AS INT)", f"LENGTH({self.text(depth - 1)})", f"YEAR({self.date(depth - 1)})",
             f"WEEKDAY({self.date(depth - 1)})", f"CASE WHEN {self.truth(depth - 1)} THEN {a} ELSE {b} END",
-            f"COALESCE({a}, {b})", f"NULLIF({a}, {b})",
+            f"COALESCE({a}, {b})", f"NULLIF({a}, {b})", f"SQRT({a})", f"LN({a})", f"EXP({a})", f"POWER({a}, 3)",
+            f"SIGN({a})", f"TRUNC({a})", f"STRPOS({self.text(depth - 1)}, 'd')", f"QUARTER({self.date(depth - 1)})",
+            f"DATE_DIFF('day', {self.date(depth - 1)}, {self.date(depth - 1)})", f"CAST({a} AS DECIMAL(8, 2))",
         )  # fmt: skip
 
     def text(self, depth=2):
@@ -44,21 +46,29 @@ class Maker:
         a, b = (self.text(depth - 1) for _ in range(2))
         return self.one_of(
             f"UPPER({a})", f"SUBSTR({a}, 1, 2)", f"({a} || {b})", f"CONCAT({a}, {b})", f"TRIM({a})",
-            f"REPLACE({a}, 'd', 'x')", f"CAST({self.number(depth - 1)} AS TEXT)",
+            f"REPLACE({a}, 'd', 'x')", f"LEFT({a}, 1)", f"RIGHT({a}, 1)", f"SPLIT_PART({a}, 'd', 2)",
+            f"DAYNAME({self.date(depth - 1)})", f"strftime({self.date(depth - 1)}, '%Y-%m')",
+            f"CAST({self.number(depth - 1)} AS TEXT)",
             f"CASE WHEN {self.truth(depth - 1)} THEN {a} ELSE {b} END",
         )  # fmt: skip
 
     def date(self, depth=2):
         found = self.random.choice(DATES)
         return (
-            found if depth == 0 else self.one_of(found, f"DATE_TRUNC('{self.one_of('year', 'month', 'day')}', {found})")
+            found
+            if depth == 0
+            else self.one_of(found, f"DATE_TRUNC('{self.one_of('year', 'quarter', 'month', 'week', 'day')}', {found})")
         )
 
     def truth(self, depth=2):
         kind = self.random.choice([self.number, self.text, self.date])
         a, b = kind(max(0, depth - 1)), kind(max(0, depth - 1))
         plain = self.one_of(
-            f"{a} {self.one_of('=', '<', '<=', '>', '<>')} {b}", f"{a} IS NULL", f"{a} IN ({b}, {a}, NULL)"
+            f"{a} {self.one_of('=', '<', '<=', '>', '<>')} {b}",
+            f"{a} IS NULL",
+            f"{a} IN ({b}, {a}, NULL)",
+            f"{a} IS DISTINCT FROM {b}",
+            f"({a} = {b}) IS TRUE",
         )
         if depth == 0 or self.random.random() < 0.5:
             return f"({plain})"
@@ -70,6 +80,8 @@ class Maker:
             "COUNT(*)", "COUNT(DISTINCT patient_id)", f"COUNT({x})", f"COUNT({self.text()})", f"SUM({x})", "SUM(stay)",
             "AVG(cost)", f"SUM(CLAMP({x}, -3, 9))", f"AVG(CLAMP({x}, 2, 9))", f"STDDEV(CLAMP({x}, -1, 1))",
             f"COUNT(DISTINCT {self.text(1)})", f"MEDIAN(CLAMP({x}, 0, 8))", "MAX(stay)", f"HISTOGRAM({x}, -3, 9, 4)",
+            f"COUNT(*) FILTER (WHERE {self.truth(1)})", f"SUM(stay) FILTER (WHERE {self.truth(1)})",
+            f"COUNT_IF({self.truth(1)})", f"COUNT(DISTINCT patient_id) FILTER (WHERE {self.truth(1)})",
         )  # fmt: skip
 
     def union(self):
@@ -89,7 +101,7 @@ class Maker:
 
     def question(self):
         source = self.one_of(
-            "visits", "visits", "visits JOIN wards USING (ward)",
+            "visits", "visits", "visits JOIN wards USING (ward)", "visits LEFT JOIN wards USING (ward)",
             f"(SELECT *, {self.number(1)} AS extra FROM visits WHERE {self.truth(1)}) v", self.union(),
         )  # fmt: skip
         keys = [self.one_of("ward", "diagnosis", "MONTH(day)", self.text(), self.number(), self.truth(1), self.date())

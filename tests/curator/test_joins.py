@@ -91,6 +91,9 @@ QUESTIONS = [
     "SELECT COUNT(DISTINCT person), COUNT(*) FROM returns",
     "SELECT reason, COUNT(*) FROM returns GROUP BY reason",
     "SELECT shop, SUM(price) FROM lines JOIN orders USING (person) GROUP BY shop",
+    "SELECT shop, COUNT(*), SUM(price) FROM lines LEFT JOIN orders USING (person) GROUP BY shop",
+    "SELECT COUNT(*), SUM(age), COUNT(shop) FROM people LEFT JOIN orders ON people.person = orders.person",
+    "SELECT other, COUNT(*) FROM orders LEFT JOIN shops USING (shop) GROUP BY other",
 ]
 
 

@@ -53,6 +53,51 @@ SAME = {  # a question: what plain SQL makes of it
         f"SELECT COUNT(*) FROM visits WHERE {KNOWN} AND nullif(ward, 'north') IS NULL",
     "SELECT v.ward, COUNT(*) FROM visits v JOIN wards USING (ward) WHERE floor = 2 GROUP BY ward":
         f"SELECT ward, COUNT(*) FROM visits JOIN wards USING (ward) WHERE {KNOWN} AND floor = 2 GROUP BY 1",
+    "SELECT COUNT(*) FROM visits WHERE ward NOT LIKE 'n%' OR diagnosis ILIKE 'D1'":
+        f"SELECT COUNT(*) FROM visits WHERE {KNOWN} AND (ward NOT LIKE 'n%' OR diagnosis ILIKE 'D1')",
+    "SELECT COUNT(*) FROM visits WHERE ward IS DISTINCT FROM 'north' AND (stay > 3) IS NOT TRUE":
+        f"SELECT COUNT(*) FROM visits WHERE {KNOWN} AND ward IS DISTINCT FROM 'north'"
+        " AND (nullif(stay, 'nan') > 3) IS NOT TRUE",
+    "SELECT COUNT(*) FROM visits WHERE day IN ('2024-02-01', '2024-02-12', NULL)":
+        f"SELECT COUNT(*) FROM visits WHERE {KNOWN} AND day IN ('2024-02-01', '2024-02-12', NULL)",
+    "SELECT COUNT(*) FROM visits WHERE day > '2024-02-01 10:00:00'":
+        f"SELECT COUNT(*) FROM visits WHERE {KNOWN} AND day::TIMESTAMP > '2024-02-01 10:00:00'",
+    "SELECT floor, COUNT(*) FROM visits LEFT JOIN wards USING (ward) WHERE floor IS NOT NULL GROUP BY floor":
+        f"SELECT floor, COUNT(*) FROM visits JOIN wards USING (ward) WHERE {KNOWN} GROUP BY floor",
+    "SELECT COALESCE(CAST(floor AS TEXT), 'none') AS f, COUNT(*) FROM visits LEFT JOIN wards USING (ward) GROUP BY f":
+        f"SELECT COALESCE(CAST(CAST(floor AS DOUBLE) AS TEXT), 'none') AS f, COUNT(*) FROM visits LEFT JOIN wards"
+        f" USING (ward) WHERE {KNOWN} GROUP BY f",
+    "SELECT TRUNC(cost / 7) AS c, COUNT(*) FROM visits GROUP BY c":
+        f"SELECT TRUNC(cost / 7), COUNT(*) FROM visits WHERE {KNOWN} GROUP BY 1",
+    "SELECT ROUND(SQRT(cost), 3) AS c, COUNT(*) FROM visits WHERE cost >= 0 GROUP BY c":
+        f"SELECT ROUND(SQRT(cost), 3), COUNT(*) FROM visits WHERE {KNOWN} AND cost >= 0 GROUP BY 1",
+    "SELECT ROUND(LN(cost), 3) AS c, COUNT(*) FROM visits WHERE LOG10(cost) > 1 GROUP BY c":
+        f"SELECT ROUND(LN(cost), 3), COUNT(*) FROM visits WHERE {KNOWN} AND cost > 10 GROUP BY 1",
+    "SELECT cost ** 2 AS c, COUNT(*) FROM visits WHERE EXP(-cost) < 1e9 GROUP BY c":
+        f"SELECT cost * cost, COUNT(*) FROM visits WHERE {KNOWN} AND EXP(-cost) < 1e9 GROUP BY 1",
+    "SELECT CAST(cost / 7 AS DECIMAL(4, 1)) AS c, COUNT(*) FROM visits GROUP BY c":
+        f"SELECT CAST(cost / 7 AS DECIMAL(4, 1))::DOUBLE, COUNT(*) FROM visits WHERE {KNOWN} GROUP BY 1",
+    "SELECT LEFT(diagnosis, 1) || RIGHT(diagnosis, 1) || SPLIT_PART(ward, 'o', 2), COUNT(*) FROM visits GROUP BY 1":
+        "SELECT LEFT(diagnosis, 1) || RIGHT(diagnosis, 1) || SPLIT_PART(ward, 'o', 2), COUNT(*) FROM visits"
+        f" WHERE {KNOWN} GROUP BY 1",
+    "SELECT STRPOS(ward, 'r') AS c, COUNT(*) FROM visits GROUP BY c":
+        f"SELECT STRPOS(ward, 'r'), COUNT(*) FROM visits WHERE {KNOWN} GROUP BY 1",
+    "SELECT strftime(day, '%Y-%m') AS c, COUNT(*) FROM visits WHERE year(day) = 2024 GROUP BY c":
+        f"SELECT strftime(day, '%Y-%m'), COUNT(*) FROM visits WHERE {KNOWN} AND day < 'infinity' GROUP BY 1",
+    "SELECT date_trunc('week', day) AS c, COUNT(*) FROM visits WHERE year(day) = 2024 GROUP BY c":
+        f"SELECT date_trunc('week', day)::TIMESTAMP::TEXT, COUNT(*) FROM visits WHERE {KNOWN} AND day < 'infinity'"
+        " GROUP BY 1",
+    "SELECT dayname(day) AS c, COUNT(*) FROM visits WHERE year(day) = 2024 GROUP BY c":
+        f"SELECT dayname(day), COUNT(*) FROM visits WHERE {KNOWN} AND day < 'infinity' GROUP BY 1",
+    "SELECT date_diff('day', DATE '2024-02-29', day) AS c, COUNT(*) FROM visits WHERE year(day) = 2024 GROUP BY c":
+        f"SELECT day - DATE '2024-02-29', COUNT(*) FROM visits WHERE {KNOWN} AND day < 'infinity' GROUP BY 1",
+    "SELECT date_diff('month', DATE '2023-02-27', day) AS c, COUNT(*) FROM visits WHERE year(day) = 2024 GROUP BY c":
+        f"SELECT date_diff('month', DATE '2023-02-27', day), COUNT(*) FROM visits WHERE {KNOWN} AND day < 'infinity'"
+        " GROUP BY 1",
+    "SELECT quarter(day) * 1 AS q, week(day) * 1 AS w, dayofyear(day) * 1 AS d, isodow(day) * 1 AS i, COUNT(*)"
+    " FROM visits WHERE year(day) = 2024 GROUP BY ALL":
+        "SELECT dayofyear(day), isodow(day), quarter(day), week(day), COUNT(*)"
+        f" FROM visits WHERE {KNOWN} AND day < 'infinity' GROUP BY ALL",
     "SELECT COUNT(*) FROM (WITH visits AS (SELECT * FROM visits WHERE cost > 100) SELECT cost FROM visits) v":
         f"SELECT COUNT(*) FROM visits WHERE {KNOWN} AND cost > 100",
 }  # fmt: skip
@@ -116,6 +161,14 @@ floor = {type = "number"}
          "SELECT floor, ward, COUNT(*) FROM visits JOIN wards USING (ward) GROUP BY 1, 2"),
         ("SELECT COUNT(*) FROM visits WHERE ward IN ('a', 'b', 'a')",
          "SELECT COUNT(*) FROM visits WHERE ward IN ('b', 'a')"),
+        ("SELECT ward, COUNT(*) FROM visits GROUP BY ALL", "SELECT DISTINCT ward, COUNT(*) FROM visits GROUP BY ward"),
+        ("SELECT COUNT(*) FILTER (WHERE stay > 3) FROM visits",
+         "SELECT COUNT(CASE WHEN 3 < stay THEN 1 END) FROM visits"),
+        ("SELECT COUNT_IF(stay > 3) FROM visits", "SELECT COUNT(*) FILTER (WHERE stay > 3) FROM visits"),
+        ("SELECT COUNT(*) FROM visits WHERE day > '2024-03-31'",
+         "SELECT COUNT(*) FROM visits WHERE day > DATE '2024-02-29' + INTERVAL 1 MONTH + INTERVAL 2 DAY"),
+        ("SELECT COUNT(*) FROM visits WHERE day < '2024-02-29'",
+         "SELECT COUNT(*) FROM visits WHERE day < TIMESTAMP '2024-03-31 00:00:00' - INTERVAL '1 month'"),
         ("SELECT COUNT(*) FROM visits WHERE ward IN ('a')", "SELECT COUNT(*) FROM visits WHERE 'a' = ward"),
     ],
 )  # fmt: skip
@@ -137,7 +190,8 @@ def test_other_bounds_make_another_question(change, to):
     "sql",
     [
         "SELECT SUM(*) FROM visits",
-        "SELECT COUNT(*) FILTER (WHERE stay > 1) FROM visits",
+        "SELECT COUNT(*) FILTER (WHERE diagnosis) FROM visits",
+        "SELECT ABS(stay) FILTER (WHERE stay > 1), COUNT(*) FROM visits",
         "SELECT COUNT(*) OVER () FROM visits",
         "SELECT SUM(CASE WHEN diagnosis THEN 1 ELSE 0 END) FROM visits",  # would cast text to boolean, and raise
         "SELECT SUM(CASE WHEN stay > 1 THEN 1 ELSE diagnosis END) FROM visits",
@@ -150,18 +204,30 @@ def test_other_bounds_make_another_question(change, to):
         "SELECT COUNT(*) FROM (SELECT stay FROM visits ORDER BY stay LIMIT 5) v",
         "SELECT COUNT(*) FROM (WITH v AS (SELECT * FROM visits) SELECT * FROM v) a JOIN v USING (ward)",
         "SELECT COUNT(*) FROM visits ASOF JOIN wards ON visits.ward = wards.ward",
-        "SELECT COUNT(*) FROM visits LEFT JOIN wards USING (ward)",
+        "SELECT COUNT(*) FROM visits RIGHT JOIN wards USING (ward)",
+        "SELECT COUNT(*) FROM visits FULL JOIN wards USING (ward)",
+        "SELECT COUNT(*) FROM visits SEMI JOIN wards USING (ward)",
+        "SELECT COUNT(*) FROM visits LEFT ANTI JOIN wards USING (ward)",
         "SELECT COUNT(*) FROM visits WHERE stay BETWEEN SYMMETRIC 5 AND 1",
         "SELECT COUNT(*) FROM visits WHERE ward LIKE 'a!%' ESCAPE '!'",
         "SELECT COUNT(*) FROM visits WHERE CAST(day AS DOUBLE) > 1",
         "SELECT COUNT(*) FROM visits WHERE CAST(stay AS DATE) > '2024-01-01'",
-        "SELECT COUNT(*) FROM visits WHERE CAST(stay AS DECIMAL(4, 1)) > 3",
+        "SELECT COUNT(*) FROM visits WHERE CAST(stay AS DECIMAL(20, 15)) > 3",
         "SELECT COUNT(*) FROM visits WHERE substr(diagnosis, 5000000000) = ''",
         "SELECT COUNT(*) FROM visits WHERE replace(diagnosis, 'd', 'dddddddd') = ''",
-        "SELECT COUNT(*) FROM visits WHERE date_trunc('week', day) = '2024-01-01'",
+        "SELECT COUNT(*) FROM visits WHERE date_trunc('decade', day) = '2024-01-01'",
+        "SELECT COUNT(*) FROM visits WHERE day + INTERVAL 1 DAY > '2024-01-01'",
+        "SELECT COUNT(*) FROM visits WHERE DATE '2024-01-01' + INTERVAL (stay) DAY > day",
+        "SELECT COUNT(*) FROM visits WHERE day > DATE '9999-12-31' + INTERVAL 1 DAY",
+        "SELECT COUNT(*) FROM visits WHERE day > today()",
+        "SELECT COUNT(*) FROM visits WHERE pow(stay, cost) > 1",
+        "SELECT COUNT(*) FROM visits WHERE split_part(diagnosis, ward, 1) = 'a'",
+        "SELECT COUNT(*) FROM visits WHERE right(diagnosis, stay) = 'a'",
         "SELECT COUNT(*) FROM visits GROUP BY ROLLUP (ward)",
-        "SELECT COUNT(*) FROM visits GROUP BY ALL",
-        "SELECT DISTINCT ward, COUNT(*) FROM visits GROUP BY ward",
+        "SELECT DISTINCT COUNT(*) FROM visits GROUP BY ward",
+        "SELECT DISTINCT ON (ward) ward, COUNT(*) FROM visits GROUP BY ward",
+        "SELECT COUNT(*) FROM (SELECT DISTINCT ward FROM visits) v",
+        "SELECT COUNT(*) FROM (SELECT ward FROM visits OFFSET 3) v",
         "SELECT COUNT(*) FROM visits HAVING COUNT(*)",
         "SELECT ward, COUNT(*) FROM visits GROUP BY ward ORDER BY ward NULLS FIRST",
         "SELECT SUM(stay * 1e200) FROM visits",

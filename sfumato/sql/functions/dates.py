@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from sfumato.sql.domains import DATE, Kind, Scalar, number
 from sfumato.sql.functions.casts import as_time
-from sfumato.sql.functions.function import Function, Sql, of_type, paren
+from sfumato.sql.functions.function import Function, Spelling, Sql, of_type, paren
 from sfumato.sql.functions.ranges import counted
 
 DAY = Kind.DATE
@@ -25,35 +25,97 @@ def part(name: str) -> Callable[[Sql], Sql]:
 
 
 def beginning(unit: str) -> Callable[[Sql], Sql]:
-    """The first moment of a year, month or day. Only of years 1 to 9999: near the ends of time an engine raises, so
-    it never sees what is outside, even if it should compute what CASE does not choose."""
+    """The first moment of a year, quarter, month, week or day. Only of years 1 to 9999: near the ends of time an engine
+    raises, so it never sees what is outside, even if it should compute what CASE does not choose."""
 
     def emit(a: Sql) -> Sql:
-        first, last = (as_time(exp.Literal.string(one)) for one in ("0001-01-01", "9999-12-31 23:59:59.999999"))
-        inside = exp.func("LEAST", exp.func("GREATEST", a.copy(), first.copy()), last.copy())
-        taken = exp.Anonymous(this="date_trunc", expressions=[exp.Literal.string(unit), inside])
-        within = exp.Between(this=paren(a), low=first, high=last)
+        within, near = inside(a)
+        taken = exp.Anonymous(this="date_trunc", expressions=[exp.Literal.string(unit), near])
         return paren(exp.Case().when(within, as_time(taken)).else_(exp.null()))
 
     return emit
 
 
+def inside(a: Sql) -> tuple[Sql, Sql]:
+    """Is it in a year from 1 to 9999? And the moment itself, moved there if it is not."""
+    first, last = (as_time(exp.Literal.string(one)) for one in ("0001-01-01", "9999-12-31 23:59:59.999999"))
+    near = exp.func("LEAST", exp.func("GREATEST", a.copy(), first.copy()), last.copy())
+    return exp.Between(this=paren(a), low=first, high=last), near  # type: ignore[return-value]
+
+
+def week(a: Sql) -> Sql:
+    """Of the year, by ISO 8601; at the ends of time an engine raises."""
+    within, near = inside(a)
+    taken = exp.Anonymous(this="date_part", expressions=[exp.Literal.string("week"), near])
+    return paren(exp.Case().when(within, exp.Cast(this=taken, to=of_type("DOUBLE"))).else_(exp.null()))
+
+
+def days(a: Sql, b: Sql) -> Sql:
+    """Midnights from a to b."""
+    (one, first), (other, second) = inside(a), inside(b)
+    taken = exp.Anonymous(this="date_diff", expressions=[exp.Literal.string("day"), first, second])
+    both = exp.And(this=one, expression=other)
+    return paren(exp.Case().when(both, exp.Cast(this=taken, to=of_type("DOUBLE"))).else_(exp.null()))
+
+
+# ---- of released values ---------------------------------------------------------------------------------------------
+
+
+def moment(text: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(text)
+
+
 def part_of(name: str) -> Callable[[str], Scalar]:
-    """The same, of a released value."""
-    return lambda text: float(getattr(datetime.datetime.fromisoformat(text), name))
+    return lambda text: float(getattr(moment(text), name))
 
 
 def weekday(text: str) -> float:
-    return float(datetime.datetime.fromisoformat(text).isoweekday() % 7)
+    return float(moment(text).isoweekday() % 7)
+
+
+def started(unit: str) -> Callable[[str], Scalar]:
+    """The first day of a unit, as keys are shown."""
+
+    def found(text: str) -> Scalar:
+        day = moment(text).date()
+        match unit:
+            case "year":
+                day = day.replace(month=1, day=1)
+            case "quarter":
+                day = day.replace(month=day.month - (day.month - 1) % 3, day=1)
+            case "month":
+                day = day.replace(day=1)
+            case "week":
+                day -= datetime.timedelta(days=day.weekday())
+        return str(day)
+
+    return found
+
+
+def taken(
+    name: str, low: int, high: int, after: Callable[[str], Scalar], *spelled: Spelling
+) -> Function:  # fmt: skip
+    """A part of a date whose values are public keys."""
+    return Function((DAY,), lambda a: counted(low, high), part(name), after, spelled, copies=2)
+
+
+def start(unit: str) -> Function:
+    return Function((DAY,), lambda a: DATE, beginning(unit), started(unit), copies=2)
 
 
 FUNCTIONS: dict[str, Function] = {
     "year": Function((DAY,), lambda a: number(step=1.0), part("year"), part_of("year"), (exp.Year,), copies=2),
-    "month": Function((DAY,), lambda a: counted(1, 12), part("month"), part_of("month"), (exp.Month,), copies=2),
-    "day": Function((DAY,), lambda a: counted(1, 31), part("day"), part_of("day"), (exp.Day,), copies=2),
-    "weekday": Function((DAY,), lambda a: counted(0, 6), part("dow"), weekday, (exp.DayOfWeek, "weekday"), copies=2),
-    "hour": Function((DAY,), lambda a: counted(0, 23), part("hour"), part_of("hour"), (exp.Hour,), copies=2),
-    "start of year": Function((DAY,), lambda a: DATE, beginning("year"), copies=2),
-    "start of month": Function((DAY,), lambda a: DATE, beginning("month"), copies=2),
-    "start of day": Function((DAY,), lambda a: DATE, beginning("day"), copies=2),
-}
+    "quarter": taken("quarter", 1, 4, lambda a: float((moment(a).month + 2) // 3), exp.Quarter),
+    "month": taken("month", 1, 12, part_of("month"), exp.Month),
+    "week": Function((DAY,), lambda a: counted(1, 53), week, lambda a: float(moment(a).isocalendar().week),
+                     (exp.Week, exp.WeekOfYear), copies=2),
+    "day": taken("day", 1, 31, part_of("day"), exp.Day, exp.DayOfMonth),
+    "day of year": taken("doy", 1, 366, lambda a: float(moment(a).timetuple().tm_yday), exp.DayOfYear),
+    "weekday": taken("dow", 0, 6, weekday, exp.DayOfWeek, "weekday"),
+    "iso weekday": taken("isodow", 1, 7, lambda a: float(moment(a).isoweekday()), exp.DayOfWeekIso),
+    "hour": taken("hour", 0, 23, part_of("hour"), exp.Hour),
+    "minute": taken("minute", 0, 59, part_of("minute"), exp.Minute),
+    **{f"start of {unit}": start(unit) for unit in ("year", "quarter", "month", "week", "day")},
+    "days between": Function((DAY, DAY), lambda a, b: number(step=1.0), days,
+                             lambda a, b: float((moment(b).date() - moment(a).date()).days), copies=3),
+}  # fmt: skip

@@ -67,7 +67,7 @@ FUNCTIONS: dict[str, Function] = {
     "<=": Function((None, None), truth, binary(exp.LTE), lambda a, b: a <= b, (exp.LTE,), alike=True),
     "is null": Function((None,), truth, lambda a: paren(exp.Is(this=paren(a), expression=exp.null())),
                         lambda a: a is None, strict=False),
-    "like": Function((WORDS, WORDS), truth, binary(exp.Like), like, (exp.Like,)),
+    "like": Function((WORDS, WORDS), truth, binary(exp.Like), like),
     "in": Function((None, None), truth, among, one_of, (exp.In,), more=True, alike=True, strict=False),
     "case": Function((None,), chosen, cased, first_true, more=True, strict=False),
     "coalesce": Function((None,), covering, named("COALESCE"), first_known, (exp.Coalesce,), more=True, alike=True,

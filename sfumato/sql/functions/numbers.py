@@ -1,6 +1,7 @@
 """Arithmetic, in doubles: they overflow to infinity instead of raising, and divisors are guarded."""
 
 import math
+from collections.abc import Callable
 
 from sqlglot import exp
 
@@ -12,7 +13,11 @@ from sfumato.sql.functions.ranges import (
     clamped,
     counted,
     divided,
+    exponential,
+    logarithmic,
     multiplied,
+    powers,
+    rooted,
     rounded,
     spanning,
     subtracted,
@@ -70,6 +75,24 @@ def magnitude(a: Sql) -> Sql:
     )  # fmt: skip
 
 
+def only_where(kind: type[exp.Binary], a: Sql) -> Sql:
+    """a where it is above 0 (or from 0 on), else NULL: what would raise is never seen."""
+    zero = exp.cast(exp.Literal.number("0"), "DOUBLE")
+    return exp.Case().when(kind(this=paren(a.copy()), expression=zero), a).else_(exp.null())
+
+
+def root(a: Sql) -> Sql:
+    return exp.Anonymous(this="SQRT", expressions=[only_where(exp.GTE, a)])
+
+
+def logarithm(name: str) -> Callable[[Sql], Sql]:
+    return lambda a: exp.Anonymous(this=name, expressions=[only_where(exp.GT, a)])
+
+
+def sign(a: Sql) -> Sql:
+    return exp.Cast(this=exp.Anonymous(this="SIGN", expressions=[a]), to=of_type("DOUBLE"))
+
+
 # ---- of released values ---------------------------------------------------------------------------------------------
 
 
@@ -92,7 +115,7 @@ FUNCTIONS: dict[str, Function] = {
     "+": Function((NUMBER, NUMBER), added, binary(exp.Add), lambda a, b: a + b, (exp.Add,), commutes=True),
     "-": Function((NUMBER, NUMBER), subtracted, binary(exp.Sub), lambda a, b: a - b, (exp.Sub,)),
     "*": Function((NUMBER, NUMBER), multiplied, binary(exp.Mul), lambda a, b: a * b, (exp.Mul,), commutes=True),
-    "/": Function((NUMBER, NUMBER), divided, guarded, lambda a, b: a / b if b else None, (exp.Div,)),
+    "/": Function((NUMBER, NUMBER), divided, guarded, lambda a, b: a / b if b else None, (exp.Div, exp.SafeDivide)),
     "mod": Function((NUMBER, NUMBER), lambda a, b: number(), remainder, math.fmod, (exp.Mod,)),
     "negative": Function((NUMBER,), lambda a: number(-a.high, -a.low, a.step), negated, lambda a: -a, (exp.Neg,)),
     "abs": Function((NUMBER,), absolute, named("ABS"), abs, (exp.Abs,)),
@@ -105,5 +128,12 @@ FUNCTIONS: dict[str, Function] = {
     "clamp": Function((NUMBER, NUMBER, NUMBER), clamped, clipped, lambda a, low, high: min(max(a, low), high),
                       ("clamp",), copies=2),
     "width_bucket": Function((NUMBER,) * 4, lambda a, low, high, n: counted(0, int(n.high) + 1), bucket, copies=2),
+    "sqrt": Function((NUMBER,), rooted, root, math.sqrt, (exp.Sqrt,), copies=2),
+    "ln": Function((NUMBER,), logarithmic, logarithm("LN"), math.log, (exp.Ln,), copies=2),
+    "log10": Function((NUMBER,), logarithmic, logarithm("LOG10"), math.log10, copies=2),
+    "log2": Function((NUMBER,), logarithmic, logarithm("LOG2"), math.log2, copies=2),
+    "exp": Function((NUMBER,), exponential, lambda a: exp.Anonymous(this="EXP", expressions=[a]), math.exp, (exp.Exp,)),
+    "power": Function((NUMBER, NUMBER), powers, lambda a, k: exp.Anonymous(this="POWER", expressions=[a, k]), math.pow),
+    "sign": Function((NUMBER,), lambda a: counted(-1, 1), sign, lambda a: float((a > 0) - (a < 0)), (exp.Sign,)),
     "magnitude": Function((NUMBER,), lambda a: counted(-SIZES, SIZES), magnitude, copies=4),
 }  # fmt: skip

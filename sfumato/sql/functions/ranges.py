@@ -80,6 +80,28 @@ def clamped(a: Domain, low: Domain, high: Domain) -> Domain:
     return number(min(max(a.low, low.low), high.low), min(max(a.high, low.high), high.high), a.step)
 
 
+def rooted(a: Domain) -> Domain:
+    return number(math.sqrt(max(0.0, a.low)), math.sqrt(max(0.0, a.high)))
+
+
+def logarithmic(a: Domain) -> Domain:
+    """Of base 2 and all above: bounded if the numbers are bounded away from 0. Wider than need be for the larger."""
+    low = math.log2(a.low) if a.low > 0 else -math.inf
+    high = math.log2(a.high) if a.high > 0 else math.inf
+    return number(min(low, 0.0), max(high, 0.0))
+
+
+def exponential(a: Domain) -> Domain:
+    return number(math.exp(a.low) if a.low < 700 else math.inf, math.exp(a.high) if a.high < 700 else math.inf)
+
+
+def powers(a: Domain, k: Domain) -> Domain:
+    """Of a whole exponent from 1 to 10."""
+    ends = [math.prod([end] * int(k.high)) for end in (a.low, a.high)]
+    least = 0.0 if k.high % 2 == 0 and a.low <= 0 <= a.high else min(ends)
+    return number(least, max(ends))
+
+
 def counted(low: int, high: int) -> Domain:
     """Whole numbers that are public keys."""
     return Domain(Kind.NUMBER, low, high, 1.0, tuple(float(n) for n in range(low, high + 1)))

@@ -37,6 +37,23 @@ def sliced(text: str, start: float, length: float) -> str:
     return text[int(start) - 1 : int(start) - 1 + int(length)]
 
 
+def last(a: Sql, length: Sql) -> Sql:
+    return exp.Anonymous(this="right", expressions=[a, exp.Cast(this=length, to=of_type("BIGINT"))])
+
+
+def piece(a: Sql, between: Sql, place: Sql) -> Sql:
+    return exp.Anonymous(this="split_part", expressions=[a, between, exp.Cast(this=place, to=of_type("BIGINT"))])
+
+
+def piece_of(text: str, between: str, place: float) -> str:
+    parts = text.split(between)
+    return parts[int(place) - 1] if place <= len(parts) else ""
+
+
+def place_in(a: Sql, b: Sql) -> Sql:
+    return exp.Cast(this=exp.Anonymous(this="strpos", expressions=[a, b]), to=of_type("DOUBLE"))
+
+
 FUNCTIONS: dict[str, Function] = {
     "lower": Function((WORDS,), text_of, named("LOWER"), str.lower, (exp.Lower,)),
     "upper": Function((WORDS,), text_of, named("UPPER"), str.upper, (exp.Upper,)),
@@ -44,6 +61,10 @@ FUNCTIONS: dict[str, Function] = {
     "ltrim": Function((WORDS,), text_of, named("LTRIM"), lambda a: a.lstrip(" ")),
     "rtrim": Function((WORDS,), text_of, named("RTRIM"), lambda a: a.rstrip(" ")),
     "substr": Function((WORDS, NUMBER, NUMBER), text_of, slice_of, sliced),
+    "right": Function((WORDS, NUMBER), text_of, last, lambda a, n: a[-int(n) :] if n else ""),
+    "split_part": Function((WORDS, WORDS, NUMBER), text_of, piece, piece_of),
+    "position": Function((WORDS, WORDS), lambda a, b: number(0, math.inf, 1.0), place_in,
+                         lambda a, b: float(a.find(b) + 1)),
     "replace": Function((WORDS, WORDS, WORDS), text_of, named("REPLACE"), str.replace),
     "||": Function((WORDS,), text_of, joined, lambda *parts: "".join(part[:LONG] for part in parts), (exp.DPipe,),
                    more=True),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.aggregates import AGGREGATES, RANKS, SUMS, ranked
+from sfumato.sql.aggregates import AGGREGATES, OTHERWISE, RANKS, SUMS, plainly, ranked
 from sfumato.sql.domains import number
 from sfumato.sql.expressions import Expression, Output
 from sfumato.sql.reading.measures import Wanted
@@ -28,6 +28,9 @@ class Groups:
     met: dict[str, Expression] = field(default_factory=dict)  # named columns that were read: each once, or 2^n times
 
     def known(self, node: exp.Expression) -> Expression | None:
+        if isinstance(node, OTHERWISE):
+            plain(node)
+            return self.known(plainly(node))
         if isinstance(node, AGGREGATES):
             return self.aggregate(node)
         if isinstance(node, exp.Column) and not node.table and node.name.lower() in self.named:

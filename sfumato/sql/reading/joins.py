@@ -17,8 +17,11 @@ from sfumato.sql.release import Join
 def joined(left: Scope, join: exp.Join, table: Table, alias: str) -> Scope:
     """With a table, found by equality with columns of the rows so far."""
     plain(join)
-    if join.kind not in ("", "INNER"):
-        raise QueryRefused(f"{join.kind} JOIN is not allowed.\n  do:     use JOIN … ON … = …")
+    if join.side not in ("", "LEFT") or join.kind not in (("", "OUTER") if join.side else ("", "INNER")):
+        raise QueryRefused(
+            f"{' '.join(filter(None, [join.side, join.kind]))} JOIN is not allowed.\n"
+            "  do:     use JOIN … ON … = …, or LEFT JOIN to keep rows that find nothing"
+        )
     place = len(left.joins) + 1
     if any(known == alias for known, _ in left.names):
         raise QueryRefused(f"two tables are called {alias!r}.\n  do:     give one another name")
@@ -29,8 +32,11 @@ def joined(left: Scope, join: exp.Join, table: Table, alias: str) -> Scope:
         both = replace(both, names={**both.names, **{(alias, name): mine for mine, name in pairs}})
     if not table.public:
         same_unit(left.table, table, pairs)
+    found = replace(both, joins=(*left.joins, Join(table, tuple(pairs))))
+    if join.side == "LEFT":
+        return found
     matched = call("not", call("is null", columns_of(table, place)[pairs[0][1]]))
-    return replace(both, joins=(*left.joins, Join(table, tuple(pairs))), where=call("and", left.where, matched))
+    return replace(found, where=call("and", left.where, matched))
 
 
 def equalities(join: exp.Join, both: Scope, place: int, left: Scope) -> list[tuple[Expression, str]]:
@@ -51,7 +57,7 @@ def equalities(join: exp.Join, both: Scope, place: int, left: Scope) -> list[tup
             raise QueryRefused("ON compares a column of the joined table with one of the rows before.")
         found.append(alike(mine[0], other[0], other[0].origin.split(".", 1)[1]))
     if not found:
-        raise QueryRefused("a JOIN needs ON or USING.")
+        raise QueryRefused("a JOIN needs ON or USING.\n  do:     write JOIN wards USING (ward), not FROM visits, wards")
     return found
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 
 from sfumato.errors import QueryRefused
 
@@ -12,10 +12,14 @@ MORE: dict[type[exp.Expression], set[str]] = {  # further parts of a node that a
     exp.WidthBucket: {"min_value", "max_value", "num_buckets"},
     exp.Case: {"ifs", "default"}, exp.Cast: {"to"}, exp.TryCast: {"to", "safe"}, exp.Ordered: {"desc"},
     exp.Count: {"big_int"}, exp.Div: {"typed", "safe"}, exp.Table: {"alias"}, exp.Subquery: {"alias"},
-    exp.Join: {"kind", "on", "using"}, exp.CTE: {"alias"}, exp.Alias: {"alias"}, exp.Identifier: {"quoted"},
+    exp.Join: {"kind", "on", "using", "side"}, exp.CTE: {"alias"}, exp.Alias: {"alias"}, exp.Identifier: {"quoted"},
     exp.Least: {"ignore_nulls"}, exp.Greatest: {"ignore_nulls"}, exp.Coalesce: {"is_nvl"}, exp.Round: {"decimals"},
     exp.Trim: {"position"}, exp.Substring: {"start", "length"}, exp.Replace: {"replacement"}, exp.DPipe: {"safe"},
     exp.Concat: {"safe", "coalesce"}, exp.TimestampTrunc: {"unit"}, exp.DateTrunc: {"unit"},
+    exp.Like: {"negate"}, exp.ILike: {"negate"}, exp.SplitPart: {"delimiter", "part_index"},
+    exp.StrPosition: {"substr"}, exp.TimeToStr: {"format"}, exp.ToChar: {"format"},
+    exp.DateDiff: {"unit", "date_part_boundary"},
+    exp.Interval: {"unit"}, exp.Group: {"all"}, exp.Offset: set(), exp.Distinct: set(),
     exp.Union: {"with_", "with", "order"},  # the order of rows means nothing
 }  # fmt: skip
 
@@ -29,7 +33,7 @@ def plain(node: exp.Expression) -> None:
 
 def shown(node: exp.Expression) -> str:
     """The analyst's own words for it, shortened."""
-    return node.sql("duckdb")[:60]
+    return node.sql("duckdb", unsupported_level=ErrorLevel.IGNORE)[:60]
 
 
 def inner(node: exp.Expression) -> exp.Expression:

@@ -16,7 +16,8 @@ from sfumato.sql.reading.unions import selects, united
 from sfumato.sql.reading.values import expression
 
 MOST_JOINS = 10
-PARTS = {"expressions", "from_", "from", "joins", "where", "group", "having", "order", "limit", "with_", "with"}
+PARTS = {"expressions", "from_", "from", "joins", "where", "group", "having", "order", "limit", "offset", "with_",
+         "with", "distinct"}  # fmt: skip
 
 
 @dataclass
@@ -105,11 +106,13 @@ class Rows:
 
     def listed(self, query: exp.Select) -> tuple[Scope, list[tuple[str, Expression]]]:
         """The rows of a SELECT, and its columns in order."""
-        if any(query.args.get(part) for part in ("group", "having", "limit")) or any(query.find_all(*AGGREGATES)):
+        if any(query.args.get(part) for part in ("group", "having", "limit", "offset", "distinct")) or any(
+            query.find_all(*AGGREGATES)
+        ):
             raise QueryRefused(
                 "a SELECT inside a question works on rows, one by one.\n"
                 "  found:  GROUP BY, LIMIT or an aggregate in it\n"
-                "  do:     aggregate in the outer SELECT"
+                "  do:     aggregate rows once, in the outer SELECT; one around that may choose, compute and sort"
             )
         scope, columns = self.scope(query), []
         for node in query.expressions:

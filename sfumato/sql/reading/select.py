@@ -1,11 +1,12 @@
 """The outer SELECT: keys, columns, HAVING, ORDER BY, LIMIT."""
 
 from collections.abc import Mapping
-from itertools import count
+from dataclasses import replace
 
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
+from sfumato.sql.aggregates import AGGREGATES
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column, Constant, Expression, Output
 from sfumato.sql.policy import ROW, Policy
@@ -13,8 +14,10 @@ from sfumato.sql.post import foreign
 from sfumato.sql.question import Question
 from sfumato.sql.reading.groups import Groups
 from sfumato.sql.reading.histograms import Histogram, histogram, is_histogram
+from sfumato.sql.reading.listing import Columns, number_after, ordered, titled
 from sfumato.sql.reading.measures import canonical, measured
-from sfumato.sql.reading.nodes import inner, place_of, plain, shown, whole
+from sfumato.sql.reading.nodes import inner, place_of, plain
+from sfumato.sql.reading.outer import around, layers
 from sfumato.sql.reading.rows import Rows
 from sfumato.sql.reading.scopes import Scope
 from sfumato.sql.reading.values import expression
@@ -22,11 +25,19 @@ from sfumato.sql.release import Release, Window
 from sfumato.sql.stack import weight
 
 MOST_KEYS, MOST_ROWS, HEAVIEST = 1_000_000, 1_000_000, 4_000
-Columns = list[tuple[str, Expression]]
 
 
 def selected(query: exp.Select, policy: Policy) -> Question:
     """The question that a SELECT asks."""
+    core, *outer = layers(query) or [query]
+    question = grouped(core, policy)
+    for one in outer:
+        question = around(one, question)
+    return question
+
+
+def grouped(query: exp.Select, policy: Policy) -> Question:
+    """The SELECT that has the aggregates."""
     scope = Rows(policy).scope(query)
     named = {node.alias.lower(): counting(node) for node in query.expressions if isinstance(node, exp.Alias)}
     bins = histogram(query, scope)
@@ -36,7 +47,19 @@ def selected(query: exp.Select, policy: Policy) -> Question:
     condition = expression(having.this, groups) if having else Constant(True)
     if condition.domain.kind is not Kind.TRUTH:
         raise QueryRefused("HAVING takes a condition.")
-    return within_limits(groups, columns, condition, ordered(query, columns, groups, bins), limited(query))
+    distinct(query, columns, groups)
+    question = within_limits(groups, columns, condition, sorted_rows(query, columns, groups, bins))
+    return replace(question, limit=number_after(query, "limit"), offset=number_after(query, "offset") or 0)
+
+
+def distinct(query: exp.Select, columns: Columns, groups: Groups) -> None:
+    """SELECT DISTINCT says nothing more where all keys are shown."""
+    found = query.args.get("distinct")
+    if found is None:
+        return
+    places = {e.place for _, e in columns if isinstance(e, Output)}
+    if found.args.get("on") or not set(range(len(groups.keys))) <= places:
+        raise QueryRefused("DISTINCT would merge groups.\n  do:     leave it out, or SELECT all keys of GROUP BY")
 
 
 def counting(node: exp.Expression) -> exp.Expression:
@@ -52,6 +75,8 @@ def keys(
     if group is not None:
         plain(group)
     nodes = [key(node, query, named, scope) for node in group.expressions] if group is not None else []
+    if group is not None and group.args.get("all"):  # whatever is selected and no aggregate
+        nodes += [inner(n) for n in query.expressions if not any(n.find_all(*AGGREGATES)) and not is_histogram(n)]
     found = sorted({*(expression(node, scope) for node in nodes), *more}, key=repr)
     for one in found:
         if isinstance(one, Column) and one.origin == f"t0.{scope.table.unit}":
@@ -85,52 +110,18 @@ def shown_columns(query: exp.Select, groups: Groups, bins: Histogram | None) -> 
     return found
 
 
-def titled(node: exp.Expression, taken: list[str]) -> str:
-    """What a column of the answer is called: its alias, its name, or its text; each name once."""
-    bare = isinstance(node, exp.Count) and isinstance(node.this, exp.Star | None)
-    name = "count" if bare or (is_histogram(node) and not node.alias) else node.alias_or_name or shown(node)
-    return next(title for i in count(1) if (title := name if i == 1 else f"{name} {i}") not in taken)
-
-
-def ordered(
+def sorted_rows(
     query: exp.Select, columns: Columns, groups: Groups, bins: Histogram | None
 ) -> list[tuple[Expression, bool]]:  # fmt: skip
-    """ORDER BY: what, and is it descending? Bins are shown from the lowest if nothing is said."""
-    order = query.args.get("order")
-    found = []
-    if order is None and bins is not None:
-        shown_keys = [e for _, e in columns if isinstance(e, Output) and e.place < len(groups.keys)]
-        return [*((e, False) for e in shown_keys), (bins.order(groups.key(bins.key)), False)]
-    for one in order.expressions if order else []:
-        plain(one)
-        found.append((sorted_by(one.this, columns, groups), bool(one.args.get("desc"))))
-    return found
-
-
-def sorted_by(node: exp.Expression, columns: Columns, groups: Groups) -> Expression:
-    if isinstance(node, exp.Literal) and not node.is_string:
-        return columns[place_of(node, "ORDER BY", len(columns)) - 1][1]
-    if isinstance(node, exp.Column) and not node.table:
-        for name, found in columns:
-            if name.lower() == node.name.lower():  # what is shown, before what it is made of
-                return found
-    return expression(node, groups)
-
-
-def limited(query: exp.Select) -> int | None:
-    """LIMIT."""
-    limit = query.args.get("limit")
-    if limit is None:
-        return None
-    plain(limit)
-    found = whole(limit.expression)
-    if found is None:
-        raise QueryRefused("LIMIT takes a whole number.")
-    return found
+    """ORDER BY; bins are shown from the lowest if nothing is said."""
+    if query.args.get("order") or bins is None:
+        return ordered(query, columns, groups)
+    shown_keys = [e for _, e in columns if isinstance(e, Output) and e.place < len(groups.keys)]
+    return [*((e, False) for e in shown_keys), (bins.order(groups.key(bins.key)), False)]
 
 
 def within_limits(
-    groups: Groups, columns: Columns, having: Expression, order: list[tuple[Expression, bool]], limit: int | None
+    groups: Groups, columns: Columns, having: Expression, order: list[tuple[Expression, bool]]
 ) -> Question:
     """All of it as a question, unless it is too large."""
     if not groups.wanted:
@@ -157,4 +148,4 @@ def within_limits(
     read = [*groups.keys, core.where, *(m.of for m in measures if m.of), *(w.of for w in windows)]
     if sum(e.weight for e in [*read, *after]) + weight(core.table) > HEAVIEST:
         raise QueryRefused("this question is too long, written out.\n  do:     ask less at a time")
-    return canonical(Question(core, aggregates, tuple(columns), having, tuple(order), limit))
+    return canonical(Question(core, aggregates, tuple(columns), having, tuple(order), None))

@@ -14,6 +14,7 @@ from sfumato.sql.reading.nodes import plain, shown
 from sfumato.sql.reading.special import SPECIAL
 
 SPELLED = {spelling: name for name, function in FUNCTIONS.items() for spelling in function.spelled}
+ASKED = "COUNT, COUNT(DISTINCT …), SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE or HISTOGRAM"
 CHAINS = (exp.And, exp.Or, exp.DPipe)
 
 
@@ -45,6 +46,8 @@ def expression(node: exp.Expression, names: Names) -> Expression:
         return call(name, *go(*arguments(node)))
     if isinstance(node, AGGREGATES):
         raise QueryRefused(f"{shown(node)} is not allowed inside another aggregate, in WHERE or in GROUP BY.")
+    if isinstance(node, exp.AggFunc):
+        raise QueryRefused(f"{shown(node)} is not among the aggregates.\n  do:     ask {ASKED}")
     raise QueryRefused(f"{shown(node)} is not among the things that questions may use.\n  do:     see docs/sql.md")
 
 
