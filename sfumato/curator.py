@@ -16,7 +16,15 @@ from sfumato.bounds import LATER, Bounds, around, column_of, places, sizes, tidy
 from sfumato.currency import Currency, Mu, Pure
 from sfumato.engines.base import Engine
 from sfumato.engines.duckdb import DuckDB
-from sfumato.errors import AnswerFailed, InvalidParameter, LedgerError, PolicyError, QueryRefused
+from sfumato.errors import (
+    AnswerFailed,
+    BudgetExceeded,
+    InvalidParameter,
+    LedgerError,
+    NotReached,
+    PolicyError,
+    QueryRefused,
+)
 from sfumato.exact import Row, released, tables
 from sfumato.ledger import Amount, Budget, Ledger, Promise, PureBudget
 from sfumato.ledger.ledger import Receipt
@@ -24,7 +32,8 @@ from sfumato.ledger.reading import odds
 from sfumato.loss.base import PrivacyLoss
 from sfumato.offer import Offer, accurate, offered
 from sfumato.outlook import Preview, Standing, account, percent, previewed, share_left, standing, stored
-from sfumato.readings import CONFIDENCE, quantile
+from sfumato.readings import CONFIDENCE, Readout, quantile
+from sfumato.refine import Refinement, rounds
 from sfumato.response import Clock, Response
 from sfumato.sketch import Sketch, named, sketched
 from sfumato.sql.build import Rows
@@ -91,10 +100,16 @@ class Curator:
         return previewed(self.priced(sql, epsilon, error), self.ledger, self.who, self.policy.question_delta)
 
     def ask(
-        self, sql: str, *, epsilon: float | None = None, error: float | None = None, key: str | None = None
-    ) -> Answer:
-        """A private answer. Charged durably before data are read, stored durably before it is returned."""
+        self, sql: str, *, epsilon: float | None = None, error: float | None = None,
+        relative_error: float | None = None, key: str | None = None,
+    ) -> Answer:  # fmt: skip
+        """A private answer. Charged durably before data are read, stored durably before it is returned.
+
+        With `relative_error`, ε is the most that may be spent: see `refined`.
+        """
         self.probe("ask: asked")
+        if relative_error is not None and not spelled(sql).explained:
+            return self.refined(sql, epsilon, error, relative_error, key)
         offer = self.priced(sql, epsilon, error)
         self.probe("ask: priced")
         if spelled(sql).explained:
@@ -107,27 +122,66 @@ class Curator:
         delta = self.policy.question_delta
         return Answer(("privacy",), rows, preview.offer.loss.epsilon(delta).upper, delta, False, self.remaining(), "")
 
+    def refined(
+        self, sql: str, epsilon: float | None, error: float | None, goal: float, key: str | None
+    ) -> Answer:  # fmt: skip
+        """Rounds of growing price until every number is within this share of itself, at 95 %; ε is the most they cost.
+
+        If that does not suffice, or the budget ends, `NotReached` holds the best answer so far.
+        """
+        limit = spelled(sql).epsilon or epsilon
+        share = not isinstance(goal, bool) and isinstance(goal, int | float) and 0 < goal < 1
+        if limit is None or error is not None or not share:
+            raise InvalidParameter(
+                "a relative error is a share, and needs a limit to its price.\n"
+                f"  found:  relative_error = {goal!r}, epsilon = {limit!r}, error = {error!r}\n"
+                "  do:     give such as relative_error=0.05, epsilon=1.0"
+            )
+        question = self.priced(sql, limit, None).question
+        bought, charged = Refinement(), False
+        try:
+            for i, offer in enumerate(rounds(question, float(limit), self.policy.question_delta, self.currency)):
+                found, noisy, fresh = self.noisy(offer, f"{key} round {i}" if key is not None else None)
+                bought, charged = bought.more(found, noisy), charged or fresh
+                if bought.reached() <= goal:
+                    return self.shown(bought.whole, bought.read(), charged, at_least(bought.whole))
+        except BudgetExceeded:
+            if not bought.offers:
+                raise
+        answer = self.shown(bought.whole, bought.read(), charged, at_least(bought.whole))
+        raise NotReached(
+            f"a relative error of {100 * goal:.3g} % was not reached.\n"
+            f"  found:  {100 * bought.reached():.3g} % after ε = {answer.epsilon:.3g}, which is paid for\n"
+            "  do:     use the `answer` of this error, or ask with a larger epsilon: what was bought counts",
+            answer,
+        )
+
     def answer(self, offer: Offer, key: str | None = None) -> Answer:
-        """What was kept before; or charge, run and keep, after anybody who is busy with the same question."""
+        """What was kept before, or a new one."""
+        found, noisy, charged = self.noisy(offer, key)
+        answer = self.shown(found, readout(found, noisy), charged, coverage(found))
+        self.probe("ask: shown")
+        return answer
+
+    def noisy(self, offer: Offer, key: str | None) -> tuple[Offer, bytes, bool]:
+        """(offer, noisy values, whether they were charged): what was kept before; or charge, run and keep, after
+        anybody who is busy with the same question."""
         if (found := self.kept(offer, key)) is not None:
             return found
         asked = tables(offer, self.salt, self.dialect)  # before the charge, should it fail
         with self.turn(offer.canonical):
             if (found := self.kept(offer, key)) is not None:
                 return found
-            noisy = self.paid(offer.loss, offer.canonical, key, asked, partial(released, offer))
-        answer = self.shown(offer, noisy, charged=True)
-        self.probe("ask: shown")
-        return answer
+            return offer, self.paid(offer.loss, offer.canonical, key, asked, partial(released, offer)), True
 
-    def kept(self, offer: Offer, key: str | None) -> Answer | None:
-        """The answer stored for this key; or one to the same question that is at least as exact: both are free."""
+    def kept(self, offer: Offer, key: str | None) -> tuple[Offer, bytes, bool] | None:
+        """What is stored for this key; or for the same question, if it is at least as exact: both are free."""
         if key is not None:
             before = self.ledger.known(offer.loss, question=offer.canonical, who=self.who, key=key)
             if before is not None and before.answer is not None:
-                return self.shown(offer, before.answer, charged=False)
+                return offer, before.answer, False
         found = stored(offer, self.ledger)
-        return self.shown(*found, charged=False) if found is not None else None
+        return (*found, False) if found is not None else None
 
     def best(self, offer: Offer) -> Offer:
         """The offer whose answer would be shown: a stored one may be more exact."""
@@ -258,18 +312,12 @@ class Curator:
 
     # ---- post-processing --------------------------------------------------------------------------------------------
 
-    def shown(self, offer: Offer, stored: bytes, charged: bool) -> Answer:
+    def shown(self, offer: Offer, readings: Readout, charged: bool, held: dict[str, float]) -> Answer:
         """The columns that were asked for, made of stored noisy values alone."""
-        question, data = offer.question, json.loads(stored)
+        question = offer.question
         values: list[list[Value]] = []
         spans: list[list[tuple[Value, Value] | None]] = []
-        for i, (key, row) in enumerate(zip(data["keys"], data["noisy"], strict=True)):
-            found = [
-                offer.readings[a].read(row)
-                if a.measures
-                else quantile(offer.release.windows[a.window], *data["chosen"][i][a.window])
-                for a in question.aggregates
-            ]
+        for key, found in readings:
             values.append([*key, *(value for value, _, _ in found)])
             spans.append([*(None for _ in key), *((low, high) for _, low, high in found)])
         names, rows = [], []
@@ -281,7 +329,7 @@ class Curator:
         delta = self.policy.question_delta
         return Answer(
             tuple(names), tuple(rows), offer.loss.epsilon(delta).upper, delta, charged, self.remaining(),
-            odds(offer.loss), bounds(offer.release), coverage(offer),
+            odds(offer.loss), bounds(offer.release), held,
         )  # fmt: skip
 
     def remaining(self) -> str:
@@ -312,6 +360,18 @@ def beside(engine: Engine) -> Path:
         "a ledger has no place of its own here.\n  found:  data that are not in a file\n"
         "  do:     say where it is: ledger=…, a path or a Ledger"
     )
+
+
+def readout(offer: Offer, noisy: bytes) -> Readout:
+    """Keys, and (value, low, high) of each aggregate, from what is stored."""
+    data, windows = json.loads(noisy), offer.release.windows
+    return [
+        (key, [
+            offer.readings[a].read(row) if a.measures else quantile(windows[a.window], *data["chosen"][i][a.window])
+            for a in offer.question.aggregates
+        ])
+        for i, (key, row) in enumerate(zip(data["keys"], data["noisy"], strict=True))
+    ]  # fmt: skip
 
 
 def budgeted(name: str, value: object) -> None:
@@ -362,6 +422,11 @@ def coverage(offer: Offer) -> dict[str, float]:
 def deviation(offer: Offer) -> float:
     """Of the noise of a question that only counts rows."""
     return offer.price.part(1 / offer.release.groups).deviation(offer.release.rows)
+
+
+def at_least(offer: Offer) -> dict[str, float]:
+    """The same where only that is known."""
+    return dict.fromkeys(coverage(offer), CONFIDENCE)
 
 
 def later(whole: Currency, release: Release) -> float:

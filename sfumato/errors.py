@@ -10,6 +10,7 @@ SfumatoError
 ├── PolicyError           a policy that makes no sense, or says too little      (also a ValueError)
 ├── QueryRefused          a question that is not answered; never because of data (also a ValueError)
 ├── AnswerFailed          a charged question that could not be answered
+├── NotReached            a relative error that the price given does not buy; what was bought is in `answer`
 └── LedgerError           something about a ledger; nothing is released
     ├── BudgetExceeded    the account does not hold what a question costs
     ├── LedgerUnavailable the store does not answer, or cannot write
@@ -89,6 +90,14 @@ class PolicyError(SfumatoError, ValueError):
 
 class QueryRefused(SfumatoError, ValueError):
     """A question that is not answered, for reasons that the text, the policy or the ledger give. Never data."""
+
+
+class NotReached(SfumatoError):
+    """A relative error was not reached. What was released on the way is paid for, and is here: `answer`."""
+
+    def __init__(self, words: str, answer: object):
+        super().__init__(words)
+        self.answer = answer
 
 
 class AnswerFailed(SfumatoError):

@@ -32,6 +32,7 @@ class Offer:
     question: Question
     price: Currency
     key_delta: float = 0.0  # for keys that must be found in the data
+    draw: int = 0  # fresh noise has a number of its own: a stored answer is never taken for it
 
     @property
     def release(self) -> Release:
@@ -80,7 +81,7 @@ class Offer:
     @property
     def canonical(self) -> str:
         """What answers are stored under. How noise is laid out is part of it: none must be read with another layout."""
-        return f"{self.release.canonical} | in parts"
+        return f"{self.release.canonical} | in parts" + (f" | round {self.draw}" if self.draw else "")
 
     def served_by(self, loss: PrivacyLoss) -> "Offer | None":
         """The offer of the same release that was charged as this loss, if it is at least as exact.

@@ -115,7 +115,7 @@ class Joint:
             for part, value in zip(self.parts, row, strict=True)
         ]
 
-    def joined(self, row: Sequence[int]) -> list[float | int]:
+    def joined(self, row: Sequence[float | int]) -> list[float | int]:
         """The measures of (noisy) parts; whole where they are."""
         found: list[float | int] = []
         for below, coefficients in self.whole:

@@ -20,6 +20,7 @@ CONFIDENCE = 0.95
 MEAN, GIVEN_MEAN = 0.99, 0.96  # of a variance: that the mean is where it is taken to be, and the rest then
 Number = float | int
 Read = tuple[Number, Number, Number]
+Readout = list[tuple[list[str | float | None], list[Read]]]  # keys, and each aggregate
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Reading:
     joint: Joint
     aggregate: Aggregate
     noise: tuple[Noise | None, ...]
+    confidence: float = CONFIDENCE
+    averaged: bool = False  # parts are weighted means of several releases: Gaussian noise and at most ½ of rounding
 
     @property
     def exact(self) -> bool:
@@ -37,14 +40,14 @@ class Reading:
 
     @property
     def coverage(self) -> float:
-        return self.spread.coverage if self.exact else CONFIDENCE
+        return self.spread.coverage if self.exact else self.confidence
 
     @property
     def error(self) -> float | None:
         """± at 95 % of a count or a sum; None where it depends on the (private) number of values."""
         return self.spread.radius if self.exact else None
 
-    def read(self, row: Sequence[int]) -> Read:
+    def read(self, row: Sequence[Number]) -> Read:
         """(value, low, high) from noisy parts."""
         measures = self.joint.joined(row)
         mine = [measures[j] for j in self.aggregate.measures]
@@ -80,11 +83,17 @@ class Reading:
         """Of a count or sum."""
         first, *more = (self.joint.made_of[j] for j in self.aggregate.measures)
         if self.aggregate.name == "count":
-            return spread(self.terms(first), CONFIDENCE)
+            return self.spread_of(first)
         whole = [c * Fraction(2) ** self.aggregate.exponent for c in first]
         if more:
             whole = [a + Fraction(self.aggregate.centre) * b for a, b in zip(whole, more[0], strict=True)]
-        return spread(self.terms(whole), CONFIDENCE)
+        return self.spread_of(whole)
+
+    def spread_of(self, coefficients: Sequence[Fraction]) -> Spread:
+        if not self.averaged:
+            return spread(self.terms(coefficients), self.confidence)
+        reach = Reach.of(self.terms(coefficients), (), self.confidence)
+        return Spread(math.sqrt(reach.fixed) + reach.least, self.confidence)
 
     def own(self, place: int) -> tuple[Fraction, Terms]:
         """(κ, terms) of a measure that is κ times the number of values, and noise of its own."""
@@ -100,7 +109,7 @@ class Reading:
 
     @cached_property
     def mean_reach(self) -> Reach:
-        return Reach.of(self.own(0)[1], self.many, CONFIDENCE)
+        return Reach.of(self.own(0)[1], self.many, self.confidence)
 
     # ---- ratios -------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ LAYERS = {
     "readings": 3.4,  # values and intervals from noisy parts
     "offer": 3.5,  # a question's price and noise
     "answers": 0,
+    "refine": 3.6,  # relative accuracy, round by round
     "sketch": 3.6,  # how much people contribute
     "bounds": 3.7,  # what noisy histograms suggest
     "views": 3.6,  # bounded tables that are kept

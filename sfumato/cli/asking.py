@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sfumato.cli.common import FILE, INTERRUPTED
+from sfumato.errors import NotReached
 from sfumato.patience import patience
 
 if TYPE_CHECKING:
@@ -35,9 +36,10 @@ def at_data(command: Callable[..., None]) -> Callable[..., None]:
 @click.command(epilog=PRICE)
 @at_data
 @click.option("--key", help="A name for this request: sent twice, it is charged once.")
+@click.option("--relative-error", type=float, help="A share, such as 0.05; --epsilon is then the most it may cost.")
 def ask(
-    data: Path, sql: str, epsilon: float | None, error: float | None, policy: Path | None, ledger: Path | None,
-    anchor: Path | None, who: str, as_json: bool, key: str | None,
+    data: Path, sql: str, epsilon: float | None, error: float | None, relative_error: float | None,
+    policy: Path | None, ledger: Path | None, anchor: Path | None, who: str, as_json: bool, key: str | None,
 ) -> None:  # fmt: skip
     """Ask a question, and pay for its answer.
 
@@ -51,11 +53,17 @@ def ask(
     """
     import secrets
 
+    from sfumato.answers import Answer
+
     request = key or secrets.token_hex(8)
     curator = opened(data, policy, ledger, anchor, who)
     try:
         with patience("asking"):
-            answer = curator.ask(written(sql), epsilon=epsilon, error=error, key=request)
+            answer = curator.ask(written(sql), epsilon=epsilon, error=error, relative_error=relative_error, key=request)
+    except NotReached as short:
+        if isinstance(short.answer, Answer):
+            click.echo(short.answer.to_json() if as_json else str(short.answer))
+        raise
     except KeyboardInterrupt:
         click.echo(f"\nsfumato: interrupted. {afterwards(curator, request)}", err=True)
         sys.exit(INTERRUPTED)
@@ -136,7 +144,8 @@ def written(sql: str) -> str:
 
 def afterwards(curator: "Curator", key: str) -> str:
     """What an interrupted question has cost."""
-    if any(entry.content.get("key") == key for entry in curator.ledger.history()):
+    keys = [str(entry.content.get("key")) for entry in curator.ledger.history()]
+    if any(one == key or one.startswith(f"{key} round ") for one in keys):
         return (
             "The question had been charged, and stays so.\n"
             f"  do:     ask it again with --key {key}: it is not charged again"

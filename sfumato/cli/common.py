@@ -10,6 +10,7 @@ from sfumato.errors import (
     AnswerFailed,
     BudgetExceeded,
     LedgerError,
+    NotReached,
     PolicyError,
     QueryRefused,
     QuestionBlocked,
@@ -20,7 +21,8 @@ FILE = click.Path(path_type=Path)
 INTERRUPTED = 130
 # The first that fits counts; anything else is 1, and 2 is what click says of a misspelt command.
 CODES: tuple[tuple[type[SfumatoError], int], ...] = (
-    (QueryRefused, 3), (BudgetExceeded, 4), (AnswerFailed, 5), (QuestionBlocked, 8), (LedgerError, 6), (PolicyError, 7),
+    (QueryRefused, 3), (BudgetExceeded, 4), (AnswerFailed, 5), (QuestionBlocked, 8), (NotReached, 9), (LedgerError, 6),
+    (PolicyError, 7),
 )  # fmt: skip
 
 ENDING = """\b
@@ -34,7 +36,8 @@ First steps:
 Exit codes:
   0 done · 2 misspelt command · 3 question refused, nothing charged
   4 budget used up · 5 charged, but not answered · 6 ledger · 7 policy
-  8 question blocked until the operator acts · 130 interrupted · 1 else
+  8 question blocked until the operator acts · 9 relative error not reached
+  130 interrupted · 1 else
 """
 
 

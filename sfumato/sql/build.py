@@ -20,8 +20,9 @@ class Asker(Protocol[A, P]):
     """Who answers: the curator."""
 
     def ask(
-        self, sql: str, *, epsilon: float | None = None, error: float | None = None, key: str | None = None
-    ) -> A: ...
+        self, sql: str, *, epsilon: float | None = None, error: float | None = None,
+        relative_error: float | None = None, key: str | None = None,
+    ) -> A: ...  # fmt: skip
 
     def preview(self, sql: str, *, epsilon: float | None = None, error: float | None = None) -> P: ...
 
@@ -220,5 +221,8 @@ class Asking(Generic[A, P]):
     def preview(self, *, epsilon: float | None = None, error: float | None = None) -> P:
         return self.asker.preview(self.sql, epsilon=epsilon, error=error)
 
-    def ask(self, *, epsilon: float | None = None, error: float | None = None, key: str | None = None) -> A:
-        return self.asker.ask(self.sql, epsilon=epsilon, error=error, key=key)
+    def ask(
+        self, *, epsilon: float | None = None, error: float | None = None, relative_error: float | None = None,
+        key: str | None = None,
+    ) -> A:  # fmt: skip
+        return self.asker.ask(self.sql, epsilon=epsilon, error=error, relative_error=relative_error, key=key)
