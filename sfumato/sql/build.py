@@ -3,6 +3,7 @@
 curator.table("visits").where(col("cost") > 10).group_by("ward").agg(n=count(), days=col("stay").mean())
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 
@@ -99,6 +100,16 @@ class Term:
     def isin(self, *values: object) -> "Term":
         return Term(exp.In(this=exp.paren(self.node), expressions=[value(v).node for v in values]))
 
+    def between(self, low: object, high: object) -> "Term":
+        return Term(exp.Between(this=exp.paren(self.node), low=value(low).node, high=value(high).node))
+
+    def like(self, pattern: str) -> "Term":
+        return self._with(exp.Like, pattern)
+
+    def clamp(self, low: float, high: float) -> "Term":
+        """Within bounds, so that it may be summed."""
+        return Term(exp.Anonymous(this="CLAMP", expressions=[self.node, value(low).node, value(high).node]))
+
     def is_null(self) -> "Term":
         return Term(exp.Is(this=exp.paren(self.node), expression=exp.null()))
 
@@ -116,6 +127,24 @@ class Term:
 
     def count(self) -> "Term":
         return Term(exp.Count(this=self.node))
+
+    def min(self) -> "Term":
+        return Term(exp.Min(this=self.node))
+
+    def max(self) -> "Term":
+        return Term(exp.Max(this=self.node))
+
+    def median(self) -> "Term":
+        return Term(exp.Median(this=self.node))
+
+    def quantile(self, part: float) -> "Term":
+        """The value that this part of all values does not exceed."""
+        return Term(exp.Quantile(this=self.node, quantile=value(part).node))
+
+    def filter(self, *conditions: "Term | str") -> "Term":
+        """Of an aggregate: of those rows alone for which all of these hold."""
+        both = exp.and_(*(exp.paren(term(one).node) for one in conditions))
+        return Term(exp.Filter(this=self.node, expression=exp.Where(this=both)))
 
     def nunique(self) -> "Term":
         return Term(exp.Count(this=exp.Distinct(expressions=[self.node])))
@@ -175,9 +204,31 @@ class Rows(Generic[A, P]):
         """Rows for which all of these hold."""
         return replace(self, query=self.query.where(*(exp.paren(term(c).node) for c in conditions)))
 
-    def join(self, table: str, using: str) -> "Rows[A, P]":
-        """With the matching row of a public table."""
-        return replace(self, query=self.query.join(exp.to_identifier(table, quoted=True), using=[using]))
+    def join(self, table: str, using: str | Sequence[str] = (), on: Term | str | None = None) -> "Rows[A, P]":
+        """With the matching row of a public table, or those of a private one of the same unit."""
+        return self._joined("", table, using, on)
+
+    def left_join(self, table: str, using: str | Sequence[str] = (), on: Term | str | None = None) -> "Rows[A, P]":
+        """The same, and rows that find nothing stay."""
+        return self._joined("left", table, using, on)
+
+    def _joined(self, side: str, table: str, using: str | Sequence[str], on: Term | str | None) -> "Rows[A, P]":
+        names = [using] if isinstance(using, str) else list(using)
+        condition = term(on).node if on is not None else None
+        other = exp.to_identifier(table, quoted=True)
+        query = self.query.join(other, join_type=side, using=names or None, on=condition)  # type: ignore[arg-type]
+        return replace(self, query=query)
+
+    def select(self, *columns: Term | str, **named: Term | str) -> "Rows[A, P]":
+        """The same rows with other columns: a bare text is a column, days=col("stay") a new name."""
+        nodes = [(col(one) if isinstance(one, str) else one).node for one in columns]
+        nodes += [exp.alias_(term(one).node, name, quoted=True) for name, one in named.items()]
+        return replace(self, query=exp.Select().from_(self.query.select(*nodes).subquery("r")))
+
+    def union_all(self, *others: "Rows[A, P]") -> "Rows[A, P]":
+        """These rows and those, one under the other: columns by their place."""
+        parts = [one.query.select("*") for one in (self, *others)]
+        return replace(self, query=exp.Select().from_(exp.union(*parts, distinct=False).subquery("r")))
 
     def group_by(self, *keys: Term | str, **named: Term | str) -> "Rows[A, P]":
         """A group for each combination of these; a bare text is a column."""
@@ -217,6 +268,10 @@ class Asking(Generic[A, P]):
 
     def limit(self, number: int) -> "Asking[A, P]":
         return replace(self, query=self.query.limit(number))
+
+    def offset(self, number: int) -> "Asking[A, P]":
+        """Without the first so many."""
+        return replace(self, query=self.query.offset(number))
 
     def preview(self, *, epsilon: float | None = None, error: float | None = None) -> P:
         return self.asker.preview(self.sql, epsilon=epsilon, error=error)

@@ -1,7 +1,6 @@
 """A release as one statement for an engine. Everything is compiled from the plan; no text of the analyst reaches it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from sqlglot import exp
 
@@ -133,8 +132,8 @@ def of_unit(table: Table, to: Dialect, *more: str) -> exp.Table | exp.Select:
 def stacked(table: Table, to: Dialect) -> exp.Select:
     """The rows of all branches, with their unit; of different tables it is compared as a text, as in joins."""
     mixed, parts = len(times(table)) > 1, []
-    inside = replace(to, types={})  # those known are of other tables
     for branch in table.branches:
+        inside = to.about(branch.rows)
         values = {name: exp.Cast(this=inside.compiled(of), to=of_type(TYPES[table.columns[name].kind]))
                   for name, of in branch.columns}  # fmt: skip
         rows = exp.select(*(exp.column(name, table="r", quoted=True) for name in values))

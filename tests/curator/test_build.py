@@ -52,6 +52,30 @@ PAIRS = [
     ),
     (visits().where(stay != 3, stay == stay, stay >= 0).agg(sf.count()),
      "SELECT COUNT(*) FROM visits WHERE stay >= 0 AND stay <> 3 AND stay = stay"),
+    (
+        visits().group_by("ward").agg(a=stay.min(), b=stay.max(), c=stay.median(), d=stay.quantile(0.9)).offset(1),
+        "SELECT ward, MIN(stay), MAX(stay), MEDIAN(stay), QUANTILE(stay, 0.9) FROM visits GROUP BY ward OFFSET 1",
+    ),
+    (
+        visits().where(stay.between(1, 5), sf.col("ward").like("n%")).agg(
+            long=sf.count().filter(stay > 3, cost < 9), s=(stay * 1000).clamp(0, 9).sum().filter("cost > 1")),
+        "SELECT COUNT(*) FILTER (WHERE stay > 3 AND cost < 9), SUM(CLAMP(stay * 1000, 0, 9)) FILTER (WHERE cost > 1)"
+        " FROM visits WHERE stay BETWEEN 1 AND 5 AND ward LIKE 'n%'",
+    ),
+    (
+        visits().left_join("wards", on="visits.ward = wards.ward").group_by("floor").agg(n=sf.count()),
+        "SELECT floor, COUNT(*) FROM visits LEFT JOIN wards ON wards.ward = visits.ward GROUP BY floor",
+    ),
+    (
+        visits().select("ward", x=stay).union_all(visits().where(cost > 3).select("ward", x=cost))
+        .group_by("ward").agg(s=sf.col("x").sum()),
+        "SELECT ward, SUM(x) FROM (SELECT ward, cost AS x FROM visits WHERE cost > 3"
+        " UNION ALL SELECT ward, stay FROM visits) GROUP BY ward",
+    ),
+    (
+        visits().select("ward", double="2 * stay").where("double > 3").agg(s=sf.col("double").sum()),
+        "WITH v AS (SELECT ward, stay * 2 AS double FROM visits) SELECT SUM(double) FROM v WHERE double > 3",
+    ),
 ]  # fmt: skip
 
 
