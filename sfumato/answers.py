@@ -86,6 +86,16 @@ class Answer:
         price = f"ε = {self.epsilon:.3g} at δ = {self.delta:.2g}" if self.charged else "free: this was answered before"
         return f"{len(self.rows):,} {'row' if len(self.rows) == 1 else 'rows'} · {price} · {self.left}"
 
+    def within(self, width: int) -> str:
+        """As text for a screen of this width: a table that is wider goes row by row, one line a column."""
+        whole = str(self)
+        if all(len(line) <= width for line in whole.splitlines()):
+            return whole
+        names, rows, _ = laid_out(self.columns, self.rows, self.coverage)
+        indent = max(map(len, names), default=0)
+        blocks = ["\n".join(f"{n:>{indent}}  {cell}" for n, cell in zip(names, row, strict=True)) for row in rows]
+        return "\n\n".join([*blocks, "\n".join(textwrap.wrap(f"{self.footer}. {self.note}", width))])
+
     def __str__(self) -> str:
         names, rows, right = laid_out(self.columns, self.rows, self.coverage)
         return "\n".join([table(names, rows, right), self.footer, *textwrap.wrap(self.note, 80)])

@@ -1,8 +1,11 @@
 """The command line, as one types it."""
 
 import json
+import os
+import re
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -158,6 +161,7 @@ def test_a_blocked_question_is_listed_and_unblocked(run, clinic, monkeypatch):
     book = f"{clinic}.ledger"
     with monkeypatch.context() as broken:
         broken.setattr(DuckDB, "run", fails)
+        broken.setattr(DuckDB, "keep", fails)
         failed = run("ask", clinic, COUNT, "--epsilon", 1, "--key", "mine")
     assert failed.exit_code == 5
     assert "secret" not in failed.output
@@ -175,6 +179,39 @@ def test_a_blocked_question_is_listed_and_unblocked(run, clinic, monkeypatch):
     assert run("ledger", "unblock", book, charge, "--why", "again").exit_code == 1
     assert run("ask", clinic, COUNT, "--epsilon", 1, "--key", "mine").exit_code == 0
     assert len(Ledger.open(book).verify().costs) == 1
+
+
+WIDE = "SELECT ward, COUNT(*) AS visits_of_all_patients, AVG(stay) AS days_in_hospital, SUM(cost) AS cost FROM visits "
+
+
+@pytest.mark.parametrize(("screen", "sql"), [(80, COUNT), (60, WIDE + "GROUP BY ward")])
+def test_on_a_terminal_names_stand_out_and_nothing_is_wider_than_the_screen(clinic, screen, sql):
+    """Asked through a real terminal, which has so many columns."""
+    reading, writing = os.openpty()
+    words = [sys.executable, "-m", "sfumato", "ask", clinic, sql, "--epsilon", "1"]
+    size = {**os.environ, "COLUMNS": str(screen), "PYTHONPATH": str(ROOT)}
+    size.pop("NO_COLOR", None)
+    child = subprocess.Popen(words, stdout=writing, stderr=subprocess.PIPE, env=size, cwd=ROOT)
+    os.close(writing)
+    told = b""
+    with suppress(OSError):  # Linux says so when the other end is closed
+        while part := os.read(reading, 4096):
+            told += part
+    os.close(reading)
+    assert child.communicate()[1] == b""
+    assert child.returncode == 0
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", told.decode()).splitlines()
+    assert max(map(len, plain)) <= screen
+    assert any("north" in line for line in plain)
+    assert (b"\x1b[1m" in told) == (screen == 80)
+
+
+@pytest.mark.parametrize("words", [("verify",), ("report",), ("blocked",), ("history",)])
+def test_every_command_on_a_ledger_speaks_json(run, clinic, words):
+    assert run("ask", clinic, COUNT, "--epsilon", 1).exit_code == 0
+    lines = run("ledger", *words, f"{clinic}.ledger", "--json").output
+    found = [json.loads(lines)] if words[0] in ("verify", "report") else list(map(json.loads, lines.splitlines()))
+    assert all(isinstance(one, dict) for one in found)
 
 
 # ---- policies -------------------------------------------------------------------------------------------------------

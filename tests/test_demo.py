@@ -41,7 +41,7 @@ def test_what_is_free_refused_and_spent(shown):
     free = [one["title"] for one in asked if one["answer"] and not one["answer"]["charged"]]
     assert free == ["The same question, in other words: free"]
     assert [bool(one["refusal"]) for one in asked] == [False] * 10 + [True] * 2
-    left = [one["left"] for one in asked]
+    left = [one["left"] for one in asked if "journalist" not in one["title"]]  # who has a share of her own
     assert left == sorted(left, reverse=True)
     assert 0 < left[-1] < 1
     assert shown[1]["budget"]["left"] == left[-1]

@@ -1,5 +1,7 @@
 """`sfumato ask`, `preview` and `budget`: what analysts use."""
 
+import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ from sfumato.errors import NotReached
 from sfumato.patience import patience
 
 if TYPE_CHECKING:
+    from sfumato.answers import Answer
     from sfumato.curator import Curator
 
 PRICE = "Say what it may cost (--epsilon) or how exact it must be (--error), not both."
@@ -67,7 +70,7 @@ def ask(
     except KeyboardInterrupt:
         click.echo(f"\nsfumato: interrupted. {afterwards(curator, request)}", err=True)
         sys.exit(INTERRUPTED)
-    click.echo(answer.to_json() if as_json else str(answer))
+    click.echo(answer.to_json() if as_json else on_screen(answer))
 
 
 @click.command(epilog=PRICE)
@@ -131,6 +134,20 @@ def logged(place: Path) -> None:
         handler.close()
 
     click.get_current_context().call_on_close(ended)
+
+
+def on_screen(answer: "Answer") -> str:
+    """For a terminal: no wider than it is, and names stand out. Into a file or a pipe goes plain text."""
+    if not sys.stdout.isatty():
+        return str(answer)
+    text = answer.within(shutil.get_terminal_size().columns)
+    if "NO_COLOR" in os.environ or text != str(answer):
+        return text
+    lines = text.splitlines()
+    foot = 2 + len(answer.rows)
+    return "\n".join(
+        [click.style(lines[0], bold=True), *lines[1:foot], *(click.style(x, dim=True) for x in lines[foot:])]
+    )
 
 
 def beside(data: Path) -> Path:

@@ -1,5 +1,6 @@
 """`sfumato ledger`: the account book of one data set, for its owner."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,9 @@ def ledger() -> None:
     """
 
 
+JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+
+
 def at_ledger(command: Callable[..., None]) -> Callable[..., None]:
     """PLACE and --anchor, which every command on a ledger takes."""
     command = click.option("--anchor", type=FILE, help="The anchor file [default: PLACE.anchor].")(command)
@@ -27,23 +31,27 @@ def at_ledger(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--epsilon", type=float, required=True, help="ε of everything that is ever answered.")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="δ of the same.")
 @click.option("--kind", type=click.Choice(["gaussian", "pure", "zcdp"]), default="gaussian", show_default=True)
-def create(place: Path, anchor: Path | None, epsilon: float, delta: float, kind: str) -> None:
+@JSON
+def create(place: Path, anchor: Path | None, epsilon: float, delta: float, kind: str, as_json: bool) -> None:
     """Make a ledger, where there is none."""
     from sfumato.ledger import Budget, Ledger, PureBudget, ZcdpBudget
 
     kinds = {"gaussian": Budget, "pure": PureBudget, "zcdp": ZcdpBudget}
     Ledger.create(place, kinds[kind](epsilon, delta), anchor=anchor).close()
-    click.echo(f"{place.name}: ε = {epsilon:g} at δ = {delta:g}. Keep a copy of its anchor in another place.")
+    words = f"{place.name}: ε = {epsilon:g} at δ = {delta:g}. Keep a copy of its anchor in another place."
+    click.echo(json.dumps({"epsilon": epsilon, "delta": delta, "kind": kind}) if as_json else words)
 
 
 @ledger.command()
 @at_ledger
-def verify(place: Path, anchor: Path | None) -> None:
+@JSON
+def verify(place: Path, anchor: Path | None, as_json: bool) -> None:
     """Follow the chain of all lines, and compare with the tables and the anchor."""
     from sfumato.ledger import Ledger
 
     state = Ledger.open(place, anchor=anchor).verify()
-    click.echo(f"{place.name}: {state.seq} lines, intact; head {state.hash}")
+    words = f"{place.name}: {state.seq} lines, intact; head {state.hash}"
+    click.echo(json.dumps({"lines": state.seq, "head": state.hash, "intact": True}) if as_json else words)
 
 
 @ledger.command()
@@ -97,7 +105,8 @@ def blocked(place: Path, anchor: Path | None, as_json: bool) -> None:
 @at_ledger
 @click.argument("charge", type=int)
 @click.option("--why", required=True, help="What was mended: it is written into the book.")
-def unblock(place: Path, anchor: Path | None, charge: int, why: str) -> None:
+@JSON
+def unblock(place: Path, anchor: Path | None, charge: int, why: str, as_json: bool) -> None:
     """Let the question of CHARGE be asked again, by everybody.
 
     Nothing is paid back. Who was charged asks again with the same --key, and is not charged again.
@@ -105,4 +114,5 @@ def unblock(place: Path, anchor: Path | None, charge: int, why: str) -> None:
     from sfumato.ledger import Ledger
 
     Ledger.open(place, anchor=anchor).unblock(charge, why)
-    click.echo(f"{place.name}: the question of charge {charge} may be asked again.")
+    words = f"{place.name}: the question of charge {charge} may be asked again."
+    click.echo(json.dumps({"unblocked": charge, "why": why}, ensure_ascii=False) if as_json else words)

@@ -109,8 +109,8 @@ def put(question: Asked, house: Clinic) -> Shown:
     try:
         answer = curator.ask(question.sql, epsilon=question.epsilon, error=question.error)
     except SfumatoError as problem:
-        return Shown(question, None, (), str(problem), house.curator.budget.left)
-    return Shown(question, answer, truth(answer, house.exact.execute(question.sql)), "", house.curator.budget.left)
+        return Shown(question, None, (), str(problem), curator.budget.left)
+    return Shown(question, answer, truth(answer, house.exact.execute(question.sql)), "", curator.budget.left)
 
 
 def truth(answer: Answer, exact: duckdb.DuckDBPyConnection) -> tuple[Cell, ...]:
@@ -142,7 +142,8 @@ def printed(number: int, shown: Shown) -> str:
     beside = [[*row, f"│ {text:>{width}}"] for row, text in zip(rows, exact, strict=True)]
     body = table([*names, f"│ {'truth':>{width}}"], beside, [*right, False])
     price = f"ε = {shown.answer.epsilon:.2g}" if shown.answer.charged else "free"
-    foot = f"{price:>10} · budget {bar(shown.left)} {100 * shown.left:.0f} % left"
+    whose = "budget" if shown.asked.who == "owner" else f"{shown.asked.who}'s share"
+    foot = f"{price:>10} · {whose} {bar(shown.left)} {100 * shown.left:.0f} % left"
     return "\n".join([*head, *(f"   {line}" for line in body.splitlines()), f"   {foot}", ""])
 
 

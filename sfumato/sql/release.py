@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind
-from sfumato.sql.expressions import Column, Constant, Expression
+from sfumato.sql.expressions import Column, Constant, Expression, columns
 from sfumato.sql.policy import Table
 
 STACKED = re.compile(r"t\d+\.c[0-9a-f]{32}x*")  # names that no analyst has given
@@ -202,10 +202,13 @@ def exponent(expression: Expression, text: str, wide: int = WIDE) -> int:
                 f"{text} is of numbers.\n  found:  a {domain.kind.value}\n"
                 f"  do:     ask about a number made of it, such as CLAMP(LENGTH(x), 0, 100){days}"
             )
-        found = STACKED.sub("a column of UNION ALL", repr(expression)[:200])
+        used = list(columns(expression))
+        free = {c.origin for c in used if not c.domain.bounded} or {c.origin for c in used}
+        names = {"a column of UNION ALL" if STACKED.fullmatch(o) else o.split(".", 1)[1] for o in free}
+        found = f", of {', '.join(sorted(names)[:5])}" if names else ""
         raise QueryRefused(
             f"{text} has no bounds, so one person could change it without limit.\n"
-            f"  found:  {found}: {domain.kind.value}, of unknown range\n"
+            f"  found:  a {domain.kind.value} of unknown range{found}\n"
             "  do:     give low and high in the policy, or ask for CLAMP(…, low, high)"
         )
     largest = max(abs(domain.low), abs(domain.high))

@@ -1,5 +1,6 @@
 """When answers leave: padded to a public quantum, whether they succeed or fail. No clock is looked at."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import duckdb
@@ -43,6 +44,9 @@ class Slow:
     seconds: float
     fails: bool = False
     dialect: str = "duckdb"
+
+    def snapshot(self):
+        return nullcontext()
 
     def run(self, sql):
         self.time.now += self.seconds

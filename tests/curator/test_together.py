@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -26,6 +27,9 @@ class Counting:
 
     def __init__(self, inner):
         self.inner, self.runs = inner, 0
+
+    def snapshot(self):
+        return nullcontext()
 
     def run(self, sql):
         self.runs += 1
