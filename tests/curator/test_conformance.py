@@ -31,6 +31,10 @@ JOINED = [
     "SELECT floor, COUNT(DISTINCT diagnosis), MEDIAN(stay) FROM visits JOIN wards USING (ward) GROUP BY floor",
     "SELECT a.ward, COUNT(*), SUM(a.stay) FROM visits a JOIN labs b ON a.patient_id = b.patient_id GROUP BY 1",
     "SELECT COUNT(*), SUM(points) FROM marks",
+    "SELECT COUNT(*), COUNT(floor), SUM(cost) FROM visits LEFT JOIN wards USING (ward)",
+    "SELECT what, COUNT(*), SUM(x), COUNT(day) FROM (SELECT 'stay' AS what, stay AS x, day FROM visits UNION ALL"
+    " SELECT ward, cost, NULL FROM visits UNION ALL SELECT lab, 3, '2024-02-29' FROM labs) v GROUP BY what",
+    "SELECT HISTOGRAM(x, 0, 60, 6) FROM (SELECT stay AS x FROM visits UNION ALL SELECT cost FROM visits) v",
 ]
 ORDERED = [
     "SELECT COUNT(DISTINCT diagnosis), MIN(stay), MAX(stay), MEDIAN(cost), QUANTILE(cost, 0.123456) FROM visits",
