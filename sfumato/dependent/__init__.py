@@ -2,6 +2,7 @@
 
 from sfumato.dependent.arsinh_normal import ArsinhNormalNoise
 from sfumato.dependent.cauchy import CauchyNoise
+from sfumato.dependent.chosen import ChosenQuantile
 from sfumato.dependent.edges import Graph
 from sfumato.dependent.extremes import Maximum, Minimum
 from sfumato.dependent.gate import Gate
@@ -31,6 +32,7 @@ __all__ = [
     "ArsinhNormalNoise",
     "Bounded",
     "CauchyNoise",
+    "ChosenQuantile",
     "Gate",
     "GaussianNoise",
     "GaussianStableValue",

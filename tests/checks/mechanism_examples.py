@@ -378,6 +378,13 @@ EXAMPLES: list[Example] = [
         nonsense=(),
     ),
     Example(
+        lambda source: dependent.ChosenQuantile(dependent.Quantile(0, 8), 1.0, source=source),
+        (Pair([2], [2, 6]), Pair([], [7]), Pair([0, 0, 8], [0, 0, 8, 8])),
+        DATA[:2] + DATA[3:],
+        Fraction(1),
+        nonsense=(None, "1", object(), 1j, [None], [[1, 2], [3]]),
+    ),
+    Example(
         lambda source: Quantile(2.0, Fraction(1, 2), 8, source=source),
         (Pair(ranked(2), ranked(2, 6)), Pair(ranked(), ranked(7))),
         (ranked(), ranked(0), ranked(7, 7, 7), ranked(*range(8))),
