@@ -18,7 +18,7 @@ NOISE_PEERS := $(patsubst bench/noise/sides/%.txt,bench/.peers/%.stamp,$(wildcar
 CURATOR_PEERS := $(patsubst bench/curator/sides/%.txt,bench/.peers/curator-%.stamp,$(wildcard bench/curator/sides/*.txt))
 
 .PHONY: help demo tour test lint types format bench bench-composition bench-soundness bench-noise \
-	bench-faults bench-ledger bench-reconstruction bench-hostile docs-index bench-neighbours bench-coverage clean
+	bench-curator bench-faults bench-ledger bench-reconstruction bench-hostile docs-index bench-neighbours bench-coverage clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' Makefile
@@ -46,7 +46,7 @@ format: $(VENV)/dev.stamp  ## rewrite the code the way `make lint` wants it
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format --quiet
 
-bench: bench-composition bench-noise bench-ledger  ## all that is timed, against other libraries (15 min)
+bench: bench-composition bench-noise bench-ledger bench-curator  ## all that is timed, against other libraries (15 min)
 
 bench-composition: $(VENV)/dev.stamp $(PEERS)  ## time composition against other libraries (7 min; OPTIONS="--only 1 7")
 	@$(BIN)/python bench/bench_composition.py --json $(OPTIONS)
@@ -59,6 +59,9 @@ bench-soundness: $(VENV)/dev.stamp  ## random losses against independent truth (
 
 bench-noise: $(VENV)/dev.stamp $(NOISE_PEERS)  ## time exact noise against NumPy, OpenDP, diffprivlib (4 min; OPTIONS="--only 1 A6")
 	@$(BIN)/python bench/bench_noise.py --json $(OPTIONS)
+
+bench-curator: $(VENV)/dev.stamp  ## time the curator on 10 million rows beside plain SQL (3 min; OPTIONS="--table t6")
+	@$(BIN)/python bench/bench_curator.py --json $(OPTIONS)
 
 bench-faults: $(VENV)/dev.stamp  ## break ledgers in every way we know (15 min; OPTIONS="--kills 200 --flips 10000")
 	@$(BIN)/python bench/bench_faults.py $(OPTIONS)
