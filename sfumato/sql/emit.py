@@ -21,8 +21,8 @@ def statement(release: Release, salt: int, dialect: str | Dialect) -> str:
     """SQL that gives, for each group: its keys, then its measures as integers.
 
     One row per (unit, group) first, clamped; of a unit with more groups than allowed those with the least keyed hash of
-    unit and keys are kept: a function of the unit's own rows. Should two hashes tie at the cut, neither is kept by the
-    cut-off join; the window goes on by the keys themselves.
+    unit and keys are kept: a function of the unit's own rows. Should two hashes tie at the cut, the keys themselves
+    decide; where that would make the order slow, each is counted with the other, and neither is kept.
     """
     to = dialect_of(dialect).about(release)
     keys = [exp.column(f"k{i}") for i in range(len(release.keys))]
@@ -41,15 +41,10 @@ def statement(release: Release, salt: int, dialect: str | Dialect) -> str:
         return f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(['u', *inner])} FROM {rows} GROUP BY u) AS p"
     hashed = to.hashed([exp.column("u"), *keys], salt).sql(to.name)
     pairs = f"SELECT {', '.join([listed, *inner])}, {hashed} AS h FROM {rows} GROUP BY {listed}"
-    if to.windowed:
-        first = f"ROW_NUMBER() OVER (PARTITION BY u ORDER BY h, {names}) AS i"
-        kept = f"SELECT * FROM (SELECT p.*, {first} FROM ({pairs}) AS p) AS q WHERE i <= {release.groups}"
-        return f"SELECT {names}, {', '.join(outer)} FROM ({kept}) AS p {by(names)}"
-    return (
-        f"WITH p AS MATERIALIZED ({pairs}), {cut(release.groups)}"
-        f" SELECT {names}, {', '.join(outer)} FROM p LEFT JOIN c USING (u)"
-        f" WHERE c.cut IS NULL OR p.h <= c.cut {by(names)}"
-    )
+    place = f"ROW_NUMBER() OVER (PARTITION BY u ORDER BY h, {names})"
+    place = place if to.windowed else "COUNT(*) OVER (PARTITION BY u ORDER BY h)"
+    kept = f"SELECT * FROM (SELECT p.*, {place} AS i FROM ({pairs}) AS p) AS q WHERE i <= {release.groups}"
+    return f"SELECT {names}, {', '.join(outer)} FROM ({kept}) AS p {by(names)}"
 
 
 def cut(most: int) -> str:

@@ -126,7 +126,7 @@ class Dialect(ABC):
 
     @property
     def windowed(self) -> bool:
-        """Is the window the best plan to bound contributions here? Otherwise the cut-off join is."""
+        """Is it fast to order by several things at once? Otherwise groups are ordered by their hash alone."""
         return True
 
     @abstractmethod
