@@ -22,7 +22,7 @@ from sfumato.errors import PolicyError
 
 Connection = psycopg.Connection[tuple[object, ...]]
 
-OLDEST = 130_000  # the version of the server
+OLDEST = 140_000  # the version of the server
 USUAL = {"connect_timeout": 10, "application_name": "sfumato curator"}
 SETTINGS = {  # how a value is written as a text must not hang on who set up the server
     "datestyle": "ISO, YMD", "timezone": "UTC", "intervalstyle": "postgres", "extra_float_digits": "1",
@@ -103,7 +103,7 @@ def connected(dsn: str) -> Iterator[Connection]:
             raise PolicyError(
                 "this server cannot be an engine.\n"
                 f"  found:  version {connection.info.server_version // 10000}, texts in {encoding}\n"
-                "  do:     use PostgreSQL 13 or newer, and a database in UTF8"
+                "  do:     use PostgreSQL 14 or newer, and a database in UTF8"
             )
         yield connection
     finally:

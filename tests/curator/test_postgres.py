@@ -68,6 +68,8 @@ def test_what_means_something_else_there_is_refused_before_the_charge(curator):
     for sql in (
         "SELECT CAST(stay AS TEXT), COUNT(*) FROM visits GROUP BY 1",
         "SELECT COUNT(*) FROM visits WHERE ward = 'a\0b'",
+        "SELECT COUNT(*) FROM (SELECT CAST(stay AS TEXT) AS t FROM visits UNION ALL SELECT ward FROM visits) x"
+        " WHERE t > 'a'",
     ):
         for asked in (curator.preview, curator.ask):
             with pytest.raises(QueryRefused):

@@ -1,4 +1,4 @@
-"""PostgreSQL, 13 or newer, with texts in UTF-8. What is total here stands in postgres_values.py."""
+"""PostgreSQL, 14 or newer, with texts in UTF-8. What is total here stands in postgres_values.py."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -139,8 +139,10 @@ class Postgres(Dialect):
         return raw(total.text_of_moment(moment.sql(self.name)))
 
     def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
+        """By each type's own hash, so that what is equal has one: of −0 and 0, or 1.0 and 1.00, either may stand for a
+        group, and which does hangs on the order of rows. Hashed again, as a row's is a sum of its parts'."""
         row = ", ".join(one.sql(self.name) for one in listed)
-        return raw(f"HASHTEXTEXTENDED(CAST(ROW({row}) AS TEXT){BYTES}, {salt})")
+        return raw(f"HASHINT8EXTENDED(HASH_RECORD_EXTENDED(ROW({row}), {salt}), {salt})")
 
     def divided(self, a: str, b: str) -> str:
         return f"DIV({a}, {b})"
