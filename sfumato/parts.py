@@ -100,12 +100,12 @@ class Joint:
         return tuple(math.fsum(each) for each in found)
 
     @cached_property
-    def whole(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """`made_of` with whole numbers: (denominator, numerators)."""
+    def whole(self) -> tuple[tuple[int, tuple[tuple[int, int], ...]], ...]:
+        """`made_of` with whole numbers: (denominator, (place, numerator) of all that are not 0)."""
         found = []
         for coefficients in self.made_of:
             below = max(c.denominator for c in coefficients)  # all are powers of two
-            found.append((below, tuple(int(c * below) for c in coefficients)))
+            found.append((below, tuple((j, int(c * below)) for j, c in enumerate(coefficients) if c)))
         return tuple(found)
 
     def split(self, row: Sequence[int]) -> list[int]:
@@ -117,11 +117,13 @@ class Joint:
 
     def joined(self, row: Sequence[float | int]) -> list[float | int]:
         """The measures of (noisy) parts; whole where they are."""
-        found: list[float | int] = []
-        for below, coefficients in self.whole:
-            above = sum(c * z for c, z in zip(coefficients, row, strict=True) if c)
-            found.append(above // below if above % below == 0 else above / below)
-        return found
+        return [self.measure(place, row) for place in range(len(self.measures))]
+
+    def measure(self, place: int, row: Sequence[float | int]) -> float | int:
+        """One of them."""
+        below, coefficients = self.whole[place]
+        above = sum(c * row[j] for j, c in coefficients)
+        return above // below if above % below == 0 else above / below
 
 
 def above(measure: Measure) -> tuple[Measure, ...]:

@@ -49,8 +49,7 @@ class Reading:
 
     def read(self, row: Sequence[Number]) -> Read:
         """(value, low, high) from noisy parts."""
-        measures = self.joint.joined(row)
-        mine = [measures[j] for j in self.aggregate.measures]
+        mine = [self.joint.measure(j, row) for j in self.aggregate.measures]
         value = valued(self.aggregate, self.span, mine)
         if self.exact:
             middle = mine[0] if self.aggregate.name == "count" else value
@@ -111,12 +110,34 @@ class Reading:
     def mean_reach(self) -> Reach:
         return Reach.of(self.own(0)[1], self.many, self.confidence)
 
+    @cached_property
+    def sure_reach(self) -> Reach:
+        return Reach.of(self.own(0)[1], self.many, MEAN)
+
+    @cached_property
+    def middles(self) -> tuple[float, ...]:
+        """κ of the sum, and of the squares."""
+        return tuple(float(self.own(place)[0]) for place in (0, 2) if place < len(self.aggregate.measures))
+
+    @cached_property
+    def square_reaches(self) -> tuple[Reach, Reach]:
+        """With the squares' own noise, and with the sum's; the other's counts as 0 times itself."""
+        own, square = self.own(0)[1], self.own(2)[1]
+        no_own, no_square = (tuple((Fraction(0), noise) for _, noise in terms) for terms in (own, square))
+        return Reach.of(square + no_own, self.many, GIVEN_MEAN), Reach.of(no_square + own, self.many, GIVEN_MEAN)
+
+    def square_reach(self, factor: float) -> Reach:
+        """With so many times the sum's own noise: what it adds grows with the factor, or with its square."""
+        square, own = self.square_reaches
+        fixed = square.fixed + own.fixed * factor * factor
+        return Reach(fixed, square.growing, square.least + own.least * factor, square.slope)
+
     # ---- ratios -------------------------------------------------------------------------------------------------
 
     def mean(self, row: Sequence[Number], reach: Reach) -> tuple[float, float]:
         """Where S/n is, in steps from the centre, by Fieller: S − θ·n has the noise of its own part and (κ − θ) times
         that of n."""
-        middle, n = float(self.own(0)[0]), float(row[1])
+        middle, n = self.middles[0], float(row[1])
         d = row[0] - middle * n
         low, high = ratio(d, d, n, reach)
         return max(middle + low, self.span[0]), min(middle + high, self.span[1])
@@ -133,16 +154,15 @@ class Reading:
         A hardly depends on θ near the mean, so nearly nothing is lost.
         """
         s, n, q = (float(x) for x in row)
-        (kappa, own), (square, own_square) = self.own(0), self.own(2)
-        low, high = self.mean(row, Reach.of(own, self.many, MEAN))
+        kappa, square = self.middles
+        low, high = self.mean(row, self.sure_reach)
         most = ((self.span[1] - self.span[0]) / 2) ** 2
         if low > high:  # the mean is beyond its range: only with 1 %
             return 0.0, most
         far = max(abs(low), abs(high))
-        bends = [float(square) - 2 * t * float(kappa) + t * t for t in (low, high, clipped(float(kappa), low, high))]
+        bends = [square - 2 * t * kappa + t * t for t in (low, high, clipped(kappa, low, high))]
         middle, half = (min(bends) + max(bends)) / 2, (max(bends) - min(bends)) / 2
-        constant = own_square + tuple((2 * Fraction(far) * c, noise) for c, noise in own)
-        reach = Reach.of(constant, self.many, GIVEN_MEAN).about(half)
+        reach = self.square_reach(2 * far).about(half)
         ends = [q - 2 * t * s + t * t * n for t in (low, high, clipped(s / n if n else 0.0, low, high))]
         least, largest = ratio(min(ends) - middle * n, max(ends) - middle * n, n, reach)
         return clipped(middle + least, 0.0, most), clipped(middle + largest, 0.0, most)

@@ -37,6 +37,9 @@ class Counting:
         self.run_directly.append(sql)
         return self.inner.run(sql)
 
+    def snapshot(self):
+        return self.inner.snapshot()
+
     def keep(self, sql):
         self.made.append(sql)
         if self.trouble is not None:
