@@ -1,7 +1,7 @@
 """Processor time until a hostile text is refused, or planned if it turns out to be a question after all.
 
 Best of three for each text of tests/curator/hostile.py, from the text to the statements that an engine would be asked.
-Ends with 1 if one takes longer than the bar.
+Ends with 1 if a refusal takes longer than its bar, or a plan longer than twice that.
 """
 
 import argparse
@@ -71,11 +71,17 @@ def main() -> int:
         print(f"{'ms':>7}  text                                 outcome")
         for ms, name, told in found[: chosen.slowest]:
             print(f"{ms:7.1f}  {name:36.36} {told:.60}")
-        worst, middle = found[0][0], found[len(found) // 2][0]
-        planned = sum(told == "planned" for _, _, told in found)
-        print(f"{len(found)} texts, {planned} of them planned; median {middle:.1f} ms, worst {worst:.1f} ms")
-        print(f"bar {BAR:g} ms: {'met' if worst <= BAR else 'MISSED'}")
-    return int(found[0][0] > BAR)
+        print(f"{len(found)} texts; median {found[len(found) // 2][0]:.1f} ms")
+    missed = False
+    for what, bar, times in (
+        ("refused", BAR, [ms for ms, _, told in found if told != "planned"]),
+        ("planned", 2 * BAR, [ms for ms, _, told in found if told == "planned"]),
+    ):
+        worst = max(times, default=0.0)
+        missed |= worst > bar
+        if not chosen.json:
+            print(f"{what}: {len(times)}, worst {worst:.1f} ms, bar {bar:g} ms: {'met' if worst <= bar else 'MISSED'}")
+    return int(missed)
 
 
 if __name__ == "__main__":
