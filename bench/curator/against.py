@@ -122,12 +122,12 @@ class Bench:
         return time.monotonic() - start
 
     def timed(self, peer: Peer, side: Side, job: Job, table: str) -> None:
-        """The two sides in turn, until each has had its rounds or half a minute; at least two of what is judged."""
+        """The two sides in turn, until each has had its rounds or 20 seconds; at least two of what is judged."""
         theirs = self.found.setdefault((peer.name, job.item, table), Found())
         mine = self.found.setdefault(("ours", job.item, table), Found())
         spent = 0.0
         for turn in range(self.options.rounds):
-            if theirs.note or (spent > 30 and turn >= (2 if job.several else 1)):
+            if theirs.note or (spent > 20 and turn >= (2 if job.judged else 1)):
                 break
             spent += self.once(side, job, table, theirs, **peer.arguments)
             for _ in range(2):
@@ -309,7 +309,7 @@ def options_of() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="OpenDP on 10⁶ rows too, one round, three draws")
     parser.add_argument("--rounds", type=int, default=3, help="timed runs of each side (3)")
     parser.add_argument("--draws", type=int, default=20, help="draws for the errors (20)")
-    parser.add_argument("--seconds", type=float, default=20, help="after which no further draw begins (20)")
+    parser.add_argument("--seconds", type=float, default=12, help="after which no further draw begins (12)")
     parser.add_argument("--json", nargs="?", const=BENCH / "results/curator-peers.json", type=Path, metavar="FILE")
     options = parser.parse_args()
     if options.quick:
