@@ -365,10 +365,11 @@ def beside(engine: Engine) -> Path:
 def readout(offer: Offer, noisy: bytes) -> Readout:
     """Keys, and (value, low, high) of each aggregate, from what is stored."""
     data, windows = json.loads(noisy), offer.release.windows
+    how = [(offer.readings.get(a), a.window) for a in offer.question.aggregates]
     return [
         (key, [
-            offer.readings[a].read(row) if a.measures else quantile(windows[a.window], *data["chosen"][i][a.window])
-            for a in offer.question.aggregates
+            reading.read(row) if reading is not None else quantile(windows[place], *data["chosen"][i][place])
+            for reading, place in how
         ])
         for i, (key, row) in enumerate(zip(data["keys"], data["noisy"], strict=True))
     ]  # fmt: skip
@@ -389,7 +390,7 @@ def bare(expression: Expression, keys: int) -> bool:
 
 
 def cells(expression: Expression, row: list[Value], spans: list[tuple[Value, Value] | None]) -> list[Value]:
-    found = evaluated(expression, row)
+    found = row[expression.place] if isinstance(expression, Output) else evaluated(expression, row)
     if isinstance(found, float) and not math.isfinite(found):
         found = None  # a product that no double holds
     if isinstance(expression, Output) and (span := spans[expression.place]) is not None:

@@ -3,7 +3,6 @@
 import random
 import shutil
 import threading
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import duckdb
@@ -33,9 +32,6 @@ class Counting:
     made: list[str] = field(default_factory=list)
     run_directly: list[str] = field(default_factory=list)
     trouble: BaseException | None = None
-
-    def snapshot(self):
-        return nullcontext()
 
     def run(self, sql):
         self.run_directly.append(sql)
