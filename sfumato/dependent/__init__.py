@@ -4,6 +4,7 @@ from sfumato.dependent.arsinh_normal import ArsinhNormalNoise
 from sfumato.dependent.cauchy import CauchyNoise
 from sfumato.dependent.chosen import ChosenQuantile
 from sfumato.dependent.edges import Graph
+from sfumato.dependent.everywhere import Everywhere
 from sfumato.dependent.extremes import Maximum, Minimum
 from sfumato.dependent.gate import Gate
 from sfumato.dependent.given import Given, Refuted, refute
@@ -19,6 +20,7 @@ from sfumato.dependent.propose import ProposeTestRelease
 from sfumato.dependent.quantile import Quantile
 from sfumato.dependent.reciprocal import Reciprocal
 from sfumato.dependent.regression import PredictionVariance
+from sfumato.dependent.routes import Way, at, on_ledger
 from sfumato.dependent.sized import Kept
 from sfumato.dependent.stable import GaussianStableValue, Stable, StableValue, mode, top_set
 from sfumato.dependent.stars import Stars
@@ -33,6 +35,7 @@ __all__ = [
     "Bounded",
     "CauchyNoise",
     "ChosenQuantile",
+    "Everywhere",
     "Gate",
     "GaussianNoise",
     "GaussianStableValue",
@@ -67,7 +70,10 @@ __all__ = [
     "Triangles",
     "TrimmedMean",
     "UniformLogNormalNoise",
+    "Way",
+    "at",
     "mode",
+    "on_ledger",
     "refute",
     "top_set",
 ]

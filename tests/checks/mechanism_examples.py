@@ -378,6 +378,13 @@ EXAMPLES: list[Example] = [
         nonsense=(),
     ),
     Example(
+        lambda source: dependent.Everywhere(dependent.TrimmedMean(0, 8), sf.Laplace(4.0, source=source)),
+        (Pair([0, 0], [0, 0, 8]), Pair([0, 8], [0, 8, 8])),
+        DATA[:2] + DATA[3:],
+        Fraction(1),
+        nonsense=(),
+    ),
+    Example(
         lambda source: dependent.ChosenQuantile(dependent.Quantile(0, 8), 1.0, source=source),
         (Pair([2], [2, 6]), Pair([], [7]), Pair([0, 0, 8], [0, 0, 8, 8])),
         DATA[:2] + DATA[3:],

@@ -1,0 +1,122 @@
+"""Which way to an answer: by what the question is and what it may cost, never by data."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sfumato import checks
+from sfumato.dependent.chosen import ChosenQuantile
+from sfumato.dependent.drawn import FINE
+from sfumato.dependent.everywhere import Everywhere
+from sfumato.dependent.extremes import Maximum, Minimum
+from sfumato.dependent.noisy_bound import NoisyBound
+from sfumato.dependent.propose import ProposeTestRelease
+from sfumato.dependent.quantile import Quantile
+from sfumato.dependent.statistic import Exact, Statistic
+from sfumato.errors import InvalidParameter
+from sfumato.mechanisms.base import Mechanism, quotient
+from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.mechanisms.laplace import Laplace
+
+CHOSEN = "quantiles are chosen by score: smooth sensitivity errs 3 to 8 times as far"
+PROPOSED = "a bound was proposed: it is tested, and the noise is made for it"
+BOUNDED = "its local sensitivity moves little between neighbours, so that is bought first, and noise made for it"
+GLOBAL = "noise for the worst data: nothing better is known for this statistic at this price"
+FIRST = 0.25  # of μ², or of ε, for the test or the bound; the rest is for the answer
+
+
+@dataclass(frozen=True)
+class Way:
+    """A mechanism on data, and why it was taken. Both are public."""
+
+    mechanism: Mechanism[Any, Any]
+    why: str
+
+
+def on_ledger(
+    statistic: Statistic[Any],
+    mu: float,
+    slack: float = 1e-9,
+    *,
+    bound: float | Fraction | None = None,
+    step: float | Fraction = 1,
+) -> Way:
+    """The way to a statistic that costs at most (μ², slack) on a Gaussian ledger.
+
+    `bound`: a guess of the local sensitivity; then it is tested, and noise is made for it. `step`: of real answers.
+
+    >>> on_ledger(Quantile(0, 100), mu=0.5).why
+    'quantiles are chosen by score: smooth sensitivity errs 3 to 8 times as far'
+    """
+    askable(statistic)
+    most = checks.positive("mu", mu) * (1 - 1e-12)
+    first, rest = math.sqrt(FIRST) * most, math.sqrt(1 - FIRST) * most
+    if bound is not None:
+        noise = Gaussian(_over(_wider(bound, step), rest), step)
+        return Way(ProposeTestRelease(statistic, bound, Gaussian(_over(1, first)), noise, slack), PROPOSED)
+    if isinstance(statistic, Quantile):
+        return Way(ChosenQuantile.on_ledger(statistic, most), CHOSEN)
+    if drifting(statistic):
+        way = NoisyBound(statistic, Gaussian(_over(1, first)), Gaussian(_over(1, rest)), slack)
+        if way.shift + 1 < statistic.everywhere:
+            return Way(way, BOUNDED)
+    return Way(Everywhere(statistic, Gaussian(_over(_wider(statistic.everywhere, step), most), step)), GLOBAL)
+
+
+def at(
+    statistic: Statistic[Any],
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    bound: float | Fraction | None = None,
+    step: float | Fraction = 1,
+) -> Way:
+    """The way to a statistic that is (ε, δ)-DP."""
+    askable(statistic)
+    eps, small = checks.positive("epsilon", epsilon) * (1 - 1e-12), checks.probability("delta", delta)
+    first, rest = FIRST * eps, (1 - FIRST) * eps
+    if bound is not None:
+        if not small:
+            raise InvalidParameter("a guess is tested with a δ.\n  found:  delta = 0\n  do:     give delta=1e-6, say")
+        noise = Laplace(_over(_wider(bound, step), rest), step)
+        return Way(ProposeTestRelease(statistic, bound, Laplace(_over(1, first)), noise, small), PROPOSED)
+    if isinstance(statistic, Quantile):
+        return Way(ChosenQuantile.at(statistic, eps, small), CHOSEN)
+    if small and drifting(statistic):
+        way = NoisyBound(statistic, Laplace(_over(1, first)), Laplace(_over(1, rest)), small)
+        if way.shift + 1 < statistic.everywhere:
+            return Way(way, BOUNDED)
+    return Way(Everywhere(statistic, Laplace(_over(_wider(statistic.everywhere, step), eps), step)), GLOBAL)
+
+
+def askable(statistic: object) -> None:
+    """Refuses what should not be asked like this at all."""
+    if not isinstance(statistic, Statistic):
+        raise InvalidParameter(
+            f"this is no statistic.\n  found:  a {type(statistic).__name__}\n"
+            "  do:     give one of sfumato.dependent, such as TrimmedMean(0, 100)"
+        )
+    if isinstance(statistic, Minimum | Maximum):
+        raise InvalidParameter(
+            "the least and the largest value are whatever one person has: no noise helps.\n"
+            f"  found:  {type(statistic).__name__}\n  do:     ask for an extreme quantile: Quantile(low, high, p=0.01)"
+        )
+
+
+def drifting(statistic: Statistic[Any]) -> bool:
+    """Can its local sensitivity be bought with noise?"""
+    return statistic.drift is not None and statistic.grain == 1
+
+
+def _wider(size: Exact | float, step: float | Fraction) -> Fraction:
+    """A part of a step more, for values off the lattice."""
+    found: Fraction = Fraction(size) + Fraction(step) / 2**FINE
+    return found
+
+
+def _over(size: Exact | float, rate: float) -> float:
+    """size/rate, never below."""
+    found = float(size)
+    found = found if Fraction(found) >= size else math.nextafter(found, math.inf)
+    return quotient(found, rate)
