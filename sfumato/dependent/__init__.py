@@ -1,6 +1,8 @@
 """Mechanisms whose noise, or whose silence, depends on the data at hand: less of both where data are well-behaved."""
 
+from sfumato.dependent.admissible import Admissibility, admissibility
 from sfumato.dependent.arsinh_normal import ArsinhNormalNoise
+from sfumato.dependent.calibration import Calibrated, for_epsilon, for_ledger, for_zcdp
 from sfumato.dependent.cauchy import CauchyNoise
 from sfumato.dependent.chosen import ChosenQuantile
 from sfumato.dependent.edges import Graph
@@ -10,6 +12,7 @@ from sfumato.dependent.gate import Gate
 from sfumato.dependent.given import Given, Refuted, refute
 from sfumato.dependent.grid import Passed, SearchTestRelease
 from sfumato.dependent.instances import Instances, LeverageReport, Leverages
+from sfumato.dependent.ladder import Ladder
 from sfumato.dependent.light import GaussianNoise, LaplaceNoise
 from sfumato.dependent.log_normal import LaplaceLogNormalNoise, UniformLogNormalNoise
 from sfumato.dependent.loss import SmoothLoss
@@ -22,6 +25,7 @@ from sfumato.dependent.reciprocal import Reciprocal
 from sfumato.dependent.regression import PredictionVariance
 from sfumato.dependent.routes import Way, at, on_ledger
 from sfumato.dependent.sized import Kept
+from sfumato.dependent.smooth import Off, Smooth, SmoothWithError
 from sfumato.dependent.stable import GaussianStableValue, Stable, StableValue, mode, top_set
 from sfumato.dependent.stars import Stars
 from sfumato.dependent.statistic import OfValues, Statistic
@@ -31,8 +35,10 @@ from sfumato.dependent.triangles import Triangles
 from sfumato.dependent.trimmed_mean import TrimmedMean
 
 __all__ = [
+    "Admissibility",
     "ArsinhNormalNoise",
     "Bounded",
+    "Calibrated",
     "CauchyNoise",
     "ChosenQuantile",
     "Everywhere",
@@ -43,6 +49,7 @@ __all__ = [
     "Graph",
     "Instances",
     "Kept",
+    "Ladder",
     "LaplaceLogNormalNoise",
     "LaplaceNoise",
     "LeverageReport",
@@ -52,6 +59,7 @@ __all__ = [
     "Noise",
     "NoisyBound",
     "OfValues",
+    "Off",
     "Ordered",
     "Passed",
     "PredictionVariance",
@@ -60,7 +68,9 @@ __all__ = [
     "Reciprocal",
     "Refuted",
     "SearchTestRelease",
+    "Smooth",
     "SmoothLoss",
+    "SmoothWithError",
     "Stable",
     "StableValue",
     "Stars",
@@ -71,7 +81,11 @@ __all__ = [
     "TrimmedMean",
     "UniformLogNormalNoise",
     "Way",
+    "admissibility",
     "at",
+    "for_epsilon",
+    "for_ledger",
+    "for_zcdp",
     "mode",
     "on_ledger",
     "refute",

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.dependent.noises import NEAR, Noise
+from sfumato.errors import OutOfReach
 from sfumato.loss.numeric import TINY, Floats, floats
 
 Chosen = npt.NDArray[np.bool_]
@@ -86,7 +87,7 @@ class Side(NamedTuple):
     def stray(self, row: "Row", change: Floats, radius: Floats) -> Floats:
         """How far the logarithm strays from its chord: by its bend inside discs, elsewhere by its change."""
         half = row.half
-        bend = NEAR * (half / np.maximum(radius - half, half)) ** 2
+        bend = 0 * half if self.noise.straight else NEAR * (half / np.maximum(radius - half, half)) ** 2
         return np.where(half * INSIDE <= radius, bend, np.abs(change))
 
 
@@ -255,7 +256,7 @@ def finished(pair: Pair, end: float, grain: float) -> Row:
         discs = pair.discs(row)
         smooth = INSIDE * half <= np.minimum(*discs)
         low, high = pair.ranges(row, discs)
-        wanted = fine * np.clip(np.exp(-(mass + 9.0) / 3), 1.0, COARSE)
+        wanted = fine * np.clip(np.exp(np.minimum(-(mass + 9.0) / 3, 9.0)), 1.0, COARSE)
         wide = (high - low > np.where(smooth, wanted, 0.0)) & (mass > -140.0)
         wide &= (half > 1e-12 * np.abs(middle)) & (smooth | (half > LEAST))
         done.append(row.some(~wide))
@@ -263,3 +264,19 @@ def finished(pair: Pair, end: float, grain: float) -> Row:
         count += int(wide.sum())
     every = Row(*(np.concatenate(columns) for columns in zip(*done, row, strict=True)))
     return every.some(np.argsort(every.left))
+
+
+@lru_cache(maxsize=64)
+def radius(noise: Noise, outside: float) -> float:
+    """A number that |Z| exceeds with at most this probability; nearly the least."""
+    pair = Pair(noise, 0.5, 0.0)
+    row = finished(pair, pair.cut(), 1.0)
+    row = row.some(row.left >= 0)
+    mass, error = pair.first.masses(np.append(row.left, row.right[-1]))
+    beyond = np.append(np.cumsum((mass * (1 + error))[::-1])[::-1], 0.0) + math.exp(log_beyond(noise, row.right[-1]))
+    enough = np.flatnonzero(2 * beyond * (1 + 1e-9) <= outside)
+    if not len(enough):
+        raise OutOfReach(
+            f"no number is exceeded so rarely.\n  found:  probability {outside:g}\n  do:     give at least 1e-40"
+        )
+    return float(np.append(row.left, row.right[-1])[enough[0]])

@@ -31,6 +31,10 @@ class LaplaceNoise(Noise):
     def variance(self) -> float:
         return 2.0
 
+    @property
+    def straight(self) -> bool:
+        return True
+
     def far_score(self, z: float) -> float:
         return 1.0
 

@@ -38,6 +38,11 @@ class Noise(Part, Formula):
         return self.slope(z)
 
     @property
+    def straight(self) -> bool:
+        """Is ln p linear for z > 0? Then it strays from no chord."""
+        return False
+
+    @property
     def grain(self) -> float:
         """How much coarser cells are cut than usual: 1, or more where densities take long."""
         return 1.0

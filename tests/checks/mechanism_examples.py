@@ -63,6 +63,12 @@ def ranked(*values: int) -> Ranked:
     return Ranked.of(len(values), [v for v, _ in counts], [n for _, n in counts], [*accumulate(n for _, n in counts)])
 
 
+def smooth(source: Source) -> Mechanism:
+    """A median with noise at the scale of its smooth sensitivity."""
+    middle = sf.dependent.Quantile(0, 8, p=Fraction(1, 2))
+    return sf.dependent.Smooth(middle, sf.dependent.StudentNoise(4), 1.5, 0.3, source=source)
+
+
 @dataclass(frozen=True)
 class Pair:
     """Two neighbouring data sets, and what `loss` is told about them."""
@@ -403,6 +409,19 @@ EXAMPLES: list[Example] = [
         (Pair(ranked(2), ranked(2, 6)), Pair(ranked(), ranked(7))),
         (ranked(), ranked(0), ranked(7, 7, 7), ranked(*range(8))),
         Fraction(1),
+        nonsense=(),
+    ),
+    Example(
+        lambda source: smooth(source),
+        (Pair([], [8]),),
+        ([], [0] * 9, [8, 0, 4], [math.nan, math.inf]),
+        Fraction(1),
+        nonsense=(),
+    ),
+    Example(
+        lambda source: smooth(source).with_error(4.0),
+        (Pair([0, 0, 8, 8, 8], [0, 0, 8, 8]),),
+        ([], [0] * 9),
         nonsense=(),
     ),
     Example(
