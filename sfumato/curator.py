@@ -314,18 +314,19 @@ class Curator:
 
     def shown(self, offer: Offer, readings: Readout, charged: bool, held: dict[str, float]) -> Answer:
         """The columns that were asked for, made of stored noisy values alone."""
-        question = offer.question
-        values: list[list[Value]] = []
-        spans: list[list[tuple[Value, Value] | None]] = []
-        for key, found in readings:
-            values.append([*key, *(value for value, _, _ in found)])
-            spans.append([*(None for _ in key), *((low, high) for _, low, high in found)])
-        names, rows = [], []
+        question, width = offer.question, len(offer.release.keys)
+        values: list[list[Value]] = [[*key, *[value for value, _, _ in found]] for key, found in readings]
         kept = shaped(question, values)
-        for i in kept:
-            rows.append(tuple(cell for _, e in question.columns for cell in cells(e, values[i], spans[i])))
+        names: list[str] = []
+        columns: list[list[Value]] = []
         for name, e in question.columns:
-            names += [name] if not bare(e, len(question.release.keys)) else [name, f"{name} low", f"{name} high"]
+            names.append(name)
+            columns.append([finite(evaluated(e, values[i])) for i in kept])
+            if isinstance(e, Output) and bare(e, width):
+                own = [readings[i][1][e.place - width] for i in kept]
+                names += [f"{name} low", f"{name} high"]
+                columns += [[low for _, low, _ in own], [high for _, _, high in own]]
+        rows = zip(*columns, strict=True)
         delta = self.policy.question_delta
         return Answer(
             tuple(names), tuple(rows), offer.loss.epsilon(delta).upper, delta, charged, self.remaining(),
@@ -389,13 +390,9 @@ def bare(expression: Expression, keys: int) -> bool:
     return isinstance(expression, Output) and expression.place >= keys
 
 
-def cells(expression: Expression, row: list[Value], spans: list[tuple[Value, Value] | None]) -> list[Value]:
-    found = row[expression.place] if isinstance(expression, Output) else evaluated(expression, row)
-    if isinstance(found, float) and not math.isfinite(found):
-        found = None  # a product that no double holds
-    if isinstance(expression, Output) and (span := spans[expression.place]) is not None:
-        return [found, *span]
-    return [found]
+def finite(value: Value) -> Value:
+    """None for a product that no double holds."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def bounds(release: Release) -> str:

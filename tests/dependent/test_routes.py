@@ -38,9 +38,7 @@ def test_a_way_on_a_ledger_costs_no_more_than_asked(statistic, more, kind):
     way = on_ledger(statistic, 0.5, 1e-6, **more)
     assert isinstance(way.mechanism, kind) and len(way.why) > 20
     assert way.mechanism.loss().relation is statistic.relation
-    assert (
-        0.4 < way.mechanism.loss().gdp(slack=1e-6 * (1 + 1e-9)).upper <= 0.5 * (1 + 5e-5)
-    )
+    assert 0.4 < way.mechanism.loss().gdp(slack=1e-6 * (1 + 1e-9)).upper <= 0.5 * (1 + 5e-5)
 
 
 @each
