@@ -102,7 +102,9 @@ class Ladder:
         return Fraction(self.unit) >= size
 
     def least(self, size: Exact | float) -> int:
-        """J: the least rung whose scale is at least this, or the top one."""
+        """J: the least rung whose scale is at least this, or the top one; what is no number counts as infinite."""
+        if size != size:
+            return self.top
         found = bisect_left(self.floors, size)  # floors below `found` are less than the size
         while found and size <= self.ceilings[found - 1] and self.reaches(found - 1, Fraction(size)):
             found -= 1

@@ -37,6 +37,7 @@ def test_a_rung_is_the_least_scale_that_suffices(t, steps):
         assert j == 0 or math.exp(t * (j - 1) / steps) < float(size) * (1 + 1e-12)
     assert ladder.least(10**6) == ladder.top == ladder.least(100)
     assert ladder.rung([]) == ladder.top  # nothing is known: the largest scale
+    assert ladder.least(math.inf) == ladder.least(math.nan) == ladder.top and ladder.least(-1.0) == 0
 
 
 def test_numbers_as_near_to_a_scale_as_one_likes_are_on_their_side():
