@@ -15,7 +15,9 @@ from sfumato.dependent import (
     ProposeTestRelease,
     Quantile,
     Reciprocal,
+    Smooth,
     Triangles,
+    TrimmedMean,
     at,
     on_ledger,
 )
@@ -27,8 +29,10 @@ WAYS = [
     (Kept.median(99, 0, 1000), {"bound": 3}, ProposeTestRelease),
     (Triangles(1000), {}, NoisyBound),
     (Triangles(10), {}, Everywhere),  # what the bound needs for itself is more than the worst case
-    (Kept.trimmed(99, 40, 0, 1000, 0.25), {"step": 0.25}, Everywhere),
-    (Reciprocal(), {"step": 2**-10}, Everywhere),
+    (Kept.trimmed(99, 40, 0, 1000, 0.25), {"step": 0.25}, Smooth),
+    (TrimmedMean(0, 1000, trim=9), {}, Smooth),
+    (Reciprocal(), {"step": 2**-10}, Smooth),
+    (Reciprocal(), {"step": 1}, Everywhere),  # finer than the answer needs
 ]
 each = pytest.mark.parametrize(("statistic", "more", "kind"), WAYS, ids=str)
 
