@@ -9,8 +9,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.bounds import BINS, LATER, around, tidy, within
-from sfumato.offer import bought
+from sfumato.curator.bounds import BINS, LATER, around, tidy, within
+from sfumato.curator.currency import most_mu
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
 
 Floats = NDArray[np.float64]
@@ -55,7 +55,7 @@ def suggestion(x: Floats, mu: float, rng: np.random.Generator) -> tuple[float, f
 
 
 def main() -> None:
-    rng, mu = np.random.default_rng(1), bought(1.0, 1e-6, 0.0)
+    rng, mu = np.random.default_rng(1), most_mu(1.0, 1e-6, 0.0)
     ratios = []
     print("error of a sum with suggested bounds / with the oracle's, mean (worst) of 20 suggestions")
     for n in (100_000, 1_000_000):

@@ -26,8 +26,8 @@ import duckdb
 
 from bench.curator.data import prepared
 from sfumato.curator import Curator
+from sfumato.curator.views import Runner, Views, Wanted
 from sfumato.sql.policy import Policy
-from sfumato.views import Runner, Views, Wanted
 
 POLICY = """
 version = 1

@@ -13,7 +13,6 @@ LAYERS = {
     "errors": 0,
     "checks": 0,
     "patience": 0,
-    "response": 0,
     "sensitivity": 0,
     "loss": 1,
     "noise": 1,
@@ -23,18 +22,6 @@ LAYERS = {
     "ledger": 3,
     "sql": 3,
     "engines": 3,
-    "currency": 3.1,  # μ or pure ε, and the noise that they buy
-    "parts": 3.2,  # what noise is added to
-    "intervals": 3.3,  # how far sums and ratios of noise go
-    "readings": 3.4,  # values and intervals from noisy parts
-    "offer": 3.5,  # a question's price and noise
-    "answers": 0,
-    "refine": 3.6,  # relative accuracy, round by round
-    "sketch": 3.6,  # how much people contribute
-    "bounds": 3.7,  # what noisy histograms suggest
-    "views": 3.6,  # bounded tables that are kept
-    "exact": 3.7,  # exact tables in, noisy ones out
-    "outlook": 3.7,  # previews and standings: from offers and ledgers alone
     "curator": 4,
     "groups": 4,
     "local": 4,

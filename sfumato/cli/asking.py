@@ -14,8 +14,8 @@ from sfumato.errors import NotReached
 from sfumato.patience import patience
 
 if TYPE_CHECKING:
-    from sfumato.answers import Answer
     from sfumato.curator import Curator
+    from sfumato.curator.answers import Answer
 
 PRICE = "Say what it may cost (--epsilon) or how exact it must be (--error), not both."
 
@@ -56,7 +56,7 @@ def ask(
     """
     import secrets
 
-    from sfumato.answers import Answer
+    from sfumato.curator.answers import Answer
 
     request = key or secrets.token_hex(8)
     curator = opened(data, policy, ledger, anchor, who)
@@ -100,9 +100,9 @@ def budget(data: Path, ledger: Path | None, anchor: Path | None, who: str, as_js
 
     More of it: sfumato ledger report DATA.ledger
     """
+    from sfumato.curator.outlook import standing
     from sfumato.errors import LedgerUnavailable
     from sfumato.ledger import Ledger
-    from sfumato.outlook import standing
 
     place = ledger or Path(f"{data}.ledger")
     if not place.exists():

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import duckdb
 
-from sfumato.answers import Answer, Cell, laid_out, rounded, table
 from sfumato.curator import Curator
+from sfumato.curator.answers import Answer, Cell, laid_out, rounded, table
 from sfumato.demo import clinic
 from sfumato.errors import SfumatoError
 from sfumato.ledger import Budget, Ledger

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 
-from sfumato.currency import Mu, Pure
+from sfumato.curator.currency import Mu, Pure
+from sfumato.curator.offer import Offer
+from sfumato.curator.parts import Joint
+from sfumato.curator.readings import quantile
 from sfumato.mechanisms.quantile import Ranked
-from sfumato.offer import Offer
-from sfumato.parts import Joint
-from sfumato.readings import quantile
 from sfumato.sql.policy import Policy
 from sfumato.sql.read import read
 from tests.curator.clinic import POLICY

@@ -2,12 +2,12 @@
 
 import random
 
-from sfumato.currency import Mu
+from sfumato.curator.currency import Mu
+from sfumato.curator.exact import statements
+from sfumato.curator.offer import offered
+from sfumato.curator.parts import Joint
+from sfumato.curator.readings import Reading
 from sfumato.errors import SfumatoError
-from sfumato.exact import statements
-from sfumato.offer import offered
-from sfumato.parts import Joint
-from sfumato.readings import Reading
 from sfumato.sql.read import read
 from sfumato.sql.release import What
 

@@ -6,12 +6,12 @@ import duckdb
 import numpy as np
 import pytest
 
-from sfumato.bounds import around, beyond, column_of, places, sizes, tidy, within
 from sfumato.curator import Curator
-from sfumato.currency import Mu
+from sfumato.curator.bounds import around, beyond, column_of, places, sizes, tidy, within
+from sfumato.curator.currency import Mu
+from sfumato.curator.exact import statements
+from sfumato.curator.offer import Offer
 from sfumato.errors import InvalidParameter, QueryRefused
-from sfumato.exact import statements
-from sfumato.offer import Offer
 from sfumato.sql.functions.numbers import SIZES
 from sfumato.sql.policy import Policy
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from sqlglot import exp
 
-from sfumato.currency import Mu
+from sfumato.curator.currency import Mu
+from sfumato.curator.exact import parted, statements
+from sfumato.curator.offer import offered
 from sfumato.engines.duckdb import DuckDB
-from sfumato.exact import parted, statements
-from sfumato.offer import offered
 from sfumato.sql.dialects import DIALECTS
 from sfumato.sql.emit import statement
 from sfumato.sql.policy import Policy

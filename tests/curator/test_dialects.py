@@ -10,10 +10,10 @@ import pytest
 import sqlglot
 from sqlglot.tokens import TokenType
 
-from sfumato.currency import Mu
+from sfumato.curator.currency import Mu
+from sfumato.curator.exact import statements
+from sfumato.curator.offer import offered
 from sfumato.errors import InvalidParameter, QueryRefused
-from sfumato.exact import statements
-from sfumato.offer import offered
 from sfumato.sql.dialects import DIALECTS, dialect_of
 from sfumato.sql.dialects.letters import folded
 from sfumato.sql.expressions import Call, Column

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from sfumato.curator import Curator
-from sfumato.currency import Mu
+from sfumato.curator.currency import Mu
+from sfumato.curator.exact import statements
+from sfumato.curator.offer import offered
 from sfumato.errors import QueryRefused
-from sfumato.exact import statements
-from sfumato.offer import offered
 from sfumato.sql.policy import Policy
 from sfumato.sql.read import read
 from tests.curator.questions import exactly

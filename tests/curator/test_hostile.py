@@ -5,9 +5,9 @@ import sys
 import pytest
 
 from sfumato.curator import Curator
+from sfumato.curator.exact import statements
+from sfumato.curator.offer import offered
 from sfumato.errors import QueryRefused
-from sfumato.exact import statements
-from sfumato.offer import offered
 from sfumato.sql.policy import Policy
 from sfumato.sql.read import read
 from sfumato.sql.spelling import spelled

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.currency import Mu, Pure
-from sfumato.intervals import Reach, ratio, spread
+from sfumato.curator.currency import Mu, Pure
+from sfumato.curator.intervals import Reach, ratio, spread
+from sfumato.curator.parts import Joint
 from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.gaussian import Gaussian
-from sfumato.parts import Joint
 from sfumato.sql.policy import Policy
 from sfumato.sql.read import read
 from tests.curator.coverage import PRICES, QUESTIONS, asked, of_ranks, of_sums, totals

@@ -3,11 +3,11 @@
 import pytest
 
 from sfumato.curator import Curator
-from sfumato.currency import Mu, Pure
+from sfumato.curator.currency import Mu, Pure
+from sfumato.curator.offer import Offer
 from sfumato.errors import BudgetExceeded, PolicyError, QueryRefused
 from sfumato.ledger import Ledger, PureBudget
 from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
-from sfumato.offer import Offer
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 

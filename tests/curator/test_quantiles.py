@@ -8,10 +8,10 @@ import duckdb
 import pytest
 
 from sfumato.curator import Curator
-from sfumato.currency import Mu
+from sfumato.curator.currency import Mu
+from sfumato.curator.exact import statements
+from sfumato.curator.offer import offered
 from sfumato.errors import QueryRefused
-from sfumato.exact import statements
-from sfumato.offer import offered
 from sfumato.sql.dialects.duckdb import DuckDB
 from sfumato.sql.emit import row_wise
 from sfumato.sql.emit_values import around, distinct

@@ -8,9 +8,9 @@ from click.testing import CliRunner
 
 from sfumato.cli import main
 from sfumato.curator import Curator
-from sfumato.currency import Mu
+from sfumato.curator.currency import Mu
+from sfumato.curator.refine import ROUNDS, Refinement, far, rounds
 from sfumato.errors import BudgetExceeded, InvalidParameter, NotReached, QueryRefused
-from sfumato.refine import ROUNDS, Refinement, far, rounds
 from sfumato.sql.policy import Policy
 from sfumato.sql.read import read
 from tests.curator.clinic import POLICY, built

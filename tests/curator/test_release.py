@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from sfumato.parts import Joint
+from sfumato.curator.parts import Joint
 from sfumato.sql.emit import statement
 from sfumato.sql.policy import Policy
 from sfumato.sql.read import read

@@ -6,9 +6,9 @@ import duckdb
 import pytest
 
 from sfumato.curator import Curator
-from sfumato.currency import Mu
+from sfumato.curator.currency import Mu
+from sfumato.curator.sketch import BINS, Sketch, beyond, keys, named, sketched
 from sfumato.errors import InvalidParameter
-from sfumato.sketch import BINS, Sketch, beyond, keys, named, sketched
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 

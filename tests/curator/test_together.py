@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from sfumato.curator import Curator
+from sfumato.curator.response import Clock
 from sfumato.errors import LedgerUnavailable
 from sfumato.ledger import Budget, Ledger
 from sfumato.ledger.turns import PLACES
-from sfumato.response import Clock
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 from tests.faults import alone

@@ -9,13 +9,13 @@ import duckdb
 import pytest
 
 from sfumato.curator import Curator
+from sfumato.curator.exact import tables
+from sfumato.curator.offer import offered
+from sfumato.curator.views import Views, Wanted
 from sfumato.engines.duckdb import DuckDB
 from sfumato.errors import PolicyError, SfumatoError
-from sfumato.exact import tables
-from sfumato.offer import offered
 from sfumato.sql.policy import Policy
 from sfumato.sql.read import read
-from sfumato.views import Views, Wanted
 from tests.curator.clinic import POLICY, built
 from tests.curator.questions import Maker
 

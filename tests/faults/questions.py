@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from sfumato.curator import Curator
+from sfumato.curator.response import Clock
 from sfumato.ledger import Budget, Ledger
-from sfumato.response import Clock
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 from tests.faults.kills import ANSWER, CHARGE, Tally, deadly, kill_many

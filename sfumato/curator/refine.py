@@ -9,11 +9,11 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from sfumato.currency import Currency, Mu
+from sfumato.curator.currency import Currency, Mu
+from sfumato.curator.offer import Offer
+from sfumato.curator.readings import CONFIDENCE, Reading, Readout
 from sfumato.errors import QueryRefused
 from sfumato.mechanisms.gaussian import Gaussian
-from sfumato.offer import Offer
-from sfumato.readings import CONFIDENCE, Reading, Readout
 from sfumato.sql.question import Question
 
 ROUNDS = 8  # each doubles what has been bought

@@ -4,15 +4,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sfumato.curator.offer import Offer
+from sfumato.curator.views import Wanted
 from sfumato.mechanisms.quantile import Ranked
-from sfumato.offer import Offer
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit import statement
 from sfumato.sql.emit_values import distinct, listed, near, ranks
 from sfumato.sql.expressions import Expression
 from sfumato.sql.release import Measure, Release, What, Window
-from sfumato.views import Wanted
 
 Row = tuple[object, ...]
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from sfumato.currency import Noise
-from sfumato.intervals import Reach, Spread, Terms, ratio, spread
-from sfumato.parts import Joint
+from sfumato.curator.currency import Noise
+from sfumato.curator.intervals import Reach, Spread, Terms, ratio, spread
+from sfumato.curator.parts import Joint
 from sfumato.sql.question import Aggregate
 from sfumato.sql.release import Window
 

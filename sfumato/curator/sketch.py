@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from sqlglot import exp
 
-from sfumato.currency import Currency, Noise
+from sfumato.curator.currency import Currency, Noise
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect

@@ -6,13 +6,13 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.currency import Currency, Mu, Noise
+from sfumato.curator.currency import Currency, Mu, Noise
+from sfumato.curator.parts import Joint
+from sfumato.curator.readings import Reading
 from sfumato.errors import QueryRefused
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.leaky import LeakyLoss
 from sfumato.mechanisms.quantile import ByRank
-from sfumato.parts import Joint
-from sfumato.readings import Reading
 from sfumato.sql.question import Aggregate, Question
 from sfumato.sql.release import Release, What
 

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from sfumato.curator.answers import Answer
+from sfumato.curator.currency import Currency
+from sfumato.curator.offer import Offer
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column, Constant, Expression, Output
@@ -143,3 +146,18 @@ def tidy(x: float, up: bool) -> float:
         return 0.0
     unit = 10.0 ** (math.floor(math.log10(abs(x))) - 2)
     return float(f"{(math.ceil if up else math.floor)(x / unit) * unit:.12g}")
+
+
+def numbers(answer: Answer) -> list[float]:
+    return [float(n) for n in answer.column("n") if isinstance(n, int | float)]
+
+
+def deviation(offer: Offer) -> float:
+    """Of the noise of a question that only counts rows."""
+    return offer.price.part(1 / offer.release.groups).deviation(offer.release.rows)
+
+
+def later(whole: Currency, release: Release) -> float:
+    """How many values may lie beyond suggested bounds: where the noise of a later sum, with LATER times this price's
+    accuracy, grows by as much for a wider range as its bias falls."""
+    return 0.8 * whole.deviation(release.rows) / LATER

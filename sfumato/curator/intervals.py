@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr, ndtri
 
-from sfumato.currency import Noise
+from sfumato.curator.currency import Noise
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.noise.table import Integers
 

@@ -1,9 +1,7 @@
 """The trusted curator: plan, price, charge, run, release. The only place where they meet."""
 
 import hashlib
-import json
 import logging
-import math
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -11,42 +9,38 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 
-from sfumato.answers import Answer
-from sfumato.bounds import LATER, Bounds, around, column_of, places, sizes, tidy, within
-from sfumato.currency import Currency, Mu, Pure
+from sfumato.curator.answers import Answer
+from sfumato.curator.bounds import Bounds, around, column_of, deviation, later, numbers, places, sizes, tidy, within
+from sfumato.curator.currency import Currency, Mu, Pure
+from sfumato.curator.exact import Row, released, tables
+from sfumato.curator.offer import Offer, accurate, offered
+from sfumato.curator.opening import agree, beside, caps, engine_of, promised
+from sfumato.curator.outlook import Preview, Standing, account, percent, previewed, share_left, standing, stored
+from sfumato.curator.readings import Readout
+from sfumato.curator.refine import Refinement, rounds
+from sfumato.curator.response import Clock, Response
+from sfumato.curator.showing import at_least, coverage, laid_out, left_out, readout
+from sfumato.curator.sketch import Sketch, named, sketched
+from sfumato.curator.views import Views, Wanted
 from sfumato.engines.base import Engine
-from sfumato.engines.duckdb import DuckDB
 from sfumato.errors import (
     AnswerFailed,
     BudgetExceeded,
     InvalidParameter,
     LedgerError,
     NotReached,
-    PolicyError,
     QueryRefused,
 )
-from sfumato.exact import Row, released, tables
-from sfumato.ledger import Amount, Budget, Ledger, Promise, PureBudget
+from sfumato.ledger import Ledger, PureBudget
 from sfumato.ledger.ledger import Receipt
 from sfumato.ledger.reading import odds
 from sfumato.loss.base import PrivacyLoss
-from sfumato.offer import Offer, accurate, offered
-from sfumato.outlook import Preview, Standing, account, percent, previewed, share_left, standing, stored
-from sfumato.readings import CONFIDENCE, Readout, quantile
-from sfumato.refine import Refinement, rounds
-from sfumato.response import Clock, Response
-from sfumato.sketch import Sketch, named, sketched
 from sfumato.sql.build import Rows
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
-from sfumato.sql.draft import plural
-from sfumato.sql.expressions import Expression, Output
-from sfumato.sql.policy import ROW, VIEWS, Limits, Policy
-from sfumato.sql.post import Value, evaluated, shaped
+from sfumato.sql.policy import VIEWS, Policy
 from sfumato.sql.read import read
-from sfumato.sql.release import Release
 from sfumato.sql.spelling import spelled
-from sfumato.views import Views, Wanted
 
 FAILED = "this question could not be answered. It stays charged; ask the operator, who can read why in the log."
 PATIENT = 8  # time-outs
@@ -314,23 +308,11 @@ class Curator:
 
     def shown(self, offer: Offer, readings: Readout, charged: bool, held: dict[str, float]) -> Answer:
         """The columns that were asked for, made of stored noisy values alone."""
-        question, width = offer.question, len(offer.release.keys)
-        values: list[list[Value]] = [[*key, *[value for value, _, _ in found]] for key, found in readings]
-        kept = shaped(question, values)
-        names: list[str] = []
-        columns: list[list[Value]] = []
-        for name, e in question.columns:
-            names.append(name)
-            columns.append([finite(evaluated(e, values[i])) for i in kept])
-            if isinstance(e, Output) and bare(e, width):
-                own = [readings[i][1][e.place - width] for i in kept]
-                names += [f"{name} low", f"{name} high"]
-                columns += [[low for _, low, _ in own], [high for _, _, high in own]]
-        rows = zip(*columns, strict=True)
+        names, rows = laid_out(offer.question, readings)
         delta = self.policy.question_delta
         return Answer(
-            tuple(names), tuple(rows), offer.loss.epsilon(delta).upper, delta, charged, self.remaining(),
-            odds(offer.loss), bounds(offer.release), held,
+            names, rows, offer.loss.epsilon(delta).upper, delta, charged, self.remaining(),
+            odds(offer.loss), left_out(offer.release), held,
         )  # fmt: skip
 
     def remaining(self) -> str:
@@ -343,121 +325,6 @@ class Curator:
         return standing(self.ledger, self.who)
 
 
-def engine_of(data: str | os.PathLike[str] | Engine, limits: Limits) -> Engine:
-    if isinstance(data, str) and data.startswith(("postgresql://", "postgres://")):
-        from sfumato.engines.postgres import Postgres  # an extra
-
-        return Postgres(data, timeout=limits.timeout)
-    if isinstance(data, str | os.PathLike):
-        return DuckDB(Path(data), timeout=limits.timeout, memory=limits.memory, spill=limits.spill)
-    return data
-
-
-def beside(engine: Engine) -> Path:
-    """Where the ledger of a file is."""
-    if isinstance(engine, DuckDB):
-        return Path(f"{engine.path}.ledger")
-    raise InvalidParameter(
-        "a ledger has no place of its own here.\n  found:  data that are not in a file\n"
-        "  do:     say where it is: ledger=…, a path or a Ledger"
-    )
-
-
-def readout(offer: Offer, noisy: bytes) -> Readout:
-    """Keys, and (value, low, high) of each aggregate, from what is stored."""
-    data, windows = json.loads(noisy), offer.release.windows
-    how = [(offer.readings.get(a), a.window) for a in offer.question.aggregates]
-    return [
-        (key, [
-            reading.read(row) if reading is not None else quantile(windows[place], *data["chosen"][i][place])
-            for reading, place in how
-        ])
-        for i, (key, row) in enumerate(zip(data["keys"], data["noisy"], strict=True))
-    ]  # fmt: skip
-
-
 def budgeted(name: str, value: object) -> None:
     if isinstance(value, bool) or not (isinstance(value, int | float) and 1e-6 <= value <= 1e15):
         raise InvalidParameter(f"{name} is out of range.\n  found:  {value!r}\n  do:     give a positive number")
-
-
-def numbers(answer: Answer) -> list[float]:
-    return [float(n) for n in answer.column("n") if isinstance(n, int | float)]
-
-
-def bare(expression: Expression, keys: int) -> bool:
-    """Is it an aggregate as it is, so that its interval is shown beside it?"""
-    return isinstance(expression, Output) and expression.place >= keys
-
-
-def finite(value: Value) -> Value:
-    """None for a product that no double holds."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def bounds(release: Release) -> str:
-    """What an interval does not cover: rows that the policy's bounds leave out."""
-    table = release.table
-    if table.unit == ROW:
-        return ""
-    rows = plural(release.rows if table.branches else table.rows, "row")
-    most = f"{rows} in each of {plural(release.groups, 'group')}" if release.groups > 1 else rows
-    return f"95 % is about the noise; of each {table.unit} at most {most} can count."
-
-
-def coverage(offer: Offer) -> dict[str, float]:
-    """With which probability the interval of each column holds the truth: exactly for counts and sums, at least for
-    others."""
-    width = len(offer.release.keys)
-    found = {}
-    for name, e in offer.question.columns:
-        if bare(e, width) and isinstance(e, Output):
-            aggregate = offer.question.aggregates[e.place - width]
-            found[name] = offer.readings[aggregate].coverage if aggregate.measures else CONFIDENCE
-    return found
-
-
-def deviation(offer: Offer) -> float:
-    """Of the noise of a question that only counts rows."""
-    return offer.price.part(1 / offer.release.groups).deviation(offer.release.rows)
-
-
-def at_least(offer: Offer) -> dict[str, float]:
-    """The same where only that is known."""
-    return dict.fromkeys(coverage(offer), CONFIDENCE)
-
-
-def later(whole: Currency, release: Release) -> float:
-    """How many values may lie beyond suggested bounds: where the noise of a later sum, with LATER times this price's
-    accuracy, grows by as much for a wider range as its bias falls."""
-    return 0.8 * whole.deviation(release.rows) / LATER
-
-
-def promised(policy: Policy) -> Promise:
-    """The budget that the policy states."""
-    if policy.pure:
-        return PureBudget(policy.epsilon, policy.delta)
-    return Budget(policy.epsilon, policy.delta)
-
-
-def agree(ledger: Ledger, budget: Promise) -> None:
-    mine, theirs = ((type(one), one.epsilon, one.delta) for one in (budget, ledger.promise))
-    if mine != theirs:
-        raise PolicyError(
-            "the policy's budget is not the ledger's.\n"
-            f"  found:  {in_words(budget)} in the policy, {in_words(ledger.promise)} in the ledger\n"
-            "  do:     keep the promise that was made; a further budget is an act of the owner: Ledger.renew"
-        )
-
-
-def in_words(promise: Promise) -> str:
-    kind = "pure " if isinstance(promise, PureBudget) else ""
-    return f"{kind}ε = {promise.epsilon:g}, δ = {promise.delta:g}"
-
-
-def caps(ledger: Ledger, policy: Policy) -> None:
-    """Each analyst's share, set aside when the policy first names it."""
-    whole, there = ledger.promise.amount, ledger.accounts()
-    for who, share in policy.analysts.items():
-        if share > 0 and f"analyst {who}" not in there:
-            ledger.cap(who, Amount(*(int(units * share) for units in whole)))

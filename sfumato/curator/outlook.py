@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sfumato.answers import rounded
+from sfumato.curator.answers import rounded
 from sfumato.ledger import Amount, Ledger
 from sfumato.ledger.reading import READING, odds
 
 if TYPE_CHECKING:  # heavy, and of no use to who only looks at a budget
+    from sfumato.curator.offer import Offer
     from sfumato.mechanisms.quantile import ByRank
-    from sfumato.offer import Offer
     from sfumato.sql.question import Aggregate
 
 
@@ -111,7 +111,7 @@ def standing(ledger: Ledger, who: str) -> Standing:
 
 def previewed(offer: "Offer", ledger: Ledger, who: str, delta: float) -> Preview:
     """A preview, from the offer and the ledger alone."""
-    from sfumato.sketch import lost, named
+    from sfumato.curator.sketch import lost, named
 
     kept = stored(offer, ledger)
     offer = kept[0] if kept else offer  # what would be shown

@@ -1,0 +1,80 @@
+"""From what is stored to the columns that were asked for: post-processing."""
+
+import json
+import math
+
+from sfumato.curator.offer import Offer
+from sfumato.curator.readings import CONFIDENCE, Readout, quantile
+from sfumato.sql.draft import plural
+from sfumato.sql.expressions import Expression, Output
+from sfumato.sql.policy import ROW
+from sfumato.sql.post import Value, evaluated, shaped
+from sfumato.sql.question import Question
+from sfumato.sql.release import Release
+
+
+def readout(offer: Offer, noisy: bytes) -> Readout:
+    """Keys, and (value, low, high) of each aggregate, from what is stored."""
+    data, windows = json.loads(noisy), offer.release.windows
+    how = [(offer.readings.get(a), a.window) for a in offer.question.aggregates]
+    return [
+        (key, [
+            reading.read(row) if reading is not None else quantile(windows[place], *data["chosen"][i][place])
+            for reading, place in how
+        ])
+        for i, (key, row) in enumerate(zip(data["keys"], data["noisy"], strict=True))
+    ]  # fmt: skip
+
+
+def coverage(offer: Offer) -> dict[str, float]:
+    """With which probability the interval of each column holds the truth: exactly for counts and sums, at least for
+    others."""
+    width = len(offer.release.keys)
+    found = {}
+    for name, e in offer.question.columns:
+        if bare(e, width) and isinstance(e, Output):
+            aggregate = offer.question.aggregates[e.place - width]
+            found[name] = offer.readings[aggregate].coverage if aggregate.measures else CONFIDENCE
+    return found
+
+
+def at_least(offer: Offer) -> dict[str, float]:
+    """The same where only that is known."""
+    return dict.fromkeys(coverage(offer), CONFIDENCE)
+
+
+def bare(expression: Expression, keys: int) -> bool:
+    """Is it an aggregate as it is, so that its interval is shown beside it?"""
+    return isinstance(expression, Output) and expression.place >= keys
+
+
+def finite(value: Value) -> Value:
+    """None for a product that no double holds."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def left_out(release: Release) -> str:
+    """What an interval does not cover: rows that the policy's bounds leave out."""
+    table = release.table
+    if table.unit == ROW:
+        return ""
+    rows = plural(release.rows if table.branches else table.rows, "row")
+    most = f"{rows} in each of {plural(release.groups, 'group')}" if release.groups > 1 else rows
+    return f"95 % is about the noise; of each {table.unit} at most {most} can count."
+
+
+def laid_out(question: Question, readings: Readout) -> tuple[tuple[str, ...], tuple[tuple[Value, ...], ...]]:
+    """Names and rows: all that comes after the aggregates, and beside each of them its interval."""
+    width = len(question.release.keys)
+    values: list[list[Value]] = [[*key, *[value for value, _, _ in found]] for key, found in readings]
+    kept = shaped(question, values)
+    names: list[str] = []
+    columns: list[list[Value]] = []
+    for name, e in question.columns:
+        names.append(name)
+        columns.append([finite(evaluated(e, values[i])) for i in kept])
+        if isinstance(e, Output) and bare(e, width):
+            own = [readings[i][1][e.place - width] for i in kept]
+            names += [f"{name} low", f"{name} high"]
+            columns += [[low for _, low, _ in own], [high for _, _, high in own]]
+    return tuple(names), tuple(zip(*columns, strict=True))
