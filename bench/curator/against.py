@@ -196,23 +196,20 @@ class Bench:
         table = self.table(peer)
         theirs, mine = self.found[peer.name, job.item, table], self.found["ours", job.item, table]
         ratio = theirs.seconds / mine.seconds if theirs.seconds and mine.seconds else None
-        both = {
-            place: (self.found["ours", job.item, place], self.found["pure", job.item, place], found)
+        places = {
+            place: [self.found.get((who, job.item, place), Found()) for who in ("ours", "pure", peer.name)]
             for place in (table, "c6")
-            if (found := self.found.get((peer.name, job.item, place))) and found.answers
         }
+        whole = {place: found for place, found in places.items() if peer.drawn and all(one.answers for one in found)}
         errors = [
             Error.of(column, place, *found, self.truth(place), job)
-            for place, found in both.items()
+            for place, found in whole.items()
             for column in job.columns
-            if peer.drawn
         ]
-        keys = {
-            place: (mine.keys, pure.keys, theirs.keys)
-            for place, (mine, pure, theirs) in both.items()
-            if job.found and peer.drawn
-        }
-        return Line(peer, job, table, theirs.seconds, mine.seconds, ratio, errors, keys, theirs.note)
+        keys = {place: [one.keys for one in found] for place, found in whole.items() if job.found}
+        failed = [f"ours failed: {one.note}" for found in places.values() for one in found[:2] if one.note]
+        note = "; ".join([*failed, *([theirs.note] if theirs.note else [])])
+        return Line(peer, job, table, theirs.seconds, mine.seconds, ratio, errors, keys, note)
 
 
 @dataclass(frozen=True)
@@ -255,7 +252,7 @@ class Line:
     ours: float | None
     ratio: float | None
     errors: list[Error]
-    keys: dict[str, tuple[float, float, float]]
+    keys: dict[str, list[float]]  # ours, on pure ε, theirs
     note: str
 
     def __str__(self) -> str:
