@@ -129,7 +129,8 @@ def upper_atoms(found: Cells) -> Atoms:
     """Each cell as two outcomes at the ends of its range; P is rounded up, Q down, and the range widened for it.
 
     Scaling p by (1 + e) and q by (1 − e), e the error of both masses, moves ln p/q by at most 5e. A lonely cell becomes
-    one outcome at the upper end: p − e^ε q ≤ p(1 − e^{ε − high}) there.
+    one outcome at the upper end: p − e^ε q ≤ p(1 − e^{ε − high}) there. Its q is not above that of the cell: where p
+    underflows, TINY·e^{−high} may be any number.
     """
     e, single = np.minimum(found.error, 1.0), lonely(found)
     low, high = found.low, np.where(single, found.high, found.high + 5 * e)
@@ -139,7 +140,7 @@ def upper_atoms(found: Cells) -> Atoms:
         x = np.clip(np.log(most) - np.log(least), low, high)
         share = np.expm1(x - low) / np.maximum(np.expm1(high - low), TINY)
         p_high = np.where(single, most, most * share * np.exp(high - x))
-        q_high = np.where(single, most * np.exp(-high), least * share)
+        q_high = np.where(single, np.minimum(most * np.exp(-high), found.q * (1 + e)), least * share)
         p_low, q_low = most * (1 - share) * np.exp(low - x), least * (1 - share)
     return Atoms.of(
         np.concatenate([high[bounded], low[two]]),
@@ -184,6 +185,20 @@ def directions(noise: Noise, shift: float, dilation: float, grain: float = 1.0) 
 # e of the masses move a term by at most e·[(1 + s)p|e^{sL} − 1| + s|p·e^{sL} − q|], about; six times that is counted.
 
 
+def term_of_p(s: float, L: Floats) -> Floats:
+    """F(L) for L ≥ 0 and s < 0: of two sums that are equal, the one that does not cancel for s near 0, and near −1."""
+    if s > -0.5:
+        return np.expm1(s * L) + s * np.expm1(-L)
+    return np.exp(-L) * np.expm1(np.minimum((1 + s) * L, 700.0)) + (1 + s) * np.expm1(-L)  # beyond, L > 1400: 0
+
+
+def term_of_q(s: float, L: Floats) -> Floats:
+    """f(e^L) for L ≤ 0, likewise."""
+    if s > -0.5:
+        return np.exp(L) * np.expm1(np.minimum(s * L, 700.0)) - s * np.expm1(L)
+    return np.expm1((1 + s) * L) - (1 + s) * np.expm1(L)
+
+
 def log_excess(atoms: Atoms, s: float, side: int) -> float:
     """ln(E_P[e^{sL}] − 1), s > 0, rounded up (side = 1) or down (−1)."""
     L, p, q, size = atoms.loss, atoms.p, atoms.q, np.abs(atoms.loss)
@@ -191,7 +206,7 @@ def log_excess(atoms: Atoms, s: float, side: int) -> float:
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         growth = np.expm1(np.minimum(s * L, 30.0))
         right = np.where(large, s * L, np.log(np.maximum(growth + s * np.expm1(-L), 0.0)))
-        left = np.log(np.maximum(np.expm1((1 + s) * falling) - (1 + s) * np.expm1(falling), 0.0))
+        left = np.log(np.maximum(term_of_q(s, falling), 0.0))
         series = math.log(s * (s + 1) / 2) + 2 * np.log(size) + side * max(s, 1.0) * size
         terms = np.where(L > 0, np.log(p) + right, np.log(q) + left)
         value = logsumexp(np.where(size * (1 + s) < 1e-2, np.log(p) + series, terms))
@@ -206,8 +221,7 @@ def log_excess(atoms: Atoms, s: float, side: int) -> float:
 def excess(atoms: Atoms, s: float, side: int) -> float:
     """E_P[e^{sL}] − 1, −1 < s < 0, moved by its error to one side."""
     L, rising, falling = atoms.loss, np.maximum(atoms.loss, 0.0), np.minimum(atoms.loss, 0.0)
-    right = atoms.p * (np.expm1(s * rising) + s * np.expm1(-rising))
-    left = atoms.q * (np.expm1((1 + s) * falling) - (1 + s) * np.expm1(falling))
+    right, left = atoms.p * term_of_p(s, rising), atoms.q * term_of_q(s, falling)
     value = float(np.where(L > 0, right, left).sum())
     slip = 6 * float((atoms.error * (atoms.p + atoms.q) * np.minimum(np.abs(L), 1.0)).sum()) * 2 * abs(s)
     return value + side * (slip + 1e-10 * abs(value) + 1e-18)

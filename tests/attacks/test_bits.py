@@ -7,6 +7,9 @@ Bits are recorded. With others, a mechanism that keeps its promise would be repo
 some 80 cuts, two bounds each, of 1e-6.
 """
 
+from dataclasses import fields, is_dataclass
+from numbers import Number
+
 import numpy as np
 import pytest
 
@@ -30,15 +33,47 @@ def lowest_bit(x):
     return np.where(whole == 0, 9999, np.log2(np.maximum(whole & -whole, 1)).astype(int) + exponent - 53)
 
 
+def numbers(output):
+    """The numbers inside an answer, place by place: of a report, those of its fields; what is no number is none."""
+    if is_dataclass(output):
+        return [x for field in fields(output) for x in numbers(getattr(output, field.name))]
+    if isinstance(output, dict):
+        return numbers(list(output.values()))
+    if isinstance(output, list | tuple | np.ndarray):
+        return [x for part in output for x in numbers(part)]
+    return [float(output)] if isinstance(output, Number) else []
+
+
+def lowest_bits(*sides):
+    """For each answer the lowest bit in all its numbers but those that never change: they would hide the others."""
+    rows = [list(map(numbers, side)) for side in sides]
+    width = max(len(row) for side in rows for row in side)
+    wide = [np.array([row + [0.0] * (width - len(row)) for row in side]) for side in rows]  # a 0 has no lowest bit
+    both = np.concatenate(wide)
+    moving = np.any(both != both[0], axis=0)
+    assert np.any(moving), "nothing in the answers changes: there is nothing to attack"
+    return [lowest_bit(side[:, moving]).min(axis=1) for side in wide]
+
+
 def precision_attack(found, loss):
     """The worst excess over all events "the lowest set bit is below 2^c"."""
-    bits = [lowest_bit(side).reshape(len(side), -1).min(axis=1) for side in found]
+    bits = lowest_bits(*found)
     n, promises = len(bits[0]), promised(loss)
     return max(excess([int((side < c).sum()) for side in bits], n, promises) for c in CUTS)
 
 
 def test_the_lowest_bit():
     assert lowest_bit([1.0, 0.75, 6.0, -(2.0**-40), 0.0, 1 + 2.0**-52]).tolist() == [0, -2, 1, -40, 9999, -52]
+
+
+def test_numbers_are_found_wherever_they_are():
+    public = sf.dependent.PredictionVariance((0.6, 0.8))
+    assert numbers(sf.dependent.Passed(3, 0.5)) == [3.0, 0.5]
+    assert numbers(sf.dependent.Leverages(public, 7)) == [0.6, 0.8, 1.0, 7.0]
+    assert numbers({"a": [1, (2.5, None)], "b": np.array([[0.25]])}) == [1.0, 2.5, 0.25]
+    sides = [[sf.dependent.Leverages(public, 7 + i) for i in range(k, k + 2)] for k in (0, 1)]
+    assert [side.tolist() for side in lowest_bits(*sides)] == [[0, 3], [3, 0]]  # 0.6 is the same in all
+    assert [side.tolist() for side in lowest_bits([None, 2.0], [0.5, None])] == [[9999, 1], [-1, 9999]]
 
 
 def test_every_float_release_is_attacked():
@@ -50,6 +85,8 @@ def test_every_float_release_is_attacked():
         "Staircase",
         "BoundedSum",
         "BoundedMean",
+        "SearchTestRelease",
+        "LeverageReport",
     }
 
 

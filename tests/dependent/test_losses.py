@@ -3,12 +3,13 @@
 import math
 from itertools import pairwise
 
+import mpmath as mp
 import numpy as np
 import pytest
 
 import sfumato as sf
 from sfumato import dependent as dep
-from sfumato.dependent.pairs import directions
+from sfumato.dependent.pairs import directions, term_of_p, term_of_q
 from sfumato.dependent.student import largest_losses
 from sfumato.loss.describe import from_json
 from tests.dependent.families import EVERY, ORACLE
@@ -203,3 +204,16 @@ def test_prices_rise_with_shift_and_dilation():
         for s, t in ((0.3, 0.02), (0.3, 0.1), (0.6, 0.1))
     ]
     assert all(a < b for a, b in pairwise(prices))
+
+
+@pytest.mark.parametrize("s", [-1 + 2.0**-40, -0.9, -0.5, -0.3, -1e-9, 1e-12, 0.5, 40.0])
+def test_terms_of_moments_do_not_cancel(s):
+    """Against f(x) = x^{1+s} − (1 + s)x + s in long arithmetic, for losses that are not near 0."""
+    with mp.workdps(60):
+        for size in (0.01, 0.3, 5.0, 50.0, 2000.0):
+            order, L = 1 + mp.mpf(s), mp.mpf(size)
+            of_p = mp.exp((order - 1) * L) - order + (order - 1) * mp.exp(-L)
+            of_q = mp.exp(-order * L) - order * mp.exp(-L) + order - 1
+            assert float(term_of_q(s, np.array([-size]))[0]) == pytest.approx(float(of_q), rel=1e-10)
+            if s < 0:
+                assert float(term_of_p(s, np.array([size]))[0]) == pytest.approx(float(of_p), rel=1e-10)

@@ -251,6 +251,8 @@ def test_trade_offs_enclose_the_closed_form(kind, size):
 # ---- the sweep ------------------------------------------------------------------------------------------------------
 
 replaced = sf.ReplaceOne
+NOISES, SMOOTH = sf.dependent, sf.dependent.SmoothLoss
+NEVER_TO_SURE = (0.0, 5e-324, 0.5, 1.0, 1.0)
 MIXED = (1 - 1e-15, 1e-15), (1e-300, 1.0)
 EXTREMES: list[PrivacyLoss] = [
     *(build(x) for x in (1e-100, 1e4, 1e100) for build in (L.GaussianLoss, L.LaplaceLoss, L.BoundedRangeLoss)),
@@ -275,6 +277,16 @@ EXTREMES: list[PrivacyLoss] = [
     L.PoissonSampledLoss(L.LaplaceLoss(1e100), 1e-3).add,
     LeakyLoss(L.GaussianLoss(1e4), 5e-324),
     LeakyLoss(L.DiscreteLaplaceLoss(1e4), 1 - 2**-53),
+    *(L.GatedLoss(L.GaussianLoss(x), NEVER_TO_SURE, NEVER_TO_SURE[::-1], 5e-324) for x in (1e-100, 1e4)),
+    L.GatedLoss(L.PureLoss(1e100), (5e-324, 2**-53, 1.0), (1.0, 1 - 2**-53, 0.0), 1 - 2**-53),
+    L.GatedLoss(L.nothing(), (1.0,), (0.0,), 0.0),
+    L.GatedLoss(
+        L.PoissonSampledLoss(L.LaplaceLoss(1e4), 1e-3).add, (1e-300, 0.5), (1.0, 0.5), 0.0, relation=sf.Relation.Add
+    ),
+    *(SMOOTH(NOISES.StudentNoise(d), s, t) for d, s, t in ((3, 1e-4, 3.0), (200, 100.0, 0.0))),
+    SMOOTH(NOISES.GaussianNoise(), 100.0, 3.0, 1, 100.0),
+    SMOOTH(NOISES.CauchyNoise(2.0), 100.0, 1e-300, 2, 100.0),
+    SMOOTH(NOISES.ArsinhNormalNoise(2.0), 1e-4, 1e-12),
     10**15 * L.PureLoss(1e-12),
     10**15 * L.PureLoss(1e100),
 ]
