@@ -87,7 +87,7 @@ def released(offer: Offer, exact_tables: Sequence[Sequence[Row]]) -> bytes:
         kept = [i for i, row in enumerate(noisy) if row[offer.units] >= offer.threshold]
         kept.sort(key=lambda i: tuple(repr(part) for part in listed[i]))
         listed, noisy = [listed[i] for i in kept], [noisy[i] for i in kept]
-    data = {"keys": [shown(offer, key) for key in listed], "noisy": noisy}
+    data = {"keys": shown(offer, listed), "noisy": noisy}
     if release.windows:
         data["chosen"] = chosen(offer, listed, dict(zip(ordered(offer), left, strict=True)))
     return json.dumps(data, ensure_ascii=False).encode()
@@ -111,6 +111,8 @@ def split(offer: Offer, rows: Sequence[Row]) -> list[tuple[Row, list[int]]]:
 
 def parted(rows: Sequence[Row], width: int) -> list[tuple[Row, Row]]:
     """Keys, and the rest."""
+    if not any(isinstance(part, float) for row in rows for part in row[:width]):
+        return [(row[:width], row[width:]) for row in rows]
     return [(tuple(map(unsigned, row[:width])), row[width:]) for row in rows]
 
 
@@ -123,10 +125,11 @@ def unsigned(key: object) -> object:
     return key + 0.0 if isinstance(key, float) else key
 
 
-def shown(offer: Offer, key: Row) -> list[object]:
-    """A key as it is stored; a date without its time at midnight."""
-    kinds = [by.domain.kind for by in offer.release.keys]
-    return [
-        str(part).removesuffix(" 00:00:00") if part is not None and kind is Kind.DATE else part
-        for part, kind in zip(key, kinds, strict=True)
-    ]
+def shown(offer: Offer, keys: list[Row]) -> list[list[object]]:
+    """Keys as they are stored; a date without its time at midnight."""
+    dates = [j for j, by in enumerate(offer.release.keys) if by.domain.kind is Kind.DATE]
+    found = [list(key) for key in keys]
+    for key in found if dates else []:
+        for j in dates:
+            key[j] = str(key[j]).removesuffix(" 00:00:00") if key[j] is not None else None
+    return found

@@ -105,14 +105,11 @@ class Offer:
 
     def drawn(self, exact: Sequence[list[int]]) -> list[list[int]]:
         """Noise on every part of every group: the only place where it is added."""
-        divided = [self.joint.split(row) for row in exact]
-        if not self.noise:
-            return divided
         noisy = []
-        for j, noise in enumerate(self.noise):
-            column = [row[j] for row in divided]  # without noise only where it is 0, whatever the data
-            noisy.append([int(x) for x in np.atleast_1d(noise.release(column))] if noise is not None else column)
-        return [list(row) for row in zip(*noisy, strict=True)]
+        for noise, column in zip(self.noise, self.joint.columns(exact), strict=True):
+            # without noise only where it is 0, whatever the data
+            noisy.append(np.atleast_1d(noise.release(column)).tolist() if noise is not None else column)
+        return [list(row) for row in zip(*noisy, strict=True)] if noisy else [[] for _ in exact]
 
 
 def offered(question: Question, epsilon: float, delta: float, currency: type[Currency] = Mu) -> Offer:

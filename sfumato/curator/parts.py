@@ -108,11 +108,21 @@ class Joint:
             found.append((below, tuple((j, int(c * below)) for j, c in enumerate(coefficients) if c)))
         return tuple(found)
 
+    @cached_property
+    def ways(self) -> tuple[tuple[int, int, int], ...]:
+        """(scale, shift, place of the parent) of each part; without a parent the shift is 0."""
+        return tuple((part.scale, part.shift, part.parent or 0) for part in self.parts)
+
     def split(self, row: Sequence[int]) -> list[int]:
         """The parts of exact measures."""
+        return [scale * row[j] - shift * row[parent] for j, (scale, shift, parent) in enumerate(self.ways)]
+
+    def columns(self, rows: Sequence[Sequence[int]]) -> list[list[int]]:
+        """The same of many rows, part by part."""
+        given = list(zip(*rows, strict=True)) or [()] * len(self.parts)
         return [
-            part.scale * value - (part.shift * row[part.parent] if part.parent is not None else 0)
-            for part, value in zip(self.parts, row, strict=True)
+            [scale * m - shift * p for m, p in zip(given[j], given[parent], strict=True)]
+            for j, (scale, shift, parent) in enumerate(self.ways)
         ]
 
     def joined(self, row: Sequence[float | int]) -> list[float | int]:
@@ -122,8 +132,10 @@ class Joint:
     def measure(self, place: int, row: Sequence[float | int]) -> float | int:
         """One of them."""
         below, coefficients = self.whole[place]
-        above = sum(c * row[j] for j, c in coefficients)
-        return above // below if above % below == 0 else above / below
+        above: float | int = 0
+        for j, c in coefficients:
+            above += c * row[j]
+        return above if below == 1 else above // below if above % below == 0 else above / below
 
 
 def above(measure: Measure) -> tuple[Measure, ...]:

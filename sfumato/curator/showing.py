@@ -15,15 +15,14 @@ from sfumato.sql.release import Release
 
 def readout(offer: Offer, noisy: bytes) -> Readout:
     """Keys, and (value, low, high) of each aggregate, from what is stored."""
-    data, windows = json.loads(noisy), offer.release.windows
-    how = [(offer.readings.get(a), a.window) for a in offer.question.aggregates]
-    return [
-        (key, [
-            reading.read(row) if reading is not None else quantile(windows[place], *data["chosen"][i][place])
-            for reading, place in how
-        ])
-        for i, (key, row) in enumerate(zip(data["keys"], data["noisy"], strict=True))
-    ]  # fmt: skip
+    data, windows, rows = json.loads(noisy), offer.release.windows, []
+    for a in offer.question.aggregates:
+        if a.measures:
+            rows.append(offer.readings[a].read_all(data["noisy"]))
+        else:
+            rows.append([quantile(windows[a.window], *chosen[a.window]) for chosen in data["chosen"]])
+    read = zip(*rows, strict=True) if rows else ((),) * len(data["keys"])
+    return list(zip(data["keys"], map(list, read), strict=True))
 
 
 def coverage(offer: Offer) -> dict[str, float]:
@@ -72,7 +71,7 @@ def laid_out(question: Question, readings: Readout) -> tuple[tuple[str, ...], tu
     columns: list[list[Value]] = []
     for name, e in question.columns:
         names.append(name)
-        columns.append([finite(evaluated(e, values[i])) for i in kept])
+        columns.append([finite(values[i][e.place] if isinstance(e, Output) else evaluated(e, values[i])) for i in kept])
         if isinstance(e, Output) and bare(e, width):
             own = [readings[i][1][e.place - width] for i in kept]
             names += [f"{name} low", f"{name} high"]

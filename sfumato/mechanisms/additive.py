@@ -33,10 +33,11 @@ from sfumato.noise import (
 )
 from sfumato.noise.monotone import LEAST, MOST
 from sfumato.noise.sampler import LARGEST
-from sfumato.noise.table import Integers
+from sfumato.noise.table import BRIEF, Integers
 from sfumato.sensitivity import Sensitivity
 
 MOST_WHOLE = checks.MOST_WHOLE
+FEW = 1 << 12  # draws for which a table is better made quickly
 FAR = 1 << 61  # two such ends are less than 2⁶³ apart, with room to spare
 Noise = Rounded | DiscreteGaussian | DiscreteLaplace | TruncatedLaplace
 Released = int | float | NDArray[np.int64] | NDArray[np.float64]
@@ -88,6 +89,11 @@ class Additive(Mechanism[ArrayLike, Released]):
         return Sampler(self.law(), source=self.source)
 
     @cached_property
+    def brief(self) -> Sampler:
+        """The same law, for some thousand draws."""
+        return self.sampler if "sampler" in self.__dict__ else Sampler(self.law(), BRIEF, self.source)
+
+    @cached_property
     def pool(self) -> Pool:
         return Pool(self.sampler)
 
@@ -134,7 +140,7 @@ class Additive(Mechanism[ArrayLike, Released]):
     def noisy(self, multiples: Integers) -> Answer:
         """Noise on private multiples of the step: single ones from the pool."""
         if multiples.ndim:
-            return self.lattice.exactly(multiples).with_noise(self.sampler)
+            return self.lattice.exactly(multiples).with_noise(self.brief if multiples.size <= FEW else self.sampler)
         total = self.pool.about(int(multiples))
         return Answer(self.lattice, np.array(max(-LARGEST, min(LARGEST, total)), np.int64))
 

@@ -31,12 +31,14 @@ def numbers(value: ArrayLike) -> Integers | NDArray[np.float64]:
     raise _refused(str(array.dtype))
 
 
-def _listed(value: object) -> NDArray[np.object_] | int | float:
+def _listed(value: object) -> NDArray[np.object_] | Integers | int | float:
     """Lists as objects: NumPy would choose the type of a list by the values in it."""
     if isinstance(value, float):
         return value
     if type(value) is int:
         return _clamped(value)
+    if isinstance(value, list) and set(map(type, value)) == {int} and -LARGEST <= min(value) <= max(value) <= LARGEST:
+        return np.array(value, np.int64)  # the same, much quicker
     try:
         return np.array(value, dtype=object)
     except ValueError as problem:

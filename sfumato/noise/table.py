@@ -30,6 +30,7 @@ class Words:
 
 
 USUAL = Words()
+BRIEF = Words(guide=14, bins=8)  # for few draws: sooner made, and slower to draw from
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,9 @@ def foreign(expression: Expression) -> None:
 
 def shaped(question: Question, rows: Sequence[Sequence[Value]]) -> list[int]:
     """Which released rows are shown, in which order: HAVING, ORDER BY, OFFSET, LIMIT."""
-    kept = [i for i, row in enumerate(rows) if evaluated(question.having, row) is True]
+    kept = list(range(len(rows)))
+    if question.having != Constant(True):
+        kept = [i for i in kept if evaluated(question.having, rows[i]) is True]
     for expression, descending in reversed(question.order):
         found = {i: evaluated(expression, rows[i]) for i in kept}
         kept.sort(key=lambda i, found=found: ranked(found[i]), reverse=descending)  # type: ignore[misc]

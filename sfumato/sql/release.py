@@ -157,8 +157,11 @@ class Release:
 
     @property
     def groups(self) -> int:
-        """How many groups one unit touches at most."""
-        return self.table.groups if self.keys else 1
+        """How many groups one unit touches at most: no more than there are, if all are known."""
+        if not self.keys:
+            return 1
+        known = all(key.domain.keys is not None for key in self.keys)
+        return min(self.table.groups, max(1, self.combinations)) if known else self.table.groups
 
     @property
     def discovered(self) -> bool:
@@ -178,7 +181,7 @@ class Release:
     @property
     def combinations(self) -> int:
         """How many keys `public` would list."""
-        return math.prod(len(key.domain.keys or ()) for key in self.keys)
+        return math.prod(len(set(key.domain.keys or ())) for key in self.keys)
 
     def bounds(self, measure: Measure) -> tuple[int, int]:
         """The least and the most that one unit adds to one group; whoever has fewer rows, or no values, adds less."""
