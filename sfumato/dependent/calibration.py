@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import log_ndtr, ndtr
 
 from sfumato import checks
 from sfumato.dependent.arsinh_normal import ArsinhNormalNoise
@@ -24,7 +25,6 @@ from sfumato.dependent.noises import Noise
 from sfumato.dependent.pairs import Atoms, log_excess
 from sfumato.dependent.student import StudentNoise
 from sfumato.errors import OutOfReach
-from sfumato.loss.gdp import inverse
 from sfumato.loss.numeric import Floats, floats
 from sfumato.sensitivity import AddRemove, Relation
 
@@ -165,9 +165,10 @@ class Sketch(NamedTuple):
 
     def epsilon(self, delta: float) -> float:
         low, high = 0.0, max(float(way.loss[0]) for way in self.ways)
-        for _ in range(50 if delta else 0):
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.profile(floats([middle]))[0] <= delta else (middle, high)
+        for _ in range(4 if delta else 0):  # to 32⁻⁴ of the largest
+            places = np.linspace(low, high, 33)
+            first = max(int(np.argmax(self.profile(places) <= delta)), 1)  # at the last place the profile is 0
+            low, high = float(places[first - 1]), float(places[first])
         return high
 
     def rho(self) -> float:
@@ -176,12 +177,18 @@ class Sketch(NamedTuple):
 
     def mu(self, slack: float) -> float:
         eps = np.linspace(0.0, self.epsilon(slack), 64)
-        return float(inverse(eps, (self.profile(eps) - slack) / (1 - slack)).max())
+        goal, low, high = (self.profile(eps) - slack) / (1 - slack), 1e-6, 100.0
+        for _ in range(40):
+            mu = math.sqrt(low * high)
+            found = ndtr(mu / 2 - eps / mu) - np.exp(eps + log_ndtr(-mu / 2 - eps / mu))
+            low, high = (low, mu) if np.all(found >= goal) else (mu, high)
+        return high
 
 
 def largest_shift(noise: Noise, target: Target, dilation: float, start: float) -> float | None:
     """The s whose price is about the goal; None if a tiny one costs more."""
-    low, high, s = 2e-4, 50.0, min(max(start, 1e-3), 20.0)
+    low, high, s, power = 2e-4, 50.0, min(max(start, 1e-3), 20.0), 2.0  # prices grow with s², about
+    last: tuple[float, float] | None = None
     for _ in range(40):
         ratio = target.guess(Sketch.of(noise, s, dilation)) / target.goal
         low, high = (s, high) if ratio <= 1 else (low, s)
@@ -189,7 +196,10 @@ def largest_shift(noise: Noise, target: Target, dilation: float, start: float) -
             return s
         if high < 4e-4:
             return None
-        wanted = s / math.sqrt(ratio) if 0 < ratio < math.inf else 0.0  # prices grow with s², about
+        if last is not None and 0 < ratio < math.inf and s != last[0]:
+            power = min(max(math.log(ratio / last[1]) / math.log(s / last[0]), 0.2), 20.0)
+        last = (s, ratio) if 0 < ratio < math.inf else None
+        wanted = s / ratio ** (1 / power) if last else 0.0
         s = wanted if low < wanted < high and 0.2 < wanted / s < 5 else math.sqrt(low * high)
     return low
 

@@ -68,14 +68,17 @@ class SearchTestRelease(Mechanism[Any, "Passed | None"]):
         allowed = f"a number from {LEAST_DELTA:g} to 0.5"
         object.__setattr__(self, "delta", checks.number("delta", self.delta, LEAST_DELTA, 0.5, allowed=allowed))
         unit_noise(self.unit)
-        for bound in self.bounds:
-            self.noise(bound)  # refuses what cannot be drawn
-        assert self.search
+        assert self.noises and self.search  # refuses what cannot be drawn
 
     def noise(self, bound: float | Fraction) -> Gaussian | Laplace:
         """The noise for this bound; values off the lattice are moved by 2⁻²⁰ steps."""
         more = 0 if About.of(self.unit, self.statistic).whole else self.unit.lattice.step / 2**FINE
         return scaled(self.unit, Fraction(bound) + more)
+
+    @cached_property
+    def noises(self) -> tuple[Gaussian | Laplace, ...]:
+        """For each bound, made once: what is drawn ahead is not lost."""
+        return tuple(self.noise(bound) for bound in self.bounds)
 
     @cached_property
     def both(self) -> PrivacyLoss:
@@ -108,8 +111,8 @@ class SearchTestRelease(Mechanism[Any, "Passed | None"]):
         answers = self.search.release(distances)
         if not answers[-1]:
             return None
-        bound = self.bounds[len(answers) - 1]
-        return Passed(About.of(self.noise(bound), self.statistic).drawn(exact), float(bound))
+        at = len(answers) - 1
+        return Passed(About.of(self.noises[at], self.statistic).drawn(exact), float(self.bounds[at]))
 
     def ready(self, count: int) -> None:
         self.search.ready(count * len(self.bounds))

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Hashable, Iterable
 from fractions import Fraction
+from functools import cache
 
 
 def worst_within(
@@ -11,8 +12,9 @@ def worst_within(
     neighbours: Callable[[Hashable], Iterable[Hashable]],
 ) -> Callable[[Hashable, int], list[Fraction]]:
     """(x, most) ↦ LS_0 … LS_most by a walk from x, for worlds that hold all within most + 1 steps of x."""
-    known = {world: value(world) for world in worlds}
+    known, neighbours = {world: value(world) for world in worlds}, cache(neighbours)
 
+    @cache
     def local(x: Hashable) -> Fraction:
         return max((abs(known[x] - known[y]) for y in neighbours(x)), default=Fraction(0))
 

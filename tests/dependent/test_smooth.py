@@ -209,7 +209,7 @@ def test_the_published_calibration_needs_seven_to_two_hundred_times_the_variance
     known = best_published(published.laplace_log_normal, lambda s: dep.LaplaceLogNormalNoise(s).variance, t, sigmas)
     assert known == pytest.approx(published_ratio, rel=6e-3)
     if ours:
-        found = dep.for_zcdp(0.5, t)
+        found = dep.for_zcdp(0.5, t, 1)
         assert found.loss.zcdp().upper <= 0.5 and found.variance <= ours
 
 
