@@ -12,11 +12,11 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.figure import Figure
 
-from sfumato import plots
+from sfumato import dependent, plots
 from sfumato.errors import InvalidParameter
 from sfumato.loss import ApproxLoss, GaussianLoss, LaplaceLoss, PoissonSampledLoss, RandomizedResponseLoss, nothing
 from sfumato.loss.compare import compare
-from sfumato.plots import hand
+from sfumato.plots import fitted, hand
 
 ROOT = Path(__file__).parents[1]
 THREE = [GaussianLoss(1), LaplaceLoss(1), RandomizedResponseLoss(1)]
@@ -33,6 +33,9 @@ PICTURES = {
     "accountants": lambda: plots.accountants(compare(50 * LaplaceLoss(0.1), 1e-6)),
     "contour": lambda: plots.contour(300 * PoissonSampledLoss(GaussianLoss(1), 0.05), 1e-5),
     "Gaussian noise": lambda: plots.gaussian_noise(1e-5),
+    "smooth noise": lambda: plots.smooth_noise((21, 51)),
+    "stable choice": lambda: plots.stable_choice(2.0, 1e-3),
+    "proposed": lambda: plots.proposed(1e-3),
     "central limit": lambda: plots.central_limit(counts=(1, 4)),
     "hockey stick": plots.hockey_stick,
     "two errors": plots.two_errors,
@@ -114,6 +117,46 @@ def test_the_analytic_noise_is_the_least():
     assert all(np.min(line.get_ydata()) >= 1 for line in ratio)
 
 
+def heights(figure: Figure, panel: int = 0) -> dict[str, np.ndarray]:
+    return {text: y for text, (_, y) in lines(figure, panel).items()}
+
+
+def test_smooth_noise_lies_between_local_and_global_and_a_choice_below():
+    figure = plots.smooth_noise((51, 201, 501))
+    left, right = heights(figure, 0), heights(figure, 1)
+    for found in (left, right):
+        smooth = found["smooth sensitivity"]
+        assert np.all(found["local sensitivity: not private"] < smooth)
+        assert np.all(smooth < found["Gaussian, global sensitivity"])
+    assert np.all(3 * left["chosen by score"] < left["smooth sensitivity"])
+
+
+def test_the_mean_error_of_a_choice_is_that_of_its_weights():
+    """Against the definition, point by point: score and weight of each v in 0 … 40."""
+    data, statistic = np.array([3.0, 3, 4, 9, 17, 30, 31]), dependent.Quantile(0, 40)
+    chosen, v = dependent.ChosenQuantile(statistic, 1.5), np.arange(41)
+    at_most, below = (np.searchsorted(data, v, side) for side in ("right", "left"))
+    score = np.maximum(np.maximum(len(data) - 2 * at_most, 2 * below - len(data)), 0)
+    weight = np.exp(-1.5 / 2 * score)  # one person moves the score by one
+    expected = (weight * np.abs(v - 9)).sum() / weight.sum()
+    assert fitted.error_of_choice(chosen, data) == pytest.approx(expected, rel=1e-12)
+    assert fitted.mean_size(dependent.GaussianNoise()) == pytest.approx(np.sqrt(2 / np.pi), rel=1e-5)
+
+
+def test_stable_values_need_less_of_a_lead_from_about_one_in_delta_candidates_on():
+    figure = plots.stable_choice(1.0, 1e-6)
+    (counts, _), found = lines(figure, 1)["permute and flip"], heights(figure, 1)
+    stable, flipped = found["stable value, δ = 1e-6"], found["permute and flip"]
+    assert np.all(flipped <= found["exponential mechanism"])
+    assert np.all(stable[counts < 2e5] > flipped[counts < 2e5]) and np.all(stable[counts > 2e6] < flipped[counts > 2e6])
+
+
+def test_a_tested_proposal_costs_no_more_than_the_sum_and_no_less_than_what_unsafe_neighbours_lose():
+    found = heights(plots.proposed(1e-6))
+    cost, unsafe = found["propose-test-release"], found["what unsafe neighbours lose, $p_0$"]
+    assert np.all(cost <= found["test + answer + δ"] * (1 + 1e-9)) and np.all(cost >= unsafe)
+
+
 def test_pictures_are_small_and_do_not_depend_on_the_time(tmp_path):
     first, second = (plots.saved(plots.region(), tmp_path / f"{i}.png").read_bytes() for i in range(2))
     assert first == second
@@ -124,7 +167,8 @@ def test_the_lecture_figures_are_those_of_the_documents(tmp_path):
     made = plots.lecture_figures(tmp_path / "new" / "folder")
     kept = ROOT / "docs" / "figures"
     assert {path.name for path in made} == {path.name for path in kept.glob("*.png")}
-    text = "".join(path.read_text(encoding="utf-8") for path in [ROOT / "README.md", ROOT / "docs" / "tutorial.md"])
+    shown = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", ROOT / "docs" / "dependent.md"]
+    text = "".join(path.read_text(encoding="utf-8") for path in shown)
     assert {path.name for path in made} == set(re.findall(r'src="(?:docs/)?figures/([\w.]+)"', text))
 
 

@@ -12,11 +12,13 @@ except ImportError as problem:
 from sfumato.plots.book import lecture_figures, saved
 from sfumato.plots.compositions import accountants, central_limit, composition, gaussian_noise
 from sfumato.plots.drawings import hockey_stick, region, two_errors
+from sfumato.plots.fitted import proposed, smooth_noise, stable_choice
 from sfumato.plots.hand import Picture
 from sfumato.plots.plane import contour
 from sfumato.plots.views import profiles, renyi_curves, tangents, trade_off_functions
 
 __all__ = [
     "Picture", "accountants", "central_limit", "composition", "contour", "gaussian_noise", "hockey_stick",
-    "lecture_figures", "profiles", "region", "renyi_curves", "saved", "tangents", "trade_off_functions", "two_errors",
+    "lecture_figures", "profiles", "proposed", "region", "renyi_curves", "saved", "smooth_noise", "stable_choice",
+    "tangents", "trade_off_functions", "two_errors",
 ]  # fmt: skip

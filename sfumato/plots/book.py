@@ -1,4 +1,4 @@
-"""All figures of the lecture, written to a folder."""
+"""All figures of the documents, written to a folder."""
 
 import io
 from collections.abc import Callable
@@ -12,13 +12,14 @@ from sfumato.loss.laplace import LaplaceLoss
 from sfumato.loss.signed import RandomizedResponseLoss
 from sfumato.plots.compositions import central_limit, composition, gaussian_noise
 from sfumato.plots.drawings import hockey_stick, region, two_errors
+from sfumato.plots.fitted import proposed, smooth_noise, stable_choice
 from sfumato.plots.plane import contour
 from sfumato.plots.views import profiles, renyi_curves, tangents, trade_off_functions
 from sfumato.sampling.poisson import Poisson
 
 
 def lecture_figures(directory: str | Path) -> list[Path]:
-    """Write the drawings that the tutorial uses, as PNG files; returns their paths in the order of the tutorial.
+    """Write the drawings that the documents use, as PNG files; returns their paths in the order of their appearance.
 
     Randomized response and Laplace are 1-DP; the Gaussian has μ = 1, so that it is ½-zCDP as every 1-DP mechanism is.
     """
@@ -39,6 +40,9 @@ def lecture_figures(directory: str | Path) -> list[Path]:
         "central_limit": central_limit,
         "contour": lambda: contour(10_000 * Poisson(0.01).amplify(GaussianLoss(1 / 0.8))),
         "gaussian_noise": gaussian_noise,
+        "smooth_noise": smooth_noise,
+        "stable_choice": stable_choice,
+        "proposed": proposed,
     }
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
