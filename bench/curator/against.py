@@ -60,6 +60,7 @@ class Peer:
 
 PEERS = (
     Peer("OpenDP", "opendp", "t7", 15, own_avg=False),
+    Peer("OpenDP, as it is", "opendp", "t7", 15, own_avg=False, arguments={"plain": True}, drawn=False),
     Peer("SmartNoise", "smartnoise", "t6", 15, keeps=True, splits=True),
     Peer("SmartNoise, copying", "smartnoise", "t6", 15, arguments={"copy": True}, drawn=False),
     Peer("SmartNoise, 5 rows", "smartnoise", "t6", 15, True, True, arguments={"rows": 5}, timed=False, cut=False),

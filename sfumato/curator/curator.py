@@ -296,7 +296,11 @@ class Curator:
     def dialect(self) -> Dialect:
         """How the engine is told, with what it says of its columns where that makes a difference."""
         spoken = dialect_of(self.engine.dialect)
-        return replace(spoken, schema=self.engine.schema()) if spoken.by_type else spoken
+        try:
+            return replace(spoken, schema=self.engine.schema())
+        except Exception:  # it does without; if the engine is not there at all, its statements say so, after the charge
+            log.exception("the engine does not say what its columns are")
+            return spoken
 
     @cached_property
     def salt(self) -> int:

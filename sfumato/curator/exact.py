@@ -111,7 +111,7 @@ def split(offer: Offer, rows: Sequence[Row]) -> list[tuple[Row, list[int]]]:
 
 def parted(rows: Sequence[Row], width: int) -> list[tuple[Row, Row]]:
     """Keys, and the rest."""
-    if not any(isinstance(part, float) for row in rows for part in row[:width]):
+    if not any(isinstance(part, float | int) for row in rows for part in row[:width]):
         return [(row[:width], row[width:]) for row in rows]
     return [(tuple(map(unsigned, row[:width])), row[width:]) for row in rows]
 
@@ -121,8 +121,8 @@ def ranked(row: Row) -> Ranked:
 
 
 def unsigned(key: object) -> object:
-    """0 for −0: they are one group, and which of them an engine shows could hang on one row."""
-    return key + 0.0 if isinstance(key, float) else key
+    """A number as a double, and 0 for −0: they are one group, and which an engine shows could hang on one row."""
+    return key + 0.0 if isinstance(key, float | int) and not isinstance(key, bool) else key
 
 
 def shown(offer: Offer, keys: list[Row]) -> list[list[object]]:

@@ -78,7 +78,8 @@ class DuckDB:
         return nullcontext()
 
     def schema(self) -> dict[str, dict[str, str]]:
-        return schema(self.path)
+        """Of what is open, also should another file lie in its place by now."""
+        return listed(self.run(COLUMNS))
 
     def close(self) -> None:
         for table in list(self._kept):
@@ -138,10 +139,17 @@ def schema(path: Path) -> dict[str, dict[str, str]]:
             rows = connection.execute(f"DESCRIBE SELECT * FROM {source}", values).fetchall()
             found[file.stem.lower()] = {str(row[0]).lower(): str(row[1]) for row in rows}
         if not plain:
-            for table, column, kind in connection.execute(COLUMNS).fetchall():
-                found.setdefault(str(table).lower(), {})[str(column).lower()] = str(kind)
+            found = listed(connection.execute(COLUMNS).fetchall())
     finally:
         connection.close()
+    return found
+
+
+def listed(rows: list[tuple[object, ...]]) -> dict[str, dict[str, str]]:
+    """table → column → type."""
+    found: dict[str, dict[str, str]] = {}
+    for table, column, kind in rows:
+        found.setdefault(str(table).lower(), {})[str(column).lower()] = str(kind)
     return found
 
 

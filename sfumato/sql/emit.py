@@ -42,7 +42,7 @@ def statement(release: Release, salt: int, dialect: str | Dialect) -> str:
     hashed = to.hashed([exp.column("u"), *keys], salt).sql(to.name)
     pairs = f"SELECT {', '.join([listed, *inner])}, {hashed} AS h FROM {rows} GROUP BY {listed}"
     place = f"ROW_NUMBER() OVER (PARTITION BY u ORDER BY h, {names})"
-    place = place if to.windowed else "COUNT(*) OVER (PARTITION BY u ORDER BY h)"
+    place = place if to.windowed(release.keys) else "COUNT(*) OVER (PARTITION BY u ORDER BY h)"
     kept = f"SELECT * FROM (SELECT p.*, {place} AS i FROM ({pairs}) AS p) AS q WHERE i <= {release.groups}"
     return f"SELECT {names}, {', '.join(outer)} FROM ({kept}) AS p {by(names)}"
 
@@ -182,6 +182,8 @@ def raw(column: Column) -> Sql:
 def as_key(key: Expression, to: Dialect) -> Sql:
     """A key as it is released: dates in words (clients have no infinite ones, and would take one for another), and no
     NaN, which equals itself here and not there."""
+    if isinstance(key, Column) and (plain := to.key(key)) is not None:
+        return plain
     found = to.compiled(key)
     match key.domain.kind:
         case Kind.DATE:

@@ -85,7 +85,7 @@ def values(release: Release, value: str, of: Expression, salt: int, to: Dialect,
     source = "r"
     if names:
         hashed = hash_of(["u", *names], salt, to)
-        if to.windowed:
+        if to.windowed(release.keys):
             place = f"DENSE_RANK() OVER (PARTITION BY u ORDER BY {hashed}, {', '.join(names)}) AS d"
             found += f", g AS (SELECT * FROM (SELECT r.*, {place} FROM r) AS q WHERE d <= {release.groups})"
         else:

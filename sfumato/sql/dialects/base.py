@@ -59,11 +59,6 @@ class Dialect(ABC):
                     self.accepted(argument)
 
     @property
-    def by_type(self) -> bool:
-        """Does it make a difference to know the types?"""
-        return True
-
-    @property
     @abstractmethod
     def name(self) -> str:
         """As sqlglot calls it."""
@@ -124,9 +119,12 @@ class Dialect(ABC):
 
     # ---- plans ------------------------------------------------------------------------------------------------------
 
-    @property
-    def windowed(self) -> bool:
-        """Is it fast to order by several things at once? Otherwise groups are ordered by their hash alone."""
+    def key(self, column: Column) -> Sql | None:
+        """A column that is a key, as it is, if there each number stands for itself; None: as everywhere else."""
+        return None
+
+    def windowed(self, keys: Sequence[Expression]) -> bool:
+        """Is it fast to order by a hash and these keys? Otherwise groups are ordered by their hash alone."""
         return True
 
     @abstractmethod

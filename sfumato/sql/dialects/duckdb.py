@@ -7,11 +7,13 @@ from sqlglot import exp
 
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
-from sfumato.sql.expressions import Call
+from sfumato.sql.expressions import Call, Column, Expression
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.function import Sql, of_type, paren
 
 NARROW = 2**30
+WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"}  # each is a double of its own
+ALREADY = {(Kind.NUMBER, "DOUBLE"), (Kind.TEXT, "VARCHAR"), (Kind.TRUTH, "BOOLEAN"), (Kind.DATE, "TIMESTAMP")}
 TYPES = {Kind.TEXT: "TEXT", Kind.TRUTH: "BOOLEAN", Kind.DATE: "TIMESTAMP", Kind.NUMBER: "DOUBLE"}
 
 
@@ -24,10 +26,6 @@ class DuckDB(Dialect):
         return "duckdb"
 
     @property
-    def by_type(self) -> bool:
-        return False
-
-    @property
     def functions(self) -> frozenset[str]:
         return frozenset(FUNCTIONS)
 
@@ -35,7 +33,9 @@ class DuckDB(Dialect):
         return FUNCTIONS[call.name].emit(*arguments)
 
     def column(self, column: Sql, kind: Kind, type_: str | None) -> Sql:
-        cast = exp.TryCast(this=column, to=of_type(TYPES[kind]))
+        if kind is Kind.NUMBER and type_ in WHOLE:
+            return exp.Cast(this=column, to=of_type("DOUBLE"))
+        cast = column if (kind, type_) in ALREADY else exp.TryCast(this=column, to=of_type(TYPES[kind]))
         if kind is not Kind.NUMBER:
             return cast
         return paren(exp.Case().when(self.is_nan(cast), exp.null()).else_(cast.copy()))
@@ -63,9 +63,14 @@ class DuckDB(Dialect):
     def date_text(self, moment: Sql) -> Sql:
         return self.as_text(moment)
 
-    @property
-    def windowed(self) -> bool:
-        return False
+    def key(self, column: Column) -> Sql | None:
+        """Integers are found in half the time that doubles take."""
+        alias, name = column.origin.split(".", 1)
+        known = column.domain.kind is Kind.NUMBER and self.types.get(column.origin) in WHOLE
+        return exp.column(name, table=alias, quoted=True) if known else None
+
+    def windowed(self, keys: Sequence[Expression]) -> bool:
+        return all(isinstance(key, Column) and self.key(key) is not None for key in keys)
 
     def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
         """Signed: joins and comparisons of it are a fifth faster."""
