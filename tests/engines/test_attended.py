@@ -57,8 +57,8 @@ from pathlib import Path
 from sfumato.engines.duckdb import DuckDB
 engine = DuckDB(Path(sys.argv[1]))
 engine.run("SELECT 1")
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     engine.run({LONG!r})
 except KeyboardInterrupt:
     print(engine.run("SELECT 42"))
