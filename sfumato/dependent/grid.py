@@ -107,7 +107,7 @@ class SearchTestRelease(Mechanism[Any, "Passed | None"]):
         data = self.statistic.prepared(value)
         exact = self.statistic.value(data)
         sizes = self.statistic.curve(data, self.cap - 1)
-        distances = [sum(size <= Fraction(bound) for size in sizes) for bound in self.bounds]
+        distances = [sum(size <= bound for size in sizes) for bound in (Fraction(b) for b in self.bounds)]
         answers = self.search.release(distances)
         if not answers[-1]:
             return None

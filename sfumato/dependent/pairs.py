@@ -8,7 +8,8 @@ Theorem: merging outcomes is post-processing, so it is dominated [Dwork & Roth 2
 """
 
 import math
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -16,13 +17,14 @@ import numpy as np
 from sfumato.dependent.cells import Cells, Chosen, Pair, cells
 from sfumato.dependent.noises import Noise
 from sfumato.loss.finite import running_sums
-from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, logsumexp
+from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, floats, logsumexp
 
 ROUNDING = 64 * ULP
 POWERS = (0.0, *np.geomspace(1, 1e5, 60).tolist())  # tried for the tail
 
 
-class Atoms(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Atoms:
     """Outcomes with their losses in falling order, masses, and how far ln p/q may be off."""
 
     loss: Floats
@@ -37,6 +39,15 @@ class Atoms(NamedTuple):
         order = np.argsort(-loss, kind="stable")
         loss, p, q, error = loss[order], p[order], q[order], error[order]
         return Atoms(loss, p, q, error, running_sums(p), running_sums(q))
+
+    @cached_property
+    def logs(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """ln p, ln q, ln |L|, ln((p + q)·min(|L|, 1)) and ln 6e: the same for all orders."""
+        size = np.abs(self.loss)
+        with np.errstate(divide="ignore"):
+            rows = (self.p, self.q, size, (self.p + self.q) * np.minimum(size, 1.0), 6 * self.error)
+            log_p, log_q, log_size, log_near, log_error = (floats(np.log(row)) for row in rows)
+        return log_p, log_q, log_size, log_near, log_error
 
     def profile(self, eps: Floats) -> tuple[Floats, Floats]:
         """Σ(p − e^ε q)₊ and its rounding error."""
@@ -201,18 +212,19 @@ def term_of_q(s: float, L: Floats) -> Floats:
 
 def log_excess(atoms: Atoms, s: float, side: int) -> float:
     """ln(E_P[e^{sL}] − 1), s > 0, rounded up (side = 1) or down (−1)."""
-    L, p, q, size = atoms.loss, atoms.p, atoms.q, np.abs(atoms.loss)
+    L, size = atoms.loss, np.abs(atoms.loss)
+    log_p, log_q, log_size, log_near, log_error = atoms.logs
     large, falling = s * L > 30, np.minimum(L, 0.0)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         growth = np.expm1(np.minimum(s * L, 30.0))
         right = np.where(large, s * L, np.log(np.maximum(growth + s * np.expm1(-L), 0.0)))
         left = np.log(np.maximum(term_of_q(s, falling), 0.0))
-        series = math.log(s * (s + 1) / 2) + 2 * np.log(size) + side * max(s, 1.0) * size
-        terms = np.where(L > 0, np.log(p) + right, np.log(q) + left)
-        value = logsumexp(np.where(size * (1 + s) < 1e-2, np.log(p) + series, terms))
-        grown = np.log(p) + np.where(large, s * L, np.log(np.abs(growth)))
-        moved = np.logaddexp(math.log1p(2 * s) + grown, math.log(s) + np.log((p + q) * np.minimum(size, 1.0)))
-        slip = logsumexp(moved + np.log(6 * atoms.error))
+        series = math.log(s * (s + 1) / 2) + 2 * log_size + side * max(s, 1.0) * size
+        terms = np.where(L > 0, log_p + right, log_q + left)
+        value = logsumexp(np.where(size * (1 + s) < 1e-2, log_p + series, terms))
+        grown = log_p + np.where(large, s * L, np.log(np.abs(growth)))
+        moved = np.logaddexp(math.log1p(2 * s) + grown, math.log(s) + log_near)
+        slip = logsumexp(moved + log_error)
     if side > 0:
         return float(np.logaddexp(value, slip)) + 1e-10
     return value - 1e-10 + math.log1p(-math.exp(slip - value)) if slip < value - 1 else -math.inf

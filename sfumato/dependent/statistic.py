@@ -150,6 +150,8 @@ class OfValues(Statistic[ArrayLike | Ordered]):
 
     def exact(self, steps: Any) -> Exact:
         """A number of steps as a value."""
+        if not isinstance(steps, Fraction) and self.lattice.exponent >= 0:
+            return int(steps) << self.lattice.exponent
         found = (steps if isinstance(steps, Fraction) else int(steps)) * self.lattice.step
         return int(found) if found.denominator == 1 else found
 

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +27,7 @@ class Lattice:
     def __post_init__(self) -> None:
         object.__setattr__(self, "exponent", whole("exponent", self.exponent, LEAST_EXPONENT, MOST_EXPONENT))
 
-    @property
+    @cached_property
     def step(self) -> Fraction:
         return Fraction(2) ** self.exponent
 

@@ -44,7 +44,7 @@ def density(noise, z):
         case dep.UniformLogNormalNoise(s):  # |Z| > z where e^{sY} > z: the rest is uniform on [0, e^{sY}]
             s = mp.mpf(s)
             start = max(mp.log(z) / s, mp.mpf(-15))
-            return mp.quad(lambda y: mp.npdf(y) * mp.exp(-s * y) / 2, mp.linspace(start, max(start, 0) + 15, 20))
+            return mp.quad(lambda y: mp.npdf(y) * mp.exp(-s * y) / 2, mp.linspace(start, max(start, 0) + 15, 8))
         case dep.LaplaceNoise():
             return mp.exp(-z) / 2
         case dep.GaussianNoise():

@@ -171,7 +171,7 @@ def test_a_window_of_ranks_is_enough(row, k):
         assert statistic.value(window) == statistic.value(row)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(row=rows, t=st.floats(0.05, 2))
 def test_the_smooth_sensitivity_is_smooth_and_above_the_local_one(row, t):
     for statistic in EVERY:
