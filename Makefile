@@ -46,7 +46,7 @@ format: $(VENV)/dev.stamp  ## rewrite the code the way `make lint` wants it
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format --quiet
 
-bench: bench-composition bench-noise bench-ledger bench-curator  ## all that is timed, against other libraries (15 min)
+bench: bench-composition bench-noise bench-ledger bench-curator bench-peers  ## all that is timed, against other libraries (45 min)
 
 bench-composition: $(VENV)/dev.stamp $(PEERS)  ## time composition against other libraries (7 min; OPTIONS="--only 1 7")
 	@$(BIN)/python bench/bench_composition.py --json $(OPTIONS)
