@@ -163,6 +163,7 @@ class Curator:
         if (found := self.kept(offer, key)) is not None:
             return found
         asked = tables(offer, self.salt, self.dialect)  # before the charge, should it fail
+        offer.work_out()
         with self.turn(offer.canonical):
             if (found := self.kept(offer, key)) is not None:
                 return found

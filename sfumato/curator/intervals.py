@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 CELLS = 500  # to a standard deviation, at first
 SHORT = 0.001
 FINE = 1 << 30  # and of odd factors, this many units
+MANY = 1 << 10  # a factor of so many units or more may be rounded to whole ones
 BITS = 128
 
 
@@ -45,11 +46,13 @@ def spread(terms: Terms, confidence: float) -> Spread:
         ((factor, noise),) = some
         steps = round(noise.error(confidence))
         return Spread(above(factor * steps), 1 - float(noise.law().beyond(steps, BITS)))
-    unit, factors, spare = in_units(some)
+    if (found := in_units(some)) is None:
+        return apart(some, confidence)
+    unit, whole, spare = found
     units = deviation(some) / unit
     for cells in (CELLS, 8 * CELLS):
         g = max(1, int(units / cells))
-        cut = Cut.of(tuple(zip(factors, (noise for _, noise in some), strict=True)), g)
+        cut = Cut.of(whole, g)
         radius = cut.radius(confidence)
         if g == 1 or cut.most(radius) - cut.held(radius) < SHORT:
             break
@@ -98,16 +101,35 @@ class Cut:
         return low
 
 
-def in_units(terms: Terms) -> tuple[Fraction, list[int], float]:
-    """(unit, factors in it, what rounding them may change): exact where factors have a small common denominator."""
+def in_units(terms: Terms) -> tuple[Fraction, tuple[tuple[int, Noise], ...], float] | None:
+    """(unit, terms with factors in it, what that may change): exact where factors have a small common denominator.
+
+    A Gaussian on a very fine lattice is put on a coarser one: for σ-noise N, c·round(N) and u·round(cN/u) are both near
+    cN, by c/2 and u/2. None: there is other noise on such a lattice.
+    """
     below = math.lcm(*(c.denominator for c, _ in terms))
     whole = Fraction(deviation(terms))
     if below * whole < 2 * FINE:
-        return Fraction(1, below), [int(c * below) for c, _ in terms], 0.0
-    unit = whole / FINE
-    factors = [max(1, round(c / unit)) for c, _ in terms]
-    spare = math.fsum(abs(float(a * unit - c)) * 9 * size(n) for a, (c, n) in zip(factors, terms, strict=True))
-    return unit, factors, spare
+        return Fraction(1, below), tuple((int(c * below), noise) for c, noise in terms), 0.0
+    unit, found, spare = whole / FINE, [], 0.0
+    for c, noise in terms:
+        if c >= MANY * unit:
+            factor = round(c / unit)
+            found.append((factor, noise))
+            spare += float(abs(factor * unit - c)) * 9 * size(noise)
+        elif isinstance(noise, Gaussian):
+            found.append((1, Gaussian(max(0.001, float(c * Fraction(noise.sigma) / unit) * (1 + 1e-15)))))
+            spare += float(c + unit) / 2
+        else:
+            return None
+    return unit, tuple(found), spare
+
+
+def apart(terms: Terms, confidence: float) -> Spread:
+    """Each term by itself, within its share of what may fail: a union bound."""
+    each = 1 - (1 - confidence) / len(terms)
+    radius = sum((c * round(noise.error(each)) for c, noise in terms), Fraction(0))
+    return Spread(above(radius), confidence)
 
 
 def size(noise: Noise) -> float:

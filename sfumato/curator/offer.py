@@ -103,6 +103,12 @@ class Offer:
         """± at 95 % of a count or a sum; None where it depends on the (private) number of values."""
         return self.readings[aggregate].error if aggregate.measures else None
 
+    def work_out(self) -> None:
+        """All that follows from public facts, so that what could fail in it fails before the charge."""
+        _ = self.noise, self.choices, self.threshold
+        for reading in self.readings.values():
+            reading.read([0] * len(self.joint.parts))
+
     def drawn(self, exact: Sequence[list[int]]) -> list[list[int]]:
         """Noise on every part of every group: the only place where it is added."""
         noisy = []

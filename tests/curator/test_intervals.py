@@ -209,3 +209,21 @@ def reading_of(offer, what):
     """The variance of a measure."""
     place = [m.what.value for m in offer.joint.measures].index(what)
     return sum((float(c) * n.sigma) ** 2 for c, n in zip(offer.joint.made_of[place], offer.noise, strict=True) if n)
+
+
+FINE = [
+    ((Fraction(1), Gaussian(42.0)), (Fraction(1, 2**40), Gaussian(1e14))),
+    ((Fraction(1, 3), Gaussian(42.0)), (Fraction(1, 2**40), Gaussian(1e13))),
+    ((Fraction(1), Gaussian(0.001)), (Fraction(1, 2**60), Gaussian(1e17)), (Fraction(3, 7**9), Gaussian(1e3))),
+]
+
+
+@pytest.mark.parametrize("terms", FINE)
+def test_lattices_may_be_as_fine_as_they_like(terms):
+    """Then the sum is nearly a Gaussian, whose radius is known."""
+    found = spread(terms, 0.95)
+    whole = math.hypot(*(float(c) * noise.sigma for c, noise in terms))
+    assert 1.9599 < found.radius / whole < 1.964
+    assert 0.95 <= found.coverage < 0.951
+    laplace = spread(((Fraction(1), DiscreteLaplace(10.0)), (Fraction(1, 2**60), DiscreteLaplace(1e15))), 0.95)
+    assert 30 <= laplace.radius <= 38  # P(|K| > 30) is just below 5 %, and a union bound gives some away

@@ -2,8 +2,9 @@
 
 What is favourable to it: the frame is in memory; values are clipped and in whole 1/1024 before the clock starts (its
 sums of floats have more noise, for rounding); the length of the table is known to it; and the noise is Laplace's, which
-is less here than what its Gaussians have. `plain` is without the first two: Parquet and doubles, as they are. Keys are truncated with keep="first": the default, "sample", raises in this
-version. Asked to keep 5 it keeps 4 (its ranks begin at 1, and it keeps those below 5), with noise for 5.
+is less here than what its Gaussians have. `plain` is without the first two: Parquet and doubles, as they are. Keys are
+truncated with keep="first": the default, "sample", raises in this version. Asked to keep 5 it keeps 4 (its ranks begin
+at 1, and it keeps those below 5), with noise for 5.
 """
 
 from functools import cache
