@@ -43,5 +43,14 @@ DATE = Domain(Kind.DATE)
 
 def number(low: float = -math.inf, high: float = math.inf, step: float | None = None) -> Domain:
     """A number in [low, high]; what is not a number becomes unknown range."""
+    low, high = double(low), double(high)
     low, high = (-math.inf if math.isnan(low) else low), (math.inf if math.isnan(high) else high)
     return Domain(Kind.NUMBER, min(low, high), max(low, high), step)
+
+
+def double(x: float) -> float:
+    """The nearest double; of an integer that none is near, an infinity."""
+    try:
+        return float(x)
+    except OverflowError:
+        return math.inf if x > 0 else -math.inf

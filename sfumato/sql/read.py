@@ -24,3 +24,5 @@ def read(text: str, policy: Policy) -> Question:
         return selected(root, policy)
     except RecursionError:
         raise QueryRefused("this question is nested too deeply.") from None
+    except ArithmeticError:
+        raise QueryRefused("this question has numbers that cannot be reckoned with.") from None

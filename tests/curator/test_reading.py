@@ -277,3 +277,12 @@ def test_threads_do_not_fetch_each_others_rows(tmp_path):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.parametrize(
+    "value", ["ROUND(POWER(ROUND(POWER(ROUND(POWER(cost, 10)), 10)), 10))", "CEIL(POWER(FLOOR(POWER(cost, 10)), 10))"]
+)
+def test_bounds_that_no_double_holds_are_no_bounds(value):
+    with pytest.raises(QueryRefused, match=r"no bounds|too much"):
+        read(f"SELECT SUM({value}) FROM visits", Policy.read(POLICY))
+    assert read(f"SELECT SUM(CLAMP({value}, 0, 10)) FROM visits", Policy.read(POLICY)).release.measures

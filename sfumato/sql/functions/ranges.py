@@ -97,7 +97,7 @@ def exponential(a: Domain) -> Domain:
 
 def powers(a: Domain, k: Domain) -> Domain:
     """Of a whole exponent from 1 to 10."""
-    ends = [math.prod([end] * int(k.high)) for end in (a.low, a.high)]
+    ends = [math.prod([float(end)] * int(k.high)) for end in (a.low, a.high)]
     least = 0.0 if k.high % 2 == 0 and a.low <= 0 <= a.high else min(ends)
     return number(least, max(ends))
 
