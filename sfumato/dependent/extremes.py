@@ -1,17 +1,15 @@
 """The least and the largest value of people whose number is private."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
 from sfumato.dependent.ordered import Ordered
-from sfumato.dependent.statistic import Exact, OfValues
-from sfumato.sensitivity import AddRemove, Relation
+from sfumato.dependent.statistic import OneOfThem
 
 
 @dataclass(frozen=True)
-class Minimum(OfValues):
+class Minimum(OneOfThem):
     """x_1; `high` where there is nobody. Add/remove.
 
     LS_k = max(x_{k+1} − low, x_{k+2} − x_1). Proof. Let a neighbour of y have z more, z < min y = v, so that the jump
@@ -21,18 +19,6 @@ class Minimum(OfValues):
 
     Theorem: LS_k = max(x_{k+1} − low, x_{k+2} − x_1) [the proof above; cf. Nissim, Raskhodnikova & Smith 2007]
     """
-
-    @property
-    def relation(self) -> Relation:
-        return AddRemove
-
-    @property
-    def everywhere(self) -> Exact:
-        return self.exact(self.ends[1] - self.ends[0])
-
-    @property
-    def grain(self) -> Fraction:
-        return self.lattice.step
 
     def middle(self, x: Ordered) -> int:
         return int(x.at([1])[0])
@@ -46,23 +32,11 @@ class Minimum(OfValues):
 
 
 @dataclass(frozen=True)
-class Maximum(OfValues):
+class Maximum(OneOfThem):
     """x_n; `low` where there is nobody. Add/remove: `Minimum` of −x.
 
     Theorem: LS_k = max(high − x_{n−k}, x_n − x_{n−k−1}) [the proof of `Minimum`, mirrored; Nissim et al. 2007]
     """
-
-    @property
-    def relation(self) -> Relation:
-        return AddRemove
-
-    @property
-    def everywhere(self) -> Exact:
-        return self.exact(self.ends[1] - self.ends[0])
-
-    @property
-    def grain(self) -> Fraction:
-        return self.lattice.step
 
     def middle(self, x: Ordered) -> int:
         return int(x.at([x.size])[0])

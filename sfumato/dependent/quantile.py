@@ -7,15 +7,14 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.dependent.ordered import Ordered
-from sfumato.dependent.statistic import Exact, OfValues
+from sfumato.dependent.statistic import OneOfThem
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.quantile import MOST_PARTS
 from sfumato.noise.table import Integers
-from sfumato.sensitivity import AddRemove, Relation
 
 
 @dataclass(frozen=True)
-class Quantile(OfValues):
+class Quantile(OneOfThem):
     """x_r with r = ⌈pn⌉, the least value v with #{x ≤ v} ≥ pn; `low` where there is nobody. Add/remove.
 
     For 0 ≤ i < l ≤ n + 1 let cost(i, l) = max(l − 1 − c, l − 2 + c − 2i) with c = ⌈(n+1−l)·p/(1−p)⌉ if p ≤ ½, and
@@ -45,18 +44,6 @@ class Quantile(OfValues):
                 "  do:     give such as 0.25; for the ends use Minimum and Maximum"
             )
         object.__setattr__(self, "p", p)
-
-    @property
-    def relation(self) -> Relation:
-        return AddRemove
-
-    @property
-    def everywhere(self) -> Exact:
-        return self.exact(self.ends[1] - self.ends[0])
-
-    @property
-    def grain(self) -> Fraction:
-        return self.lattice.step
 
     def rank(self, size: int) -> int:
         return -(-self.p.numerator * size // self.p.denominator)

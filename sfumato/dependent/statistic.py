@@ -17,7 +17,7 @@ from sfumato.errors import OutOfReach
 from sfumato.loss.numeric import ULP
 from sfumato.mechanisms.additive import ends, on_lattice
 from sfumato.noise import Lattice
-from sfumato.sensitivity import Relation, Sensitivity
+from sfumato.sensitivity import AddRemove, Relation, Sensitivity
 
 Data = TypeVar("Data", contravariant=True)
 Exact = int | Fraction
@@ -172,3 +172,20 @@ class OfValues(Statistic[ArrayLike | Ordered]):
     @abstractmethod
     def ranks(self, size: int, most: int) -> tuple[tuple[int, int], ...]:
         """Which ranks `steps` reads of so many values: (first, last) of each part, to be fetched by SQL."""
+
+
+@dataclass(frozen=True)
+class OneOfThem(OfValues):
+    """One of the values, by its rank, of people whose number is private."""
+
+    @property
+    def relation(self) -> Relation:
+        return AddRemove
+
+    @property
+    def everywhere(self) -> Exact:
+        return self.exact(self.ends[1] - self.ends[0])
+
+    @property
+    def grain(self) -> Fraction:
+        return self.lattice.step

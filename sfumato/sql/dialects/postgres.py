@@ -7,11 +7,10 @@ from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.dialects import postgres_values as total
-from sfumato.sql.dialects.base import UNWRITTEN, Dialect, constants, raw
+from sfumato.sql.dialects.base import raw
+from sfumato.sql.dialects.foreign import Foreign
 from sfumato.sql.dialects.postgres_values import DOUBLE, NAN, let, quoted
 from sfumato.sql.domains import Kind
-from sfumato.sql.expressions import Call
-from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.function import Sql
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
 
@@ -45,49 +44,29 @@ OWN: dict[str, Callable[..., str]] = {
 
 
 @dataclass(frozen=True)
-class Postgres(Dialect):
+class Postgres(Foreign):
     """Doubles raise when they overflow and when they underflow, casts raise, and there is no TRY_CAST."""
+
+    same = SAME
+    own = OWN
 
     @property
     def name(self) -> str:
         return "postgres"
 
-    @property
-    def functions(self) -> frozenset[str]:
-        return frozenset({*SAME, *OWN, "number", "text", "date", "timestamp", "substr", "round to"})
-
-    def refusal(self, call: Call) -> str | None:
-        if call.name == "text" and call.arguments[0].domain.kind is Kind.NUMBER:
-            return UNWRITTEN
-        return super().refusal(call)
-
-    def call(self, call: Call, *arguments: Sql) -> Sql:
-        if call.name in SAME:
-            return FUNCTIONS[call.name].emit(*arguments)
-        first, *rest = (argument.sql(self.name) for argument in arguments)
-        kind, numbers = call.arguments[0].domain.kind, constants(call.arguments[1:])
-        match call.name, kind:
-            case "substr", _:
-                return raw(f"SUBSTRING({first}, {numbers[0]}, {numbers[1]})")
+    def cast(self, name: str, kind: Kind, value: str, numbers: Sequence[int]) -> str:
+        match name, kind:
             case "round to", _:
-                return raw(total.rounded_to(first, numbers[0]))
-            case ("number", Kind.NUMBER) | ("text", Kind.TEXT) | ("timestamp", Kind.DATE):
-                return arguments[0]
+                return total.rounded_to(value, numbers[0])
             case "number", Kind.TRUTH:
-                return raw(f"CAST(CAST({first} AS INTEGER) AS {DOUBLE})")
+                return f"CAST(CAST({value} AS INTEGER) AS {DOUBLE})"
             case "number", _:
-                return raw(total.number_of_text(first))
-            case "text", Kind.DATE:
-                return self.date_text(arguments[0])
-            case "text", _:
-                return self.as_text(arguments[0])
+                return total.number_of_text(value)
             case "date", Kind.DATE:
-                return raw(f"DATE_TRUNC('day', {first})")
+                return f"DATE_TRUNC('day', {value})"
             case "date", _:
-                return raw(total.day_of_text(first))
-            case "timestamp", _:
-                return raw(total.moment_of_text(first))
-        return raw(OWN[call.name](first, *rest))
+                return total.day_of_text(value)
+        return total.moment_of_text(value)
 
     def column(self, column: Sql, kind: Kind, type_: str | None) -> Sql:
         plain = column.sql(self.name)

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sfumato.sql.dialects.base import UNWRITTEN, Dialect, constants, raw
+from sfumato.sql.dialects.base import raw
+from sfumato.sql.dialects.foreign import Foreign
 from sfumato.sql.dialects.letters import SPACES, folded
 from sfumato.sql.domains import Kind
-from sfumato.sql.expressions import Call
-from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.function import Sql
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
 
@@ -146,49 +145,29 @@ def beginning(unit: str, a: str) -> str:
 
 
 @dataclass(frozen=True)
-class Spark(Dialect):
+class Spark(Foreign):
     """TRY_CAST is total here, doubles overflow to infinity; sums of integers are decimals, as 64 bits would raise."""
+
+    same = SAME
+    own = OWN
 
     @property
     def name(self) -> str:
         return "spark"
 
-    @property
-    def functions(self) -> frozenset[str]:
-        return frozenset({*SAME, *OWN, "number", "text", "date", "timestamp", "substr", "round to"})
-
-    def refusal(self, call: Call) -> str | None:
-        if call.name == "text" and call.arguments[0].domain.kind is Kind.NUMBER:
-            return UNWRITTEN
-        return super().refusal(call)
-
-    def call(self, call: Call, *arguments: Sql) -> Sql:
-        if call.name in SAME:
-            return FUNCTIONS[call.name].emit(*arguments)
-        first, *rest = (argument.sql(self.name) for argument in arguments)
-        kind, numbers = call.arguments[0].domain.kind, constants(call.arguments[1:])
-        match call.name, kind:
-            case "substr", _:
-                return raw(f"SUBSTRING({first}, {numbers[0]}, {numbers[1]})")
+    def cast(self, name: str, kind: Kind, value: str, numbers: Sequence[int]) -> str:
+        match name, kind:
             case "round to", _:
-                return raw(rounded_to(first, numbers[0]))
-            case ("number", Kind.NUMBER) | ("text", Kind.TEXT) | ("timestamp", Kind.DATE):
-                return arguments[0]
+                return rounded_to(value, numbers[0])
             case "number", Kind.TRUTH:
-                return raw(f"CAST({first} AS DOUBLE)")
+                return f"CAST({value} AS DOUBLE)"
             case "number", _:
-                return raw(number_of_text(first))
-            case "text", Kind.DATE:
-                return self.date_text(arguments[0])
-            case "text", _:
-                return self.as_text(arguments[0])
+                return number_of_text(value)
             case "date", Kind.DATE:
-                return raw(f"CAST(DATE_TRUNC('day', {first}) AS {MOMENT})")
+                return f"CAST(DATE_TRUNC('day', {value}) AS {MOMENT})"
             case "date", _:
-                return raw(day_of_text(first))
-            case "timestamp", _:
-                return raw(moment_of_text(first))
-        return raw(OWN[call.name](first, *rest))
+                return day_of_text(value)
+        return moment_of_text(value)
 
     def column(self, column: Sql, kind: Kind, type_: str | None) -> Sql:
         plain = column.sql(self.name)
