@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from sqlglot import exp
 
 from sfumato.curator.currency import Currency, Noise
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
-from sfumato.sql.emit import from_
+from sfumato.sql.emit import from_, unit_of
 from sfumato.sql.expressions import Column
 from sfumato.sql.policy import ROW, Policy, Table
 from sfumato.sql.release import Release
@@ -55,10 +54,7 @@ class Sketch:
     def statements(self, dialect: str | Dialect) -> list[str]:
         """bin, number of units: for the rows, then for each column."""
         to, found = dialect_of(dialect), []
-        unit, rows = (
-            exp.column(self.table.unit, table="t0", quoted=True).sql(to.name),
-            from_(self.table, to).sql(to.name),
-        )
+        unit, rows = unit_of(self.table, "t0", to).sql(to.name), from_(self.table, to).sql(to.name)
         for what in ["COUNT(*)", *(self.different(name, to) for name in self.columns)]:
             each = f"SELECT {what} AS n FROM {rows} WHERE NOT {unit} IS NULL GROUP BY {unit}"
             size = " ".join(f"WHEN n <= {2**b} THEN {b}" for b in range(BINS - 1))

@@ -70,7 +70,7 @@ def row_wise(release: Release, values: Mapping[str, Sql], to: Dialect) -> exp.Se
     chosen += [exp.alias_(value, name) for name, value in values.items()]
     conditions: list[Sql] = []
     if table.unit != ROW:
-        chosen.insert(0, exp.alias_(exp.column(table.unit, table="t0", quoted=True), "u"))
+        chosen.insert(0, exp.alias_(unit_of(table, "t0", to), "u"))
         conditions.append(exp.column(table.unit, table="t0", quoted=True).is_(exp.null()).not_())
     if release.where != Constant(True):
         conditions.append(to.compiled(release.where))
@@ -94,6 +94,12 @@ def named(rows: exp.Table | exp.Select, alias: str) -> exp.Expression:
     return exp.Subquery(this=rows, alias=title)
 
 
+def unit_of(table: Table, alias: str, to: Dialect) -> Sql:
+    """The unit of a row. Where it was looked up, it has been told apart already."""
+    column = exp.column(table.unit, table=alias, quoted=True)
+    return column if table.owner or table.branches else to.apart(column, to.type_of(table.name, table.unit))
+
+
 def of_unit(table: Table, to: Dialect, *more: str) -> exp.Table | exp.Select:
     """The rows of a table (its columns of the policy, and `more`) with their unit; where another table knows it, that
     one is looked up, one unit for a key.
@@ -105,7 +111,7 @@ def of_unit(table: Table, to: Dialect, *more: str) -> exp.Table | exp.Select:
     if table.owner is None:
         return source(table.name)
     above, mine, theirs = table.owner.table, table.owner.mine, table.owner.theirs
-    unit = exp.column(above.unit, table="b", quoted=True)
+    unit = unit_of(above, "b", to)
     known = (
         exp.select(exp.alias_(to.as_text(exp.column(theirs, table="b", quoted=True)), "k"))
         .select(exp.alias_(exp.Min(this=unit), "u"))
@@ -151,11 +157,11 @@ def from_(table: Table, to: Dialect) -> exp.Expression:
 def few(table: Table, place: int, to: Dialect) -> exp.Expression:
     """At most `rows` rows of each unit, before a join could multiply them: those with the least hash of their own
     content; of equal rows it does not matter which. Another unit's rows have no say in it."""
-    unit = exp.column(table.unit, table="a", quoted=True)
-    listed = [exp.column(name, table="a", quoted=True) for name in dict.fromkeys([*sorted(table.columns), table.unit])]
-    words = [to.content(one.copy()) for one in listed]
+    names = dict.fromkeys([*sorted(table.columns), table.unit])
+    listed = [exp.column(name, table="a", quoted=True) for name in names]
+    words = [to.content(one.copy(), to.type_of(table.name, one.name)) for one in listed]
     order = exp.Order(expressions=[exp.Ordered(this=one) for one in [to.hashed(words, 0), *words]])
-    number = exp.Window(this=exp.RowNumber(), partition_by=[unit], order=order)
+    number = exp.Window(this=exp.RowNumber(), partition_by=[unit_of(table, "a", to)], order=order)
     inner = exp.select(*listed, exp.alias_(number, "i")).from_(named(of_unit(table, to), "a"))
     outer = exp.select("*").from_(named(inner, "a")).where(exp.LTE(this=exp.column("i"), expression=whole(table.rows)))
     return named(outer, f"t{place}")

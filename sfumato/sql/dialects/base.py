@@ -38,6 +38,10 @@ class Dialect(ABC):
         known = ((f"t{i}", self.schema.get(table.name, {})) for i, table in enumerate(tables))
         return replace(self, types={f"{alias}.{name}": kind for alias, of in known for name, kind in of.items()})
 
+    def type_of(self, table: str, column: str) -> str | None:
+        """What the engine calls the type of a column, if that is known."""
+        return self.schema.get(table, {}).get(column)
+
     def accepts(self, release: Release) -> None:
         """Raises QueryRefused if this engine cannot be told of something in it."""
         parts = [release.where, *release.keys, *(mine for join in release.joins for mine, _ in join.on)]
@@ -107,10 +111,15 @@ class Dialect(ABC):
 
     @abstractmethod
     def as_text(self, value: Sql) -> Sql:
-        """Any value in words: equal ones of one type in equal words."""
+        """Any value in words: equal ones of one type in equal words, which are compared by their bytes."""
 
-    def content(self, column: Sql) -> Sql:
-        """A column as it is, or in words where not all types can be hashed and ordered."""
+    def apart(self, column: Sql, type_: str | None) -> Sql:
+        """A column that tells people apart. Should a collation call two of its texts equal, which of them stood for
+        both would hang on the order of rows: so texts, and what may be one, are compared by their bytes."""
+        return self.as_text(column)
+
+    def content(self, column: Sql, type_: str | None) -> Sql:
+        """The same, of any column, or in words where not all types can be hashed and ordered."""
         return self.as_text(column)
 
     @abstractmethod

@@ -13,8 +13,8 @@ from sfumato.sql.functions.function import Sql, of_type, paren
 
 NARROW = 2**30
 WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"}  # each is a double of its own
-ALREADY = {(Kind.NUMBER, "DOUBLE"), (Kind.TEXT, "VARCHAR"), (Kind.TRUTH, "BOOLEAN"), (Kind.DATE, "TIMESTAMP")}
-TYPES = {Kind.TEXT: "TEXT", Kind.TRUTH: "BOOLEAN", Kind.DATE: "TIMESTAMP", Kind.NUMBER: "DOUBLE"}
+ALREADY = {(Kind.NUMBER, "DOUBLE"), (Kind.TRUTH, "BOOLEAN"), (Kind.DATE, "TIMESTAMP")}
+TYPES = {Kind.TRUTH: "BOOLEAN", Kind.DATE: "TIMESTAMP", Kind.NUMBER: "DOUBLE"}
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ class DuckDB(Dialect):
     def column(self, column: Sql, kind: Kind, type_: str | None) -> Sql:
         if kind is Kind.NUMBER and type_ in WHOLE:
             return exp.Cast(this=column, to=of_type("DOUBLE"))
+        if kind is Kind.TEXT:
+            return self.as_text(column)
         cast = column if (kind, type_) in ALREADY else exp.TryCast(this=column, to=of_type(TYPES[kind]))
         if kind is not Kind.NUMBER:
             return cast
@@ -55,10 +57,15 @@ class DuckDB(Dialect):
         return exp.func("ISNAN", number)  # type: ignore[return-value]
 
     def as_text(self, value: Sql) -> Sql:
-        return exp.TryCast(this=value, to=of_type("TEXT"))
+        """A collation would call some texts equal, and show the one that came first; a cast does not take it away."""
+        words = exp.TryCast(this=value, to=of_type("TEXT"))
+        return exp.Collate(this=words, expression=exp.to_identifier("binary", quoted=True))
 
-    def content(self, column: Sql) -> Sql:
-        return column
+    def apart(self, column: Sql, type_: str | None) -> Sql:
+        return self.as_text(column) if type_ is None or "VARCHAR" in type_ else column
+
+    def content(self, column: Sql, type_: str | None) -> Sql:
+        return self.apart(column, type_)
 
     def date_text(self, moment: Sql) -> Sql:
         return self.as_text(moment)

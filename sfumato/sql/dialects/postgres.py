@@ -15,6 +15,7 @@ from sfumato.sql.functions.function import Sql
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
 
 BYTES = ' COLLATE "C"'
+NUMBERS = {"smallint", "integer", "bigint", "numeric", "real", "double precision"}
 SAME = frozenset({
     "and", "or", "not", "=", "<", "<=", "is null", "in", "abs", "floor", "ceil", "negative", "least", "greatest",
     "case", "coalesce", "clamp", "replace", "||", "length",
@@ -86,7 +87,7 @@ class Postgres(Foreign):
                 return raw(f"({text})")
             case Kind.TRUTH, "boolean":
                 return column
-            case Kind.TRUTH, "smallint" | "integer" | "bigint" | "real" | "double precision" | "numeric":
+            case Kind.TRUTH, _ if type_ in NUMBERS:
                 return raw(f"({plain} <> 0)")
             case Kind.TRUTH, _:
                 return raw(total.truth_of_text(text))
@@ -113,6 +114,9 @@ class Postgres(Foreign):
 
     def as_text(self, value: Sql) -> Sql:
         return raw(f"CAST({value.sql(self.name)} AS TEXT){BYTES}")
+
+    def apart(self, column: Sql, type_: str | None) -> Sql:
+        return column if type_ in NUMBERS else self.as_text(column)
 
     def date_text(self, moment: Sql) -> Sql:
         return raw(total.text_of_moment(moment.sql(self.name)))
