@@ -136,6 +136,10 @@ class Dialect(ABC):
         """Is it fast to order by a hash and these keys? Otherwise groups are ordered by their hash alone."""
         return True
 
+    def chosen_first(self, release: Release) -> bool:
+        """Is it faster to choose a unit's groups while they are rows than when they are summed?"""
+        return False
+
     @abstractmethod
     def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
         """A 64-bit integer, from these values and the key alone: never position, rowid or random()."""

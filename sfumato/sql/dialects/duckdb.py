@@ -10,8 +10,10 @@ from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Call, Column, Expression
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.function import Sql, of_type, paren
+from sfumato.sql.release import Release
 
 NARROW = 2**30
+FEW = 2
 WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"}  # each is a double of its own
 ALREADY = {(Kind.NUMBER, "DOUBLE"), (Kind.TRUTH, "BOOLEAN"), (Kind.DATE, "TIMESTAMP")}
 TYPES = {Kind.TRUTH: "BOOLEAN", Kind.DATE: "TIMESTAMP", Kind.NUMBER: "DOUBLE"}
@@ -78,6 +80,11 @@ class DuckDB(Dialect):
 
     def windowed(self, keys: Sequence[Expression]) -> bool:
         return all(isinstance(key, Column) and self.key(key) is not None for key in keys)
+
+    def chosen_first(self, release: Release) -> bool:
+        """To sort rows takes less than to sum them by group and then to sort the groups, unless groups are far fewer.
+        That they are not is what a low bound says, which is public."""
+        return release.rows <= FEW and self.windowed(release.keys)
 
     def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
         """Signed: joins and comparisons of it are a fifth faster."""
