@@ -15,6 +15,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import duckdb
 
 from sfumato.curator import Curator
+from sfumato.engines.duckdb import schema
+from sfumato.sql.dialects.duckdb import DuckDB
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 from tests.curator.questions import Maker, moved, outcome, refusal_of
@@ -34,13 +36,14 @@ def main() -> int:
         files = [built(Path(folder) / f"{who}.duckdb", without=who) for who in PEOPLE]
         curators = [Curator.open(built(Path(folder) / f"asked{i}.duckdb", without=who), RULES)
                     for i, who in enumerate([None, 6])]  # fmt: skip
+        typed = DuckDB(schema=schema(whole))
         one, others = duckdb.connect(str(whole)), [duckdb.connect(str(file)) for file in files]
         maker, answered, changes, asked, began = Maker(chosen.seed), 0, 0, 0, time.monotonic()
         for i in range(chosen.count):
             sql = maker.question()
             if refusal_of(sql, RULES) is None:
                 answered += 1
-                changes += moved(sql, RULES, one, others[i % len(others)])
+                changes += moved(sql, RULES, one, others[i % len(others)], typed)
             if i % chosen.asked == 0:
                 asked += 1
                 seen = [outcome(curator, sql) for curator in curators]

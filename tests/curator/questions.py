@@ -136,10 +136,10 @@ def exact_numbers(release, texts, database):
     return found
 
 
-def moved(sql, rules, one, other):
+def moved(sql, rules, one, other, dialect="duckdb"):
     """Runs a question on both; returns how many groups differ after checking that each differs by little."""
     question = read(sql, rules)
-    release, texts = question.release, statements(offered(question, 1.0, 1e-9, Mu), 12345, "duckdb")
+    release, texts = question.release, statements(offered(question, 1.0, 1e-9, Mu), 12345, dialect)
     tables = [exact_numbers(release, texts, database) for database in (one, other)]  # none may raise
     return changed(sql, release, *tables)
 
