@@ -102,9 +102,22 @@ class Dialect(ABC):
         """A column as the kind that the policy says: a double but no NaN, a text that is compared by its bytes, a
         truth, a moment without a time zone. What is not of that kind becomes NULL."""
 
-    @abstractmethod
     def literal(self, value: object) -> Sql:
         """A constant of that kind."""
+        match value:
+            case None:
+                return exp.null()
+            case bool():
+                return exp.true() if value else exp.false()
+            case int() | float():
+                return self.number(float(value))
+        return self.text(str(value))
+
+    def number(self, value: float) -> Sql:
+        return raw(f"CAST({value!r} AS DOUBLE)")
+
+    def text(self, value: str) -> Sql:
+        return exp.Literal.string(value)
 
     @abstractmethod
     def is_nan(self, number: Sql) -> Sql: ...

@@ -44,16 +44,9 @@ class DuckDB(Dialect):
             return cast
         return paren(exp.Case().when(self.is_nan(cast), exp.null()).else_(cast.copy()))
 
-    def literal(self, value: object) -> Sql:
-        match value:
-            case None:
-                return exp.null()
-            case bool():
-                return exp.true() if value else exp.false()
-            case int() | float():
-                size = exp.Cast(this=exp.Literal.number(repr(abs(float(value)))), to=of_type("DOUBLE"))
-                return size if value >= 0 else exp.Neg(this=size)
-        return exp.Literal.string(str(value))
+    def number(self, value: float) -> Sql:
+        size = exp.Cast(this=exp.Literal.number(repr(abs(value))), to=of_type("DOUBLE"))
+        return size if value >= 0 else exp.Neg(this=size)
 
     def is_nan(self, number: Sql) -> Sql:
         return exp.func("ISNAN", number)  # type: ignore[return-value]

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sqlglot import exp
-
 from sfumato.errors import QueryRefused
 from sfumato.sql.dialects import postgres_values as total
 from sfumato.sql.dialects.base import raw
@@ -97,17 +95,13 @@ class Postgres(Foreign):
                 return raw(total.within(plain))
         return raw(total.moment_of_text(text))
 
-    def literal(self, value: object) -> Sql:
-        match value:
-            case None:
-                return exp.null()
-            case bool():
-                return exp.true() if value else exp.false()
-            case int() | float():
-                return raw(f"CAST({float(value)!r} AS {DOUBLE})")
-        if "\0" in str(value):
+    def number(self, value: float) -> Sql:
+        return raw(f"CAST({value!r} AS {DOUBLE})")
+
+    def text(self, value: str) -> Sql:
+        if "\0" in value:
             raise QueryRefused("texts in PostgreSQL hold no character 0.\n  found:  one in a text of the question")
-        return raw(f"CAST({quoted(str(value))} AS TEXT){BYTES}")
+        return raw(f"CAST({quoted(value)} AS TEXT){BYTES}")
 
     def is_nan(self, number: Sql) -> Sql:
         return raw(f"({number.sql(self.name)} = {NAN})")

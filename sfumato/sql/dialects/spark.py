@@ -183,16 +183,6 @@ class Spark(Foreign):
                 return raw(truth_of_text(words))
         return raw(moment_of_text(words))
 
-    def literal(self, value: object) -> Sql:
-        match value:
-            case None:
-                return exp.null()
-            case bool():
-                return exp.true() if value else exp.false()
-            case int() | float():
-                return raw(f"CAST({float(value)!r} AS DOUBLE)")
-        return exp.Literal.string(str(value))
-
     def is_nan(self, number: Sql) -> Sql:
         return raw(f"ISNAN({number.sql(self.name)})")
 
