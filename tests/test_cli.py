@@ -59,7 +59,8 @@ def test_errors_are_told_without_a_traceback(run, tmp_path):
 COMMANDS = [
     (), ("ask",), ("preview",), ("budget",), ("demo",), ("policy",), ("policy", "init"), ("policy", "check"),
     ("ledger",), ("ledger", "create"), ("ledger", "verify"), ("ledger", "report"), ("ledger", "history"),
-    ("ledger", "blocked"), ("ledger", "unblock"),
+    ("ledger", "blocked"), ("ledger", "unblock"), ("attack",), ("attack", "differencing"), ("attack", "averaging"),
+    ("attack", "reconstruction"), ("attack", "membership"), ("attack", "linkage"), ("attack", "refusals"),
 ]  # fmt: skip
 
 

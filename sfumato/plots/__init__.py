@@ -9,6 +9,7 @@ try:
 except ImportError as problem:
     raise ImportError("pictures need matplotlib.\n  do:     pip install 'sfumato[plot]'") from problem
 
+from sfumato.plots.attacked import attacked
 from sfumato.plots.book import lecture_figures, saved
 from sfumato.plots.compositions import accountants, central_limit, composition, gaussian_noise
 from sfumato.plots.drawings import hockey_stick, region, two_errors
@@ -18,7 +19,7 @@ from sfumato.plots.plane import contour
 from sfumato.plots.views import profiles, renyi_curves, tangents, trade_off_functions
 
 __all__ = [
-    "Picture", "accountants", "central_limit", "composition", "contour", "gaussian_noise", "hockey_stick",
+    "Picture", "accountants", "attacked", "central_limit", "composition", "contour", "gaussian_noise", "hockey_stick",
     "lecture_figures", "profiles", "proposed", "region", "renyi_curves", "saved", "smooth_noise", "stable_choice",
     "tangents", "trade_off_functions", "two_errors",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 import json
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from scipy.optimize import linprog
 from scipy.special import ndtr, ndtri
 
 import sfumato as sf
-from sfumato.audit.one_run import lower_bound, p_value, right_of
+from sfumato.audit.canaries import lower_bound, p_value, right_of
 from sfumato.errors import InvalidParameter
 from tests.audit.training import Canary, MeanClipped, Training
 
@@ -46,7 +47,7 @@ def test_with_delta_it_covers_every_way_in_which_guesses_may_be_given_away(r, sh
 def test_the_p_value_grows_with_epsilon_so_that_bisection_finds_the_end(r, m, share, delta):
     v = round(share * r)
     found = [p_value(v, r, m, eps, delta) for eps in np.linspace(0, 6, 61)]
-    assert all(a <= b + 1e-12 for a, b in zip(found, found[1:], strict=False))
+    assert all(a <= b + 1e-12 for a, b in pairwise(found))
     bound = lower_bound(v, r, m, delta, 0.01)
     assert bound == 0 or p_value(v, r, m, bound, delta) <= 0.01 < p_value(v, r, m, bound + 1e-5, delta)
 
@@ -140,7 +141,7 @@ def test_finds_and_alarms_are_within_their_limits_and_within_the_trade_off():
         assert alarms <= rate.alarms_upper and rate.found_lower <= hits
         assert rate.allowed == pytest.approx(ndtr(1 + ndtri(rate.alarms_upper)), abs=1e-4)
     assert not found.violated
-    assert 0 < found.epsilon(0.0) and found.epsilon(0.1) < sf.loss.GaussianLoss(1.0).epsilon(0.1).upper
+    assert found.epsilon(0.0) > 0 and found.epsilon(0.1) < sf.loss.GaussianLoss(1.0).epsilon(0.1).upper
 
 
 def test_a_claim_that_is_too_good_is_refuted():

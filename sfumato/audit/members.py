@@ -99,7 +99,9 @@ def membership(
     here, away = numbers("inside", inside), numbers("outside", outside)
     wanted = [checks.number(f"rates[{i}]", rate, 0.0, 1.0, allowed="rates in [0, 1]") for i, rate in enumerate(rates)]
     if not wanted:
-        raise InvalidParameter("there are no rates to look at.\n  found:  rates = ()\n  do:     give such as (0.01, 0.1)")
+        raise InvalidParameter(
+            "there are no rates to look at.\n  found:  rates = ()\n  do:     give such as (0.01, 0.1)"
+        )
     sure = checks.number("confidence", confidence, 0.5, 1 - 1e-12, allowed="a number from 0.5 to below 1, like 0.999")
     beta = (1 - sure) / len(wanted)  # half of it for each of the two limits, which are one-sided ends of `interval`
     known, counted = away[: len(away) // 2], away[len(away) // 2 :]

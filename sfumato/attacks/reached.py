@@ -1,0 +1,143 @@
+"""What an attack reached through each interface, beside what the claimed privacy loss allows."""
+
+import json
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+from sfumato.curator.answers import table
+from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.numeric import Floats, floats
+
+WIDTH = 80
+MISS = 1e-6  # probability with which `certified` may be above the truth
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The mean success of independent tries through one interface, and the most that its claim allows."""
+
+    interface: str
+    share: float  # of 1
+    tries: int
+    claim: str = "nothing"
+    bound: float = 1.0
+
+    @cached_property
+    def certified(self) -> float:
+        """The chance of success is at least this, but for a probability of one in a million.
+
+        Theorem: n·KL(mean, p) ≥ log(1/β) has probability ≤ β for tries in [0, 1] of mean p [Hoeffding 1963, Thm 1]
+        """
+        low, high = 0.0, self.share
+        while high - low > 1e-9:
+            p = (low + high) / 2
+            low, high = (p, high) if self.tries * relative_entropy(self.share, p) > -math.log(MISS) else (low, p)
+        return low
+
+    @property
+    def refuted(self) -> bool:
+        """Is the claim certainly wrong?"""
+        return self.certified > self.bound
+
+    @property
+    def spread(self) -> float:
+        """Two standard deviations, at most."""
+        return 2 * math.sqrt(max(self.share * (1 - self.share), 0.25 / self.tries) / self.tries)
+
+
+def relative_entropy(a: float, b: float) -> float:
+    """KL of two coins."""
+    if b in (0.0, 1.0):
+        return math.inf if a != b else 0.0
+    return sum(x * math.log(x / y) for x, y in ((a, b), (1 - a, 1 - b)) if x > 0)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a chart: what was reached, or what is allowed."""
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    role: str  # "open", "private", "bound" or "price": how it is drawn
+    spread: tuple[float, ...] = ()  # two standard deviations
+
+
+def measured(label: str, x: Sequence[float], found: Sequence[Reached], role: str) -> Line:
+    """What was reached, as a line."""
+    return Line(label, tuple(x), tuple(one.share for one in found), role, tuple(one.spread for one in found))
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What an attack looks like as a picture: lines over numbers, or over `ticks` that have names."""
+
+    title: str
+    x: str
+    y: str
+    lines: tuple[Line, ...]
+    scales: tuple[str, str] = ("log", "linear")
+    low: float = 0.4  # where the vertical axis begins
+    ticks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """An attack, told to the person who wonders whether it works."""
+
+    name: str
+    title: str
+    story: str
+    measure: str  # what the shares are shares of
+    blind: float  # what guessing reaches
+    rows: tuple[Reached, ...]
+    lesson: str
+
+    def __str__(self) -> str:
+        head = [self.title, "─" * len(self.title), *paragraphs(self.story), ""]
+        columns = ["asked of", self.measure, "", "claimed", "at most"]
+        rows = [
+            [row.interface, f"{row.share:.3f}", f"± {row.spread:.2f}" if row.tries > 1 else "", row.claim,
+             f"{row.bound:.3f}" + (" ✗" if row.refuted else "")]
+            for row in self.rows
+        ]  # fmt: skip
+        body = table(columns, rows, [False, True, False, False, False])
+        broken = ["✗ more than the claim allows: it is refuted (wrongly with probability < 1e-6)"]
+        foot = broken if any(row.refuted for row in self.rows) else []
+        return "\n".join([*head, body, *foot, f"Blind guessing reaches {self.blind:g}.", "", *paragraphs(self.lesson)])
+
+    def to_json(self) -> str:
+        """All of it, ready to be stored."""
+        rows = [{**plain(row), "certified": row.certified, "refuted": row.refuted} for row in self.rows]
+        data = {**vars(self), "rows": rows}
+        return json.dumps(data, ensure_ascii=False, allow_nan=False)
+
+
+def plain(row: Reached) -> dict[str, object]:
+    return {key: getattr(row, key) for key in ("interface", "share", "tries", "claim", "bound")}
+
+
+def paragraphs(text: str) -> list[str]:
+    """Wrapped as one; lines that begin with a blank stay as they are."""
+    found: list[str] = []
+    for indented, block in groupby(text.strip("\n").split("\n"), lambda line: line.startswith(" ")):
+        lines = list(block)
+        found += lines if indented else textwrap.wrap(" ".join(lines), WIDTH)
+    return found
+
+
+def best_guess(loss: PrivacyLoss) -> float:
+    """How often the best attacker is right about one person, with even odds beforehand.
+
+    Theorem: with even odds beforehand the best guess is right with chance ½ + ½·TV [Lehmann & Romano 2005, Thm 13.1.1]
+    """
+    return min(1.0, (1 + loss.delta(0.0).upper) / 2)
+
+
+def most_found(loss: PrivacyLoss, alarms: Floats) -> Floats:
+    """How many of those who took part any attacker finds at most, at these rates of false alarms."""
+    return floats(1 - loss.trade_off(alarms).lower)
