@@ -1,8 +1,21 @@
 """The auditor: tries to break a mechanism, and certifies what it finds."""
 
-from sfumato.audit.blackbox import audit
+from sfumato.audit.blackbox import audit, audit_until
 from sfumato.audit.canaries import OneRun, one_run
+from sfumato.audit.curve import Curve, trade_off
 from sfumato.audit.members import Membership, membership
+from sfumato.audit.outputs import Timed
 from sfumato.audit.result import Audit
 
-__all__ = ["Audit", "Membership", "OneRun", "audit", "membership", "one_run"]
+__all__ = [
+    "Audit",
+    "Curve",
+    "Membership",
+    "OneRun",
+    "Timed",
+    "audit",
+    "audit_until",
+    "membership",
+    "one_run",
+    "trade_off",
+]

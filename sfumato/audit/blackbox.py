@@ -2,24 +2,27 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import checks
 from sfumato.audit.certify import Counts, Hunch, lower_bound
-from sfumato.audit.features import Codes, Feature, Flags, bank
-from sfumato.audit.outputs import Floats, columns, runs
+from sfumato.audit.features import Codes, Feature, Flags, Split, bank
+from sfumato.audit.outputs import Floats, Sides, columns, continued, distinct_inputs, runs
+from sfumato.audit.remarks import remarks
 from sfumato.audit.result import Audit
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.views import most_leak, top_of
 
-LEARN, CHOOSE = 0.2, 0.2  # shares of the runs; the rest certifies
+LEARN, CHOOSE = 0.2, 0.25  # shares of the runs; the rest certifies
 FEWEST, MOST = 100, 2**22
-CAUTION = 4.0  # standard deviations taken off when events are compared: the luckiest of thousands should not win
+FIRST = 512  # runs on each side before they are doubled
+CAUTION = 0.5  # standard deviations taken off for each doubling of the runs, when events are compared ...
+LEAST = 1.0  # ... but for the first few: the luckiest of thousands should not win
 POINTS = 9  # places of a profile at which a claim may be attacked
 FINEST, COARSEST = 1e-4, 0.02  # steps of the ladder of claims
 METHOD = "bets on held-out runs"
@@ -64,7 +67,7 @@ def audit(
     asked for n independent outputs at once. With `loss=` in place of ε and δ the whole profile is the claim: it is
     attacked at the ε that looks weakest.
 
-    One fifth of the runs shapes the features, one fifth chooses event, direction and place, and the rest is counted
+    One fifth of the runs shapes the features, one quarter chooses event, direction and place, and the rest is counted
     once. If runs are independent, a mechanism that keeps its promise is reported with probability ≤ 1 − confidence.
 
     Theorem: (ε, δ)-DP bounds every event, P₀(E) ≤ e^ε·P₁(E) + δ [Dwork & Roth 2014, Def. 2.4]
@@ -74,32 +77,84 @@ def audit(
     >>> found = sf.audit.audit(lambda data: len(data), [1, 2], [1, 2, 3], epsilon=1.0, samples=1000)
     >>> print(found)
     VIOLATED: the claim ε = 1 is refuted
-      certified  ε ≥ 4.44, with confidence 0.999
+      certified  ε ≥ 4.36, with confidence 0.999
       ...
     """
     claims = claims_of(loss, epsilon, delta, samples)
-    count = checks.whole("samples", samples, FEWEST, MOST)
-    sure = checks.number("confidence", confidence, 0.5, 1 - 1e-12, allowed="a number from 0.5 to below 1, like 0.999")
-    learn, known = int(LEARN * count), int((LEARN + CHOOSE) * count)
+    count, sure = sizes(samples, confidence)
+    distinct_inputs(d0, d1)
     sides = runs(mechanism, (d0, d1), count)
+    return judged(sides, Split(int(LEARN * count), int((LEARN + CHOOSE) * count)), claims, sure, 1 - sure)
+
+
+def audit_until(
+    mechanism: object,
+    d0: object,
+    d1: object,
+    epsilon: float = 1.0,
+    delta: float = 0.0,
+    samples: int = 65536,
+    confidence: float = 0.999,
+    *,
+    loss: PrivacyLoss | None = None,
+) -> Audit:
+    """The same with as few runs as it takes: they are doubled until the claim is refuted, or `samples` are spent.
+
+    All runs of earlier stages choose the event, and fresh ones, as many again, certify it. Stage k may err with
+    probability α/k(k+1); these sum to less than α = 1 − confidence, so one may stop whenever one likes. The best bound
+    of all stages is reported.
+
+    Theorem: bounds that miss with α/k(k+1) at stage k all hold with 1 − α [Bonferroni; Darling & Robbins 1967]
+    """
+    claims = claims_of(loss, epsilon, delta, samples)
+    most, sure = sizes(samples, confidence)
+    distinct_inputs(d0, d1)
+    done, stage = min(FIRST, most), 1
+    sides = runs(mechanism, (d0, d1), done)
+    at = Split(int(LEARN * done), int((LEARN + CHOOSE) * done))
+    best_yet = judged(sides, at, claims, sure, (1 - sure) / 2)
+    while not best_yet.violated and done < most:
+        at, done, stage = Split(done // 2, done), min(2 * done, most), stage + 1
+        sides = continued(sides, runs(mechanism, (d0, d1), done - at.known))
+        found = judged(sides, at, claims, sure, (1 - sure) / (stage * (stage + 1)))
+        best_yet = found if found.margin > best_yet.margin else replace(best_yet, samples=done)
+    return best_yet
+
+
+def sizes(samples: int, confidence: float) -> tuple[int, float]:
+    """The number of runs and the confidence, if they make sense."""
+    count = checks.whole("samples", samples, FEWEST, MOST)
+    return count, checks.number(
+        "confidence", confidence, 0.5, 1 - 1e-12, allowed="a number from 0.5 to below 1, like 0.999"
+    )
+
+
+def judged(sides: Sides, at: Split, claims: Sequence[Claim], sure: float, alpha: float) -> Audit:
+    """One event, chosen by the known runs and certified by the others: its bound is too high with chance ≤ alpha."""
+    count = len(sides[0])
+    held = count - at.known
     with np.errstate(all="ignore"):  # outputs may be as large as they like
-        choice = best(bank(*columns(sides, known), learn), claims, learn, known)
-    if choice is None:
-        nothing, claim = Bound(0.0, math.inf, METHOD, "lower"), claims[0]
-        return Audit(nothing, claim.delta, claim.epsilon, sure, count, "none worth trying", "d0", (0, 0), count - known)
-    seen = [int(np.count_nonzero(choice.keep[side[known:]])) for side in choice.feature.codes]
-    counts = Counts(seen[choice.likelier], seen[1 - choice.likelier], count - known)
-    certified = lower_bound(counts, choice.hunch, choice.claim.delta, 1 - sure)
+        found = columns(sides, at.known)
+        choice = best(bank(*found, at), claims, at.learn, at.known)
+        if choice is None:
+            words, claim, seen, likelier, certified = "none worth trying", claims[0], (0, 0), 0, 0.0
+        else:
+            words, claim, likelier = choice.feature.words(choice.keep), choice.claim, choice.likelier
+            first, second = (int(np.count_nonzero(choice.keep[side])) for side in choice.feature.held())
+            seen = (first, second)
+            counts = Counts(seen[likelier], seen[1 - likelier], held)
+            certified = lower_bound(counts, choice.hunch, claim.delta, alpha)
     return Audit(
         Bound(certified, math.inf, METHOD, "lower"),
-        choice.claim.delta,
-        choice.claim.epsilon,
+        claim.delta,
+        claim.epsilon,
         sure,
         count,
-        choice.feature.words(choice.keep),
-        f"d{choice.likelier}",
-        (seen[0], seen[1]),
-        counts.runs,
+        words,
+        f"d{likelier}",
+        seen,
+        held,
+        remarks(sides, found, claim.epsilon, claim.delta, math.log(held / math.log(1 / alpha))),
     )
 
 
@@ -214,7 +269,8 @@ def promise(k: Codes, m: Codes, n: int, claim: Claim, relative: bool) -> tuple[F
     if relative:
         return np.where(useful, (np.log(room / q) - claim.epsilon) / spread, -math.inf), spread
     # in square roots, counts have the same spread everywhere, down to 0
-    least = np.sqrt(p) - CAUTION / 2 * first / spread * np.sqrt((1 - p) / n)
-    most = np.sqrt(q) + CAUTION / 2 * second / spread * np.sqrt(np.maximum(1 - q, 0) / n)
+    caution = CAUTION * math.log2(n) - LEAST
+    least = np.sqrt(p) - caution / 2 * first / spread * np.sqrt((1 - p) / n)
+    most = np.sqrt(q) + caution / 2 * second / spread * np.sqrt(np.maximum(1 - q, 0) / n)
     useful &= (least > 0) & (least**2 > claim.delta)
     return np.where(useful, np.log(np.where(useful, least**2 - claim.delta, 1.0)) - 2 * np.log(most), -math.inf), spread

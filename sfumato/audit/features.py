@@ -2,12 +2,13 @@
 
 Every feature is a fixed function from an output to a small code once it is learned, so that any set of codes is an
 event. Which features there are decides how much is found; it has no influence on whether what is found is true.
+Runs that are held back are read through the one feature that was chosen, and only then.
 """
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 import numpy as np
@@ -21,18 +22,29 @@ Flags = NDArray[np.bool_]
 BINS = 96
 FEW = 256  # distinct values that all get a code of their own
 TAILS = (0.0005, 0.001, 0.002, 0.005)
-COLUMNS = 24  # numeric columns of wide outputs that are studied one by one
+GROUPS = 24  # parts of a column for the learned score
+COLUMNS = 48  # numeric columns of wide outputs that are studied one by one
 CLOSELY = 6  # of these, columns whose bits and magnitudes are looked at
 NEIGHBOURS = 12  # differences of neighbouring columns
 
 
-class Feature(ABC):
-    """Codes [side, run] from 0 to size − 1."""
+@dataclass(frozen=True)
+class Split:
+    """Which runs are for what: the first `learn` shape features, those up to `known` choose, the rest is held back."""
 
-    codes: Codes
-    fresh: (
-        bool  # do the learning runs count like all others, as only cuts depend on them, and not which side they are of?
-    )
+    learn: int
+    known: int
+
+
+@dataclass(frozen=True)
+class Feature(ABC):
+    """Codes [side, run] from 0 to size − 1 of the known runs, and on demand of those held back."""
+
+    name: str
+    codes: Codes = field(repr=False)
+    held: Callable[[], Codes] = field(repr=False)
+    # do the learning runs count like all others, as only cuts depend on them, and not which side they are of?
+    fresh: bool = field(default=True, kw_only=True)
 
     @property
     @abstractmethod
@@ -53,10 +65,7 @@ class Feature(ABC):
 class Binned(Feature):
     """A number and where it lies among cuts c₀ < c₁ < …: 2i below cᵢ, 2i + 1 exactly there; the last code is NaN."""
 
-    name: str
     cuts: Floats
-    codes: Codes
-    fresh: bool = True
 
     @property
     def size(self) -> int:
@@ -94,10 +103,7 @@ class Binned(Feature):
 class Named(Feature):
     """One of finitely many labels; the last code is anything else."""
 
-    name: str
     labels: tuple[str, ...]
-    codes: Codes
-    fresh: bool = True
 
     @property
     def size(self) -> int:
@@ -122,42 +128,68 @@ def several(parts: list[str], most: int = 4) -> str:
 # ---- learning --------------------------------------------------------------------------------------------------------
 
 
-def binned(name: str, values: Floats, learn: int) -> Binned:
-    """Cuts at quantiles of the learning runs, at frequent values, and at all values if there are few."""
-    seen = values[:, :learn].ravel()
+def binned(name: str, values: Floats, at: Split, held: Callable[[], Floats] | None = None) -> Binned:
+    """Cuts at quantiles of the learning runs, at frequent values, and at all values if there are few.
+
+    `values` are of all runs, or of the known ones if it takes long to make those `held` back.
+    """
+    seen = values[:, : at.learn].ravel()
     distinct, count = np.unique(seen[~np.isnan(seen)], return_counts=True)
     if len(distinct) > FEW:
-        at = np.concatenate([np.linspace(0, 1, BINS + 1)[1:-1], TAILS, 1 - np.array(TAILS)])
-        spots = np.clip((at * count.sum()).astype(np.int64), 0, count.sum() - 1)
+        places = np.concatenate([np.linspace(0, 1, BINS + 1)[1:-1], TAILS, 1 - np.array(TAILS)])
+        spots = np.clip((places * count.sum()).astype(np.int64), 0, count.sum() - 1)
         quantiles = distinct[np.searchsorted(np.cumsum(count), spots, "right")]
-        often = np.sort(np.argsort(-count, kind="stable")[:64])
-        distinct = np.union1d(quantiles, distinct[often[count[often] > max(4, 2e-4 * len(seen))]])
-    codes = np.searchsorted(distinct, values, "left") + np.searchsorted(distinct, values, "right")
-    codes[np.isnan(values)] = 2 * len(distinct) + 1
-    return Binned(name, distinct, codes)
+        often = np.flatnonzero(count > max(4, 2e-4 * len(seen)))
+        often = often[np.argsort(-count[often], kind="stable")[:64]]
+        distinct = np.union1d(quantiles, distinct[often])
+    rest = held or (lambda: values[:, at.known :])
+    return Binned(name, placed(values[:, : at.known], distinct), lambda: placed(rest(), distinct), distinct)
 
 
-def named(labels: Labels, learn: int) -> Named:
+def placed(values: Floats, cuts: Floats) -> Codes:
+    """Where numbers lie among cuts."""
+    left = np.searchsorted(cuts, values, "left")
+    codes = 2 * left
+    if len(cuts):
+        codes += cuts[np.minimum(left, len(cuts) - 1)] == values
+    codes[np.isnan(values)] = 2 * len(cuts) + 1
+    return codes
+
+
+def named(labels: Labels, at: Split) -> Named:
     """The labels seen most often while learning get a code each."""
     first, second = labels.values
-    common = Counter(first[:learn]) + Counter(second[:learn])
+    common = Counter(first[: at.learn]) + Counter(second[: at.learn])
     code = {label: i for i, (label, _) in enumerate(common.most_common(FEW))}
-    codes = np.array([[code.get(label, len(code)) for label in side] for side in labels.values], np.int64)
-    return Named(labels.name, tuple(map(str, code)), codes)
+
+    def read(start: int, end: int) -> Codes:
+        return np.array([[code.get(x, len(code)) for x in side[start:end]] for side in labels.values], np.int64)
+
+    count = len(first)
+    return Named(labels.name, read(0, at.known), lambda: read(at.known, count), tuple(map(str, code)))
 
 
-def one_sided(name: str, values: NDArray[np.generic], learn: int) -> Named:
+def one_sided(name: str, values: NDArray[np.generic], at: Split) -> Named:
     """Was exactly this value seen before, and where?"""
-    here = [np.isin(values, np.unique(side[:learn])).astype(np.int64) for side in values]
-    words = ("a value never seen before", "a value seen on d0 only", "a value seen on d1 only")
-    return Named(name, (*words, "a value seen on both"), here[0] + 2 * here[1], fresh=False)
+    before = [np.unique(side[: at.learn]) for side in values]
+
+    def read(later: NDArray[np.generic]) -> Codes:
+        here = [np.isin(later, seen).astype(np.int64) for seen in before]
+        return here[0] + 2 * here[1]
+
+    words = ("a value never seen before", "a value seen on d0 only", "a value seen on d1 only", "a value seen on both")
+    return Named(name, read(values[:, : at.known]), lambda: read(values[:, at.known :]), words, fresh=False)
 
 
-def unusual(column: Numbers) -> Named:
+def unusual(column: Numbers, at: Split) -> Named:
     """Which kind of double it is."""
-    x = column.values
-    kinds = [np.isnan(x), x == np.inf, x == -np.inf, (x == 0) & np.signbit(x)]
-    return Named(column.name, ("a number", "NaN", "+∞", "−∞", "−0"), np.select(kinds, [1, 2, 3, 4], 0))
+
+    def read(x: Floats) -> Codes:
+        kinds = [np.isnan(x), x == np.inf, x == -np.inf, (x == 0) & np.signbit(x)]
+        return np.asarray(np.select(kinds, [1, 2, 3, 4], 0), np.int64)
+
+    x, words = column.values, ("a number", "NaN", "+∞", "−∞", "−0")
+    return Named(column.name, read(x[:, : at.known]), lambda: read(x[:, at.known :]), words)
 
 
 def lowest_bit(x: Floats) -> Floats:
@@ -180,23 +212,26 @@ def leading_bit(x: Floats) -> Floats:
 # ---- the bank --------------------------------------------------------------------------------------------------------
 
 
-def bank(found: list[Numbers], labels: list[Labels], learn: int) -> Iterator[Feature]:
-    """All features of the outputs. Only the first `learn` runs on each side shape them."""
+def bank(found: list[Numbers], labels: list[Labels], at: Split) -> Iterator[Feature]:
+    """All features of the outputs. Only the runs for learning shape them."""
     for words in labels:
-        yield named(words, learn)
-    chosen = telling(found, learn)
+        yield named(words, at)
+    chosen = telling(found, at.learn)
     values = []
     for rank, column in enumerate(chosen):
-        values.append(binned(column.name, column.values, learn))
+        values.append(binned(column.name, column.values, at))
         yield values[-1]
-        yield unusual(column)
+        yield unusual(column, at)
         if rank < CLOSELY:
-            yield from closely(column, learn)
+            yield from closely(column, at)
     if len(found) > 1:
         for joint in together(found):
-            yield binned(joint.name, joint.values, learn)
-        yield replace(binned("the learned score", score(values, learn), learn), fresh=False)
-        yield one_sided("the output", fingerprints(found), learn)
+            yield binned(joint.name, joint.values, at)
+        weights = [learned(feature, at.learn) for feature in values]
+        early = score(weights, [feature.codes for feature in values])
+        late = lambda: score(weights, [feature.held() for feature in values])  # noqa: E731  # a value, as others
+        yield replace(binned("the learned score", early, at, late), fresh=False)
+        yield one_sided("the output", fingerprints(found), at)
 
 
 def telling(found: list[Numbers], learn: int) -> list[Numbers]:
@@ -216,14 +251,14 @@ def difference(x: Floats) -> float:
     return max(float(abs(np.diff(y.mean(axis=1))[0])) / (float(y.std()) + 1e-12) for y in (tame, np.abs(tame), gaps))
 
 
-def closely(column: Numbers, learn: int) -> Iterator[Feature]:
+def closely(column: Numbers, at: Split) -> Iterator[Feature]:
     """Magnitude and bits of one column."""
     x, name = column.values, column.name
-    yield binned(f"|{name}|", np.abs(x), learn)
+    yield binned(f"|{name}|", np.abs(x), at)
     lowest = lowest_bit(x)
-    yield binned(f"log2 of the lowest set bit of {name}", lowest, learn)
-    yield binned(f"the number of bits in use in {name}", leading_bit(x) - lowest, learn)
-    yield one_sided(name, x, learn)
+    yield binned(f"log2 of the lowest set bit of {name}", lowest, at)
+    yield binned(f"the number of bits in use in {name}", leading_bit(x) - lowest, at)
+    yield one_sided(name, x, at)
 
 
 def together(found: list[Numbers]) -> Iterator[Numbers]:
@@ -243,13 +278,20 @@ def together(found: list[Numbers]) -> Iterator[Numbers]:
         yield Numbers(f"{found[i].name} minus {found[i + 1].name}", x[..., i] - x[..., i + 1])
 
 
-def score(values: list[Binned], learn: int) -> Floats:
+def learned(feature: Binned, learn: int) -> Floats:
+    """log of P₀(code)/P₁(code), for each code; neighbours are taken together until there are enough runs to tell."""
+    seen = np.stack([np.bincount(side[:learn], minlength=feature.size) for side in feature.codes])
+    both = np.cumsum(seen.sum(axis=0))
+    group = (both - 1) * min(GROUPS, max(2, learn // 50)) // max(1, int(both[-1]))
+    group[-1] = group[-2] + 1  # NaN is by itself
+    _, group = np.unique(group, return_inverse=True)
+    pooled = np.stack([np.bincount(group, side) for side in seen]) + 1.0
+    return np.asarray(np.log(pooled[0] / pooled[1])[group], np.float64)
+
+
+def score(weights: list[Floats], codes: list[Codes]) -> Floats:
     """Σ log of P₀(code)/P₁(code) over the columns: the best score if they were independent."""
-    total = np.zeros(values[0].codes.shape)
-    for feature in values:
-        seen = [np.bincount(side[:learn], minlength=feature.size) + 1.0 for side in feature.codes]
-        total += np.log(seen[0] / seen[1])[feature.codes]
-    return total
+    return np.asarray(sum(weight[code] for weight, code in zip(weights, codes, strict=True)), np.float64)
 
 
 def fingerprints(found: list[Numbers]) -> NDArray[np.uint64]:

@@ -16,6 +16,7 @@ from sfumato.errors import InvalidParameter
 
 Floats = NDArray[np.float64]
 Path = tuple[Hashable, ...]
+Sides = tuple[Sequence[object], Sequence[object]]
 
 PATIENCE = 2.0  # seconds before progress is shown
 LONGEST = 64  # entries of a sequence or table that are looked at one by one
@@ -41,7 +42,7 @@ PLAIN = (float, int, bool, str, bytes, type(None), Raised)
 # ---- running ---------------------------------------------------------------------------------------------------------
 
 
-def runs(mechanism: object, pair: tuple[object, object], count: int) -> tuple[Sequence[object], Sequence[object]]:
+def runs(mechanism: object, pair: tuple[object, object], count: int) -> Sides:
     """`count` outputs on each data set: by `many` if the mechanism has it and it does not raise, else one by one."""
     many, kind = getattr(mechanism, "many", None), type(mechanism).__name__
     if not callable(mechanism):
@@ -61,6 +62,30 @@ def runs(mechanism: object, pair: tuple[object, object], count: int) -> tuple[Se
             if not callable(mechanism):
                 raise
     return one_by_one(mechanism, pair, count)  # type: ignore[arg-type]  # callable, as seen above
+
+
+def continued(before: Sides, after: Sides) -> Sides:
+    """More runs of the same mechanism."""
+
+    def joined(first: Sequence[object], second: Sequence[object]) -> Sequence[object]:
+        if isinstance(first, np.ndarray) and isinstance(second, np.ndarray) and form(first) == form(second):
+            return np.concatenate([first, second])
+        return [*first, *second]
+
+    return joined(before[0], after[0]), joined(before[1], after[1])
+
+
+def distinct_inputs(d0: object, d1: object) -> None:
+    """Refuse one and the same data set twice: no mechanism can be refuted by it."""
+    try:
+        same = d0 is d1 or (type(d0) is type(d1) and bool(np.all(d0 == d1)) and repr(d0) == repr(d1))
+    except Exception:  # what cannot be compared is not the same
+        same = False
+    if same:
+        raise InvalidParameter(
+            "d0 and d1 are the same data, on which every mechanism behaves alike.\n"
+            "  found:  two equal inputs\n  do:     give two neighbours: data with one person, and without"
+        )
 
 
 class InvalidBatch(Exception):
@@ -104,6 +129,25 @@ def one_by_one(
     return found
 
 
+@dataclass(frozen=True)
+class Timed:
+    """A mechanism whose output is also how long it took: an analyst can look at a clock, too.
+
+    Times of one machine are not quite independent of each other: what is certified about them holds as far as they are.
+    """
+
+    mechanism: Callable[[object], object]
+    clock: Callable[[], float] = time.perf_counter
+
+    def __call__(self, data: object) -> dict[str, object]:
+        began = self.clock()
+        try:
+            output = self.mechanism(data)
+        except Exception as error:
+            output = Raised(type(error).__name__)
+        return {"output": output, "seconds": self.clock() - began}
+
+
 class Progress:
     """A line on the terminal that says how long it will take, if that is long."""
 
@@ -145,7 +189,7 @@ class Labels:
     values: tuple[Sequence[Hashable], Sequence[Hashable]]
 
 
-def columns(sides: tuple[Sequence[object], Sequence[object]], known: int) -> tuple[list[Numbers], list[Labels]]:
+def columns(sides: Sides, known: int) -> tuple[list[Numbers], list[Labels]]:
     """All columns of the outputs. Which columns there are is decided by the first `known` runs on each side alone."""
     if (blocks := matrices(sides, known)) is not None:
         return [Numbers(name, x) for name, x in blocks.items()], []
@@ -170,7 +214,7 @@ def columns(sides: tuple[Sequence[object], Sequence[object]], known: int) -> tup
     return found_numbers, found_labels
 
 
-def matrices(sides: tuple[Sequence[object], Sequence[object]], known: int) -> dict[str, Floats] | None:
+def matrices(sides: Sides, known: int) -> dict[str, Floats] | None:
     """The columns of outputs that are numbers of one type, or arrays of one shape, in all `known` runs.
 
     A later run that is different counts as NaN everywhere.

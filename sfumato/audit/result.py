@@ -28,11 +28,17 @@ class Audit:
     likelier: str  # the data set on which the event happens more often: "d0" or "d1"
     seen: tuple[int, int]  # how often it happened on d0 and on d1 ...
     held_out: int  # ... in so many runs on each, none of which had a part in choosing it
+    remarks: tuple[str, ...] = ()  # what the reader should know about the runs, or the claim
 
     @property
     def violated(self) -> bool:
         """Is the claim refuted?"""
         return self.epsilon.lower > self.claimed
+
+    @property
+    def margin(self) -> float:
+        """By how much the certified ε exceeds the claim; negative if it does not."""
+        return self.epsilon.lower - self.claimed
 
     @property
     def verdict(self) -> str:
@@ -48,6 +54,7 @@ class Audit:
             "event": self.event,
             "seen": f"{self.seen[0]:,} times on d0, {self.seen[1]:,} times on d1, in {self.held_out:,} runs on each",
             "samples": f"{self.samples:,} runs on each data set; the others chose the event",
+            **({"note": " ".join(self.remarks)} if self.remarks else {}),
         }
 
     def __str__(self) -> str:
@@ -80,6 +87,7 @@ class Audit:
             "likelier": self.likelier,
             "seen": list(self.seen),
             "held_out": self.held_out,
+            "remarks": list(self.remarks),
         }
         return json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
