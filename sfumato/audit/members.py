@@ -70,8 +70,8 @@ class Membership:
             lines.append(
                 f"  {rate.alarms:12.4f}  {rate.found:6.4f}  {rate.found_lower:9.4f}  {rate.allowed:8.4f}{mark}"
             )
-        runs = f"{self.inside:,} runs with the person, {self.outside:,} without"
-        return "\n".join([*lines, f"  {runs}; confidence {self.confidence:.10g} for all rates at once"])
+        runs = f"  {self.inside:,} runs with the person, {self.outside:,} without"
+        return "\n".join([*lines, runs, f"  confidence {self.confidence:.10g} for all rates at once"])
 
     def to_json(self) -> str:
         """All of it, ready to be stored."""

@@ -147,6 +147,7 @@ def test_finds_and_alarms_are_within_their_limits_and_within_the_trade_off():
 def test_a_claim_that_is_too_good_is_refuted():
     found = sf.audit.membership(normal(1.0, 4000, 1), normal(0.0, 8000, 2), sf.loss.GaussianLoss(0.5), confidence=0.999)
     assert found.violated and "VIOLATED" in str(found) and "more than allowed" in str(found)
+    assert max(map(len, str(found).splitlines())) <= 80
     assert json.loads(found.to_json())["violated"]
 
 
