@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from sfumato import checks
+from sfumato.audit.guesses import p_value as p_value_of
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound
@@ -48,11 +49,13 @@ class OneRun:
     guesses: int  # about so many of them ...
     right: int  # ... of which so many were right
     ceiling: float  # what would be certified if all guesses had been right
+    chance: float | None = None  # of guesses as good as these if the claimed loss were true; None without one
 
     @property
     def violated(self) -> bool:
-        """Is the claim refuted?"""
-        return self.claimed is not None and self.epsilon.lower > self.claimed
+        """Is the claim refuted, by its ε at δ or as a whole loss?"""
+        by_epsilon = self.claimed is not None and self.epsilon.lower > self.claimed
+        return by_epsilon or (self.chance is not None and self.chance <= (1 - self.confidence) / 2)
 
     @property
     def verdict(self) -> str:
@@ -61,12 +64,13 @@ class OneRun:
         return f"VIOLATED: the claim {claim} is refuted" if self.violated else f"no violation found: {claim}"
 
     def __str__(self) -> str:
+        chance = "" if self.chance is None else f"\n  chance     ≤ {self.chance:.2g} if the claimed loss were true"
         return (
             f"{self.verdict}\n"
             f"  certified  ε ≥ {math.floor(self.epsilon.lower * 1e4) / 1e4:.4g} at δ = {self.delta:.3g},"
             f" with confidence {self.confidence:.10g}\n"
             f"  guesses    {self.right:,} of {self.guesses:,} right, about {self.canaries:,} canaries\n"
-            f"  reach      if all had been right: ε ≥ {self.ceiling:.3g}"
+            f"  reach      if all had been right: ε ≥ {self.ceiling:.3g}{chance}"
         )
 
     def to_json(self) -> str:
@@ -93,8 +97,9 @@ def one_run(
     one, or the part of a gradient that only it has. The claim is `epsilon` at δ, or that of `loss`, or none.
 
     The highest and the lowest scores are guessed to be in and out; how many is tried in a few sizes fixed in advance,
-    each at its share of 1 − confidence. Keep the number of canaries well below (1 − confidence)/δ: beyond it, that some
-    are given away is within the claim.
+    each at its share of 1 − confidence. A whole `loss` is tested as such (sfumato/audit/guesses.py), which sees more
+    than its ε at δ; each of the two tests has half of 1 − confidence. Keep the number of canaries well below
+    (1 − confidence)/δ: beyond it, that some are given away is within the claim.
 
     Theorem: with r guesses about independent fair coins an (ε, δ)-DP output has P(right ≥ v) ≤ P(B ≥ v) +
         2mδ·max_i P(v − i ≤ B < v)/i, B ~ Bin(r, e^ε/(1 + e^ε)) [Steinke, Nasr & Jagielski 2023, Thm 5.2]
@@ -106,13 +111,14 @@ def one_run(
     inside = Bernoulli(0.5, source=source).draw(count)
     scores = scored(train, canaries, score, inside)
     tried = sizes(count)
-    alpha = (1 - sure) / len(tried)
+    alpha = (1 - sure) / len(tried) / (1 if loss is None else 2)
     order = np.argsort(scores, kind="stable")
     found = [(r, right_of(inside, order, r)) for r in tried]
     best = max(((lower_bound(v, r, count, slack, alpha), r, v) for r, v in found), key=lambda one: one[0])
     ceiling = max(lower_bound(r, r, count, slack, alpha) for r in tried)
     bound = Bound(best[0], math.inf, "guesses about canaries of one run", "lower")
-    return OneRun(bound, slack, claimed, sure, count, best[1], best[2], ceiling)
+    chance = None if loss is None else min(1.0, len(tried) * min(p_value_of(v, r, count, loss) for r, v in found))
+    return OneRun(bound, slack, claimed, sure, count, best[1], best[2], ceiling, chance)
 
 
 def claim(epsilon: float | None, loss: PrivacyLoss | None, delta: float) -> float | None:
@@ -120,6 +126,11 @@ def claim(epsilon: float | None, loss: PrivacyLoss | None, delta: float) -> floa
     if loss is not None and epsilon is not None:
         raise InvalidParameter(
             "a claim is either a loss or an epsilon.\n  found:  both\n  do:     leave out one of them"
+        )
+    if loss is not None and loss.relation.one_way:
+        raise InvalidParameter(
+            "coins put canaries in and leave them out, so the claim must be about both.\n"
+            f"  found:  {loss.relation.value}\n  do:     give the loss itself, not one of its directions"
         )
     if loss is not None:
         return loss.epsilon(delta).upper
