@@ -5,6 +5,7 @@ from sfumato.dependent.arsinh_normal import ArsinhNormalNoise
 from sfumato.dependent.calibration import Calibrated, for_epsilon, for_ledger, for_zcdp
 from sfumato.dependent.cauchy import CauchyNoise
 from sfumato.dependent.chosen import ChosenQuantile
+from sfumato.dependent.counted import Counted
 from sfumato.dependent.edges import Graph
 from sfumato.dependent.everywhere import Everywhere
 from sfumato.dependent.extremes import Maximum, Minimum
@@ -33,6 +34,7 @@ from sfumato.dependent.student import StudentNoise
 from sfumato.dependent.tested import TestedRelease
 from sfumato.dependent.triangles import Triangles
 from sfumato.dependent.trimmed_mean import TrimmedMean
+from sfumato.dependent.trimmed_share import TrimmedShare
 
 __all__ = [
     "Admissibility",
@@ -41,6 +43,7 @@ __all__ = [
     "Calibrated",
     "CauchyNoise",
     "ChosenQuantile",
+    "Counted",
     "Everywhere",
     "Gate",
     "GaussianNoise",
@@ -79,6 +82,7 @@ __all__ = [
     "TestedRelease",
     "Triangles",
     "TrimmedMean",
+    "TrimmedShare",
     "UniformLogNormalNoise",
     "Way",
     "admissibility",

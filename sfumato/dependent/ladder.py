@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+import numpy as np
+
 from sfumato import checks
 from sfumato.dependent.statistic import Exact
 from sfumato.errors import InvalidParameter
-from sfumato.noise.balls import Ball, Certified, ball, below, precision, rational
+from sfumato.loss.numeric import Floats, floats
+from sfumato.noise.balls import Ball, Certified, ball, precision, rational
 
-PREC = 192  # of the table of scales; a number between a scale and its table entry is compared with more
+PREC = 192  # at first, where a number lies so near a scale that doubles do not tell
+NEAR = 1e-11
 MOST_RUNGS = 1 << 20
 
 
@@ -72,16 +76,19 @@ class Ladder:
         return high
 
     @cached_property
-    def floors(self) -> list[Fraction]:
-        """A rational number just below each scale."""
-        with precision(PREC):
-            return [below(self.scale(j).ball(PREC)) if j else Fraction(self.unit) for j in range(self.top + 1)]
+    def near(self) -> Floats:
+        """Each scale in doubles: an exponent below 500 is off by less than 10⁻¹², so is its power, relatively."""
+        return floats(np.exp(np.arange(self.top + 1) * (self.dilation / self.steps)) * float(self.unit))
 
     @cached_property
-    def ceilings(self) -> list[Fraction]:
-        """A rational number just above each scale."""
-        with precision(PREC):
-            return [-below(-self.scale(j).ball(PREC)) if j else Fraction(self.unit) for j in range(self.top + 1)]
+    def floors(self) -> list[float]:
+        """A number just below each scale; rungs are at least 10⁻⁶ apart, so these are in order."""
+        return list((self.near * (1 - NEAR)).tolist())
+
+    @cached_property
+    def ceilings(self) -> list[float]:
+        """A number just above each scale."""
+        return list((self.near * (1 + NEAR)).tolist())
 
     @property
     def window(self) -> int:

@@ -24,9 +24,10 @@ from sfumato.dependent import (
     Stars,
     Triangles,
     TrimmedMean,
+    TrimmedShare,
     refute,
 )
-from sfumato.errors import SfumatoError
+from sfumato.errors import InvalidParameter, SfumatoError
 from tests.dependent import brute
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "dependent.json").read_text())
@@ -39,6 +40,8 @@ ADD_REMOVE = [
     *(TrimmedMean(0, 7, trim=m, centre=c) for m in (0, 1, 2) for c in (2, 7)),
 ]
 SIZED = [*(Kept.rank(r, 5, 0, 7) for r in (1, 2, 3, 5)), *(Kept(0, 7, 1, 5, a, b) for a, b in ((1, 1), (0, 0), (2, 1)))]
+
+SHARES = ["1/10", "1/4", "2/5", "49/100", "0"]
 
 # ---- by definition ---------------------------------------------------------------------------------------------------
 
@@ -53,6 +56,47 @@ def test_local_sensitivities_are_those_of_the_definition_under_add_remove(statis
         truth = curve(x, most)
         assert list(statistic.curve(x, most)) == truth
         assert max(truth) <= statistic.everywhere
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_a_share_cut_off_is_never_more_sensitive_than_its_bound(share):
+    """A_k is at least LS_k, and A_k(x) ≤ A_{k+1}(x′), also for people who have two values each."""
+    people, alone, twice = 7, *(TrimmedShare(0, 7, share=Fraction(share), values=r) for r in (1, 2))
+    worlds, neighbours = brute.multisets(VALUES, people), brute.one_more_or_less(VALUES, people)
+    curve = brute.worst_within(worlds, alone.value, neighbours)
+    one, two = ({x: statistic.curve(x, 7) for x in worlds} for statistic in (alone, twice))
+    for x in (world for world in worlds if len(world) < people):
+        truth = curve(x, people - 1 - len(x))
+        assert all(a <= b for a, b in zip(truth, one[x], strict=False))
+        for y in neighbours(x):
+            assert all(a <= b for a, b in zip(one[x], one[y][1:], strict=False))
+            for z in neighbours(y):
+                assert abs(alone.value(x) - alone.value(z)) <= two[x][0]
+                assert all(a <= b for a, b in zip(two[x], two[z][1:], strict=False))
+
+
+@pytest.mark.parametrize(("size", "trim"), [(101, 10), (501, 10), (2001, 20)])
+def test_a_share_cut_off_costs_little_more_than_a_number_of_values(size, trim):
+    x = np.random.default_rng(size).normal(size=size)
+    share, exact = TrimmedShare(-50, 50, 2**-20, Fraction(trim, size - 1)), TrimmedMean(-50, 50, 2**-20, trim=trim)
+    assert share.value(x) == exact.value(x)
+    assert 0.95 <= share.smooth(x, 0.3) / exact.smooth(x, 0.3) <= 1.06
+
+
+@pytest.mark.parametrize("values", [1, 3])
+def test_the_ends_of_what_is_kept_are_all_that_is_read(values):
+    statistic = TrimmedShare(0, 1000, share=Fraction(1, 5), values=values)
+    for size in (0, 1, 2, 7, 40, 400):
+        x = statistic.ordered(np.random.default_rng(size).integers(0, 1000, size))
+        part = x.window(statistic.ranks(size, 12))
+        assert statistic.curve(part, 12) == statistic.curve(x, 12)
+        assert statistic.value(part) == statistic.value(x)
+
+
+def test_more_than_half_at_either_end_is_too_much():
+    for share in (Fraction(1, 2), -1, Fraction(1, 10**7)):
+        with pytest.raises(InvalidParameter, match="share"):
+            TrimmedShare(0, 1, share=share)
 
 
 @pytest.mark.parametrize("statistic", SIZED, ids=str)

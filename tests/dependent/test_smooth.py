@@ -16,6 +16,7 @@ from sfumato.dependent.cells import radius
 from sfumato.dependent.pairs import directions
 from sfumato.dependent.smooth import Off
 from sfumato.errors import InvalidParameter, OutOfReach
+from sfumato.noise.balls import below, precision
 from sfumato.noise.lazy import Draw
 from tests.dependent.families import EVERY, ORACLE
 from tests.noise.sources import Recorded
@@ -42,7 +43,8 @@ def test_a_rung_is_the_least_scale_that_suffices(t, steps):
 
 def test_numbers_as_near_to_a_scale_as_one_likes_are_on_their_side():
     ladder = dep.Ladder(0.1, 100, 1, 1)
-    near = ladder.floors[7]  # below e^0.7 by less than 2^-180
+    with precision(192):
+        near = below(ladder.scale(7).ball(192))  # below e^0.7 by less than 2^-180
     assert ladder.least(near) == 7 and ladder.least(near + Fraction(1, 2**170)) == 8
     with_more = Fraction(int(math.exp(0.7) * 2**40) + 1, 2**40)
     assert ladder.least(with_more) == 8
