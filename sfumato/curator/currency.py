@@ -6,19 +6,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
+from sfumato.dependent.everywhere import Everywhere
+from sfumato.dependent.noisy_bound import NoisyBound
+from sfumato.dependent.routes import at, on_ledger
+from sfumato.dependent.smooth import Smooth
+from sfumato.dependent.stable import GaussianStableValue, StableValue
+from sfumato.dependent.statistic import Statistic
 from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.bounded_range import range_of
 from sfumato.loss.calibrate import calibrate
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.leaky import LeakyLoss
 from sfumato.loss.signed import PureLoss
 from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
+from sfumato.mechanisms.exponential import Exponential
 from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
 from sfumato.mechanisms.quantile import ByRank, PureQuantile, Quantile
 from sfumato.mechanisms.stability_histogram import StabilityHistogram
 from sfumato.mechanisms.threshold_selection import ThresholdSelection
 
 Noise = Gaussian | DiscreteLaplace
+ENOUGH = 3.0  # of μ or ε: noise whose scale hangs on data gets no smaller for more
 LESS = 1 - 1e-14  # rounding never makes noise smaller than the price says
 
 
@@ -74,6 +85,18 @@ class Currency(ABC):
     def threshold(self, leak: float, groups: int) -> int:
         """The noisy number of people from which on a private key may be shown, if a count costs this much."""
 
+    @abstractmethod
+    def among(self, rows: int) -> Exponential | PermuteAndFlip:
+        """One of several values by how often each is there, if one unit adds at most `rows` to each."""
+
+    @abstractmethod
+    def stable(self, slack: float) -> StableValue | GaussianStableValue:
+        """A value that few people cannot change."""
+
+    @abstractmethod
+    def routed(self, statistic: Statistic[Any], slack: float, step: Fraction) -> Smooth | Everywhere | NoisyBound:
+        """The way to a statistic whose noise depends on data; answers are multiples of `step`."""
+
 
 @dataclass(frozen=True)
 class Mu(Currency):
@@ -123,6 +146,15 @@ class Mu(Currency):
     def threshold(self, leak: float, groups: int) -> int:
         return ThresholdSelection(self.noise(1).sigma, leak, groups).threshold
 
+    def among(self, rows: int) -> Exponential:
+        return Exponential.monotone(range_of(self.mu * LESS), rows)
+
+    def stable(self, slack: float) -> GaussianStableValue:
+        return GaussianStableValue(self.noise(1).sigma, slack)
+
+    def routed(self, statistic: Statistic[Any], slack: float, step: Fraction) -> Smooth | Everywhere | NoisyBound:
+        return taken(on_ledger(statistic, min(self.mu, ENOUGH), slack, step=step).mechanism)
+
 
 @dataclass(frozen=True)
 class Pure(Currency):
@@ -139,7 +171,7 @@ class Pure(Currency):
 
     @staticmethod
     def leak(delta: float) -> float:
-        return delta  # noise needs none of it
+        return delta * LESS  # noise needs none of it
 
     @staticmethod
     def shares(importances: Sequence[float]) -> tuple[float, ...]:
@@ -171,6 +203,20 @@ class Pure(Currency):
 
     def threshold(self, leak: float, groups: int) -> int:
         return StabilityHistogram(self.noise(1).scale, leak, groups).threshold
+
+    def among(self, rows: int) -> PermuteAndFlip:
+        return PermuteAndFlip.monotone(self.eps, rows)
+
+    def stable(self, slack: float) -> StableValue:
+        return StableValue(self.eps, slack)
+
+    def routed(self, statistic: Statistic[Any], slack: float, step: Fraction) -> Smooth | Everywhere | NoisyBound:
+        return taken(at(statistic, min(self.eps, ENOUGH), slack, step=step).mechanism)
+
+
+def taken(mechanism: object) -> Smooth | Everywhere | NoisyBound:
+    assert isinstance(mechanism, Smooth | Everywhere | NoisyBound)
+    return mechanism
 
 
 def divided(weights: Sequence[float]) -> tuple[float, ...]:

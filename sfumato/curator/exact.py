@@ -26,7 +26,8 @@ def statements(offer: Offer, salt: int, dialect: str | Dialect) -> list[str]:
 
 
 def tables(offer: Offer, salt: int, dialect: str | Dialect) -> list[Wanted]:
-    """What an answer is made of: all sums at once, each distinct count, each column whose order counts."""
+    """What an answer is made of: all sums at once, each distinct count, each column whose order counts, and each
+    statistic."""
     release = offer.release
     found = [sums(release, salt, dialect)] if any(m.what is not What.DISTINCT for m in release.measures) else []
     for measure in release.measures:
@@ -37,7 +38,7 @@ def tables(offer: Offer, salt: int, dialect: str | Dialect) -> list[Wanted]:
         mine = [j for j, window in enumerate(release.windows) if window.of == of]
         limits = [(offer.choices[j].shift, offer.choices[j].cap) for j in mine]
         found.append(windows(release, [release.windows[j] for j in mine], limits, salt, dialect))
-    return found
+    return found + [Wanted(way.statement(salt, dialect)) for way in offer.ways]
 
 
 def sums(release: Release, salt: int, dialect: str | Dialect) -> Wanted:
@@ -89,7 +90,10 @@ def released(offer: Offer, exact_tables: Sequence[Sequence[Row]]) -> bytes:
         listed, noisy = [listed[i] for i in kept], [noisy[i] for i in kept]
     data = {"keys": shown(offer, listed), "noisy": noisy}
     if release.windows:
-        data["chosen"] = chosen(offer, listed, dict(zip(ordered(offer), left, strict=True)))
+        mine, left = left[: len(ordered(offer))], left[len(ordered(offer)) :]
+        data["chosen"] = chosen(offer, listed, dict(zip(ordered(offer), mine, strict=True)))
+    if release.statistics:
+        data["told"] = told(offer, listed, left)
     return json.dumps(data, ensure_ascii=False).encode()
 
 
@@ -102,6 +106,17 @@ def chosen(offer: Offer, listed: list[Row], tables: dict[Expression, Sequence[Ro
         return list(offer.choices[j].release(found[offer.release.windows[j].of].get(key, nothing)))
 
     return [[one(j, key) for j in range(len(offer.choices))] for key in listed]
+
+
+def told(offer: Offer, listed: list[Row], tables: Sequence[Sequence[Row]]) -> list[list[list[object]]]:
+    """What is stored of each statistic, for each key that is shown."""
+    width, found = len(offer.release.keys), []
+    for way, rows in zip(offer.ways, tables, strict=True):
+        groups: dict[Row, list[Row]] = {}
+        for key, rest in parted(rows, width):
+            groups.setdefault(key, []).append(rest)
+        found.append([list[object](way.released(groups.get(key, []))) for key in listed])
+    return [list(row) for row in zip(*found, strict=True)]
 
 
 def split(offer: Offer, rows: Sequence[Row]) -> list[tuple[Row, list[int]]]:

@@ -6,9 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.curator.currency import Currency, Mu, Noise
+from sfumato.curator.currency import LESS, Currency, Mu, Noise
 from sfumato.curator.parts import Joint
 from sfumato.curator.readings import Reading
+from sfumato.curator.statistics import Way, leaky, way
 from sfumato.errors import QueryRefused
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.leaky import LeakyLoss
@@ -21,8 +22,8 @@ CLOSE = 1e-4  # how near the least budget is found
 
 @dataclass(frozen=True)
 class Offer:
-    """Noise on all parts of the measures and a choice for each window, which share a price; and a leak for keys that
-    are private.
+    """Noise on all parts of the measures, a choice for each window and a way to each statistic, which share a price;
+    and a leak for keys that are private and statistics that need one.
 
     Theorem: shares wⱼ of a price that sum to 1, wⱼ/L for part j in each of the L groups that a unit moves, with noise
         made for the part's size, cost the price together [`Currency.part`: μ² and ε add up]
@@ -31,7 +32,7 @@ class Offer:
 
     question: Question
     price: Currency
-    key_delta: float = 0.0  # for keys that must be found in the data
+    leak: float = 0.0  # for keys that must be found in the data, and for statistics that need a slack
     draw: int = 0  # fresh noise has a number of its own: a stored answer is never taken for it
 
     @property
@@ -45,12 +46,13 @@ class Offer:
     @cached_property
     def loss(self) -> PrivacyLoss:
         inner = self.price.loss()
-        return LeakyLoss(inner, self.key_delta) if self.key_delta else inner
+        return LeakyLoss(inner, self.leak) if self.leak else inner
 
     @cached_property
     def pieces(self) -> tuple[Currency | None, ...]:
-        """What each part, then each window, has in one group; None for a part that nobody moves."""
-        shares = self.price.shares([*self.joint.importances, *(1.0 for _ in self.release.windows)])
+        """What each part, each window, each statistic has in one group; None for a part that nobody moves."""
+        chosen = len(self.release.windows) + len(self.release.statistics)
+        shares = self.price.shares([*self.joint.importances, *[1.0] * chosen])
         return tuple(self.price.part(share / self.release.groups) if share else None for share in shares)
 
     @cached_property
@@ -64,8 +66,27 @@ class Offer:
     @cached_property
     def choices(self) -> tuple[ByRank, ...]:
         """The mechanism of each window, in one group."""
-        mine = zip(self.pieces[len(self.release.measures) :], self.release.windows, strict=True)
+        mine = zip(self.pieces[len(self.release.measures) :], self.release.windows, strict=False)
         return tuple(p.choice(w.part, w.points, self.release.rows) for p, w in mine if p is not None)
+
+    @cached_property
+    def ways(self) -> tuple[Way, ...]:
+        """The mechanism of each statistic, in one group; those that need a slack share it evenly."""
+        statistics = self.release.statistics
+        leaking = [leaky(one, type(self.price)) for one in statistics]
+        spare = self.leak - self.key_delta
+        slack = spare / (sum(leaking) * self.release.groups) * LESS if any(leaking) else 0.0
+        pieces = self.pieces[self.release.parts - len(statistics) :]
+        mine = zip(statistics, pieces, leaking, strict=True)
+        return tuple(way(one, self.release, p, slack if leaks else 0.0) for one, p, leaks in mine if p is not None)
+
+    @cached_property
+    def key_delta(self) -> float:
+        """Of the leak, what is for private keys: all of it, unless there are statistics that need some."""
+        if not self.release.discovered:
+            return 0.0
+        both = any(leaky(one, type(self.price)) for one in self.release.statistics)
+        return self.leak / 2 if both else self.leak
 
     @cached_property
     def units(self) -> int:
@@ -88,9 +109,9 @@ class Offer:
 
         An answer with less noise serves who asked for more: it was released, so showing it tells nothing new.
         """
-        inner, key_delta = (loss.inner, loss.failure) if isinstance(loss, LeakyLoss) else (loss, 0.0)
+        inner, leak = (loss.inner, loss.failure) if isinstance(loss, LeakyLoss) else (loss, 0.0)
         price = self.price.of(inner)
-        if price is None or price.amount < self.price.amount or key_delta != self.key_delta:
+        if price is None or price.amount < self.price.amount or leak != self.leak:
             return None
         return replace(self, price=price)
 
@@ -106,6 +127,8 @@ class Offer:
     def work_out(self) -> None:
         """All that follows from public facts, so that what could fail in it fails before the charge."""
         _ = self.noise, self.choices, self.threshold
+        for one in self.ways:
+            one.work_out()
         for reading in self.readings.values():
             reading.read([0] * len(self.joint.parts))
 
@@ -125,16 +148,22 @@ def offered(question: Question, epsilon: float, delta: float, currency: type[Cur
 
 
 def leaking(question: Question, delta: float, currency: type[Currency]) -> float:
-    """The δ of private keys, or 0."""
-    if not question.release.discovered:
+    """The δ of private keys and of statistics that need a slack, or 0."""
+    slack = any(leaky(one, currency) for one in question.release.statistics)
+    if not question.release.discovered and not slack:
         return 0.0
-    if not (leak := currency.leak(delta)):
+    if leak := currency.leak(delta):
+        return leak
+    if question.release.discovered:
         raise QueryRefused(
             "groups whose names are private cannot be shown under pure ε.\n"
             "  found:  a budget with delta = 0: one person's own key must never come out, so none may\n"
             "  do:     list the keys in the policy (keys = […]), or give the budget a delta"
         )
-    return leak
+    raise QueryRefused(
+        "TRIANGLES, and MODE of values that the policy does not list, cannot be told under pure ε.\n"
+        "  found:  a budget with delta = 0\n  do:     give the budget a delta, or list the values (keys = […])"
+    )
 
 
 def accurate(question: Question, error: float, delta: float, most: float, currency: type[Currency]) -> Offer:

@@ -47,6 +47,8 @@ class Preview:
         if aggregate.name == "quantile":
             choice = self.offer.choices[aggregate.window]
             return f"a value within {choice.ranks():,.0f} ranks of it at 95 %{deep(choice)}"
+        if aggregate.name == "statistic":
+            return self.offer.ways[aggregate.statistic].words()
         error = self.error(aggregate)
         return f"± {rounded(error)} at 95 %" if error is not None else "± depends on how many values there are"
 

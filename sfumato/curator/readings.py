@@ -13,6 +13,7 @@ from functools import cached_property
 from sfumato.curator.currency import Noise
 from sfumato.curator.intervals import Reach, Spread, Terms, ratio, spread
 from sfumato.curator.parts import Joint
+from sfumato.sql.domains import Scalar
 from sfumato.sql.question import Aggregate
 from sfumato.sql.release import Window
 
@@ -20,7 +21,8 @@ CONFIDENCE = 0.95
 MEAN, GIVEN_MEAN = 0.99, 0.96  # of a variance: that the mean is where it is taken to be, and the rest then
 Number = float | int
 Read = tuple[Number, Number, Number]
-Readout = list[tuple[list[str | float | None], list[Read]]]  # keys, and each aggregate
+Told = tuple[Scalar, Scalar, Scalar]  # the same of any aggregate; one without an interval has no ends
+Readout = Sequence[tuple[Sequence[str | float | None], Sequence[Told]]]  # keys, and each aggregate
 
 
 @dataclass(frozen=True)

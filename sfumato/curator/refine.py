@@ -11,7 +11,7 @@ from functools import cached_property
 
 from sfumato.curator.currency import Currency, Mu
 from sfumato.curator.offer import Offer
-from sfumato.curator.readings import CONFIDENCE, Reading, Readout
+from sfumato.curator.readings import CONFIDENCE, Read, Reading
 from sfumato.errors import QueryRefused
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.sql.question import Question
@@ -70,7 +70,7 @@ class Refinement:
             found.append(Gaussian(math.hypot(*sigmas) * (1 + 1e-14)) if sigmas else None)
         return tuple(found)
 
-    def read(self) -> Readout:
+    def read(self) -> list[tuple[list[str | float | None], list[Read]]]:
         """Keys, and (value, low, high) of each aggregate."""
         first, question = self.offers[0], self.offers[0].question
         sure = 1 - (1 - CONFIDENCE) / ROUNDS

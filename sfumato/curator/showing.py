@@ -2,23 +2,28 @@
 
 import json
 import math
+from collections.abc import Sequence
 
 from sfumato.curator.offer import Offer
-from sfumato.curator.readings import CONFIDENCE, Readout, quantile
+from sfumato.curator.readings import CONFIDENCE, Readout, Told, quantile
 from sfumato.sql.draft import plural
 from sfumato.sql.expressions import Expression, Output
 from sfumato.sql.policy import ROW
 from sfumato.sql.post import Value, evaluated, shaped
 from sfumato.sql.question import Question
 from sfumato.sql.release import Release
+from sfumato.sql.statistics import Mode
 
 
 def readout(offer: Offer, noisy: bytes) -> Readout:
     """Keys, and (value, low, high) of each aggregate, from what is stored."""
-    data, windows, rows = json.loads(noisy), offer.release.windows, []
+    data, windows = json.loads(noisy), offer.release.windows
+    rows: list[Sequence[Told]] = []
     for a in offer.question.aggregates:
         if a.measures:
             rows.append(offer.readings[a].read_all(data["noisy"]))
+        elif a.name == "statistic":
+            rows.append([offer.ways[a.statistic].read(told[a.statistic]) for told in data["told"]])
         else:
             rows.append([quantile(windows[a.window], *chosen[a.window]) for chosen in data["chosen"]])
     read = zip(*rows, strict=True) if rows else ((),) * len(data["keys"])
@@ -31,7 +36,7 @@ def coverage(offer: Offer) -> dict[str, float]:
     width = len(offer.release.keys)
     found = {}
     for name, e in offer.question.columns:
-        if bare(e, width) and isinstance(e, Output):
+        if bare(offer.question, e) and isinstance(e, Output):
             aggregate = offer.question.aggregates[e.place - width]
             found[name] = offer.readings[aggregate].coverage if aggregate.measures else CONFIDENCE
     return found
@@ -42,9 +47,14 @@ def at_least(offer: Offer) -> dict[str, float]:
     return dict.fromkeys(coverage(offer), CONFIDENCE)
 
 
-def bare(expression: Expression, keys: int) -> bool:
-    """Is it an aggregate as it is, so that its interval is shown beside it?"""
-    return isinstance(expression, Output) and expression.place >= keys
+def bare(question: Question, expression: Expression) -> bool:
+    """Is it an aggregate as it is, so that its interval is shown beside it? A mode has none."""
+    place = expression.place - len(question.release.keys) if isinstance(expression, Output) else -1
+    if place < 0:
+        return False
+    aggregate = question.aggregates[place]
+    statistics = question.release.statistics
+    return aggregate.name != "statistic" or not isinstance(statistics[aggregate.statistic], Mode)
 
 
 def finite(value: Value) -> Value:
@@ -72,7 +82,7 @@ def laid_out(question: Question, readings: Readout) -> tuple[tuple[str, ...], tu
     for name, e in question.columns:
         names.append(name)
         columns.append([finite(values[i][e.place] if isinstance(e, Output) else evaluated(e, values[i])) for i in kept])
-        if isinstance(e, Output) and bare(e, width):
+        if isinstance(e, Output) and bare(question, e):
             own = [readings[i][1][e.place - width] for i in kept]
             names += [f"{name} low", f"{name} high"]
             columns += [[low for _, low, _ in own], [high for _, _, high in own]]

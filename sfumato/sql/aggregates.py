@@ -1,6 +1,8 @@
-"""Aggregates and their spellings: sums and counts; values by rank (MEDIAN, QUANTILE, MIN, MAX); keys of histograms."""
+"""Aggregates and their spellings: sums and counts; values by rank (MEDIAN, QUANTILE, MIN, MAX); statistics of another
+kind (TRIMMED_MEAN, MODE, TRIANGLES); keys of histograms."""
 
 from fractions import Fraction
+from typing import ClassVar
 
 from sqlglot import exp
 
@@ -9,6 +11,20 @@ from sfumato.sql.expressions import Constant, Expression
 from sfumato.sql.normal import call
 
 MOST_PARTS = 10**6
+
+
+class TrimmedMean(exp.Expression, exp.AggFunc):
+    """TRIMMED_MEAN(x, part): without so many of the values at either end."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": False, "expression": False, "expressions": False}
+
+
+class Triangles(exp.Expression, exp.AggFunc):
+    """TRIANGLES(), or TRIANGLES(a, b)."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"expressions": False}
+
+
 FIXED: dict[type[exp.Expression], Fraction] = {
     exp.Median: Fraction(1, 2), exp.Min: Fraction(0), exp.Max: Fraction(1),
 }  # fmt: skip
@@ -23,7 +39,32 @@ SUMS: dict[type[exp.Expression], str] = {
     exp.Stddev: "stddev", exp.StddevPop: "stddev", exp.StddevSamp: "stddev",
 }  # fmt: skip
 OTHERWISE = (exp.Filter, exp.CountIf, exp.ApproxDistinct)  # what is another aggregate in other words
-AGGREGATES = (*SUMS, *RANKS, *OTHERWISE)
+STATISTICS = (exp.Mode, TrimmedMean, Triangles)
+AGGREGATES = (*SUMS, *RANKS, *STATISTICS, *OTHERWISE)
+
+
+def recognised(root: exp.Expression) -> exp.Expression:
+    """The same statement, with aggregates that the parser does not know as nodes of their own."""
+    for node in list(root.find_all(exp.Anonymous)):
+        match node.name.lower(), node.expressions:
+            case "trimmed_mean", [of, *rest]:
+                node.replace(TrimmedMean(this=of, expression=rest[0] if rest else None, expressions=rest[1:]))
+            case "triangles", listed:
+                node.replace(Triangles(expressions=listed))
+    return root
+
+
+def of_values(node: exp.Expression) -> exp.Expression:
+    """What MODE is of: MODE(x), or MODE() WITHIN GROUP (ORDER BY x)."""
+    if isinstance(node, exp.WithinGroup):
+        order = node.expression.expressions if isinstance(node.expression, exp.Order) else []
+        if len(order) != 1 or node.this.this is not None:
+            raise QueryRefused("MODE() WITHIN GROUP takes one ORDER BY.\n  do:     ask MODE(x)")
+        node = order[0]
+    of = node.this
+    if not isinstance(of, exp.Expression) or isinstance(of, exp.Distinct | exp.Star):
+        raise QueryRefused(f"{node.sql('duckdb')[:60]} takes one column, with all its values.")
+    return of
 
 
 def ranked(node: exp.Expression) -> tuple[exp.Expression, Fraction]:
@@ -79,7 +120,7 @@ def plainly(node: exp.Expression) -> exp.Expression:
         inner.this.set("expressions", [only_if(condition, inner.this.expressions[0])])
     elif isinstance(inner, exp.Count) and isinstance(inner.this, exp.Star | None):
         inner = exp.Count(this=only_if(condition, exp.Literal.number("1")))
-    elif isinstance(inner, (*SUMS, *RANKS)):
+    elif isinstance(inner, (*SUMS, *RANKS, exp.Mode, TrimmedMean)) and inner.this is not None:
         inner.set("this", only_if(condition, inner.this))
     else:
         raise QueryRefused(f"{node.sql('duckdb')[:60]}: FILTER belongs to an aggregate.")

@@ -141,6 +141,14 @@ class Term:
         """The value that this part of all values does not exceed."""
         return Term(exp.Quantile(this=self.node, quantile=value(part).node))
 
+    def trimmed_mean(self, part: float) -> "Term":
+        """The mean of what is left when this part of all values is cut off at either end."""
+        return Term(exp.Anonymous(this="TRIMMED_MEAN", expressions=[self.node, value(part).node]))
+
+    def mode(self) -> "Term":
+        """The most common value."""
+        return Term(exp.Mode(this=self.node))
+
     def filter(self, *conditions: "Term | str") -> "Term":
         """Of an aggregate: of those rows alone for which all of these hold."""
         both = exp.and_(*(exp.paren(term(one).node) for one in conditions))

@@ -146,6 +146,9 @@ def in_words(table: Table) -> str:
     if table.unit == ROW:
         return f"{table.name}: each row is a person"
     groups, rows = plural(table.groups, "group"), plural(table.rows, "row")
+    if table.edges:
+        pair = " and ".join(table.edges)
+        return f"{table.name}: each pair of {pair} is protected; counts in {groups} of an answer, with {rows} in each"
     return f"{table.name}: a person is a {table.unit}; counts in {groups} of an answer, with {rows} in each"
 
 
@@ -156,7 +159,7 @@ def plural(number: int, name: str) -> str:
 def misfits(table: Table, columns: Mapping[str, str]) -> list[str]:
     """What would make questions fail, or answer nothing."""
     found = []
-    if not table.public and table.unit not in (ROW, *columns):
+    if not table.public and not table.edges and table.unit not in (ROW, *columns):
         found.append(f"{table.name}: its unit, {table.unit}, is not a column; there are {', '.join(columns)}")
     for name, domain in table.columns.items():
         if name not in columns:

@@ -114,6 +114,8 @@ def of_unit(table: Table, to: Dialect, *more: str) -> exp.Table | exp.Select:
     """
     if table.branches:
         return stacked(table, to)
+    if table.edges:
+        return of_edges(table, to, *more)
     if table.owner is None:
         return source(table.name)
     above, mine, theirs = table.owner.table, table.owner.mine, table.owner.theirs
@@ -134,6 +136,19 @@ def of_unit(table: Table, to: Dialect, *more: str) -> exp.Table | exp.Select:
             on=exp.EQ(this=to.as_text(exp.column(mine, table="a", quoted=True)), expression=exp.column("k", table="p")),
         )
     )
+
+
+def of_edges(table: Table, to: Dialect, *more: str) -> exp.Select:
+    """The rows of a table of edges. An edge is told in words: the length of its lesser node, then both; so that no two
+    edges are told alike, and one is told alike in both directions. None from a node to itself, or to nothing."""
+    a, b = (to.compiled(Column(f"a.{name}", table.columns[name])).sql(to.name) for name in table.edges)
+    if table.columns[table.edges[0]].kind is Kind.NUMBER:
+        a, b = (f"CASE WHEN {one} = 0 THEN 0 ELSE {one} END" for one in (a, b))  # −0 is 0
+    first, second = (to.as_text(exp.Var(this=f"{word}({a}, {b})")).sql(to.name) for word in ("LEAST", "GREATEST"))
+    words = f"CASE WHEN {a} <> {b} THEN CONCAT(LENGTH({first}), ':', {first}, {second}) END"
+    unit = exp.alias_(exp.Var(this=words), table.unit, quoted=True)
+    listed = [exp.column(name, table="a", quoted=True) for name in dict.fromkeys([*table.columns, *more])]
+    return exp.select(*listed, unit).from_(exp.alias_(source(table.name), "a"))
 
 
 def stacked(table: Table, to: Dialect) -> exp.Select:

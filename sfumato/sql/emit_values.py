@@ -5,6 +5,7 @@ removing a unit changes nothing of any other.
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from sqlglot import exp
 
@@ -38,14 +39,19 @@ def around(
 def ranks(release: Release, window: Window, salt: int, dialect: str | Dialect) -> str:
     """keys, and each value v with how many have it (c), how many have it or less (s), and how many there are (n)."""
     to, names = dialect_of(dialect).about(release), ", ".join(listed(release))
-    some = f"{names}, " if names else ""
-    kept, of_unit = values(release, lattice(window, to), window.of, salt, to, once=False)
-    split = f"PARTITION BY {names}" if names else ""
+    some, split = (f"{names}, ", f"PARTITION BY {names}") if names else ("", "")
     return (
-        f"WITH {kept}, f AS (SELECT {some}v, COUNT(*) AS c FROM {of_unit} GROUP BY {some}v)"
+        f"WITH {frequencies(release, window, salt, to)}"
         f" SELECT {some}v, c, {to.total('c')} OVER ({split} ORDER BY v) AS s, {to.total('c')} OVER ({split}) AS n"
         " FROM f"
     )
+
+
+def frequencies(release: Release, window: Window, salt: int, to: Dialect, *more: str) -> str:
+    """Tables of WITH, of which f has the keys, each value v, how many have it (c), and `more`."""
+    some = "".join(f"{name}, " for name in listed(release))
+    kept, of_unit = values(release, lattice(window, to), window.of, salt, to, once=False)
+    return f"{kept}, f AS (SELECT {', '.join([f'{some}v', 'COUNT(*) AS c', *more])} FROM {of_unit} GROUP BY {some}v)"
 
 
 def near(
@@ -54,16 +60,18 @@ def near(
     """What `around` gives, from the table that `ranks` makes."""
     to, names = dialect_of(dialect).about(release), ", ".join(listed(release))
     some = f"{names}, " if names else ""
-    close = " OR ".join(
-        f"({w.part.numerator} * n + ({shift}) - {w.part.denominator} * s < {cap}"
-        f" AND {w.part.denominator} * (s - c) - {w.part.numerator} * n - ({shift}) < {cap})"
-        for w, (shift, cap) in zip(windows, limits, strict=True)
-    )
+    near_one = " OR ".join(close(w.part, *limit) for w, limit in zip(windows, limits, strict=True))
     return (
         f"WITH z AS (SELECT {some}v, c, CAST(s AS BIGINT) AS s, CAST(n AS BIGINT) AS n"
-        f" FROM {ranked} AS w WHERE {close})"
+        f" FROM {ranked} AS w WHERE {near_one})"
         f" SELECT {', '.join([*filter(None, [names]), 'MAX(n)', *to.lists('v', 'c', 's')])} FROM z {by(names)}"
     )
+
+
+def close(part: Fraction, shift: int, cap: int) -> str:
+    """Is one of the ranks s − c + 1 … s nearer than this to part·n? Counted in parts."""
+    a, b = part.numerator, part.denominator
+    return f"({a} * n + ({shift}) - {b} * s < {cap} AND {b} * (s - c) - {a} * n - ({shift}) < {cap})"
 
 
 def values(release: Release, value: str, of: Expression, salt: int, to: Dialect, once: bool) -> tuple[str, str]:

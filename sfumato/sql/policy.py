@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # what is made of tables knows them, not they it
 
 VERSION = 1
 ROW = "row"  # each row is a person
+EDGE = "edge"  # each pair of nodes is protected, however often and in which order it is listed
 VIEWS = 16  # bounded tables that are kept, unless the policy says otherwise
 
 
@@ -32,6 +33,7 @@ class Table:
     rows: int = 1
     owner: "Owner | None" = None  # where the unit is found, if it is not a column of this table
     branches: tuple["Branch", ...] = ()  # of UNION ALL: no table of the database, but rows of several
+    edges: tuple[str, ...] = field(default=(), repr=False)  # two columns: each pair of their values is a unit
 
 
 @dataclass(frozen=True)
@@ -169,11 +171,11 @@ class Reader:
         )
 
     def table(self, name: str, data: object) -> Table:
-        found = self.only(data, "public", "unit", "groups", "rows", "columns", "key", "parent_key")
-        public, unit = found.get("public", False), found.get("unit", ROW)
+        found = self.only(data, "public", "unit", "groups", "rows", "columns", "key", "parent_key", "edges")
+        public, unit = found.get("public", False), found.get("unit", EDGE if "edges" in found else ROW)
         if not isinstance(public, bool) or not isinstance(unit, str):
             raise self.wrong("an odd public or unit", 'public is true or false; unit a column, or "row"')
-        if not public and "unit" not in found:
+        if not public and "unit" not in found and "edges" not in found:
             raise self.wrong(
                 "no unit", 'say whose data these are: unit = "patient_id", or unit = "row", or public = true'
             )
@@ -183,6 +185,8 @@ class Reader:
         if unit == ROW and (rows, groups) != (1, 1):
             raise self.wrong("bounds on a person of one row", "leave rows and groups out: each row is a person")
         table = Table(name, columns, public, unit.lower(), groups, rows)
+        if "edges" in found:
+            return replace(table, edges=self.edges(found, table))
         mine = found.get("key")
         if ("." in unit) != (mine is not None):
             raise self.wrong(
@@ -195,6 +199,21 @@ class Reader:
         if not isinstance(mine, str) or not isinstance(theirs, str):
             raise self.at("key").wrong("no name of a column", 'key = "order_id", and parent_key = "id" if it differs')
         return replace(table, owner=Owner(Table(unit.lower().split(".")[0], {}), mine.lower(), theirs.lower()))
+
+    def edges(self, found: Mapping[str, object], table: Table) -> tuple[str, ...]:
+        """The two columns that name the nodes of an edge."""
+        named = found["edges"]
+        ends = tuple(str(name).lower() for name in named) if isinstance(named, list) else ()
+        kinds = {table.columns[end].kind for end in ends if end in table.columns}
+        if len(set(ends)) != 2 or len(ends) != 2 or not set(ends) <= set(table.columns):
+            raise self.at("edges").wrong(repr(named), 'name two columns that are described here: edges = ["a", "b"]')
+        if len(kinds) != 1 or not kinds <= {Kind.NUMBER, Kind.TEXT}:
+            raise self.at("edges").wrong("columns of other or different types", "let both be text, or both numbers")
+        if table.public or table.unit != EDGE or EDGE in table.columns or {"key", "parent_key"} & set(found):
+            raise self.at("edges").wrong(
+                "a unit, a key, public = true, or a column called edge", "leave them out: each edge is a unit here"
+            )
+        return ends
 
     def owned(self, table: Table, others: Mapping[str, Table], below: int = 0) -> Table:
         """The table with the one that its unit is found in, and so on along the chain."""

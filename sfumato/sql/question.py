@@ -8,13 +8,14 @@ from sfumato.sql.release import Release
 
 @dataclass(frozen=True)
 class Aggregate:
-    """An aggregate of the answer and the measures of the release that it is made of, or its window."""
+    """An aggregate of the answer and the measures of the release that it is made of, or its window or statistic."""
 
-    name: str  # count, sum, avg, variance, stddev, quantile
+    name: str  # count, sum, avg, variance, stddev, quantile, statistic
     measures: tuple[int, ...]
     centre: float = 0.0
     exponent: int = 0
     window: int = 0
+    statistic: int = 0
 
     def __repr__(self) -> str:
         return self.name

@@ -10,11 +10,15 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column, Constant, Expression, columns
 from sfumato.sql.policy import Table
+
+if TYPE_CHECKING:  # they are made of what stands here
+    from sfumato.sql.statistics import Statistic
 
 STACKED = re.compile(r"t\d+\.c[0-9a-f]{32}x*")  # names that no analyst has given
 FINE = 2**20  # steps across a range whose policy names none
@@ -109,7 +113,7 @@ class Join:
 @dataclass(frozen=True)
 class Release:
     """Rows of `table` (and public tables) that pass `where`, by `keys`, with bounded `measures` and with `windows` on
-    their order."""
+    their order, and `statistics` of another kind."""
 
     table: Table
     joins: tuple[Join, ...]
@@ -117,19 +121,23 @@ class Release:
     keys: tuple[Expression, ...]
     measures: tuple[Measure, ...]
     windows: tuple[Window, ...] = ()
+    statistics: tuple["Statistic", ...] = ()
 
     @property
     def canonical(self) -> str:
         """One text for all spellings."""
         parts = [self.table.name, repr(self.joins), repr(self.where), repr(self.keys), repr(self.measures)]
-        parts += [repr(self.windows)] if self.windows else []
-        stated = repr([self.table, *(join.table for join in self.joins)])  # other bounds make another question
+        parts += [repr(part) for part in (self.windows, self.statistics) if part]
+        tables = [self.table, *(join.table for join in self.joins)]
+        stated = repr(tables) + "".join(
+            repr(table.edges) for table in tables if table.edges
+        )  # other bounds: another one
         return " | ".join([*parts, hashlib.sha256(stated.encode()).hexdigest()[:16]])
 
     @property
     def parts(self) -> int:
         """How many releases share the price."""
-        return len(self.measures) + len(self.windows)
+        return len(self.measures) + len(self.windows) + len(self.statistics)
 
     @property
     def rows(self) -> int:

@@ -93,4 +93,5 @@ def parts(release: Release) -> Iterator[Expression]:
     yield from release.keys
     yield from (m.of for m in release.measures if m.of)
     yield from (w.of for w in release.windows)
+    yield from (e for s in release.statistics for e in s.reads)
     yield from (mine for join in release.joins for mine, _ in join.on)

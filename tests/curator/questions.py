@@ -7,6 +7,7 @@ from sfumato.curator.exact import statements
 from sfumato.curator.offer import offered
 from sfumato.curator.parts import Joint
 from sfumato.curator.readings import Reading
+from sfumato.curator.statistics import ChosenWay, StableWay, TrimmedWay
 from sfumato.errors import SfumatoError
 from sfumato.sql.read import read
 from sfumato.sql.release import What
@@ -81,6 +82,8 @@ class Maker:
             "AVG(cost)", f"SUM(CLAMP({x}, -3, 9))", f"AVG(CLAMP({x}, 2, 9))", f"STDDEV(CLAMP({x}, -1, 1))",
             f"COUNT(DISTINCT {self.text(1)})", f"MEDIAN(CLAMP({x}, 0, 8))", "MAX(stay)", f"HISTOGRAM({x}, -3, 9, 4)",
             f"COUNT(*) FILTER (WHERE {self.truth(1)})", f"SUM(stay) FILTER (WHERE {self.truth(1)})",
+            f"MODE({self.text()})", f"MODE({self.date(1)})", f"MODE(CLAMP({x}, 0, 8))", "MODE(ward)",
+            f"TRIMMED_MEAN(CLAMP({x}, -3, 9), 0.2)",
             f"COUNT_IF({self.truth(1)})", f"COUNT(DISTINCT patient_id) FILTER (WHERE {self.truth(1)})",
         )  # fmt: skip
 
@@ -141,7 +144,45 @@ def moved(sql, rules, one, other, dialect="duckdb"):
     question = read(sql, rules)
     release, texts = question.release, statements(offered(question, 1.0, 1e-9, Mu), 12345, dialect)
     tables = [exact_numbers(release, texts, database) for database in (one, other)]  # none may raise
+    offer = offered(question, 1.0, 1e-9, Mu)
+    for way, text in zip(offer.ways, texts[len(texts) - len(offer.ways) :], strict=True):
+        groups = [by_key(database.execute(text).fetchall(), len(release.keys)) for database in (one, other)]
+        told_apart(sql, way, *groups)
     return changed(sql, release, *tables)
+
+
+def by_key(rows, width):
+    """The rows of each group, without their keys."""
+    found = {}
+    for row in rows:
+        found.setdefault(row[:width], []).append(row[width:])
+    return found
+
+
+def told_apart(sql, way, one, other):
+    """What a mechanism is priced for is all that a person does, to few groups."""
+    differ = [
+        key
+        for key in set(one) | set(other)
+        if sorted(one.get(key, []), key=repr) != sorted(other.get(key, []), key=repr)
+    ]
+    assert len(differ) <= way.release.groups, sql
+    for key in differ:
+        a, b = (table.get(key, []) for table in (one, other))
+        if isinstance(way, TrimmedWay):
+            x, y = way.ordered(a), way.ordered(b)
+            rungs = [way.mechanism.rung(x), way.mechanism.rung(y)]
+            assert abs(rungs[0] - rungs[1]) <= way.mechanism.steps, sql
+            far = abs(way.mean.value(x) - way.mean.value(y))
+            assert float(far) <= float(way.mechanism.ladder.ceilings[min(rungs)]), sql
+        elif isinstance(way, ChosenWay):
+            x, y = dict(a), dict(b)
+            by = [x.get(value, 0) - y.get(value, 0) for value in {*x, *y}]
+            assert max(map(abs, by)) <= way.release.rows and (min(by) >= 0 or max(by) <= 0), sql
+        elif isinstance(way, StableWay):
+            x, y = way.lead(a), way.lead(b)
+            assert abs(x.distance - y.distance) <= 1, sql
+            assert x.value == y.value or x.distance == y.distance == 0, sql
 
 
 def changed(sql, release, one, other):

@@ -18,6 +18,7 @@ from tests.curator.questions import exactly
 LOW, HIGH, OTHER = -100.0, 1000.0, 7.0
 SUMS = "COUNT(*), COUNT(x), SUM(x), AVG(x), VARIANCE(x), STDDEV(x)"
 RANKS = "COUNT(DISTINCT x), MIN(x), MAX(x), MEDIAN(x), QUANTILE(x, 0.9)"
+OTHERS = "TRIMMED_MEAN(x, 0.2), MODE(CLAMP(x, 0, 9))"
 FLOATS = ["'nan'", "'-nan'", "'inf'", "'-inf'", "NULL", "-0.0", "0", "5e-324", "-5e-324", "1e308", "-1e308",
 "1e-308", "60",
           "7.3", "0.1", "-100", "1000", "999.9999999", "1000.0000001", "-100.000001", "1e15", "-1e15",
@@ -103,8 +104,13 @@ def test_answers_about_edge_values_are_finite(kind, tmp_path):
                 curator.ask(f"SELECT {name}(x) FROM odd", epsilon=1.0)
         shown = ", MONTH(x), COUNT(YEAR(x))" if kind == "DATE" else ", LENGTH(x), COUNT(UPPER(x))"
         assert curator.ask(f"SELECT COUNT(*){shown} FROM odd GROUP BY 2", epsilon=1.0).charged
+        modes = curator.ask("SELECT k, MODE(x) AS m FROM odd GROUP BY k", epsilon=5.0)
+        assert modes.column("m") == [None] * len(values)  # two people have each value, at most
     else:
         numbers = f"{SUMS}, {RANKS}"
+        others = curator.ask(f"SELECT k, {OTHERS} FROM odd GROUP BY k", epsilon=5.0)
+        assert all(isinstance(cell, int | float | None) for row in others.rows for cell in row)
+        assert all(LOW <= cell <= HIGH for row in others.rows for cell in row[1:4])
     answer = curator.ask(f"SELECT k, {numbers} FROM odd GROUP BY k", epsilon=50.0)
     assert len(answer) == len(values)
     for row in answer.rows:

@@ -46,6 +46,7 @@ class Dialect(ABC):
         """Raises QueryRefused if this engine cannot be told of something in it."""
         parts = [release.where, *release.keys, *(mine for join in release.joins for mine, _ in join.on)]
         parts += [m.of for m in release.measures if m.of] + [window.of for window in release.windows]
+        parts += [one for statistic in release.statistics for one in statistic.reads]
         for branch in release.table.branches:
             self.accepts(branch.rows)
             parts += [of for _, of in branch.columns]

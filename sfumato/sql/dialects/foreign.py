@@ -5,11 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from sfumato.errors import QueryRefused
 from sfumato.sql.dialects.base import UNWRITTEN, Dialect, constants, raw
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Call
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.function import Sql
+from sfumato.sql.release import Release
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,14 @@ class Foreign(Dialect):
     @property
     def functions(self) -> frozenset[str]:
         return frozenset({*self.same, *self.own, "number", "text", "date", "timestamp", "substr", "round to"})
+
+    def accepts(self, release: Release) -> None:
+        if release.statistics or release.table.edges:
+            raise QueryRefused(
+                f"TRIMMED_MEAN, MODE and tables of edges are for DuckDB, and this is {self.name}.\n"
+                "  do:     ask MEDIAN or AVG, or COUNT by the values"
+            )
+        super().accepts(release)
 
     def refusal(self, call: Call) -> str | None:
         if call.name == "text" and call.arguments[0].domain.kind is Kind.NUMBER:

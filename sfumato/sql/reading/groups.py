@@ -6,14 +6,27 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.aggregates import AGGREGATES, OTHERWISE, RANKS, SUMS, plainly, ranked
-from sfumato.sql.domains import number
+from sfumato.sql.aggregates import (
+    AGGREGATES,
+    OTHERWISE,
+    RANKS,
+    STATISTICS,
+    SUMS,
+    Triangles,
+    TrimmedMean,
+    of_values,
+    part,
+    plainly,
+    ranked,
+)
+from sfumato.sql.domains import Domain, number
 from sfumato.sql.expressions import Expression, Output
 from sfumato.sql.reading.measures import Wanted
 from sfumato.sql.reading.nodes import plain, shown
 from sfumato.sql.reading.scopes import Scope
 from sfumato.sql.reading.values import expression
 from sfumato.sql.release import Window, exponent, window
+from sfumato.sql.statistics import Mode, Statistic, mode, triangles, trimmed
 
 
 @dataclass
@@ -64,10 +77,29 @@ class Groups:
 
     def aggregate(self, node: exp.Expression) -> Expression:
         """An output for this aggregate, the same one for the same aggregate."""
-        wanted = self.by_rank(node) if isinstance(node, RANKS) else self.summed(node)
+        wanted: Wanted
+        if isinstance(node, STATISTICS) or (isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.Mode)):
+            wanted = self.statistic(node)
+        else:
+            wanted = self.by_rank(node) if isinstance(node, RANKS) else self.summed(node)
         if wanted not in self.wanted:
             self.wanted.append(wanted)
-        return Output(len(self.keys) + self.wanted.index(wanted), number())
+        domain = Domain(wanted.of.domain.kind) if isinstance(wanted, Mode) else number()
+        return Output(len(self.keys) + self.wanted.index(wanted), domain)
+
+    def statistic(self, node: exp.Expression) -> Statistic:
+        plain(node)
+        if isinstance(node, exp.WithinGroup):
+            plain(node.this)
+        if isinstance(node, Triangles):
+            if self.keys:
+                raise QueryRefused("TRIANGLES is of one graph.\n  do:     choose its edges by WHERE, without GROUP BY")
+            return triangles(self.rows.table, [expression(one, self.rows) for one in node.expressions])
+        if isinstance(node, TrimmedMean):
+            if node.expressions or isinstance(node.this, exp.Distinct):
+                raise QueryRefused(f"{shown(node)}: TRIMMED_MEAN takes a column and a number: TRIMMED_MEAN(x, 0.1).")
+            return trimmed(expression(node.this, self.rows), part(node.args.get("expression")), shown(node))
+        return mode(expression(of_values(node), self.rows), shown(node))
 
     def by_rank(self, node: exp.Expression) -> Window:
         inner, part = ranked(node)

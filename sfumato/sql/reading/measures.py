@@ -6,23 +6,28 @@ from sfumato.sql.expressions import Expression
 from sfumato.sql.question import Aggregate, Question
 from sfumato.sql.release import Measure, What, Window, exponent
 from sfumato.sql.stack import pruned
+from sfumato.sql.statistics import Mode, Statistic, Triangles, Trimmed
 
-Wanted = tuple[str, Expression | None] | Window
+Wanted = tuple[str, Expression | None] | Window | Statistic
 WHAT = {"units": What.UNITS, "distinct": What.DISTINCT}
 
 
 def measured(wanted: list[Wanted], private: bool) -> tuple[tuple[Measure, ...], tuple[Aggregate, ...]]:
     """The least measures that serve all aggregates: AVG(x) and SUM(x) share one sum, AVG and COUNT one count."""
     found: dict[Measure, None] = {Measure(What.UNITS): None} if private else {}
-    pairs = [one for one in wanted if not isinstance(one, Window)]
+    pairs = [one for one in wanted if isinstance(one, tuple)]
     centred = {of for name, of in pairs if name in ("avg", "variance", "stddev")}
 
     def measure(one: Measure) -> int:
         found.setdefault(one)
         return list(found).index(one)
 
-    aggregates, windows = [], 0
+    aggregates, windows, statistics = [], 0, 0
     for one in wanted:
+        if isinstance(one, Trimmed | Mode | Triangles):
+            aggregates.append(Aggregate("statistic", (), statistic=statistics))
+            statistics += 1
+            continue
         if isinstance(one, Window):
             aggregates.append(Aggregate("quantile", (), window=windows))
             windows += 1
@@ -45,13 +50,24 @@ def measured(wanted: list[Wanted], private: bool) -> tuple[tuple[Measure, ...], 
 
 
 def canonical(question: Question) -> Question:
-    """Measures and windows in one order, so that the order of columns does not make another release."""
+    """Measures, windows and statistics in one order, so that the order of columns does not make another release."""
     release = pruned(question.release)
     order = sorted(range(len(release.measures)), key=lambda j: repr(release.measures[j]))
     ranks = sorted(range(len(release.windows)), key=lambda j: repr(release.windows[j]))
+    others = sorted(range(len(release.statistics)), key=lambda j: repr(release.statistics[j]))
     aggregates = tuple(
-        replace(a, measures=tuple(map(order.index, a.measures)), window=ranks.index(a.window) if ranks else 0)
+        replace(
+            a,
+            measures=tuple(map(order.index, a.measures)),
+            window=ranks.index(a.window) if ranks else 0,
+            statistic=others.index(a.statistic) if others else 0,
+        )
         for a in question.aggregates
     )
-    measures, windows = (tuple(release.measures[j] for j in order), tuple(release.windows[j] for j in ranks))
-    return replace(question, release=replace(release, measures=measures, windows=windows), aggregates=aggregates)
+    release = replace(
+        release,
+        measures=tuple(release.measures[j] for j in order),
+        windows=tuple(release.windows[j] for j in ranks),
+        statistics=tuple(release.statistics[j] for j in others),
+    )
+    return replace(question, release=release, aggregates=aggregates)

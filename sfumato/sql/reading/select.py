@@ -23,6 +23,7 @@ from sfumato.sql.reading.scopes import Scope
 from sfumato.sql.reading.values import expression
 from sfumato.sql.release import Release, Window
 from sfumato.sql.stack import weight
+from sfumato.sql.statistics import Mode, Triangles, Trimmed
 
 MOST_KEYS, MOST_ROWS, HEAVIEST = 1_000_000, 1_000_000, 4_000
 
@@ -131,7 +132,8 @@ def within_limits(
     rows = groups.rows
     measures, aggregates = measured(groups.wanted, private=any(key.domain.keys is None for key in groups.keys))
     windows = tuple(one for one in groups.wanted if isinstance(one, Window))
-    core = Release(rows.table, rows.joins, rows.where, tuple(groups.keys), measures, windows)
+    statistics = tuple(one for one in groups.wanted if isinstance(one, Trimmed | Mode | Triangles))
+    core = Release(rows.table, rows.joins, rows.where, tuple(groups.keys), measures, windows, statistics)
     if core.rows > MOST_ROWS:
         raise QueryRefused(f"too many rows of one unit after this join.\n  found:  {core.rows:,} are allowed for")
     if core.combinations > MOST_KEYS:
@@ -146,6 +148,7 @@ def within_limits(
     for one in after:
         foreign(one)
     read = [*groups.keys, core.where, *(m.of for m in measures if m.of), *(w.of for w in windows)]
+    read += [e for statistic in statistics for e in statistic.reads]
     if sum(e.weight for e in [*read, *after]) + weight(core.table) > HEAVIEST:
         raise QueryRefused("this question is too long, written out.\n  do:     ask less at a time")
     return canonical(Question(core, aggregates, tuple(columns), having, tuple(order), None))

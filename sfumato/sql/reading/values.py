@@ -14,7 +14,10 @@ from sfumato.sql.reading.nodes import plain, shown
 from sfumato.sql.reading.special import SPECIAL
 
 SPELLED = {spelling: name for name, function in FUNCTIONS.items() for spelling in function.spelled}
-ASKED = "COUNT, COUNT(DISTINCT …), SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE or HISTOGRAM"
+ASKED = (
+    "COUNT, COUNT(DISTINCT …), SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE, MODE, "
+    "TRIMMED_MEAN, TRIANGLES or HISTOGRAM"
+)
 CHAINS = (exp.And, exp.Or, exp.DPipe)
 
 
