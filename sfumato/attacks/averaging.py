@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sfumato.attacks.house import DELTA, halves, house, noisy, promised, share
+from sfumato.attacks.house import DELTA, coins, house, noisy, promised, share
 from sfumato.attacks.reached import Chart, Demonstration, Line, Reached, best_guess, measured
 from sfumato.ledger import Budget
 from sfumato.loss.laplace import LaplaceLoss
@@ -46,7 +46,7 @@ def demonstrate(
 
 def averaged(epsilon: float, repeats: int, tries: int, rng: np.random.Generator) -> float:
     """The share of secrets that the mean of so many answers gives away."""
-    secret = halves(tries, rng)
+    secret = coins(tries, rng)
     answers = Laplace(1 / epsilon, step=2**-20).release(np.repeat(secret[:, None].astype(float), repeats, axis=1))
     return float(np.mean((np.mean(answers, axis=1) > 0.5) == secret))
 
@@ -55,7 +55,7 @@ def through_a_curator(epsilon: float, tries: int, rng: np.random.Generator) -> f
     """The same attack on a curator: one question, at the whole budget, in several spellings."""
     right = 0
     with house("people", {"id": np.arange(50), "secret": np.arange(50) < 25}) as home:
-        for taking_part in halves(tries, rng):
+        for taking_part in coins(tries, rng):
             known = 24 if taking_part else 25  # of all people but one, who is the 25th or has no secret
             curator = home.curator(epsilon)
             price = share(curator, 1)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sfumato.attacks.house import DELTA, House, halves, house, noisy, promised, share
+from sfumato.attacks.house import DELTA, House, coins, house, noisy, promised, share
 from sfumato.attacks.reached import Chart, Demonstration, Line, Reached, best_guess, measured
 from sfumato.ledger import Budget
 
@@ -24,7 +24,7 @@ and asks one question reaches the bound: nobody can do better, whatever he asks,
 
 def demonstrate(epsilon: float = 1.0, seed: int = 0, targets: int = 60) -> Demonstration:
     """Guess the secrets of some people, each with the whole budget of a curator."""
-    secret = halves(2 * targets, np.random.default_rng(seed))
+    secret = coins(2 * targets, np.random.default_rng(seed))
     bound, claim = best_guess(Budget(epsilon, DELTA).loss()), promised(epsilon)
     with house("people", {"id": np.arange(len(secret)), "secret": secret}) as home:
         victims = range(targets)

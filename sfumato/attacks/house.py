@@ -72,9 +72,9 @@ def share(curator: Curator, questions: int) -> float:
     return GaussianLoss(mu * (1 - 1e-6)).epsilon(curator.policy.question_delta).lower
 
 
-def halves(count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Secrets of which half are true, in random order: guessing blindly is right half of the time."""
-    return rng.permutation(np.arange(count) % 2 == 0)
+def coins(count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Secrets by fair coins: whoever knows all but one has even odds about that."""
+    return rng.random(count) < 0.5
 
 
 def promised(epsilon: float) -> str:

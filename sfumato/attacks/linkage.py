@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.attacks.house import DELTA, House, halves, house, noisy, promised, share
+from sfumato.attacks.house import DELTA, House, coins, house, noisy, promised, share
 from sfumato.attacks.reached import Chart, Demonstration, Line, Reached, best_guess
 from sfumato.errors import QueryRefused
 from sfumato.ledger import Budget
@@ -49,7 +49,7 @@ class Town:
     def made(seed: int) -> "Town":
         rng = np.random.default_rng(seed)
         facts = rng.integers(0, DAYS, TOWN), rng.integers(0, POSTCODES, TOWN), rng.random(TOWN) < 0.5
-        return Town(*facts, halves(PATIENTS, rng))
+        return Town(*facts, coins(PATIENTS, rng))
 
     def facts(self, coarse: bool) -> NDArray[np.int64]:
         """What the register and the table both tell, as one number for each person."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.attacks.house import DELTA, halves, house, noisy, promised, share
+from sfumato.attacks.house import DELTA, coins, house, noisy, promised, share
 from sfumato.attacks.reached import Chart, Demonstration, Line, Reached, best_guess, measured
 from sfumato.ledger import Budget
 
@@ -42,7 +42,7 @@ class Reconstructed:
 def attacked(people: int, questions: int, seed: int, epsilon: float = 1.0) -> Reconstructed:
     """One made-up database: attacked directly, with rounded answers, and through a curator."""
     rng = np.random.default_rng(seed)
-    secret = halves(people, rng)
+    secret = coins(people, rng)
     subsets = rng.integers(1, PRIME, size=(questions, 2))
     inside = (subsets[:, :1] * np.arange(people) + subsets[:, 1:]) % PRIME * 2 < PRIME
     texts = [

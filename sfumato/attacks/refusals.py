@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.attacks.house import DELTA, halves, house, noisy, promised, share
+from sfumato.attacks.house import DELTA, coins, house, noisy, promised, share
 from sfumato.attacks.reached import Demonstration, Reached, best_guess
 from sfumato.errors import QueryRefused
 from sfumato.ledger import Budget
@@ -116,7 +116,7 @@ def through_a_curator(secret: NDArray[np.bool_], epsilon: float) -> tuple[float,
 def demonstrate(epsilon: float = 1.0, seed: int = 0, targets: int = 80) -> Demonstration:
     """Both auditors, and a curator."""
     rng = np.random.default_rng(seed)
-    secret = halves(targets, rng)
+    secret = coins(targets, rng)
     private, refused = through_a_curator(secret, epsilon)
     assert not refused, "a curator refused because of data"
     rows = (

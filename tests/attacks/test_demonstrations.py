@@ -1,7 +1,7 @@
 """The demonstrations: naive interfaces fall, claims that hold are not refuted, and what is shown is what was counted.
 
-Secrets are half true and half false, so that each row's share is a mean of chances with even odds. Noise comes from
-recorded bits; for other bits, a curator would be accused with probability < 1e-6 in each row.
+Secrets are fair coins, so that the odds about each are even whatever is known of the others. Noise comes from recorded
+bits; for other bits, a curator would be accused with probability < 1e-6 in each row.
 """
 
 import json
