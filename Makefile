@@ -18,7 +18,7 @@ NOISE_PEERS := $(patsubst bench/noise/sides/%.txt,bench/.peers/%.stamp,$(wildcar
 CURATOR_PEERS := $(patsubst bench/curator/sides/%.txt,bench/.peers/curator-%.stamp,$(wildcard bench/curator/sides/*.txt))
 
 .PHONY: help demo tour test lint types format bench bench-composition bench-soundness bench-noise \
-	bench-curator bench-faults bench-ledger bench-reconstruction bench-hostile docs-index bench-neighbours bench-coverage clean
+	bench-curator bench-faults bench-ledger bench-groups bench-reconstruction bench-hostile docs-index bench-neighbours bench-coverage clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' Makefile
@@ -46,7 +46,7 @@ format: $(VENV)/dev.stamp  ## rewrite the code the way `make lint` wants it
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format --quiet
 
-bench: bench-composition bench-noise bench-ledger bench-curator bench-peers  ## all that is timed, against other libraries (45 min)
+bench: bench-composition bench-noise bench-ledger bench-groups bench-curator bench-peers  ## all that is timed, against other libraries (45 min)
 
 bench-composition: $(VENV)/dev.stamp $(PEERS)  ## time composition against other libraries (7 min; OPTIONS="--only 1 7")
 	@$(BIN)/python bench/bench_composition.py --json $(OPTIONS)
@@ -68,6 +68,9 @@ bench-faults: $(VENV)/dev.stamp  ## break ledgers in every way we know (15 min; 
 
 bench-ledger: $(VENV)/dev.stamp  ## time a million charges (5 min; OPTIONS="--count 100000")
 	@$(BIN)/python bench/bench_ledger.py $(OPTIONS)
+
+bench-groups: $(VENV)/dev.stamp  ## time counts of a million groups (10 s)
+	@$(BIN)/python bench/bench_groups.py $(OPTIONS)
 
 bench-reconstruction: $(VENV)/dev.stamp  ## attack a live curator: 1,600 questions on each of 20 databases (15 min)
 	@$(BIN)/python bench/bench_reconstruction.py $(OPTIONS)

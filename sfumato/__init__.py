@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
-    from sfumato import audit, dependent, errors, ledger, loss, mechanisms, noise, plots, sampling  # noqa: F401  # plots needs an extra, so it is not in __all__
+    from sfumato import audit, dependent, errors, groups, ledger, loss, mechanisms, noise, plots, sampling  # noqa: F401  # plots needs an extra, so it is not in __all__
     from sfumato.curator import Curator
     from sfumato.ledger.budgets import Budget
     from sfumato.ledger.ledger import Ledger
@@ -50,6 +50,7 @@ PLACES = {
     "Ledger": "sfumato.ledger.ledger",
     "ledger": "sfumato.ledger",
     "dependent": "sfumato.dependent",
+    "groups": "sfumato.groups",
     "loss": "sfumato.loss",
     "Gaussian": "sfumato.mechanisms.gaussian",
     "Measured": "sfumato.mechanisms.composition",
@@ -141,6 +142,7 @@ __all__ = [
     "count",
     "dependent",
     "errors",
+    "groups",
     "ledger",
     "loss",
     "mechanisms",

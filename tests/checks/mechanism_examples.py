@@ -17,8 +17,9 @@ import numpy as np
 
 import sfumato as sf
 import sfumato.dependent
+import sfumato.groups
 import sfumato.mechanisms
-from sfumato import dependent
+from sfumato import dependent, groups
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.quantile import PureQuantile, Quantile, Ranked
 from sfumato.noise.entropy import Source
@@ -431,13 +432,30 @@ EXAMPLES: list[Example] = [
         Fraction(1),
         nonsense=(),
     ),
+    *(
+        Example(
+            lambda source, transform=transform, sigma=sigma: groups.Transformed(transform, sigma, source=source),
+            (Pair(0, 1), Pair(1, 2), Pair(6, 5)),
+            (*WHOLE, *WHOLE_ROWS),
+            rows=True,
+            nonsense=(None, "1", object(), 1j, [None], [[1, 2], [3]], 1.5, math.nan),
+        )
+        for transform, sigma in ((groups.Asinh(2.0), 0.4), (groups.Log(), 0.8), (groups.SquareRoot(), 0.9))
+    ),
+    Example(
+        lambda source: groups.ProductOfGaussians(0.5, 0.3, source=source),
+        (Pair(0, 1), Pair(9, 8)),
+        tuple(WHOLE),
+        Fraction(1),
+    ),
+    Example(lambda source: groups.ProportionalGaussian(0.5, source=source), (Pair(4, 3),), tuple(WHOLE), Fraction(1)),
 ]
 
 
 def concrete_classes() -> set[type]:
     """Every mechanism that can be built, and whatever else has a release and a loss; those of tests do not count."""
     found: set[type] = set(Mechanism.known.values())
-    places = (sfumato.mechanisms, sfumato.dependent)
+    places = (sfumato.mechanisms, sfumato.dependent, sfumato.groups)
     for module in (found for place in places for found in pkgutil.iter_modules(place.__path__, f"{place.__name__}.")):
         here = vars(importlib.import_module(module.name)).values()
         found |= {thing for thing in here if isinstance(thing, type) and {"release", "loss"} <= set(dir(thing))}
