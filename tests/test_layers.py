@@ -26,7 +26,7 @@ LAYERS = {
     "curator": 4,
     "local": 4,
     "learn": 4,
-    "audit": 4,
+    "audit": 4.1,  # of all that is below
     "attacks": 4.2,
     "plots": 4.4,
     "sfumato": 4.5,  # the public names: only the surfaces above may use the package as a user does

@@ -5,6 +5,7 @@ from sfumato.audit.canaries import OneRun, one_run
 from sfumato.audit.curve import Curve, trade_off
 from sfumato.audit.members import Membership, membership
 from sfumato.audit.outputs import Timed
+from sfumato.audit.recording import Replay, replay
 from sfumato.audit.result import Audit
 
 __all__ = [
@@ -12,10 +13,12 @@ __all__ = [
     "Curve",
     "Membership",
     "OneRun",
+    "Replay",
     "Timed",
     "audit",
     "audit_until",
     "membership",
     "one_run",
+    "replay",
     "trade_off",
 ]

@@ -1,0 +1,152 @@
+"""Everything that sfumato ships and that promises something, with two neighbours that test it.
+
+This is what `sfumato audit` audits. A part joins by adding a file to `sfumato/audit/exhibits/` with a tuple EXHIBITS:
+files are found by walking that folder, and a test fails for any class of the package that has `release` and `loss` and
+no exhibit.
+
+    for exhibit in collected():                     # file by file
+        exhibit.name, exhibit.claim, exhibit.theorems   # public; a PrivacyLoss; what it rests on
+        exhibit.audit(samples=4096)                 # black box: an Audit, against the whole claimed profile
+        exhibit.replay()                            # grey box: a Replay, or None if it is one primitive
+"""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sfumato.audit import exhibits
+from sfumato.audit.blackbox import audit
+from sfumato.audit.corpus import Neighbours
+from sfumato.audit.plans import Asked
+from sfumato.audit.recording import NothingToReplay, Replay, replay
+from sfumato.audit.result import Audit
+from sfumato.loss.base import PrivacyLoss
+from sfumato.noise.entropy import SYSTEM, Source
+
+PACKAGE = Path(__file__).parents[1]
+ONE_BY_ONE, AT_ONCE = 4096, 65536  # runs on each side that take about a second
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A mechanism that answers each number of an array independently, asked for many answers at once."""
+
+    mechanism: Any
+
+    def release(self, value: object) -> object:
+        return self.mechanism.release(value)
+
+    def many(self, value: object, count: int) -> object:
+        one = np.asarray(value)
+        return self.mechanism.release(np.broadcast_to(one, (count, *one.shape)).copy())
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """One mechanism as it is shipped, two neighbouring inputs that are as bad as any, and what its price depends on.
+
+    `make` builds it with a source of bits. `rows`: it takes an array of inputs and answers each by itself.
+    """
+
+    part: str  # of the package: mechanisms, dependent, sampling, curator, …
+    make: Callable[[Source], Any]
+    d0: object
+    d1: object
+    told: tuple[object, ...] = ()  # what `loss` is told about the two: a sensitivity, or nothing
+    rows: bool = False
+
+    @cached_property
+    def mechanism(self) -> Any:
+        """As it is shipped, with fresh bits."""
+        return self.make(SYSTEM)
+
+    @property
+    def name(self) -> str:
+        """The mechanism and its parameters: all public."""
+        return repr(self.mechanism)
+
+    @property
+    def pair(self) -> str:
+        """The neighbours in a few words."""
+        both = " against ".join(repr(d) for d in (self.d0, self.d1))
+        return both if len(both) <= 100 else f"{both[:99]}…"
+
+    @property
+    def claim(self) -> PrivacyLoss:
+        """What it says that one release costs."""
+        found: PrivacyLoss = self.mechanism.loss(*self.told)
+        return found
+
+    @property
+    def theorems(self) -> tuple[str, ...]:
+        """What the claim rests on: the theorem lines of its class, and of what it is made of."""
+        kinds = [*type(self.mechanism).__mro__[:2], *(type(value) for value in vars(self.mechanism).values())]
+        ours = [kind for kind in kinds if kind.__module__.startswith("sfumato.")]
+        return tuple(dict.fromkeys(line for kind in ours for line in theorem_lines(kind)))
+
+    def subject(self, source: Source = SYSTEM) -> Any:
+        """What the auditor runs."""
+        made = self.mechanism if source is SYSTEM else self.make(source)
+        return Rows(made) if self.rows else made
+
+    def replay(self) -> Replay | None:
+        """What it tells its primitives on both data sets, against its own claim; None if it draws by itself."""
+        if isinstance(self.mechanism, Asked):
+            return self.mechanism.replay(Neighbours(self.pair, self.d0, self.d1))  # type: ignore[arg-type]  # databases
+        try:
+            return replay(self.mechanism, self.d0, self.d1, self.claim)
+        except NothingToReplay:
+            return None
+
+    def audit(self, samples: int | None = None, confidence: float = 0.9999, source: Source = SYSTEM) -> Audit:
+        """The black box: its outputs against its own claim."""
+        count = samples or (AT_ONCE if self.rows else ONE_BY_ONE)
+        return audit(self.subject(source), self.d0, self.d1, samples=count, confidence=confidence, loss=self.claim)
+
+
+def theorem_lines(kind: type) -> list[str]:
+    """`Theorem: …` of a class's own docstring, with lines that go on indented further."""
+    found: list[str] = []
+    for line in inspect.getdoc(kind).splitlines() if kind.__doc__ else ():  # type: ignore[union-attr]
+        if line.startswith("Theorem: "):
+            found.append(line.removeprefix("Theorem: "))
+        elif found and line.startswith("  ") and line.strip():
+            found[-1] += f" {line.strip()}"
+    return found
+
+
+def collected() -> tuple[Exhibit, ...]:
+    """All exhibits, file by file."""
+    names = sorted(module.name for module in pkgutil.iter_modules(exhibits.__path__, f"{exhibits.__name__}."))
+    return tuple(one for name in names for one in importlib.import_module(name).EXHIBITS)
+
+
+def promising() -> set[type]:
+    """Every class of the package that can be built and has both faces: it releases, and it says what that costs."""
+    return {
+        kind
+        for kind in _classes()
+        if all(inspect.isfunction(getattr(kind, face, None)) for face in ("release", "loss"))
+        and not inspect.isabstract(kind)
+    }
+
+
+def _classes() -> Iterator[type]:
+    for module in pkgutil.walk_packages([str(PACKAGE)], "sfumato."):
+        if module.name.split(".")[1] in ("audit", "cli", "server", "demo", "__main__", "plots"):
+            continue  # surfaces, and the auditor itself
+        for thing in vars(importlib.import_module(module.name)).values():
+            if inspect.isclass(thing) and thing.__module__.startswith("sfumato."):
+                yield thing
+
+
+def missing() -> set[type]:
+    """Classes that promise something and that no exhibit shows."""
+    return promising() - {type(exhibit.mechanism) for exhibit in collected()}

@@ -1,0 +1,1 @@
+"""What is audited: a file for each part of the package, with a tuple EXHIBITS; see `sfumato.audit.collection`."""

@@ -1,0 +1,117 @@
+"""Questions in SQL, replayed: what one unit moves in the exact tables of a plan, against the noise that was priced.
+
+The curator's noise sees nothing but these tables. So for two databases that differ in one unit: nothing may raise, at
+most as many groups may differ as the plan says, and the noise on each part, at the distance by which it moved, may not
+cost more than the question was offered for. What is made of noisy parts is replayed too, where all keys are public.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from sfumato.audit.corpus import Database, Neighbours
+from sfumato.audit.recording import SLACK, Replay, Step, overcharged, replay
+from sfumato.curator.currency import Currency, Mu, Pure
+from sfumato.curator.exact import released, split, statements
+from sfumato.curator.offer import Offer, offered
+from sfumato.loss.base import PrivacyLoss
+from sfumato.sensitivity import Sensitivity
+from sfumato.sql.policy import Policy
+from sfumato.sql.read import read
+from sfumato.sql.release import What
+
+SALT = 12345
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as the curator answers it, without its ledger: a mechanism on databases."""
+
+    sql: str
+    policy: Policy = field(repr=False)
+    epsilon: float = 1.0
+    delta: float = 1e-6
+
+    @cached_property
+    def offer(self) -> Offer:
+        """Plan, price and noise: pure."""
+        currency: type[Currency] = Pure if self.policy.pure else Mu
+        return offered(read(self.sql, self.policy), self.epsilon, self.delta, currency)
+
+    def exact(self, database: Database) -> list[list[Any]]:
+        """The exact tables, which only noise sees."""
+        return [database.run(sql) for sql in statements(self.offer, SALT, "duckdb")]
+
+    def release(self, database: Database) -> object:
+        """Keys and noisy parts, as they are stored."""
+        return self.many(database, 1)[0]
+
+    def many(self, database: Database, count: int) -> list[object]:
+        """The same with fresh noise, so many times; data are read once."""
+        exact = self.exact(database)
+        return [json.loads(released(self.offer, exact)) for _ in range(count)]
+
+    def loss(self) -> PrivacyLoss:
+        """What the ledger is charged."""
+        return self.offer.loss
+
+    def replay(self, pair: Neighbours) -> Replay:
+        """What the unit in which the databases differ moves, and what that costs."""
+        try:
+            exact = [self.exact(database) for database in (pair.whole, pair.without)]
+            tables = [self.measures(rows) for rows in exact]
+        except Exception as problem:
+            return Replay((), (f"a statement raises {type(problem).__name__}, which an analyst may see",), self.loss())
+        steps, problems = self.moves(*tables)
+        if not problems:
+            problems = overcharged([step.price for step in steps], self.loss())
+        found = Replay(tuple(steps), tuple(problems), self.loss())
+        if problems or self.offer.release.discovered:
+            return found
+        return replay(lambda side: released(self.offer, exact[side]), 0, 1, self.loss())
+
+    def measures(self, tables: Sequence[Sequence[Any]]) -> dict[tuple[object, ...], list[int]]:
+        """The exact measures of each group, as `released` reads them."""
+        plan, left = self.offer.release, list(tables)
+        summed = [j for j, m in enumerate(plan.measures) if m.what is not What.DISTINCT]
+        alone = [[j] for j in range(len(plan.measures)) if j not in summed]
+        found: dict[tuple[object, ...], list[int]] = {}
+        for places in [*([summed] if summed else []), *alone]:
+            for key, row in split(self.offer, left.pop(0)):
+                for j, value in zip(places, row, strict=True):
+                    found.setdefault(key, [0] * len(plan.measures))[j] = value
+        return found
+
+    def moves(
+        self, one: dict[tuple[object, ...], list[int]], other: dict[tuple[object, ...], list[int]]
+    ) -> tuple[list[Step], list[str]]:
+        """How far each part moved over all groups, and groups that moved although they should not."""
+        offer, zeros = self.offer, [0] * len(self.offer.release.measures)
+        keys = [key for key in {**one, **other} if one.get(key, zeros) != other.get(key, zeros)]
+        if len(keys) > offer.release.groups:
+            return [], [f"one unit moved {len(keys)} groups, and {offer.release.groups} are covered"]
+        changes = [offer.joint.split([a - b for a, b in zip(one.get(key, zeros), other.get(key, zeros), strict=True)])
+                   for key in keys]  # fmt: skip
+        steps: list[Step] = []
+        for j, (noise, part) in enumerate(zip(offer.noise, offer.joint.parts, strict=True)):
+            far = [abs(change[j]) for change in changes if change[j]]
+            if not far:
+                continue
+            if noise is None:
+                return [], [f"{offer.release.measures[j]!r} has no noise, and moved"]
+            if max(far) > part.size:
+                words = f"{offer.release.measures[j]!r} moved by {max(far)} in one group, and {part.size} is covered"
+                return [], [words]
+            size = Sensitivity(
+                l0=len(far),
+                linf=max(far) * (1 - SLACK),
+                l1=float(sum(far)) * (1 - SLACK),
+                l2=math.sqrt(sum(Fraction(d) ** 2 for d in far)) * (1 - SLACK),
+            )
+            moved = f"{offer.release.measures[j]!r} moved by {max(far)} in {len(far)} groups"
+            steps.append(Step(repr(noise), moved, noise.loss(size)))
+        return steps, []
