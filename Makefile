@@ -17,7 +17,7 @@ PEERS := $(patsubst bench/composition/sides/%.txt,bench/.peers/%.stamp,$(wildcar
 NOISE_PEERS := $(patsubst bench/noise/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/noise/sides/*.txt))
 CURATOR_PEERS := $(patsubst bench/curator/sides/%.txt,bench/.peers/curator-%.stamp,$(wildcard bench/curator/sides/*.txt))
 
-.PHONY: help demo tour test lint types format bench bench-composition bench-soundness bench-noise \
+.PHONY: help demo tour audit test lint types format bench bench-composition bench-soundness bench-noise \
 	bench-curator bench-faults bench-ledger bench-groups bench-reconstruction bench-hostile docs-index bench-neighbours bench-coverage clean
 
 help:  ## list these targets
@@ -28,6 +28,9 @@ demo: $(VENV)/run.stamp  ## the curator on a made-up clinic: a dozen questions, 
 
 tour: $(VENV)/plot.stamp  ## the calculus of privacy loss, in tables and figures
 	@$(BIN)/python -m sfumato.demo.tour $(OPTIONS)
+
+audit: $(VENV)/run.stamp  ## try to break every mechanism; writes audit.html and audit.json (2 min; OPTIONS="--quick")
+	@$(BIN)/python -m sfumato audit --out audit.html --out audit.json $(OPTIONS)
 
 test: lint types  ## everything that must hold: lint, types, tests, documents
 	@echo "· pytest"

@@ -60,7 +60,7 @@ COMMANDS = [
     (), ("ask",), ("preview",), ("budget",), ("demo",), ("policy",), ("policy", "init"), ("policy", "check"),
     ("ledger",), ("ledger", "create"), ("ledger", "verify"), ("ledger", "report"), ("ledger", "history"),
     ("ledger", "blocked"), ("ledger", "unblock"), ("attack",), ("attack", "differencing"), ("attack", "averaging"),
-    ("attack", "reconstruction"), ("attack", "membership"), ("attack", "linkage"), ("attack", "refusals"),
+    ("attack", "reconstruction"), ("attack", "membership"), ("attack", "linkage"), ("attack", "refusals"), ("audit",),
 ]  # fmt: skip
 
 

@@ -1,0 +1,67 @@
+"""All that sfumato ships, audited by every tier that can look at it: what `sfumato audit` runs."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from sfumato.audit.collection import AT_ONCE, ONE_BY_ONE, Exhibit, collected
+from sfumato.audit.report import Evidence, Finding, Theorem
+from sfumato.errors import InvalidParameter
+from sfumato.loss.display import name, rounded_up
+from sfumato.loss.views import most_leak, top_of
+
+CITED = re.compile(r"(?P<statement>.+?) +\[(?P<source>[^\[\]]+)\]\.?")
+DELTA = 1e-6
+CONFIDENCE = 0.9999
+QUICK = 8  # so many times fewer runs
+
+
+def chosen(words: Sequence[str] = ()) -> tuple[Exhibit, ...]:
+    """The exhibits whose part or name holds one of these words; all of them without any."""
+    every = collected()
+    found = tuple(
+        one for one in every if not words or any(w.lower() in f"{one.part} {one.name}".lower() for w in words)
+    )
+    if not found:
+        parts = ", ".join(dict.fromkeys(one.part for one in every))
+        raise InvalidParameter(
+            f"nothing that is audited is called so.\n  found:  {', '.join(words)}\n"
+            f"  do:     give a part ({parts}), or a mechanism such as Laplace"
+        )
+    return found
+
+
+def finding(exhibit: Exhibit, samples: int, confidence: float = CONFIDENCE) -> Finding:
+    """One exhibit, seen by every tier that can look at it."""
+    return Finding(
+        exhibit.name, exhibit.part, exhibit.pair, claim(exhibit), tuple(theorems(exhibit)),
+        tuple(evidence(exhibit, samples, confidence)),
+    )  # fmt: skip
+
+
+def runs(exhibit: Exhibit, share: int = 1) -> int:
+    """On each data set: what takes about a second, or a part of that."""
+    return (AT_ONCE if exhibit.rows else ONE_BY_ONE) // share
+
+
+def evidence(exhibit: Exhibit, samples: int, confidence: float) -> Iterator[Evidence]:
+    """The black box looks at everything, replay at what is made of our primitives."""
+    seen = exhibit.audit(samples, confidence)
+    yield Evidence("black box", f"{seen.verdict}; {seen.rows()['certified']}; event: {seen.event}", seen.violated)
+    if (played := exhibit.replay()) is not None:
+        yield Evidence("replay", str(played), played.violated)
+
+
+def claim(exhibit: Exhibit) -> str:
+    """The claimed loss, and what it means."""
+    loss = exhibit.claim
+    delta = 0.0 if most_leak(loss) == 0 and top_of(loss) < float("inf") else DELTA
+    at = f" at δ = {delta:g}" if delta else ""
+    return f"{name(loss)}: ε = {rounded_up(loss.epsilon(delta).upper)}{at}"
+
+
+def theorems(exhibit: Exhibit) -> Iterator[Theorem]:
+    kind = type(exhibit.mechanism)
+    for line in exhibit.theorems:
+        match = CITED.fullmatch(line)
+        statement, source = (match["statement"], match["source"]) if match else (line, "")
+        yield Theorem(statement, source, f"{kind.__module__}.{kind.__qualname__}")
