@@ -4,14 +4,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sfumato.curator.nearby import Nearby
 from sfumato.curator.offer import Offer
 from sfumato.curator.views import Wanted
 from sfumato.mechanisms.quantile import Ranked
+from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit import statement
-from sfumato.sql.emit_values import distinct, listed, near, ranks
+from sfumato.sql.emit_values import Selection, distinct, listed, near, ranks
 from sfumato.sql.expressions import Expression
+from sfumato.sql.policy import ROW
 from sfumato.sql.release import Measure, Release, What, Window
 
 Row = tuple[object, ...]
@@ -38,7 +41,7 @@ def tables(offer: Offer, salt: int, dialect: str | Dialect) -> list[Wanted]:
         mine = [j for j, window in enumerate(release.windows) if window.of == of]
         limits = [(offer.choices[j].shift, offer.choices[j].cap) for j in mine]
         found.append(windows(release, [release.windows[j] for j in mine], limits, salt, dialect))
-    return found + [Wanted(way.statement(salt, dialect)) for way in offer.ways]
+    return found + [Wanted(way.statement(salt, dialect), tuple(listed(release))) for way in offer.ways]
 
 
 def sums(release: Release, salt: int, dialect: str | Dialect) -> Wanted:
@@ -61,6 +64,9 @@ def windows(
     """Values around ranks of one column. All its values are kept if it is certain that there are not many."""
     sql = ranks(release, mine[0], salt, dialect)
     direct, keys = near(release, mine, limits, f"({sql})", dialect), tuple(listed(release))
+    alone = release.table.unit == ROW and not keys and len(mine) == 1
+    if alone and dialect_of(dialect).selected("x", [0.5]):
+        return Wanted(direct, quick=Nearby(mine[0], *limits[0], direct, Selection.of(release, mine[0], dialect)))
     if any(key.domain.keys is None for key in release.keys) or release.combinations * mine[0].points > LARGEST:
         return Wanted(direct, keys)
     return Wanted(direct, keys, (sql,), lambda places: sql, near(release, mine, limits, "kept", dialect))

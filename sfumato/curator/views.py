@@ -44,6 +44,7 @@ class Wanted:
     columns: tuple[str, ...] = ()  # none: it is not kept
     made: Callable[[Sequence[int]], str] = field(default=lambda places: "", repr=False)  # keys, m0, m1, … of these
     read: str | None = None  # what is read of a kept table, if not keys and columns
+    quick: Callable[[Callable[[str], list[Row]]], list[Row]] | None = None  # what serves instead of `direct`, in steps
 
 
 @dataclass(eq=False)
@@ -68,6 +69,8 @@ class Views:
         If anything fails, all of them are given up, as they may have taken the memory that was lacking, and the direct
         statement decides.
         """
+        if wanted.quick is not None:
+            return wanted.quick(engine.run)
         if not (self.most and wanted.columns and isinstance(engine, Keeper)):
             return engine.run(wanted.direct)
         try:

@@ -4,7 +4,9 @@ A unit keeps at most `rows` values in a group, and at most `groups` groups, by k
 removing a unit changes nothing of any other.
 """
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from sqlglot import exp
@@ -13,7 +15,7 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit import by, cut, none, row_wise
-from sfumato.sql.expressions import Expression
+from sfumato.sql.expressions import Column, Expression
 from sfumato.sql.policy import ROW
 from sfumato.sql.release import Release, Window
 
@@ -45,6 +47,46 @@ def ranks(release: Release, window: Window, salt: int, dialect: str | Dialect) -
         f" SELECT {some}v, c, {to.total('c')} OVER ({split} ORDER BY v) AS s, {to.total('c')} OVER ({split}) AS n"
         " FROM f"
     )
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Statements about the values of a whole table where each row is a person, for an engine that selects by rank.
+
+    `rows` has the values x as the policy reads them, `unread` has them as they are, if that is in the same order.
+    """
+
+    rows: str
+    unread: str
+    lattice: str
+    to: Dialect
+
+    @staticmethod
+    def of(release: Release, window: Window, dialect: str | Dialect) -> "Selection":
+        to, of = dialect_of(dialect).about(release), window.of
+        read = to.compiled(of)
+        key, unread = (to.key(of), to.unread(of)) if isinstance(of, Column) else (None, None)
+        rows, plain = (row_wise(release, {"x": one or read}, to).sql(to.name) for one in (key, unread))
+        return Selection(rows, plain, lattice(window, to), to)
+
+    def counted(self) -> str:
+        """How many there are: what is not above all numbers."""
+        return f"SELECT COUNT(*) FROM ({self.unread}) AS e WHERE x <= {self.number(math.inf)}"
+
+    def selected(self, parts: Sequence[float]) -> str:
+        """The values below which these parts of all values lie."""
+        return f"SELECT {self.to.selected('x', parts)} FROM ({self.rows}) AS e"
+
+    def between(self, low: float, high: float) -> str:
+        """How many values are at most the higher end; and, from the lower one on: steps, and how many have each."""
+        first = f"LIST(x) FILTER (WHERE x >= {self.number(low)}) AS l"
+        found = f"SELECT COUNT(*) AS n, {first} FROM ({self.unread}) AS e WHERE x <= {self.number(high)}"
+        each = f"SELECT n, CAST(UNNEST(l) AS DOUBLE) AS x FROM ({found}) AS f"
+        steps = f"SELECT n, {self.lattice} AS v FROM ({each}) AS g"
+        return f"SELECT n, v, COUNT(*) FROM ({steps}) AS h GROUP BY n, v ORDER BY v"
+
+    def number(self, value: float) -> str:
+        return self.to.number(float(value)).sql(self.to.name)
 
 
 def frequencies(release: Release, window: Window, salt: int, to: Dialect, *more: str) -> str:

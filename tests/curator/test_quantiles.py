@@ -9,7 +9,7 @@ import pytest
 
 from sfumato.curator import Curator
 from sfumato.curator.currency import Mu
-from sfumato.curator.exact import statements
+from sfumato.curator.exact import ranked, statements, tables
 from sfumato.curator.offer import offered
 from sfumato.errors import QueryRefused
 from sfumato.sql.dialects.duckdb import DuckDB
@@ -231,3 +231,61 @@ def test_buckets_are_those_of_the_standard():
     text = row_wise(release, {}, DuckDB()).sql("duckdb")
     found = [row[1] for row in connection.execute(text).fetchall()]
     assert sorted(found) == [0, 0, 1, 1, 2, 6, 7, 7]
+
+
+# ---- where each row is a person --------------------------------------------------------------------------------------
+
+EACH = """
+version = 1
+[budget]
+epsilon = 1000
+delta = 1e-6
+[tables.t]
+unit = "row"
+[tables.t.columns]
+x = {low = 0, high = 64, step = 0.25}
+"""
+SPREAD = {
+    "doubles": "CASE i % 50 WHEN 0 THEN 'nan'::DOUBLE WHEN 1 THEN 'inf'::DOUBLE WHEN 2 THEN '-inf'::DOUBLE"
+    " WHEN 3 THEN NULL ELSE (i * 0.618034 % 1) * 60 END",
+    "whole": "((i * 0.618034 % 1) * 60)::INTEGER",
+    "ties": "CASE WHEN i % 3 = 0 THEN 7 ELSE 7.0001 + (i % 7) / 1e5 END",
+    "texts": "(i % 61)::TEXT",
+    "beyond": "1000.0 + i",
+    "many NaN": "CASE WHEN i % 2 = 0 THEN 'nan'::DOUBLE ELSE i END",
+}
+
+
+@pytest.mark.parametrize("name", SPREAD)
+@pytest.mark.parametrize("aggregate", ["MEDIAN(x)", "QUANTILE(x, 0.123)", "MIN(x)", "MAX(x)", "MEDIAN(x + 1)"])
+def test_values_selected_by_rank_have_the_scores_of_all_values(name, aggregate, tmp_path):
+    """Runs of one score, and how many values are up to any point, are those of the statement that counts them all."""
+    connection = duckdb.connect(str(tmp_path / "t.duckdb"))
+    connection.execute(f"CREATE TABLE t AS SELECT {SPREAD[name]} AS x FROM range(50000) r(i)")
+    connection.close()
+    curator = Curator.open(tmp_path / "t.duckdb", Policy.read(EACH))
+    offer = curator.priced(f"SELECT {aggregate} FROM t WHERE x IS NULL OR x <> 3", 1.0, None)
+    (wanted,) = tables(offer, 1, curator.dialect)
+    asked = []
+    quick = wanted.quick(lambda sql: asked.append(sql) or curator.engine.run(sql))
+    (choice,), all_ = offer.choices, curator.engine.run(wanted.direct)
+    near, far = (ranked(row[0]) for row in (quick, all_))
+    assert near.total == far.total
+    scores = [[0] * choice.points, [0] * choice.points]
+    for data, into in zip((near, far), scores, strict=True):
+        for first, count, score in zip(*choice.runs(data), strict=True):
+            into[first : first + count] = [score] * int(count)
+    assert scores[0] == scores[1]
+    for at in range(0, choice.points, 3):
+        assert len({choice.capped(choice.excess(d.total, d.up_to(at))) for d in (near, far)}) == 1
+    assert len(asked) == 3 and wanted.direct not in asked
+
+
+def test_few_values_are_all_counted(tmp_path):
+    connection = duckdb.connect(str(tmp_path / "t.duckdb"))
+    connection.execute("CREATE TABLE t AS SELECT i % 61 AS x FROM range(300) r(i)")
+    connection.close()
+    curator = Curator.open(tmp_path / "t.duckdb", Policy.read(EACH))
+    (wanted,) = tables(curator.priced("SELECT MEDIAN(x) FROM t", 1.0, None), 1, curator.dialect)
+    assert wanted.quick(curator.engine.run) == curator.engine.run(wanted.direct)
+    assert 25 < curator.ask("SELECT MEDIAN(x) AS m FROM t", epsilon=5.0).column("m")[0] < 35

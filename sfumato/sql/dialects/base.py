@@ -154,6 +154,14 @@ class Dialect(ABC):
         """Is it faster to choose a unit's groups while they are rows than when they are summed?"""
         return False
 
+    def unread(self, column: Column) -> Sql | None:
+        """A column of numbers as it is, if NaN is above all of them in it, or not there; None: as everywhere else."""
+        return None
+
+    def selected(self, name: str, parts: Sequence[float]) -> str:
+        """The values of a column below which these parts of all lie; "" where counting all of them is no slower."""
+        return ""
+
     @abstractmethod
     def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
         """A 64-bit integer, from these values and the key alone: never position, rowid or random()."""

@@ -1,5 +1,6 @@
 """DuckDB: the engine at home. What it is told of a function stands beside the function."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,7 +46,8 @@ class DuckDB(Dialect):
         return paren(exp.Case().when(self.is_nan(cast), exp.null()).else_(cast.copy()))
 
     def number(self, value: float) -> Sql:
-        size = exp.Cast(this=exp.Literal.number(repr(abs(value))), to=of_type("DOUBLE"))
+        words = exp.Literal.string("inf") if math.isinf(value) else exp.Literal.number(repr(abs(value)))
+        size = exp.Cast(this=words, to=of_type("DOUBLE"))
         return size if value >= 0 else exp.Neg(this=size)
 
     def is_nan(self, number: Sql) -> Sql:
@@ -78,6 +80,14 @@ class DuckDB(Dialect):
         """To sort rows takes less than to sum them by group and then to sort the groups, unless groups are far fewer.
         That they are not is what a low bound says, which is public."""
         return release.rows <= FEW and self.windowed(release.keys)
+
+    def unread(self, column: Column) -> Sql | None:
+        alias, name = column.origin.split(".", 1)
+        known = column.domain.kind is Kind.NUMBER and self.types.get(column.origin) in {*WHOLE, "DOUBLE"}
+        return exp.column(name, table=alias, quoted=True) if known else None
+
+    def selected(self, name: str, parts: Sequence[float]) -> str:
+        return ", ".join(f"QUANTILE_DISC({name}, [{', '.join(map(repr, parts))}])[{i + 1}]" for i in range(len(parts)))
 
     def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
         """Signed: joins and comparisons of it are a fifth faster."""
