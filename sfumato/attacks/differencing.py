@@ -36,7 +36,7 @@ def demonstrate(epsilon: float = 1.0, seed: int = 0, targets: int = 60) -> Demon
         (
             Reached("the database itself", exact, targets),
             Reached("a curator, two counts", two, targets, claim, bound),
-            Reached("a curator, knowing all others", one, targets, claim, bound),
+            Reached("a curator, others known", one, targets, claim, bound),
         ),
         LESSON,
     )  # fmt: skip

@@ -71,7 +71,7 @@ def demonstrate(
         rows.append(Reached(name, rate.found, trials, claim, rate.allowed))
     return Demonstration(
         "membership", "Membership: who was in the study?", STORY.format(people=people, markers=markers),
-        "found at 1 % alarms", ALARMS, tuple(rows), LESSON,
+        "found at 1 %", ALARMS, tuple(rows), LESSON,
     )  # fmt: skip
 
 

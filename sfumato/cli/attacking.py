@@ -43,7 +43,11 @@ def demonstration(name: str, epsilon: float, words: str, plots: bool = True) -> 
         click.option("--json", "as_json", is_flag=True, help="As JSON."),
         click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of people and questions."),
         click.option(
-            "--epsilon", type=click.FloatRange(1e-3, 1e3), default=epsilon, show_default=True, help="ε that is claimed."
+            "--epsilon",
+            type=click.FloatRange(0.01, 1000),
+            default=epsilon,
+            show_default=True,
+            help="ε that is claimed.",
         ),
     ]
     if plots:

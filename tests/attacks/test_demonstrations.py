@@ -7,6 +7,7 @@ bits; for other bits, a curator would be accused with probability < 1e-6 in each
 import json
 import math
 import re
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -51,6 +52,12 @@ def test_it_fits_a_terminal_and_is_the_same_as_json(shown, name):
     for row in data["rows"]:
         assert row["interface"] in text and f"{row['share']:.3f}" in text
         assert row["certified"] <= row["share"] <= 1
+
+
+def test_the_widest_of_them_fits_too(shown):
+    for name, made in shown.items():
+        rows = tuple(replace(row, claim="ε = 1000, δ = 1e-06" if row.bound < 1 else row.claim) for row in made.rows)
+        assert max(map(len, str(replace(made, rows=rows)).splitlines())) <= 80, name
 
 
 @pytest.mark.parametrize("name", SMALL)
