@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
     from sfumato.mechanisms.exponential import Exponential
     from sfumato.mechanisms.gaussian import Gaussian
+    from sfumato.mechanisms.joint_laplace import JointLaplace
     from sfumato.mechanisms.laplace import Laplace
     from sfumato.mechanisms.noisy_max import ReportNoisyMax
     from sfumato.mechanisms.partition_selection import PartitionSelection
@@ -63,6 +64,7 @@ PLACES = {
     "BoundedLaplace": "sfumato.mechanisms.bounded_laplace",
     "DiscreteGaussian": "sfumato.mechanisms.discrete_gaussian",
     "DiscreteLaplace": "sfumato.mechanisms.discrete_laplace",
+    "JointLaplace": "sfumato.mechanisms.joint_laplace",
     "Laplace": "sfumato.mechanisms.laplace",
     "Staircase": "sfumato.mechanisms.staircase",
     "TruncatedLaplace": "sfumato.mechanisms.truncated_laplace",
@@ -114,6 +116,7 @@ __all__ = [
     "Following",
     "Gaussian",
     "Histogram",
+    "JointLaplace",
     "Laplace",
     "Ledger",
     "Measured",

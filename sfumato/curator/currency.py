@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from sfumato.curator.parts import Joint
 from sfumato.dependent.everywhere import Everywhere
 from sfumato.dependent.noisy_bound import NoisyBound
 from sfumato.dependent.routes import at, on_ledger
@@ -23,12 +24,12 @@ from sfumato.loss.signed import PureLoss
 from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.exponential import Exponential
 from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.mechanisms.joint_laplace import JointLaplace, OneOf
 from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
 from sfumato.mechanisms.quantile import ByRank, PureQuantile, Quantile
-from sfumato.mechanisms.stability_histogram import StabilityHistogram
-from sfumato.mechanisms.threshold_selection import ThresholdSelection
 
-Noise = Gaussian | DiscreteLaplace
+Alone = Gaussian | DiscreteLaplace
+Noise = Alone | OneOf
 ENOUGH = 3.0  # of μ or ε: noise whose scale hangs on data gets no smaller for more
 LESS = 1 - 1e-14  # rounding never makes noise smaller than the price says
 
@@ -70,7 +71,7 @@ class Currency(ABC):
         """What it costs."""
 
     @abstractmethod
-    def noise(self, size: int) -> Noise:
+    def noise(self, size: int) -> Alone:
         """For whole numbers that one unit moves by `size`."""
 
     @abstractmethod
@@ -82,8 +83,8 @@ class Currency(ABC):
         """A value by its rank."""
 
     @abstractmethod
-    def threshold(self, leak: float, groups: int) -> int:
-        """The noisy number of people from which on a private key may be shown, if a count costs this much."""
+    def noises(self, joint: Joint, shares: Sequence[float]) -> tuple[Noise | None, ...]:
+        """For the parts of a release in one group, which have these shares; None for a part that nobody moves."""
 
     @abstractmethod
     def among(self, rows: int) -> Exponential | PermuteAndFlip:
@@ -143,8 +144,10 @@ class Mu(Currency):
     def choice(self, fraction: Fraction, points: int, values: int) -> Quantile:
         return Quantile(self.mu, fraction, points, values)
 
-    def threshold(self, leak: float, groups: int) -> int:
-        return ThresholdSelection(self.noise(1).sigma, leak, groups).threshold
+    def noises(self, joint: Joint, shares: Sequence[float]) -> tuple[Noise | None, ...]:
+        """Each by itself: nothing is gained by noise that is not independent."""
+        sizes = (part.size for part in joint.parts)
+        return tuple(self.part(w).noise(s) if w else None for w, s in zip(shares, sizes, strict=True))
 
     def among(self, rows: int) -> Exponential:
         return Exponential.monotone(range_of(self.mu * LESS), rows)
@@ -201,8 +204,19 @@ class Pure(Currency):
     def choice(self, fraction: Fraction, points: int, values: int) -> PureQuantile:
         return PureQuantile(self.eps, fraction, points, values)
 
-    def threshold(self, leak: float, groups: int) -> int:
-        return StabilityHistogram(self.noise(1).scale, leak, groups).threshold
+    def noises(self, joint: Joint, shares: Sequence[float]) -> tuple[Noise | None, ...]:
+        """Of several parts all at once, for the whole of their shares: less than if ε were divided among them.
+
+        Noise on one of d parts then grows as (d + 1)/2, not as d; the parts that others are seen from have even less.
+        """
+        moved = [j for j, w in enumerate(shares) if w]
+        price, found = self.part(math.fsum(shares)), dict[int, Noise]()
+        if len(moved) == 1:
+            found = {j: price.noise(joint.parts[j].size) for j in moved}
+        elif moved:
+            sizes, favours = tuple(joint.parts[j].size for j in moved), tuple(joint.favours[j] for j in moved)
+            found = dict(zip(moved, JointLaplace(price.eps, sizes, favours).each, strict=True))
+        return tuple(found.get(j) for j in range(len(shares)))
 
     def among(self, rows: int) -> PermuteAndFlip:
         return PermuteAndFlip.monotone(self.eps, rows)

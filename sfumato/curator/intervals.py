@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr, ndtri
 
+from sfumato.curator.boxes import Boxes, inside
 from sfumato.curator.currency import Noise
 from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.mechanisms.joint_laplace import JointLaplace, OneOf
 from sfumato.noise.table import Integers
 
 Terms = tuple[tuple[Fraction, Noise], ...]  # independent noise, each with a factor
 Floats = NDArray[np.float64]
-CELLS = 500  # to a standard deviation, at first
+CELLS, COARSE = 500, 160  # to a standard deviation, at first; of joint noise, which has a law for each box
 SHORT = 0.001
 FINE = 1 << 30  # and of odd factors, this many units
 MANY = 1 << 10  # a factor of so many units or more may be rounded to whole ones
@@ -50,13 +52,13 @@ def spread(terms: Terms, confidence: float) -> Spread:
         return apart(some, confidence)
     unit, whole, spare = found
     units = deviation(some) / unit
-    for cells in (CELLS, 8 * CELLS):
+    for cells in (COARSE,) if joint(some) else (CELLS, 8 * CELLS):
         g = max(1, int(units / cells))
         cut = Cut.of(whole, g)
         radius = cut.radius(confidence)
         if g == 1 or cut.most(radius) - cut.held(radius) < SHORT:
             break
-    return Spread(above(radius * unit) + spare, cut.held(radius))
+    return Spread(above((radius + cut.spare) * unit) + spare, cut.held(radius))
 
 
 @dataclass(frozen=True)
@@ -67,15 +69,24 @@ class Cut:
     first: int
     g: int
     slack: int  # ΣVⱼ is at most this far above ΣVⱼ⁻
+    spare: int = 0  # and may be so much farther from 0 than what is counted
 
     @staticmethod
     def of(terms: tuple[tuple[int, Noise], ...], g: int) -> "Cut":
-        cells = [cell_masses(factor, noise, g) for factor, noise in terms]
-        size = sum(len(masses) - 1 for masses in cells) + 1
+        """Of independent noise, or a mean over boxes in each of which joint noise is independent."""
+        boxes = boxes_of(terms)
+        cells = [cell_edges(factor, noise, g) for factor, noise in terms]
+        size = sum(len(edges) - 2 for edges in cells) + 1
         length = next_fast_len(size, real=True)
-        product = np.prod([rfft(masses, length) for masses in cells], axis=0)
+        product = np.zeros(length // 2 + 1, np.complex128)
+        for chances, sides in boxes.some():
+            found: NDArray[np.complex128] | float = 1.0
+            for (factor, noise), edges in zip(terms, cells, strict=True):
+                found = found * rfft(np.diff(up_to(noise, -(-edges // factor) - 1, sides)), length)
+            product += np.einsum("i,ij->j", chances, np.reshape(found, (len(chances), -1)))
         sums = np.concatenate([[0.0], np.cumsum(np.maximum(irfft(product, length)[:size], 0.0))])
-        return Cut(sums, -sum(len(masses) // 2 for masses in cells) * g, g, (g - 1) * len(terms))
+        first = -sum(len(edges) // 2 - 1 for edges in cells) * g
+        return Cut(sums, first, g, (g - 1) * len(terms), boxes.spare * sum(factor for factor, _ in terms))
 
     def between(self, low: int, high: int) -> float:
         """P(low ≤ ΣV⁻ ≤ high)."""
@@ -132,8 +143,21 @@ def apart(terms: Terms, confidence: float) -> Spread:
     return Spread(above(radius), confidence)
 
 
+def joint(terms: Iterable[tuple[Fraction | int, Noise]]) -> JointLaplace | None:
+    """What these terms are of, unless they are independent."""
+    return next((noise.joint for _, noise in terms if isinstance(noise, OneOf)), None)
+
+
+def boxes_of(terms: Iterable[tuple[int, Noise]]) -> Boxes:
+    """Those of joint noise; for independent noise one that is never looked at."""
+    found = joint(terms)
+    return Boxes.of(found.law) if found else Boxes(np.ones(1), np.zeros((1, 0), np.int64))
+
+
 def size(noise: Noise) -> float:
     """About one standard deviation, never less, in steps."""
+    if isinstance(noise, OneOf):
+        return farthest(noise, 0.95) / 2 + 1
     return math.hypot(noise.sigma, 0.5) if isinstance(noise, Gaussian) else math.sqrt(2) * (noise.scale + 0.5)
 
 
@@ -141,15 +165,20 @@ def deviation(terms: Iterable[tuple[Fraction, Noise]]) -> float:
     return math.sqrt(math.fsum((float(c) * size(noise)) ** 2 for c, noise in terms))
 
 
-def cell_masses(factor: int, noise: Noise, g: int) -> Floats:
-    """P(i·g ≤ factor·K < (i + 1)·g) for i = −n … n; beyond there is less than 10⁻¹⁰."""
-    far = int(factor * size(noise) * (9 if isinstance(noise, Gaussian) else 17) / g) + 1
-    edges = np.arange(-far, far + 2, dtype=np.int64) * g
-    return np.diff(up_to(noise, -(-edges // factor) - 1))
+def cell_edges(factor: int, noise: Noise, g: int) -> Integers:
+    """i·g for i = −n … n + 1: so far that beyond n·g/factor there is less than 10⁻¹⁰, or no box."""
+    if isinstance(noise, OneOf):
+        most = int(Boxes.of(noise.joint.law).sides[-1, noise.place])
+    else:
+        most = int(size(noise) * (9 if isinstance(noise, Gaussian) else 17))
+    far = factor * most // g + 1
+    return np.arange(-far, far + 2, dtype=np.int64) * g
 
 
-def up_to(noise: Noise, k: Integers) -> Floats:
-    """P(K ≤ k)."""
+def up_to(noise: Noise, k: Integers, sides: Integers) -> Floats:
+    """P(K ≤ k); of joint noise in each box, a row for each."""
+    if isinstance(noise, OneOf):
+        return inside(noise, k, sides)
     if isinstance(noise, Gaussian):
         found: Floats = ndtr((k + 0.5) / noise.sigma)
         return found

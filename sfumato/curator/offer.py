@@ -13,7 +13,10 @@ from sfumato.curator.statistics import Way, leaky, way
 from sfumato.errors import QueryRefused
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.leaky import LeakyLoss
+from sfumato.mechanisms.joint_laplace import OneOf
 from sfumato.mechanisms.quantile import ByRank
+from sfumato.mechanisms.thresholds import threshold
+from sfumato.mechanisms.values import numbers
 from sfumato.sql.question import Aggregate, Question
 from sfumato.sql.release import Release, What
 
@@ -49,25 +52,22 @@ class Offer:
         return LeakyLoss(inner, self.leak) if self.leak else inner
 
     @cached_property
-    def pieces(self) -> tuple[Currency | None, ...]:
-        """What each part, each window, each statistic has in one group; None for a part that nobody moves."""
+    def shares(self) -> tuple[float, ...]:
+        """What each part, each window, each statistic has in one group; 0 for a part that nobody moves."""
         chosen = len(self.release.windows) + len(self.release.statistics)
         shares = self.price.shares([*self.joint.importances, *[1.0] * chosen])
-        return tuple(self.price.part(share / self.release.groups) if share else None for share in shares)
+        return tuple(share / self.release.groups for share in shares)
 
     @cached_property
     def noise(self) -> tuple[Noise | None, ...]:
-        """The mechanism of each part, in its own steps."""
-        return tuple(
-            piece.noise(part.size) if piece is not None else None
-            for piece, part in zip(self.pieces, self.joint.parts, strict=False)
-        )
+        """Of each part, in its own steps."""
+        return self.price.noises(self.joint, self.shares[: len(self.release.measures)])
 
     @cached_property
     def choices(self) -> tuple[ByRank, ...]:
         """The mechanism of each window, in one group."""
-        mine = zip(self.pieces[len(self.release.measures) :], self.release.windows, strict=False)
-        return tuple(p.choice(w.part, w.points, self.release.rows) for p, w in mine if p is not None)
+        mine = zip(self.shares[len(self.release.measures) :], self.release.windows, strict=False)
+        return tuple(self.price.part(p).choice(w.part, w.points, self.release.rows) for p, w in mine)
 
     @cached_property
     def ways(self) -> tuple[Way, ...]:
@@ -76,9 +76,9 @@ class Offer:
         leaking = [leaky(one, type(self.price)) for one in statistics]
         spare = self.leak - self.key_delta
         slack = spare / (sum(leaking) * self.release.groups) * LESS if any(leaking) else 0.0
-        pieces = self.pieces[self.release.parts - len(statistics) :]
+        pieces = map(self.price.part, self.shares[self.release.parts - len(statistics) :])
         mine = zip(statistics, pieces, leaking, strict=True)
-        return tuple(way(one, self.release, p, slack if leaks else 0.0) for one, p, leaks in mine if p is not None)
+        return tuple(way(one, self.release, p, slack if leaks else 0.0) for one, p, leaks in mine)
 
     @cached_property
     def key_delta(self) -> float:
@@ -96,13 +96,14 @@ class Offer:
     @cached_property
     def threshold(self) -> int | None:
         """Noisy number of units from which on a private key is shown."""
-        piece = self.pieces[self.units] if self.key_delta else None
-        return piece.threshold(self.key_delta, self.release.groups) if piece is not None else None
+        noise = self.noise[self.units] if self.key_delta else None
+        return threshold(noise.law(), self.key_delta, self.release.groups) if noise is not None else None
 
     @property
     def canonical(self) -> str:
         """What answers are stored under. How noise is laid out is part of it: none must be read with another layout."""
-        return f"{self.release.canonical} | in parts" + (f" | round {self.draw}" if self.draw else "")
+        layout = "together" if any(isinstance(noise, OneOf) for noise in self.noise) else "in parts"
+        return f"{self.release.canonical} | {layout}" + (f" | round {self.draw}" if self.draw else "")
 
     def served_by(self, loss: PrivacyLoss) -> "Offer | None":
         """The offer of the same release that was charged as this loss, if it is at least as exact.
@@ -134,11 +135,16 @@ class Offer:
 
     def drawn(self, exact: Sequence[list[int]]) -> list[list[int]]:
         """Noise on every part of every group: the only place where it is added."""
-        noisy = []
-        for noise, column in zip(self.noise, self.joint.columns(exact), strict=True):
-            # without noise only where it is 0, whatever the data
-            noisy.append(np.atleast_1d(noise.release(column)).tolist() if noise is not None else column)
-        return [list(row) for row in zip(*noisy, strict=True)] if noisy else [[] for _ in exact]
+        columns = self.joint.columns(exact)
+        together = {j: noise.joint for j, noise in enumerate(self.noise) if isinstance(noise, OneOf)}
+        for joint in set(together.values()):  # one, or none
+            noisy = joint.release(np.stack([numbers(columns[j]) for j in together], axis=-1))
+            for j, column in zip(together, noisy.T.tolist(), strict=True):
+                columns[j] = column
+        for j, noise in enumerate(self.noise):
+            if noise is not None and not isinstance(noise, OneOf):  # none only where a part is 0, whatever the data
+                columns[j] = np.atleast_1d(noise.release(columns[j])).tolist()
+        return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in exact]
 
 
 def offered(question: Question, epsilon: float, delta: float, currency: type[Currency] = Mu) -> Offer:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.curator.currency import Currency, Noise
+from sfumato.curator.currency import Alone, Currency
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
@@ -48,7 +48,7 @@ class Sketch:
         return self.price.part(1 / (1 + len(self.columns)))
 
     @cached_property
-    def noise(self) -> Noise:
+    def noise(self) -> Alone:
         return self.each.noise(1)
 
     def statements(self, dialect: str | Dialect) -> list[str]:

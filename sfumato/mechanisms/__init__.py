@@ -9,6 +9,7 @@ from sfumato.mechanisms.discrete_gaussian import DiscreteGaussian
 from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.exponential import Exponential
 from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.mechanisms.joint_laplace import JointLaplace
 from sfumato.mechanisms.laplace import Laplace
 from sfumato.mechanisms.noisy_max import ReportNoisyMax
 from sfumato.mechanisms.partition_selection import PartitionSelection
@@ -35,6 +36,7 @@ __all__ = [
     "Following",
     "Gaussian",
     "Histogram",
+    "JointLaplace",
     "Laplace",
     "Measured",
     "Mechanism",

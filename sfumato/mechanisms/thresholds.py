@@ -15,6 +15,7 @@ from sfumato.mechanisms.choice import below_one
 from sfumato.mechanisms.keys import in_order, people
 from sfumato.noise import DiscreteLaplace, Rounded, Sampler, radius
 from sfumato.noise.balls import Ball, ball, precision
+from sfumato.noise.quantiles import Tailed
 from sfumato.noise.table import Integers
 
 LEAST_DELTA = 1e-100
@@ -61,16 +62,14 @@ class Thresholded(Mechanism[Mapping[Hashable, int], dict[Hashable, int]]):
     @cached_property
     def threshold(self) -> int:
         """The least τ ≥ 1 with 1 − (1 − P(N ≥ τ − 1))^groups ≤ δ, decided by balls."""
-        return 1 + least(lambda t: bool(self._leak(t) <= ball(Fraction(self.delta))))
+        return lowest(self.tail, self.delta, self.groups)
 
     @cached_property
     def leak(self) -> float:
         """The probability that some key of one person alone comes out; never below, and at most δ."""
         with precision(PREC):
-            return min(self.delta, math.nextafter(float(self._leak(self.threshold - 1).upper()), 1.0))
-
-    def _leak(self, t: int) -> Ball:
-        return -(self.groups * (-self.tail(t)).log1p()).expm1()
+            leak = leaking(self.tail(self.threshold - 1), self.groups)
+            return min(self.delta, math.nextafter(float(leak.upper()), 1.0))
 
     def release(self, value: Mapping[Hashable, int]) -> dict[Hashable, int]:
         """The keys that come out, sorted, with their noisy counts."""
@@ -101,6 +100,24 @@ class Thresholded(Mechanism[Mapping[Hashable, int], dict[Hashable, int]]):
             top = self.threshold - 1
             return self.threshold - least(lambda t: t >= top or not self.tail(t + 1) >= ball(goal))
         return self.threshold + least(lambda t: bool(self.tail(t + 1) <= ball(1 - goal)))
+
+
+def threshold(law: Tailed, delta: float, groups: int) -> int:
+    """The same for any symmetric noise whose tails are known: P(N ≥ t) = P(|N| > t − 1)/2 for t > 0.
+
+    Other numbers of the same key may have noise that depends on this one: the proof asks only that keys be independent.
+    """
+    return lowest(lambda t: law.beyond(t - 1, PREC) / 2 if t else 1 - law.beyond(0, PREC) / 2, delta, groups)
+
+
+def lowest(tail: Callable[[int], Ball], delta: float, groups: int) -> int:
+    """The least τ ≥ 1 with 1 − (1 − P(N ≥ τ − 1))^groups ≤ δ."""
+    return 1 + least(lambda t: bool(leaking(tail(t), groups) <= ball(Fraction(delta))))
+
+
+def leaking(tail: Ball, groups: int) -> Ball:
+    """1 − (1 − p)^groups."""
+    return -(groups * (-tail).log1p()).expm1()
 
 
 def least(enough: Callable[[int], bool]) -> int:

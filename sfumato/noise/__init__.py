@@ -14,9 +14,11 @@ from sfumato.noise.entropy import Keystream, Source
 from sfumato.noise.exponential_coins import exponential_coins
 from sfumato.noise.gaussian import GaussianDensity, rounded_gaussian
 from sfumato.noise.geometric import Geometric, geometric
+from sfumato.noise.joint import JointLaplace
 from sfumato.noise.laplace import LaplaceDensity, rounded_laplace
 from sfumato.noise.lattice import Answer, Lattice, OnLattice, RoundedFirst, Unrounded
 from sfumato.noise.law import Law
+from sfumato.noise.margin import Margin
 from sfumato.noise.pool import Pool
 from sfumato.noise.quantiles import radius
 from sfumato.noise.rounding import Rounding
@@ -38,10 +40,12 @@ __all__ = [
     "Floored",
     "GaussianDensity",
     "Geometric",
+    "JointLaplace",
     "Keystream",
     "LaplaceDensity",
     "Lattice",
     "Law",
+    "Margin",
     "OnLattice",
     "Pool",
     "Real",

@@ -39,3 +39,17 @@ class Uniform:
         while (again := np.flatnonzero(numbers >= self.bound)).size:
             numbers[again] = self.source.words(again.size, bits)
         return numbers
+
+
+def below_each(bounds: Integers, source: Source = SYSTEM) -> Integers:
+    """Independent integers, each uniform below its own bound, from 1 to 2⁶³ − 1: the same, for bounds that differ."""
+    last = bounds - 1
+    mask = last.copy()
+    for shift in (1, 2, 4, 8, 16, 32):
+        mask |= mask >> shift  # all bits that bound − 1 has
+    bits = int(mask.max(initial=0)).bit_length()
+    numbers, todo = np.zeros(bounds.shape, np.int64), np.arange(bounds.size)
+    while todo.size:
+        numbers[todo] = source.words(todo.size, bits).astype(np.int64) & mask[todo]
+        todo = todo[numbers[todo] > last[todo]]
+    return numbers

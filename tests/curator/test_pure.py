@@ -7,7 +7,6 @@ from sfumato.curator.currency import Mu, Pure
 from sfumato.curator.offer import Offer
 from sfumato.errors import BudgetExceeded, PolicyError, QueryRefused
 from sfumato.ledger import Ledger, PureBudget
-from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 
@@ -49,10 +48,11 @@ def test_pure_noise_adds_up_to_the_price(curator):
         "SELECT ward, COUNT(*), SUM(stay), AVG(cost), MEDIAN(stay) FROM visits GROUP BY ward", 1.0, None
     )
     groups = offer.release.groups
-    spent = sum(n.loss(part.size).supremum()[0] for n, part in zip(offer.noise, offer.joint.parts, strict=True))
-    spent += sum(choice.loss().supremum()[0] for choice in offer.choices)
-    assert 1 - 1e-9 <= groups * spent <= 1
-    assert all(isinstance(n, DiscreteLaplace) for n in offer.noise)
+    (together,) = {noise.joint for noise in offer.noise}
+    assert together.sizes == tuple(part.size for part in offer.joint.parts)
+    spent = [mechanism.loss().supremum()[0] for mechanism in (together, *offer.choices)]
+    assert 1 - 1e-9 <= groups * sum(spent) <= 1
+    assert spent[0] > 2 * spent[1]  # the parts have as much as if each had noise of its own
 
 
 def test_of_one_number_pure_noise_is_less(curator):
