@@ -67,12 +67,12 @@ def inside(one: OneOf, k: Integers, sides: Integers) -> Floats:
     """P(z ≤ k) in each box: a row for each."""
     slope, side = one.joint.law.slopes.get(one.place), sides[:, one.place, None]
     k = np.clip(k, -side - 1, side)
-    if slope is None:
-        found: Floats = (k + side + 1) / (2 * side + 1)
-        return found
-    rate, outer = float(slope), np.where(k < 0, -k, k + 1)  # the first integer on the far side of k
-    tail = np.exp(-outer * rate) * -np.expm1((outer - side - 1) * rate) / weighed(side, rate)
-    return np.where(k < 0, tail, 1 - tail)
+    found: Floats = (k + side + 1) / (2 * side + 1)
+    if slope is not None:
+        rate, outer = float(slope), np.where(k < 0, -k, k + 1)  # the first integer on the far side of k
+        tail = np.exp(-outer * rate) * -np.expm1((outer - side - 1) * rate) / weighed(side, rate)
+        found = np.where(k < 0, tail, 1 - tail)
+    return found
 
 
 def weighed(n: Floats | Integers, rate: float) -> Floats:
