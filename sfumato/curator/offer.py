@@ -30,7 +30,8 @@ class Offer:
 
     Theorem: shares wⱼ of a price that sum to 1, wⱼ/L for part j in each of the L groups that a unit moves, with noise
         made for the part's size, cost the price together [`Currency.part`: μ² and ε add up]
-    Proof. A unit changes at most L groups, and in each of them every part by at most its size (`Part`). ∎
+    Proof. A unit changes at most L groups, and in each of them every part by at most its size (`Part`). Joint noise is
+    made for all sizes at once, and has the shares of its parts together (`JointLaplace`). ∎
     """
 
     question: Question

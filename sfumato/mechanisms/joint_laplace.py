@@ -50,7 +50,7 @@ class JointLaplace(Mechanism[ArrayLike, Integers]):
     def release(self, value: ArrayLike) -> Integers:
         """int64, of the same shape; answers saturate at ±(2⁶³ − 1), so that no private value is refused."""
         found = numbers(value)
-        if found.dtype.kind == "f" or found.ndim < 1 or found.shape[-1] != len(self.sizes):
+        if (found.size and found.dtype.kind == "f") or found.ndim < 1 or found.shape[-1] != len(self.sizes):
             raise InvalidParameter(
                 f"values are whole numbers, {len(self.sizes)} to a row.\n"
                 f"  found:  {found.dtype} of shape {found.shape}\n"
