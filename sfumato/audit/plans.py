@@ -14,11 +14,12 @@ from functools import cached_property
 from typing import Any
 
 from sfumato.audit.corpus import Database, Neighbours
-from sfumato.audit.recording import SLACK, Replay, Step, overcharged, replay
+from sfumato.audit.recording import SLACK, Replay, Step, moved_rows, overcharged, replay
 from sfumato.curator.currency import Currency, Mu, Pure
 from sfumato.curator.exact import released, split, statements
 from sfumato.curator.offer import Offer, offered
 from sfumato.loss.base import PrivacyLoss
+from sfumato.mechanisms.joint_laplace import OneOf
 from sfumato.sensitivity import Sensitivity
 from sfumato.sql.policy import Policy
 from sfumato.sql.read import read
@@ -106,6 +107,8 @@ class Asked:
             if max(far) > part.size:
                 words = f"{offer.release.measures[j]!r} moved by {max(far)} in one group, and {part.size} is covered"
                 return [], [words]
+            if isinstance(noise, OneOf):
+                continue
             size = Sensitivity(
                 l0=len(far),
                 linf=max(far) * (1 - SLACK),
@@ -114,4 +117,7 @@ class Asked:
             )
             moved = f"{offer.release.measures[j]!r} moved by {max(far)} in {len(far)} groups"
             steps.append(Step(repr(noise), moved, noise.loss(size)))
+        together = {j: noise.joint for j, noise in enumerate(offer.noise) if isinstance(noise, OneOf)}
+        for joint in set(together.values()):
+            steps.append(Step(repr(joint), *moved_rows(joint, [[row[j] for j in together] for row in changes])))
         return steps, []

@@ -36,6 +36,7 @@ from sfumato.loss.views import top_of
 from sfumato.mechanisms.additive import Additive
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice import Choice
+from sfumato.mechanisms.joint_laplace import JointLaplace
 from sfumato.mechanisms.quantile import ByRank, PureQuantile, Quantile
 from sfumato.mechanisms.randomized_response import RandomizedResponse
 from sfumato.mechanisms.values import numbers
@@ -320,6 +321,9 @@ def priced(primitive: Primitive, method: str, before: Any, after: Any) -> tuple[
     """How far an input moved in words, and the loss of that."""
     if isinstance(primitive, Additive):
         return moved_numbers(primitive, method, before, after)
+    if isinstance(primitive, JointLaplace):
+        moves, width = [int(d) for d in differences(before, after)], len(primitive.sizes)
+        return moved_rows(primitive, [moves[start : start + width] for start in range(0, len(moves), width)])
     if same(before, after):
         return "did not move", nothing()
     if isinstance(primitive, Gate):
@@ -351,6 +355,16 @@ def moved_numbers(noise: Additive, method: str, before: Any, after: Any) -> tupl
     l2 = math.sqrt(sum(d * d for d in moves)) * (1 - SLACK)
     found = Sensitivity(l0=sum(d > 0 for d in moves), linf=min(float(max(moves)) * (1 - SLACK), l2, l1), l1=l1, l2=l2)
     return f"moved by {float(max(moves)):.6g} in {found.l0:g} of {len(moves)} numbers", noise.loss(found)
+
+
+def moved_rows(noise: JointLaplace, moves: Sequence[Sequence[int]]) -> tuple[str, PrivacyLoss]:
+    """Joint noise on rows of numbers: each row that moved has its price."""
+    rows = [row for row in moves if any(row)]
+    if not rows:
+        return "did not move", nothing()
+    each = [noise.moved(row) for row in rows]
+    farthest = max(Fraction(abs(d), s) for row in rows for d, s in zip(row, noise.sizes, strict=True))
+    return f"{len(rows)} rows moved by up to {float(farthest):.6g} of their sizes", sum(each[1:], each[0])
 
 
 def differences(before: Any, after: Any) -> list[Any]:

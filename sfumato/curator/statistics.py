@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from sfumato.curator.currency import Currency, Mu, Noise
+from sfumato.curator.currency import Alone, Currency, Mu
 from sfumato.curator.readings import Told
 from sfumato.dependent.cells import radius
 from sfumato.dependent.counted import Counted
@@ -133,7 +133,7 @@ class TrimmedWay(Way):
         self.read([0.0, 0])
 
     @cached_property
-    def noise(self) -> Noise:
+    def noise(self) -> Alone:
         """Of the rung."""
         assert isinstance(self.mechanism, Smooth)
         return self.price.part(RUNG).noise(self.mechanism.steps)

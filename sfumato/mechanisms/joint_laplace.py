@@ -1,5 +1,6 @@
 """Noise on several whole numbers that one person moves at once, for pure ε."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -11,7 +12,7 @@ from sfumato import checks, noise
 from sfumato.errors import InvalidParameter
 from sfumato.loss.signed import PureLoss
 from sfumato.mechanisms.additive import FEW
-from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.base import Mechanism, upwards
 from sfumato.mechanisms.values import numbers
 from sfumato.noise import radius
 from sfumato.noise.table import BRIEF, USUAL, Integers
@@ -62,6 +63,10 @@ class JointLaplace(Mechanism[ArrayLike, Integers]):
     def loss(self, relation: Relation = Relation.AddRemove) -> PureLoss:
         """Of one row. Rows that one person moves add up."""
         return PureLoss(self.eps, relation=relation)
+
+    def moved(self, change: Sequence[int]) -> PureLoss:
+        """Of one row that moves just so: all of ε if every number moves by its size, more if one moves farther."""
+        return PureLoss(upwards(self.law.cost(change)))
 
     @cached_property
     def each(self) -> tuple["OneOf", ...]:

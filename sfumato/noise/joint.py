@@ -83,12 +83,15 @@ class JointLaplace:
         """The least level whose box holds zⱼ = m."""
         return -(-m * self.levels // self.sizes[j])
 
+    def cost(self, z: Sequence[int]) -> Fraction:
+        """ε·N(z): what it costs to move by z, as N is subadditive."""
+        own = sum((slope * abs(z[j]) for j, slope in self.slopes.items()), Fraction(0))
+        return own + self.common * max(self.reached(j, abs(k)) for j, k in enumerate(z)) / self.levels
+
     def weight(self, z: Sequence[int], prec: int) -> Ball:
         """e^{−ε·N(z)}."""
-        own = sum((slope * abs(z[j]) for j, slope in self.slopes.items()), Fraction(0))
-        most = max(self.reached(j, abs(k)) for j, k in enumerate(z))
         with precision(prec + 16):
-            return ball(-own - self.common * most / self.levels).exp()
+            return ball(-self.cost(z)).exp()
 
     # ---- draws ------------------------------------------------------------------------------------------------------
 

@@ -214,7 +214,7 @@ def test_all_of_a_question_costs_what_it_is_offered_for(currency):
     listed = "COUNT(*), MEDIAN(cost), TRIMMED_MEAN(cost, 0.1), MODE(day), MODE(ward)"
     sql = f"SELECT diagnosis, {listed} FROM visits GROUP BY diagnosis"
     offer = offered(read(sql, RULES), 1.0, 1e-9, currency)
-    pieces = [piece for piece in offer.pieces if piece is not None]
+    pieces = [offer.price.part(share) for share in offer.shares if share]
     power = 2 if currency is Mu else 1
     spent = offer.release.groups * sum(piece.amount**power for piece in pieces)
     assert (1 - 1e-9) * offer.price.amount**power <= spent <= offer.price.amount**power

@@ -75,3 +75,22 @@ def test_the_error_of_one_number_is_the_least_that_holds():
         m = one.error(0.9)
         assert m == radius(one.law(), 0.9)
         assert float(one.law().beyond(m, 64)) <= 0.1 < float(one.law().beyond(m - 1, 64))
+
+
+def test_a_move_costs_its_norm_and_never_more_than_epsilon_inside_the_box():
+    mechanism = JointLaplace(1.0, (2, 5), (0.25, 0))
+    for change in [(2, 5), (-2, 0), (2, -5)]:
+        assert mechanism.moved(change).eps == 1.0
+    assert 0.5 < mechanism.moved((1, 3)).eps < 1.0
+    assert mechanism.moved((4, 10)).eps == 2.0
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_replay_prices_every_row_that_moves(rows):
+    mechanism = JointLaplace(0.5, (1, 3))
+    moved = np.zeros((5, 2), np.int64)
+    moved[:rows] = [1, -3]
+    found = sf.audit.replay(mechanism, np.zeros((5, 2), np.int64), moved, 2 * mechanism.loss())
+    assert found.violated == (rows > 2)
+    wide = sf.audit.replay(mechanism, [0, 0], [2, 0], mechanism.loss())
+    assert wide.violated
