@@ -17,7 +17,7 @@ PEERS := $(patsubst bench/composition/sides/%.txt,bench/.peers/%.stamp,$(wildcar
 NOISE_PEERS := $(patsubst bench/noise/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/noise/sides/*.txt))
 CURATOR_PEERS := $(patsubst bench/curator/sides/%.txt,bench/.peers/curator-%.stamp,$(wildcard bench/curator/sides/*.txt))
 
-.PHONY: help demo tour audit test lint types format bench bench-composition bench-soundness bench-noise \
+.PHONY: help demo tour audit test mutants lint types format bench bench-composition bench-soundness bench-noise \
 	bench-curator bench-faults bench-ledger bench-groups bench-reconstruction bench-hostile docs-index bench-neighbours bench-coverage clean
 
 help:  ## list these targets
@@ -35,6 +35,9 @@ audit: $(VENV)/run.stamp  ## try to break every mechanism; writes audit.html and
 test: lint types  ## everything that must hold: lint, types, tests, documents
 	@echo "· pytest"
 	@$(BIN)/python -m pytest -q -n auto
+
+mutants: $(VENV)/dev.stamp  ## plant thirty bugs in sfumato and see that the auditor finds each (1 min)
+	@$(BIN)/python -m tests.mutants
 
 lint: $(VENV)/dev.stamp  ## ruff: rules and format
 	@echo "· ruff"

@@ -7,6 +7,7 @@ from sfumato.audit.members import Membership, membership
 from sfumato.audit.outputs import Timed
 from sfumato.audit.recording import Replay, replay
 from sfumato.audit.result import Audit
+from sfumato.audit.whitebox import WhiteBox, white_box
 
 __all__ = [
     "Audit",
@@ -15,10 +16,12 @@ __all__ = [
     "OneRun",
     "Replay",
     "Timed",
+    "WhiteBox",
     "audit",
     "audit_until",
     "membership",
     "one_run",
     "replay",
     "trade_off",
+    "white_box",
 ]

@@ -8,6 +8,7 @@ no exhibit.
         exhibit.name, exhibit.claim, exhibit.theorems   # public; a PrivacyLoss; what it rests on
         exhibit.audit(samples=4096)                 # black box: an Audit, against the whole claimed profile
         exhibit.replay()                            # grey box: a Replay, or None if it is one primitive
+        exhibit.white_box()                         # a WhiteBox, or None if its law is not written down
 """
 
 import importlib
@@ -27,11 +28,13 @@ from sfumato.audit.corpus import Neighbours
 from sfumato.audit.plans import Asked
 from sfumato.audit.recording import NothingToReplay, Replay, replay
 from sfumato.audit.result import Audit
+from sfumato.audit.whitebox import NothingStated, WhiteBox, white_box
 from sfumato.loss.base import PrivacyLoss
 from sfumato.noise.entropy import SYSTEM, Source
 
 PACKAGE = Path(__file__).parents[1]
 ONE_BY_ONE, AT_ONCE = 4096, 65536  # runs on each side that take about a second
+MANY = 1 << 20  # draws, enough for an error of a hundredth
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,17 @@ class Exhibit:
         try:
             return replay(self.mechanism, self.d0, self.d1, self.claim)
         except NothingToReplay:
+            return None
+
+    def white_box(
+        self, samples: int | None = None, confidence: float = 0.999999, source: Source = SYSTEM
+    ) -> WhiteBox | None:
+        """Its stated law, its draws and its price, each against the others; None if no law is written down for it."""
+        made = self.mechanism if source is SYSTEM else self.make(source)
+        count = samples or (MANY if self.rows else ONE_BY_ONE)
+        try:
+            return white_box(made, self.d0, self.d1, self.claim, count, confidence)
+        except NothingStated:
             return None
 
     def audit(self, samples: int | None = None, confidence: float = 0.9999, source: Source = SYSTEM) -> Audit:
