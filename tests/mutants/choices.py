@@ -94,7 +94,7 @@ def twice_the_rate(patch):
 
 def audit_10():
     watch = sf.AboveThreshold(2.0, 0)
-    return audit(watch, [0] * 5 + [1], [1] * 5 + [0], loss=watch.loss(), samples=1 << 15, confidence=SURE)
+    return audit(watch, [0] * 5 + [1], [1] * 5 + [0], loss=watch.loss(), samples=1 << 16, confidence=SURE)
 
 
 @mutant(10, "black box", audit_10, slow=True)
