@@ -37,6 +37,8 @@ PICTURES = {
     "stable choice": lambda: plots.stable_choice(2.0, 1e-3),
     "proposed": lambda: plots.proposed(1e-3),
     "central limit": lambda: plots.central_limit(counts=(1, 4)),
+    "larger groups": lambda: plots.larger_groups((1, 10, 1000)),
+    "all orders": lambda: plots.all_orders(8.0),
     "hockey stick": plots.hockey_stick,
     "two errors": plots.two_errors,
     "region": plots.region,

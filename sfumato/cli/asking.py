@@ -28,6 +28,7 @@ def at_data(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--anchor", type=FILE, help="The ledger's anchor [default: LEDGER.anchor]."),
         click.option("--ledger", type=FILE, help="The account book [default: DATA.ledger]."),
         click.option("--policy", type=FILE, help="The policy [default: beside DATA, ending in .toml]."),
+        click.option("--relative-error", type=float, help="A share, such as 0.05; --epsilon is then what it may cost."),
         click.option("--error", type=float, help="± at 95 % that counts and sums must keep."),
         click.option("--epsilon", type=float, help="ε that the question may cost."),
     )
@@ -39,7 +40,6 @@ def at_data(command: Callable[..., None]) -> Callable[..., None]:
 @click.command(epilog=PRICE)
 @at_data
 @click.option("--key", help="A name for this request: sent twice, it is charged once.")
-@click.option("--relative-error", type=float, help="A share, such as 0.05; --epsilon is then the most it may cost.")
 def ask(
     data: Path, sql: str, epsilon: float | None, error: float | None, relative_error: float | None,
     policy: Path | None, ledger: Path | None, anchor: Path | None, who: str, as_json: bool, key: str | None,
@@ -76,8 +76,8 @@ def ask(
 @click.command(epilog=PRICE)
 @at_data
 def preview(
-    data: Path, sql: str, epsilon: float | None, error: float | None, policy: Path | None, ledger: Path | None,
-    anchor: Path | None, who: str, as_json: bool,
+    data: Path, sql: str, epsilon: float | None, error: float | None, relative_error: float | None,
+    policy: Path | None, ledger: Path | None, anchor: Path | None, who: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Price, error and odds of a question. Free; no data are read.
 
@@ -85,7 +85,7 @@ def preview(
     sfumato preview clinic.duckdb --error 25 "SELECT COUNT(*) FROM visits"
     """
     curator = opened(data, policy, ledger, anchor, who)
-    found = curator.preview(written(sql), epsilon=epsilon, error=error)
+    found = curator.preview(written(sql), epsilon=epsilon, error=error, relative_error=relative_error)
     click.echo(found.to_json() if as_json else str(found))
 
 

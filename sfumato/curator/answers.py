@@ -39,6 +39,9 @@ class Answer:
     odds: str = field(repr=False)
     note: str = field(default="", repr=False)  # what the intervals are about
     coverage: dict[str, float] = field(default_factory=dict, repr=False)
+    policy: tuple[tuple[int, float], ...] = field(
+        default=(), repr=False
+    )  # (size, ε) of counts by group: a public function
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -60,7 +63,8 @@ class Answer:
     def from_json(text: str) -> "Answer":
         data = json.loads(text)
         columns, rows = tuple(data.pop("columns")), tuple(tuple(row) for row in data.pop("rows"))
-        return Answer(columns, rows, **data)
+        policy = tuple((size, eps) for size, eps in data.pop("policy", ()))
+        return Answer(columns, rows, **data, policy=policy)
 
     def to_pandas(self) -> "pandas.DataFrame":
         return needed("pandas").DataFrame(list(self.rows), columns=list(self.columns))

@@ -13,13 +13,14 @@ from sfumato.curator.answers import Answer
 from sfumato.curator.bounds import Bounds, around, column_of, deviation, later, numbers, places, sizes, tidy, within
 from sfumato.curator.currency import Currency, Mu, Pure
 from sfumato.curator.exact import Row, released, tables
-from sfumato.curator.offer import Offer, accurate, offered
+from sfumato.curator.offer import Offer, accurate, offered, proportional
 from sfumato.curator.opening import agree, beside, caps, engine_of, promised
 from sfumato.curator.outlook import Preview, Standing, account, percent, previewed, share_left, standing, stored
 from sfumato.curator.readings import Readout
 from sfumato.curator.refine import Refinement, rounds
 from sfumato.curator.response import Clock, Response
 from sfumato.curator.showing import at_least, coverage, laid_out, left_out, readout
+from sfumato.curator.sized import by_size, counted, told
 from sfumato.curator.sketch import Sketch, named, sketched
 from sfumato.curator.views import Views, Wanted
 from sfumato.engines.base import Engine
@@ -39,6 +40,7 @@ from sfumato.sql.build import Rows
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.policy import VIEWS, Policy
+from sfumato.sql.question import Question
 from sfumato.sql.read import read
 from sfumato.sql.spelling import spelled
 
@@ -89,9 +91,13 @@ class Curator:
 
     # ---- asking -----------------------------------------------------------------------------------------------------
 
-    def preview(self, sql: str, *, epsilon: float | None = None, error: float | None = None) -> Preview:
+    def preview(
+        self, sql: str, *, epsilon: float | None = None, error: float | None = None,
+        relative_error: float | None = None,
+    ) -> Preview:  # fmt: skip
         """Price, errors and odds. Free, and no data are touched."""
-        return previewed(self.priced(sql, epsilon, error), self.ledger, self.who, self.policy.question_delta)
+        offer = self.priced(sql, epsilon, error, relative_error)
+        return previewed(offer, self.ledger, self.who, self.policy.question_delta)
 
     def ask(
         self, sql: str, *, epsilon: float | None = None, error: float | None = None,
@@ -99,14 +105,16 @@ class Curator:
     ) -> Answer:  # fmt: skip
         """A private answer. Charged durably before data are read, stored durably before it is returned.
 
-        With `relative_error`, ε is the most that may be spent: see `refined`.
+        With a relative error ε is what a count by group costs, and the most that other questions may: see `refined`.
         """
         self.probe("ask: asked")
-        if relative_error is not None and not spelled(sql).explained:
-            return self.refined(sql, epsilon, error, relative_error, key)
-        offer = self.priced(sql, epsilon, error)
+        asked = spelled(sql)
+        goal = asked.relative_error if asked.relative_error is not None else relative_error
+        offer = self.priced(sql, epsilon, error, goal)
+        if goal is not None and offer.within is None and not asked.explained:
+            return self.refined(offer.question, float(asked.epsilon or epsilon or 0.0), goal, key)
         self.probe("ask: priced")
-        if spelled(sql).explained:
+        if asked.explained:
             return self.explained(previewed(offer, self.ledger, self.who, self.policy.question_delta))
         return self.answer(offer, key)
 
@@ -116,25 +124,14 @@ class Curator:
         delta = self.policy.question_delta
         return Answer(("privacy",), rows, preview.offer.loss.epsilon(delta).upper, delta, False, self.remaining(), "")
 
-    def refined(
-        self, sql: str, epsilon: float | None, error: float | None, goal: float, key: str | None
-    ) -> Answer:  # fmt: skip
+    def refined(self, question: Question, limit: float, goal: float, key: str | None) -> Answer:
         """Rounds of growing price until every number is within this share of itself, at 95 %; ε is the most they cost.
 
         If that does not suffice, or the budget ends, `NotReached` holds the best answer so far.
         """
-        limit = spelled(sql).epsilon or epsilon
-        share = not isinstance(goal, bool) and isinstance(goal, int | float) and 0 < goal < 1
-        if limit is None or error is not None or not share:
-            raise InvalidParameter(
-                "a relative error is a share, and needs a limit to its price.\n"
-                f"  found:  relative_error = {goal!r}, epsilon = {limit!r}, error = {error!r}\n"
-                "  do:     give such as relative_error=0.05, epsilon=1.0"
-            )
-        question = self.priced(sql, limit, None).question
         bought, charged = Refinement(), False
         try:
-            for i, offer in enumerate(rounds(question, float(limit), self.policy.question_delta, self.currency)):
+            for i, offer in enumerate(rounds(question, limit, self.policy.question_delta, self.currency)):
                 found, noisy, fresh = self.noisy(offer, f"{key} round {i}" if key is not None else None)
                 bought, charged = bought.more(found, noisy), charged or fresh
                 if bought.reached() <= goal:
@@ -249,9 +246,14 @@ class Curator:
                 if self.ledger.recall(named(table)) is None:
                     self.paid(sketch.loss(), named(table), None, asked, sketch.released)
 
-    def priced(self, sql: str, epsilon: float | None, error: float | None) -> Offer:
-        """Pure: from the text and the policy alone. An ε that the text itself names goes before."""
+    def priced(
+        self, sql: str, epsilon: float | None, error: float | None, relative_error: float | None = None
+    ) -> Offer:  # fmt: skip
+        """Pure: from the text and the policy alone. What the text itself names goes before: ε, and a relative error."""
         asked = spelled(sql)
+        goal = asked.relative_error if asked.relative_error is not None else relative_error
+        if goal is not None:
+            shared(goal, asked.epsilon or epsilon, error)
         if asked.epsilon is not None:
             epsilon, error = asked.epsilon, None
         if (epsilon is None) == (error is None):
@@ -265,6 +267,8 @@ class Curator:
                 f"{asked.unit!r} is not the unit here.\n  found:  {question.release.table.unit!r} in the policy"
             )
         dialect_of(self.engine.dialect).accepts(question.release)
+        if goal is not None and epsilon is not None and counted(question):
+            return proportional(question, float(epsilon), self.policy.question_delta, float(goal), self.currency)
         if epsilon is not None:
             return offered(question, float(epsilon), self.policy.question_delta, self.currency)
         return accurate(question, float(error or 0), self.policy.question_delta, self.policy.epsilon, self.currency)
@@ -315,9 +319,10 @@ class Curator:
         """The columns that were asked for, made of stored noisy values alone."""
         names, rows = laid_out(offer.question, readings)
         delta = self.policy.question_delta
+        policy = by_size(offer, delta)
         return Answer(
             names, rows, offer.loss.epsilon(delta).upper, delta, charged, self.remaining(),
-            odds(offer.loss), left_out(offer.release), held,
+            odds(offer.loss), " ".join(filter(None, [left_out(offer.release), told(policy)])), held, policy,
         )  # fmt: skip
 
     def remaining(self) -> str:
@@ -333,3 +338,14 @@ class Curator:
 def budgeted(name: str, value: object) -> None:
     if isinstance(value, bool) or not (isinstance(value, int | float) and 1e-6 <= value <= 1e15):
         raise InvalidParameter(f"{name} is out of range.\n  found:  {value!r}\n  do:     give a positive number")
+
+
+def shared(goal: object, epsilon: float | None, error: float | None) -> None:
+    """A relative error is a share, and ε limits its price."""
+    share = not isinstance(goal, bool) and isinstance(goal, int | float) and 0 < goal < 1
+    if epsilon is None or error is not None or not share:
+        raise InvalidParameter(
+            "a relative error is a share, and needs a limit to its price.\n"
+            f"  found:  relative_error = {goal!r}, epsilon = {epsilon!r}, error = {error!r}\n"
+            "  do:     give such as relative_error=0.05, epsilon=1.0"
+        )

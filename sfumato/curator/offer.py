@@ -9,6 +9,7 @@ import numpy as np
 from sfumato.curator.currency import LESS, Currency, Mu, Noise
 from sfumato.curator.parts import Joint
 from sfumato.curator.readings import Reading
+from sfumato.curator.sized import LAYOUT, Sized, SizedReading, allowed, sized
 from sfumato.curator.statistics import Way, leaky, way
 from sfumato.errors import QueryRefused
 from sfumato.loss.base import PrivacyLoss
@@ -38,6 +39,7 @@ class Offer:
     price: Currency
     leak: float = 0.0  # for keys that must be found in the data, and for statistics that need a slack
     draw: int = 0  # fresh noise has a number of its own: a stored answer is never taken for it
+    within: float | None = None  # a relative error, for one count by group
 
     @property
     def release(self) -> Release:
@@ -63,6 +65,12 @@ class Offer:
     def noise(self) -> tuple[Noise | None, ...]:
         """Of each part, in its own steps."""
         return self.price.noises(self.joint, self.shares[: len(self.release.measures)])
+
+    @cached_property
+    def sized(self) -> Sized | None:
+        """Where an error is relative: the mechanism of the one count that there is, in one group."""
+        piece = self.price.part(self.shares[0]) if self.within is not None else None
+        return sized(self.within, piece.mu, self.joint.parts[0].size) if self.within and isinstance(piece, Mu) else None
 
     @cached_property
     def choices(self) -> tuple[ByRank, ...]:
@@ -104,6 +112,8 @@ class Offer:
     def canonical(self) -> str:
         """What answers are stored under. How noise is laid out is part of it: none must be read with another layout."""
         layout = "together" if any(isinstance(noise, OneOf) for noise in self.noise) else "in parts"
+        if self.within is not None:
+            layout = f"within {self.within!r}, layout {LAYOUT}"
         return f"{self.release.canonical} | {layout}" + (f" | round {self.draw}" if self.draw else "")
 
     def served_by(self, loss: PrivacyLoss) -> "Offer | None":
@@ -118,8 +128,10 @@ class Offer:
         return replace(self, price=price)
 
     @cached_property
-    def readings(self) -> dict[Aggregate, Reading]:
+    def readings(self) -> "dict[Aggregate, Reading | SizedReading]":
         """How each aggregate is read, but those by rank."""
+        if self.sized is not None:
+            return dict.fromkeys(self.question.aggregates, self.sized.reading)
         return {a: Reading(self.joint, a, self.noise) for a in self.question.aggregates if a.measures}
 
     def error(self, aggregate: Aggregate) -> float | None:
@@ -129,6 +141,8 @@ class Offer:
     def work_out(self) -> None:
         """All that follows from public facts, so that what could fail in it fails before the charge."""
         _ = self.noise, self.choices, self.threshold
+        if self.sized is not None:
+            _ = self.sized.contract.mechanism.sampler
         for one in self.ways:
             one.work_out()
         for reading in self.readings.values():
@@ -137,6 +151,8 @@ class Offer:
     def drawn(self, exact: Sequence[list[int]]) -> list[list[int]]:
         """Noise on every part of every group: the only place where it is added."""
         columns = self.joint.columns(exact)
+        if self.sized is not None:
+            return [[step] for step in self.sized.release(columns[0]).tolist()]
         together = {j: noise.joint for j, noise in enumerate(self.noise) if isinstance(noise, OneOf)}
         for joint in set(together.values()):  # one, or none
             noisy = joint.release(np.stack([numbers(columns[j]) for j in together], axis=-1))
@@ -152,6 +168,12 @@ def offered(question: Question, epsilon: float, delta: float, currency: type[Cur
     """What (ε, δ) buys; a part of δ is for keys that are private."""
     leak = leaking(question, delta, currency)
     return Offer(question, currency.bought(epsilon, delta, leak), leak)
+
+
+def proportional(question: Question, epsilon: float, delta: float, goal: float, currency: type[Currency]) -> Offer:
+    """One count by group, within a share of itself above a size that (ε, δ) buys."""
+    allowed(question, goal, currency)
+    return Offer(question, currency.bought(epsilon, delta, 0.0), within=goal)
 
 
 def leaking(question: Question, delta: float, currency: type[Currency]) -> float:

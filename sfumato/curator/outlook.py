@@ -49,6 +49,8 @@ class Preview:
             return f"a value within {choice.ranks():,.0f} ranks of it at 95 %{deep(choice)}"
         if aggregate.name == "statistic":
             return self.offer.ways[aggregate.statistic].words()
+        if self.offer.sized is not None:
+            return self.offer.sized.words()
         error = self.error(aggregate)
         return f"± {rounded(error)} at 95 %" if error is not None else "± depends on how many values there are"
 
@@ -57,19 +59,29 @@ class Preview:
         """Private keys with fewer people than about this vanish."""
         return self.offer.threshold
 
+    @property
+    def policy(self) -> tuple[tuple[int, float], ...]:
+        """Of a count by group with a relative error: (least size of one's groups, ε at δ). No data are in it."""
+        from sfumato.curator.sized import by_size
+
+        return by_size(self.offer, self.delta)
+
     def to_json(self) -> str:
         data = {"epsilon": self.epsilon, "delta": self.delta, "free": self.free, "fits": self.fits, "left": self.left,
                 "after": self.after, "errors": dict(self.errors()), "threshold": self.threshold, "lost": self.lost,
-                "odds_before": self.odds_before, "odds_after": self.odds_after}  # fmt: skip
+                "odds_before": self.odds_before, "odds_after": self.odds_after, "policy": self.policy}  # fmt: skip
         return json.dumps(data, ensure_ascii=False, allow_nan=False)
 
     def __str__(self) -> str:
+        from sfumato.curator.sized import told
+
         lines = [f"costs ε = {self.epsilon:.3g} at δ = {self.delta:.2g}; nothing has been charged"]
         for (name, _), aggregate in zip(self.errors(), self.offer.question.aggregates, strict=True):
             lines.append(f"  {name}: {self.words(aggregate)}")
         if self.threshold is not None:
             lines.append(f"  keys with fewer than about {self.threshold:,} people vanish")
         lines += [f"  {words}" for words in self.lost]
+        lines += [f"  {told(self.policy)}"] if self.policy else []
         if self.free:
             lines.append("This question was answered before: asking it again is free.")
         elif self.fits:

@@ -14,6 +14,7 @@ from sfumato.plots.compositions import central_limit, composition, gaussian_nois
 from sfumato.plots.drawings import hockey_stick, region, two_errors
 from sfumato.plots.fitted import proposed, smooth_noise, stable_choice
 from sfumato.plots.plane import contour
+from sfumato.plots.sized import all_orders, larger_groups
 from sfumato.plots.views import profiles, renyi_curves, tangents, trade_off_functions
 from sfumato.sampling.poisson import Poisson
 
@@ -43,6 +44,8 @@ def lecture_figures(directory: str | Path) -> list[Path]:
         "smooth_noise": smooth_noise,
         "stable_choice": stable_choice,
         "proposed": proposed,
+        "larger_groups": larger_groups,
+        "all_orders": all_orders,
     }
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)

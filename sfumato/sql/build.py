@@ -25,7 +25,10 @@ class Asker(Protocol[A, P]):
         relative_error: float | None = None, key: str | None = None,
     ) -> A: ...  # fmt: skip
 
-    def preview(self, sql: str, *, epsilon: float | None = None, error: float | None = None) -> P: ...
+    def preview(
+        self, sql: str, *, epsilon: float | None = None, error: float | None = None,
+        relative_error: float | None = None,
+    ) -> P: ...  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -281,8 +284,10 @@ class Asking(Generic[A, P]):
         """Without the first so many."""
         return replace(self, query=self.query.offset(number))
 
-    def preview(self, *, epsilon: float | None = None, error: float | None = None) -> P:
-        return self.asker.preview(self.sql, epsilon=epsilon, error=error)
+    def preview(
+        self, *, epsilon: float | None = None, error: float | None = None, relative_error: float | None = None
+    ) -> P:  # fmt: skip
+        return self.asker.preview(self.sql, epsilon=epsilon, error=error, relative_error=relative_error)
 
     def ask(
         self, *, epsilon: float | None = None, error: float | None = None, relative_error: float | None = None,

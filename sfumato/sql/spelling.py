@@ -1,7 +1,10 @@
-"""Two ways of asking that are not SQL of the engine: EXPLAIN PRIVACY, and SELECT WITH DIFFERENTIAL_PRIVACY."""
+"""Ways of asking that are no SQL of the engine: EXPLAIN PRIVACY, SELECT WITH DIFFERENTIAL_PRIVACY, a relative error."""
 
 import re
 from dataclasses import dataclass
+
+import sqlglot
+from sqlglot.errors import SqlglotError
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.limits import LONGEST
@@ -9,17 +12,21 @@ from sfumato.sql.limits import LONGEST
 EXPLAIN = re.compile(r"\s*EXPLAIN\s+PRIVACY\b", re.IGNORECASE)
 OPTIONS = re.compile(r"\s*SELECT\s+WITH\s+DIFFERENTIAL_PRIVACY\b(?:\s+OPTIONS\s*\(([^()]*)\))?", re.IGNORECASE)
 NUMBER = re.compile(r"\d{1,10}(?:\.\d{0,10})?(?:[eE]-?\d{1,2})?")
+RELATIVE = re.compile(r"\bWITH\s+RELATIVE\s+ERROR\s+(\d{1,3}(?:\.\d{1,10})?)\s*(?:%|PERCENT)\Z", re.IGNORECASE)
+LONGEST_CLAUSE = 80
 ELSEWHERE = "the policy says it, for everybody"
 
 
 @dataclass(frozen=True)
 class Spelled:
-    """The plain SELECT, the ε that the text itself names, whose unit it takes for granted, and is it only explained?"""
+    """The plain SELECT, the ε and the relative error that the text itself names, whose unit it takes for granted, and
+    is it only explained?"""
 
     text: str
     epsilon: float | None = None
     unit: str | None = None
     explained: bool = False
+    relative_error: float | None = None
 
 
 def spelled(text: str) -> Spelled:
@@ -27,10 +34,10 @@ def spelled(text: str) -> Spelled:
     if not isinstance(text, str) or len(text) > LONGEST:
         return Spelled(text)  # the reader refuses it
     explain = EXPLAIN.match(text)
-    rest = text[explain.end() :] if explain else text
+    rest, share = cut(text[explain.end() :] if explain else text)
     options = OPTIONS.match(rest)
     if options is None:
-        return Spelled(rest, explained=explain is not None)
+        return Spelled(rest, explained=explain is not None, relative_error=share)
     epsilon, unit = None, None
     for name, value in listed(options[1] or ""):
         match name:
@@ -46,7 +53,25 @@ def spelled(text: str) -> Spelled:
                 raise QueryRefused(
                     f"OPTIONS: {name[:40]} is not understood.\n  do:     epsilon = 0.5, or privacy_unit_column = unit"
                 )
-    return Spelled(f"SELECT{rest[options.end() :]}", epsilon, unit, explain is not None)
+    return Spelled(f"SELECT{rest[options.end() :]}", epsilon, unit, explain is not None, share)
+
+
+def cut(text: str) -> tuple[str, float | None]:
+    """… WITH RELATIVE ERROR 5 %, at the end, if it is not a comment: what stands before it, and the share.
+
+    Only the last few words are looked at, so that no text takes long.
+    """
+    whole = text.rstrip().rstrip(";").rstrip()
+    found = RELATIVE.search(whole[-LONGEST_CLAUSE:])
+    if found is None:
+        return text, None
+    try:
+        last = sqlglot.tokenize(whole, read="duckdb")[-5:]
+    except SqlglotError:
+        return text, None  # the reader refuses it
+    if [token.text.upper() for token in last[:3]] != ["WITH", "RELATIVE", "ERROR"]:
+        return text, None
+    return whole[: len(whole) - len(found[0])], float(found[1]) / 100
 
 
 def listed(text: str) -> list[tuple[str, str]]:
