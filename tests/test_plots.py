@@ -169,7 +169,12 @@ def test_the_lecture_figures_are_those_of_the_documents(tmp_path):
     made = plots.lecture_figures(tmp_path / "new" / "folder")
     kept = ROOT / "docs" / "figures"
     assert {path.name for path in made} == {path.name for path in kept.glob("*.png")}
-    shown = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", ROOT / "docs" / "dependent.md"]
+    shown = [
+        ROOT / "README.md",
+        ROOT / "docs" / "tutorial.md",
+        ROOT / "docs" / "dependent.md",
+        ROOT / "docs" / "larger-groups.md",
+    ]
     text = "".join(path.read_text(encoding="utf-8") for path in shown)
     assert {path.name for path in made} == set(re.findall(r'src="(?:docs/)?figures/([\w.]+)"', text))
 
