@@ -40,6 +40,8 @@ def main() -> int:
         one, others = duckdb.connect(str(whole)), [duckdb.connect(str(file)) for file in files]
         maker, answered, changes, asked, began = Maker(chosen.seed), 0, 0, 0, time.monotonic()
         for i in range(chosen.count):
+            if i % 500 == 0:
+                print(f"  {i:,} of {chosen.count:,} …", file=sys.stderr, flush=True)
             sql = maker.question()
             if refusal_of(sql, RULES) is None:
                 answered += 1
