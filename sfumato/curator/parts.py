@@ -103,15 +103,15 @@ class Joint:
 
     @cached_property
     def favours(self) -> tuple[Fraction, ...]:
-        """How much of a joint norm (`JointLaplace`) a part has for itself: FAVOUR for those that others are seen from.
+        """How much of a joint norm (`JointLaplace`) each part has for itself: FAVOUR for one that others are seen from.
 
-        Their noise is in everything. Of a count and a sum, FAVOUR is what still leaves the sum's own part a little less
+        Its noise is in everything. Of a count and a sum, FAVOUR is what still leaves the sum's own part a little less
         noise than half of ε would: with x = 1/(1 − w) its |noise| is x + 1/(1 + x) of that which it would have alone,
-        and 2 at w = 0.382; the count's is 1 + 1/(1 + x).
+        and 2 at w = 0.382; the count's is 1 + 1/(1 + x). Of several such parts none is favoured.
         """
-        bases = {part.parent for part in self.parts if part.parent is not None and part.size}
-        bases = {j for j in bases if self.parts[j].parent is None}
-        return tuple(FAVOUR / len(bases) if j in bases else Fraction(0) for j in range(len(self.parts)))
+        seen_from = {part.parent for part in self.parts if part.size}
+        bases = [j for j, part in enumerate(self.parts) if part.parent is None and j in seen_from]
+        return tuple(FAVOUR if [j] == bases else Fraction(0) for j in range(len(self.parts)))
 
     @cached_property
     def whole(self) -> tuple[tuple[int, tuple[tuple[int, int], ...]], ...]:

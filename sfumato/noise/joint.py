@@ -51,6 +51,8 @@ class JointLaplace:
             )
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "favours", favours)
+        for slope in self.slopes.values():
+            DiscreteLaplace(1 / slope)  # refuses what cannot be drawn, before anything is
 
     # ---- what it is made of -----------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from flint import arb
 from sfumato.noise.balls import Ball, ball, precision
 from sfumato.noise.joint import JointLaplace
 
-GUARD = 96  # bits for each factor: differences of nearly equal sums
+GUARD = 96  # bits for each favoured part: A and B·rⁿ may nearly agree
 Pieces = tuple[tuple[Ball, bool], ...]  # a sum of constants, and of constants times rⁿ
 
 
@@ -37,7 +37,7 @@ def higher(joint: JointLaplace, r: int, prec: int) -> Ball:
 
 
 def _work(joint: JointLaplace, prec: int) -> int:
-    return prec + GUARD * (len(joint.sizes) + 1)
+    return prec + GUARD * (len(joint.slopes) + 1)
 
 
 @lru_cache(maxsize=256)

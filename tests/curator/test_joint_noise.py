@@ -100,7 +100,8 @@ def test_the_mean_size_is_the_one_that_tails_have():
 
 
 MANY = ["COUNT(*), SUM(x)", "COUNT(x), AVG(x)", "COUNT(DISTINCT u), COUNT(*), SUM(x)", "COUNT(*), VARIANCE(x)",
-        "SUM(x), SUM(x * x), COUNT(x)", "COUNT(DISTINCT x), COUNT(DISTINCT k)"]  # fmt: skip
+        "SUM(x), SUM(x * x), COUNT(x)", "COUNT(x), SUM(x), COUNT(x + 1), SUM(x + 1)",
+        "COUNT(DISTINCT x), COUNT(DISTINCT k)"]  # fmt: skip
 
 
 @pytest.mark.parametrize("public", [True, False])
@@ -134,7 +135,7 @@ def test_a_count_that_others_are_seen_from_is_favoured():
     assert asked("COUNT(*), SUM(x)").joint.favours == (F(3, 8), 0)
     chain = asked("COUNT(DISTINCT u), COUNT(*), SUM(x)").joint
     assert [w for w, part in zip(chain.favours, chain.parts, strict=True) if part.parent is None] == [F(3, 8)]
-    assert sum(asked("COUNT(x), SUM(x), COUNT(x + 1), SUM(x + 1)").joint.favours) == F(3, 8)
+    assert not any(asked("COUNT(x), SUM(x), COUNT(x + 1), SUM(x + 1)").joint.favours)  # two such counts
     assert not any(asked("COUNT(DISTINCT x), COUNT(DISTINCT k)").joint.favours)
 
 
