@@ -28,7 +28,7 @@ class Boxes:
     """
 
     chances: Floats
-    sides: Integers
+    sides: Floats  # whole numbers
     spare: int = 0
 
     @staticmethod
@@ -44,10 +44,10 @@ class Boxes:
             levels = np.arange(1, MOST + 1) * highest // MOST
             above = np.array([1.0, *(float(higher(joint, int(r), BITS)) for r in levels)])
             chances = np.maximum(-np.diff(above), 0.0)
-        sides = np.array([[joint.side(j, int(r)) for j in range(len(joint.sizes))] for r in levels], np.int64)
+        sides = np.array([[joint.side(j, int(r)) for j in range(len(joint.sizes))] for r in levels], float)
         return Boxes(chances, sides, int(highest >= MOST))
 
-    def some(self) -> Iterator[tuple[Floats, Integers]]:
+    def some(self) -> Iterator[tuple[Floats, Floats]]:
         """So many at a time that their cells stay in the cache."""
         for start in range(0, len(self.chances), BATCH):
             yield self.chances[start : start + BATCH], self.sides[start : start + BATCH]
@@ -63,7 +63,7 @@ def chance(joint: JointLaplace, levels: Integers) -> Floats:
     return np.asarray(found / found.sum())
 
 
-def inside(one: OneOf, k: Integers, sides: Integers) -> Floats:
+def inside(one: OneOf, k: Floats, sides: Floats) -> Floats:
     """P(z ≤ k) in each box: a row for each."""
     slope, side = one.joint.law.slopes.get(one.place), sides[:, one.place, None]
     k = np.clip(k, -side - 1, side)
@@ -75,7 +75,7 @@ def inside(one: OneOf, k: Integers, sides: Integers) -> Floats:
     return found
 
 
-def weighed(n: Floats | Integers, rate: float) -> Floats:
+def weighed(n: Floats, rate: float) -> Floats:
     """(1 − r)·Σ r^|k| over |k| ≤ n, r = e^−rate: (1 − r^{n+1}) + r(1 − rⁿ)."""
     found: Floats = -np.expm1(-(n + 1) * rate) - np.exp(-rate) * np.expm1(-n * rate)
     return found

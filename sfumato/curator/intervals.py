@@ -15,14 +15,12 @@ from sfumato.curator.boxes import Boxes, inside
 from sfumato.curator.currency import Noise
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.joint_laplace import JointLaplace, OneOf
-from sfumato.noise.table import Integers
+from sfumato.noise.sampler import LARGEST
 
 Terms = tuple[tuple[Fraction, Noise], ...]  # independent noise, each with a factor
 Floats = NDArray[np.float64]
 CELLS, COARSE = 500, 160  # to a standard deviation, at first; of joint noise, which has a law for each box
 SHORT = 0.001
-FINE = 1 << 30  # and of odd factors, this many units
-MANY = 1 << 10  # a factor of so many units or more may be rounded to whole ones
 BITS = 128
 
 
@@ -48,17 +46,15 @@ def spread(terms: Terms, confidence: float) -> Spread:
         ((factor, noise),) = some
         steps = round(noise.error(confidence))
         return Spread(above(factor * steps), 1 - float(noise.law().beyond(steps, BITS)))
-    if (found := in_units(some)) is None:
-        return apart(some, confidence)
-    unit, whole, spare = found
-    units = deviation(some) / unit
+    below = math.lcm(*(c.denominator for c, _ in some))
+    whole, units = tuple((int(c * below), noise) for c, noise in some), Fraction(deviation(some)) * below
     for cells in (COARSE,) if joint(some) else (CELLS, 8 * CELLS):
         g = max(1, int(units / cells))
         cut = Cut.of(whole, g)
         radius = cut.radius(confidence)
         if g == 1 or cut.most(radius) - cut.held(radius) < SHORT:
             break
-    return Spread(above((radius + cut.spare) * unit) + spare, cut.held(radius))
+    return Spread(above(Fraction(radius + cut.spare, below)), cut.held(radius))
 
 
 @dataclass(frozen=True)
@@ -75,17 +71,17 @@ class Cut:
     def of(terms: tuple[tuple[int, Noise], ...], g: int) -> "Cut":
         """Of independent noise, or a mean over boxes in each of which joint noise is independent."""
         boxes = boxes_of(terms)
-        cells = [cell_edges(factor, noise, g) for factor, noise in terms]
-        size = sum(len(edges) - 2 for edges in cells) + 1
+        cells = [cell_ends(factor, noise, g) for factor, noise in terms]
+        size = sum(len(ends) - 2 for ends in cells) + 1
         length = next_fast_len(size, real=True)
         product = np.zeros(length // 2 + 1, np.complex128)
         for chances, sides in boxes.some():
             found: NDArray[np.complex128] | float = 1.0
-            for (factor, noise), edges in zip(terms, cells, strict=True):
-                found = found * rfft(np.diff(up_to(noise, -(-edges // factor) - 1, sides)), length)
+            for (_, noise), ends in zip(terms, cells, strict=True):
+                found = found * rfft(np.diff(up_to(noise, ends, sides)), length)
             product += np.einsum("i,ij->j", chances, np.reshape(found, (len(chances), -1)))
         sums = np.concatenate([[0.0], np.cumsum(np.maximum(irfft(product, length)[:size], 0.0))])
-        first = -sum(len(edges) // 2 - 1 for edges in cells) * g
+        first = -sum(len(ends) // 2 - 1 for ends in cells) * g
         return Cut(sums, first, g, (g - 1) * len(terms), boxes.spare * sum(factor for factor, _ in terms))
 
     def between(self, low: int, high: int) -> float:
@@ -112,37 +108,6 @@ class Cut:
         return low
 
 
-def in_units(terms: Terms) -> tuple[Fraction, tuple[tuple[int, Noise], ...], float] | None:
-    """(unit, terms with factors in it, what that may change): exact where factors have a small common denominator.
-
-    A Gaussian on a very fine lattice is put on a coarser one: for σ-noise N, c·round(N) and u·round(cN/u) are both near
-    cN, by c/2 and u/2. None: there is other noise on such a lattice.
-    """
-    below = math.lcm(*(c.denominator for c, _ in terms))
-    whole = Fraction(deviation(terms))
-    if below * whole < 2 * FINE:
-        return Fraction(1, below), tuple((int(c * below), noise) for c, noise in terms), 0.0
-    unit, found, spare = whole / FINE, [], 0.0
-    for c, noise in terms:
-        if c >= MANY * unit:
-            factor = round(c / unit)
-            found.append((factor, noise))
-            spare += float(abs(factor * unit - c)) * 9 * size(noise)
-        elif isinstance(noise, Gaussian):
-            found.append((1, Gaussian(max(0.001, float(c * Fraction(noise.sigma) / unit) * (1 + 1e-15)))))
-            spare += float(c + unit) / 2
-        else:
-            return None
-    return unit, tuple(found), spare
-
-
-def apart(terms: Terms, confidence: float) -> Spread:
-    """Each term by itself, within its share of what may fail: a union bound."""
-    each = 1 - (1 - confidence) / len(terms)
-    radius = sum((c * round(noise.error(each)) for c, noise in terms), Fraction(0))
-    return Spread(above(radius), confidence)
-
-
 def joint(terms: Iterable[tuple[Fraction | int, Noise]]) -> JointLaplace | None:
     """What these terms are of, unless they are independent."""
     return next((noise.joint for _, noise in terms if isinstance(noise, OneOf)), None)
@@ -151,7 +116,7 @@ def joint(terms: Iterable[tuple[Fraction | int, Noise]]) -> JointLaplace | None:
 def boxes_of(terms: Iterable[tuple[int, Noise]]) -> Boxes:
     """Those of joint noise; for independent noise one that is never looked at."""
     found = joint(terms)
-    return Boxes.of(found.law) if found else Boxes(np.ones(1), np.zeros((1, 0), np.int64))
+    return Boxes.of(found.law) if found else Boxes(np.ones(1), np.zeros((1, 0)))
 
 
 def size(noise: Noise) -> float:
@@ -165,17 +130,23 @@ def deviation(terms: Iterable[tuple[Fraction, Noise]]) -> float:
     return math.sqrt(math.fsum((float(c) * size(noise)) ** 2 for c, noise in terms))
 
 
-def cell_edges(factor: int, noise: Noise, g: int) -> Integers:
-    """i·g for i = −n … n + 1: so far that beyond n·g/factor there is less than 10⁻¹⁰, or no box."""
+def cell_ends(factor: int, noise: Noise, g: int) -> Floats:
+    """The largest K with factor·K < i·g, for i = −n … n + 1: beyond them there is less than 10⁻¹⁰, or no box.
+
+    As doubles: of lattices so fine that these round it, a rounding is nothing beside a cell.
+    """
     if isinstance(noise, OneOf):
         most = int(Boxes.of(noise.joint.law).sides[-1, noise.place])
     else:
         most = int(size(noise) * (9 if isinstance(noise, Gaussian) else 17))
     far = factor * most // g + 1
-    return np.arange(-far, far + 2, dtype=np.int64) * g
+    if max(factor, (far + 1) * g) < LARGEST:
+        edges = np.arange(-far, far + 2, dtype=np.int64) * g
+        return (-(-edges // factor) - 1).astype(np.float64)
+    return np.array([float(-(-i * g // factor) - 1) for i in range(-far, far + 2)])
 
 
-def up_to(noise: Noise, k: Integers, sides: Integers) -> Floats:
+def up_to(noise: Noise, k: Floats, sides: Floats) -> Floats:
     """P(K ≤ k); of joint noise in each box, a row for each."""
     if isinstance(noise, OneOf):
         return inside(noise, k, sides)
