@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from sfumato.audit.collection import AT_ONCE, ONE_BY_ONE, Exhibit, collected
+from sfumato.audit.collection import AT_ONCE, MANY, ONE_BY_ONE, Exhibit, collected
 from sfumato.audit.report import Evidence, Finding, Theorem
 from sfumato.errors import InvalidParameter
 from sfumato.loss.display import name, rounded_up
@@ -30,25 +30,24 @@ def chosen(words: Sequence[str] = ()) -> tuple[Exhibit, ...]:
     return found
 
 
-def finding(exhibit: Exhibit, samples: int, confidence: float = CONFIDENCE) -> Finding:
-    """One exhibit, seen by every tier that can look at it."""
+def finding(exhibit: Exhibit, share: int = 1) -> Finding:
+    """One exhibit, seen by every tier that can look at it, in all its runs or one in so many."""
     return Finding(
         exhibit.name, exhibit.part, exhibit.pair, claim(exhibit), tuple(theorems(exhibit)),
-        tuple(evidence(exhibit, samples, confidence)),
+        tuple(evidence(exhibit, share)),
     )  # fmt: skip
 
 
-def runs(exhibit: Exhibit, share: int = 1) -> int:
-    """On each data set: what takes about a second, or a part of that."""
-    return (AT_ONCE if exhibit.rows else ONE_BY_ONE) // share
-
-
-def evidence(exhibit: Exhibit, samples: int, confidence: float) -> Iterator[Evidence]:
-    """The black box looks at everything, replay at what is made of our primitives."""
-    seen = exhibit.audit(samples, confidence)
-    yield Evidence("black box", f"{seen.verdict}; {seen.rows()['certified']}; event: {seen.event}", seen.violated)
+def evidence(exhibit: Exhibit, share: int) -> Iterator[Evidence]:
+    """The black box looks at everything, replay at what is made of our primitives, the white box at known laws."""
+    runs, draws = (AT_ONCE, MANY) if exhibit.rows else (ONE_BY_ONE, ONE_BY_ONE)
+    seen = exhibit.audit(runs // share, CONFIDENCE)
+    words = f"{seen.verdict}; {seen.rows()['certified']}, from {seen.samples:,} runs on each; event: {seen.event}"
+    yield Evidence("black box", words, seen.violated)
     if (played := exhibit.replay()) is not None:
         yield Evidence("replay", str(played), played.violated)
+    if (opened := exhibit.white_box(draws // share, CONFIDENCE)) is not None:
+        yield Evidence("white box", str(opened), opened.violated)
 
 
 def claim(exhibit: Exhibit) -> str:

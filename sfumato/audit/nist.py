@@ -36,7 +36,8 @@ ROWS = (
         "Every loss carries its relation as a type, and losses of different relations do not add up. A curator's is "
         "add/remove of all rows of one unit.", CHECKED,
         ("tests/loss/test_bad_input.py::test_relations_are_never_mixed",
-         "tests/loss/test_group.py::test_replacing_is_removing_and_adding_in_the_worse_order")),
+         "tests/loss/test_group.py::test_replacing_is_removing_and_adding_in_the_worse_order",
+         "tests/mutants/test_mutants.py::test_a_planted_bug_is_found_and_nothing_without_it")),
     Row(4, "variants of the definition", "Are pure, approximate, zCDP, Rényi and f-DP converted, not compared raw?",
         "There is one currency, the privacy loss, and all of these are views of it, certified from both sides.",
         CHECKED,
@@ -61,13 +62,15 @@ ROWS = (
         "Every mechanism cites or proves its theorem; its noise is drawn exactly; every one is audited.", CHECKED,
         ("tests/checks/test_mechanisms.py::test_no_audit_refutes_the_loss",
          "tests/checks/test_mechanisms.py::test_the_docstring_cites_a_theorem_and_a_year",
-         "tests/attacks/test_refinement.py::test_many_whole_numbers_fit_their_law")),
+         "tests/attacks/test_refinement.py::test_many_whole_numbers_fit_their_law",
+         "tests/mutants/test_mutants.py::test_a_planted_bug_is_found_and_nothing_without_it")),
     Row(8, "clipping bounds", "Are bounds never taken from data for free?",
         "Bounds stand in the policy; those that are suggested from data are bought from the budget. What is no number "
         "does not survive clipping.", CHECKED,
         ("tests/curator/test_bounds.py::test_they_cost_what_was_said_once",
          "tests/curator/test_bounds.py::test_one_person_is_in_one_bin",
-         "tests/attacks/test_odd_numbers.py::test_what_is_no_number_is_not_seen")),
+         "tests/attacks/test_odd_numbers.py::test_what_is_no_number_is_not_seen",
+         "tests/mutants/test_mutants.py::test_a_planted_bug_is_found_and_nothing_without_it")),
     Row(9, "utility", "Are there error bars, and do they leak nothing?",
         "Every number has an interval, made from public parameters and released values; it holds the truth as often as "
         "it says.", CHECKED,
@@ -130,8 +133,9 @@ ROWS = (
     Row(21, "data collection", "Is what is collected little, encrypted, deleted in time?",
         "Outside of what a curator can see: the owner's task.", STATED, ("docs/promise.md",)),
     Row(22, "evaluation", "Is there evidence that others can repeat?",
-        "This report, made by one command; a mechanism with too little noise or broken bits is refuted by the same "
-        "audits.", CHECKED,
-        ("tests/checks/test_mechanisms.py::test_audits_of_this_size_refute_too_little_noise_and_broken_bits",
+        "This report, made by one command; thirty bugs planted in our own code, each with a proof, are found by the "
+        "same audits.", CHECKED,
+        ("tests/mutants/test_mutants.py::test_a_planted_bug_is_found_and_nothing_without_it",
+         "tests/checks/test_mechanisms.py::test_audits_of_this_size_refute_too_little_noise_and_broken_bits",
          "tests/audit/test_report.py::test_a_wrong_mechanism_is_refuted_in_the_report")),
 )  # fmt: skip

@@ -35,7 +35,7 @@ def audit(only: tuple[str, ...], quick: bool, as_json: bool, out: tuple[Path, ..
     from datetime import UTC, datetime
 
     import sfumato
-    from sfumato.audit.everything import CONFIDENCE, QUICK, chosen, finding, runs
+    from sfumato.audit.everything import CONFIDENCE, QUICK, chosen, finding
     from sfumato.audit.report import Report
 
     writable(out)
@@ -43,7 +43,7 @@ def audit(only: tuple[str, ...], quick: bool, as_json: bool, out: tuple[Path, ..
     findings = []
     with click.progressbar(exhibits, label="auditing", file=sys.stderr, item_show_func=shown) as bar:
         for exhibit in bar:
-            findings.append(finding(exhibit, runs(exhibit, QUICK if quick else 1)))
+            findings.append(finding(exhibit, QUICK if quick else 1))
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     report = Report(sfumato.__version__, when, CONFIDENCE, tuple(findings))
     for place in out:

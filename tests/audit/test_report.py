@@ -42,7 +42,7 @@ WRONG = Exhibit("mechanisms", lambda source: Cheap(sf.Laplace(1.0, source=source
 
 
 def reported(*exhibits):
-    return Report("0.0", "today", 0.9999, tuple(finding(one, 4096) for one in exhibits))
+    return Report("0.0", "today", 0.9999, tuple(finding(one, 16) for one in exhibits))
 
 
 @pytest.fixture(scope="module")
