@@ -4,8 +4,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from sfumato.audit.collection import AT_ONCE, MANY, ONE_BY_ONE, Exhibit, collected
+from sfumato.audit.conversation import Conversation
+from sfumato.audit.corpus import Database
+from sfumato.audit.exhibits.curator import POLICY, WORST
 from sfumato.audit.report import Evidence, Finding, Theorem
 from sfumato.errors import InvalidParameter
+from sfumato.ledger import Budget, PureBudget
 from sfumato.loss.display import name, rounded_up
 from sfumato.loss.views import most_leak, top_of
 
@@ -13,11 +17,15 @@ CITED = re.compile(r"(?P<statement>.+?) +\[(?P<source>[^\[\]]+)\]\.?")
 DELTA = 1e-6
 CONFIDENCE = 0.9999
 QUICK = 8  # so many times fewer runs
+CONVERSATIONS = tuple(
+    Exhibit("ledger", lambda source, budget=budget: Conversation(budget, POLICY), WORST.whole, WORST.without)  # type: ignore[misc]
+    for budget in (Budget(1.0, 1e-6), PureBudget(2.0, 1e-6))
+)
 
 
 def chosen(words: Sequence[str] = ()) -> tuple[Exhibit, ...]:
     """The exhibits whose part or name holds one of these words; all of them without any."""
-    every = collected()
+    every = (*collected(), *CONVERSATIONS)
     found = tuple(
         one for one in every if not words or any(w.lower() in f"{one.part} {one.name}".lower() for w in words)
     )
@@ -33,17 +41,25 @@ def chosen(words: Sequence[str] = ()) -> tuple[Exhibit, ...]:
 def finding(exhibit: Exhibit, share: int = 1) -> Finding:
     """One exhibit, seen by every tier that can look at it, in all its runs or one in so many."""
     return Finding(
-        exhibit.name, exhibit.part, exhibit.pair, claim(exhibit), tuple(theorems(exhibit)),
-        tuple(evidence(exhibit, share)),
+        getattr(exhibit.mechanism, "sql", exhibit.name), exhibit.part, pair(exhibit), claim(exhibit),
+        tuple(theorems(exhibit)), tuple(evidence(exhibit, share)),
     )  # fmt: skip
 
 
+def pair(exhibit: Exhibit) -> str:
+    """The neighbours; databases do not show what is in them."""
+    if isinstance(exhibit.d0, Database):
+        return "a small database with and without one unit, which has many rows in many groups"
+    return exhibit.pair
+
+
 def evidence(exhibit: Exhibit, share: int) -> Iterator[Evidence]:
-    """The black box looks at everything, replay at what is made of our primitives, the white box at known laws."""
+    """The black box looks at what is quick, replay at what is made of our primitives, the white box at known laws."""
     runs, draws = (AT_ONCE, MANY) if exhibit.rows else (ONE_BY_ONE, ONE_BY_ONE)
-    seen = exhibit.audit(runs // share, CONFIDENCE)
-    words = f"{seen.verdict}; {seen.rows()['certified']}, from {seen.samples:,} runs on each; event: {seen.event}"
-    yield Evidence("black box", words, seen.violated)
+    if not isinstance(exhibit.mechanism, Conversation):
+        seen = exhibit.audit(runs // share, CONFIDENCE)
+        words = f"{seen.verdict}; {seen.rows()['certified']}, from {seen.samples:,} runs on each; event: {seen.event}"
+        yield Evidence("black box", words, seen.violated)
     if (played := exhibit.replay()) is not None:
         yield Evidence("replay", str(played), played.violated)
     if (opened := exhibit.white_box(draws // share, CONFIDENCE)) is not None:

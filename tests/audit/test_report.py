@@ -127,6 +127,7 @@ def test_what_is_checked_names_tests_that_are_there(row):
 @pytest.fixture
 def run(monkeypatch):
     monkeypatch.setattr(everything, "collected", lambda: (RIGHT, WRONG))
+    monkeypatch.setattr(everything, "CONVERSATIONS", ())
     return lambda *words: CliRunner().invoke(main, ["audit", *map(str, words)])
 
 
