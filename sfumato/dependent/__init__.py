@@ -24,6 +24,7 @@ from sfumato.dependent.propose import ProposeTestRelease
 from sfumato.dependent.quantile import Quantile
 from sfumato.dependent.reciprocal import Reciprocal
 from sfumato.dependent.regression import PredictionVariance
+from sfumato.dependent.reports import MeanReport, Means, Moves, MovesReport
 from sfumato.dependent.routes import Way, at, on_ledger
 from sfumato.dependent.sized import Kept
 from sfumato.dependent.smooth import Off, Smooth, SmoothWithError
@@ -58,7 +59,11 @@ __all__ = [
     "LeverageReport",
     "Leverages",
     "Maximum",
+    "MeanReport",
+    "Means",
     "Minimum",
+    "Moves",
+    "MovesReport",
     "Noise",
     "NoisyBound",
     "OfValues",

@@ -393,6 +393,24 @@ EXAMPLES: list[Example] = [
         nonsense=(),
     ),
     Example(
+        lambda source: dependent.MeanReport(
+            dependent.TrimmedMean(0, 8, trim=0), sf.Laplace(2.0, source=source), sf.Laplace(8.0, source=source), 0.1
+        ),
+        (Pair([2] * 9, [2] * 8), Pair([0, 8], [0, 8, 8])),
+        DATA[:2] + DATA[3:],
+        None,
+        nonsense=(),
+    ),
+    Example(
+        lambda source: dependent.MovesReport(
+            dependent.Quantile(0, 8), sf.DiscreteLaplace(4.0, source=source), 0.3, miss=0.4
+        ),
+        (Pair([4] * 5, [4] * 6), Pair([4] * 4, [4] * 5)),
+        DATA[:2] + DATA[3:],
+        None,
+        nonsense=(),
+    ),
+    Example(
         lambda source: dependent.Everywhere(dependent.TrimmedMean(0, 8), sf.Laplace(4.0, source=source)),
         (Pair([0, 0], [0, 0, 8]), Pair([0, 8], [0, 8, 8])),
         DATA[:2] + DATA[3:],
