@@ -18,7 +18,8 @@ NOISE_PEERS := $(patsubst bench/noise/sides/%.txt,bench/.peers/%.stamp,$(wildcar
 CURATOR_PEERS := $(patsubst bench/curator/sides/%.txt,bench/.peers/curator-%.stamp,$(wildcard bench/curator/sides/*.txt))
 
 .PHONY: help demo tour audit test mutants lint types format bench bench-composition bench-soundness bench-noise \
-	bench-curator bench-faults bench-ledger bench-groups bench-reconstruction bench-hostile docs-index bench-neighbours bench-coverage clean
+	bench-curator bench-faults bench-ledger bench-groups bench-reconstruction bench-hostile docs-index bench-neighbours bench-coverage \
+	bench-dependent clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' Makefile
@@ -86,6 +87,9 @@ bench-neighbours: $(VENV)/dev.stamp  ## ten thousand questions with and without 
 
 bench-coverage: $(VENV)/dev.stamp  ## ten thousand releases of each aggregate: do intervals hold the truth? (5 min)
 	@$(BIN)/python bench/bench_coverage.py $(OPTIONS)
+
+bench-dependent: $(VENV)/dev.stamp  ## noise that fits the data: errors and times beside bars (3 min)
+	@$(BIN)/python bench/bench_dependent.py $(OPTIONS)
 
 bench-hostile: $(VENV)/dev.stamp  ## processor time until hostile texts are refused (1 min)
 	@$(BIN)/python bench/bench_hostile.py $(OPTIONS)

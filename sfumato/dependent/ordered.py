@@ -44,7 +44,9 @@ class Ordered:
             with np.errstate(over="ignore"):
                 near = np.clip(np.rint(row * scale), low, high)
             whole: Integers = np.where(np.isnan(near), low, near).astype(np.int64)
-        elif scale >= 1:
+        elif scale == 1:
+            whole = np.clip(row, low, high).astype(np.int64, copy=False)
+        elif scale > 1:
             top, bottom = high // int(scale), -(-low // int(scale))
             inside = np.clip(row, bottom - 1, top + 1).astype(np.int64)
             whole = np.clip(inside * int(scale), low, high)
@@ -52,7 +54,8 @@ class Ordered:
             wide = round(1 / scale)  # values beyond the range are put to its ends first: no sum overflows
             inside = np.clip(row, max(low * wide, -LARGEST), min(high * wide, LARGEST - wide)).astype(np.int64)
             whole = np.clip((inside + wide // 2) // wide, low, high)
-        return Ordered(whole.size, low, high, (1,), (np.sort(whole),))
+        whole.sort()  # it is ours: what was given has been copied
+        return Ordered(whole.size, low, high, (1,), (whole,))
 
     @cached_property
     def starts(self) -> Integers:

@@ -4,7 +4,6 @@ A unit keeps at most `rows` values in a group, and at most `groups` groups, by k
 removing a unit changes nothing of any other.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -69,13 +68,9 @@ class Selection:
         rows, plain = (row_wise(release, {"x": one or read}, to).sql(to.name) for one in (key, unread))
         return Selection(rows, plain, lattice(window, to), to)
 
-    def counted(self) -> str:
-        """How many there are: what is not above all numbers."""
-        return f"SELECT COUNT(*) FROM ({self.unread}) AS e WHERE x <= {self.number(math.inf)}"
-
     def selected(self, parts: Sequence[float]) -> str:
-        """The values below which these parts of all values lie."""
-        return f"SELECT {self.to.selected('x', parts)} FROM ({self.rows}) AS e"
+        """How many values there are, and those below which these parts of them lie."""
+        return f"SELECT COUNT(x), {self.to.selected('x', parts)} FROM ({self.rows}) AS e"
 
     def between(self, low: float, high: float) -> str:
         """How many values are at most the higher end; and, from the lower one on: steps, and how many have each."""

@@ -278,7 +278,7 @@ def test_values_selected_by_rank_have_the_scores_of_all_values(name, aggregate, 
     assert scores[0] == scores[1]
     for at in range(0, choice.points, 3):
         assert len({choice.capped(choice.excess(d.total, d.up_to(at))) for d in (near, far)}) == 1
-    assert len(asked) == 3 and wanted.direct not in asked
+    assert len(asked) == 3 and wanted.direct not in asked  # the window is wide for so few
 
 
 def test_few_values_are_all_counted(tmp_path):
