@@ -188,3 +188,13 @@ def test_joined_tables_are_answered(tmp_path, shops):
     for sql in QUESTIONS:
         assert curator.ask(sql, epsilon=1.0).charged
     assert curator.ask("SELECT MEDIAN(price) FROM lines", epsilon=1.0).charged
+
+
+def test_a_unit_of_texts_is_joined_also_where_the_policy_does_not_describe_it():
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE people AS SELECT 'p' || i AS person, i AS age FROM range(7) r(i)")
+    connection.execute(
+        "CREATE TABLE orders AS SELECT 'p' || i AS person, i AS order_id, 's' AS shop FROM range(3, 9) r(i)"
+    )
+    text = statement(read("SELECT COUNT(*) FROM people JOIN orders USING (person)", RULES).release, 1, "duckdb")
+    assert connection.execute(text).fetchall() == [(4,)]

@@ -348,3 +348,20 @@ def test_nodes_are_told_apart_by_their_bytes():
     )
     assert connection.execute(text).fetchall() == [(2, 2)]
     assert connection.execute(count).fetchall() == [(5,)]
+
+
+def test_tables_of_edges_are_joined_and_stacked_by_the_edge():
+    both = Policy.read(
+        POLICY + FRIENDS.replace("TYPE", "text") + FRIENDS.replace("TYPE", "text").replace("friends", "calls")
+    )
+    connection = duckdb.connect()
+    graph(connection, [("a", "b", 2001), ("b", "c", 2001), ("c", "a", 2001), ("c", "d", 2001)])
+    connection.execute("CREATE TABLE calls AS SELECT b AS a, a AS b, since FROM friends WHERE b <> 'd'")
+
+    def found(sql):
+        offer = offered(read(sql, both), 1.0, 1e-9)
+        return connection.execute(statements(offer, 7, "duckdb")[-1]).fetchall()
+
+    assert found("SELECT COUNT(*) FROM friends JOIN calls USING (edge)") == [(3,)]
+    assert found("SELECT TRIANGLES(friends.a, friends.b) FROM friends JOIN calls USING (edge)") == [(1, 1)]
+    assert found("SELECT COUNT(*) FROM (SELECT edge FROM friends UNION ALL SELECT edge FROM calls)") == [(7,)]

@@ -5,6 +5,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
+from sfumato.sql.domains import TEXT
 from sfumato.sql.expressions import Column, Expression, columns
 from sfumato.sql.normal import call
 from sfumato.sql.policy import ROW, Table
@@ -35,8 +36,10 @@ def joined(left: Scope, join: exp.Join, table: Table, alias: str) -> Scope:
     found = replace(both, joins=(*left.joins, Join(table, tuple(pairs))))
     if join.side == "LEFT":
         return found
-    matched = call("not", call("is null", columns_of(table, place)[pairs[0][1]]))
-    return replace(found, where=call("and", left.where, matched))
+    name = pairs[0][1]
+    unit = not table.public and name == table.unit  # a unit may be of any type, and the policy need not say which
+    match = Column(f"t{place}.{name}", TEXT) if unit else columns_of(table, place)[name]
+    return replace(found, where=call("and", left.where, call("not", call("is null", match))))
 
 
 def equalities(join: exp.Join, both: Scope, place: int, left: Scope) -> list[tuple[Expression, str]]:

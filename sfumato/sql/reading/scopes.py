@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.domains import number
+from sfumato.sql.domains import TEXT, number
 from sfumato.sql.expressions import Column, Constant, Expression
 from sfumato.sql.policy import ROW, Table
 from sfumato.sql.release import Join
@@ -52,5 +52,5 @@ def columns_of(table: Table, place: int) -> dict[str, Column]:
     """The columns of the table number `place`, its unit among them."""
     found = {name: Column(f"t{place}.{name}", domain) for name, domain in table.columns.items()}
     if not table.public and table.unit != ROW:
-        found.setdefault(table.unit, Column(f"t{place}.{table.unit}", number()))
+        found.setdefault(table.unit, Column(f"t{place}.{table.unit}", TEXT if table.edges else number()))
     return found
