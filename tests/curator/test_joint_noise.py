@@ -209,6 +209,17 @@ def test_boxes_have_the_chances_that_balls_know():
         assert not found.spare
 
 
+def test_levels_that_are_taken_together_are_taken_as_the_highest():
+    """No box may stand for levels above its own: Theorem 5 goes one way only."""
+    law = JointLaplace(0.001, (2, 50), (F(3, 8), 0)).law
+    found = Boxes.of(law)
+    assert law.levels == 1
+    sums = np.cumsum(found.chances)
+    for level, chance in list(zip((found.sides[:, 0] / 2).tolist(), sums.tolist(), strict=True))[::16]:
+        assert chance == pytest.approx(1 - float(boxes.higher(law, int(level), 64)), abs=1e-12)
+    assert 1 - 2 * boxes.MISSED < sums[-1] < 1
+
+
 def test_an_absolute_error_can_be_bought():
     from sfumato.curator.offer import accurate
 
