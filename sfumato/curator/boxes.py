@@ -1,5 +1,6 @@
 """Joint noise as a mean over boxes, in each of which its numbers are independent: what intervals are computed from."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -61,6 +62,12 @@ def chance(joint: JointLaplace, levels: Integers) -> Floats:
         logs += np.log(weighed(n, float(joint.slopes[j])) if j in joint.slopes else 2 * n + 1)
     found: Floats = np.exp(logs - logs.max())
     return np.asarray(found / found.sum())
+
+
+def deviation_of(one: OneOf) -> float:
+    """Not much below the standard deviation: λε·R/M is nearly a Gamma variable of at most d + 1, and z in its box."""
+    law, parts = one.joint.law, len(one.joint.law.level.sizes)
+    return float(law.sizes[one.place] / law.common) * math.sqrt((parts + 2) * (parts + 3) / 3) + 0.5
 
 
 def inside(one: OneOf, k: Floats, sides: Floats) -> Floats:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr, ndtri
 
-from sfumato.curator.boxes import Boxes, inside
+from sfumato.curator.boxes import Boxes, deviation_of, inside
 from sfumato.curator.currency import Noise
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.joint_laplace import JointLaplace, OneOf
@@ -120,9 +120,9 @@ def boxes_of(terms: Iterable[tuple[int, Noise]]) -> Boxes:
 
 
 def size(noise: Noise) -> float:
-    """About one standard deviation, never less, in steps."""
+    """About one standard deviation, never much less, in steps."""
     if isinstance(noise, OneOf):
-        return farthest(noise, 0.95) / 2 + 1
+        return deviation_of(noise)
     return math.hypot(noise.sigma, 0.5) if isinstance(noise, Gaussian) else math.sqrt(2) * (noise.scale + 0.5)
 
 
