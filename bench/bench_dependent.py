@@ -38,7 +38,7 @@ age = {low = 0, high = 127, step = 1}
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--sets", type=int, default=100, help="data sets for each trimmed mean")
+    options.add_argument("--sets", type=int, default=200, help="data sets for each trimmed mean")
     options.add_argument("--size", type=int, default=10**6, help="values to take medians of")
     options.add_argument("--edges", type=int, default=10**5)
     options.add_argument("--turns", type=int, default=15)

@@ -206,16 +206,21 @@ def largest_shift(noise: Noise, target: Target, dilation: float, start: float) -
 
 @lru_cache(maxsize=64)
 def for_ledger(
-    mu_squared: float, dilation: float, slack: float = 1e-9, steps: int = 4, relation: Relation = AddRemove
+    mu_squared: float,
+    dilation: float,
+    slack: float = 1e-9,
+    steps: int = 4,
+    relation: Relation = AddRemove,
+    families: tuple[Family, ...] = FAMILIES,
 ) -> Calibrated:
-    """The least noise that costs at most (μ², slack) on a Gaussian ledger.
+    """The least noise of these families that costs at most (μ², slack) on a Gaussian ledger.
 
     Theorem: Gaussian domination with slack [Dong, Roth & Su 2022, Thm 2.7; docs/theorems/price.md]
     """
     goal, spared = checks.positive("mu_squared", mu_squared), checks.number("slack", slack, 1e-40, 0.5, allowed=SLACK)
 
     target = Target(goal, lambda loss: loss.gdp(spared, tolerance=1e-5).upper ** 2, lambda x: x.mu(spared) ** 2)
-    return least_noise(target, dilation, steps, FAMILIES, relation)
+    return least_noise(target, dilation, steps, families, relation)
 
 
 @lru_cache(maxsize=64)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato import checks
-from sfumato.dependent.calibration import for_epsilon, for_ledger
+from sfumato.dependent.calibration import FAMILIES, HEAVY, for_epsilon, for_ledger
 from sfumato.dependent.chosen import ChosenQuantile
 from sfumato.dependent.drawn import FINE
 from sfumato.dependent.everywhere import Everywhere
@@ -28,6 +28,7 @@ PROPOSED = "a bound was proposed: it is tested, and the noise is made for it"
 BOUNDED = "its local sensitivity moves little between neighbours, so that is bought first, and noise made for it"
 SMOOTH = "nothing cheaper is known for this statistic, so noise has the scale that is smooth around the data"
 GLOBAL = "noise for the worst data: nothing better is known for this statistic at this price"
+TRIED = 3.0  # up to this μ, at a dilation of μ/5, Student and arsinh-normal noise were the least of all families
 FIRST = 0.25  # of μ², or of ε, for the test or the bound; the rest is for the answer
 
 
@@ -62,11 +63,16 @@ def on_ledger(
         return Way(ProposeTestRelease(statistic, bound, Gaussian(_over(1, first)), noise, slack), PROPOSED)
     if isinstance(statistic, Quantile):
         return Way(ChosenQuantile.on_ledger(statistic, most), CHOSEN)
+    laws = HEAVY if most <= TRIED else FAMILIES
     if drift := drifting(statistic):
         way = NoisyBound(statistic, Gaussian(_over(1, first)), Gaussian(_over(1, rest)), slack)
         if way.shift + 1 < statistic.everywhere:
             return Way(way, BOUNDED)
-    smooth = None if drift else smoothly(statistic, step, lambda t: for_ledger(most**2, t, slack).loss, most / 5)
+    smooth = (
+        None
+        if drift
+        else smoothly(statistic, step, lambda t: for_ledger(most**2, t, slack, families=laws).loss, most / 5)
+    )
     if smooth is not None:
         return Way(smooth, SMOOTH)
     return Way(Everywhere(statistic, Gaussian(_over(_wider(statistic.everywhere, step), most), step)), GLOBAL)
