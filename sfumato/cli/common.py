@@ -32,6 +32,8 @@ First steps:
   sfumato policy check clinic.duckdb          what is missing in it
   sfumato preview clinic.duckdb "SELECT …" --epsilon 0.1     price, for free
   sfumato ask clinic.duckdb "SELECT …" --epsilon 0.1         and the answer
+  sfumato attack differencing                 why bother: try to break it
+  sfumato audit                               try to break all of it
 \b
 Exit codes:
   0 done · 2 misspelt command · 3 question refused, nothing charged
