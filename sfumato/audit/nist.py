@@ -1,7 +1,8 @@
 """The questions that a reviewer asks, after NIST SP 800-226, each with what is done here and the test that shows it.
 
 The rows follow the themes of "Guidelines for Evaluating Differential Privacy Guarantees" (NIST, March 2025), from ε at
-the top of its pyramid to data collection at the bottom; the wording is ours. What is not covered says so.
+the top of its pyramid to data collection at the bottom. They were drawn up from public summaries of it, in our words: a
+reviewer should hold them against the publication itself. What is not covered says so.
 """
 
 from dataclasses import dataclass

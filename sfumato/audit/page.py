@@ -81,7 +81,8 @@ def nist(report: Report, docs: str) -> str:
         for one in report.rows
     )
     return (
-        "<h2>Questions of NIST SP 800-226</h2><p class='soft'>Themes of the guidelines of March 2025, in our words. "
+        "<h2>Questions of NIST SP 800-226</h2><p class='soft'>Themes of the guidelines of March 2025, in our words and "
+        "from summaries: hold them against the publication. "
         f"Named tests are run by <code>make test</code>; the promises are in <a href='{escape(docs)}/promise.md'>"
         "promise.md</a>.</p><table><thead><tr><th></th><th>asked</th><th>done, and shown by</th><th>status</th></tr>"
         f"</thead><tbody>{rows}</tbody></table>"
