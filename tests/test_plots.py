@@ -12,7 +12,7 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.figure import Figure
 
-from sfumato import dependent, plots
+from sfumato import dependent, groups, plots
 from sfumato.errors import InvalidParameter
 from sfumato.loss import ApproxLoss, GaussianLoss, LaplaceLoss, PoissonSampledLoss, RandomizedResponseLoss, nothing
 from sfumato.loss.compare import compare
@@ -38,6 +38,7 @@ PICTURES = {
     "proposed": lambda: plots.proposed(1e-3),
     "central limit": lambda: plots.central_limit(counts=(1, 4)),
     "larger groups": lambda: plots.larger_groups((1, 10, 1000)),
+    "guarantees by size": lambda: plots.guarantees({"5 %": groups.contract(0.05, 10).policy}, 1e-6, (1, 100)),
     "all orders": lambda: plots.all_orders(8.0),
     "hockey stick": plots.hockey_stick,
     "two errors": plots.two_errors,

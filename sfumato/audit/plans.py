@@ -14,16 +14,18 @@ from functools import cached_property
 from typing import Any
 
 from sfumato.audit.corpus import Database, Neighbours
-from sfumato.audit.recording import SLACK, Replay, Step, moved_rows, overcharged, replay
+from sfumato.audit.recording import SLACK, Replay, Step, moved_counts, moved_rows, overcharged, replay
 from sfumato.curator.currency import Currency, Mu, Pure
 from sfumato.curator.exact import released, split, statements
-from sfumato.curator.offer import Offer, offered
+from sfumato.curator.offer import Offer, offered, proportional
+from sfumato.curator.sized import counted
 from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.joint_laplace import OneOf
 from sfumato.sensitivity import Sensitivity
 from sfumato.sql.policy import Policy
 from sfumato.sql.read import read
 from sfumato.sql.release import What
+from sfumato.sql.spelling import spelled
 
 SALT = 12345
 
@@ -41,7 +43,11 @@ class Asked:
     def offer(self) -> Offer:
         """Plan, price and noise: pure."""
         currency: type[Currency] = Pure if self.policy.pure else Mu
-        return offered(read(self.sql, self.policy), self.epsilon, self.delta, currency)
+        asked = spelled(self.sql)
+        question = read(asked.text, self.policy)
+        if asked.relative_error is not None and counted(question):
+            return proportional(question, self.epsilon, self.delta, asked.relative_error, currency)
+        return offered(question, self.epsilon, self.delta, currency)
 
     def exact(self, database: Database) -> list[list[Any]]:
         """The exact tables, which only noise sees."""
@@ -97,6 +103,10 @@ class Asked:
             return [], [f"one unit moved {len(keys)} groups, and {offer.release.groups} are covered"]
         changes = [offer.joint.split([a - b for a, b in zip(one.get(key, zeros), other.get(key, zeros), strict=True)])
                    for key in keys]  # fmt: skip
+        if offer.sized is not None:
+            counting = offer.sized.contract.mechanism
+            counts = [[table.get(key, zeros)[0] for key in keys] for table in (one, other)]
+            return [Step(repr(counting), *moved_counts(counting, *counts))], []
         steps: list[Step] = []
         for j, (noise, part) in enumerate(zip(offer.noise, offer.joint.parts, strict=True)):
             far = [abs(change[j]) for change in changes if change[j]]

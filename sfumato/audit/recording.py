@@ -30,7 +30,9 @@ import numpy as np
 from sfumato.audit.outputs import Raised, distinct_inputs, readable, text_of
 from sfumato.dependent.gate import Gate
 from sfumato.errors import InvalidParameter
+from sfumato.groups.transformed import Transformed, counted
 from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.sums import nothing
 from sfumato.loss.views import top_of
 from sfumato.mechanisms.additive import Additive
@@ -271,6 +273,7 @@ def hooked(hook: Hook) -> Iterator[None]:
     kinds: set[type] = {base for kind in Mechanism.known.values() for base in kind.__mro__ if base is not Mechanism}
     kinds |= {ByRank, Quantile, PureQuantile}
     places = [(kind, "release") for kind in kinds] + [(Additive, "answer"), (Additive, "noisy"), (Gate, "opens")]
+    places += [(Transformed, "noisy")]
     originals = {(kind, method): vars(kind)[method] for kind, method in places if method in vars(kind)}
     inside = [False]
 
@@ -321,6 +324,8 @@ def priced(primitive: Primitive, method: str, before: Any, after: Any) -> tuple[
     """How far an input moved in words, and the loss of that."""
     if isinstance(primitive, Additive):
         return moved_numbers(primitive, method, before, after)
+    if isinstance(primitive, Transformed):
+        return moved_counts(primitive, before, after)
     if isinstance(primitive, JointLaplace):
         moves, width = [int(d) for d in differences(before, after)], len(primitive.sizes)
         return moved_rows(primitive, [moves[start : start + width] for start in range(0, len(moves), width)])
@@ -365,6 +370,16 @@ def moved_rows(noise: JointLaplace, moves: Sequence[Sequence[int]]) -> tuple[str
     each = [noise.moved(row) for row in rows]
     farthest = max(Fraction(abs(d), s) for row in rows for d, s in zip(row, noise.sizes, strict=True))
     return f"{len(rows)} rows moved by up to {float(farthest):.6g} of their sizes", sum(each[1:], each[0])
+
+
+def moved_counts(noise: Transformed, before: Any, after: Any) -> tuple[str, PrivacyLoss]:
+    """Noise on a transform of counts: by the steps of its table that each count moved."""
+    first, second = (noise.table.steps(np.asarray(counted(value)).reshape(-1)).tolist() for value in (before, after))
+    if len(first) != len(second):
+        raise Apart(f"{len(first)} counts became {len(second)}")
+    moves = [abs(a - b) for a, b in zip(first, second, strict=True) if a != b]
+    mu = math.sqrt(float(sum(d * d for d in moves) / noise.table.spread**2)) * (1 - SLACK)
+    return f"moved by up to {max(moves, default=0)} steps in {len(moves)} of {len(first)} counts", GaussianLoss(mu)
 
 
 def differences(before: Any, after: Any) -> list[Any]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.groups.lower_bound import psi
+from sfumato.groups.table import Table
 from sfumato.groups.transformed import Transformed
 from sfumato.loss.bound import Bound
 
@@ -17,8 +18,11 @@ POINTS = 400
 
 @dataclass(frozen=True)
 class Certificate:
-    """Two statements. For large groups: x²·v(x) → rows²/2s², and no mechanism with the same mean relative error has a
-    limit below rows²·Psi/2. For groups from `low` to `high`: an average of theirs against what it must be at least.
+    """Two statements. For large groups: x²·v(x) stays below `limit`, and no mechanism with the same mean relative error
+    can stay below `best`. For groups from `low` to `high`: an average of theirs against what it must be at least.
+
+    The transform alone has the limit 1/2s² (in rows²). A segment of its table has one slope, which at its end, 2^-b
+    of a count further, is up to 2^-(b+1) too steep. That is as long as one step is little: for v far above 4^-p.
 
     Theorem: limsup x²·v(x) ≥ Psi(r)/2, and E_π x²(e^{2v(x)} − 1) ≥ Psi(r + 1/2N) − 4π²/L²
         [docs/theorems/groups.md, Theorem 5]
@@ -29,9 +33,15 @@ class Certificate:
     tolerance: Callable[[float], float] = field(repr=False)
 
     @property
-    def limit(self) -> float:
-        """x²·v(x) of large groups, in rows²."""
+    def ideal(self) -> float:
+        """The limit of x²·v(x), in rows², of the transform without its table."""
         return 1 / (2 * self.mechanism.sigma**2)
+
+    @property
+    def limit(self) -> float:
+        """What x²·v(x) of large groups stays below, in rows²: with the table."""
+        table = self.mechanism.table
+        return self.ideal * (1 + 2.0 ** -(table.bits + 1)) ** 2 if isinstance(table, Table) else math.inf
 
     @cached_property
     def best(self) -> Bound:

@@ -21,7 +21,6 @@ from sfumato.groups.transformed import Transformed
 from sfumato.loss.numeric import Floats
 
 LEAST, MOST = 1e-4, 0.99
-SPARE = 2 * OFF  # σ: what tables are allowed to be off
 LESS = 1 - 1e-12  # more than the roundings of what follows
 
 
@@ -86,7 +85,7 @@ class Contract(ABC):
     def kept(self, sigma: float, transform: Asinh | Log, estimator: Estimator) -> Transformed:
         """The mechanism, if its table is as near as was allowed for."""
         found = Transformed(transform, sigma, self.rows, estimator)
-        if found.table.off > SPARE:
+        if found.table.off > spare(sigma):
             raise AssertionError(f"a table is {found.table.off:.3g} σ off its transform")
         return found
 
@@ -122,7 +121,7 @@ class RootMeanSquareError(Contract):
         r = self.relative_error * LESS
         for _ in range(40):  # r = r′ + (e^{os} − 1)·e^{s²}, s² = ln(1 + r′²)
             t = math.log1p(r * r)
-            r = self.relative_error * LESS - math.expm1(SPARE * math.sqrt(t)) * math.exp(t)
+            r = self.relative_error * LESS - math.expm1(spare(math.sqrt(t)) * math.sqrt(t)) * math.exp(t)
         t = math.log1p(r * r)
         return self.kept(math.sqrt(t), Asinh(self.floor * r / math.sqrt(math.sinh(t))), Estimator.UNBIASED)
 
@@ -147,7 +146,7 @@ class MeanErrorAtMost(Contract):
         transform, x = Asinh(self.floor), self.floor
 
         def over(sigma: float) -> float:
-            more = math.expm1(SPARE * sigma) * math.hypot(x, x)
+            more = math.expm1(spare(sigma) * sigma) * math.hypot(x, x)
             return transform.absolute_error(x, sigma, Estimator.CLOSEST) + more - self.relative_error * LESS * x
 
         return self.kept(root(over, absolute_sigma(self.relative_error)), transform, Estimator.CLOSEST)
@@ -168,9 +167,14 @@ class ProportionalError(Contract):
         return self.kept(absolute_sigma(self.relative_error), Log(self.floor), Estimator.CLOSEST)
 
 
+def spare(sigma: float) -> float:
+    """What a table is allowed to be off, in σ: segments are at least 2⁻¹² of a count wide."""
+    return max(1.2 * OFF, 4e-8 / sigma)
+
+
 def absolute_sigma(relative_error: float) -> float:
     """s with 2Φ(s) − 1 + (e^{os} − 1) = r, rounded down."""
-    return root(lambda s: math.erf(s / math.sqrt(2)) + math.expm1(SPARE * s) - relative_error * LESS, 4.0)
+    return root(lambda s: math.erf(s / math.sqrt(2)) + math.expm1(spare(s) * s) - relative_error * LESS, 4.0)
 
 
 def root(over: Callable[[float], float], high: float) -> float:

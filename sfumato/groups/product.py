@@ -26,7 +26,7 @@ from sfumato.noise import Sampler, rounded_gaussian
 from sfumato.noise.lazy import Draw
 
 FINE = 20  # bits: X lies on a lattice of σ/2^20
-NODES = np.linspace(0.0, 1.0, 241)
+NODES = np.linspace(0.0, 1.0, 121)
 DEEP = 42.0  # what is e^-42 of the largest is left out
 CHUNK = 4000
 FINER = 4  # times as many points for profiles, which are cut at their edges

@@ -25,8 +25,8 @@ OCTAVES = 50  # 10^15 < 2^50
 FINE = 96  # bits after the point while a table is made
 FINEST, COARSEST = 46, 16  # p
 HIGHEST, STEEPEST = 60, 40  # bits of a value, and of what a segment rises
-FEWEST, MANIEST = 8, 12  # bits of a count that name its segment
-OFF = 2e-4  # σ: how far a table is to be from its transform; further only with MANIEST bits
+FEWEST, MANIEST = 10, 12  # bits of a count that name its segment
+OFF = 5e-5  # σ: how far a table is to be from its transform; further only with MANIEST bits
 BENT = 1e-3  # σ: a function that is so much above a concave one is not concave
 
 

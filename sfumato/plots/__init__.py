@@ -16,11 +16,11 @@ from sfumato.plots.drawings import hockey_stick, region, two_errors
 from sfumato.plots.fitted import proposed, smooth_noise, stable_choice
 from sfumato.plots.hand import Picture
 from sfumato.plots.plane import contour
-from sfumato.plots.sized import all_orders, larger_groups
+from sfumato.plots.sized import all_orders, guarantees, larger_groups
 from sfumato.plots.views import profiles, renyi_curves, tangents, trade_off_functions
 
 __all__ = [
     "Picture", "accountants", "all_orders", "attacked", "central_limit", "composition", "contour", "gaussian_noise",
-    "hockey_stick", "larger_groups", "lecture_figures", "profiles", "proposed", "region", "renyi_curves", "saved",
-    "smooth_noise", "stable_choice", "tangents", "trade_off_functions", "two_errors",
+    "guarantees", "hockey_stick", "larger_groups", "lecture_figures", "profiles", "proposed", "region",
+    "renyi_curves", "saved", "smooth_noise", "stable_choice", "tangents", "trade_off_functions", "two_errors",
 ]  # fmt: skip

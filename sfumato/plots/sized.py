@@ -1,7 +1,8 @@
 """What is told about a member, by the size of the group: all ways of counting, and the best there could be."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from matplotlib.figure import Figure
 
 from sfumato.groups.asinh import Asinh
 from sfumato.groups.contract import contract
+from sfumato.groups.groupwise import GroupwiseLoss
 from sfumato.groups.identity import Identity
 from sfumato.groups.log import Log
 from sfumato.groups.lower_bound import psi
@@ -93,6 +95,22 @@ def larger_groups(sizes: Sequence[int] = tuple(SIZES.tolist())) -> Figure:
         axis.set_xscale("log")
     legend(right, "lower left")
     beneath(figure, left)
+    return figure
+
+
+def guarantees(
+    policies: Mapping[str, GroupwiseLoss], delta: float = DELTA, sizes: Sequence[int] = tuple(SIZES.tolist())
+) -> Figure:
+    """v(x), and ε at δ, of policies by the size of the group."""
+    figure, (left, right) = panels(2, "v(x)", f"ε of a member at δ = {short(delta)}")
+    for (text, policy), colour in zip(policies.items(), cycle((BLUE, RED, GREEN, PURPLE, ORANGE, SKY)), strict=False):
+        Pen(colour).draw(left, sizes, [policy.v(x).upper for x in sizes], text)
+        Pen(colour).draw(right, sizes, [policy.epsilon(x, delta).upper for x in sizes], text)
+    for axis, name in ((left, "v(x)"), (right, "ε")):
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        label(axis, "size of the group, x", name)
+        legend(axis, "lower left")
     return figure
 
 

@@ -63,10 +63,10 @@ def test_the_asinh_has_the_variance_of_noise_on_noise(row):
 
 @pytest.mark.parametrize("row", GOLDEN["asinh"]["values"], ids=str)
 def test_the_policy_is_the_formula_and_what_the_table_adds(row):
-    """Nothing below 256 people; from there on the slope of a segment, which is as wide as 1/256 of the count."""
+    """Nothing below 1,024 people; from there on the slope of a segment, which is as wide as 1/1024 of the count."""
     mechanism, x = matching(row["rho"], row["r"]), row["x"]
     found, formula = mechanism.policy.v(x), float(row["v"])
-    assert formula * (1 - 2**-7) <= found.upper <= formula * (1 + (1e-9 if x < 255 else 2**-7))
+    assert formula * (1 - 2**-9) <= found.upper <= formula * (1 + (1e-9 if x < 1023 else 2**-9))
     g = mechanism.transform.forth
     ideal = max(g(x + 1) - g(x), g(x) - g(max(x - 1, 0))) ** 2 / (2 * mechanism.sigma**2)
     assert ideal == pytest.approx(formula, rel=1e-9)

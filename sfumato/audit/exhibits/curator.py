@@ -38,6 +38,7 @@ QUESTIONS = (
     "SELECT floor, SUM(stay) FROM visits JOIN wards USING (ward) GROUP BY floor",
     "SELECT ward, COUNT(*) FROM visits GROUP BY ward HAVING COUNT(*) > 3 ORDER BY 2 DESC LIMIT 2",
     "SELECT MEDIAN(stay) FROM visits",
+    "SELECT ward, COUNT(*) FROM visits GROUP BY ward WITH RELATIVE ERROR 20 %",
 )
 
 WORST = next(pair for pair in neighbours(POLICY) if pair.name == "visits: many rows in many groups")
