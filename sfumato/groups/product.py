@@ -127,7 +127,7 @@ class Product:
         """Places y and logarithms of their weights: even in ln|y|, as far out as this order looks."""
         u, v = self.means
         more = order / (self.sigma * math.sqrt(2)) + 15
-        step = max(2e-4, min(self.r, self.sigma / max(self.x, 1.0), 0.24) / 12)
+        step = min(math.hypot(self.r, self.sigma / max(self.x, 1.0)) / 12, 0.02)  # of the width of Y in ln|y|
         parts = []
         for centre, sign in ((u, 1), (abs(v), -1)):
             far = self.sigma * self.r * (centre + more) ** 2 / 2

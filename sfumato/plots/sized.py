@@ -116,10 +116,10 @@ def guarantees(
 
 def all_orders(largest: float = 512.0) -> Figure:
     """D_a/a by the order a, for one group: constant for asinh, a wall for noise in proportion, ρ/2 on noise."""
-    figure, axes = panels(2, "10 people, error of 50 %", "30 people, error of 50 %", inches=(7.6, 3.5))
+    figure, axes = panels(2, "10 people, error of 50 %", "100 people, error of 50 %", inches=(7.6, 3.5))
     r = 0.5
     orders = np.geomspace(1.05, largest, 60)
-    for axis, x in zip(axes, (10, 30), strict=True):
+    for axis, x in zip(axes, (10, 100), strict=True):
         product = ProductOfGaussians(RHO, r)
         pairs = [
             ProductPair(product.law(x + 1), product.law(x), largest),
@@ -137,7 +137,7 @@ def all_orders(largest: float = 512.0) -> Figure:
         Pen(BLUE, width=2.4).draw(axis, orders, np.full(orders.size, v), "asinh, same variance")
         axis.set_xscale("log")
         axis.set_yscale("log")
-        axis.set_ylim(1e-3, 1)
+        axis.set_ylim(1e-4, 1)
         label(axis, "order a", "$D_a/a$, the worst neighbour")
     beneath(figure, axes[0])
     return figure
