@@ -10,6 +10,8 @@ from sfumato.dependent import (
     Everywhere,
     GaussianStableValue,
     LeverageReport,
+    MeanReport,
+    MovesReport,
     NoisyBound,
     PredictionVariance,
     ProposeTestRelease,
@@ -84,6 +86,18 @@ EXHIBITS = (
         lambda source: LeverageReport(PredictionVariance((0.6, 0.8)), DiscreteLaplace(1.0, source=source), 0.1),
         AXES * 4,
         AXES * 3 + AXES[:1],
+    ),
+    shown(
+        lambda source: MeanReport(
+            TrimmedMean(0, 8, trim=0), DiscreteLaplace(2.0, source=source), DiscreteLaplace(8.0, source=source), 0.1
+        ),
+        [8] * 6,
+        [8] * 5,
+    ),
+    shown(
+        lambda source: MovesReport(Quantile(0, 8), DiscreteLaplace(4.0, source=source), 0.5, 4, 0.1),
+        [4] * 3,
+        [4] * 2,
     ),
     shown(lambda source: Everywhere(TrimmedMean(0, 8), Laplace(4.0, source=source)), [0, 8], [0, 8, 8]),
     shown(lambda source: ChosenQuantile(Quantile(0, 8), 1.0, source=source), [2], [2, 6]),
