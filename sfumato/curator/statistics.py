@@ -130,7 +130,7 @@ class TrimmedWay(Way):
         if isinstance(self.mechanism, Smooth):
             _ = self.mechanism.ladder.floors, self.mechanism.ladder.ceilings
             self.noise.ready(1)
-        self.read([0.0, 0])
+        self.read([0.0, self.off(0)])
 
     @cached_property
     def noise(self) -> Alone:
@@ -152,11 +152,11 @@ class TrimmedWay(Way):
     def released(self, rows: Sequence[Row]) -> list[Scalar]:
         mechanism = self.mechanism
         if isinstance(mechanism, Everywhere):
-            return [float(np.asarray(mechanism.release(self.ordered(rows))).item()), 0]
+            return [float(np.asarray(mechanism.release(self.ordered(rows))).item()), self.off(0)]
         draw = Draw(mechanism.noise, mechanism.source)
         x = self.ordered(rows)
         rung = mechanism.rung(x)
-        return [mechanism.noisy(draw, self.mean.value(x), rung), int(self.noise.release(rung))]
+        return [mechanism.noisy(draw, self.mean.value(x), rung), self.off(int(self.noise.release(rung)))]
 
     def ordered(self, rows: Sequence[Row]) -> Ordered:
         """The values of the ranks that count; one that very many have is listed as often as it is needed."""
@@ -181,8 +181,8 @@ class TrimmedWay(Way):
         return Ordered(n, low, high, tuple(first for first, _ in parts), tuple(blocks), gaps)
 
     def read(self, kept: Sequence[Scalar]) -> Told:
-        lattice, (place, rung) = self.statistic.lattice, (float(x or 0) for x in kept)
-        off = self.off(int(rung)) * 2.0**lattice.exponent + lattice.spare
+        lattice, (place, off) = self.statistic.lattice, (float(x or 0) for x in kept)
+        off = off * 2.0**lattice.exponent + lattice.spare
         value = lattice.origin + place * 2.0**lattice.exponent
         low, high = lattice.of.domain.low, lattice.of.domain.high
         return tuple(min(max(x, low), high) for x in (value, value - off, value + off))  # type: ignore[return-value]
