@@ -18,7 +18,7 @@ NOISE_PEERS := $(patsubst bench/noise/sides/%.txt,bench/.peers/%.stamp,$(wildcar
 CURATOR_PEERS := $(patsubst bench/curator/sides/%.txt,bench/.peers/curator-%.stamp,$(wildcard bench/curator/sides/*.txt))
 
 .PHONY: help demo tour audit test mutants lint types format bench bench-composition bench-soundness bench-noise \
-	bench-curator bench-faults bench-ledger bench-groups bench-reconstruction bench-hostile docs-index bench-neighbours bench-coverage \
+	bench-audit bench-curator bench-faults bench-ledger bench-groups bench-reconstruction bench-hostile docs-index bench-neighbours bench-coverage \
 	bench-dependent clean
 
 help:  ## list these targets

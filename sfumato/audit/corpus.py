@@ -6,9 +6,8 @@ replay (`sfumato.audit.plans`), where one run on each of two databases says all.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import duckdb
 
@@ -32,22 +31,17 @@ class Database:
     policy: Policy = field(repr=False)
     tables: Mapping[str, tuple[Row, ...]] = field(repr=False)
 
-    @cached_property
-    def connection(self) -> duckdb.DuckDBPyConnection:
-        """The tables, in memory."""
-        made = duckdb.connect(config={"threads": 1})
-        for name, table in self.policy.tables.items():
-            kinds = column_types(table)
-            listed = ", ".join(f'"{column}" {kind}' for column, kind in kinds.items())
-            made.execute(f'CREATE TABLE "{name}" ({listed})')
-            rows = [[row.get(column) for column in kinds] for row in self.tables.get(name, ())]
-            if rows:
-                made.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(kinds))})', rows)
-        return made
-
-    def run(self, sql: str) -> list[tuple[object, ...]]:
-        """The rows of one statement."""
-        return self.connection.execute(sql).fetchall()
+    def run(self, statements: Sequence[str]) -> list[list[tuple[object, ...]]]:
+        """The rows of each statement, on tables in memory that are gone afterwards."""
+        with duckdb.connect(config={"threads": 1}) as made:
+            for name, table in self.policy.tables.items():
+                kinds = column_types(table)
+                listed = ", ".join(f'"{column}" {kind}' for column, kind in kinds.items())
+                made.execute(f'CREATE TABLE "{name}" ({listed})')
+                rows = [[row.get(column) for column in kinds] for row in self.tables.get(name, ())]
+                if rows:
+                    made.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(kinds))})', rows)
+            return [made.execute(sql).fetchall() for sql in statements]
 
 
 @dataclass(frozen=True)

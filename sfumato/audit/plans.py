@@ -51,7 +51,7 @@ class Asked:
 
     def exact(self, database: Database) -> list[list[Any]]:
         """The exact tables, which only noise sees."""
-        return [database.run(sql) for sql in statements(self.offer, SALT, "duckdb")]
+        return database.run(statements(self.offer, SALT, "duckdb"))
 
     def release(self, database: Database) -> object:
         """Keys and noisy parts, as they are stored."""

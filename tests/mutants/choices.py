@@ -122,7 +122,7 @@ def shown_answers(patch):
 def audit_11():
     watch = sf.AboveThreshold(1.0, 0, 10)
     up, down = [0] * 10 + [1] * 10, [1] * 10 + [0] * 10
-    return audit(watch, up, down, loss=watch.loss(), samples=8192, confidence=SURE)
+    return audit(watch, up, down, loss=watch.loss(), samples=1 << 15, confidence=SURE)
 
 
 @mutant(11, "black box", audit_11, slow=True)
