@@ -22,9 +22,9 @@ LEARN, CHOOSE = 0.2, 0.25  # shares of the runs; the rest certifies
 FEWEST, MOST = 100, 2**22
 FIRST = 512  # runs on each side before they are doubled
 CAUTION = 0.5  # standard deviations taken off for each doubling of the runs, when events are compared ...
-LEAST = 1.0  # ... but for the first few: the luckiest of thousands should not win
+LEAST = 0.5  # ... but for the first few: the luckiest of thousands should not win
 POINTS = 9  # places of a profile at which a claim may be attacked
-FINEST, COARSEST = 1e-4, 0.02  # steps of the ladder of claims
+FINEST, COARSEST = 1e-4, 0.008  # steps of the ladder of claims
 METHOD = "bets on held-out runs"
 
 
@@ -193,11 +193,17 @@ def best(features: Iterable[Feature], claims: Sequence[Claim], learn: int, known
                 values, spread = promise(k, m, family.runs, claim, len(claims) > 1)
                 at = int(np.argmax(values))
                 if values[at] > (found.value if found else -math.inf):
-                    p, q = (float(count[at] + 0.5) / (family.runs + 1) for count in (k, m))
-                    hunch = Hunch(p, q, min(max(spread[at] / 10, FINEST), COARSEST))
+                    hunch = guess(int(k[at]), int(m[at]), family.runs, float(spread[at]))
                     keep = rounded_off(feature, family.codes(at), (early + late).sum(axis=0) > 0)
                     found = Choice(float(values[at]), claim, feature, keep, likelier, hunch)
     return found
+
+
+def guess(k: int, m: int, runs: int, spread: float) -> Hunch:
+    """The chances of an event that was chosen because they look good; one that was never seen on the other side may
+    well be seen there twice in as many runs, and a bet that all is lost with would be a pity."""
+    p, q = (k + 0.5) / (runs + 1), (m + 2) / (runs + 2)
+    return Hunch(p, q if q < p else (m + 0.5) / (runs + 1), min(max(spread / 25, FINEST), COARSEST))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ Flags = NDArray[np.bool_]
 BINS = 96
 FEW = 256  # distinct values that all get a code of their own
 TAILS = (0.0005, 0.001, 0.002, 0.005)
-GROUPS = 24  # parts of a column for the learned score
+GROUPS, ENOUGH = 24, 300  # parts of a column for the learned score, and runs in each
+DISTINCT = 8  # codes that are all parts of their own
 COLUMNS = 48  # numeric columns of wide outputs that are studied one by one
 CLOSELY = 6  # of these, columns whose bits and magnitudes are looked at
 NEIGHBOURS = 12  # differences of neighbouring columns
@@ -281,10 +282,12 @@ def together(found: list[Numbers]) -> Iterator[Numbers]:
 def learned(feature: Binned, learn: int) -> Floats:
     """log of P₀(code)/P₁(code), for each code; neighbours are taken together until there are enough runs to tell."""
     seen = np.stack([np.bincount(side[:learn], minlength=feature.size) for side in feature.codes])
-    both = np.cumsum(seen.sum(axis=0))
-    group = (both - 1) * min(GROUPS, max(2, learn // 50)) // max(1, int(both[-1]))
-    group[-1] = group[-2] + 1  # NaN is by itself
-    _, group = np.unique(group, return_inverse=True)
+    count = seen.sum(axis=0)
+    group = np.arange(feature.size)
+    if np.count_nonzero(count) > DISTINCT:
+        group = (np.cumsum(count) - count) // max(ENOUGH, int(count.sum()) // GROUPS)
+        group[-1] = group[-2] + 1  # NaN is by itself
+        _, group = np.unique(group, return_inverse=True)
     pooled = np.stack([np.bincount(group, side) for side in seen]) + 1.0
     return np.asarray(np.log(pooled[0] / pooled[1])[group], np.float64)
 
