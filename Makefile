@@ -91,6 +91,9 @@ bench-coverage: $(VENV)/dev.stamp  ## ten thousand releases of each aggregate: d
 bench-dependent: $(VENV)/dev.stamp  ## noise that fits the data: errors and times beside bars (3 min)
 	@$(BIN)/python bench/bench_dependent.py $(OPTIONS)
 
+bench-audit: $(VENV)/dev.stamp $(NOISE_PEERS)  ## what the auditor sees: tightness, runs per bug, false alarms, other libraries (10 min)
+	@$(BIN)/python bench/bench_audit.py $(OPTIONS)
+
 bench-hostile: $(VENV)/dev.stamp  ## processor time until hostile texts are refused (1 min)
 	@$(BIN)/python bench/bench_hostile.py $(OPTIONS)
 

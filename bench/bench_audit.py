@@ -74,13 +74,13 @@ def caught(bug: object, samples: int, runs: int) -> int:
 
 
 def power(runs: int) -> dict[str, object]:
-    """The least power of two, from 128, at which all audits find a bug, beside the number of the table."""
+    """The least power of two, from 64, at which all audits find a bug, beside the number of the table."""
     needed: dict[str, object] = {}
     for bug in BUGS:
-        samples = 128
+        samples = 64
         while caught(bug, samples, runs) < runs and samples < 4 * bug.table:
             samples *= 2
-        good = samples <= max(bug.table, 128)
+        good = samples <= bug.table
         needed[bug.name] = samples
         print(f"power   {bug.name:4} {samples:7,} (table: {bug.table:7,})  {word(good)}  {bug.words}", flush=True)
     return needed

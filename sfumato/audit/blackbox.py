@@ -19,7 +19,7 @@ from sfumato.loss.bound import Bound
 from sfumato.loss.views import most_leak, top_of
 
 LEARN, CHOOSE = 0.2, 0.25  # shares of the runs; the rest certifies
-FEWEST, MOST = 100, 2**22
+FEWEST, MOST = 64, 2**22
 FIRST = 512  # runs on each side before they are doubled
 CAUTION = 0.5  # standard deviations taken off for each doubling of the runs, when events are compared ...
 LEAST = 0.5  # ... but for the first few: the luckiest of thousands should not win
