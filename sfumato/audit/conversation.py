@@ -8,6 +8,9 @@ than the budget. One run on each of two databases says all; runs are too dear fo
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
+
+import duckdb
 
 from sfumato.audit.corpus import Database
 from sfumato.audit.plans import SALT
@@ -36,8 +39,12 @@ class InMemory:
     database: Database
     dialect: str = "duckdb"
 
+    @cached_property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        return self.database.opened()
+
     def run(self, sql: str) -> list[tuple[object, ...]]:
-        return self.database.run(sql)
+        return self.connection.execute(sql).fetchall()
 
     def snapshot(self) -> AbstractContextManager[None]:
         return nullcontext()

@@ -32,16 +32,21 @@ class Database:
     tables: Mapping[str, tuple[Row, ...]] = field(repr=False)
 
     def run(self, statements: Sequence[str]) -> list[list[tuple[object, ...]]]:
-        """The rows of each statement, on tables in memory that are gone afterwards."""
-        with duckdb.connect(config={"threads": 1}) as made:
-            for name, table in self.policy.tables.items():
-                kinds = column_types(table)
-                listed = ", ".join(f'"{column}" {kind}' for column, kind in kinds.items())
-                made.execute(f'CREATE TABLE "{name}" ({listed})')
-                rows = [[row.get(column) for column in kinds] for row in self.tables.get(name, ())]
-                if rows:
-                    made.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(kinds))})', rows)
+        """The rows of each statement, on tables that are gone afterwards."""
+        with self.opened() as made:
             return [made.execute(sql).fetchall() for sql in statements]
+
+    def opened(self) -> duckdb.DuckDBPyConnection:
+        """The tables, in memory, for as long as somebody holds them."""
+        made = duckdb.connect(config={"threads": 1})
+        for name, table in self.policy.tables.items():
+            kinds = column_types(table)
+            listed = ", ".join(f'"{column}" {kind}' for column, kind in kinds.items())
+            made.execute(f'CREATE TABLE "{name}" ({listed})')
+            rows = [[row.get(column) for column in kinds] for row in self.tables.get(name, ())]
+            if rows:
+                made.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(kinds))})', rows)
+        return made
 
 
 @dataclass(frozen=True)

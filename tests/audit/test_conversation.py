@@ -39,7 +39,7 @@ class Talkative(InMemory):
     """An engine that fails where it finds many rows: what comes of that depends on the data."""
 
     def run(self, sql):
-        if self.database.run("SELECT COUNT(*) > 30 FROM visits")[0][0]:
+        if super().run("SELECT COUNT(*) > 30 FROM visits")[0][0]:
             raise RuntimeError
         return super().run(sql)
 
