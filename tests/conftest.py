@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import os
+import signal
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +14,10 @@ from sfumato.noise import entropy
 
 # Before anyone imports matplotlib: pictures are drawn into memory.
 os.environ["MPLBACKEND"] = "Agg"
+
+# Under nohup Ctrl-C is ignored, also by children, and tests that press it would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples on every machine, so that a red test is a change in the code and not in the dice.
 # too_slow and the deadline measure the machine, not the code.
