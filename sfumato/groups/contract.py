@@ -186,6 +186,6 @@ def contract(relative_error: float, floor: float, rows: int = 1) -> MeanError:
     """Counts within a share of themselves in the mean: E|x̂ − x| ≤ r·√(x² + floor²).
 
     >>> contract(relative_error=0.05, floor=10).mechanism
-    Transformed(transform=Asinh(scale=10.0), sigma=0.0626..., rows=1, estimator=closest)
+    Transformed(transform=Asinh(scale=10.0), sigma=0.0627..., rows=1, estimator=closest)
     """
     return MeanError(relative_error, floor, rows)

