@@ -24,6 +24,11 @@ FIRST = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM}
 TYPES = frozenset(DuckDB.Parser.TYPE_TOKENS)
 
 
+def wordy(text: str) -> bool:
+    """So many words, also in comments and quotes, that it is not worth the time to tell its tokens apart."""
+    return sum(1 for _ in WORDS.finditer(text)) > 4 * MOST_TOKENS
+
+
 def parsed(text: str) -> exp.Expression:
     """The one statement of a text."""
     if not isinstance(text, str):
@@ -34,7 +39,7 @@ def parsed(text: str) -> exp.Expression:
         raise QueryRefused("this question is empty.\n  do:     ask one SELECT statement")
     if any((sign < " " and sign not in "\t\n\r") or "\ud800" <= sign <= "\udfff" for sign in text):
         raise QueryRefused("a question is made of ordinary characters.\n  do:     leave out what cannot be printed")
-    if sum(1 for _ in WORDS.finditer(text)) > 4 * MOST_TOKENS:  # comments and quoted words are counted, too
+    if wordy(text):
         raise too_long()
     try:
         shallow(sqlglot.tokenize(text, read="duckdb"))

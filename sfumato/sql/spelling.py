@@ -2,12 +2,13 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 import sqlglot
 from sqlglot.errors import SqlglotError
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.limits import LONGEST
+from sfumato.sql.limits import LONGEST, wordy
 
 EXPLAIN = re.compile(r"\s*EXPLAIN\s+PRIVACY\b", re.IGNORECASE)
 OPTIONS = re.compile(r"\s*SELECT\s+WITH\s+DIFFERENTIAL_PRIVACY\b(?:\s+OPTIONS\s*\(([^()]*)\))?", re.IGNORECASE)
@@ -56,14 +57,15 @@ def spelled(text: str) -> Spelled:
     return Spelled(f"SELECT{rest[options.end() :]}", epsilon, unit, explain is not None, share)
 
 
+@lru_cache(maxsize=16)  # a question is looked at more than once on its way
 def cut(text: str) -> tuple[str, float | None]:
     """… WITH RELATIVE ERROR 5 %, at the end, if it is not a comment: what stands before it, and the share.
 
-    Only the last few words are looked at, so that no text takes long.
+    Tokens are told apart only if the last few words look like it, and there are not too many in all.
     """
     whole = text.rstrip().rstrip(";").rstrip()
     found = RELATIVE.search(whole[-LONGEST_CLAUSE:])
-    if found is None:
+    if found is None or wordy(whole):  # if it is, the reader refuses it
         return text, None
     try:
         last = sqlglot.tokenize(whole, read="duckdb")[-5:]

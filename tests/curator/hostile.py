@@ -235,10 +235,12 @@ ODD = {
     "OPTIONS with a question": f"{PRIVATELY} (epsilon = (SELECT 1)) COUNT(*) FROM visits",
 }  # fmt: skip
 
+WITHIN = " WITH RELATIVE ERROR 5 %"
 TEXTS = {
     **ODD,
     **LONG,
     **GROWING,
+    **{f"{name}, within 5 %": text[: BIG - len(WITHIN)] + WITHIN for name, text in (ODD | LONG).items()},
     **{f"{n} × {nest}": f"SELECT COUNT({nest * n}" for nest in NESTS for n in (30, 300)},
     **{f"{n} × {nest} closed": f"SELECT SUM({nest * n}stay{')' * n}) FROM visits" for nest in NESTS for n in (12, 22)},
     **{f"{n} × {chain}": f"SELECT {chain * n}" for chain in CHAINS for n in (30, 400, 1900)},
