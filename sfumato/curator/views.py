@@ -64,22 +64,21 @@ class Views:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def rows(self, engine: Runner, wanted: Wanted) -> list[Row]:
-        """What `direct` gives; from tables that are kept, where that can be.
+        """What `direct` gives; in quicker steps, or from tables that are kept, where that can be.
 
-        If anything fails, all of them are given up, as they may have taken the memory that was lacking, and the direct
-        statement decides.
+        If anything fails, all of them are given up, as they may have taken the memory that was lacking (values that
+        very many have are listed by `quick`, and counted by `direct`), and the direct statement decides.
         """
-        if wanted.quick is not None:
-            return wanted.quick(engine.run)
-        if not (self.most and wanted.columns and isinstance(engine, Keeper)):
-            return engine.run(wanted.direct)
         try:
-            return self.read(engine, wanted)
+            if wanted.quick is not None:
+                return wanted.quick(engine.run)
+            if self.most and wanted.columns and isinstance(engine, Keeper):
+                return self.read(engine, wanted)
         except TimeoutError:
             raise
         except Exception:
             self.clear()
-            return engine.run(wanted.direct)
+        return engine.run(wanted.direct)
 
     def read(self, engine: Keeper, wanted: Wanted) -> list[Row]:
         """From views that have the columns; those that none has are made now, in one view."""

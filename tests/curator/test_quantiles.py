@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import dataclass
 from fractions import Fraction
 
 import duckdb
@@ -12,6 +13,8 @@ from sfumato.curator import Curator
 from sfumato.curator.currency import Mu
 from sfumato.curator.exact import ranked, statements, tables
 from sfumato.curator.offer import offered
+from sfumato.curator.views import Views
+from sfumato.engines.base import Engine
 from sfumato.errors import QueryRefused
 from sfumato.sql.dialects.duckdb import DuckDB
 from sfumato.sql.emit import row_wise
@@ -287,3 +290,29 @@ def test_few_values_are_all_counted(tmp_path):
     (wanted,) = tables(curator.priced("SELECT MEDIAN(x) FROM t", 1.0, None), 1, curator.dialect)
     assert wanted.quick(curator.engine.run) == curator.engine.run(wanted.direct)
     assert 25 < curator.ask("SELECT MEDIAN(x) AS m FROM t", epsilon=5.0).column("m")[0] < 35
+
+
+@dataclass
+class Short:
+    """An engine without the memory for lists of values."""
+
+    inner: Engine
+    lists: int = 0
+
+    def run(self, sql):
+        if "LIST(x)" in sql:
+            self.lists += 1
+            raise MemoryError
+        return self.inner.run(sql)
+
+
+def test_values_that_do_not_fit_into_a_list_are_counted(tmp_path):
+    """Whether they do hangs on how many people have the same: nobody may see it."""
+    connection = duckdb.connect(str(tmp_path / "t.duckdb"))
+    connection.execute("CREATE TABLE t AS SELECT 7.0 AS x FROM range(50000) r(i)")
+    connection.close()
+    curator = Curator.open(tmp_path / "t.duckdb", Policy.read(EACH))
+    engine = Short(curator.engine)
+    (wanted,) = tables(curator.priced("SELECT MEDIAN(x) FROM t", 1.0, None), 1, curator.dialect)
+    assert Views(0).rows(engine, wanted) == curator.engine.run(wanted.direct)
+    assert engine.lists == 1
