@@ -71,7 +71,8 @@ def row_wise(release: Release, values: Mapping[str, Sql], to: Dialect) -> exp.Se
     found = exp.select().from_(few(table, 0, to) if release.crossed else from_(table, to))
     for number, join in enumerate(release.joins, 1):
         right = matched(join, number, to) if join.table.public else few(join.table, number, to)
-        found = found.join(right, join_type="left", on=exp.and_(*(equal(join, number, *pair, to) for pair in join.on)))
+        on = exp.and_(*(equal(join, number, *pair, to) for pair in join.on))
+        found = found.join(right, join_type="left", on=on, copy=False)  # each copy would be of all joins before
     chosen = [exp.alias_(as_key(key, to), f"k{i}") for i, key in enumerate(release.keys)]
     chosen += [exp.alias_(value, name) for name, value in values.items()]
     conditions: list[Sql] = []
@@ -84,8 +85,8 @@ def row_wise(release: Release, values: Mapping[str, Sql], to: Dialect) -> exp.Se
         if key.domain.keys is not None:
             public = written_out(type(to), key.domain.kind, key.domain.keys)
             conditions.append(exp.In(this=as_key(key, to), expressions=[exp.Var(this=public)]))
-    found = found.select(*chosen)
-    return found.where(*conditions) if conditions else found
+    found = found.select(*chosen, copy=False)
+    return found.where(*conditions, copy=False) if conditions else found
 
 
 def source(name: str) -> exp.Table:
