@@ -2,10 +2,11 @@
 
     python bench/bench_noise.py [--only 1 4] [--rounds 3] [--limit 60] [--json [FILE]]
 
-Times are of what "work" says: 10⁶ draws, one draw, one choice. Peers that draw one after the other draw fewer and are
-scaled up. Each side runs in a warm process of its own, with one thread (common/serve.py), tables are made before the
-clock starts, and bursts of the two sides alternate. Then, unless --only leaves it out: A6, does the time of a release
-tell its noise? (bar: a rank correlation below 0.05 over 10⁵ releases), and C, chi-square of 10⁷ draws of each law.
+Times are of what "work" says: 10⁶ draws, `release` of an array of 10⁶ integers, one draw, one choice. They are
+processor times, since machines are shared. Peers that draw one after the other draw fewer and are scaled up. Each side
+runs in a warm process of its own, with one thread (common/serve.py), tables are made before the clock starts, and
+bursts of the two sides alternate. Then, unless --only leaves it out: A6, does the time of a release tell its noise?
+(bar: a rank correlation below 0.05 over 10⁵ releases), and C, chi-square of 10⁷ draws of each law.
 Peers live in bench/.peers/<name>, which `make bench-noise` prepares; rows of those that are not there are left out.
 """
 

@@ -9,6 +9,7 @@ SfumatoError
 ├── OneOfAKind            a state that must not exist twice was to be copied  (also a TypeError)
 ├── PolicyError           a policy that makes no sense, or says too little      (also a ValueError)
 ├── QueryRefused          a question that is not answered; never because of data (also a ValueError)
+├── EngineUnavailable     the database cannot be asked now; found before the charge, and nothing is charged
 ├── AnswerFailed          a charged question that could not be answered
 ├── NotReached            a relative error that the price given does not buy; what was bought is in `answer`
 └── LedgerError           something about a ledger; nothing is released
@@ -98,6 +99,11 @@ class NotReached(SfumatoError):
     def __init__(self, words: str, answer: object):
         super().__init__(words)
         self.answer = answer
+
+
+class EngineUnavailable(SfumatoError):
+    """The database cannot be asked: it is not there, its version is another, or it refuses a statement. Nothing is
+    charged. What analysts read is always the same; details are in the operator's log."""
 
 
 class AnswerFailed(SfumatoError):

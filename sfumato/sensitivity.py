@@ -7,6 +7,7 @@ from typing import SupportsFloat
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
+from sfumato.rounding import product_up, sqrt_up, sum_up
 
 
 class Relation(Enum):
@@ -77,8 +78,9 @@ class Sensitivity:
             )
         for _ in range(2):  # each norm from the others; twice, since what was found may help
             object.__setattr__(self, "linf", min(self.linf, self.l2, self.l1))
-            object.__setattr__(self, "l1", min(self.l1, _up(self.l0, self.linf), _up(_root(self.l0), self.l2)))
-            object.__setattr__(self, "l2", min(self.l2, self.l1, _root(_up(self.l1, self.linf))))
+            by_l2 = sqrt_up(self.l0, self.l2, self.l2)
+            object.__setattr__(self, "l1", min(self.l1, product_up(self.l0, self.linf), by_l2))
+            object.__setattr__(self, "l2", min(self.l2, self.l1, sqrt_up(self.l1, self.linf)))
 
     @staticmethod
     def of(value: "Sensitivity | SupportsFloat") -> "Sensitivity":
@@ -103,9 +105,9 @@ class Sensitivity:
         g, d = checks.positive("step", step), checks.whole("coordinates", coordinates, 1)
         return Sensitivity(
             l0=d,
-            linf=_sum(self.linf, g),
-            l1=_sum(self.l1, _up(d, g)),
-            l2=_sum(self.l2, _up(_root(d), g)),
+            linf=sum_up(self.linf, g),
+            l1=sum_up(self.l1, product_up(d, g)),
+            l2=sum_up(self.l2, sqrt_up(d, g, g)),
             relation=self.relation,
         )
 
@@ -117,26 +119,3 @@ class Sensitivity:
 
 def _finite(found: Sensitivity, name: str) -> bool:
     return bool(getattr(found, name) < math.inf)
-
-
-def _up(a: float, b: float) -> float:
-    """a·b, never below; 0·∞ is unknown. Exact products stay as they are."""
-    if math.inf in (a, b):
-        return math.inf
-    product = a * b
-    exact = float(a).is_integer() and float(b).is_integer() and product < 2**53
-    return product if exact or product == 0 else math.nextafter(product, math.inf)
-
-
-def _root(a: float) -> float:
-    """√a, never below."""
-    if a == math.inf:
-        return a
-    root = math.sqrt(a)
-    return root if root.is_integer() and root * root == a else math.nextafter(root, math.inf)
-
-
-def _sum(a: float, b: float) -> float:
-    """a + b, never below."""
-    total = a + b
-    return total if total - a == b and total - b == a else math.nextafter(total, math.inf)

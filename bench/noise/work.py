@@ -22,6 +22,15 @@ def draws() -> Iterator[Row]:
             yield Row("1", work, "draws", arguments, "numpy", ratio=1.5 if law in LAWS else None)
 
 
+def releases() -> Iterator[Row]:
+    """What users call: v + noise for 10⁶ integers. NumPy: rint(noise) + v, which neither saturates nor is secure."""
+    for mechanism in MECHANISMS:
+        for scale in (1, 10, 10**3, 10**6, 10**9):
+            arguments = {"mechanism": mechanism, "scale": scale, "count": MILLION}
+            work = f"{mechanism}({scale:g}).release of 10⁶ integers"
+            yield Row("2", work, "release_all", arguments, "numpy", ratio=1.5)
+
+
 def single() -> Iterator[Row]:
     """One at a time. diffprivlib has no rounded Gaussian: its discrete one stands in, as OpenDP's does."""
     for scale in (1, 10**3, 10**12):
@@ -43,6 +52,7 @@ ROWS: list[Row] = [
         Row("2", f"10⁶ round(v + N), σ {scale:g}", "about", {"scale": scale, "count": MILLION}, "numpy", ratio=0.7)
         for scale in (1, 10**3, 10**6)
     ),
+    *releases(),
     *single(),
     *(
         Row("4", f"one of 10⁶ by weight e^{{u/2}}, scores {kind}", "choice", arguments, peer, ratio=bar)

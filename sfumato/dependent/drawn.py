@@ -10,11 +10,11 @@ from sfumato.dependent.gate import additive
 from sfumato.dependent.statistic import Exact, Statistic
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
-from sfumato.mechanisms.additive import Additive, Released, shown
-from sfumato.mechanisms.base import upwards
+from sfumato.mechanisms.additive import Additive, Released, Scaled, shown
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.laplace import Laplace
 from sfumato.noise.sampler import LARGEST
+from sfumato.rounding import round_up
 from sfumato.sensitivity import Sensitivity
 
 FINE = 20  # bits: numbers off the lattice are rounded to a millionth of a step before noise is drawn about them
@@ -24,8 +24,8 @@ MOST_FINE = 1 << 52
 def scaled(unit: Gaussian | Laplace, size: Fraction) -> Gaussian | Laplace:
     """Noise `size` times as large, or a little more."""
     if isinstance(unit, Gaussian):
-        return replace(unit, sigma=upwards(Fraction(unit.sigma) * size))
-    return replace(unit, scale=upwards(Fraction(unit.scale) * size))
+        return replace(unit, sigma=round_up(Fraction(unit.sigma) * size))
+    return replace(unit, scale=round_up(Fraction(unit.scale) * size))
 
 
 def unit_noise(noise: object) -> Gaussian | Laplace:
@@ -57,6 +57,14 @@ class About:
                 f"{type(noise).__name__} is for multiples of its step only.\n  found:  {statistic}\n"
                 "  do:     give sf.Gaussian or sf.Laplace, or a step that divides that of the statistic"
             )
+        noisy = getattr(made.noise, made.noise.named) if isinstance(made.noise, Scaled) else made.step
+        if not made.whole and made.step > max(noisy, statistic.everywhere):
+            raise InvalidParameter(
+                "this step is coarser than the statistic and its noise: nearly all answers would be 0 or one step.\n"
+                f"  found:  a step of {float(made.step):g}; one person moves the answer by "
+                f"{float(statistic.everywhere):.3g} at most\n"
+                f"  do:     give the noise a step such as 2**{math.floor(math.log2(float(noisy))) - 10}"
+            )
         return made
 
     @property
@@ -69,7 +77,7 @@ class About:
 
     def price(self, bound: Exact, sensitivity: Sensitivity) -> PrivacyLoss:
         """Where neighbours' values are at most `bound` apart; `sensitivity` says who neighbours are."""
-        size = upwards(Fraction(bound) + (0 if self.whole else self.step / 2**FINE))
+        size = round_up(Fraction(bound) + (0 if self.whole else self.step / 2**FINE))
         return self.noise.loss(Sensitivity(l0=1, linf=size, l1=size, l2=size, relation=sensitivity.relation))
 
     def drawn(self, value: Exact) -> Released:

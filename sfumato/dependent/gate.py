@@ -9,14 +9,14 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.gated import GatedLoss
 from sfumato.mechanisms.additive import Additive
-from sfumato.mechanisms.base import upwards
 from sfumato.mechanisms.choice import below_one
 from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.laplace import Laplace
 from sfumato.mechanisms.thresholds import LEAST_DELTA, PREC, least
 from sfumato.mechanisms.values import numbers
-from sfumato.noise.balls import Ball, ball, below, precision
+from sfumato.noise.balls import Ball, above, ball, precision
+from sfumato.rounding import round_up
 from sfumato.sensitivity import Relation
 
 MOST_THRESHOLD = 1 << 20
@@ -67,12 +67,12 @@ class Gate:
     @cached_property
     def failure(self) -> float:
         """The probability with which distance 0 passes; never below, at most δ."""
-        return min(self._passes(0, above=True), self.delta)
-
-    def _passes(self, distance: int, *, above: bool = False) -> float:
         with precision(PREC):
-            found = self.tail(self.threshold - distance)
-            return upwards(-below(-found)) if above else float(found)
+            return min(round_up(above(self.tail(self.threshold))), self.delta)
+
+    def _passes(self, distance: int) -> float:
+        with precision(PREC):
+            return float(self.tail(self.threshold - distance))
 
     def loss(self, inner: PrivacyLoss, relation: Relation) -> GatedLoss:
         """What passing and the answer after it cost together."""

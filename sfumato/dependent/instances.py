@@ -16,10 +16,11 @@ from sfumato.dependent.statistic import Exact, Statistic
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.additive import Additive
-from sfumato.mechanisms.base import Mechanism, upwards
+from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.laplace import Laplace
+from sfumato.rounding import round_up
 from sfumato.sensitivity import AddRemove, Sensitivity
 
 
@@ -57,7 +58,7 @@ class Instances:
 
     def losses(self, noise: Additive) -> list[PrivacyLoss]:
         """The loss of each person by an answer with this noise."""
-        return [noise.loss(Sensitivity.of(upwards(Fraction(move)))) for move in self.moves]
+        return [noise.loss(Sensitivity.of(round_up(Fraction(move)))) for move in self.moves]
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,9 @@ class Leverages:
         """At most this, for a person with this row; never below it."""
         size = min(Fraction(1), sum((Fraction(float(x)) ** 2 for x in np.ravel(row)), Fraction(0)))
         if self.least <= 1:
-            return upwards(self.variance.everywhere)
+            return round_up(self.variance.everywhere)
         found = self.variance.size * size / (self.least * (self.least - size))
-        return upwards(min(found, self.variance.everywhere))
+        return round_up(min(found, self.variance.everywhere))
 
     def loss(self, noise: Additive, row: ArrayLike) -> PrivacyLoss:
         """What an answer with this noise costs her, at most."""

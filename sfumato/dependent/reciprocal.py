@@ -37,6 +37,10 @@ class Reciprocal(Statistic[Sized | int]):
     def everywhere(self) -> Fraction:
         return Fraction(1, self.least * (self.least + 1))
 
+    @property
+    def span(self) -> Fraction:
+        return Fraction(1, self.least)
+
     def value(self, data: Sized | int) -> Fraction:
         return Fraction(1, max(self.count(data), self.least))
 

@@ -85,6 +85,11 @@ class PredictionVariance(Statistic[ArrayLike]):
         total[np.diag_indices(d)] += int(self.least * UNIT)
         return [[int(entry) for entry in row] for row in total]
 
+    @property
+    def span(self) -> Fraction:
+        """No answer is above |z|²/ridge."""
+        return self.everywhere
+
     def value(self, data: ArrayLike) -> Fraction:
         d, matrix = len(self.point), self.gram(data)
         scale = 1 << 60  # beyond the last bits of doubles near 1: the point as whole numbers

@@ -16,10 +16,11 @@ from sfumato.dependent.trimmed_mean import TrimmedMean
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.additive import Additive
-from sfumato.mechanisms.base import Mechanism, upwards
+from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.laplace import Laplace
+from sfumato.rounding import round_up
 from sfumato.sensitivity import Sensitivity
 
 Whole = Gaussian | Laplace | DiscreteLaplace
@@ -42,9 +43,9 @@ class Means:
         """At most this, for a person with this value; never below it."""
         whole = Fraction(self.mean.exact(self.mean.ends[1] - self.mean.ends[0]))
         if self.least <= 1:
-            return upwards(whole)
+            return round_up(whole)
         x = Fraction(self.mean.exact(int(self.mean.ordered([value]).at([1])[0])))  # as it counts in the mean
-        return upwards(min(max(abs(x - self.low), abs(x - self.high)) / (self.least - 1), whole))
+        return round_up(min(max(abs(x - self.low), abs(x - self.high)) / (self.least - 1), whole))
 
     def loss(self, noise: Additive, value: float) -> PrivacyLoss:
         """What the mean with this noise costs her, at most."""
@@ -176,7 +177,7 @@ class MovesReport(Mechanism[Any, Moves]):
         window = self.ladder.window
         rung = self.ladder.rung(self.statistic.curve(self.statistic.prepared(value), window - 1) if window else ())
         place = max(0, min(drawn(self.noise, rung) + self.margin, self.ladder.top))
-        return Moves(upwards(min(Fraction(self.ladder.ceilings[place]), Fraction(self.statistic.everywhere))))
+        return Moves(round_up(min(Fraction(self.ladder.ceilings[place]), Fraction(self.statistic.everywhere))))
 
 
 def drawn(noise: Whole, value: int) -> int:

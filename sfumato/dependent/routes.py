@@ -17,11 +17,12 @@ from sfumato.dependent.noisy_bound import NoisyBound
 from sfumato.dependent.propose import ProposeTestRelease
 from sfumato.dependent.quantile import Quantile
 from sfumato.dependent.smooth import Smooth
-from sfumato.dependent.statistic import Exact, Statistic
+from sfumato.dependent.statistic import Exact, Statistic, answer_step, power_of_two
 from sfumato.errors import InvalidParameter, OutOfReach
-from sfumato.mechanisms.base import Mechanism, quotient
+from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.laplace import Laplace
+from sfumato.rounding import quotient_up
 
 CHOSEN = "quantiles are chosen by score: smooth sensitivity errs 3 to 8 times as far"
 PROPOSED = "a bound was proposed: it is tested, and the noise is made for it"
@@ -29,6 +30,9 @@ BOUNDED = "its local sensitivity moves little between neighbours, so that is bou
 SMOOTH = "nothing cheaper is known for this statistic, so noise has the scale that is smooth around the data"
 GLOBAL = "noise for the worst data: nothing better is known for this statistic at this price"
 TRIED = 3.0  # up to this μ, at a dilation of μ/5, Student and arsinh-normal noise were the least of all families
+BITS = 30  # of a range that answers with additive noise are told apart by
+NARROW = 50  # bits of the noise below which a step is not worth it
+MOST_WORK = 1 << 20  # numbers that the sensitivities of one answer are worked out from; public, like all of this
 FIRST = 0.25  # of μ², or of ε, for the test or the bound; the rest is for the answer
 
 
@@ -46,11 +50,12 @@ def on_ledger(
     slack: float = 1e-9,
     *,
     bound: float | Fraction | None = None,
-    step: float | Fraction = 1,
+    step: float | Fraction | None = None,
 ) -> Way:
     """The way to a statistic that costs at most (μ², slack) on a Gaussian ledger.
 
-    `bound`: a guess of the local sensitivity; then it is tested, and noise is made for it. `step`: of real answers.
+    `bound`: a guess of the local sensitivity; then it is tested, and noise is made for it. `step`: of real answers; if
+    it is not given, it follows from the statistic (`answer_step`).
 
     >>> on_ledger(Quantile(0, 100), mu=0.5).why
     'quantiles are chosen by score: smooth sensitivity errs 3 to 8 times as far'
@@ -59,7 +64,8 @@ def on_ledger(
     most = checks.positive("mu", mu) * (1 - 1e-12)
     first, rest = math.sqrt(FIRST) * most, math.sqrt(1 - FIRST) * most
     if bound is not None:
-        noise = Gaussian(_over(_wider(bound, step), rest), step)
+        fine = stepped(statistic, step, Fraction(bound), rest)
+        noise = Gaussian(_over(_wider(bound, fine), rest), fine)
         return Way(ProposeTestRelease(statistic, bound, Gaussian(_over(1, first)), noise, slack), PROPOSED)
     if isinstance(statistic, Quantile):
         return Way(ChosenQuantile.on_ledger(statistic, most), CHOSEN)
@@ -75,7 +81,8 @@ def on_ledger(
     )
     if smooth is not None:
         return Way(smooth, SMOOTH)
-    return Way(Everywhere(statistic, Gaussian(_over(_wider(statistic.everywhere, step), most), step)), GLOBAL)
+    fine = stepped(statistic, step, Fraction(statistic.everywhere), most)
+    return Way(Everywhere(statistic, Gaussian(_over(_wider(statistic.everywhere, fine), most), fine)), GLOBAL)
 
 
 def at(
@@ -84,7 +91,7 @@ def at(
     delta: float = 0.0,
     *,
     bound: float | Fraction | None = None,
-    step: float | Fraction = 1,
+    step: float | Fraction | None = None,
 ) -> Way:
     """The way to a statistic that is (ε, δ)-DP."""
     askable(statistic)
@@ -93,7 +100,8 @@ def at(
     if bound is not None:
         if not small:
             raise InvalidParameter("a guess is tested with a δ.\n  found:  delta = 0\n  do:     give delta=1e-6, say")
-        noise = Laplace(_over(_wider(bound, step), rest), step)
+        fine = stepped(statistic, step, Fraction(bound), rest)
+        noise = Laplace(_over(_wider(bound, fine), rest), fine)
         return Way(ProposeTestRelease(statistic, bound, Laplace(_over(1, first)), noise, small), PROPOSED)
     if isinstance(statistic, Quantile):
         return Way(ChosenQuantile.at(statistic, eps, small), CHOSEN)
@@ -104,24 +112,45 @@ def at(
     smooth = None if drift else smoothly(statistic, step, lambda t: for_epsilon(eps, small, t).loss, eps / 10)
     if smooth is not None:
         return Way(smooth, SMOOTH)
-    return Way(Everywhere(statistic, Laplace(_over(_wider(statistic.everywhere, step), eps), step)), GLOBAL)
+    fine = stepped(statistic, step, Fraction(statistic.everywhere), eps)
+    return Way(Everywhere(statistic, Laplace(_over(_wider(statistic.everywhere, fine), eps), fine)), GLOBAL)
+
+
+def stepped(statistic: Statistic[Any], step: float | Fraction | None, size: Fraction, rate: float) -> Fraction:
+    """The step of additive noise for this size: as given, or fine beside both the range and the noise.
+
+    Values off the lattice are known to 2³² steps (`About`), and noise is drawn up to 10¹⁸ steps.
+    """
+    if step is not None:
+        return Fraction(step)
+    found = answer_step(statistic, BITS)
+    if statistic.grain is not None:
+        return found
+    scale = power_of_two(size / Fraction(rate))
+    return max(min(found, scale), scale / (1 << NARROW))
 
 
 def smoothly(
-    statistic: Statistic[Any], step: float | Fraction, calibrated: Callable[[float], SmoothLoss], dilation: float
+    statistic: Statistic[Any],
+    step: float | Fraction | None,
+    calibrated: Callable[[float], SmoothLoss],
+    dilation: float,
 ) -> Smooth | None:
     """Smooth sensitivity, for statistics that have no other way and a worst case of more than one step.
 
     The dilation follows from the price alone: a fifth of μ, a tenth of ε, where the noise has about 1.4 times, resp. 3
-    to 4 times (μ = ε), the variance of a Gaussian at the same scale; a smaller one is smooth over more people.
+    to 4 times (μ = ε), the variance of a Gaussian at the same scale; a smaller one is smooth over more people. If there
+    are so many that their sensitivities would fill the memory, noise is made for the worst data instead.
     """
-    if statistic.everywhere <= step:
+    coarse = statistic.grain if step is None else step
+    if coarse is not None and statistic.everywhere <= coarse:
         return None
     try:
         loss = calibrated(min(max(dilation, 1e-3), 0.5))
-        return Smooth(statistic, loss.noise, loss.shift, loss.dilation, loss.steps, step)
+        found = Smooth(statistic, loss.noise, loss.shift, loss.dilation, loss.steps, step)
     except OutOfReach:
         return None
+    return found if statistic.work(max(found.ladder.window - 1, 0)) <= MOST_WORK else None
 
 
 def askable(statistic: object) -> None:
@@ -151,6 +180,4 @@ def _wider(size: Exact | float, step: float | Fraction) -> Fraction:
 
 def _over(size: Exact | float, rate: float) -> float:
     """size/rate, never below."""
-    found = float(size)
-    found = found if Fraction(found) >= size else math.nextafter(found, math.inf)
-    return quotient(found, rate)
+    return quotient_up(size, rate)

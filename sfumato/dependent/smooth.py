@@ -11,16 +11,19 @@ from sfumato.dependent.cells import radius
 from sfumato.dependent.ladder import Ladder
 from sfumato.dependent.loss import SmoothLoss
 from sfumato.dependent.noises import Noise
-from sfumato.dependent.statistic import Exact, Statistic
+from sfumato.dependent.statistic import Exact, OfValues, Statistic, answer_step
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.mechanisms.additive import on_lattice
-from sfumato.mechanisms.base import Mechanism, quotient, upwards
+from sfumato.mechanisms.base import Mechanism
 from sfumato.noise import Certified, Lattice, Sampler, rounded_gaussian
 from sfumato.noise.balls import Ball, ball, precision
 from sfumato.noise.lazy import Draw
 from sfumato.noise.quantiles import radius as integer_radius
+from sfumato.rounding import quotient_up, round_up
+
+FINE = 40  # bits of a range that answers are told apart by
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,10 @@ class Smooth(Mechanism[Any, float]):
     """round(f + (scale/s)·Z) on the multiples of `step`, where the scale is the rung of the data on a public ladder.
 
     `shift` is s: the noise moves by s units when the answer moves by its scale. `dilation` and `steps` make the ladder,
-    whose least scale is `least` (the step, if not given). Rounding is post-processing, so the loss is that of the ideal
-    noise. How far the answer may be off depends on a private scale, so there is no `error`: see `with_error`.
+    whose least scale is `least`: the step, if not given. The step, if not given, follows from the statistic: the one
+    that its values are multiples of, or 2⁻⁴⁰ of their range (then the least scale of values on a lattice is its step).
+    Rounding is post-processing, so the loss is that of the ideal noise. How far the answer may be off depends on a
+    private scale, so there is no `error`: see `with_error`.
 
     Theorem: noise at the rung's scale has the loss of pairs (Z, e^l·Z + u), l in {0, t/r, …, t}, 0 ≤ u ≤ s
         [docs/theorems/dilation.md, Theorem 3; Nissim, Raskhodnikova & Smith 2007, Lemma 2.6]
@@ -40,7 +45,7 @@ class Smooth(Mechanism[Any, float]):
     shift: float
     dilation: float
     steps: int = 4
-    step: float | Fraction = 1
+    step: float | Fraction | None = None
     least: float | Fraction | None = None
 
     def __post_init__(self) -> None:
@@ -49,6 +54,10 @@ class Smooth(Mechanism[Any, float]):
                 f"statistic must know its local sensitivities.\n  found:  a {type(self.statistic).__name__}\n"
                 "  do:     give one of sf.dependent, such as TrimmedMean(0, 100, trim=5), or Given(…)"
             )
+        if self.step is None:
+            object.__setattr__(self, "step", answer_step(self.statistic, FINE))
+            if self.least is None and isinstance(self.statistic, OfValues):
+                object.__setattr__(self, "least", self.statistic.lattice.step)
         loss = SmoothLoss(self.noise, self.shift, self.dilation, self.steps)
         for name in ("shift", "dilation", "steps"):
             object.__setattr__(self, name, getattr(loss, name))
@@ -56,6 +65,7 @@ class Smooth(Mechanism[Any, float]):
 
     @cached_property
     def lattice(self) -> Lattice:
+        assert self.step is not None
         return on_lattice(self.step)
 
     @cached_property
@@ -152,7 +162,7 @@ class SmoothWithError(Mechanism[Any, Off]):
 
     def loss(self) -> PrivacyLoss:
         """That of the answer and that of the rung."""
-        mu = quotient(float(self.inner.steps), self.sigma)
+        mu = quotient_up(float(self.inner.steps), self.sigma)
         return self.inner.loss() + GaussianLoss(mu, relation=self.inner.statistic.relation)
 
     def release(self, value: Any) -> Off:
@@ -164,5 +174,5 @@ class SmoothWithError(Mechanism[Any, Off]):
         """How far an answer from this rung or a lower one is off, half a step for its rounding included."""
         ladder = self.inner.ladder
         power = float(ladder.power(max(0, min(rung, ladder.top))))
-        width = upwards(Fraction(ladder.unit)) * math.exp(power) / self.inner.shift
+        width = round_up(Fraction(ladder.unit)) * math.exp(power) / self.inner.shift
         return (width * self.quantile + float(self.inner.lattice.step) / 2) * (1 + 1e-9)

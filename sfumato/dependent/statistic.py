@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike
 
 from sfumato import checks
 from sfumato.dependent.ordered import Ordered
-from sfumato.errors import OutOfReach
+from sfumato.errors import InvalidParameter, OutOfReach
 from sfumato.loss.numeric import ULP
 from sfumato.mechanisms.additive import ends, on_lattice
 from sfumato.noise import Lattice
+from sfumato.rounding import round_up
 from sfumato.sensitivity import AddRemove, Relation, Sensitivity
 
 Data = TypeVar("Data", contravariant=True)
@@ -55,6 +56,10 @@ class Statistic(ABC, Generic[Data]):
     def curve(self, data: Data, most: int) -> tuple[Exact, ...]:
         """LS_0 … LS_most, exactly."""
 
+    def work(self, most: int) -> int:
+        """How many numbers `curve` works on for that many steps, about: it decides how much memory that takes."""
+        return most + 1
+
     def prepared(self, data: Data) -> Any:
         """Data in a form that need not be made again for each look at them."""
         return data
@@ -62,6 +67,11 @@ class Statistic(ABC, Generic[Data]):
     @property
     def grain(self) -> Fraction | None:
         """All values are multiples of this, or nothing of the kind is known: then noise is drawn about real numbers."""
+        return None
+
+    @property
+    def span(self) -> Exact | None:
+        """All values lie in an interval of this length, or nothing of the kind is known."""
         return None
 
     @property
@@ -78,7 +88,7 @@ class Statistic(ABC, Generic[Data]):
         return self.curve(data, checks.whole("k", k, 0, MOST_STEPS))[-1]
 
     def smooth(self, data: Data, t: SupportsFloat) -> float:
-        """S_t(x), never below, and at most 1e-14 above, relatively.
+        """S_t(x), never below, and at most 1e-12 above, relatively.
 
         No LS_k exceeds the global sensitivity G, so nothing beyond k counts once e^{−tk}·G is less than what was found.
         A release reads the rung of a ladder instead (integers decide there).
@@ -86,9 +96,10 @@ class Statistic(ABC, Generic[Data]):
         rate, most, reach, ready = checks.positive("t", t), float(self.everywhere), 64, self.prepared(data)
         while True:
             found = np.array([float(size) for size in self.curve(ready, reach - 1)])
-            best = float(np.max(found * np.exp(-rate * np.arange(reach))))
-            if found[-1] >= most or best >= most * math.exp(-rate * reach):
-                return best * (1 + 32 * ULP)
+            powers = rate * np.arange(reach)
+            best = float(np.max(found * np.exp(-powers) * (1 + (32 + powers) * ULP)))  # a power's error is in e^−power
+            if found[-1] >= most or best >= most * math.exp(-rate * reach) * (1 + 1e-12):
+                return best
             if reach >= MOST_STEPS:
                 raise OutOfReach(
                     "no smooth sensitivity within four million steps of these data.\n"
@@ -108,10 +119,31 @@ class Statistic(ABC, Generic[Data]):
     @property
     def sensitivity(self) -> Sensitivity:
         """The global one, as additive noise takes it; rounded up."""
-        size = self.everywhere
-        found = float(size)
-        found = found if Fraction(found) >= size else math.nextafter(found, math.inf)
+        found = round_up(self.everywhere)
         return Sensitivity(l0=1, linf=found, l1=found, l2=found, relation=self.relation)
+
+
+def answer_step(statistic: Statistic[Any], bits: int) -> Fraction:
+    """How far apart answers may lie: all values are multiples of it, or it is 2^−bits of their range, or less.
+
+    Rounding an answer is post-processing, so a fine step costs nothing; a coarse one would hide what was asked for.
+    """
+    if statistic.grain is not None:
+        return statistic.grain
+    if statistic.span is None:
+        raise InvalidParameter(
+            "nothing is known of the range of this statistic, so the step of its answers must be given.\n"
+            f"  found:  {type(statistic).__name__}, without a step\n"
+            "  do:     give step=, a power of two: 1 for whole numbers, 2**-10 for thousandths"
+        )
+    return power_of_two(Fraction(statistic.span)) / (1 << bits)
+
+
+def power_of_two(size: Fraction) -> Fraction:
+    """The largest power of two that is at most this."""
+    exponent = size.numerator.bit_length() - size.denominator.bit_length()
+    found = Fraction(1 << max(exponent, 0), 1 << max(-exponent, 0))
+    return found if found <= size else found / 2
 
 
 @dataclass(frozen=True)
@@ -140,6 +172,10 @@ class OfValues(Statistic[ArrayLike | Ordered]):
     def ends(self) -> tuple[int, int]:
         """The range in steps."""
         return ends(self.lattice, self.low, self.high)
+
+    @property
+    def span(self) -> Exact:
+        return self.exact(self.ends[1] - self.ends[0])
 
     def ordered(self, data: ArrayLike | Ordered) -> Ordered:
         """The values in steps, sorted; what is sorted already, or a window of it, is taken as it is."""

@@ -64,6 +64,9 @@ class TrimmedShare(OfValues):
             return Fraction((self.ends[0] + self.ends[1]) // 2)
         return Fraction(int(x.up_to(n - m)) - int(x.up_to(m)), n - 2 * m)
 
+    def work(self, most: int) -> int:
+        return (most + 1) * self.values
+
     def steps(self, x: Ordered, most: int) -> list[Fraction]:
         """A_k = the sum of what `values` values one after the other do, from k·values steps on."""
         reach, span = (most + 1) * self.values, (self.ends[1] - self.ends[0]) << FINE

@@ -12,6 +12,7 @@ from sfumato.groups.lower_bound import psi
 from sfumato.groups.table import Table
 from sfumato.groups.transformed import Transformed
 from sfumato.loss.bound import Bound
+from sfumato.loss.numeric import ULP
 
 POINTS = 400
 
@@ -41,18 +42,19 @@ class Certificate:
     def limit(self) -> float:
         """What x²·v(x) of large groups stays below, in rows²: with the table."""
         table = self.mechanism.table
-        return self.ideal * (1 + 2.0 ** -(table.bits + 1)) ** 2 if isinstance(table, Table) else math.inf
+        steeper = (1 + 2.0 ** -(table.bits + 1)) ** 2 if isinstance(table, Table) else math.inf
+        return self.ideal * steeper * (1 + 8 * ULP)
 
     @cached_property
     def best(self) -> Bound:
         """What no mechanism with this relative error has less of."""
         found = psi(self.relative_error)
-        return Bound(found.lower / 2, found.upper / 2, found.method)
+        return Bound(found.lower / 2, found.upper / 2, found.method, found.safe)
 
     @property
     def ratio(self) -> float:
         """At most so many times the best: 1.02 means within 2 %."""
-        return self.limit / self.best.lower
+        return self.limit / self.best.lower * (1 + ULP)
 
     def averaged(self, low: float, high: float) -> float:
         """The same for groups from `low` to `high` people: the average of x²(e^{2v(x)} − 1), with cos² weights on ln x,

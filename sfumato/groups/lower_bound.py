@@ -27,7 +27,8 @@ Well = Callable[[Floats], Floats]
 
 @lru_cache(maxsize=256)
 def psi(relative_error: float) -> Bound:
-    """Psi(r), certified from below; from above only by what a Gaussian on the logarithm reaches.
+    """Psi(r), certified from below; from above only by what a Gaussian on the logarithm reaches. float() is the lower
+    side: what no mechanism stays below.
 
     Theorem: limsup x²·v(x) ≥ Psi(r)/2 for every mechanism with E|x̂ − x| ≤ r·x [docs/theorems/groups.md, Theorem 5]
     Theorem: a positive supersolution bounds the lowest energy from below [Barta 1937; Allegretto 1974]
@@ -35,7 +36,7 @@ def psi(relative_error: float) -> Bound:
     r = checks.number("relative_error", relative_error, 1e-12, 1 - 1e-6, allowed="a number between 0 and 1")
     lower = dual(r, log_well, certified) if r >= LEAST else scaled() * (LEAST / r) ** 2 * (1 - 1e-12)
     s = math.sqrt(2) * float(arb(r).erfinv())
-    return Bound(lower, max(lower, (1 + 1e-12) / s**2), "ground state of a well")
+    return Bound(lower, max(lower, (1 + 1e-12) / s**2), "ground state of a well", "lower")
 
 
 @lru_cache(maxsize=1)

@@ -20,12 +20,13 @@ from sfumato.groups.groupwise import GroupwiseLoss, Policy
 from sfumato.groups.transformed import counted, shaped
 from sfumato.loss.bound import Bound
 from sfumato.loss.gaussian import GaussianLoss
-from sfumato.loss.numeric import ULP, Floats, floats, logsumexp
+from sfumato.loss.numeric import Floats, floats, logsumexp
 from sfumato.mechanisms.base import Mechanism
 from sfumato.noise import Sampler, rounded_gaussian
 from sfumato.noise.lazy import Draw
+from sfumato.rounding import sqrt_up
 
-FINE = 20  # bits: X lies on a lattice of σ/2^20
+FINE = 20  # bits: X lies on a lattice of at most σ/2^20
 NODES = np.linspace(0.0, 1.0, 121)
 DEEP = 42.0  # what is e^-42 of the largest is left out
 CHUNK = 4000
@@ -39,7 +40,7 @@ class ProductPolicy(Policy):
     rho: float
 
     def member(self, size: int) -> GaussianLoss:
-        return GaussianLoss(math.sqrt(2 * self.rho) * (1 + 4 * ULP))
+        return GaussianLoss(sqrt_up(2, self.rho))
 
     def zcdp(self, size: int) -> tuple[Bound, Bound]:
         return Bound(self.rho / 2, self.rho, "tails and post-processing"), Bound(0.0, 0.0, "post-processing")
@@ -72,15 +73,25 @@ class ProductOfGaussians(Mechanism[ArrayLike, float | Floats]):
         return ProductPolicy(self.rho).everyone()
 
     @cached_property
+    def sigma(self) -> float:
+        """Of X: never below 1/√2ρ."""
+        return sqrt_up(1 / (2 * Fraction(self.rho)))
+
+    @cached_property
+    def bits(self) -> int:
+        """X lies on the multiples of 2^−bits, among which are all counts: rounding X is post-processing then."""
+        return max(0, FINE + 1 - math.frexp(self.sigma)[1])
+
+    @cached_property
     def sampler(self) -> Sampler:
-        return Sampler(rounded_gaussian(2**FINE), source=self.source)
+        return Sampler(rounded_gaussian(Fraction(self.sigma) * 2**self.bits), source=self.source)
 
     def release(self, value: ArrayLike) -> float | Floats:
         counts = counted(value)
-        sigma, r = 1 / math.sqrt(2 * self.rho) * (1 + 4 * ULP), Fraction(self.relative_error)
+        r = Fraction(self.relative_error)
         found = []
         for x in counts.reshape(-1).tolist():
-            first = x + Fraction(sigma) * self.sampler.one() / 2**FINE
+            first = x + Fraction(self.sampler.one(), 2**self.bits)
             found.append(Draw(GaussianNoise(), self.source).rounded(first, r * abs(first)))
         return shaped(found, counts)
 

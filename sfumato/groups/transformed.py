@@ -16,11 +16,12 @@ from sfumato.groups.transform import Estimator, Transform
 from sfumato.loss.bound import Bound
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.numeric import Floats, floats
-from sfumato.mechanisms.base import Mechanism, upwards
+from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.values import numbers
 from sfumato.noise import Sampler, rounded_gaussian
 from sfumato.noise.quantiles import radius
 from sfumato.noise.table import Integers
+from sfumato.rounding import round_down, round_up
 
 BLOCK = 1 << 17  # counts whose noise is drawn together
 MOST_ROWS = 10**6
@@ -37,11 +38,11 @@ class TransformedPolicy(Policy):
         return Fraction(self.steps.rise(size, self.rows)) / self.steps.spread
 
     def member(self, size: int) -> GaussianLoss:
-        return GaussianLoss(upwards(self.mu(size)))
+        return GaussianLoss(round_up(self.mu(size)))
 
     def zcdp(self, size: int) -> tuple[Bound, Bound]:
         v = self.mu(size) ** 2 / 2
-        return Bound(-upwards(-v), upwards(v), "integer table"), Bound(0.0, 0.0, "integer table")
+        return Bound(round_down(v), round_up(v), "integer table"), Bound(0.0, 0.0, "integer table")
 
     def everyone(self) -> GaussianLoss:
         return self.member(0)

@@ -13,12 +13,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Self, SupportsFloat, overload
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, SupportsFloat, overload
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter, MixedRelations
 from sfumato.loss.bound import Bound
-from sfumato.loss.numeric import Enclosure, Floats, maximum
+from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
 from sfumato.sensitivity import Relation
 
 if TYPE_CHECKING:
@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from sfumato.loss.transforms.base import Transform
 
 TOLERANCE = 1e-5  # relative gap asked of composed answers, unless the caller says otherwise
+
+
+class Outcomes(NamedTuple):
+    """Losses, their probabilities under P, and how far a computed loss can be from the true one."""
+
+    losses: Floats
+    masses: Floats
+    slip: float
 
 
 @dataclass(frozen=True)
@@ -119,7 +127,7 @@ class PrivacyLoss(ABC):
 
     def rho_beyond(self, order: float) -> float:
         """A ρ with D_a ≤ ρa for all orders a ≥ order: the largest loss over the order, or what holds at all orders."""
-        return min(self.supremum()[0] / order, self.rho_ceiling())
+        return min(self.supremum()[0] / order * (1 + 2 * ULP), self.rho_ceiling())
 
     def gaussian_ceiling(self) -> float:
         """A μ whose Gaussian is known to dominate the loss without slack; infinity if nothing is known."""
@@ -127,6 +135,10 @@ class PrivacyLoss(ABC):
 
     def atoms(self) -> tuple[float, float] | None:
         """(step, offset) if the finite loss lives on the lattice offset + step·ℤ; None for other laws."""
+        return None
+
+    def outcomes(self) -> "Outcomes | None":
+        """The finite losses one by one with their probabilities under P, where these are few and known to 16 ulps."""
         return None
 
     def renyi_curve(self) -> "RenyiCurve | None":

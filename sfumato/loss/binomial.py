@@ -11,6 +11,8 @@ from sfumato.loss.base import TOLERANCE
 from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 
+NEGLIGIBLE = 1e-30  # of the largest term: what is less is not summed
+
 
 @dataclass(frozen=True)
 class Binomial:
@@ -46,14 +48,15 @@ class Binomial:
     def least(self, goal: float, tolerance: float) -> Bound | None:
         """Between two atoms δ = A − e^t·B with A = P[L > t] and B = Q[L > t]: solve there, then certify both sides."""
         wanted = (goal - self.leak) / (1 - self.leak) if self.leak < 1 else 0.0
-        if wanted <= 0 or self.eps * self.count > 600:
+        if wanted <= 0 or self.eps == 0:
             return None
         _, losses, pmf = self.law
-        growth = np.exp(losses)
-        above, below = pmf[::-1].cumsum()[::-1], (pmf / growth)[::-1].cumsum()[::-1]
-        first = int((above - growth * below <= wanted).argmax())  # δ at the atoms falls, to 0 at the last one
-        fall = float(above[first]) - wanted  # the slope, −dδ/dt = e^t·B
-        t = math.log(fall / float(below[first])) if fall > 0 and below[first] > 0 else -1.0
+        first = self.first_below(wanted)
+        start = float(losses[first])
+        above = float(pmf[first:].sum())
+        below = float(pmf[first:] @ np.exp(start - losses[first:]))  # B·e^start: e^loss itself may overflow
+        fall = above - wanted  # the slope, −dδ/dt = e^t·B
+        t = start + math.log(fall / below) if fall > 0 and below > 0 else -1.0
         if t <= 0:
             return Bound(0.0, 0.0, self.method) if self.delta(0.0)[1] <= goal else None
         # δ is convex in e^t: to the left it rises at least as fast as at t, to the right it falls as fast until an atom
@@ -61,6 +64,16 @@ class Binomial:
         step = 1.01 * max(upper - goal, goal - lower) / (fall * (1 - self.leak)) + 4 * ULP * t
         certain = step < 1e-3 and t > step and t + step < losses[first] * (1 - 8 * ULP)
         return Bound(t - step, t + step, self.method) if certain else None
+
+    def first_below(self, wanted: float) -> int:
+        """The first atom at which the finite part of δ is about ≤ wanted: it falls, to 0 at the last one."""
+        losses = self.law[1]
+        low, high = int(np.searchsorted(losses, 0.0, side="right")) - 1, len(losses) - 1
+        low = max(low, -1)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.finite(float(losses[middle]))[0] <= wanted else (middle, high)
+        return high
 
     @cached_property
     def law(self) -> tuple[Floats, Floats, Floats]:
@@ -107,10 +120,14 @@ class Binomial:
         i, losses, pmf = self.law
         # one more at the left: rounding may have put it on the wrong side of t
         first = max(math.floor((t / e + k) / 2) - int(i[0]), 0)
-        i, pmf = i[first:], pmf[first:]
-        gap = np.maximum(losses[first:] - t, 0.0)
+        peak = min(max(first, self.mode - int(i[0])), len(pmf) - 1)  # from here on P falls
+        least = NEGLIGIBLE * float(pmf[peak])
+        last = peak + int(np.searchsorted(-pmf[peak:], -least, side="right"))
+        dropped = (len(pmf) - last) * least
+        i, pmf = i[first:last], pmf[first:last]
+        gap = np.maximum(losses[first:last] - t, 0.0)
         terms = -pmf * np.expm1(-gap)
         mass, total = float(pmf.sum()), float(terms.sum())
         error = 4 * (float(terms @ np.abs(i - self.mode)) + (self.spread + 2) * total)
         error += 4.01 * (0.37 * mass + 2 * (t + e) * (mass - total + 1e-13 * mass))
-        return total, error * ULP + 1e-300
+        return total, error * ULP + dropped + 1e-300

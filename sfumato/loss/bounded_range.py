@@ -11,6 +11,7 @@ from sfumato.loss.bound import Bound
 from sfumato.loss.divergences import log_moment, mean
 from sfumato.loss.numeric import ULP, Enclosure, Floats, enclose
 from sfumato.loss.signed import coin_moment
+from sfumato.rounding import product_up
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class BoundedRangeLoss(Symmetric):
         if each ranges over an interval of length ε, their sum ranges over one of length kε. And every pair with range
         kε ends such a chain: P_j ∝ P₀^{1−j/k}·P_k^{j/k}, where each step has 1/k of the loss, and a constant.
         """
-        return BoundedRangeLoss(checks.whole("size", size, 0) * self.eps * (1 + ULP), relation=self.relation)
+        return BoundedRangeLoss(product_up(checks.whole("size", size, 0), self.eps), relation=self.relation)
 
 
 def range_of(mu: float) -> float:

@@ -21,12 +21,14 @@ from sfumato.loss.contour import Composition
 from sfumato.loss.contour_engine import ContourEngine
 from sfumato.loss.engine import Engine
 from sfumato.loss.gaussian import GaussianLoss
+from sfumato.loss.inner_table import shortened
 from sfumato.loss.lattice import FAR, Lattice
 from sfumato.loss.leaky import LeakyLoss
 from sfumato.loss.moments import Moments, gives_all_away, too_large, too_many
+from sfumato.loss.normal import normal
 from sfumato.loss.numeric import ULP, Enclosure, Floats
-from sfumato.loss.renyi import RenyiCurve, RenyiLoss
-from sfumato.loss.rough import common_step
+from sfumato.loss.renyi import RenyiCurve, RenyiLoss, ZcdpLoss
+from sfumato.loss.rough import MOST_POINTS, common_step
 from sfumato.loss.signed import ApproxLoss, PureLoss, RandomizedResponseLoss
 from sfumato.loss.sums import Sum
 from sfumato.loss.tilted_law import together
@@ -56,14 +58,19 @@ def engine(loss: Sum) -> Engine:
     steps = tuple(terms)
     if gives_all_away(steps):
         return Plain(steps)
-    if not too_many(steps) and (found := binomial(terms)):
+    if too_many(steps):
+        other = contour(terms, loss) or Plain(steps)
+        return normal(steps, other) or other
+    if found := binomial(terms):
         return found
     return contour(terms, loss) or Plain(steps)
 
 
 def bare(loss: PrivacyLoss) -> PrivacyLoss:
-    """The pair itself, without the note that only one direction counts."""
-    return loss.inner if isinstance(loss, OneWay) else loss
+    """The pair itself, without the note that only one direction counts; (ξ, 0)-zCDP is ξ-DP."""
+    if isinstance(loss, OneWay):
+        return bare(loss.inner)
+    return (loss.pure or loss) if isinstance(loss, ZcdpLoss) else loss
 
 
 def opened(times: int, loss: PrivacyLoss) -> Terms:
@@ -130,15 +137,23 @@ def binomial(terms: Terms) -> Binomial | None:
 
 def contour(terms: Terms, loss: Sum) -> ContourEngine | None:
     """The contour engine, if every term has a transform and they do not share a lattice, where sums are exact."""
-    if common_step(tuple(term for _, term in terms)) is not None:
-        return None
     parts = grouped(terms)
     if parts is None or not moderate(parts):
+        return None
+    step = common_step(tuple(term for _, term in terms))
+    if step is not None and fits(parts, step):
         return None
     leak = loss.leak()[0]
     composition = Composition(parts, leak * (1 - 16 * ULP) if loss.sharp_ends else 0.0, leak)
     otherwise = Plain(tuple(terms))
     return ContourEngine(composition, loss.supremum()[0], otherwise, lambda: loss.log_moment(-0.5).upper)
+
+
+def fits(parts: Sequence[Transform], step: float) -> bool:
+    """Does a window of forty standard deviations of the sum hold few enough points of a lattice?"""
+    near = sum((part.log_moments(np.array([1e-3, 2e-3])) for part in parts), start=np.zeros(2))
+    variance = max(float(near[1] - 2 * near[0]) / 1e-6, 0.0)  # K(2s) − 2K(s) ≈ s²K″
+    return 40 * math.sqrt(variance) <= MOST_POINTS * step
 
 
 def moderate(parts: Sequence[Transform], least: float = LEAST) -> bool:
@@ -157,8 +172,10 @@ class Plain:
 
     @cached_property
     def engine(self) -> Lattice | Moments:
-        beyond = gives_all_away(self.steps) or too_many(self.steps) or too_large(self.steps)
-        return Moments(self.steps) if beyond else Lattice(self.steps)
+        if gives_all_away(self.steps) or too_many(self.steps):
+            return Moments(self.steps)
+        steps = tuple((count, shortened(term, count)) for count, term in self.steps)
+        return Moments(self.steps) if too_large(steps) else Lattice(steps)
 
     @property
     def method(self) -> str:

@@ -111,12 +111,13 @@ class Composition:
         main = -math.log(2.5 * theta * (theta + 1) * max(spread, 1 / theta))
         return max((float(near[1]) - log_delta + main) / theta, 0.3 * bound, 0.0)
 
-    def contour(self, eps: float, sharp: float, room: float = 1.0) -> "Contour":
-        """A line that tells δ near ε to about `sharp`, relatively; `room` widens its window."""
+    def contour(self, eps: float, sharp: float, room: float = 1.0, blur: float | None = None) -> "Contour":
+        """A line that tells δ near ε to about `sharp`, relatively; `room` widens its window. If it must be smoothed,
+        that may cost `blur`: unlike aliases and dropped nodes, this does not grow away from the saddle point."""
         saddle = self.towards(eps, sharp)
         line = plan(self.transforms, saddle, 0.0, room)
         if line.nodes > MANY_NODES:
-            tau = sharp / (5 * saddle.theta * (saddle.theta + 1))
+            tau = (blur or sharp) / (5 * saddle.theta * (saddle.theta + 1))
             smooth = plan([*self.transforms, GaussianTransform(2 * tau)], saddle, tau, room)
             line = smooth if smooth.nodes < line.nodes else line
         if line.nodes > MOST_NODES:

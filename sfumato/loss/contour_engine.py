@@ -16,7 +16,7 @@ from sfumato.loss.transforms.base import Refused
 
 MOST_WORK = 20_000_000  # nodes × points of a profile
 FARTHEST = 1e12  # it is not asked beyond: the profile only falls
-SHORT = 2000  # nodes of contours that are remembered: longer ones take memory
+SHORT = 20_000  # nodes of contours that are remembered: longer ones take memory
 KEPT = 8  # contours remembered for neighbouring questions
 
 
@@ -73,7 +73,7 @@ class ContourEngine:
                 return contour
         spread = self.composition.towards(first, sharp).spread if first < last else 0.0
         # two spreads off, δ is e^−2 of what it is at the saddle, and the next window is nearer
-        contour = self.composition.contour(min(first + 2 * spread, last), max(sharp / 20, 1e-13), 1.7)
+        contour = self.composition.contour(min(first + 2 * spread, last), max(sharp / 20, 1e-13), 1.7, sharp)
         if len(contour.terms) <= SHORT:
             self.latest.insert(0, (contour, sharp))
             del self.latest[KEPT:]
@@ -95,12 +95,14 @@ class ContourEngine:
         return moment + 1e-9 + 1e-12 * abs(moment)
 
     def alone(self, eps: Floats, tolerance: float) -> Enclosure:
-        """δ at one ε that is hard to tell: from its own contour and from the other engine."""
-        other, _ = self.elsewhere(eps, 0, tolerance)
+        """δ at one ε that is hard to tell: from its own contour, and from the other engine if that is blurred too."""
         try:
             found = self.composition.contour(float(eps[0]), max(tolerance / 10, 1e-13)).delta(eps)
         except Refused:
-            return other
+            return self.elsewhere(eps, 0, tolerance)[0]
+        if np.all(found.upper - found.lower <= max(tolerance, 1e-6) * found.upper):
+            return found
+        other, _ = self.elsewhere(eps, 0, tolerance)
         return Enclosure(np.maximum(found.lower, other.lower), np.minimum(found.upper, other.upper))
 
     def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:

@@ -12,7 +12,7 @@ from typing import cast
 
 from sfumato.errors import InvalidParameter, MixedRelations, UnknownDescription
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.parts import Part
+from sfumato.loss.parts import Part, load
 from sfumato.sensitivity import Relation
 
 VERSION = 1
@@ -74,11 +74,14 @@ def from_description(data: dict[str, object]) -> PrivacyLoss:
     from sfumato.loss.sums import Sum, total
 
     data = dict(data)
-    name = data.pop("loss", None)
-    found = PrivacyLoss.known.get(name) if isinstance(name, str) else None
+    name = load(data.pop("loss", None))
+    found = PrivacyLoss.known.get(name) if name is not None else None
     if found is None or inspect.isabstract(found):
         known = ", ".join(sorted(k for k, c in PrivacyLoss.known.items() if not inspect.isabstract(c)))
-        raise UnknownDescription(f"no loss is called {name!r}.\n  known:  {known}")
+        raise UnknownDescription(
+            f"no loss is called {name!r}.\n  known:  {known}\n"
+            "  do:     if the class is your own, import the module that defines it first"
+        )
     allowed = parameters(found)
     if unknown := set(data) - set(allowed):
         raise UnknownDescription(f"{name} has no parameter {sorted(unknown)}.\n  known:  {sorted(allowed)}")
@@ -110,8 +113,8 @@ def revived(key: str, value: object) -> object:
 def part(data: dict[str, object]) -> Part:
     """The part of a loss that plain data describe."""
     values = dict(data)
-    name = values.pop("part")
-    found = Part.known.get(name) if isinstance(name, str) else None
+    name = load(values.pop("part"))
+    found = Part.known.get(name) if name is not None else None
     if found is None or inspect.isabstract(found):
         raise UnknownDescription(f"no part of a loss is called {name!r}")
     return found(**values)

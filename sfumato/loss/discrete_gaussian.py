@@ -11,6 +11,7 @@ from sfumato.loss.base import TOLERANCE, Symmetric
 from sfumato.loss.bound import Bound, widened
 from sfumato.loss.discrete_gaussian_price import gaussian_ceiling
 from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, enclose, erfcx, logsumexp
+from sfumato.loss.transforms.discrete_gaussian import LEAST_SIGMA, DiscreteGaussianTransform
 
 LARGE = 2000.0  # from this σ on tails are integrals with an Euler–Maclaurin correction, below they are summed
 FLAT = 0.02  # up to this n/σ²: beyond, a sum has few terms
@@ -79,6 +80,10 @@ class DiscreteGaussianLoss(Symmetric):
     def atoms(self) -> tuple[float, float] | None:
         d, s2 = self.sensitivity, self.sigma * self.sigma
         return (d / s2, d * d / (2 * s2)) if d else None
+
+    def transform(self) -> DiscreteGaussianTransform | None:
+        known = self.sigma >= LEAST_SIGMA and self.sensitivity > 0
+        return DiscreteGaussianTransform(self.sigma, self.sensitivity) if known else None
 
     def group(self, size: int) -> "DiscreteGaussianLoss":
         size = checks.whole("size", size, 0)

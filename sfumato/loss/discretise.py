@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.base import Outcomes, PrivacyLoss
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 
 LONG = np.longdouble
@@ -43,6 +43,7 @@ class Discrete:
     split: bool
     stray: float
     stray_up_to: float
+    slip: float = 0.0  # how far a loss can be from its point, where losses were put there one by one
 
     @property
     def losses(self) -> Floats:
@@ -67,6 +68,8 @@ def ends(loss: PrivacyLoss, floor: float, left: float) -> tuple[float, float]:
 def drawn(loss: PrivacyLoss, h: float, right_end: float, left_end: float) -> Discrete:
     """Profile at the lattice points, masses from its bends, certificate."""
     offset, split = lattice_offset(loss, h)
+    if not split and (found := loss.outcomes()) is not None:
+        return listed(loss, found, h, offset)
     first, last = math.floor((-left_end - offset) / h) - 1, math.ceil((right_end - offset) / h) + 1
     middle = math.ceil(-offset / h)  # index of the first point ≥ 0
     ahead_eps = np.maximum(offset + h * np.arange(middle, last + 1), 0.0)
@@ -79,6 +82,34 @@ def drawn(loss: PrivacyLoss, h: float, right_end: float, left_end: float) -> Dis
 
 
 remembered = lru_cache(maxsize=256)(drawn)
+
+
+def listed(loss: PrivacyLoss, found: Outcomes, h: float, offset: float) -> Discrete:
+    """Losses that live on the lattice, one by one: nothing is read off a profile, which says little near its end."""
+    real = found.masses > 0
+    losses = found.losses[real]
+    places = np.round((losses - offset) / h)
+    first = int(places.min())
+    masses = np.zeros(int(places.max()) - first + 1)
+    np.add.at(masses, (places - first).astype(np.intp), found.masses[real])
+    slip = float(np.abs(offset + h * places - losses).max())
+    slip += found.slip + 8 * ULP * (abs(offset) + float(np.abs(losses).max()))
+    leak = loss.leak()[0]
+    rounding = 32 * ULP + len(found.masses) * ULP
+    return Discrete(
+        h=h,
+        offset=offset,
+        start=first,
+        masses=masses * (1 + rounding),
+        infinite=min(leak * (1 + rounding), 1.0),
+        surely=leak * (1 - 16 * ULP) if loss.sharp_ends else 0.0,
+        lifted=0.0,
+        excess=3 * rounding,
+        split=False,
+        stray=0.0,
+        stray_up_to=0.0,
+        slip=slip,
+    )
 
 
 def moved(values: Enclosure, eps: Floats, h: float, offset: float) -> Enclosure:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -10,9 +11,10 @@ import numpy.typing as npt
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.loss.base import TOLERANCE, PrivacyLoss
+from sfumato.loss.base import TOLERANCE, Outcomes, PrivacyLoss
 from sfumato.loss.bound import Bound, widened
 from sfumato.loss.numeric import ULP, Enclosure, Floats, enclose, floats, logsumexp
+from sfumato.rounding import round_down, round_up
 
 ROUNDING = 64 * ULP  # a sum this close to one is one; what is missing beyond it is an outcome nobody listed
 TINY = 1e-320  # what a product of numbers near the smallest float may be off by
@@ -96,6 +98,11 @@ class FinitePairLoss(PrivacyLoss):
     def reverse(self) -> "FinitePairLoss":
         return FinitePairLoss(self.q, self.p, relation=self.relation.reversed)
 
+    def outcomes(self) -> Outcomes | None:
+        first, second = normal(self.p), normal(self.q)
+        shared = (first.mass > 0) & (second.mass > 0)
+        return Outcomes(log_ratio(first, second, shared)[0], first.mass[shared], ranked(self.p, self.q).margin)
+
     def atoms(self) -> tuple[float, float] | None:
         """The lattice of the smallest gap between losses, if all losses lie on it up to their own rounding."""
         rising, near = ranked(self.p, self.q).losses[::-1], 4 * ranked(self.p, self.q).margin
@@ -150,11 +157,14 @@ def normal(values: tuple[float, ...]) -> Law:
     return Law(given, given / (1 + more), math.log1p(more), 0.0)
 
 
+@lru_cache(maxsize=64)
 def certain(p: tuple[float, ...], q: tuple[float, ...]) -> tuple[float, float]:
-    """P[L = ∞] from below and above."""
-    law = normal(p)
-    listed = math.fsum(law.mass[floats(q) == 0])
-    return listed * (1 - 4 * ULP), min(1.0, listed * (1 + 4 * ULP) + law.missing)
+    """P[L = ∞] from below and above: what is listed under P alone, of all that is listed, and what is missing."""
+    listed = sum((Fraction(x) for x, y in zip(p, q, strict=True) if y == 0), Fraction(0))
+    whole = sum(map(Fraction, p), Fraction(0))
+    missing = 1 - whole if normal(p).missing else Fraction(0)
+    share = listed if missing else listed / whole
+    return round_down(share), min(1.0, round_up(share + missing))
 
 
 def log_ratio(first: Law, second: Law, shared: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:

@@ -99,9 +99,9 @@ class GatedLoss(PrivacyLoss):
 
     def leak(self) -> tuple[float, float]:
         p, f, p2, f2 = self.pairs
-        sure = float(np.max(np.where(p2 == 0, p, 0.0) + np.where(f2 == 0, f, 0.0)))
+        sure, most = float(np.max(np.where(p2 == 0, p, 0.0) + np.where(f2 == 0, f, 0.0))), float(np.max(p))
         ahead, back = (
-            min(1.0, max(self.failure, sure + float(np.max(p)) * inside) * (1 + DOUBT)) for inside in self.inner.leak()
+            min(1.0, max(self.failure, (sure + most * inside) * (1 + DOUBT))) for inside in self.inner.leak()
         )
         return ahead, back
 

@@ -10,6 +10,7 @@ from sfumato.loss.base import TOLERANCE, Symmetric
 from sfumato.loss.bound import Bound, widened
 from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, enclose, erfcx, ndtr
 from sfumato.loss.transforms.gaussian import GaussianTransform
+from sfumato.rounding import product_up
 
 ROOT_HALF = math.sqrt(0.5)
 
@@ -84,4 +85,4 @@ class GaussianLoss(Symmetric):
         return self.mu * self.mu / 2 * (1 + 4 * ULP)
 
     def group(self, size: int) -> "GaussianLoss":
-        return GaussianLoss(checks.whole("size", size, 0) * self.mu * (1 + ULP), relation=self.relation)
+        return GaussianLoss(product_up(checks.whole("size", size, 0), self.mu), relation=self.relation)

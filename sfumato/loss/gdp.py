@@ -15,6 +15,7 @@ from sfumato.loss.gaussian import GaussianLoss, gaussian_profile
 from sfumato.loss.leaky import LeakyLoss
 from sfumato.loss.numeric import ULP, Floats, ndtri
 from sfumato.loss.views import checked_tolerance, epsilon, least_leak, most_leak, top_of
+from sfumato.rounding import rest_down
 
 if TYPE_CHECKING:
     from sfumato.loss.base import PrivacyLoss
@@ -55,8 +56,8 @@ def least_mu(loss: "PrivacyLoss", slack: SupportsFloat, tolerance: float) -> Bou
 
 def without_leak(loss: LeakyLoss, s: float, tolerance: float) -> Bound:
     """s = leak + (1 − leak)·rest: the inner loss has the rest as its slack, rounded to either side."""
-    rest = (s - loss.failure) / (1 - loss.failure)
-    high = least_mu(loss.inner, rest * (1 - 4 * ULP), tolerance)
+    rest = rest_down(s, loss.failure)
+    high = least_mu(loss.inner, rest, tolerance)
     low = least_mu(loss.inner, min(rest * (1 + 4 * ULP), math.nextafter(1.0, 0.0)), tolerance) if rest else high
     return Bound(low.lower, high.upper, high.method)
 

@@ -10,6 +10,7 @@ from sfumato.loss.base import TOLERANCE, Symmetric
 from sfumato.loss.bound import Bound, widened
 from sfumato.loss.numeric import ULP, Enclosure, Floats, bend, logsumexp, relative
 from sfumato.loss.transforms.edges import EdgedTransform
+from sfumato.rounding import product_up
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class LaplaceLoss(Symmetric):
         return widened(*bend(self.eps), "closed form")
 
     def group(self, size: int) -> "LaplaceLoss":
-        return LaplaceLoss(checks.whole("size", size, 0) * self.eps * (1 + ULP), relation=self.relation)
+        return LaplaceLoss(product_up(checks.whole("size", size, 0), self.eps), relation=self.relation)
 
 
 def log_sinhc(x: float) -> float:

@@ -15,6 +15,7 @@ Theorem: dominated by the truth plus a small Gaussian: a second-order lower boun
 Theorem: the discrete Fourier transform errs by log₂(n) roundings in norm [Higham 2002, Thm 24.2]
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,8 +23,8 @@ import numpy as np
 
 from sfumato.loss.base import TOLERANCE
 from sfumato.loss.numeric import Enclosure, Floats
-from sfumato.loss.rough import Terms, rough
-from sfumato.loss.tilted_law import tilted
+from sfumato.loss.rough import Rough, Terms, rough
+from sfumato.loss.tilted_law import TiltedLaw, tilted
 
 FAR = 1e6  # the largest ε a lattice is asked for: beyond, the profile only falls
 Curve = Callable[[Floats], Enclosure]
@@ -38,17 +39,39 @@ class Lattice:
     method = "lattice"
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
-        """δ at every ε, each from the law tilted towards it."""
+        """δ at every ε: a law serves its neighbourhood, as far as its own certificate says that it is sharp."""
         sketch = rough(self.terms)
         order = np.argsort(eps, kind="stable")
+        rising = eps[order]
         low, high = np.empty_like(eps), np.empty_like(eps)
-        for tilt, members in sketch.tilts(eps[order]):
-            where = order[members]
-            last = float(eps[where].max())
-            law = tilted(self.terms, sketch.plan(tilt, last, sketch.delta(tilt, last), tolerance))
-            found = law.delta(eps[where])
-            low[where], high[where] = found.lower, found.upper
+        begin = 0
+        while begin < len(rising):
+            found, end = self.stretch(sketch, rising, begin, tolerance)
+            low[order[begin:end]], high[order[begin:end]] = found.lower, found.upper
+            begin = end
         return Enclosure(low, high)
+
+    def stretch(self, sketch: Rough, rising: Floats, begin: int, tolerance: float) -> tuple[Enclosure, int]:
+        """The profile at rising[begin:end], and end: from a law tilted two spreads ahead, if that is sharp at the first
+        of them; else from one that is tilted towards it and its next."""
+        groups = sketch.tilts(rising[begin:])
+        spread = math.sqrt(sketch.cumulants(groups[0][0])[2])
+        if len(groups) > 1:
+            last = float(rising[begin]) + 4 * spread
+            end = max(begin + 1, int(np.searchsorted(rising, last, side="right")))
+            ahead = min(float(rising[begin]) + 2 * spread, float(rising[end - 1]))
+            found = self.tilted_towards(sketch, ahead, tolerance).delta(rising[begin:end])
+            blurred = found.upper - found.lower > 1.5 * tolerance * found.upper
+            sharp = int(np.argmax(blurred)) if blurred.any() else end - begin
+            if sharp > 0:
+                return Enclosure(found.lower[:sharp], found.upper[:sharp]), begin + sharp
+        end = begin + int(groups[0][1][-1]) + 1
+        return self.tilted_towards(sketch, float(rising[end - 1]), tolerance).delta(rising[begin:end]), end
+
+    def tilted_towards(self, sketch: Rough, eps: float, tolerance: float) -> TiltedLaw:
+        """The law that tells δ at one ε."""
+        theta = sketch.tilts(np.array([eps]))[0][0]
+        return tilted(self.terms, sketch.plan(theta, eps, sketch.delta(theta, eps), tolerance))
 
     def near(self, delta: float, tolerance: float, eps: float | None = None) -> Curve:
         """The profile from the one law that is sharp around the ε where it is `delta`; a guess of that ε helps."""

@@ -8,6 +8,8 @@ from sfumato.errors import InvalidParameter, MixedRelations
 from sfumato.loss.base import TOLERANCE, PrivacyLoss, Wrapped
 from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import ULP, Enclosure, Floats
+from sfumato.loss.views import epsilon_one_way
+from sfumato.rounding import mixture_up, rest_down
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,22 @@ class LeakyLoss(Wrapped):
     def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         return self.mixed(self.inner.backward(eps, tolerance))
 
+    def least(self, goal: float, tolerance: float) -> Bound | None:
+        """H ≤ goal where the inner profile is at most (goal − failure)/(1 − failure), rounded to either side."""
+        if not self.failure <= goal or self.failure == 1:
+            return None
+        rest = rest_down(goal, self.failure)
+        found = epsilon_one_way(self.inner, rest, tolerance)
+        if mixture_up(self.failure, rest) == goal and rest == 0:
+            return found
+        eased = epsilon_one_way(self.inner, min(math.nextafter(rest, 1.0), 1.0), tolerance)
+        return Bound(min(eased.lower, found.lower), found.upper, found.method)
+
     def supremum(self) -> tuple[float, float]:
         return self.inner.supremum()
 
     def leak(self) -> tuple[float, float]:
-        ahead, back = (min(1.0, (self.failure + (1 - self.failure) * x) * (1 + 4 * ULP)) for x in self.inner.leak())
+        ahead, back = (mixture_up(self.failure, inside) for inside in self.inner.leak())
         return ahead, back
 
     def log_moment(self, s: float) -> Bound:

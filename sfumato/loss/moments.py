@@ -19,6 +19,9 @@ from sfumato.loss.base import TOLERANCE, PrivacyLoss
 from sfumato.loss.discretise import ends
 from sfumato.loss.lattice import FAR
 from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, floats, log_peaks
+from sfumato.loss.rough import LEFT_OUT, LIFTED
+from sfumato.loss.transforms.base import Refused
+from sfumato.loss.transforms.sampled_gaussian import SampledGaussianTransform
 
 Terms = tuple[tuple[int, PrivacyLoss], ...]
 LONGEST = 1e5  # losses of one step, beyond which a lattice has no points to spare
@@ -48,7 +51,7 @@ def too_large(terms: Terms) -> bool:
     if any((atoms := loss.atoms()) is not None and atoms[0] > WIDEST for _, loss in terms):
         return True
     # the same ends as the lattice's first look asks for: they are remembered
-    reach = [sum(ends(loss, 1e-40 / total, 1e-3 / total)) for _, loss in terms]
+    reach = [sum(ends(loss, LEFT_OUT / total, LIFTED / total)) for _, loss in terms]
     if max(reach) > LONGEST or max(reach) < SHORTEST:
         return True
     if math.fsum(count * end for (count, _), end in zip(terms, reach, strict=True)) <= FAR:
@@ -107,10 +110,28 @@ def step_by_step(terms: Terms, eps: Floats) -> Enclosure:
 def table(terms: Terms) -> tuple[Floats, Floats]:
     """K(s) at the orders and K(−s) at the shares, from above."""
     sides = [
-        [math.fsum(count * loss.log_moment(float(s)).upper for count, loss in terms) for s in orders]
+        [math.fsum(moment_of_all(count, loss, float(s)) for count, loss in terms) for s in orders]
         for orders in (ORDERS, -SHARES)
     ]
     return floats(sides[0]), floats(sides[1])
+
+
+def moment_of_all(count: int, loss: PrivacyLoss, s: float) -> float:
+    """count·log E_P[e^{sL}] from above: for sampled Gaussians by a quadrature that is as fine as the count asks for.
+
+    For −1 < s < 0 the reversed pair's moment is that of the pair itself at −1 − s: E_Q[e^{−sL}] = E_P[e^{(−1−s)L}].
+    """
+    transform = loss.transform()
+    if isinstance(transform, SampledGaussianTransform):
+        mirrored = s < 0 and transform.sign < 0
+        if not mirrored or -1 - (-1 - s) == s:
+            whole = (transform.reverse if mirrored else transform).times(count)
+            try:
+                view = whole.tilted(-1 - s if mirrored else s)
+                return view.log_moment + view.slip
+            except Refused:
+                pass
+    return count * loss.log_moment(s).upper
 
 
 def exponents(moments: Floats, constants: Floats, slopes: Floats, eps: Floats) -> Floats:

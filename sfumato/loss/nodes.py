@@ -56,12 +56,14 @@ def first_nodes(ahead: Curve, back: Curve | None, end: float) -> Floats:
     return np.append(nodes, end + 1) if leaks else nodes
 
 
-def sampled(ahead: Curve, back: Curve | None, nodes: Floats, most: int = MOST) -> tuple[Floats, Enclosure, Enclosure]:
+def sampled(
+    ahead: Curve, back: Curve | None, nodes: Floats, most: int = MOST, gap: float = GAP
+) -> tuple[Floats, Enclosure, Enclosure]:
     """Nodes halved where the gap is largest until it is small everywhere; if they do not suffice, spread evenly."""
     values = [ahead(nodes), (back or ahead)(nodes)]
     while True:
         first, second = both_sides(nodes, *map(monotone, values))
-        excess = gaps(first) if back is None else np.maximum(gaps(first), gaps(second))
+        excess = gaps(first, gap) if back is None else np.maximum(gaps(first, gap), gaps(second, gap))
         worst = np.argsort(-excess)[: most - len(nodes)]
         chosen = np.sort(worst[excess[worst] > max(1.0, float(excess.max()) / 4)])
         if not len(chosen):
@@ -83,7 +85,7 @@ def spread(nodes: Floats, excess: Floats, most: int) -> Floats:
     return np.unique(np.interp(np.linspace(0.0, share[-1], most), share, nodes))
 
 
-def gaps(side: Side) -> Floats:
+def gaps(side: Side, gap: float = GAP) -> Floats:
     """Largest gap inside each cell, in units of what is asked and of what the nodes themselves allow.
 
     Less is asked of profiles below the floor: they matter only where many people act together.
@@ -95,7 +97,7 @@ def gaps(side: Side) -> Floats:
     worst = np.zeros_like(width)
     for place in (0.25, 0.5, 0.75):
         low, high = side(nodes[:-1] + place * width)
-        asked = GAP * (1 + (np.log10(np.maximum(high, 1e-300)) / np.log10(FLOOR)) ** 2)
+        asked = gap * (1 + (np.log10(np.maximum(high, 1e-300)) / np.log10(FLOOR)) ** 2)
         size = (high - low) / np.maximum(asked * high + noise, 1e-300)
         worst = np.maximum(worst, np.where(width > 1e-13 * nodes[-1], size, 0.0))
     return worst

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +19,11 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.base import TOLERANCE, Symmetric
 from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, gammaln, logsumexp, share
+from sfumato.loss.views import epsilon_one_way
+from sfumato.rounding import product_up
+
+if TYPE_CHECKING:
+    from sfumato.loss.signed import PureLoss
 
 ORDERS = tuple(float(a) for a in np.concatenate([1 + np.geomspace(1e-3, 1, 40), np.geomspace(2.1, 4096, 120)]))
 WHOLE_ORDERS = tuple(float(a) for a in sorted({*range(2, 65), *(round(x) for x in np.geomspace(65, 1024, 40))}))
@@ -51,7 +57,7 @@ class RenyiCurve:
 
     def times(self, count: int) -> "RenyiCurve":
         """The curve of `count` repetitions."""
-        return RenyiCurve(self.orders, tuple(count * d for d in self.divergences))
+        return RenyiCurve(self.orders, tuple(product_up(count, d) for d in self.divergences))
 
     def profile(self, eps: Floats) -> Floats:
         """δ(ε) ≤ the best that the orders allow, each on its own."""
@@ -224,7 +230,10 @@ def from_renyi(curve: Callable[[float], float], orders: Sequence[float] = ORDERS
 class ZcdpLoss(RenyiOnly):
     """(ξ, ρ)-zero-concentrated DP: D_a ≤ ξ + ρa for all a > 1, and nothing else is known.
 
+    With ρ = 0 every order is at most ξ, and so is their limit D_∞: that is ξ-DP, whose worst pair is known.
+
     Theorem: zero-concentrated differential privacy [Bun & Steinke 2016, Def. 1.1]
+    Theorem: every ε-DP mechanism is post-processed randomized response [Kairouz, Oh & Viswanath 2015, Thm 3.1]
     """
 
     rho: float
@@ -235,28 +244,51 @@ class ZcdpLoss(RenyiOnly):
         object.__setattr__(self, "rho", checks.non_negative("rho", self.rho))
         object.__setattr__(self, "xi", checks.non_negative("xi", self.xi))
 
+    @property
+    def pure(self) -> "PureLoss | None":
+        """What it is where ρ = 0: pure ε-DP."""
+        from sfumato.loss.signed import PureLoss
+
+        return PureLoss(self.xi, relation=self.relation) if self.rho == 0 else None
+
+    def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        pure = self.pure
+        return pure.forward(eps, tolerance) if pure else super().forward(eps, tolerance)
+
+    def least(self, goal: float, tolerance: float) -> Bound | None:
+        pure = self.pure
+        return epsilon_one_way(pure, goal, tolerance) if pure else None
+
     def renyi_curve(self) -> RenyiCurve:
-        largest = 4096 if self.rho == 0 else min(1e9, max(4096, 400 / self.rho))
+        if pure := self.pure:
+            return RenyiCurve(ORDERS, tuple(min(self.xi, pure.renyi(a).upper) for a in ORDERS))
+        largest = min(1e9, max(4096, 400 / self.rho))
         orders = (*ORDERS, *(float(a) for a in np.geomspace(4096, largest, 60)[1:] if largest > 4096))
         return RenyiCurve(orders, tuple((self.xi + self.rho * a) * (1 + 2 * ULP) for a in orders))
 
     def log_moment(self, s: float) -> Bound:
+        if pure := self.pure:
+            return pure.log_moment(s)
         upper = s * (self.xi + self.rho * (s + 1)) * (1 + 8 * ULP) if s > 0 else 0.0
         return Bound(-math.inf if s < 0 else 0.0, upper, "zCDP")
 
     def mean(self) -> Bound:
-        return Bound(0.0, (self.xi + self.rho) * (1 + 4 * ULP), "zCDP")
+        pure = self.pure
+        return pure.mean() if pure else Bound(0.0, (self.xi + self.rho) * (1 + 4 * ULP), "zCDP")
 
     def rho_ceiling(self) -> float:
-        return (self.xi + self.rho) * (1 + 4 * ULP)
+        pure = self.pure
+        return min(pure.rho_ceiling(), self.xi) if pure else (self.xi + self.rho) * (1 + 4 * ULP)
 
     def supremum(self) -> tuple[float, float]:
         top = math.inf if self.rho > 0 else self.xi
         return top, top
 
     def group(self, size: int) -> "ZcdpLoss":
-        """(k²ρ)-zCDP for k people when ξ = 0 [Bun & Steinke 2016, Prop. 1.9]; with ξ: ξ·k·Σ1/i + k²ρ."""
+        """(k²ρ)-zCDP for k people when ξ = 0 [Bun & Steinke 2016, Prop. 1.9]; with ξ: ξ·k·Σ1/i + k²ρ; kξ when ρ = 0."""
         k = checks.whole("size", size, 0)
+        if self.rho == 0:
+            return ZcdpLoss(0.0, product_up(k, self.xi), relation=self.relation)
         harmonic = math.fsum(1 / i for i in range(1, min(k, 10**6) + 1)) + (math.log(k / 1e6) if k > 10**6 else 0)
         return ZcdpLoss(k * k * self.rho * (1 + 2 * ULP), self.xi * k * harmonic * (1 + 1e-12), relation=self.relation)
 

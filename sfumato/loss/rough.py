@@ -1,19 +1,32 @@
 """A rough look at a composition, to choose the tilt, step and window of its lattice."""
 
 import math
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.discretise import Discrete, discretise, ends
-from sfumato.loss.numeric import ULP, Floats, log_peak
+from sfumato.loss.numeric import ULP, Floats, floats, log_peak
 
 MOST_POINTS = 1_450_000  # of the transform: about 45 MB of working memory
 Terms = tuple[tuple[int, PrivacyLoss], ...]
 Indices = npt.NDArray[np.intp]
+MOST_CELLS = 1_000_000  # tilts × points worked on at once
+LEFT_OUT, LIFTED = 1e-40, 1e-8  # what a first look leaves out on the right and lifts on the left, over all terms
+
+
+class Columns(NamedTuple):
+    """Points of several lattices in a row: losses, log masses, where each begins and its size, and the counts."""
+
+    losses: Floats
+    logs: Floats
+    starts: Indices
+    sizes: Indices
+    counts: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,21 +36,42 @@ class Rough:
     losses: tuple[PrivacyLoss, ...]
     parts: tuple[tuple[int, Discrete], ...]
     step: float | None  # a lattice on which every term lives exactly
+    known: dict[float, tuple[float, float, float]] = field(default_factory=dict)  # cumulants by θ
+
+    @cached_property
+    def columns(self) -> "Columns":
+        """All parts in a row: they are summed at once."""
+        losses = np.concatenate([part.losses for _, part in self.parts])
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.concatenate([part.masses for _, part in self.parts]))
+        sizes = np.array([len(part.masses) for _, part in self.parts])
+        counts = np.array([float(count) for count, _ in self.parts])
+        return Columns(losses, logs, np.cumsum(sizes) - sizes, sizes, counts)
+
+    def log_moments(self, thetas: Floats) -> Floats:
+        """K at several θ."""
+        cols = self.columns
+        if len(thetas) > 1 and len(thetas) * len(cols.losses) > MOST_CELLS:
+            return floats([self.log_moments(theta)[0] for theta in thetas[:, None]])
+        power = thetas[:, None] * cols.losses + cols.logs
+        top = np.maximum.reduceat(power, cols.starts, axis=1)
+        np.exp(power - np.repeat(top, cols.sizes, axis=1), out=power)
+        return floats((top + np.log(np.add.reduceat(power, cols.starts, axis=1))) @ cols.counts)
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
         """K(θ) = Σ k log E e^{θL}, its slope (the tilted mean) and curvature (the tilted variance)."""
-        total = np.zeros(3)
-        for count, part in self.parts:
-            losses = part.losses
-            with np.errstate(divide="ignore"):
-                power = theta * losses + np.log(part.masses)
-            top = power.max()
-            weight = np.exp(power - top)
-            mass = weight.sum()
-            mean = (weight * losses).sum() / mass
-            variance = (weight * (losses - mean) ** 2).sum() / mass
-            total += count * np.array([top + math.log(mass), mean, variance])
-        return float(total[0]), float(total[1]), float(max(total[2], 1e-300))
+        if theta not in self.known:
+            cols = self.columns
+            power = theta * cols.losses + cols.logs
+            top = np.maximum.reduceat(power, cols.starts)
+            weight = np.exp(power - np.repeat(top, cols.sizes))
+            mass = np.add.reduceat(weight, cols.starts)
+            mean = np.add.reduceat(weight * cols.losses, cols.starts) / mass
+            apart = cols.losses - np.repeat(mean, cols.sizes)
+            variance = np.add.reduceat(weight * apart * apart, cols.starts) / mass
+            sums = ((top + np.log(mass)) @ cols.counts, mean @ cols.counts, variance @ cols.counts)
+            self.known[theta] = float(sums[0]), float(sums[1]), max(float(sums[2]), 1e-300)
+        return self.known[theta]
 
     def tilts(self, eps: Floats) -> list[tuple[float, Indices]]:
         """θ for each stretch of sorted ε: the saddle point of K(θ) − θt − log θ(θ+1), on a grid so that laws recur."""
@@ -112,11 +146,13 @@ class Rough:
     def window(self, theta: float) -> "Window":
         """Where the tilted law has all but e^−23 of its mass, by Chernoff's bound."""
         value, _, variance = self.cumulants(theta)
-        gains = [g / math.sqrt(variance) for g in (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 14.0)]
-        gains += [theta * 2.0**j for j in range(-4, 4)]
-        right, up = min(((self.cumulants(theta + g)[0] - value + 23) / g, theta + g) for g in gains)
-        left, down = max(((value - self.cumulants(theta - g)[0] - 23) / g, theta - g) for g in gains)
-        return Window(theta, left, right, down, up)
+        gains = floats([g / math.sqrt(variance) for g in (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 14.0)])
+        gains = np.append(gains, theta * 2.0 ** np.arange(-4.0, 4.0))
+        rights = (self.log_moments(theta + gains) - value + 23) / gains
+        lefts = (value - self.log_moments(theta - gains) - 23) / gains
+        right, left = int(np.argmin(rights)), int(np.argmax(lefts))
+        down, up = float(theta - gains[left]), float(theta + gains[right])
+        return Window(theta, float(lefts[left]), float(rights[right]), down, up)
 
 
 @dataclass(frozen=True)
@@ -174,8 +210,8 @@ def rough(terms: Terms) -> Rough:
         h = min(0.3 * math.sqrt(variance / total), 0.3 * spreads[loss] + 0.02)
         if found is not None:
             h = found[0] if found[0] > h / 50 else h
-        h = max(h, sum(ends(loss, 1e-40 / total, 1e-3 / total)) / 200_000)
-        parts.append((count, discretise(loss, h, 1e-40 / total, 1e-3 / total)))
+        h = max(h, sum(ends(loss, LEFT_OUT / total, LIFTED / total)) / 200_000)
+        parts.append((count, discretise(loss, h, LEFT_OUT / total, LIFTED / total)))
     losses = tuple(loss for _, loss in terms)
     return Rough(losses, tuple(parts), common_step(losses))
 

@@ -12,13 +12,14 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato import checks
-from sfumato.loss.base import TOLERANCE, PrivacyLoss, Symmetric
+from sfumato.loss.base import TOLERANCE, Outcomes, PrivacyLoss, Symmetric
 from sfumato.loss.bound import Bound, widened
 from sfumato.loss.discrete_laplace import DiscreteLaplaceLoss
 from sfumato.loss.divergences import log
 from sfumato.loss.leaky import LeakyLoss
 from sfumato.loss.numeric import ULP, Enclosure, Floats, logsumexp, relative
 from sfumato.loss.transforms.edges import EdgedTransform
+from sfumato.rounding import product_up
 from sfumato.sensitivity import Relation
 
 # Groups at (ε, δ) are geometric noise where that pays: it gains a share of about kε, which below NARROW is less than
@@ -57,6 +58,12 @@ class SignedLoss(Symmetric):
     def silent(self) -> float:
         """P[L = 0]."""
         return 0.0
+
+    def outcomes(self) -> Outcomes:
+        back = self.weight() * math.exp(-self.eps)
+        return Outcomes(
+            np.array([-self.eps, 0.0, self.eps]), np.array([back, self.silent(), self.weight()]), 4 * ULP * self.eps
+        )
 
     def mean(self) -> Bound:
         """w(1 − e^{−ε})ε."""
@@ -122,7 +129,7 @@ class PureLoss(SignedLoss):
         size = checks.whole("size", size, 0)
         if size == 1:
             return self
-        return geometric(self.eps, size, self.relation) or PureLoss(size * self.eps * (1 + ULP), relation=self.relation)
+        return geometric(self.eps, size, self.relation) or PureLoss(product_up(size, self.eps), relation=self.relation)
 
 
 @dataclass(frozen=True, init=False)
@@ -174,7 +181,7 @@ class ApproxLoss(SignedLoss):
             return self
         leak, noise = self.leak_of_group(size), geometric(self.eps, size, self.relation)
         if leak == 1 or noise is None:
-            return ApproxLoss(size * self.eps * (1 + ULP), leak, relation=self.relation)
+            return ApproxLoss(product_up(size, self.eps), leak, relation=self.relation)
         return LeakyLoss(noise, leak, relation=self.relation) if leak else noise
 
     def leak_of_group(self, size: int) -> float:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 
@@ -13,9 +14,10 @@ from sfumato.loss.divergences import log_moment
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.numeric import ULP, Enclosure, Floats, logsumexp
 from sfumato.loss.renyi import RenyiCurve, log_choose, poisson_curve, without_replacement_curve
-from sfumato.loss.transforms.base import Transform
+from sfumato.loss.transforms.base import Transform, spectral_moment
 from sfumato.loss.transforms.sampled_gaussian import SampledGaussianTransform
 from sfumato.loss.wrappers import Reversed
+from sfumato.rounding import product_up
 from sfumato.sensitivity import Relation
 
 LEAST = 1e-320  # a product that underflows is not zero
@@ -36,12 +38,11 @@ def mixed_top(top: float, rate: float) -> float:
     """log(1 + rate·(e^top − 1)), rounded up."""
     if rate == 0 or top == 0:
         return 0.0
-    value = (
-        math.log1p(rate * math.expm1(top))
-        if top < 30
-        else top + math.log(rate) + math.log1p((1 / rate - 1) * math.exp(-top))
-    )
-    return value * (1 + 8 * ULP)
+    if top < 700:
+        return math.log1p(rate * math.expm1(top)) * (1 + 8 * ULP)
+    # top and log(rate) may cancel: the error is relative to each of them
+    value = top + math.log(rate) + math.log1p((1 / rate - 1) * math.exp(-top))
+    return value + 8 * ULP * (top - math.log(rate)) if math.isfinite(top) else top
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class PoissonSampledLoss(Wrapped):
         return mixed_top(top, self.rate), back * (1 + 8 * ULP)
 
     def leak(self) -> tuple[float, float]:
-        return self.rate * self.inner.leak()[0], 0.0
+        return product_up(self.rate, self.inner.leak()[0]), 0.0
 
     def transform(self) -> Transform | None:
         if self.rate == 1:
@@ -115,11 +116,14 @@ class PoissonSampledLoss(Wrapped):
         return None
 
     def log_moment(self, s: float) -> Bound:
-        """At whole orders the binomial sum; between them what convexity leaves, and the integral of the profiles."""
+        """A Gaussian's by quadrature, where that is sharp. Of others, and for tiny rates, at whole orders the binomial
+        sum; between them what convexity leaves, and the integral of the profiles."""
         if curve := self.renyi_curve():
             return curve.log_moment(s)
         if self.rate == 1:
             return self.inner.log_moment(s)
+        if (found := spectral_moment(self.transform(), s)) is not None:
+            return found
         if s <= 0:
             return log_moment(self, s)
         if s > MOST_WHOLE:
@@ -171,7 +175,7 @@ class PoissonSampledLoss(Wrapped):
     def moment_ceiling(self, s: float) -> float:
         """E_Q[(1−q+qe^L)^{s+1}] ≤ 1 − q + q·E_Q[e^{(s+1)L}], by convexity."""
         inner = self.inner.log_moment(s).upper
-        return inner if self.rate == 1 else float(np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + inner))
+        return inner if self.rate == 1 else log_sum_up(math.log1p(-self.rate), math.log(self.rate) + inner)
 
     @property
     def reverse(self) -> PrivacyLoss:
@@ -218,7 +222,7 @@ class WithoutReplacementLoss(Wrapped, Symmetric):
         return top, top
 
     def leak(self) -> tuple[float, float]:
-        share = self.rate * max(self.inner.leak())
+        share = product_up(Fraction(self.m, self.n), max(self.inner.leak()))
         return share, share
 
     def log_moment(self, s: float) -> Bound:
@@ -232,11 +236,16 @@ class WithoutReplacementLoss(Wrapped, Symmetric):
     def moment_ceiling(self, s: float) -> float:
         """1 − q + q·M_inner(s) as for Poisson sampling, and at most s(s+1)·∫e^{−(s+1)t}dt = s from backwards."""
         inner = max(self.inner.log_moment(s).upper, self.inner.reverse.log_moment(s).upper)
-        return float(np.logaddexp(math.log(1 + s), math.log(self.rate) + inner))
+        return log_sum_up(math.log(1 + s), math.log(self.rate) + inner)
 
     def renyi_curve(self) -> RenyiCurve | None:
         inner = self.inner.renyi_curve()
         return inner and without_replacement_curve(inner, self.rate)
+
+
+def log_sum_up(a: float, b: float) -> float:
+    """log(e^a + e^b) of logarithms that are off by some units in the last place, from above."""
+    return float(np.logaddexp(a, b)) + 8 * ULP * (1 + max(abs(a), abs(b))) if math.isfinite(b) else b
 
 
 def log_expm1(x: Floats) -> Floats:

@@ -12,6 +12,7 @@ from sfumato.errors import InvalidParameter, MixedRelations
 from sfumato.loss.base import TOLERANCE, PrivacyLoss, same_relation
 from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import ULP, Enclosure, Floats
+from sfumato.rounding import leak_up
 from sfumato.sensitivity import Relation
 
 MOST = 10**15  # repetitions beyond which counts are no longer exact in a float
@@ -62,7 +63,16 @@ class Sum(PrivacyLoss):
     def least(self, goal: float, tolerance: float) -> Bound | None:
         from sfumato.loss.compose import engine
 
+        if self.total_variation_ceiling() <= goal:
+            return Bound(0.0, 0.0, "sum of single steps")
         return engine(self).least(goal, tolerance)
+
+    def total_variation_ceiling(self) -> float:
+        """δ(0) ≤ Σ k·δᵢ(0), where these are known at once: tiny losses need no engine."""
+        if any(term.method != "closed form" for _, term in self.terms):
+            return math.inf
+        zero = np.zeros(1)
+        return math.fsum(count * float(term.forward(zero).upper[0]) for count, term in self.terms) * (1 + 4 * ULP)
 
     def cut(self, curve: Callable[[Floats, float], Enclosure]) -> Callable[[Floats, float], Enclosure]:
         """The curve, and beyond the largest finite loss what leaks: engines need not know where the sum ends.
@@ -133,12 +143,7 @@ class Sum(PrivacyLoss):
 
 def leak_of(terms: tuple[tuple[int, PrivacyLoss], ...], side: int) -> float:
     """1 − Π(1 − leak)^count, rounded up; one leak alone is itself."""
-    leaks = [(count, leak) for count, term in terms if (leak := term.leak()[side]) > 0]
-    if len(leaks) < 2 and all(count == 1 for count, _ in leaks):
-        return math.fsum(leak for _, leak in leaks)
-    logs = [count * math.log1p(-leak) if leak < 1 else -math.inf for count, leak in leaks]
-    share = abs(math.expm1(math.fsum(logs)))
-    return min(1.0, share * (1 + 1e-15))
+    return leak_up((count, term.leak()[side]) for count, term in terms)
 
 
 def total(*terms: tuple[int, PrivacyLoss], relation: Relation | None = None) -> PrivacyLoss:

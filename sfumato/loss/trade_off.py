@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 GRID = 257  # points of the first look at a whole curve
 ROUNDS = 6  # of moving three points towards each maximum
+NARROW = 1e-9  # a stretch of t on which the points of a grid, as e^t, would be the same float
 
 
 def trade_off_curve(loss: "PrivacyLoss", alpha: Floats, tolerance: float) -> Enclosure:
@@ -34,9 +35,11 @@ def trade_off_curve(loss: "PrivacyLoss", alpha: Floats, tolerance: float) -> Enc
     rest = (a > 0) & (a < 1)
     if rest.any():
         back, low, high = reach(loss, float(a[rest].min()))
-        # Q[L < −s] ≤ 1.2·δ'(s − 2): no maximum lies left of where that falls below 1 − a
-        low = max(low, -epsilon(back, float(1 - a[rest].max()) / 4, 1e-2).upper - 2)
-    if rest.any() and low < high:
+        low, high = (
+            max(low, -left_end(back, float(1 - a[rest].max()))),
+            min(high, right_end(loss, float(a[rest].min()))),
+        )
+    if rest.any() and high - low > NARROW:
         t = np.linspace(low, high, GRID)
         sharp = max(tolerance / 20, 1e-10)
         centre, step = maxima(t, two_sided(loss, back, t, sharp).upper, a[rest], tolerance)
@@ -61,6 +64,28 @@ def trade_off_curve(loss: "PrivacyLoss", alpha: Floats, tolerance: float) -> Enc
     rest |= (a <= 0) | (a >= 1)
     lower[rest], upper[rest] = one_by_one(loss, a[rest], tolerance)
     return Enclosure(lower, upper)
+
+
+def right_end(loss: "PrivacyLoss", a: float) -> float:
+    """No maximum lies right of this.
+
+    H is convex in x = e^t, so |H′| at e^t is at most δ(t − w)/(e^t − e^{t−w}), and less than a if δ(t − w) is at most
+    a·(1 − e^{−w}), for any w. Profiles farther out are hard to tell, so w is as small as the loss.
+    """
+    w = width(loss, a)
+    return epsilon(loss, -math.expm1(-w) * a * 0.99, 1e-2).upper + w
+
+
+def left_end(back: "PrivacyLoss", rest: float) -> float:
+    """No maximum lies at −t for t beyond this: δ'(t − w) ≥ Q[L < −t]·(1 − e^{−w}), and Q[L < −t] is `rest` there."""
+    w = width(back, rest)
+    return epsilon(back, -math.expm1(-w) * rest * 0.99, 1e-2).upper + w
+
+
+def width(loss: "PrivacyLoss", share: float) -> float:
+    """About how large the loss is, at most 1: ε where δ is a quarter of `share`, or what total variation says."""
+    found = epsilon(loss, share / 4, 1e-2).upper
+    return min(1.0, max(found or loss.delta(0.0, tolerance=1e-2).upper / share, 1e-12))
 
 
 def highest(t: Floats, worth: Enclosure) -> tuple[Floats, Floats]:
@@ -89,7 +114,7 @@ def parabola(values: Floats, step: Floats) -> Floats:
 
 def one_by_one(loss: "PrivacyLoss", alpha: Floats, tolerance: float) -> Enclosure:
     """f at each type I error on its own."""
-    found = [trade_off(loss, a, tolerance) for a in alpha.tolist()]
+    found = [search(loss, a, tolerance) for a in alpha.tolist()]
     return Enclosure(floats([bound.lower for bound in found]), floats([bound.upper for bound in found]))
 
 
@@ -129,12 +154,21 @@ def gains(t: Floats, a: Floats | float) -> Floats:
 
 
 def trade_off(loss: "PrivacyLoss", alpha: SupportsFloat, tolerance: float) -> Bound:
+    """f at one type I error. Closed forms cost nothing, so they are searched to the last digit; for compositions it is
+    a curve of one point, so that one value takes no longer than many."""
+    a = checks.probability("alpha", alpha)
+    if loss.method == "closed form":
+        checked_tolerance(tolerance)
+        return search(loss, a, tolerance)
+    found = trade_off_curve(loss, np.array([a]), tolerance)
+    return Bound(float(found.lower[0]), float(found.upper[0]), loss.method, "lower")
+
+
+def search(loss: "PrivacyLoss", a: float, tolerance: float) -> Bound:
     """f at one type I error: cells that cannot hold the maximum are dropped and the rest is cut finer.
 
     On each cell the chords of the cells next door, continued, bound the function from above.
     """
-    a = checks.probability("alpha", alpha)
-    checked_tolerance(tolerance)
     back, low, high = reach(loss, a)
     best, roof, sharp = 0.0, 1.0 - a, max(tolerance, 0.02 if loss.method != "closed form" else 0.0)
     for _ in range(80):

@@ -89,11 +89,12 @@ def epsilon(loss: "PrivacyLoss", target: SupportsFloat, tolerance: float) -> Bou
     goal = checks.probability("delta", target)
     checked_tolerance(tolerance)
     ahead = epsilon_one_way(loss, goal, tolerance)
-    return (
-        ahead
-        if loss.relation.one_way or loss.reverse == loss
-        else worst(ahead, epsilon_one_way(loss.reverse, goal, tolerance))
-    )
+    if loss.relation.one_way or loss.reverse == loss:
+        return ahead
+    top, leak = loss.reverse.supremum()[0], loss.reverse.leak()[0]
+    if leak <= goal and top <= ahead.lower:  # the other direction cannot be worse
+        return ahead
+    return worst(ahead, epsilon_one_way(loss.reverse, goal, tolerance))
 
 
 def epsilon_one_way(loss: "PrivacyLoss", goal: float, tolerance: float) -> Bound:

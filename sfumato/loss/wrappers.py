@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from sfumato.errors import InvalidParameter, MixedRelations
-from sfumato.loss.base import TOLERANCE, PrivacyLoss, Wrapped, same_relation
+from sfumato.loss.base import TOLERANCE, Outcomes, PrivacyLoss, Wrapped, same_relation
 from sfumato.loss.bound import Bound
 from sfumato.loss.divergences import log_moment
 from sfumato.loss.numeric import Enclosure, Floats, maximum
-from sfumato.loss.transforms.base import Transform
+from sfumato.loss.transforms.base import Transform, spectral_moment
 from sfumato.sensitivity import Relation
 
 
@@ -71,6 +71,9 @@ class OneWay(Wrapped):
     def atoms(self) -> tuple[float, float] | None:
         return self.inner.atoms()
 
+    def outcomes(self) -> Outcomes | None:
+        return self.inner.outcomes()
+
 
 @dataclass(frozen=True)
 class Reversed(Wrapped):
@@ -105,8 +108,13 @@ class Reversed(Wrapped):
         return back, ahead
 
     def log_moment(self, s: float) -> Bound:
-        """E_Q[e^{−sL}] = E_P[e^{−(s+1)L}]: only the integral covers orders above 1."""
-        return log_moment(self, s)
+        """E_Q[e^{−sL}] = E_P[e^{−(s+1)L}]: of orders above 1 only a transform knows more than the integral."""
+        found = spectral_moment(self.transform(), s) if s > 0 and self.leak() == (0.0, 0.0) else None
+        return found if found is not None else log_moment(self, s)
+
+    def rho_ceiling(self) -> float:
+        """What holds for both directions of the loss inside."""
+        return min(super().rho_ceiling(), self.inner.rho_ceiling())
 
     @property
     def reverse(self) -> PrivacyLoss:

@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike
 from sfumato import checks
 from sfumato.errors import Exhausted, InvalidParameter
 from sfumato.loss.signed import PureLoss
-from sfumato.mechanisms.base import Mechanism, upwards
+from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice import below_one
 from sfumato.mechanisms.contest import Contest, least_gap
 from sfumato.mechanisms.scores import score_sensitivity
 from sfumato.mechanisms.session import Session, whole_number
 from sfumato.mechanisms.values import numbers
 from sfumato.noise import DiscreteLaplace, Pool, Sampler
+from sfumato.rounding import round_up
 from sfumato.sensitivity import Relation, Sensitivity
 
 MOST_QUERIES = 10**15
@@ -134,7 +135,7 @@ class AboveThreshold(Mechanism[ArrayLike, list[bool]]):
         """
         n, miss = checks.whole("queries", queries, 1, MOST_QUERIES), 1 - below_one("confidence", confidence)
         contest = Contest(*self.laws, miss)
-        return upwards(least_gap(contest, lambda gap: contest.missed_most(gap, n, self.count)) - 1)
+        return round_up(least_gap(contest, lambda gap: contest.missed_most(gap, n, self.count)) - 1)
 
 
 class Watch(Session):

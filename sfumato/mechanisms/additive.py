@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.mechanisms.base import Mechanism, Processed, upwards
+from sfumato.mechanisms.base import Mechanism, Processed
 from sfumato.mechanisms.values import numbers, shifted
 from sfumato.noise import (
     Answer,
@@ -34,6 +34,7 @@ from sfumato.noise import (
 from sfumato.noise.monotone import LEAST, MOST
 from sfumato.noise.sampler import LARGEST
 from sfumato.noise.table import BRIEF, Integers
+from sfumato.rounding import round_up
 from sfumato.sensitivity import Sensitivity
 
 MOST_WHOLE = checks.MOST_WHOLE
@@ -75,7 +76,7 @@ class Additive(Mechanism[ArrayLike, Released]):
         Where values are real, count one step more: if v + N is within m + ½ steps of v, then |round(N)| ≤ m, and
         round(v + N) is within m + 1 steps of v. The saturation of answers at ±(2⁶³ − 1) steps is left aside.
         """
-        return upwards(radius(self.law(), confidence, coordinates) * self.lattice.step)
+        return round_up(radius(self.law(), confidence, coordinates) * self.lattice.step)
 
     def clamped(self, low: float, high: float) -> "Processed":
         """The same answers, those outside a public range put at its ends: post-processing.
@@ -125,6 +126,8 @@ class Additive(Mechanism[ArrayLike, Released]):
 
     def answer(self, value: ArrayLike) -> Answer:
         """The same as exact multiples of the step."""
+        if type(value) is np.ndarray and value.dtype == np.int64 and value.ndim and self.lattice.exponent == 0:
+            return self.noisy(value)  # the same without a copy: `Sampler.about` treats −2⁶³ as `numbers` does
         lattice, found = self.lattice, numbers(value)
         if not found.size:
             return Answer(lattice, np.zeros(found.shape, np.int64))
@@ -140,7 +143,7 @@ class Additive(Mechanism[ArrayLike, Released]):
     def noisy(self, multiples: Integers) -> Answer:
         """Noise on private multiples of the step: single ones from the pool."""
         if multiples.ndim:
-            return self.lattice.exactly(multiples).with_noise(self.brief if multiples.size <= FEW else self.sampler)
+            return Answer(self.lattice, (self.brief if multiples.size <= FEW else self.sampler).about(multiples))
         total = self.pool.about(int(multiples))
         return Answer(self.lattice, np.array(max(-LARGEST, min(LARGEST, total)), np.int64))
 

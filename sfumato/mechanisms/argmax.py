@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.loss.signed import ApproxLoss
-from sfumato.mechanisms.base import Mechanism, upwards
+from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice import below_one
 from sfumato.mechanisms.keeping import Keeping
 from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
 from sfumato.mechanisms.scores import halved, score_sensitivity, scores
+from sfumato.rounding import round_up
 from sfumato.sensitivity import Sensitivity
 
 
@@ -81,7 +82,7 @@ class StableArgmax(Mechanism[ArrayLike, int | None]):
         Nothing but the best is ever named. A lead of just this much is one step less, and named less often.
         """
         enough = self.keeping.sure(below_one("confidence", confidence)) - 1
-        return upwards(max(enough, 0) * 2 * Fraction(self.sensitivity.linf))
+        return round_up(max(enough, 0) * 2 * Fraction(self.sensitivity.linf))
 
 
 def argmax(

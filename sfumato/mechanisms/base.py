@@ -4,11 +4,9 @@ Fields are public; private data are only ever arguments, so that every `repr` ma
 """
 
 import inspect
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, SupportsFloat, TypeVar
 
 from sfumato.errors import InvalidParameter
@@ -113,15 +111,3 @@ def mechanism(name: str, value: object) -> "Mechanism[Any, Any]":
             f"{name} must be a mechanism.\n  found:  a {type(value).__name__}\n  do:     give one: sf.Gaussian(2)"
         )
     return value
-
-
-def quotient(above: float, below: float) -> float:
-    """The least double that is not below above/below."""
-    found = above / below
-    return found if Fraction(found) * Fraction(below) >= Fraction(above) else math.nextafter(found, math.inf)
-
-
-def upwards(x: Fraction | int) -> float:
-    """The least double that is not below x."""
-    found = float(x)
-    return found if Fraction(found) >= x else math.nextafter(found, math.inf)

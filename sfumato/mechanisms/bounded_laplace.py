@@ -14,12 +14,13 @@ from sfumato import checks, noise
 from sfumato.errors import InvalidParameter
 from sfumato.loss.signed import PureLoss
 from sfumato.mechanisms.additive import Released, ends, in_steps, moved, on_lattice, shown, whole_steps
-from sfumato.mechanisms.base import Mechanism, quotient, upwards
+from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.values import numbers, shifted
 from sfumato.noise import Answer, Lattice, Sampler, radius
 from sfumato.noise.balls import Ball, ball, precision
 from sfumato.noise.monotone import LEAST
 from sfumato.noise.table import Integers
+from sfumato.rounding import quotient_up, round_up
 from sfumato.sensitivity import Sensitivity
 
 PREC = 128
@@ -126,7 +127,7 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
         size = whole_steps(found.norm("l1", "bounded Laplace noise"), lattice)
         if found.l0 < math.inf:
             size = min(size, math.ceil(found.l0) * (last - first))
-        good = 2 * quotient(upwards(size * lattice.step), goal)
+        good = 2 * quotient_up(round_up(size * lattice.step), goal)
         poor = min(good, float(LEAST * lattice.step))
         while good - poor > 1e-6 * good:
             middle = (good + poor) / 2
@@ -156,7 +157,7 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
     def error(self, confidence: float = 0.95, coordinates: int = 1) -> float:
         """With this probability all coordinates are off by at most this, for any values in the range: the least."""
         first, last = self.ends
-        return upwards(radius(WorstCentre(self.units, last - first), confidence, coordinates) * self.lattice.step)
+        return round_up(radius(WorstCentre(self.units, last - first), confidence, coordinates) * self.lattice.step)
 
 
 @dataclass(frozen=True)

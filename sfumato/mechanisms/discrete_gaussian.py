@@ -9,7 +9,7 @@ from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.discrete_gaussian import DiscreteGaussianLoss
 from sfumato.loss.renyi import ZcdpLoss
 from sfumato.mechanisms.additive import MOST_WHOLE, Scaled, several, whole_steps
-from sfumato.mechanisms.base import upwards
+from sfumato.rounding import round_up
 from sfumato.sensitivity import Relation, Sensitivity
 
 FEW = 16  # coordinates whose losses are summed exactly: of many sums take long, and zCDP is near
@@ -46,11 +46,11 @@ class DiscreteGaussian(Scaled):
             return shifted_gaussian(self.units, whole_steps(found.l1, self.lattice), found.relation)
         if count and count <= FEW and Fraction(size) ** 2 >= count * Fraction(found.linf) ** 2:
             return count * shifted_gaussian(self.units, whole_steps(found.linf, self.lattice), found.relation)
-        return ZcdpLoss(upwards(Fraction(size) ** 2 / (2 * Fraction(self.sigma) ** 2)), relation=found.relation)
+        return ZcdpLoss(round_up(Fraction(size) ** 2 / (2 * Fraction(self.sigma) ** 2)), relation=found.relation)
 
 
 def shifted_gaussian(sigma: Fraction, distance: int, relation: Relation) -> PrivacyLoss:
     """Discrete Gaussian noise moved by so many steps; of very many steps only its zCDP parameter."""
     if distance > MOST_WHOLE:
-        return ZcdpLoss(upwards(distance**2 / (2 * sigma**2)), relation=relation)
+        return ZcdpLoss(round_up(distance**2 / (2 * sigma**2)), relation=relation)
     return DiscreteGaussianLoss(float(sigma), distance, relation=relation)  # exact: a double over a power of two

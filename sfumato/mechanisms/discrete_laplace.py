@@ -10,7 +10,7 @@ from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.discrete_laplace import DiscreteLaplaceLoss
 from sfumato.loss.signed import PureLoss
 from sfumato.mechanisms.additive import MOST_WHOLE, Scaled, moved, on_lattice, several, whole_steps
-from sfumato.mechanisms.base import quotient, upwards
+from sfumato.rounding import quotient_up, round_up
 from sfumato.sensitivity import Relation, Sensitivity
 
 
@@ -39,7 +39,7 @@ class DiscreteLaplace(Scaled):
         """The noise that is ε-DP: scale = Δ₁/ε, Δ₁ and the quotient rounded up."""
         lattice = on_lattice(step)
         size = whole_steps(moved(sensitivity).norm("l1", "discrete Laplace noise"), lattice) * lattice.step
-        scale, goal = quotient(upwards(size), checks.positive("epsilon", epsilon)), float(epsilon)
+        scale, goal = quotient_up(round_up(size), checks.positive("epsilon", epsilon)), float(epsilon)
         while geometric(lattice.units(scale), int(size / lattice.step), Relation.AddRemove).supremum()[0] > goal:
             scale = math.nextafter(scale, math.inf)
         return DiscreteLaplace(scale, step)
@@ -57,5 +57,5 @@ class DiscreteLaplace(Scaled):
 def geometric(scale: Fraction, distance: int, relation: Relation) -> PrivacyLoss:
     """Discrete Laplace noise moved by so many steps; of very many steps only that it is distance/scale-DP."""
     if distance > MOST_WHOLE:
-        return PureLoss(quotient(upwards(distance), float(scale)), relation=relation)
+        return PureLoss(quotient_up(round_up(distance), float(scale)), relation=relation)
     return DiscreteLaplaceLoss(float(scale), distance, relation=relation)  # exact: a double divided by a power of two

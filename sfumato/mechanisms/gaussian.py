@@ -10,9 +10,9 @@ from sfumato.loss.bound import Bound
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.numeric import ULP
 from sfumato.mechanisms.additive import Scaled, moved
-from sfumato.mechanisms.base import quotient
 from sfumato.noise import Density, GaussianDensity, rounded_gaussian
 from sfumato.noise.density import Rounded
+from sfumato.rounding import quotient_up
 from sfumato.sensitivity import Sensitivity
 
 LEAST_DELTA = 1e-250  # smaller ones come too near the end of doubles to be certified sharply
@@ -72,7 +72,7 @@ class Gaussian(Scaled):
     def loss(self, sensitivity: Sensitivity | SupportsFloat = 1) -> GaussianLoss:
         """μ = Δ₂/σ."""
         found = Sensitivity.of(sensitivity)
-        return GaussianLoss(quotient(found.norm("l2", "Gaussian noise"), self.sigma), relation=found.relation)
+        return GaussianLoss(quotient_up(found.norm("l2", "Gaussian noise"), self.sigma), relation=found.relation)
 
 
 def _calibrated(
@@ -82,6 +82,6 @@ def _calibrated(
     size = moved(sensitivity).norm("l2", "Gaussian noise")
     goal = checks.number("delta", delta, LEAST_DELTA, 1.0, allowed="a number from 1e-250 to 1")
     sigma, more = scale.upper * size * (1 + ULP), 16 * ULP
-    while GaussianLoss(quotient(size, sigma)).delta(epsilon).upper > goal:
+    while GaussianLoss(quotient_up(size, sigma)).delta(epsilon).upper > goal:
         sigma, more = sigma * (1 + more), 2 * more
     return Gaussian(sigma, step)

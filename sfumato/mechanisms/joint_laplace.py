@@ -12,10 +12,11 @@ from sfumato import checks, noise
 from sfumato.errors import InvalidParameter
 from sfumato.loss.signed import PureLoss
 from sfumato.mechanisms.additive import FEW
-from sfumato.mechanisms.base import Mechanism, upwards
+from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.values import numbers
 from sfumato.noise import radius
 from sfumato.noise.table import BRIEF, USUAL, Integers
+from sfumato.rounding import round_up
 from sfumato.sensitivity import Relation
 
 
@@ -66,7 +67,7 @@ class JointLaplace(Mechanism[ArrayLike, Integers]):
 
     def moved(self, change: Sequence[int]) -> PureLoss:
         """Of one row that moves just so: all of ε if every number moves by its size, more if one moves farther."""
-        return PureLoss(upwards(self.law.cost(change)))
+        return PureLoss(round_up(self.law.cost(change)))
 
     @cached_property
     def each(self) -> tuple["OneOf", ...]:

@@ -8,8 +8,8 @@ from sfumato import checks
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.laplace import LaplaceLoss
 from sfumato.mechanisms.additive import Scaled, moved, several
-from sfumato.mechanisms.base import quotient
 from sfumato.noise import Density, LaplaceDensity, Rounded, rounded_laplace
+from sfumato.rounding import quotient_up
 from sfumato.sensitivity import Sensitivity
 
 
@@ -37,12 +37,12 @@ class Laplace(Scaled):
     def of(epsilon: float, sensitivity: Sensitivity | SupportsFloat = 1, step: float | Fraction = 1) -> "Laplace":
         """The noise that is ε-DP: scale = Δ₁/ε, rounded up."""
         size = moved(sensitivity).norm("l1", "Laplace noise")
-        return Laplace(quotient(size, checks.positive("epsilon", epsilon)), step)
+        return Laplace(quotient_up(size, checks.positive("epsilon", epsilon)), step)
 
     def loss(self, sensitivity: Sensitivity | SupportsFloat = 1) -> PrivacyLoss:
         """That of one coordinate moved by Δ₁; where l0 coordinates move by linf each, their sum: less at δ > 0."""
         found = Sensitivity.of(sensitivity)
         size, count = found.norm("l1", "Laplace noise"), several(found)
         if count and size >= Fraction(found.linf) * count:
-            return count * LaplaceLoss(quotient(found.linf, self.scale), relation=found.relation)
-        return LaplaceLoss(quotient(size, self.scale), relation=found.relation)
+            return count * LaplaceLoss(quotient_up(found.linf, self.scale), relation=found.relation)
+        return LaplaceLoss(quotient_up(size, self.scale), relation=found.relation)

@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.signed import PureLoss
-from sfumato.mechanisms.base import upwards
 from sfumato.mechanisms.choice import Choice, below_one
 from sfumato.mechanisms.contest import Contest, least_gap
 from sfumato.mechanisms.scores import scores
 from sfumato.noise import DiscreteLaplace, Sampler
 from sfumato.noise.table import Integers
+from sfumato.rounding import round_up
 
 HALF = 2**62  # two numbers below it add up within int64
 
@@ -81,7 +81,7 @@ class ReportNoisyMax(Choice):
         contest = Contest(self.law(), self.law(), miss)
         if not others:
             return 0.0
-        return upwards(least_gap(contest, lambda gap: contest.missed(contest.sides(gap), others, 0)) - 1)
+        return round_up(least_gap(contest, lambda gap: contest.missed(contest.sides(gap), others, 0)) - 1)
 
 
 def first_highest(row: Integers, draws: Integers, beyond: dict[int, int]) -> int:

@@ -16,7 +16,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.numeric import ULP
 from sfumato.mechanisms.additive import Additive, Released, ends, on_lattice, shown
-from sfumato.mechanisms.base import Mechanism, upwards
+from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.laplace import Laplace
 from sfumato.mechanisms.mean_error import NoisyMean
 from sfumato.mechanisms.values import numbers, shifted
@@ -24,6 +24,7 @@ from sfumato.noise import Lattice
 from sfumato.noise.quantiles import inside
 from sfumato.noise.sampler import LARGEST
 from sfumato.noise.table import Integers
+from sfumato.rounding import round_up
 from sfumato.sensitivity import AddRemove, Relation, Sensitivity
 
 Numbers = Integers | NDArray[np.float64]
@@ -157,7 +158,7 @@ class BoundedMean(Mechanism[Iterable[object], float]):
         step, miss = float(self.count_noise.lattice.step), float(1 - inside(confidence))
         noisy = NoisyMean(self.sum_noise.law(), self.count_noise.law(), step, -first, last, n, miss)
         printed = max(abs(self.low), abs(self.high)) * ULP
-        return min(upwards(Fraction(noisy.radius()) * lattice.step) + printed, upwards((last - first) * lattice.step))
+        return min(round_up(Fraction(noisy.radius()) * lattice.step) + printed, round_up((last - first) * lattice.step))
 
 
 @dataclass(frozen=True)
@@ -234,7 +235,7 @@ def around_middle(lattice: Lattice, low: float, high: float) -> tuple[int, int]:
 def one_value(lattice: Lattice, first: int, last: int, relation: Relation) -> Sensitivity:
     """How far one value from first to last steps moves a sum."""
     steps = last - first if relation is not AddRemove else max(abs(first), abs(last))
-    size = upwards(steps * lattice.step)
+    size = round_up(steps * lattice.step)
     return Sensitivity(l0=1, linf=size, l1=size, l2=size, relation=relation)
 
 

@@ -8,11 +8,11 @@ from flint import arb
 from sfumato import checks
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.leaky import LeakyLoss
-from sfumato.mechanisms.base import quotient
 from sfumato.mechanisms.thresholds import Thresholded
 from sfumato.noise import rounded_gaussian
 from sfumato.noise.balls import Ball, ball
 from sfumato.noise.density import Rounded
+from sfumato.rounding import quotient_up
 from sfumato.sensitivity import Sensitivity
 
 
@@ -47,4 +47,4 @@ class ThresholdSelection(Thresholded):
     def loss(self) -> LeakyLoss:
         """Gaussian with μ = √groups/σ, and the leak; add/remove."""
         distance = Sensitivity(l0=self.groups, linf=1).l2
-        return LeakyLoss(GaussianLoss(quotient(distance, self.sigma)), self.leak)
+        return LeakyLoss(GaussianLoss(quotient_up(distance, self.sigma)), self.leak)

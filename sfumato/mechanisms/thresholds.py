@@ -1,6 +1,5 @@
 """Noisy counts of private groups, shown where they reach a threshold."""
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
@@ -14,9 +13,10 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice import below_one
 from sfumato.mechanisms.keys import in_order, people
 from sfumato.noise import DiscreteLaplace, Rounded, Sampler, radius
-from sfumato.noise.balls import Ball, ball, precision
+from sfumato.noise.balls import Ball, above, ball, precision
 from sfumato.noise.quantiles import Tailed
 from sfumato.noise.table import Integers
+from sfumato.rounding import round_up
 
 LEAST_DELTA = 1e-100
 PREC = 200
@@ -69,7 +69,7 @@ class Thresholded(Mechanism[Mapping[Hashable, int], dict[Hashable, int]]):
         """The probability that some key of one person alone comes out; never below, and at most δ."""
         with precision(PREC):
             leak = leaking(self.tail(self.threshold - 1), self.groups)
-            return min(self.delta, math.nextafter(float(leak.upper()), 1.0))
+            return min(self.delta, round_up(above(leak)))
 
     def release(self, value: Mapping[Hashable, int]) -> dict[Hashable, int]:
         """The keys that come out, sorted, with their noisy counts."""

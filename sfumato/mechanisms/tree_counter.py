@@ -11,13 +11,14 @@ from sfumato import checks
 from sfumato.errors import Exhausted, InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.additive import Additive
-from sfumato.mechanisms.base import Mechanism, upwards
+from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.session import Session, whole_number
 from sfumato.mechanisms.sums import sum_radius
 from sfumato.mechanisms.values import numbers
 from sfumato.noise.quantiles import inside
 from sfumato.noise.sampler import LARGEST
 from sfumato.noise.table import Integers
+from sfumato.rounding import round_up
 from sfumato.sensitivity import Sensitivity
 
 MOST_READY = 1 << 16  # draws
@@ -108,7 +109,7 @@ class TreeCounter(Mechanism[ArrayLike, Integers]):
         m -= self.horizon + 1 != 1 << m  # only all ones has so many
         if m == 1:
             return self.noise.error(confidence)
-        return upwards(sum_radius(self.noise.law(), m, float(1 - c)))
+        return round_up(sum_radius(self.noise.law(), m, float(1 - c)))
 
 
 def _clamped(total: int) -> int:

@@ -1,6 +1,5 @@
 """Laplace noise that is never larger than a bound: (ε, δ)-DP, on integers."""
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import SupportsFloat
@@ -10,9 +9,9 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.leaky import LeakyLoss
 from sfumato.mechanisms.additive import Additive, in_steps, moved, on_lattice, several, whole_steps
-from sfumato.mechanisms.base import quotient, upwards
 from sfumato.mechanisms.discrete_laplace import geometric
-from sfumato.noise.balls import precision
+from sfumato.noise.balls import above, precision
+from sfumato.rounding import quotient_up, round_up
 from sfumato.sensitivity import Relation, Sensitivity
 
 PREC = 128
@@ -62,7 +61,7 @@ class TruncatedLaplace(Additive):
         lattice = on_lattice(step)
         size = whole_steps(moved(sensitivity).norm("l1", "truncated Laplace noise"), lattice)
         goal = checks.number("delta", delta, 1e-300, 1.0, allowed="a number from 1e-300 to 1")
-        scale = quotient(upwards(size * lattice.step), checks.positive("epsilon", epsilon))
+        scale = quotient_up(round_up(size * lattice.step), checks.positive("epsilon", epsilon))
         units = lattice.units(scale)
         low, high = 0, 1
         while _leak(noise.TruncatedLaplace(units, high), size) > goal:
@@ -71,7 +70,7 @@ class TruncatedLaplace(Additive):
             middle = (low + high) // 2
             enough = _leak(noise.TruncatedLaplace(units, middle), size) <= goal
             low, high = (low, middle) if enough else (middle, high)
-        return TruncatedLaplace(scale, upwards(high * lattice.step), step)
+        return TruncatedLaplace(scale, round_up(high * lattice.step), step)
 
     def loss(self, sensitivity: Sensitivity | SupportsFloat = 1) -> PrivacyLoss:
         """That of one coordinate moved by Δ₁; where l0 coordinates move by linf each, the sum of these."""
@@ -94,6 +93,6 @@ def _leak(law: noise.TruncatedLaplace, distance: int) -> float:
     first = law.bound - distance + 1
     with precision(PREC):
         total = 1 + 2 * law.mass(1, law.bound, PREC)
-        above = law.mass(max(first, 1), law.bound, PREC)
-        below = law.mass(0, -first, PREC) if first <= 0 else 0
-        return min(1.0, math.nextafter(float(((above + below) / total).upper()), math.inf)) if distance else 0.0
+        over = law.mass(max(first, 1), law.bound, PREC)
+        under = law.mass(0, -first, PREC) if first <= 0 else 0
+        return min(1.0, round_up(above((over + under) / total))) if distance else 0.0

@@ -20,7 +20,7 @@ def numbers(value: ArrayLike) -> Integers | NDArray[np.float64]:
     found = value if isinstance(value, np.ndarray | np.generic) else _listed(value)
     array = np.asarray(found)
     if array.dtype.kind in "ib":
-        whole: Integers = np.maximum(array.astype(np.int64), -LARGEST)
+        whole: Integers = np.maximum(array.astype(np.int64, copy=False), -LARGEST)  # new memory
         return whole
     if array.dtype.kind == "u":
         return np.minimum(array.astype(np.uint64), np.uint64(LARGEST)).astype(np.int64)

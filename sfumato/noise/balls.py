@@ -112,6 +112,11 @@ def below(x: Ball) -> Fraction:
     return Fraction(int(digits)) * Fraction(2) ** int(exponent)
 
 
+def above(x: Ball) -> Fraction:
+    """A dyadic rational surely ≥ x."""
+    return -below(-x)
+
+
 def rational(name: str, value: object, low: Fraction | int, high: Fraction | int) -> Fraction:
     """A parameter as the rational number it is (floats are dyadic rationals), within [low, high]."""
     if isinstance(value, np.generic):

@@ -1,6 +1,5 @@
 """Where answers live: a public grid of step 2^e, and types that tell how a number came to lie on it."""
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -14,6 +13,7 @@ from sfumato.noise.balls import rational
 from sfumato.noise.rounding import Rounding
 from sfumato.noise.sampler import LARGEST, Sampler
 from sfumato.noise.table import Integers
+from sfumato.rounding import product_up, sqrt_up
 
 LEAST_EXPONENT, MOST_EXPONENT = -900, 900
 
@@ -128,10 +128,8 @@ class RoundedFirst:
 
     def growth(self) -> tuple[float, float, float]:
         """What rounding added to (Δ₁, Δ₂, Δ_∞), never below the true growth."""
-        d, step = self.multiples.size, float(self.lattice.step)
-        root = math.isqrt(d - 1) + 1 if d and math.isqrt(d) ** 2 != d else math.isqrt(d)
-        l2 = float(root) if root * root == d else math.nextafter(math.sqrt(d), math.inf)
-        return d * step, l2 * step, step
+        d, step = self.multiples.size, self.lattice.step
+        return product_up(d, step), sqrt_up(d * step**2), float(step)
 
     def paid(self) -> OnLattice:
         """The same values as lattice values, said by someone who has priced the growth."""

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ LARGEST = 2**63 - 1
 MOST_DRAWS = 2**40
 CHUNK = 1 << 15  # draws at a time: their words and values stay in the cache
 BLOCK = 1 << 19  # draws whose slow cases are gathered
+NEAR, FAR = 1 << 61, 1 << 62  # if |noise| ≤ NEAR, a sum that leaves 64 bits wraps to a number beyond ±FAR
 
 
 @dataclass(frozen=True)
@@ -87,18 +89,26 @@ class Sampler:
         return values
 
     def about(self, values: Integers) -> Integers:
-        """v + N, one independent N for each v, saturated at ±(2⁶³ − 1).
+        """v + N, one independent N for each v, saturated at ±(2⁶³ − 1); v = −2⁶³ counts as −(2⁶³ − 1).
 
         The exact sum is saturated, so this is post-processing of it; wrapping or an error would tell.
         """
-        noise, beyond = self.draw_with_beyond(values.size)
-        total = saturating_sum(values.reshape(-1), noise)
+        flat = values.reshape(-1)
+        total, beyond = self.draw_with_beyond(flat.size)
+        add = add_near if self.near and not beyond else add_saturating
+        for start in range(0, flat.size, CHUNK):
+            add(flat[start : start + CHUNK], total[start : start + CHUNK])
         for place, k in beyond.items():
-            total[place] = max(-LARGEST, min(LARGEST, int(values.flat[place]) + k))
+            total[place] = max(-LARGEST, min(LARGEST, max(-LARGEST, int(flat[place])) + k))
         return total.reshape(values.shape)
 
+    @cached_property
+    def near(self) -> bool:
+        """Do all bins lie within ±NEAR? The table decides, so this is public."""
+        return max(map(abs, self.table.base)) + (1 << self.table.bits) <= NEAR
+
     def draw_with_beyond(self, count: int) -> tuple[Integers, dict[int, int]]:
-        """`count` draws, and {place: value} for those that do not fit into 64 bits."""
+        """`count` draws, and {place: value} for those of the tails that are beyond ±2⁶¹."""
         values, beyond = np.empty(whole("count", count, 0, MOST_DRAWS), np.int64), dict[int, int]()
         for start in range(0, values.size, BLOCK):
             self._block(values[start : start + BLOCK], start, beyond)
@@ -140,7 +150,7 @@ class Sampler:
         for at in np.flatnonzero((i >= 2 * n) & (i < last)).tolist():
             if (far := self.far(int(i[at]) - 2 * n)) is not None:
                 again[at], place = False, int(todo[at])
-                if abs(far) <= LARGEST:
+                if abs(far) <= NEAR:
                     values[place] = far
                 else:
                     beyond[start + place] = far
@@ -169,10 +179,32 @@ def _longer(heads: Unsigned, source: Source, more: int) -> NDArray[np.uint64]:
     return heads.astype(np.uint64) << np.uint64(more) | source.words(heads.size, more).astype(np.uint64, copy=False)
 
 
+def add_near(values: Integers, noise: Integers) -> None:
+    """noise += values, saturated at ±(2⁶³ − 1), where |noise| ≤ NEAR: one addition and a look at the ends.
+
+    An exact sum e that does not fit is at most 2⁶³ + NEAR in size and wraps to e ∓ 2⁶⁴, which is beyond ±FAR. So if no
+    number is beyond ±FAR, nothing has wrapped. Wrapped or not, the number seen is beyond ±FAR if and only if the
+    saturated answer is: the time of the rare path tells nothing that the answers do not. max |value| would tell more.
+    """
+    np.add(values, noise, out=noise)
+    if noise.min(initial=0) <= -FAR or noise.max(initial=0) >= FAR:
+        np.subtract(noise, values, out=noise)  # wraps back
+        add_saturating(values, noise)
+
+
+def add_saturating(values: Integers, noise: Integers) -> None:
+    """noise += values, saturated at ±(2⁶³ − 1), for every |noise| ≤ 2⁶³ − 1, without branches.
+
+    Noise is first put into the interval in which the sum fits. v = −2⁶³ counts as −(2⁶³ − 1).
+    """
+    values = np.maximum(values, -LARGEST)
+    np.minimum(noise, LARGEST - np.maximum(values, 0), out=noise)
+    np.maximum(noise, -LARGEST - np.minimum(values, 0), out=noise)
+    np.add(values, noise, out=noise)
+
+
 def saturating_sum(a: Integers, b: Integers) -> Integers:
-    """a + b, at most ±(2⁶³ − 1): int64 sums would wrap, and errors would tell."""
-    total: Integers = a + b
-    wrapped = ((a ^ total) & (b ^ total)) < 0  # both signs differ from the sum's
-    total = np.where(wrapped, np.where(a < 0, -LARGEST, LARGEST), total)
-    lowest: Integers = np.maximum(total, -LARGEST)
-    return lowest
+    """a + b, at most ±(2⁶³ − 1), for numbers of at most that: int64 sums would wrap, and errors would tell."""
+    total = b.copy()
+    add_saturating(a, total)
+    return total

@@ -58,6 +58,7 @@ def test_hockey_sticks_below_one_follow_by_reversal(loss):
         assert found.upper <= 1 - alpha + alpha * max(loss.forward(EPS).upper[0], loss.backward(EPS).upper[0]) + 1e-12
 
 
+@pytest.mark.slow
 @every
 def test_trade_off_and_profile_are_conjugate(loss):
     found = loss.delta(EPS)

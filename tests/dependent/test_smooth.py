@@ -98,7 +98,8 @@ def test_the_law_of_a_release_is_the_rounded_noise_of_its_rung():
         assert row["discrete"] <= loss.delta(row["eps"]).upper
         assert row["continuous"] == pytest.approx(loss.delta(row["eps"]).upper, rel=1e-5)
     noise, ladder = dep.StudentNoise(oracle["d"]), dep.Ladder(oracle["t"], 1000, 1, 1)
-    mechanism = dep.Smooth(dep.Given(len, lambda data, most: [1] * (most + 1), 1), noise, oracle["s"], oracle["t"], 1)
+    count = dep.Given(len, lambda data, most: [1] * (most + 1), 1)
+    mechanism = dep.Smooth(count, noise, oracle["s"], oracle["t"], 1, step=1)
     width = mechanism.width(10)
     assert float(width.ball(80).mid()) == pytest.approx(math.exp(2.0) / oracle["s"])
     assert float(ladder.scale(10).ball(80).mid()) == pytest.approx(math.exp(2.0))

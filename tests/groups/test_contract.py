@@ -157,3 +157,12 @@ def test_certificates_for_finite_sizes():
     assert certificate.averaged(100, 1e3) > certificate.averaged(100, 1e6)
     assert certificate.averaged(100, 110) == math.inf == certificate.averaged(1, 1e9)
     assert "of the best" in str(certificate)
+
+
+def test_the_bound_that_no_mechanism_beats_is_the_lower_side():
+    """float() of what is certified from below is the lower side: the upper one is only what some mechanism reaches."""
+    found = psi(0.1)
+    assert float(found) == found.lower == pytest.approx(62.0539, abs=1e-3)
+    assert found.upper > 63
+    best = groups.MeanError(0.1, 10).certificate.best
+    assert float(best) == best.lower

@@ -277,6 +277,7 @@ def test_what_a_contour_refuses_the_lattice_answers(monkeypatch):
     engine.cache_clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "method"),
     [

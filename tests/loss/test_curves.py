@@ -1,6 +1,7 @@
 """Whole curves: δ and the trade-off at many points at once say what they say one by one, and hold closed forms."""
 
 import math
+from statistics import NormalDist
 
 import mpmath as mp
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.errors import InvalidParameter
+from sfumato.loss.trade_off import left_end, right_end
 from tests import truth
 from tests.configurations import Random, magnitude
 
@@ -220,3 +222,22 @@ def test_a_profile_of_bounded_losses_below_and_beyond_their_top():
 def test_a_ragged_list_is_bad_input(look):
     with pytest.raises(InvalidParameter):
         look([[0.1], [0.2, 0.3]])
+
+
+@pytest.mark.parametrize("mu", [1e-6, 0.01, 0.3, 1.0, 3.0])
+@pytest.mark.parametrize("a", [1e-6, 0.01, 0.5, 0.99, 1 - 1e-6])
+def test_the_stretch_that_is_searched_holds_the_best_test(mu, a):
+    """N(μ, 1) against N(0, 1): a test with false alarms a cuts where the loss is μ·Φ⁻¹(1 − a) − μ²/2."""
+    loss, cut = L.GaussianLoss(mu), mu * NormalDist().inv_cdf(1 - a) - mu * mu / 2
+    assert -left_end(loss, 1 - a) <= cut <= right_end(loss, a)
+
+
+def test_a_trade_off_of_many_steps_agrees_with_the_profile():
+    """f(a) = max over ε of 1 − δ(ε) − e^ε·a: every ε gives a lower bound of it, and none is above the upper side."""
+    loss = 14_062 * sf.Poisson(256 / 60_000).amplify(L.GaussianLoss(1 / 2.2644))
+    for a in (1e-6, 0.01, 0.3):
+        found, eps = loss.trade_off(a), np.linspace(0.0, 1.5, 301)
+        profile = loss.delta(eps)
+        best = (1 - profile.upper - np.exp(eps) * a).max()
+        assert best <= found.upper and found.gap <= 1e-4 * found.upper
+        assert found.lower <= 1 - a

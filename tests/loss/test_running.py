@@ -231,6 +231,7 @@ def test_one_that_tells_everything():
     assert running.add(L.ApproxLoss(1.0, 1.0)).epsilon().upper == math.inf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [L.LaplaceLoss(0.1), L.ApproxLoss(0.1, 1e-9)], ids=str)
 def test_a_run_of_one_bounded_loss(loss):
     """At first the sum is so short that ε is near its top, where slopes are steep and contours know little."""

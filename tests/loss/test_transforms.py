@@ -151,6 +151,7 @@ def test_gaussians_and_losses_that_end_in_atoms(seed):
         check_ceiling(log_ceiling, far, [abs(phi(omega)) for omega in far])
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(seed=seeds)
 def test_sampled_gaussians_in_both_directions(seed):

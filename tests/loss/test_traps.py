@@ -93,13 +93,15 @@ def test_the_add_direction_lies_where_two_tolerances_and_the_remove_direction_sa
 
 def test_certainty_composes():
     loss = 1000 * L.ApproxLoss(0.0, 1e-3)
-    assert mp.mpf(1) - (1 - mp.mpf(1e-3)) ** 1000 in loss.delta(50.0)
+    with mp.workdps(40):  # the sides are one part in 10¹³ apart, and 15 digits of truth are less than that
+        assert mp.mpf(1) - (1 - mp.mpf(1e-3)) ** 1000 in loss.delta(50.0)
     mixed = loss + L.GaussianLoss(1)
     assert mixed.delta(60.0).lower <= 1 - (1 - 1e-3) ** 1000 <= mixed.delta(60.0).upper
     assert mixed.epsilon(0.5).lower == math.inf
     assert mixed.epsilon(0.7).upper < 2
 
 
+@pytest.mark.slow
 def test_the_right_edge_of_a_bounded_loss_is_exact():
     loss = 3 * L.LaplaceLoss(0.5) + 2 * L.PureLoss(0.25)
     assert 2.0 in loss.epsilon(0)
@@ -168,9 +170,10 @@ def test_moments_of_high_order_do_not_underflow_to_nothing():
         found = loss.log_moment(float(s))
         assert found.lower <= truth * (1 + 1e-11) and truth * (1 - 1e-11) <= found.upper
     middle = loss.log_moment(79.5)
-    assert middle.lower <= 4629.08848753 <= middle.upper
+    assert middle.lower <= 4629.08848753 * (1 + 1e-11) and middle.upper >= 4629.08848753 * (1 - 1e-11)
 
 
+@pytest.mark.slow
 def test_sampling_a_renyi_curve_covers_sampling_the_mechanism():
     curve = sf.Poisson(0.02).amplify(L.ZcdpLoss(0.5))
     exact = sf.Poisson(0.02).amplify(L.GaussianLoss(1.0))
@@ -213,6 +216,7 @@ def test_a_renyi_curve_stays_sound_at_huge_epsilons():
     assert (50 * L.ZcdpLoss(20)).epsilon(0.5).upper >= 999
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parts", "alpha", "truth"),
     [

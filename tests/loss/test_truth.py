@@ -61,6 +61,7 @@ def test_bounded_range_profiles(seed):
     check(families.one_bounded_range, seed)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(seed=seeds)
 def test_discrete_gaussian_profiles(seed):
@@ -121,12 +122,14 @@ def test_the_epsilon_of_a_gaussian_is_where_the_truth_says(mu, delta):
 # ---- equal mechanisms, exactly --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(seed=seeds)
 def test_equal_coins_are_binomial(seed):
     check(families.equal_coins, seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("eps", "k", "t"),
     [
@@ -147,6 +150,7 @@ def test_many_or_strong_coins_stay_binomial(eps, k, t):
     assert found.relative_gap <= 1e-6
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(seed=seeds)
 def test_equal_laplaces_against_the_exact_convolution(seed):
@@ -172,7 +176,8 @@ def thinned(case, count=4):
     return families.Configuration(case.family, case.terms, case.exact, case.eps[keep])
 
 
-@settings(max_examples=120)
+@pytest.mark.slow
+@settings(max_examples=60)
 @given(seed=seeds)
 def test_finite_products_by_enumeration_on_the_lattice(seed):
     """The engine itself, also where the sum would have a closed form; one direction per seed."""
@@ -188,7 +193,8 @@ def test_finite_products_by_enumeration_on_the_lattice(seed):
     assert not wrong, (case.terms, "backward" if way else "forward")
 
 
-@settings(max_examples=60)
+@pytest.mark.slow
+@settings(max_examples=25)
 @given(seed=seeds)
 def test_finite_products_by_enumeration_through_sums(seed):
     case = thinned(configuration(families.several_finite, seed))
@@ -197,6 +203,7 @@ def test_finite_products_by_enumeration_through_sums(seed):
         assert inside(lower, case.worse(eps), upper), (case.terms, eps)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(seed=seeds)
 def test_a_curve_and_finite_pairs_through_sums(seed):
@@ -272,6 +279,7 @@ def divergence(pair, order):
     return mp.log(total) / (a - 1) if total > 0 else mp.inf
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(seed=seeds)
 def test_divergences_of_pairs_with_a_list_of_outcomes(seed):

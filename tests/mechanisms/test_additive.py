@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.errors import InvalidParameter
-from sfumato.mechanisms.base import quotient, upwards
+from sfumato.mechanisms.bounded_laplace import WorstCentre
 from sfumato.noise import radius
+from sfumato.rounding import quotient_up, round_up
 from tests.mechanisms import laws
 from tests.noise.sources import Recorded, Scripted
 
@@ -148,6 +149,18 @@ def test_private_integers_are_never_refused(kind):
     assert np.all(np.abs(mechanism.release([2**63 - 1, -(2**63), 10**400])) <= LARGEST)
 
 
+@each
+def test_an_array_of_int64_is_released_like_the_list_of_its_values(kind):
+    """It is read without a copy, and left as it was."""
+    values = np.array([[2**63 - 1, -(2**63), -(2**63) + 1], [0, 5, -7]])
+    before = values.copy()
+    made = [KINDS[kind](source=Recorded(f"array {kind}")) for _ in range(2)]
+    answers = made[0].release(values)
+    assert np.array_equal(answers, made[1].release(values.tolist()))
+    assert not np.shares_memory(answers, values) and np.array_equal(values, before)
+    assert made[0].release(np.zeros((3, 0), np.int64)).shape == (3, 0)
+
+
 @pytest.mark.parametrize("kind", REAL)
 def test_private_reals_are_never_refused(kind):
     mechanism = KINDS[kind](source=Recorded(f"reals {kind}"))
@@ -213,6 +226,12 @@ def test_error_is_in_value_units_and_counts_coordinates():
     assert sf.BoundedLaplace(100, 0, 4).error(0.95) == 4
 
 
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.9, 0.95])
+def test_an_error_that_is_no_double_is_rounded_up(confidence):
+    noise = sf.Laplace(2.0**58 + 2.0**7)
+    assert Fraction(noise.error(confidence)) >= radius(noise.law(), confidence)
+
+
 def test_bounded_answers_stay_inside_and_have_the_law_that_is_meant():
     """Pearson's statistic of 6000 draws over 7 cells, 6 degrees of freedom: above 40 with a chance below 1e-6."""
     mechanism, n = sf.BoundedLaplace(2, 0, 6, source=Recorded("bounded")), 6000
@@ -267,14 +286,14 @@ sizes = st.floats(1e-50, 1e50)
 
 @given(sizes, sizes)
 def test_a_quotient_is_the_least_double_that_is_not_below(a, b):
-    found, truth = quotient(a, b), Fraction(a) / Fraction(b)
+    found, truth = quotient_up(a, b), Fraction(a) / Fraction(b)
     assert Fraction(found) >= truth
     assert Fraction(math.nextafter(found, 0)) < truth
 
 
 @given(st.fractions(0, 10**30))
 def test_a_fraction_is_rounded_up_to_the_next_double(x):
-    assert Fraction(math.nextafter(upwards(x), -1)) < x <= Fraction(upwards(x))
+    assert Fraction(math.nextafter(round_up(x), -1)) < x <= Fraction(round_up(x))
 
 
 @pytest.mark.parametrize(("scale", "width"), [(1.0, 4), (1.0, 5), (3.0, 40), (100.0, 9), (0.3, 1), (2.0, 7)])
@@ -289,3 +308,14 @@ def test_the_error_of_bounded_noise_is_the_least_for_the_worst_value(scale, widt
     for confidence in (0.3, 0.5, 0.8, 0.95, 0.999):
         t = mechanism.error(confidence)
         assert missed(t) <= 1 - confidence and (t == 0 or missed(t - 1) > 1 - confidence)
+
+
+@pytest.mark.parametrize("scale", [3.0, 1e6, 3.3e7, 1.1e8])
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+def test_the_error_of_bounded_noise_is_never_below_its_radius(scale, confidence):
+    """Of more steps than a double has bits as well: the doubles there are steps apart."""
+    noise = sf.BoundedLaplace(scale, -1e9, 1e9, 2**-30)
+    first, last = noise.ends
+    inside = math.floor(Fraction(noise.error(confidence)) / noise.lattice.step)
+    missed = float(WorstCentre(noise.units, last - first).beyond(inside, 100).upper())
+    assert missed <= math.nextafter(1 - confidence, 1)

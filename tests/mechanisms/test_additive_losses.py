@@ -25,6 +25,23 @@ def test_discrete_laplace_on_one_number_is_exact(scale, distance):
         assert loss.delta(eps).lower <= most_delta(moved(law, distance), law, eps) + 1e-12
 
 
+@pytest.mark.parametrize("scale", [3.0, 7.0, 1e15 / 3, 1e17 / 7])
+@pytest.mark.parametrize("distance", [2.0**51 + 1, 1e16 / 3])
+def test_a_shift_of_very_many_steps_never_costs_less_than_it_does(scale, distance):
+    size = math.ceil(distance)
+    pure, rho = sf.DiscreteLaplace(scale).loss(distance), sf.DiscreteGaussian(scale).loss(distance)
+    assert size / Fraction(scale) <= Fraction(pure.eps) <= size / Fraction(scale) * (1 + Fraction(2) ** -50)
+    assert Fraction(rho.rho) >= Fraction(size) ** 2 / (2 * Fraction(scale) ** 2)
+    assert rho.rho == pytest.approx(size**2 / (2 * scale**2), rel=1e-14)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.7, 1.1, 1.3])
+def test_the_scale_of_truncated_noise_is_never_too_small(epsilon):
+    noise = sf.TruncatedLaplace.of(epsilon, 1e-6, 3)
+    assert Fraction(noise.scale) * Fraction(epsilon) >= 3
+    assert noise.loss(3).failure <= 1e-6
+
+
 @pytest.mark.parametrize("sigma", [0.5, 2, 5.5])
 @pytest.mark.parametrize("distance", [1, 3])
 def test_discrete_gaussian_on_one_number_is_exact(sigma, distance):
@@ -103,6 +120,7 @@ def test_vectors_cost_no_more_than_their_sensitivities_say(mechanism, law, moves
         assert_within(mechanism.loss(known), [pair], [0.0, 0.5, 1.0, 2.0])
 
 
+@pytest.mark.slow
 @given(a=st.floats(0.01, 3), b=st.floats(0.01, 3), at=st.floats(0, 1))
 def test_two_laplace_moves_cost_no_more_than_their_sum(a, b, at):
     both, one = sf.loss.LaplaceLoss(a) + sf.loss.LaplaceLoss(b), sf.loss.LaplaceLoss(a + b)

@@ -9,7 +9,7 @@ import pytest
 from flint import arb
 
 from sfumato.mechanisms import AboveThreshold, ReportNoisyMax
-from sfumato.mechanisms.contest import Contest
+from sfumato.mechanisms.contest import Contest, least_gap
 from sfumato.noise import DiscreteLaplace
 from sfumato.noise.balls import precision
 from tests.mechanisms.oracle import PREC, e
@@ -99,6 +99,18 @@ def test_errors_of_report_noisy_max_at_the_edges():
     assert ReportNoisyMax(1e-15, 1).error(1 - 1e-16, candidates=10**15) < 1.6e17
     assert mechanism.error(0.95, candidates=2) == 6  # the union bound said so, too; for a hundred it said 18
     assert mechanism.error(0.95, candidates=100) == 15
+
+
+@pytest.mark.parametrize("confidence", [0.6, 0.8, 0.9, 0.95])
+def test_errors_that_are_no_doubles_are_rounded_up(confidence):
+    """Of noise beyond 2⁵³, where a gap less one is between two doubles."""
+    best, watch = ReportNoisyMax(1e-17, 1), AboveThreshold(1e-17, 0)
+    contest = Contest(best.law(), best.law(), 1 - confidence)
+    gap = least_gap(contest, lambda gap: contest.missed(contest.sides(gap), 4, 0))
+    assert gap - 1 <= Fraction(best.error(confidence, candidates=5)) <= gap * (1 + Fraction(2) ** -52)
+    contest = Contest(*watch.laws, 1 - confidence)
+    gap = least_gap(contest, lambda gap: contest.missed_most(gap, 5, 1))
+    assert gap - 1 <= Fraction(watch.error(confidence, queries=5)) <= gap * (1 + Fraction(2) ** -52)
 
 
 # ---- above threshold -------------------------------------------------------------------------------------------------

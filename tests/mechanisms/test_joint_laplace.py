@@ -49,6 +49,12 @@ def test_the_loss_is_pure_and_rows_add_up():
     assert (5 * mechanism.loss()).epsilon(0.0).upper == pytest.approx(2.5)
 
 
+@pytest.mark.parametrize("change", [(1, 0), (0, 1), (1, 1), (2, 5)])
+def test_what_a_change_costs_is_rounded_up(change):
+    mechanism = JointLaplace(0.7, (3, 7))
+    assert Fraction(mechanism.moved(change).eps) >= mechanism.law.cost(change)
+
+
 def mean_size(law, place):
     """E|z|, from tails."""
     total, m = 0.0, 0

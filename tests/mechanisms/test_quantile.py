@@ -13,7 +13,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.bounded_range import BoundedRangeLoss, range_of
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.loss.gdp import least_mu
-from sfumato.mechanisms.quantile import Quantile, Ranked
+from sfumato.mechanisms.quantile import FARTHEST, UNLIKELY, PureQuantile, Quantile, Ranked
 from tests.noise.sources import Recorded
 
 PARTS = [Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), Fraction(2, 3), Fraction(0), Fraction(1)]
@@ -205,3 +205,37 @@ def test_odd_parameters_are_refused(bad):
 
 def test_nothing_private_is_shown():
     assert "17" not in repr(ranked([17, 17]))
+
+
+# ---- how the price is shared ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("eps", [1e-3, 0.1, 1.0, 7.0])
+@pytest.mark.parametrize("part", PARTS)
+def test_the_choice_and_all_looks_together_cost_no_more_than_the_pure_price(part, eps):
+    """One person moves a score by `most`: twice in the choice, once in each look."""
+    choice = PureQuantile(eps, part, points=1000, values=3)
+    spent = 2 * choice.most * choice.rate + choice.both * Fraction(choice.most) / Fraction(choice.noise.scale)
+    assert Fraction(eps) * Fraction(999, 1000) <= spent <= Fraction(eps)
+    assert choice.loss().eps == eps
+
+
+@pytest.mark.parametrize("mu", [1e-3, 0.1, 1.0, 3.0])
+@pytest.mark.parametrize("part", PARTS)
+def test_the_choice_and_all_looks_together_cost_no_more_than_the_gaussian_price(part, mu):
+    choice = Quantile(mu, part, points=1000, values=3)
+    chosen = BoundedRangeLoss(float(2 * choice.most * choice.rate)).gdp().lower
+    spent = chosen**2 + choice.both * (choice.most / choice.noise.sigma) ** 2
+    assert 0.98 * mu**2 <= spent <= mu**2
+    assert choice.loss().mu == mu
+
+
+@pytest.mark.parametrize("kind", [Quantile, PureQuantile])
+@pytest.mark.parametrize("points", [2, 3, 100, 10**6])
+@pytest.mark.parametrize("part", PARTS)
+def test_where_scores_are_capped_a_choice_is_unlikely_and_a_look_is_sure(kind, part, points):
+    choice = kind(1.0, part, points=points)
+    farthest = choice.cap - abs(choice.shift)
+    assert choice.cap < FARTHEST
+    assert points * math.exp(-farthest * float(choice.rate)) <= UNLIKELY * (1 + 1e-9)
+    assert farthest - choice.sure >= choice.sure  # noise that is not beyond `sure` leaves a look beyond it

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.errors import InvalidParameter
 from sfumato.loss import DiscreteLaplaceLoss, GaussianLoss, LaplaceLoss
-from sfumato.mechanisms.statistics import bounded, exact_sum
+from sfumato.mechanisms.statistics import bounded, exact_sum, one_value
 from sfumato.noise import Lattice
 from tests.noise.sources import Recorded
 
@@ -214,3 +214,13 @@ def test_means_miss_their_error_no_more_often_than_said(share):
 def test_a_mean_of_nobody_has_no_error(count):
     with pytest.raises(InvalidParameter):
         sf.BoundedMean.of(1.0, 0, 1).error(count=count)
+
+
+@given(first=st.integers(-(2**70), 2**70), width=st.integers(0, 2**70), exponent=st.sampled_from([-40, 0, 20]))
+@pytest.mark.parametrize("relation", [sf.AddRemove, sf.ReplaceOne])
+def test_what_one_value_moves_a_sum_by_is_never_below_the_exact_distance(relation, first, width, exponent):
+    """Of more steps than a double has bits as well."""
+    last, lattice = first + width, Lattice(exponent)
+    found = one_value(lattice, first, last, relation)
+    moves = [abs(first), abs(last)] if relation is sf.AddRemove else [width]
+    assert min(Fraction(size) for size in (found.linf, found.l1, found.l2)) >= max(moves) * lattice.step

@@ -348,3 +348,9 @@ def test_nothing_secret_is_printed():
     counter = TreeCounter(8, Gaussian(1.0)).begin()
     counter.add(77)
     assert repr(counter) == "Counter(TreeCounter(horizon=8, noise=Gaussian(sigma=1.0, step=1)), steps=1)"
+
+
+@pytest.mark.parametrize("wrong", [[[1, 2], [3, 4]], [[1], [2]], 5])
+def test_a_counter_takes_one_row_of_numbers(wrong):
+    with pytest.raises(InvalidParameter, match=r"a row of at most 8(.|\n)*an array of shape"):
+        TreeCounter(8, DiscreteLaplace(1)).release(wrong)

@@ -5,6 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sfumato.errors import InvalidParameter
 from sfumato.noise import (
@@ -27,8 +29,9 @@ from sfumato.noise import (
     rounded_gaussian,
     rounded_laplace,
     rounded_staircase,
+    sampler,
 )
-from sfumato.noise.sampler import saturating_sum
+from sfumato.noise.sampler import CHUNK, FAR, NEAR, add_near, add_saturating, saturating_sum
 from tests.noise.sources import Recorded, Scripted
 
 LARGEST = 2**63 - 1
@@ -133,6 +136,56 @@ def test_sums_saturate():
     a = np.array([LARGEST, -LARGEST, LARGEST, 5, -LARGEST - 1, -5], np.int64)
     b = np.array([1, -2, -LARGEST, -7, 0, -LARGEST + 3], np.int64)
     assert saturating_sum(a, b).tolist() == [LARGEST, -LARGEST, 0, -2, -LARGEST, -LARGEST]
+
+
+def saturated(v: int, k: int) -> int:
+    """What a sum should be, in Python's integers."""
+    return max(-LARGEST, min(LARGEST, max(-LARGEST, v) + k))
+
+
+whole64 = st.integers(-LARGEST - 1, LARGEST) | st.sampled_from([-LARGEST - 1, -LARGEST, LARGEST, FAR, -FAR, FAR - 1, 0])
+near64 = st.integers(-NEAR, NEAR) | st.sampled_from([-NEAR, NEAR, 0, 1, -1])
+any64 = st.integers(-LARGEST, LARGEST) | st.sampled_from([-LARGEST, LARGEST, 0])
+
+
+@given(st.lists(st.tuples(whole64, near64), min_size=1, max_size=8))
+def test_a_sum_with_near_noise_is_the_exact_sum_saturated(pairs):
+    values, noise = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
+    add_near(values, noise)
+    assert noise.tolist() == [saturated(v, k) for v, k in pairs]
+
+
+@given(st.lists(st.tuples(whole64, any64), min_size=1, max_size=8))
+def test_a_sum_with_any_noise_is_the_exact_sum_saturated(pairs):
+    values, noise = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
+    add_saturating(values, noise)
+    assert noise.tolist() == [saturated(v, k) for v, k in pairs]
+
+
+@given(whole64, near64)
+def test_the_rare_path_of_a_sum_is_taken_by_the_answer_alone(v, k):
+    """Its time must not tell more about a private value than the answer does."""
+    with pytest.MonkeyPatch.context() as patch:
+        taken = []
+        patch.setattr(sampler, "add_saturating", lambda *_: taken.append(True))
+        add_near(np.array([v], np.int64), np.array([k], np.int64))
+    assert bool(taken) == (abs(saturated(v, k)) >= FAR)
+
+
+@pytest.mark.parametrize("scale", [1, 1000, 10**12, 10**18])
+def test_noise_about_values_is_the_drawn_noise_plus_the_values(scale):
+    """Also where tables end before NEAR, beyond it, and where draws leave 64 bits."""
+    count = 3 * CHUNK + 5
+    noise, beyond = Sampler(DiscreteLaplace(scale), source=Recorded("sum")).draw_with_beyond(count)
+    ends = [0, 5, -7, FAR, -FAR, LARGEST, -LARGEST, LARGEST - 3, -LARGEST - 1]
+    values = np.array([ends[i % len(ends)] if i >= CHUNK else i for i in range(count)], np.int64)
+    kept = values.copy()
+    answers = Sampler(DiscreteLaplace(scale), source=Recorded("sum")).about(values)
+    pairs = zip(values.tolist(), noise.tolist(), strict=True)
+    exact = [saturated(v, beyond.get(i, k)) for i, (v, k) in enumerate(pairs)]
+    assert answers.tolist() == exact
+    assert np.array_equal(values, kept)
+    assert bool(beyond) == (scale == 10**18)
 
 
 def test_a_lattice_is_coarsest_within_a_public_step():

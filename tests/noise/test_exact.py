@@ -29,6 +29,7 @@ from sfumato.noise import (
     rounded_staircase,
 )
 from sfumato.noise.balls import ball, enclosure, precision
+from sfumato.noise.categorical import cut
 from sfumato.noise.coin import below, happens
 from sfumato.noise.monotone import MonotoneLaw, _magnitude
 from sfumato.noise.table import Words
@@ -236,3 +237,14 @@ def test_two_draws_are_independent():
     for (a, b), p in double.items():
         assert single.get(a, 0) * single.get(b, 0) <= p + left
         assert p <= (single.get(a, 0) + missed) * (single.get(b, 0) + missed)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_the_integers_of_a_list_of_weights_enclose_them_and_fit_into_a_word(bits):
+    """low ≤ C·w ≤ low + rest; sums of 2^bits and more would leave out the last weights."""
+    for weights in ([1], [1, 0, 2, Fraction(1, 3)], [Fraction(i + 1, 7) for i in range(20)], [10**9, 1], [0.1] * 40):
+        C, low, rest = cut(Categorical(weights), bits)
+        assert sum(low) + sum(rest) < 2**bits
+        assert sum(low) + sum(rest) >= 2**bits * Fraction(1, 2)
+        for w, least, more in zip(weights, low, rest, strict=True):
+            assert least <= C * Fraction(w) <= least + more

@@ -224,3 +224,14 @@ def test_tails_are_known_at_every_scale(eps):
 def test_parameters_that_make_no_sense_are_refused(wrong):
     with pytest.raises(InvalidParameter, match="do:"):
         JointLaplace(*wrong)
+
+
+@pytest.mark.parametrize("level", range(4))
+@every
+def test_one_part_of_a_far_level_has_all_values_of_its_side_and_no_other(law, level):
+    """Levels beyond 2⁶¹ are drawn one by one; the law of a part is the same as that of the others, at any level."""
+    source = Recorded(f"{level}")
+    for j in range(len(law.sizes)):
+        side = law.side(j, level)
+        drawn = [law._one(j, level, source) for _ in range(60 * (side + 1))]
+        assert set(drawn) == set(range(-side, side + 1))

@@ -13,7 +13,7 @@ import sfumato as sf
 from sfumato import noise
 from sfumato.noise.balls import precision
 
-PACKAGE, PREPARES = "sfumato", True
+PACKAGE, PREPARES, CLOCK = "sfumato", True, time.process_time
 LAWS = {
     "rounded Gaussian": noise.rounded_gaussian,
     "discrete Gaussian": noise.DiscreteGaussian,
@@ -61,6 +61,14 @@ def release(value):
     mechanism = sf.Gaussian(10.0)
     mechanism.release(value)
     return worked(lambda: [mechanism.release(value) for _ in range(TIMES)], TIMES)
+
+
+def release_all(mechanism, scale, count):
+    """What users call: noise on each number of an array."""
+    made, rng = getattr(sf, mechanism)(scale), np.random.default_rng()
+    rows = cycle([rng.integers(0, 1000, count) for _ in range(4)])
+    made.release(next(rows))  # makes the table
+    return worked(lambda: made.release(next(rows)))
 
 
 def scores(kind, count):

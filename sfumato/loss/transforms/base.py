@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import ULP, Floats
 
 Complexes = npt.NDArray[np.complex128]
@@ -71,6 +72,17 @@ class Transform(ABC):
     @abstractmethod
     def tilted(self, theta: float) -> Tilted:
         """The certified view at one θ ≥ 0."""
+
+
+def spectral_moment(transform: "Transform | None", s: float) -> Bound | None:
+    """log M(s) from the certified view at one tilt, if it is sharp there."""
+    try:
+        view = transform.tilted(s) if transform is not None else None
+    except Refused:
+        return None
+    if view is None or not view.slip <= 1e-9 * abs(view.log_moment):
+        return None
+    return Bound(view.log_moment - view.slip, view.log_moment + view.slip, "quadrature")
 
 
 def powers(base: Complexes, error: Floats, count: float) -> Discs:

@@ -87,14 +87,24 @@ class SampledGaussianTransform(Transform):
         x = ends[:, :1] + (ends[:, 1:] - ends[:, :1]) / steps[-1] * steps
         weight = (ends[:, 1] - ends[:, 0]) / (steps[-1] * ROOT)
         powers = np.where(self.sign > 0, theta + 1, -theta)[:, None] * self.losses(x)
-        if float(powers.max()) < 600:
-            return floats(self.count * np.log1p(weight * (np.exp(-x * x / 2) * np.expm1(powers)).sum(axis=1)))
+        excess = weight * gains(powers, x * x / 2).sum(axis=1)
         powers -= x * x / 2
         top = powers.max(axis=1)
-        return floats(self.count * (top + np.log(weight * np.exp(powers - top[:, None]).sum(axis=1))))
+        large = top + np.log(weight * np.exp(powers - top[:, None]).sum(axis=1))
+        return floats(self.count * np.where(excess < 1e100, np.log1p(np.minimum(excess, 1e100)), large))
 
     def tilted(self, theta: float) -> Tilted:
         return tilted(self, theta)
+
+
+def gains(powers: Floats, fall: Floats) -> Floats:
+    """e^{−fall}·(e^power − 1), also where e^power is no float: tiny rates have huge losses where nothing ever is.
+
+    What exceeds e^680 is cut there, so that a sum over a million points is still a float.
+    """
+    far = powers > 600
+    near = np.exp(-fall) * np.expm1(np.where(far, 0.0, powers))
+    return floats(np.where(far, np.exp(np.minimum(powers - fall, 680.0)), near))
 
 
 def rounded_down(x: float) -> float:
@@ -123,12 +133,12 @@ class Grid:
         slips = loss_slips(term, x, losses)
         a, bell = s * losses, h / ROOT * np.exp(-x * x / 2)
         relative = abs(s) * slips + ULP * (32 + x * x + 2 * np.abs(a))  # of the weights
-        growth = np.expm1(np.minimum(a, 600.0))
-        excess = float(bell @ growth)
-        if float(a.max()) < 600 and excess < 0.5:  # M − 1 without cancellation: what lets counts reach 10⁹
+        growth = h / ROOT * gains(a, x * x / 2)
+        excess = float(growth.sum())
+        if excess < 0.5:  # M − 1 without cancellation: what lets counts reach 10⁹
             self.log_moment = math.log1p(excess)
-            weights = bell * (1 + growth) / (1 + excess)
-            rounding = float(bell @ (np.abs(growth) * (ULP * (48 + len(x) + x * x))))
+            weights = (bell + growth) / (1 + excess)
+            rounding = float(np.abs(growth) @ (ULP * (48 + len(x) + x * x)))
             moved = float(weights @ (abs(s) * slips + 2 * ULP * np.abs(a)))
             ends = math.exp(float(log_ndtr(np.array(x[0])))) + math.exp(float(log_ndtr(np.array(-x[-1]))))
             self.slip = (rounding + error + ends) / (1 + excess) + moved
