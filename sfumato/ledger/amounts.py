@@ -11,6 +11,7 @@ from fractions import Fraction
 from sfumato.errors import InvalidParameter
 
 UNITS = {"gauss": 10**15, "pure": 10**15, "rho": 10**15, "leak": 10**19}
+MEANINGS = {"gauss": "μ²", "pure": "ε", "rho": "ρ (zCDP)", "leak": "δ"}
 MOST = 2**63 - 1
 
 
@@ -26,8 +27,9 @@ class Amount:
     def __post_init__(self) -> None:
         for name, value in self.named().items():
             if type(value) is not int or not 0 <= value <= MOST:
+                found = f"{value / UNITS[name]:.4g}" if type(value) is int else f"a {type(value).__name__}"
                 raise InvalidParameter(
-                    f"{name} is out of range.\n  found:  {value!r} units of {1 / UNITS[name]:g}\n"
+                    f"{MEANINGS[name]} is out of range.\n  found:  {found}\n"
                     f"  do:     stay between 0 and {MOST / UNITS[name]:.4g}"
                 )
 

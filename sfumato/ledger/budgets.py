@@ -21,8 +21,10 @@ from sfumato.loss.leaky import LeakyLoss
 from sfumato.loss.renyi import ZcdpLoss
 from sfumato.loss.signed import ApproxLoss, PureLoss
 from sfumato.loss.sums import Sum, total
+from sfumato.rounding import rest_down, round_down, round_up, sqrt_up
 from sfumato.sensitivity import AddRemove, Relation
 
+SHARP = 1e-4  # relative gap of the price of a sum: a sharper one takes longer than it saves
 SMALL = Fraction(1, 10_000)  # of the leak: the slack of one charge, where it needs one
 
 
@@ -68,6 +70,11 @@ class Promise(ABC):
     @abstractmethod
     def loss_of(self, spent: Amount) -> PrivacyLoss:
         """What dominates a transcript that has this limit."""
+
+    @abstractmethod
+    def largest(self, left: Amount, delta: float) -> float:
+        """The largest ε at this δ of one answer that `left` covers, if it has the noise that this budget is made for:
+        from below, so that it does fit."""
 
     def prices(self, loss: PrivacyLoss) -> tuple[Amount, ...]:
         """What may be charged for it, the first that the account still holds; known before the answer is."""
@@ -130,11 +137,14 @@ class Budget(Promise):
     def dominating(self, b: float, whole: Amount) -> PrivacyLoss:
         inner: PrivacyLoss = GaussianLoss(b, relation=self.relation)
         if whole.pure:
-            inner = total((1, inner), (1, PureLoss(up(whole.real("pure")), relation=self.relation)))
+            inner = total((1, inner), (1, PureLoss(round_up(whole.real("pure")), relation=self.relation)))
         return leaky(inner, whole)
 
     def loss_of(self, spent: Amount) -> PrivacyLoss:
-        return self.dominating(root(spent.real("gauss")), spent)
+        return self.dominating(sqrt_up(spent.real("gauss")), spent)
+
+    def largest(self, left: Amount, delta: float) -> float:
+        return gaussian_epsilon(left.real("gauss"), delta)
 
     def prices(self, loss: PrivacyLoss) -> tuple[Amount, ...]:
         top = max(self.checked(loss).supremum())
@@ -153,8 +163,9 @@ class Budget(Promise):
         own = max(loss.leak())
         slack = own + self.small  # a double, and the very one that is charged
         roomy = own < slack < 1
-        exact = loss.gdp(own).upper if math.isfinite(max(loss.supremum())) or not roomy else math.inf
-        eased = loss.gdp(slack).upper if roomy else math.inf
+        sharp = SHARP if isinstance(inner, Sum) else 1e-6
+        exact = loss.gdp(own, tolerance=sharp).upper if math.isfinite(max(loss.supremum())) or not roomy else math.inf
+        eased = loss.gdp(slack, tolerance=sharp).upper if roomy else math.inf
         if math.isfinite(exact) and math.isfinite(eased):
             eases = Fraction(exact) ** 2 - Fraction(eased) ** 2 > SMALL * self.amount.real("gauss")
         else:
@@ -185,7 +196,10 @@ class PureBudget(Promise):
         return limit(pure=self.epsilon, leak=self.slack or 0.0)
 
     def loss_of(self, spent: Amount) -> PrivacyLoss:
-        return leaky(PureLoss(up(spent.real("pure")), relation=self.relation), spent)
+        return leaky(PureLoss(round_up(spent.real("pure")), relation=self.relation), spent)
+
+    def largest(self, left: Amount, delta: float) -> float:
+        return round_down(left.real("pure"))
 
     def price(self, loss: PrivacyLoss) -> Amount:
         self.checked(loss)
@@ -223,13 +237,14 @@ class ZcdpBudget(Promise):
         return limit(rho=Fraction(low) * (1 - Fraction(1, 10**14)), leak=slack)
 
     def loss_of(self, spent: Amount) -> PrivacyLoss:
-        return leaky(ZcdpLoss(up(spent.real("rho")), relation=self.relation), spent)
+        return leaky(ZcdpLoss(round_up(spent.real("rho")), relation=self.relation), spent)
+
+    def largest(self, left: Amount, delta: float) -> float:
+        return gaussian_epsilon(2 * left.real("rho"), delta)
 
     def epsilon_of(self, spent: Amount, delta: float) -> float:
-        leak = up(spent.real("leak"))
-        return (
-            concentrated(up(spent.real("rho")), (delta - leak) / (1 - leak) * (1 - 1e-15)) if leak < delta else math.inf
-        )
+        leak = round_up(spent.real("leak"))
+        return concentrated(round_up(spent.real("rho")), rest_down(delta, leak)) if leak < delta else math.inf
 
     def price(self, loss: PrivacyLoss) -> Amount:
         leak, inner = unleaked(self.checked(loss))
@@ -249,7 +264,7 @@ def concentrated(rho: float, delta: float) -> float:
 def leaky(inner: PrivacyLoss, whole: Amount) -> PrivacyLoss:
     """The inner loss, and the leak of an amount."""
     leak = whole.real("leak")
-    return LeakyLoss(inner, up(leak), relation=inner.relation) if leak else inner
+    return LeakyLoss(inner, round_up(leak), relation=inner.relation) if leak else inner
 
 
 def unleaked(loss: PrivacyLoss) -> tuple[Fraction, PrivacyLoss]:
@@ -271,6 +286,12 @@ def gaussian_square(loss: PrivacyLoss) -> Fraction | None:
     return None
 
 
+def gaussian_epsilon(square: Fraction, delta: float) -> float:
+    """ε of a Gaussian with this μ², from below; 0 if there is none."""
+    mu = math.sqrt(square) * (1 - 1e-15)
+    return GaussianLoss(mu).epsilon(delta).lower if mu > 0 else 0.0
+
+
 def mu_square(loss: PrivacyLoss, mu: float) -> Fraction:
     if math.isinf(mu):
         raise unpayable("Gaussian", "no Gaussian dominates it at the slack of this budget")
@@ -282,15 +303,3 @@ def unpayable(what: str, why: str) -> InvalidParameter:
         f"this loss has no {what} price.\n  found:  {why}\n"
         "  do:     give the budget more slack, or choose another mechanism or budget"
     )
-
-
-def up(x: Fraction) -> float:
-    """The least double ≥ x."""
-    found = float(x)
-    return found if Fraction(found) >= x else math.nextafter(found, math.inf)
-
-
-def root(x: Fraction) -> float:
-    """A double ≥ √x, nearly the least."""
-    found = math.sqrt(up(x))
-    return found if Fraction(found) ** 2 >= x else math.nextafter(found, math.inf)

@@ -5,7 +5,7 @@ Charge durably, then look at data; store durably, then answer. Nothing is refund
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,11 +14,11 @@ from typing import TypeVar
 
 from sfumato.errors import (
     AlreadyRun,
-    BudgetExceeded,
     CommitUnknown,
     InvalidParameter,
     KeyReused,
     LedgerUnavailable,
+    PolicyError,
 )
 from sfumato.ledger import blocks, tables
 from sfumato.ledger.amounts import Amount
@@ -27,8 +27,10 @@ from sfumato.ledger.budgets import Promise
 from sfumato.ledger.describe import described, promised
 from sfumato.ledger.entries import Entry, digest, line, whole
 from sfumato.ledger.reading import Meter, Odometer
-from sfumato.ledger.replay import REST, State, amount, asked, damaged, replayed
+from sfumato.ledger.refusal import too_much
+from sfumato.ledger.replay import State, amount, asked, damaged, replayed, shared
 from sfumato.ledger.requests import random_name, request, text
+from sfumato.ledger.shares import ANALYST, FORMER, OTHERS, OWNER, PLAN, REST, Shares, payer
 from sfumato.ledger.sqlite import MEMORY, SqliteStore
 from sfumato.ledger.store import Store, Transaction
 from sfumato.ledger.verify import verified
@@ -133,20 +135,23 @@ class Ledger:
     # ---- what is asked of it ----------------------------------------------------------------------------------------
 
     def charge(
-        self, loss: PrivacyLoss, *, question: str, who: str = "owner", key: str | None = None, plan: str | None = None
-    ) -> Receipt:
+        self, loss: PrivacyLoss, *, question: str, who: str = OWNER, key: str | None = None, plan: str | None = None,
+        account: str | None = None,
+    ) -> Receipt:  # fmt: skip
         """Take the price of `loss` from the account of `who`, or of a plan; durable when this returns.
 
         The same key by the same person is charged once, however often it is sent: the receipt then comes with the
         stored answer, if there is one. If the connection breaks while committing, it is looked up whether it got
-        through.
+        through. Who knows which account must pay says so (`account`): it is refused if another one would.
         """
         prices = self.prices(loss)
         made = request(loss, question, who, random_name() if key is None else key)
         self.probe("charge: asked")
-        return settled(lambda: self._charged(made, prices, plan))
+        return settled(lambda: self._charged(made, prices, plan, account))
 
-    def _charged(self, request: dict[str, str], prices: tuple[Amount, ...], plan: str | None) -> Receipt:
+    def _charged(
+        self, request: dict[str, str], prices: tuple[Amount, ...], plan: str | None, expected: str | None
+    ) -> Receipt:
         with self._line("charge") as (now, seq, version, write):
             found = self._known(now, request)
             if found is not None and found.answer is not None:
@@ -155,9 +160,16 @@ class Ledger:
             if found is not None:
                 return found
             account = self._account(now, request["who"], plan)
+            if expected not in (None, account):
+                raise PolicyError(
+                    "this ledger does not hold the shares of the policy that is asked under.\n"
+                    f"  found:  no account {expected!r}: they were never set, or another policy was opened since\n"
+                    "  do:     open the curator again with Curator.open; nothing was charged"
+                )
             cost = next((price for price in prices if tables.spend(now, account, price)), None)
             if cost is None:
-                raise too_much(prices[-1], *tables.accounts(now)[account], account)
+                limit, spent = tables.accounts(now)[account]
+                raise too_much(self.promise, prices[-1], limit - spent, account)
             self.probe("charge: spent")
             now.write("INSERT INTO requests (who, key, seq) VALUES (?, ?, ?)", request["who"], request["key"], seq)
             write({"kind": "charged", **request, "account": account, "cost": list(cost), "version": version})
@@ -261,16 +273,52 @@ class Ledger:
 
     # ---- the owner's acts -------------------------------------------------------------------------------------------
 
+    def share(self, named: Mapping[str, float], others: float | bool = False) -> bool:
+        """Set everybody's share of the whole budget, as one act: name → share; 0 is nothing. Was anything changed?
+
+        `others` is for all who are not named, together: a share, False (nothing), or True (they draw on what is set
+        aside for nobody, as the owner does). A share that is lowered returns what is not spent; who is no longer named
+        is one of the others. Refused, with nothing changed, if it does not fit what was spent.
+        """
+        shares = Shares(named, others)
+        with self.store.reading() as now:
+            if self._shared(now, shares) is None:
+                return False
+        with self._line("share") as (now, _, _, write):
+            limits = self._shared(now, shares)
+            if limits is None:
+                return False
+            state = replayed(tables.entries(now))
+            state.share(shares, limits)
+            tables.put(now, state.accounts)
+            listed = {name: list(units) for name, units in limits.items()}
+            write({"kind": "shares", "shares": dict(shares.named), "others": shares.others, "limits": listed})
+        return True
+
+    def _shared(self, now: Transaction, shares: Shares) -> dict[str, Amount] | None:
+        """The limits that shares lead to; None if these shares and limits hold already."""
+        accounts = tables.accounts(now)
+        plans = [name for name in accounts if name.startswith(PLAN)]
+        limits = shares.limits(accounts, {plan: origin(now, plan) or REST for plan in plans})
+        there = {name: limit for name, (limit, _) in accounts.items() if name not in plans}
+        return limits if limits != there or repr(latest_shares(now)) != repr(shares) else None
+
     def cap(self, who: str, share: Amount | Promise) -> None:
         """Set a part of the budget aside for one analyst, who then sees that part only."""
-        self._move(REST, f"analyst {text('who', who)}", share, "cap")
+        own = f"{ANALYST}{text('who', who)}"
+        if f"{FORMER}{own}" in self.accounts():
+            raise InvalidParameter(
+                f"{who} had a share of this ledger, which the policy has withdrawn.\n  found:  no share of that name\n"
+                "  do:     name them in the policy again, or give all shares anew: Ledger.share"
+            )
+        self._move(REST, own, share, "cap")
 
     def reserve(self, plan: str, share: Amount | Promise | PrivacyLoss, who: str | None = None) -> None:
         """Set a part aside for planned work: `charge(…, plan=plan)` draws on it, `release` returns what is left."""
         enough = self.prices(share)[-1] if isinstance(share, PrivacyLoss) else share
-        name = f"plan {text('plan', plan)}"
+        name = f"{PLAN}{text('plan', plan)}"
         with self.store.reading() as now:
-            source, before = self._account(now, who or "", None), origin(now, name)
+            source, before = REST if who is None else self._account(now, who, None), origin(now, name)
         if before not in (None, source):
             raise InvalidParameter(
                 f"this plan was reserved from another account.\n  found:  {before or 'the common account'}\n"
@@ -280,13 +328,19 @@ class Ledger:
 
     def release(self, plan: str) -> None:
         """Return what a plan has not spent. What its questions cost stays spent, whatever they returned."""
-        name = f"plan {text('plan', plan)}"
+        name = f"{PLAN}{text('plan', plan)}"
         with self._line("move") as (now, _, _, write):
             limit, spent = self._existing(now, name)
-            self._moved(now, write, name, origin(now, name) or REST, limit - spent, "release")
+            source = origin(now, name) or REST
+            back = source if source in tables.accounts(now) else REST  # whose share it was may have none any more
+            self._moved(now, write, name, back, limit - spent, "release")
 
     def renew(self, promise: Promise, why: str) -> None:
-        """A further budget, on top of what there was. People in the data throughout face the union of both."""
+        """A further budget, on top of what there was. People in the data throughout face the union of both.
+
+        Shares are parts of all that there is, so they grow with it: an act of its own, done again when a curator is
+        opened should this one be cut short.
+        """
         if type(promise) is not type(self.promise) or promise.relation is not self.promise.relation:
             raise InvalidParameter(
                 f"a ledger is renewed with a budget of its own kind.\n  found:  {type(promise).__name__} for a "
@@ -296,6 +350,8 @@ class Ledger:
         with self._line("renew") as (now, _, _, write):
             tables.grow(now, REST, promise.amount)
             write({"kind": "renewed", "budget": described(promise), "amount": list(promise.amount), "why": why})
+        if (shares := self.shares()) is not None:
+            self.share(shares.named, shares.others)
 
     def new_version(self, why: str) -> int:
         """The data have changed: stored answers no longer serve. A number that the owner raises, never the data."""
@@ -343,6 +399,17 @@ class Ledger:
         """name → (limit, spent); "" is what nobody has set aside."""
         with self.store.reading() as now:
             return tables.accounts(now)
+
+    def shares(self) -> Shares | None:
+        """The shares that were set last, if any were."""
+        with self.store.reading() as now:
+            return latest_shares(now)
+
+    def account(self, who: str = OWNER) -> tuple[str, Amount, Amount]:
+        """The account that pays for this person: its name, limit and spent."""
+        accounts = self.accounts()
+        name = payer(accounts, who)
+        return name, *accounts[name]
 
     def meter(self) -> Meter:
         """Spent so far: a reading, not a guarantee."""
@@ -411,12 +478,12 @@ class Ledger:
         )  # fmt: skip
 
     def _account(self, now: Transaction, who: str, plan: str | None) -> str:
-        """Whose account pays: the plan's, the analyst's if there is a cap, else the rest."""
+        """Whose account pays: the plan's, or that of who asks (`payer`)."""
         if plan is not None:
-            self._existing(now, f"plan {plan}")
-            return f"plan {plan}"
-        own = f"analyst {who}"
-        return own if now.run("SELECT name FROM accounts WHERE name = ?", own) else REST
+            self._existing(now, f"{PLAN}{plan}")
+            return f"{PLAN}{plan}"
+        found = now.run("SELECT name FROM accounts WHERE name = ? OR name = ?", f"{ANALYST}{who}", OTHERS)
+        return payer({str(name) for (name,) in found}, who)
 
     def _existing(self, now: Transaction, name: str) -> tuple[Amount, Amount]:
         found = tables.accounts(now).get(name)
@@ -432,7 +499,8 @@ class Ledger:
         self, now: Transaction, write: Callable[..., None], source: str, to: str, share: Amount, why: str
     ) -> None:
         if not tables.shrink(now, source, share):
-            raise too_much(share, *tables.accounts(now)[source], source)
+            limit, spent = self._existing(now, source)
+            raise too_much(self.promise, share, limit - spent, source)
         tables.grow(now, to, share)
         write({"kind": "moved", "from": source, "to": to, "amount": list(share), "why": why})
 
@@ -449,6 +517,12 @@ def origin(now: Transaction, account: str) -> str | None:
     return next((str(m["from"]) for m in moves if m["kind"] == "moved" and m["to"] == account), None)
 
 
+def latest_shares(now: Transaction) -> Shares | None:
+    """The shares that were set last. (In the text of a question quotes are escaped: it is not taken for this.)"""
+    rows = now.run("SELECT seq FROM entries WHERE text LIKE ? ORDER BY seq DESC LIMIT 1", '%"kind":"shares"%')
+    return shared(tables.entry(now, whole(rows[0][0])).content) if rows else None
+
+
 def settled(act: Callable[[], T]) -> T:
     """Do what may be done twice; if it cannot be said whether it was committed, do it again to find out."""
     try:
@@ -458,15 +532,6 @@ def settled(act: Callable[[], T]) -> T:
             return act()
         except LedgerUnavailable:
             raise unknown from None
-
-
-def too_much(cost: Amount, limit: Amount, spent: Amount, account: str) -> BudgetExceeded:
-    short = {n: (getattr(cost, n), getattr(limit, n) - getattr(spent, n)) for n in tables.NAMES}
-    words = "; ".join(f"{n}: {c:,} of {left:,} units left" for n, (c, left) in short.items() if c > left)
-    return BudgetExceeded(
-        f"the budget does not cover this.\n  found:  {account or 'the common account'} — {words}\n"
-        "  do:     ask with less precision, or ask the owner; nothing was charged"
-    )
 
 
 def at(place: str | os.PathLike[str] | Store) -> Store:

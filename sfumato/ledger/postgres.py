@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 try:
     import psycopg
@@ -20,7 +21,7 @@ except ModuleNotFoundError as missing:
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
-from sfumato.errors import CommitUnknown, LedgerUnavailable
+from sfumato.errors import CommitUnknown, InvalidParameter, LedgerUnavailable
 from sfumato.ledger import tables, turns
 from sfumato.ledger.store import Row, Transaction
 
@@ -47,6 +48,26 @@ class PostgresStore:
     _inherited: list[Connection] = field(default_factory=list, init=False, repr=False)
     _process: int = field(default_factory=os.getpid, init=False, repr=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
+
+    @staticmethod
+    def at(address: str) -> "PostgresStore":
+        """The store that postgresql://host/database?schema=clinic leads to. Each data set has a schema of its own: two
+        on one ledger would share answers, so the schema must be said."""
+        parts = urlsplit(address)
+        settings = parse_qsl(parts.query, keep_blank_values=True)
+        schemas = [value for name, value in settings if name == "schema"]
+        if len(schemas) != 1 or not schemas[0]:
+            raise InvalidParameter(
+                "the address of a ledger names a schema for it.\n  found:  none, or several\n"
+                "  do:     add one, such as postgresql://db.example/privacy?schema=clinic"
+            )
+        rest = urlencode([pair for pair in settings if pair[0] != "schema"], quote_via=quote)
+        return PostgresStore(urlunsplit(parts._replace(query=rest)), schemas[0])
+
+    def exists(self) -> bool:
+        with self.reading() as now:
+            place = SQL("{}.head").format(Identifier(self.schema)).as_string(None)
+            return now.run("SELECT to_regclass(?)", place)[0][0] is not None
 
     def create(self, at: Transaction) -> None:
         at.run(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(self.schema)).as_string(None))

@@ -8,9 +8,9 @@ from typing import TypeVar
 from sfumato.errors import InvalidParameter, LedgerDamaged
 from sfumato.ledger.amounts import Amount
 from sfumato.ledger.entries import START, Entry, chained, digest, whole
+from sfumato.ledger.shares import PLAN, REST, Shares
 
 T = TypeVar("T")
-REST = ""  # the account of all that nobody has set aside
 
 
 @dataclass
@@ -27,6 +27,7 @@ class State:
     reruns: set[int] = field(default_factory=set)  # charges that may not run again
     blocks: dict[int, tuple[int, str]] = field(default_factory=dict)  # charge → (line, asked(question))
     spoilt: set[int] = field(default_factory=set)  # charges that failed when noise was drawn already
+    origins: dict[str, str] = field(default_factory=dict)  # plan → the account that it was reserved from
 
     def follow(self, entry: Entry) -> None:
         """One line more. Raises `LedgerDamaged` where the line does not follow."""
@@ -81,6 +82,10 @@ class State:
                     raise ValueError("moved more than there was")
                 self.accounts[source] = limit - moved, spent
                 self.grow(str(content["to"]), moved)
+                if str(content["to"]).startswith(PLAN):
+                    self.origins.setdefault(str(content["to"]), source)
+            case "shares":
+                self.share(shared(content), {name: amount(units) for name, units in mapping(content["limits"]).items()})
             case "repriced":
                 charge, cost = whole(content["charge"]), amount(content["cost"])
                 account, before = self.costs[charge]
@@ -95,6 +100,20 @@ class State:
     def grow(self, name: str, more: Amount) -> None:
         limit, spent = self.accounts.get(name, (Amount(), Amount()))
         self.accounts[name] = limit + more, spent
+
+    def share(self, shares: Shares, limits: dict[str, Amount]) -> None:
+        """Accounts under new names, and with new limits that sum to what there was."""
+        spent = {shares.renamed(name): used for name, (_, used) in self.accounts.items()}
+        kept = {name: limit for name, (limit, _) in self.accounts.items() if name.startswith(PLAN)}
+        new = {name: (limit, spent.pop(name, Amount())) for name, limit in {**kept, **limits}.items()}
+        whole = sum((limit for limit, _ in new.values()), Amount())
+        known = len({shares.renamed(name) for name in self.accounts}) == len(self.accounts)
+        if spent or not known or kept.keys() & limits.keys() or whole != self.limit:
+            raise ValueError("shares that are not parts of the whole")
+        if not all(used.within(limit) for limit, used in new.values()):
+            raise ValueError("overspent")
+        self.accounts = new
+        self.costs = {seq: (shares.renamed(name), cost) for seq, (name, cost) in self.costs.items()}
 
     @property
     def limit(self) -> Amount:
@@ -122,6 +141,20 @@ def once(known: Container[T], new: T) -> T:
     if new in known:
         raise ValueError("twice")
     return new
+
+
+def shared(content: dict[str, object]) -> Shares:
+    """The shares that a line sets."""
+    others = content["others"]
+    if not isinstance(others, bool | float | int):
+        raise TypeError("not a share")
+    return Shares(mapping(content["shares"]), others)  # type: ignore[arg-type]  # it checks what it is given
+
+
+def mapping(value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise TypeError("not a table")
+    return value
 
 
 def amount(value: object) -> Amount:

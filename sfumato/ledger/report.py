@@ -4,14 +4,17 @@ import json
 from collections import defaultdict
 from dataclasses import dataclass
 
-import sfumato.dependent  # noqa: F401  # its losses may stand in a ledger too: from_json must know their names
-from sfumato.ledger.amounts import UNITS, Amount
+from sfumato.ledger.amounts import MEANINGS, UNITS, Amount
+from sfumato.ledger.budgets import Promise
+from sfumato.ledger.describe import promised
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.reading import READING, odds
-from sfumato.ledger.replay import amount
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.describe import from_json
 from sfumato.loss.sums import total
+from sfumato.rounding import sum_up
+
+PERIODS = ("opened", "renewed")
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,8 @@ class Report:
     lines: int
     version: int
     promises: tuple[tuple[str, float, float], ...]  # kind, ε, δ of each period
-    union: float  # ε at the first δ of all periods together
+    union: float  # ε of all periods together, at the sum of their δ
+    union_delta: float
     meter: float
     odometer: float
     delta: float
@@ -37,7 +41,9 @@ class Report:
     def __str__(self) -> str:
         kinds = "\n".join(f"  {kind}: ε = {eps:g} at δ = {delta:g}" for kind, eps, delta in self.promises)
         if len(self.promises) > 1:
-            kinds += f"\n  people in the data throughout face the union: ε = {self.union:.4g} at δ = {self.delta:g}"
+            kinds += (
+                f"\n  people in the data throughout face the union: ε = {self.union:.4g} at δ = {self.union_delta:g}"
+            )
         shares = "\n".join(
             f"  {name or 'common account':24} {left}" for name, (limit, spent) in self.accounts.items()
             for left in [", ".join(self._left(limit, spent)) or "empty"]
@@ -56,24 +62,25 @@ class Report:
     @staticmethod
     def _left(limit: Amount, spent: Amount) -> list[str]:
         parts = ((n, getattr(spent, n), getattr(limit, n)) for n in UNITS)
-        return [f"{n} {100 * used / whole:.1f} %" for n, used, whole in parts if whole]
+        return [f"{MEANINGS[n]} {100 * used / whole:.1f} %" for n, used, whole in parts if whole]
 
 
 def report(ledger: Ledger) -> Report:
     """Verify a ledger and say what is in it."""
     state, history = ledger.verify(), [entry.content for entry in ledger.history()]
-    periods = [content for content in history if content["kind"] in ("opened", "renewed")]
+    periods = [content for content in history if content["kind"] in PERIODS]
     charges: dict[str, int] = defaultdict(int)
     for content in history:
         if content["kind"] == "charged":
             charges[str(content["who"])] += 1
     promise, delta = ledger.promise, ledger.promise.delta
+    together, together_delta = union(ledger)
     return Report(
         lines=state.seq,
         version=state.version,
         promises=tuple(described(content["budget"]) for content in periods),
-        union=promise.epsilon_of(sum((amount(content["amount"]) for content in periods), Amount()), delta)
-        if len(periods) > 1 else promise.epsilon,
+        union=together,
+        union_delta=together_delta,
         meter=ledger.meter().epsilon(),
         odometer=ledger.odometer().reading(state.spent),
         delta=delta,
@@ -82,6 +89,20 @@ def report(ledger: Ledger) -> Report:
         elsewhere=composed(history).epsilon(delta).upper,
         words=odds(promise.loss_of(state.spent)),
     )  # fmt: skip
+
+
+def union(ledger: Ledger, *further: Promise) -> tuple[float, float]:
+    """(ε, δ) of all periods together, and of further ones: what people face who are in the data throughout.
+
+    The ε and the δ of the periods add up. Counters do as well, which is mostly sharper for ε at the same δ.
+    """
+    made = [promised(entry.content["budget"]) for entry in ledger.history() if entry.content["kind"] in PERIODS]
+    periods = [*made, *further]
+    if len(periods) == 1:
+        return periods[0].epsilon, periods[0].delta
+    delta = sum_up(*(one.delta for one in periods))
+    counted = ledger.promise.epsilon_of(sum((one.amount for one in periods), Amount()), delta)
+    return min(counted, sum_up(*(one.epsilon for one in periods))), delta
 
 
 def composed(history: list[dict[str, object]]) -> PrivacyLoss:

@@ -37,6 +37,9 @@ class SqliteStore:
     def __post_init__(self) -> None:
         STORES.add(self)
 
+    def exists(self) -> bool:
+        return self.path != MEMORY and self.path.exists()
+
     def create(self, at: Transaction) -> None:
         tables.create(at, whole="INTEGER", blob="BLOB")
 

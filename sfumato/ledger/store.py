@@ -23,6 +23,9 @@ class Transaction(Protocol):
 class Store(Protocol):
     """A place that keeps one ledger."""
 
+    def exists(self) -> bool:
+        """Is there anything at this place?"""
+
     def create(self, at: Transaction) -> None:
         """Empty tables, where there are none."""
 

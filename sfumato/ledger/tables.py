@@ -1,6 +1,6 @@
 """The tables of a ledger, and the few statements that touch them. All but `entries` can be made anew from `entries`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from sfumato.ledger.amounts import UNITS, Amount
 from sfumato.ledger.entries import Entry, whole
@@ -127,3 +127,12 @@ def grow(at: Transaction, account: str, amount: Amount) -> None:
         at.run(f"INSERT INTO accounts (name, {COLUMNS}) VALUES ({marks})", account, *[0] * (2 * len(NAMES)))
     changes = ", ".join(f"{n}_limit = {n}_limit + ?" for n in NAMES)
     at.run(f"UPDATE accounts SET {changes} WHERE name = ?", *amount, account)
+
+
+def put(at: Transaction, accounts: Mapping[str, tuple[Amount, Amount]]) -> None:
+    """These accounts, instead of those that there were."""
+    at.run("DELETE FROM accounts")
+    marks = ", ".join("?" for _ in range(1 + 2 * len(NAMES)))
+    for name, (limit, spent) in accounts.items():
+        numbers = [units for pair in zip(limit, spent, strict=True) for units in pair]
+        at.run(f"INSERT INTO accounts (name, {COLUMNS}) VALUES ({marks})", name, *numbers)

@@ -64,6 +64,7 @@ def anchor_of(place: Path) -> Path:
 # ---- crashes and races ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_killed_at_any_point_nothing_was_released_that_was_not_charged(tmp_path):
     memory = Path("/dev/shm")  # a kill is no power cut: what is written stays, and a file system in memory is quicker
     folder = tempfile.mkdtemp(dir=memory if os.access(memory, os.W_OK) else tmp_path)

@@ -1,10 +1,13 @@
 """What a ledger does on an ordinary day."""
 
+import os
+
 import pytest
 
 import sfumato as sf
-from sfumato.errors import AlreadyRun, BudgetExceeded, InvalidParameter, KeyReused, LedgerUnavailable
-from sfumato.ledger import Amount, Budget, Ledger, PureBudget, ZcdpBudget
+from sfumato.errors import AlreadyRun, BudgetExceeded, InvalidParameter, KeyReused, LedgerDamaged, LedgerUnavailable
+from sfumato.ledger import Amount, Budget, Ledger, PureBudget, ZcdpBudget, sqlite
+from sfumato.ledger.tables import as_entry, head
 
 L = sf.loss
 SMALL = L.GaussianLoss(0.01)
@@ -47,6 +50,27 @@ def test_the_same_question_about_the_same_data_is_free(ledger):
     assert ledger.recall("SELECT 1") is None
 
 
+def test_a_new_version_has_the_number_that_stands_in_the_ledger(ledger):
+    for why in ("April", "May"):
+        number = ledger.new_version(why)
+        with ledger.store.reading() as now:
+            assert head(now)[2] == number
+
+
+@pytest.mark.parametrize("without", ["text", "answer", "hash"])
+def test_no_line_is_stored_without_all_of_its_parts(ledger, without):
+    row = {"seq": 77, "text": "{}", "answer": b"", "hash": "h", without: None}
+    with pytest.raises(LedgerUnavailable), ledger.store.writing() as now:
+        now.run("INSERT INTO entries (seq, text, answer, hash) VALUES (?, ?, ?, ?)", *row.values())
+
+
+@pytest.mark.parametrize("row", [(1, b"{}", b"", "h"), (1, "{}", "", "h"), (1, "{}", b"", b"h"), ("1", "{}", b"", "h")])
+def test_a_stored_line_of_other_types_is_no_line(row):
+    """SQLite stores any type in any column."""
+    with pytest.raises(TypeError):
+        as_entry(row)
+
+
 def test_nothing_is_charged_beyond_the_budget(ledger):
     limit = ledger.accounts()[""][0]
     step = L.GaussianLoss(0.05)
@@ -87,6 +111,10 @@ def test_what_a_plan_returns_goes_where_it_came_from(ledger):
     ledger.release("training")
     assert ledger.accounts()["analyst bob"] == before
     assert ledger.accounts()["plan training"] == (Amount(), Amount())
+    ledger.reserve("travel", Amount(gauss=10**10), who="bob")
+    assert ledger.accounts()["analyst bob"] != before
+    ledger.release("travel")
+    assert ledger.accounts()["analyst bob"] == before
 
 
 def test_a_charged_question_may_run_again_once(ledger):
@@ -186,3 +214,40 @@ def test_bad_requests_cost_nothing(act, words, ledger):
 def test_impossible_budgets_are_refused(make):
     with pytest.raises(InvalidParameter):
         make()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_ledger_in_memory_is_still_there_after_a_fork():
+    ledger = Ledger.create(":memory:", Budget(1.0, 1e-6))
+    spent = ledger.charge(SMALL, question="SELECT 1").cost
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert ledger.accounts()[""][1] == spent
+    assert ledger.charge(SMALL, question="SELECT 2").cost == spent
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_ledger_in_a_file_has_no_open_connection_while_forking(ledger, place):
+    """A child that closed a connection of its parent would drop the parent's locks."""
+    ledger.charge(SMALL, question="SELECT 1")
+    assert ledger.store._connection is not None
+    sqlite.before_fork()
+    try:
+        assert ledger.store._connection is None
+    finally:
+        sqlite.after_fork()
+    assert ledger.charge(SMALL, question="SELECT 2").seq > 1
+
+
+def test_an_old_copy_is_noticed_after_a_call_that_wrote_nothing(ledger, place):
+    """The newest line that a ledger knows of is remembered, whoever wrote it and whatever was asked since."""
+    ledger.close()  # all of it is in one file then
+    old = place.read_bytes()
+    ledger.charge(SMALL, question="SELECT 1", key="a")
+    ledger.charge(SMALL, question="SELECT 1", key="a")  # known: writes nothing
+    ledger.close()
+    place.write_bytes(old)
+    with pytest.raises(LedgerDamaged, match="old copy"):
+        ledger.charge(SMALL, question="SELECT 2", key="b")

