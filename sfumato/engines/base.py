@@ -31,7 +31,11 @@ class Engine(Protocol):
         """All that this thread runs inside sees one moment."""
 
     def schema(self) -> Mapping[str, Mapping[str, str]]:
-        """table → column → type, as the engine calls it: metadata alone, and public."""
+        """table → column → type, as the engine calls it, of all that it may read: metadata alone, and public."""
+
+    def check(self, sql: str) -> None:
+        """Raises unless this statement could be run now: there is an engine, and it knows the names, types and
+        functions. The statement is bound and not run: whether this raises depends on no value of any row."""
 
     def close(self) -> None:
         """Let go of files and connections; the next statement opens them again."""

@@ -1,6 +1,6 @@
 """DuckDB, locked down: reads the owner's tables, and nothing else."""
 
-import csv
+import glob
 import threading
 import weakref
 from contextlib import AbstractContextManager, nullcontext
@@ -10,9 +10,14 @@ from pathlib import Path
 import duckdb
 
 from sfumato.engines.attended import attended
-from sfumato.errors import PolicyError
+from sfumato.engines.csv_lines import column_names, load_csv
+from sfumato.engines.duckdb_macros import refuse_shadowed_functions
+from sfumato.errors import EngineUnavailable, PolicyError
 
 FILES = (".parquet", ".csv")
+OTHERS = (".tsv", ".txt", ".gz", ".zst", ".zip", ".json", ".jsonl", ".ndjson", ".xls", ".xlsx", ".arrow", ".feather")
+PARQUET = "read_parquet(?, hive_partitioning = false)"  # no columns from names of folders
+OLDEST, BEYOND = (2, 0), (3,)  # versions of DuckDB: as in pyproject.toml
 COLUMNS = (
     "SELECT table_name, column_name, data_type FROM duckdb_columns()"
     " WHERE NOT internal AND schema_name = 'main' AND database_name = current_database()"
@@ -43,6 +48,7 @@ class DuckDB:
     spill: str = ""  # folder for what does not fit; "": DuckDB's own choice, beside the file
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
     _opening: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+    _listed: dict[str, dict[str, str]] | None = field(default=None, init=False, repr=False)  # of what is open
     _kept: "weakref.WeakSet[Kept]" = field(default_factory=weakref.WeakSet, init=False, repr=False)
 
     def run(self, sql: str) -> list[tuple[object, ...]]:
@@ -55,11 +61,11 @@ class DuckDB:
 
         return attended(fetched, cursor.interrupt, self.timeout)
 
-    def keep(self, sql: str) -> "Kept":
-        """What one statement gives, as a table that stays until it is closed."""
+    def keep(self, sql: str, name: str) -> "Kept":
+        """What one statement gives, as a table of this name that stays until it is closed."""
         cursor = self.connection().cursor()
         try:
-            attended(lambda: cursor.execute(f"CREATE TEMP TABLE kept AS {sql}"), cursor.interrupt, self.timeout)
+            attended(lambda: cursor.execute(f"CREATE TEMP TABLE {name} AS {sql}"), cursor.interrupt, self.timeout)
         except BaseException:
             cursor.close()
             raise
@@ -78,15 +84,29 @@ class DuckDB:
         return nullcontext()
 
     def schema(self) -> dict[str, dict[str, str]]:
-        """Of what is open, also should another file lie in its place by now."""
-        return listed(self.run(COLUMNS))
+        """Of what is open, also should another file lie in its place by now. Files that are not yet loaded are not
+        loaded for it."""
+        require_version(duckdb.__version__)
+        if self._connection is None and files(self.path):
+            return schema(self.path)
+        if self._listed is None:  # nobody can change what is open
+            self._listed = listed(self.run(COLUMNS))
+        return self._listed
+
+    def check(self, sql: str) -> None:
+        """DESCRIBE binds a statement; it neither plans nor runs it."""
+        self.run(f"DESCRIBE {sql}")
+
+    def untyped(self) -> frozenset[str]:
+        """Tables whose columns are texts because they come from CSV files."""
+        return untyped(self.path)
 
     def close(self) -> None:
         for table in list(self._kept):
             table.close()
         if self._connection is not None:
             self._connection.close()
-            self._connection = None
+            self._connection = self._listed = None
 
 
 def bounded(memory: int, spill: str) -> tuple[str, ...]:
@@ -104,7 +124,7 @@ class Kept:
     _turn: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def run(self, sql: str) -> list[tuple[object, ...]]:
-        """The rows of a statement about the table `kept`; one at a time, as they share a cursor."""
+        """The rows of a statement about the table; one at a time, as they share a cursor."""
         with self._turn:
             return attended(lambda: self.cursor.execute(sql).fetchall(), self.cursor.interrupt, self.timeout)
 
@@ -113,31 +133,60 @@ class Kept:
             self.cursor.close()
 
 
+def require_version(found: str) -> None:
+    """Raises EngineUnavailable unless this is a version of DuckDB that the tests were run with."""
+    parts = tuple(int(part) for part in found.split(".")[:2] if part.isdigit())
+    if not OLDEST <= parts < BEYOND:
+        raise EngineUnavailable(
+            "this version of DuckDB cannot be an engine.\n"
+            f"  found:  {found}\n"
+            f"  do:     pip install 'duckdb>={'.'.join(map(str, OLDEST))},<{BEYOND[0]}'"
+        )
+
+
 def opened(path: Path, limits: tuple[str, ...] = ()) -> duckdb.DuckDBPyConnection:
+    require_version(duckdb.__version__)
     plain = files(path)
-    if plain:
-        connection = duckdb.connect(":memory:")
+    connection = duckdb.connect(":memory:") if plain else open_database(path)
+    try:
         for file in plain:
-            source, values = scan(file)
-            connection.execute(f"CREATE TABLE {quoted(file.stem.lower())} AS SELECT * FROM {source}", values)
-    else:
-        connection = duckdb.connect(str(path), read_only=True)
-    if connection.execute(LOCKED).fetchone() != (True, False, OPTIMIZER):  # this process may have it open already
-        for setting in (*limits, *SETTINGS):
-            connection.execute(setting)
+            load_file(connection, file)
+        if not plain:
+            refuse_shadowed_functions(connection)
+        if connection.execute(LOCKED).fetchone() != (True, False, OPTIMIZER):  # this process may have it open already
+            for setting in (*limits, *SETTINGS):
+                connection.execute(setting)
+    except BaseException:
+        connection.close()
+        raise
     return connection
+
+
+def open_database(path: Path) -> duckdb.DuckDBPyConnection:
+    try:
+        return duckdb.connect(str(path), read_only=True)
+    except duckdb.Error as problem:
+        raise PolicyError(
+            f"this is no database that DuckDB can open to read.\n  found:  {path.name}\n"
+            f"  do:     give a DuckDB file that nobody writes to, or files that end in {' or '.join(FILES)}"
+        ) from problem
+
+
+def untyped(path: Path) -> frozenset[str]:
+    """The tables at this place that come from CSV files."""
+    return frozenset(
+        file.stem.lower() for file in (files(path) if path.exists() else []) if file.suffix.lower() == ".csv"
+    )
 
 
 def schema(path: Path) -> dict[str, dict[str, str]]:
     """table → column → type: metadata alone. Of Parquet the footer is read, of CSV the first line."""
     found: dict[str, dict[str, str]] = {}
     plain = files(path)
-    connection = duckdb.connect(":memory:") if plain else duckdb.connect(str(path), read_only=True)
+    connection = duckdb.connect(":memory:") if plain else open_database(path)
     try:
         for file in plain:
-            source, values = scan(file)
-            rows = connection.execute(f"DESCRIBE SELECT * FROM {source}", values).fetchall()
-            found[file.stem.lower()] = {str(row[0]).lower(): str(row[1]) for row in rows}
+            found[file.stem.lower()] = {folded(name): kind for name, kind in columns_of(connection, file)}
         if not plain:
             found = listed(connection.execute(COLUMNS).fetchall())
     finally:
@@ -149,37 +198,71 @@ def listed(rows: list[tuple[object, ...]]) -> dict[str, dict[str, str]]:
     """table → column → type."""
     found: dict[str, dict[str, str]] = {}
     for table, column, kind in rows:
-        found.setdefault(str(table).lower(), {})[str(column).lower()] = str(kind)
+        found.setdefault(folded(str(table)), {})[folded(str(column))] = str(kind)
     return found
 
 
 def files(path: Path) -> list[Path]:
-    """The Parquet and CSV files at this place; none if it is a database."""
+    """The Parquet and CSV files at this place, one for each table; none if it is a database."""
     if not path.exists():
         raise PolicyError(
             f"there is no database.\n  found:  no {path.name}\n  do:     give a DuckDB, Parquet or CSV file"
         )
-    found = sorted(file for file in (path.iterdir() if path.is_dir() else [path]) if file.suffix in FILES)
+    inside = (file for file in path.iterdir() if not file.name.startswith(".")) if path.is_dir() else [path]
+    found = sorted(file for file in inside if file.suffix.lower() in FILES)
     if path.is_dir() and not found:
         raise PolicyError(f"this folder holds no data.\n  found:  no {' or '.join(FILES)} file in {path.name}")
+    if path.is_file() and not found and path.suffix.lower() in OTHERS:
+        raise PolicyError(
+            f"files of this kind are not read.\n  found:  {path.name}\n"
+            "  do:     write it as Parquet, or as CSV with commas between fields, in UTF-8"
+        )
+    tables: dict[str, Path] = {}
+    for file in found:
+        if not file.is_file():
+            raise PolicyError(f"a table is one file.\n  found:  {file.name}, which is a folder or leads nowhere")
+        other = tables.setdefault(file.stem.lower(), file)
+        if other != file:
+            raise PolicyError(
+                f"two files are one table, {file.stem.lower()}.\n  found:  {other.name} and {file.name}\n"
+                "  do:     keep one of them in the folder"
+            )
     return found
 
 
-def scan(file: Path) -> tuple[str, list[str]]:
-    """How a file is read. Nothing is sniffed: a column of a CSV file is text, whatever is in it, since one person's
-    value could otherwise change the type, and with it the values, of everybody else's. And a line that is not as wide
-    as the first, or no text, is padded or left out by itself: an error would tell of it, and stop all answers."""
-    if file.suffix == ".parquet":
-        return "read_parquet(?)", [str(file)]
-    with file.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
-        names = next(csv.reader(lines), [])
-    if not names or len({name.lower() for name in names}) < len(names):
-        raise PolicyError(
-            f"a CSV file begins with the names of its columns.\n  found:  {file.name}: none, or one twice"
-        )
-    columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
-    layout = "auto_detect=false, header=true, delim=',', quote='\"', escape='\"'"
-    return f"read_csv(?, {layout}, null_padding=true, ignore_errors=true, columns={{{columns}}})", [str(file)]
+def load_file(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
+    """Make a table of a file. Nothing is sniffed: a column of a CSV file is text, whatever is in it, since one person's
+    value could otherwise change the type, and with it the values, of everybody else's."""
+    table = quoted(file.stem.lower())
+    if file.suffix.lower() == ".csv":
+        load_csv(connection, table, file)
+        return
+    try:
+        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM {PARQUET}", [glob.escape(str(file))])
+    except duckdb.Error as problem:
+        raise bad_parquet(file) from problem
+
+
+def columns_of(connection: duckdb.DuckDBPyConnection, file: Path) -> list[tuple[str, str]]:
+    """(name, type) of each column that `load_file` makes."""
+    if file.suffix.lower() == ".csv":
+        return [(name, "VARCHAR") for name in column_names(file)]
+    try:
+        rows = connection.execute(f"DESCRIBE SELECT * FROM {PARQUET}", [glob.escape(str(file))]).fetchall()
+    except duckdb.Error as problem:
+        raise bad_parquet(file) from problem
+    return [(str(row[0]), str(row[1])) for row in rows]
+
+
+def bad_parquet(file: Path) -> PolicyError:
+    return PolicyError(
+        f"a file cannot be read as Parquet.\n  found:  {file.name}: damaged, or something else\n  do:     write it anew"
+    )
+
+
+def folded(name: str) -> str:
+    """A name in lower case, as far as DuckDB takes upper and lower case for the same: "Ä" and "ä" are two names."""
+    return "".join(sign.lower() if sign.isascii() else sign for sign in name)
 
 
 def quoted(name: str) -> str:

@@ -23,6 +23,7 @@ from sfumato.errors import PolicyError
 Connection = psycopg.Connection[tuple[object, ...]]
 
 OLDEST = 140_000  # the version of the server
+CHECKED = "_sf_checked"  # the statement that is being checked
 USUAL = {"connect_timeout": 10, "application_name": "sfumato curator"}
 SETTINGS = {  # how a value is written as a text must not hang on who set up the server
     "datestyle": "ISO, YMD", "timezone": "UTC", "intervalstyle": "postgres", "extra_float_digits": "1",
@@ -31,10 +32,12 @@ SETTINGS = {  # how a value is written as a text must not hang on who set up the
     "jit": "off",  # our texts are long, and compiling them takes longer than running them
 }  # fmt: skip
 COLUMNS = """
-SELECT c.relname, a.attname, CASE t.typtype WHEN 'b' THEN format_type(t.oid, NULL) ELSE 'other' END
+SELECT c.relname, a.attname, CASE t.typtype WHEN 'b' THEN format_type(t.oid, NULL)
+    WHEN 'd' THEN 'domain over ' || format_type(t.typbasetype, NULL) ELSE 'other' END
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 WHERE n.nspname = %s AND c.relkind IN ('r', 'p', 'm', 'f', 'v') AND a.attnum > 0 AND NOT a.attisdropped
+    AND has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT')
 ORDER BY c.relname, a.attnum
 """
 
@@ -67,12 +70,19 @@ class Postgres:
             yield
 
     def schema(self) -> dict[str, dict[str, str]]:
-        """From the catalog; types that are made of others (domains, arrays, enumerations) are "other"."""
+        """From the catalog, of what the role may read; a domain is "domain over integer", and other types that are
+        made of others are "other"."""
         found: dict[str, dict[str, str]] = {}
         with self._reading() as connection:
             for table, column, kind in connection.execute(COLUMNS, [self.namespace]).fetchall():
                 found.setdefault(str(table), {})[str(column)] = str(kind)
         return found
+
+    def check(self, sql: str) -> None:
+        """PREPARE binds a statement; it is planned only when it is run, and it never is: its connection closes."""
+        with self._reading() as connection:
+            connection.execute(f"PREPARE {CHECKED} AS {sql}".encode())
+            connection.execute(f"DEALLOCATE {CHECKED}")
 
     def close(self) -> None:
         """Nothing is kept between questions."""

@@ -101,6 +101,11 @@ class Term:
         return self._with(exp.Div, other, swap=True)
 
     def isin(self, *values: object) -> "Term":
+        """One of these: isin("north", "west"), or of a list, a tuple, a set or a range: isin(["north", "west"])."""
+        if len(values) == 1 and isinstance(values[0], list | tuple | set | frozenset | range):
+            values = tuple(values[0])
+        if not values:
+            raise QueryRefused("isin takes at least one value.\n  found:  none")
         return Term(exp.In(this=exp.paren(self.node), expressions=[value(v).node for v in values]))
 
     def between(self, low: object, high: object) -> "Term":

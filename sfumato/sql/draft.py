@@ -2,60 +2,43 @@
 
 import json
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sfumato.sql.domains import Domain, Kind
-from sfumato.sql.policy import ROW, Policy, Table
+from sfumato.sql.fit import NAMES, Schema, is_whole, kind_of, misfits
+from sfumato.sql.names import folds, reserved
+from sfumato.sql.policy import Policy, Table
+from sfumato.sql.units import RowUnit
 
-Schema = Mapping[str, Mapping[str, str]]  # table → column → type
-
-NUMBERS = ("INT", "DOUBLE", "FLOAT", "REAL", "DECIMAL", "NUMERIC")
 PEOPLE = ("patient", "person", "people", "user", "customer", "client", "member", "subject", "participant", "student",
           "employee", "citizen", "account", "household")  # fmt: skip
-TYPES = {Kind.NUMBER: "number", Kind.TEXT: "text", Kind.TRUTH: "boolean", Kind.DATE: "date"}
-# What a column of the database may be, for each kind that the policy says of it.
-FITTING = {
-    Kind.NUMBER: (Kind.NUMBER, Kind.TEXT), Kind.DATE: (Kind.DATE, Kind.TEXT), Kind.TRUTH: (Kind.TRUTH, Kind.TEXT),
-    Kind.TEXT: tuple(Kind),
-}  # fmt: skip
-
-
-def kind_of(kind: str) -> Kind | None:
-    """The kind of a column of this type, if questions know one."""
-    name = kind.upper().split("(")[0]
-    if "[" in kind or name.startswith(("STRUCT", "MAP", "UNION", "BLOB", "BIT", "INTERVAL")):
-        return None
-    if name.startswith("BOOL"):
-        return Kind.TRUTH
-    if name.startswith(("DATE", "TIMESTAMP")):
-        return Kind.DATE
-    return Kind.NUMBER if any(part in name for part in NUMBERS) else Kind.TEXT
-
 
 # ---- a draft --------------------------------------------------------------------------------------------------------
 
 
-def drafted(schema: Schema, source: str) -> str:
-    """A policy in TOML for all tables, with TODO where only the owner knows."""
+def drafted(schema: Schema, source: str, untyped: Collection[str] = ()) -> str:
+    """A policy in TOML for all tables, with TODO where only the owner knows; `untyped` are tables of CSV files."""
     parts = [
         f"""# A policy for {json.dumps(source)}, drafted from its schema: no value was read.
 # Everything in it is public. Lines with TODO wait for you; then run: sfumato policy check
 version = 1
+draft = true           # TODO: remove this line when you have gone through the others; nobody can ask before
 
 [budget]               # TODO: what may ever be told about one person, by all answers together
 epsilon = 1.0          # an attacker's odds change by a factor of e^1 = 2.7 at most …
 delta = 1e-6           # … but for this chance; keep it far below one over the number of people
 
-# [analysts]           # shares of the budget; who is not named draws on what is left
-# epidemiology = 0.5
+# [analysts]           # who may ask, and for which share of the budget; the owner has what is left
+# epidemiology = 0.5   # 0: only what costs nothing
+# others = 0.1         # for everybody else together; if this is left out, nobody else may ask
 """
     ]
-    parts += [table_drafted(name, columns) for name, columns in sorted(schema.items())]
+    parts += [table_drafted(name, columns, name in untyped) for name, columns in sorted(schema.items())]
     return "\n".join(parts)
 
 
-def table_drafted(name: str, columns: Mapping[str, str]) -> str:
+def table_drafted(name: str, columns: Mapping[str, str], untyped: bool = False) -> str:
     guesses = units(name, columns)
     lines = [f"[tables.{key(name)}]"]
     if len(guesses) == 1:
@@ -69,16 +52,23 @@ def table_drafted(name: str, columns: Mapping[str, str]) -> str:
         "rows = 1    # TODO: the most rows that count for one person in one group; more noise, less left out",
         f"[tables.{key(name)}.columns]",
     ]
+    if untyped:
+        lines.append(UNTYPED)
     for column, kind in columns.items():
         found = kind_of(kind)
-        if found is None:
-            lines.append(f"# {key(column)}: {kind} is of no use to questions")
+        if found is None or reserved(column) or not folds(column):
+            why = f"{kind} is of no use to questions" if found is None else "questions cannot have this name"
+            lines.append(f"# {key(column)}: {why}")
             continue
         hint = "" if column in guesses else HINTS.get(found, "")
-        lines.append(f'{key(column)} = {{type = "{TYPES[found]}"}}{hint}')
+        lines.append(f'{key(column)} = {{type = "{"integer" if is_whole(kind) else NAMES[found]}"}}{hint}')
     return "\n".join([*lines, ""])
 
 
+UNTYPED = (
+    '# TODO: a CSV file says no types. Of numbers write {low = 0, high = 100}, of dates {type = "date"};\n'
+    "# what is no number or no date then counts as missing"
+)
 HINTS = {
     Kind.NUMBER: "  # TODO: low = …, high = … (what is possible, not what is there), or it cannot be summed",
     Kind.TEXT: '  # TODO: keys = ["…"] if its values are known to all, or rare groups vanish',
@@ -120,30 +110,44 @@ def point(line: str) -> str:
     return textwrap.fill(line, 80, initial_indent="  · ", subsequent_indent="    ")
 
 
-def checked(policy: Policy, schema: Schema) -> Check:
-    """A policy beside the database that it is for."""
+def checked(policy: Policy, schema: Schema, untyped: Collection[str] = ()) -> Check:
+    """A policy beside the database that it is for; `untyped` are tables of files that say no types."""
     promises = [f"all answers together keep (ε, δ) = ({policy.epsilon:g}, {policy.delta:g}) for each person"]
-    promises += [f"{who} may use {100 * share:g} % of that" for who, share in policy.analysts.items()]
-    wrong, missing = [], []
+    promises += shares(policy)
+    wrong, missing = misfits(policy, schema, untyped), []
+    if policy.draft:
+        wrong.insert(0, "it is a draft: go through the lines with TODO, then remove draft = true")
     if policy.delta > 1e-4:
         missing.append(f"δ = {policy.delta:g} is a large chance: keep it far below one over the number of people")
     for name, table in policy.tables.items():
         promises.append(in_words(table))
-        if name not in schema:
-            wrong.append(f"{name}: there is no such table; there are {', '.join(sorted(schema)) or 'none'}")
-            continue
-        wrong += misfits(table, schema[name])
-        missing += gaps(table, schema[name])
+        missing += gaps(table, schema.get(name, {}))
     missing += [
         f"{name}: not in the policy, so nobody can ask about it" for name in sorted(set(schema) - {*policy.tables})
     ]
     return Check(tuple(promises), tuple(wrong), tuple(missing))
 
 
+def shares(policy: Policy) -> list[str]:
+    """Who may ask, in words; it holds from the next opening of a curator on."""
+    if not policy.analysts and policy.others is True:
+        return []
+    found = [
+        f"{who} may use {100 * share:g} % of that" if share else f"{who} may ask only what costs nothing"
+        for who, share in policy.analysts.items()
+    ]
+    if policy.others is True:
+        return [*found, "everybody else draws on what is left, like the owner"]
+    rest = ["the owner draws on what is left"] if "owner" not in policy.analysts else []
+    if policy.others is False:
+        return [*found, *rest, "nobody else may ask"]
+    return [*found, *rest, f"all others together may use {100 * policy.others:g} % of that"]
+
+
 def in_words(table: Table) -> str:
     if table.public:
         return f"{table.name}: public, to be joined"
-    if table.unit == ROW:
+    if isinstance(table.unit, RowUnit):
         return f"{table.name}: each row is a person"
     groups, rows = plural(table.groups, "group"), plural(table.rows, "row")
     if table.edges:
@@ -156,28 +160,15 @@ def plural(number: int, name: str) -> str:
     return f"{number:,} {name}{'' if number == 1 else 's'}"
 
 
-def misfits(table: Table, columns: Mapping[str, str]) -> list[str]:
-    """What would make questions fail, or answer nothing."""
-    found = []
-    if not table.public and not table.edges and table.unit not in (ROW, *columns):
-        found.append(f"{table.name}: its unit, {table.unit}, is not a column; there are {', '.join(columns)}")
-    for name, domain in table.columns.items():
-        if name not in columns:
-            found.append(f"{table.name}.{name}: there is no such column")
-        elif (kind := kind_of(columns[name])) is None or kind not in FITTING[domain.kind]:
-            found.append(f"{table.name}.{name}: a {TYPES[domain.kind]} in the policy, {columns[name]} in the database")
-    return found
-
-
 def gaps(table: Table, columns: Mapping[str, str]) -> list[str]:
     """What could be asked if the policy said more."""
     found = []
     for name, kind in columns.items():
         domain = table.columns.get(name)
         if domain is None:
-            if kind_of(kind) is not None and name != table.unit:
+            if kind_of(kind) is not None and name != table.unit_column:
                 found.append(f"{table.name}.{name}: not in the policy, so nobody can ask about it")
-        elif not table.public and name != table.unit and (words := gap(domain)):
+        elif not table.public and name != table.unit_column and (words := gap(domain)):
             found.append(f"{table.name}.{name}: {words}")
     return found
 

@@ -1,17 +1,41 @@
 """A release as one statement for an engine. Everything is compiled from the plan; no text of the analyst reaches it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from sfumato.sql.dialects import dialect_of
-from sfumato.sql.dialects.base import Dialect, written_out
-from sfumato.sql.domains import Kind
+from sfumato.sql.dialects.base import Dialect, raw, written_out
+from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions.function import Sql, of_type, paren
-from sfumato.sql.policy import ROW, Table
+from sfumato.sql.names import (
+    ABOVE,
+    CUT,
+    CUTS,
+    HASH,
+    HASHES,
+    KEY,
+    LEAST,
+    ONE,
+    OWNERS,
+    PAIRS,
+    PLACE,
+    RANKED,
+    ROWS,
+    STORED,
+    UNIT,
+    column,
+    key,
+    measure,
+    numbered,
+    of,
+)  # fmt: skip
+from sfumato.sql.policy import Owner, Table
 from sfumato.sql.release import Join, Measure, Release, What
 from sfumato.sql.stack import times
+from sfumato.sql.units import ColumnUnit, RowUnit
 
 # what each kind is compiled to, on every engine
 TYPES = {Kind.NUMBER: "DOUBLE", Kind.TEXT: "TEXT", Kind.TRUTH: "BOOLEAN", Kind.DATE: "TIMESTAMPNTZ"}
@@ -26,43 +50,55 @@ def statement(release: Release, salt: int, dialect: str | Dialect) -> str:
     few rows in a group, an engine may be faster if the groups are chosen before their rows are summed.
     """
     to = dialect_of(dialect).about(release)
-    keys = [exp.column(f"k{i}") for i in range(len(release.keys))]
-    names = ", ".join(key.name for key in keys)
+    keys = [key(i) for i in range(len(release.keys))]
     summed = [m for m in release.measures if m.what is not What.DISTINCT]
-    values = {f"m{j}": to.compiled(m.of) for j, m in enumerate(summed) if m.of} or {"one": whole(1)}
-    rows = f"({row_wise(release, values, to).sql(to.name)}) AS r"
-    units = [m.what is What.UNITS for m in summed]  # one in each row of p
-    inner = [f"{least_most(release, m, f'm{j}', to)} AS m{j}" for j, m in enumerate(summed) if not units[j]]
-    outer = [f"{'COUNT(*)' if units[j] else to.total(f'm{j}')} AS m{j}" for j in range(len(summed))]
-    if release.table.unit == ROW:
-        each = [f"{to.total(clamped_value(m, f'm{j}', to))} AS m{j}" for j, m in enumerate(summed)]
-        return f"SELECT {', '.join([*filter(None, [names]), *each])} FROM {rows} {by(names)}"
-    listed = ", ".join(["u", *filter(None, [names])])
-    if not release.keys:
-        return f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(['u', *inner])} FROM {rows} GROUP BY u) AS p"
-    hashed = to.hashed([exp.column("u"), *keys], salt).sql(to.name)
+    values = {measure(j): to.compiled(m.of) for j, m in enumerate(summed) if m.of} or {ONE: whole(1)}
+    rows = f"({row_wise(release, values, to).sql(to.name)}) AS {ROWS}"
+    mine = [f"{ROWS}.{measure(j)}" for j in range(len(summed))]
+    units = [m.what is What.UNITS for m in summed]  # one in each row of pairs
+    inner = [f"{least_most(release, m, mine[j], to)} AS {measure(j)}" for j, m in enumerate(summed) if not units[j]]
+    outer = [
+        f"{'COUNT(*)' if units[j] else to.total(f'{PAIRS}.{measure(j)}')} AS {measure(j)}" for j in range(len(summed))
+    ]
+    if isinstance(release.table.unit, RowUnit):
+        each = [f"{to.total(clamped_value(m, mine[j], to))} AS {measure(j)}" for j, m in enumerate(summed)]
+        return f"SELECT {', '.join([*of(ROWS, keys), *each])} FROM {rows} {by(of(ROWS, keys))}"
+    listed, names = of(ROWS, [UNIT, *keys]), of(PAIRS, keys)
+    if not keys:
+        pairs = f"SELECT {', '.join([*listed, *inner])} FROM {rows} {by(listed)}"
+        return f"SELECT {', '.join(outer)} FROM ({pairs}) AS {PAIRS}"
+    hashed = to.hashed([raw(name) for name in listed], salt).sql(to.name)
     if to.chosen_first(release):
-        place = f"DENSE_RANK() OVER (PARTITION BY u ORDER BY {hashed}, {names})"
-        kept = f"SELECT * FROM (SELECT r.*, {place} AS i FROM {rows}) AS q WHERE i <= {release.groups}"
-        pairs = f"SELECT {', '.join([listed, *inner])} FROM ({kept}) AS r GROUP BY {listed}"
-        return f"SELECT {names}, {', '.join(outer)} FROM ({pairs}) AS p {by(names)}"
-    pairs = f"SELECT {', '.join([listed, *inner])}, {hashed} AS h FROM {rows} GROUP BY {listed}"
-    place = f"ROW_NUMBER() OVER (PARTITION BY u ORDER BY h, {names})"
-    place = place if to.windowed(release.keys) else "COUNT(*) OVER (PARTITION BY u ORDER BY h)"
-    kept = f"SELECT * FROM (SELECT p.*, {place} AS i FROM ({pairs}) AS p) AS q WHERE i <= {release.groups}"
-    return f"SELECT {names}, {', '.join(outer)} FROM ({kept}) AS p {by(names)}"
+        place = f"DENSE_RANK() OVER (PARTITION BY {ROWS}.{UNIT} ORDER BY {', '.join([hashed, *of(ROWS, keys)])})"
+        kept = first_of(f"SELECT {ROWS}.*, {place} AS {PLACE} FROM {rows}", release.groups)
+        pairs = f"SELECT {', '.join([*listed, *inner])} FROM ({kept}) AS {ROWS} {by(listed)}"
+        return f"SELECT {', '.join([*names, *outer])} FROM ({pairs}) AS {PAIRS} {by(names)}"
+    pairs = f"SELECT {', '.join([*listed, *inner, f'{hashed} AS {HASH}'])} FROM {rows} {by(listed)}"
+    order = f"PARTITION BY {PAIRS}.{UNIT} ORDER BY {PAIRS}.{HASH}"
+    place = f"ROW_NUMBER() OVER ({', '.join([order, *names])})"
+    place = place if to.windowed(release.keys) else f"COUNT(*) OVER ({order})"
+    kept = first_of(f"SELECT {PAIRS}.*, {place} AS {PLACE} FROM ({pairs}) AS {PAIRS}", release.groups)
+    return f"SELECT {', '.join([*names, *outer])} FROM ({kept}) AS {PAIRS} {by(names)}"
+
+
+def first_of(rows: str, most: int) -> str:
+    """The rows whose place is not beyond this."""
+    return f"SELECT * FROM ({rows}) AS {RANKED} WHERE {RANKED}.{PLACE} <= {most}"
 
 
 def cut(most: int) -> str:
-    """Of units that have more groups in p than this: the largest hash that is kept."""
+    """Of units that have more groups among the pairs than this: the largest hash that is kept."""
+    last, next_ = (f"{LEAST}.{HASHES}[{i}]" for i in (most, most + 1))
     return (
-        f"l AS (SELECT u, LIST_SORT(MIN(h, {most + 1})) AS hs FROM p GROUP BY u HAVING COUNT(*) > {most}),"
-        f" c AS (SELECT u, CASE WHEN hs[{most}] = hs[{most + 1}] THEN hs[{most}] - 1 ELSE hs[{most}] END AS cut FROM l)"
+        f"{LEAST} AS (SELECT {PAIRS}.{UNIT}, LIST_SORT(MIN({PAIRS}.{HASH}, {most + 1})) AS {HASHES} FROM {PAIRS}"
+        f" GROUP BY {PAIRS}.{UNIT} HAVING COUNT(*) > {most}),"
+        f" {CUTS} AS (SELECT {LEAST}.{UNIT}, CASE WHEN {last} = {next_} THEN {last} - 1 ELSE {last} END AS {CUT}"
+        f" FROM {LEAST})"
     )
 
 
-def by(names: str) -> str:
-    return f"GROUP BY {names}" if names else ""
+def by(names: Sequence[str]) -> str:
+    return f"GROUP BY {', '.join(names)}" if names else ""
 
 
 def row_wise(release: Release, values: Mapping[str, Sql], to: Dialect) -> exp.Select:
@@ -70,21 +106,21 @@ def row_wise(release: Release, values: Mapping[str, Sql], to: Dialect) -> exp.Se
     table = release.table
     found = exp.select().from_(few(table, 0, to) if release.crossed else from_(table, to))
     for number, join in enumerate(release.joins, 1):
-        right = matched(join, number, to) if join.table.public else few(join.table, number, to)
+        right = matched(join, number, to) if join.table.public else found_few(join, number, to)
         on = exp.and_(*(equal(join, number, *pair, to) for pair in join.on))
         found = found.join(right, join_type="left", on=on, copy=False)  # each copy would be of all joins before
-    chosen = [exp.alias_(as_key(key, to), f"k{i}") for i, key in enumerate(release.keys)]
+    chosen = [exp.alias_(as_key(one, to), key(i)) for i, one in enumerate(release.keys)]
     chosen += [exp.alias_(value, name) for name, value in values.items()]
     conditions: list[Sql] = []
-    if table.unit != ROW:
-        chosen.insert(0, exp.alias_(unit_of(table, "t0", to), "u"))
-        conditions.append(exp.column(table.unit, table="t0", quoted=True).is_(exp.null()).not_())
+    if table.unit_column is not None:
+        chosen.insert(0, exp.alias_(unit_of(table, numbered(0), to), UNIT))
+        conditions.append(exp.column(table.unit_column, table=numbered(0), quoted=True).is_(exp.null()).not_())
     if release.where != Constant(True):
         conditions.append(to.compiled(release.where))
-    for key in release.keys:
-        if key.domain.keys is not None:
-            public = written_out(type(to), key.domain.kind, key.domain.keys)
-            conditions.append(exp.In(this=as_key(key, to), expressions=[exp.Var(this=public)]))
+    for one, listed in zip(release.keys, release.key_lists, strict=True):
+        if listed is not None:
+            public = written_out(type(to), one.domain.kind, listed)
+            conditions.append(exp.In(this=as_key(one, to), expressions=[exp.Var(this=public)]))
     found = found.select(*chosen, copy=False)
     return found.where(*conditions, copy=False) if conditions else found
 
@@ -103,53 +139,65 @@ def named(rows: exp.Table | exp.Select, alias: str) -> exp.Expression:
 
 def unit_of(table: Table, alias: str, to: Dialect) -> Sql:
     """The unit of a row. Where it was looked up, it has been told apart already."""
-    column = exp.column(table.unit, table=alias, quoted=True)
-    return column if table.owner or table.branches else to.apart(column, to.type_of(table.name, table.unit))
+    assert table.unit_column is not None
+    column = exp.column(table.unit_column, table=alias, quoted=True)
+    return column if table.owner or table.branches else to.apart(column, to.type_of(table, table.unit_column))
 
 
-def of_unit(table: Table, to: Dialect, *more: str) -> exp.Table | exp.Select:
-    """The rows of a table (its columns of the policy, and `more`) with their unit; where another table knows it, that
-    one is looked up, one unit for a key.
+def of_unit(table: Table, to: Dialect, theirs: str | None = None) -> exp.Table | exp.Select:
+    """The rows of a table (its columns of the policy, and `theirs` as KEY) with their unit; where another table knows
+    it, that one is looked up, one unit for a key.
 
     Keys are compared as texts: of one type they are equal then if they are equal, and nothing can raise.
     """
     if table.branches:
         return stacked(table, to)
     if table.edges:
-        return of_edges(table, to, *more)
+        return of_edges(table, to, theirs)
     if table.owner is None:
-        return source(table.name)
-    above, mine, theirs = table.owner.table, table.owner.mine, table.owner.theirs
-    unit = unit_of(above, "b", to)
-    known = (
-        exp.select(exp.alias_(to.as_text(exp.column(theirs, table="b", quoted=True)), "k"))
-        .select(exp.alias_(exp.Min(this=unit), "u"))
-        .from_(named(of_unit(above, to, theirs), "b"))
-        .where(unit.copy().is_(exp.null()).not_())
-        .group_by(to.as_text(exp.column(theirs, table="b", quoted=True)))
-    )
-    listed = [exp.column(name, table="a", quoted=True) for name in dict.fromkeys([*table.columns, mine, *more])]
+        return source(table.name) if theirs is None else listed(table, to, theirs)
+    unit = exp.alias_(exp.column(UNIT, table=OWNERS), table.unit_column, quoted=True)
+    mine = to.as_text(exp.column(table.owner.mine, table=STORED, quoted=True))
     return (
-        exp.select(*listed, exp.alias_(exp.column("u", table="p"), table.unit, quoted=True))
-        .from_(exp.alias_(source(table.name), "a"))
-        .join(
-            named(known, "p"),
-            on=exp.EQ(this=to.as_text(exp.column(mine, table="a", quoted=True)), expression=exp.column("k", table="p")),
-        )
+        listed(table, to, theirs)
+        .select(unit)
+        .join(named(owners(table.owner, to), OWNERS), on=exp.EQ(this=mine, expression=exp.column(KEY, table=OWNERS)))
     )
 
 
-def of_edges(table: Table, to: Dialect, *more: str) -> exp.Select:
+def owners(owner: Owner, to: Dialect) -> exp.Select:
+    """KEY and UNIT: whose each key of the table above is."""
+    unit = unit_of(owner.table, ABOVE, to)
+    return (
+        exp.select(exp.alias_(exp.column(KEY, table=ABOVE), KEY), exp.alias_(exp.Min(this=unit), UNIT))
+        .from_(named(of_unit(owner.table, to, owner.theirs), ABOVE))
+        .where(unit.copy().is_(exp.null()).not_())
+        .group_by(exp.column(KEY, table=ABOVE))
+    )
+
+
+def listed(table: Table, to: Dialect, theirs: str | None) -> exp.Select:
+    """A table of the database, its columns of the policy and its unit if that is one of them; and `theirs`, which rows
+    of others are found by, in words and under a name of ours: the policy may describe it too, or call a unit so."""
+    names = dict.fromkeys(table.columns)
+    if table.owner is None and isinstance(table.unit, ColumnUnit):
+        names[table.unit.name] = None
+    found = exp.select(*(exp.column(name, table=STORED, quoted=True) for name in names))
+    if theirs is not None:
+        found = found.select(exp.alias_(to.as_text(exp.column(theirs, table=STORED, quoted=True)), KEY))
+    return found.from_(exp.alias_(source(table.name), STORED))
+
+
+def of_edges(table: Table, to: Dialect, theirs: str | None) -> exp.Select:
     """The rows of a table of edges. An edge is told in words: the length of its lesser node, then both; so that no two
     edges are told alike, and one is told alike in both directions. None from a node to itself, or to nothing."""
-    a, b = (to.compiled(Column(f"a.{name}", table.columns[name])).sql(to.name) for name in table.edges)
+    uncut = [replace(table.columns[name], length=LONGEST_TEXT) for name in table.edges]  # or two edges would be one
+    a, b = (to.compiled(Column(f"stored.{name}", of)).sql(to.name) for name, of in zip(table.edges, uncut, strict=True))
     if table.columns[table.edges[0]].kind is Kind.NUMBER:
         a, b = (f"CASE WHEN {one} = 0 THEN 0 ELSE {one} END" for one in (a, b))  # −0 is 0
     first, second = (to.as_text(exp.Var(this=f"{word}({a}, {b})")).sql(to.name) for word in ("LEAST", "GREATEST"))
     words = f"CASE WHEN {a} <> {b} THEN CONCAT(LENGTH({first}), ':', {first}, {second}) END"
-    unit = exp.alias_(exp.Var(this=words), table.unit, quoted=True)
-    listed = [exp.column(name, table="a", quoted=True) for name in dict.fromkeys([*table.columns, *more])]
-    return exp.select(*listed, unit).from_(exp.alias_(source(table.name), "a"))
+    return listed(table, to, theirs).select(exp.alias_(exp.Var(this=words), table.unit_column, quoted=True))
 
 
 def stacked(table: Table, to: Dialect) -> exp.Select:
@@ -159,34 +207,53 @@ def stacked(table: Table, to: Dialect) -> exp.Select:
         inside = to.about(branch.rows)
         values = {name: exp.Cast(this=inside.compiled(of), to=of_type(TYPES[table.columns[name].kind]))
                   for name, of in branch.columns}  # fmt: skip
-        rows = exp.select(*(exp.column(name, table="r", quoted=True) for name in values))
-        if table.unit != ROW:
-            unit = exp.column("u", table="r")
-            rows = rows.select(exp.alias_(to.as_text(unit) if mixed else unit, table.unit, quoted=True))
+        rows = exp.select(*(exp.column(name, table=ROWS, quoted=True) for name in values))
+        if table.unit_column is not None:
+            unit = exp.column(UNIT, table=ROWS)
+            rows = rows.select(exp.alias_(to.as_text(unit) if mixed else unit, table.unit_column, quoted=True))
         elif not values:
-            rows = rows.select(exp.alias_(whole(1), "i"))
-        found = row_wise(branch.rows, values or {"i": whole(1)}, inside)
-        parts.append(rows.from_(named(found, "r")))
+            rows = rows.select(exp.column(ONE, table=ROWS))
+        found = row_wise(branch.rows, values or {ONE: whole(1)}, inside)
+        parts.append(rows.from_(named(found, ROWS)))
     both = exp.union(*parts, distinct=False)
-    return exp.select("*").from_(exp.Subquery(this=both, alias=exp.TableAlias(this=exp.to_identifier("r"))))
+    return exp.select("*").from_(exp.Subquery(this=both, alias=exp.TableAlias(this=exp.to_identifier(ROWS))))
 
 
 def from_(table: Table, to: Dialect) -> exp.Expression:
-    """The rows of a table, as t0."""
-    return named(of_unit(table, to), "t0")
+    """The rows of a table, as the first one."""
+    return named(of_unit(table, to), numbered(0))
 
 
-def few(table: Table, place: int, to: Dialect) -> exp.Expression:
+def few(table: Table, place: int, to: Dialect, most: int = 0, apart: Sequence[Sql] = ()) -> exp.Expression:
     """At most `rows` rows of each unit, before a join could multiply them: those with the least hash of their own
-    content; of equal rows it does not matter which. Another unit's rows have no say in it."""
-    names = dict.fromkeys([*sorted(table.columns), table.unit])
-    listed = [exp.column(name, table="a", quoted=True) for name in names]
-    words = [to.content(one.copy(), to.type_of(table.name, one.name)) for one in listed]
+    content; of equal rows it does not matter which. Another unit's rows have no say in it. Or so many of each unit and
+    each combination of what tells them `apart`."""
+    names = dict.fromkeys([*sorted(table.columns), *filter(None, [table.unit_column])])
+    mine = [exp.column(name, table=STORED, quoted=True) for name in names]
+    words = [to.content(one.copy(), to.type_of(table, one.name)) for one in mine]
     order = exp.Order(expressions=[exp.Ordered(this=one) for one in [to.hashed(words, 0), *words]])
-    number = exp.Window(this=exp.RowNumber(), partition_by=[unit_of(table, "a", to)], order=order)
-    inner = exp.select(*listed, exp.alias_(number, "i")).from_(named(of_unit(table, to), "a"))
-    outer = exp.select("*").from_(named(inner, "a")).where(exp.LTE(this=exp.column("i"), expression=whole(table.rows)))
-    return named(outer, f"t{place}")
+    number = exp.Window(this=exp.RowNumber(), partition_by=[unit_of(table, STORED, to), *apart], order=order)
+    inner = exp.select(*mine, exp.alias_(number, PLACE)).from_(named(of_unit(table, to), STORED))
+    place_of = exp.column(PLACE, table=RANKED)
+    last = whole(most or table.rows)
+    outer = exp.select("*").from_(named(inner, RANKED)).where(exp.LTE(this=place_of, expression=last))
+    return named(outer, numbered(place))
+
+
+def found_few(join: Join, place: int, to: Dialect) -> exp.Expression:
+    """A private table as it is joined: at most `rows` of a unit; or one for each combination of joined values."""
+    if not join.once:
+        return few(join.table, place, to)
+    names = dict.fromkeys(name for _, name in join.on if name != join.table.unit_column)
+    return few(join.table, place, to, 1, [joined_value(join, f"stored.{name}", to) for name in names])
+
+
+def joined_value(join: Join, origin: str, to: Dialect) -> Sql:
+    """A column of a joined table as ON compares it: units, and the keys by which they are found, as texts."""
+    name = origin.split(".", 1)[1]
+    if not join.table.public and (name == join.table.unit_column or name in join.exact):
+        return to.as_text(column(origin))
+    return to.compiled(Column(origin, join.table.columns[name]))
 
 
 def whole(value: int) -> Sql:
@@ -195,16 +262,10 @@ def whole(value: int) -> Sql:
 
 def equal(join: Join, number: int, mine: Expression, name: str, to: Dialect) -> Sql:
     """ON: units are compared as texts (as doubles, long numbers of two people could be equal), the rest as typed."""
-    theirs = exp.column(name, table=f"t{number}", quoted=True)
-    if not join.table.public and name == join.table.unit and isinstance(mine, Column):
-        return exp.EQ(this=to.as_text(raw(mine)), expression=to.as_text(theirs))
-    other = to.compiled(Column(f"t{number}.{name}", join.table.columns[name]))
-    return exp.EQ(this=to.compiled(mine), expression=other)
-
-
-def raw(column: Column) -> Sql:
-    alias, name = column.origin.split(".", 1)
-    return exp.column(name, table=alias, quoted=True)
+    theirs = joined_value(join, f"t{number}.{name}", to)
+    if not join.table.public and isinstance(mine, Column) and (name == join.table.unit_column or name in join.exact):
+        return exp.EQ(this=to.as_text(column(mine.origin)), expression=theirs)
+    return exp.EQ(this=to.compiled(mine), expression=theirs)
 
 
 def as_key(key: Expression, to: Dialect) -> Sql:
@@ -226,14 +287,14 @@ def matched(join: Join, number: int, to: Dialect) -> exp.Expression:
 
     The values are compared as the policy types them, and so they are told apart; of several rows the least is taken.
     """
-    alias = f"t{number}"
-    typed = {name: to.compiled(Column(f"{alias}.{name}", domain)) for name, domain in join.table.columns.items()}
+    typed = {name: to.compiled(Column(f"t{number}.{name}", domain)) for name, domain in join.table.columns.items()}
     first = [typed[name] for name in dict.fromkeys(name for _, name in join.on)]
     order = exp.Order(expressions=[exp.Ordered(this=one.copy(), nulls_first=False) for one in typed.values()])
     place = exp.Window(this=exp.RowNumber(), partition_by=[one.copy() for one in first], order=order)
-    plain = [exp.column(name, table=alias, quoted=True) for name in typed]
-    inner = exp.select(*plain, exp.alias_(place, "i")).from_(exp.alias_(source(join.table.name), alias))
-    return named(exp.select("*").from_(named(inner, alias)).where(exp.column("i").eq(1)), alias)
+    plain = [column(f"t{number}.{name}") for name in typed]
+    inner = exp.select(*plain, exp.alias_(place, PLACE)).from_(exp.alias_(source(join.table.name), numbered(number)))
+    outer = exp.select("*").from_(named(inner, RANKED)).where(exp.column(PLACE, table=RANKED).eq(1))
+    return named(outer, numbered(number))
 
 
 def clamped_value(measure: Measure, name: str, to: Dialect) -> str:
@@ -254,7 +315,7 @@ def clamped_value(measure: Measure, name: str, to: Dialect) -> str:
 
 def none(name: str, to: Dialect) -> str:
     """Is there no number?"""
-    return f"{name} IS NULL OR {to.is_nan(exp.column(name)).sql(to.name)}"
+    return f"{name} IS NULL OR {to.is_nan(raw(name)).sql(to.name)}"
 
 
 def least_most(release: Release, measure: Measure, name: str, to: Dialect) -> str:

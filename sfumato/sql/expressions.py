@@ -4,12 +4,22 @@ An expression that could raise in an engine would be an answer, so there is none
 infinity), divisors are guarded, casts give NULL, and functions come from a list. Nothing looks beyond its own row.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from sfumato.sql.domains import TRUTH, Domain, Kind, Scalar
 from sfumato.sql.functions import FUNCTIONS
+from sfumato.sql.functions.costs import READ_OTHER, READ_TEXT
+
+PLAIN = re.compile(r"[\w.]+")
+WORD = 32  # characters of a text that weigh as much as a name
+
+
+def unmistakable(name: str) -> str:
+    """A name in canonical texts: quoted if it could be read as more than a name, such as a column called "x, 1.0"."""
+    return name if PLAIN.fullmatch(name) else repr(name)
 
 
 @dataclass(frozen=True)
@@ -20,11 +30,15 @@ class Column:
     domain: Domain
 
     def __repr__(self) -> str:
-        return self.origin
+        return unmistakable(self.origin)
 
     @property
     def weight(self) -> int:
         return 1
+
+    @property
+    def cost(self) -> float:
+        return READ_TEXT if self.domain.kind is Kind.TEXT else READ_OTHER
 
 
 @dataclass(frozen=True)
@@ -43,14 +57,18 @@ class Constant:
             case bool():
                 return TRUTH
             case int() | float():
-                return Domain(Kind.NUMBER, float(self.value), float(self.value), keys=(float(self.value),))
+                return Domain(Kind.NUMBER, float(self.value), float(self.value), keys=(float(self.value),), sure=True)
             case str():
-                return Domain(Kind.TEXT, keys=(self.value,))
+                return Domain(Kind.TEXT, keys=(self.value,), length=len(self.value))
         return Domain(Kind.TRUTH)
 
     @property
     def weight(self) -> int:
-        return 1
+        return 1 + (len(self.value) // WORD if isinstance(self.value, str) else 0)
+
+    @property
+    def cost(self) -> float:
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -77,6 +95,13 @@ class Call:
         """How long it is once written out for an engine; views put into views could make that endless."""
         return 1 + sum(argument.weight for argument in self.arguments) * FUNCTIONS[self.name].copies
 
+    @cached_property
+    def cost(self) -> float:
+        """Nanoseconds that an engine needs for it in one row at most, whatever the row holds: all branches of a CASE,
+        and all that the text repeats."""
+        function = FUNCTIONS[self.name]
+        return function.cost(*self.arguments) + sum(one.cost for one in self.arguments) * function.copies
+
 
 @dataclass(frozen=True)
 class Output:
@@ -91,6 +116,10 @@ class Output:
     @property
     def weight(self) -> int:
         return 1
+
+    @property
+    def cost(self) -> float:
+        return 0.0
 
 
 Expression = Column | Constant | Call | Output

@@ -43,7 +43,8 @@ def parsed(text: str) -> exp.Expression:
         raise too_long()
     try:
         shallow(sqlglot.tokenize(text, read="duckdb"))
-        found = [one for one in sqlglot.parse(text, read="duckdb") if one is not None]
+        read = sqlglot.parse(text, read="duckdb")
+        found = [one for one in read if one is not None and not isinstance(one, exp.Semicolon)]  # a comment after it
     except SqlglotError as problem:
         place = getattr(problem, "errors", None) or [{}]
         line, column = place[0].get("line"), place[0].get("col")

@@ -1,12 +1,15 @@
-"""The normal form of an expression: checked, folded, in one order, so that spellings do not make questions."""
+"""The normal form of an expression: checked, then simplified by the laws of algebra.py, so that spellings do not make
+questions."""
 
 import datetime
 import re
 
 from sfumato.errors import QueryRefused
+from sfumato.sql.algebra import simplified
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Call, Constant, Expression
 from sfumato.sql.functions import FUNCTIONS
+from sfumato.sql.functions.patterns import pattern_problem
 
 HEAVIEST = 2000  # words and signs of an expression, written out for an engine
 WRITTEN = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?")
@@ -33,13 +36,35 @@ def call(name: str, *arguments: Expression) -> Expression:
                 f"{name.upper()}, argument {place}: must be a {' or '.join(one.value for one in fitting)}.\n"
                 f"  found:  a {argument.domain.kind.value}\n  do:     compare like with like, or CAST it"
             )
+    if name == "like":
+        check_pattern(arguments[1])
     if function.alike:
         arguments = of_one_kind(name, arguments)
     if name == "case":
         arguments = cases(arguments)
     if function.strict and Constant(None) in arguments:
         return Constant(None)
+    if name in ("date", "timestamp"):
+        return written_date(name, arguments)
     return simplified(name, tuple(sorted(arguments, key=repr)) if function.commutes else arguments)
+
+
+def check_pattern(pattern: Expression) -> None:
+    """Refuses a pattern of LIKE that is not a text of the question (in lower case, of ILIKE), or is slow to match."""
+    match pattern:
+        case Constant(str() as text) | Call("lower", (Constant(str() as text),)):
+            if problem := pattern_problem(text):
+                raise QueryRefused(
+                    f"this pattern of LIKE could take long to match.\n  found:  {problem}\n"
+                    "  do:     write a shorter one, or several: x LIKE 'a%' AND x LIKE '%b_c%'"
+                )
+        case Constant(None):
+            pass
+        case _:
+            raise QueryRefused(
+                "LIKE takes a pattern in quotes.\n  found:  a pattern that is made in each row\n"
+                "  do:     ask CONTAINS(x, y), STARTS_WITH(x, y) or ENDS_WITH(x, y)"
+            )
 
 
 def cases(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
@@ -66,48 +91,11 @@ def of_one_kind(name: str, arguments: tuple[Expression, ...]) -> tuple[Expressio
     return arguments
 
 
-def simplified(name: str, arguments: tuple[Expression, ...]) -> Expression:
-    """Boolean constants and double negations go; so `WHERE 1 = 1 AND x` is the question `WHERE x`."""
-    values = [argument.value if isinstance(argument, Constant) else ... for argument in arguments]
-    match name:
-        case "and" | "or":
-            neutral = name == "and"
-            if (not neutral) in values:
-                return Constant(not neutral)
-            flat = [
-                part
-                for argument in arguments
-                for part in (
-                    argument.arguments if isinstance(argument, Call) and argument.name == name else (argument,)
-                )
-                if part != Constant(neutral)
-            ]
-            unique = sorted(dict.fromkeys(flat), key=repr)
-            return unique[0] if len(unique) == 1 else Call(name, tuple(unique)) if unique else Constant(neutral)
-        case "not" if isinstance(values[0], bool):
-            return Constant(not values[0])
-        case "not" if isinstance(arguments[0], Call) and arguments[0].name == "not":
-            return arguments[0].arguments[0]
-        case "=" | "<" | "<=" if all(isinstance(v, int | float | str) for v in values):
-            a, b = values
-            return Constant({"=": a == b, "<": a < b, "<=": a <= b}[name])  # type: ignore[operator]
-        case "is null" if arguments[0] == Constant(None):
-            return Constant(True)
-        case "in" if len(set(arguments[1:])) == 1:
-            return call("=", arguments[0], arguments[1])
-        case "in":
-            return Call(name, (arguments[0], *sorted(dict.fromkeys(arguments[1:]), key=repr)))
-        case "least" | "greatest":
-            flat = [
-                part
-                for one in arguments
-                for part in (one.arguments if isinstance(one, Call) and one.name == name else (one,))
-            ]
-            return Call(name, tuple(sorted(dict.fromkeys(flat), key=repr)))
-        case "date" | "timestamp" if isinstance(values[0], str) and WRITTEN.fullmatch(values[0]):
-            return dated(name, values[0])
-        case "negative" if isinstance(values[0], int | float) and not isinstance(values[0], bool):
-            return Constant(-values[0])
+def written_date(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    """A date that stands in the text, in one spelling."""
+    match arguments:
+        case (Constant(str() as text),) if WRITTEN.fullmatch(text):
+            return dated(name, text)
     return Call(name, arguments)
 
 

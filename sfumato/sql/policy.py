@@ -4,20 +4,24 @@ import datetime
 import math
 import os
 import tomllib
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sfumato.errors import PolicyError
-from sfumato.sql.domains import Domain, Kind, Scalar
+from sfumato.sql.domains import LONGEST_TEXT, Domain, Kind, Scalar
+from sfumato.sql.names import PREFIX, folds, reserved
+from sfumato.sql.units import EACH_ROW, EDGE, ROW, ColumnUnit, EdgeUnit, RowUnit, Unit, column_of, mistakable
 
 if TYPE_CHECKING:  # what is made of tables knows them, not they it
     from sfumato.sql.stack import Branch
 
 VERSION = 1
-ROW = "row"  # each row is a person
-EDGE = "edge"  # each pair of nodes is protected, however often and in which order it is listed
+OTHERS = "others"  # among the analysts: everybody who is not named
+WHOLE = 1000  # whole numbers of a range that are public keys, at most
 VIEWS = 16  # bounded tables that are kept, unless the policy says otherwise
 
 
@@ -28,12 +32,27 @@ class Table:
     name: str
     columns: Mapping[str, Domain]
     public: bool = False
-    unit: str = ROW
+    unit: Unit = EACH_ROW
     groups: int = 1
     rows: int = 1
     owner: "Owner | None" = None  # where the unit is found, if it is not a column of this table
     branches: tuple["Branch", ...] = ()  # of UNION ALL: no table of the database, but rows of several
     edges: tuple[str, ...] = field(default=(), repr=False)  # two columns: each pair of their values is a unit
+    bare_word: bool = field(default=False, repr=False)  # is the unit the word `row` or `edge`, which may be a column's?
+
+    @property
+    def unit_column(self) -> str | None:
+        """What rows and questions call the unit; None where each row is one."""
+        return column_of(self.unit)
+
+    @property
+    def unit_origin(self) -> str | None:
+        """The lineage of the unit where this table is the first one."""
+        return None if self.unit_column is None else f"t0.{self.unit_column}"
+
+    def unclear_unit(self, columns: Iterable[str]) -> str | None:
+        """Why the policy does not say what the unit is, if the table has these columns; None if it does."""
+        return mistakable(self.unit, columns) if self.bare_word and not self.public else None
 
 
 @dataclass(frozen=True)
@@ -54,6 +73,7 @@ class Limits:
     memory: int = 0  # MiB; 0: what the engine takes by itself
     spill: str = ""  # folder for what does not fit in it; "": beside the data
     views: int = VIEWS  # bounded tables that are kept for later questions
+    worker: bool = False  # statements run in a process of their own, which is killed when its time is over
 
 
 @dataclass(frozen=True)
@@ -64,9 +84,11 @@ class Policy:
     delta: float
     question_delta: float
     tables: Mapping[str, Table]
-    analysts: Mapping[str, float] = field(default_factory=dict)  # name → share of the budget
+    analysts: Mapping[str, float] = field(default_factory=dict)  # name → share of the budget; 0: none of it
     limits: Limits = Limits()
     pure: bool = False  # the budget is one of pure ε
+    others: float | bool = True  # who is not named: a share for all together; False: may not ask; True: the common rest
+    draft: bool = False  # its owner has not gone through it yet: no curator opens under it
 
     @staticmethod
     def read(text: str) -> "Policy":
@@ -122,9 +144,12 @@ class Reader:
         return value
 
     def policy(self, data: dict[str, object]) -> Policy:
-        self.only(data, "version", "budget", "analysts", "tables", "limits")
+        self.only(data, "version", "draft", "budget", "analysts", "tables", "limits")
         if data.get("version") != VERSION:
             raise self.at("version").wrong(repr(data.get("version")), f"begin the file with version = {VERSION}")
+        draft = data.get("draft", False)
+        if not isinstance(draft, bool):
+            raise self.at("draft").wrong(repr(draft), "draft is true or false")
         budget = self.at("budget").only(data.get("budget", {}), "epsilon", "delta", "question_delta", "kind")
         if budget.get("kind", "gaussian") not in ("gaussian", "pure"):
             raise self.at("budget.kind").wrong(repr(budget["kind"]), 'use "gaussian", or "pure" for pure ε')
@@ -135,30 +160,53 @@ class Reader:
         tables = self.at("tables").only(data.get("tables", {}), *_names(data.get("tables")))
         if not tables:
             raise self.at("tables").wrong("none", "describe each table that may be asked: [tables.visits]")
-        analysts = self.at("analysts").only(data.get("analysts", {}), *_names(data.get("analysts")))
-        shares = {name: self.at("analysts").number(analysts, name, None, 0.0, 1.0) for name in analysts}
-        if math.fsum(shares.values()) > 1:
-            raise self.at("analysts").wrong(
-                f"shares that sum to {math.fsum(shares.values()):g}", "let them sum to 1 at most"
-            )
+        analysts, others = self.at("analysts").shares(data.get("analysts", {}))
         described = {
-            name.lower(): self.at(f"tables.{name}").table(name.lower(), table) for name, table in tables.items()
+            lower: self.at(f"tables.{name}").table(lower, tables[name])
+            for name, lower in self.at("tables").names(tables).items()
         }
         return Policy(
             epsilon,
             delta,
             self.at("budget").number(budget, "question_delta", delta / 1000, least, delta),
             {name: self.at(f"tables.{name}").owned(table, described) for name, table in described.items()},
-            shares,
+            analysts,
             self.at("limits").limits(data.get("limits", {})),
             pure,
+            others,
+            draft,
         )
 
+    def shares(self, data: object) -> tuple[dict[str, float], float | bool]:
+        """(name → share, what all others have): who may ask, and how much of the budget is theirs.
+
+        Where nobody is named everybody may ask; where somebody is, others may only if the policy says so.
+        """
+        found = self.only(data, *_names(data))
+        named = {who: self.number(found, self.person(who), None, 0.0, 1.0) for who in found if who != OTHERS}
+        if len({spelled_alike(who) for who in named}) < len(named):
+            raise self.wrong("names that differ in case, spaces or hidden characters alone", "name each person once")
+        others = found.get(OTHERS, not named)
+        if not isinstance(others, bool):
+            others = self.number(found, OTHERS, None, 0.0, 1.0)
+        parts = [*named.values(), float(others) if not isinstance(others, bool) else 0.0]
+        if sum(Fraction(str(part)) for part in parts) > 1:
+            raise self.wrong(f"shares that sum to {math.fsum(parts):g}", "let them sum to 1 at most")
+        return named, others
+
+    def person(self, name: str) -> str:
+        if not 0 < len(name) <= 200 or name != name.strip() or not name.isprintable():
+            raise self.wrong(f"the name {name!r}", "give 1 to 200 printed characters, without spaces around them")
+        return name
+
     def limits(self, data: object) -> Limits:
-        found, usual = self.only(data, "response_quantum", "timeout", "memory", "spill", "views"), Limits()
+        found, usual = self.only(data, "response_quantum", "timeout", "memory", "spill", "views", "worker"), Limits()
         spill = found.get("spill", usual.spill)
         if not isinstance(spill, str) or "\0" in spill:
             raise self.at("spill").wrong(repr(spill), "name a folder")
+        worker = found.get("worker", usual.worker)
+        if not isinstance(worker, bool):
+            raise self.at("worker").wrong(repr(worker), "worker is true or false")
         quantum = self.number(found, "response_quantum", usual.response_quantum, 0.0, 3600.0)
         if 0 < quantum < 1e-3:
             raise self.at("response_quantum").wrong(f"{quantum:g}", "give 0.001 at least, or 0 for none")
@@ -168,37 +216,89 @@ class Reader:
             self.whole(found, "memory", 10**8) if "memory" in found else usual.memory,
             spill,
             self.whole(found, "views", 1000, usual.views, least=0),
+            worker,
         )
 
     def table(self, name: str, data: object) -> Table:
         found = self.only(data, "public", "unit", "groups", "rows", "columns", "key", "parent_key", "edges")
-        public, unit = found.get("public", False), found.get("unit", EDGE if "edges" in found else ROW)
-        if not isinstance(public, bool) or not isinstance(unit, str):
-            raise self.wrong("an odd public or unit", 'public is true or false; unit a column, or "row"')
+        public = found.get("public", False)
+        if not isinstance(public, bool):
+            raise self.at("public").wrong(repr(public), "public is true or false")
         if not public and "unit" not in found and "edges" not in found:
             raise self.wrong(
                 "no unit", 'say whose data these are: unit = "patient_id", or unit = "row", or public = true'
             )
         listed = self.at("columns").only(found.get("columns", {}), *_names(found.get("columns")))
-        columns = {c.lower(): self.at(f"columns.{c}").column(d) for c, d in listed.items()}
+        columns = {
+            lower: self.at(f"columns.{c}").column(listed[c]) for c, lower in self.at("columns").names(listed).items()
+        }
+        unit, parent = self.unit(found)
         rows, groups = self.whole(found, "rows", 10**6), self.whole(found, "groups", 10**5)
-        if unit == ROW and (rows, groups) != (1, 1):
+        if isinstance(unit, RowUnit) and (rows, groups) != (1, 1):
             raise self.wrong("bounds on a person of one row", "leave rows and groups out: each row is a person")
-        table = Table(name, columns, public, unit.lower(), groups, rows)
+        table = Table(name, columns, public, unit, groups, rows, bare_word=isinstance(found.get("unit"), str))
+        if (both := table.unclear_unit(columns)) is not None:
+            raise self.at("unit").wrong("a column of that name", both)
         if "edges" in found:
             return replace(table, edges=self.edges(found, table))
-        mine = found.get("key")
-        if ("." in unit) != (mine is not None):
+        if (parent is None) != ("key" not in found):
             raise self.wrong(
-                f"unit = {unit!r}{'' if mine is None else ' and a key'}",
+                f"unit = {found.get('unit')!r}{'' if parent else ' and a key'}",
                 'to find the unit in another table: unit = "orders.customer_id" and key = "order_id"',
             )
-        if mine is None:
-            return table
+        return table if parent is None else replace(table, owner=self.owner(found, parent))
+
+    def unit(self, found: Mapping[str, object]) -> tuple[Unit, str | None]:
+        """The unit, and the table that it is found in if it is another one: "row", "patient_id", "orders.customer_id".
+
+        Or, whatever columns are called, {each = "row"}, {column = "row"}, {column = "customer_id", table = "orders"}.
+        """
+        said = found.get("unit", {"each": EDGE if "edges" in found else ROW})
+        here = self.at("unit")
+        if isinstance(said, str):
+            if said.lower() == ROW or (said.lower() == EDGE and "edges" in found):
+                return (RowUnit() if said.lower() == ROW else EdgeUnit()), None
+            above, dot, name = said.partition(".")
+            said = {"table": above, "column": name} if dot else {"column": said}
+        if not isinstance(said, dict) or not all(isinstance(one, str) for one in said.values()):
+            raise here.wrong(repr(said), 'name a column, or write unit = "row" where each row is a person')
+        match here.only(said, "each", "column", "table"):
+            case {"each": "row", **rest} if not rest:
+                return RowUnit(), None
+            case {"each": "edge", **rest} if not rest and "edges" in found:
+                return EdgeUnit(), None
+            case {"column": str(name), **rest} if "each" not in rest:
+                (column,) = here.names([name]).values()
+                return ColumnUnit(column), str(rest["table"]).lower() if "table" in rest else None
+        raise here.wrong(
+            repr(said), 'write {each = "row"}, {column = "patient_id"} or {column = "customer_id", table = "orders"}'
+        )
+
+    def owner(self, found: Mapping[str, object], parent: str) -> Owner:
+        """Where the unit is found: the table is looked up when all are known."""
+        mine = found["key"]
         theirs = found.get("parent_key", mine)
         if not isinstance(mine, str) or not isinstance(theirs, str):
             raise self.at("key").wrong("no name of a column", 'key = "order_id", and parent_key = "id" if it differs')
-        return replace(table, owner=Owner(Table(unit.lower().split(".")[0], {}), mine.lower(), theirs.lower()))
+        mine, theirs = (next(iter(self.at("key").names([one]).values())) for one in (mine, theirs))
+        return Owner(Table(parent, {}), mine, theirs)
+
+    def names(self, given: Iterable[str]) -> dict[str, str]:
+        """Names of the database in lower case, as questions have them: each once, and none that is ours."""
+        found: dict[str, str] = {}
+        for name in given:
+            if not name or reserved(name):
+                raise self.wrong(
+                    f"the name {name!r}", f"names that begin with {PREFIX} are our own: make a view with another name"
+                )
+            if not folds(name):
+                raise self.wrong(
+                    f"the name {name!r}", "make a view with another name: engines do not fold capitals such as Ä to ä"
+                )
+            if name.lower() in found.values():
+                raise self.wrong(f"{name.lower()!r} twice", "describe each once: upper and lower case are one name")
+            found[name] = name.lower()
+        return found
 
     def edges(self, found: Mapping[str, object], table: Table) -> tuple[str, ...]:
         """The two columns that name the nodes of an edge."""
@@ -209,7 +309,8 @@ class Reader:
             raise self.at("edges").wrong(repr(named), 'name two columns that are described here: edges = ["a", "b"]')
         if len(kinds) != 1 or not kinds <= {Kind.NUMBER, Kind.TEXT}:
             raise self.at("edges").wrong("columns of other or different types", "let both be text, or both numbers")
-        if table.public or table.unit != EDGE or EDGE in table.columns or {"key", "parent_key"} & set(found):
+        other = not isinstance(table.unit, EdgeUnit) or EDGE in table.columns
+        if table.public or other or {"key", "parent_key"} & set(found):
             raise self.at("edges").wrong(
                 "a unit, a key, public = true, or a column called edge", "leave them out: each edge is a unit here"
             )
@@ -219,23 +320,24 @@ class Reader:
         """The table with the one that its unit is found in, and so on along the chain."""
         if table.owner is None:
             return table
-        name, unit = table.unit.split(".", 1)
+        name, unit = table.owner.table.name, table.unit_column
         parent = others.get(name)
-        if parent is None or parent.public or parent.unit == ROW or below > 5:
+        if parent is None or parent.public or isinstance(parent.unit, RowUnit) or below > 5:
             raise self.at("unit").wrong(
-                repr(table.unit), "name a private table that has a unit, without going in circles"
+                repr(f"{name}.{unit}"), "name a private table that has a unit, without going in circles"
             )
         above = self.owned(parent, others, below + 1)
-        if above.unit != unit or unit in table.columns:
+        if above.unit_column != unit or unit in table.columns:
             raise self.at("unit").wrong(
-                f"{table.unit!r}, where the unit of {name} is {above.unit!r}",
+                f"{f'{name}.{unit}'!r}, where the unit of {name} is {str(above.unit)!r}",
                 "use the name of the parent's unit, and describe no column of that name here",
             )
-        return replace(table, unit=unit, owner=replace(table.owner, table=above))
+        return replace(table, unit=above.unit, owner=replace(table.owner, table=above))
 
     def column(self, data: object) -> Domain:
         found = self.only(data, "type", "low", "high", "step", "keys")
-        kinds = {"number": Kind.NUMBER, "text": Kind.TEXT, "boolean": Kind.TRUTH, "date": Kind.DATE}
+        kinds = {"number": Kind.NUMBER, "integer": Kind.NUMBER, "text": Kind.TEXT, "boolean": Kind.TRUTH,
+                 "date": Kind.DATE}  # fmt: skip
         kind = found.get("type", "number" if "low" in found or "high" in found else None)
         if kind not in kinds:
             raise self.at("type").wrong(repr(kind), f"use {', '.join(kinds)}")
@@ -252,6 +354,10 @@ class Reader:
         step = self.number(found, "step", 0.0, 0.0, 1e15)
         if step and math.frexp(step)[0] != 0.5:
             raise self.at("step").wrong(f"{step:g}", "give a power of two, such as 1, 0.5 or 0.0078125")
+        if kind == "integer":
+            if step not in (0.0, 1.0):
+                raise self.at("step").wrong(f"{step:g}", 'leave it out: the step of an integer is 1, of a "number" any')
+            return Domain(Kind.NUMBER, low, high, 1.0, exact or whole_numbers(low, high))
         return Domain(Kind.NUMBER, low, high, step or None, exact)
 
     def keys(self, data: object, kind: Kind) -> tuple[Scalar, ...]:
@@ -266,7 +372,31 @@ class Reader:
             ) from None
         if len(set(found)) < len(found):
             raise self.at("keys").wrong("a key twice", "list each once")
+        if any(isinstance(one, str) and len(one) > LONGEST_TEXT for one in found):
+            raise self.at("keys").wrong(
+                "a very long text", f"list texts of at most {LONGEST_TEXT:,} characters: longer ones are cut"
+            )
         return found
+
+
+def names_unit(word: str | None, table: Table) -> bool:
+    """Does a question that names its unit name this table's? None: it names none."""
+    if word is None or not isinstance(table.unit, RowUnit):
+        return word in (None, table.unit_column)
+    return word == ROW and ROW not in table.columns
+
+
+def spelled_alike(name: str) -> str:
+    """One text for names that look the same: case, width, spaces and hidden characters are left out."""
+    plain = "".join(c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) not in ("Cf", "Cc"))
+    return " ".join(unicodedata.normalize("NFKC", plain.casefold()).split())
+
+
+def whole_numbers(low: float, high: float) -> tuple[Scalar, ...] | None:
+    """Those from low to high, if there are few: public keys, since the range is public."""
+    if not high - low < WHOLE:
+        return None
+    return tuple(float(n) for n in range(math.ceil(low), math.floor(high) + 1)) or None
 
 
 def _names(data: object) -> list[str]:

@@ -4,12 +4,13 @@ import math
 from collections.abc import Sequence
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.domains import Scalar
+from sfumato.sql.domains import LONGEST_TEXT, Scalar, double
 from sfumato.sql.expressions import Call, Constant, Expression, Output
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.question import Question
 
 Value = Scalar
+WHOLE = 2**53  # integers up to this are doubles
 
 
 def evaluated(expression: Expression, row: Sequence[Value]) -> Value:
@@ -27,8 +28,20 @@ def evaluated(expression: Expression, row: Sequence[Value]) -> Value:
                 found = function.after(*values)
             except (ArithmeticError, ValueError, TypeError):
                 return None
-            return None if isinstance(found, float) and math.isnan(found) else found
+            return as_engine(found)
     return None
+
+
+def as_engine(value: Value) -> Value:
+    """A value as an engine would have it: a text no longer than texts are, numbers that are doubles, and no NaN."""
+    match value:
+        case str():
+            return value[:LONGEST_TEXT]
+        case int() if abs(value) > WHOLE:
+            return double(value)
+        case float() if math.isnan(value):
+            return None
+    return value
 
 
 def foreign(expression: Expression) -> None:
@@ -56,8 +69,8 @@ def shaped(question: Question, rows: Sequence[Sequence[Value]]) -> list[int]:
     return kept if question.limit is None else kept[: question.limit]
 
 
-def ranked(value: Value) -> tuple[int, float, str]:
-    """Numbers, then texts."""
+def ranked(value: object) -> tuple[int, float, str]:
+    """Numbers by their size, then texts, then NULL."""
     if value is None:
         return 2, 0.0, ""
-    return (1, 0.0, value) if isinstance(value, str) else (0, float(value), "")
+    return (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, str(value))

@@ -6,11 +6,12 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.limits import parsed
 from sfumato.sql.policy import Policy
 from sfumato.sql.question import Question
+from sfumato.sql.reading.rows import MAIN
 from sfumato.sql.reading.select import selected
 
 
-def read(text: str, policy: Policy) -> Question:
-    """The question that a text asks."""
+def read(text: str, policy: Policy, schema: str = MAIN) -> Question:
+    """The question that a text asks, of tables that the engine has in this schema."""
     try:
         root = parsed(text)
         if isinstance(root, exp.SetOperation):
@@ -21,7 +22,7 @@ def read(text: str, policy: Policy) -> Question:
             )
         if not isinstance(root, exp.Select):
             raise QueryRefused("ask exactly one SELECT.\n  found:  a statement of another kind")
-        return selected(root, policy)
+        return selected(root, policy, schema)
     except RecursionError:
         raise QueryRefused("this question is nested too deeply.") from None
     except ArithmeticError:

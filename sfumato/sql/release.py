@@ -10,11 +10,13 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.domains import Kind
-from sfumato.sql.expressions import Column, Constant, Expression, columns
+from sfumato.sql.domains import Kind, Scalar
+from sfumato.sql.expressions import Column, Constant, Expression, columns, unmistakable
+from sfumato.sql.narrowing import possible_keys
 from sfumato.sql.policy import Table
 
 if TYPE_CHECKING:  # they are made of what stands here
@@ -50,7 +52,11 @@ class Measure:
     exponent: int = 0
 
     def __repr__(self) -> str:
-        return f"{self.what.value}({self.of!r}, {self.centre:g}, {self.exponent})" if self.of else self.what.value
+        if not self.of:
+            return self.what.value
+        short = f"{self.centre:g}"  # few digits only where they say it all: answers are stored under this text
+        centre = short if float(short) == self.centre else repr(self.centre)
+        return f"{self.what.value}({self.of!r}, {centre}, {self.exponent})"
 
     def span(self) -> tuple[int, int]:
         """The least and the most that one row adds, in steps."""
@@ -101,13 +107,28 @@ class Window:
 @dataclass(frozen=True)
 class Join:
     """A public table, each of whose rows is found by equality: at most one match is kept for a row. Or a private one of
-    the same unit, joined on it: then each side keeps at most `rows` of a unit before, by a hash of the row itself."""
+    the same unit, joined on it: then each side keeps at most `rows` of a unit before, by a hash of the row itself.
+
+    `once`: the private table knows the unit of the rows so far by a key: a row finds one of its unit's rows at most.
+    The joined rows of a unit are then made of its own rows alone, and no more than it had before, so the
+        bounds of the rows so far bound the join.
+    Proof. ON has the equality of units, so a row meets only rows of its unit; of these one is kept for each combination
+    of joined values, chosen by their own content, and a row of ours has one combination. ∎
+    """
 
     table: Table
-    on: tuple[tuple[Expression, str], ...]  # (of the rows so far, column of the public table)
+    on: tuple[tuple[Expression, str], ...]  # (of the rows so far, column of the joined table)
+    exact: tuple[str, ...] = ()  # columns by which units are found: compared as these are, not as numbers
+    once: bool = False
 
     def __repr__(self) -> str:
-        return f"{self.table.name} on {self.on!r}"
+        more = f" exactly {self.exact!r}{' once' if self.once else ''}" if self.exact else ""
+        return f"{unmistakable(self.table.name)} on {self.on!r}{more}"
+
+    @property
+    def multiplies(self) -> bool:
+        """Can a row find several?"""
+        return not self.table.public and not self.once
 
 
 @dataclass(frozen=True)
@@ -126,12 +147,20 @@ class Release:
     @property
     def canonical(self) -> str:
         """One text for all spellings."""
-        parts = [self.table.name, repr(self.joins), repr(self.where), repr(self.keys), repr(self.measures)]
+        parts = [
+            unmistakable(self.table.name),
+            repr(self.joins),
+            repr(self.where),
+            repr(self.keys),
+            repr(self.measures),
+        ]
         parts += [repr(part) for part in (self.windows, self.statistics) if part]
         tables = [self.table, *(join.table for join in self.joins)]
         stated = repr(tables) + "".join(
             repr(table.edges) for table in tables if table.edges
         )  # other bounds: another one
+        if [key.domain.keys and tuple(dict.fromkeys(key.domain.keys)) for key in self.keys] != list(self.key_lists):
+            parts.append(f"keys {self.key_lists!r}")  # WHERE rules some out
         return " | ".join([*parts, hashlib.sha256(stated.encode()).hexdigest()[:16]])
 
     @property
@@ -142,7 +171,7 @@ class Release:
     @property
     def rows(self) -> int:
         """How many rows one unit has in a group at most."""
-        joined = math.prod(join.table.rows for join in self.joins if not join.table.public)
+        joined = math.prod(join.table.rows for join in self.joins if join.multiplies)
         if self.told_apart:  # what is in one group is of one branch
             return max(branch.rows.rows for branch in self.table.branches) * joined
         return self.table.rows * joined
@@ -160,16 +189,20 @@ class Release:
 
     @property
     def crossed(self) -> bool:
-        """Are private tables joined?"""
-        return any(not join.table.public for join in self.joins)
+        """Are private tables joined so that rows are multiplied?"""
+        return any(join.multiplies for join in self.joins)
 
     @property
     def groups(self) -> int:
         """How many groups one unit touches at most: no more than there are, if all are known."""
         if not self.keys:
             return 1
-        known = all(key.domain.keys is not None for key in self.keys)
-        return min(self.table.groups, max(1, self.combinations)) if known else self.table.groups
+        return self.table.groups if self.discovered else min(self.table.groups, max(1, self.combinations))
+
+    @cached_property
+    def key_lists(self) -> tuple[tuple[Scalar, ...] | None, ...]:
+        """For each key the values that rows can have under `where`, if they are public; None if not."""
+        return tuple(possible_keys(key, self.where) for key in self.keys)
 
     @property
     def discovered(self) -> bool:
@@ -180,16 +213,16 @@ class Release:
     def public(self) -> tuple[tuple[object, ...], ...] | None:
         """All keys, if they are public; each once, or noise would be drawn twice for it."""
         found: list[tuple[object, ...]] = [()]
-        for key in self.keys:
-            if key.domain.keys is None:
+        for listed in self.key_lists:
+            if listed is None:
                 return None
-            found = [(*before, value) for before in found for value in dict.fromkeys(key.domain.keys)]
+            found = [(*before, value) for before in found for value in listed]
         return tuple(found)
 
     @property
     def combinations(self) -> int:
         """How many keys `public` would list."""
-        return math.prod(len(set(key.domain.keys or ())) for key in self.keys)
+        return math.prod(len(listed or ()) for listed in self.key_lists)
 
     def bounds(self, measure: Measure) -> tuple[int, int]:
         """The least and the most that one unit adds to one group; whoever has fewer rows, or no values, adds less."""
@@ -220,12 +253,13 @@ def exponent(expression: Expression, text: str, wide: int = WIDE) -> int:
         raise QueryRefused(
             f"{text} has no bounds, so one person could change it without limit.\n"
             f"  found:  a {domain.kind.value} of unknown range{found}\n"
-            "  do:     give low and high in the policy, or ask for CLAMP(…, low, high)"
+            "  do:     give low and high in the policy, or ask for CLAMP(…, low, high) with ends that no value exceeds"
         )
     largest = max(abs(domain.low), abs(domain.high))
     if largest > LARGEST:
         raise QueryRefused(
-            f"{text} is bounded by {largest:.2g}, too much for a sum.\n  do:     ask for CLAMP(…, low, high)"
+            f"{text} is bounded by {largest:.2g}, too much for a sum.\n"
+            "  do:     ask for CLAMP(…, low, high) with ends that no value exceeds"
         )
     fine = _power(domain.step or (domain.high - domain.low) / FINE)
     return max(fine, math.frexp(largest)[1] - wide, -200)

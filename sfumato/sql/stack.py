@@ -12,13 +12,15 @@ table, so it has that many rows and groups at most; rows of different tables are
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sfumato.sql.domains import Domain
 from sfumato.sql.expressions import Expression, columns
-from sfumato.sql.policy import ROW, Table
+from sfumato.sql.functions.costs import KEY
+from sfumato.sql.policy import Table
 from sfumato.sql.release import Release
+from sfumato.sql.units import RowUnit
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def stacked(
     )
     name = " + ".join(sorted(one.table.name for one in rows))
     table = Table(name, dict(sorted(domains.items())), unit=rows[0].table.unit, branches=branches)
-    if table.unit == ROW:
+    if isinstance(table.unit, RowUnit):
         most = max(times(table).values())
         return replace(table, groups=most, rows=most)
     return replace(table, groups=sum(one.table.groups for one in rows), rows=sum(one.rows for one in rows))
@@ -71,6 +73,14 @@ def weight(table: Table) -> int:
         weight(branch.rows.table) + branch.rows.where.weight + sum(of.weight for _, of in branch.columns)
         for branch in table.branches
     )
+
+
+def cost(release: Release, of: Callable[[Expression], float] = lambda one: one.cost) -> float:
+    """Nanoseconds that an engine needs for one row of it at most, whatever the row holds, if for an expression it needs
+    so many."""
+    inside = sum(cost(one.rows, of) + sum(of(value) for _, value in one.columns) for one in release.table.branches)
+    keys = sum(of(key) + KEY * key.domain.longest for key in release.keys)  # once more: each may be sought in a list
+    return inside + keys + sum(map(of, parts(release)))
 
 
 def pruned(release: Release, *more: Expression) -> Release:

@@ -88,8 +88,9 @@ def triangles(table: Table, named: Sequence[Expression]) -> Triangles:
     """TRIANGLES() of a table of edges; its two columns may be named."""
     ends = [f"t0.{name}" for name in table.edges]
     if not ends:
+        found = f"{table.name}, whose unit is {str(table.unit)!r}"
         raise QueryRefused(
-            f"TRIANGLES is of a table whose unit is the edge.\n  found:  {table.name}, whose unit is {table.unit!r}\n"
+            f"TRIANGLES is of a table whose unit is the edge.\n  found:  {found}\n"
             '  do:     say so in the policy: edges = ["a", "b"] instead of a unit'
         )
     if named and sorted(map(repr, named)) != sorted(ends):

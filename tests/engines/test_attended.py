@@ -1,4 +1,4 @@
-"""Statements that are stopped: by Ctrl-C, and by a time-out."""
+"""Statements that are stopped: by Ctrl-C, and by a time-out; and those that no engine runs."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from sfumato.engines.attended import attended
-from sfumato.engines.duckdb import DuckDB
+from sfumato.engines.duckdb import DuckDB, opened
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,7 +54,7 @@ LONG = "SELECT SUM(a.i * b.i % 7) FROM t a JOIN t b ON a.i % 10 = b.i % 10 JOIN 
 PROGRAM = f"""
 import sys
 from pathlib import Path
-from sfumato.engines.duckdb import DuckDB
+from sfumato.engines.duckdb import DuckDB, opened
 engine = DuckDB(Path(sys.argv[1]))
 engine.run("SELECT 1")
 try:
@@ -89,3 +89,15 @@ def test_a_statement_that_takes_too_long_is_stopped_and_the_next_one_runs(table)
         engine.run(LONG)
     engine.timeout = None
     assert engine.run("SELECT 42") == [(42,)]
+
+
+def test_an_engine_cannot_write_into_its_database(tmp_path):
+    """Whatever a statement says: the file was opened for reading."""
+    place = tmp_path / "clinic.duckdb"
+    with duckdb.connect(str(place)) as connection:
+        connection.execute("CREATE TABLE visits AS SELECT 1 AS stay")
+    with opened(place) as connection:
+        assert connection.execute("SELECT stay FROM visits").fetchall() == [(1,)]
+        for change in ("CREATE TABLE more (x INT)", "INSERT INTO visits VALUES (2)", "DROP TABLE visits"):
+            with pytest.raises(duckdb.Error, match="read-only"):
+                connection.execute(change)

@@ -6,7 +6,8 @@ import pytest
 
 from sfumato.errors import PolicyError
 from sfumato.sql.domains import Kind
-from sfumato.sql.draft import checked, drafted, kind_of, units
+from sfumato.sql.draft import checked, drafted, units
+from sfumato.sql.fit import kind_of
 from sfumato.sql.policy import Policy
 
 SCHEMA = {
@@ -37,6 +38,7 @@ def test_a_draft_is_toml_that_waits_for_its_owner():
     assert list(data["tables"]["visits"]["columns"]) == ["patient_id", "ward", "stay", "day", "urgent", "odd name"]
     with pytest.raises(PolicyError, match="no unit"):  # nobody has said whose data the wards are
         Policy.read(text)
+    text = text.replace("draft = true", "draft = false")
     said = text.replace('# unit = "…"', "public = true  # ").replace("# public = true  #", "#")
     assert Policy.read(said).tables["wards"].public
     assert not checked(Policy.read(said), SCHEMA).wrong
@@ -99,8 +101,8 @@ def test_a_check_says_what_is_promised_and_what_is_left_open():
     ("unit", "stay", "more", "complaint"),
     [
         ("person", "number", "", "visits: its unit, person, is not a column"),
-        ("patient_id", "date", "", "visits.stay: a date in the policy, DOUBLE in the database"),
-        ("patient_id", "number", 'scan = {type = "text"}', "visits.scan: a text in the policy, BLOB"),
+        ("patient_id", "date", "", "visits.stay is DOUBLE in the database; the policy says date"),
+        ("patient_id", "number", 'scan = {type = "text"}', "visits.scan is BLOB in the database; the policy says text"),
         ("patient_id", "number", 'gone = {type = "text"}', "visits.gone: there is no such column"),
         ("patient_id", "number", "[tables.gone]\npublic = true", "gone: there is no such table; there are visits"),
     ],
@@ -109,3 +111,9 @@ def test_a_check_finds_what_would_fail(unit, stay, more, complaint):
     found = checked(Policy.read(POLICY.format(unit=unit, stay=stay, more=more)), SCHEMA)
     assert any(complaint in line for line in found.wrong)
     assert "can be asked" not in str(found)
+
+
+def test_a_draft_for_a_csv_file_says_how_numbers_and_dates_are_named():
+    typed, untyped = (drafted({"t": {"stay": "VARCHAR"}}, "t.csv", found) for found in ((), ("t",)))
+    assert "A CSV file says no types".lower() in untyped.lower() and "no types" not in typed
+    assert tomllib.loads(untyped)["tables"]["t"]["columns"] == {"stay": {"type": "text"}}

@@ -8,15 +8,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Self
+from typing import ClassVar, Self
 
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.domains import Kind
+from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
+from sfumato.sql.functions import FUNCTIONS
+from sfumato.sql.functions.costs import Cost, require_cost
 from sfumato.sql.functions.function import Sql
+from sfumato.sql.names import column
+from sfumato.sql.policy import Table
 from sfumato.sql.release import Release
+from sfumato.sql.stack import cost as cost_of_row
 
 UNWRITTEN = (
     "engines write numbers in different ways, so a number is not cast to TEXT here.\n"
@@ -29,18 +34,30 @@ class Dialect(ABC):
     """One engine's SQL. `schema` is what the engine calls the types of columns, where known: it may then leave out what
     a type rules out; it is right without. `types` is the same for the tables of one release: "t0.stay" → "integer"."""
 
+    costs: ClassVar[Mapping[str, Cost]] = {}  # of functions that may take longer here than their table states
+
     schema: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     types: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def about(self, release: Release) -> Self:
-        """The same, of the tables of this release."""
+        """The same, of the tables of this release. Raises QueryRefused if one row of it could take too long here: every
+        statement is written by what this returns, so none is without the check."""
         tables = [release.table, *(join.table for join in release.joins)]
-        known = ((f"t{i}", self.schema.get(table.name, {})) for i, table in enumerate(tables))
-        return replace(self, types={f"{alias}.{name}": kind for alias, of in known for name, kind in of.items()})
+        known = ((f"t{i}", self.stored(table)) for i, table in enumerate(tables))
+        found = replace(self, types={f"{alias}.{name}": kind for alias, of in known for name, kind in of.items()})
+        require_cost(found.release_cost(release), self.name)
+        return found
 
-    def type_of(self, table: str, column: str) -> str | None:
+    def stored(self, table: Table) -> Mapping[str, str]:
+        """Column → type of what is read from the database as it is. A unit that is made or found elsewhere is not, even
+        if the database has a column of that name, nor are columns of UNION ALL, even if it has a table of that one."""
+        known = {} if table.branches else self.schema.get(table.name, {})
+        made = table.unit_column if table.owner or table.edges else None
+        return {name: kind for name, kind in known.items() if name != made}
+
+    def type_of(self, table: Table, column: str) -> str | None:
         """What the engine calls the type of a column, if that is known."""
-        return self.schema.get(table, {}).get(column)
+        return self.stored(table).get(column)
 
     def accepts(self, release: Release) -> None:
         """Raises QueryRefused if this engine cannot be told of something in it."""
@@ -52,6 +69,7 @@ class Dialect(ABC):
             parts += [of for _, of in branch.columns]
         for part in parts:
             self.accepted(part)
+        require_cost(self.release_cost(release), self.name)
 
     def accepted(self, expression: Expression) -> None:
         match expression:
@@ -62,6 +80,35 @@ class Dialect(ABC):
                     raise QueryRefused(reason)
                 for argument in arguments:
                     self.accepted(argument)
+
+    # ---- what one row may take --------------------------------------------------------------------------------------
+
+    def release_cost(self, release: Release) -> float:
+        """Nanoseconds that this engine needs for one row of it at most."""
+        return cost_of_row(release, self.cost)
+
+    def cost(self, expression: Expression) -> float:
+        """Nanoseconds that this engine needs for it in one row at most, whatever the row holds."""
+        match expression:
+            case Column():
+                return self.reading_cost(expression)
+            case Call():
+                return self.own_cost(expression) + self.operands_cost(expression)
+        return 0.0
+
+    def own_cost(self, call: Call) -> float:
+        """The same without its arguments' own."""
+        return self.costs.get(call.name, FUNCTIONS[call.name].cost)(*call.arguments)
+
+    def operands_cost(self, call: Call) -> float:
+        return sum(map(self.cost, call.arguments)) * self.copies(call)
+
+    def reading_cost(self, column: Column) -> float:
+        return column.cost
+
+    def copies(self, call: Call) -> int:
+        """How often this engine evaluates each argument."""
+        return FUNCTIONS[call.name].copies
 
     @property
     @abstractmethod
@@ -75,12 +122,18 @@ class Dialect(ABC):
             case Constant(value):
                 return self.literal(value)
             case Column(origin, domain):
-                return exp.Var(this=written(type(self), origin, domain.kind, self.types.get(origin)))
-            case Call(_, arguments):
+                type_ = self.types.get(origin)
+                return exp.Var(this=written(type(self), origin, domain.kind, type_, domain.needs_cut))
+            case Call():
                 if reason := self.refusal(expression):
                     raise QueryRefused(reason)
-                return self.call(expression, *(self.compiled(argument) for argument in arguments))
+                found = self.call(expression, *self.operands(expression))
+                return self.cut(found) if expression.domain.needs_cut else found
         raise AssertionError("unreachable")
+
+    def operands(self, call: Call) -> list[Sql]:
+        """Its arguments as SQL."""
+        return [self.compiled(argument) for argument in call.arguments]
 
     @property
     @abstractmethod
@@ -101,7 +154,16 @@ class Dialect(ABC):
     @abstractmethod
     def column(self, column: Sql, kind: Kind, type_: str | None) -> Sql:
         """A column as the kind that the policy says: a double but no NaN, a text that is compared by its bytes, a
-        truth, a moment without a time zone. What is not of that kind becomes NULL."""
+        truth, a moment without a time zone. What is not of that kind becomes NULL, and so does a text of more than
+        LONGEST_TEXT characters where something else is read from it."""
+
+    def cut(self, words: Sql) -> Sql:
+        """A text of LONGEST_TEXT characters at most: the first of them. Characters are those of Unicode, not bytes."""
+        return exp.Anonymous(this="LEFT", expressions=[words, exp.Literal.number(str(LONGEST_TEXT))])
+
+    def cut_column(self, words: Sql) -> Sql:
+        """The same of a column, most of whose texts are short."""
+        return self.cut(words)
 
     def literal(self, value: object) -> Sql:
         """A constant of that kind."""
@@ -191,7 +253,7 @@ class Dialect(ABC):
         return f"FLOOR({value})"
 
     @abstractmethod
-    def lists(self, *names: str) -> list[str]:
+    def lists(self, *listed: str) -> list[str]:
         """The values of these columns, each column as one list, in the order of the first."""
 
 
@@ -206,10 +268,11 @@ def constants(arguments: Sequence[Expression]) -> list[int]:
 
 
 @lru_cache(maxsize=4096)
-def written(dialect: type[Dialect], origin: str, kind: Kind, type_: str | None) -> str:
-    """A column as text: conditions have hundreds of them, and trees are slow to copy."""
-    to, (alias, name) = dialect(), origin.split(".", 1)
-    found = to.column(exp.column(name, table=alias, quoted=True), kind, type_)
+def written(dialect: type[Dialect], origin: str, kind: Kind, type_: str | None, long: bool = False) -> str:
+    """A column as text, cut if it may be long: conditions have hundreds of them, and trees are slow to copy."""
+    to = dialect()
+    found = to.column(column(origin), kind, type_)
+    found = to.cut_column(found) if long else found
     return (found if isinstance(found, exp.Paren | exp.Func) else exp.Paren(this=found)).sql(to.name)
 
 

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sfumato.sql import names
 from sfumato.sql.dialects.base import Dialect
-from sfumato.sql.domains import Kind
+from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Call, Column, Expression
 from sfumato.sql.functions import FUNCTIONS
+from sfumato.sql.functions.costs import READ_WORDS
 from sfumato.sql.functions.function import Sql, of_type, paren
 from sfumato.sql.release import Release
 
@@ -20,6 +22,20 @@ ALREADY = {(Kind.NUMBER, "DOUBLE"), (Kind.TRUTH, "BOOLEAN"), (Kind.DATE, "TIMEST
 TYPES = {Kind.TRUTH: "BOOLEAN", Kind.DATE: "TIMESTAMP", Kind.NUMBER: "DOUBLE"}
 
 
+def bytes_of(words: Sql) -> Sql:
+    return exp.Anonymous(this="STRLEN", expressions=[words])
+
+
+def short(words: Sql) -> Sql:
+    """NULL for long texts, which are no numbers or dates: of a text that is one, each byte is a character. What a
+    column is, DuckDB knows before it reads a row, so nothing else is written out to be measured."""
+    size = bytes_of(exp.TryCast(this=words, to=of_type("TEXT")))
+    fits = exp.LTE(this=size, expression=exp.Literal.number(str(LONGEST_TEXT)))
+    kind = exp.Anonymous(this="TYPEOF", expressions=[words.copy()])
+    other = exp.NEQ(this=kind, expression=exp.Literal.string("VARCHAR"))
+    return exp.Case().when(exp.Or(this=other, expression=fits), words.copy())
+
+
 @dataclass(frozen=True)
 class DuckDB(Dialect):
     """TRY_CAST is total here, doubles overflow to infinity, sums of integers have 128 bits."""
@@ -27,6 +43,11 @@ class DuckDB(Dialect):
     @property
     def name(self) -> str:
         return "duckdb"
+
+    def reading_cost(self, column: Column) -> float:
+        """Numbers, dates and truths that may be texts take longer; without a schema it is not known yet."""
+        type_ = self.types.get(column.origin, "VARCHAR" if self.schema else "")
+        return READ_WORDS if column.domain.kind is not Kind.TEXT and "VARCHAR" in type_ else column.cost
 
     @property
     def functions(self) -> frozenset[str]:
@@ -40,10 +61,16 @@ class DuckDB(Dialect):
             return exp.Cast(this=column, to=of_type("DOUBLE"))
         if kind is Kind.TEXT:
             return self.as_text(column)
-        cast = column if (kind, type_) in ALREADY else exp.TryCast(this=column, to=of_type(TYPES[kind]))
+        words = short(column) if type_ is None or "VARCHAR" in type_ else column
+        cast = column if (kind, type_) in ALREADY else exp.TryCast(this=words, to=of_type(TYPES[kind]))
         if kind is not Kind.NUMBER:
             return cast
         return paren(exp.Case().when(self.is_nan(cast), exp.null()).else_(cast.copy()))
+
+    def cut_column(self, words: Sql) -> Sql:
+        """Texts that are short in bytes are passed on as they are: copying each takes as long as grouping by it."""
+        fits = exp.LTE(this=bytes_of(words), expression=exp.Literal.number(str(LONGEST_TEXT)))
+        return paren(exp.Case().when(fits, words.copy()).else_(self.cut(words.copy())))
 
     def number(self, value: float) -> Sql:
         words = exp.Literal.string("inf") if math.isinf(value) else exp.Literal.number(repr(abs(value)))
@@ -69,9 +96,8 @@ class DuckDB(Dialect):
 
     def key(self, column: Column) -> Sql | None:
         """Integers are found in half the time that doubles take."""
-        alias, name = column.origin.split(".", 1)
         known = column.domain.kind is Kind.NUMBER and self.types.get(column.origin) in WHOLE
-        return exp.column(name, table=alias, quoted=True) if known else None
+        return names.column(column.origin) if known else None
 
     def windowed(self, keys: Sequence[Expression]) -> bool:
         return all(isinstance(key, Column) and self.key(key) is not None for key in keys)
@@ -82,9 +108,8 @@ class DuckDB(Dialect):
         return release.rows <= FEW and self.windowed(release.keys)
 
     def unread(self, column: Column) -> Sql | None:
-        alias, name = column.origin.split(".", 1)
         known = column.domain.kind is Kind.NUMBER and self.types.get(column.origin) in {*WHOLE, "DOUBLE"}
-        return exp.column(name, table=alias, quoted=True) if known else None
+        return names.column(column.origin) if known else None
 
     def selected(self, name: str, parts: Sequence[float]) -> str:
         return ", ".join(f"QUANTILE_DISC({name}, [{', '.join(map(repr, parts))}])[{i + 1}]" for i in range(len(parts)))
@@ -103,5 +128,5 @@ class DuckDB(Dialect):
     def divided(self, a: str, b: str) -> str:
         return f"{a} // {b}"
 
-    def lists(self, *names: str) -> list[str]:
-        return [f"LIST({name} ORDER BY {names[0]})" for name in names]
+    def lists(self, *listed: str) -> list[str]:
+        return [f"LIST({one} ORDER BY {listed[0]})" for one in listed]

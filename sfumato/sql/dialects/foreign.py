@@ -27,16 +27,17 @@ class Foreign(Dialect):
 
     def accepts(self, release: Release) -> None:
         if release.statistics or release.table.edges:
-            raise QueryRefused(
-                f"TRIMMED_MEAN, MODE and tables of edges are for DuckDB, and this is {self.name}.\n"
-                "  do:     ask MEDIAN or AVG, or COUNT by the values"
-            )
+            raise QueryRefused(f"TRIMMED_MEAN, MODE and tables of edges are for DuckDB, and this is {self.name}.")
         super().accepts(release)
 
     def refusal(self, call: Call) -> str | None:
         if call.name == "text" and call.arguments[0].domain.kind is Kind.NUMBER:
             return UNWRITTEN
         return super().refusal(call)
+
+    def copies(self, call: Call) -> int:
+        """Our own words name a value before they repeat it."""
+        return super().copies(call) if call.name in self.same else 1
 
     def call(self, call: Call, *arguments: Sql) -> Sql:
         if call.name in self.same:

@@ -4,16 +4,29 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sfumato.errors import QueryRefused
+from sfumato.sql.dialects import postgres_letters as letters
 from sfumato.sql.dialects import postgres_values as total
 from sfumato.sql.dialects.base import raw
 from sfumato.sql.dialects.foreign import Foreign
-from sfumato.sql.dialects.postgres_values import DOUBLE, NAN, let, quoted
-from sfumato.sql.domains import Kind
+from sfumato.sql.dialects.postgres_costs import (
+    COSTS,
+    NUMBERS,
+    READ_DECIMAL,
+    READ_OTHER,
+    READ_SHORT,
+    READ_TEXT,
+    READ_WORDS,
+    TYPES,
+)
+from sfumato.sql.dialects.postgres_values import DOUBLE, NAN, A, B, let, quoted
+from sfumato.sql.domains import LONGEST_TEXT, Kind
+from sfumato.sql.expressions import Call, Column, Constant, Expression
+from sfumato.sql.fit import base, kind_of
 from sfumato.sql.functions.function import Sql
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
+from sfumato.sql.names import LABEL
 
 BYTES = ' COLLATE "C"'
-NUMBERS = {"smallint", "integer", "bigint", "numeric", "real", "double precision"}
 SAME = frozenset({
     "and", "or", "not", "=", "<", "<=", "is null", "in", "abs", "floor", "ceil", "negative", "least", "greatest",
     "case", "coalesce", "clamp", "replace", "||", "length",
@@ -30,13 +43,13 @@ OWN: dict[str, Callable[..., str]] = {
     "magnitude": lambda a: total.magnitude(a, LEAST_SIZE, SIZES),
     "like": lambda a, b: f"(({a}) LIKE ({b}) ESCAPE '')",
     "starts_with": lambda a, b: f"STARTS_WITH({a}, {b})",
-    "ends_with": lambda a, b: let("RIGHT(a, LENGTH(b)) = b", a=a, b=b),
+    "ends_with": lambda a, b: let(f"RIGHT({A}, LENGTH({B})) = {B}", a=a, b=b),
     "contains": lambda a, b: f"(STRPOS({a}, {b}) > 0)",
     "trim": lambda a: total.trimmed("BTRIM", a),
     "ltrim": lambda a: total.trimmed("LTRIM", a),
     "rtrim": lambda a: total.trimmed("RTRIM", a),
-    "lower": lambda a: total.in_case("lower", a),
-    "upper": lambda a: total.in_case("upper", a),
+    "lower": lambda a: letters.in_case("lower", a),
+    "upper": lambda a: letters.in_case("upper", a),
     **{name: lambda a, of=of: total.part(of, a) for name, of in PARTS.items()},
     **{f"start of {unit}": lambda a, unit=unit: total.beginning(unit, a) for unit in ("year", "month", "day")},
 }  # fmt: skip
@@ -48,10 +61,53 @@ class Postgres(Foreign):
 
     same = SAME
     own = OWN
+    costs = COSTS
 
     @property
     def name(self) -> str:
         return "postgres"
+
+    def operands(self, call: Call) -> list[Sql]:
+        """A text in upper or lower case that is compared with constants is made so only as far as that matters."""
+        match letters.compared_in_case(call):
+            case None:
+                return super().operands(call)
+            case place, few:
+                return [self.changed(one, few) if i == place else self.compiled(one)
+                        for i, one in enumerate(call.arguments)]  # fmt: skip
+
+    def changed(self, text: Expression, few: str) -> Sql:
+        """LOWER or UPPER of something, for ASCII and these letters."""
+        assert isinstance(text, Call)
+        return raw(letters.in_case_for(text.name, few, self.compiled(text.arguments[0]).sql(self.name)))
+
+    def operands_cost(self, call: Call) -> float:
+        found = letters.compared_in_case(call)
+        if found is None:
+            return super().operands_cost(call)
+        changed = call.arguments[found[0]]
+        assert isinstance(changed, Call)
+        return letters.few_letters_cost(changed, found[1]) + self.cost(changed.arguments[0])
+
+    def copies(self, call: Call) -> int:
+        """PostgreSQL reads x IN (y, z) as x = y OR x = z, unless y and z are constants."""
+        if call.name != "in":
+            return super().copies(call)
+        return 1 + sum(not isinstance(one, Constant) for one in call.arguments[1:])
+
+    def reading_cost(self, column: Column) -> float:
+        """Without a schema it is not known yet how a column is read; no statement is run without one. Columns of UNION
+        ALL and of other types that fit, such as a moment with its zone, are read through short words."""
+        kind, type_ = column.domain.kind, self.types.get(column.origin)
+        if kind is Kind.TEXT:
+            return READ_TEXT
+        if type_ is not None and base(type_) == "NUMERIC" and kind is Kind.NUMBER:
+            return READ_DECIMAL if type_ == "numeric" else READ_WORDS[kind]
+        if not self.schema or type_ in TYPES[kind]:
+            return READ_OTHER
+        made = LABEL.fullmatch(column.origin.removeprefix("t0.")) is not None
+        short = made or (type_ is not None and kind_of(type_) in (Kind.NUMBER, Kind.DATE, Kind.TRUTH))
+        return READ_SHORT if short else READ_WORDS[kind]
 
     def cast(self, name: str, kind: Kind, value: str, numbers: Sequence[int]) -> str:
         match name, kind:
@@ -70,6 +126,7 @@ class Postgres(Foreign):
     def column(self, column: Sql, kind: Kind, type_: str | None) -> Sql:
         plain = column.sql(self.name)
         text = f"CAST({plain} AS TEXT){BYTES}"
+        short = f"CASE WHEN OCTET_LENGTH({text}) <= {LONGEST_TEXT} THEN {text} END"  # of ASCII, if it is of that kind
         match kind, type_:
             case Kind.NUMBER, "smallint" | "integer" | "bigint":
                 return raw(f"CAST({plain} AS {DOUBLE})")
@@ -80,7 +137,7 @@ class Postgres(Foreign):
             case Kind.NUMBER, "boolean":
                 return raw(f"CAST(CAST({plain} AS INTEGER) AS {DOUBLE})")
             case Kind.NUMBER, _:
-                return raw(f"NULLIF({total.number_of_text(text)}, {NAN})")
+                return raw(f"NULLIF({total.number_of_text(short)}, {NAN})")
             case Kind.TEXT, _:
                 return raw(f"({text})")
             case Kind.TRUTH, "boolean":
@@ -88,12 +145,12 @@ class Postgres(Foreign):
             case Kind.TRUTH, _ if type_ in NUMBERS:
                 return raw(f"({plain} <> 0)")
             case Kind.TRUTH, _:
-                return raw(total.truth_of_text(text))
+                return raw(total.truth_of_text(short))
             case Kind.DATE, "date":
                 return raw(total.moment_of_date(plain))
             case Kind.DATE, "timestamp without time zone":
                 return raw(total.within(plain))
-        return raw(total.moment_of_text(text))
+        return raw(total.moment_of_text(short))
 
     def number(self, value: float) -> Sql:
         return raw(f"CAST({value!r} AS {DOUBLE})")
@@ -128,5 +185,5 @@ class Postgres(Foreign):
         """What would underflow is 0 already."""
         return f"CASE WHEN ABS({value}) < 1e-200 THEN 0 ELSE {value} * {by!r} END"
 
-    def lists(self, *names: str) -> list[str]:
-        return [f"ARRAY_AGG({name} ORDER BY {names[0]})" for name in names]
+    def lists(self, *listed: str) -> list[str]:
+        return [f"ARRAY_AGG({one} ORDER BY {listed[0]})" for one in listed]

@@ -11,12 +11,14 @@ from sqlglot import exp
 
 from sfumato.sql.dialects.base import raw
 from sfumato.sql.dialects.foreign import Foreign
-from sfumato.sql.dialects.letters import SPACES, folded
-from sfumato.sql.domains import Kind
+from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.functions.function import Sql
+from sfumato.sql.functions.letters import SPACES, folded
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
+from sfumato.sql.names import ours
 
 MOMENT = "TIMESTAMP_NTZ"
+V, X, E = ours("v"), ours("x"), ours("e")  # what lambdas call a value
 DIGITS = "[0-9]+(_[0-9]+)*"
 NUMERAL = f"^[+-]?({DIGITS}[.]?({DIGITS})?|[.]{DIGITS})([eE][+-]?{DIGITS})?$"
 WRITTEN = (
@@ -27,12 +29,18 @@ SAME = frozenset({
     "and", "or", "not", "=", "<", "<=", "is null", "in", "abs", "negative", "least", "greatest", "case", "coalesce",
     "clamp", "replace", "||", "length", "+", "-", "*", "/", "mod",
 })  # fmt: skip
-PARTS = {"year": "YEAR(v)", "month": "MONTH(v)", "day": "DAY(v)", "hour": "HOUR(v)", "weekday": "DAYOFWEEK(v) - 1"}
+PARTS = {
+    "year": f"YEAR({V})",
+    "month": f"MONTH({V})",
+    "day": f"DAY({V})",
+    "hour": f"HOUR({V})",
+    "weekday": f"DAYOFWEEK({V}) - 1",
+}
 
 
 def let(body: str, value: str) -> str:
-    """The body, in which v stands for the value."""
-    return f"ELEMENT_AT(TRANSFORM(ARRAY({value}), v -> {body}), 1)"
+    """The body, in which V stands for the value."""
+    return f"ELEMENT_AT(TRANSFORM(ARRAY({value}), {V} -> {body}), 1)"
 
 
 def text(value: str) -> str:
@@ -44,49 +52,49 @@ BLANKS = text(" \t\n\v\f\r")
 
 def floor(a: str) -> str:
     """A double, as it is where it has no fraction; a BIGINT could not hold it."""
-    return let(f"CASE WHEN ABS(v) < {2.0**53!r}D THEN CAST(FLOOR(v) AS DOUBLE) ELSE v END", a)
+    return let(f"CASE WHEN ABS({V}) < {2.0**53!r}D THEN CAST(FLOOR({V}) AS DOUBLE) ELSE {V} END", a)
 
 
 def ceil(a: str) -> str:
-    return let(f"CASE WHEN ABS(v) < {2.0**53!r}D THEN CAST(CEIL(v) AS DOUBLE) ELSE v END", a)
+    return let(f"CASE WHEN ABS({V}) < {2.0**53!r}D THEN CAST(CEIL({V}) AS DOUBLE) ELSE {V} END", a)
 
 
 def rounded(a: str) -> str:
     """To the nearest whole number, halves away from 0."""
-    whole = "CAST(FLOOR(ABS(v)) AS DOUBLE)"
-    up = f"({whole} + CASE WHEN ABS(v) - {whole} >= 0.5D THEN 1 ELSE 0 END)"
-    return let(f"CASE WHEN ABS(v) < {2.0**53!r}D THEN CASE WHEN v < 0 THEN -{up} ELSE {up} END ELSE v END", a)
+    whole = f"CAST(FLOOR(ABS({V})) AS DOUBLE)"
+    up = f"({whole} + CASE WHEN ABS({V}) - {whole} >= 0.5D THEN 1 ELSE 0 END)"
+    return let(f"CASE WHEN ABS({V}) < {2.0**53!r}D THEN CASE WHEN {V} < 0 THEN -{up} ELSE {up} END ELSE {V} END", a)
 
 
 def rounded_to(a: str, places: int) -> str:
-    found = f"({rounded(f'x * {10.0**places!r}D')} / {10.0**places!r}D)"
-    better = f"CASE WHEN ABS({found}) < DOUBLE('Infinity') THEN {found} ELSE x END"
-    return f"ELEMENT_AT(TRANSFORM(ARRAY({a}), x -> {better}), 1)"
+    found = f"({rounded(f'{X} * {10.0**places!r}D')} / {10.0**places!r}D)"
+    better = f"CASE WHEN ABS({found}) < DOUBLE('Infinity') THEN {found} ELSE {X} END"
+    return f"ELEMENT_AT(TRANSFORM(ARRAY({a}), {X} -> {better}), 1)"
 
 
 def bucket(a: str, low: str, high: str, count: str) -> str:
     place = f"{floor(f'(({a}) - ({low})) / (({high}) - ({low})) * ({count})')} + 1"
-    return let(f"CASE WHEN NOT v IS NULL THEN LEAST(GREATEST(v, 0), ({count}) + 1) END", place)
+    return let(f"CASE WHEN NOT {V} IS NULL THEN LEAST(GREATEST({V}, 0), ({count}) + 1) END", place)
 
 
 def magnitude(a: str) -> str:
     ends = ", ".join(f"{LEAST_SIZE * 2.0**n!r}D" for n in range(SIZES))
-    found = f"CAST(SIZE(FILTER(ARRAY({ends}), e -> e <= ABS(v))) AS DOUBLE)"
-    return let(f"CASE WHEN v < 0 THEN -{found} WHEN NOT v IS NULL THEN {found} END", a)
+    found = f"CAST(SIZE(FILTER(ARRAY({ends}), {E} -> {E} <= ABS({V}))) AS DOUBLE)"
+    return let(f"CASE WHEN {V} < 0 THEN -{found} WHEN NOT {V} IS NULL THEN {found} END", a)
 
 
 def number_of_text(a: str) -> str:
     """NULL for what is none."""
-    signed = "CASE WHEN v LIKE '-%' THEN -DOUBLE('Infinity') ELSE DOUBLE('Infinity') END"
-    special = f"WHEN LOWER(v) RLIKE '^[+-]?inf(inity)?$' THEN {signed}"
-    read = f"WHEN v RLIKE {text(NUMERAL)} THEN TRY_CAST(REPLACE(v, '_', '') AS DOUBLE)"
-    nan = "WHEN LOWER(v) RLIKE '^[+-]?nan$' THEN DOUBLE('NaN')"
+    signed = f"CASE WHEN {V} LIKE '-%' THEN -DOUBLE('Infinity') ELSE DOUBLE('Infinity') END"
+    special = f"WHEN LOWER({V}) RLIKE '^[+-]?inf(inity)?$' THEN {signed}"
+    read = f"WHEN {V} RLIKE {text(NUMERAL)} THEN TRY_CAST(REPLACE({V}, '_', '') AS DOUBLE)"
+    nan = f"WHEN LOWER({V}) RLIKE '^[+-]?nan$' THEN DOUBLE('NaN')"
     return let(f"CASE {special} {nan} {read} END", f"TRIM(BOTH {BLANKS} FROM {a})")
 
 
 def taken(group: int, width: int) -> str:
     """A part of a written moment, at least so wide."""
-    found = f"REGEXP_EXTRACT(v, {text(WRITTEN)}, {group})"
+    found = f"REGEXP_EXTRACT({V}, {text(WRITTEN)}, {group})"
     return f"LPAD({found}, GREATEST({width}, LENGTH({found})), '0')"
 
 
@@ -97,7 +105,7 @@ TIME = f"CONCAT({taken(6, 2)}, ':', {taken(7, 2)}, ':', {taken(9, 2)}, '.', {tak
 def moment_of_text(a: str) -> str:
     """NULL for what is none; a zone is passed over."""
     found = f"TRY_CAST(CONCAT({DAY}, ' ', {TIME}) AS {MOMENT})"
-    return let(f"CASE WHEN v RLIKE {text(WRITTEN)} THEN {found} END", a)
+    return let(f"CASE WHEN {V} RLIKE {text(WRITTEN)} THEN {found} END", a)
 
 
 def day_of_text(a: str) -> str:
@@ -107,8 +115,8 @@ def day_of_text(a: str) -> str:
 
 
 def truth_of_text(a: str) -> str:
-    no = "WHEN v IN ('false', 'f', 'no', 'n', '0') THEN FALSE"
-    return let(f"CASE WHEN v IN ('true', 't', 'yes', 'y', '1') THEN TRUE {no} END", f"LOWER({a})")
+    no = f"WHEN {V} IN ('false', 'f', 'no', 'n', '0') THEN FALSE"
+    return let(f"CASE WHEN {V} IN ('true', 't', 'yes', 'y', '1') THEN TRUE {no} END", f"LOWER({a})")
 
 
 def in_case(name: str, a: str) -> str:
@@ -140,8 +148,8 @@ OWN: dict[str, Callable[..., str]] = {
 
 def beginning(unit: str, a: str) -> str:
     ends = (f"CAST('{end}' AS {MOMENT})" for end in ("0001-01-01", "9999-12-31 23:59:59.999999"))
-    found = f"CAST(DATE_TRUNC('{unit}', v) AS {MOMENT})"
-    return let(f"CASE WHEN v BETWEEN {' AND '.join(ends)} THEN {found} END", a)
+    found = f"CAST(DATE_TRUNC('{unit}', {V}) AS {MOMENT})"
+    return let(f"CASE WHEN {V} BETWEEN {' AND '.join(ends)} THEN {found} END", a)
 
 
 @dataclass(frozen=True)
@@ -172,16 +180,17 @@ class Spark(Foreign):
     def column(self, column: Sql, kind: Kind, type_: str | None) -> Sql:
         plain = column.sql(self.name)
         words = f"CAST({plain} AS STRING)"
+        short = f"CASE WHEN LENGTH({words}) <= {LONGEST_TEXT} THEN {words} END"
         match kind, type_:
             case Kind.NUMBER, "tinyint" | "smallint" | "int" | "bigint" | "float" | "double":
                 return raw(f"NANVL(CAST({plain} AS DOUBLE), CAST(NULL AS DOUBLE))")
             case Kind.NUMBER, _:
-                return raw(f"NANVL({number_of_text(words)}, CAST(NULL AS DOUBLE))")
+                return raw(f"NANVL({number_of_text(short)}, CAST(NULL AS DOUBLE))")
             case Kind.TEXT, _:
                 return raw(words)
             case Kind.TRUTH, _:
-                return raw(truth_of_text(words))
-        return raw(moment_of_text(words))
+                return raw(truth_of_text(short))
+        return raw(moment_of_text(short))
 
     def is_nan(self, number: Sql) -> Sql:
         return raw(f"ISNAN({number.sql(self.name)})")
@@ -210,6 +219,6 @@ class Spark(Foreign):
     def floor(self, value: str) -> str:
         return f"CAST(FLOOR({value}) AS DOUBLE)"
 
-    def lists(self, *names: str) -> list[str]:
-        rows = f"SORT_ARRAY(COLLECT_LIST(STRUCT({', '.join(names)})))"
-        return [f"TRANSFORM({rows}, x -> x.{name})" for name in names]
+    def lists(self, *listed: str) -> list[str]:
+        rows = f"SORT_ARRAY(COLLECT_LIST(STRUCT({', '.join(listed)})))"
+        return [f"TRANSFORM({rows}, {X} -> {X}.{one.rpartition('.')[2]})" for one in listed]

@@ -5,8 +5,9 @@ import datetime
 from sqlglot import exp
 
 from sfumato.sql.domains import DATE, Kind, Scalar, number
+from sfumato.sql.functions.costs import each, per_character
 from sfumato.sql.functions.function import Function, Sql, of_type
-from sfumato.sql.functions.ranges import text_of
+from sfumato.sql.functions.ranges import written as in_words
 
 NUMBER, WORDS, YES, DAY = Kind.NUMBER, Kind.TEXT, Kind.TRUTH, Kind.DATE
 
@@ -41,8 +42,12 @@ def written(value: Scalar) -> str:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "number": Function(((NUMBER, WORDS, YES),), lambda a: a if a.kind is NUMBER else number(), as_number, float),
-    "text": Function((None,), text_of, as_text, written),
-    "date": Function(((WORDS, DAY),), lambda a: DATE, as_date, lambda a: dated(a[:10]), (exp.Date,)),
-    "timestamp": Function(((WORDS, DAY),), lambda a: DATE, as_time, dated),
+    "number": Function(
+        ((NUMBER, WORDS, YES),), lambda a: a if a.kind is NUMBER else number(), as_number, float, cost=per_character(5)
+    ),
+    "text": Function((None,), in_words, as_text, written, cost=each(1000)),
+    "date": Function(
+        ((WORDS, DAY),), lambda a: DATE, as_date, lambda a: dated(a[:10]), (exp.Date,), cost=per_character(5)
+    ),
+    "timestamp": Function(((WORDS, DAY),), lambda a: DATE, as_time, dated, cost=per_character(5)),
 }

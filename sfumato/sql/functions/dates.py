@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from sfumato.sql.domains import DATE, Kind, Scalar, number
 from sfumato.sql.functions.casts import as_time
+from sfumato.sql.functions.costs import each
 from sfumato.sql.functions.function import Function, Spelling, Sql, of_type, paren
 from sfumato.sql.functions.ranges import counted
 
@@ -96,19 +97,20 @@ def taken(
     name: str, low: int, high: int, after: Callable[[str], Scalar], *spelled: Spelling
 ) -> Function:  # fmt: skip
     """A part of a date whose values are public keys."""
-    return Function((DAY,), lambda a: counted(low, high), part(name), after, spelled, copies=2)
+    return Function((DAY,), lambda a: counted(low, high), part(name), after, spelled, copies=2, cost=each(200))
 
 
 def start(unit: str) -> Function:
-    return Function((DAY,), lambda a: DATE, beginning(unit), started(unit), copies=2)
+    return Function((DAY,), lambda a: DATE, beginning(unit), started(unit), copies=2, cost=each(200))
 
 
 FUNCTIONS: dict[str, Function] = {
-    "year": Function((DAY,), lambda a: number(step=1.0), part("year"), part_of("year"), (exp.Year,), copies=2),
+    "year": Function((DAY,), lambda a: number(step=1.0), part("year"), part_of("year"), (exp.Year,), copies=2,
+                     cost=each(200)),
     "quarter": taken("quarter", 1, 4, lambda a: float((moment(a).month + 2) // 3), exp.Quarter),
     "month": taken("month", 1, 12, part_of("month"), exp.Month),
     "week": Function((DAY,), lambda a: counted(1, 53), week, lambda a: float(moment(a).isocalendar().week),
-                     (exp.Week, exp.WeekOfYear), copies=2),
+                     (exp.Week, exp.WeekOfYear), copies=2, cost=each(200)),
     "day": taken("day", 1, 31, part_of("day"), exp.Day, exp.DayOfMonth),
     "day of year": taken("doy", 1, 366, lambda a: float(moment(a).timetuple().tm_yday), exp.DayOfYear),
     "weekday": taken("dow", 0, 6, weekday, exp.DayOfWeek, "weekday"),
@@ -117,5 +119,5 @@ FUNCTIONS: dict[str, Function] = {
     "minute": taken("minute", 0, 59, part_of("minute"), exp.Minute),
     **{f"start of {unit}": start(unit) for unit in ("year", "quarter", "month", "week", "day")},
     "days between": Function((DAY, DAY), lambda a, b: number(step=1.0), days,
-                             lambda a, b: float((moment(b).date() - moment(a).date()).days), copies=3),
+                             lambda a, b: float((moment(b).date() - moment(a).date()).days), copies=3, cost=each(200)),
 }  # fmt: skip

@@ -1,11 +1,12 @@
 """What an allowed function is, and the few shapes in which an engine is told of one."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from sfumato.sql.domains import Domain, Kind, Scalar
+from sfumato.sql.functions.costs import Cost
 
 Sql = exp.Expression
 Spelling = type[exp.Expression] | str  # a node of the parser, or the name of a function that it does not know
@@ -18,6 +19,7 @@ class Function:
     kinds: tuple[Kind | tuple[Kind, ...] | None, ...]  # of the arguments; None: any
     domain: Callable[..., Domain]
     emit: Callable[..., Sql]
+    cost: Cost = field(kw_only=True)  # nanoseconds in one row at most, without its arguments' own
     after: Callable[..., Scalar] | None = None  # of released values; None: not for them
     spelled: tuple[Spelling, ...] = ()  # with its arguments in this order; other spellings: reading/special.py
     commutes: bool = False

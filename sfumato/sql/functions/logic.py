@@ -1,11 +1,11 @@
 """Conditions, and choices by them."""
 
-import re
-
 from sqlglot import exp
 
 from sfumato.sql.domains import Domain, Kind, Scalar
+from sfumato.sql.functions.costs import each
 from sfumato.sql.functions.function import Function, Sql, binary, folded, named, paren
+from sfumato.sql.functions.patterns import like, like_cost
 from sfumato.sql.functions.ranges import covering, truth
 
 YES, WORDS = Kind.TRUTH, Kind.TEXT
@@ -53,23 +53,21 @@ def first_known(*values: Scalar) -> Scalar:
     return next((value for value in values if value is not None), None)
 
 
-def like(text: str, pattern: str) -> bool:
-    parts = (".*" if sign == "%" else "." if sign == "_" else re.escape(sign) for sign in pattern)
-    return re.fullmatch("".join(parts), text, re.DOTALL) is not None
-
-
 FUNCTIONS: dict[str, Function] = {
-    "and": Function((YES,), truth, folded(exp.And), all_of, (exp.And,), commutes=True, more=True, strict=False),
-    "or": Function((YES,), truth, folded(exp.Or), any_of, (exp.Or,), commutes=True, more=True, strict=False),
-    "not": Function((YES,), truth, lambda a: paren(exp.Not(this=paren(a))), lambda a: not a, (exp.Not,)),
-    "=": Function((None, None), truth, binary(exp.EQ), lambda a, b: a == b, (exp.EQ,), commutes=True, alike=True),
-    "<": Function((None, None), truth, binary(exp.LT), lambda a, b: a < b, (exp.LT,), alike=True),
-    "<=": Function((None, None), truth, binary(exp.LTE), lambda a, b: a <= b, (exp.LTE,), alike=True),
+    "and": Function((YES,), truth, folded(exp.And), all_of, (exp.And,), commutes=True, more=True, strict=False,
+                    cost=each(20)),
+    "or": Function((YES,), truth, folded(exp.Or), any_of, (exp.Or,), commutes=True, more=True, strict=False,
+                   cost=each(20)),
+    "not": Function((YES,), truth, lambda a: paren(exp.Not(this=paren(a))), lambda a: not a, (exp.Not,), cost=each(20)),
+    "=": Function((None, None), truth, binary(exp.EQ), lambda a, b: a == b, (exp.EQ,), commutes=True, alike=True,
+                  cost=each(20)),
+    "<": Function((None, None), truth, binary(exp.LT), lambda a, b: a < b, (exp.LT,), alike=True, cost=each(20)),
+    "<=": Function((None, None), truth, binary(exp.LTE), lambda a, b: a <= b, (exp.LTE,), alike=True, cost=each(20)),
     "is null": Function((None,), truth, lambda a: paren(exp.Is(this=paren(a), expression=exp.null())),
-                        lambda a: a is None, strict=False),
-    "like": Function((WORDS, WORDS), truth, binary(exp.Like), like),
-    "in": Function((None, None), truth, among, one_of, (exp.In,), more=True, alike=True, strict=False),
-    "case": Function((None,), chosen, cased, first_true, more=True, strict=False),
+                        lambda a: a is None, strict=False, cost=each(20)),
+    "like": Function((WORDS, WORDS), truth, binary(exp.Like), like, cost=like_cost),
+    "in": Function((None, None), truth, among, one_of, (exp.In,), more=True, alike=True, strict=False, cost=each(20)),
+    "case": Function((None,), chosen, cased, first_true, more=True, strict=False, cost=each(20)),
     "coalesce": Function((None,), covering, named("COALESCE"), first_known, (exp.Coalesce,), more=True, alike=True,
-                         strict=False),
+                         strict=False, cost=each(20)),
 }  # fmt: skip

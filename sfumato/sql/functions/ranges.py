@@ -2,17 +2,35 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
-from sfumato.sql.domains import TEXT, TRUTH, Domain, Kind, number
+from sfumato.sql.domains import TRUTH, Domain, Kind, number, text
+
+LONGEST_WORDS = 64  # characters of a number, a truth or a date in words, on any engine
 
 
 def truth(*_: Domain) -> Domain:
     return TRUTH
 
 
-def text_of(*_: Domain) -> Domain:
-    return TEXT
+def same_text(a: Domain, *_: Domain) -> Domain:
+    """A text that is no longer than the first one."""
+    return text(a.longest)
+
+
+def joined_text(*parts: Domain) -> Domain:
+    return text(sum(part.longest for part in parts))
+
+
+def first_part(a: Domain, *numbers: Domain) -> Domain:
+    """A part of a text; the last number, a constant, is its length at most."""
+    return text(min(a.longest, numbers[-1].high))
+
+
+def written(a: Domain) -> Domain:
+    """Any value in words."""
+    return text(a.longest if a.kind is Kind.TEXT else LONGEST_WORDS)
 
 
 def added(a: Domain, b: Domain) -> Domain:
@@ -45,16 +63,17 @@ def covering(*domains: Domain) -> Domain:
     keys = [d.keys for d in known]
     merged = None if None in keys else tuple(dict.fromkeys(k for ks in keys if ks is not None for k in ks))
     if known[0].kind is not Kind.NUMBER:
-        return Domain(known[0].kind, keys=merged)
+        longest = max(d.longest for d in known) if known[0].kind is Kind.TEXT else math.inf
+        return Domain(known[0].kind, keys=merged, length=longest)
     low, high = min(d.low for d in known), max(d.high for d in known)
     return Domain(Kind.NUMBER, low, high, common([d.step for d in known]), merged)
 
 
 def common(steps: Sequence[float | None]) -> float | None:
-    """The largest step of which all these are multiples; none if one of them is none. Exact: doubles are fractions."""
+    """The largest step of which all these are multiples; none if one of them has none. Exact: doubles are fractions."""
     found = Fraction(0)
     for step in steps:
-        if step is None:
+        if step is None or math.isinf(step):
             return None
         one = Fraction(step)
         below = found.denominator * one.denominator
@@ -62,9 +81,27 @@ def common(steps: Sequence[float | None]) -> float | None:
     return float(found) or None
 
 
-def spanning(*domains: Domain) -> Domain:
-    """A number between the least and the largest of these."""
-    return number(min(d.low for d in domains), max(d.high for d in domains))
+def step_of(a: Domain) -> float | None:
+    """A step of which all its values are multiples; a constant is a multiple of itself."""
+    return a.step if a.low < a.high else abs(a.low)
+
+
+def least_of(*domains: Domain) -> Domain:
+    """NULL is passed over, so the least of some is below each that is never NULL, and above the least of all."""
+    high = min([max(d.high for d in domains), *(d.high for d in domains if d.sure)])
+    return extreme(domains, min(d.low for d in domains), high)
+
+
+def greatest_of(*domains: Domain) -> Domain:
+    """The same from the other side."""
+    low = max([min(d.low for d in domains), *(d.low for d in domains if d.sure)])
+    return extreme(domains, low, max(d.high for d in domains))
+
+
+def extreme(domains: Sequence[Domain], low: float, high: float) -> Domain:
+    """From low to high; in steps, if the constants among them are on the steps of the others."""
+    step = common([step_of(d) for d in domains]) if any(d.step for d in domains) else None
+    return replace(number(low, high, step), sure=any(d.sure for d in domains))
 
 
 def absolute(a: Domain) -> Domain:
@@ -77,7 +114,9 @@ def rounded(a: Domain) -> Domain:
 
 
 def clamped(a: Domain, low: Domain, high: Domain) -> Domain:
-    return number(min(max(a.low, low.low), high.low), min(max(a.high, low.high), high.high), a.step)
+    """In steps of which the limits are multiples too: CLAMP(x, 0, 2.5) of whole numbers can be 2.5."""
+    least, most = min(max(a.low, low.low), high.low), min(max(a.high, low.high), high.high)
+    return number(least, most, common([a.step, step_of(low), step_of(high)]) if a.step else None)
 
 
 def rooted(a: Domain) -> Domain:

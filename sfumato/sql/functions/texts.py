@@ -1,29 +1,21 @@
-"""Texts. None may grow until an engine fails: that would tell that such a text is there."""
+"""Texts. None may grow until an engine fails or takes long: that would tell that such a text is there. How long one can
+be follows from its domain, and the dialect cuts what could be longer than LONGEST_TEXT."""
 
 import math
 
 from sqlglot import exp
 
 from sfumato.sql.domains import Kind, number
-from sfumato.sql.functions.casts import as_text
+from sfumato.sql.functions.costs import per_character, search
 from sfumato.sql.functions.function import Function, Sql, folded, named, of_type
-from sfumato.sql.functions.ranges import text_of, truth
+from sfumato.sql.functions.letters import SPACES, lower, upper
+from sfumato.sql.functions.ranges import first_part, joined_text, same_text, truth
 
-LONG = 10_000
 WORDS, NUMBER = Kind.TEXT, Kind.NUMBER
-
-
-def cut(a: Sql) -> Sql:
-    """The first characters of a text, so that what is joined cannot outgrow what an engine holds."""
-    return exp.Anonymous(this="left", expressions=[as_text(a), exp.Literal.number(str(LONG))])
 
 
 def size_of(a: Sql) -> Sql:
     return exp.Cast(this=exp.Length(this=a), to=of_type("DOUBLE"))
-
-
-def joined(*parts: Sql) -> Sql:
-    return folded(exp.DPipe)(*map(cut, parts))
 
 
 def slice_of(a: Sql, start: Sql, length: Sql) -> Sql:
@@ -50,26 +42,38 @@ def piece_of(text: str, between: str, place: float) -> str:
     return parts[int(place) - 1] if place <= len(parts) else ""
 
 
+def lower_text(text: str) -> str:
+    """Letter by letter, as in every engine."""
+    return "".join(map(lower, text))
+
+
+def upper_text(text: str) -> str:
+    return "".join(map(upper, text))
+
+
 def place_in(a: Sql, b: Sql) -> Sql:
     return exp.Cast(this=exp.Anonymous(this="strpos", expressions=[a, b]), to=of_type("DOUBLE"))
 
 
 FUNCTIONS: dict[str, Function] = {
-    "lower": Function((WORDS,), text_of, named("LOWER"), str.lower, (exp.Lower,)),
-    "upper": Function((WORDS,), text_of, named("UPPER"), str.upper, (exp.Upper,)),
-    "trim": Function((WORDS,), text_of, named("TRIM"), lambda a: a.strip(" ")),
-    "ltrim": Function((WORDS,), text_of, named("LTRIM"), lambda a: a.lstrip(" ")),
-    "rtrim": Function((WORDS,), text_of, named("RTRIM"), lambda a: a.rstrip(" ")),
-    "substr": Function((WORDS, NUMBER, NUMBER), text_of, slice_of, sliced),
-    "right": Function((WORDS, NUMBER), text_of, last, lambda a, n: a[-int(n) :] if n else ""),
-    "split_part": Function((WORDS, WORDS, NUMBER), text_of, piece, piece_of),
+    "lower": Function((WORDS,), same_text, named("LOWER"), lower_text, (exp.Lower,), cost=per_character(25)),
+    "upper": Function((WORDS,), same_text, named("UPPER"), upper_text, (exp.Upper,), cost=per_character(25)),
+    "trim": Function((WORDS,), same_text, named("TRIM"), lambda a: a.strip(SPACES), cost=per_character(15)),
+    "ltrim": Function((WORDS,), same_text, named("LTRIM"), lambda a: a.lstrip(SPACES), cost=per_character(15)),
+    "rtrim": Function((WORDS,), same_text, named("RTRIM"), lambda a: a.rstrip(SPACES), cost=per_character(15)),
+    "substr": Function((WORDS, NUMBER, NUMBER), first_part, slice_of, sliced, cost=per_character(4)),
+    "right": Function((WORDS, NUMBER), first_part, last, lambda a, n: a[-int(n) :] if n else "", cost=per_character(4)),
+    "split_part": Function((WORDS, WORDS, NUMBER), same_text, piece, piece_of, cost=search(40)),
     "position": Function((WORDS, WORDS), lambda a, b: number(0, math.inf, 1.0), place_in,
-                         lambda a, b: float(a.find(b) + 1)),
-    "replace": Function((WORDS, WORDS, WORDS), text_of, named("REPLACE"), str.replace),
-    "||": Function((WORDS,), text_of, joined, lambda *parts: "".join(part[:LONG] for part in parts), (exp.DPipe,),
-                   more=True),
-    "starts_with": Function((WORDS, WORDS), truth, named("STARTS_WITH"), str.startswith, (exp.StartsWith,)),
-    "ends_with": Function((WORDS, WORDS), truth, named("ENDS_WITH"), str.endswith, (exp.EndsWith,)),
-    "contains": Function((WORDS, WORDS), truth, named("CONTAINS"), str.__contains__, (exp.Contains,)),
-    "length": Function((WORDS,), lambda a: number(0, math.inf, 1.0), size_of, len, (exp.Length,)),
+                         lambda a, b: float(a.find(b) + 1), cost=search(20)),
+    "replace": Function((WORDS, WORDS, WORDS), same_text, named("REPLACE"), str.replace, cost=search(40)),
+    "||": Function((WORDS,), joined_text, folded(exp.DPipe), lambda *parts: "".join(parts), (exp.DPipe,), more=True,
+                   cost=per_character(3)),
+    "starts_with": Function((WORDS, WORDS), truth, named("STARTS_WITH"), str.startswith, (exp.StartsWith,),
+                            cost=per_character(2)),
+    "ends_with": Function((WORDS, WORDS), truth, named("ENDS_WITH"), str.endswith, (exp.EndsWith,),
+                          cost=per_character(2)),
+    "contains": Function((WORDS, WORDS), truth, named("CONTAINS"), str.__contains__, (exp.Contains,), cost=search(20)),
+    "length": Function((WORDS,), lambda a: number(0, math.inf, 1.0), size_of, len, (exp.Length,),
+                       cost=per_character(2)),
 }  # fmt: skip

@@ -20,7 +20,7 @@ from sfumato.sql.aggregates import (
     ranked,
 )
 from sfumato.sql.domains import Domain, number
-from sfumato.sql.expressions import Expression, Output
+from sfumato.sql.expressions import Column, Expression, Output
 from sfumato.sql.reading.measures import Wanted
 from sfumato.sql.reading.nodes import plain, shown
 from sfumato.sql.reading.scopes import Scope
@@ -118,12 +118,13 @@ class Groups:
             raise QueryRefused(f"{name.upper()} takes one argument.")
         found = expression(inner, self.rows)
         if name != "count":
-            exponent(found, node.sql())  # refuses what has no bounds
+            exponent(found, shown(node))  # refuses what has no bounds
         return name, found
 
     def different(self, node: exp.Expression, inner: exp.Distinct) -> tuple[str, Expression | None]:
         """COUNT(DISTINCT x); of the unit, it is a count of units."""
         of = [expression(one, self.rows) for one in inner.expressions]
         if not isinstance(node, exp.Count) or len(of) != 1:
-            raise QueryRefused(f"{shown(node)} is not allowed.\n  do:     ask COUNT(DISTINCT x) of one column")
-        return ("units", None) if repr(of[0]) == f"t0.{self.rows.table.unit}" else ("distinct", of[0])
+            raise QueryRefused(f"{shown(node)} is not allowed: DISTINCT is for COUNT of one column.")
+        unit = isinstance(of[0], Column) and of[0].origin == self.rows.table.unit_origin
+        return ("units", None) if unit else ("distinct", of[0])

@@ -16,7 +16,9 @@ Columns = list[tuple[str, Expression]]
 def titled(node: exp.Expression, taken: list[str]) -> str:
     """What a column of the answer is called: its alias, its name, or its text; each name once."""
     bare = isinstance(node, exp.Count) and isinstance(node.this, exp.Star | None)
-    name = "count" if bare or (is_histogram(node) and not node.alias) else node.alias_or_name or shown(node)
+    counted = bare or (is_histogram(node) and not node.alias)
+    own = node.alias or (node.name if isinstance(node, exp.Column) else "")  # the parser calls COUNT(1) by its 1
+    name = "count" if counted else own or shown(node)
     return next(title for i in count(1) if (title := name if i == 1 else f"{name} {i}") not in taken)
 
 

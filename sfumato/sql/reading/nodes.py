@@ -3,6 +3,7 @@
 import math
 
 from sqlglot import ErrorLevel, exp
+from sqlglot.errors import SqlglotError
 
 from sfumato.errors import QueryRefused
 
@@ -11,9 +12,10 @@ MORE: dict[type[exp.Expression], set[str]] = {  # further parts of a node that a
     exp.Literal: {"is_string"}, exp.Column: {"table"}, exp.Between: {"low", "high"}, exp.If: {"true", "false"},
     exp.WidthBucket: {"min_value", "max_value", "num_buckets"},
     exp.Case: {"ifs", "default"}, exp.Cast: {"to"}, exp.TryCast: {"to", "safe"}, exp.Ordered: {"desc"},
-    exp.Count: {"big_int"}, exp.Div: {"typed", "safe"}, exp.Table: {"alias"}, exp.Subquery: {"alias"},
+    exp.Count: {"big_int"}, exp.Div: {"typed", "safe"}, exp.Table: {"alias", "db"}, exp.Subquery: {"alias"},
     exp.Join: {"kind", "on", "using", "side"}, exp.CTE: {"alias"}, exp.Alias: {"alias"}, exp.Identifier: {"quoted"},
     exp.Least: {"ignore_nulls"}, exp.Greatest: {"ignore_nulls"}, exp.Coalesce: {"is_nvl"}, exp.Round: {"decimals"},
+    exp.Trunc: {"decimals"},
     exp.Trim: {"position"}, exp.Substring: {"start", "length"}, exp.Replace: {"replacement"}, exp.DPipe: {"safe"},
     exp.Concat: {"safe", "coalesce"}, exp.TimestampTrunc: {"unit"}, exp.DateTrunc: {"unit"},
     exp.Like: {"negate"}, exp.ILike: {"negate"}, exp.SplitPart: {"delimiter", "part_index"},
@@ -32,8 +34,11 @@ def plain(node: exp.Expression) -> None:
 
 
 def shown(node: exp.Expression) -> str:
-    """The analyst's own words for it, shortened."""
-    return node.sql("duckdb", unsupported_level=ErrorLevel.IGNORE)[:60]
+    """The analyst's own words for it, shortened; the parser cannot write all that it reads, such as DATE()."""
+    try:
+        return node.sql("duckdb", unsupported_level=ErrorLevel.IGNORE)[:60]
+    except SqlglotError:
+        return f"{node.key.upper()}(…)"
 
 
 def inner(node: exp.Expression) -> exp.Expression:

@@ -1,5 +1,6 @@
 """A SELECT around one with aggregates chooses, computes, filters and sorts released values: it costs nothing."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -13,9 +14,11 @@ from sfumato.sql.question import Question
 from sfumato.sql.reading.listing import Columns, number_after, ordered, titled
 from sfumato.sql.reading.nodes import alias, inner, plain, shown
 from sfumato.sql.reading.values import expression
+from sfumato.sql.release import Release
 
 PARTS = {"expressions", "from_", "from", "where", "order", "limit", "offset", "with_", "with"}
 HEAVIEST, MOST_LAYERS = 4_000, 8
+MOST_STEPS = 50_000_000  # parts of expressions over released values, in all groups together
 
 
 def layers(query: exp.Select) -> list[exp.Select]:
@@ -26,7 +29,7 @@ def layers(query: exp.Select) -> list[exp.Select]:
         node = source.this if source is not None else None
         inside = node.this if isinstance(node, exp.Subquery) else None
         names = [alias(cte) for cte in views]
-        if isinstance(node, exp.Table) and node.name.lower() in names:
+        if isinstance(node, exp.Table) and not node.args.get("db") and node.name.lower() in names:
             place = len(names) - 1 - names[::-1].index(node.name.lower())
             inside, views = views[place].this, views[:place]
         if not isinstance(inside, exp.Select) or len(found) > MOST_LAYERS:
@@ -111,10 +114,21 @@ def around(query: exp.Select, question: Question) -> Question:
         foreign(one)
     if sum(e.weight for e in after) > HEAVIEST:
         raise QueryRefused("this question is too long, written out.\n  do:     ask less at a time")
+    check_layout(found.release, after)
     return found
+
+
+def check_layout(release: Release, after: Sequence[Expression]) -> None:
+    """Refuses what would take long to make of released values: that is free, and could be asked again and again."""
+    if release.combinations * sum(e.weight for e in after) > MOST_STEPS:
+        raise QueryRefused(
+            "this question takes too long to lay out.\n"
+            f"  found:  {release.combinations:,} groups, and long expressions over released values\n"
+            "  do:     ask for aggregates alone, and go on with the answer"
+        )
 
 
 def first(question: Question, word: str) -> None:
     """What comes after LIMIT would see less than all groups: one LIMIT, at the end."""
     if question.limit is not None or question.offset:
-        raise QueryRefused(f"{word} comes before LIMIT.\n  do:     put LIMIT into the outer SELECT")
+        raise QueryRefused(f"{word} comes before LIMIT.\n  do:     ask with the inner LIMIT, and go on with the answer")

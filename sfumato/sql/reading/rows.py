@@ -6,16 +6,18 @@ from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.aggregates import AGGREGATES
+from sfumato.sql.algebra import filter_condition
 from sfumato.sql.expressions import Expression
 from sfumato.sql.normal import call
 from sfumato.sql.policy import Policy, Table
-from sfumato.sql.reading.joins import joined
+from sfumato.sql.reading.joins import joined, sort_joins
 from sfumato.sql.reading.nodes import alias, inner, plain, shown
 from sfumato.sql.reading.scopes import Scope, columns_of
 from sfumato.sql.reading.unions import selects, united
 from sfumato.sql.reading.values import expression
 
 MOST_JOINS = 10
+MAIN = "main"  # DuckDB's name for it
 PARTS = {"expressions", "from_", "from", "joins", "where", "group", "having", "order", "limit", "offset", "with_",
          "with", "distinct"}  # fmt: skip
 
@@ -26,6 +28,7 @@ class Rows:
 
     policy: Policy
     views: dict[str, Scope] = field(default_factory=dict)
+    schema: str = MAIN  # what the engine calls the place where the owner's tables are
 
     def scope(self, query: exp.Select) -> Scope:
         """FROM, JOIN and WHERE."""
@@ -36,14 +39,20 @@ class Rows:
         source = query.args.get("from_") or query.args.get("from")
         if source is None:
             raise QueryRefused("a question is about a table.\n  do:     SELECT … FROM a table of the policy")
-        found = self.source(source.this)
         joins = query.args.get("joins") or []
         if len(joins) > MOST_JOINS:
             raise QueryRefused(f"at most {MOST_JOINS} joins.")
-        for join in joins:
+        first, ordered = self.private_first(source.this, joins)
+        found = self.source(first)
+        for join in ordered:
             found = joined(found, join, self.joinable(join.this), alias(join.this))
+        if ordered is not joins:  # SELECT * shows columns in the order of the text
+            written = [alias(node) for node in (source.this, *(join.this for join in joins))]
+            names = sorted(found.names.items(), key=lambda item: written.index(item[0][0]))
+            found = replace(found, names=dict(names))
+        found = sort_joins(found)
         if where := query.args.get("where"):
-            found = replace(found, where=call("and", found.where, expression(where.this, found)))
+            found = replace(found, where=call("and", found.where, filter_condition(expression(where.this, found))))
         return found
 
     def name_views(self, query: exp.Query) -> None:
@@ -58,6 +67,40 @@ class Rows:
             name = alias(cte)
             self.views[name] = self.view(cte.this)
 
+    def private_first(
+        self, source: exp.Expression, joins: list[exp.Join]
+    ) -> tuple[exp.Expression, list[exp.Join]]:  # fmt: skip
+        """FROM wards JOIN visits as FROM visits JOIN wards: the rows are those of the first private table.
+
+        Public tables that are joined to each other before are joined after it; all are INNER, or LEFT and public.
+        """
+        if not self.is_public(source):
+            return source, joins
+        place = next((i for i, join in enumerate(joins) if not self.is_public(join.this)), None)
+        if place is None:
+            return source, joins
+        join = joins[place]
+        if join.kind not in ("", "INNER", "OUTER") or join.side not in (("", "RIGHT") if place == 0 else ("",)):
+            kind = " ".join(filter(None, [join.side, join.kind]))
+            raise QueryRefused(f"{kind} JOIN is not allowed here: rows of {shown(source)} alone are nobody's.")
+        kept = {name: join.args[name] for name in ("on", "using") if join.args.get(name)}
+        back = exp.Join(this=source, side="LEFT" if join.side == "RIGHT" else None, **kept)
+        plain(join)
+        return join.this, [back, *joins[:place], *joins[place + 1 :]]
+
+    def is_public(self, node: exp.Expression) -> bool:
+        named = isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
+        table = self.policy.tables.get(node.name.lower()) if named and not self.viewed(node) else None
+        return table is not None and table.public
+
+    def viewed(self, node: exp.Expression) -> bool:
+        """Is it a name of WITH? With a schema before it, it is a table of the owner's."""
+        if (schema := node.args.get("db")) is None:
+            return node.name.lower() in self.views
+        if schema.name.lower() != self.schema:
+            raise QueryRefused(f"there is no schema {schema.name!r} here.\n  found:  {self.schema}")
+        return False
+
     def source(self, node: exp.Expression) -> Scope:
         plain(node)
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
@@ -65,7 +108,7 @@ class Rows:
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             raise QueryRefused("FROM takes tables of the policy, and SELECTs over them.")
         name = node.name.lower()
-        if name in self.views:
+        if self.viewed(node):
             return self.views[name].renamed(alias(node))
         table = self.table(name)
         if table.public:
@@ -76,7 +119,7 @@ class Rows:
         """The table that JOIN names."""
         plain(node)
         named = isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
-        if not named or node.name.lower() in self.views:
+        if not named or self.viewed(node):
             raise QueryRefused(
                 f"{node.name or 'this'} cannot be joined.\n  do:     join tables of the policy themselves"
             )
@@ -91,10 +134,10 @@ class Rows:
 
     def view(self, query: exp.Query) -> Scope:
         """SELECTs over rows: their columns are expressions, put in where they are named."""
-        inside = Rows(self.policy, dict(self.views))  # what WITH names in it is not known outside
+        inside = Rows(self.policy, dict(self.views), self.schema)  # what WITH names in it is not known outside
         if isinstance(query, exp.SetOperation):
             inside.name_views(query)
-            return united([Rows(self.policy, dict(inside.views)).listed(one) for one in selects(query)])
+            return united([Rows(self.policy, dict(inside.views), self.schema).listed(one) for one in selects(query)])
         if not isinstance(query, exp.Select):
             raise QueryRefused("FROM and WITH take SELECTs, alone or with UNION ALL between them.")
         scope, columns = inside.listed(query)

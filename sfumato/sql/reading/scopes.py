@@ -7,8 +7,9 @@ from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import TEXT, number
-from sfumato.sql.expressions import Column, Constant, Expression
-from sfumato.sql.policy import ROW, Table
+from sfumato.sql.expressions import Call, Column, Constant, Expression
+from sfumato.sql.normal import call
+from sfumato.sql.policy import Table
 from sfumato.sql.release import Join
 
 ALWAYS = Constant(True)
@@ -51,6 +52,16 @@ class Scope:
 def columns_of(table: Table, place: int) -> dict[str, Column]:
     """The columns of the table number `place`, its unit among them."""
     found = {name: Column(f"t{place}.{name}", domain) for name, domain in table.columns.items()}
-    if not table.public and table.unit != ROW:
-        found.setdefault(table.unit, Column(f"t{place}.{table.unit}", TEXT if table.edges else number()))
+    if not table.public and (unit := table.unit_column) is not None:
+        found.setdefault(unit, Column(f"t{place}.{unit}", TEXT if table.edges else number()))
     return found
+
+
+def renumber(expression: Expression, places: Mapping[str, str]) -> Expression:
+    """The same of tables that have other numbers: t1 → t2."""
+    if isinstance(expression, Column):
+        alias, name = expression.origin.split(".", 1)
+        return replace(expression, origin=f"{places[alias]}.{name}") if alias in places else expression
+    if isinstance(expression, Call):
+        return call(expression.name, *(renumber(one, places) for one in expression.arguments))
+    return expression

@@ -9,7 +9,8 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.aggregates import AGGREGATES
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column, Constant, Expression, Output
-from sfumato.sql.policy import ROW, Policy
+from sfumato.sql.functions.costs import require_cost
+from sfumato.sql.policy import Policy
 from sfumato.sql.post import foreign
 from sfumato.sql.question import Question
 from sfumato.sql.reading.groups import Groups
@@ -17,29 +18,31 @@ from sfumato.sql.reading.histograms import Histogram, histogram, is_histogram
 from sfumato.sql.reading.listing import Columns, number_after, ordered, titled
 from sfumato.sql.reading.measures import canonical, measured
 from sfumato.sql.reading.nodes import inner, place_of, plain
-from sfumato.sql.reading.outer import around, layers
-from sfumato.sql.reading.rows import Rows
+from sfumato.sql.reading.outer import around, check_layout, layers
+from sfumato.sql.reading.rows import MAIN, Rows
+from sfumato.sql.reading.same_aggregates import normal_aggregates
 from sfumato.sql.reading.scopes import Scope
 from sfumato.sql.reading.values import expression
 from sfumato.sql.release import Release, Window
-from sfumato.sql.stack import weight
+from sfumato.sql.stack import cost, weight
 from sfumato.sql.statistics import Mode, Triangles, Trimmed
+from sfumato.sql.units import RowUnit
 
 MOST_KEYS, MOST_ROWS, HEAVIEST = 1_000_000, 1_000_000, 4_000
 
 
-def selected(query: exp.Select, policy: Policy) -> Question:
+def selected(query: exp.Select, policy: Policy, schema: str = MAIN) -> Question:
     """The question that a SELECT asks."""
     core, *outer = layers(query) or [query]
-    question = grouped(core, policy)
+    question = grouped(core, policy, schema)
     for one in outer:
         question = around(one, question)
     return question
 
 
-def grouped(query: exp.Select, policy: Policy) -> Question:
+def grouped(query: exp.Select, policy: Policy, schema: str) -> Question:
     """The SELECT that has the aggregates."""
-    scope = Rows(policy).scope(query)
+    scope = Rows(policy, schema=schema).scope(query)
     named = {node.alias.lower(): counting(node) for node in query.expressions if isinstance(node, exp.Alias)}
     bins = histogram(query, scope)
     groups = Groups(scope, keys(query, named, scope, *([bins.key] if bins else [])), named)
@@ -60,7 +63,9 @@ def distinct(query: exp.Select, columns: Columns, groups: Groups) -> None:
         return
     places = {e.place for _, e in columns if isinstance(e, Output)}
     if found.args.get("on") or not set(range(len(groups.keys))) <= places:
-        raise QueryRefused("DISTINCT would merge groups.\n  do:     leave it out, or SELECT all keys of GROUP BY")
+        raise QueryRefused(
+            "DISTINCT would merge groups.\n  do:     SELECT all keys of GROUP BY, and merge rows of the answer"
+        )
 
 
 def counting(node: exp.Expression) -> exp.Expression:
@@ -80,8 +85,8 @@ def keys(
         nodes += [inner(n) for n in query.expressions if not any(n.find_all(*AGGREGATES)) and not is_histogram(n)]
     found = sorted({*(expression(node, scope) for node in nodes), *more}, key=repr)
     for one in found:
-        if isinstance(one, Column) and one.origin == f"t0.{scope.table.unit}":
-            raise QueryRefused("GROUP BY the unit would ask about each person.\n  do:     group by something else")
+        if isinstance(one, Column) and one.origin == scope.table.unit_origin:
+            raise QueryRefused("GROUP BY the unit would ask about each person.")
     return found
 
 
@@ -129,16 +134,22 @@ def within_limits(
         raise QueryRefused(
             "this question has no aggregate, so it would show rows.\n  do:     ask COUNT(*), SUM(…) or AVG(…)"
         )
-    rows = groups.rows
-    measures, aggregates = measured(groups.wanted, private=any(key.domain.keys is None for key in groups.keys))
-    windows = tuple(one for one in groups.wanted if isinstance(one, Window))
-    statistics = tuple(one for one in groups.wanted if isinstance(one, Trimmed | Mode | Triangles))
+    rows, wanted = normal_aggregates(groups.rows, groups.keys, groups.wanted)
+    measures, aggregates = measured(wanted, private=any(key.domain.keys is None for key in groups.keys))
+    windows = tuple(one for one in wanted if isinstance(one, Window))
+    statistics = tuple(one for one in wanted if isinstance(one, Trimmed | Mode | Triangles))
     core = Release(rows.table, rows.joins, rows.where, tuple(groups.keys), measures, windows, statistics)
     if core.rows > MOST_ROWS:
         raise QueryRefused(f"too many rows of one unit after this join.\n  found:  {core.rows:,} are allowed for")
+    for key, listed in zip(core.keys, core.key_lists, strict=True):
+        if listed == ():
+            raise QueryRefused(
+                "WHERE leaves no group: it rules out all public keys.\n"
+                f"  found:  a key is one of {', '.join(map(repr, (key.domain.keys or ())[:10]))}"
+            )
     if core.combinations > MOST_KEYS:
         raise QueryRefused(f"too many groups.\n  found:  {core.combinations:,} combinations of public keys")
-    if core.table.unit == ROW and core.rows > 1:
+    if isinstance(core.table.unit, RowUnit) and core.rows > 1:
         raise QueryRefused(
             "each row is a person here, and UNION ALL lists a row more than once.\n"
             f"  found:  {core.rows} SELECTs on one table\n"
@@ -151,4 +162,6 @@ def within_limits(
     read += [e for statistic in statistics for e in statistic.reads]
     if sum(e.weight for e in [*read, *after]) + weight(core.table) > HEAVIEST:
         raise QueryRefused("this question is too long, written out.\n  do:     ask less at a time")
+    require_cost(cost(core))
+    check_layout(core, after)
     return canonical(Question(core, aggregates, tuple(columns), having, tuple(order), None))

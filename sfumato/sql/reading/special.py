@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.aggregates import bucketed
+from sfumato.sql.domains import LONGEST_TEXT
 from sfumato.sql.expressions import Constant, Expression
 from sfumato.sql.functions.function import Spelling
 from sfumato.sql.normal import call
@@ -19,6 +20,11 @@ CASTS = {"DOUBLE": "number", "FLOAT": "number", "DECIMAL": "digits", "INT": "who
 
 
 def literal(node: exp.Expression, go: Go) -> Expression:
+    if node.is_string and len(node.this) > LONGEST_TEXT:
+        raise QueryRefused(
+            f"a text in this question is too long.\n  found:  {len(node.this):,} characters\n"
+            f"  do:     write at most {LONGEST_TEXT:,}: all texts are cut there"
+        )
     return Constant(node.this if node.is_string else numeral(node.this))
 
 
@@ -100,7 +106,8 @@ def decimal(value: Expression, sizes: list[exp.Expression]) -> Expression:
 
 
 def width_bucket(node: exp.Expression, go: Go) -> Expression:
-    return bucketed(*go(*(node.args[a] for a in ("this", "min_value", "max_value", "num_buckets"))))
+    given = go(*(node.args.get(a) for a in ("this", "min_value", "max_value", "num_buckets")))
+    return bucketed(*given) if len(given) == 4 else bucketed(*[Constant(None)] * 4)  # which is refused in words
 
 
 def misplaced(node: exp.Expression, go: Go) -> Expression:
@@ -123,14 +130,14 @@ def logarithm(node: exp.Expression, go: Go) -> Expression:
         return call("log10", *go(node.this))
     base = node.this.this if isinstance(node.this, exp.Literal) else ""
     if base not in ("2", "10"):
-        raise QueryRefused("LOG is of base 2 or 10.\n  do:     ask LN(x) / LN(…)")
+        raise QueryRefused("LOG is of base 2 or 10.\n  do:     ask LN(x) / LN(base)")
     return call(f"log{base}", *go(node.expression))
 
 
 def cut_off(node: exp.Expression, go: Go) -> Expression:
     """TRUNC: towards 0."""
     if node.args.get("decimals"):
-        raise QueryRefused("TRUNC takes one argument.\n  do:     ask ROUND(x, digits)")
+        raise QueryRefused("TRUNC takes one argument.\n  do:     ask TRUNC(x * 100) / 100 for two digits")
     (value,) = go(node.this)
     return call("case", call("<", value, Constant(0)), call("ceil", value), call("floor", value))
 
@@ -179,8 +186,8 @@ def replaced(node: exp.Expression, go: Go) -> Expression:
     old, new = node.expression, node.args.get("replacement")
     if not (isinstance(old, exp.Literal) and isinstance(new, exp.Literal)) or len(new.this) > len(old.this):
         raise QueryRefused(
-            "REPLACE takes two texts in quotes, the second not longer than the first.\n"
-            "  do:     so that no text can grow until the engine fails"
+            "REPLACE takes two texts in quotes, the second not longer than the first:\n"
+            "          no text may grow until the engine fails"
         )
     return call("replace", *go(node.this, old, new))
 
@@ -215,11 +222,20 @@ SPECIAL: dict[Spelling, Callable[[exp.Expression, Go], Expression]] = {
     exp.Pow: power,
     exp.Log: logarithm,
     exp.Trunc: cut_off,
-    exp.IntDiv: refused("// means one thing for whole numbers and another for others.", "ask FLOOR(a / b)"),
+    exp.IntDiv: refused(
+        "// means one thing for whole numbers and another for others.",
+        "ask TRUNC(a / b), which cuts towards 0, or FLOOR(a / b), which cuts downwards",
+    ),
     exp.IsNan: refused("NaN counts as NULL here.", "ask x IS NULL"),
-    exp.RegexpLike: refused("patterns that are none would raise.", "use LIKE, ILIKE, STARTS_WITH or CONTAINS"),
-    exp.RegexpFullMatch: refused("patterns that are none would raise.", "use LIKE, ILIKE, STARTS_WITH or CONTAINS"),
-    exp.SimilarTo: refused("patterns that are none would raise.", "use LIKE, ILIKE, STARTS_WITH or CONTAINS"),
+    exp.RegexpLike: refused(
+        "patterns that are none would raise.", "where it says the same, use LIKE, STARTS_WITH or CONTAINS"
+    ),
+    exp.RegexpFullMatch: refused(
+        "patterns that are none would raise.", "where it says the same, use LIKE, STARTS_WITH or CONTAINS"
+    ),
+    exp.SimilarTo: refused(
+        "patterns that are none would raise.", "where it says the same, use LIKE, STARTS_WITH or CONTAINS"
+    ),
     exp.Trim: trimmed,
     exp.Substring: substring,
     exp.Left: left,

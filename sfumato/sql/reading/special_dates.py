@@ -17,8 +17,10 @@ PARTS = {"year": "year", "quarter": "quarter", "month": "month", "week": "week",
          "minute": "minute", "dow": "weekday", "dayofweek": "weekday", "isodow": "iso weekday",
          "doy": "day of year", "dayofyear": "day of year"}  # fmt: skip
 BEGINNINGS = ("year", "quarter", "month", "week", "day")
-FORMATS = {"%Y": ("year", 4), "%Y-%m": ("month", 7), "%Y-%m-%d": ("day", 10), "YYYY": ("year", 4),
-           "YYYY-MM": ("month", 7), "YYYY-MM-DD": ("day", 10)}  # fmt: skip
+FORMATS: dict[type[exp.Expression], dict[str, tuple[str, int]]] = {  # each function has signs of its own
+    exp.TimeToStr: {"%Y": ("year", 4), "%Y-%m": ("month", 7), "%Y-%m-%d": ("day", 10)},
+    exp.ToChar: {"YYYY": ("year", 4), "YYYY-MM": ("month", 7), "YYYY-MM-DD": ("day", 10)},
+}
 DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
           "December")  # fmt: skip
@@ -47,13 +49,13 @@ def truncated(node: exp.Expression, go: Go) -> Expression:
 
 def formatted(node: exp.Expression, go: Go) -> Expression:
     """'2024-03' and the like: the beginning of a date's text."""
-    asked = node.args.get("format")
-    if not isinstance(asked, exp.Literal) or asked.this not in FORMATS:
+    asked, known = node.args.get("format"), FORMATS[type(node)]
+    if not isinstance(asked, exp.Literal) or asked.this not in known:
         raise QueryRefused(
-            f"{shown(node)}: dates are written as {', '.join(repr(one) for one in FORMATS)}.\n"
+            f"{shown(node)}: dates are written as {', '.join(map(repr, known))}.\n"
             "  do:     use one of these, or YEAR, MONTH, DATE_TRUNC"
         )
-    unit, length = FORMATS[asked.this]
+    unit, length = known[asked.this]
     return call("substr", call("text", call(f"start of {unit}", *go(node.this))), Constant(1), Constant(length))
 
 
@@ -102,9 +104,13 @@ def arithmetic(name: str) -> Callable[[exp.Expression, Go], Expression]:
 
 def interval_of(name: str) -> Callable[[exp.Expression, Go], Expression]:
     """DATE_SUB(x, INTERVAL 1 DAY), which the parser does not know."""
-    return lambda node, go: arithmetic(name)(
-        exp.Paren(this=node.expressions[0], expression=node.expressions[1] if len(node.expressions) == 2 else None), go
-    )
+
+    def read(node: exp.Expression, go: Go) -> Expression:
+        if len(node.expressions) != 2:
+            raise QueryRefused(f"{shown(node)}: takes a date and an INTERVAL.")
+        return arithmetic(name)(exp.Paren(this=node.expressions[0], expression=node.expressions[1]), go)
+
+    return read
 
 
 def shifted(date: Expression, interval: exp.Interval, sign: int) -> Expression:

@@ -1,5 +1,6 @@
 """UNION ALL of SELECTs over rows: columns by their place, under the names of the first."""
 
+import math
 from dataclasses import replace
 
 from sqlglot import exp
@@ -8,11 +9,12 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Domain, Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions.ranges import covering
-from sfumato.sql.policy import ROW
+from sfumato.sql.post import ranked
 from sfumato.sql.reading.nodes import plain
 from sfumato.sql.reading.scopes import Scope
 from sfumato.sql.release import Release
 from sfumato.sql.stack import label, leaves, stacked
+from sfumato.sql.units import RowUnit
 
 MOST_BRANCHES = 16
 Selected = tuple[Scope, list[tuple[str, Expression]]]  # rows, and what is selected of them, with its name
@@ -26,10 +28,12 @@ def selects(node: exp.Expression) -> list[exp.Select]:
         one = waiting.pop()
         if isinstance(one, exp.SetOperation):
             if not isinstance(one, exp.Union) or one.args.get("distinct") or one.args.get("by_name"):
+                named = bool(one.args.get("by_name"))
+                same = isinstance(one, exp.Union) and not one.args.get("distinct")
                 raise QueryRefused(
                     "of SELECTs under each other, UNION ALL is the one that keeps each row as it is.\n"
-                    f"  found:  {one.key.upper()}{' BY NAME' if one.args.get('by_name') else ''}\n"
-                    "  do:     use UNION ALL, with the columns in the same order"
+                    f"  found:  {one.key.upper()}{' BY NAME' if named else ''}"
+                    + ("\n  do:     leave BY NAME out, and list the columns in the same order" if same else "")
                 )
             plain(one)
             waiting += [one.expression, one.this]
@@ -56,8 +60,10 @@ def united(branches: list[Selected]) -> Scope:
     domains = {}
     for place, (name, _) in enumerate(branches[0][1]):
         column = tuple(listed[place][1] for _, listed in branches)
-        if all(isinstance(one, Column) and one.origin == f"t0.{rows[0].table.unit}" for one in column):
-            names["", name] = Column(f"t0.{rows[0].table.unit}", together(column))
+        if all(isinstance(one, Column) and one.origin == rows[0].table.unit_origin for one in column):
+            names["", name] = Column(  # units are stacked as they are, and cut where they are read
+                f"t0.{rows[0].table.unit_column}", replace(together(column), length=math.inf)
+            )
             continue
         column = of_one_kind(column, place + 1)
         title = label(rows, column)
@@ -74,14 +80,14 @@ def united(branches: list[Selected]) -> Scope:
 def together(column: tuple[Expression, ...]) -> Domain:
     """What is known of all of them; keys in an order that does not tell which came first."""
     found = covering(*(one.domain for one in column))
-    return found if found.keys is None else replace(found, keys=tuple(sorted(found.keys, key=repr)))
+    return found if found.keys is None else replace(found, keys=tuple(sorted(found.keys, key=ranked)))
 
 
 def same_unit(rows: list[Release]) -> None:
-    units = sorted({one.table.unit for one in rows})
+    units = {one.table.unit for one in rows}
     if len(units) > 1:
-        listed = ", ".join(f"{one.table.name} of {one.table.unit!r}" for one in rows)
-        row = "\n          where each row is a person, nobody knows who is in both" if ROW in units else ""
+        listed = ", ".join(f"{one.table.name} of {str(one.table.unit)!r}" for one in rows)
+        row = "\n          where each row is a person, nobody knows who is in both" if RowUnit() in units else ""
         raise QueryRefused(
             f"UNION ALL takes tables that share one unit.\n  found:  {listed}{row}\n  do:     ask about each by itself"
         )

@@ -39,19 +39,29 @@ def expression(node: exp.Expression, names: Names) -> Expression:
     def go(*nodes: exp.Expr | None) -> list[Expression]:
         return [expression(one, names) for one in nodes if isinstance(one, exp.Expression)]
 
-    plain(node)
+    spelling: Spelling = node.name.lower() if isinstance(node, exp.Anonymous) else type(node)
+    special, name = SPECIAL.get(spelling), SPELLED.get(spelling)
+    if special or name or isinstance(node, exp.Column):
+        plain(node)
     if isinstance(node, exp.Column) and not node.args.get("db"):
         return names.find(node.table.lower(), node.name.lower())
-    spelling: Spelling = node.name.lower() if isinstance(node, exp.Anonymous) else type(node)
-    if (special := SPECIAL.get(spelling)) is not None:
+    if special is not None:
         return special(node, go)
-    if (name := SPELLED.get(spelling)) is not None:
+    if name is not None:
         return call(name, *go(*arguments(node)))
     if isinstance(node, AGGREGATES):
         raise QueryRefused(f"{shown(node)} is not allowed inside another aggregate, in WHERE or in GROUP BY.")
     if isinstance(node, exp.AggFunc):
         raise QueryRefused(f"{shown(node)} is not among the aggregates.\n  do:     ask {ASKED}")
-    raise QueryRefused(f"{shown(node)} is not among the things that questions may use.\n  do:     see docs/sql.md")
+    raise QueryRefused(f"{called(node)} is not among the things that questions may use.\n  do:     see docs/sql.md")
+
+
+def called(node: exp.Expression) -> str:
+    """The analyst's words for a node, or the name of a function that the parser would write as others."""
+    text = shown(node)
+    if isinstance(node, exp.Func) and not isinstance(node, exp.Anonymous) and node.sql_name() not in text:
+        return f"{node.sql_name()}(…)"
+    return text
 
 
 def arguments(node: exp.Expression) -> list[exp.Expr]:

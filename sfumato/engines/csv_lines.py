@@ -1,0 +1,284 @@
+"""CSV files, read line by line: what a line holds changes the rows of that line, and no others.
+
+A line ends at a line feed, inside quotes too, and is read alone. So a quote that is never closed ends with its line.
+docs/engines.md states the rule for every kind of odd line; no line raises. A reader that follows quotes over line ends
+lets one person's quote take other people's lines away.
+"""
+
+import csv
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO
+
+import duckdb
+
+from sfumato.errors import PolicyError
+
+BLOCK = 1 << 20  # bytes read at a time
+LONGEST = 1 << 21  # bytes of the longest line that is read; at least BLOCK
+BOM = b"\xef\xbb\xbf"
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+
+log = logging.getLogger("sfumato.engines")
+
+
+@dataclass(frozen=True)
+class SplitLine:
+    """The fields of one line, and what is wrong with its quotes."""
+
+    fields: list[str]
+    unclosed: bool = False  # the line ends inside quotes
+    text_after_quote: bool = False  # "Al" Smith
+
+
+@dataclass
+class LineCounts:
+    """How many lines of a CSV file are odd, by kind. For the owner alone: they are exact numbers about private data."""
+
+    lines: int = 0  # after the header
+    unclosed: int = 0
+    text_after_quote: int = 0
+    carriage_return: int = 0  # inside a line
+    not_utf8: int = 0
+    short: int = 0
+    empty: int = 0
+    wide: int = 0
+    long: int = 0
+
+    @property
+    def left_out(self) -> int:
+        return self.empty + self.wide + self.long
+
+    def in_words(self) -> dict[str, int]:
+        """What happens to how many lines; empty ones are not mentioned, as nothing is lost with them."""
+        return {
+            "end inside quotes: the field is cut there, and the next line is a row of its own": self.unclosed,
+            "have text after a closing quote: it is added to the field": self.text_after_quote,
+            "have a carriage return inside: it stays in the field": self.carriage_return,
+            "are not UTF-8: U+FFFD stands for bytes that cannot be read": self.not_utf8,
+            "have too few fields: those that are missing are NULL": self.short,
+            "have too many fields: they are left out": self.wide,
+            f"have more than {LONGEST} bytes: they are left out": self.long,
+        }
+
+
+def column_names(file: Path) -> list[str]:
+    """The names in the first line. It is the owner's: one that cannot be read is refused, in words."""
+    with open_file(file) as stream:
+        return read_header(stream, file.name)
+
+
+def load_csv(connection: duckdb.DuckDBPyConnection, table: str, file: Path) -> None:
+    """Make a table, whose quoted name this is, of texts: one row for each line that is not left out."""
+    with open_file(file) as stream:
+        names = read_header(stream, file.name)
+        columns = ", ".join('"' + name.replace('"', '""') + '" VARCHAR' for name in names)
+        connection.execute(f"BEGIN; CREATE TABLE {table} ({columns})")
+        insert = insertion(table, len(names))
+        counts = LineCounts()
+        for block in blocks_of_lines(stream, counts):
+            load_block(connection, insert, block.decode(errors="replace"), counts)
+        connection.execute("COMMIT")
+    if len(names) == 1:
+        counts.empty = 0  # such a line is a row: its only field is empty
+    (rows,) = connection.execute(f"SELECT COUNT(*) FROM {table}").fetchall()
+    counts.wide = counts.lines - counts.left_out - int(rows[0])
+    if counts.wide or counts.long or counts.unclosed or counts.text_after_quote:
+        log.warning(
+            "%s: %d of %d lines left out; %d end inside quotes, %d have text after a closing quote. "
+            "For the owner: sfumato data check",
+            file.name, counts.left_out, counts.lines, counts.unclosed, counts.text_after_quote,
+        )  # fmt: skip
+
+
+def check_csv(file: Path) -> LineCounts:
+    """Count the odd lines, by the rules of `load_csv`. For the owner: no value is shown, but numbers are exact."""
+    counts = LineCounts()
+    with open_file(file) as stream:
+        width = len(read_header(stream, file.name))
+        for block in blocks_of_lines(stream, counts):
+            for line in block.split(b"\n"):
+                count_line(line, width, counts)
+    return counts
+
+
+def count_line(line: bytes, width: int, counts: LineCounts) -> None:
+    text = line.decode(errors="replace").rstrip("\r")
+    found = split_line(text)
+    surplus = any(found.fields[width:])
+    counts.lines += 1
+    counts.unclosed += found.unclosed
+    counts.text_after_quote += found.text_after_quote
+    counts.carriage_return += "\r" in text
+    counts.not_utf8 += not valid_utf8(line)
+    counts.empty += width > 1 and found.fields == [""]
+    counts.short += width > len(found.fields) and found.fields != [""]
+    counts.wide += surplus
+
+
+def valid_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def open_file(file: Path) -> BinaryIO:
+    try:
+        return file.open("rb")
+    except OSError as problem:
+        raise PolicyError(f"a CSV file cannot be read.\n  found:  {file.name}: {problem.strerror}") from problem
+
+
+def read_header(stream: BinaryIO, file: str) -> list[str]:
+    """The names of columns in the first line; the stream is then at the second."""
+    read = stream.readline(LONGEST + 1)
+    line = read.removeprefix(BOM).removesuffix(b"\n").rstrip(b"\r")
+    if len(read) > LONGEST:
+        raise bad_header(f"{file}: a first line of more than {LONGEST} bytes", "end lines with a line feed")
+    if not valid_utf8(line) or b"\0" in line:
+        raise bad_header(f"{file}: a first line that is not UTF-8", "save the file as UTF-8")
+    text = line.decode()
+    if "\r" in text:
+        raise bad_header(f"{file}: a carriage return inside the first line", "end lines with a line feed")
+    found = split_line(text)
+    names = found.fields
+    if found.unclosed or found.text_after_quote:
+        raise bad_header(
+            f"{file}: a first line with a quote that is not closed, or not at the end of its field",
+            "write the names of columns on one line, in quotes if they have commas",
+        )
+    if names == [""]:
+        raise bad_header(f"{file}: an empty first line", "write the names of columns there, with commas between them")
+    if "" in names:
+        raise bad_header(f"{file}: column {names.index('') + 1} has no name", "give each column a name")
+    if len({name.lower() for name in names}) < len(names):
+        raise bad_header(f"{file}: a name that stands there twice", "give each column a name of its own")
+    other = next((word for sign, word in SEPARATORS.items() if len(names) == 1 and sign in text), None)
+    if other:
+        raise bad_header(f"{file}: one name, with {other} in it", "write the file with commas between fields")
+    return names
+
+
+def bad_header(found: str, do: str) -> PolicyError:
+    return PolicyError(
+        f"a CSV file begins with one line of names of columns.\n  found:  {found}\n  do:     {do}, or give Parquet"
+    )
+
+
+def blocks_of_lines(stream: BinaryIO, counts: LineCounts) -> Iterator[bytes]:
+    """The rest of the file in blocks of whole lines, without the last line feed of each.
+
+    A line of more than LONGEST bytes is left out, wherever blocks begin: only the first line of a block can be longer
+    than BLOCK, and of that LONGEST + 1 bytes are kept.
+    """
+    start = b""
+    while block := stream.read(BLOCK):
+        head, ended, tail = block.partition(b"\n")
+        start = (start + head)[: LONGEST + 1]
+        if not ended:
+            continue
+        body, more, rest = tail.rpartition(b"\n")
+        if len(start) <= LONGEST:
+            yield start + b"\n" + body if more else start
+        else:
+            counts.lines, counts.long = counts.lines + 1, counts.long + 1
+            if more:
+                yield body
+        start = rest
+    if len(start) > LONGEST:
+        counts.lines, counts.long = counts.lines + 1, counts.long + 1
+    elif start:
+        yield start
+
+
+def load_block(connection: duckdb.DuckDBPyConnection, insert: str, text: str, counts: LineCounts) -> None:
+    """Lines without quotes are split by the engine: it is twice as fast, and commas are all that there is to see."""
+    if "\r" in text:
+        text = "\n".join(line.rstrip("\r") for line in text.split("\n"))
+    counts.lines += text.count("\n") + 1
+    if "\n\n" in text or text.startswith("\n") or text.endswith("\n") or not text:
+        counts.empty += text.split("\n").count("")
+    if '"' not in text:
+        connection.execute(insert, [text, ","])
+        return
+    lines = text.split("\n")
+    plain = [line for line in lines if '"' not in line]
+    if plain:
+        connection.execute(insert, ["\n".join(plain), ","])
+    separator = unused_character(text)
+    rows = split_lines([line for line in lines if '"' in line], counts)
+    counts.empty += rows.count([""])
+    connection.execute(insert, ["\n".join(map(separator.join, rows)), separator])
+
+
+def insertion(table: str, width: int) -> str:
+    """Insert the lines of a text $1 whose fields have $2 between them. An empty field is NULL, in quotes too."""
+    fields = ", ".join(f"nullif(fields[{i + 1}], '')" for i in range(width))
+    split = "SELECT line, string_split(line, $2) AS fields FROM (SELECT unnest(string_split($1, chr(10))) AS line)"
+    filled = "" if width == 1 else "line <> '' AND "
+    fitting = f"(len(fields) <= {width} OR array_to_string(fields[{width + 1}:], '') = '')"
+    return f"INSERT INTO {table} SELECT {fields} FROM ({split}) WHERE {filled}{fitting}"
+
+
+def unused_character(text: str) -> str:
+    """A character that is not in the text. There is one: Unicode takes 4.3 MB, a block LONGEST + BLOCK or less."""
+    if "\x1f" not in text:
+        return "\x1f"
+    used = {*text, "\n"}
+    return next(sign for sign in map(chr, chain(range(0xD800), range(0xE000, 0x110000))) if sign not in used)
+
+
+def split_lines(lines: list[str], counts: LineCounts) -> list[list[str]]:
+    """The fields of each line. Python's reader does many at once. As each of its rows takes at least one line, equally
+    many rows and lines mean that no row took two; otherwise halves are tried, then each line alone."""
+    if len(lines) > 8:
+        try:
+            rows = list(csv.reader(lines, strict=True))
+        except csv.Error:
+            rows = []
+        if len(rows) == len(lines):
+            return rows
+        half = len(lines) // 2
+        return split_lines(lines[:half], counts) + split_lines(lines[half:], counts)
+    found = [split_line(line) for line in lines]
+    counts.unclosed += sum(line.unclosed for line in found)
+    counts.text_after_quote += sum(line.text_after_quote for line in found)
+    return [line.fields for line in found]
+
+
+def split_line(line: str) -> SplitLine:
+    """The fields of one line, whatever it holds. A quote opens a field as its first character only; a doubled one
+    inside stands for one; text after a closing quote belongs to the field; the end of the line closes what is open."""
+    if '"' not in line:
+        return SplitLine(line.split(","))
+    fields: list[str] = []
+    unclosed = text_after_quote = False
+    place = 0
+    while True:
+        quoted = ""
+        if line.startswith('"', place):
+            close = closing_quote(line, place + 1)
+            unclosed = close == len(line)  # then this field is the last
+            quoted = line[place + 1 : close].replace('""', '"')
+            place = min(close + 1, len(line))
+            text_after_quote |= place < len(line) and line[place] != ","
+        comma = line.find(",", place)
+        end = comma if comma >= 0 else len(line)
+        fields.append(quoted + line[place:end])
+        if comma < 0:
+            return SplitLine(fields, unclosed, text_after_quote)
+        place = comma + 1
+
+
+def closing_quote(line: str, place: int) -> int:
+    """Where the quotes end that opened before this place: a quote that is not doubled, or the end of the line."""
+    while (found := line.find('"', place)) >= 0:
+        if not line.startswith('"', found + 1):
+            return found
+        place = found + 2
+    return len(line)

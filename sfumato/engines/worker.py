@@ -1,0 +1,372 @@
+"""DuckDB in a process of its own, which can be killed: a time limit ends a statement even if the engine ignores it.
+
+The process is started when it is first needed, and again after it was killed. It ends with the process that started it,
+however that ends: when nobody can write to its standard input any more, it stops at once.
+"""
+
+import itertools
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import cast
+
+from sfumato.engines.duckdb import DuckDB, Kept
+from sfumato.errors import EngineUnavailable, PolicyError
+
+Rows = list[tuple[object, ...]]
+Message = tuple[int, object, tuple[str, str] | None]  # number of the request, value, error and its words
+GRACE = 0.5  # seconds after the time limit in which the engine may stop by itself
+ATTEMPTS = 3  # of a statement whose process was killed for another statement's sake
+OPENED = 0  # the number of the first reply
+HEAD = 8  # bytes that say how long a message is
+
+
+class WorkerEnded(Exception):
+    """The process of an engine has ended in the midst of a statement."""
+
+
+# ---- messages -------------------------------------------------------------------------------------------------------
+
+
+def write_message(to: int, message: object) -> None:
+    """To a file descriptor: a file object has a lock, which a fork could copy while it is held."""
+    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    rest = memoryview(len(data).to_bytes(HEAD) + data)
+    while rest:
+        rest = rest[os.write(to, rest) :]
+
+
+def read_message(source: int) -> object:
+    """Raises EOFError at the end. Only of a process that we have started, or that has started us."""
+    return pickle.loads(read_bytes(source, int.from_bytes(read_bytes(source, HEAD))))
+
+
+def read_bytes(source: int, count: int) -> bytes:
+    found = bytearray()
+    while len(found) < count:
+        part = os.read(source, min(count - len(found), 1 << 20))
+        if not part:
+            raise EOFError
+        found += part
+    return bytes(found)
+
+
+# ---- the process that asks ------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Reply:
+    """What is waited for."""
+
+    came: threading.Event = field(default_factory=threading.Event)
+    value: object = None
+    problem: Exception | None = None
+
+
+@dataclass(eq=False)
+class Session:
+    """One process with an open database, and the statements that it is busy with."""
+
+    process: "subprocess.Popen[bytes]"
+    killed: bool = False  # by us
+    _ended: bool = False
+    _listener: threading.Thread | None = None
+    _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(OPENED + 1))
+    _waiting: dict[int, Reply] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _writing: threading.Lock = field(default_factory=threading.Lock)
+
+    @staticmethod
+    def start(engine: DuckDB) -> "Session":
+        """A process that has opened the database; it takes as long as that does."""
+        places = os.pathsep.join(place for place in (str(Path(__file__).parents[2]), *sys.path) if place)
+        found = Session(
+            subprocess.Popen(
+                [sys.executable, "-P", "-m", "sfumato.engines.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,  # an engine's words may hold private values
+                bufsize=0,
+                env={**os.environ, "PYTHONPATH": places},
+                start_new_session=True,  # Ctrl-C is for us, and we end it
+            )
+        )
+        opened = found._waiting.setdefault(OPENED, Reply())
+        found._listener = threading.Thread(target=found.listen, name="sfumato worker", daemon=True)
+        found._listener.start()
+        settings = {one.name: getattr(engine, one.name) for one in fields(engine) if one.init}
+        try:
+            found.send(settings)
+            found.wait(opened, None)
+        except BaseException:
+            found.end()  # its thread must not outlive the interpreter
+            raise
+        return found
+
+    def ask(self, seconds: float | None, *request: object) -> object:
+        """What the process replies. If it does not within this time it is killed, and so it is on Ctrl-C."""
+        number, reply = next(self._numbers), Reply()
+        with self._lock:
+            if self._ended:
+                raise WorkerEnded
+            self._waiting[number] = reply
+        try:
+            self.send((number, *request))
+            return self.wait(reply, seconds)
+        finally:
+            with self._lock:
+                self._waiting.pop(number, None)
+
+    def send(self, message: object) -> None:
+        assert self.process.stdin is not None
+        try:
+            with self._writing:
+                write_message(self.process.stdin.fileno(), message)
+        except (OSError, ValueError):  # it has gone
+            raise WorkerEnded from None
+
+    def wait(self, reply: Reply, seconds: float | None) -> object:
+        try:
+            came = reply.came.wait(seconds)
+        except BaseException:  # Ctrl-C
+            self.kill()
+            raise
+        if not came:
+            self.kill()
+            raise TimeoutError("the engine did not stop in time, and was ended")
+        if reply.problem is not None:
+            raise reply.problem
+        return reply.value
+
+    def listen(self) -> None:
+        """Hands out replies until the process has ended; then nobody waits any longer."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):
+            while True:
+                number, value, problem = cast(Message, read_message(self.process.stdout.fileno()))
+                with self._lock:
+                    reply = self._waiting.get(number)
+                if reply is not None:
+                    reply.value, reply.problem = value, restored(*problem) if problem else None
+                    reply.came.set()
+        with self._lock:
+            self._ended, left = True, list(self._waiting.values())
+        with self._writing:  # nobody may be about to write to a number that is then another file's
+            self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+        for reply in left:
+            if not reply.came.is_set():
+                reply.problem = WorkerEnded()
+                reply.came.set()
+
+    def kill(self) -> None:
+        self.killed = True
+        with suppress(OSError):
+            self.process.kill()
+
+    def end(self) -> None:
+        """Kills it, and waits until nothing of it is left."""
+        self.kill()
+        if self._listener is not None and self._listener is not threading.current_thread():
+            self._listener.join(1.0)
+
+    @property
+    def alive(self) -> bool:
+        return not (self._ended or self.killed)
+
+    def forget(self) -> None:
+        """In a forked process: the other side is our parent's alone, and must not stay open because of us."""
+        self.killed, self._listener = True, None
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for end in (self.process.stdin, self.process.stdout):
+            with suppress(OSError, ValueError):
+                os.dup2(nowhere, end.fileno(), inheritable=False)  # type: ignore[union-attr]
+        os.close(nowhere)
+        self.process.returncode = 0  # it is not our child
+
+
+def restored(kind: str, words: str) -> Exception:
+    """An error of the other process. Its words are for the operator."""
+    known: dict[str, type[Exception]] = {
+        one.__name__: one for one in (TimeoutError, PolicyError, EngineUnavailable, MemoryError)
+    }
+    return known.get(kind, RuntimeError)(words)
+
+
+@dataclass(eq=False)
+class Worker:
+    """An engine whose statements run in another process; `engine` says on what, and is itself never opened here."""
+
+    engine: DuckDB
+    _session: Session | None = field(default=None, init=False, repr=False)
+    _starting: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        WORKERS.add(self)
+
+    @property
+    def dialect(self) -> str:
+        return self.engine.dialect
+
+    @property
+    def path(self) -> Path:
+        return self.engine.path
+
+    def run(self, sql: str) -> Rows:
+        return self.ask("run", sql)  # type: ignore[return-value]
+
+    def keep(self, sql: str, name: str) -> "KeptTable":
+        """What one statement gives, as a table that stays until it is closed, or its process ends."""
+        session = self.session()
+        number = session.ask(self.limit, "keep", sql, name)
+        return KeptTable(session, int(number), self.limit)  # type: ignore[call-overload]
+
+    def schema(self) -> Mapping[str, Mapping[str, str]]:
+        return self.ask("schema")  # type: ignore[return-value]
+
+    def check(self, sql: str) -> None:
+        self.ask("check", sql)
+
+    def untyped(self) -> frozenset[str]:
+        return self.engine.untyped()  # by names of files alone
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def close(self) -> None:
+        with self._starting:
+            if self._session is not None:
+                self._session.end()
+                self._session = None
+
+    @property
+    def limit(self) -> float | None:
+        """Seconds after which the process is killed."""
+        return None if self.engine.timeout is None else self.engine.timeout + GRACE
+
+    def ask(self, *request: object) -> object:
+        """Statements only read: one whose process was killed for another's sake is simply run again."""
+        for _ in range(ATTEMPTS):
+            session = self.session()
+            try:
+                return session.ask(self.limit, *request)
+            except WorkerEnded:
+                if not session.killed:
+                    break
+        raise WorkerEnded("the engine's process ended in the midst of a statement; it may have had too little memory")
+
+    def session(self) -> Session:
+        with self._starting:
+            if self._session is None or not self._session.alive:
+                self._session = Session.start(self.engine)
+                weakref.finalize(self, self._session.end)
+            return self._session
+
+    def forget(self) -> None:
+        session, self._session = self._session, None
+        self._starting = threading.Lock()  # whoever held it is not in this process
+        if session is not None:
+            session.forget()
+
+
+WORKERS: "weakref.WeakSet[Worker]" = weakref.WeakSet()
+
+
+def forget_all() -> None:
+    for worker in list(WORKERS):
+        worker.forget()
+
+
+os.register_at_fork(after_in_child=forget_all)
+
+
+@dataclass(eq=False)
+class KeptTable:
+    """A table that the other process keeps. Once that has ended, its statements fail, and it must be made again."""
+
+    session: Session = field(repr=False)
+    number: int
+    limit: float | None
+    _turn: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    def run(self, sql: str) -> Rows:
+        """One at a time, so that nobody's time is spent on waiting for another's turn."""
+        with self._turn:
+            return self.session.ask(self.limit, "run kept", self.number, sql)  # type: ignore[return-value]
+
+    def close(self) -> None:
+        with suppress(WorkerEnded):
+            if self.session.alive:
+                self.session.ask(GRACE, "close kept", self.number)
+
+
+# ---- the process that is asked --------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Server:
+    """The engine, the tables that it keeps, and where replies go."""
+
+    engine: DuckDB
+    replies: int  # file descriptor
+    kept: dict[int, Kept] = field(default_factory=dict)
+    _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+    _writing: threading.Lock = field(default_factory=threading.Lock)
+
+    def answer(self, number: int, *request: object) -> None:
+        value, problem = None, None
+        try:
+            value = self.result(request)
+        except BaseException as found:
+            problem = type(found).__name__, str(found)
+        with self._writing:
+            write_message(self.replies, (number, value, problem))
+
+    def result(self, request: tuple[object, ...]) -> object:
+        match request:
+            case ("open",):
+                self.engine.connection()
+            case ("run", str(sql)):
+                return self.engine.run(sql)
+            case ("check", str(sql)):
+                self.engine.check(sql)
+            case ("schema",):
+                return self.engine.schema()
+            case ("keep", str(sql), str(name)):
+                number = next(self._numbers)
+                self.kept[number] = self.engine.keep(sql, name)
+                return number
+            case ("run kept", int(number), str(sql)):
+                return self.kept[number].run(sql)
+            case ("close kept", int(number)):
+                self.kept.pop(number).close()
+        return None
+
+
+def serve() -> None:
+    """Requests from standard input, replies to standard output; each request has a thread of its own."""
+    requests, replies = os.dup(0), os.dup(1)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):  # whatever else would be written there
+        os.dup2(nowhere, standard)
+    try:
+        server = Server(DuckDB(**read_message(requests)), replies)  # type: ignore[arg-type]
+        server.answer(OPENED, "open")
+        while True:
+            request = cast(tuple[object, ...], read_message(requests))
+            threading.Thread(target=server.answer, args=request, daemon=True).start()
+    except EOFError:
+        os._exit(0)  # whoever asked has gone: nobody waits for what is still running
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,126 @@
+"""Does a policy fit a database? Every table and column that it names is there, and of a type whose values it can mean.
+
+Only names and types are read. A type fits a kind if each of its values is one of that kind: a text is no number, even
+if some texts look like one, since all others would silently count as missing. CSV files have texts only; there, and
+nowhere else, a text may stand for anything.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+
+from sfumato.errors import PolicyError
+from sfumato.sql.domains import Domain, Kind
+from sfumato.sql.policy import Policy, Table
+from sfumato.sql.units import ColumnUnit
+
+Schema = Mapping[str, Mapping[str, str]]  # table → column → type
+
+SHOWN = 5  # misfits of one message
+WHOLE = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT|INTEGER|UINTEGER|INT[248]|BIGNUM")
+BROKEN = re.compile(r"DOUBLE|DOUBLE PRECISION|FLOAT[48]?|REAL|DECIMAL|NUMERIC")
+NO_KIND = ("STRUCT", "MAP", "UNION", "BLOB", "BIT", "INTERVAL")
+DOMAIN = "domain over "  # how an engine names a type that is another one with constraints
+NAMES = {Kind.NUMBER: "number", Kind.TEXT: "text", Kind.TRUTH: "boolean", Kind.DATE: "date"}
+FITTING = {
+    Kind.NUMBER: (Kind.NUMBER, Kind.TRUTH), Kind.TRUTH: (Kind.TRUTH, Kind.NUMBER), Kind.DATE: (Kind.DATE,),
+    Kind.TEXT: tuple(Kind),
+}  # fmt: skip
+
+
+def kind_of(type_: str) -> Kind | None:
+    """The kind of a column of this type, if questions know one; a type that nobody knows is written as texts."""
+    name = base(type_)
+    if "[" in name or name.startswith(NO_KIND):
+        return None
+    if name.startswith("BOOL"):
+        return Kind.TRUTH
+    if name.startswith(("DATE", "TIMESTAMP")):
+        return Kind.DATE
+    return Kind.NUMBER if WHOLE.fullmatch(name) or BROKEN.fullmatch(name) else Kind.TEXT
+
+
+def is_whole(type_: str) -> bool:
+    """Does a column of this type hold whole numbers only?"""
+    return WHOLE.fullmatch(base(type_)) is not None
+
+
+def base(type_: str) -> str:
+    """The name of a type without its parameters; "DECIMAL(10,2)[]" keeps its brackets."""
+    name = type_.removeprefix(DOMAIN).upper()
+    return f"{name.split('(')[0].strip()}{'[]' if name.endswith(']') else ''}"
+
+
+def require_fit(policy: Policy, schema: Schema, untyped: Collection[str] = ()) -> None:
+    """Raises PolicyError, to the owner, if a question that the policy allows could not be run, or would mislead.
+
+    `untyped` are tables whose columns are texts because their files say no types.
+    """
+    if policy.draft:
+        raise PolicyError(
+            "this policy is a draft.\n  found:  draft = true\n"
+            "  do:     go through the lines with TODO, then remove draft = true"
+        )
+    found = misfits(policy, schema, untyped)
+    if found:
+        more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+        raise PolicyError(
+            "the policy does not fit the database.\n"
+            f"  found:  {joined([*found[:SHOWN], *more])}\n"
+            "  do:     correct the policy; or give it a view that has the names and types that it says, such as"
+            " CREATE VIEW … AS SELECT CAST(… AS DOUBLE) AS …"
+        )
+
+
+def joined(lines: Iterable[str]) -> str:
+    return "\n          ".join(lines)
+
+
+def misfits(policy: Policy, schema: Schema, untyped: Collection[str] = ()) -> list[str]:
+    """What of the policy the database does not have, in words."""
+    found = []
+    for name, table in policy.tables.items():
+        if name not in schema:
+            found.append(f"{name}: there is no such table; there are {', '.join(sorted(schema)) or 'none'}")
+        else:
+            found += table_misfits(table, schema[name], name in untyped)
+        if table.owner is not None and table.owner.theirs not in schema.get(table.owner.table.name, {}):
+            found.append(f"{name}: its parent_key, {table.owner.theirs}, is not a column of {table.owner.table.name}")
+    return found
+
+
+def table_misfits(table: Table, columns: Mapping[str, str], untyped: bool) -> list[str]:
+    """What of one table would make questions fail, or answer about something else."""
+    found = []
+    if (both := table.unclear_unit(columns)) is not None:
+        found.append(f"{table.name}: {both}")
+    for role, name in named_columns(table):
+        if name not in columns:
+            found.append(f"{table.name}: its {role}, {name}, is not a column; there are {', '.join(columns)}")
+    for name, domain in table.columns.items():
+        if name not in columns:
+            found.append(f"{table.name}.{name}: there is no such column")
+        elif not (untyped and kind_of(columns[name]) is Kind.TEXT) and not type_fits(columns[name], domain.kind):
+            found.append(f"{table.name}.{name} is {columns[name]} in the database; {in_policy(domain)}")
+    return found
+
+
+def named_columns(table: Table) -> list[tuple[str, str]]:
+    """(what it is for, name): the columns that a table must have beside those that questions may name."""
+    if table.public:
+        return []
+    if table.owner is not None:
+        return [("key", table.owner.mine)]
+    return [("unit", table.unit.name)] if isinstance(table.unit, ColumnUnit) else []
+
+
+def type_fits(type_: str, kind: Kind) -> bool:
+    """Is each value of a column of this type one of this kind?"""
+    found = kind_of(type_)
+    return found is not None and found in FITTING[kind]
+
+
+def in_policy(domain: Domain) -> str:
+    """What the policy says of a column."""
+    if domain.kind is Kind.NUMBER and domain.bounded:
+        return "the policy gives it a range (number)"
+    return f"the policy says {NAMES[domain.kind]}"

@@ -1,0 +1,67 @@
+"""Which expressions always have a value, and which have one wherever a condition holds: from the text alone.
+
+NULL and NaN are two things. A column is never NaN (it is read as NULL on every engine), but arithmetic can make one,
+and what counts values counts neither.
+"""
+
+from sfumato.sql.domains import Kind
+from sfumato.sql.expressions import Call, Column, Constant, Expression
+
+# NULL among the arguments makes these NULL on every engine: so if they have a value, all their arguments have one.
+STRICT = frozenset({"=", "<", "<=", "like", "not", "+", "-", "*", "/", "negative", "abs"})
+TRUTHS = frozenset({"and", "or", "not", "=", "<", "<=", "in"})  # never NULL if no argument is
+
+
+def never_null(expression: Expression) -> bool:
+    """Has it a value in every row? (It may be NaN.)"""
+    match expression:
+        case Constant(value):
+            return value is not None
+        case Call("is null", _):
+            return True
+        case Call("coalesce", arguments):
+            return any(map(never_null, arguments))
+        case Call("case", arguments):
+            return all(map(never_null, (*arguments[1::2], arguments[-1])))
+        case Call(name, arguments):
+            return name in TRUTHS and all(map(never_null, arguments))
+    return False
+
+
+def never_nan(expression: Expression) -> bool:
+    """Can it not be NaN?"""
+    if expression.domain.kind is not Kind.NUMBER:
+        return True
+    match expression:
+        case Column() | Constant():
+            return True
+        case Call("case", arguments):
+            return all(map(never_nan, (*arguments[1::2], arguments[-1])))
+        case Call("coalesce" | "negative" | "abs", arguments):
+            return all(map(never_nan, arguments))
+    return False
+
+
+def present(condition: Expression) -> frozenset[Expression]:
+    """Expressions that are not NULL wherever the condition is true."""
+    match condition:
+        case Call("and", parts):
+            return frozenset[Expression]().union(*map(present, parts))
+        case Call("or", parts):
+            first, *rest = map(present, parts)
+            return first.intersection(*rest)
+        case Call("not", (Call("is null", (inner,)),)):
+            return reached(inner)
+        case Call("not", (Call("and" | "or" | "coalesce" | "case" | "is null", _),)):
+            return frozenset()
+    return reached(condition) if isinstance(condition, Call) else frozenset()
+
+
+def reached(expression: Expression) -> frozenset[Expression]:
+    """Those that must have a value if this has one: itself, and what strict functions are of."""
+    found = frozenset({expression})
+    if isinstance(expression, Call) and expression.name in STRICT:
+        return found.union(*map(reached, expression.arguments))
+    if isinstance(expression, Call) and expression.name == "in":
+        return found | reached(expression.arguments[0])
+    return found
