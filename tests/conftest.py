@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import os
 import signal
+import zlib
 from types import SimpleNamespace
 
 import pytest
@@ -22,11 +23,32 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The same examples on every machine, so that a red test is a change in the code and not in the dice.
 # too_slow and the deadline measure the machine, not the code.
 settings.register_profile(
-    "repeatable", derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+    "repeatable", derandomize=True, deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
 )
 # Fresh dice and many of them, for a night: pytest -n auto --hypothesis-profile explore
 settings.register_profile("explore", settings.get_profile("repeatable"), derandomize=False, max_examples=3000)
 settings.load_profile("repeatable")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--spread", type=int, metavar="N", help="one test function in N, and one of every file; none slow")
+
+
+def pytest_collection_modifyitems(config, items):
+    """`--spread N`: of every file the test functions whose checksum modulo N is 0, or else least; one case of each."""
+    if not (every := config.getoption("--spread")):
+        return
+    files, kept, functions = {}, set(), {}
+    for item in items:
+        if not item.get_closest_marker("slow"):
+            functions.setdefault((item.path, item.name.partition("[")[0]), []).append(item)
+    for (path, name), cases in functions.items():
+        files.setdefault(path, []).append((zlib.crc32(name.encode()), cases))
+    for found in files.values():
+        least = min(checksum % every for checksum, _ in found)
+        kept.update(cases[checksum % len(cases)] for checksum, cases in found if checksum % every == least)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
 
 
 @pytest.fixture(autouse=True)

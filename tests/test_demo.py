@@ -20,6 +20,7 @@ def shown():
     return "\n".join(text), data
 
 
+@pytest.mark.slow
 def test_it_fits_a_terminal_and_asks_a_dozen_questions(shown):
     text, data = shown
     assert max(map(len, text.splitlines())) <= 80

@@ -95,6 +95,7 @@ def empty_folder(tmp_path, monkeypatch):
         pyplot.close("all")
 
 
+@pytest.mark.slow
 @each_document
 def test_the_code_of_a_document_runs(document, empty_folder):
     run(document)

@@ -13,6 +13,7 @@ LAYERS = {
     "errors": 0,
     "checks": 0,
     "patience": 0,
+    "rounding": 0,
     "sensitivity": 0,
     "loss": 1,
     "noise": 1,
@@ -44,6 +45,7 @@ NEIGHBOURS = {
     ("checks", "errors"),  # what makes no sense is refused in words
     ("sensitivity", "errors"),
     ("sensitivity", "checks"),
+    ("sensitivity", "rounding"),  # norms that follow from others are rounded up
     ("cli", "demo"),  # `sfumato demo`
     ("cli", "server"),  # `sfumato serve`
 }

@@ -52,6 +52,7 @@ def lines(figure: Figure, panel: int = 0) -> dict[str, tuple[np.ndarray, np.ndar
     return {str(line.get_label()): line.get_data() for line in found if not str(line.get_label()).startswith("_")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("title", PICTURES)
 def test_every_picture_can_be_drawn_and_has_named_axes(title):
     figure = PICTURES[title]()
@@ -166,6 +167,7 @@ def test_pictures_are_small_and_do_not_depend_on_the_time(tmp_path):
     assert len(first) < 40_000
 
 
+@pytest.mark.slow
 def test_the_lecture_figures_are_those_of_the_documents(tmp_path):
     made = plots.lecture_figures(tmp_path / "new" / "folder")
     kept = ROOT / "docs" / "figures"

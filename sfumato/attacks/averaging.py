@@ -30,14 +30,14 @@ def demonstrate(
 ) -> Demonstration:
     """Repeats against noise that is fresh and free; and against a curator."""
     rng = np.random.default_rng(seed)
-    loss, claim = LaplaceLoss(epsilon), f"ε = {epsilon:g}"
+    loss, claim = LaplaceLoss(epsilon), f"({epsilon:g}, 0)"
     rows = [
-        Reached(f"fresh noise, {k} times", averaged(epsilon, k, tries, rng), tries, claim, best_guess(loss))
+        Reached(f"fresh noise, {k} ×", averaged(epsilon, k, tries, rng), tries, claim, best_guess(loss))
         for k in repeats
     ]
     most, promise = best_guess(Budget(epsilon, DELTA).loss()), promised(epsilon)
     again = through_a_curator(epsilon, CURATORS, rng)
-    rows.append(Reached(f"a curator, {len(SPELLINGS)} spellings", again, CURATORS, promise, most))
+    rows.append(Reached(f"curator, {len(SPELLINGS)} spellings", again, CURATORS, promise, most))
     return Demonstration(
         "averaging", "Averaging: the same question, until the noise cancels", STORY, "secrets right", 0.5, tuple(rows),
         LESSON,

@@ -35,8 +35,8 @@ def demonstrate(epsilon: float = 1.0, seed: int = 0, targets: int = 60) -> Demon
         "differencing", "Differencing: two counts that differ by one person", STORY, "secrets right", 0.5,
         (
             Reached("the database itself", exact, targets),
-            Reached("a curator, two counts", two, targets, claim, bound),
-            Reached("a curator, others known", one, targets, claim, bound),
+            Reached("curator, two counts", two, targets, claim, bound),
+            Reached("curator, others known", one, targets, claim, bound),
         ),
         LESSON,
     )  # fmt: skip

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from sfumato.curator import Curator
 from sfumato.engines.duckdb import DuckDB
-from sfumato.ledger import Budget, Ledger
 from sfumato.ledger.amounts import UNITS
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.sql.policy import Policy
@@ -41,7 +40,7 @@ class House:
     def curator(self, epsilon: float) -> Curator:
         """A curator who has answered nothing yet, and never tells more than (ε, 1e-6) in all."""
         policy = Policy.read(f"version = 1\n[budget]\nepsilon = {epsilon!r}\ndelta = {DELTA!r}\n{self.tables}")
-        return Curator(self.engine, policy, Ledger.create(":memory:", Budget(epsilon, DELTA)))
+        return Curator.open(self.engine, policy, ledger=":memory:")
 
 
 @contextmanager
@@ -63,7 +62,8 @@ def house(
 
 def noisy(curator: Curator, sql: str, epsilon: float) -> float:
     """The curator's answer to a question for one number."""
-    return float(curator.ask(sql, epsilon=epsilon).rows[0][0] or 0)
+    found = curator.ask(sql, epsilon=epsilon).rows[0][0]
+    return float(found) if isinstance(found, int | float) else 0.0
 
 
 def share(curator: Curator, questions: int) -> float:
@@ -79,4 +79,4 @@ def coins(count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
 
 def promised(epsilon: float) -> str:
     """The claim of a curator with this budget, in a few words."""
-    return f"ε = {epsilon:g}, δ = {DELTA:g}"
+    return f"({epsilon:g}, {DELTA:g})"

@@ -89,8 +89,8 @@ def demonstrate(epsilon: float = 1.0, seed: int = 0, targets: int = 80) -> Demon
         guesses = [counted(home, town, i, epsilon) > 0.5 for i in range(targets)]
         refusal = refused(home, epsilon)
     rows = (
-        Reached("the table without names", linked(town, False, targets), targets),
-        Reached("year of birth and district", linked(town, True, targets), targets),
+        Reached("table without names", linked(town, False, targets), targets),
+        Reached("year and district", linked(town, True, targets), targets),
         Reached("a curator", float(np.mean(guesses == town.ill[:targets])), targets, promised(epsilon),
                 best_guess(Budget(epsilon, DELTA).loss())),
     )  # fmt: skip

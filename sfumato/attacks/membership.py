@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.attacks.house import DELTA
+from sfumato.attacks.house import DELTA, promised
 from sfumato.attacks.reached import Chart, Demonstration, Line, Reached, most_found
 from sfumato.audit.members import membership as judged
 from sfumato.loss.base import PrivacyLoss
@@ -67,7 +67,7 @@ def demonstrate(
     for eps in (None, 10 * epsilon, epsilon):
         found, noise = scores(people, markers, eps, trials, seed), released(markers, eps)
         (rate,) = judged(found.inside, found.outside, noise[1] if noise else None, (ALARMS,), 1 - 1e-6).rates
-        name, claim = (f"noise for ε = {eps:g}", f"ε = {eps:g}, δ = {DELTA:g}") if eps else ("exact counts", "nothing")
+        name, claim = (f"noise for ε = {eps:g}", promised(eps)) if eps else ("exact counts", "nothing")
         rows.append(Reached(name, rate.found, trials, claim, rate.allowed))
     return Demonstration(
         "membership", "Membership: who was in the study?", STORY.format(people=people, markers=markers),

@@ -8,23 +8,70 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
+import numpy as np
+from scipy.special import bdtr
+
+from sfumato.audit.certify import interval
+from sfumato.audit.guesses import p_value
 from sfumato.curator.answers import table
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.numeric import Floats, floats
 
 WIDTH = 80
+RARE = 0.05  # probability with which an interval misses the truth: half of it at each end
+FOOT = """
+reached: {measure}, as a share of so many guesses; its 95 % interval (Clopper & Pearson). The most that anybody reaches
+under the claim: on average (mean), and in so many guesses (here), but for 2.5 %.
+"""
 MISS = 5e-7  # probability with which `certified` may be above the truth; as much is left for the bound
 
 
 @dataclass(frozen=True)
 class Reached:
-    """The mean success of independent tries through one interface, and the most that its claim allows."""
+    """The share of right guesses through one interface, with its interval, and the most that its claim allows: on
+    average (`bound`), and in so many guesses (`most`).
+
+    Guesses are independent tries, each through an interface of its own; or, if `at_once` is the claimed loss, they are
+    all made from one transcript, about people whose secrets are independent coins.
+    """
 
     interface: str
     share: float  # of 1
     tries: int
     claim: str = "nothing"
     bound: float = 1.0
+    at_once: PrivacyLoss | None = None
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """Where the chance of a right guess is, with confidence 95 %, if guesses are independent of each other. Half a
+        right guess counts against us at either end.
+
+        Theorem: exact binomial limits [Clopper & Pearson 1934]
+        """
+        right = self.share * self.tries
+        down, up = math.floor(right + 1e-9), math.ceil(right - 1e-9)
+        return interval(down, self.tries, RARE)[0], interval(up, self.tries, RARE)[1]
+
+    @cached_property
+    def most(self) -> float:
+        """The largest share that anybody reaches in so many guesses, but for a probability of 2.5 %.
+
+        Theorem: independent tries of chance at most p are right no more often than coins [Hoeffding 1956, Thm 5]
+        Theorem: guesses from one transcript are right no more often than its trade-off function allows
+            [Mahloujifar, Melis & Chaudhuri 2025, Thm 9; sfumato/audit/guesses.py]
+        """
+        if self.bound >= 1:
+            return 1.0
+        if self.at_once is None:
+            enough = bdtr(np.arange(self.tries + 1), self.tries, self.bound) >= 1 - RARE / 2
+            return float(np.argmax(enough)) / self.tries
+        low, high = 0, self.tries  # p_value falls with the number of right guesses
+        while low < high:
+            middle = (low + high) // 2
+            rare = p_value(middle + 1, self.tries, self.tries, self.at_once) <= RARE / 2
+            low, high = (low, middle) if rare else (middle + 1, high)
+        return low / self.tries
 
     @cached_property
     def certified(self) -> float:
@@ -32,7 +79,7 @@ class Reached:
 
         Theorem: n·KL(mean, p) ≥ log(1/β) has probability ≤ β for tries in [0, 1] of mean p [Hoeffding 1963, Thm 1]
         """
-        low, high = 0.0, self.share
+        low, high = 0.0, self.share if self.at_once is None else 0.0  # of one transcript nothing is certified so
         while high - low > 1e-9:
             p = (low + high) / 2
             low, high = (p, high) if self.tries * relative_entropy(self.share, p) > -math.log(MISS) else (low, p)
@@ -41,6 +88,8 @@ class Reached:
     @property
     def refuted(self) -> bool:
         """Is the claim certainly wrong?"""
+        if self.at_once is not None:
+            return p_value(round(self.share * self.tries), self.tries, self.tries, self.at_once) <= 2 * MISS
         return self.certified > self.bound
 
     @property
@@ -99,20 +148,25 @@ class Demonstration:
 
     def __str__(self) -> str:
         head = [self.title, "─" * len(self.title), *paragraphs(self.story), ""]
-        columns = ["asked of", self.measure, "", "claimed", "at most"]
+        columns = ["asked of", "of", "reached", "interval", "claims (ε, δ)", "mean ≤", "here ≤"]
         rows = [
-            [row.interface, f"{row.share:.3f}", f"± {row.spread:.2f}" if row.tries > 1 else "", row.claim,
-             f"{row.bound:.3f}" + (" ✗" if row.refuted else "")]
+            [row.interface, f"{row.tries:,}", f"{row.share:.3f}", "–".join(f"{end:.2f}" for end in row.interval),
+             row.claim, f"{row.bound:.3f}", f"{row.most:.3f}" + (" ✗" if row.refuted else "")]
             for row in self.rows
         ]  # fmt: skip
-        body = table(columns, rows, [False, True, False, False, False])
-        broken = ["✗ more than the claim allows: it is refuted (wrongly with probability < 1e-6)"]
-        foot = broken if any(row.refuted for row in self.rows) else []
+        body = table(columns, rows, [False, True, True, False, False, True, False])
+        foot = [FOOT.format(measure=self.measure)]
+        if any(row.at_once is not None for row in self.rows):
+            foot.append("All guesses are made from the same answers, so the interval is only a guide; the bounds hold.")
+        if any(row.refuted for row in self.rows):
+            foot.append("✗ more than the claim allows: it is refuted (wrongly with probability < 1e-6)")
+        foot = [line for one in foot for line in paragraphs(one)]
         return "\n".join([*head, body, *foot, f"Blind guessing reaches {self.blind:g}.", "", *paragraphs(self.lesson)])
 
     def to_json(self) -> str:
         """All of it, ready to be stored."""
-        rows = [{**plain(row), "certified": row.certified, "refuted": row.refuted} for row in self.rows]
+        more = ("interval", "most", "certified", "refuted")
+        rows = [{**plain(row), **{key: getattr(row, key) for key in more}} for row in self.rows]
         data = {**vars(self), "rows": rows}
         return json.dumps(data, ensure_ascii=False, allow_nan=False)
 

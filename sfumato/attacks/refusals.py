@@ -120,8 +120,8 @@ def demonstrate(epsilon: float = 1.0, seed: int = 0, targets: int = 80) -> Demon
     private, refused = through_a_curator(secret, epsilon)
     assert not refused, "a curator refused because of data"
     rows = (
-        Reached(f"counts, refused below {FEW}", refused_counts(secret), targets),
-        Reached("maxima, refused if telling", refused_maxima(secret, rng), targets),
+        Reached(f"counts from {FEW} on", refused_counts(secret), targets),
+        Reached("maxima, not telling", refused_maxima(secret, rng), targets),
         Reached("a curator", private, targets, promised(epsilon), best_guess(Budget(epsilon, DELTA).loss())),
     )
     return Demonstration(

@@ -7,7 +7,7 @@ than the budget. One run on each of two databases says all; runs are too dear fo
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import duckdb
@@ -16,7 +16,7 @@ from sfumato.audit.corpus import Database
 from sfumato.audit.plans import SALT
 from sfumato.curator import Curator
 from sfumato.errors import BudgetExceeded, SfumatoError
-from sfumato.ledger import Ledger, Promise
+from sfumato.ledger import Ledger, Promise, PureBudget
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sql.policy import Policy
 
@@ -50,7 +50,14 @@ class InMemory:
         return nullcontext()
 
     def schema(self) -> Mapping[str, Mapping[str, str]]:
-        return {}
+        rows = self.run("SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal")
+        found: dict[str, dict[str, str]] = {}
+        for table, column, kind in rows:
+            found.setdefault(str(table), {})[str(column)] = str(kind)
+        return found
+
+    def check(self, sql: str) -> None:
+        self.connection.execute(f"DESCRIBE {sql}")
 
     def close(self) -> None:
         pass
@@ -71,7 +78,10 @@ class Conversation:
     epsilon: float = 0.25  # of each
 
     def release(self, database: Database) -> list[object]:
-        curator = Curator(InMemory(database), self.policy, Ledger.create(":memory:", self.budget))
+        stated = replace(
+            self.policy, epsilon=self.budget.epsilon, delta=self.budget.delta, pure=isinstance(self.budget, PureBudget)
+        )
+        curator = Curator.open(InMemory(database), stated, ledger=Ledger.create(":memory:", self.budget))
         vars(curator)["salt"] = SALT  # which rows are kept depends on the ledger, and both runs are of one
         seen = [self.told(curator, sql) for sql in self.questions]
         for i in range(MOST):

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import duckdb
 
 from sfumato.sql.domains import Domain, Kind
-from sfumato.sql.policy import ROW, Policy, Table
+from sfumato.sql.policy import Policy, Table
+from sfumato.sql.units import ColumnUnit, RowUnit
 
 Value = float | int | str | bool | None
 Row = dict[str, Value]
@@ -61,8 +62,8 @@ class Neighbours:
 def column_types(table: Table) -> dict[str, str]:
     """The columns of a table: those of the policy, its unit, and what others are found by."""
     found = {name: TYPES[domain.kind] for name, domain in table.columns.items()}
-    if not table.public and table.owner is None and table.unit != ROW:
-        found[table.unit] = "BIGINT"
+    if not table.public and table.owner is None and isinstance(table.unit, ColumnUnit):
+        found[table.unit.name] = "BIGINT"
     if table.owner is not None:
         found[table.owner.mine] = "BIGINT"
     return found
@@ -77,11 +78,11 @@ def of_table(policy: Policy, name: str) -> Iterator[Neighbours]:
     table = policy.tables[name]
     plain = ordinary(table)
     for column, domain in table.columns.items():
-        if column == table.unit or (table.owner is not None and column == table.owner.mine):
+        if column == table.unit_column or (table.owner is not None and column == table.owner.mine):
             continue
         for value in odd(domain):
             yield pair(policy, name, f"{column} is {shown(value)}", [{**plain, column: value}])
-    if table.unit == ROW:
+    if isinstance(table.unit, RowUnit):
         yield pair(policy, name, "an ordinary row", [plain])
         yield pair(policy, name, "the only row", [plain], others=0)
         return
@@ -111,10 +112,10 @@ def pair(policy: Policy, name: str, words: str, mine: list[Row], others: int = P
 
 def added(base: dict[str, list[Row]], table: Table, unit: int | None, rows: list[Row]) -> None:
     """Rows of one unit; where another table says whose they are, a row of that too."""
-    if table.unit == ROW:
+    if isinstance(table.unit, RowUnit):
         base[table.name] += rows
     elif table.owner is None:
-        base[table.name] += [{**row, table.unit: unit} for row in rows]
+        base[table.name] += [{**row, str(table.unit_column): unit} for row in rows]
     else:
         base[table.name] += [{**row, table.owner.mine: unit} for row in rows]
         above = table.owner.table
@@ -122,12 +123,14 @@ def added(base: dict[str, list[Row]], table: Table, unit: int | None, rows: list
 
 
 def public_rows(policy: Policy, table: Table) -> list[Row]:
-    """A public table: a row for each key of each column that has some; two of the first."""
+    """A public table: a row for each key of each column that has some; two of the first, and another one with its key,
+    so that a row of ours could find three."""
     if not table.public:
         return []
     named = {name: values for name, domain in table.columns.items() if (values := keys_of(policy, name, domain))}
     rows = [{**ordinary(table), name: value} for name, values in named.items() for value in values]
-    return [*rows, *rows[:1]]
+    other = [{**spread(table, rows[0], 1), name: rows[0][name]} for name in list(named)[:1]]
+    return [*rows, *rows[:1], *other]
 
 
 def keys_of(policy: Policy, name: str, domain: Domain) -> tuple[Value, ...]:

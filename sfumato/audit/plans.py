@@ -14,7 +14,8 @@ from functools import cached_property
 from typing import Any
 
 from sfumato.audit.corpus import Database, Neighbours
-from sfumato.audit.recording import SLACK, Replay, Step, moved_counts, moved_rows, overcharged, replay
+from sfumato.audit.moves import SLACK, moved_counts, moved_rows
+from sfumato.audit.recording import Replay, Step, overcharged, replay
 from sfumato.curator.currency import Currency, Mu, Pure
 from sfumato.curator.exact import released, split, statements
 from sfumato.curator.offer import Offer, offered, proportional

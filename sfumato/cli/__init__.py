@@ -11,6 +11,7 @@ for command in (
     asking.budget,
     policies.policy,
     books.ledger,
+    books.data,
     auditing.audit,
     attacking.attack,
     tours.demo,

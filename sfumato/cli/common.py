@@ -9,6 +9,7 @@ import click
 from sfumato.errors import (
     AnswerFailed,
     BudgetExceeded,
+    EngineUnavailable,
     LedgerError,
     NotReached,
     PolicyError,
@@ -22,7 +23,7 @@ INTERRUPTED = 130
 # The first that fits counts; anything else is 1, and 2 is what click says of a misspelt command.
 CODES: tuple[tuple[type[SfumatoError], int], ...] = (
     (QueryRefused, 3), (BudgetExceeded, 4), (AnswerFailed, 5), (QuestionBlocked, 8), (NotReached, 9), (LedgerError, 6),
-    (PolicyError, 7),
+    (PolicyError, 7), (EngineUnavailable, 10),
 )  # fmt: skip
 
 ENDING = """\b
@@ -39,7 +40,7 @@ Exit codes:
   0 done · 2 misspelt command · 3 question refused, nothing charged
   4 budget used up · 5 charged, but not answered · 6 ledger · 7 policy
   8 question blocked until the operator acts · 9 relative error not reached
-  130 interrupted · 1 else
+  10 database cannot be asked, nothing charged · 130 interrupted · 1 else
 """
 
 
@@ -51,10 +52,11 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except SfumatoError as problem:
             click.echo(f"sfumato: {problem}", err=True)
-            sys.exit(next((code for kind, code in CODES if isinstance(problem, kind)), 1))
+            code = next((code for kind, code in CODES if isinstance(problem, kind)), 1)
         except KeyboardInterrupt:
             click.echo("\nsfumato: interrupted", err=True)
-            sys.exit(INTERRUPTED)
+            code = INTERRUPTED
+        sys.exit(code)  # here, so that no error keeps an engine until the end, when DuckDB complains about it
 
 
 @click.group(

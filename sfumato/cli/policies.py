@@ -28,11 +28,11 @@ def init(data: Path, output: Path | None) -> None:
     \b
     sfumato policy init clinic.duckdb -o clinic.toml
     """
-    from sfumato.engines.duckdb import schema
+    from sfumato.engines.duckdb import schema, untyped
     from sfumato.errors import PolicyError
     from sfumato.sql.draft import drafted
 
-    text = drafted(schema(data), data.name)
+    text = drafted(schema(data), data.name, untyped(data))
     if output is None:
         click.echo(text, nl=False)
         return
@@ -54,11 +54,11 @@ def check(data: Path, place: Path | None, as_json: bool) -> None:
 
     Exit code 7 if questions would fail: a table or column that is not there, or a type that does not fit.
     """
-    from sfumato.engines.duckdb import schema
+    from sfumato.engines.duckdb import schema, untyped
     from sfumato.sql.draft import checked
     from sfumato.sql.policy import Policy
 
-    found = checked(Policy.load(place or beside(data)), schema(data))
+    found = checked(Policy.load(place or beside(data)), schema(data), untyped(data))
     if as_json:
         lists = {"promises": found.promises, "wrong": found.wrong, "missing": found.missing}
         click.echo(json.dumps(lists, ensure_ascii=False))

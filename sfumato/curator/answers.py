@@ -1,5 +1,6 @@
 """An answer: rows with intervals, its price, what is left, and what that means for one person."""
 
+import datetime
 import html
 import json
 import math
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-Cell = float | int | str | bool | None
+Cell = float | int | str | bool | datetime.date | None  # a datetime is a date
 
 STYLE = "text-align:{side};padding:2px 10px;white-space:nowrap"
 
@@ -57,12 +58,16 @@ class Answer:
 
     def to_json(self) -> str:
         """Everything, as one JSON object; `Answer.from_json` reads it."""
-        return json.dumps(asdict(self), ensure_ascii=False, allow_nan=False)
+        dates = [j for j in range(len(self.columns)) if any(isinstance(row[j], datetime.date) for row in self.rows)]
+        found = asdict(self) | ({"dates": dates} if dates else {})
+        return json.dumps(found, ensure_ascii=False, allow_nan=False, default=str)
 
     @staticmethod
     def from_json(text: str) -> "Answer":
         data = json.loads(text)
-        columns, rows = tuple(data.pop("columns")), tuple(tuple(row) for row in data.pop("rows"))
+        columns, listed = tuple(data.pop("columns")), data.pop("rows")
+        dates = set(data.pop("dates", ()))
+        rows = tuple(tuple(dated(cell) if j in dates else cell for j, cell in enumerate(row)) for row in listed)
         policy = tuple((size, eps) for size, eps in data.pop("policy", ()))
         return Answer(columns, rows, **data, policy=policy)
 
@@ -70,7 +75,9 @@ class Answer:
         return needed("pandas").DataFrame(list(self.rows), columns=list(self.columns))
 
     def to_polars(self) -> "polars.DataFrame":
-        return needed("polars").DataFrame(dict(zip(self.columns, self._series(), strict=True)), strict=False)
+        columns = dict(zip(self.columns, self._series(), strict=True))
+        found: polars.DataFrame = needed("polars").DataFrame(columns, strict=False)
+        return found
 
     def to_arrow(self) -> "pyarrow.Table":
         return needed("pyarrow").table(dict(zip(self.columns, self._series(), strict=True)))
@@ -120,6 +127,15 @@ class Answer:
             f'<p style="opacity:.75">{html.escape(self.footer)}<br>{html.escape(self.note)}</p>'
             f"<details><summary>What this question tells about one person</summary><p>{odds}</p></details>"
         )
+
+
+def dated(cell: Cell) -> Cell:
+    """A day, or a moment, as `str` writes it; what is neither stays as it is."""
+    try:
+        found = datetime.datetime.fromisoformat(cell) if isinstance(cell, str) else None
+    except ValueError:
+        return cell
+    return cell if found is None else found.date() if len(str(cell)) == 10 else found
 
 
 def needed(name: str) -> ModuleType:

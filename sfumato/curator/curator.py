@@ -3,19 +3,20 @@
 import hashlib
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from pathlib import Path
 
+from sfumato.curator.afford import at_epsilon, refused
 from sfumato.curator.answers import Answer
 from sfumato.curator.bounds import Bounds, around, column_of, deviation, later, numbers, places, sizes, tidy, within
 from sfumato.curator.currency import Currency, Mu, Pure
 from sfumato.curator.exact import Row, released, tables
 from sfumato.curator.offer import Offer, accurate, offered, proportional
-from sfumato.curator.opening import agree, beside, caps, engine_of, promised
+from sfumato.curator.opening import account_of, admit, agree, engine_of, ledger_of
 from sfumato.curator.outlook import Preview, Standing, account, percent, previewed, share_left, standing, stored
+from sfumato.curator.precheck import Ready, ready, require_engine
 from sfumato.curator.readings import Readout
 from sfumato.curator.refine import Refinement, rounds
 from sfumato.curator.response import Clock, Response
@@ -27,6 +28,7 @@ from sfumato.engines.base import Engine
 from sfumato.errors import (
     AnswerFailed,
     BudgetExceeded,
+    EngineUnavailable,
     InvalidParameter,
     LedgerError,
     NotReached,
@@ -35,13 +37,15 @@ from sfumato.errors import (
 from sfumato.ledger import Ledger, PureBudget
 from sfumato.ledger.ledger import Receipt
 from sfumato.ledger.reading import odds
+from sfumato.ledger.shares import OWNER
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sql.build import Rows
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
-from sfumato.sql.policy import VIEWS, Policy
+from sfumato.sql.policy import VIEWS, Policy, names_unit
 from sfumato.sql.question import Question
 from sfumato.sql.read import read
+from sfumato.sql.reading.rows import MAIN
 from sfumato.sql.spelling import spelled
 
 FAILED = "this question could not be answered. It stays charged; ask the operator, who can read why in the log."
@@ -57,7 +61,7 @@ class Curator:
     engine: Engine
     policy: Policy
     ledger: Ledger
-    who: str = "owner"
+    who: str = OWNER
     views: Views = field(default_factory=lambda: Views(VIEWS), repr=False)
     probe: Callable[[str], None] = field(default=lambda point: None, repr=False)  # told where it is: for fault tests
     clock: Clock = field(default=Clock(), repr=False)
@@ -68,18 +72,19 @@ class Curator:
         ledger: str | os.PathLike[str] | Ledger | None = None, anchor: str | os.PathLike[str] | None = None,
     ) -> "Curator":  # fmt: skip
         """The curator of this database under this policy: of a file or folder, of a database whose address begins with
-        postgresql://, or of an engine. The ledger of a file lies beside it unless said otherwise."""
+        postgresql://, or of an engine. The ledger of a file lies beside it unless said otherwise: another file, an
+        address (postgresql://…?schema=clinic), or a Ledger. Whichever it is, it must keep the policy's promise, and the
+        policy's shares are set in it; that is an act in its book if they are new."""
         stated = policy if isinstance(policy, Policy) else Policy.load(policy)
         engine = engine_of(data, stated.limits)
-        if not isinstance(ledger, Ledger):
-            place = Path(ledger) if ledger is not None else beside(engine)
-            budget = promised(stated)
-            book = Ledger.open(place, anchor=anchor) if place.exists() else Ledger.create(place, budget, anchor=anchor)
-            agree(book, budget)
-            caps(book, stated)
-        else:
-            book = ledger
-        return Curator(engine, stated, book, views=Views(stated.limits.views))
+        require_engine(engine, stated)
+        return Curator(engine, stated, ledger_of(ledger, engine, stated, anchor), views=Views(stated.limits.views))
+
+    def __post_init__(self) -> None:
+        """However a curator is made: the ledger keeps the policy's promise, and the policy lets this person ask."""
+        if isinstance(self.ledger, Ledger):
+            agree(self.ledger, self.policy)
+        admit(self.policy, self.who)
 
     def analyst(self, who: str) -> "Curator":
         """The same curator, asked by this person."""
@@ -159,12 +164,13 @@ class Curator:
         anybody who is busy with the same question."""
         if (found := self.kept(offer, key)) is not None:
             return found
-        asked = tables(offer, self.salt, self.dialect)  # before the charge, should it fail
+        asked = self.ready(partial(tables, offer, self.salt))  # before the charge, should it fail
         offer.work_out()
         with self.turn(offer.canonical):
             if (found := self.kept(offer, key)) is not None:
                 return found
-            return offer, self.paid(offer.loss, offer.canonical, key, asked, partial(released, offer)), True
+            loss_at = at_epsilon(offer, self.policy.question_delta)
+            return offer, self.paid(offer.loss, loss_at, offer.canonical, key, asked, partial(released, offer)), True
 
     def kept(self, offer: Offer, key: str | None) -> tuple[Offer, bytes, bool] | None:
         """What is stored for this key; or for the same question, if it is at least as exact: both are free."""
@@ -185,31 +191,57 @@ class Curator:
         return self.ledger.turn(question, PATIENT * self.policy.limits.timeout, self.clock.sleep)
 
     def paid(
-        self, loss: PrivacyLoss, question: str, key: str | None, asked: list[Wanted],
-        release: Callable[[list[list[Row]]], bytes],
+        self, loss: PrivacyLoss, loss_at: Callable[[float], PrivacyLoss], question: str, key: str | None,
+        asked: Ready, release: Callable[[list[list[Row]]], bytes],
     ) -> bytes:  # fmt: skip
-        """Charge, run, wait until a response is due, and only then store: who looks for it in store learns no more."""
+        """Charge, run, wait until a response is due, and only then store: who looks for it in store learns no more.
+
+        Were the account to hold too little, `loss_at` tells what the same costs at another ε.
+        """
         response = Response(self.policy.limits.response_quantum, self.clock)
-        began = self.clock.now()
-        receipt = self.ledger.charge(loss, question=question, who=self.who, key=key)
+        account = account_of(self.policy, self.who)
+        try:
+            receipt = self.ledger.charge(loss, question=question, who=self.who, key=key, account=account)
+        except BudgetExceeded:
+            response.wait(asked.began)  # how long an engine takes to open may depend on data
+            raise refused(loss, loss_at, self.ledger, self.who, self.policy.question_delta) from None
         if receipt.answer is not None:
             return receipt.answer
         if not receipt.first:  # who asked before with this key has died: it was his turn, and is ours now
             self.ledger.rerun(receipt)
         drawn = False
         try:
-            exact = self.read(receipt, asked)
+            exact = self.read(receipt, asked.statements)
             drawn = True
             noisy = release(exact)
             self.probe("noise: drawn")
         except Exception:  # one fixed error, whatever went wrong, and never the same again
             log.exception("charge %d failed", receipt.seq)
-            response.wait(began)
+            response.wait(asked.began)
             self.block(receipt, drawn)
             raise AnswerFailed(FAILED) from None
-        response.wait(began)
+        response.wait(asked.began)
         self.probe("answer: due")
         return self.ledger.keep(receipt, noisy)
+
+    def bought(self, epsilon: float) -> PrivacyLoss:
+        """The loss of what ε buys, if none of it is a leak."""
+        return self.currency.bought(epsilon, self.policy.question_delta, 0.0).loss()
+
+    def ready(self, make: Callable[[Dialect], list[Wanted]]) -> Ready:
+        """These statements, after the engine has said that it can run them; if it cannot, nobody has paid yet."""
+        began = self.clock.now()
+        try:
+            return ready(self.engine, self.policy, make, began)
+        except EngineUnavailable:
+            Response(self.policy.limits.response_quantum, self.clock).wait(began)
+            raise
+
+    def cover(self, loss: PrivacyLoss, loss_at: Callable[[float], PrivacyLoss]) -> None:
+        """Refuse what is bought in several charges before the first of them, if the account does not hold them all."""
+        _, limit, spent = self.ledger.account(self.who)
+        if not any(price.within(limit - spent) for price in self.ledger.prices(loss)):
+            raise refused(loss, loss_at, self.ledger, self.who, self.policy.question_delta)
 
     def block(self, receipt: Receipt, drawn: bool) -> None:
         try:
@@ -227,6 +259,8 @@ class Curator:
         table, of = column_of(column, self.policy)
         whole = self.currency.bought(float(epsilon), self.policy.question_delta, 0.0)
         rough = self.best(Offer(sizes(table, of), whole.part(0.5)))
+        if stored(rough, self.ledger) is None:
+            self.cover(whole.loss(), self.bought)
         first = self.answer(rough)
         low, high = around(numbers(first), deviation(rough))
         fine = self.best(Offer(places(table, of, low, high), whole.part(0.5)))
@@ -239,12 +273,14 @@ class Curator:
         budgeted("epsilon", epsilon)
         tables = [table for table in sketched(self.policy) if self.ledger.recall(named(table)) is None]
         whole = self.currency.bought(float(epsilon), self.policy.question_delta, 0.0)
+        if tables:
+            self.cover(whole.loss(), self.bought)
         for table in tables:
             sketch = Sketch(table, whole.part(1 / len(tables)))
-            asked = [Wanted(sql) for sql in sketch.statements(self.dialect)]
+            asked = self.ready(sketch.wanted)
             with self.turn(named(table)):
                 if self.ledger.recall(named(table)) is None:
-                    self.paid(sketch.loss(), named(table), None, asked, sketch.released)
+                    self.paid(sketch.loss(), self.bought, named(table), None, asked, sketch.released)
 
     def priced(
         self, sql: str, epsilon: float | None, error: float | None, relative_error: float | None = None
@@ -261,10 +297,10 @@ class Curator:
         for name, value in (("epsilon", epsilon), ("error", error)):
             if value is not None:
                 budgeted(name, value)
-        question = read(asked.text, self.policy)
-        if asked.unit not in (None, question.release.table.unit):
+        question = read(asked.text, self.policy, getattr(self.engine, "namespace", MAIN))
+        if not names_unit(asked.unit, question.release.table):
             raise QueryRefused(
-                f"{asked.unit!r} is not the unit here.\n  found:  {question.release.table.unit!r} in the policy"
+                f"{asked.unit!r} is not the unit here.\n  found:  {str(question.release.table.unit)!r} in the policy"
             )
         dialect_of(self.engine.dialect).accepts(question.release)
         if goal is not None and epsilon is not None and counted(question):
@@ -280,7 +316,7 @@ class Curator:
 
     # ---- the only lines that see data -------------------------------------------------------------------------------
 
-    def read(self, receipt: Receipt, asked: list[Wanted]) -> list[list[Row]]:
+    def read(self, receipt: Receipt, asked: Sequence[Wanted]) -> list[list[Row]]:
         """Exact tables; with one more try, as nothing of the first was seen, and no noise was drawn."""
         self.probe("data: before")
         try:
@@ -292,20 +328,15 @@ class Curator:
         self.probe("data: read")
         return exact
 
-    def exact(self, asked: list[Wanted]) -> list[list[Row]]:
+    def exact(self, asked: Sequence[Wanted]) -> list[list[Row]]:
         """All of a question, of one moment."""
         with self.engine.snapshot():
             return [self.views.rows(self.engine, wanted) for wanted in asked]
 
-    @cached_property
+    @property
     def dialect(self) -> Dialect:
-        """How the engine is told, with what it says of its columns where that makes a difference."""
-        spoken = dialect_of(self.engine.dialect)
-        try:
-            return replace(spoken, schema=self.engine.schema())
-        except Exception:  # it does without; if the engine is not there at all, its statements say so, after the charge
-            log.exception("the engine does not say what its columns are")
-            return spoken
+        """How the engine is told, with what it says of its columns now where that makes a difference."""
+        return replace(dialect_of(self.engine.dialect), schema=self.engine.schema())
 
     @cached_property
     def salt(self) -> int:
@@ -332,7 +363,7 @@ class Curator:
     @property
     def budget(self) -> Standing:
         """Promised, spent and left, and what that means."""
-        return standing(self.ledger, self.who)
+        return standing(self.ledger, self.who, self.policy.question_delta)
 
 
 def budgeted(name: str, value: object) -> None:

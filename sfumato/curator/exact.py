@@ -14,8 +14,10 @@ from sfumato.sql.domains import Kind
 from sfumato.sql.emit import statement
 from sfumato.sql.emit_values import Selection, distinct, listed, near, ranks
 from sfumato.sql.expressions import Expression
-from sfumato.sql.policy import ROW
+from sfumato.sql.names import KEPT
+from sfumato.sql.post import ranked as by_value
 from sfumato.sql.release import Measure, Release, What, Window
+from sfumato.sql.units import RowUnit
 
 Row = tuple[object, ...]
 
@@ -64,12 +66,12 @@ def windows(
     """Values around ranks of one column. All its values are kept if it is certain that there are not many."""
     sql = ranks(release, mine[0], salt, dialect)
     direct, keys = near(release, mine, limits, f"({sql})", dialect), tuple(listed(release))
-    alone = release.table.unit == ROW and not keys and len(mine) == 1
+    alone = isinstance(release.table.unit, RowUnit) and not keys and len(mine) == 1
     if alone and dialect_of(dialect).selected("x", [0.5]):
         return Wanted(direct, quick=Nearby(mine[0], *limits[0], direct, Selection.of(release, mine[0], dialect)))
     if any(key.domain.keys is None for key in release.keys) or release.combinations * mine[0].points > LARGEST:
         return Wanted(direct, keys)
-    return Wanted(direct, keys, (sql,), lambda places: sql, near(release, mine, limits, "kept", dialect))
+    return Wanted(direct, keys, (sql,), lambda places: sql, near(release, mine, limits, KEPT, dialect))
 
 
 def ordered(offer: Offer) -> list[Expression]:
@@ -92,7 +94,7 @@ def released(offer: Offer, exact_tables: Sequence[Sequence[Row]]) -> bytes:
     noisy = offer.drawn([exact.get(key, [0] * len(release.measures)) for key in listed]) if listed else []
     if offer.threshold is not None:
         kept = [i for i, row in enumerate(noisy) if row[offer.units] >= offer.threshold]
-        kept.sort(key=lambda i: tuple(repr(part) for part in listed[i]))
+        kept.sort(key=lambda i: tuple(map(by_value, listed[i])))
         listed, noisy = [listed[i] for i in kept], [noisy[i] for i in kept]
     data = {"keys": shown(offer, listed), "noisy": noisy}
     if release.windows:

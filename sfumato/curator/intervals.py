@@ -16,6 +16,7 @@ from sfumato.curator.currency import Noise
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.mechanisms.joint_laplace import JointLaplace, OneOf
 from sfumato.noise.sampler import LARGEST
+from sfumato.rounding import round_up
 
 Terms = tuple[tuple[Fraction, Noise], ...]  # independent noise, each with a factor
 Floats = NDArray[np.float64]
@@ -45,7 +46,7 @@ def spread(terms: Terms, confidence: float) -> Spread:
     if len(some) == 1:
         ((factor, noise),) = some
         steps = round(noise.error(confidence))
-        return Spread(above(factor * steps), 1 - float(noise.law().beyond(steps, BITS)))
+        return Spread(round_up(factor * steps), 1 - float(noise.law().beyond(steps, BITS)))
     below = math.lcm(*(c.denominator for c, _ in some))
     whole, units = tuple((int(c * below), noise) for c, noise in some), Fraction(deviation(some)) * below
     for cells in (COARSE,) if joint(some) else (CELLS, 8 * CELLS):
@@ -54,7 +55,7 @@ def spread(terms: Terms, confidence: float) -> Spread:
         radius = cut.radius(confidence)
         if g == 1 or cut.most(radius) - cut.held(radius) < SHORT:
             break
-    return Spread(above(Fraction(radius + cut.spare, below)), cut.held(radius))
+    return Spread(round_up(Fraction(radius + cut.spare, below)), cut.held(radius))
 
 
 @dataclass(frozen=True)
@@ -155,12 +156,6 @@ def up_to(noise: Noise, k: Floats, sides: Floats) -> Floats:
         return found
     tail = np.exp(-np.where(k < 0, -k, k + 1) / noise.scale) / (1 + math.exp(-1 / noise.scale))
     return np.where(k < 0, tail, 1 - tail)
-
-
-def above(x: Fraction) -> float:
-    """A double that is not below x."""
-    found = float(x)
-    return found if Fraction(found) >= x else math.nextafter(found, math.inf)
 
 
 # ---- ratios ---------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from sfumato.curator.parts import Joint
 from sfumato.curator.readings import Reading
 from sfumato.curator.sized import LAYOUT, Sized, SizedReading, allowed, sized
 from sfumato.curator.statistics import Way, leaky, way
-from sfumato.errors import QueryRefused
+from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.leaky import LeakyLoss
 from sfumato.mechanisms.joint_laplace import OneOf
@@ -65,7 +65,14 @@ class Offer:
     @cached_property
     def noise(self) -> tuple[Noise | None, ...]:
         """Of each part, in its own steps."""
-        return self.price.noises(self.joint, self.shares[: len(self.release.measures)])
+        try:
+            return self.price.noises(self.joint, self.shares[: len(self.release.measures)])
+        except InvalidParameter as problem:  # of text, policy and price alone
+            raise QueryRefused(
+                "the noise that this price buys cannot be drawn.\n"
+                f"  found:  for all that one unit may add, {str(problem).splitlines()[0]}\n"
+                "  do:     ask with a larger ε, or for fewer groups, or CLAMP to a range that is not so wide"
+            ) from problem
 
     @cached_property
     def sized(self) -> Sized | None:

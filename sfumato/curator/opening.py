@@ -5,27 +5,54 @@ from pathlib import Path
 
 from sfumato.engines.base import Engine
 from sfumato.engines.duckdb import DuckDB
-from sfumato.errors import (
-    InvalidParameter,
-    PolicyError,
-)
-from sfumato.ledger import Amount, Budget, Ledger, Promise, PureBudget
-from sfumato.sql.policy import Limits, Policy
+from sfumato.engines.worker import Worker
+from sfumato.errors import InvalidParameter, PolicyError, QueryRefused
+from sfumato.ledger import Budget, Ledger, Promise, PureBudget
+from sfumato.ledger.ledger import at
+from sfumato.ledger.shares import ANALYST, OTHERS, OWNER
+from sfumato.ledger.store import Store
+from sfumato.sensitivity import AddRemove
+from sfumato.sql.policy import Limits, Policy, spelled_alike
+
+ADDRESS = ("postgresql://", "postgres://")
 
 
 def engine_of(data: str | os.PathLike[str] | Engine, limits: Limits) -> Engine:
-    if isinstance(data, str) and data.startswith(("postgresql://", "postgres://")):
+    if isinstance(data, str) and data.startswith(ADDRESS):
         from sfumato.engines.postgres import Postgres  # an extra
 
         return Postgres(data, timeout=limits.timeout)
     if isinstance(data, str | os.PathLike):
-        return DuckDB(Path(data), timeout=limits.timeout, memory=limits.memory, spill=limits.spill)
+        engine = DuckDB(Path(data), timeout=limits.timeout, memory=limits.memory, spill=limits.spill)
+        return Worker(engine) if limits.worker else engine
     return data
+
+
+def ledger_of(
+    place: str | os.PathLike[str] | Ledger | None, engine: Engine, policy: Policy, anchor: str | os.PathLike[str] | None
+) -> Ledger:
+    """The ledger that is given, or at this place (a file, or an address postgresql://…?schema=clinic), made if there is
+    none; a file beside the data if no place is given. Whichever it is, it agrees with the policy."""
+    if isinstance(place, Ledger):
+        if anchor is not None:
+            raise InvalidParameter(
+                "a ledger that is open has its anchor already.\n  found:  ledger=<a Ledger> and anchor=\n"
+                "  do:     give the anchor to Ledger.open or Ledger.create"
+            )
+        return settle(place, policy)
+    where: Path | Store = Path(place) if place is not None else beside(engine)
+    if isinstance(place, str) and place.startswith(ADDRESS):
+        from sfumato.ledger.postgres import PostgresStore  # an extra
+
+        where = PostgresStore.at(place)
+    if at(where).exists():
+        return settle(Ledger.open(where, anchor=anchor), policy)
+    return settle(Ledger.create(where, promised(policy), anchor=anchor), policy)
 
 
 def beside(engine: Engine) -> Path:
     """Where the ledger of a file is."""
-    if isinstance(engine, DuckDB):
+    if isinstance(engine, DuckDB | Worker):
         return Path(f"{engine.path}.ledger")
     raise InvalidParameter(
         "a ledger has no place of its own here.\n  found:  data that are not in a file\n"
@@ -40,24 +67,62 @@ def promised(policy: Policy) -> Promise:
     return Budget(policy.epsilon, policy.delta)
 
 
-def agree(ledger: Ledger, budget: Promise) -> None:
-    mine, theirs = ((type(one), one.epsilon, one.delta) for one in (budget, ledger.promise))
-    if mine != theirs:
+def agree(ledger: Ledger, policy: Policy) -> None:
+    """Raises unless the ledger keeps the promise that the policy makes."""
+    kind, found = PureBudget if policy.pure else Budget, ledger.promise
+    if found.relation is not AddRemove:
+        raise PolicyError(
+            "a curator hides whether somebody is in the data.\n"
+            f"  found:  a ledger about other neighbours: {found.relation.value}\n"
+            "  do:     open a ledger about sf.AddRemove, as budgets are unless said otherwise"
+        )
+    if (type(found), found.epsilon, found.delta) != (kind, policy.epsilon, policy.delta):
         raise PolicyError(
             "the policy's budget is not the ledger's.\n"
-            f"  found:  {in_words(budget)} in the policy, {in_words(ledger.promise)} in the ledger\n"
-            "  do:     keep the promise that was made; a further budget is an act of the owner: Ledger.renew"
+            f"  found:  {in_words(kind.__name__, policy.epsilon, policy.delta)} in the policy, "
+            f"{in_words(type(found).__name__, found.epsilon, found.delta)} in the ledger\n"
+            "  do:     keep the promise that was made; a further budget is an act of the owner: sfumato ledger renew"
         )
 
 
-def in_words(promise: Promise) -> str:
-    kind = "pure " if isinstance(promise, PureBudget) else ""
-    return f"{kind}ε = {promise.epsilon:g}, δ = {promise.delta:g}"
+def in_words(kind: str, epsilon: float, delta: float) -> str:
+    named = {"Budget": "", "PureBudget": "pure ", "ZcdpBudget": "zCDP "}.get(kind, f"{kind} ")
+    return f"{named}ε = {epsilon:g}, δ = {delta:g}"
 
 
-def caps(ledger: Ledger, policy: Policy) -> None:
-    """Each analyst's share, set aside when the policy first names it."""
-    whole, there = ledger.promise.amount, ledger.accounts()
-    for who, share in policy.analysts.items():
-        if share > 0 and f"analyst {who}" not in there:
-            ledger.cap(who, Amount(*(int(units * share) for units in whole)))
+def settle(ledger: Ledger, policy: Policy) -> Ledger:
+    """The ledger, after it agrees with the policy and holds its shares. There is no other way into a curator.
+
+    A policy that names nobody leaves caps alone that were set by hand; it ends the shares of an earlier policy.
+    """
+    agree(ledger, policy)
+    if policy.analysts or policy.others is not True or ledger.shares() is not None:
+        ledger.share(policy.analysts, policy.others)
+    return ledger
+
+
+def account_of(policy: Policy, who: str) -> str | None:
+    """The account that must pay for somebody under this policy; None if the ledger may choose."""
+    if who in policy.analysts:
+        return f"{ANALYST}{who}"
+    return OTHERS if policy.others is not True and who != OWNER else None
+
+
+def admit(policy: Policy, who: str) -> None:
+    """Raises if the policy does not let this person ask."""
+    if not isinstance(who, str):
+        raise InvalidParameter(f"who asks is a name.\n  found:  a {type(who).__name__}")
+    if who in policy.analysts or who == OWNER:
+        return
+    names = [*policy.analysts, OWNER] if policy.analysts else []
+    alike = next((name for name in names if spelled_alike(name) == spelled_alike(who)), None)
+    if alike is not None:
+        raise QueryRefused(
+            f"the policy does not name {who!r}, but somebody whose name looks the same.\n  found:  {alike!r}\n"
+            "  do:     write the name as the policy does"
+        )
+    if policy.others is False:
+        raise QueryRefused(
+            f"the policy does not let {who!r} ask.\n  found:  {', '.join(map(repr, names)) or 'nobody'} may\n"
+            "  do:     ask under a name of the policy; the owner can add one, or others = 0.1 for everybody else"
+        )

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from sfumato.curator.afford import at_epsilon, largest
 from sfumato.curator.answers import rounded
 from sfumato.ledger import Amount, Ledger
 from sfumato.ledger.reading import READING, odds
+from sfumato.ledger.refusal import rounded_down
 
 if TYPE_CHECKING:  # heavy, and of no use to who only looks at a budget
     from sfumato.curator.offer import Offer
@@ -28,6 +30,7 @@ class Preview:
     after: float
     odds_before: str = field(repr=False)
     odds_after: str = field(repr=False)
+    largest: float | None = None  # if it does not fit: the largest ε of this question that does
     lost: tuple[str, ...] = ()  # what the policy's bounds leave out, from the sketch of contributions
 
     def errors(self) -> Iterator[tuple[str, float | None]]:
@@ -68,7 +71,8 @@ class Preview:
 
     def to_json(self) -> str:
         data = {"epsilon": self.epsilon, "delta": self.delta, "free": self.free, "fits": self.fits, "left": self.left,
-                "after": self.after, "errors": dict(self.errors()), "threshold": self.threshold, "lost": self.lost,
+                "after": self.after, "errors": dict(self.errors()), "threshold": self.threshold,
+                "lost": self.lost, "largest": self.largest,
                 "odds_before": self.odds_before, "odds_after": self.odds_after, "policy": self.policy}  # fmt: skip
         return json.dumps(data, ensure_ascii=False, allow_nan=False)
 
@@ -87,7 +91,9 @@ class Preview:
         elif self.fits:
             lines.append(f"Budget left: {percent(self.left)} now, {percent(self.after)} afterwards.")
         else:
+            fits = f"at most ε = {self.largest:g} fits" if self.largest else "nothing fits"
             lines.append(f"Budget left: {percent(self.left)}. That is not enough: the question would be refused.")
+            lines.append(f"Of this question, {fits}.")
         if self.fits and not self.free:
             return "\n".join([*lines, "", "Now:", self.odds_before, "Afterwards:", self.odds_after])
         return "\n".join([*lines, "", self.odds_before])
@@ -103,6 +109,8 @@ class Standing:
     left: float  # of the account that pays for `who`
     who: str
     odds: str = field(repr=False)
+    largest: float  # ε of one question that still fits
+    question_delta: float  # at this δ
 
     def to_json(self) -> str:
         return json.dumps(vars(self), ensure_ascii=False, allow_nan=False)
@@ -112,15 +120,20 @@ class Standing:
             f"promised:  ε = {self.epsilon:g} at δ = {self.delta:g}, whatever is asked\n"
             f"spent:     ε = {self.spent:.4g} at δ = {self.delta:g}\n"
             f"           ({READING})\n"
-            f"left:      {percent(self.left)} for {self.who}\n\n{self.odds}"
+            f"left:      {percent(self.left)} for {self.who}: one question of up to ε = {self.largest:g}\n"
+            f"           at δ = {self.question_delta:g}, or several smaller ones\n"
+            f"renews:    not by itself; the owner can (sfumato ledger renew)\n\n{self.odds}"
         )
 
 
-def standing(ledger: Ledger, who: str) -> Standing:
-    """How this ledger stands, for this person."""
+def standing(ledger: Ledger, who: str, delta: float | None = None) -> Standing:
+    """How this ledger stands, for this person whose questions have this δ; that of the budget if none is given."""
     promise, meter = ledger.promise, ledger.meter()
-    left = share_left(*account(ledger, who))
-    return Standing(promise.epsilon, promise.delta, meter.epsilon(), left, who, odds(meter.loss))
+    limit, spent = account(ledger, who)
+    at = promise.delta if delta is None else delta
+    fits = rounded_down(promise.largest(limit - spent, at))
+    left = share_left(limit, spent)
+    return Standing(promise.epsilon, promise.delta, meter.epsilon(), left, who, odds(meter.loss), fits, at)
 
 
 def previewed(offer: "Offer", ledger: Ledger, who: str, delta: float) -> Preview:
@@ -137,8 +150,14 @@ def previewed(offer: "Offer", ledger: Ledger, who: str, delta: float) -> Preview
         offer, offer.loss.epsilon(delta).upper, delta, kept is not None, fits,
         share_left(limit, spent), share_left(limit, spent + price) if fits else 0.0,
         odds(promise.loss_of(total)), odds(promise.loss_of(total + price)),
+        None if fits or kept else most(offer, ledger, limit - spent, delta),
         tuple(lost(offer.release, sketch)) if (sketch := ledger.recall(named(offer.release.table))) else (),
     )  # fmt: skip
+
+
+def most(offer: "Offer", ledger: Ledger, left: Amount, delta: float) -> float:
+    """The largest ε of this question that is covered by what is left."""
+    return largest(at_epsilon(offer, delta), ledger, left, offer.loss.epsilon(delta).upper)
 
 
 def stored(offer: "Offer", ledger: Ledger) -> "tuple[Offer, bytes] | None":
@@ -156,8 +175,7 @@ def deep(choice: "ByRank") -> str:
 
 def account(ledger: Ledger, who: str) -> tuple[Amount, Amount]:
     """(limit, spent) of the account that pays for this person."""
-    accounts = ledger.accounts()
-    return accounts.get(f"analyst {who}", accounts[""])
+    return ledger.account(who)[1:]
 
 
 def share_left(limit: Amount, spent: Amount) -> float:

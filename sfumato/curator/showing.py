@@ -1,18 +1,22 @@
 """From what is stored to the columns that were asked for: post-processing."""
 
+import datetime
 import json
 import math
 from collections.abc import Sequence
 
 from sfumato.curator.offer import Offer
 from sfumato.curator.readings import CONFIDENCE, Readout, Told, quantile
+from sfumato.sql.domains import Kind
 from sfumato.sql.draft import plural
 from sfumato.sql.expressions import Expression, Output
-from sfumato.sql.policy import ROW
 from sfumato.sql.post import Value, evaluated, shaped
 from sfumato.sql.question import Question
 from sfumato.sql.release import Release
 from sfumato.sql.statistics import Mode
+from sfumato.sql.units import RowUnit
+
+Shown = Value | datetime.date  # what an answer holds
 
 
 def readout(offer: Offer, noisy: bytes) -> Readout:
@@ -65,23 +69,41 @@ def finite(value: Value) -> Value:
 def left_out(release: Release) -> str:
     """What an interval does not cover: rows that the policy's bounds leave out."""
     table = release.table
-    if table.unit == ROW:
+    if isinstance(table.unit, RowUnit):
         return ""
     rows = plural(release.rows if table.branches else table.rows, "row")
     most = f"{rows} in each of {plural(release.groups, 'group')}" if release.groups > 1 else rows
     return f"95 % is about the noise; of each {table.unit} at most {most} can count."
 
 
-def laid_out(question: Question, readings: Readout) -> tuple[tuple[str, ...], tuple[tuple[Value, ...], ...]]:
+def dates(texts: Sequence[Shown]) -> list[Shown]:
+    """A column of dates as Python has them: days, or moments if one of them has a time. What its calendar does not hold
+    (infinite dates, years before 1 or after 9999) stays a text."""
+    found = [moment(text) for text in texts]
+    days = all(len(str(text)) == 10 for text, one in zip(texts, found, strict=True) if one is not text)
+    return [one.date() if days and isinstance(one, datetime.datetime) else one for one in found]
+
+
+def moment(text: Shown) -> Shown:
+    try:
+        return datetime.datetime.fromisoformat(text) if isinstance(text, str) else text
+    except ValueError:
+        return text
+
+
+def laid_out(question: Question, readings: Readout) -> tuple[tuple[str, ...], tuple[tuple[Shown, ...], ...]]:
     """Names and rows: all that comes after the aggregates, and beside each of them its interval."""
     width = len(question.release.keys)
     values: list[list[Value]] = [[*key, *[value for value, _, _ in found]] for key, found in readings]
     kept = shaped(question, values)
     names: list[str] = []
-    columns: list[list[Value]] = []
+    columns: list[list[Shown]] = []
     for name, e in question.columns:
         names.append(name)
-        columns.append([finite(values[i][e.place] if isinstance(e, Output) else evaluated(e, values[i])) for i in kept])
+        cells: list[Shown] = [
+            finite(values[i][e.place] if isinstance(e, Output) else evaluated(e, values[i])) for i in kept
+        ]
+        columns.append(dates(cells) if e.domain.kind is Kind.DATE else cells)
         if isinstance(e, Output) and bare(question, e):
             own = [readings[i][1][e.place - width] for i in kept]
             names += [f"{name} low", f"{name} high"]

@@ -12,14 +12,17 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.curator.currency import Alone, Currency
+from sfumato.curator.views import Wanted
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit import from_, unit_of
 from sfumato.sql.expressions import Column
-from sfumato.sql.policy import ROW, Policy, Table
+from sfumato.sql.names import BIN, COUNT, EACH, SIZES, numbered
+from sfumato.sql.policy import Policy, Table
 from sfumato.sql.release import Release
+from sfumato.sql.units import RowUnit, text_of
 
 BINS = 21  # up to 2²⁰ and more
 SEEN = 5.0  # σ below which a bin is taken to be empty: one that is not would weigh as much as all others
@@ -54,13 +57,17 @@ class Sketch:
     def statements(self, dialect: str | Dialect) -> list[str]:
         """bin, number of units: for the rows, then for each column."""
         to, found = dialect_of(dialect), []
-        unit, rows = unit_of(self.table, "t0", to).sql(to.name), from_(self.table, to).sql(to.name)
+        unit, rows = unit_of(self.table, numbered(0), to).sql(to.name), from_(self.table, to).sql(to.name)
         for what in ["COUNT(*)", *(self.different(name, to) for name in self.columns)]:
-            each = f"SELECT {what} AS n FROM {rows} WHERE NOT {unit} IS NULL GROUP BY {unit}"
-            size = " ".join(f"WHEN n <= {2**b} THEN {b}" for b in range(BINS - 1))
-            each = f"SELECT CASE {size} ELSE {BINS - 1} END AS b FROM ({each}) AS s"
-            found.append(f"SELECT b, COUNT(*) FROM ({each}) AS t GROUP BY b")
+            each = f"SELECT {what} AS {COUNT} FROM {rows} WHERE NOT {unit} IS NULL GROUP BY {unit}"
+            size = " ".join(f"WHEN {EACH}.{COUNT} <= {2**b} THEN {b}" for b in range(BINS - 1))
+            each = f"SELECT CASE {size} ELSE {BINS - 1} END AS {BIN} FROM ({each}) AS {EACH}"
+            found.append(f"SELECT {SIZES}.{BIN}, COUNT(*) FROM ({each}) AS {SIZES} GROUP BY {SIZES}.{BIN}")
         return found
+
+    def wanted(self, dialect: str | Dialect) -> list[Wanted]:
+        """The same as the curator reads them."""
+        return [Wanted(sql) for sql in self.statements(dialect)]
 
     def different(self, name: str, to: Dialect) -> str:
         """How many groups a unit has: NULL is one."""
@@ -80,18 +87,18 @@ class Sketch:
 
 def named(table: Table) -> str:
     """What is stored under: the same for every price, as it is bought once."""
-    return f"sketch | {table.name} | {table.unit} | {keys(table)!r}"
+    return f"sketch | {table.name} | {text_of(table.unit)} | {keys(table)!r}"
 
 
 def keys(table: Table) -> list[str]:
     """Columns that questions may group by."""
     plain = [name for name, d in table.columns.items() if d.keys is not None or d.kind is Kind.TEXT]
-    return sorted(name for name in plain if name != table.unit)
+    return sorted(name for name in plain if name != table.unit_column)
 
 
 def sketched(policy: Policy) -> list[Table]:
     """The tables that there is something to sketch of."""
-    return [table for table in policy.tables.values() if not table.public and table.unit != ROW]
+    return [table for table in policy.tables.values() if not table.public and not isinstance(table.unit, RowUnit)]
 
 
 def lost(release: Release, stored: bytes) -> list[str]:

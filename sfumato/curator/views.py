@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from sfumato.sql.names import KEPT, measure, of
+
 Row = tuple[object, ...]
 
 
 class Kept(Protocol):
-    """A table that an engine keeps; statements call it `kept`."""
+    """A table that an engine keeps under a name."""
 
     def run(self, sql: str) -> list[Row]: ...
 
@@ -28,7 +30,7 @@ class Runner(Protocol):
 class Keeper(Protocol):
     """An engine that can keep what a statement gives."""
 
-    def keep(self, sql: str) -> Kept: ...
+    def keep(self, sql: str, name: str) -> Kept: ...
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,8 @@ class Views:
             found = {name: view for view in self._views for name in view.columns if name in wanted.columns}
         missing = [j for j, name in enumerate(wanted.columns) if name not in found]
         if missing:
-            made = {wanted.columns[j]: f"m{i}" for i, j in enumerate(missing)}
-            found |= dict.fromkeys(made, View(engine.keep(wanted.made(missing)), made))
+            made = {wanted.columns[j]: measure(i) for i, j in enumerate(missing)}
+            found |= dict.fromkeys(made, View(engine.keep(wanted.made(missing), KEPT), made))
         rows = together(wanted, found) if wanted.read is None else found[wanted.columns[0]].table.run(wanted.read)
         self.use(list(dict.fromkeys(found.values())))
         return rows
@@ -114,7 +116,7 @@ def together(wanted: Wanted, found: Mapping[str, View]) -> list[Row]:
     for view in dict.fromkeys(found.values()):
         mine = [j for j, name in enumerate(wanted.columns) if found[name] is view]
         listed = [*wanted.keys, *(view.columns[wanted.columns[j]] for j in mine)]
-        rows = view.table.run(f"SELECT {', '.join(listed)} FROM kept")
+        rows = view.table.run(f"SELECT {', '.join(of(KEPT, listed))} FROM {KEPT}")
         if len(mine) == len(wanted.columns):
             return rows
         for row in rows:

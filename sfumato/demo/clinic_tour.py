@@ -16,7 +16,6 @@ from sfumato.curator import Curator
 from sfumato.curator.answers import Answer, Cell, laid_out, rounded, table
 from sfumato.demo import clinic
 from sfumato.errors import SfumatoError
-from sfumato.ledger import Budget, Ledger
 from sfumato.patience import patience
 from sfumato.sql.policy import Policy
 
@@ -214,8 +213,7 @@ def joined(text: str) -> Iterator[str]:
 def attack(house: Clinic, folder: Path) -> Attack:
     """Guess the secret of some patients from differences of two counts; on a budget of its own."""
     everyone = "SELECT COUNT(*) AS n FROM patients WHERE hiv"
-    budget = Budget(house.curator.policy.epsilon, house.curator.policy.delta)
-    curator = Curator(house.curator.engine, house.curator.policy, Ledger.create(folder / "attack.ledger", budget))
+    curator = Curator.open(house.curator.engine, house.curator.policy, ledger=folder / "attack.ledger")
     half = TARGETS // 2
     secrets = house.exact.execute(
         f"(SELECT patient_id, hiv FROM patients WHERE hiv ORDER BY patient_id LIMIT {half}) UNION ALL "
@@ -226,10 +224,11 @@ def attack(house: Clinic, folder: Path) -> Attack:
         without = f"{everyone} AND patient_id <> {who}"
         exact = [house.exact.execute(sql).fetchall()[0][0] for sql in (everyone, without)]
         noisy = [curator.ask(sql, epsilon=0.3).rows[0][0] for sql in (everyone, without)]
-        differences.append(float(noisy[0] or 0) - float(noisy[1] or 0))
+        first, second = (float(cell) if isinstance(cell, int | float) else 0.0 for cell in noisy)
+        differences.append(first - second)
         right += (exact[0] - exact[1] > 0.5) == secret
         fooled += (differences[-1] > 0.5) == secret
-    return Attack(len(secrets), right, fooled, tuple(differences), budget.epsilon)
+    return Attack(len(secrets), right, fooled, tuple(differences), curator.policy.epsilon)
 
 
 # ---- the whole ------------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ import sfumato as sf
 from sfumato.attacks import averaging, differencing, linkage, membership, reconstruction, refusals
 from sfumato.attacks.house import house, noisy, share
 from sfumato.attacks.reached import Reached, best_guess, most_found
+from sfumato.audit.guesses import p_value
 from sfumato.cli import main
 from sfumato.ledger import Budget
 
@@ -44,6 +45,7 @@ def shown():
         return {name: make() for name, make in SMALL.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_it_fits_a_terminal_and_is_the_same_as_json(shown, name):
     text, data = str(shown[name]), json.loads(shown[name].to_json())
@@ -52,11 +54,14 @@ def test_it_fits_a_terminal_and_is_the_same_as_json(shown, name):
     for row in data["rows"]:
         assert row["interface"] in text and f"{row['share']:.3f}" in text
         assert row["certified"] <= row["share"] <= 1
+        low, high = row["interval"]
+        assert low <= row["share"] <= high and f"{low:.2f}–{high:.2f}" in text
+        assert row["bound"] <= row["most"] + 1 / row["tries"] and f"{row['most']:.3f}" in text and row["tries"] > 1
 
 
 def test_the_widest_of_them_fits_too(shown):
     for name, made in shown.items():
-        rows = tuple(replace(row, claim="ε = 1000, δ = 1e-06" if row.bound < 1 else row.claim) for row in made.rows)
+        rows = tuple(replace(row, claim="(1000, 1e-06)" if row.bound < 1 else row.claim) for row in made.rows)
         assert max(map(len, str(replace(made, rows=rows)).splitlines())) <= 80, name
 
 
@@ -108,6 +113,7 @@ def test_the_bound_on_finds_is_the_trade_off_function():
 # ---- each attack where its answer is known --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_informed_attacker_reaches_the_bound_and_two_counts_do_not():
     """Per budget μ: Φ(μ/2) for one count of noise 1/μ, Φ(μ/4) for two at half of the budget."""
     budget = Budget(8.0, 1e-6)
@@ -122,6 +128,7 @@ def test_an_informed_attacker_reaches_the_bound_and_two_counts_do_not():
     assert spread[1] == pytest.approx(2.0, rel=0.65)
 
 
+@pytest.mark.slow
 def test_an_exact_interface_gives_away_everything_and_the_curator_nothing():
     """100 secrets from 200 questions that share ε = 1. A share of 0.75 right would come by chance with probability
     < 1e-4 if each bit were right with probability 0.55."""
@@ -132,6 +139,7 @@ def test_an_exact_interface_gives_away_everything_and_the_curator_nothing():
     assert found.left < 0.01  # it was the whole budget
 
 
+@pytest.mark.slow
 def test_with_five_hundred_times_the_budget_the_attack_would_work():
     """So it is the budget that stops it, not a mistake in the attack."""
     found = reconstruction.attacked(people=30, questions=120, seed=7, epsilon=500.0)
@@ -185,6 +193,33 @@ def test_nothing_can_refute_that_nothing_is_claimed():
     assert not Reached("", 1.0, 10**6).refuted
     assert Reached("", 1.0, 10**6, "much", 0.9).refuted
     assert Reached("", 0.0, 5).certified == 0
+
+
+@given(tries=st.integers(1, 400), bound=st.floats(0.01, 0.99))
+def test_the_most_in_so_many_guesses_is_passed_by_chance_with_a_fortieth_at_most(tries, bound):
+    most = round(Reached("", 0.5, tries, "much", bound).most * tries)
+    assert 1 - bdtr(most, tries, bound) <= 0.025 * (1 + 1e-9)
+    assert most == 0 or 1 - bdtr(most - 1, tries, bound) > 0.025
+
+
+@given(tries=st.integers(1, 400), share=st.floats(0, 1))
+def test_an_interval_holds_every_chance_that_could_well_have_led_there(tries, share):
+    """Clopper & Pearson: outside of it, what was reached or more extreme has a chance of 2.5 % at most."""
+    k = round(share * tries)
+    low, high = Reached("", k / tries, tries).interval
+    assert low <= k / tries <= high
+    assert k == 0 or 1 - bdtr(k - 1, tries, low) <= 0.025 * (1 + 1e-6)
+    assert k == tries or bdtr(k, tries, high) <= 0.025 * (1 + 1e-6)
+
+
+def test_many_guesses_from_one_transcript_are_allowed_more_than_as_many_transcripts():
+    """They depend on each other; but no share is allowed that the trade-off function forbids."""
+    loss = sf.Budget(epsilon=1.0, delta=1e-6).loss()
+    apart, together = (Reached("", 0.6, 60, "much", best_guess(loss), one) for one in (None, loss))
+    assert best_guess(loss) < apart.most < together.most < 1
+    right = round(together.most * 60)
+    assert p_value(right + 1, 60, 60, loss) <= 0.025 < p_value(right, 60, 60, loss)
+    assert not together.refuted and replace(together, share=1.0).refuted
 
 
 # ---- the command line -----------------------------------------------------------------------------------------------

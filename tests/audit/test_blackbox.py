@@ -225,6 +225,7 @@ def test_outputs_that_do_not_depend_on_data_certify_nothing():
     assert audit(lambda data: bool(coin.draw(1)[0]), 0, 1, samples=500).epsilon.lower == 0
 
 
+@pytest.mark.slow
 def test_a_bound_is_too_high_no_more_often_than_promised():
     """If each of 150 audits misses the truth with probability ≤ 0.2, more than 52 do so with probability < 1e-5."""
     eps, misses, rng = 1.0, 0, generator(5)
@@ -439,6 +440,7 @@ def test_doubled_runs_of_a_right_mechanism_never_refute_it_and_may_be_of_any_kin
     assert texts.violated
 
 
+@pytest.mark.slow
 def test_a_stage_is_certified_by_fresh_runs_at_its_own_level():
     """If each of 25 audits misses the truth with probability ≤ 0.2, more than 17 do so with probability < 1e-6."""
     eps, misses, rng = 1.0, 0, generator(6)

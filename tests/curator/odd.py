@@ -19,7 +19,7 @@ NUMERALS = [
 ]  # fmt: skip
 WORDS = [
     None, "a", "A", "ä", "Ä", "ß", "İ", "ı", "ǆ", "Σ", "ς", "é", "e\u0301", "😀x", "aXbX", "%", "_", "\\", "a\\b", "a%",
-    "'; --", "\u2003b\u3000", "B", "Z", "z", "x" * 12000,
+    "'; --", "\u2003b\u3000", "B", "Z", "z", "x" * 12000, "ß" * 1001, "1" * 1001,
 ]  # fmt: skip
 MOMENTS = [
     "2024-02-29", "2024-02-29 10:11:12.5", "2024-02-29T23:59:59.999999", "2023-02-29", "2024-2-9", "2024-13-01",
@@ -85,7 +85,8 @@ FORMS = {
         "CAST(s AS DOUBLE)", "CAST(s AS INT)", "CAST(s AS DATE)", "CAST(s AS TIMESTAMP)", "LOWER(s)", "UPPER(s)",
         "TRIM(s)", "LTRIM(s)", "RTRIM(s)", "LENGTH(s)", "SUBSTR(s, 2, 3)", "SUBSTR(s, 1, 0)", "REPLACE(s, 'X', '')",
         "REPLACE(s, 'a', 'b')", "s || p", "CONCAT(s, p, 'x')", "STARTS_WITH(s, p)", "ENDS_WITH(s, p)", "CONTAINS(s, p)",
-        "s LIKE p", "s LIKE '%\\'", "s = p", "s < p", "s <= 'Z'", "s IN (p, 'a', NULL)", "COALESCE(s, p)", "n", "m",
+        *(f"s LIKE '{pattern}'" for pattern in PATTERNS if pattern),
+        "s = p", "s < p", "s <= 'Z'", "s IN (p, 'a', NULL)", "COALESCE(s, p)", "n", "m",
         "t", "CASE WHEN s < 'ä' THEN 'B' ELSE p END", "CASE WHEN t THEN 'a' ELSE 'B' END < 'C'",
     ],
     "dates": [

@@ -7,7 +7,8 @@ from sfumato.curator.exact import statements
 from sfumato.curator.offer import offered
 from sfumato.curator.parts import Joint
 from sfumato.curator.readings import Reading
-from sfumato.curator.statistics import ChosenWay, StableWay, TrimmedWay
+from sfumato.curator.statistics import ChosenWay, StableWay, TrianglesWay, TrimmedWay
+from sfumato.dependent.everywhere import Everywhere
 from sfumato.errors import SfumatoError
 from sfumato.sql.read import read
 from sfumato.sql.release import What
@@ -118,18 +119,14 @@ class Maker:
         return f"SELECT {', '.join([*keys, *aggregates])} FROM {source}{where}{group}{tail}"
 
 
-def refusal_of(sql, rules):
-    """None, or the words of the refusal."""
-    try:
-        read(sql, rules)
-    except SfumatoError as refusal:
-        return f"{type(refusal).__name__}: {refusal}"
-    return None
-
-
 def exact_numbers(release, texts, database):
     """All exact measures of each group, in the order of the release; `texts` are its statements."""
-    tables, width = [database.execute(text).fetchall() for text in texts], len(release.keys)
+    return by_group(release, [database.execute(text).fetchall() for text in texts])
+
+
+def by_group(release, tables):
+    """The same from what the statements gave."""
+    tables, width = list(tables), len(release.keys)
     summed = [j for j, m in enumerate(release.measures) if m.what is not What.DISTINCT]
     found = {}
     for places in [*([summed] if summed else []), *([j] for j in range(len(release.measures)) if j not in summed)]:
@@ -171,6 +168,9 @@ def told_apart(sql, way, one, other):
         a, b = (table.get(key, []) for table in (one, other))
         if isinstance(way, TrimmedWay):
             x, y = way.ordered(a), way.ordered(b)
+            if isinstance(way.mechanism, Everywhere):  # noise for the whole range
+                assert abs(way.mean.value(x) - way.mean.value(y)) <= way.mean.everywhere, sql
+                continue
             rungs = [way.mechanism.rung(x), way.mechanism.rung(y)]
             assert abs(rungs[0] - rungs[1]) <= way.mechanism.steps, sql
             far = abs(way.mean.value(x) - way.mean.value(y))
@@ -183,6 +183,10 @@ def told_apart(sql, way, one, other):
             x, y = way.lead(a), way.lead(b)
             assert abs(x.distance - y.distance) <= 1, sql
             assert x.value == y.value or x.distance == y.distance == 0, sql
+        elif isinstance(way, TrianglesWay):
+            (many, most), (others, next_) = a[0], b[0]
+            assert abs(most - next_) <= 1, sql
+            assert abs(many - others) <= min(most, next_), sql
 
 
 def changed(sql, release, one, other):

@@ -96,6 +96,12 @@ def test_columns_are_called_what_they_are(curator):
     assert names == ["ward", "count", "COUNT(*) + 1", "SUM(stay)", "count 2"]
 
 
+def test_a_column_without_a_name_is_called_by_its_text_not_by_a_number_in_it(curator):
+    sql = "SELECT COUNT(1), SUM(2), COUNT(*) FROM visits"
+    names = [name for name in curator.ask(sql, epsilon=0.5).columns if not name.endswith((" low", " high"))]
+    assert names == ["COUNT(1)", "SUM(2)", "count"]
+
+
 def test_a_number_that_no_double_holds_is_null(curator):
     answer = curator.ask("SELECT (COUNT(*) + 1e9) * 1e308 AS x FROM visits", epsilon=1.0)
     assert answer.rows == ((None,),)

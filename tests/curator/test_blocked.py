@@ -1,6 +1,5 @@
 """Questions that the engine fails on: run once more, then blocked for everybody until the operator acts."""
 
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -10,22 +9,18 @@ from sfumato.errors import AlreadyRun, AnswerFailed, InvalidParameter, QuestionB
 from sfumato.ledger import Ledger
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
+from tests.curator.wrapped import Wrapped
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 RULES = Policy.read(POLICY)
 
 
 @dataclass
-class Broken:
+class Broken(Wrapped):
     """An engine that fails the first few times."""
 
-    inner: object
     failures: int
     asked: list[str] = field(default_factory=list)
-    dialect: str = "duckdb"
-
-    def snapshot(self):
-        return nullcontext()
 
     def run(self, sql):
         self.asked.append(sql)

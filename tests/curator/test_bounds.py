@@ -31,8 +31,9 @@ name = {type = "text"}
 @pytest.fixture
 def curator(tmp_path):
     connection = duckdb.connect(str(tmp_path / "people.duckdb"))
-    connection.execute("CREATE TABLE people AS SELECT -20000 * ln((i + 0.5) / 50000) AS income FROM range(50000) t(i)")
-    connection.execute("INSERT INTO people VALUES ('nan'), ('inf'), ('-inf'), (NULL), (1e300)")
+    income = "-20000 * ln((i + 0.5) / 50000)"
+    connection.execute(f"CREATE TABLE people AS SELECT {income} AS income, 'x' AS name FROM range(50000) t(i)")
+    connection.execute("INSERT INTO people VALUES ('nan', ''), ('inf', ''), ('-inf', ''), (NULL, ''), (1e300, '')")
     connection.close()
     return Curator.open(tmp_path / "people.duckdb", Policy.read(POLICY))
 

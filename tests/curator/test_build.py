@@ -13,6 +13,16 @@ from tests.curator.clinic import POLICY, built
 RULES = Policy.read(POLICY)
 
 
+@pytest.mark.parametrize("name", ["group", "null", "current_date", "true", "a b", "interval"])
+def test_a_column_may_have_any_name(name):
+    """Also one that is a word of SQL."""
+    rules = Policy.read("version = 1\n[budget]\nepsilon = 1\ndelta = 1e-6\n[tables.order]\nunit = 'select'\n"
+                        f"columns.'{name}' = {{low = 0, high = 1}}\n")  # fmt: skip
+    asked = sf.Curator(None, rules, None).table("order").where(sf.col(name) > 0).agg(sf.col(f"order.{name}").sum())
+    written = f'SELECT SUM("{name}") FROM "order" WHERE "{name}" > 0'
+    assert read(str(asked.sql), rules).release.canonical == read(written, rules).release.canonical
+
+
 @pytest.fixture
 def curator(tmp_path):
     return Curator.open(built(tmp_path / "clinic.duckdb", patients=300), RULES)
@@ -49,6 +59,10 @@ PAIRS = [
     (
         visits().group_by("ward").agg(n=sf.count()).having(sf.col("n") > 5, "n < 1000").order_by("n DESC").limit(2),
         "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING n > 5 AND n < 1000 ORDER BY n DESC LIMIT 2",
+    ),
+    (
+        visits().where(sf.col("ward").isin(["west", "north"]), stay.isin(range(3)), cost.isin({7})).agg(sf.count()),
+        "SELECT COUNT(*) FROM visits WHERE ward IN ('north', 'west') AND stay IN (0, 1, 2) AND cost = 7",
     ),
     (visits().where(stay != 3, stay == stay, stay >= 0).agg(sf.count()),
      "SELECT COUNT(*) FROM visits WHERE stay >= 0 AND stay <> 3 AND stay = stay"),
@@ -109,6 +123,8 @@ def test_names_and_texts_are_quoted():
         lambda: bool(stay > 1),
         lambda: stay > 1 and cost > 2,
         lambda: stay == [1],
+        lambda: stay.isin([]),
+        lambda: stay.isin([1], [2]),
         lambda: visits().where("stay >"),
         lambda: visits().where("1; SELECT 2"),
         lambda: stay + object(),

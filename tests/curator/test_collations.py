@@ -110,7 +110,10 @@ def test_collations_of_a_server_change_nothing(server):
     loose = "CREATE COLLATION IF NOT EXISTS loose (provider = icu, locale = 'und-u-ks-level1', deterministic = false)"
     found = []
     with psycopg.connect(server.dsn, autocommit=True) as connection:
-        connection.execute(loose)
+        try:
+            connection.execute(loose)
+        except psycopg.errors.FeatureNotSupported:
+            pytest.skip("this build of PostgreSQL has no ICU, and without it no collation calls two texts equal")
         for text in ("TEXT", "TEXT COLLATE loose"):
             connection.execute("DROP SCHEMA IF EXISTS collated CASCADE")
             connection.execute("CREATE SCHEMA collated")

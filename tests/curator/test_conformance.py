@@ -4,6 +4,7 @@ DuckDB always takes part, PostgreSQL where there is a server. Expressions are co
 """
 
 import dataclasses
+import itertools
 import math
 import re
 
@@ -16,9 +17,13 @@ from sfumato.curator.currency import Mu
 from sfumato.curator.exact import parted, statements
 from sfumato.curator.offer import offered
 from sfumato.engines.duckdb import DuckDB
-from sfumato.sql.dialects import DIALECTS
+from sfumato.sql.dialects import DIALECTS, dialect_of
+from sfumato.sql.domains import Domain, Kind
 from sfumato.sql.emit import statement
+from sfumato.sql.expressions import Call, Constant
+from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.policy import Policy
+from sfumato.sql.post import evaluated
 from sfumato.sql.read import read
 from sfumato.sql.release import What
 from tests.curator import clinic, odd
@@ -328,3 +333,40 @@ def test_equal_hashes_are_told_apart_by_the_keys(neighbours):
     )
     assert sum(int(row[-1]) for row in engine.run(tied)) == sum(min(n, release.groups) for _, n in each)
     assert engine.run(tied) == engine.run(tied)
+
+
+NUMBERS, TRUTHS = [None, -2.5, -0.5, 0.0, 1.0, 3.0], [None, True, False]
+AFTERWARDS = [
+    name
+    for name, function in FUNCTIONS.items()
+    if function.after and set(function.kinds) <= {Kind.NUMBER, Kind.TRUTH, None} and name not in ("power", "round to")
+]
+
+
+@pytest.mark.parametrize("name", AFTERWARDS)
+def test_what_is_computed_of_released_values_is_what_the_engine_computes(name):
+    """Also of NULL; bounds of CLAMP are numbers. POWER may be infinite there and is NULL here; digits are whole."""
+    function, to, connection = FUNCTIONS[name], dialect_of("duckdb"), duckdb.connect()
+    kinds = function.kinds + function.kinds[-1:] * function.more
+    some = [TRUTHS if kind is Kind.TRUTH else NUMBERS[i > 0 and name == "clamp" :] for i, kind in enumerate(kinds)]
+    for values in itertools.product(*some):
+        call = Call(name, tuple(Constant(value) for value in values))
+        [expected] = connection.execute(f"SELECT {to.compiled(call).sql(to.name)}").fetchone()
+        assert evaluated(call, []) == expected, values
+
+
+RANGES = [(-3.0, -1.0), (-2.0, 0.0), (-1.5, 2.0), (0.0, 0.5), (0.5, 4.0), (2.0, 2.0)]
+
+
+@pytest.mark.parametrize("name", AFTERWARDS)
+def test_a_value_lies_within_the_bounds_that_are_said_of_it(name):
+    """Sums are clamped to these bounds: what is outside would be lost. NULL is in every domain."""
+    function = FUNCTIONS[name]
+    kinds = function.kinds + function.kinds[-1:] * function.more
+    if Kind.TRUTH in kinds or function.domain(*[Domain(Kind.NUMBER, 1.0, 2.0)] * len(kinds)).kind is not Kind.NUMBER:
+        return
+    for ranges in itertools.product(RANGES, repeat=len(kinds)):
+        said = function.domain(*(Domain(Kind.NUMBER, low, high) for low, high in ranges))
+        for values in itertools.product(*((low, (low + high) / 2, high) for low, high in ranges)):
+            found = evaluated(Call(name, tuple(Constant(value) for value in values)), [])
+            assert found is None or said.low <= found <= said.high, (ranges, values)

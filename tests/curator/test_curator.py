@@ -1,7 +1,6 @@
 """The curator, as an analyst meets it."""
 
 import json
-from contextlib import nullcontext
 
 import pytest
 
@@ -9,6 +8,7 @@ from sfumato.curator import Curator
 from sfumato.errors import AnswerFailed, BudgetExceeded, InvalidParameter, QueryRefused
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
+from tests.curator.wrapped import Wrapped
 
 
 @pytest.fixture
@@ -78,16 +78,11 @@ def test_the_budget_ends(curator):
 
 
 def test_one_error_after_the_charge_whatever_went_wrong(curator):
-    class Broken:
-        dialect = "duckdb"
-
-        def snapshot(self):
-            return nullcontext()
-
+    class Broken(Wrapped):
         def run(self, sql):
             raise RuntimeError("a secret value: 42")
 
-    broken = Curator(Broken(), curator.policy, curator.ledger)
+    broken = Curator(Broken(curator.engine), curator.policy, curator.ledger)
     with pytest.raises(AnswerFailed) as failure:
         broken.ask("SELECT COUNT(*) FROM visits", epsilon=1.0)
     assert "42" not in str(failure.value)

@@ -15,9 +15,10 @@ from sfumato.curator.exact import statements
 from sfumato.curator.offer import offered
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.sql.dialects import DIALECTS, dialect_of
-from sfumato.sql.dialects.letters import folded
 from sfumato.sql.expressions import Call, Column
 from sfumato.sql.functions import FUNCTIONS
+from sfumato.sql.functions.letters import folded
+from sfumato.sql.functions.numbers import SIZES
 from sfumato.sql.policy import Policy
 from sfumato.sql.read import read
 from tests.curator import odd
@@ -34,10 +35,11 @@ COMMON = {
 }  # fmt: skip
 KNOWN = {
     "postgres": COMMON | {
-        "ARRAY_AGG", "BIT", "BTRIM", "DATE_PART", "DIV", "ENCODE", "FLOAT8SEND", "HASHINT8EXTENDED",
+        "ARRAY_AGG", "ASCII", "BIT", "BTRIM", "CHR", "DATE_PART", "DIV", "ENCODE", "FLOAT8SEND", "HASHINT8EXTENDED",
         "HASH_RECORD_EXTENDED",
-        "ISFINITE", "LTRIM", "MAKE_INTERVAL", "MAKE_TIMESTAMP", "MOD", "REGEXP_MATCH", "REGEXP_REPLACE", "RIGHT", "ROW",
-        "RPAD", "RTRIM", "SPLIT_PART", "STARTS_WITH", "STRPOS", "UPPER",
+        "ISFINITE", "LTRIM", "MAKE_INTERVAL", "MAKE_TIMESTAMP", "MOD", "OCTET_LENGTH", "REGEXP_MATCH", "REGEXP_REPLACE",
+        "RIGHT", "ROW", "RPAD", "RTRIM", "SPLIT_PART", "STARTS_WITH", "STRING_AGG", "STRING_TO_ARRAY", "STRPOS",
+        "UNNEST", "UPPER",
     },
     "spark": COMMON | {
         "ARRAY", "COLLECT_LIST", "CONCAT", "CONTAINS", "DAY", "DAYOFWEEK", "DOUBLE", "ELEMENT_AT", "ENDSWITH",
@@ -95,6 +97,15 @@ def test_a_function_that_a_dialect_does_not_know_is_refused_in_words(name, monke
         DIALECTS[name].compiled(Call("text", (column,)))
 
 
+@pytest.mark.parametrize("name", ["postgres", "spark"])
+def test_a_magnitude_is_looked_up_among_all_powers_of_two(name):
+    column = Column("t0.a", odd.RULES.tables["numbers"].columns["a"])
+    tree = sqlglot.parse_one(DIALECTS[name].compiled(Call("magnitude", (column,))).sql(name), read=name)
+    lists = [list(array.find_all(sqlglot.exp.Literal)) for array in tree.find_all(sqlglot.exp.Array)]
+    sizes = [[float(one.this) for one in found] for found in lists if len(found) == SIZES]
+    assert sizes and all(2 * a == b for found in sizes for a, b in itertools.pairwise(found))
+
+
 def test_there_are_no_other_dialects():
     with pytest.raises(InvalidParameter, match="duckdb, postgres, spark"):
         dialect_of("sqlite")
@@ -121,3 +132,19 @@ def test_the_table_in_the_documents_is_right():
     marks = {True: "yes", False: "no"}
     expected = {name: [marks[name in one.functions] for one in DIALECTS.values()] for name in FUNCTIONS}
     assert {name: [cell.split()[0] for cell in cells] for name, cells in found.items()} == expected
+
+
+@pytest.mark.parametrize("name", sorted(DIALECTS))
+def test_types_are_those_of_the_table_that_is_read_and_of_no_other_of_its_name(name):
+    """Columns of UNION ALL are made by us; a table of the database that is called like the union has other ones."""
+    policy = Policy.read(WIDE + MORE)
+    plain = read("SELECT SUM(stay) FROM visits", policy).release.table
+    union = read(
+        "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION ALL SELECT stay FROM visits) u", policy
+    ).release.table
+    assert union.branches
+    to = type(dialect_of(name))(
+        schema={plain.name: {"stay": "integer"}, union.name: dict.fromkeys(union.columns, "text")}
+    )
+    assert to.stored(plain) == {"stay": "integer"}
+    assert to.stored(union) == {}

@@ -3,13 +3,17 @@
 import sys
 
 import pytest
+import sqlglot
 
 from sfumato.curator import Curator
 from sfumato.curator.exact import statements
 from sfumato.curator.offer import offered
 from sfumato.errors import QueryRefused
+from sfumato.sql.expressions import Constant
+from sfumato.sql.limits import DEEPEST, shallow
 from sfumato.sql.policy import Policy
 from sfumato.sql.read import read
+from sfumato.sql.reading.nodes import numeral
 from sfumato.sql.spelling import spelled
 from tests.curator.clinic import POLICY, built
 from tests.curator.hostile import GROWING, ODD, TEXTS
@@ -47,6 +51,7 @@ def test_a_hostile_text_is_refused(name):
         read(spelled(TEXTS[name]).text, RULES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_no_text_takes_long_or_fails_in_another_way(part, caplog):
     """At most 400,000 calls, about a tenth of a second; `make bench-hostile` measures. What is planned after all is not
@@ -80,6 +85,30 @@ def test_a_question_that_just_passes_is_answered(tmp_path):
     assert curator.ask(deep, epsilon=0.1).charged
 
 
+def test_brackets_inside_each_other_are_counted_before_parsing_and_others_are_not():
+    nested, others = "(a + " * (DEEPEST + 1) + "a" + ")" * (DEEPEST + 1), "SELECT " + " + ".join(["(a + 1)"] * 200)
+    with pytest.raises(QueryRefused, match="nested too deeply"):
+        shallow(sqlglot.tokenize(f"SELECT {nested}", read="duckdb"))
+    shallow(sqlglot.tokenize(others, read="duckdb"))
+
+
+def test_a_second_statement_is_refused_before_parsing_and_semicolons_at_the_end_are_not():
+    for text in ("SELECT 1; SELECT 2", "SELECT 1; VACUUM", "SELECT 1;; SELECT 2", "; SELECT 1"):
+        with pytest.raises(QueryRefused, match="more than one statement"):
+            shallow(sqlglot.tokenize(text, read="duckdb"))
+    for text in ("SELECT COUNT(*) FROM visits", "SELECT COUNT(*) FROM visits;", "SELECT COUNT(*) FROM visits ;;;"):
+        shallow(sqlglot.tokenize(text, read="duckdb"))
+        assert read(text, RULES).release.canonical == read("SELECT COUNT(*) FROM visits", RULES).release.canonical
+
+
+def test_long_texts_weigh_as_much_as_the_names_that_they_are_as_long_as():
+    for value in (1, 0.5, True, None, "", "short"):
+        assert Constant(value).weight == 1
+    assert Constant("x" * 64_000).weight >= 2000  # an expression of it is refused, as are so many names
+    with pytest.raises(QueryRefused):
+        read(f"SELECT COUNT(*) FROM visits WHERE REPLACE(ward, '{'x' * 32_000}', '{'y' * 32_000}') = 'a'", RULES)
+
+
 def test_a_refusal_is_free_and_leaves_the_table_alone(tmp_path):
     curator = Curator.open(built(tmp_path / "clinic.duckdb"), RULES)
     for name in ("a NUL", "stacked", "another statement", "a lone surrogate", "empty"):
@@ -99,3 +128,19 @@ def test_comments_case_and_quotes_do_not_matter():
     plain = read("SELECT ward, COUNT(*) FROM visits GROUP BY ward", RULES).release.canonical
     odd = 'select /* ; DROP TABLE visits */ "WARD", count ( * ) -- all\nFROM "Visits" GROUP BY "ward"'
     assert read(odd, RULES).release.canonical == plain
+
+
+@pytest.mark.parametrize("kind", ["BLOB", "JSON", "INTERVAL", "DOUBLE[]", "STRUCT(a INTEGER)", "UUID", "nonsense"])
+def test_a_cast_to_what_questions_do_not_know_is_refused_in_words(kind):
+    with pytest.raises(QueryRefused, match=r"is not allowed(.|\n)*use "):
+        read(f"SELECT COUNT(CAST(stay AS {kind})) FROM visits", RULES)
+
+
+def test_numerals_are_whole_up_to_what_doubles_tell_apart_and_none_is_too_long():
+    for text in ("0", "7", "9" * 15):
+        assert type(numeral(text)) is int and numeral(text) == int(text)
+    for text in ("9" * 16, "1" * 300, "1.5", "1e3"):
+        assert type(numeral(text)) is float and numeral(text) == float(text)
+    for text in ("9" * 400, "1e400"):
+        with pytest.raises(QueryRefused, match="too large"):
+            numeral(text)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.curator.currency import Mu, Pure
-from sfumato.curator.intervals import Reach, ratio, spread
+from sfumato.curator.intervals import Reach, Spread, ratio, spread
 from sfumato.curator.parts import Joint
 from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.gaussian import Gaussian
@@ -63,6 +63,19 @@ def law(noise, most):
     beyond = [1.0, *(float(noise.law().beyond(m, 128)) for m in range(most + 1))]
     whole = {k: (beyond[abs(k)] - beyond[abs(k) + 1]) / 2 for k in range(-most, most + 1) if k}
     return {0: 1 - beyond[1], **whole}
+
+
+def test_without_noise_there_is_nothing_to_miss():
+    assert spread((), 0.95) == spread(((Fraction(0), Gaussian(3.0)),), 0.95) == Spread(radius=0.0, coverage=1.0)
+
+
+@pytest.mark.parametrize("noise", [Gaussian(3.0), DiscreteLaplace(5.0)], ids=repr)
+@pytest.mark.parametrize("below", [3, 7, 10])
+def test_the_radius_of_a_fraction_of_noise_holds_the_last_step_that_it_counts(noise, below):
+    """Steps over 3 are no double: one that is rounded down would leave the outermost step out."""
+    found = spread(((Fraction(1, below), noise),), 0.95)
+    steps = math.floor(Fraction(found.radius) * below)
+    assert found.coverage == 1 - float(noise.law().beyond(steps, 128)) >= 0.95
 
 
 @pytest.mark.parametrize(

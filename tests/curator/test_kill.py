@@ -5,10 +5,13 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from tests.faults import alone
 from tests.faults.questions import POINTS
 
 
+@pytest.mark.slow
 def test_killed_anywhere_no_answer_is_without_its_charge_and_none_is_charged_twice(tmp_path):
     memory = Path("/dev/shm")  # a kill is no power cut: what is written stays
     folder = tempfile.mkdtemp(dir=memory if os.access(memory, os.W_OK) else tmp_path)

@@ -134,6 +134,7 @@ def curator(tmp_path_factory):
     return Curator.open(built(tmp_path_factory.mktemp("ordinary") / "clinic.duckdb"), RULES)
 
 
+@pytest.mark.slow
 def test_ordinary_questions_are_answered(curator):
     assert len(QUESTIONS) >= 100
     for sql in QUESTIONS:

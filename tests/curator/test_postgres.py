@@ -5,13 +5,15 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sfumato.curator import Curator
-from sfumato.errors import InvalidParameter, PolicyError, QueryRefused
+from sfumato.errors import BudgetExceeded, InvalidParameter, PolicyError, QueryRefused
 from sfumato.ledger import Budget, Ledger
+from sfumato.sql.policy import Policy
 from tests.curator import clinic, odd
 from tests.curator.test_conformance import tables_of
 
@@ -82,14 +84,17 @@ def test_what_means_something_else_there_is_refused_before_the_charge(curator):
     assert curator.ledger.verify().spent.gauss == 0
 
 
-def test_a_preview_needs_no_server(tmp_path):
-    policy = tmp_path / "clinic.toml"
-    policy.write_text(clinic.POLICY)
-    curator = Curator.open("postgresql://nobody@localhost:1/nowhere", policy, ledger=tmp_path / "ledger")
-    assert curator.preview("SELECT COUNT(*) FROM visits", epsilon=1.0).epsilon > 0
+def test_a_preview_needs_no_server(curator):
+    from sfumato.engines.postgres import Postgres
+
+    gone = replace(curator, engine=Postgres("postgresql://nobody@localhost:1/nowhere"))
+    assert gone.preview("SELECT COUNT(*) FROM visits", epsilon=1.0).epsilon > 0
+    assert "nobody" not in repr(gone)
+
+
+def test_a_ledger_of_a_server_has_no_place_of_its_own(engine):
     with pytest.raises(InvalidParameter, match="ledger"):
-        Curator.open("postgresql://nobody@localhost:1/nowhere", policy)
-    assert "nobody" not in repr(curator)
+        Curator.open(engine, Policy.read(clinic.POLICY))
 
 
 def test_nothing_can_be_written(engine):
@@ -210,3 +215,30 @@ def test_a_ledger_may_lie_in_the_same_server(engine, server, tmp_path):
         assert Curator.open(engine, policy, ledger=ledger).ask("SELECT COUNT(*) FROM visits", epsilon=1.0).charged
     finally:
         store.close()
+
+
+def test_a_ledger_at_an_address_is_like_any_other(server, engine, tmp_path):
+    """Promise and shares are looked at, the first opening makes it, and a schema keeps data sets apart."""
+    address = f"postgresql://sfumato@/postgres?host={server.folder}&schema=the%20shares"
+    rules = Policy.read(clinic.POLICY + "[analysts]\nann = 0.01\n")
+    for _ in range(2):
+        curator = Curator.open(engine, rules, ledger=address)
+        with pytest.raises(BudgetExceeded, match="the share of ann"):
+            curator.analyst("ann").ask("SELECT COUNT(*) FROM visits", epsilon=0.9)
+        assert [entry.content["kind"] for entry in curator.ledger.history()] == ["opened", "shares"]
+        curator.ledger.close()
+    with pytest.raises(PolicyError, match="not the ledger's"):
+        Curator.open(engine, replace(rules, epsilon=1.0), ledger=address)
+    with pytest.raises(InvalidParameter, match="names a schema"):
+        Curator.open(engine, rules, ledger=address.partition("&")[0])
+
+
+def test_a_ledger_object_is_checked_like_a_path(server, engine):
+    """The documented way to a ledger in PostgreSQL."""
+    from sfumato.ledger.postgres import PostgresStore
+
+    store = PostgresStore(server.dsn, "of one promise")
+    ledger = Ledger.create(store, Budget(50.0, 1e-6))
+    with pytest.raises(PolicyError, match="ε = 8, δ = 1e-06 in the policy, ε = 50, δ = 1e-06 in the ledger"):
+        Curator.open(engine, Policy.read(clinic.POLICY), ledger=ledger)
+    store.close()

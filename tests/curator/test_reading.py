@@ -1,5 +1,6 @@
 """What a question means: where no bound is met, the integers that leave the engine are those of plain SQL."""
 
+import datetime
 import threading
 
 import duckdb
@@ -242,6 +243,44 @@ def test_what_is_not_understood_in_full_is_refused(sql):
         read(sql, RULES)
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM visits RIGHT JOIN wards USING (ward)",
+        "SELECT COUNT(*) FROM visits FULL JOIN wards USING (ward)",
+        "SELECT COUNT(*) FROM visits LEFT ANTI JOIN wards USING (ward)",
+        "SELECT COUNT(*) FROM wards LEFT JOIN visits USING (ward)",
+        "SELECT COUNT(*) FROM visits a JOIN visits b ON a.ward = b.ward",
+        "SELECT SUM(DISTINCT stay) FROM visits",
+        "SELECT COUNT(*) FROM (SELECT ward FROM visits UNION SELECT ward FROM visits)",
+        "SELECT COUNT(*) FROM (SELECT ward FROM visits EXCEPT ALL SELECT ward FROM visits)",
+        "SELECT patient_id, COUNT(*) FROM visits GROUP BY patient_id",
+        "SELECT ward, COUNT(*) FROM visits WHERE ward = 'attic' GROUP BY ward",
+    ],
+)
+def test_hints_keep_the_meaning(sql):
+    """What has no other words here is refused without a hint: one that is followed answers another question."""
+    with pytest.raises(QueryRefused) as refused:
+        read(sql, RULES)
+    assert "do:" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "hinted"),
+    [("TRUNC(cost / 7, 2)", "TRUNC(cost / 7 * 100) / 100"), ("LOG(3, cost + 200)", "LN(cost + 200) / LN(3)"),
+     ("ROUND(CAST(cost AS INT) // 7)", "TRUNC(CAST(cost AS INT) / 7)")],
+)  # fmt: skip
+def test_a_hint_that_is_given_is_the_same_in_other_words(asked, hinted, clinic):
+    with pytest.raises(QueryRefused, match=r"do: .*(TRUNC|LN)"):
+        read(f"SELECT COUNT(*) FROM visits WHERE {asked} > 1", RULES)
+    assert read(f"SELECT COUNT(*) FROM visits WHERE {hinted} > 1", RULES)
+    both = clinic.execute(
+        f"SELECT MAX(ABS({asked} - {hinted})), COUNT({asked}) FROM visits WHERE cost > -150"
+    ).fetchone()
+    assert both[0] < 1e-9
+    assert both[1] > 50
+
+
 def test_constants_of_a_case_are_public_keys():
     question = read(
         "SELECT CASE WHEN stay > 5 THEN 'long' ELSE 'short' END AS s, COUNT(*) FROM visits GROUP BY s", RULES
@@ -259,7 +298,7 @@ def test_days_that_are_public_keys_are_counted(tmp_path):
     rules = POLICY.replace('day = {type = "date"}', 'day = {type = "date", keys = ["2024-01-01", "2024-01-02"]}')
     curator = Curator.open(built(tmp_path / "clinic.duckdb", patients=3000), Policy.read(rules))
     answer = curator.ask("SELECT day, COUNT(*) AS n FROM visits GROUP BY day HAVING day >= '2024-01-02'", epsilon=8.0)
-    assert answer.column("day") == ["2024-01-02"]
+    assert answer.column("day") == [datetime.date(2024, 1, 2)]
     assert answer.column("n")[0] > 5  # 3000 patients have 4 visits a year: about 32
 
 
@@ -286,3 +325,19 @@ def test_bounds_that_no_double_holds_are_no_bounds(value):
     with pytest.raises(QueryRefused, match=r"no bounds|too much"):
         read(f"SELECT SUM({value}) FROM visits", Policy.read(POLICY))
     assert read(f"SELECT SUM(CLAMP({value}, 0, 10)) FROM visits", Policy.read(POLICY)).release.measures
+
+
+@pytest.mark.parametrize(
+    "function", ["REPEAT(diagnosis, 3)", "LPAD(diagnosis, 10, 'x')", "INITCAP(diagnosis)", "MD5(diagnosis)"]
+)
+def test_a_function_that_is_not_allowed_is_named_and_not_a_part_of_it(function):
+    with pytest.raises(QueryRefused) as refused:
+        read(f"SELECT COUNT(*) FROM visits WHERE {function} = 'a'", Policy.read(POLICY))
+    assert str(refused.value).startswith(function.partition("(")[0])
+    assert "is not among the things that questions may use" in str(refused.value)
+
+
+@pytest.mark.parametrize("end", [";", "; -- a remark", ";\n/* a remark */", " -- a remark", ";;"])
+def test_a_question_may_end_with_semicolons_and_remarks(end):
+    sql = "SELECT COUNT(*) FROM visits"
+    assert read(sql + end, Policy.read(POLICY)).release == read(sql, Policy.read(POLICY)).release

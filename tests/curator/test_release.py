@@ -5,6 +5,7 @@ import pytest
 
 from sfumato.curator.parts import Joint
 from sfumato.sql.emit import statement
+from sfumato.sql.names import HASH
 from sfumato.sql.policy import Policy
 from sfumato.sql.read import read
 from tests.curator.clinic import POLICY, built
@@ -70,7 +71,7 @@ def test_equal_hashes_at_the_cut_keep_fewer_not_more(databases):
     """The hash replaced by a constant: all tie, so of a person with too many groups none is kept."""
     release = read("SELECT diagnosis, COUNT(DISTINCT patient_id) FROM visits GROUP BY 1", Policy.read(POLICY)).release
     text = statement(release, 1, "duckdb")
-    tied = text.replace(text[text.index("CAST(HASH(") : text.index(" AS h FROM")], "CAST(5 AS BIGINT)")
+    tied = text.replace(text[text.index("CAST(HASH(") : text.index(f" AS {HASH} FROM")], "CAST(5 AS BIGINT)")
     assert tied != text
     per_person = databases[None].execute(
         "SELECT patient_id, COUNT(DISTINCT COALESCE(diagnosis, '')) FROM visits WHERE patient_id IS NOT NULL GROUP BY 1"

@@ -1,6 +1,5 @@
 """When answers leave: padded to a public quantum, whether they succeed or fail. No clock is looked at."""
 
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import duckdb
@@ -13,6 +12,7 @@ from sfumato.curator.response import Clock, Response
 from sfumato.errors import AnswerFailed, PolicyError
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
+from tests.curator.wrapped import Wrapped
 
 QUANTUM = 0.25
 RULES = Policy.read(f"{POLICY}\n[limits]\nresponse_quantum = {QUANTUM}\n")
@@ -36,17 +36,12 @@ class Time:
 
 
 @dataclass
-class Slow:
+class Slow(Wrapped):
     """An engine that takes its time, and may fail in the end."""
 
-    inner: object
     time: Time
     seconds: float
     fails: bool = False
-    dialect: str = "duckdb"
-
-    def snapshot(self):
-        return nullcontext()
 
     def run(self, sql):
         self.time.now += self.seconds
@@ -135,7 +130,7 @@ def test_limits_are_read_from_the_policy_and_reach_the_engine(tmp_path):
 
 @pytest.mark.parametrize(
     "line", ["timeout = 0", "memory = 0", "memory = 1.5", "response_quantum = -1", "response_quantum = 1e-9",
-             "response_quantum = nan", "spill = 3", "patience = 1"],
+             "response_quantum = nan", "spill = 3", 'spill = "a\\u0000b"', "patience = 1"],
 )  # fmt: skip
 def test_limits_that_make_no_sense_are_refused(line):
     with pytest.raises(PolicyError, match="limits"):

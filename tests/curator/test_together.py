@@ -2,7 +2,6 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -14,22 +13,19 @@ from sfumato.ledger import Budget, Ledger
 from sfumato.ledger.turns import PLACES
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
+from tests.curator.wrapped import Wrapped
 from tests.faults import alone
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 RULES = Policy.read(POLICY)
 
 
-class Counting:
+class Counting(Wrapped):
     """An engine that is run by everybody, and counts."""
 
-    dialect = "duckdb"
-
     def __init__(self, inner):
-        self.inner, self.runs = inner, 0
-
-    def snapshot(self):
-        return nullcontext()
+        super().__init__(inner)
+        self.runs = 0
 
     def run(self, sql):
         self.runs += 1
@@ -57,6 +53,7 @@ def test_a_hundred_askers_at_once_get_one_answer_for_one_charge(tmp_path, key):
     assert not PLACES  # all turns were given back
 
 
+@pytest.mark.slow
 def test_processes_take_turns_and_a_turn_ends_with_its_process(tmp_path):
     """Eight processes ask one question by one key; the first of them is killed in the middle of it."""
     found = alone("turns", 8, tmp_path)

@@ -65,6 +65,7 @@ WORDS = ["'a'", "'b'", "'c'", "NULL", "''", "'A'"]
 DAYS = ["'2024-02-29'", "'infinity'", "NULL", "'2024-03-01'"]
 
 SAME = [  # the same in plain SQL, where nobody is NULL and no bound is met
+    "SELECT COUNT(*) FROM (SELECT height FROM kids UNION ALL SELECT weight FROM pets) v",
     "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION ALL SELECT value FROM labs) v",
     "SELECT what, COUNT(*) FROM (SELECT 'stay' AS what FROM visits UNION ALL SELECT 'lab' FROM labs) v GROUP BY what",
     "SELECT w, COUNT(*) FROM (SELECT ward AS w FROM visits WHERE ward < 'c' UNION ALL SELECT place FROM labs"
@@ -220,9 +221,9 @@ def test_a_column_twice_is_one_branch_twice():
 REFUSED = {
     "SELECT COUNT(*) FROM visits UNION ALL SELECT COUNT(*) FROM labs": "aggregate them",
     "SELECT stay FROM visits UNION ALL SELECT value FROM labs": "ask one SELECT with aggregates",
-    "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION SELECT value FROM labs) v": "use UNION ALL",
-    "SELECT COUNT(*) FROM (SELECT stay FROM visits EXCEPT ALL SELECT value FROM labs) v": "use UNION ALL",
-    "SELECT COUNT(*) FROM (SELECT stay FROM visits INTERSECT SELECT value FROM labs) v": "use UNION ALL",
+    "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION SELECT value FROM labs) v": "UNION ALL is the one",
+    "SELECT COUNT(*) FROM (SELECT stay FROM visits EXCEPT ALL SELECT value FROM labs) v": "UNION ALL is the one",
+    "SELECT COUNT(*) FROM (SELECT stay FROM visits INTERSECT SELECT value FROM labs) v": "UNION ALL is the one",
     "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION ALL BY NAME SELECT value AS stay FROM labs) v": "same order",
     "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION ALL SELECT value, place FROM labs) v": "1 and 2 columns",
     "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION ALL SELECT place FROM labs) v": "CAST one",

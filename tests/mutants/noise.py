@@ -11,8 +11,8 @@ from sfumato.audit.collection import Rows
 from sfumato.loss import gaussian
 from sfumato.loss.numeric import Enclosure
 from sfumato.mechanisms import additive, laplace
-from sfumato.mechanisms.base import quotient
 from sfumato.noise import rounded_gaussian
+from sfumato.rounding import quotient_up
 from sfumato.sensitivity import Sensitivity
 from tests.mutants.plant import SURE, mutant
 
@@ -30,7 +30,7 @@ def scale_upside_down(patch):
     """
 
     def of(epsilon, sensitivity=1, step=1):
-        return sf.Laplace(quotient(epsilon, float(sensitivity)), step)
+        return sf.Laplace(quotient_up(epsilon, float(sensitivity)), step)
 
     patch(laplace.Laplace, "of", staticmethod(of))
 
@@ -82,7 +82,7 @@ def euclidean_for_manhattan(patch):
     """
 
     def loss(self, sensitivity=1):
-        return sf.loss.LaplaceLoss(quotient(Sensitivity.of(sensitivity).l2, self.scale))
+        return sf.loss.LaplaceLoss(quotient_up(Sensitivity.of(sensitivity).l2, self.scale))
 
     patch(sf.Laplace, "loss", loss)
 

@@ -129,7 +129,7 @@ def join_that_multiplies(patch):
     """
 
     def unmatched(join, number, to):
-        return emit.named(emit.source(join.table.name), f"t{number}")
+        return emit.named(emit.source(join.table.name), emit.numbered(number))
 
     patch(emit, "matched", unmatched)
 
@@ -163,8 +163,8 @@ def charged_afterwards(patch):
     nothing bounds the loss.
     """
 
-    def paid(self, loss, question, key, asked, release):
-        noisy = release(self.exact(asked))
+    def paid(self, loss, loss_at, question, key, asked, release):
+        noisy = release(self.exact(asked.statements))
         self.probe("noise: drawn")
         return self.ledger.keep(self.ledger.charge(loss, question=question, who=self.who, key=key), noisy)
 

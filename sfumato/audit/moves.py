@@ -1,0 +1,114 @@
+"""What it costs that the input of a primitive moved: how far, in words, and the loss of just that."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sfumato.dependent.gate import Gate
+from sfumato.groups.transformed import Transformed, counted
+from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.gaussian import GaussianLoss
+from sfumato.loss.sums import nothing
+from sfumato.mechanisms.additive import Additive
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.choice import Choice
+from sfumato.mechanisms.joint_laplace import JointLaplace
+from sfumato.mechanisms.quantile import ByRank
+from sfumato.mechanisms.randomized_response import RandomizedResponse
+from sfumato.mechanisms.values import numbers
+from sfumato.sensitivity import Relation, Sensitivity
+
+SLACK = 1e-9  # relative: distances count as so much less, so that rounding raises no alarm
+Primitive = Mechanism[Any, Any] | ByRank | Gate
+
+
+class Apart(Exception):
+    """Two inputs that no price is known for."""
+
+
+def priced(primitive: Primitive, method: str, before: Any, after: Any) -> tuple[str, PrivacyLoss]:
+    """How far an input moved in words, and the loss of that."""
+    if isinstance(primitive, Additive):
+        return moved_numbers(primitive, method, before, after)
+    if isinstance(primitive, Transformed):
+        return moved_counts(primitive, before, after)
+    if isinstance(primitive, JointLaplace):
+        moves, width = [int(d) for d in differences(before, after)], len(primitive.sizes)
+        return moved_rows(primitive, [moves[start : start + width] for start in range(0, len(moves), width)])
+    if same(before, after):
+        return "did not move", nothing()
+    if isinstance(primitive, Gate):
+        if abs(before - after) > 1:
+            raise Apart(f"a distance moved by {abs(before - after)}: a test is made for 1")
+        return "a distance moved by 1", nothing()  # its price is in the claim, and is left to the claim
+    if isinstance(primitive, RandomizedResponse):
+        changed = int(np.count_nonzero(np.asarray(before) != np.asarray(after)))
+        return f"{changed} answers changed", changed * primitive.loss(Relation.AddRemove)
+    if isinstance(primitive, Choice):
+        far = max(map(abs, differences(before, after)))
+        if far > Fraction(primitive.sensitivity.linf) * Fraction(1 + SLACK):
+            raise Apart(
+                f"a score moved by {float(far):.6g}, and no more than {primitive.sensitivity.linf:g} is covered"
+            )
+        return f"scores moved by up to {float(far):.6g}", primitive.loss()
+    return "moved", primitive.loss()  # it has one price for all neighbours, and is trusted with it
+
+
+def moved_numbers(noise: Additive, method: str, before: Any, after: Any) -> tuple[str, PrivacyLoss]:
+    """Noise on numbers: by the norms of the difference."""
+    unit = Fraction(noise.lattice.step) if method == "noisy" else Fraction(1)
+    moves = [abs(d) * unit if d is not math.inf else d for d in differences(before, after)]
+    if not any(moves):
+        return "did not move", nothing()
+    if math.inf in moves:
+        raise Apart("an input is infinite, or no number, on one data set only")
+    l1 = float(sum(moves)) * (1 - SLACK)
+    l2 = math.sqrt(sum(d * d for d in moves)) * (1 - SLACK)
+    found = Sensitivity(l0=sum(d > 0 for d in moves), linf=min(float(max(moves)) * (1 - SLACK), l2, l1), l1=l1, l2=l2)
+    return f"moved by {float(max(moves)):.6g} in {found.l0:g} of {len(moves)} numbers", noise.loss(found)
+
+
+def moved_rows(noise: JointLaplace, moves: Sequence[Sequence[int]]) -> tuple[str, PrivacyLoss]:
+    """Joint noise on rows of numbers: each row that moved has its price."""
+    rows = [row for row in moves if any(row)]
+    if not rows:
+        return "did not move", nothing()
+    each = [noise.moved(row) for row in rows]
+    farthest = max(Fraction(abs(d), s) for row in rows for d, s in zip(row, noise.sizes, strict=True))
+    return f"{len(rows)} rows moved by up to {float(farthest):.6g} of their sizes", sum(each[1:], each[0])
+
+
+def moved_counts(noise: Transformed, before: Any, after: Any) -> tuple[str, PrivacyLoss]:
+    """Noise on a transform of counts: by the steps of its table that each count moved."""
+    first, second = (noise.table.steps(np.asarray(counted(value)).reshape(-1)).tolist() for value in (before, after))
+    if len(first) != len(second):
+        raise Apart(f"{len(first)} counts became {len(second)}")
+    moves = [abs(a - b) for a, b in zip(first, second, strict=True) if a != b]
+    mu = math.sqrt(float(sum(d * d for d in moves) / noise.table.spread**2)) * (1 - SLACK)
+    return f"moved by up to {max(moves, default=0)} steps in {len(moves)} of {len(first)} counts", GaussianLoss(mu)
+
+
+def differences(before: Any, after: Any) -> list[Any]:
+    """Entry by entry, exactly; ∞ where one is no number and the other is."""
+    first, second = (np.asarray(numbers(value)) for value in (before, after))
+    if first.shape != second.shape:
+        raise Apart(f"{first.size} numbers on d0 and {second.size} on d1")
+    return [difference(a, b) for a, b in zip(first.reshape(-1).tolist(), second.reshape(-1).tolist(), strict=True)]
+
+
+def difference(a: float, b: float) -> Any:
+    """NaN counts as 0, as noise takes it."""
+    a, b = (0 if x != x else x for x in (a, b))
+    if math.isinf(a) or math.isinf(b):
+        return Fraction(0) if a == b else math.inf
+    return Fraction(a) - Fraction(b)
+
+
+def same(before: Any, after: Any) -> bool:
+    try:
+        return bool(np.all(np.asarray(before, object) == np.asarray(after, object)))
+    except Exception:  # what cannot be compared has moved
+        return False

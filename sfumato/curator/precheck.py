@@ -1,0 +1,90 @@
+"""What can be known before the charge is checked before the charge: is the engine there, do policy and schema fit, and
+can the engine run these very statements?
+
+Names, types, functions and rights decide, and no value of any row: the engine binds a statement without running it.
+What fails after the charge is another error (`AnswerFailed`), and stays charged.
+"""
+
+import logging
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from sfumato.curator.views import Wanted
+from sfumato.engines.base import Engine
+from sfumato.errors import EngineUnavailable, SfumatoError
+from sfumato.sql.dialects import dialect_of
+from sfumato.sql.dialects.base import Dialect
+from sfumato.sql.fit import Schema, require_fit
+from sfumato.sql.policy import Policy
+
+UNAVAILABLE = "the database cannot be asked now. Nothing was charged; ask the operator, who can read why in the log."
+ALIVE = "SELECT 1"
+log = logging.getLogger("sfumato.curator")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Statements that the engine has said it can run. Only these are charged for."""
+
+    statements: tuple[Wanted, ...]
+    began: float  # when they were checked: to open an engine may take as long as there are data
+
+
+def require_engine(engine: Engine, policy: Policy) -> None:
+    """Raises, to the owner who opens a curator, unless the engine answers and has what the policy names.
+
+    Only the schema is read: files of data are not loaded before somebody asks.
+    """
+    try:
+        schema = engine.schema()
+    except SfumatoError:
+        raise
+    except Exception as problem:
+        raise EngineUnavailable(
+            f"the database cannot be opened.\n  found:  {type(problem).__name__}\n"
+            "  do:     see the cause of this error; check the address, the server and the rights of its role"
+        ) from problem
+    require_fit(policy, schema, untyped_tables(engine))
+
+
+def ready(engine: Engine, policy: Policy, make: Callable[[Dialect], list[Wanted]], began: float) -> Ready:
+    """The statements that `make` writes for the engine as it is now, after it has said that it can run them.
+
+    Otherwise EngineUnavailable, whose text is always the same; or PolicyError, if the schema has changed and the policy
+    does not fit it any more: both are public.
+    """
+    with ExitStack() as moment:
+        schema, untyped = of_engine(lambda: look(engine, moment))
+        require_fit(policy, schema, untyped)
+        wanted = make(replace(dialect_of(engine.dialect), schema=schema))
+        of_engine(lambda: check_all(engine, wanted))
+    return Ready(tuple(wanted), began)
+
+
+def look(engine: Engine, moment: ExitStack) -> tuple[Schema, frozenset[str]]:
+    """Schema and untyped tables, of one moment that lasts until this stack is left."""
+    moment.enter_context(engine.snapshot())
+    engine.check(ALIVE)  # opens what is not open yet, so that the schema is that of the tables that will be read
+    return engine.schema(), untyped_tables(engine)
+
+
+def check_all(engine: Engine, wanted: list[Wanted]) -> None:
+    for one in wanted:
+        engine.check(one.direct)
+
+
+def of_engine(act: Callable[[], T]) -> T:
+    """What the engine says; whatever goes wrong is one fixed error, since what an engine says may hold values."""
+    try:
+        return act()
+    except Exception:
+        log.exception("before a charge: the engine cannot be asked")
+        raise EngineUnavailable(UNAVAILABLE) from None
+
+
+def untyped_tables(engine: Engine) -> frozenset[str]:
+    """The tables that are read from files which say no types (CSV): an engine without such files need not say."""
+    return frozenset(getattr(engine, "untyped", lambda: ())())
