@@ -17,9 +17,8 @@ PEERS := $(patsubst bench/composition/sides/%.txt,bench/.peers/%.stamp,$(wildcar
 NOISE_PEERS := $(patsubst bench/noise/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/noise/sides/*.txt))
 CURATOR_PEERS := $(patsubst bench/curator/sides/%.txt,bench/.peers/curator-%.stamp,$(wildcard bench/curator/sides/*.txt))
 
-.PHONY: help demo tour audit test mutants lint types format bench bench-composition bench-soundness bench-noise \
-	bench-audit bench-curator bench-faults bench-ledger bench-groups bench-reconstruction bench-hostile docs-index bench-neighbours bench-coverage \
-	bench-dependent clean
+# No target is the name of a file but those of the stamps.
+.PHONY: $(shell sed -nE 's/^([a-z-]+):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' Makefile
@@ -37,8 +36,24 @@ test: lint types  ## everything that must hold: lint, types, tests, documents
 	@echo "· pytest"
 	@$(BIN)/python -m pytest -q -n auto
 
+check: lint types  ## a first look: lint, types, and a spread of tests (a minute; `make test` is the whole)
+	@echo "· pytest, a spread"
+	@$(BIN)/python -m pytest -q --spread 60
+
+test-oldest: .venv-oldest/dev.stamp  ## the tests with the oldest versions that pyproject.toml allows (OPTIONS="tests/curator")
+	@.venv-oldest/bin/python -m pytest -q -n auto $(OPTIONS)
+
+test-newest: .venv-newest/dev.stamp  ## the tests with the newest versions that there are (OPTIONS="tests/curator")
+	@.venv-newest/bin/python -m pytest -q -n auto $(OPTIONS)
+
 mutants: $(VENV)/dev.stamp  ## plant thirty bugs in sfumato and see that the auditor finds each (1 min)
 	@$(BIN)/python -m tests.mutants
+
+fuzz: $(VENV)/dev.stamp  ## questions from the grammar with and without one unit (1 h; OPTIONS="--count 1000 --seed 7 --engine postgres")
+	@$(BIN)/python -m tests.fuzz $(OPTIONS)
+
+mutants-random: $(VENV)/dev.stamp  ## change sfumato at random places and see that a test notices (hours, resumable; OPTIONS="--count 50 --seed 2")
+	@$(BIN)/python -m tests.mutants.campaign $(OPTIONS)
 
 lint: $(VENV)/dev.stamp  ## ruff: rules and format
 	@echo "· ruff"
@@ -57,6 +72,9 @@ bench: bench-composition bench-noise bench-ledger bench-groups bench-curator ben
 
 bench-composition: $(VENV)/dev.stamp $(PEERS)  ## time composition against other libraries (7 min; OPTIONS="--only 1 7")
 	@$(BIN)/python bench/bench_composition.py --json $(OPTIONS)
+
+bench-calculus: $(VENV)/dev.stamp  ## time and gap of compositions that were once slow or loose (1 min; OPTIONS="--only 1 7")
+	@$(BIN)/python bench/bench_calculus.py $(OPTIONS)
 
 bench-peers: $(VENV)/dev.stamp $(CURATOR_PEERS)  ## the curator against four other systems (25 min; OPTIONS="--quick --only opendp")
 	@$(BIN)/python bench/curator/against.py --json $(OPTIONS)
@@ -82,9 +100,6 @@ bench-groups: $(VENV)/dev.stamp  ## time counts of a million groups (10 s)
 bench-reconstruction: $(VENV)/dev.stamp  ## attack a live curator: 1,600 questions on each of 20 databases (15 min)
 	@$(BIN)/python bench/bench_reconstruction.py $(OPTIONS)
 
-bench-neighbours: $(VENV)/dev.stamp  ## ten thousand questions with and without one person (15 min; OPTIONS="--count 1000")
-	@$(BIN)/python bench/bench_neighbours.py $(OPTIONS)
-
 bench-coverage: $(VENV)/dev.stamp  ## ten thousand releases of each aggregate: do intervals hold the truth? (5 min)
 	@$(BIN)/python bench/bench_coverage.py $(OPTIONS)
 
@@ -97,11 +112,14 @@ bench-audit: $(VENV)/dev.stamp $(NOISE_PEERS)  ## what the auditor sees: tightne
 bench-hostile: $(VENV)/dev.stamp  ## processor time until hostile texts are refused (1 min)
 	@$(BIN)/python bench/bench_hostile.py $(OPTIONS)
 
+bench-cost: $(VENV)/dev.stamp  ## each function in one row: worst input, cheapest, and what its table states (2 min; OPTIONS='--engine postgres' there)
+	@$(BIN)/python bench/bench_cost.py $(OPTIONS)
+
 docs-index: $(VENV)/dev.stamp  ## write docs/theorems.md anew
 	@$(BIN)/python tools/theorems.py
 
 clean:  ## remove .venv, caches and builds
-	@rm -rf $(VENV) bench/.peers bench/.data build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) .venv-oldest .venv-newest bench/.peers bench/.data build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -123,6 +141,20 @@ $(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
 	@echo "· preparing $(VENV) to work on sfumato"
 	@$(INSTALL) -e '.[dev]'
 	@touch $@ $(VENV)/plot.stamp $(VENV)/run.stamp
+
+# Environments of their own, made anew when pyproject.toml has changed; `make clean` brings newer versions.
+.venv-oldest/dev.stamp: pyproject.toml tools/oldest.py
+	@echo "· preparing .venv-oldest"
+	@$(PYTHON) -m venv --clear .venv-oldest
+	@.venv-oldest/bin/python tools/oldest.py > .venv-oldest/constraints.txt
+	@$(call install,.venv-oldest/bin/python) -c .venv-oldest/constraints.txt -e '.[dev]'
+	@touch $@
+
+.venv-newest/dev.stamp: pyproject.toml
+	@echo "· preparing .venv-newest"
+	@$(PYTHON) -m venv --clear .venv-newest
+	@$(call install,.venv-newest/bin/python) --upgrade -e '.[dev]'
+	@touch $@
 
 # A peer that cannot be installed here is left out of the table; delete bench/.peers to try again.
 define peer
