@@ -9,8 +9,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.curator.bounds import BINS, LATER, around, tidy, within
-from sfumato.curator.currency import most_mu
+from sfumato.curator.price import most_mu
+from sfumato.curator.suggest_bounds import BINS, LATER, around, tidy, within
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
 
 Floats = NDArray[np.float64]

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import duckdb
 
-from sfumato.sql import names
+from sfumato.sql import reserved_names as names
 from sfumato.sql.dialects import Dialect, dialect_of
 from sfumato.sql.domains import DATE, LONGEST_TEXT, TEXT, TRUTH, Kind, number
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.patterns import LONGEST_PATTERN
-from sfumato.sql.names import numbered
+from sfumato.sql.reserved_names import numbered
 
 LONG = LONGEST_TEXT
 HARD = {  # i is a number; SQL that all engines read alike

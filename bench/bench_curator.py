@@ -27,7 +27,7 @@ import duckdb
 
 from bench.curator.data import prepared
 from sfumato.curator import Curator
-from sfumato.curator.views import Runner, Views, Wanted
+from sfumato.curator.bounded_cache import Runner, Views, Wanted
 from sfumato.sql.policy import Policy
 
 POLICY = """

@@ -19,8 +19,8 @@ import numpy as np
 
 from bench.dependent.trimmed import BARS, TRIMS, compared
 from sfumato.curator import Curator
-from sfumato.curator.exact import tables
-from sfumato.dependent import Graph, Kept, Quantile, Triangles
+from sfumato.curator.release import tables
+from sfumato.mechanisms.dependent import Graph, Kept, Quantile, Triangles
 from sfumato.sql.policy import Policy
 
 RULES = """

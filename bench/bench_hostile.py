@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from sfumato.curator import Curator
-from sfumato.curator.exact import statements
+from sfumato.curator.release import statements
 from sfumato.errors import SfumatoError
 from sfumato.ledger import Budget, Ledger
 from sfumato.sql.policy import Policy

@@ -8,7 +8,7 @@ The bar: at most 0.55 of the secrets right in the mean; against exact answers al
 import argparse
 import sys
 
-from sfumato.attacks.reconstruction import attacked
+from sfumato.teach.attacks.reconstruction import attacked
 
 BAR = 0.55
 

@@ -21,7 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from sfumato.loss.lattice import Lattice
+from sfumato.loss.compose.lattice import Lattice
 from tests import configurations as families
 from tests.configurations import Configuration, configuration, violations
 

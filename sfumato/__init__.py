@@ -16,76 +16,76 @@ if TYPE_CHECKING:
     from sfumato.loss.base import PrivacyLoss
     from sfumato.loss.bound import Bound
     from sfumato.loss.calibrate import calibrate
-    from sfumato.loss.compare import compare
-    from sfumato.mechanisms.above_threshold import AboveThreshold
-    from sfumato.mechanisms.argmax import StableArgmax, argmax, monotone_argmax
-    from sfumato.mechanisms.bounded_laplace import BoundedLaplace
+    from sfumato.mechanisms.additive.bounded_laplace import BoundedLaplace
+    from sfumato.mechanisms.additive.discrete_gaussian import DiscreteGaussian
+    from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
+    from sfumato.mechanisms.additive.gaussian import Gaussian
+    from sfumato.mechanisms.additive.joint_laplace import JointLaplace
+    from sfumato.mechanisms.additive.laplace import Laplace
+    from sfumato.mechanisms.additive.staircase import Staircase
+    from sfumato.mechanisms.additive.statistics import BoundedMean, BoundedSum, Count, Histogram
+    from sfumato.mechanisms.additive.truncated_laplace import TruncatedLaplace
+    from sfumato.mechanisms.choice.argmax import StableArgmax, argmax, monotone_argmax
+    from sfumato.mechanisms.choice.exponential import Exponential
+    from sfumato.mechanisms.choice.noisy_max import ReportNoisyMax
+    from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip
+    from sfumato.mechanisms.choice.top_k import TopK
     from sfumato.mechanisms.composition import Chain, Following, Measured
-    from sfumato.mechanisms.discrete_gaussian import DiscreteGaussian
-    from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
-    from sfumato.mechanisms.exponential import Exponential
-    from sfumato.mechanisms.gaussian import Gaussian
-    from sfumato.mechanisms.joint_laplace import JointLaplace
-    from sfumato.mechanisms.laplace import Laplace
-    from sfumato.mechanisms.noisy_max import ReportNoisyMax
-    from sfumato.mechanisms.partition_selection import PartitionSelection
-    from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
+    from sfumato.mechanisms.keys.partition_selection import PartitionSelection
+    from sfumato.mechanisms.keys.stability_histogram import StabilityHistogram
+    from sfumato.mechanisms.keys.threshold_selection import ThresholdSelection
     from sfumato.mechanisms.randomized_response import RandomizedResponse
-    from sfumato.mechanisms.stability_histogram import StabilityHistogram
-    from sfumato.mechanisms.staircase import Staircase
-    from sfumato.mechanisms.statistics import BoundedMean, BoundedSum, Count, Histogram
-    from sfumato.mechanisms.threshold_selection import ThresholdSelection
-    from sfumato.mechanisms.top_k import TopK
-    from sfumato.mechanisms.tree_counter import TreeCounter
-    from sfumato.mechanisms.truncated_laplace import TruncatedLaplace
+    from sfumato.mechanisms.streams.above_threshold import AboveThreshold
+    from sfumato.mechanisms.streams.tree_counter import TreeCounter
     from sfumato.sampling.poisson import Poisson
     from sfumato.sampling.without_replacement import WithoutReplacement
     from sfumato.sensitivity import AddRemove, Relation, ReplaceOne, Sensitivity
-    from sfumato.sql.build import col, count
+    from sfumato.sql.builder import col, count
+    from sfumato.teach.classical.compare import compare
 
 PLACES = {
     "Curator": "sfumato.curator",
-    "col": "sfumato.sql.build",
-    "count": "sfumato.sql.build",
+    "col": "sfumato.sql.builder",
+    "count": "sfumato.sql.builder",
     "Budget": "sfumato.ledger.budgets",
     "Ledger": "sfumato.ledger.ledger",
     "ledger": "sfumato.ledger",
-    "dependent": "sfumato.dependent",
-    "groups": "sfumato.groups",
+    "dependent": "sfumato.mechanisms.dependent",
+    "groups": "sfumato.mechanisms.groups",
     "loss": "sfumato.loss",
-    "Gaussian": "sfumato.mechanisms.gaussian",
+    "Gaussian": "sfumato.mechanisms.additive.gaussian",
     "Measured": "sfumato.mechanisms.composition",
     "Following": "sfumato.mechanisms.composition",
     "Chain": "sfumato.mechanisms.composition",
-    "Count": "sfumato.mechanisms.statistics",
-    "BoundedSum": "sfumato.mechanisms.statistics",
-    "BoundedMean": "sfumato.mechanisms.statistics",
-    "Histogram": "sfumato.mechanisms.statistics",
-    "BoundedLaplace": "sfumato.mechanisms.bounded_laplace",
-    "DiscreteGaussian": "sfumato.mechanisms.discrete_gaussian",
-    "DiscreteLaplace": "sfumato.mechanisms.discrete_laplace",
-    "JointLaplace": "sfumato.mechanisms.joint_laplace",
-    "Laplace": "sfumato.mechanisms.laplace",
-    "Staircase": "sfumato.mechanisms.staircase",
-    "TruncatedLaplace": "sfumato.mechanisms.truncated_laplace",
-    "Exponential": "sfumato.mechanisms.exponential",
+    "Count": "sfumato.mechanisms.additive.statistics",
+    "BoundedSum": "sfumato.mechanisms.additive.statistics",
+    "BoundedMean": "sfumato.mechanisms.additive.statistics",
+    "Histogram": "sfumato.mechanisms.additive.statistics",
+    "BoundedLaplace": "sfumato.mechanisms.additive.bounded_laplace",
+    "DiscreteGaussian": "sfumato.mechanisms.additive.discrete_gaussian",
+    "DiscreteLaplace": "sfumato.mechanisms.additive.discrete_laplace",
+    "JointLaplace": "sfumato.mechanisms.additive.joint_laplace",
+    "Laplace": "sfumato.mechanisms.additive.laplace",
+    "Staircase": "sfumato.mechanisms.additive.staircase",
+    "TruncatedLaplace": "sfumato.mechanisms.additive.truncated_laplace",
+    "Exponential": "sfumato.mechanisms.choice.exponential",
     "RandomizedResponse": "sfumato.mechanisms.randomized_response",
-    "PermuteAndFlip": "sfumato.mechanisms.permute_and_flip",
-    "ReportNoisyMax": "sfumato.mechanisms.noisy_max",
-    "TopK": "sfumato.mechanisms.top_k",
-    "StableArgmax": "sfumato.mechanisms.argmax",
-    "argmax": "sfumato.mechanisms.argmax",
-    "PartitionSelection": "sfumato.mechanisms.partition_selection",
-    "ThresholdSelection": "sfumato.mechanisms.threshold_selection",
-    "StabilityHistogram": "sfumato.mechanisms.stability_histogram",
-    "AboveThreshold": "sfumato.mechanisms.above_threshold",
-    "TreeCounter": "sfumato.mechanisms.tree_counter",
-    "monotone_argmax": "sfumato.mechanisms.argmax",
+    "PermuteAndFlip": "sfumato.mechanisms.choice.permute_and_flip",
+    "ReportNoisyMax": "sfumato.mechanisms.choice.noisy_max",
+    "TopK": "sfumato.mechanisms.choice.top_k",
+    "StableArgmax": "sfumato.mechanisms.choice.argmax",
+    "argmax": "sfumato.mechanisms.choice.argmax",
+    "PartitionSelection": "sfumato.mechanisms.keys.partition_selection",
+    "ThresholdSelection": "sfumato.mechanisms.keys.threshold_selection",
+    "StabilityHistogram": "sfumato.mechanisms.keys.stability_histogram",
+    "AboveThreshold": "sfumato.mechanisms.streams.above_threshold",
+    "TreeCounter": "sfumato.mechanisms.streams.tree_counter",
+    "monotone_argmax": "sfumato.mechanisms.choice.argmax",
     "Sensitivity": "sfumato.sensitivity",
     "Poisson": "sfumato.sampling.poisson",
     "WithoutReplacement": "sfumato.sampling.without_replacement",
     "calibrate": "sfumato.loss.calibrate",
-    "compare": "sfumato.loss.compare",
+    "compare": "sfumato.teach.classical.compare",
     "Bound": "sfumato.loss.bound",
     "PrivacyLoss": "sfumato.loss.base",
     "AddRemove": "sfumato.sensitivity",
@@ -95,9 +95,13 @@ PLACES = {
     "mechanisms": "sfumato.mechanisms",
     "noise": "sfumato.noise",
     "audit": "sfumato.audit",
-    "plots": "sfumato.plots",
+    "plots": "sfumato.teach.figures",
     "errors": "sfumato.errors",
 }
+
+PACKAGES = {
+    "audit", "dependent", "errors", "groups", "ledger", "loss", "mechanisms", "noise", "plots", "sampling",
+}  # fmt: skip
 
 __all__ = [
     "AboveThreshold",
@@ -159,7 +163,7 @@ def __getattr__(name: str) -> object:
     if name not in PLACES:
         raise AttributeError(f"module 'sfumato' has no attribute {name!r}; it has {', '.join(__all__)}")
     module = import_module(PLACES[name])
-    return module if module.__name__ == f"sfumato.{name}" else getattr(module, name)
+    return module if name in PACKAGES else getattr(module, name)
 
 
 def __dir__() -> list[str]:

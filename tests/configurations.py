@@ -24,7 +24,7 @@ from sfumato.loss import (
     RandomizedResponseLoss,
     StaircaseLoss,
 )
-from sfumato.loss.finite import FinitePairLoss
+from sfumato.loss.kinds.finite import FinitePairLoss
 from tests import truth
 from tests.truth import Curve, Finite
 

@@ -14,7 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 import sfumato as sf
-from sfumato.cli import asking, main
+from sfumato.cli import ask as asking
+from sfumato.cli import main
 from sfumato.engines.duckdb import DuckDB
 from sfumato.ledger import Ledger
 from tests.curator.clinic import POLICY, built

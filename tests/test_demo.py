@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from sfumato.demo import clinic_tour
-from sfumato.demo.clinic_tour import QUESTIONS, Attack, main
+from sfumato.teach.demo import clinic_tour
+from sfumato.teach.demo.clinic_tour import QUESTIONS, Attack, main
 
 
 @pytest.fixture(scope="module")

@@ -103,7 +103,7 @@ MEMORY = """
 import numpy as np
 import scipy.fft, scipy.special
 import sfumato as sf
-import sfumato.loss.compose, sfumato.loss.views, sfumato.sampling
+import sfumato.loss.compose.choose_engine, sfumato.loss.views.profile, sfumato.sampling
 
 def peak():
     status = dict(line.split(':') for line in open('/proc/self/status'))

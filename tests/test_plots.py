@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from sfumato import dependent, groups, plots
 from sfumato.errors import InvalidParameter
 from sfumato.loss import ApproxLoss, GaussianLoss, LaplaceLoss, PoissonSampledLoss, RandomizedResponseLoss, nothing
-from sfumato.loss.compare import compare
-from sfumato.plots import fitted, hand
+from sfumato.teach.classical.compare import compare
+from sfumato.teach.figures import data_dependent as fitted
+from sfumato.teach.figures import style as hand
 
 ROOT = Path(__file__).parents[1]
 THREE = [GaussianLoss(1), LaplaceLoss(1), RandomizedResponseLoss(1)]
@@ -187,7 +188,7 @@ def run(program: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_without_matplotlib_the_error_says_what_to_install():
-    answer = run("import sys; sys.modules['matplotlib'] = None; import sfumato.plots")
+    answer = run("import sys; sys.modules['matplotlib'] = None; import sfumato.teach.figures")
     assert answer.returncode
     assert "ImportError: pictures need matplotlib." in answer.stderr
     assert "pip install 'sfumato[plot]'" in answer.stderr

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from sfumato import patience as waiting
-from sfumato.demo import tour as demo
 from sfumato.loss.bound import Bound
-from sfumato.loss.estimates import Estimate
+from sfumato.teach.classical.estimates import Estimate
+from sfumato.teach.demo import tour as demo
 
 ROOT = Path(__file__).parents[1]
 
@@ -89,16 +89,16 @@ def test_json_is_all_that_goes_to_the_output(short_tour, capsys):
 
 
 def test_figures_go_where_they_are_asked_to(short_tour, capsys, monkeypatch):
-    plots = pytest.importorskip("sfumato.plots")
+    plots = pytest.importorskip("sfumato.teach.figures")
     monkeypatch.setattr(plots, "lecture_figures", lambda folder: [Path(folder) / "profiles.png"])
     assert demo.main(["--figures", "drawn"]) == 0
     assert "1 figures are in drawn/: profiles" in capsys.readouterr().out
 
 
 def test_without_matplotlib_the_tour_goes_on(short_tour, capsys, monkeypatch):
-    monkeypatch.delitem(sys.modules, "sfumato.plots", raising=False)
+    monkeypatch.delitem(sys.modules, "sfumato.teach.figures", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delattr("sfumato.plots", raising=False)
+    monkeypatch.delattr("sfumato.teach.figures", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
     assert demo.main([]) == 0
     out = capsys.readouterr().out
@@ -130,7 +130,7 @@ def test_what_takes_long_says_so_and_what_is_quick_does_not(capsys, monkeypatch)
 
 
 def test_the_command_line_explains_itself():
-    command = [sys.executable, "-m", "sfumato.demo.tour", "--help"]
+    command = [sys.executable, "-m", "sfumato.teach.demo.tour", "--help"]
     env = {**os.environ, "COLUMNS": "80"}
     answer = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
     assert all(option in answer.stdout for option in ("--figures DIR", "--no-figures", "--json"))

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.dependent import Kept, Ladder, for_zcdp
+from sfumato.mechanisms.dependent import Kept, Ladder, for_zcdp
 from sfumato.sensitivity import ReplaceOne
 
 RHO, FAR, STEP = 0.5, 50.0, 2.0**-20

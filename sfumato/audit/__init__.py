@@ -3,9 +3,9 @@
 from sfumato.audit.blackbox import audit, audit_until
 from sfumato.audit.canaries import OneRun, one_run
 from sfumato.audit.curve import Curve, trade_off
-from sfumato.audit.members import Membership, membership
-from sfumato.audit.outputs import Timed
-from sfumato.audit.recording import Replay, replay
+from sfumato.audit.membership import Membership, membership
+from sfumato.audit.observe import Timed
+from sfumato.audit.replay import Replay, replay
 from sfumato.audit.result import Audit
 from sfumato.audit.whitebox import WhiteBox, white_box
 

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from sfumato import checks
 from sfumato.audit.certify import Counts, Hunch, lower_bound
 from sfumato.audit.features import Codes, Feature, Flags, Split, bank
-from sfumato.audit.outputs import Floats, Sides, columns, continued, distinct_inputs, runs
+from sfumato.audit.observe import Floats, Sides, columns, continued, distinct_inputs, runs
 from sfumato.audit.remarks import remarks
 from sfumato.audit.result import Audit
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound
-from sfumato.loss.views import most_leak, top_of
+from sfumato.loss.views.profile import most_leak, top_of
 
 LEARN, CHOOSE = 0.2, 0.25  # shares of the runs; the rest certifies
 FEWEST, MOST = 64, 2**22

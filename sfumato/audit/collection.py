@@ -26,7 +26,7 @@ from sfumato.audit import exhibits
 from sfumato.audit.blackbox import audit
 from sfumato.audit.corpus import Neighbours
 from sfumato.audit.plans import Asked
-from sfumato.audit.recording import NothingToReplay, Replay, replay
+from sfumato.audit.replay import NothingToReplay, Replay, replay
 from sfumato.audit.result import Audit
 from sfumato.audit.whitebox import NothingStated, WhiteBox, white_box
 from sfumato.loss.base import PrivacyLoss

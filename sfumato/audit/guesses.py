@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.views import most_leak, top_of
+from sfumato.loss.views.profile import most_leak, top_of
 
 Floats = NDArray[np.float64]
 

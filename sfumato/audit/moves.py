@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.dependent.gate import Gate
-from sfumato.groups.transformed import Transformed, counted
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.gaussian import GaussianLoss
-from sfumato.loss.sums import nothing
-from sfumato.mechanisms.additive import Additive
+from sfumato.loss.compose.sums import nothing
+from sfumato.loss.kinds.gaussian import GaussianLoss
+from sfumato.mechanisms.additive.base import Additive
+from sfumato.mechanisms.additive.joint_laplace import JointLaplace
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.choice import Choice
-from sfumato.mechanisms.joint_laplace import JointLaplace
-from sfumato.mechanisms.quantile import ByRank
+from sfumato.mechanisms.choice.base import Choice
+from sfumato.mechanisms.choice.quantile import ByRank
+from sfumato.mechanisms.dependent.private_test import Gate
+from sfumato.mechanisms.groups.transformed import Transformed, counted
 from sfumato.mechanisms.randomized_response import RandomizedResponse
 from sfumato.mechanisms.values import numbers
 from sfumato.sensitivity import Relation, Sensitivity

@@ -15,18 +15,18 @@ from typing import Any
 
 from sfumato.audit.corpus import Database, Neighbours
 from sfumato.audit.moves import SLACK, moved_counts, moved_rows
-from sfumato.audit.recording import Replay, Step, overcharged, replay
-from sfumato.curator.currency import Currency, Mu, Pure
-from sfumato.curator.exact import released, split, statements
+from sfumato.audit.replay import Replay, Step, overcharged, replay
 from sfumato.curator.offer import Offer, offered, proportional
-from sfumato.curator.sized import counted
+from sfumato.curator.price import Currency, Mu, Pure
+from sfumato.curator.relative_counts import counted
+from sfumato.curator.release import released, split, statements
 from sfumato.loss.base import PrivacyLoss
-from sfumato.mechanisms.joint_laplace import OneOf
+from sfumato.mechanisms.additive.joint_laplace import OneOf
 from sfumato.sensitivity import Sensitivity
+from sfumato.sql.dp_syntax import spelled
+from sfumato.sql.parse.text import read
+from sfumato.sql.plan import What
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
-from sfumato.sql.release import What
-from sfumato.sql.spelling import spelled
 
 SALT = 12345
 

@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 
 from sfumato import checks
 from sfumato.audit.certify import interval
-from sfumato.audit.outputs import distinct_inputs
-from sfumato.audit.stated import Floats, Stated, stated
+from sfumato.audit.observe import distinct_inputs
+from sfumato.audit.stated_laws import Floats, Stated, stated
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.views import top_of
+from sfumato.loss.views.profile import top_of
 
 SLACK = 1e-9  # relative: more than what sums of doubles are off by
 TINY = 1e-14
@@ -130,7 +130,8 @@ def coordinates(mechanism: Any, d0: object, d1: object) -> list[tuple[Stated, St
     raise NothingStated(
         "no law is stated for this mechanism on these inputs.\n"
         f"  found:  a {type(mechanism).__name__}\n"
-        "  do:     give numbers on its lattice; for others, audit from outside or add it to sfumato/audit/stated.py"
+        "  do:     give numbers on its lattice; for others, audit from outside, or\n"
+        "          add it to sfumato/audit/stated_laws.py"
     )
 
 

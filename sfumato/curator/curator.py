@@ -8,22 +8,33 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from sfumato.curator.afford import at_epsilon, refused
-from sfumato.curator.answers import Answer
-from sfumato.curator.bounds import Bounds, around, column_of, deviation, later, numbers, places, sizes, tidy, within
-from sfumato.curator.currency import Currency, Mu, Pure
-from sfumato.curator.exact import Row, released, tables
+from sfumato.curator.affordable import at_epsilon, refused
+from sfumato.curator.answer import Answer
+from sfumato.curator.bounded_cache import Views, Wanted
+from sfumato.curator.contribution_sketch import Sketch, named, sketched
+from sfumato.curator.estimates import Readout
+from sfumato.curator.layout import at_least, coverage, laid_out, left_out, readout
 from sfumato.curator.offer import Offer, accurate, offered, proportional
-from sfumato.curator.opening import account_of, admit, agree, engine_of, ledger_of
-from sfumato.curator.outlook import Preview, Standing, account, percent, previewed, share_left, standing, stored
+from sfumato.curator.open import account_of, admit, agree, engine_of, ledger_of
 from sfumato.curator.precheck import Ready, ready, require_engine
-from sfumato.curator.readings import Readout
-from sfumato.curator.refine import Refinement, rounds
-from sfumato.curator.response import Clock, Response
-from sfumato.curator.showing import at_least, coverage, laid_out, left_out, readout
-from sfumato.curator.sized import by_size, counted, told
-from sfumato.curator.sketch import Sketch, named, sketched
-from sfumato.curator.views import Views, Wanted
+from sfumato.curator.preview import Preview, Standing, account, percent, previewed, share_left, standing, stored
+from sfumato.curator.price import Currency, Mu, Pure
+from sfumato.curator.refinement import Refinement, rounds
+from sfumato.curator.relative_counts import by_size, counted, told
+from sfumato.curator.release import Row, released, tables
+from sfumato.curator.response_padding import Clock, Response
+from sfumato.curator.suggest_bounds import (
+    Bounds,
+    around,
+    column_of,
+    deviation,
+    later,
+    numbers,
+    places,
+    sizes,
+    tidy,
+    within,
+)
 from sfumato.engines.base import Engine
 from sfumato.errors import (
     AnswerFailed,
@@ -36,17 +47,17 @@ from sfumato.errors import (
 )
 from sfumato.ledger import Ledger, PureBudget
 from sfumato.ledger.ledger import Receipt
-from sfumato.ledger.reading import odds
+from sfumato.ledger.meter import odds
 from sfumato.ledger.shares import OWNER
 from sfumato.loss.base import PrivacyLoss
-from sfumato.sql.build import Rows
+from sfumato.sql.builder import Rows
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
+from sfumato.sql.dp_syntax import spelled
+from sfumato.sql.parse.from_where import MAIN
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import VIEWS, Policy, names_unit
 from sfumato.sql.question import Question
-from sfumato.sql.read import read
-from sfumato.sql.reading.rows import MAIN
-from sfumato.sql.spelling import spelled
 
 FAILED = "this question could not be answered. It stays charged; ask the operator, who can read why in the log."
 PATIENT = 8  # time-outs

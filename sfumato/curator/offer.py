@@ -7,20 +7,20 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.curator.currency import LESS, Currency, Mu, Noise
-from sfumato.curator.parts import Joint
-from sfumato.curator.readings import Reading
-from sfumato.curator.sized import LAYOUT, Sized, SizedReading, allowed, sized
+from sfumato.curator.estimates import Reading
+from sfumato.curator.noise_basis import Joint
+from sfumato.curator.price import LESS, Currency, Mu, Noise
+from sfumato.curator.relative_counts import LAYOUT, Sized, SizedReading, allowed, sized
 from sfumato.curator.statistics import Way, leaky, way
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.leaky import LeakyLoss
-from sfumato.mechanisms.joint_laplace import OneOf
-from sfumato.mechanisms.quantile import ByRank
-from sfumato.mechanisms.thresholds import threshold
+from sfumato.loss.kinds.leaky import LeakyLoss
+from sfumato.mechanisms.additive.joint_laplace import OneOf
+from sfumato.mechanisms.choice.quantile import ByRank
+from sfumato.mechanisms.keys.thresholds import threshold
 from sfumato.mechanisms.values import numbers
+from sfumato.sql.plan import Release, What
 from sfumato.sql.question import Aggregate, Question
-from sfumato.sql.release import Release, What
 
 CLOSE = 1e-4  # how near the least budget is found
 

@@ -11,13 +11,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from sfumato.curator.views import Wanted
+from sfumato.curator.bounded_cache import Wanted
 from sfumato.engines.base import Engine
 from sfumato.errors import EngineUnavailable, SfumatoError
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
-from sfumato.sql.fit import Schema, require_fit
 from sfumato.sql.policy import Policy
+from sfumato.sql.schema_check import Schema, require_fit
 
 UNAVAILABLE = "the database cannot be asked now. Nothing was charged; ask the operator, who can read why in the log."
 ALIVE = "SELECT 1"

@@ -14,23 +14,23 @@ from itertools import pairwise
 
 import numpy as np
 
-from sfumato.curator.currency import Alone, Currency, Mu
-from sfumato.curator.readings import Told
-from sfumato.dependent.cells import radius
-from sfumato.dependent.counted import Counted
-from sfumato.dependent.everywhere import Everywhere
-from sfumato.dependent.noisy_bound import Bounded, NoisyBound
-from sfumato.dependent.ordered import Ordered, merged
-from sfumato.dependent.smooth import Smooth
-from sfumato.dependent.stable import GaussianStableValue, Stable, StableValue
-from sfumato.dependent.trimmed_share import TrimmedShare
-from sfumato.mechanisms.exponential import Exponential
-from sfumato.mechanisms.permute_and_flip import PermuteAndFlip
+from sfumato.curator.estimates import Told
+from sfumato.curator.price import Alone, Currency, Mu
+from sfumato.mechanisms.choice.exponential import Exponential
+from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip
+from sfumato.mechanisms.dependent.cells import radius
+from sfumato.mechanisms.dependent.global_noise import Everywhere
+from sfumato.mechanisms.dependent.noisy_bound import Bounded, NoisyBound
+from sfumato.mechanisms.dependent.ordered import Ordered, merged
+from sfumato.mechanisms.dependent.precomputed import Counted
+from sfumato.mechanisms.dependent.smooth import Smooth
+from sfumato.mechanisms.dependent.stable import GaussianStableValue, Stable, StableValue
+from sfumato.mechanisms.dependent.trimmed_share import TrimmedShare
 from sfumato.noise.lazy import Draw
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Scalar
-from sfumato.sql.emit_statistics import ends, triangles, votes
-from sfumato.sql.release import Release
+from sfumato.sql.emit.statistics import ends, triangles, votes
+from sfumato.sql.plan import Release
 from sfumato.sql.statistics import Mode, Statistic, Triangles, Trimmed
 
 Row = tuple[object, ...]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import duckdb
 
-from sfumato.engines.attended import attended
-from sfumato.engines.csv_lines import column_names, load_csv
+from sfumato.engines.csv import column_names, load_csv
 from sfumato.engines.duckdb_macros import refuse_shadowed_functions
+from sfumato.engines.interruptible import attended
 from sfumato.errors import EngineUnavailable, PolicyError
 
 FILES = (".parquet", ".csv")

@@ -23,13 +23,13 @@ from sfumato.errors import (
 from sfumato.ledger import blocks, tables
 from sfumato.ledger.amounts import Amount
 from sfumato.ledger.anchor import Anchor, FileAnchor, NoAnchor
+from sfumato.ledger.budget_description import described, promised
 from sfumato.ledger.budgets import Promise
-from sfumato.ledger.describe import described, promised
 from sfumato.ledger.entries import Entry, digest, line, whole
-from sfumato.ledger.reading import Meter, Odometer
-from sfumato.ledger.refusal import too_much
+from sfumato.ledger.meter import Meter, Odometer
+from sfumato.ledger.refusal_text import too_much
 from sfumato.ledger.replay import State, amount, asked, damaged, replayed, shared
-from sfumato.ledger.requests import random_name, request, text
+from sfumato.ledger.request_names import random_name, request, text
 from sfumato.ledger.shares import ANALYST, FORMER, OTHERS, OWNER, PLAN, REST, Shares, payer
 from sfumato.ledger.sqlite import MEMORY, SqliteStore
 from sfumato.ledger.store import Store, Transaction

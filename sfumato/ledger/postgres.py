@@ -22,7 +22,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
 from sfumato.errors import CommitUnknown, InvalidParameter, LedgerUnavailable
-from sfumato.ledger import tables, turns
+from sfumato.ledger import question_lock as turns
+from sfumato.ledger import tables
 from sfumato.ledger.store import Row, Transaction
 
 Connection = psycopg.Connection[tuple[object, ...]]

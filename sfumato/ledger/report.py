@@ -5,13 +5,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from sfumato.ledger.amounts import MEANINGS, UNITS, Amount
+from sfumato.ledger.budget_description import promised
 from sfumato.ledger.budgets import Promise
-from sfumato.ledger.describe import promised
 from sfumato.ledger.ledger import Ledger
-from sfumato.ledger.reading import READING, odds
+from sfumato.ledger.meter import READING, odds
 from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.compose.sums import total
 from sfumato.loss.describe import from_json
-from sfumato.loss.sums import total
 from sfumato.rounding import sum_up
 
 PERIODS = ("opened", "renewed")

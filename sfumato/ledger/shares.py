@@ -14,7 +14,7 @@ from fractions import Fraction
 from sfumato import checks
 from sfumato.errors import BudgetExceeded, InvalidParameter
 from sfumato.ledger.amounts import Amount
-from sfumato.ledger.requests import text
+from sfumato.ledger.request_names import text
 
 Accounts = Mapping[str, tuple[Amount, Amount]]  # name → (limit, spent)
 

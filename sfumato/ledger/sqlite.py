@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sfumato.errors import CommitUnknown, LedgerDamaged, LedgerUnavailable
-from sfumato.ledger import tables, turns
+from sfumato.ledger import question_lock as turns
+from sfumato.ledger import tables
 from sfumato.ledger.store import Row, Transaction
 
 PATIENCE = 60.0  # seconds to wait for another process

@@ -2,25 +2,25 @@
 
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound
-from sfumato.loss.bounded_range import BoundedRangeLoss
+from sfumato.loss.compose.running import Running
+from sfumato.loss.compose.sums import Sum, nothing
 from sfumato.loss.describe import from_description, from_json
-from sfumato.loss.discrete_gaussian import DiscreteGaussianLoss
-from sfumato.loss.discrete_laplace import DiscreteLaplaceLoss
-from sfumato.loss.finite import FinitePairLoss
-from sfumato.loss.gated import GatedLoss
-from sfumato.loss.gaussian import GaussianLoss
-from sfumato.loss.given_densities import from_cdfs, from_densities
-from sfumato.loss.given_profile import from_profile
-from sfumato.loss.given_trade_off import from_trade_off
-from sfumato.loss.group import replace_one
-from sfumato.loss.laplace import LaplaceLoss
-from sfumato.loss.renyi import RenyiLoss, ZcdpLoss, from_renyi
-from sfumato.loss.running import Running
-from sfumato.loss.signed import ApproxLoss, PureLoss, RandomizedResponseLoss, StaircaseLoss
-from sfumato.loss.subsampled import PoissonSampledLoss, WithoutReplacementLoss
-from sfumato.loss.sums import Sum, nothing
-from sfumato.loss.tabulated import TabulatedLoss
-from sfumato.loss.wrappers import Either, OneWay, Reversed, either
+from sfumato.loss.kinds.bounded_range import BoundedRangeLoss
+from sfumato.loss.kinds.coins import ApproxLoss, PureLoss, RandomizedResponseLoss, StaircaseLoss
+from sfumato.loss.kinds.discrete_gaussian import DiscreteGaussianLoss
+from sfumato.loss.kinds.discrete_laplace import DiscreteLaplaceLoss
+from sfumato.loss.kinds.finite import FinitePairLoss
+from sfumato.loss.kinds.from_densities import from_cdfs, from_densities
+from sfumato.loss.kinds.from_profile import from_profile
+from sfumato.loss.kinds.from_trade_off import from_trade_off
+from sfumato.loss.kinds.gated import GatedLoss
+from sfumato.loss.kinds.gaussian import GaussianLoss
+from sfumato.loss.kinds.group import replace_one
+from sfumato.loss.kinds.laplace import LaplaceLoss
+from sfumato.loss.kinds.renyi import RenyiLoss, ZcdpLoss, from_renyi
+from sfumato.loss.kinds.subsampled import PoissonSampledLoss, WithoutReplacementLoss
+from sfumato.loss.kinds.tabulated import TabulatedLoss
+from sfumato.loss.kinds.wrappers import Either, OneWay, Reversed, either
 
 __all__ = [
     "ApproxLoss",

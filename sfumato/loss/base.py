@@ -22,8 +22,8 @@ from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
 from sfumato.sensitivity import Relation
 
 if TYPE_CHECKING:
-    from sfumato.loss.renyi import RenyiCurve
-    from sfumato.loss.transforms.base import Transform
+    from sfumato.loss.compose.transforms.base import Transform
+    from sfumato.loss.kinds.renyi import RenyiCurve
 
 TOLERANCE = 1e-5  # relative gap asked of composed answers, unless the caller says otherwise
 
@@ -110,13 +110,13 @@ class PrivacyLoss(ABC):
 
     def mean(self) -> Bound:
         """E_P[L], the divergence D₁(P‖Q) of this direction."""
-        from sfumato.loss.divergences import mean
+        from sfumato.loss.views.divergences import mean
 
         return mean(self)
 
     def group(self, size: int) -> "PrivacyLoss":
         """The loss of `size` people who act together."""
-        from sfumato.loss.group import group
+        from sfumato.loss.kinds.group import group
 
         return group(self, size)
 
@@ -162,7 +162,7 @@ class PrivacyLoss(ABC):
 
         Theorem: (ε, δ)-DP is a bound on the hockey-stick divergence [Barthe & Olmedo 2013; Balle & Wang 2018, Thm 5]
         """
-        from sfumato.loss.views import delta, profile
+        from sfumato.loss.views.profile import delta, profile
 
         if several(epsilon):
             return profile(self, epsilon, tolerance)  # type: ignore[arg-type]
@@ -170,7 +170,7 @@ class PrivacyLoss(ABC):
 
     def epsilon(self, delta: SupportsFloat, *, tolerance: float = TOLERANCE) -> Bound:
         """The least ε with δ(ε) ≤ delta."""
-        from sfumato.loss.views import epsilon
+        from sfumato.loss.views.profile import epsilon
 
         return epsilon(self, delta, tolerance)
 
@@ -186,7 +186,7 @@ class PrivacyLoss(ABC):
 
         Theorem: profile and trade-off are convex conjugates, f(a) = sup_ε 1 − δ(ε) − e^ε a [Dong et al. 2022, Prop. 6]
         """
-        from sfumato.loss.trade_off import trade_off, trade_off_curve
+        from sfumato.loss.views.trade_off import trade_off, trade_off_curve
 
         if several(alpha):
             return trade_off_curve(self, alpha, tolerance)  # type: ignore[arg-type]
@@ -194,7 +194,7 @@ class PrivacyLoss(ABC):
 
     def renyi(self, order: SupportsFloat) -> Bound:
         """Rényi divergence D_order of the worse direction; order 1 is KL, order ∞ the largest loss."""
-        from sfumato.loss.divergences import renyi
+        from sfumato.loss.views.divergences import renyi
 
         return renyi(self, order)
 
@@ -204,13 +204,13 @@ class PrivacyLoss(ABC):
 
     def chi_squared(self) -> Bound:
         """χ² divergence E_Q[(P/Q − 1)²] = e^{D₂} − 1, worse direction."""
-        from sfumato.loss.divergences import chi_squared
+        from sfumato.loss.views.divergences import chi_squared
 
         return chi_squared(self)
 
     def hellinger(self) -> Bound:
         """Squared Hellinger distance ½∫(√P − √Q)² = 1 − E_P[e^{−L/2}]."""
-        from sfumato.loss.divergences import hellinger
+        from sfumato.loss.views.divergences import hellinger
 
         return hellinger(self)
 
@@ -220,26 +220,26 @@ class PrivacyLoss(ABC):
 
     def hockey_stick(self, alpha: SupportsFloat) -> Bound:
         """H_alpha = E_Q[(P/Q − alpha)₊] for any alpha ≥ 0, worse direction."""
-        from sfumato.loss.divergences import hockey_stick
+        from sfumato.loss.views.divergences import hockey_stick
 
         return hockey_stick(self, alpha)
 
     def zcdp(self) -> Bound:
         """Least ρ with D_a ≤ ρ·a for all orders a > 1 (zero-concentrated DP)."""
-        from sfumato.loss.zcdp import least_rho
+        from sfumato.loss.views.zcdp import least_rho
 
         return least_rho(self)
 
     def gdp(self, slack: SupportsFloat = 0.0, *, tolerance: float = 1e-6) -> Bound:
         """Least μ such that δ(ε) ≤ slack + (1 − slack)·δ of a Gaussian with that μ, for all ε: the ledger's price."""
-        from sfumato.loss.gdp import least_mu
+        from sfumato.loss.views.gdp import least_mu
 
         return least_mu(self, slack, tolerance)
 
     # ---- algebra --------------------------------------------------------------------------------------------------
 
     def __add__(self, other: "PrivacyLoss") -> "PrivacyLoss":
-        from sfumato.loss.sums import Sum, one_more, total
+        from sfumato.loss.compose.sums import Sum, one_more, total
 
         if isinstance(self, Sum) and isinstance(other, PrivacyLoss) and not isinstance(other, Sum):
             same_relation((self, other))
@@ -250,7 +250,7 @@ class PrivacyLoss(ABC):
         return self if other == 0 and not isinstance(other, PrivacyLoss) else NotImplemented  # sum([...]) starts at 0
 
     def __mul__(self, times: object) -> "PrivacyLoss":
-        from sfumato.loss.sums import total
+        from sfumato.loss.compose.sums import total
 
         if isinstance(times, PrivacyLoss):
             return NotImplemented
@@ -277,7 +277,7 @@ class PrivacyLoss(ABC):
         return self._one_way(Relation.Add)
 
     def _one_way(self, relation: Relation) -> "PrivacyLoss":
-        from sfumato.loss.wrappers import OneWay
+        from sfumato.loss.kinds.wrappers import OneWay
 
         if self.relation is not Relation.AddRemove:
             raise MixedRelations(

@@ -15,7 +15,7 @@ import numpy as np
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import Enclosure, Floats, floats
-from sfumato.loss.views import most_leak, top_of
+from sfumato.loss.views.profile import most_leak, top_of
 from sfumato.sensitivity import Relation
 
 ROUGH = 1e-3  # relative gap asked of drawn curves: half a pixel

@@ -6,7 +6,7 @@ from typing import Any, SupportsFloat
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.sums import nothing
+from sfumato.loss.compose.sums import nothing
 from sfumato.mechanisms.base import Mechanism, mechanism
 from sfumato.sensitivity import Sensitivity
 

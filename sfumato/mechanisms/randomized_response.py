@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
+from sfumato.loss.kinds.coins import RandomizedResponseLoss
 from sfumato.loss.numeric import ULP
-from sfumato.loss.signed import RandomizedResponseLoss
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.choice import below_one
+from sfumato.mechanisms.choice.base import below_one
 from sfumato.mechanisms.tallies import Tally
 from sfumato.mechanisms.values import numbers
 from sfumato.noise import Bernoulli, Uniform

@@ -14,7 +14,7 @@ from sfumato.noise.balls import Ball, ball, precision, rational
 from sfumato.noise.coin import below
 from sfumato.noise.discrete_laplace import DiscreteLaplace
 from sfumato.noise.entropy import SYSTEM, Source
-from sfumato.noise.level import Level
+from sfumato.noise.joint_level import Level
 from sfumato.noise.sampler import BLOCK, LARGEST, MOST_DRAWS, Sampler, saturating_sum
 from sfumato.noise.table import USUAL, Integers, Words
 from sfumato.noise.uniform import below_each

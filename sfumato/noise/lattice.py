@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.checks import whole
 from sfumato.errors import InvalidParameter
 from sfumato.noise.balls import rational
-from sfumato.noise.rounding import Rounding
+from sfumato.noise.off_lattice import Rounding
 from sfumato.noise.sampler import LARGEST, Sampler
 from sfumato.noise.table import Integers
 from sfumato.rounding import product_up, sqrt_up

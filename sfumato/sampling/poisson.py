@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from sfumato import checks
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.subsampled import PoissonSampledLoss
-from sfumato.loss.sums import nothing
+from sfumato.loss.compose.sums import nothing
+from sfumato.loss.kinds.subsampled import PoissonSampledLoss
 from sfumato.sampling.base import Sampling, about
 from sfumato.sensitivity import AddRemove
 

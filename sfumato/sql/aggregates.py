@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.expressions import Constant, Expression
-from sfumato.sql.normal import call
+from sfumato.sql.simplify import call
 
 MOST_PARTS = 10**6
 

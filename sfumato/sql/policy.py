@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from sfumato.errors import PolicyError
 from sfumato.sql.domains import LONGEST_TEXT, Domain, Kind, Scalar
-from sfumato.sql.names import PREFIX, folds, reserved
+from sfumato.sql.reserved_names import PREFIX, folds, reserved
 from sfumato.sql.units import EACH_ROW, EDGE, ROW, ColumnUnit, EdgeUnit, RowUnit, Unit, column_of, mistakable
 
 if TYPE_CHECKING:  # what is made of tables knows them, not they it
-    from sfumato.sql.stack import Branch
+    from sfumato.sql.union import Branch
 
 VERSION = 1
 OTHERS = "others"  # among the analysts: everybody who is not named

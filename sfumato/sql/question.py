@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sfumato.sql.expressions import Expression
-from sfumato.sql.release import Release
+from sfumato.sql.plan import Release
 
 
 @dataclass(frozen=True)

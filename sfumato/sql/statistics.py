@@ -7,8 +7,8 @@ from fractions import Fraction
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind, Scalar
 from sfumato.sql.expressions import Column, Expression
+from sfumato.sql.plan import Window, window
 from sfumato.sql.policy import Table
-from sfumato.sql.release import Window, window
 
 MOST_CHOICES = 10_000  # public values among which a mode is chosen; of more, only one that leads clearly is shown
 

@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from scipy.special import bdtr, ndtr
 
 import sfumato as sf
-from sfumato.attacks import averaging, differencing, linkage, membership, reconstruction, refusals
-from sfumato.attacks.house import house, noisy, share
-from sfumato.attacks.reached import Reached, best_guess, most_found
 from sfumato.audit.guesses import p_value
 from sfumato.cli import main
 from sfumato.ledger import Budget
+from sfumato.teach.attacks import averaging, differencing, linkage, membership, reconstruction, refusals
+from sfumato.teach.attacks.fixture import house, noisy, share
+from sfumato.teach.attacks.outcome import Reached, best_guess, most_found
 
 ROOT = Path(__file__).parents[2]
 SMALL = {
@@ -41,7 +41,7 @@ SMALL = {
 @pytest.fixture(scope="module")
 def shown():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sfumato.attacks.averaging.CURATORS", 8)
+        patch.setattr("sfumato.teach.attacks.averaging.CURATORS", 8)
         return {name: make() for name, make in SMALL.items()}
 
 
@@ -244,5 +244,5 @@ def test_wrong_words_are_told(words):
 def test_every_picture_of_an_attack_is_in_the_document():
     folder = ROOT / "docs" / "figures" / "attacks"
     text = (ROOT / "docs" / "why.md").read_text(encoding="utf-8")
-    names = {name for name in SMALL if hasattr(import_module(f"sfumato.attacks.{name}"), "chart")}
+    names = {name for name in SMALL if hasattr(import_module(f"sfumato.teach.attacks.{name}"), "chart")}
     assert {path.stem for path in folder.glob("*.png")} == names == set(re.findall(r"figures/attacks/(\w+)\.png", text))

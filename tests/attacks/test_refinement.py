@@ -14,7 +14,7 @@ import pytest
 from scipy.special import gammaincc
 
 import sfumato as sf
-from sfumato.mechanisms import exponential, permute_and_flip, top_k
+from sfumato.mechanisms.choice import exponential, permute_and_flip, top_k
 from sfumato.noise import Bernoulli, Rounding, Sampler, peel, select
 from sfumato.noise import permute_and_flip as flip
 from sfumato.noise.balls import ball, precision

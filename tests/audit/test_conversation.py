@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from sfumato.audit import conversation, replay
+from sfumato.audit.audit_all import CONVERSATIONS
 from sfumato.audit.conversation import Conversation, InMemory
-from sfumato.audit.everything import CONVERSATIONS
 from sfumato.audit.exhibits.curator import POLICY, WORST
 from sfumato.ledger import Budget, PureBudget
 

@@ -11,7 +11,7 @@ from sfumato.audit import replay
 from sfumato.audit.corpus import neighbours
 from sfumato.audit.exhibits.curator import POLICY
 from sfumato.audit.plans import Asked
-from sfumato.audit.recording import NothingToReplay
+from sfumato.audit.replay import NothingToReplay
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.base import Mechanism
 

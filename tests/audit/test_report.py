@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 import sfumato as sf
-from sfumato.audit import everything
+from sfumato.audit import audit_all as everything
+from sfumato.audit.audit_all import chosen, finding
 from sfumato.audit.collection import Exhibit
-from sfumato.audit.everything import chosen, finding
+from sfumato.audit.html_report import page
 from sfumato.audit.nist import ABSENT, CHECKED, PARTLY, ROWS, STATED
-from sfumato.audit.page import page
 from sfumato.audit.report import TIERS, Evidence, Finding, Report, Theorem
 from sfumato.cli import main
 
@@ -56,7 +56,7 @@ def test_a_wrong_mechanism_is_refuted_in_the_report(both):
     assert "REFUTED: 1 of 2" in both.verdict and "Cheap" in both.verdict
     assert both.findings[1].mark("black box") == "✗"
     assert both.findings[0].theorems[0].source == "Dwork, McSherry, Nissim & Smith 2006, Prop. 1"
-    assert both.findings[0].theorems[0].where == "sfumato.mechanisms.laplace.Laplace"
+    assert both.findings[0].theorems[0].where == "sfumato.mechanisms.additive.laplace.Laplace"
     assert both.findings[0].claim == "Laplace(ε=1): ε = 1"
 
 

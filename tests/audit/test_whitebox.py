@@ -12,7 +12,7 @@ import pytest
 import sfumato as sf
 from sfumato.audit import white_box
 from sfumato.audit.collection import collected
-from sfumato.audit.stated import stated
+from sfumato.audit.stated_laws import stated
 from sfumato.audit.whitebox import Stated, entropy, fitted, tails
 from sfumato.errors import InvalidParameter
 from tests.noise.sources import Recorded

@@ -4,7 +4,7 @@ import inspect
 
 import sfumato as sf
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.wrappers import OneWay, Reversed
+from sfumato.loss.kinds.wrappers import OneWay, Reversed
 
 L = sf.loss
 

@@ -16,12 +16,12 @@ from itertools import accumulate
 import numpy as np
 
 import sfumato as sf
-import sfumato.dependent
-import sfumato.groups
 import sfumato.mechanisms
+import sfumato.mechanisms.dependent
+import sfumato.mechanisms.groups
 from sfumato import dependent, groups
 from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.quantile import PureQuantile, Quantile, Ranked
+from sfumato.mechanisms.choice.quantile import PureQuantile, Quantile, Ranked
 from sfumato.noise.entropy import Source
 
 S = sf.Sensitivity
@@ -481,7 +481,7 @@ EXAMPLES: list[Example] = [
 def concrete_classes() -> set[type]:
     """Every mechanism that can be built, and whatever else has a release and a loss; those of tests do not count."""
     found: set[type] = set(Mechanism.known.values())
-    places = (sfumato.mechanisms, sfumato.dependent, sfumato.groups)
+    places = (sfumato.mechanisms, sfumato.mechanisms.dependent, sfumato.mechanisms.groups)
     for module in (found for place in places for found in pkgutil.iter_modules(place.__path__, f"{place.__name__}.")):
         here = vars(importlib.import_module(module.name)).values()
         found |= {thing for thing in here if isinstance(thing, type) and {"release", "loss"} <= set(dir(thing))}

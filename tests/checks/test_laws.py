@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.loss.gaussian import gaussian_profile
+from sfumato.loss.kinds.gaussian import gaussian_profile
 from sfumato.sensitivity import Relation
 from tests.checks.examples import EXAMPLES, classes_with_examples, concrete_classes
 

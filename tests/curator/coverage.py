@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 
-from sfumato.curator.currency import Mu, Pure
+from sfumato.curator.estimates import quantile
+from sfumato.curator.noise_basis import Joint
 from sfumato.curator.offer import Offer
-from sfumato.curator.parts import Joint
-from sfumato.curator.readings import quantile
-from sfumato.mechanisms.quantile import Ranked
+from sfumato.curator.price import Mu, Pure
+from sfumato.mechanisms.choice.quantile import Ranked
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
 from tests.curator.clinic import POLICY
 from tests.curator.questions import exactly
 

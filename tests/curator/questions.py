@@ -2,16 +2,16 @@
 
 import random
 
-from sfumato.curator.currency import Mu
-from sfumato.curator.exact import statements
+from sfumato.curator.estimates import Reading
+from sfumato.curator.noise_basis import Joint
 from sfumato.curator.offer import offered
-from sfumato.curator.parts import Joint
-from sfumato.curator.readings import Reading
+from sfumato.curator.price import Mu
+from sfumato.curator.release import statements
 from sfumato.curator.statistics import ChosenWay, StableWay, TrianglesWay, TrimmedWay
-from sfumato.dependent.everywhere import Everywhere
 from sfumato.errors import SfumatoError
-from sfumato.sql.read import read
-from sfumato.sql.release import What
+from sfumato.mechanisms.dependent.global_noise import Everywhere
+from sfumato.sql.parse.text import read
+from sfumato.sql.plan import What
 
 NUMBERS = ["stay", "cost", "patient_id", "0", "3", "1e308", "-2.5", "NULL", "floor"]
 TEXTS = ["ward", "diagnosis", "'north'", "'d1'", "''", "NULL"]

@@ -6,10 +6,10 @@ import pytest
 
 import sfumato as sf
 from sfumato.curator import Curator
-from sfumato.curator.afford import numbered, placed
+from sfumato.curator.affordable import numbered, placed
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Amount, Budget, Ledger, PureBudget, ZcdpBudget
-from sfumato.ledger.refusal import rounded_down
+from sfumato.ledger.refusal_text import rounded_down
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from sfumato.curator import Curator
-from sfumato.curator.answers import Answer, rounded, shown
+from sfumato.curator.answer import Answer, rounded, shown
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from sfumato.curator import Curator
-from sfumato.curator.bounds import around, beyond, column_of, places, sizes, tidy, within
-from sfumato.curator.currency import Mu
-from sfumato.curator.exact import statements
 from sfumato.curator.offer import Offer
+from sfumato.curator.price import Mu
+from sfumato.curator.release import statements
+from sfumato.curator.suggest_bounds import around, beyond, column_of, places, sizes, tidy, within
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.sql.functions.numbers import SIZES
 from sfumato.sql.policy import Policy

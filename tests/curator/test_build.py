@@ -5,9 +5,9 @@ import pytest
 import sfumato as sf
 from sfumato.curator import Curator
 from sfumato.errors import QueryRefused
-from sfumato.sql.build import sql
+from sfumato.sql.builder import sql
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
 from tests.curator.clinic import POLICY, built
 
 RULES = Policy.read(POLICY)

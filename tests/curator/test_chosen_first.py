@@ -8,9 +8,9 @@ import duckdb
 import pytest
 
 from sfumato.sql.dialects.duckdb import FEW, DuckDB
-from sfumato.sql.emit import statement
+from sfumato.sql.emit.sums import statement
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
 from tests.curator.questions import changed
 
 POLICY = """

@@ -5,15 +5,15 @@ import random
 import duckdb
 import pytest
 
-from sfumato.curator.currency import Mu
-from sfumato.curator.exact import statements
+from sfumato.curator.contribution_sketch import Sketch, sketched
 from sfumato.curator.offer import offered
-from sfumato.curator.sketch import Sketch, sketched
+from sfumato.curator.price import Mu
+from sfumato.curator.release import statements
 from sfumato.engines.duckdb import COLUMNS, listed
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.duckdb import DuckDB
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
 
 RULES = Policy.read("""
 version = 1

@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 from sqlglot import exp
 
-from sfumato.curator.currency import Mu
-from sfumato.curator.exact import parted, statements
 from sfumato.curator.offer import offered
+from sfumato.curator.price import Mu
+from sfumato.curator.release import parted, statements
 from sfumato.engines.duckdb import DuckDB
 from sfumato.sql.dialects import DIALECTS, dialect_of
 from sfumato.sql.domains import Domain, Kind
-from sfumato.sql.emit import statement
+from sfumato.sql.emit.sums import statement
 from sfumato.sql.expressions import Call, Constant
 from sfumato.sql.functions import FUNCTIONS
+from sfumato.sql.parse.text import read
+from sfumato.sql.plan import What
 from sfumato.sql.policy import Policy
-from sfumato.sql.post import evaluated
-from sfumato.sql.read import read
-from sfumato.sql.release import What
+from sfumato.sql.postprocess import evaluated
 from tests.curator import clinic, odd
 from tests.curator.questions import exactly
 from tests.curator.test_edges import HIGH, LOW, OTHER, RANKS, SUMS

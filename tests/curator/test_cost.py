@@ -17,11 +17,11 @@ from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.costs import MOST_COST
 from sfumato.sql.functions.function import Function
 from sfumato.sql.functions.patterns import LONGEST_PATTERN, like, pattern_problem
-from sfumato.sql.normal import call
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.post import evaluated
-from sfumato.sql.read import read
-from sfumato.sql.stack import cost
+from sfumato.sql.postprocess import evaluated
+from sfumato.sql.simplify import call
+from sfumato.sql.union import cost
 from tests.curator import clinic
 from tests.curator.test_ordinary import QUESTIONS
 

@@ -15,14 +15,14 @@ from sfumato.sql.dialects.postgres import Postgres
 from sfumato.sql.dialects.postgres_costs import COSTS
 from sfumato.sql.dialects.postgres_letters import COMPARISONS, compared_in_case, letters_that_matter
 from sfumato.sql.domains import DATE, LONGEST_TEXT, TEXT, TRUTH, Kind, number
-from sfumato.sql.emit import statement
+from sfumato.sql.emit.sums import statement
 from sfumato.sql.expressions import Call, Column, Constant
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.costs import MOST_COST
-from sfumato.sql.functions.letters import folded
+from sfumato.sql.functions.letter_case import folded
 from sfumato.sql.functions.texts import lower_text, upper_text
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
 from tests.curator import clinic, odd
 from tests.curator.spellings import same
 from tests.curator.test_conformance import tables_of

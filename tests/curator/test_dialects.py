@@ -10,17 +10,17 @@ import pytest
 import sqlglot
 from sqlglot.tokens import TokenType
 
-from sfumato.curator.currency import Mu
-from sfumato.curator.exact import statements
 from sfumato.curator.offer import offered
+from sfumato.curator.price import Mu
+from sfumato.curator.release import statements
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.sql.dialects import DIALECTS, dialect_of
 from sfumato.sql.expressions import Call, Column
 from sfumato.sql.functions import FUNCTIONS
-from sfumato.sql.functions.letters import folded
+from sfumato.sql.functions.letter_case import folded
 from sfumato.sql.functions.numbers import SIZES
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
 from tests.curator import odd
 from tests.curator.test_conformance import JOINED, MORE, ORDERED, WIDE
 from tests.curator.test_release import QUESTIONS

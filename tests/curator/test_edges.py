@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from sfumato.curator import Curator
-from sfumato.curator.currency import Mu
-from sfumato.curator.exact import statements
 from sfumato.curator.offer import offered
+from sfumato.curator.price import Mu
+from sfumato.curator.release import statements
 from sfumato.errors import QueryRefused
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
 from tests.curator.questions import exactly
 
 LOW, HIGH, OTHER = -100.0, 1000.0, 7.0

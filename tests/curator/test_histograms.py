@@ -6,9 +6,9 @@ import pytest
 import sfumato as sf
 from sfumato.curator import Curator
 from sfumato.errors import QueryRefused
-from sfumato.sql.emit import statement
+from sfumato.sql.emit.sums import statement
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
 from tests.curator.clinic import POLICY, built
 from tests.curator.test_reading import LOOSE
 

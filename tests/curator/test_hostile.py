@@ -6,15 +6,15 @@ import pytest
 import sqlglot
 
 from sfumato.curator import Curator
-from sfumato.curator.exact import statements
 from sfumato.curator.offer import offered
+from sfumato.curator.release import statements
 from sfumato.errors import QueryRefused
+from sfumato.sql.dp_syntax import spelled
 from sfumato.sql.expressions import Constant
-from sfumato.sql.limits import DEEPEST, shallow
+from sfumato.sql.parse.ast_guard import numeral
+from sfumato.sql.parse.limits import DEEPEST, shallow
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
-from sfumato.sql.reading.nodes import numeral
-from sfumato.sql.spelling import spelled
 from tests.curator.clinic import POLICY, built
 from tests.curator.hostile import GROWING, ODD, TEXTS
 

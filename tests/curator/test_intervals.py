@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.curator.currency import Mu, Pure
 from sfumato.curator.intervals import Reach, Spread, ratio, spread
-from sfumato.curator.parts import Joint
-from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
-from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.curator.noise_basis import Joint
+from sfumato.curator.price import Mu, Pure
+from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
+from sfumato.mechanisms.additive.gaussian import Gaussian
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
 from tests.curator.coverage import PRICES, QUESTIONS, asked, of_ranks, of_sums, totals
 from tests.curator.questions import exactly
 

@@ -5,9 +5,9 @@ import pytest
 
 from sfumato.curator import Curator
 from sfumato.errors import PolicyError, QueryRefused
-from sfumato.sql.emit import statement
+from sfumato.sql.emit.sums import statement
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
 
 POLICY = """
 version = 1

@@ -7,19 +7,19 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sfumato.curator import boxes
-from sfumato.curator.boxes import Boxes
-from sfumato.curator.currency import Mu, Pure
+from sfumato.curator import joint_law as boxes
 from sfumato.curator.intervals import spread
+from sfumato.curator.joint_law import Boxes
 from sfumato.curator.offer import Offer, offered
-from sfumato.mechanisms.discrete_laplace import DiscreteLaplace
-from sfumato.mechanisms.joint_laplace import JointLaplace, OneOf
-from sfumato.mechanisms.stability_histogram import StabilityHistogram
-from sfumato.mechanisms.threshold_selection import ThresholdSelection
-from sfumato.mechanisms.thresholds import threshold
+from sfumato.curator.price import Mu, Pure
+from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
+from sfumato.mechanisms.additive.joint_laplace import JointLaplace, OneOf
+from sfumato.mechanisms.keys.stability_histogram import StabilityHistogram
+from sfumato.mechanisms.keys.threshold_selection import ThresholdSelection
+from sfumato.mechanisms.keys.thresholds import threshold
 from sfumato.noise import Margin
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
 from tests.noise.sources import Recorded
 from tests.noise.test_joint import points
 

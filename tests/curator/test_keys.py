@@ -7,13 +7,13 @@ import math
 import pytest
 
 from sfumato.curator import Curator
-from sfumato.curator.answers import Answer
+from sfumato.curator.answer import Answer
 from sfumato.errors import PolicyError, QueryRefused
-from sfumato.sql.emit import statement
-from sfumato.sql.limits import parsed
+from sfumato.sql.emit.sums import statement
+from sfumato.sql.parse.from_where import Rows
+from sfumato.sql.parse.limits import parsed
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import WHOLE, Policy
-from sfumato.sql.read import read
-from sfumato.sql.reading.rows import Rows
 from tests.curator.clinic import POLICY, built
 from tests.curator.spellings import CONDITIONS, odd_visits
 from tests.curator.test_same_question import RULES as ODD
@@ -208,7 +208,7 @@ def test_dates_are_dates(clinic):
 
 
 def test_moments_are_moments_and_what_no_calendar_holds_stays_a_text():
-    from sfumato.curator.showing import dates
+    from sfumato.curator.layout import dates
 
     noon = datetime.datetime(2024, 1, 2, 12)
     assert dates(["2024-01-01", "2024-01-02 12:00:00", None]) == [datetime.datetime(2024, 1, 1), noon, None]

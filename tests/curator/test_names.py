@@ -13,18 +13,18 @@ import sqlglot
 from sqlglot import exp
 
 from sfumato.curator import Curator
-from sfumato.curator.currency import Mu
-from sfumato.curator.exact import tables
+from sfumato.curator.contribution_sketch import Sketch, sketched
 from sfumato.curator.offer import offered
-from sfumato.curator.sketch import Sketch, sketched
+from sfumato.curator.price import Mu
+from sfumato.curator.release import tables
 from sfumato.engines.duckdb import schema
 from sfumato.errors import PolicyError, QueryRefused
 from sfumato.sql.dialects import DIALECTS, dialect_of
-from sfumato.sql.draft import drafted
-from sfumato.sql.fit import misfits
-from sfumato.sql.names import PREFIX, reserved
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
+from sfumato.sql.policy_draft import drafted
+from sfumato.sql.reserved_names import PREFIX, reserved
+from sfumato.sql.schema_check import misfits
 from tests.curator.questions import moved
 
 # every name that statements gave before they had a prefix

@@ -13,18 +13,20 @@ from fractions import Fraction
 
 import pytest
 
-from sfumato.curator import Curator, currency, offer
-from sfumato.groups import transformed
-from sfumato.groups.contract import absolute_sigma
-from sfumato.loss.bounded_range import BoundedRangeLoss
-from sfumato.mechanisms import discrete_laplace as geometric
-from sfumato.mechanisms import gaussian, joint_laplace, quantile
-from sfumato.mechanisms.thresholds import PREC, leaking, threshold
+from sfumato.curator import Curator, offer
+from sfumato.curator import price as currency
+from sfumato.loss.kinds.bounded_range import BoundedRangeLoss
+from sfumato.mechanisms.additive import discrete_laplace as geometric
+from sfumato.mechanisms.additive import gaussian, joint_laplace
+from sfumato.mechanisms.choice import quantile
+from sfumato.mechanisms.groups import transformed
+from sfumato.mechanisms.groups.contract import absolute_sigma
+from sfumato.mechanisms.keys.thresholds import PREC, leaking, threshold
 from sfumato.noise import DiscreteLaplace, Rounded, sampler
 from sfumato.noise.balls import ball, precision
 from sfumato.noise.gaussian import rounded_gaussian
+from sfumato.noise.joint_level import Level
 from sfumato.noise.lazy import Draw
-from sfumato.noise.level import Level
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 

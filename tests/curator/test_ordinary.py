@@ -7,8 +7,8 @@ import pytest
 
 from sfumato.curator import Curator
 from sfumato.errors import QueryRefused
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
 from tests.curator.clinic import POLICY, built
 
 RULES = Policy.read(POLICY.replace("epsilon = 8.0", "epsilon = 100.0"))

@@ -6,16 +6,16 @@ import duckdb
 import pytest
 
 from sfumato.curator import Curator
-from sfumato.curator.exact import tables
 from sfumato.curator.precheck import UNAVAILABLE
+from sfumato.curator.release import tables
 from sfumato.engines import duckdb as engine_module
 from sfumato.engines.duckdb import DuckDB, require_version
 from sfumato.errors import AnswerFailed, EngineUnavailable, PolicyError
 from sfumato.ledger import Budget, Ledger
 from sfumato.sql.domains import Kind
-from sfumato.sql.draft import drafted
-from sfumato.sql.fit import misfits, require_fit, type_fits
 from sfumato.sql.policy import Policy
+from sfumato.sql.policy_draft import drafted
+from sfumato.sql.schema_check import misfits, require_fit, type_fits
 from tests.curator.clinic import POLICY, built
 from tests.curator.wrapped import Wrapped
 

@@ -3,8 +3,8 @@
 import pytest
 
 from sfumato.curator import Curator
-from sfumato.curator.currency import Mu, Pure
 from sfumato.curator.offer import Offer
+from sfumato.curator.price import Mu, Pure
 from sfumato.errors import BudgetExceeded, PolicyError, QueryRefused
 from sfumato.ledger import Ledger, PureBudget
 from sfumato.sql.policy import Policy

@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 from sfumato.curator import Curator
-from sfumato.curator.currency import Mu
-from sfumato.curator.exact import ranked, statements, tables
+from sfumato.curator.bounded_cache import Views
 from sfumato.curator.offer import offered
-from sfumato.curator.opening import engine_of, promised
-from sfumato.curator.views import Views
+from sfumato.curator.open import engine_of, promised
+from sfumato.curator.price import Mu
+from sfumato.curator.release import ranked, statements, tables
 from sfumato.engines.base import Engine
 from sfumato.errors import QueryRefused
 from sfumato.ledger import Ledger
 from sfumato.sql.dialects.duckdb import DuckDB
-from sfumato.sql.emit import row_wise
-from sfumato.sql.emit_values import X, around, distinct
+from sfumato.sql.emit.sums import row_wise
+from sfumato.sql.emit.values import X, around, distinct
+from sfumato.sql.parse.text import read
+from sfumato.sql.plan import What
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
-from sfumato.sql.release import What
 from tests.curator.clinic import POLICY, built
 
 PEOPLE = [0, 3, 6, 13, 27, 39]

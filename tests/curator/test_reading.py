@@ -9,9 +9,9 @@ import pytest
 from sfumato.curator import Curator
 from sfumato.engines.duckdb import DuckDB
 from sfumato.errors import PolicyError, QueryRefused
-from sfumato.sql.emit import statement
+from sfumato.sql.emit.sums import statement
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
 from tests.curator.clinic import POLICY, built
 
 WIDE = POLICY.replace("groups = 2", "groups = 100000").replace("rows = 3", "rows = 1000000")

@@ -8,11 +8,11 @@ from click.testing import CliRunner
 
 from sfumato.cli import main
 from sfumato.curator import Curator
-from sfumato.curator.currency import Mu
-from sfumato.curator.refine import ROUNDS, Refinement, far, rounds
+from sfumato.curator.price import Mu
+from sfumato.curator.refinement import ROUNDS, Refinement, far, rounds
 from sfumato.errors import BudgetExceeded, InvalidParameter, NotReached, QueryRefused
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
 from tests.curator.clinic import POLICY, built
 from tests.curator.questions import exactly
 

@@ -3,11 +3,11 @@
 import duckdb
 import pytest
 
-from sfumato.curator.parts import Joint
-from sfumato.sql.emit import statement
-from sfumato.sql.names import HASH
+from sfumato.curator.noise_basis import Joint
+from sfumato.sql.emit.sums import statement
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
+from sfumato.sql.reserved_names import HASH
 from tests.curator.clinic import POLICY, built
 from tests.curator.questions import exactly
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.curator import Curator
-from sfumato.curator.response import Clock, Response
+from sfumato.curator.response_padding import Clock, Response
 from sfumato.errors import AnswerFailed, PolicyError
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built

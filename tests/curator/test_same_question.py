@@ -9,9 +9,9 @@ from functools import cache
 import pytest
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.emit import statement
+from sfumato.sql.emit.sums import statement
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
 from tests.curator.clinic import POLICY
 from tests.curator.spellings import different, odd_visits, same
 

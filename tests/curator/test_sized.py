@@ -10,15 +10,15 @@ from click.testing import CliRunner
 import sfumato as sf
 from sfumato.cli import main
 from sfumato.curator import Curator
-from sfumato.curator.answers import Answer
-from sfumato.curator.currency import Mu
+from sfumato.curator.answer import Answer
 from sfumato.curator.offer import proportional
-from sfumato.curator.sized import SIZES, counted, sized
+from sfumato.curator.price import Mu
+from sfumato.curator.relative_counts import SIZES, counted, sized
 from sfumato.errors import InvalidParameter, QueryRefused
-from sfumato.loss.gaussian import GaussianLoss
+from sfumato.loss.kinds.gaussian import GaussianLoss
+from sfumato.sql.dp_syntax import spelled
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
-from sfumato.sql.spelling import spelled
 from tests.curator.clinic import POLICY, built
 
 BY_WARD = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"

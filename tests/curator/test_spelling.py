@@ -4,8 +4,8 @@ import pytest
 
 from sfumato.curator import Curator
 from sfumato.errors import InvalidParameter, QueryRefused
+from sfumato.sql.dp_syntax import spelled
 from sfumato.sql.policy import Policy
-from sfumato.sql.spelling import spelled
 from tests.curator.clinic import POLICY, built
 
 SELECT = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({}) ward, COUNT(*) AS n FROM visits GROUP BY ward"

@@ -12,20 +12,20 @@ from scipy.special import bdtrc
 
 import sfumato as sf
 from sfumato.curator import Curator
-from sfumato.curator.currency import Mu, Pure
-from sfumato.curator.exact import statements
 from sfumato.curator.offer import Offer, offered
+from sfumato.curator.price import Mu, Pure
+from sfumato.curator.release import statements
 from sfumato.curator.statistics import ChosenWay, StableWay, TrianglesWay, TrimmedWay
-from sfumato.dependent import Triangles
 from sfumato.errors import PolicyError, QueryRefused
-from sfumato.loss.leaky import LeakyLoss
+from sfumato.loss.kinds.leaky import LeakyLoss
+from sfumato.mechanisms.dependent import Triangles
 from sfumato.sql.dialects import DIALECTS
 from sfumato.sql.dialects.base import raw
 from sfumato.sql.dialects.postgres import Postgres
-from sfumato.sql.emit_statistics import votes
-from sfumato.sql.emit_values import X
+from sfumato.sql.emit.statistics import votes
+from sfumato.sql.emit.values import X
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
 from tests.curator.clinic import POLICY, built
 
 FRIENDS = """

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.curator import Curator
-from sfumato.curator.exact import tables
 from sfumato.curator.offer import offered
+from sfumato.curator.release import tables
 from sfumato.ledger import Amount
 from sfumato.sql.dialects import dialect_of
+from sfumato.sql.parse.text import read
+from sfumato.sql.plan import Measure, What
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
-from sfumato.sql.release import Measure, What
 from tests.curator.clinic import POLICY, built
 
 RULES = Policy.read(POLICY)

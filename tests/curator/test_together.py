@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from sfumato.curator import Curator
-from sfumato.curator.response import Clock
+from sfumato.curator.response_padding import Clock
 from sfumato.errors import LedgerUnavailable
 from sfumato.ledger import Budget, Ledger
-from sfumato.ledger.turns import PLACES
+from sfumato.ledger.question_lock import PLACES
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 from tests.curator.wrapped import Wrapped

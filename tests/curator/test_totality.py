@@ -13,9 +13,9 @@ import pytest
 
 from sfumato.engines.duckdb import SETTINGS
 from sfumato.errors import QueryRefused
-from sfumato.sql.emit import statement
+from sfumato.sql.emit.sums import statement
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
 
 RAISING = json.loads((Path(__file__).parents[1] / "golden" / "duckdb_raising_functions.json").read_text())
 ACCEPTED = {

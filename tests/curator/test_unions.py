@@ -8,14 +8,14 @@ import duckdb
 import pytest
 
 from sfumato.curator import Curator
-from sfumato.curator.currency import Mu
-from sfumato.curator.exact import statements
 from sfumato.curator.offer import offered
+from sfumato.curator.price import Mu
+from sfumato.curator.release import statements
 from sfumato.errors import QueryRefused
-from sfumato.sql.emit import statement
+from sfumato.sql.emit.sums import statement
+from sfumato.sql.parse.text import read
+from sfumato.sql.plan import What
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
-from sfumato.sql.release import What
 from tests.curator.questions import changed, exact_numbers
 
 POLICY = """

@@ -4,15 +4,15 @@ import duckdb
 import pytest
 
 from sfumato.curator import Curator
-from sfumato.curator.currency import Mu
-from sfumato.curator.exact import statements
+from sfumato.curator.contribution_sketch import named
 from sfumato.curator.offer import offered
-from sfumato.curator.sketch import named
+from sfumato.curator.price import Mu
+from sfumato.curator.release import statements
 from sfumato.errors import PolicyError, QueryRefused
-from sfumato.sql.draft import checked
-from sfumato.sql.fit import require_fit
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
+from sfumato.sql.policy_draft import checked
+from sfumato.sql.schema_check import require_fit
 from sfumato.sql.units import ColumnUnit, EdgeUnit, RowUnit
 from tests.curator.questions import moved
 

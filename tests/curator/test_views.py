@@ -9,14 +9,14 @@ import duckdb
 import pytest
 
 from sfumato.curator import Curator
-from sfumato.curator.exact import tables
+from sfumato.curator.bounded_cache import Views, Wanted
 from sfumato.curator.offer import offered
-from sfumato.curator.views import Views, Wanted
+from sfumato.curator.release import tables
 from sfumato.engines.duckdb import DuckDB
 from sfumato.errors import PolicyError, SfumatoError
-from sfumato.sql.names import COUNT, COUNTED, PAIRS, RANKED, VALUE, measure
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
+from sfumato.sql.reserved_names import COUNT, COUNTED, PAIRS, RANKED, VALUE, measure
 from tests.curator.clinic import POLICY, built
 from tests.curator.questions import Maker
 from tests.curator.wrapped import Wrapped

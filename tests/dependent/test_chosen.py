@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.dependent import ChosenQuantile, Kept, Quantile
 from sfumato.errors import SfumatoError
+from sfumato.mechanisms.dependent import ChosenQuantile, Kept, Quantile
 from tests.dependent import brute
 from tests.noise.sources import Recorded
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from sfumato import dependent as dep
-from sfumato.dependent.cells import ROUNDING, Pair, cells, finished, log_beyond
-from sfumato.dependent.noises import NEAR
 from sfumato.errors import InvalidParameter
+from sfumato.mechanisms.dependent.cells import ROUNDING, Pair, cells, finished, log_beyond
+from sfumato.mechanisms.dependent.noise_family import NEAR
 from sfumato.noise.lazy import Draw
 from tests.dependent.families import EVERY, density
 from tests.noise.sources import Recorded

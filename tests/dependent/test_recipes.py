@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.dependent import (
+from sfumato.errors import SfumatoError
+from sfumato.mechanisms.dependent import (
     Gate,
     GaussianStableValue,
     Instances,
@@ -34,9 +35,8 @@ from sfumato.dependent import (
     mode,
     top_set,
 )
-from sfumato.dependent.grid import difference
-from sfumato.errors import SfumatoError
-from sfumato.mechanisms.keeping import Keeping
+from sfumato.mechanisms.dependent.propose_grid import difference
+from sfumato.mechanisms.keys.optimal_coins import Keeping
 from tests.dependent import brute
 from tests.noise.sources import Recorded
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.dependent import (
+from sfumato.errors import InvalidParameter
+from sfumato.mechanisms.dependent import (
     Instances,
     Kept,
     MeanReport,
@@ -18,7 +19,6 @@ from sfumato.dependent import (
     TrimmedMean,
     TrimmedShare,
 )
-from sfumato.errors import InvalidParameter
 
 MEAN = TrimmedMean(-10, 30, 0.5, trim=0)
 

@@ -6,7 +6,8 @@ from fractions import Fraction
 import pytest
 
 import sfumato as sf
-from sfumato.dependent import (
+from sfumato.errors import SfumatoError
+from sfumato.mechanisms.dependent import (
     ChosenQuantile,
     Everywhere,
     Given,
@@ -25,8 +26,7 @@ from sfumato.dependent import (
     at,
     on_ledger,
 )
-from sfumato.dependent.trimmed_share import TrimmedShare
-from sfumato.errors import SfumatoError
+from sfumato.mechanisms.dependent.trimmed_share import TrimmedShare
 
 WAYS = [
     (Quantile(0, 1000), {}, ChosenQuantile),

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.dependent import (
+from sfumato.errors import InvalidParameter, SfumatoError
+from sfumato.mechanisms.dependent import (
     Given,
     Kept,
     Maximum,
@@ -27,7 +28,6 @@ from sfumato.dependent import (
     TrimmedShare,
     refute,
 )
-from sfumato.errors import InvalidParameter, SfumatoError
 from tests.dependent import brute
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "dependent.json").read_text())

@@ -11,13 +11,13 @@ from scipy.special import bdtrc
 
 import sfumato as sf
 from sfumato import dependent as dep
-from sfumato.dependent import published
-from sfumato.dependent.cells import radius
-from sfumato.dependent.pairs import directions
-from sfumato.dependent.smooth import Off
 from sfumato.errors import InvalidParameter, OutOfReach
+from sfumato.mechanisms.dependent.cells import radius
+from sfumato.mechanisms.dependent.shifted_pairs import directions
+from sfumato.mechanisms.dependent.smooth import Off
 from sfumato.noise.balls import below, precision
 from sfumato.noise.lazy import Draw
+from sfumato.teach.classical import smooth_noise_prices as published
 from tests.dependent.families import EVERY, ORACLE
 from tests.noise.sources import Recorded
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from sfumato.engines.attended import attended
 from sfumato.engines.duckdb import DuckDB, opened
+from sfumato.engines.interruptible import attended
 
 ROOT = Path(__file__).parents[2]
 

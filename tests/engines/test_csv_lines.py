@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.cli import main
-from sfumato.engines import csv_lines
-from sfumato.engines.csv_lines import check_csv, column_names, load_csv, split_line, split_lines, unused_character
+from sfumato.engines import csv as csv_lines
+from sfumato.engines.csv import check_csv, column_names, load_csv, split_line, split_lines, unused_character
 from sfumato.engines.duckdb import DuckDB, schema
 from sfumato.errors import PolicyError
 

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 import sfumato as sf
-from sfumato.curator.views import Views, Wanted
+from sfumato.curator.bounded_cache import Views, Wanted
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.worker import Worker, WorkerEnded
 from sfumato.errors import PolicyError

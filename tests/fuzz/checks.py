@@ -11,18 +11,18 @@ from functools import cached_property
 
 import duckdb
 
-from sfumato.curator.currency import Mu
-from sfumato.curator.exact import ordered
 from sfumato.curator.offer import offered
+from sfumato.curator.price import Mu
+from sfumato.curator.release import ordered
 from sfumato.curator.statistics import TrimmedWay
 from sfumato.engines.duckdb import COLUMNS, OPTIMIZER, listed
 from sfumato.errors import QueryRefused
 from sfumato.sql.dialects.duckdb import DuckDB
 from sfumato.sql.dialects.postgres import Postgres
-from sfumato.sql.emit import statement
-from sfumato.sql.emit_values import distinct, near, ranks
-from sfumato.sql.read import read
-from sfumato.sql.release import What
+from sfumato.sql.emit.sums import statement
+from sfumato.sql.emit.values import distinct, near, ranks
+from sfumato.sql.parse.text import read
+from sfumato.sql.plan import What
 from tests.curator.questions import by_group, by_key, changed, told_apart
 from tests.fuzz.grammar import mutated, respelled
 from tests.fuzz.plain import PlainSql

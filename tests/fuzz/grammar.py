@@ -16,10 +16,10 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.dialects import DIALECTS
 from sfumato.sql.domains import Domain, Kind
 from sfumato.sql.functions import FUNCTIONS
+from sfumato.sql.parse.date_forms import BEGINNINGS, FORMATS, PARTS
+from sfumato.sql.parse.special_forms import CASTS
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
-from sfumato.sql.reading.special import CASTS
-from sfumato.sql.reading.special_dates import BEGINNINGS, FORMATS, PARTS
 from tests.fuzz.worlds import quoted
 
 LETTER = {Kind.NUMBER: "n", Kind.TEXT: "t", Kind.DATE: "d", Kind.TRUTH: "b"}

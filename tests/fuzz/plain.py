@@ -9,7 +9,7 @@ import math
 import duckdb
 from sqlglot import ErrorLevel, exp, parse_one
 
-from sfumato.curator.exact import unsigned
+from sfumato.curator.release import unsigned
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Constant, Output
 from tests.curator.questions import by_group, exactly

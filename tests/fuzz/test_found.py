@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from sfumato.curator.currency import Mu
 from sfumato.curator.offer import offered
+from sfumato.curator.price import Mu
 from sfumato.errors import QueryRefused
-from sfumato.sql.emit import statement
+from sfumato.sql.emit.sums import statement
+from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
-from sfumato.sql.read import read
 from tests.fuzz.grammar import AGGREGATES, FORMS, HOLE, RANKED, TRIAL
 
 CALL = re.compile(r"([A-Za-z_0-9]+)\(([^()]*)\)")

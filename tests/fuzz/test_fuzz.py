@@ -13,11 +13,11 @@ from sfumato.sql import aggregates
 from sfumato.sql.aggregates import recognised
 from sfumato.sql.expressions import Call
 from sfumato.sql.functions import FUNCTIONS
-from sfumato.sql.reading.special import SPECIAL, misplaced
-from sfumato.sql.reading.special_dates import moving
-from sfumato.sql.reading.values import SPELLED
-from sfumato.sql.release import Release
-from sfumato.sql.stack import parts
+from sfumato.sql.parse.date_forms import moving
+from sfumato.sql.parse.expressions import SPELLED
+from sfumato.sql.parse.special_forms import SPECIAL, misplaced
+from sfumato.sql.plan import Release
+from sfumato.sql.union import parts
 from tests.fuzz.grammar import INTERNAL
 from tests.fuzz.run import BATCH, Run
 
@@ -152,7 +152,7 @@ def test_a_bound_that_is_not_kept_is_seen(monkeypatch):
 @pytest.mark.slow
 def test_a_bound_on_groups_that_is_not_kept_is_seen(monkeypatch):
     """Statements keep one group more than the price is for."""
-    import sfumato.sql.emit as emit
+    import sfumato.sql.emit.sums as emit
 
     honest = emit.first_of
     monkeypatch.setattr(emit, "first_of", lambda rows, most: honest(rows, most + 1))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from sfumato import groups
 from sfumato.errors import InvalidParameter
-from sfumato.groups.asinh import kappa
-from sfumato.groups.lower_bound import certified, certified_half, psi, scaled
+from sfumato.mechanisms.groups.asinh import kappa
+from sfumato.mechanisms.groups.lower_bound import certified, certified_half, psi, scaled
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "groups.json").read_text(encoding="utf-8"))
 ABSOLUTE = [groups.MeanError, groups.MeanErrorAtMost, groups.ProportionalError]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sfumato import groups
 from sfumato.errors import InvalidParameter
-from sfumato.groups.table import MOST, Table, knots, place, table_of
+from sfumato.mechanisms.groups.integer_table import MOST, Table, knots, place, table_of
 
 TRANSFORMS = [
     (groups.Asinh(10.0), 0.0627),

@@ -10,8 +10,8 @@ from scipy.optimize import brentq
 
 from sfumato import groups
 from sfumato.errors import InvalidParameter
-from sfumato.groups.asinh import relative
-from sfumato.groups.transform import Transform
+from sfumato.mechanisms.groups.asinh import relative
+from sfumato.mechanisms.groups.transform import Transform
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "groups.json").read_text(encoding="utf-8"))
 E = groups.Estimator

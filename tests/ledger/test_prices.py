@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.ledger import Amount, Budget, PureBudget, ZcdpBudget
-from sfumato.loss.leaky import LeakyLoss
+from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.rounding import sqrt_up
 
 L = sf.loss

@@ -8,8 +8,8 @@ from scipy.special import ndtr
 
 import sfumato as sf
 from sfumato.ledger import Amount, Budget, Ledger, PureBudget, ZcdpBudget
-from sfumato.ledger.reading import LEVELS, Meter, Odometer
-from sfumato.loss.gaussian import gaussian_profile
+from sfumato.ledger.meter import LEVELS, Meter, Odometer
+from sfumato.loss.kinds.gaussian import gaussian_profile
 
 L = sf.loss
 CLAIMED = 0.01

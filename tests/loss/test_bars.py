@@ -13,11 +13,11 @@ from scipy import special, stats
 
 import sfumato.loss as L  # noqa: N812
 from sfumato.ledger.budgets import Budget
-from sfumato.loss.compose import engine
-from sfumato.loss.discretise import discretise
-from sfumato.loss.inner_table import shortened
-from sfumato.loss.transforms.base import Refused
-from sfumato.loss.transforms.discrete_gaussian import DiscreteGaussianTransform
+from sfumato.loss.compose.choose_engine import engine
+from sfumato.loss.compose.discretise import discretise
+from sfumato.loss.compose.inner_table import shortened
+from sfumato.loss.compose.transforms.base import Refused
+from sfumato.loss.compose.transforms.discrete_gaussian import DiscreteGaussianTransform
 from sfumato.sampling import Poisson, WithoutReplacement
 from sfumato.sensitivity import ReplaceOne
 

@@ -10,17 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.errors import InvalidParameter, OutOfReach
-from sfumato.loss import compare as comparing
 from sfumato.loss.bound import Bound
-from sfumato.loss.classical import advanced, advanced_slides, basic, optimal, renyi_accountant
-from sfumato.loss.compare import Comparison, Row, compare
-from sfumato.loss.estimates import Estimate, central_limit, fourier, moments, normal_epsilon, parts
-from sfumato.loss.gaussian import GaussianLoss
-from sfumato.loss.laplace import LaplaceLoss
-from sfumato.loss.renyi import RenyiLoss
-from sfumato.loss.signed import ApproxLoss, PureLoss, RandomizedResponseLoss
-from sfumato.loss.subsampled import PoissonSampledLoss
-from sfumato.loss.views import top_of
+from sfumato.loss.kinds.coins import ApproxLoss, PureLoss, RandomizedResponseLoss
+from sfumato.loss.kinds.gaussian import GaussianLoss
+from sfumato.loss.kinds.laplace import LaplaceLoss
+from sfumato.loss.kinds.renyi import RenyiLoss
+from sfumato.loss.kinds.subsampled import PoissonSampledLoss
+from sfumato.loss.views.profile import top_of
+from sfumato.loss.views.renyi_accountant import renyi_accountant
+from sfumato.teach.classical import compare as comparing
+from sfumato.teach.classical.compare import Comparison, Row, compare
+from sfumato.teach.classical.estimates import Estimate, central_limit, fourier, moments, normal_epsilon, parts
+from sfumato.teach.classical.theorems import advanced, advanced_slides, basic, optimal
 
 small = st.floats(1e-3, 3)
 failures = st.one_of(st.just(0.0), st.floats(-12, -3).map(lambda x: 10.0**x))

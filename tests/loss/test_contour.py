@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.loss.compose import engine, grouped
-from sfumato.loss.contour import Composition, Contour, Line, Saddle, Totals, plan
-from sfumato.loss.transforms.base import Refused
-from sfumato.loss.transforms.edges import TiltedEdges
-from sfumato.loss.transforms.gaussian import GaussianTransform
-from sfumato.loss.transforms.sampled_gaussian import SampledGaussianTransform
+from sfumato.loss.compose.choose_engine import engine, grouped
+from sfumato.loss.compose.contour import Composition, Contour, Line, Saddle, Totals, plan
+from sfumato.loss.compose.transforms.base import Refused
+from sfumato.loss.compose.transforms.edges import TiltedEdges
+from sfumato.loss.compose.transforms.gaussian import GaussianTransform
+from sfumato.loss.compose.transforms.sampled_gaussian import SampledGaussianTransform
 from tests import configurations as families
 from tests import truth
 from tests.configurations import Random, configuration, magnitude, violations

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.errors import InvalidParameter
-from sfumato.loss.trade_off import left_end, right_end
+from sfumato.loss.views.trade_off import left_end, right_end
 from tests import truth
 from tests.configurations import Random, magnitude
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.loss import ApproxLoss, FinitePairLoss, GaussianLoss, LaplaceLoss, PureLoss, RenyiLoss, ZcdpLoss
-from sfumato.loss.gated import GatedLoss
-from sfumato.loss.leaky import LeakyLoss
-from sfumato.loss.subsampled import mixed_top
-from sfumato.loss.zcdp import cell_roof
+from sfumato.loss.kinds.gated import GatedLoss
+from sfumato.loss.kinds.leaky import LeakyLoss
+from sfumato.loss.kinds.subsampled import mixed_top
+from sfumato.loss.views.zcdp import cell_roof
 from sfumato.sensitivity import Sensitivity
 
 rates = st.one_of(st.floats(1e-6, 1.0, exclude_max=True), st.sampled_from([0.1, 0.3, 1 / 3, 2**-10]))

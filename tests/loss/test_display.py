@@ -19,7 +19,7 @@ from sfumato.loss import (
     nothing,
 )
 from sfumato.loss.bound import Bound
-from sfumato.loss.finite import FinitePairLoss
+from sfumato.loss.kinds.finite import FinitePairLoss
 from sfumato.sensitivity import Relation
 
 ORDINARY = [

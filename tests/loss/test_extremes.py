@@ -14,7 +14,7 @@ import pytest
 import sfumato as sf
 from sfumato.errors import SfumatoError
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.leaky import LeakyLoss
+from sfumato.loss.kinds.leaky import LeakyLoss
 from tests import truth
 from tests.checks.examples import concrete_classes
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss.describe import from_json
-from sfumato.loss.finite import FinitePairLoss, running_sums
+from sfumato.loss.kinds.coins import ApproxLoss, RandomizedResponseLoss
+from sfumato.loss.kinds.finite import FinitePairLoss, running_sums
 from sfumato.loss.numeric import ULP
-from sfumato.loss.signed import ApproxLoss, RandomizedResponseLoss
 from sfumato.sensitivity import Relation
 
 weights = st.one_of(st.just(0.0), st.floats(1e-3, 1), st.floats(-250, 0).map(lambda x: 10.0**x))

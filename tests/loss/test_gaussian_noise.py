@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InvalidParameter
-from sfumato.loss.gaussian import GaussianLoss
-from sfumato.loss.gaussian_noise import analytic, classical_1, classical_2, noise_table, slides_2
+from sfumato.loss.kinds.gaussian import GaussianLoss
+from sfumato.loss.views.gaussian_noise import analytic, classical_1, classical_2, noise_table, slides_2
 
 deltas = st.one_of(st.floats(-200, -1).map(lambda x: 10.0**x), st.floats(0.1, 0.4999))
 

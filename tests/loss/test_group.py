@@ -10,21 +10,21 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sfumato.errors import InvalidParameter, MixedRelations
-from sfumato.loss.bounded_range import BoundedRangeLoss
+from sfumato.loss.compose.sums import nothing
 from sfumato.loss.describe import from_json
-from sfumato.loss.discrete_gaussian import DiscreteGaussianLoss
-from sfumato.loss.discrete_laplace import DiscreteLaplaceLoss
-from sfumato.loss.finite import FinitePairLoss
-from sfumato.loss.gaussian import GaussianLoss
-from sfumato.loss.given_profile import from_profile
-from sfumato.loss.group import group, replace_one
-from sfumato.loss.laplace import LaplaceLoss
-from sfumato.loss.leaky import LeakyLoss
-from sfumato.loss.signed import ApproxLoss, PureLoss, RandomizedResponseLoss
-from sfumato.loss.subsampled import PoissonSampledLoss
-from sfumato.loss.sums import nothing
-from sfumato.loss.tabulated import TabulatedLoss
-from sfumato.loss.wrappers import either
+from sfumato.loss.kinds.bounded_range import BoundedRangeLoss
+from sfumato.loss.kinds.coins import ApproxLoss, PureLoss, RandomizedResponseLoss
+from sfumato.loss.kinds.discrete_gaussian import DiscreteGaussianLoss
+from sfumato.loss.kinds.discrete_laplace import DiscreteLaplaceLoss
+from sfumato.loss.kinds.finite import FinitePairLoss
+from sfumato.loss.kinds.from_profile import from_profile
+from sfumato.loss.kinds.gaussian import GaussianLoss
+from sfumato.loss.kinds.group import group, replace_one
+from sfumato.loss.kinds.laplace import LaplaceLoss
+from sfumato.loss.kinds.leaky import LeakyLoss
+from sfumato.loss.kinds.subsampled import PoissonSampledLoss
+from sfumato.loss.kinds.tabulated import TabulatedLoss
+from sfumato.loss.kinds.wrappers import either
 from sfumato.sensitivity import Relation
 
 ROUNDING = 1e-14  # of the floats with which the truths below are computed
@@ -154,7 +154,7 @@ def test_a_million_people():
 @pytest.mark.parametrize("loss", [GaussianLoss(0.3), LaplaceLoss(0.2), PoissonSampledLoss(GaussianLoss(1.0), 0.2)])
 def test_polygons_with_few_corners_are_wide_but_honest(loss, monkeypatch):
     sharp = group(loss, 12)
-    monkeypatch.setattr("sfumato.loss.group.NODES", 150)
+    monkeypatch.setattr("sfumato.loss.kinds.group.NODES", 150)
     rough = group(loss, 12)
     eps = np.linspace(0, 6, 200)
     for first, second in ((sharp.forward(eps), rough.forward(eps)), (sharp.backward(eps), rough.backward(eps))):

@@ -3,7 +3,7 @@
 import pytest
 
 import sfumato as sf
-from sfumato.loss.leaky import LeakyLoss
+from sfumato.loss.kinds.leaky import LeakyLoss
 
 L = sf.loss
 INNER = [L.GaussianLoss(0.447), L.DiscreteLaplaceLoss(1.0), 3 * L.LaplaceLoss(0.2)]

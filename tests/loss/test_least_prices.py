@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.loss.discrete_gaussian_price import beyond, log_tails
-from sfumato.loss.gdp import edge_prices
+from sfumato.loss.kinds.discrete_gaussian_price import beyond, log_tails
+from sfumato.loss.views.gdp import edge_prices
 
 L = sf.loss
 

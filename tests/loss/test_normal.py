@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.loss.normal import normal, of_step
+from sfumato.loss.compose.normal_limit import normal, of_step
 from sfumato.loss.numeric import Enclosure
 from tests import truth
 

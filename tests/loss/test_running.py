@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.errors import InvalidParameter, SfumatoError
-from sfumato.loss.running import Running
-from sfumato.loss.transforms.base import Refused
+from sfumato.loss.compose.running import Running
+from sfumato.loss.compose.transforms.base import Refused
 from sfumato.sensitivity import Relation
 from tests.configurations import Random, magnitude
 
@@ -142,7 +142,7 @@ def test_a_line_that_refuses_is_dropped(monkeypatch):
         raise Refused("on purpose")
 
     with monkeypatch.context() as patch:
-        patch.setattr("sfumato.loss.running.Totals.of", refuse)
+        patch.setattr("sfumato.loss.compose.running.Totals.of", refuse)
         running.add(L.LaplaceLoss(0.3))
     assert agree(running, (50 * L.LaplaceLoss(0.1) + L.LaplaceLoss(0.3)).epsilon(1e-6)).lower > before.upper
 
@@ -258,5 +258,5 @@ def test_a_line_whose_sides_cross_is_not_an_error(monkeypatch):
         raise Refused("the two sides cross")
 
     running = Running(delta=1e-6).add(L.LaplaceLoss(0.2), 5).add(L.GaussianLoss(0.3))
-    monkeypatch.setattr("sfumato.loss.running.bracket", crossed)
+    monkeypatch.setattr("sfumato.loss.compose.running.bracket", crossed)
     assert running.epsilon() == running.loss.epsilon(1e-6)

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from scipy import special
 
 from sfumato.errors import InvalidParameter
-from sfumato.loss.bounded_range import BoundedRangeLoss
-from sfumato.loss.chords import chord, convex
 from sfumato.loss.describe import from_json
-from sfumato.loss.finite import FinitePairLoss
-from sfumato.loss.gaussian import GaussianLoss
-from sfumato.loss.given_densities import from_cdfs, from_densities
-from sfumato.loss.given_profile import from_profile
-from sfumato.loss.given_trade_off import from_trade_off
-from sfumato.loss.laplace import LaplaceLoss
-from sfumato.loss.signed import ApproxLoss, PureLoss
-from sfumato.loss.subsampled import PoissonSampledLoss
-from sfumato.loss.tabulated import TabulatedLoss
+from sfumato.loss.kinds.bounded_range import BoundedRangeLoss
+from sfumato.loss.kinds.coins import ApproxLoss, PureLoss
+from sfumato.loss.kinds.finite import FinitePairLoss
+from sfumato.loss.kinds.from_densities import from_cdfs, from_densities
+from sfumato.loss.kinds.from_profile import from_profile
+from sfumato.loss.kinds.from_trade_off import from_trade_off
+from sfumato.loss.kinds.gaussian import GaussianLoss
+from sfumato.loss.kinds.laplace import LaplaceLoss
+from sfumato.loss.kinds.subsampled import PoissonSampledLoss
+from sfumato.loss.kinds.tabulated import TabulatedLoss
+from sfumato.loss.views.convex_bounds import chord, convex
 from sfumato.sensitivity import Relation
 
 mus = st.floats(0.02, 8)

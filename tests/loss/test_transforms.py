@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.loss.compose import engine, grouped
-from sfumato.loss.contour import Totals
+from sfumato.loss.compose.choose_engine import engine, grouped
+from sfumato.loss.compose.contour import Totals
+from sfumato.loss.compose.transforms.base import product
+from sfumato.loss.compose.transforms.sampled_gaussian import SampledGaussianTransform, drop
 from sfumato.loss.numeric import ULP
-from sfumato.loss.transforms.base import product
-from sfumato.loss.transforms.sampled_gaussian import SampledGaussianTransform, drop
 from tests import truth
 from tests.configurations import Random, magnitude
 

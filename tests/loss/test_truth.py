@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.loss.lattice import Lattice
+from sfumato.loss.compose.lattice import Lattice
 from tests import configurations as families
 from tests import truth
 from tests.configurations import configuration, violations

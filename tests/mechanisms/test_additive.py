@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.errors import InvalidParameter
-from sfumato.mechanisms.bounded_laplace import WorstCentre
+from sfumato.mechanisms.additive.bounded_laplace import WorstCentre
 from sfumato.noise import radius
 from sfumato.rounding import quotient_up, round_up
 from tests.mechanisms import laws

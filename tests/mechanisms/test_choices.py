@@ -10,9 +10,17 @@ from flint import arb
 
 import sfumato as sf
 from sfumato.errors import InvalidParameter, OutOfReach
-from sfumato.mechanisms import Exponential, PermuteAndFlip, ReportNoisyMax, StableArgmax, TopK, argmax, monotone_argmax
-from sfumato.mechanisms.keeping import ONE, Keeping
-from sfumato.mechanisms.noisy_max import HALF, first_highest
+from sfumato.mechanisms import (
+    Exponential,
+    PermuteAndFlip,
+    ReportNoisyMax,
+    StableArgmax,
+    TopK,
+    argmax,
+    monotone_argmax,
+)
+from sfumato.mechanisms.choice.noisy_max import HALF, first_highest
+from sfumato.mechanisms.keys.optimal_coins import ONE, Keeping
 from sfumato.noise.balls import ball, precision
 from tests.mechanisms.oracle import PREC, assert_within, e, exact
 from tests.noise.sources import RanOut, Recorded, Scripted

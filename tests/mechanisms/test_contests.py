@@ -9,7 +9,7 @@ import pytest
 from flint import arb
 
 from sfumato.mechanisms import AboveThreshold, ReportNoisyMax
-from sfumato.mechanisms.contest import Contest, least_gap
+from sfumato.mechanisms.choice.contest import Contest, least_gap
 from sfumato.noise import DiscreteLaplace
 from sfumato.noise.balls import precision
 from tests.mechanisms.oracle import PREC, e

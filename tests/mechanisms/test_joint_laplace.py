@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.mechanisms.joint_laplace import JointLaplace
+from sfumato.mechanisms.additive.joint_laplace import JointLaplace
 from sfumato.noise import Margin, radius
 from tests.noise.sources import Recorded
 

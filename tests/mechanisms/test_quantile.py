@@ -10,10 +10,10 @@ from itertools import accumulate, combinations_with_replacement
 import pytest
 
 from sfumato.errors import InvalidParameter
-from sfumato.loss.bounded_range import BoundedRangeLoss, range_of
-from sfumato.loss.gaussian import GaussianLoss
-from sfumato.loss.gdp import least_mu
-from sfumato.mechanisms.quantile import FARTHEST, UNLIKELY, PureQuantile, Quantile, Ranked
+from sfumato.loss.kinds.bounded_range import BoundedRangeLoss, range_of
+from sfumato.loss.kinds.gaussian import GaussianLoss
+from sfumato.loss.views.gdp import least_mu
+from sfumato.mechanisms.choice.quantile import FARTHEST, UNLIKELY, PureQuantile, Quantile, Ranked
 from tests.noise.sources import Recorded
 
 PARTS = [Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), Fraction(2, 3), Fraction(0), Fraction(1)]

@@ -12,7 +12,7 @@ from mpmath import mp, mpf, ncdf
 
 import sfumato as sf
 from sfumato.errors import InvalidParameter
-from sfumato.loss.leaky import LeakyLoss
+from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.mechanisms import PartitionSelection, StabilityHistogram, ThresholdSelection
 from sfumato.noise.balls import ball, precision
 from tests.mechanisms.oracle import PREC, assert_within, exact

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.errors import InvalidParameter
 from sfumato.loss import DiscreteLaplaceLoss, GaussianLoss, LaplaceLoss
-from sfumato.mechanisms.statistics import bounded, exact_sum, one_value
+from sfumato.mechanisms.additive.statistics import bounded, exact_sum, one_value
 from sfumato.noise import Lattice
 from tests.noise.sources import Recorded
 

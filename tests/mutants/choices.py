@@ -7,8 +7,11 @@ import numpy as np
 import sfumato as sf
 from sfumato.audit import audit
 from sfumato.audit.collection import Rows
-from sfumato.mechanisms import above_threshold, choice, randomized_response, statistics
-from sfumato.mechanisms.scores import scores
+from sfumato.mechanisms import randomized_response
+from sfumato.mechanisms.additive import statistics
+from sfumato.mechanisms.choice import base as choice
+from sfumato.mechanisms.choice.scores import scores
+from sfumato.mechanisms.streams import above_threshold
 from sfumato.noise import DiscreteLaplace
 from sfumato.noise.balls import ball, precision
 from tests.mutants.plant import SURE, mutant

@@ -8,9 +8,10 @@ import numpy as np
 import sfumato as sf
 from sfumato.audit import audit, white_box
 from sfumato.audit.collection import Rows
-from sfumato.loss import gaussian
+from sfumato.loss.kinds import gaussian
 from sfumato.loss.numeric import Enclosure
-from sfumato.mechanisms import additive, laplace
+from sfumato.mechanisms.additive import base as additive
+from sfumato.mechanisms.additive import laplace
 from sfumato.noise import rounded_gaussian
 from sfumato.rounding import quotient_up
 from sfumato.sensitivity import Sensitivity

@@ -11,10 +11,10 @@ from sfumato.audit import audit
 from sfumato.audit.corpus import Database, Neighbours
 from sfumato.audit.plans import Asked
 from sfumato.curator import Curator, offer
-from sfumato.curator import exact as tables
+from sfumato.curator import release as tables
 from sfumato.errors import SfumatoError
-from sfumato.sql import emit
 from sfumato.sql.dialects import duckdb
+from sfumato.sql.emit import sums as emit
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.function import of_type
 from sfumato.sql.policy import Policy

@@ -20,8 +20,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 # what decides sensitivity, price, noise, canonical text, charge, bounds or emission
 DECIDING = (
-    *("sfumato/sensitivity.py", "sfumato/rounding.py", "sfumato/loss/gdp.py", "sfumato/loss/zcdp.py"),
-    *("sfumato/loss/discrete_gaussian_price.py", "sfumato/loss/gaussian_noise.py", "sfumato/ledger", "sfumato/curator"),
+    *("sfumato/sensitivity.py", "sfumato/rounding.py", "sfumato/loss/views/gdp.py", "sfumato/loss/views/zcdp.py"),
+    *(
+        "sfumato/loss/kinds/discrete_gaussian_price.py",
+        "sfumato/loss/views/gaussian_noise.py",
+        "sfumato/ledger",
+        "sfumato/curator",
+    ),
     *("sfumato/sql", "sfumato/mechanisms", "sfumato/noise", "sfumato/sampling", "sfumato/engines"),
 )
 NEVER_RUN = {"__repr__", "__str__", "__dir__", "display", "describe"}  # for people

@@ -6,7 +6,7 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.audit import audit, replay
-from sfumato.mechanisms import statistics
+from sfumato.mechanisms.additive import statistics
 from sfumato.noise import entropy
 from tests.mutants.plant import SURE, mutant
 

@@ -11,8 +11,8 @@ from scipy.special import bdtr, bdtrc
 from sfumato.errors import InvalidParameter
 from sfumato.noise import JointLaplace, Margin, Sampler
 from sfumato.noise.balls import ball, precision
-from sfumato.noise.level import Level
-from sfumato.noise.margin import higher
+from sfumato.noise.joint_level import Level
+from sfumato.noise.joint_margin import higher
 from sfumato.noise.sampler import LARGEST
 from sfumato.noise.table import BRIEF, USUAL
 from sfumato.noise.uniform import below_each

@@ -6,9 +6,9 @@ import pytest
 
 from sfumato.errors import PolicyError
 from sfumato.sql.domains import Kind
-from sfumato.sql.draft import checked, drafted, units
-from sfumato.sql.fit import kind_of
 from sfumato.sql.policy import Policy
+from sfumato.sql.policy_draft import checked, drafted, units
+from sfumato.sql.schema_check import kind_of
 
 SCHEMA = {
     "visits": {"patient_id": "BIGINT", "ward": "VARCHAR", "stay": "DOUBLE", "day": "DATE", "urgent": "BOOLEAN",

@@ -5,7 +5,9 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.audit.collection import Exhibit
-from sfumato.dependent import (
+from sfumato.loss.kinds.laplace import LaplaceLoss
+from sfumato.mechanisms import DiscreteLaplace, Gaussian, Laplace
+from sfumato.mechanisms.dependent import (
     ChosenQuantile,
     Everywhere,
     GaussianStableValue,
@@ -25,8 +27,6 @@ from sfumato.dependent import (
     Triangles,
     TrimmedMean,
 )
-from sfumato.loss.laplace import LaplaceLoss
-from sfumato.mechanisms import DiscreteLaplace, Gaussian, Laplace
 from sfumato.noise.entropy import Source
 
 

@@ -1,7 +1,7 @@
 """Guarantees that grow with the size of a group: what they promise to everybody, where it is tightest."""
 
 from sfumato.audit.collection import Exhibit
-from sfumato.groups import Asinh, Log, ProductOfGaussians, ProportionalGaussian, SquareRoot, Transformed
+from sfumato.mechanisms.groups import Asinh, Log, ProductOfGaussians, ProportionalGaussian, SquareRoot, Transformed
 
 EXHIBITS = (
     Exhibit("groups", lambda source: Transformed(Asinh(2.0), 0.4, source=source), 0, 1, rows=True),

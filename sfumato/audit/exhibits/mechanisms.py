@@ -31,7 +31,7 @@ from sfumato.mechanisms import (
     TreeCounter,
     TruncatedLaplace,
 )
-from sfumato.mechanisms.quantile import PureQuantile, Quantile, Ranked
+from sfumato.mechanisms.choice.quantile import PureQuantile, Quantile, Ranked
 from sfumato.sensitivity import ReplaceOne, Sensitivity
 
 UP, DOWN = ([0, 1, 1, 1], [1, 0, 0, 0]), ([2, 0, 0, 0], [1, 1, 1, 1])

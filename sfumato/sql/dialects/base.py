@@ -18,10 +18,10 @@ from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.costs import Cost, require_cost
 from sfumato.sql.functions.function import Sql
-from sfumato.sql.names import column
+from sfumato.sql.plan import Release
 from sfumato.sql.policy import Table
-from sfumato.sql.release import Release
-from sfumato.sql.stack import cost as cost_of_row
+from sfumato.sql.reserved_names import column
+from sfumato.sql.union import cost as cost_of_row
 
 UNWRITTEN = (
     "engines write numbers in different ways, so a number is not cast to TEXT here.\n"

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sfumato.sql import names
+from sfumato.sql import reserved_names as names
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Call, Column, Expression
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.costs import READ_WORDS
 from sfumato.sql.functions.function import Sql, of_type, paren
-from sfumato.sql.release import Release
+from sfumato.sql.plan import Release
 
 NARROW = 2**30
 FEW = 2

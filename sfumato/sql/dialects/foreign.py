@@ -11,7 +11,7 @@ from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Call
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.function import Sql
-from sfumato.sql.release import Release
+from sfumato.sql.plan import Release
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from sfumato.sql.dialects.postgres_costs import (
 from sfumato.sql.dialects.postgres_values import DOUBLE, NAN, A, B, let, quoted
 from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
-from sfumato.sql.fit import base, kind_of
 from sfumato.sql.functions.function import Sql
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
-from sfumato.sql.names import LABEL
+from sfumato.sql.reserved_names import LABEL
+from sfumato.sql.schema_check import base, kind_of
 
 BYTES = ' COLLATE "C"'
 SAME = frozenset({

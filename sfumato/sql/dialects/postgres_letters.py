@@ -12,9 +12,9 @@ from functools import cache
 from sfumato.sql.dialects.postgres_values import A, let, quoted
 from sfumato.sql.expressions import Call, Constant, Expression
 from sfumato.sql.functions.costs import Argument
-from sfumato.sql.functions.letters import folded
+from sfumato.sql.functions.letter_case import folded
 from sfumato.sql.functions.texts import lower_text, upper_text
-from sfumato.sql.names import ours
+from sfumato.sql.reserved_names import ours
 
 C, U = ours("c"), ours("u")
 BITS = 6  # of a letter's number that are its place in a block

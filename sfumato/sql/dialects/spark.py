@@ -13,9 +13,9 @@ from sfumato.sql.dialects.base import raw
 from sfumato.sql.dialects.foreign import Foreign
 from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.functions.function import Sql
-from sfumato.sql.functions.letters import SPACES, folded
+from sfumato.sql.functions.letter_case import SPACES, folded
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
-from sfumato.sql.names import ours
+from sfumato.sql.reserved_names import ours
 
 MOMENT = "TIMESTAMP_NTZ"
 V, X, E = ours("v"), ours("x"), ours("e")  # what lambdas call a value

@@ -7,9 +7,9 @@ from sqlglot import exp
 
 from sfumato.sql.domains import Kind, number
 from sfumato.sql.functions.costs import per_character, search
+from sfumato.sql.functions.domains_of_results import first_part, joined_text, same_text, truth
 from sfumato.sql.functions.function import Function, Sql, folded, named, of_type
-from sfumato.sql.functions.letters import SPACES, lower, upper
-from sfumato.sql.functions.ranges import first_part, joined_text, same_text, truth
+from sfumato.sql.functions.letter_case import SPACES, lower, upper
 
 WORDS, NUMBER = Kind.TEXT, Kind.NUMBER
 

@@ -1,0 +1,126 @@
+"""Bounded tables that are kept, so that a later question about the same rows and groups need not bound them again.
+
+Bounding what each unit adds is nearly all that a private answer costs, and gives a table with a few exact integers for
+each group. The engine keeps it beside the data, for as long as they are open. It is never shown; noise is drawn anew.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from sfumato.sql.reserved_names import KEPT, measure, of
+
+Row = tuple[object, ...]
+
+
+class Kept(Protocol):
+    """A table that an engine keeps under a name."""
+
+    def run(self, sql: str) -> list[Row]: ...
+
+    def close(self) -> None: ...
+
+
+class Runner(Protocol):
+    def run(self, sql: str) -> list[Row]: ...
+
+
+@runtime_checkable
+class Keeper(Protocol):
+    """An engine that can keep what a statement gives."""
+
+    def keep(self, sql: str, name: str) -> Kept: ...
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A table that an answer needs; `direct` is the statement that gives it.
+
+    Each of its columns is known by the statement that would give this column alone. Columns of one such text hold the
+    same numbers for the same groups, whatever stands beside them; another filter, key, bound or salt is another text.
+    """
+
+    direct: str
+    keys: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # none: it is not kept
+    made: Callable[[Sequence[int]], str] = field(default=lambda places: "", repr=False)  # keys, m0, m1, … of these
+    read: str | None = None  # what is read of a kept table, if not keys and columns
+    quick: Callable[[Callable[[str], list[Row]]], list[Row]] | None = None  # what serves instead of `direct`, in steps
+
+
+@dataclass(eq=False)
+class View:
+    """A table that is kept, and where in it each column is."""
+
+    table: Kept
+    columns: Mapping[str, str]
+
+
+@dataclass
+class Views:
+    """The tables that are kept: the last `most` that were used. Which they are hangs on questions, and not on data."""
+
+    most: int
+    _views: list[View] = field(default_factory=list, repr=False)  # the one used last is the last
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def rows(self, engine: Runner, wanted: Wanted) -> list[Row]:
+        """What `direct` gives; in quicker steps, or from tables that are kept, where that can be.
+
+        If anything fails, all of them are given up, as they may have taken the memory that was lacking (values that
+        very many have are listed by `quick`, and counted by `direct`), and the direct statement decides.
+        """
+        try:
+            if wanted.quick is not None:
+                return wanted.quick(engine.run)
+            if self.most and wanted.columns and isinstance(engine, Keeper):
+                return self.read(engine, wanted)
+        except TimeoutError:
+            raise
+        except Exception:
+            self.clear()
+        return engine.run(wanted.direct)
+
+    def read(self, engine: Keeper, wanted: Wanted) -> list[Row]:
+        """From views that have the columns; those that none has are made now, in one view."""
+        with self._lock:
+            found = {name: view for view in self._views for name in view.columns if name in wanted.columns}
+        missing = [j for j, name in enumerate(wanted.columns) if name not in found]
+        if missing:
+            made = {wanted.columns[j]: measure(i) for i, j in enumerate(missing)}
+            found |= dict.fromkeys(made, View(engine.keep(wanted.made(missing), KEPT), made))
+        rows = together(wanted, found) if wanted.read is None else found[wanted.columns[0]].table.run(wanted.read)
+        self.use(list(dict.fromkeys(found.values())))
+        return rows
+
+    def use(self, views: list[View]) -> None:
+        """These were used last; what is then too much is dropped."""
+        with self._lock:
+            ordered = [view for view in self._views if view not in views] + views
+            gone, self._views = ordered[: -self.most], ordered[-self.most :]
+        for view in gone:
+            view.table.close()
+
+    def clear(self) -> None:
+        with self._lock:
+            gone, self._views = self._views, []
+        for view in gone:
+            view.table.close()
+
+
+def together(wanted: Wanted, found: Mapping[str, View]) -> list[Row]:
+    """Keys and columns in order. Columns of several views are put together by their keys: all views have the same
+    groups, since which there are does not hang on what is counted in them."""
+    width, merged = len(wanted.keys), dict[Row, list[object]]()
+    for view in dict.fromkeys(found.values()):
+        mine = [j for j, name in enumerate(wanted.columns) if found[name] is view]
+        listed = [*wanted.keys, *(view.columns[wanted.columns[j]] for j in mine)]
+        rows = view.table.run(f"SELECT {', '.join(of(KEPT, listed))} FROM {KEPT}")
+        if len(mine) == len(wanted.columns):
+            return rows
+        for row in rows:
+            cells = merged.setdefault(row[:width], [None] * len(wanted.columns))
+            for j, value in zip(mine, row[width:], strict=True):
+                cells[j] = value
+    return [(*key, *cells) for key, cells in merged.items()]

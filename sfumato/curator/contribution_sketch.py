@@ -1,0 +1,123 @@
+"""How much people contribute, bought once: what the bounds of the policy cut off can then be told before a question.
+
+For each table whose unit is a column: how many units have 1, 2, 3–4, 5–8, … rows, and for each column that may be a
+key, how many have so many different values of it.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.curator.bounded_cache import Wanted
+from sfumato.curator.price import Alone, Currency
+from sfumato.loss.base import PrivacyLoss
+from sfumato.sql.dialects import dialect_of
+from sfumato.sql.dialects.base import Dialect
+from sfumato.sql.domains import Kind
+from sfumato.sql.emit.sums import from_, unit_of
+from sfumato.sql.expressions import Column
+from sfumato.sql.plan import Release
+from sfumato.sql.policy import Policy, Table
+from sfumato.sql.reserved_names import BIN, COUNT, EACH, SIZES, numbered
+from sfumato.sql.units import RowUnit, text_of
+
+BINS = 21  # up to 2²⁰ and more
+SEEN = 5.0  # σ below which a bin is taken to be empty: one that is not would weigh as much as all others
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """Histograms of one table, with noise on every bin.
+
+    A unit is in one bin of each of h histograms, and each histogram has a share 1/h of the price.
+    """
+
+    table: Table
+    price: Currency
+
+    def loss(self) -> PrivacyLoss:
+        return self.price.loss()
+
+    @property
+    def columns(self) -> list[str]:
+        return keys(self.table)
+
+    @cached_property
+    def each(self) -> Currency:
+        """What a histogram has."""
+        return self.price.part(1 / (1 + len(self.columns)))
+
+    @cached_property
+    def noise(self) -> Alone:
+        return self.each.noise(1)
+
+    def statements(self, dialect: str | Dialect) -> list[str]:
+        """bin, number of units: for the rows, then for each column."""
+        to, found = dialect_of(dialect), []
+        unit, rows = unit_of(self.table, numbered(0), to).sql(to.name), from_(self.table, to).sql(to.name)
+        for what in ["COUNT(*)", *(self.different(name, to) for name in self.columns)]:
+            each = f"SELECT {what} AS {COUNT} FROM {rows} WHERE NOT {unit} IS NULL GROUP BY {unit}"
+            size = " ".join(f"WHEN {EACH}.{COUNT} <= {2**b} THEN {b}" for b in range(BINS - 1))
+            each = f"SELECT CASE {size} ELSE {BINS - 1} END AS {BIN} FROM ({each}) AS {EACH}"
+            found.append(f"SELECT {SIZES}.{BIN}, COUNT(*) FROM ({each}) AS {SIZES} GROUP BY {SIZES}.{BIN}")
+        return found
+
+    def wanted(self, dialect: str | Dialect) -> list[Wanted]:
+        """The same as the curator reads them."""
+        return [Wanted(sql) for sql in self.statements(dialect)]
+
+    def different(self, name: str, to: Dialect) -> str:
+        """How many groups a unit has: NULL is one."""
+        value = to.compiled(Column(f"t0.{name}", self.table.columns[name])).sql(to.name)
+        return f"(COUNT(DISTINCT {value}) + MAX(CASE WHEN {value} IS NULL THEN 1 ELSE 0 END))"
+
+    def released(self, tables: Sequence[Sequence[tuple[object, ...]]]) -> bytes:
+        """Noisy histograms, each with all its bins."""
+        found = {}
+        for name, rows in zip(["*", *self.columns], tables, strict=True):
+            exact = [0] * BINS
+            for place, many in rows:
+                exact[int(place)] = int(many)  # type: ignore[call-overload]
+            found[name] = [int(n) for n in np.atleast_1d(self.noise.release(exact))]
+        return json.dumps({"sigma": self.each.deviation(1), "units": found}).encode()
+
+
+def named(table: Table) -> str:
+    """What is stored under: the same for every price, as it is bought once."""
+    return f"sketch | {table.name} | {text_of(table.unit)} | {keys(table)!r}"
+
+
+def keys(table: Table) -> list[str]:
+    """Columns that questions may group by."""
+    plain = [name for name, d in table.columns.items() if d.keys is not None or d.kind is Kind.TEXT]
+    return sorted(name for name in plain if name != table.unit_column)
+
+
+def sketched(policy: Policy) -> list[Table]:
+    """The tables that there is something to sketch of."""
+    return [table for table in policy.tables.values() if not table.public and not isinstance(table.unit, RowUnit)]
+
+
+def lost(release: Release, stored: bytes) -> list[str]:
+    """What the bounds leave out, in words, as far as the sketch tells; without WHERE."""
+    data = json.loads(stored)
+    found, column = [], release.keys[0] if len(release.keys) == 1 else None
+    name = column.origin.partition(".")[2] if isinstance(column, Column) and column.origin.startswith("t0.") else ""
+    if not release.keys:
+        share = beyond(data["units"]["*"], data["sigma"], release.rows)
+        found.append(f"about {100 * share:.2g} % of the rows lie beyond {release.rows} for a person, and are left out")
+    if name in data["units"]:
+        share = beyond(data["units"][name], data["sigma"], release.groups)
+        found.append(f"about {100 * share:.2g} % of what people have in groups of {name} lies beyond {release.groups}"
+                     " for a person, and is left out")  # fmt: skip
+    return found
+
+
+def beyond(counts: Sequence[float], sigma: float, most: int) -> float:
+    """The share of all that lies beyond so many for a unit, from noisy numbers of units with 1, 2, 3–4, … of them."""
+    seen = [(n, 1.0 if b == 0 else 0.75 * 2**b + 0.5) for b, n in enumerate(counts) if n > SEEN * sigma]
+    whole = sum(n * size for n, size in seen)
+    return sum(n * max(0.0, size - most) for n, size in seen) / whole if whole else 0.0

@@ -1,0 +1,111 @@
+"""From what is stored to the columns that were asked for: post-processing."""
+
+import datetime
+import json
+import math
+from collections.abc import Sequence
+
+from sfumato.curator.estimates import CONFIDENCE, Readout, Told, quantile
+from sfumato.curator.offer import Offer
+from sfumato.sql.domains import Kind
+from sfumato.sql.expressions import Expression, Output
+from sfumato.sql.plan import Release
+from sfumato.sql.policy_draft import plural
+from sfumato.sql.postprocess import Value, evaluated, shaped
+from sfumato.sql.question import Question
+from sfumato.sql.statistics import Mode
+from sfumato.sql.units import RowUnit
+
+Shown = Value | datetime.date  # what an answer holds
+
+
+def readout(offer: Offer, noisy: bytes) -> Readout:
+    """Keys, and (value, low, high) of each aggregate, from what is stored."""
+    data, windows = json.loads(noisy), offer.release.windows
+    rows: list[Sequence[Told]] = []
+    for a in offer.question.aggregates:
+        if a.measures:
+            rows.append(offer.readings[a].read_all(data["noisy"]))
+        elif a.name == "statistic":
+            rows.append([offer.ways[a.statistic].read(told[a.statistic]) for told in data["told"]])
+        else:
+            rows.append([quantile(windows[a.window], *chosen[a.window]) for chosen in data["chosen"]])
+    read = zip(*rows, strict=True) if rows else ((),) * len(data["keys"])
+    return list(zip(data["keys"], map(list, read), strict=True))
+
+
+def coverage(offer: Offer) -> dict[str, float]:
+    """With which probability the interval of each column holds the truth: exactly for counts and sums, at least for
+    others."""
+    width = len(offer.release.keys)
+    found = {}
+    for name, e in offer.question.columns:
+        if bare(offer.question, e) and isinstance(e, Output):
+            aggregate = offer.question.aggregates[e.place - width]
+            found[name] = offer.readings[aggregate].coverage if aggregate.measures else CONFIDENCE
+    return found
+
+
+def at_least(offer: Offer) -> dict[str, float]:
+    """The same where only that is known."""
+    return dict.fromkeys(coverage(offer), CONFIDENCE)
+
+
+def bare(question: Question, expression: Expression) -> bool:
+    """Is it an aggregate as it is, so that its interval is shown beside it? A mode has none."""
+    place = expression.place - len(question.release.keys) if isinstance(expression, Output) else -1
+    if place < 0:
+        return False
+    aggregate = question.aggregates[place]
+    statistics = question.release.statistics
+    return aggregate.name != "statistic" or not isinstance(statistics[aggregate.statistic], Mode)
+
+
+def finite(value: Value) -> Value:
+    """None for a product that no double holds."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def left_out(release: Release) -> str:
+    """What an interval does not cover: rows that the policy's bounds leave out."""
+    table = release.table
+    if isinstance(table.unit, RowUnit):
+        return ""
+    rows = plural(release.rows if table.branches else table.rows, "row")
+    most = f"{rows} in each of {plural(release.groups, 'group')}" if release.groups > 1 else rows
+    return f"95 % is about the noise; of each {table.unit} at most {most} can count."
+
+
+def dates(texts: Sequence[Shown]) -> list[Shown]:
+    """A column of dates as Python has them: days, or moments if one of them has a time. What its calendar does not hold
+    (infinite dates, years before 1 or after 9999) stays a text."""
+    found = [moment(text) for text in texts]
+    days = all(len(str(text)) == 10 for text, one in zip(texts, found, strict=True) if one is not text)
+    return [one.date() if days and isinstance(one, datetime.datetime) else one for one in found]
+
+
+def moment(text: Shown) -> Shown:
+    try:
+        return datetime.datetime.fromisoformat(text) if isinstance(text, str) else text
+    except ValueError:
+        return text
+
+
+def laid_out(question: Question, readings: Readout) -> tuple[tuple[str, ...], tuple[tuple[Shown, ...], ...]]:
+    """Names and rows: all that comes after the aggregates, and beside each of them its interval."""
+    width = len(question.release.keys)
+    values: list[list[Value]] = [[*key, *[value for value, _, _ in found]] for key, found in readings]
+    kept = shaped(question, values)
+    names: list[str] = []
+    columns: list[list[Shown]] = []
+    for name, e in question.columns:
+        names.append(name)
+        cells: list[Shown] = [
+            finite(values[i][e.place] if isinstance(e, Output) else evaluated(e, values[i])) for i in kept
+        ]
+        columns.append(dates(cells) if e.domain.kind is Kind.DATE else cells)
+        if isinstance(e, Output) and bare(question, e):
+            own = [readings[i][1][e.place - width] for i in kept]
+            names += [f"{name} low", f"{name} high"]
+            columns += [[low for _, low, _ in own], [high for _, _, high in own]]
+    return tuple(names), tuple(zip(*columns, strict=True))

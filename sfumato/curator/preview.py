@@ -1,0 +1,188 @@
+"""What can be said without looking at data: the preview of a question, and how the budget stands."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sfumato.curator.affordable import at_epsilon, largest
+from sfumato.curator.answer import rounded
+from sfumato.ledger import Amount, Ledger
+from sfumato.ledger.meter import READING, odds
+from sfumato.ledger.refusal_text import rounded_down
+
+if TYPE_CHECKING:  # heavy, and of no use to who only looks at a budget
+    from sfumato.curator.offer import Offer
+    from sfumato.mechanisms.choice.quantile import ByRank
+    from sfumato.sql.question import Aggregate
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a question would cost and how good its answer would be; no data were read."""
+
+    offer: "Offer"
+    epsilon: float
+    delta: float
+    free: bool  # it was answered before
+    fits: bool  # the account that pays holds enough
+    left: float  # shares of the account's budget, before and after
+    after: float
+    odds_before: str = field(repr=False)
+    odds_after: str = field(repr=False)
+    largest: float | None = None  # if it does not fit: the largest ε of this question that does
+    lost: tuple[str, ...] = ()  # what the policy's bounds leave out, from the sketch of contributions
+
+    def errors(self) -> Iterator[tuple[str, float | None]]:
+        """Each aggregate by the name of its column, with its ± at 95 %; None where that depends on private numbers."""
+        from sfumato.sql.expressions import Output
+
+        question, width = self.offer.question, len(self.offer.release.keys)
+        names = {e.place - width: name for name, e in reversed(question.columns) if isinstance(e, Output)}
+        for place, aggregate in enumerate(question.aggregates):
+            yield names.get(place, aggregate.name), self.error(aggregate)
+
+    def error(self, aggregate: "Aggregate") -> float | None:
+        return self.offer.error(aggregate)
+
+    def words(self, aggregate: "Aggregate") -> str:
+        """How good this column will be."""
+        if aggregate.name == "quantile":
+            choice = self.offer.choices[aggregate.window]
+            return f"a value within {choice.ranks():,.0f} ranks of it at 95 %{deep(choice)}"
+        if aggregate.name == "statistic":
+            return self.offer.ways[aggregate.statistic].words()
+        if self.offer.sized is not None:
+            return self.offer.sized.words()
+        error = self.error(aggregate)
+        return f"± {rounded(error)} at 95 %" if error is not None else "± depends on how many values there are"
+
+    @property
+    def threshold(self) -> int | None:
+        """Private keys with fewer people than about this vanish."""
+        return self.offer.threshold
+
+    @property
+    def policy(self) -> tuple[tuple[int, float], ...]:
+        """Of a count by group with a relative error: (least size of one's groups, ε at δ). No data are in it."""
+        from sfumato.curator.relative_counts import by_size
+
+        return by_size(self.offer, self.delta)
+
+    def to_json(self) -> str:
+        data = {"epsilon": self.epsilon, "delta": self.delta, "free": self.free, "fits": self.fits, "left": self.left,
+                "after": self.after, "errors": dict(self.errors()), "threshold": self.threshold,
+                "lost": self.lost, "largest": self.largest,
+                "odds_before": self.odds_before, "odds_after": self.odds_after, "policy": self.policy}  # fmt: skip
+        return json.dumps(data, ensure_ascii=False, allow_nan=False)
+
+    def __str__(self) -> str:
+        from sfumato.curator.relative_counts import told
+
+        lines = [f"costs ε = {self.epsilon:.3g} at δ = {self.delta:.2g}; nothing has been charged"]
+        for (name, _), aggregate in zip(self.errors(), self.offer.question.aggregates, strict=True):
+            lines.append(f"  {name}: {self.words(aggregate)}")
+        if self.threshold is not None:
+            lines.append(f"  keys with fewer than about {self.threshold:,} people vanish")
+        lines += [f"  {words}" for words in self.lost]
+        lines += [f"  {told(self.policy)}"] if self.policy else []
+        if self.free:
+            lines.append("This question was answered before: asking it again is free.")
+        elif self.fits:
+            lines.append(f"Budget left: {percent(self.left)} now, {percent(self.after)} afterwards.")
+        else:
+            fits = f"at most ε = {self.largest:g} fits" if self.largest else "nothing fits"
+            lines.append(f"Budget left: {percent(self.left)}. That is not enough: the question would be refused.")
+            lines.append(f"Of this question, {fits}.")
+        if self.fits and not self.free:
+            return "\n".join([*lines, "", "Now:", self.odds_before, "Afterwards:", self.odds_after])
+        return "\n".join([*lines, "", self.odds_before])
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What was promised, what is spent, and what is left for one person's questions."""
+
+    epsilon: float
+    delta: float
+    spent: float  # ε at δ: a reading
+    left: float  # of the account that pays for `who`
+    who: str
+    odds: str = field(repr=False)
+    largest: float  # ε of one question that still fits
+    question_delta: float  # at this δ
+
+    def to_json(self) -> str:
+        return json.dumps(vars(self), ensure_ascii=False, allow_nan=False)
+
+    def __str__(self) -> str:
+        return (
+            f"promised:  ε = {self.epsilon:g} at δ = {self.delta:g}, whatever is asked\n"
+            f"spent:     ε = {self.spent:.4g} at δ = {self.delta:g}\n"
+            f"           ({READING})\n"
+            f"left:      {percent(self.left)} for {self.who}: one question of up to ε = {self.largest:g}\n"
+            f"           at δ = {self.question_delta:g}, or several smaller ones\n"
+            f"renews:    not by itself; the owner can (sfumato ledger renew)\n\n{self.odds}"
+        )
+
+
+def standing(ledger: Ledger, who: str, delta: float | None = None) -> Standing:
+    """How this ledger stands, for this person whose questions have this δ; that of the budget if none is given."""
+    promise, meter = ledger.promise, ledger.meter()
+    limit, spent = account(ledger, who)
+    at = promise.delta if delta is None else delta
+    fits = rounded_down(promise.largest(limit - spent, at))
+    left = share_left(limit, spent)
+    return Standing(promise.epsilon, promise.delta, meter.epsilon(), left, who, odds(meter.loss), fits, at)
+
+
+def previewed(offer: "Offer", ledger: Ledger, who: str, delta: float) -> Preview:
+    """A preview, from the offer and the ledger alone."""
+    from sfumato.curator.contribution_sketch import lost, named
+
+    kept = stored(offer, ledger)
+    offer = kept[0] if kept else offer  # what would be shown
+    promise, price = ledger.promise, ledger.prices(offer.loss)[-1]
+    limit, spent = account(ledger, who)
+    total = ledger.meter().spent
+    fits = (spent + price).within(limit)
+    return Preview(
+        offer, offer.loss.epsilon(delta).upper, delta, kept is not None, fits,
+        share_left(limit, spent), share_left(limit, spent + price) if fits else 0.0,
+        odds(promise.loss_of(total)), odds(promise.loss_of(total + price)),
+        None if fits or kept else most(offer, ledger, limit - spent, delta),
+        tuple(lost(offer.release, sketch)) if (sketch := ledger.recall(named(offer.release.table))) else (),
+    )  # fmt: skip
+
+
+def most(offer: "Offer", ledger: Ledger, left: Amount, delta: float) -> float:
+    """The largest ε of this question that is covered by what is left."""
+    return largest(at_epsilon(offer, delta), ledger, left, offer.loss.epsilon(delta).upper)
+
+
+def stored(offer: "Offer", ledger: Ledger) -> "tuple[Offer, bytes] | None":
+    """The most exact answer to the same release that is stored, if it is at least as exact as what is asked for."""
+    kept = [(offer.served_by(loss), answer) for loss, answer in ledger.answers(offer.canonical)]
+    return max(
+        ((found, a) for found, a in kept if found is not None), key=lambda pair: pair[0].price.amount, default=None
+    )
+
+
+def deep(choice: "ByRank") -> str:
+    """MIN and MAX aim inside the data."""
+    return f", {abs(choice.shift):,} ranks inside the data" if choice.extreme else ""
+
+
+def account(ledger: Ledger, who: str) -> tuple[Amount, Amount]:
+    """(limit, spent) of the account that pays for this person."""
+    return ledger.account(who)[1:]
+
+
+def share_left(limit: Amount, spent: Amount) -> float:
+    """What is left of the scarcest counter, as a share."""
+    return min((1 - s / whole for s, whole in zip(spent, limit, strict=True) if whole), default=0.0)
+
+
+def percent(share: float) -> str:
+    """In words; what is not all is not called all."""
+    return f"{100 * min(share, 0.9999 if share < 1 else 1):.4g} %"

@@ -1,0 +1,248 @@
+"""What privacy is paid in: μ of Gaussian DP, or pure ε. Each buys its own noise."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from sfumato.curator.noise_basis import Joint
+from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.calibrate import calibrate
+from sfumato.loss.kinds.bounded_range import range_of
+from sfumato.loss.kinds.coins import PureLoss
+from sfumato.loss.kinds.gaussian import GaussianLoss
+from sfumato.loss.kinds.leaky import LeakyLoss
+from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
+from sfumato.mechanisms.additive.gaussian import Gaussian
+from sfumato.mechanisms.additive.joint_laplace import JointLaplace, OneOf
+from sfumato.mechanisms.choice.exponential import Exponential
+from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip
+from sfumato.mechanisms.choice.quantile import ByRank, PureQuantile, Quantile
+from sfumato.mechanisms.dependent.global_noise import Everywhere
+from sfumato.mechanisms.dependent.noisy_bound import NoisyBound
+from sfumato.mechanisms.dependent.routes import at, on_ledger
+from sfumato.mechanisms.dependent.smooth import Smooth
+from sfumato.mechanisms.dependent.stable import GaussianStableValue, StableValue
+from sfumato.mechanisms.dependent.statistic import Statistic
+
+Alone = Gaussian | DiscreteLaplace
+Noise = Alone | OneOf
+ENOUGH = 3.0  # of μ or ε: noise whose scale hangs on data gets no smaller for more
+LESS = 1 - 1e-14  # rounding never makes noise smaller than the price says
+
+
+class Currency(ABC):
+    """An amount of privacy that can be divided: the parts of a whole cost the whole together."""
+
+    @staticmethod
+    @abstractmethod
+    def bought(epsilon: float, delta: float, leak: float) -> "Currency":
+        """The most that keeps (ε, δ) beside a leak."""
+
+    @staticmethod
+    @abstractmethod
+    def leak(delta: float) -> float:
+        """How much of a question's δ private keys get."""
+
+    @staticmethod
+    @abstractmethod
+    def shares(importances: Sequence[float]) -> tuple[float, ...]:
+        """Shares that sum to 1 and make the sum of the variances Aⱼ·(noise of a share) least."""
+
+    @staticmethod
+    @abstractmethod
+    def of(loss: PrivacyLoss) -> "Currency | None":
+        """The amount that has this loss, if it is one of this currency."""
+
+    @property
+    @abstractmethod
+    def amount(self) -> float:
+        """How much it is."""
+
+    @abstractmethod
+    def part(self, share: float) -> "Currency":
+        """A share of this."""
+
+    @abstractmethod
+    def loss(self) -> PrivacyLoss:
+        """What it costs."""
+
+    @abstractmethod
+    def noise(self, size: int) -> Alone:
+        """For whole numbers that one unit moves by `size`."""
+
+    @abstractmethod
+    def deviation(self, size: int) -> float:
+        """The standard deviation of that noise, nearly."""
+
+    @abstractmethod
+    def choice(self, fraction: Fraction, points: int, values: int) -> ByRank:
+        """A value by its rank."""
+
+    @abstractmethod
+    def noises(self, joint: Joint, shares: Sequence[float]) -> tuple[Noise | None, ...]:
+        """For the parts of a release in one group, which have these shares; None for a part that nobody moves."""
+
+    @abstractmethod
+    def among(self, rows: int) -> Exponential | PermuteAndFlip:
+        """One of several values by how often each is there, if one unit adds at most `rows` to each."""
+
+    @abstractmethod
+    def stable(self, slack: float) -> StableValue | GaussianStableValue:
+        """A value that few people cannot change."""
+
+    @abstractmethod
+    def routed(self, statistic: Statistic[Any], slack: float, step: Fraction) -> Smooth | Everywhere | NoisyBound:
+        """The way to a statistic whose noise depends on data; answers are multiples of `step`."""
+
+
+@dataclass(frozen=True)
+class Mu(Currency):
+    """μ-GDP.
+
+    Theorem: Gaussian losses compose by μ² = Σμᵢ² [Dong, Roth & Su 2022, Cor. 3.3]
+    """
+
+    mu: float
+
+    @staticmethod
+    def bought(epsilon: float, delta: float, leak: float) -> "Mu":
+        return Mu(most_mu(epsilon, delta, leak))
+
+    @staticmethod
+    def leak(delta: float) -> float:
+        return delta / 2
+
+    @staticmethod
+    def shares(importances: Sequence[float]) -> tuple[float, ...]:
+        """wⱼ ∝ √Aⱼ: variances are as 1/wⱼ, and Σ Aⱼ/wⱼ ≥ (Σ √Aⱼ)² by Cauchy and Schwarz, with equality there."""
+        return divided([math.sqrt(a) for a in importances])
+
+    @staticmethod
+    def of(loss: PrivacyLoss) -> "Mu | None":
+        return Mu(loss.mu) if isinstance(loss, GaussianLoss) else None
+
+    @property
+    def amount(self) -> float:
+        return self.mu
+
+    def part(self, share: float) -> "Mu":
+        return Mu(self.mu * math.sqrt(share) * LESS)
+
+    def loss(self) -> GaussianLoss:
+        return GaussianLoss(self.mu)
+
+    def noise(self, size: int) -> Gaussian:
+        return Gaussian(size / self.mu / LESS)
+
+    def deviation(self, size: int) -> float:
+        return size / self.mu
+
+    def choice(self, fraction: Fraction, points: int, values: int) -> Quantile:
+        return Quantile(self.mu, fraction, points, values)
+
+    def noises(self, joint: Joint, shares: Sequence[float]) -> tuple[Noise | None, ...]:
+        """Each by itself: nothing is gained by noise that is not independent."""
+        sizes = (part.size for part in joint.parts)
+        return tuple(self.part(w).noise(s) if w else None for w, s in zip(shares, sizes, strict=True))
+
+    def among(self, rows: int) -> Exponential:
+        return Exponential.monotone(range_of(self.mu * LESS), rows)
+
+    def stable(self, slack: float) -> GaussianStableValue:
+        return GaussianStableValue(self.noise(1).sigma, slack)
+
+    def routed(self, statistic: Statistic[Any], slack: float, step: Fraction) -> Smooth | Everywhere | NoisyBound:
+        return taken(on_ledger(statistic, min(self.mu, ENOUGH), slack, step=step).mechanism)
+
+
+@dataclass(frozen=True)
+class Pure(Currency):
+    """ε-DP.
+
+    Theorem: epsilons add up, for adaptively chosen mechanisms too [Dwork & Roth 2014, Thm 3.16]
+    """
+
+    eps: float
+
+    @staticmethod
+    def bought(epsilon: float, delta: float, leak: float) -> "Pure":
+        return Pure(epsilon)
+
+    @staticmethod
+    def leak(delta: float) -> float:
+        return delta * LESS  # noise needs none of it
+
+    @staticmethod
+    def shares(importances: Sequence[float]) -> tuple[float, ...]:
+        """wⱼ ∝ Aⱼ^⅓: variances are as 1/wⱼ², and Σ Aⱼ/wⱼ² ≥ (Σ Aⱼ^⅓)³ by Hölder, with equality there."""
+        return divided([a ** (1 / 3) for a in importances])
+
+    @staticmethod
+    def of(loss: PrivacyLoss) -> "Pure | None":
+        return Pure(loss.eps) if isinstance(loss, PureLoss) else None
+
+    @property
+    def amount(self) -> float:
+        return self.eps
+
+    def part(self, share: float) -> "Pure":
+        return Pure(self.eps * share * LESS)
+
+    def loss(self) -> PureLoss:
+        return PureLoss(self.eps)
+
+    def noise(self, size: int) -> DiscreteLaplace:
+        return DiscreteLaplace.of(self.eps, size)
+
+    def deviation(self, size: int) -> float:
+        return math.sqrt(2) * size / self.eps
+
+    def choice(self, fraction: Fraction, points: int, values: int) -> PureQuantile:
+        return PureQuantile(self.eps, fraction, points, values)
+
+    def noises(self, joint: Joint, shares: Sequence[float]) -> tuple[Noise | None, ...]:
+        """Of several parts all at once, for the whole of their shares: less than if ε were divided among them.
+
+        Noise on one of d parts then grows as (d + 1)/2, not as d; the parts that others are seen from have even less.
+        """
+        moved = [j for j, w in enumerate(shares) if w]
+        price, found = self.part(math.fsum(shares)), dict[int, Noise]()
+        if len(moved) == 1:
+            found = {j: price.noise(joint.parts[j].size) for j in moved}
+        elif moved:
+            sizes, favours = tuple(joint.parts[j].size for j in moved), tuple(joint.favours[j] for j in moved)
+            found = dict(zip(moved, JointLaplace(price.eps, sizes, favours).each, strict=True))
+        return tuple(found.get(j) for j in range(len(shares)))
+
+    def among(self, rows: int) -> PermuteAndFlip:
+        return PermuteAndFlip.monotone(self.eps, rows)
+
+    def stable(self, slack: float) -> StableValue:
+        return StableValue(self.eps, slack)
+
+    def routed(self, statistic: Statistic[Any], slack: float, step: Fraction) -> Smooth | Everywhere | NoisyBound:
+        return taken(at(statistic, min(self.eps, ENOUGH), slack, step=step).mechanism)
+
+
+def taken(mechanism: object) -> Smooth | Everywhere | NoisyBound:
+    assert isinstance(mechanism, Smooth | Everywhere | NoisyBound)
+    return mechanism
+
+
+def divided(weights: Sequence[float]) -> tuple[float, ...]:
+    whole = math.fsum(weights)
+    return tuple(w / whole for w in weights)
+
+
+@lru_cache(maxsize=1024)
+def most_mu(epsilon: float, delta: float, leak: float) -> float:
+    """The largest μ that keeps (ε, δ) beside a leak, through the exact profile."""
+
+    def family(mu: float) -> PrivacyLoss:
+        return LeakyLoss(GaussianLoss(mu), leak) if leak else GaussianLoss(mu)
+
+    return calibrate(family, epsilon=epsilon, delta=delta, tolerance=1e-9).lower

@@ -1,0 +1,1 @@
+"""Composition: sums of losses, and the engines that answer for them."""

@@ -1,0 +1,215 @@
+"""Which engine answers for a sum of losses: a closed form, the contour where every term has a transform, else the
+lattice.
+
+Gaussians merge by Σμ², equal randomized responses are binomial, losses known only by a Rényi curve add up as curves.
+Where steps lose more than a lattice can hold, moments answer.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from sfumato import checks
+from sfumato.errors import InvalidParameter
+from sfumato.loss.base import TOLERANCE, PrivacyLoss
+from sfumato.loss.bound import Bound
+from sfumato.loss.compose.binomial import Binomial
+from sfumato.loss.compose.contour import Composition
+from sfumato.loss.compose.contour_engine import ContourEngine
+from sfumato.loss.compose.engine import Engine
+from sfumato.loss.compose.inner_table import shortened
+from sfumato.loss.compose.lattice import FAR, Lattice
+from sfumato.loss.compose.lattice_plan import MOST_POINTS, common_step
+from sfumato.loss.compose.moments import Moments, gives_all_away, too_large, too_many
+from sfumato.loss.compose.normal_limit import normal
+from sfumato.loss.compose.sums import Sum
+from sfumato.loss.compose.tilted_law import together
+from sfumato.loss.compose.transforms.base import Refused, Transform
+from sfumato.loss.kinds.coins import ApproxLoss, PureLoss, RandomizedResponseLoss
+from sfumato.loss.kinds.gaussian import GaussianLoss
+from sfumato.loss.kinds.leaky import LeakyLoss
+from sfumato.loss.kinds.renyi import RenyiCurve, RenyiLoss, ZcdpLoss
+from sfumato.loss.kinds.wrappers import OneWay
+from sfumato.loss.numeric import ULP, Enclosure, Floats
+
+Terms = list[tuple[int, PrivacyLoss]]
+LEAST, MOST = 1e-24, 1e12  # log-moments of order 1
+
+
+@lru_cache(maxsize=64)
+def engine(loss: Sum) -> Engine:
+    """The engine for this sum, looking forward."""
+    terms = [(count, bare(term)) for count, term in loss.terms]
+    leaky = any(isinstance(term, LeakyLoss) for _, term in terms)
+    if leaky and common_step(tuple(term for _, term in terms)) is None:
+        terms = [pair for count, term in terms for pair in opened(count, term)]
+    terms = [(count, term) for count, term in terms if not reveals_nothing(term)]
+    for _, term in terms:
+        if term.leak()[0] == 1 and term.sharp_ends:  # one that tells everything leaves nothing to the others
+            return term
+    terms = merge_curves(merge_gaussians(terms))
+    if not terms:
+        return GaussianLoss(0.0)
+    if len(terms) == 1 and terms[0][0] == 1:
+        return terms[0][1]
+    steps = tuple(terms)
+    if gives_all_away(steps):
+        return Plain(steps)
+    if too_many(steps):
+        other = contour(terms, loss) or Plain(steps)
+        return normal(steps, other) or other
+    if found := binomial(terms):
+        return found
+    return contour(terms, loss) or Plain(steps)
+
+
+def bare(loss: PrivacyLoss) -> PrivacyLoss:
+    """The pair itself, without the note that only one direction counts; (ξ, 0)-zCDP is ξ-DP."""
+    if isinstance(loss, OneWay):
+        return bare(loss.inner)
+    return (loss.pure or loss) if isinstance(loss, ZcdpLoss) else loss
+
+
+def opened(times: int, loss: PrivacyLoss) -> Terms:
+    """What a loss is made of: to leak now and then is a step of its own, δ = leak + (1 − leak)·(inner δ)."""
+    if not isinstance(loss, LeakyLoss):
+        return [(times, loss)]
+    inner = loss.inner.terms if isinstance(loss.inner, Sum) else ((1, loss.inner),)
+    parts = [pair for count, term in inner for pair in opened(times * count, bare(term))]
+    return [*parts, (times, ApproxLoss(0.0, loss.failure, relation=loss.relation))]
+
+
+def reveals_nothing(loss: PrivacyLoss) -> bool:
+    """Is the loss always zero?"""
+    return loss.supremum() == (0.0, 0.0) and loss.leak() == (0.0, 0.0)
+
+
+def merge_gaussians(terms: Terms) -> Terms:
+    """All Gaussians as one, μ = √Σkμ²."""
+    mine = [(count, term) for count, term in terms if isinstance(term, GaussianLoss)]
+    if not mine:
+        return terms
+    mu = math.sqrt(math.fsum(count * term.mu * term.mu for count, term in mine))
+    within_reach("together these Gaussians have μ", mu)
+    return [*((c, t) for c, t in terms if not isinstance(t, GaussianLoss)), (1, GaussianLoss(mu))]
+
+
+def merge_curves(terms: Terms) -> Terms:
+    """All losses known only by a Rényi curve as one, their curves added."""
+    curves: list[RenyiCurve] = []
+    rest: Terms = []
+    for count, term in terms:
+        curve = term.renyi_curve()
+        if curve is None:
+            rest.append((count, term))
+        else:
+            curves.append(curve.times(count))
+    if not curves:
+        return terms
+    total = curves[0]
+    for curve in curves[1:]:
+        total = total + curve
+    within_reach("together these Rényi curves rise to a divergence", max(total.divergences))
+    return [*rest, (1, RenyiLoss(total.orders, total.divergences))]
+
+
+def within_reach(what: str, size: float) -> None:
+    """Refuse compositions larger than any parameter may be."""
+    if size > checks.MOST:
+        raise InvalidParameter(
+            f"this composition is out of range: {what} = {size:.3g}.\n"
+            f"  found:  more than {checks.MOST:g}, the largest number that is reckoned with\n"
+            "  do:     compose fewer of them: nothing is left of anybody's privacy long before"
+        )
+
+
+def binomial(terms: Terms) -> Binomial | None:
+    """The closed form for terms that are all the same two-sided coin, apart from what they leak."""
+    coins = [(count, term) for count, term in terms if is_coin(term)]
+    if len(coins) < len(terms) or len({term.supremum()[0] for _, term in coins}) > 1:
+        return None
+    leak = together([(count, term.leak()[0]) for count, term in coins])
+    return Binomial(coins[0][1].supremum()[0], sum(count for count, _ in coins), leak)
+
+
+def contour(terms: Terms, loss: Sum) -> ContourEngine | None:
+    """The contour engine, if every term has a transform and they do not share a lattice, where sums are exact."""
+    parts = grouped(terms)
+    if parts is None or not moderate(parts):
+        return None
+    step = common_step(tuple(term for _, term in terms))
+    if step is not None and fits(parts, step):
+        return None
+    leak = loss.leak()[0]
+    composition = Composition(parts, leak * (1 - 16 * ULP) if loss.sharp_ends else 0.0, leak)
+    otherwise = Plain(tuple(terms))
+    return ContourEngine(composition, loss.supremum()[0], otherwise, lambda: loss.log_moment(-0.5).upper)
+
+
+def fits(parts: Sequence[Transform], step: float) -> bool:
+    """Does a window of forty standard deviations of the sum hold few enough points of a lattice?"""
+    near = sum((part.log_moments(np.array([1e-3, 2e-3])) for part in parts), start=np.zeros(2))
+    variance = max(float(near[1] - 2 * near[0]) / 1e-6, 0.0)  # K(2s) − 2K(s) ≈ s²K″
+    return 40 * math.sqrt(variance) <= MOST_POINTS * step
+
+
+def moderate(parts: Sequence[Transform], least: float = LEAST) -> bool:
+    """Is the sum neither too small nor too large for floats to tell a contour?"""
+    try:
+        return least < sum(float(part.log_moments(np.ones(1))[0]) for part in parts) < MOST
+    except Refused:
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class Plain:
+    """The lattice, or moments where no lattice can hold the sum: chosen when first asked, since looking takes time."""
+
+    steps: tuple[tuple[int, PrivacyLoss], ...]
+
+    @cached_property
+    def engine(self) -> Lattice | Moments:
+        if gives_all_away(self.steps) or too_many(self.steps):
+            return Moments(self.steps)
+        steps = tuple((count, shortened(term, count)) for count, term in self.steps)
+        return Moments(self.steps) if too_large(steps) else Lattice(steps)
+
+    @property
+    def method(self) -> str:
+        return self.engine.method
+
+    def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        return self.within(eps, lambda t: self.engine.forward(t, tolerance))
+
+    def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
+        near = self.engine.near(delta, tolerance, eps)
+        return lambda t: self.within(t, near)
+
+    def within(self, eps: Floats, curve: Callable[[Floats], Enclosure]) -> Enclosure:
+        """The lattice is not asked beyond FAR: the profile only falls."""
+        far = FAR if isinstance(self.engine, Lattice) else math.inf
+        found = curve(np.minimum(eps, far))
+        return Enclosure(np.where(eps > far, 0.0, found.lower), found.upper)
+
+    def least(self, goal: float, tolerance: float) -> Bound | None:
+        """No shorter way than to search the profile."""
+        return None
+
+
+def grouped(terms: Iterable[tuple[int, PrivacyLoss]]) -> list[Transform] | None:
+    """The terms as few transforms, or None if one has none."""
+    kinds: dict[type[Transform], list[Transform]] = {}
+    for count, term in terms:
+        found = term.transform()
+        if found is None:
+            return None
+        kinds.setdefault(type(found), []).append(found.times(count))
+    return [part for kind, found in kinds.items() for part in kind.together(found)]
+
+
+def is_coin(loss: PrivacyLoss) -> bool:
+    """Binary randomized response, perhaps leaky."""
+    return isinstance(loss, PureLoss | ApproxLoss) or (isinstance(loss, RandomizedResponseLoss) and loss.k == 2)

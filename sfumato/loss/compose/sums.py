@@ -1,0 +1,193 @@
+"""Sums of losses: composition as an expression."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato import checks
+from sfumato.errors import InvalidParameter, MixedRelations
+from sfumato.loss.base import TOLERANCE, PrivacyLoss, same_relation
+from sfumato.loss.bound import Bound
+from sfumato.loss.numeric import ULP, Enclosure, Floats
+from sfumato.rounding import leak_up
+from sfumato.sensitivity import Relation
+
+MOST = 10**15  # repetitions beyond which counts are no longer exact in a float
+
+
+@dataclass(frozen=True)
+class Sum(PrivacyLoss):
+    """Independent losses one after the other, each with how often; the empty sum reveals nothing.
+
+    The privacy loss of the whole is the sum of the losses, also when each mechanism is chosen in the light of earlier
+    answers, as long as each step's pair is fixed in advance.
+
+    Theorem: dominating pairs compose, adaptively, to their product [Zhu, Dong & Wang 2022, Thm 10]
+    """
+
+    terms: tuple[tuple[int, PrivacyLoss], ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        pairs = isinstance(self.terms, tuple) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in self.terms)
+        if not pairs or not all(isinstance(term, PrivacyLoss) for _, term in self.terms):
+            raise InvalidParameter("a Sum is made of (count, loss) pairs; write a + b or k * a")
+        for count, _ in self.terms:
+            checks.whole("the number of repetitions", count, 1)
+        if self.terms and same_relation(tuple(term for _, term in self.terms)) is not self.relation:
+            raise MixedRelations(f"these losses are not about {self.relation.value}")
+
+    @property
+    def method(self) -> str:  # type: ignore[override]  # the engine that answers depends on the terms
+        from sfumato.loss.compose.choose_engine import engine
+
+        return engine(self).method
+
+    def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        from sfumato.loss.compose.choose_engine import engine
+
+        return self.cut(engine(self).forward)(eps, tolerance)
+
+    def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        return self.reverse.forward(eps, tolerance)
+
+    def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
+        from sfumato.loss.compose.choose_engine import engine
+
+        near = engine(self).near(delta, tolerance, eps)
+        return lambda t: self.cut(lambda x, _: near(x))(t, tolerance)
+
+    def least(self, goal: float, tolerance: float) -> Bound | None:
+        from sfumato.loss.compose.choose_engine import engine
+
+        if self.total_variation_ceiling() <= goal:
+            return Bound(0.0, 0.0, "sum of single steps")
+        return engine(self).least(goal, tolerance)
+
+    def total_variation_ceiling(self) -> float:
+        """δ(0) ≤ Σ k·δᵢ(0), where these are known at once: tiny losses need no engine."""
+        if any(term.method != "closed form" for _, term in self.terms):
+            return math.inf
+        zero = np.zeros(1)
+        return math.fsum(count * float(term.forward(zero).upper[0]) for count, term in self.terms) * (1 + 4 * ULP)
+
+    def cut(self, curve: Callable[[Floats, float], Enclosure]) -> Callable[[Floats, float], Enclosure]:
+        """The curve, and beyond the largest finite loss what leaks: engines need not know where the sum ends.
+
+        Where a lattice is not sharp, because losses are of very different sizes, single steps may know better.
+        """
+        from sfumato.loss.compose.moments import step_by_step
+
+        top, leak = self.supremum()[0], self.leak()[0]
+        engineered = self.method in ("lattice", "contour")
+        plain = engineered and all(term.method == "closed form" for _, term in self.terms)
+
+        def known(eps: Floats, tolerance: float) -> Enclosure:
+            found = curve(eps, tolerance)
+            low, high = found.lower.copy(), found.upper.copy()
+            loose = high > (1 + 4 * tolerance) * low
+            if plain and np.any(loose):
+                one = step_by_step(self.terms, eps[loose])
+                low[loose], high[loose] = np.maximum(low[loose], one.lower), np.minimum(high[loose], one.upper)
+            return Enclosure(low, np.where(eps >= top, np.minimum(high, leak), high))
+
+        return known
+
+    @property
+    def sharp_ends(self) -> bool:
+        return all(term.sharp_ends for _, term in self.terms)
+
+    @property
+    def one_pair(self) -> bool:
+        return all(term.one_pair for _, term in self.terms)
+
+    def supremum(self) -> tuple[float, float]:
+        tops = [(count, term.supremum()) for count, term in self.terms]
+        ahead, back = math.fsum(k * t for k, (t, _) in tops), math.fsum(k * b for k, (_, b) in tops)
+        return ahead * (1 + 4 * ULP), back * (1 + 4 * ULP)
+
+    def leak(self) -> tuple[float, float]:
+        return leak_of(self.terms, 0), leak_of(self.terms, 1)
+
+    def log_moment(self, s: float) -> Bound:
+        parts = [(count, term.log_moment(s)) for count, term in self.terms]
+        if not parts:
+            return Bound(0.0, 0.0, "closed form")
+        low, high = math.fsum(k * b.lower for k, b in parts), math.fsum(k * b.upper for k, b in parts)
+        slip = 4 * ULP * max(abs(low), abs(high)) if math.isfinite(high - low) else 0.0
+        slip += 1e-320 * math.fsum(k for k, term in self.terms if max(term.supremum()) > 0)  # moments may underflow
+        return Bound(low - slip, high + slip, "sum of " + parts[0][1].method)
+
+    def mean(self) -> Bound:
+        parts = [(count, term.mean()) for count, term in self.terms]
+        low, high = math.fsum(k * b.lower for k, b in parts), math.fsum(k * b.upper for k, b in parts)
+        return Bound(low * (1 - 4 * ULP), high * (1 + 4 * ULP), parts[0][1].method if parts else "closed form")
+
+    def rho_ceiling(self) -> float:
+        return math.fsum(count * term.rho_ceiling() for count, term in self.terms) * (1 + 4 * ULP)
+
+    @property
+    def reverse(self) -> PrivacyLoss:
+        if not self.relation.one_way and all(term.reverse is term for _, term in self.terms):
+            return self
+        return total(*((count, term.reverse) for count, term in self.terms), relation=self.relation.reversed)
+
+    def group(self, size: int) -> PrivacyLoss:
+        """Groups step by step: each step's pair for the group, composed."""
+        size = checks.whole("size", size, 0)
+        return total(*((count, term.group(size)) for count, term in self.terms), relation=self.relation)
+
+
+def leak_of(terms: tuple[tuple[int, PrivacyLoss], ...], side: int) -> float:
+    """1 − Π(1 − leak)^count, rounded up; one leak alone is itself."""
+    return leak_up((count, term.leak()[side]) for count, term in terms)
+
+
+def total(*terms: tuple[int, PrivacyLoss], relation: Relation | None = None) -> PrivacyLoss:
+    """The canonical sum: nested sums opened, equal terms merged, sorted; a single loss once is itself."""
+    counts: dict[PrivacyLoss, int] = {}
+    for times, loss in terms:
+        if not isinstance(loss, PrivacyLoss):
+            raise InvalidParameter(f"only losses can be summed, found {type(loss).__name__}")
+        checks.whole("the number of repetitions", times, 0)
+        for count, term in loss.terms if isinstance(loss, Sum) else ((1, loss),):
+            counts[term] = counts.get(term, 0) + times * count
+    relation = same_relation(tuple(loss for _, loss in terms)) if terms else relation or Relation.AddRemove
+    kept = [(not_too_many(count), term) for term, count in counts.items() if count]
+    if len(kept) > 1:
+        kept.sort(key=lambda item: item[1].to_json())
+    return kept[0][1] if len(kept) == 1 and kept[0][0] == 1 else canonical(tuple(kept), relation)
+
+
+def one_more(sum_: Sum, loss: PrivacyLoss) -> Sum:
+    """The canonical sum with one more loss, which finds its place among the sorted terms: sum([...]) takes no longer
+    than it must."""
+    place = bisect_left(sum_.terms, loss.to_json(), key=lambda item: item[1].to_json())
+    same = place < len(sum_.terms) and sum_.terms[place][1] == loss
+    count = sum_.terms[place][0] + 1 if same else 1
+    return canonical((*sum_.terms[:place], (not_too_many(count), loss), *sum_.terms[place + same :]), sum_.relation)
+
+
+def not_too_many(count: int) -> int:
+    """The count, if it is exact in a float."""
+    if count > MOST:
+        raise InvalidParameter(
+            f"too many repetitions of one loss.\n  found:  more than {MOST:,}\n  do:     compose at most {MOST:,} of it"
+        )
+    return count
+
+
+def canonical(terms: tuple[tuple[int, PrivacyLoss], ...], relation: Relation) -> Sum:
+    """The sum of terms that are checked, merged and sorted already."""
+    result = object.__new__(Sum)
+    object.__setattr__(result, "terms", terms)
+    object.__setattr__(result, "relation", relation)
+    return result
+
+
+def nothing(relation: Relation = Relation.AddRemove) -> PrivacyLoss:
+    """The loss of revealing nothing."""
+    return Sum((), relation=relation)

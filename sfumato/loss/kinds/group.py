@@ -1,0 +1,373 @@
+"""Several people at once: chains of data sets P₀, P₁, …, P_k, each a neighbour of the next.
+
+Let r(x) = 1 − f(x), f the trade-off curve, be the largest P-probability of an event with Q-probability x: concave and
+rising. If P₁(A) ≤ r₁(P₀(A)) and P₂(A) ≤ r₂(P₁(A)) for all events, then P₂(A) ≤ r₂(r₁(P₀(A))): steps compose.
+
+The curve is held between two polygons whose corners are (Q-tail, P-tail). A composition of polygons is a polygon: its
+corners are those of the first, carried through the second, and those of the second, pulled back through the first. When
+there are too many, the inner polygon drops corners, and the outer one keeps fewer of its tangents.
+
+Theorem: k people cost the k-fold composition of r = 1 − f [Dong, Roth & Su 2022, Thm 2.14]
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from sfumato import checks
+from sfumato.errors import MixedRelations
+from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.compose.sums import Sum, nothing, total
+from sfumato.loss.kinds.coins import ApproxLoss, PureLoss
+from sfumato.loss.kinds.discrete_gaussian import DiscreteGaussianLoss
+from sfumato.loss.kinds.discrete_laplace import DiscreteLaplaceLoss
+from sfumato.loss.kinds.gaussian import GaussianLoss
+from sfumato.loss.kinds.laplace import LaplaceLoss
+from sfumato.loss.kinds.tabulated import TabulatedLoss
+from sfumato.loss.kinds.wrappers import Either, either
+from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
+from sfumato.loss.views.convex_bounds import CAP, Indices, Side, both_sides, convex, monotone, touched, unfolded
+from sfumato.loss.views.divergences import Curve
+from sfumato.loss.views.tabulate import MOST, first_nodes, reach, sampled, table
+from sfumato.sensitivity import Relation
+
+FLOOR = 1e-290  # every step multiplies δ by e^ε, so one step is followed far below any δ of interest
+NODES = 12_000  # slopes on either side at which a polygon has corners
+NEAR = 1e-7  # least distance of nodes, relative to the last
+Sign = Literal[1, -1]  # outer polygons round outwards, inner ones inwards
+Bends = Callable[[float], Floats]
+
+
+def group(loss: PrivacyLoss, size: int) -> PrivacyLoss:
+    """The loss of `size` people who act together: they leave, or read backwards join, one after the other."""
+    size = checks.whole("size", size, 0)
+    if size < 2:
+        return loss if size else nothing(loss.relation)
+    one, alike = one_step(loss), loss.reverse == loss
+
+    def people(count: int) -> Steps:
+        """Two halves, or one person after the others: at most two compositions for each binary digit of the count."""
+        if count == 1:
+            return one
+        first = people(count - 1 if count % 2 else count // 2)
+        return first.then(one if count % 2 else first).thinned(alike)
+
+    found, (top, bottom) = people(size), highest_losses(loss)
+    ahead, back = Stopped(found.forward, size * top), Stopped(found.backward, size * bottom)
+    return tabulated(ahead, None if alike else back, lattice(loss.atoms(), size), loss.relation)
+
+
+def replace_one(loss: PrivacyLoss) -> PrivacyLoss:
+    """An add/remove loss as a loss about replacing one person: one leaves and another joins, in the worse order.
+
+    Leaving first leads through the smaller data set, joining first through the larger one. Either chain reads the same
+    backwards, so the answer is symmetric.
+
+    Theorem: replacing is removing and adding, so both r compose [Dong, Roth & Su 2022, Thm 2.14]
+    """
+    if loss.relation is not Relation.AddRemove:
+        raise MixedRelations(
+            f"only add/remove losses can become replace-one losses.\n  found:  one about {loss.relation.value}\n"
+            "  do:     convert the add/remove loss that it came from, or use it as it is"
+        )
+    replaced = Relation.ReplaceOne
+    match loss:
+        case Sum(terms=terms):
+            return total(*((count, replace_one(term)) for count, term in terms), relation=replaced)
+        case Either(options=options):
+            return either(*map(replace_one, options))
+        case GaussianLoss(mu=mu):
+            return GaussianLoss(2 * mu, relation=replaced)
+        case LaplaceLoss(eps=eps):
+            return LaplaceLoss(2 * eps, relation=replaced)
+        case PureLoss(eps=eps):
+            return PureLoss(eps, relation=replaced).group(2)
+        case ApproxLoss(eps=eps, failure=failure):
+            return ApproxLoss(eps, failure, relation=replaced).group(2)
+        case DiscreteLaplaceLoss(scale=scale, sensitivity=sensitivity):
+            return DiscreteLaplaceLoss(scale, 2 * sensitivity, relation=replaced)
+        case DiscreteGaussianLoss(sigma=sigma, sensitivity=sensitivity):
+            return DiscreteGaussianLoss(sigma, 2 * sensitivity, relation=replaced)
+        case _:
+            return two_orders(loss)
+
+
+def two_orders(loss: PrivacyLoss) -> TabulatedLoss:
+    """The worse of leaving first and joining first, at every ε."""
+    one, atoms = one_step(loss), loss.atoms()
+    orders = one.reverse.then(one), one.then(one.reverse)
+
+    def worse(eps: Floats) -> Enclosure:
+        return maximum(orders[0].forward(eps), orders[1].forward(eps))
+
+    bends = lattice(atoms and (atoms[0], 0.0), 1)
+    return tabulated(Stopped(worse, sum(highest_losses(loss))), None, bends, Relation.ReplaceOne)
+
+
+# ---- polygons -----------------------------------------------------------------------------------------------------
+
+
+class Polygon(NamedTuple):
+    """Corners of a concave curve from (0, leak) to (1 − other leak, 1), with the complements 1 − r and 1 − x.
+
+    All four are sharp where they are small: either end of the curve carries a tail.
+    """
+
+    x: Floats
+    r: Floats
+    not_r: Floats
+    not_x: Floats
+
+    @property
+    def reverse(self) -> "Polygon":
+        """(Q, P)."""
+        return Polygon(*(values[::-1] for values in (self.not_r, self.not_x, self.x, self.r)))
+
+    def best(self, eps: Floats) -> Indices:
+        """The corner where r − e^ε·x is largest, ε ≥ 0: none beyond the one for ε = 0."""
+        half = int(np.argmax(self.r - self.x)) + 2
+        return touched(self.x[:half], self.r[:half], eps)
+
+    def profile(self, eps: Floats, sign: Sign) -> Floats:
+        """max r − e^ε·x, rounded outwards or inwards."""
+        m = self.best(eps)
+        value = self.r[m] * (1 + sign * 32 * ULP) - np.exp(eps) * self.x[m] * (1 - sign * 32 * ULP)
+        return np.clip(value, 0.0, 1.0)
+
+    def then(self, second: "Polygon", sign: Sign) -> "Polygon":
+        """The composition second(first(x)) at the corners of both, in the order of what lies between them."""
+        r, not_r, up = carried(self.r, self.not_r, second.x, second.not_x, second.r, second.not_r)
+        x, not_x, along = carried(second.x, second.not_x, self.r, self.not_r, self.x, self.not_x)
+        order = np.argsort(np.append(key(self.r, self.not_r), key(second.x, second.not_x)), kind="stable")
+        up, along = sign * np.append(up, 0 * second.r)[order], sign * np.append(0 * self.x, along)[order]
+        return rounded(
+            np.append(self.x, x)[order] - along,
+            np.append(r, second.r)[order] + up,
+            np.append(not_r, second.not_r)[order] - up,
+            np.append(self.not_x, not_x)[order] + along,
+            sign,
+        )
+
+
+def key(u: Floats, not_u: Floats) -> Floats:
+    """u/(1 − u) − (1 − u)/u: sorts numbers near 0 and near 1 to two ulps of the smaller side."""
+    with np.errstate(divide="ignore", over="ignore"):
+        return u / not_u - not_u / u
+
+
+def carried(u: Floats, v: Floats, a: Floats, b: Floats, c: Floats, d: Floats) -> tuple[Floats, Floats, Floats]:
+    """The polygon through (a, c), with complements b and d, at u = 1 − v: value, complement and rounding error.
+
+    Shares of an edge are computed from the nearer end of [0, 1].
+    """
+    k = np.clip(np.searchsorted(key(a, b), key(u, v), side="right") - 1, 0, len(a) - 2)
+    low = u <= v
+    width = np.where(low, a[k + 1] - a[k], b[k] - b[k + 1])
+    part, left = np.where(low, u - a[k], b[k] - v), np.where(low, a[k + 1] - u, v - b[k + 1])
+    some, edge = np.where(width > 0, width, 1.0), width > 0
+    share = np.where(edge, np.clip(part, 0.0, width) / some, 1.0)
+    rest = np.where(edge, np.clip(left, 0.0, width) / some, 0.0)
+    rise, fall = c[k + 1] - c[k], d[k] - d[k + 1]
+    error = 4 * ULP * np.minimum(np.minimum(u, v) / some, 1.0) * np.maximum(rise, fall)
+    return c[k] + share * rise, d[k + 1] + rest * fall, error
+
+
+def rounded(x: Floats, r: Floats, not_r: Floats, not_x: Floats, sign: Sign) -> Polygon:
+    """Corners moved outwards or inwards by 8 ulps, inside [0, 1] and in order: outwards is up and to the left."""
+    up, down = 1 + sign * 8 * ULP, 1 - sign * 8 * ULP
+    least = 0.0 if sign > 0 else 1e-320  # inwards, what underflows is not nothing
+    x, not_r = np.clip(x * down + least, 0.0, 1.0), np.clip(not_r * down + least, 0.0, 1.0)
+    r, not_x = np.clip(r * up, 0.0, 1.0), np.clip(not_x * up, 0.0, 1.0)
+    higher, lower = np.maximum.accumulate, np.minimum.accumulate
+    if sign > 0:
+        return Polygon(lower(x[::-1])[::-1], higher(r), lower(not_r), higher(not_x[::-1])[::-1])
+    return Polygon(higher(x), lower(r[::-1])[::-1], higher(not_r[::-1])[::-1], lower(not_x))
+
+
+class Steps(NamedTuple):
+    """The curve r of a chain, between two polygons."""
+
+    outer: Polygon
+    inner: Polygon
+
+    @property
+    def reverse(self) -> "Steps":
+        """(Q, P)."""
+        return Steps(self.outer.reverse, self.inner.reverse)
+
+    def then(self, second: "Steps") -> "Steps":
+        """One more step."""
+        return Steps(self.outer.then(second.outer, 1), self.inner.then(second.inner, -1))
+
+    def forward(self, eps: Floats) -> Enclosure:
+        """The profile of (P, Q)."""
+        return Enclosure(self.inner.profile(eps, -1), self.outer.profile(eps, 1))
+
+    def backward(self, eps: Floats) -> Enclosure:
+        """The profile of (Q, P)."""
+        return self.reverse.forward(eps)
+
+    def thinned(self, alike: bool) -> "Steps":
+        """No more corners than that: tangents and the corners they touch, at slopes chosen as for a table."""
+        if len(self.outer.x) <= 2 * NODES:
+            return self
+        ahead, back = above(self.forward), None if alike else above(self.backward)
+        end = max(reach(curve, FLOOR) for curve in (ahead, back) if curve)
+        nodes = sampled(ahead, back, first_nodes(ahead, back, end), NODES)[0]
+        touched = [self.inner.best(nodes), len(self.inner.x) - 1 - self.inner.reverse.best(nodes)]
+        some = np.unique(np.concatenate([[0], *touched, [len(self.inner.x) - 1]]))
+        one, two = tangents(self.outer, nodes), tangents(self.outer.reverse, nodes)
+        x, r, not_r, not_x = (np.append(v, w[::-1]) for v, w in zip(one, (*two[2:], *two[:2]), strict=True))
+        return Steps(rounded(x, r, not_r, not_x, 1), Polygon(*(values[some] for values in self.inner)))
+
+
+def above(curve: Curve) -> Curve:
+    """The upper side as if it were exact, to choose nodes by."""
+
+    def exact(eps: Floats) -> Enclosure:
+        high = curve(eps).upper
+        return Enclosure(high * (1 - 64 * ULP), high)
+
+    return exact
+
+
+def tangents(polygon: Polygon, nodes: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Where the tangents of neighbouring slopes e^ε meet, ε ≥ 0 falling; the steepest one runs on to x = 0.
+
+    Wherever the meeting point is put, it lies above both tangents: an error in it does no harm.
+    """
+    slope, m = np.exp(nodes[::-1]), polygon.best(nodes[::-1])
+    x, r = polygon.x[m], polygon.r[m]
+    wide, steep, flat = np.diff(x), slope[:-1], slope[1:]
+    along = np.clip((np.diff(r) - flat * wide) / (steep - flat), 0.0, np.maximum(wide, 0.0))
+    high = np.maximum(r[:-1] + steep * along, r[1:] - flat * (wide - along)) + 8 * ULP * r[1:]
+    start = np.maximum(r[:1] * (1 + 8 * ULP) - slope[0] * x[:1] * (1 - 8 * ULP), 0.0)
+    left, top = np.append(0.0, x[:-1] + along) * (1 - 8 * ULP), np.minimum(np.append(start, high), 1.0)
+    return left, top, 1 - top, 1 - left
+
+
+# ---- one step -----------------------------------------------------------------------------------------------------
+
+
+def one_step(loss: PrivacyLoss) -> Steps:
+    """The loss itself, followed down to the floor: chords above its profiles, valleys below."""
+
+    def ahead(eps: Floats) -> Enclosure:
+        return loss.forward(eps)
+
+    def back(eps: Floats) -> Enclosure:
+        return loss.backward(eps)
+
+    tops = zip((ahead, back), loss.supremum(), strict=True)
+    end = max(min(top, CAP) if math.isfinite(top) else reach(curve, FLOOR) for curve, top in tops) or 1.0
+    first = spaced(first_nodes(ahead, back, end), *lattice(loss.atoms(), 1)(end))
+    nodes = spaced(sampled(ahead, None if loss.reverse == loss else back, first, NODES)[0])
+    one, other = monotone(ahead(nodes)), monotone(back(nodes))
+    t, upper = unfolded((nodes, one.upper), (nodes, other.upper))
+    upper[len(nodes) - 1] = min(one.upper[0], other.upper[0])
+    right, left = map(valleys, both_sides(nodes, one, other))
+    s, lower = unfolded(right, left)
+    lower[len(left[0]) - 1] = max(right[1][0], left[1][0])
+    return Steps(corners(t, convex(t, upper), 1), corners(s, convex(s, lower), -1))
+
+
+def corners(t: Floats, d: Floats, sign: Sign) -> Polygon:
+    """Between two nodes a polygonal H is r − e^t·x: these are the corners, from high losses to low ones.
+
+    Backward profiles give 1 − r and 1 − x. Values are known to 8 ulps, differences of neighbours to 16 ulps of the
+    larger; inner corners that are not sharp for this reason are dropped.
+    """
+    ahead = t[:-1] >= 0
+    low, high = np.where(ahead, t[:-1], -t[1:]), np.where(ahead, t[1:], -t[:-1])
+    more, less = np.where(ahead, d[:-1], d[1:]), np.where(ahead, d[1:], d[:-1])
+    drop, slip = np.maximum(more - less, 0.0) / np.expm1(high - low), 16 * ULP * more / np.expm1(high - low)
+    sharp = np.concatenate([[True], ((slip <= 1e-9 * (more + drop)) | (sign > 0))[::-1], [True]])
+    tall = np.clip((more + drop) * (1 + sign * 16 * ULP) + sign * slip, 0.0, 1.0)
+    wide = np.clip((drop * (1 - sign * 16 * ULP) - sign * slip) * np.exp(-low), 0.0, 1.0)
+    x, not_r = np.where(ahead, wide, 1 - tall), np.where(ahead, 1 - tall, wide)
+    r, not_x = np.where(ahead, tall, 1 - wide), np.where(ahead, 1 - wide, tall)
+    last, first = (np.clip(end * (1 + sign * 16 * ULP), 0.0, 1.0) for end in (d[-1:], d[:1]))
+    return rounded(
+        np.concatenate([[0.0], x[::-1], 1 - first])[sharp],
+        np.concatenate([last, r[::-1], [1.0]])[sharp],
+        np.concatenate([1 - last, not_r[::-1], [0.0]])[sharp],
+        np.concatenate([[1.0], not_x[::-1], first])[sharp],
+        sign,
+    )
+
+
+def valleys(side: Side) -> tuple[Floats, Floats]:
+    """Nodes, the points where the continued chords meet inside cells, and where the last one reaches 0.
+
+    A chord from a node to a valley lies below the line it belongs to, so the polygon lies below the profile.
+    """
+    nodes, low, i = side.nodes, side.values.lower, np.arange(len(side.nodes) - 1)
+    fall, rise, width = side.fall[:-1], side.rise[1:], np.diff(nodes)
+    with np.errstate(all="ignore"):
+        away = np.log((low[:-1] - low[1:] + fall - rise) / (fall - rise * np.exp(-width)))
+    eps = np.minimum(nodes[:-1] + np.clip(np.nan_to_num(away, nan=0.0), 0.0, width), nodes[1:])
+    inside = (side.lines(nodes[:-1], i)[1] < low[:-1]) & (side.lines(nodes[1:], i)[0] < low[1:])
+    end = nodes[-1] + min(math.log1p(low[-1] / max(side.fall[-1], 1e-300)), 100.0)
+    where = np.concatenate([nodes, eps[inside], [end]])
+    value = np.concatenate([low, np.maximum(np.minimum(*side.lines(eps, i)), 0.0)[inside], [0.0]])
+    distinct, place = np.unique(where, return_inverse=True)
+    least = np.ones_like(distinct)
+    np.minimum.at(least, place, value)
+    return distinct, least
+
+
+# ---- tables -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A profile that is 0 from the largest loss on: the losses of the steps of a chain add up."""
+
+    curve: Curve
+    top: float
+
+    def __call__(self, eps: Floats) -> Enclosure:
+        low, high = self.curve(eps)
+        return Enclosure(np.where(eps < self.top, low, 0.0), np.where(eps < self.top, high, 0.0))
+
+
+def highest_losses(loss: PrivacyLoss) -> tuple[float, float]:
+    """Largest losses of either direction, infinite if there is leak; rounded up."""
+    ahead, back = (
+        top * (1 + 4 * ULP) if leak == 0 else math.inf for top, leak in zip(loss.supremum(), loss.leak(), strict=True)
+    )
+    return ahead, back
+
+
+def tabulated(ahead: Stopped, back: Stopped | None, bends: Bends, relation: Relation) -> TabulatedLoss:
+    """The profiles of a chain as a table."""
+    sides = [side for side in (ahead, back) if side]
+    end, top = max(reach(side) for side in sides), max(side.top for side in sides)
+    first = spaced(first_nodes(ahead, back, min(end, top) or 1.0), *bends(end))
+    first = np.append(first, top) if first[-1] < top <= CAP else first
+    nodes = sampled(above(ahead), back and above(back), first, MOST)[0]
+    return table(nodes, ahead(nodes), (back or ahead)(nodes), relation)
+
+
+def lattice(atoms: tuple[float, float] | None, count: int) -> Bends:
+    """Where the profiles of `count` people bend if one person's losses lie on a lattice, up to some end."""
+
+    def bends(end: float) -> Floats:
+        if atoms is None or end / atoms[0] > 500:
+            return np.zeros(0)
+        step, offset = atoms[0], count * atoms[1]
+        return np.concatenate([np.arange(start % step, end, step) for start in (offset, -offset)])
+
+    return bends
+
+
+def spaced(nodes: Floats, *more: float) -> Floats:
+    """All of them from 0 to the last, thinned out where they are too close for differences to be sharp."""
+    near = NEAR * nodes[-2]  # the last may lie apart
+    found = np.sort(np.append(nodes[:-1], more))
+    found = found[np.unique(np.floor(found / near), return_index=True)[1]]
+    found = found[np.diff(found, prepend=-1.0) > near / 2]
+    return np.append(found[found < nodes[-1] - near / 2], nodes[-1])

@@ -1,0 +1,348 @@
+"""Losses about which only a Rényi curve is known: looser answers, the same interface.
+
+A curve is a table of orders a and divergences D_a, good in both directions. Between orders (a−1)·D_a is convex, so
+the chord is an upper bound; D_a is non-decreasing, so below the least order D there is one.
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sfumato import checks
+from sfumato.errors import InvalidParameter
+from sfumato.loss.base import TOLERANCE, Symmetric
+from sfumato.loss.bound import Bound
+from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, gammaln, logsumexp, share
+from sfumato.loss.views.profile import epsilon_one_way
+from sfumato.rounding import product_up
+
+if TYPE_CHECKING:
+    from sfumato.loss.kinds.coins import PureLoss
+
+ORDERS = tuple(float(a) for a in np.concatenate([1 + np.geomspace(1e-3, 1, 40), np.geomspace(2.1, 4096, 120)]))
+WHOLE_ORDERS = tuple(float(a) for a in sorted({*range(2, 65), *(round(x) for x in np.geomspace(65, 1024, 40))}))
+
+
+@dataclass(frozen=True)
+class RenyiCurve:
+    """D_a ≤ divergences at these orders (> 1, increasing), and everything that follows at others."""
+
+    orders: tuple[float, ...]
+    divergences: tuple[float, ...]
+
+    def log_moment(self, s: float) -> Bound:
+        """(a−1)D_a at a = s+1: the chord between tabulated orders, infinite above the largest."""
+        return Bound(-math.inf if s < 0 else 0.0, self.upper(s), "Rényi curve")
+
+    def upper(self, s: float) -> float:
+        """Upper bound of log E e^{sL}; orders below 1 only know that it is ≤ 0."""
+        if s <= 0:
+            return 0.0
+        grid = np.array(self.orders) - 1
+        values = grid * np.array(self.divergences)
+        if s > grid[-1]:
+            return math.inf
+        # K(0) = 0, so (0, 0) is a point of the convex function K(s) = s·D_{s+1} too
+        return float(np.interp(s, np.concatenate([[0.0], grid]), np.concatenate([[0.0], values]))) * (1 + 8 * ULP)
+
+    def __add__(self, other: "RenyiCurve") -> "RenyiCurve":
+        shared = sorted(set(self.orders) | set(other.orders))
+        return curve_of(lambda a: (self.upper(a - 1) + other.upper(a - 1)) / (a - 1), shared)
+
+    def times(self, count: int) -> "RenyiCurve":
+        """The curve of `count` repetitions."""
+        return RenyiCurve(self.orders, tuple(product_up(count, d) for d in self.divergences))
+
+    def profile(self, eps: Floats) -> Floats:
+        """δ(ε) ≤ the best that the orders allow, each on its own."""
+        closed = conversion(np.array(self.orders), np.array(self.divergences), eps)
+        nodes, values = large_deltas(self)
+        i = np.clip(np.searchsorted(nodes, eps, side="right") - 1, 0, len(nodes) - 2)
+        width = nodes[i + 1] - nodes[i]
+        part = share(np.clip(eps - nodes[i], 0.0, width), width)
+        # H is convex in e^ε: chords lie above it
+        sharp = (values[i] * (1 - part) + values[i + 1] * part) * (1 + 8 * ULP)
+        return np.where(eps < nodes[-1], np.minimum(closed, sharp), closed)
+
+
+def curve_of(divergence: Callable[[float], float], orders: Sequence[float]) -> RenyiCurve:
+    """Tabulate, leaving out orders at which the divergence is infinite."""
+    table = [(a, divergence(a)) for a in orders]
+    kept = [(a, d) for a, d in table if math.isfinite(d)]
+    if not kept:
+        raise InvalidParameter("this Rényi curve is infinite at every order: nothing can be said about the loss")
+    return RenyiCurve(tuple(a for a, _ in kept), tuple(max(d, 0.0) for _, d in kept))
+
+
+def conversion(orders: Floats, divergences: Floats, eps: Floats) -> Floats:
+    """δ = e^{(a−1)(d−ε)}(1−1/a)^{a−1}/a, for each ε the least over all orders.
+
+    Theorem: closed conversion from Rényi to (ε, δ) [Canonne, Kamath & Steinke 2020, Prop. 12]
+    """
+    a, d = orders[:, None], divergences[:, None]
+    result = np.empty_like(eps)
+    rows = max(1, 200_000 // len(orders))
+    for i in range(0, len(eps), rows):
+        exponents = (a - 1) * (d - eps[i : i + rows] + np.log1p(-1 / a)) - np.log(a)
+        result[i : i + rows] = np.exp(np.minimum(exponents.min(axis=0), 0.0))
+    return np.minimum(result * (1 + 1e-12) + TINY, 1.0)
+
+
+@lru_cache(maxsize=32)
+def large_deltas(curve: RenyiCurve) -> tuple[Floats, Floats]:
+    """Where δ > 0.001 the exact conversion at one order beats the closed form: nodes ε and values, for chords in e^ε.
+
+    By data processing the worst pair has two outcomes, so δ is the largest with
+    min_q [ p^a q^{1−a} + (1−p)^a (1−q)^{1−a} ] ≤ e^{(a−1)d},  p = δ + e^ε q. (Below 0.001 the second term is 1 to three
+    digits and the closed form is as good.)
+
+    Theorem: the optimal conversion at one order is attained by two-point pairs [Asoodeh et al. 2021, Thm 3]
+    """
+    orders, divergences = np.array(curve.orders), np.array(curve.divergences)
+    end = 1e-3
+    while conversion(orders, divergences, np.array([end]))[0] > 1e-3:
+        end *= 1.25
+    eps = np.linspace(0.0, end, 129)
+    best = conversion(orders, divergences, eps)
+    some = np.unique(np.linspace(0, len(orders) - 1, 48).astype(int))
+    a, d = (np.repeat(column[some][:, None], len(eps), axis=1) for column in (orders, divergences))
+    return eps, two_point(a, d, eps + 0 * a, best + 0 * a).min(axis=0)
+
+
+def two_point(a: Floats, d: Floats, eps: Floats, start: Floats) -> Floats:
+    """The largest δ ≤ start that a two-point pair with D_a ≤ d reaches at ε, by bisection, rounded outward."""
+    low, high = np.zeros_like(start), start.copy()
+    low = np.where(least_moment(a, eps, high) <= (a - 1) * d, high, low)  # start itself is reached: nothing to gain
+    for _ in range(24):
+        middle = (low + high) / 2
+        fits = least_moment(a, eps, middle) <= (a - 1) * d
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+    return high
+
+
+def least_moment(a: Floats, eps: Floats, delta: Floats) -> Floats:
+    """min over q of log[p^a q^{1−a} + (1−p)^a(1−q)^{1−a}], p = δ + e^ε q: found by golden section in log q.
+
+    The first term alone is least at q₀ = (a−1)δe^{−ε} and the second falls with q, so the minimum lies between q₀
+    and the q where p = 1.
+    """
+    right = np.log1p(-np.minimum(delta, 1 - 1e-15)) - eps - 1e-12
+    left = np.minimum(np.log(np.maximum((a - 1) * delta, 1e-300)) - eps, right)
+    golden = (math.sqrt(5) - 1) / 2
+
+    def moment(log_q: Floats) -> Floats:
+        q = np.exp(log_q)
+        p = np.minimum(delta + np.exp(np.minimum(eps + log_q, 0.0)), 1 - 1e-16)
+        return np.logaddexp(a * np.log(p) + (1 - a) * log_q, a * np.log1p(-p) + (1 - a) * np.log1p(-q))
+
+    x1, x2 = right - golden * (right - left), left + golden * (right - left)
+    f1, f2 = moment(x1), moment(x2)
+    for _ in range(32):
+        smaller = f1 < f2
+        left, right = np.where(smaller, left, x1), np.where(smaller, x2, right)
+        y1, y2 = right - golden * (right - left), left + golden * (right - left)
+        f1, f2 = moment(y1), moment(y2)
+        x1, x2 = y1, y2
+    return np.minimum(f1, f2) - 1e-9 * (1 + np.abs(f1))  # the search stops that near the minimum
+
+
+class RenyiOnly(Symmetric):
+    """A loss that answers from its Rényi curve alone: upper bounds, no lower ones."""
+
+    method = "Rényi conversion"
+
+    @abstractmethod
+    def renyi_curve(self) -> RenyiCurve:
+        """The curve."""
+
+    @property
+    def sharp_ends(self) -> bool:
+        return False
+
+    def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        curve = self.renyi_curve()
+        return Enclosure(0 * eps, curve.profile(eps) if max(curve.divergences) > 0 else 0 * eps)
+
+    def supremum(self) -> tuple[float, float]:
+        return math.inf, math.inf
+
+    def leak(self) -> tuple[float, float]:
+        return 0.0, 0.0
+
+    def log_moment(self, s: float) -> Bound:
+        return self.renyi_curve().log_moment(s)
+
+    def mean(self) -> Bound:
+        """D₁ is at most the divergence of the least order."""
+        return Bound(0.0, self.renyi_curve().divergences[0], self.method)
+
+
+@dataclass(frozen=True)
+class RenyiLoss(RenyiOnly):
+    """Anything with D_a ≤ divergences at the given orders a > 1, in both directions.
+
+    Theorem: Rényi differential privacy, composition by adding curves [Mironov 2017, Prop. 1]
+    """
+
+    orders: tuple[float, ...]
+    divergences: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("orders", "divergences"):
+            if isinstance(getattr(self, name), str) or not hasattr(getattr(self, name), "__iter__"):
+                raise InvalidParameter(
+                    f"{name} must be a sequence of numbers, found {type(getattr(self, name)).__name__}"
+                )
+        orders = tuple(
+            checks.number("order", a, math.nextafter(1, 2), 1e12, allowed="an order > 1") for a in self.orders
+        )
+        divergences = tuple(checks.non_negative("divergence", d) for d in self.divergences)
+        if len(orders) != len(divergences) or not orders:
+            raise InvalidParameter(
+                f"a Rényi curve needs one divergence per order, found {len(orders)} and {len(divergences)}"
+            )
+        if any(b <= a for a, b in pairwise(orders)):
+            raise InvalidParameter("the orders of a Rényi curve must increase")
+        object.__setattr__(self, "orders", orders)
+        object.__setattr__(self, "divergences", divergences)
+
+    def renyi_curve(self) -> RenyiCurve:
+        return RenyiCurve(self.orders, self.divergences)
+
+
+def from_renyi(curve: Callable[[float], float], orders: Sequence[float] = ORDERS) -> RenyiLoss:
+    """The loss of a mechanism with D_a ≤ curve(a): tabulated at `orders`, and that table is what is described."""
+    try:
+        table = curve_of(lambda a: checks.extended("curve(order)", curve(a)) * (1 + 1e-15), orders)
+    except TypeError as problem:
+        raise InvalidParameter(f"curve must be a function of the order: {problem}") from problem
+    return RenyiLoss(table.orders, table.divergences)
+
+
+@dataclass(frozen=True)
+class ZcdpLoss(RenyiOnly):
+    """(ξ, ρ)-zero-concentrated DP: D_a ≤ ξ + ρa for all a > 1, and nothing else is known.
+
+    With ρ = 0 every order is at most ξ, and so is their limit D_∞: that is ξ-DP, whose worst pair is known.
+
+    Theorem: zero-concentrated differential privacy [Bun & Steinke 2016, Def. 1.1]
+    Theorem: every ε-DP mechanism is post-processed randomized response [Kairouz, Oh & Viswanath 2015, Thm 3.1]
+    """
+
+    rho: float
+    xi: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "rho", checks.non_negative("rho", self.rho))
+        object.__setattr__(self, "xi", checks.non_negative("xi", self.xi))
+
+    @property
+    def pure(self) -> "PureLoss | None":
+        """What it is where ρ = 0: pure ε-DP."""
+        from sfumato.loss.kinds.coins import PureLoss
+
+        return PureLoss(self.xi, relation=self.relation) if self.rho == 0 else None
+
+    def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        pure = self.pure
+        return pure.forward(eps, tolerance) if pure else super().forward(eps, tolerance)
+
+    def least(self, goal: float, tolerance: float) -> Bound | None:
+        pure = self.pure
+        return epsilon_one_way(pure, goal, tolerance) if pure else None
+
+    def renyi_curve(self) -> RenyiCurve:
+        if pure := self.pure:
+            return RenyiCurve(ORDERS, tuple(min(self.xi, pure.renyi(a).upper) for a in ORDERS))
+        largest = min(1e9, max(4096, 400 / self.rho))
+        orders = (*ORDERS, *(float(a) for a in np.geomspace(4096, largest, 60)[1:] if largest > 4096))
+        return RenyiCurve(orders, tuple((self.xi + self.rho * a) * (1 + 2 * ULP) for a in orders))
+
+    def log_moment(self, s: float) -> Bound:
+        if pure := self.pure:
+            return pure.log_moment(s)
+        upper = s * (self.xi + self.rho * (s + 1)) * (1 + 8 * ULP) if s > 0 else 0.0
+        return Bound(-math.inf if s < 0 else 0.0, upper, "zCDP")
+
+    def mean(self) -> Bound:
+        pure = self.pure
+        return pure.mean() if pure else Bound(0.0, (self.xi + self.rho) * (1 + 4 * ULP), "zCDP")
+
+    def rho_ceiling(self) -> float:
+        pure = self.pure
+        return min(pure.rho_ceiling(), self.xi) if pure else (self.xi + self.rho) * (1 + 4 * ULP)
+
+    def supremum(self) -> tuple[float, float]:
+        top = math.inf if self.rho > 0 else self.xi
+        return top, top
+
+    def group(self, size: int) -> "ZcdpLoss":
+        """(k²ρ)-zCDP for k people when ξ = 0 [Bun & Steinke 2016, Prop. 1.9]; with ξ: ξ·k·Σ1/i + k²ρ; kξ when ρ = 0."""
+        k = checks.whole("size", size, 0)
+        if self.rho == 0:
+            return ZcdpLoss(0.0, product_up(k, self.xi), relation=self.relation)
+        harmonic = math.fsum(1 / i for i in range(1, min(k, 10**6) + 1)) + (math.log(k / 1e6) if k > 10**6 else 0)
+        return ZcdpLoss(k * k * self.rho * (1 + 2 * ULP), self.xi * k * harmonic * (1 + 1e-12), relation=self.relation)
+
+
+def poisson_curve(inner: RenyiCurve, rate: float) -> RenyiCurve:
+    """Poisson sampling of a loss known by its Rényi curve, at whole orders a.
+
+    Remove: E_Q[(1−q+qe^L)^a] = Σ_l C(a,l)(1−q)^{a−l}q^l·e^{(l−1)D_l}, exactly. Add: with x = e^L, E_Q x = 1, Taylor
+    to second order around x = 1 gives E_Q[(1−q+qx)^{1−a}] ≤ 1 + ½a(a−1)q²(1−q)^{−a−1}(e^{D₂}−1). The curve is the
+    larger.
+
+    Theorem: binomial expansion of the sampled moment [Mironov, Talwar & Zhang 2019, Sec. 3.3; Zhu & Wang 2019, Thm 5]
+    """
+    if rate in (0.0, 1.0):
+        return inner.times(int(rate))
+
+    def divergence(a: float) -> float:
+        j = np.arange(0, a + 1)
+        logs = log_choose(a, j) + (a - j) * math.log1p(-rate) + j * math.log(rate)
+        moments = np.array([0.0, 0.0, *(inner.upper(x - 1) for x in j[2:])])
+        remove = logsumexp(logs + moments)
+        taylor = math.log(a * (a - 1) / 2) + 2 * math.log(rate) - (a + 1) * math.log1p(-rate) + chi(inner.upper(1.0))
+        add = float(np.logaddexp(0.0, taylor))
+        return max(remove, add) / (a - 1) * (1 + 1e-12) + 1e-15 / (a - 1)
+
+    usable = [a for a in WHOLE_ORDERS if math.isfinite(inner.upper(a - 1)) and (a + 1) * -math.log1p(-rate) < 600]
+    return curve_of(divergence, usable or [2.0])
+
+
+def without_replacement_curve(inner: RenyiCurve, rate: float) -> RenyiCurve:
+    """Sampling without replacement of a loss known by its Rényi curve, at whole orders.
+
+    (a−1)D'_a ≤ log(1 + q²C(a,2)·min{4(e^{D₂}−1), 2e^{D₂}} + Σ_{j≥3} 2q^jC(a,j)e^{(j−1)D_j}).
+
+    Theorem: Rényi amplification without replacement [Wang, Balle & Kasiviswanathan 2019, Thm 9]
+    """
+    if rate in (0.0, 1.0):
+        return inner.times(int(rate))
+
+    def divergence(a: float) -> float:
+        second = inner.upper(1.0)
+        first = 2 * math.log(rate) + math.log(a * (a - 1) / 2) + min(math.log(4) + chi(second), math.log(2) + second)
+        j = np.arange(3, a + 1)
+        rest = math.log(2) + j * math.log(rate) + log_choose(a, j) + np.array([inner.upper(x - 1) for x in j])
+        return float(np.logaddexp(0.0, logsumexp(np.concatenate([[first], rest])))) / (a - 1) * (1 + 1e-12)
+
+    return curve_of(divergence, [a for a in WHOLE_ORDERS if math.isfinite(inner.upper(a - 1))] or [2.0])
+
+
+def log_choose(n: float, k: Floats) -> Floats:
+    """log of the binomial coefficient."""
+    return gammaln(np.array(n + 1.0)) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+
+
+def chi(second: float) -> float:
+    """log(e^x − 1): the logarithm of χ² from D₂."""
+    return -math.inf if second == 0 else math.log(math.expm1(second)) if second < 30 else second

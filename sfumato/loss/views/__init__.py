@@ -1,0 +1,1 @@
+"""Views of a loss: profile, trade-off function, divergences, Gaussian DP, zCDP."""

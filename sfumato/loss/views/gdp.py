@@ -1,0 +1,173 @@
+"""The price of a loss on a Gaussian ledger: the least μ that dominates it, given a slack.
+
+A loss is (μ, s)-dominated if δ(ε) ≤ s + (1−s)·δ_{G_μ}(ε) for all ε ≥ 0, in both directions.
+"""
+
+import math
+from typing import TYPE_CHECKING, SupportsFloat
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato import checks
+from sfumato.loss.bound import Bound
+from sfumato.loss.kinds.gaussian import GaussianLoss, gaussian_profile
+from sfumato.loss.kinds.leaky import LeakyLoss
+from sfumato.loss.numeric import ULP, Floats, ndtri
+from sfumato.loss.views.profile import checked_tolerance, epsilon, least_leak, most_leak, top_of
+from sfumato.rounding import rest_down
+
+if TYPE_CHECKING:
+    from sfumato.loss.base import PrivacyLoss
+
+MOST_NODES = 4000
+
+
+def least_mu(loss: "PrivacyLoss", slack: SupportsFloat, tolerance: float) -> Bound:
+    """Least μ with δ(ε) ≤ slack + (1 − slack)·δ_{G_μ}(ε) for all ε ≥ 0.
+
+    μ = sup_t Φ⁻¹((P̄(t) − s)/(1−s)) − Φ⁻¹(Q̄(t)/(1−s)) over the tails P̄, Q̄ of the loss. Upper bounds of the
+    profile at some nodes, mirrored to α < 1 by H_α = αH_{1/α} + 1 − α, have a greatest convex minorant that is
+    still above the profile; each of its edges is one point (Q̄, P̄) of a dominating pair. One lower profile value
+    forces a μ too. Edges are halved until both meet.
+
+    Theorem: Gaussian domination with slack, and the sup over tails [Dong, Roth & Su 2022, Thm 2.7;
+        docs/theorems/price.md]
+    Theorem: ε-DP is μ-GDP with μ = 2Φ⁻¹(e^ε/(1+e^ε)), attained by randomized response [Liu et al. 2022; Dong et al.
+        2022]
+    """
+    s = checks.number("slack", slack, 0.0, math.nextafter(1.0, 0.0), allowed="a number in [0, 1)")
+    checked_tolerance(tolerance)
+    if isinstance(loss, LeakyLoss) and loss.failure <= s:
+        return without_leak(loss, s, tolerance)
+    simple = simplest(loss)
+    if isinstance(simple, GaussianLoss) and s == 0:
+        return Bound(simple.mu * (1 - 4 * ULP), simple.mu * (1 + 4 * ULP), "closed form")
+    if most_leak(loss) > s:
+        return Bound(math.inf if least_leak(loss) > s else 0.0, math.inf, loss.method)
+    end = end_of(loss, s)
+    if end == 0:
+        return Bound(0.0, 0.0, "closed form")
+    if end < 1e-9 or end > 690:  # e^ε must be a float, and differ from 1 by digits that count
+        known = loss.gaussian_ceiling() if s == 0 else math.inf
+        return Bound(forced(loss, s, end), min(most_mu(loss, s, end), known), loss.method)
+    return searched(loss, s, end, tolerance)
+
+
+def without_leak(loss: LeakyLoss, s: float, tolerance: float) -> Bound:
+    """s = leak + (1 − leak)·rest: the inner loss has the rest as its slack, rounded to either side."""
+    rest = rest_down(s, loss.failure)
+    high = least_mu(loss.inner, rest, tolerance)
+    low = least_mu(loss.inner, min(rest * (1 + 4 * ULP), math.nextafter(1.0, 0.0)), tolerance) if rest else high
+    return Bound(low.lower, high.upper, high.method)
+
+
+def end_of(loss: "PrivacyLoss", s: float) -> float:
+    """An ε from which on δ ≤ s; infinity if there is none."""
+    if most_leak(loss) > s:
+        return math.inf
+    return min(top_of(loss), epsilon(loss, s, 1e-3).upper * (1 + 1e-6) if s > 0 else math.inf)
+
+
+def most_mu(loss: "PrivacyLoss", s: float, end: float) -> float:
+    """An upper bound of 2Φ⁻¹(e^ε/(1+e^ε)): what slack leaves of (ε, slack)-DP is dominated by randomized response.
+
+    That needs both directions, also where only one is asked for. 2·√(2π)/4 is the steepest slope
+    (docs/theorems/lattice.md), and Φ(−√(2ε)) ≤ ½e^{−ε} ≤ 1/(1 + e^ε).
+    """
+    eps = max(end, end_of(loss.reverse, s)) if loss.relation.one_way else end
+    return min(math.sqrt(math.pi / 2) * eps, 2 * math.sqrt(2 * eps)) * (1 + 8 * ULP)
+
+
+def simplest(loss: "PrivacyLoss") -> object:
+    """The loss or, for a sum with a closed form, the engine that stands for it."""
+    from sfumato.loss.compose.choose_engine import engine
+    from sfumato.loss.compose.sums import Sum
+
+    return engine(loss) if isinstance(loss, Sum) else loss
+
+
+def searched(loss: "PrivacyLoss", s: float, end: float, tolerance: float) -> Bound:
+    """Halve the edges that price highest until upper and lower meet."""
+    sharp = max(min(tolerance, 1e-4), 1e-9)
+    eps = np.linspace(0.0, end, 65)
+    low, high, mirror = profiles(loss, eps, sharp)
+    best_low, best_high, gaps = 0.0, most_mu(loss, s, end), [math.inf]
+    while True:
+        hull_eps, prices = edge_prices(eps, np.minimum.accumulate(high), np.minimum.accumulate(mirror), s)
+        best_high = min(best_high, max(0.0, float(prices.max(initial=0.0))))
+        best_low = max(best_low, float(inverse(eps, (low - s) / (1 - s)).max()))
+        wide = np.flatnonzero(prices > best_low * (1 + tolerance / 2))
+        middles = np.unique((np.maximum(hull_eps[wide], 0.0) + np.maximum(hull_eps[wide + 1], 0.0)) / 2)
+        fresh = middles[np.unique(np.exp(middles), return_index=True)[1]]
+        fresh = fresh[np.isin(np.exp(fresh), np.exp(eps), invert=True)][:256]
+        gaps.append(best_high - best_low)
+        stuck = len(gaps) > 3 and gaps[-1] > 0.9 * gaps[-4]  # the profile itself is known no better
+        if best_high <= best_low * (1 + tolerance) or len(eps) > MOST_NODES or not len(fresh) or stuck:
+            return Bound(min(best_low, best_high), best_high, "domination on " + loss.method)
+        where = np.searchsorted(eps, fresh)
+        more = profiles(loss, fresh, sharp)
+        eps = np.insert(eps, where, fresh)
+        low, high, mirror = (np.insert(a, where, b) for a, b in zip((low, high, mirror), more, strict=True))
+
+
+def profiles(loss: "PrivacyLoss", eps: Floats, sharp: float) -> tuple[Floats, Floats, Floats]:
+    """The profile from below and above, and that of the reversed pair from above."""
+    found = loss.worst(eps, sharp)
+    back = loss.reverse.worst(eps, sharp).upper if loss.relation.one_way else found.upper
+    return found.lower, found.upper, back
+
+
+def edge_prices(eps: Floats, high: Floats, back: Floats, s: float) -> tuple[Floats, Floats]:
+    """Nodes of the convex minorant (as ε, mirrored ones negative) and the price of each edge between them."""
+    alpha = np.exp(eps)
+    mirror = slice(len(eps) - 1, 0, -1)
+    a = np.concatenate([1 / alpha[mirror], alpha])
+    u = np.concatenate([(back / alpha + 1 - 1 / alpha)[mirror] * (1 + 4 * ULP), high])
+    e = np.concatenate([-eps[mirror], eps])
+    kept = convex_minorant(a, u)
+    a, u, e = a[kept], u[kept], e[kept]
+    q = np.maximum((u[:-1] - u[1:]) / (a[1:] - a[:-1]), 0.0)
+    p = np.minimum((u[:-1] + a[:-1] * q) * (1 + 8 * ULP), 1.0)
+    q = q * (1 - 16 * ULP)
+    x, y = (p - s) / (1 - s), q / (1 - s)
+    usable = (x > 0) & (y < 1) & (e[1:] > 0)
+    finite = usable & (x < 1) & (y > 0)
+    z_p, z_q = (ndtri(np.where(finite, z, 0.5)) for z in (x, y))
+    prices = (z_p - z_q) + 16 * ULP * (np.abs(z_p) + np.abs(z_q) + 1)
+    return e, np.where(finite, prices, np.where(usable, math.inf, -math.inf))
+
+
+def convex_minorant(a: Floats, u: Floats) -> npt.NDArray[np.intp]:
+    """Indices of the corners of the greatest convex function below the points (a, u)."""
+    kept = np.arange(len(a), dtype=np.intp)
+    while len(kept) > 2:
+        x, y = a[kept], u[kept]
+        left = (y[1:-1] - y[:-2]) * (x[2:] - x[1:-1])
+        right = (y[2:] - y[1:-1]) * (x[1:-1] - x[:-2])
+        above = left >= right  # on or above the chord of its neighbours: no corner
+        if not above.any():
+            break
+        kept = np.concatenate([kept[:1], kept[1:-1][~above], kept[-1:]])
+    return kept
+
+
+def inverse(eps: Floats, target: Floats) -> Floats:
+    """The largest μ found with δ_{G_μ}(ε) certified ≤ target: what single profile values force from below."""
+    low, high = np.zeros_like(eps), np.ones_like(eps)
+    for _ in range(40):
+        below = gaussian_profile(high, eps).upper <= target
+        if not below.any():
+            break
+        low, high = np.where(below, high, low), np.where(below, 2 * high, high)
+    for _ in range(60):
+        middle = np.sqrt(np.maximum(low, 1e-150) * high)  # by magnitude: prices may be tiny
+        below = gaussian_profile(middle, eps).upper <= target
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.where(target > 0, low, 0.0)
+
+
+def forced(loss: "PrivacyLoss", s: float, end: float) -> float:
+    """The μ that sampled profile values force."""
+    eps = np.concatenate([[0.0], np.geomspace(1e-4, 50.0, 60) if end > 1 else np.linspace(0.0, end, 65)[1:]])
+    return float(inverse(eps, (loss.worst(eps).lower - s) / (1 - s)).max())

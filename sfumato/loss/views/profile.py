@@ -1,0 +1,169 @@
+"""δ(ε) and ε(δ), read off the profile with certified sides.
+
+The profile is non-increasing, so an ε with δ(ε) certified ≤ target bounds ε(target) from above, and one with δ(ε)
+certified > target from below: the search needs no proof, only the last evaluation counts.
+"""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, SupportsFloat
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato import checks
+from sfumato.errors import InvalidParameter
+from sfumato.loss.bound import Bound, worst
+from sfumato.loss.numeric import ULP, Enclosure, Floats
+from sfumato.loss.views.divergences import least_top
+
+if TYPE_CHECKING:
+    from sfumato.loss.base import PrivacyLoss
+
+Curve = Callable[[Floats], Enclosure]
+Flags = npt.NDArray[np.bool_]
+WAYS = 17  # points per round of the search
+
+
+def checked_tolerance(tolerance: float) -> float:
+    """A relative gap between 1e-12 and 0.5."""
+    return checks.number("tolerance", tolerance, 1e-12, 0.5, allowed="a relative gap between 1e-12 and 0.5, e.g. 1e-6")
+
+
+def many(name: str, values: object, high: float, allowed: str) -> Floats:
+    """An array of numbers from 0 to `high`, from a user."""
+    try:
+        if np.asarray(values).dtype.kind not in "fiuO":
+            raise TypeError("not real numbers")
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as problem:
+        raise InvalidParameter(f"{name} must be one number or an array of them.\n  do:     give {allowed}") from problem
+    if not np.all((found >= 0) & (found <= high)):
+        raise InvalidParameter(
+            f"every {name} must be in range.\n  found:  NaN, or a number out of range, in the array\n"
+            f"  do:     give {allowed}"
+        )
+    return found
+
+
+def profile(loss: "PrivacyLoss", eps: Floats, tolerance: float) -> Enclosure:
+    """δ at many ε ≥ 0 at once."""
+    eps = many("epsilon", eps, math.inf, "numbers ≥ 0")
+    checked_tolerance(tolerance)
+    finite = np.isfinite(eps)
+    leak = most_leak(loss)
+    low, high = np.zeros_like(eps), np.full_like(eps, leak)
+    low[~finite] = least_leak(loss)
+    if finite.any():
+        found = loss.worst(eps[finite], tolerance)
+        low[finite], high[finite] = found.lower, found.upper
+    return Enclosure(low, high)
+
+
+def most_leak(loss: "PrivacyLoss") -> float:
+    """δ(∞), never below the truth."""
+    ahead, back = loss.leak()
+    return ahead if loss.relation.one_way else max(ahead, back)
+
+
+def least_leak(loss: "PrivacyLoss") -> float:
+    """δ(∞) from below."""
+    return most_leak(loss) * (1 - 16 * ULP) if loss.sharp_ends else 0.0
+
+
+def top_of(loss: "PrivacyLoss") -> float:
+    """The largest finite loss in the directions that count."""
+    ahead, back = loss.supremum()
+    return ahead if loss.relation.one_way else max(ahead, back)
+
+
+def delta(loss: "PrivacyLoss", epsilon: SupportsFloat, tolerance: float) -> Bound:
+    """δ at one ε."""
+    eps = checks.extended("epsilon", epsilon)
+    found = profile(loss, np.array([eps]), tolerance)
+    return Bound(float(found.lower[0]), float(found.upper[0]), loss.method)
+
+
+def epsilon(loss: "PrivacyLoss", target: SupportsFloat, tolerance: float) -> Bound:
+    """Least ε with δ(ε) ≤ target, in the worse direction."""
+    goal = checks.probability("delta", target)
+    checked_tolerance(tolerance)
+    ahead = epsilon_one_way(loss, goal, tolerance)
+    if loss.relation.one_way or loss.reverse == loss:
+        return ahead
+    top, leak = loss.reverse.supremum()[0], loss.reverse.leak()[0]
+    if leak <= goal and top <= ahead.lower:  # the other direction cannot be worse
+        return ahead
+    return worst(ahead, epsilon_one_way(loss.reverse, goal, tolerance))
+
+
+def epsilon_one_way(loss: "PrivacyLoss", goal: float, tolerance: float) -> Bound:
+    """Least ε with H_{e^ε}(P‖Q) ≤ goal.
+
+    A composed profile is first looked at roughly: the slope there says how sharp δ must be for ε to be sharp.
+    """
+    top, leak = loss.supremum()[0], loss.leak()[0]
+    if loss.sharp_ends and goal < leak * (1 - 16 * ULP):
+        return Bound(math.inf, math.inf, loss.method)
+    if goal == 0 and leak == 0:
+        return Bound(least_top(loss), top, loss.method)
+    if goal < leak:
+        return Bound(0.0, math.inf, loss.method)
+    if goal < 1e-290 and loss.method != "closed form":  # below what engines resolve: between a larger δ's ε and the top
+        return Bound(epsilon_one_way(loss, 1e-290, tolerance).lower, top, loss.method)
+    if (found := loss.least(goal, tolerance)) is not None:
+        return found
+    if loss.method == "closed form":
+        return Bound(*crossing(loss.near(goal, tolerance), goal, top), loss.method)
+    sharp, best = 0.02, (0.0, math.inf)
+    for _ in range(6):
+        guess = best[1] if math.isfinite(best[1]) else None
+        low, high = crossing(loss.near(goal, sharp, guess), goal, top, best, fine=1e-3 * tolerance)
+        before, best = best[1] - best[0], (max(low, best[0]), min(high, best[1]))
+        gap, goal_gap = best[1] - best[0], tolerance * best[1]
+        if gap <= goal_gap or gap > 0.7 * before or math.isinf(gap):
+            break
+        sharp = max(1e-12, sharp * min(0.5, 0.7 * goal_gap / gap))  # the gap is proportional to what was asked of δ
+    return Bound(*best, loss.method)
+
+
+def crossing(
+    curve: Curve, goal: float, top: float, known: tuple[float, float] = (0.0, math.inf), fine: float = 4 * ULP
+) -> tuple[float, float]:
+    """(largest ε found with δ certified > goal, least ε found with δ certified ≤ goal)."""
+    low, high = known[0], min(top, known[1] * 1.01 if math.isfinite(known[1]) else 1.0)
+    if curve(np.array([0.0])).upper[0] <= goal:
+        return 0.0, 0.0
+    while high < top and curve(np.array([high])).upper[0] > goal:
+        if high > 1e300:
+            return low, math.inf
+        high = min(2 * high, top)
+    upper = narrowed(curve, lambda found: found.upper <= goal, low, high, fine)[1]
+    # a curve that is sharp only near the goal knows nothing far below it: step back from the upper side
+    back = upper * (1 - 2.0 ** -np.arange(52.0, -1.0, -1.0))
+    above = np.flatnonzero(curve(back).lower > goal)
+    if not len(above):
+        return low, upper
+    first = int(above[0])
+    after = float(back[first - 1]) if first else upper
+    return max(low, narrowed(curve, lambda found: found.lower <= goal, float(back[first]), after, fine)[0]), upper
+
+
+def narrowed(
+    curve: Curve, done: Callable[[Enclosure], Flags], low: float, high: float, fine: float
+) -> tuple[float, float]:
+    """Shrink [low, high] around the first point where `done` holds (it holds at high) to relative width `fine`."""
+    while high - low > fine * high and high > 1e-300:
+        points = np.linspace(low, high, WAYS)
+        if low == 0 and high > 0:  # a root near 0 is found by magnitude first
+            points = np.concatenate([[0.0], high * 2.0 ** np.arange(-16, 1.0)])
+        hit = done(curve(points))
+        hit[-1] = True
+        index = int(np.argmax(hit))
+        if index == 0:
+            return low, float(points[0])
+        before, after = float(points[index - 1]), float(points[index])
+        if (before, after) == (low, high):
+            break
+        low, high = before, after
+    return low, high

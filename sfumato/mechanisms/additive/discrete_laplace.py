@@ -1,0 +1,61 @@
+"""The Laplace law's shape on the integers, for counts and sums of integers."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import SupportsFloat
+
+from sfumato import checks, noise
+from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.kinds.coins import PureLoss
+from sfumato.loss.kinds.discrete_laplace import DiscreteLaplaceLoss
+from sfumato.mechanisms.additive.base import MOST_WHOLE, Scaled, moved, on_lattice, several, whole_steps
+from sfumato.rounding import quotient_up, round_up
+from sfumato.sensitivity import Relation, Sensitivity
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(Scaled):
+    """v + K with P(K = k) ∝ e^{−|k|/scale} over the multiples k of `step`, for whole multiples v of the step.
+
+    Theorem: the geometric mechanism is ε-DP with ε = Δ₁/scale [Ghosh, Roughgarden & Sundararajan 2012]
+    Theorem: moving several coordinates costs no more than moving one by the sum [docs/theorems/additive.md, Theorem 1]
+    """
+
+    scale: float
+    step: float | Fraction = 1
+    named = "scale"
+
+    def law(self) -> noise.DiscreteLaplace:
+        return noise.DiscreteLaplace(self.units)
+
+    def density(self) -> None:
+        return None
+
+    @staticmethod
+    def of(
+        epsilon: float, sensitivity: Sensitivity | SupportsFloat = 1, step: float | Fraction = 1
+    ) -> "DiscreteLaplace":
+        """The noise that is ε-DP: scale = Δ₁/ε, Δ₁ and the quotient rounded up."""
+        lattice = on_lattice(step)
+        size = whole_steps(moved(sensitivity).norm("l1", "discrete Laplace noise"), lattice) * lattice.step
+        scale, goal = quotient_up(round_up(size), checks.positive("epsilon", epsilon)), float(epsilon)
+        while geometric(lattice.units(scale), int(size / lattice.step), Relation.AddRemove).supremum()[0] > goal:
+            scale = math.nextafter(scale, math.inf)
+        return DiscreteLaplace(scale, step)
+
+    def loss(self, sensitivity: Sensitivity | SupportsFloat = 1) -> PrivacyLoss:
+        """That of one coordinate moved by Δ₁; where l0 coordinates move by linf each, their sum: less at δ > 0."""
+        found = Sensitivity.of(sensitivity)
+        size = whole_steps(found.norm("l1", "discrete Laplace noise"), self.lattice)
+        each, count = whole_steps(found.linf, self.lattice), several(found)
+        if count and size >= count * each:
+            return count * geometric(self.units, each, found.relation)
+        return geometric(self.units, size, found.relation)
+
+
+def geometric(scale: Fraction, distance: int, relation: Relation) -> PrivacyLoss:
+    """Discrete Laplace noise moved by so many steps; of very many steps only that it is distance/scale-DP."""
+    if distance > MOST_WHOLE:
+        return PureLoss(quotient_up(round_up(distance), float(scale)), relation=relation)
+    return DiscreteLaplaceLoss(float(scale), distance, relation=relation)  # exact: a double divided by a power of two

@@ -1,0 +1,90 @@
+"""Noise on several whole numbers that one person moves at once, for pure ε."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato import checks, noise
+from sfumato.errors import InvalidParameter
+from sfumato.loss.kinds.coins import PureLoss
+from sfumato.mechanisms.additive.base import FEW
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.values import numbers
+from sfumato.noise import radius
+from sfumato.noise.table import BRIEF, USUAL, Integers
+from sfumato.rounding import round_up
+from sfumato.sensitivity import Relation
+
+
+@dataclass(frozen=True)
+class JointLaplace(Mechanism[ArrayLike, Integers]):
+    """v + z for whole numbers v₁ … v_d, or for each row of an array of such: P(z) ∝ e^{−ε·N(z)}, z whole, for the norm
+    N(z) = Σ wⱼ|zⱼ|/sⱼ + (1 − Σ wⱼ)·maxⱼ |zⱼ|/sⱼ, whose maximum is rounded up to levels. sⱼ are `sizes`, wⱼ `favours`.
+
+    Without favours each number has d + 1 halves of the noise that it would have alone; with ε divided evenly, d times.
+
+    Theorem: ε-DP if one person moves each vⱼ of one row by at most sⱼ, all of them at once
+      [docs/theorems/joint.md, Theorem 1; a K-norm mechanism, Hardt & Talwar 2010]
+    """
+
+    eps: float
+    sizes: tuple[int, ...]
+    favours: tuple[float | Fraction, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", checks.positive("eps", self.eps))
+        for name in ("sizes", "favours"):
+            if not isinstance(found := getattr(self, name), tuple | list):
+                raise InvalidParameter(
+                    f"{name} are several numbers.\n  found:  a {type(found).__name__}\n  do:     give a list, as [1, 2]"
+                )
+            object.__setattr__(self, name, tuple(found))
+        _ = self.law
+
+    @cached_property
+    def law(self) -> noise.JointLaplace:
+        return noise.JointLaplace(self.eps, self.sizes, self.favours)
+
+    def release(self, value: ArrayLike) -> Integers:
+        """int64, of the same shape; answers saturate at ±(2⁶³ − 1), so that no private value is refused."""
+        found = numbers(value)
+        if (found.size and found.dtype.kind == "f") or found.ndim < 1 or found.shape[-1] != len(self.sizes):
+            raise InvalidParameter(
+                f"values are whole numbers, {len(self.sizes)} to a row.\n"
+                f"  found:  {found.dtype} of shape {found.shape}\n"
+                "  do:     give integers: for other numbers, whole steps of a public size"
+            )
+        rows = found.astype(np.int64, copy=False).reshape(-1, len(self.sizes))
+        return self.law.about(rows, BRIEF if len(rows) <= FEW else USUAL, self.source).reshape(found.shape)
+
+    def loss(self, relation: Relation = Relation.AddRemove) -> PureLoss:
+        """Of one row. Rows that one person moves add up."""
+        return PureLoss(self.eps, relation=relation)
+
+    def moved(self, change: Sequence[int]) -> PureLoss:
+        """Of one row that moves just so: all of ε if every number moves by its size, more if one moves farther."""
+        return PureLoss(round_up(self.law.cost(change)))
+
+    @cached_property
+    def each(self) -> tuple["OneOf", ...]:
+        """The noise of each number, seen alone."""
+        return tuple(OneOf(self, j) for j in range(len(self.sizes)))
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """The noise of one of several numbers."""
+
+    joint: JointLaplace
+    place: int
+
+    def law(self) -> noise.Margin:
+        return noise.Margin(self.joint.law, self.place)
+
+    def error(self, confidence: float = 0.95) -> int:
+        """With this probability the number is off by at most this: the least such number."""
+        return radius(self.law(), confidence)

@@ -1,0 +1,48 @@
+"""Laplace noise, rounded to a public lattice: pure ε-DP."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import SupportsFloat
+
+from sfumato import checks
+from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.kinds.laplace import LaplaceLoss
+from sfumato.mechanisms.additive.base import Scaled, moved, several
+from sfumato.noise import Density, LaplaceDensity, Rounded, rounded_laplace
+from sfumato.rounding import quotient_up
+from sfumato.sensitivity import Sensitivity
+
+
+@dataclass(frozen=True)
+class Laplace(Scaled):
+    """round(v + Lap(scale)) on the multiples of `step`, drawn exactly; an independent draw for each coordinate.
+
+    Rounding is post-processing, so whole multiples of the step and real numbers cost what v + Lap(scale) costs.
+
+    Theorem: Laplace noise of scale Δ₁/ε is ε-DP [Dwork, McSherry, Nissim & Smith 2006, Prop. 1]
+    Theorem: moving several coordinates costs no more than moving one by the sum [docs/theorems/additive.md, Theorem 1]
+    """
+
+    scale: float
+    step: float | Fraction = 1
+    named = "scale"
+
+    def law(self) -> Rounded:
+        return rounded_laplace(self.units)
+
+    def density(self) -> Density:
+        return LaplaceDensity(self.units)
+
+    @staticmethod
+    def of(epsilon: float, sensitivity: Sensitivity | SupportsFloat = 1, step: float | Fraction = 1) -> "Laplace":
+        """The noise that is ε-DP: scale = Δ₁/ε, rounded up."""
+        size = moved(sensitivity).norm("l1", "Laplace noise")
+        return Laplace(quotient_up(size, checks.positive("epsilon", epsilon)), step)
+
+    def loss(self, sensitivity: Sensitivity | SupportsFloat = 1) -> PrivacyLoss:
+        """That of one coordinate moved by Δ₁; where l0 coordinates move by linf each, their sum: less at δ > 0."""
+        found = Sensitivity.of(sensitivity)
+        size, count = found.norm("l1", "Laplace noise"), several(found)
+        if count and size >= Fraction(found.linf) * count:
+            return count * LaplaceLoss(quotient_up(found.linf, self.scale), relation=found.relation)
+        return LaplaceLoss(quotient_up(size, self.scale), relation=found.relation)

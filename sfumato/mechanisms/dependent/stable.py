@@ -1,0 +1,179 @@
+"""A value that few people could not change, as it is, or nothing."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sfumato import checks
+from sfumato.errors import InvalidParameter
+from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.compose.sums import nothing
+from sfumato.loss.kinds.coins import ApproxLoss
+from sfumato.mechanisms.additive.gaussian import Gaussian
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.choice.base import below_one
+from sfumato.mechanisms.dependent.private_test import Gate, whole_distance
+from sfumato.mechanisms.keys.key_types import in_order
+from sfumato.mechanisms.keys.optimal_coins import Keeping
+from sfumato.sensitivity import AddRemove, Relation
+
+
+@dataclass(frozen=True)
+class Stable:
+    """A value of any type, and its distance to instability: so many people may change without it changing.
+
+    0 where one more or less can change it. Both are private.
+    """
+
+    value: Any = field(repr=False)
+    distance: int = field(repr=False)
+
+    @property
+    def replaced(self) -> "Stable":
+        """The same where neighbours have one person replaced: a removal and an addition. ⌊d/2⌋ is what is left."""
+        return Stable(self.value, whole_distance(self.distance) // 2)
+
+
+@dataclass(frozen=True)
+class StableValue(Mechanism[Stable, Any]):
+    """The value itself, if it is stable enough; None otherwise. (ε, δ)-DP, whatever the value is.
+
+    At distance d it answers with probability π(d + 1): the largest there is under (ε, δ), the coins of partition
+    selection. π reaches 1, which no noise with a threshold does.
+
+    Theorem: values that differ between neighbours have distance 0 at both, and answer with δ; else only the coin tells
+        [Thakurta & Smith 2013; docs/theorems/recipes.md, Theorem 3]
+    Theorem: no (ε, δ)-DP coin with π(1) ≤ δ answers more often at any distance [Desfontaines, Voss & Gipson 2022]
+
+    >>> StableValue(eps=1.0, delta=1e-6).release(Stable("blue", 100))
+    'blue'
+    """
+
+    eps: float
+    delta: float
+    relation: Relation = AddRemove
+
+    def __post_init__(self) -> None:
+        keeping = Keeping(self.eps, self.delta)
+        object.__setattr__(self, "eps", keeping.eps)
+        object.__setattr__(self, "delta", keeping.delta)
+        two_way(self.relation)
+
+    @cached_property
+    def keeping(self) -> Keeping:
+        return Keeping(self.eps, self.delta)
+
+    def release(self, value: Stable) -> Any:
+        found = stable(value)
+        steps = min(whole_distance(found.distance), len(self.keeping.chances)) + 1
+        return found.value if self.keeping.flips(np.array([steps], np.int64), self.source)[0] else None
+
+    def loss(self) -> ApproxLoss:
+        """(ε, δ)."""
+        return ApproxLoss(self.eps, self.delta, relation=self.relation)
+
+    def error(self, confidence: float = 0.95) -> int:
+        """At this distance or a larger one the value comes out with at least this probability: the least such."""
+        return max(self.keeping.sure(below_one("confidence", confidence)) - 1, 0)
+
+
+@dataclass(frozen=True)
+class GaussianStableValue(Mechanism[Stable, Any]):
+    """The value itself, if distance + rounded Gaussian noise reaches a threshold; None otherwise.
+
+    Its loss is the larger of what the noise tells of the distance, Gaussian with μ = 1/σ, and of the probability p₀
+    with which an unstable value passes: on a Gaussian ledger it costs at most (μ², p₀). For the same price
+    `StableValue` needs more than twice the distance.
+
+    Theorem: values that differ between neighbours have distance 0 at both, so that the test has one and the same law
+        there [Thakurta & Smith 2013; docs/theorems/recipes.md, Theorem 3]
+
+    >>> GaussianStableValue(sigma=2.0, delta=1e-6).release(Stable(("a", "b"), 50))
+    ('a', 'b')
+    """
+
+    sigma: float
+    delta: float
+    relation: Relation = AddRemove
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", checks.positive("sigma", self.sigma))
+        object.__setattr__(self, "delta", self.gate.delta)
+        two_way(self.relation)
+
+    @cached_property
+    def gate(self) -> Gate:
+        return Gate(Gaussian(self.sigma, source=self.source), self.delta)
+
+    def release(self, value: Stable) -> Any:
+        found = stable(value)
+        return found.value if self.gate.opens(whole_distance(found.distance)) else None
+
+    def ready(self, count: int) -> None:
+        self.gate.ready(count)
+
+    def loss(self) -> PrivacyLoss:
+        return self.gate.loss(nothing(self.relation), self.relation)
+
+    def error(self, confidence: float = 0.95) -> int:
+        """At this distance or a larger one the value comes out with at least this probability: the least such."""
+        return self.gate.sure(confidence)
+
+
+def stable(value: object) -> Stable:
+    if not isinstance(value, Stable):
+        raise InvalidParameter(
+            "a value comes with its distance to instability.\n"
+            f"  found:  a {type(value).__name__}\n  do:     give Stable(value, distance), or use mode(…) or top_set(…)"
+        )
+    return value
+
+
+def two_way(relation: object) -> None:
+    if not isinstance(relation, Relation) or relation.one_way:
+        raise InvalidParameter("relation says who are neighbours.\n  do:     give sf.AddRemove or sf.ReplaceOne")
+
+
+def mode(votes: Iterable[Hashable] | Mapping[Hashable, int]) -> Stable:
+    """The most frequent label, of equals the first in order, and its distance to instability under add/remove.
+
+    One vote per person, or how many have each label. A label j overtakes the leader after gap_j + 1 votes have come or
+    gone, or after gap_j if it stands before the leader; a label that nobody has yet may stand before it: the leader's
+    own count is a gap, too. Without votes: None, at distance 0.
+
+    Theorem: each vote changes a gap by at most one, so the distance is min_j (gap_j − [j wins ties])
+        [docs/theorems/recipes.md, Theorem 4]
+
+    >>> mode(["tea", "tea", "ale", "tea"]).distance
+    1
+    """
+    chosen, distance = _top(votes, 1)
+    return Stable(chosen[0] if chosen else None, distance)
+
+
+def top_set(votes: Iterable[Hashable] | Mapping[Hashable, int], k: int) -> Stable:
+    """The k most frequent labels, sorted, and their distance to instability under add/remove; fewer if there are fewer.
+
+    One vote per person. The set changes only if a label outside overtakes one inside, so the gaps between these count.
+
+    >>> top_set({"tea": 9, "ale": 7, "gin": 1}, 2).distance
+    6
+    """
+    return Stable(*_top(votes, checks.whole("k", k, 1)))
+
+
+def _top(votes: Iterable[Hashable] | Mapping[Hashable, int], k: int) -> tuple[tuple[Hashable, ...], int]:
+    keys, row = in_order(votes if isinstance(votes, Mapping) else Counter(votes))
+    order = sorted((-n, place) for place, n in enumerate(row.tolist()) if n > 0)
+    inside, outside = order[:k], order[k:]
+    chosen = tuple(keys[place] for place in sorted(place for _, place in inside))
+    if len(inside) < k:
+        return chosen, 0  # one vote for a new label, and it is in
+    least = -inside[-1][0]
+    near = [other for other in outside if other[0] <= outside[0][0] + 1]  # the rest is farther off, ties or not
+    gaps = (o[0] - i[0] - (o[1] < i[1]) for i in inside if i[0] >= -least - 1 for o in near)
+    return chosen, max(0, min((least - 1, *gaps)))  # least − 1: a label that nobody has yet, and that wins ties

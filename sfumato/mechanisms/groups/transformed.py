@@ -1,0 +1,165 @@
+"""Counts through a concave transform, with noise on it: the larger a group, the less is told about its members."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato import checks
+from sfumato.errors import InvalidParameter
+from sfumato.loss.bound import Bound
+from sfumato.loss.kinds.gaussian import GaussianLoss
+from sfumato.loss.numeric import Floats, floats
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.groups.groupwise import GroupwiseLoss, Policy
+from sfumato.mechanisms.groups.integer_table import Steps, table_of
+from sfumato.mechanisms.groups.transform import Estimator, Transform
+from sfumato.mechanisms.values import numbers
+from sfumato.noise import Sampler, rounded_gaussian
+from sfumato.noise.quantiles import radius
+from sfumato.noise.table import Integers
+from sfumato.rounding import round_down, round_up
+
+BLOCK = 1 << 17  # counts whose noise is drawn together
+MOST_ROWS = 10**6
+
+
+@dataclass(frozen=True)
+class TransformedPolicy(Policy):
+    """μ(x) = rise/σ in whole steps: v(x) = μ²/2 and ξ = 0. It never rises with x, so that v(0) holds for everybody."""
+
+    steps: Steps
+    rows: int
+
+    def mu(self, size: int) -> Fraction:
+        return Fraction(self.steps.rise(size, self.rows)) / self.steps.spread
+
+    def member(self, size: int) -> GaussianLoss:
+        return GaussianLoss(round_up(self.mu(size)))
+
+    def zcdp(self, size: int) -> tuple[Bound, Bound]:
+        v = self.mu(size) ** 2 / 2
+        return Bound(round_down(v), round_up(v), "integer table"), Bound(0.0, 0.0, "integer table")
+
+    def everyone(self) -> GaussianLoss:
+        return self.member(0)
+
+
+@dataclass(frozen=True)
+class Transformed(Mechanism[ArrayLike, float | Floats]):
+    """G(x) + round(N) for each count x, read back as a count. G is the integer table of the transform over σ/2^p.
+
+    One person has at most `rows` rows in a group and is in one group; who is in more pays for each (`policy.across`).
+    Group keys are public, and a count is given for every key, 0 for those nobody has; keys that are private must be
+    found first, with a δ of their own (sf.PartitionSelection).
+
+    Counts below 0 count as 0 and those above 10¹⁵ as 10¹⁵, which brings no two of them further apart.
+
+    Theorem: a member of a group of x is told about as by a Gaussian with μ(x) = ⌈Ĝ(max(x, m)) − Ĝ(max(x − m, 0))⌉/2^p,
+        in both directions, and μ never rises with x [docs/theorems/groups.md, Theorems 1 and 2]
+    """
+
+    transform: Transform
+    sigma: float
+    rows: int = 1
+    estimator: Estimator | None = None  # None: unbiased, where there is such a one
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.transform, Transform):
+            raise InvalidParameter(
+                f"transform must be one of sf.groups.\n  found:  a {type(self.transform).__name__}\n"
+                "  do:     give such as Asinh(10.0), or Given(function)"
+            )
+        allowed = "a standard deviation in units of the transform, from 5e-5 to 1e6"
+        object.__setattr__(self, "sigma", checks.number("sigma", self.sigma, 5e-5, 1e6, allowed=allowed))
+        object.__setattr__(self, "rows", checks.whole("rows", self.rows, 1, MOST_ROWS))
+        chosen = self.transform.estimators[0] if self.estimator is None else self.transform.known(self.estimator)
+        object.__setattr__(self, "estimator", chosen)
+
+    @property
+    def reading(self) -> Estimator:
+        assert self.estimator is not None  # since __post_init__
+        return self.estimator
+
+    @cached_property
+    def table(self) -> Steps:
+        return table_of(self.transform, self.sigma)
+
+    @property
+    def policy(self) -> GroupwiseLoss:
+        """What is told about a member, by the size of the group."""
+        return GroupwiseLoss((TransformedPolicy(self.table, self.rows),))
+
+    def loss(self) -> GaussianLoss:
+        """What holds for everybody, whatever the counts."""
+        return TransformedPolicy(self.table, self.rows).everyone()
+
+    # ---- release ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        return Sampler(rounded_gaussian(self.table.spread), source=self.source)
+
+    def release(self, value: ArrayLike) -> float | Floats:
+        """Estimates of one count, or of each count of an array."""
+        found = counted(value)
+        flat, out = found.reshape(-1), np.empty(found.size, np.float64)
+        for at in range(0, flat.size, BLOCK):
+            out[at : at + BLOCK] = self.estimate(self.noisy(flat[at : at + BLOCK]))
+        return shaped(out, found)
+
+    def noisy(self, counts: Integers) -> Integers:
+        """What is released: whole steps. All else is made of these."""
+        return self.sampler.about(self.table.steps(counts))
+
+    # ---- post-processing --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def unit(self) -> float:
+        """One step, in units of the transform."""
+        return float(Fraction(self.sigma) / self.table.spread)
+
+    @cached_property
+    def origin(self) -> float:
+        return self.transform.forth(0.0)
+
+    def heights(self, noisy: Integers) -> Floats:
+        """Noisy values of the transform."""
+        found = noisy.astype(np.float64)
+        found *= self.unit
+        found += self.origin
+        return floats(found)
+
+    def estimate(self, noisy: Integers) -> Floats:
+        """The counts that noisy values speak of."""
+        return self.transform.estimate(self.heights(noisy), self.sigma, self.reading)
+
+    def interval(self, noisy: Integers, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        """Where each count is, with this probability at least: G rises, so noise of known size bounds x both ways."""
+        far = radius(rounded_gaussian(self.table.spread), confidence) * self.unit + self.table.off * self.sigma
+        y = self.heights(noisy)
+        return self.transform.back(y - far), self.transform.back(y + far)
+
+    def absolute_error(self, count: float) -> float:
+        """E|x̂ − x| of the ideal transform; a table's is larger by at most e^{off·σ} − 1 of x̂'s own scale."""
+        return self.transform.absolute_error(float(count), self.sigma, self.reading)
+
+    def root_mean_square_error(self, count: float) -> float:
+        return math.sqrt(self.transform.square_error(float(count), self.sigma, self.reading))
+
+
+def counted(value: ArrayLike) -> Integers:
+    """Counts as int64. Their type is public and may be refused; values never are."""
+    found = numbers(value)
+    if found.dtype.kind == "f" and found.size:
+        raise InvalidParameter("counts are whole numbers.\n  found:  floats\n  do:     give integers, as COUNT(*) does")
+    return found.astype(np.int64, copy=False)
+
+
+def shaped(found: ArrayLike, counts: Integers) -> float | Floats:
+    """Answers in the shape of the counts; one number for one."""
+    out = floats(found).reshape(counts.shape)
+    return out if counts.ndim else float(out)

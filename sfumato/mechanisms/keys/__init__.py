@@ -1,0 +1,1 @@
+"""Partition selection: which groups may be shown when their names are private."""

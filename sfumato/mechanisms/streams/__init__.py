@@ -1,0 +1,1 @@
+"""Mechanisms that answer a stream of questions or a growing count."""

@@ -1,0 +1,1 @@
+"""Plans as SQL text for an engine."""

@@ -1,0 +1,219 @@
+"""Statements about single values: how many different ones a group has, and those around a rank.
+
+A unit keeps at most `rows` values in a group, and at most `groups` groups, by keyed hashes of its own values: adding or
+removing a unit changes nothing of any other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sfumato.sql.dialects import dialect_of
+from sfumato.sql.dialects.base import Dialect, raw
+from sfumato.sql.domains import Kind
+from sfumato.sql.emit.sums import by, cut, first_of, none, row_wise
+from sfumato.sql.expressions import Column, Expression
+from sfumato.sql.plan import Release, Window
+from sfumato.sql.reserved_names import (
+    ALL,
+    BETWEEN,
+    CHOSEN,
+    COPY,
+    COUNT,
+    COUNTED,
+    CUT,
+    CUTS,
+    GIVEN,
+    HASH,
+    HASHED,
+    LIST,
+    NEAR,
+    NUMBERED,
+    PAIRS,
+    PLACE,
+    RANKED,
+    READ,
+    ROWS,
+    STEPS,
+    UNIT,
+    UP_TO,
+    VALUE,
+    VALUES,
+    key,
+    measure,
+)  # fmt: skip
+from sfumato.sql.reserved_names import of as qualified
+from sfumato.sql.units import RowUnit
+
+X = f"{READ}.{GIVEN}"  # a value of a row
+
+
+def distinct(release: Release, of: Expression, salt: int, dialect: str | Dialect) -> str:
+    """keys, and the number of different values of a group.
+
+    One unit changes it by at most `rows`: that many values are its own, and others may have them as well.
+    """
+    to, names = dialect_of(dialect).about(release), qualified(VALUES, listed(release))
+    kept = values(release, given(of, to), of, salt, to, once=True)
+    counted = f"COUNT(DISTINCT {VALUES}.{VALUE}) AS {measure(0)}"
+    return f"WITH {kept} SELECT {', '.join([*names, counted])} FROM {VALUES} {by(names)}"
+
+
+def around(
+    release: Release, windows: Sequence[Window], limits: Sequence[tuple[int, int]], salt: int, dialect: str | Dialect
+) -> str:
+    """keys, how many values there are, and in order: values, how many have each, how many have it or less; for all
+    values whose score is below the cap. `windows` are of one expression and one lattice; `limits` are (shift, cap)."""
+    return near(release, windows, limits, f"({ranks(release, windows[0], salt, dialect)})", dialect)
+
+
+def ranks(release: Release, window: Window, salt: int, dialect: str | Dialect) -> str:
+    """keys, and each VALUE with how many have it (COUNT), how many have it or less (UP_TO), and how many there are
+    (ALL)."""
+    to, names = dialect_of(dialect).about(release), qualified(COUNTED, listed(release))
+    split, (value, count) = by_parts(names), qualified(COUNTED, [VALUE, COUNT])
+    upto = f"{to.total(count)} OVER ({split} ORDER BY {value}) AS {UP_TO}"
+    shown = [*names, value, count, upto, f"{to.total(count)} OVER ({split}) AS {ALL}"]
+    return f"WITH {frequencies(release, window, salt, to)} SELECT {', '.join(shown)} FROM {COUNTED}"
+
+
+def by_parts(names: Sequence[str]) -> str:
+    return f"PARTITION BY {', '.join(names)}" if names else ""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Statements about the values of a whole table where each row is a person, for an engine that selects by rank.
+
+    `rows` has the values GIVEN as the policy reads them, `unread` has them as they are, if that is in the same order.
+    """
+
+    rows: str
+    unread: str
+    lattice: str
+    to: Dialect
+
+    @staticmethod
+    def of(release: Release, window: Window, dialect: str | Dialect) -> "Selection":
+        to, of = dialect_of(dialect).about(release), window.of
+        read = to.compiled(of)
+        key, unread = (to.key(of), to.unread(of)) if isinstance(of, Column) else (None, None)
+        rows, plain = (row_wise(release, {GIVEN: one or read}, to).sql(to.name) for one in (key, unread))
+        return Selection(rows, plain, lattice(window, to), to)
+
+    def selected(self, parts: Sequence[float]) -> str:
+        """How many values there are, and those below which these parts of them lie."""
+        return f"SELECT COUNT({X}), {self.to.selected(X, parts)} FROM ({self.rows}) AS {READ}"
+
+    def between(self, low: float, high: float) -> str:
+        """How many values are at most the higher end; and, from the lower one on: steps, and how many have each."""
+        first = f"LIST({X}) FILTER (WHERE {X} >= {self.number(low)}) AS {LIST}"
+        found = f"SELECT COUNT(*) AS {ALL}, {first} FROM ({self.unread}) AS {READ} WHERE {X} <= {self.number(high)}"
+        one = f"CAST(UNNEST({BETWEEN}.{LIST}) AS DOUBLE) AS {GIVEN}"
+        each = f"SELECT {BETWEEN}.{ALL}, {one} FROM ({found}) AS {BETWEEN}"
+        steps = f"SELECT {READ}.{ALL}, {self.lattice} AS {VALUE} FROM ({each}) AS {READ}"
+        many, step = qualified(STEPS, [ALL, VALUE])
+        return f"SELECT {many}, {step}, COUNT(*) FROM ({steps}) AS {STEPS} GROUP BY {many}, {step} ORDER BY {step}"
+
+    def number(self, value: float) -> str:
+        return self.to.number(float(value)).sql(self.to.name)
+
+
+def frequencies(release: Release, window: Window, salt: int, to: Dialect, *more: str) -> str:
+    """Tables of WITH, of which COUNTED has the keys, each VALUE, how many have it (COUNT), and `more`."""
+    names = qualified(VALUES, [*listed(release), VALUE])
+    kept = values(release, lattice(window, to), window.of, salt, to, once=False)
+    shown = [*names, f"COUNT(*) AS {COUNT}", *more]
+    return f"{kept}, {COUNTED} AS (SELECT {', '.join(shown)} FROM {VALUES} {by(names)})"
+
+
+def near(
+    release: Release, windows: Sequence[Window], limits: Sequence[tuple[int, int]], ranked: str, dialect: str | Dialect
+) -> str:
+    """What `around` gives, from the table that `ranks` makes."""
+    to, names = dialect_of(dialect).about(release), listed(release)
+    near_one = " OR ".join(close(w.part, *limit) for w, limit in zip(windows, limits, strict=True))
+    whole = [f"CAST({RANKED}.{name} AS BIGINT) AS {name}" for name in (UP_TO, ALL)]
+    found = ", ".join([*qualified(RANKED, [*names, VALUE, COUNT]), *whole])
+    mine, most = qualified(NEAR, names), f"MAX({NEAR}.{ALL})"
+    shown = ", ".join([*mine, most, *to.lists(*qualified(NEAR, [VALUE, COUNT, UP_TO]))])
+    return (
+        f"WITH {NEAR} AS (SELECT {found} FROM {ranked} AS {RANKED} WHERE {near_one})"
+        f" SELECT {shown} FROM {NEAR} {by(mine)}"
+    )
+
+
+def close(part: Fraction, shift: int, cap: int) -> str:
+    """Is one of the ranks UP_TO − COUNT + 1 … UP_TO nearer than this to part·ALL? Counted in parts."""
+    a, b = part.numerator, part.denominator
+    many, count, upto = qualified(RANKED, [ALL, COUNT, UP_TO])
+    above = f"{b} * ({upto} - {count}) - {a} * {many} - ({shift}) < {cap}"
+    return f"({a} * {many} + ({shift}) - {b} * {upto} < {cap} AND {above})"
+
+
+def values(release: Release, value: str, of: Expression, salt: int, to: Dialect, once: bool) -> str:
+    """Tables of WITH, of which VALUES has keys and VALUE for each value that is kept; `once`: different ones.
+
+    Equal values of a unit in a group are told apart by number COPY = 0, 1, …; as they are equal, it does not matter
+    which is which. Hash and VALUE order all that a unit has, so that exactly `rows` are kept.
+    """
+    rows = f"({row_wise(release, {GIVEN: to.compiled(of)}, to).sql(to.name)}) AS {READ}"
+    names = listed(release)
+    if isinstance(release.table.unit, RowUnit):
+        each = f"SELECT {', '.join([*qualified(READ, names), f'{value} AS {VALUE}'])} FROM {rows}"
+        shown = ", ".join(qualified(NUMBERED, [*names, VALUE]))
+        return f"{VALUES} AS (SELECT {shown} FROM ({each}) AS {NUMBERED} WHERE NOT {NUMBERED}.{VALUE} IS NULL)"
+    owner = [UNIT, *names]
+    each = f"SELECT {', '.join([*qualified(READ, owner), f'{value} AS {VALUE}'])} FROM {rows}"
+    mine = qualified(NUMBERED, [*owner, VALUE])
+    number = "0" if once else f"ROW_NUMBER() OVER ({by_parts(mine)} ORDER BY {NUMBERED}.{VALUE})"
+    numbered = f"SELECT {', '.join([*mine, f'{number} AS {COPY}'])} FROM ({each}) AS {NUMBERED}"
+    again = to.materialized if names else ""  # only then it is read twice
+    found = f"{ROWS} AS {again}({numbered}{f' {by(mine)}' if once else ''})"
+    if names:
+        found += f", {chosen_groups(release, salt, to)}"
+    source = CHOSEN if names else ROWS
+    mine, ordered = qualified(source, [*owner, VALUE]), qualified(HASHED, owner)
+    hashed = f"{hash_of(qualified(source, [*owner, VALUE, COPY]), salt, to)} AS {HASH}"
+    hashed = f"SELECT {', '.join([*mine, hashed])} FROM {source} WHERE NOT {source}.{VALUE} IS NULL"
+    order = f"ORDER BY {HASHED}.{HASH}, {HASHED}.{VALUE}"
+    placed = (
+        f"SELECT {HASHED}.*, ROW_NUMBER() OVER ({by_parts(ordered)} {order}) AS {PLACE} FROM ({hashed}) AS {HASHED}"
+    )
+    shown = ", ".join(qualified(RANKED, [*names, VALUE]))
+    return f"{found}, {VALUES} AS (SELECT {shown} FROM ({placed}) AS {RANKED} WHERE {RANKED}.{PLACE} <= {release.rows})"
+
+
+def chosen_groups(release: Release, salt: int, to: Dialect) -> str:
+    """Tables of WITH, of which CHOSEN has the rows of ROWS in the groups that their unit keeps."""
+    mine = qualified(ROWS, [UNIT, *listed(release)])
+    hashed = hash_of(mine, salt, to)
+    if to.windowed(release.keys):
+        order = f"PARTITION BY {ROWS}.{UNIT} ORDER BY {', '.join([hashed, *mine[1:]])}"
+        placed = f"SELECT {ROWS}.*, DENSE_RANK() OVER ({order}) AS {PLACE} FROM {ROWS}"
+        return f"{CHOSEN} AS ({first_of(placed, release.groups)})"
+    pairs = f"{PAIRS} AS (SELECT {', '.join([*mine, f'{hashed} AS {HASH}'])} FROM {ROWS} {by(mine)})"
+    within = f"LEFT JOIN {CUTS} ON {ROWS}.{UNIT} = {CUTS}.{UNIT} WHERE {CUTS}.{CUT} IS NULL OR {hashed} <= {CUTS}.{CUT}"
+    return f"{pairs}, {cut(release.groups)}, {CHOSEN} AS (SELECT {ROWS}.* FROM {ROWS} {within})"
+
+
+def hash_of(names: Sequence[str], salt: int, to: Dialect) -> str:
+    return to.hashed([raw(name) for name in names], salt).sql(to.name)
+
+
+def listed(release: Release) -> list[str]:
+    return [key(i) for i in range(len(release.keys))]
+
+
+def given(of: Expression, to: Dialect) -> str:
+    """X as it is, NaN as none."""
+    return f"CASE WHEN {none(X, to)} THEN NULL ELSE {X} END" if of.domain.kind is Kind.NUMBER else X
+
+
+def lattice(window: Window, to: Dialect) -> str:
+    """X as the number of its step; clamped before it is cast, so that nothing can overflow."""
+    low, high = window.of.domain.low, window.of.domain.high
+    value = f"(LEAST(GREATEST({X}, {low!r}), {high!r}) - ({window.origin!r}))"
+    steps = to.floor(f"{to.scaled(value, 2.0**-window.exponent)} + 0.5")
+    whole = f"CAST(LEAST(GREATEST({steps}, 0), {window.points - 1}) AS BIGINT)"
+    return f"CASE WHEN {none(X, to)} THEN NULL ELSE {whole} END"

@@ -1,0 +1,72 @@
+"""Expressions: of one row, or of released values, whatever the names in them stand for."""
+
+from typing import Protocol
+
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused
+from sfumato.sql.aggregates import AGGREGATES
+from sfumato.sql.expressions import Expression
+from sfumato.sql.functions import FUNCTIONS
+from sfumato.sql.functions.function import Spelling
+from sfumato.sql.parse.ast_guard import plain, shown
+from sfumato.sql.parse.special_forms import SPECIAL
+from sfumato.sql.simplify import call
+
+SPELLED = {spelling: name for name, function in FUNCTIONS.items() for spelling in function.spelled}
+ASKED = (
+    "COUNT, COUNT(DISTINCT …), SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE, MODE, "
+    "TRIMMED_MEAN, TRIANGLES or HISTOGRAM"
+)
+CHAINS = (exp.And, exp.Or, exp.DPipe)
+
+
+class Names(Protocol):
+    """What names stand for."""
+
+    def find(self, alias: str, name: str) -> Expression: ...
+
+    def known(self, node: exp.Expression) -> Expression | None:
+        """What a whole node stands for, if it is known as it is."""
+        ...
+
+
+def expression(node: exp.Expression, names: Names) -> Expression:
+    """What a node means, where names mean this."""
+    if (known := names.known(node)) is not None:
+        return known
+
+    def go(*nodes: exp.Expr | None) -> list[Expression]:
+        return [expression(one, names) for one in nodes if isinstance(one, exp.Expression)]
+
+    spelling: Spelling = node.name.lower() if isinstance(node, exp.Anonymous) else type(node)
+    special, name = SPECIAL.get(spelling), SPELLED.get(spelling)
+    if special or name or isinstance(node, exp.Column):
+        plain(node)
+    if isinstance(node, exp.Column) and not node.args.get("db"):
+        return names.find(node.table.lower(), node.name.lower())
+    if special is not None:
+        return special(node, go)
+    if name is not None:
+        return call(name, *go(*arguments(node)))
+    if isinstance(node, AGGREGATES):
+        raise QueryRefused(f"{shown(node)} is not allowed inside another aggregate, in WHERE or in GROUP BY.")
+    if isinstance(node, exp.AggFunc):
+        raise QueryRefused(f"{shown(node)} is not among the aggregates.\n  do:     ask {ASKED}")
+    raise QueryRefused(f"{called(node)} is not among the things that questions may use.\n  do:     see docs/sql.md")
+
+
+def called(node: exp.Expression) -> str:
+    """The analyst's words for a node, or the name of a function that the parser would write as others."""
+    text = shown(node)
+    if isinstance(node, exp.Func) and not isinstance(node, exp.Anonymous) and node.sql_name() not in text:
+        return f"{node.sql_name()}(…)"
+    return text
+
+
+def arguments(node: exp.Expression) -> list[exp.Expr]:
+    """In the order in which they are written; a long chain of one operator is one list."""
+    if isinstance(node, CHAINS):
+        return list(node.flatten(unnest=False))
+    first = [] if isinstance(node, exp.Anonymous) else [node.this, node.expression]
+    return [*first, *node.expressions]

@@ -1,0 +1,134 @@
+"""A SELECT around one with aggregates chooses, computes, filters and sorts released values: it costs nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused
+from sfumato.sql.aggregates import AGGREGATES
+from sfumato.sql.expressions import Expression
+from sfumato.sql.parse.ast_guard import alias, inner, plain, shown
+from sfumato.sql.parse.columns import Columns, number_after, ordered, titled
+from sfumato.sql.parse.expressions import expression
+from sfumato.sql.plan import Release
+from sfumato.sql.postprocess import foreign
+from sfumato.sql.question import Question
+from sfumato.sql.simplify import call
+
+PARTS = {"expressions", "from_", "from", "where", "order", "limit", "offset", "with_", "with"}
+HEAVIEST, MOST_LAYERS = 4_000, 8
+MOST_STEPS = 50_000_000  # parts of expressions over released values, in all groups together
+
+
+def layers(query: exp.Select) -> list[exp.Select]:
+    """The SELECT with aggregates that this one is around, and those around it, outwards; none if there is no such."""
+    found, views = [query], named_in(query)
+    while not aggregated(found[-1]):
+        source = found[-1].args.get("from_") or found[-1].args.get("from")
+        node = source.this if source is not None else None
+        inside = node.this if isinstance(node, exp.Subquery) else None
+        names = [alias(cte) for cte in views]
+        if isinstance(node, exp.Table) and not node.args.get("db") and node.name.lower() in names:
+            place = len(names) - 1 - names[::-1].index(node.name.lower())
+            inside, views = views[place].this, views[:place]
+        if not isinstance(inside, exp.Select) or len(found) > MOST_LAYERS:
+            return []
+        found, views = [*found, inside], [*views, *named_in(inside)]
+    core = found[-1].copy()
+    rows = [cte.copy() for cte in views if not aggregated(cte.this)]
+    core.set("with_", exp.With(expressions=rows) if rows else None)
+    return [core, *reversed(found[:-1])] if len(found) > 1 else []
+
+
+def named_in(query: exp.Select) -> list[exp.CTE]:
+    """The views of its WITH."""
+    views = query.args.get("with_") or query.args.get("with")
+    if views is None or views.args.get("recursive"):
+        return []
+    for cte in views.expressions:
+        plain(cte)
+    return list(views.expressions)
+
+
+def aggregated(query: exp.Expression) -> bool:
+    """Has this SELECT aggregates of its own?"""
+    if not isinstance(query, exp.Select):
+        return False
+    own = any(any(node.find_all(*AGGREGATES)) for node in query.expressions)
+    return own or bool(query.args.get("group"))
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Names stand for columns of the answer."""
+
+    question: Question
+    called: str
+
+    def known(self, node: exp.Expression) -> Expression | None:
+        if isinstance(node, AGGREGATES):
+            raise QueryRefused(
+                f"{shown(node)} is over answers, not over rows.\n  do:     aggregate rows once, in the inner SELECT"
+            )
+        return None
+
+    def find(self, alias: str, name: str) -> Expression:
+        found = [e for title, e in self.question.columns if title.lower() == name and alias in ("", self.called)]
+        if found:
+            return found[0]
+        known = ", ".join(title for title, _ in self.question.columns)
+        raise QueryRefused(f"{name!r} is not a column here.\n  found:  {known}\n  do:     use one of these")
+
+
+def around(query: exp.Select, question: Question) -> Question:
+    """The question with what the outer SELECT says."""
+    for part, value in query.args.items():
+        if value and (part not in PARTS or (part.startswith("with") and value.args.get("recursive"))):
+            raise QueryRefused(
+                f"{part.upper().strip('_')} is not allowed around a SELECT with aggregates.\n"
+                "  do:     choose, compute, filter and sort what it gives; aggregate rows once"
+            )
+    source = query.args.get("from_") or query.args["from"]
+    plain(source.this)
+    names = Shown(question, alias(source.this))
+    columns: Columns = []
+    for node in query.expressions:
+        plain(node)
+        if isinstance(node, exp.Star):
+            columns += question.columns
+        else:
+            columns.append((titled(node, [title for title, _ in columns]), expression(inner(node), names)))
+    found = replace(question, columns=tuple(columns))
+    if where := query.args.get("where"):
+        first(question, "WHERE")
+        found = replace(found, having=call("and", question.having, expression(where.this, names)))
+    if query.args.get("order"):
+        first(question, "ORDER BY")
+        found = replace(found, order=(*ordered(query, columns, names), *question.order))
+    if query.args.get("limit") or query.args.get("offset"):
+        first(question, "LIMIT")
+        found = replace(found, limit=number_after(query, "limit"), offset=number_after(query, "offset") or 0)
+    after = [*(e for _, e in found.columns), found.having, *(e for e, _ in found.order)]
+    for one in after:
+        foreign(one)
+    if sum(e.weight for e in after) > HEAVIEST:
+        raise QueryRefused("this question is too long, written out.\n  do:     ask less at a time")
+    check_layout(found.release, after)
+    return found
+
+
+def check_layout(release: Release, after: Sequence[Expression]) -> None:
+    """Refuses what would take long to make of released values: that is free, and could be asked again and again."""
+    if release.combinations * sum(e.weight for e in after) > MOST_STEPS:
+        raise QueryRefused(
+            "this question takes too long to lay out.\n"
+            f"  found:  {release.combinations:,} groups, and long expressions over released values\n"
+            "  do:     ask for aggregates alone, and go on with the answer"
+        )
+
+
+def first(question: Question, word: str) -> None:
+    """What comes after LIMIT would see less than all groups: one LIMIT, at the end."""
+    if question.limit is not None or question.offset:
+        raise QueryRefused(f"{word} comes before LIMIT.\n  do:     ask with the inner LIMIT, and go on with the answer")

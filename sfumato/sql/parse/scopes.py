@@ -1,0 +1,67 @@
+"""What names stand for below GROUP BY: columns of one private table and of what is joined to it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused
+from sfumato.sql.domains import TEXT, number
+from sfumato.sql.expressions import Call, Column, Constant, Expression
+from sfumato.sql.plan import Join
+from sfumato.sql.policy import Table
+from sfumato.sql.simplify import call
+
+ALWAYS = Constant(True)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What names stand for: rows of one private table and public ones, with a condition on them."""
+
+    table: Table
+    names: Mapping[tuple[str, str], Expression]  # (alias, column) → what it is
+    where: Expression = ALWAYS
+    joins: tuple[Join, ...] = ()
+
+    def find(self, alias: str, name: str) -> Expression:
+        found = {e for (a, n), e in self.names.items() if n == name and alias in ("", a)}
+        if len(found) == 1:
+            return found.pop()
+        known = ", ".join(sorted({n for _, n in self.names}))
+        raise QueryRefused(
+            f"{name!r} is {'ambiguous' if found else 'not a column here'}.\n  found:  {known}\n"
+            f"  do:     {'say which table it is from' if found else 'use one of these, or add it to the policy'}"
+        )
+
+    def known(self, node: exp.Expression) -> Expression | None:
+        return None
+
+    def find_in(self, place: int, name: str) -> Expression:
+        """A column of the joined table number `place`."""
+        for found in self.names.values():
+            if isinstance(found, Column) and found.origin == f"t{place}.{name}":
+                return found
+        raise QueryRefused(f"{name!r} is not a column of the joined table.")
+
+    def renamed(self, alias: str) -> "Scope":
+        """All of it under one name."""
+        return replace(self, names={(alias, name): e for (_, name), e in self.names.items()})
+
+
+def columns_of(table: Table, place: int) -> dict[str, Column]:
+    """The columns of the table number `place`, its unit among them."""
+    found = {name: Column(f"t{place}.{name}", domain) for name, domain in table.columns.items()}
+    if not table.public and (unit := table.unit_column) is not None:
+        found.setdefault(unit, Column(f"t{place}.{unit}", TEXT if table.edges else number()))
+    return found
+
+
+def renumber(expression: Expression, places: Mapping[str, str]) -> Expression:
+    """The same of tables that have other numbers: t1 → t2."""
+    if isinstance(expression, Column):
+        alias, name = expression.origin.split(".", 1)
+        return replace(expression, origin=f"{places[alias]}.{name}") if alias in places else expression
+    if isinstance(expression, Call):
+        return call(expression.name, *(renumber(one, places) for one in expression.arguments))
+    return expression

@@ -1,0 +1,167 @@
+"""The outer SELECT: keys, columns, HAVING, ORDER BY, LIMIT."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused
+from sfumato.sql.aggregates import AGGREGATES
+from sfumato.sql.domains import Kind
+from sfumato.sql.expressions import Column, Constant, Expression, Output
+from sfumato.sql.functions.costs import require_cost
+from sfumato.sql.parse.ast_guard import inner, place_of, plain
+from sfumato.sql.parse.columns import Columns, number_after, ordered, titled
+from sfumato.sql.parse.expressions import expression
+from sfumato.sql.parse.from_where import MAIN, Rows
+from sfumato.sql.parse.group_by import Groups
+from sfumato.sql.parse.histogram import Histogram, histogram, is_histogram
+from sfumato.sql.parse.normalise_aggregates import normal_aggregates
+from sfumato.sql.parse.outer_select import around, check_layout, layers
+from sfumato.sql.parse.scopes import Scope
+from sfumato.sql.parse.sums import canonical, measured
+from sfumato.sql.plan import Release, Window
+from sfumato.sql.policy import Policy
+from sfumato.sql.postprocess import foreign
+from sfumato.sql.question import Question
+from sfumato.sql.statistics import Mode, Triangles, Trimmed
+from sfumato.sql.union import cost, weight
+from sfumato.sql.units import RowUnit
+
+MOST_KEYS, MOST_ROWS, HEAVIEST = 1_000_000, 1_000_000, 4_000
+
+
+def selected(query: exp.Select, policy: Policy, schema: str = MAIN) -> Question:
+    """The question that a SELECT asks."""
+    core, *outer = layers(query) or [query]
+    question = grouped(core, policy, schema)
+    for one in outer:
+        question = around(one, question)
+    return question
+
+
+def grouped(query: exp.Select, policy: Policy, schema: str) -> Question:
+    """The SELECT that has the aggregates."""
+    scope = Rows(policy, schema=schema).scope(query)
+    named = {node.alias.lower(): counting(node) for node in query.expressions if isinstance(node, exp.Alias)}
+    bins = histogram(query, scope)
+    groups = Groups(scope, keys(query, named, scope, *([bins.key] if bins else [])), named)
+    columns = shown_columns(query, groups, bins)
+    having = query.args.get("having")
+    condition = expression(having.this, groups) if having else Constant(True)
+    if condition.domain.kind is not Kind.TRUTH:
+        raise QueryRefused("HAVING takes a condition.")
+    distinct(query, columns, groups)
+    question = within_limits(groups, columns, condition, sorted_rows(query, columns, groups, bins))
+    return replace(question, limit=number_after(query, "limit"), offset=number_after(query, "offset") or 0)
+
+
+def distinct(query: exp.Select, columns: Columns, groups: Groups) -> None:
+    """SELECT DISTINCT says nothing more where all keys are shown."""
+    found = query.args.get("distinct")
+    if found is None:
+        return
+    places = {e.place for _, e in columns if isinstance(e, Output)}
+    if found.args.get("on") or not set(range(len(groups.keys))) <= places:
+        raise QueryRefused(
+            "DISTINCT would merge groups.\n  do:     SELECT all keys of GROUP BY, and merge rows of the answer"
+        )
+
+
+def counting(node: exp.Expression) -> exp.Expression:
+    """What a name stands for; a histogram's, for its counts."""
+    return exp.Count(this=exp.Star()) if is_histogram(node) else inner(node)
+
+
+def keys(
+    query: exp.Select, named: Mapping[str, exp.Expression], scope: Scope, *more: Expression
+) -> list[Expression]:  # fmt: skip
+    """GROUP BY, in one order: another one is no other question."""
+    group = query.args.get("group")
+    if group is not None:
+        plain(group)
+    nodes = [key(node, query, named, scope) for node in group.expressions] if group is not None else []
+    if group is not None and group.args.get("all"):  # whatever is selected and no aggregate
+        nodes += [inner(n) for n in query.expressions if not any(n.find_all(*AGGREGATES)) and not is_histogram(n)]
+    found = sorted({*(expression(node, scope) for node in nodes), *more}, key=repr)
+    for one in found:
+        if isinstance(one, Column) and one.origin == scope.table.unit_origin:
+            raise QueryRefused("GROUP BY the unit would ask about each person.")
+    return found
+
+
+def key(
+    node: exp.Expression, query: exp.Select, named: Mapping[str, exp.Expression], scope: Scope
+) -> exp.Expression:  # fmt: skip
+    """GROUP BY 2 means that column; a name means a column of the table first, then an alias."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return inner(query.expressions[place_of(node, "GROUP BY", len(query.expressions)) - 1])
+    bare = isinstance(node, exp.Column) and not node.table and node.name.lower() in named
+    if bare and not any(name == node.name.lower() for _, name in scope.names):
+        return named[node.name.lower()]
+    return node
+
+
+def shown_columns(query: exp.Select, groups: Groups, bins: Histogram | None) -> Columns:
+    """What is listed after SELECT, each under a name of its own; a histogram is its edges and its counts."""
+    found: Columns = []
+    for node in query.expressions:
+        if isinstance(node, exp.Star):
+            raise QueryRefused("SELECT * would show rows.\n  do:     ask for keys and aggregates")
+        if isinstance(node, exp.Alias):
+            plain(node)
+        if bins is not None and is_histogram(node):
+            found += bins.columns(groups.key(bins.key))
+        found.append((titled(node, [title for title, _ in found]), expression(counting(node), groups)))
+    return found
+
+
+def sorted_rows(
+    query: exp.Select, columns: Columns, groups: Groups, bins: Histogram | None
+) -> list[tuple[Expression, bool]]:  # fmt: skip
+    """ORDER BY; bins are shown from the lowest if nothing is said."""
+    if query.args.get("order") or bins is None:
+        return ordered(query, columns, groups)
+    shown_keys = [e for _, e in columns if isinstance(e, Output) and e.place < len(groups.keys)]
+    return [*((e, False) for e in shown_keys), (bins.order(groups.key(bins.key)), False)]
+
+
+def within_limits(
+    groups: Groups, columns: Columns, having: Expression, order: list[tuple[Expression, bool]]
+) -> Question:
+    """All of it as a question, unless it is too large."""
+    if not groups.wanted:
+        raise QueryRefused(
+            "this question has no aggregate, so it would show rows.\n  do:     ask COUNT(*), SUM(…) or AVG(…)"
+        )
+    rows, wanted = normal_aggregates(groups.rows, groups.keys, groups.wanted)
+    measures, aggregates = measured(wanted, private=any(key.domain.keys is None for key in groups.keys))
+    windows = tuple(one for one in wanted if isinstance(one, Window))
+    statistics = tuple(one for one in wanted if isinstance(one, Trimmed | Mode | Triangles))
+    core = Release(rows.table, rows.joins, rows.where, tuple(groups.keys), measures, windows, statistics)
+    if core.rows > MOST_ROWS:
+        raise QueryRefused(f"too many rows of one unit after this join.\n  found:  {core.rows:,} are allowed for")
+    for key, listed in zip(core.keys, core.key_lists, strict=True):
+        if listed == ():
+            raise QueryRefused(
+                "WHERE leaves no group: it rules out all public keys.\n"
+                f"  found:  a key is one of {', '.join(map(repr, (key.domain.keys or ())[:10]))}"
+            )
+    if core.combinations > MOST_KEYS:
+        raise QueryRefused(f"too many groups.\n  found:  {core.combinations:,} combinations of public keys")
+    if isinstance(core.table.unit, RowUnit) and core.rows > 1:
+        raise QueryRefused(
+            "each row is a person here, and UNION ALL lists a row more than once.\n"
+            f"  found:  {core.rows} SELECTs on one table\n"
+            "  do:     select another constant in each, such as 'first' AS part, and GROUP BY part"
+        )
+    after = [*(e for _, e in columns), having, *(e for e, _ in order)]
+    for one in after:
+        foreign(one)
+    read = [*groups.keys, core.where, *(m.of for m in measures if m.of), *(w.of for w in windows)]
+    read += [e for statistic in statistics for e in statistic.reads]
+    if sum(e.weight for e in [*read, *after]) + weight(core.table) > HEAVIEST:
+        raise QueryRefused("this question is too long, written out.\n  do:     ask less at a time")
+    require_cost(cost(core))
+    check_layout(core, after)
+    return canonical(Question(core, aggregates, tuple(columns), having, tuple(order), None))

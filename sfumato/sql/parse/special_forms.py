@@ -1,0 +1,248 @@
+"""Spellings that are not simply a function and its arguments in order. A new one is one entry at the end."""
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused
+from sfumato.sql.aggregates import bucketed
+from sfumato.sql.domains import LONGEST_TEXT
+from sfumato.sql.expressions import Constant, Expression
+from sfumato.sql.functions.function import Spelling
+from sfumato.sql.parse import date_forms as special_dates
+from sfumato.sql.parse.ast_guard import numeral, shown, small
+from sfumato.sql.simplify import call
+
+Go = Callable[..., list[Expression]]
+CASTS = {"DOUBLE": "number", "FLOAT": "number", "DECIMAL": "digits", "INT": "whole", "BIGINT": "whole",
+         "SMALLINT": "whole", "TEXT": "text", "VARCHAR": "text", "DATE": "date", "TIMESTAMP": "timestamp",
+         "TIMESTAMPNTZ": "timestamp", "FLOAT64": "number"}  # fmt: skip
+
+
+def literal(node: exp.Expression, go: Go) -> Expression:
+    if node.is_string and len(node.this) > LONGEST_TEXT:
+        raise QueryRefused(
+            f"a text in this question is too long.\n  found:  {len(node.this):,} characters\n"
+            f"  do:     write at most {LONGEST_TEXT:,}: all texts are cut there"
+        )
+    return Constant(node.this if node.is_string else numeral(node.this))
+
+
+def swapped(name: str) -> Callable[[exp.Expression, Go], Expression]:
+    return lambda node, go: call(name, *go(node.expression, node.this))
+
+
+def is_(node: exp.Expression, go: Go) -> Expression:
+    """IS NULL, IS TRUE, IS FALSE: never NULL itself."""
+    if isinstance(node.expression, exp.Null):
+        return call("is null", *go(node.this))
+    if isinstance(node.expression, exp.Boolean):
+        (found,) = go(node.this)
+        wanted = found if node.expression.this else call("not", found)
+        return call("coalesce", wanted, Constant(False))
+    raise QueryRefused("IS is for NULL, TRUE and FALSE.\n  do:     ask x IS NULL, or x IS NOT NULL")
+
+
+def same(node: exp.Expression, go: Go) -> Expression:
+    """IS NOT DISTINCT FROM: equal, or both NULL."""
+    first, second = go(node.this, node.expression)
+    both = call("and", call("is null", first), call("is null", second))
+    return call("coalesce", call("=", first, second), both)
+
+
+def like(node: exp.Expression, go: Go) -> Expression:
+    text, pattern = go(node.this, node.expression)
+    if isinstance(node, exp.ILike):
+        text, pattern = call("lower", text), call("lower", pattern)
+    found = call("like", text, pattern)
+    return call("not", found) if node.args.get("negate") else found
+
+
+def between(node: exp.Expression, go: Go) -> Expression:
+    value, low, high = go(node.this, node.args["low"], node.args["high"])
+    return call("and", call("<=", low, value), call("<=", value, high))
+
+
+def cased(node: exp.Expression, go: Go) -> Expression:
+    """CASE WHEN …, and CASE x WHEN …, which compares."""
+    parts, value = [], go(node.this)
+    for one in node.args["ifs"]:
+        condition, result = go(one.this, one.args["true"])
+        parts += [call("=", *value, condition) if value else condition, result]
+    return call("case", *parts, *(go(node.args.get("default")) or [Constant(None)]))
+
+
+def if_(node: exp.Expression, go: Go) -> Expression:
+    return call("case", *go(node.this, node.args["true"]), *(go(node.args.get("false")) or [Constant(None)]))
+
+
+def nullif(node: exp.Expression, go: Go) -> Expression:
+    first, second = go(node.this, node.expression)
+    return call("case", call("=", first, second), Constant(None), first)
+
+
+def cast(node: exp.Expression, go: Go) -> Expression:
+    to = node.args["to"]
+    name = to.this.name if isinstance(to.this, exp.DataType.Type) else ""
+    name = str(to.args.get("kind")).upper() if name == "USERDEFINED" else name
+    if name not in CASTS:
+        raise QueryRefused(f"CAST to {name[:20] or 'that'} is not allowed.\n  do:     use {', '.join(CASTS)}")
+    if name == "DECIMAL":
+        return decimal(call("number", *go(node.this)), to.expressions)
+    if CASTS[name] == "whole":
+        return call("round", call("number", *go(node.this)))
+    return call(CASTS[name], *go(node.this))
+
+
+def decimal(value: Expression, sizes: list[exp.Expression]) -> Expression:
+    """DECIMAL(p, s): rounded to s digits, NULL from 10^(p − s) on. It remains a double."""
+    digits, after = [small(one.this, "DECIMAL", 0, 38) for one in sizes] if len(sizes) == 2 else (18, 3)
+    if after > 12:
+        raise QueryRefused(
+            "numbers are doubles here, with 15 digits.\n  do:     CAST to DECIMAL with up to 12 after the point"
+        )
+    found = call("round to", value, Constant(after))
+    return call("case", call("<", call("abs", found), Constant(10.0 ** (digits - after))), found, Constant(None))
+
+
+def width_bucket(node: exp.Expression, go: Go) -> Expression:
+    given = go(*(node.args.get(a) for a in ("this", "min_value", "max_value", "num_buckets")))
+    return bucketed(*given) if len(given) == 4 else bucketed(*[Constant(None)] * 4)  # which is refused in words
+
+
+def misplaced(node: exp.Expression, go: Go) -> Expression:
+    raise QueryRefused(
+        "HISTOGRAM stands by itself after SELECT, outermost.\n"
+        "  do:     ask SELECT HISTOGRAM(x, 0, 60, 12) FROM …, or GROUP BY WIDTH_BUCKET(x, 0, 60, 12)"
+    )
+
+
+def power(node: exp.Expression, go: Go) -> Expression:
+    (base,) = go(node.this)
+    if isinstance(node.expression, exp.Literal) and node.expression.this == "0.5":
+        return call("sqrt", base)
+    return call("power", base, Constant(small(node.expression, "POWER", 1, 10)))
+
+
+def logarithm(node: exp.Expression, go: Go) -> Expression:
+    """LOG(x) is of base 10; LOG(2, x) and LOG(10, x) name it."""
+    if node.expression is None:
+        return call("log10", *go(node.this))
+    base = node.this.this if isinstance(node.this, exp.Literal) else ""
+    if base not in ("2", "10"):
+        raise QueryRefused("LOG is of base 2 or 10.\n  do:     ask LN(x) / LN(base)")
+    return call(f"log{base}", *go(node.expression))
+
+
+def cut_off(node: exp.Expression, go: Go) -> Expression:
+    """TRUNC: towards 0."""
+    if node.args.get("decimals"):
+        raise QueryRefused("TRUNC takes one argument.\n  do:     ask TRUNC(x * 100) / 100 for two digits")
+    (value,) = go(node.this)
+    return call("case", call("<", value, Constant(0)), call("ceil", value), call("floor", value))
+
+
+def refused(words: str, do: str) -> Callable[[exp.Expression, Go], Expression]:
+    def read(node: exp.Expression, go: Go) -> Expression:
+        raise QueryRefused(f"{shown(node)}: {words}\n  do:     {do}")
+
+    return read
+
+
+def rounded(node: exp.Expression, go: Go) -> Expression:
+    if node.args.get("decimals") is None:
+        return call("round", *go(node.this))
+    return call("round to", *go(node.this), Constant(small(node.args["decimals"], "ROUND", 0, 12)))
+
+
+def trimmed(node: exp.Expression, go: Go) -> Expression:
+    side = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
+    return call(side, *go(node.this, node.expression))
+
+
+def substring(node: exp.Expression, go: Go) -> Expression:
+    start = small(node.args.get("start"), "SUBSTR", 1, 10**6)
+    length = small(node.args["length"], "SUBSTR", 0, 10**6) if node.args.get("length") else 10**6
+    return call("substr", *go(node.this), Constant(start), Constant(length))
+
+
+def left(node: exp.Expression, go: Go) -> Expression:
+    return call("substr", *go(node.this), Constant(1), Constant(small(node.expression, "LEFT", 0, 10**6)))
+
+
+def right(node: exp.Expression, go: Go) -> Expression:
+    return call("right", *go(node.this), Constant(small(node.expression, "RIGHT", 0, 10**6)))
+
+
+def split_part(node: exp.Expression, go: Go) -> Expression:
+    between = node.args.get("delimiter")
+    if not isinstance(between, exp.Literal) or not between.is_string or not between.this:
+        raise QueryRefused("SPLIT_PART takes a text in quotes to split at.\n  do:     ask SPLIT_PART(x, '.', 1)")
+    place = small(node.args.get("part_index"), "SPLIT_PART", 1, 1000)
+    return call("split_part", *go(node.this, between), Constant(place))
+
+
+def replaced(node: exp.Expression, go: Go) -> Expression:
+    old, new = node.expression, node.args.get("replacement")
+    if not (isinstance(old, exp.Literal) and isinstance(new, exp.Literal)) or len(new.this) > len(old.this):
+        raise QueryRefused(
+            "REPLACE takes two texts in quotes, the second not longer than the first:\n"
+            "          no text may grow until the engine fails"
+        )
+    return call("replace", *go(node.this, old, new))
+
+
+def concatenated(node: exp.Expression, go: Go) -> Expression:
+    """CONCAT, which passes over NULL."""
+    return call("||", *(call("coalesce", one, Constant("")) for one in go(*node.expressions)))
+
+
+SPECIAL: dict[Spelling, Callable[[exp.Expression, Go], Expression]] = {
+    exp.Literal: literal,
+    exp.Boolean: lambda node, go: Constant(bool(node.this)),
+    exp.Null: lambda node, go: Constant(None),
+    exp.Paren: lambda node, go: go(node.this)[0],
+    exp.GT: swapped("<"),
+    exp.GTE: swapped("<="),
+    exp.NEQ: lambda node, go: call("not", call("=", *go(node.this, node.expression))),
+    exp.Is: is_,
+    exp.NullSafeEQ: same,
+    exp.NullSafeNEQ: lambda node, go: call("not", same(node, go)),
+    exp.Like: like,
+    exp.ILike: like,
+    exp.Between: between,
+    exp.Case: cased,
+    exp.If: if_,
+    exp.Nullif: nullif,
+    exp.Cast: cast,
+    exp.TryCast: cast,
+    exp.WidthBucket: width_bucket,
+    "histogram": misplaced,
+    exp.Round: rounded,
+    exp.Pow: power,
+    exp.Log: logarithm,
+    exp.Trunc: cut_off,
+    exp.IntDiv: refused(
+        "// means one thing for whole numbers and another for others.",
+        "ask TRUNC(a / b), which cuts towards 0, or FLOOR(a / b), which cuts downwards",
+    ),
+    exp.IsNan: refused("NaN counts as NULL here.", "ask x IS NULL"),
+    exp.RegexpLike: refused(
+        "patterns that are none would raise.", "where it says the same, use LIKE, STARTS_WITH or CONTAINS"
+    ),
+    exp.RegexpFullMatch: refused(
+        "patterns that are none would raise.", "where it says the same, use LIKE, STARTS_WITH or CONTAINS"
+    ),
+    exp.SimilarTo: refused(
+        "patterns that are none would raise.", "where it says the same, use LIKE, STARTS_WITH or CONTAINS"
+    ),
+    exp.Trim: trimmed,
+    exp.Substring: substring,
+    exp.Left: left,
+    exp.Right: right,
+    exp.SplitPart: split_part,
+    exp.StrPosition: lambda node, go: call("position", *go(node.this, node.args.get("substr"))),
+    exp.Replace: replaced,
+    exp.Concat: concatenated,
+    **special_dates.SPECIAL,
+}

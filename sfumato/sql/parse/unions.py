@@ -1,0 +1,109 @@
+"""UNION ALL of SELECTs over rows: columns by their place, under the names of the first."""
+
+import math
+from dataclasses import replace
+
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused
+from sfumato.sql.domains import Domain, Kind
+from sfumato.sql.expressions import Call, Column, Constant, Expression
+from sfumato.sql.functions.domains_of_results import covering
+from sfumato.sql.parse.ast_guard import plain
+from sfumato.sql.parse.scopes import Scope
+from sfumato.sql.plan import Release
+from sfumato.sql.postprocess import ranked
+from sfumato.sql.union import label, leaves, stacked
+from sfumato.sql.units import RowUnit
+
+MOST_BRANCHES = 16
+Selected = tuple[Scope, list[tuple[str, Expression]]]  # rows, and what is selected of them, with its name
+
+
+def selects(node: exp.Expression) -> list[exp.Select]:
+    """The SELECTs of a chain of UNION ALL, from the first to the last."""
+    found: list[exp.Select] = []
+    waiting: list[exp.Expression] = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, exp.SetOperation):
+            if not isinstance(one, exp.Union) or one.args.get("distinct") or one.args.get("by_name"):
+                named = bool(one.args.get("by_name"))
+                same = isinstance(one, exp.Union) and not one.args.get("distinct")
+                raise QueryRefused(
+                    "of SELECTs under each other, UNION ALL is the one that keeps each row as it is.\n"
+                    f"  found:  {one.key.upper()}{' BY NAME' if named else ''}"
+                    + ("\n  do:     leave BY NAME out, and list the columns in the same order" if same else "")
+                )
+            plain(one)
+            waiting += [one.expression, one.this]
+        elif isinstance(one, exp.Subquery) and not one.alias:
+            plain(one)
+            waiting.append(one.this)
+        elif isinstance(one, exp.Select):
+            found.append(one)
+        else:
+            raise QueryRefused("UNION ALL is between SELECTs.")
+    return found
+
+
+def united(branches: list[Selected]) -> Scope:
+    """One scope for all: what stands at one place in each is one column, of all their domains together."""
+    rows = [Release(scope.table, scope.joins, scope.where, (), ()) for scope, _ in branches]
+    same_unit(rows)
+    widths = sorted({len(listed) for _, listed in branches})
+    if len(widths) > 1:
+        found = " and ".join(map(str, widths))
+        raise QueryRefused(f"UNION ALL puts SELECTs with as many columns under each other.\n  found:  {found} columns")
+    names: dict[tuple[str, str], Expression] = {}
+    values: dict[str, tuple[Expression, ...]] = {}
+    domains = {}
+    for place, (name, _) in enumerate(branches[0][1]):
+        column = tuple(listed[place][1] for _, listed in branches)
+        if all(isinstance(one, Column) and one.origin == rows[0].table.unit_origin for one in column):
+            names["", name] = Column(  # units are stacked as they are, and cut where they are read
+                f"t0.{rows[0].table.unit_column}", replace(together(column), length=math.inf)
+            )
+            continue
+        column = of_one_kind(column, place + 1)
+        title = label(rows, column)
+        while values.get(title, column) != column:  # the same values, otherwise paired
+            title += "x"
+        values[title], domains[title] = column, together(column)
+        names["", name] = Column(f"t0.{title}", domains[title])
+    table = stacked(rows, values, domains)
+    if leaves(table) > MOST_BRANCHES:
+        raise QueryRefused(f"at most {MOST_BRANCHES} SELECTs under each other.\n  found:  {leaves(table)}")
+    return Scope(table, names)
+
+
+def together(column: tuple[Expression, ...]) -> Domain:
+    """What is known of all of them; keys in an order that does not tell which came first."""
+    found = covering(*(one.domain for one in column))
+    return found if found.keys is None else replace(found, keys=tuple(sorted(found.keys, key=ranked)))
+
+
+def same_unit(rows: list[Release]) -> None:
+    units = {one.table.unit for one in rows}
+    if len(units) > 1:
+        listed = ", ".join(f"{one.table.name} of {str(one.table.unit)!r}" for one in rows)
+        row = "\n          where each row is a person, nobody knows who is in both" if RowUnit() in units else ""
+        raise QueryRefused(
+            f"UNION ALL takes tables that share one unit.\n  found:  {listed}{row}\n  do:     ask about each by itself"
+        )
+
+
+def of_one_kind(column: tuple[Expression, ...], place: int) -> tuple[Expression, ...]:
+    """Texts in quotes beside dates are read as dates; nothing else is cast."""
+    kinds = {one.domain.kind for one in column if one != Constant(None)}
+    if kinds == {Kind.DATE, Kind.TEXT}:
+        column = tuple(
+            Call("timestamp", (one,)) if isinstance(one, Constant) and one.value is not None else one for one in column
+        )
+        kinds = {one.domain.kind for one in column if one != Constant(None)}
+    if len(kinds) > 1:
+        raise QueryRefused(
+            f"UNION ALL, column {place}: values of one kind stand under each other.\n"
+            f"  found:  {', '.join(sorted(kind.value for kind in kinds))}\n  do:     CAST one of them"
+        )
+    return column

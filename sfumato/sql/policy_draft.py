@@ -1,0 +1,181 @@
+"""A policy drafted from a schema, and what a policy says and leaves open. Only names and types are known here."""
+
+import json
+import textwrap
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from sfumato.sql.domains import Domain, Kind
+from sfumato.sql.policy import Policy, Table
+from sfumato.sql.reserved_names import folds, reserved
+from sfumato.sql.schema_check import NAMES, Schema, is_whole, kind_of, misfits
+from sfumato.sql.units import RowUnit
+
+PEOPLE = ("patient", "person", "people", "user", "customer", "client", "member", "subject", "participant", "student",
+          "employee", "citizen", "account", "household")  # fmt: skip
+
+# ---- a draft --------------------------------------------------------------------------------------------------------
+
+
+def drafted(schema: Schema, source: str, untyped: Collection[str] = ()) -> str:
+    """A policy in TOML for all tables, with TODO where only the owner knows; `untyped` are tables of CSV files."""
+    parts = [
+        f"""# A policy for {json.dumps(source)}, drafted from its schema: no value was read.
+# Everything in it is public. Lines with TODO wait for you; then run: sfumato policy check
+version = 1
+draft = true           # TODO: remove this line when you have gone through the others; nobody can ask before
+
+[budget]               # TODO: what may ever be told about one person, by all answers together
+epsilon = 1.0          # an attacker's odds change by a factor of e^1 = 2.7 at most …
+delta = 1e-6           # … but for this chance; keep it far below one over the number of people
+
+# [analysts]           # who may ask, and for which share of the budget; the owner has what is left
+# epidemiology = 0.5   # 0: only what costs nothing
+# others = 0.1         # for everybody else together; if this is left out, nobody else may ask
+"""
+    ]
+    parts += [table_drafted(name, columns, name in untyped) for name, columns in sorted(schema.items())]
+    return "\n".join(parts)
+
+
+def table_drafted(name: str, columns: Mapping[str, str], untyped: bool = False) -> str:
+    guesses = units(name, columns)
+    lines = [f"[tables.{key(name)}]"]
+    if len(guesses) == 1:
+        lines.append(f"unit = {json.dumps(guesses[0])}  # TODO: guessed from the name. Whose data is a row?")
+    else:
+        which = f"; perhaps {' or '.join(guesses)}" if guesses else ""
+        lines.append(f'# unit = "…"  # TODO: the column that tells people apart{which}. "row": each row is a person')
+    lines += [
+        "# public = true  # instead of a unit, if anybody may see the whole table",
+        "groups = 1  # TODO: the most groups of an answer that one person counts in; the rest is left out",
+        "rows = 1    # TODO: the most rows that count for one person in one group; more noise, less left out",
+        f"[tables.{key(name)}.columns]",
+    ]
+    if untyped:
+        lines.append(UNTYPED)
+    for column, kind in columns.items():
+        found = kind_of(kind)
+        if found is None or reserved(column) or not folds(column):
+            why = f"{kind} is of no use to questions" if found is None else "questions cannot have this name"
+            lines.append(f"# {key(column)}: {why}")
+            continue
+        hint = "" if column in guesses else HINTS.get(found, "")
+        lines.append(f'{key(column)} = {{type = "{"integer" if is_whole(kind) else NAMES[found]}"}}{hint}')
+    return "\n".join([*lines, ""])
+
+
+UNTYPED = (
+    '# TODO: a CSV file says no types. Of numbers write {low = 0, high = 100}, of dates {type = "date"};\n'
+    "# what is no number or no date then counts as missing"
+)
+HINTS = {
+    Kind.NUMBER: "  # TODO: low = …, high = … (what is possible, not what is there), or it cannot be summed",
+    Kind.TEXT: '  # TODO: keys = ["…"] if its values are known to all, or rare groups vanish',
+}
+
+
+def units(table: str, columns: Mapping[str, str]) -> list[str]:
+    """Columns whose names speak of people; in a table of people, its id."""
+    named = [c for c in columns if any(c in (p, f"{p}_id", f"{p}id", f"{p}_no", f"{p}_number") for p in PEOPLE)]
+    if not named and "id" in columns and any(table in (p, f"{p}s") for p in PEOPLE):
+        return ["id"]
+    return named
+
+
+def key(name: str) -> str:
+    """A name as TOML writes it."""
+    plain = name.replace("_", "").replace("-", "")
+    return name if plain.isalnum() and plain.isascii() else json.dumps(name)
+
+
+# ---- a check --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a policy promises; what is wrong with it; and what it leaves open."""
+
+    promises: tuple[str, ...]
+    wrong: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    def __str__(self) -> str:
+        parts = [("This policy says", self.promises), ("Wrong", self.wrong), ("Left open", self.missing)]
+        listed = [f"{title}:\n" + "\n".join(map(point, lines)) for title, lines in parts if lines]
+        return "\n".join([*listed, "" if self.wrong else "Questions can be asked."]).rstrip()
+
+
+def point(line: str) -> str:
+    return textwrap.fill(line, 80, initial_indent="  · ", subsequent_indent="    ")
+
+
+def checked(policy: Policy, schema: Schema, untyped: Collection[str] = ()) -> Check:
+    """A policy beside the database that it is for; `untyped` are tables of files that say no types."""
+    promises = [f"all answers together keep (ε, δ) = ({policy.epsilon:g}, {policy.delta:g}) for each person"]
+    promises += shares(policy)
+    wrong, missing = misfits(policy, schema, untyped), []
+    if policy.draft:
+        wrong.insert(0, "it is a draft: go through the lines with TODO, then remove draft = true")
+    if policy.delta > 1e-4:
+        missing.append(f"δ = {policy.delta:g} is a large chance: keep it far below one over the number of people")
+    for name, table in policy.tables.items():
+        promises.append(in_words(table))
+        missing += gaps(table, schema.get(name, {}))
+    missing += [
+        f"{name}: not in the policy, so nobody can ask about it" for name in sorted(set(schema) - {*policy.tables})
+    ]
+    return Check(tuple(promises), tuple(wrong), tuple(missing))
+
+
+def shares(policy: Policy) -> list[str]:
+    """Who may ask, in words; it holds from the next opening of a curator on."""
+    if not policy.analysts and policy.others is True:
+        return []
+    found = [
+        f"{who} may use {100 * share:g} % of that" if share else f"{who} may ask only what costs nothing"
+        for who, share in policy.analysts.items()
+    ]
+    if policy.others is True:
+        return [*found, "everybody else draws on what is left, like the owner"]
+    rest = ["the owner draws on what is left"] if "owner" not in policy.analysts else []
+    if policy.others is False:
+        return [*found, *rest, "nobody else may ask"]
+    return [*found, *rest, f"all others together may use {100 * policy.others:g} % of that"]
+
+
+def in_words(table: Table) -> str:
+    if table.public:
+        return f"{table.name}: public, to be joined"
+    if isinstance(table.unit, RowUnit):
+        return f"{table.name}: each row is a person"
+    groups, rows = plural(table.groups, "group"), plural(table.rows, "row")
+    if table.edges:
+        pair = " and ".join(table.edges)
+        return f"{table.name}: each pair of {pair} is protected; counts in {groups} of an answer, with {rows} in each"
+    return f"{table.name}: a person is a {table.unit}; counts in {groups} of an answer, with {rows} in each"
+
+
+def plural(number: int, name: str) -> str:
+    return f"{number:,} {name}{'' if number == 1 else 's'}"
+
+
+def gaps(table: Table, columns: Mapping[str, str]) -> list[str]:
+    """What could be asked if the policy said more."""
+    found = []
+    for name, kind in columns.items():
+        domain = table.columns.get(name)
+        if domain is None:
+            if kind_of(kind) is not None and name != table.unit_column:
+                found.append(f"{table.name}.{name}: not in the policy, so nobody can ask about it")
+        elif not table.public and name != table.unit_column and (words := gap(domain)):
+            found.append(f"{table.name}.{name}: {words}")
+    return found
+
+
+def gap(domain: Domain) -> str:
+    if domain.kind is Kind.NUMBER and not domain.bounded and domain.keys is None:
+        return "no low and high, so SUM and AVG are refused unless the question clamps it"
+    if domain.kind is Kind.TEXT and domain.keys is None:
+        return "no keys, so its groups are found privately, and small ones vanish"
+    return ""

@@ -1,0 +1,107 @@
+"""UNION ALL: rows of several SELECTs one under the other, as a table that questions may be about.
+
+Each row of a stack is made of one row of one branch, and that of rows of one unit alone: so a unit's rows in the stack
+are a function of that unit's own rows. What a question keeps of a unit is decided after the stacking, by hashes of what
+the unit itself has there; so whatever `groups` and `rows` a stack is given, adding or removing a unit moves at most
+`groups` groups, each by at most `rows` rows. We give it the sums over its branches: a unit that keeps to each table's
+bounds keeps to these as well, and nothing is left out that the branches would count by themselves.
+
+Where each row is a person there is nobody to bound: a row of the database is in the stack once for each branch on its
+table, so it has that many rows and groups at most; rows of different tables are different people.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sfumato.sql.domains import Domain
+from sfumato.sql.expressions import Expression, columns
+from sfumato.sql.functions.costs import KEY
+from sfumato.sql.plan import Release
+from sfumato.sql.policy import Table
+from sfumato.sql.units import RowUnit
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Rows of one SELECT, and what stands in each column of the stack."""
+
+    rows: Release  # without keys or measures
+    columns: tuple[tuple[str, Expression], ...]
+
+    def __repr__(self) -> str:
+        return f"({self.rows.canonical} | {self.columns!r})"
+
+
+def stacked(
+    rows: Sequence[Release], values: Mapping[str, tuple[Expression, ...]], domains: Mapping[str, Domain]
+) -> Table:
+    """A table of these rows; for each column, its value in each of them."""
+    branches = tuple(
+        Branch(one, tuple((name, of[i]) for name, of in sorted(values.items()))) for i, one in enumerate(rows)
+    )
+    name = " + ".join(sorted(one.table.name for one in rows))
+    table = Table(name, dict(sorted(domains.items())), unit=rows[0].table.unit, branches=branches)
+    if isinstance(table.unit, RowUnit):
+        most = max(times(table).values())
+        return replace(table, groups=most, rows=most)
+    return replace(table, groups=sum(one.table.groups for one in rows), rows=sum(one.rows for one in rows))
+
+
+def times(table: Table) -> Counter[str]:
+    """How often a row of each table of the database may be in this one."""
+    if not table.branches:
+        return Counter({table.name: 1})
+    return sum((times(branch.rows.table) for branch in table.branches), Counter())
+
+
+def label(rows: Sequence[Release], values: Sequence[Expression]) -> str:
+    """A column's name, by what stands in it: the same for every order of branches and columns, and every alias."""
+    found = sorted((one.canonical, repr(value)) for one, value in zip(rows, values, strict=True))
+    return f"c{hashlib.sha256(repr(found).encode()).hexdigest()[:32]}"
+
+
+def leaves(table: Table) -> int:
+    """How many SELECTs there are, those inside others included."""
+    return sum(leaves(branch.rows.table) for branch in table.branches) or 1
+
+
+def weight(table: Table) -> int:
+    """How long the branches are, written out."""
+    return sum(
+        weight(branch.rows.table) + branch.rows.where.weight + sum(of.weight for _, of in branch.columns)
+        for branch in table.branches
+    )
+
+
+def cost(release: Release, of: Callable[[Expression], float] = lambda one: one.cost) -> float:
+    """Nanoseconds that an engine needs for one row of it at most, whatever the row holds, if for an expression it needs
+    so many."""
+    inside = sum(cost(one.rows, of) + sum(of(value) for _, value in one.columns) for one in release.table.branches)
+    keys = sum(of(key) + KEY * key.domain.longest for key in release.keys)  # once more: each may be sought in a list
+    return inside + keys + sum(map(of, parts(release)))
+
+
+def pruned(release: Release, *more: Expression) -> Release:
+    """Without columns of stacks that nothing reads, and with branches in one order: both make no other question."""
+    if not release.table.branches:
+        return release
+    used = {one.origin.removeprefix("t0.") for e in [*parts(release), *more] for one in columns(e)}
+    kept = []
+    for branch in release.table.branches:
+        of = tuple((name, e) for name, e in branch.columns if name in used)
+        kept.append(Branch(pruned(branch.rows, *(e for _, e in of)), of))
+    domains = {name: domain for name, domain in release.table.columns.items() if name in used}
+    table = replace(release.table, columns=domains, branches=tuple(sorted(kept, key=repr)))
+    return replace(release, table=table)
+
+
+def parts(release: Release) -> Iterator[Expression]:
+    """All expressions over rows that a release is made of."""
+    yield release.where
+    yield from release.keys
+    yield from (m.of for m in release.measures if m.of)
+    yield from (w.of for w in release.windows)
+    yield from (e for s in release.statistics for e in s.reads)
+    yield from (mine for join in release.joins for mine, _ in join.on)

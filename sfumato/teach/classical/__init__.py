@@ -1,0 +1,1 @@
+"""Classical accountants and prices, kept for comparison."""

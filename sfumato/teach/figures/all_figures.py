@@ -1,0 +1,61 @@
+"""All figures of the documents, written to a folder."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from PIL import Image  # a dependency of matplotlib
+
+from sfumato.loss.kinds.coins import RandomizedResponseLoss
+from sfumato.loss.kinds.gaussian import GaussianLoss
+from sfumato.loss.kinds.laplace import LaplaceLoss
+from sfumato.sampling.poisson import Poisson
+from sfumato.teach.figures.compositions import central_limit, composition, gaussian_noise
+from sfumato.teach.figures.contour import contour
+from sfumato.teach.figures.curves import profiles, renyi_curves, tangents, trade_off_functions
+from sfumato.teach.figures.data_dependent import proposed, smooth_noise, stable_choice
+from sfumato.teach.figures.drawings import hockey_stick, region, two_errors
+from sfumato.teach.figures.larger_groups import all_orders, larger_groups
+
+
+def lecture_figures(directory: str | Path) -> list[Path]:
+    """Write the drawings that the documents use, as PNG files; returns their paths in the order of their appearance.
+
+    Randomized response and Laplace are 1-DP; the Gaussian has μ = 1, so that it is ½-zCDP as every 1-DP mechanism is.
+    """
+    three = {
+        "Gaussian, μ = 1": GaussianLoss(1.0),
+        "Laplace, ε = 1": LaplaceLoss(1.0),
+        "randomized response, ε = 1": RandomizedResponseLoss(1.0),
+    }
+    drawings: dict[str, Callable[[], Figure]] = {
+        "hockey_stick": hockey_stick,
+        "profiles": lambda: profiles(three),
+        "two_errors": two_errors,
+        "region": region,
+        "tangents": lambda: tangents(GaussianLoss(1.0)),
+        "trade_off_functions": lambda: trade_off_functions(three),
+        "renyi_curves": lambda: renyi_curves(three),
+        "composition": lambda: composition(LaplaceLoss(0.1)),
+        "central_limit": central_limit,
+        "contour": lambda: contour(10_000 * Poisson(0.01).amplify(GaussianLoss(1 / 0.8))),
+        "gaussian_noise": gaussian_noise,
+        "smooth_noise": smooth_noise,
+        "stable_choice": stable_choice,
+        "proposed": proposed,
+        "larger_groups": larger_groups,
+        "all_orders": all_orders,
+    }
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    return [saved(draw(), folder / f"{title}.png") for title, draw in drawings.items()]
+
+
+def saved(figure: Figure, path: Path) -> Path:
+    """A small PNG: 64 colours are enough for lines, and it holds no date, so that equal pictures are equal files."""
+    page = io.BytesIO()
+    figure.savefig(page, format="png", dpi=150)
+    with Image.open(page) as picture:
+        picture.convert("RGB").quantize(64).save(path, optimize=True)
+    return path
