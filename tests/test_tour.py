@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato import patience as waiting
+from sfumato import progress as waiting
 from sfumato.loss.bound import Bound
 from sfumato.teach.classical.estimates import Estimate
 from sfumato.teach.demo import tour as demo
