@@ -15,7 +15,7 @@ from sfumato import groups
 from sfumato.errors import InvalidParameter
 from tests.audit.wrong import Wrong
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "groups.json").read_text(encoding="utf-8"))
+GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "groups.json").read_text(encoding="utf-8"))
 
 
 # ---- noise in proportion ---------------------------------------------------------------------------------------------

@@ -37,10 +37,10 @@ from sfumato.mechanisms.dependent import (
 )
 from sfumato.mechanisms.dependent.propose_grid import difference
 from sfumato.mechanisms.keys.optimal_coins import Keeping
-from tests.dependent import brute
+from tests.mechanisms.dependent import brute
 from tests.noise.sources import Recorded
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "dependent.json").read_text())
+GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "dependent.json").read_text())
 L = sf.loss
 
 # ---- thresholds ------------------------------------------------------------------------------------------------------

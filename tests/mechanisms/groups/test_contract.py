@@ -14,7 +14,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.groups.asinh import kappa
 from sfumato.mechanisms.groups.lower_bound import certified, certified_half, psi, scaled
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "groups.json").read_text(encoding="utf-8"))
+GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "groups.json").read_text(encoding="utf-8"))
 ABSOLUTE = [groups.MeanError, groups.MeanErrorAtMost, groups.ProportionalError]
 SIZES = [0, 1, 2, 5, 9, 10, 11, 20, 100, 10**4, 10**9, 10**15]
 

@@ -7,7 +7,7 @@ import mpmath as mp
 
 from sfumato import dependent as dep
 
-ORACLE = json.loads((Path(__file__).parents[1] / "golden" / "smooth_noise.json").read_text(encoding="utf-8"))
+ORACLE = json.loads((Path(__file__).parents[2] / "golden" / "smooth_noise.json").read_text(encoding="utf-8"))
 
 EVERY = [
     (dep.StudentNoise(6), 0.7, 0.2),

@@ -11,7 +11,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.dependent.cells import ROUNDING, Pair, cells, finished, log_beyond
 from sfumato.mechanisms.dependent.noise_family import NEAR
 from sfumato.noise.lazy import Draw
-from tests.dependent.families import EVERY, density
+from tests.mechanisms.dependent.families import EVERY, density
 from tests.noise.sources import Recorded
 
 NOISES = [noise for noise, _, _ in EVERY]

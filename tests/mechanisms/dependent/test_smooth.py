@@ -18,7 +18,7 @@ from sfumato.mechanisms.dependent.smooth import Off
 from sfumato.noise.balls import below, precision
 from sfumato.noise.lazy import Draw
 from sfumato.teach.classical import smooth_noise_prices as published
-from tests.dependent.families import EVERY, ORACLE
+from tests.mechanisms.dependent.families import EVERY, ORACLE
 from tests.noise.sources import Recorded
 
 

@@ -28,9 +28,9 @@ from sfumato.mechanisms.dependent import (
     TrimmedShare,
     refute,
 )
-from tests.dependent import brute
+from tests.mechanisms.dependent import brute
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "dependent.json").read_text())
+GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "dependent.json").read_text())
 VALUES = (0, 1, 3, 7)
 FRACTIONS = ["1/2", "1/4", "1/3", "2/5", "3/4", "2/3", "9/10", "1/10", "3/7"]
 ADD_REMOVE = [

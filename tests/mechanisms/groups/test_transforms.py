@@ -13,7 +13,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.groups.asinh import relative
 from sfumato.mechanisms.groups.transform import Transform
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "groups.json").read_text(encoding="utf-8"))
+GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "groups.json").read_text(encoding="utf-8"))
 E = groups.Estimator
 POINTS, WEIGHTS = np.polynomial.legendre.leggauss(60)
 CLOSED = [

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.errors import SfumatoError
 from sfumato.mechanisms.dependent import ChosenQuantile, Kept, Quantile
-from tests.dependent import brute
+from tests.mechanisms.dependent import brute
 from tests.noise.sources import Recorded
 
 
