@@ -18,14 +18,14 @@ from sfumato.curator.estimates import Told
 from sfumato.curator.price import Alone, Currency, Mu
 from sfumato.mechanisms.choice.exponential import Exponential
 from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip
-from sfumato.mechanisms.dependent.cells import radius
-from sfumato.mechanisms.dependent.global_noise import Everywhere
+from sfumato.mechanisms.dependent.additive_noise import Everywhere
+from sfumato.mechanisms.dependent.cells import noise_radius
+from sfumato.mechanisms.dependent.custom import Counted
 from sfumato.mechanisms.dependent.noisy_bound import Bounded, NoisyBound
-from sfumato.mechanisms.dependent.ordered import Ordered, merged
-from sfumato.mechanisms.dependent.precomputed import Counted
+from sfumato.mechanisms.dependent.ordered import Ordered, merge_ranges
 from sfumato.mechanisms.dependent.smooth import Smooth
 from sfumato.mechanisms.dependent.stable import GaussianStableValue, Stable, StableValue
-from sfumato.mechanisms.dependent.trimmed_share import TrimmedShare
+from sfumato.mechanisms.dependent.trimmed_mean import TrimmedShare
 from sfumato.noise.lazy import Draw
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Scalar
@@ -147,7 +147,7 @@ class TrimmedWay(Way):
     def far(self) -> float:
         """|Z| is larger with 2.5 % at most."""
         assert isinstance(self.mechanism, Smooth)
-        return radius(self.mechanism.noise, (1 - SURE) / 2)
+        return noise_radius(self.mechanism.noise, (1 - SURE) / 2)
 
     def released(self, rows: Sequence[Row]) -> list[Scalar]:
         mechanism = self.mechanism
@@ -164,7 +164,7 @@ class TrimmedWay(Way):
         if not rows or not rows[0][0]:
             return Ordered(0, low, high, (1,), (np.zeros(0, np.int64),))
         n, (values, counts, upto, sums) = int(str(rows[0][0])), (whole(column) for column in rows[0][1:])
-        parts = merged([(max(first, 1), min(last, n)) for first, last in self.mean.ranks(n, self.most)])
+        parts = merge_ranges([(max(first, 1), min(last, n)) for first, last in self.mean.ranks(n, self.most)])
         places = np.array(upto)
 
         def total(rank: int) -> int:

@@ -9,7 +9,7 @@ from sfumato.curator.price import Mu
 from sfumato.curator.release import statements
 from sfumato.curator.statistics import ChosenWay, StableWay, TrianglesWay, TrimmedWay
 from sfumato.errors import SfumatoError
-from sfumato.mechanisms.dependent.global_noise import Everywhere
+from sfumato.mechanisms.dependent.additive_noise import Everywhere
 from sfumato.sql.parse.text import read
 from sfumato.sql.plan import What
 

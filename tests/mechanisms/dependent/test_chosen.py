@@ -67,7 +67,7 @@ def mean_error(made, data):
     x = made.statistic.ordered(data)
     first, counts, score = made.runs(x)
     weights = np.exp(-float(made.rate) * score) * counts
-    return np.abs(first + (counts - 1) / 2 - (made.statistic.middle(x) - x.low)) @ weights / weights.sum()
+    return np.abs(first + (counts - 1) / 2 - (made.statistic.value_in_steps(x) - x.low)) @ weights / weights.sum()
 
 
 @pytest.mark.parametrize(("n", "sets", "bar"), [(1000, 200, 110), (10_000, 60, 11), (100_000, 20, 1.4)])

@@ -11,7 +11,7 @@ import sfumato as sf
 from sfumato import dependent as dep
 from sfumato.loss.describe import from_json
 from sfumato.mechanisms.dependent.shifted_pairs import directions, term_of_p, term_of_q
-from sfumato.mechanisms.dependent.student import largest_losses
+from sfumato.mechanisms.dependent.student_cauchy import largest_losses
 from tests.mechanisms.dependent.families import EVERY, ORACLE
 
 every = pytest.mark.parametrize(("noise", "shift", "dilation"), EVERY, ids=str)

@@ -8,7 +8,7 @@ import pytest
 
 from sfumato import dependent as dep
 from sfumato.errors import InvalidParameter
-from sfumato.mechanisms.dependent.cells import ROUNDING, Pair, cells, finished, log_beyond
+from sfumato.mechanisms.dependent.cells import ROUNDING, Pair, cells, log_tail_bound, refine_cells
 from sfumato.mechanisms.dependent.noise_family import NEAR
 from sfumato.noise.lazy import Draw
 from tests.mechanisms.dependent.families import EVERY, density
@@ -86,7 +86,7 @@ def test_mass_variance_and_tails_agree_with_the_density(noise, shift, dilation):
         assert 2 * np.trapezoid(p * z * z, z) == pytest.approx(noise.variance, rel=2e-4)
     for start in (3.0, 20.0):
         tail = np.trapezoid(np.where(z >= start, p, 0), z)
-        assert tail <= math.exp(log_beyond(noise, start)) * 1.01
+        assert tail <= math.exp(log_tail_bound(noise, start)) * 1.01
     if noise.log_power(2.0) < math.inf:
         assert math.log(noise.variance) <= noise.log_power(2.0) + 1e-12
         assert noise.log_power(40.0) / 1600 <= noise.power_limit(30.0)
@@ -106,12 +106,12 @@ def test_the_cells_hold_the_loss():
     rng = np.random.default_rng(1)
     for noise, shift, dilation in EVERY:
         pair = Pair(noise, shift, dilation)
-        end = pair.cut()
-        row = finished(pair, end, 1.0)
+        end = pair.outer_end()
+        row = refine_cells(pair, end, 1.0)
         low, high = pair.ranges(row, pair.discs(row))
         for _ in range(3):
             z = row.left + (row.right - row.left) * rng.random(len(row.left))
-            loss = pair.first.log(z) - pair.second.log(z)
+            loss = pair.first.log_density(z) - pair.second.log_density(z)
             assert np.all((low <= loss) & (loss <= high)), noise
 
 

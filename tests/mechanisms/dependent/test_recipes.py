@@ -35,7 +35,7 @@ from sfumato.mechanisms.dependent import (
     mode,
     top_set,
 )
-from sfumato.mechanisms.dependent.propose_grid import difference
+from sfumato.mechanisms.dependent.propose_test_release import difference
 from sfumato.mechanisms.keys.optimal_coins import Keeping
 from tests.mechanisms.dependent import brute
 from tests.noise.sources import Recorded
@@ -339,7 +339,7 @@ def test_a_noisy_bound_holds_and_its_loss_is_that_of_both_noises_and_delta():
 @given(bound=st.integers(1, 10**6))
 def test_scaled_noise_is_never_too_small(bound):
     made = NoisyBound(Triangles(5), sf.Gaussian(2.0), sf.Gaussian(0.7), 1e-6)
-    assert made.scaled(bound).loss(bound).mu <= made.unit.loss(1).mu
+    assert made.noise_for(bound).loss(bound).mu <= made.unit.loss(1).mu
 
 
 @pytest.mark.parametrize(

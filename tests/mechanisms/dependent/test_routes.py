@@ -26,7 +26,7 @@ from sfumato.mechanisms.dependent import (
     at,
     on_ledger,
 )
-from sfumato.mechanisms.dependent.trimmed_share import TrimmedShare
+from sfumato.mechanisms.dependent.trimmed_mean import TrimmedShare
 
 WAYS = [
     (Quantile(0, 1000), {}, ChosenQuantile),

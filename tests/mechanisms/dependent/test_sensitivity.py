@@ -283,7 +283,7 @@ def test_a_true_bound_of_ones_own_is_not_refuted():
 @pytest.mark.parametrize(
     ("bounds", "reason"),
     [
-        (lambda data, most: [Reciprocal().local(data)] * (most + 1), "a neighbour has less"),
+        (lambda data, most: [Reciprocal().local(data)] * (most + 1), "a neighbour's bound"),
         (lambda data, most: [Fraction(1, 9)] * (most + 1), "moves by more"),
         (lambda data, most: [s / 2 for s in Reciprocal().curve(data, most)], "moves by more"),
     ],

@@ -12,7 +12,7 @@ from scipy.special import bdtrc
 import sfumato as sf
 from sfumato import dependent as dep
 from sfumato.errors import InvalidParameter, OutOfReach
-from sfumato.mechanisms.dependent.cells import radius
+from sfumato.mechanisms.dependent.cells import noise_radius
 from sfumato.mechanisms.dependent.shifted_pairs import directions
 from sfumato.mechanisms.dependent.smooth import Off
 from sfumato.noise.balls import below, precision
@@ -149,7 +149,7 @@ def test_radii_are_quantiles(noise):
     inside = np.concatenate([[0.0], np.cumsum((p[1:] + p[:-1]) * np.diff(z))])
     for outside in (0.5, 0.05, 1e-3):
         truth = float(np.interp(1 - outside, inside, z))
-        assert truth * (1 - 1e-4) <= radius(noise, outside) <= truth * 1.1
+        assert truth * (1 - 1e-4) <= noise_radius(noise, outside) <= truth * 1.1
 
 
 # ---- the older view, and formulas ------------------------------------------------------------------------------------

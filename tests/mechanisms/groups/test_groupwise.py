@@ -52,9 +52,9 @@ def test_sizes_are_whole_numbers(size):
 
 
 def test_a_policy_is_made_of_policies():
-    with pytest.raises(InvalidParameter, match="policies"):
+    with pytest.raises(InvalidParameter, match="at least one Policy"):
         groups.GroupwiseLoss(())
-    with pytest.raises(InvalidParameter, match=r"one of sf\.groups"):
+    with pytest.raises(InvalidParameter, match=r"Transform of sf\.groups"):
         groups.Transformed(math.log, 1.0)
 
 

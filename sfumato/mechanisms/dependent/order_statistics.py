@@ -1,4 +1,4 @@
-"""Quantiles of people whose number is private: local sensitivity from a window of ranks."""
+"""Quantile, minimum and maximum with a private number of people: local sensitivities from a window of ranks."""
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
@@ -8,18 +8,36 @@ import numpy as np
 
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.choice.quantile import MOST_PARTS
-from sfumato.mechanisms.dependent.ordered import Ordered
-from sfumato.mechanisms.dependent.statistic import OneOfThem
+from sfumato.mechanisms.dependent.ordered import OfValues, Ordered
+from sfumato.mechanisms.dependent.statistic import Exact
 from sfumato.noise.table import Integers
+from sfumato.sensitivity import AddRemove, Relation
 
 
 @dataclass(frozen=True)
-class Quantile(OneOfThem):
-    """x_r with r = ⌈pn⌉, the least value v with #{x ≤ v} ≥ pn; `low` where there is nobody. Add/remove.
+class OrderStatistic(OfValues):
+    """The value of one rank; the number of people is private. Add/remove."""
+
+    @property
+    def relation(self) -> Relation:
+        return AddRemove
+
+    @property
+    def everywhere(self) -> Exact:
+        return self.exact(self.ends[1] - self.ends[0])
+
+    @property
+    def grain(self) -> Fraction:
+        return self.lattice.step
+
+
+@dataclass(frozen=True)
+class Quantile(OrderStatistic):
+    """x_r with r = ⌈pn⌉, the least value v with #{x ≤ v} ≥ pn; `low` for empty data. Add/remove.
 
     For 0 ≤ i < l ≤ n + 1 let cost(i, l) = max(l − 1 − c, l − 2 + c − 2i) with c = ⌈(n+1−l)·p/(1−p)⌉ if p ≤ ½, and
-    max(2l − n − 2 − i + c, n − 1 − i − c) with c = ⌊i·(1−p)/p⌋ if p > ½: so many people must come or go until one more
-    takes the quantile from x_i to x_l. Costs fall with i and rise with l.
+    max(2l − n − 2 − i + c, n − 1 − i − c) with c = ⌊i·(1−p)/p⌋ if p > ½. This is the number of additions and removals
+    after which one more moves the quantile from x_i to x_l. Costs decrease with i and increase with l.
 
     Theorem: LS_k = max{x_l − x_i : cost(i, l) ≤ k}; for the median x_⌊(n+2+k)/2⌋ − x_⌈(n−1−k)/2⌉
         [docs/theorems/sensitivity.md, Theorem 1]
@@ -40,7 +58,7 @@ class Quantile(OneOfThem):
             ) from problem
         if not 0 < p < 1 or p.denominator > MOST_PARTS:
             raise InvalidParameter(
-                f"p lies between 0 and 1, with six digits.\n  found:  p = {float(p):g}\n"
+                f"p must lie between 0 and 1 and have at most six digits.\n  found:  p = {float(p):g}\n"
                 "  do:     give such as 0.25; for the ends use Minimum and Maximum"
             )
         object.__setattr__(self, "p", p)
@@ -48,33 +66,33 @@ class Quantile(OneOfThem):
     def rank(self, size: int) -> int:
         return -(-self.p.numerator * size // self.p.denominator)
 
-    def middle(self, x: Ordered) -> int:
+    def value_in_steps(self, x: Ordered) -> int:
         return int(x.at([self.rank(x.size)])[0])
 
-    def steps(self, x: Ordered, most: int) -> list[int]:
+    def curve_in_steps(self, x: Ordered, most: int) -> list[int]:
         if self.p == Fraction(1, 2):
             k = np.arange(most + 1)
             apart = x.at((x.size + 2 + k) // 2) - x.at(-((k + 1 - x.size) // 2))
             return [int(size) for size in apart]
-        costs = Low(self.p, x.size) if self.p < Fraction(1, 2) else High(self.p, x.size)
+        costs = LowCosts(self.p, x.size) if self.p < Fraction(1, 2) else HighCosts(self.p, x.size)
         i = np.arange(*costs.reach(most), dtype=np.int64)
         left, found = x.at(i), []
         for cost in range(most + 1):
-            last = np.maximum(costs.farthest(i, cost), i)  # i itself where no l is near enough
+            last = np.maximum(costs.farthest(i, cost), i)  # i itself where no l has a cost this low
             found.append(int(np.max(x.at(last) - left)))
         return found
 
     def ranks(self, size: int, most: int) -> tuple[tuple[int, int], ...]:
         if self.p == Fraction(1, 2):
             return ((-((most + 1 - size) // 2), (size + 2 + most) // 2),)
-        costs = Low(self.p, size) if self.p < Fraction(1, 2) else High(self.p, size)
+        costs = LowCosts(self.p, size) if self.p < Fraction(1, 2) else HighCosts(self.p, size)
         first, last = costs.reach(most)
         middle = self.rank(size)
         return ((min(first, middle), max(last, middle)),)
 
 
 @dataclass(frozen=True)
-class Low:
+class LowCosts:
     """Costs for p ≤ ½: l − 1 − c(l) and l + c(l) − 2 − 2i, c(l) = ⌈θ(n + 1 − l)⌉, θ = p/(1 − p) ≤ 1."""
 
     p: Fraction
@@ -84,7 +102,7 @@ class Low:
         return -(-self.p.numerator * (self.size + 1 - j) // (self.p.denominator - self.p.numerator))
 
     def reach(self, most: int) -> tuple[int, int]:
-        """The least i and the largest l that a cost of `most` allows."""
+        """The least i and the largest l with a cost of at most `most`."""
         n = self.size
         last = bisect_right(range(n + 2), most, lo=1, key=lambda j: j - 1 - self.c(j)) - 1
         first = bisect_left(range(n + 1), -most, key=lambda i: i + 1 - self.c(i + 1))
@@ -100,7 +118,7 @@ class Low:
 
 
 @dataclass(frozen=True)
-class High:
+class HighCosts:
     """Costs for p > ½: 2l − n − 2 − i + c(i) and n − 1 − i − c(i), c(i) = ⌊i(1−p)/p⌋."""
 
     p: Fraction
@@ -119,3 +137,45 @@ class High:
         c = (self.p.denominator - self.p.numerator) * i // self.p.numerator
         found: Integers = np.minimum((k + self.size + 2 + i - c) // 2, self.size + 1)
         return np.where(self.size - 1 - i - c <= k, found, 0)
+
+
+@dataclass(frozen=True)
+class Minimum(OrderStatistic):
+    """x_1; `high` for empty data. Add/remove.
+
+    LS_k = max(x_{k+1} − low, x_{k+2} − x_1). Proof. Let y′ = y + {z} with z < min y = v, so that the change is v − z
+    (v = high if y is empty). If y is within distance k of x, v ≤ x_{k+1}. If only y′ is, z is a value of x that y
+    lacks, so z ≥ x_1 and v ≤ x_{k+2}. Both are attained: add `low` to x without its k least values, or remove x_1 from
+    x without x_2, …, x_{k+1}. As LS_0 ≥ x_1 − low, an extreme quantile is usually the better question.
+
+    Theorem: LS_k = max(x_{k+1} − low, x_{k+2} − x_1) [the proof above; cf. Nissim, Raskhodnikova & Smith 2007]
+    """
+
+    def value_in_steps(self, x: Ordered) -> int:
+        return int(x.at([1])[0])
+
+    def curve_in_steps(self, x: Ordered, most: int) -> list[int]:
+        k = np.arange(most + 1)
+        return [int(size) for size in np.maximum(x.at(k + 1) - x.low, x.at(k + 2) - x.at([1]))]
+
+    def ranks(self, size: int, most: int) -> tuple[tuple[int, int], ...]:
+        return ((1, most + 2),)
+
+
+@dataclass(frozen=True)
+class Maximum(OrderStatistic):
+    """x_n; `low` for empty data. Add/remove: `Minimum` of −x.
+
+    Theorem: LS_k = max(high − x_{n−k}, x_n − x_{n−k−1}) [the proof of `Minimum`, mirrored; Nissim et al. 2007]
+    """
+
+    def value_in_steps(self, x: Ordered) -> int:
+        return int(x.at([x.size])[0])
+
+    def curve_in_steps(self, x: Ordered, most: int) -> list[int]:
+        k = np.arange(most + 1)
+        top = x.at([x.size])
+        return [int(size) for size in np.maximum(x.high - x.at(x.size - k), top - x.at(x.size - k - 1))]
+
+    def ranks(self, size: int, most: int) -> tuple[tuple[int, int], ...]:
+        return ((size - most - 1, size),)

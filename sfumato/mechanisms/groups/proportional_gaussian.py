@@ -1,7 +1,7 @@
-"""Noise in proportion to the count: an open problem's second algorithm, priced as what it is.
+"""Noise proportional to the count: Algorithm 2 of the open problem on larger groups, with its true privacy loss.
 
-N(x, (rx)²) looks as if it told ever less about members of larger groups. It does, but not for all orders: the noise
-itself tells how large the group is, and beyond the order x²/(2x − 1) the divergence is infinite. There is no zCDP.
+The divergences of N(x, (rx)²) decrease with the size of the group, but not for all orders: the scale of the noise
+depends on the size, and beyond the order x²/(2x − 1) the divergence is infinite. There is no zCDP guarantee.
 """
 
 import math
@@ -23,11 +23,11 @@ from sfumato.loss.numeric import ULP, Floats, floats, ndtr
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.dependent.laplace_gaussian import GaussianNoise
 from sfumato.mechanisms.groups.groupwise import GroupwiseLoss, Policy
-from sfumato.mechanisms.groups.transformed import counted, shaped
+from sfumato.mechanisms.groups.transformed import integer_counts, reshape_like
 from sfumato.noise.lazy import Draw
 
-REACH = 12.0  # σ: beyond there is less than 1e-32
-NOTHING = ApproxLoss(0.0, 1.0)  # no promise at all
+REACH = 12.0  # σ: the mass beyond is less than 1e-32
+NOTHING = ApproxLoss(0.0, 1.0)  # no guarantee at all
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class ScaledPair:
         return math.log1p((y - x) / x) - math.log1p(share) / (2 * (a - 1)) + a * (x - y) ** 2 / (2 * self.r**2 * s)
 
     def delta(self, epsilon: float) -> float:
-        """H_{e^ε}(P‖Q): where ln p/q > ε is an interval or what is outside one, as ln p/q is a parabola.
+        """H_{e^ε}(P‖Q). As ln p/q is a parabola, ln p/q > ε on an interval or on the complement of one.
 
-        ln p/q = A·z² + B·z + C in z = (t − x)/rx, the place in units of P.
+        ln p/q = A·z² + B·z + C in z = (t − x)/rx, the position in units of P.
         """
-        k = self.x / self.y  # Q's standardised place is kz + d
+        k = self.x / self.y  # the position in units of Q is kz + d
         d = (self.x - self.y) / (self.r * self.y)
         a, b, c = (k * k - 1) / 2, k * d, d * d / 2 - math.log(k) - epsilon
         root = b * b - 4 * a * c
@@ -64,14 +64,14 @@ class ScaledPair:
         q = -(b + math.copysign(math.sqrt(root), b)) / 2  # the roots without cancellation
         low, high = sorted((q / a, c / q))
         mine, others = (low, high), (k * low + d, k * high + d)
-        inside = between if a < 0 else outside
+        inside = mass_between if a < 0 else mass_outside
         return max(inside(*mine) - math.exp(epsilon) * inside(*others), 0.0)
 
     def loss(self) -> PrivacyLoss:
         """The pair as a loss, in both directions."""
         wide = REACH * self.r * max(self.x, self.y)
         low, high = min(self.x, self.y) - wide, max(self.x, self.y) + wide
-        turn = self.x * self.y / (self.x + self.y)  # of the parabola ln p/q
+        turn = self.x * self.y / (self.x + self.y)  # the vertex of the parabola ln p/q
 
         def cdf(size: int) -> Callable[[Floats], Floats]:
             return lambda t: ndtr((t - size) / (self.r * size))
@@ -83,15 +83,15 @@ class ScaledPair:
         return from_cdfs(cdf(self.x), cdf(self.y), ratio, low, high, turning_points=[turn])
 
 
-def between(low: float, high: float) -> float:
-    """Φ(high) − Φ(low), on the side where it does not cancel."""
+def mass_between(low: float, high: float) -> float:
+    """Φ(high) − Φ(low), computed in the lower tail to avoid cancellation."""
     if low > 0:
         low, high = -high, -low
     first, second = ndtr(floats([low, high]))
     return float(second - first)
 
 
-def outside(low: float, high: float) -> float:
+def mass_outside(low: float, high: float) -> float:
     first, second = ndtr(floats([low, -high]))
     return float(first + second)
 
@@ -103,7 +103,7 @@ class ProportionalPolicy(Policy):
     r: float
 
     def member(self, size: int) -> PrivacyLoss:
-        if size < 2:  # an empty group is released as it is
+        if size < 2:  # an empty group is released exactly
             return NOTHING
         return either(ScaledPair(size, size - 1, self.r).loss(), ScaledPair(size + 1, size, self.r).loss())
 
@@ -116,7 +116,7 @@ class ProportionalPolicy(Policy):
 
 @dataclass(frozen=True)
 class ProportionalGaussian(Mechanism[ArrayLike, float | Floats]):
-    """round(N(x, (rx)²)) for each count x, drawn exactly. To look at, not to use: an empty group is told as it is.
+    """round(N(x, (rx)²)) for each count x, drawn exactly. For study, not for use: an empty group is released exactly.
 
     Theorem: D_a(N(x, (rx)²)‖N(x − 1, (r(x − 1))²)) is infinite from a = x²/(2x − 1) on, and D_a/a rises up to there; so
         it is (ρ, ω)-truncated CDP with ρ = D_ω/ω for every ω below, and zCDP for none
@@ -134,11 +134,11 @@ class ProportionalGaussian(Mechanism[ArrayLike, float | Floats]):
         return GroupwiseLoss((ProportionalPolicy(self.relative_error),))
 
     def loss(self) -> PrivacyLoss:
-        """Nothing is promised to everybody."""
+        """No guarantee holds for groups of every size."""
         return self.policy.everyone()
 
     def last_order(self, size: int) -> Fraction:
-        """Divergences of a group of this size are finite below this order only."""
+        """The divergences of a group of this size are finite below this order only."""
         return Fraction(size * size, 2 * size - 1) if size > 1 else Fraction(1)
 
     def truncated(self, size: int, order: float) -> Bound:
@@ -150,11 +150,11 @@ class ProportionalGaussian(Mechanism[ArrayLike, float | Floats]):
         a = checks.number("order", order, 1 + 1e-9, 1e15, allowed="an order above 1")
         if not Fraction(a) < last:
             raise InvalidParameter(
-                f"divergences are infinite from order {float(last):.6g} on.\n  found:  order = {a:g}\n"
+                f"the divergence is infinite from order {float(last):.6g} on.\n  found:  order = {a:g}\n"
                 "  do:     ask for a smaller order"
             )
         found = ScaledPair(size, size - 1, self.relative_error).renyi(a) / a
-        spare = 1e-13 / float(1 - Fraction(a) / last)  # roundings, where the order comes near its end
+        spare = 1e-13 / float(1 - Fraction(a) / last)  # the rounding error grows as the order approaches the last one
         return Bound(found * (1 - spare), found * (1 + spare), "closed form")
 
     def delta(self, size: int, epsilon: float) -> Bound:
@@ -170,12 +170,12 @@ class ProportionalGaussian(Mechanism[ArrayLike, float | Floats]):
         return found
 
     def claimed(self, size: int) -> ZcdpLoss:
-        """What the algorithm was once said to cost: v = 1/(2r²x²), ξ = 2 ln(1 + 1/x). It is false: see docs."""
+        """The claim of the open problem: v = 1/(2r²x²), ξ = 2 ln(1 + 1/x). It is false: see docs/larger-groups.md."""
         return ZcdpLoss(1 / (2 * self.relative_error**2 * size**2), xi=2 * math.log1p(1 / size))
 
     def release(self, value: ArrayLike) -> float | Floats:
-        counts = counted(value)
+        counts = integer_counts(value)
         r = Fraction(self.relative_error)
         sizes = [max(x, 0) for x in counts.reshape(-1).tolist()]
         found = [Draw(GaussianNoise(), self.source).rounded(x, r * x) for x in sizes]
-        return shaped(found, counts)
+        return reshape_like(found, counts)

@@ -1,7 +1,7 @@
-"""Noise on noise: an open problem's first algorithm, priced as what it is.
+"""Noise multiplied with noise: Algorithm 1 of the open problem on larger groups, with its true privacy loss.
 
-Y = X·Z with X ~ N(x, σ²), σ² = 1/2ρ, and Z ~ N(1, r²). It is post-processing of X, so it costs ρ at most; and at least
-ρ/2 whatever the size of the group, as zCDP speaks of all orders and the tails of Y remember X.
+Y = X·Z with X ~ N(x, σ²), σ² = 1/2ρ, and Z ~ N(1, r²). As post-processing of X it costs at most ρ. It costs at least
+ρ/2 whatever the size of the group, because zCDP is about all orders and the tails of Y still depend on X.
 """
 
 import math
@@ -21,21 +21,21 @@ from sfumato.loss.numeric import Floats, floats, logsumexp
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.dependent.laplace_gaussian import GaussianNoise
 from sfumato.mechanisms.groups.groupwise import GroupwiseLoss, Policy
-from sfumato.mechanisms.groups.transformed import counted, shaped
+from sfumato.mechanisms.groups.transformed import integer_counts, reshape_like
 from sfumato.noise import Sampler, rounded_gaussian
 from sfumato.noise.lazy import Draw
 from sfumato.rounding import sqrt_up
 
-FINE = 20  # bits: X lies on a lattice of at most σ/2^20
+FINE = 20  # X lies on a lattice with a step of at most σ/2^FINE
 NODES = np.linspace(0.0, 1.0, 121)
-DEEP = 42.0  # what is e^-42 of the largest is left out
+DEEP = 42.0  # terms below e^-42 of the largest are left out
 CHUNK = 4000
-FINER = 4  # times as many points for profiles, which are cut at their edges
+FINER = 4  # factor of points for profiles, whose integrand is cut where it changes sign
 
 
 @dataclass(frozen=True)
 class ProductPolicy(Policy):
-    """ρ for everybody; and not less than ρ/2 for anybody."""
+    """v = ρ for everybody; the true v is at least ρ/2 for every size."""
 
     rho: float
 
@@ -51,7 +51,7 @@ class ProductPolicy(Policy):
 
 @dataclass(frozen=True)
 class ProductOfGaussians(Mechanism[ArrayLike, float | Floats]):
-    """round(X + r·|X|·N) with X = x + N(0, 1/2ρ), for each count x. Charged as X is: ρ.
+    """round(X + r·|X|·N) with X = x + N(0, 1/2ρ), for each count x. It is charged ρ, the price of X.
 
     Theorem: liminf D_a(Y_{x+1}‖Y_x)/a ≥ ρ/2 as a → ∞, for every x; so v ≥ ρ/2 in any (v, ξ) that holds for all orders
         [docs/theorems/groups.md, Theorem 7]
@@ -74,12 +74,12 @@ class ProductOfGaussians(Mechanism[ArrayLike, float | Floats]):
 
     @cached_property
     def sigma(self) -> float:
-        """Of X: never below 1/√2ρ."""
+        """The standard deviation of X: 1/√2ρ, rounded up."""
         return sqrt_up(1 / (2 * Fraction(self.rho)))
 
     @cached_property
     def bits(self) -> int:
-        """X lies on the multiples of 2^−bits, among which are all counts: rounding X is post-processing then."""
+        """X lies on the multiples of 2^−bits. These include all counts, so rounding X is post-processing."""
         return max(0, FINE + 1 - math.frexp(self.sigma)[1])
 
     @cached_property
@@ -87,16 +87,16 @@ class ProductOfGaussians(Mechanism[ArrayLike, float | Floats]):
         return Sampler(rounded_gaussian(Fraction(self.sigma) * 2**self.bits), source=self.source)
 
     def release(self, value: ArrayLike) -> float | Floats:
-        counts = counted(value)
+        counts = integer_counts(value)
         r = Fraction(self.relative_error)
         found = []
         for x in counts.reshape(-1).tolist():
             first = x + Fraction(self.sampler.one(), 2**self.bits)
             found.append(Draw(GaussianNoise(), self.source).rounded(first, r * abs(first)))
-        return shaped(found, counts)
+        return reshape_like(found, counts)
 
     def law(self, size: int) -> "Product":
-        """The law of Y, to look at by numbers: these are estimates, not bounds."""
+        """The law of Y, for numerical study: its numbers are estimates, not bounds."""
         return Product(size, 1 / math.sqrt(2 * self.rho), self.relative_error)
 
 
@@ -135,7 +135,7 @@ class Product:
         return floats(found - (u * u + v * v) / 2 - math.log(2 * math.pi * self.sigma * self.r))
 
     def grid(self, order: float) -> tuple[Floats, Floats]:
-        """Places y and logarithms of their weights: even in ln|y|, as far out as this order looks."""
+        """Points y, evenly spaced in ln|y| as far out as this order needs, and the logarithms of their weights."""
         u, v = self.means
         more = order / (self.sigma * math.sqrt(2)) + 15
         step = min(math.hypot(self.r, self.sigma / max(self.x, 1.0)) / 12, 0.02)  # of the width of Y in ln|y|
@@ -184,11 +184,11 @@ def integral(w: Floats, a: Floats, b: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class ProductPair:
-    """What tells two such laws apart, by numbers: Rényi divergences and the profile. Estimates, not bounds."""
+    """Rényi divergences and the profile of two such laws. Estimates, not bounds."""
 
     p: Product
     q: Product
-    largest: float = 32.0  # the largest order that will be asked for
+    largest: float = 32.0  # the largest order that will be evaluated
 
     @cached_property
     def logs(self) -> tuple[Floats, Floats, Floats]:
@@ -197,7 +197,7 @@ class ProductPair:
 
     @property
     def missing(self) -> float:
-        """By how much the masses of the two are not 1: how good these numbers are."""
+        """The larger deviation of the two masses from 1: an indication of the numerical error."""
         p, q, weight = self.logs
         return max(abs(math.expm1(logsumexp(p + weight))), abs(math.expm1(logsumexp(q + weight))))
 
@@ -209,7 +209,7 @@ class ProductPair:
         return logsumexp(order * p + (1 - order) * q + weight) / (order - 1)
 
     def delta(self, epsilon: float) -> float:
-        """H_{e^ε}(P‖Q): the integral of splines between the places where the integrand changes sign."""
+        """H_{e^ε}(P‖Q): the integral of a spline over the intervals where the integrand is positive."""
         return sum(self._positive(sign, epsilon) for sign in (1, -1))
 
     def _positive(self, sign: int, epsilon: float) -> float:

@@ -1,4 +1,4 @@
-"""How sure a linear regression is of its prediction at one point."""
+"""The variance of a linear regression's prediction at a public point, with a bound on its local sensitivities."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,20 +12,20 @@ from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.dependent.statistic import Exact, Statistic
 from sfumato.sensitivity import AddRemove, Relation
 
-BITS = 20  # rows are rounded to multiples of 2⁻²⁰, so that Gram matrices are whole numbers of 2⁻⁴⁰
+BITS = 20  # rows are rounded to multiples of 2⁻²⁰, so that Gram matrices are integer multiples of 2⁻⁴⁰
 UNIT = 1 << 2 * BITS
-GRID = 1 << 10  # of the least eigenvalue
+GRID = 1 << 10  # the least eigenvalue is rounded down to multiples of 1/GRID
 CHUNK = 1 << 20
 MOST_COLUMNS = 64
 
 
 @dataclass(frozen=True)
 class PredictionVariance(Statistic[ArrayLike]):
-    """z·(XᵀX + ridge)⁻¹·z at a public point z; a row of X is a person, of norm at most 1 (longer ones are shortened).
+    """z·(XᵀX + ridge)⁻¹·z at a public point z; a row of X is a person, clipped to norm at most 1.
 
-    With λ the least eigenvalue of A = XᵀX + ridge, taking away a row x adds (zᵀA⁻¹x)²/(1 − xᵀA⁻¹x) ≤ |z|²/(λ(λ−1)) if
-    λ > 1, adding one takes less, and no answer is above |z|²/ridge. λ changes by at most 1 (Weyl), so
-    A_k = g(λ − k), g(λ) = |z|²·min(1/(λ(λ−1)), 1/ridge), is an upper bound as `Statistic` asks; λ is rounded down to
+    With λ the least eigenvalue of A = XᵀX + ridge, removing a row x adds (zᵀA⁻¹x)²/(1 − xᵀA⁻¹x) ≤ |z|²/(λ(λ−1)) if
+    λ > 1, adding one subtracts less, and no answer is above |z|²/ridge. λ changes by at most 1 (Weyl), so
+    A_k = g(λ − k), g(λ) = |z|²·min(1/(λ(λ−1)), 1/ridge), is a bound as `Statistic` requires; λ is rounded down to
     2⁻¹⁰ by exact arithmetic. Proof. With u = A^{−½}z, w = A^{−½}x: (u·w)²/(1 − |w|²), |u|² ≤ |z|²/λ, |w|² ≤ 1/λ. ∎
 
     Theorem: removing a row changes the inverse by a rank-one matrix [Sherman & Morrison 1950, and the proof above]
@@ -62,7 +62,7 @@ class PredictionVariance(Statistic[ArrayLike]):
 
     @property
     def least(self) -> Fraction:
-        """The ridge, in whole units, rounded down."""
+        """The ridge, rounded down to multiples of 1/UNIT."""
         return Fraction(int(Fraction(self.ridge) * UNIT), UNIT)
 
     @property
@@ -70,7 +70,7 @@ class PredictionVariance(Statistic[ArrayLike]):
         return self.size / self.least
 
     def gram(self, data: ArrayLike) -> list[list[int]]:
-        """XᵀX + ridge in units of 2⁻⁴⁰, exactly, of rows shortened to norm 1 and cut to multiples of 2⁻²⁰."""
+        """XᵀX + ridge in units of 2⁻⁴⁰, exactly, for rows clipped to norm 1 and truncated to multiples of 2⁻²⁰."""
         d = len(self.point)
         rows = np.asarray(data, np.float64)
         rows = rows.reshape(0, d) if rows.size == 0 else rows
@@ -92,14 +92,14 @@ class PredictionVariance(Statistic[ArrayLike]):
 
     def value(self, data: ArrayLike) -> Fraction:
         d, matrix = len(self.point), self.gram(data)
-        scale = 1 << 60  # beyond the last bits of doubles near 1: the point as whole numbers
+        scale = 1 << 60  # finer than the last bit of doubles near 1: turns the point into integers
         z = [int(Fraction(x) * scale) for x in self.point]
         solved = fmpq_mat(fmpz_mat(matrix)).solve(fmpq_mat(fmpz_mat([[x] for x in z])))
         found = sum((int(z[i]) * solved[i, 0] for i in range(d)), start=fmpz(0) * solved[0, 0])
         return Fraction(int(found.p), int(found.q)) * UNIT / scale**2
 
     def eigenvalue(self, data: ArrayLike) -> Fraction:
-        """The least eigenvalue of XᵀX + ridge, rounded down to 2⁻¹⁰: proved by elimination in whole numbers."""
+        """The least eigenvalue of XᵀX + ridge, rounded down to 2⁻¹⁰; certified by integer elimination."""
         matrix = self.gram(data)
         guess = float(np.linalg.eigvalsh(np.array(matrix, object).astype(np.float64) / UNIT)[0])
         place = max(0, int(guess * GRID))
@@ -120,16 +120,16 @@ class PredictionVariance(Statistic[ArrayLike]):
 
 
 def whole_rows(rows: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Rows of norm at most 1 in units of 2⁻²⁰, cut towards 0; what is no number is 0, each row by itself."""
+    """Rows clipped to norm 1, in units of 2⁻²⁰, truncated towards 0; NaN counts as 0. Each row by itself."""
     safe = np.clip(np.nan_to_num(rows, nan=0.0, posinf=1e100, neginf=-1e100), -1e100, 1e100)
     norm = np.sqrt(np.sum(np.square(safe), axis=1, keepdims=True))
-    short = safe / np.maximum(norm * (1 + 2.0**-30), 1.0)  # the norm is off by far less than 2⁻³⁰
+    short = safe / np.maximum(norm * (1 + 2.0**-30), 1.0)  # the rounding error of the norm is far below 2⁻³⁰
     found: NDArray[np.int64] = np.trunc(short * 2**BITS).astype(np.int64)
     return found
 
 
 def positive_definite(matrix: list[list[int]], place: int) -> bool:
-    """Is the matrix minus place/GRID positive definite? By Sylvester's criterion and elimination without fractions."""
+    """Whether the matrix minus place/GRID is positive definite: Sylvester's criterion, fraction-free elimination."""
     d, shift = len(matrix), place * (UNIT // GRID)
     rows = [[entry - shift * (i == j) for j, entry in enumerate(row)] for i, row in enumerate(matrix)]
     last = 1
