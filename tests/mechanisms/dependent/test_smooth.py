@@ -1,9 +1,8 @@
-"""Rungs, releases, error bars, calibration, and the formulas of the literature beside them."""
+"""Releases at the smooth scale, their error bars, and the formulas of the literature beside them."""
 
 import json
 import math
 from fractions import Fraction
-from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
@@ -11,11 +10,10 @@ from scipy.special import bdtrc
 
 import sfumato as sf
 from sfumato import dependent as dep
-from sfumato.errors import InvalidParameter, OutOfReach
+from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.dependent.cells import noise_radius
 from sfumato.mechanisms.dependent.shifted_pairs import directions
 from sfumato.mechanisms.dependent.smooth import Off
-from sfumato.noise.balls import below, precision
 from sfumato.noise.lazy import Draw
 from sfumato.teach.classical import smooth_noise_prices as published
 from tests.mechanisms.dependent.families import EVERY, ORACLE
@@ -24,67 +22,6 @@ from tests.noise.sources import Recorded
 
 def median(low=0, high=16):
     return dep.Quantile(low, high, p=Fraction(1, 2))
-
-
-# ---- rungs -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("t", "steps"), [(0.1, 1), (0.5, 1), (0.3, 4)])
-def test_a_rung_is_the_least_scale_that_suffices(t, steps):
-    ladder = dep.Ladder(t, 100, 1, steps)
-    for size in (0, 1, Fraction(1, 3), 2, Fraction(7, 3), 50, 99, 100):
-        j = ladder.least(size)
-        assert math.exp(t * j / steps) >= float(size) * (1 - 1e-12)
-        assert j == 0 or math.exp(t * (j - 1) / steps) < float(size) * (1 + 1e-12)
-    assert ladder.least(10**6) == ladder.top == ladder.least(100)
-    assert ladder.rung([]) == ladder.top  # nothing is known: the largest scale
-    assert ladder.least(math.inf) == ladder.least(math.nan) == ladder.top and ladder.least(-1.0) == 0
-
-
-def test_numbers_as_near_to_a_scale_as_one_likes_are_on_their_side():
-    ladder = dep.Ladder(0.1, 100, 1, 1)
-    with precision(192):
-        near = below(ladder.scale(7).ball(192))  # below e^0.7 by less than 2^-180
-    assert ladder.least(near) == 7 and ladder.least(near + Fraction(1, 2**170)) == 8
-    with_more = Fraction(int(math.exp(0.7) * 2**40) + 1, 2**40)
-    assert ladder.least(with_more) == 8
-    assert ladder.least(1) == 0 and ladder.least(1 + Fraction(1, 2**300)) == 1
-
-
-@pytest.mark.parametrize(("t", "steps"), [(0.2, 1), (0.7, 3)])
-def test_rungs_of_neighbours_are_near_and_answers_closer_than_the_lower_scale(t, steps):
-    """Theorem 3, over every data set of up to five people on {0, 1, 4, 16} and every person more."""
-    statistic = median()
-    mechanism = dep.Smooth(statistic, dep.StudentNoise(4), 0.5, t, steps)
-    seen = set()
-    for n in range(6):
-        for x in combinations_with_replacement((0, 1, 4, 16), n):
-            here, value = mechanism.rung(list(x)), statistic.value(list(x))
-            for v in (0, 1, 4, 16):
-                other = sorted([*x, v])
-                there = mechanism.rung(other)
-                assert abs(here - there) <= steps
-                assert abs(value - statistic.value(other)) <= math.exp(t * min(here, there) / steps) * (1 + 1e-12)
-                seen.add(abs(here - there))
-    assert steps in seen  # the corner occurs, so no smaller set of dilations would do
-
-
-def test_a_ladder_that_makes_no_sense_is_refused():
-    for wrong in (
-        lambda: dep.Ladder(0.0, 10),
-        lambda: dep.Ladder(0.1, -1),
-        lambda: dep.Ladder(0.1, 10, 0),
-        lambda: dep.Ladder(0.1, math.nan),
-        lambda: dep.Ladder(1e-4, 1e90, 1e-90, 64),
-        lambda: dep.Smooth(len, dep.StudentNoise(4), 0.5, 0.1),
-        lambda: dep.Smooth(median(), dep.StudentNoise(4), 0.5, 0.1, step=0.3),
-        lambda: dep.SmoothWithError(sf.Laplace(1.0), 2.0),
-    ):
-        with pytest.raises(InvalidParameter, match="do:"):
-            wrong()
-
-
-# ---- releases --------------------------------------------------------------------------------------------------------
 
 
 def test_the_law_of_a_release_is_the_rounded_noise_of_its_rung():
@@ -152,9 +89,6 @@ def test_radii_are_quantiles(noise):
         assert truth * (1 - 1e-4) <= noise_radius(noise, outside) <= truth * 1.1
 
 
-# ---- the older view, and formulas ------------------------------------------------------------------------------------
-
-
 def test_admissible_noise_is_what_its_two_properties_say():
     """Cauchy noise by the rule of 2007 has δ = 0 for both at ε/2, with room; Laplace noise needs its δ."""
     found = dep.admissibility(dep.CauchyNoise(2), 1 / 6, 1 / 6, 1.0)
@@ -194,28 +128,6 @@ def test_published_pure_epsilon_is_above_the_envelope(row):
         assert top <= row["exact"] * (1 + 1e-5) <= row["ours"] * (1 + 2e-5)
 
 
-def best_published(formula, variance, t, sigmas):
-    """Least variance against a Gaussian at ρ = ½: the shift that the formula allows, by bisection."""
-    best = math.inf
-    for sigma in sigmas:
-        low, high = 0.0, 10.0
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if formula(sigma, middle, t).upper <= 0.5 else (low, middle)
-        best = min(best, variance(sigma) / low**2 if low > 1e-6 else math.inf)
-    return best
-
-
-@pytest.mark.parametrize(("t", "published_ratio", "ours"), [(0.1, 7.05, 1.01), (0.2, 17.6, None), (0.5, 284, None)])
-def test_the_published_calibration_needs_seven_to_two_hundred_times_the_variance(t, published_ratio, ours):
-    sigmas = np.linspace(max(0.1, 1.01 * t), 1.5, 200)
-    known = best_published(published.laplace_log_normal, lambda s: dep.LaplaceLogNormalNoise(s).variance, t, sigmas)
-    assert known == pytest.approx(published_ratio, rel=6e-3)
-    if ours:
-        found = dep.for_zcdp(0.5, t, 1)
-        assert found.loss.zcdp().upper <= 0.5 and found.variance <= ours
-
-
 def test_lemmas_19_and_20_hold_for_the_exact_curve():
     noise = dep.LaplaceLogNormalNoise(0.1)
     for order in (1.5, 4.0, 50.0):
@@ -233,28 +145,6 @@ def test_formulas_beyond_their_range_are_refused():
     assert (
         published.arsinh_normal(0.4, 0.1, 0.1).upper > dep.SmoothLoss(dep.ArsinhNormalNoise(0.4), 0.1, 0.1).zcdp().upper
     )
-
-
-# ---- calibration -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("t", "bar"), [(0.2, 1.51)])
-def test_the_least_noise_on_the_ledger_meets_its_target_closely(t, bar):
-    found = dep.for_ledger(0.5, t)
-    assert 0.5 * (1 - 1e-3) <= found.loss.gdp(1e-9).upper ** 2 <= 0.5
-    assert found.variance * 0.5 <= bar and found.loss.steps == 4
-
-
-def test_pure_and_approximate_targets():
-    pure = dep.for_epsilon(1.0, 0.0, 0.1)
-    assert max(pure.loss.supremum()) <= 1 and isinstance(pure.loss.noise, dep.StudentNoise | dep.CauchyNoise)
-    some = dep.for_epsilon(1.0, 1e-6, 0.1)
-    assert some.loss.epsilon(1e-6).upper <= 1 and some.variance < pure.variance
-
-
-def test_targets_out_of_reach_say_what_to_do():
-    with pytest.raises(OutOfReach, match="smaller dilation"):
-        dep.for_ledger(0.01, 0.5)
 
 
 def test_nothing_printed_of_a_mechanism_is_private():

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sfumato as sf
 from sfumato import groups
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.groups.lower_bound import energy_margin, energy_margin_half, psi, scaled_psi
@@ -167,3 +168,16 @@ def test_the_bound_that_no_mechanism_beats_is_the_lower_side():
     assert found.upper > 63
     best = groups.MeanError(0.1, 10).certificate.best
     assert float(best) == best.lower
+
+
+def test_the_auditor_refutes_nothing_of_ours():
+    contract = groups.MeanError(0.5, 2)
+
+    class Rows:
+        def many(self, value, n):
+            return contract.release(np.full(n, value))
+
+    for size in (0, 1, 2, 8):
+        found = sf.audit.audit(Rows(), size, size + 1, loss=contract.policy.member(size), samples=60_000)
+        assert not found.violated
+        assert sf.audit.audit(Rows(), size, size + 1, loss=sf.loss.GaussianLoss(0.0), samples=60_000).violated

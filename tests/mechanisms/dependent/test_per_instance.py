@@ -1,4 +1,4 @@
-"""Reports that may be published: their bounds hold for each person, and they cost what they say."""
+"""What an answer costs each person: published reports hold for each of them, and cost what they say."""
 
 from fractions import Fraction
 
@@ -6,19 +6,23 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.errors import InvalidParameter
+from sfumato.errors import InvalidParameter, SfumatoError
 from sfumato.mechanisms.dependent import (
     Instances,
     Kept,
+    LeverageReport,
+    Leverages,
     MeanReport,
     Means,
     Moves,
     MovesReport,
+    PredictionVariance,
     Quantile,
     Reciprocal,
     TrimmedMean,
     TrimmedShare,
 )
+from tests.noise.sources import Recorded
 
 MEAN = TrimmedMean(-10, 30, 0.5, trim=0)
 
@@ -88,3 +92,38 @@ def test_what_is_no_report_is_refused():
     ):
         with pytest.raises(InvalidParameter):
             wrong()
+
+
+def test_each_person_loses_what_the_answer_moves_without_her():
+    mean, data = TrimmedMean(0, 100, trim=0), [10, 20, 90]
+    found = Instances.of(mean, data)
+    assert found.moves == (15, 10, 25)
+    assert [loss.mu for loss in found.losses(sf.Gaussian(5.0))] == [3.0, 2.0, 5.0]
+    assert max(found.moves) <= mean.at_distance(data, 0)
+    assert "25" not in repr(found)
+    assert Instances.of(Quantile(0, 100), data).moves == (0, 10, 10)  # medians 20; then 20, 10, 10
+
+
+def test_a_report_of_leverages_bounds_what_each_person_loses():
+    rng, variance = np.random.default_rng(3), PredictionVariance((0.6, 0.8), ridge=1.0)
+    data = rng.normal(size=(300, 2))
+    report = LeverageReport(variance, sf.DiscreteLaplace(2.0, source=Recorded("leverage")), 1e-9).release(data)
+    assert 20 < report.least <= variance.eigenvalue(data)
+    short = data / np.maximum(1, np.linalg.norm(data, axis=1, keepdims=True))
+    moves = Instances.of(variance, data.tolist()).moves[:40]
+    for move, row in zip(moves, short, strict=False):
+        assert move <= report.moved(row) * (1 + 1e-5) < float(variance.everywhere) / 100
+        assert report.loss(sf.Gaussian(1.0, 2**-20), row).mu == report.moved(row)
+    assert Leverages(variance, 1).moved([1.0, 0.0]) >= variance.everywhere
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Instances.of(len, [1]),
+        lambda: LeverageReport(Quantile(0, 9), sf.Gaussian(1.0)),
+    ],
+)
+def test_nonsense_is_refused_in_words(wrong):
+    with pytest.raises(SfumatoError, match="do:"):
+        wrong()
