@@ -84,6 +84,7 @@ class RoundedNoise:
 
     @property
     def aligned(self) -> bool:
+        """Whether all values of the statistic are multiples of the step."""
         return self.grain is not None and (self.grain / self.step).denominator == 1
 
     def loss(self, bound: Exact, sensitivity: Sensitivity) -> PrivacyLoss:
@@ -92,6 +93,7 @@ class RoundedNoise:
         return self.noise.loss(Sensitivity(l0=1, linf=size, l1=size, l2=size, relation=sensitivity.relation))
 
     def draw(self, value: Exact) -> Released:
+        """One noisy answer, clipped to the range that can be represented."""
         if self.aligned:
             steps = max(-LARGEST, min(LARGEST, int(value / self.step)))
             return shown(self.noise.noisy(np.array(steps, np.int64)))
@@ -104,7 +106,8 @@ class RoundedNoise:
 class Everywhere(Mechanism[Any, Released]):
     """f(x) + noise for the global sensitivity of f.
 
-    Theorem: noise for the global sensitivity needs nothing of the data [Dwork, McSherry, Nissim & Smith 2006, Prop. 1]
+    Theorem: noise calibrated to the global sensitivity is private for all data [Dwork, McSherry, Nissim & Smith 2006,
+        Prop. 1]
     """
 
     statistic: Statistic[Any]

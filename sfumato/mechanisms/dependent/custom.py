@@ -138,7 +138,7 @@ class Counted(Statistic[tuple[int, int]]):
 
     LS itself changes by at most `moves` between neighbours, as it does for `Triangles`.
 
-    Theorem: LS_k ≤ LS + k·moves [immediate: k steps move it by no more]
+    Theorem: LS_k ≤ LS + k·moves [immediate: each of k steps changes LS by at most moves]
 
     >>> Counted().curve((12, 3), 2)
     (3, 4, 5)

@@ -87,7 +87,7 @@ class Triangles(Statistic[ArrayLike | Graph]):
     LS_k = max_ij min(a_ij + ⌊(k + min(k, b_ij))/2⌋, nodes − 2).
 
     Theorem: this is the local sensitivity at distance k [Nissim, Raskhodnikova & Smith 2007, section 3]
-    Theorem: LS itself changes by at most one between neighbours: each a_ij does [the sentence above]
+    Theorem: LS itself changes by at most one between neighbours, as each a_ij does [immediate from LS = max a_ij]
 
     >>> Triangles(5).curve([(0, 1), (1, 2), (0, 2), (2, 3)], 2)
     (1, 2, 2)

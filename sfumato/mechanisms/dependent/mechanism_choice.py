@@ -149,10 +149,10 @@ def smooth_mechanism(
         return None
     try:
         loss = calibrated(min(max(dilation, 1e-3), 0.5))
-        found = Smooth(statistic, loss.noise, loss.shift, loss.dilation, loss.steps, step)
+        smooth = Smooth(statistic, loss.noise, loss.shift, loss.dilation, loss.steps, step)
     except OutOfReach:
         return None
-    return found if statistic.work(max(found.ladder.window - 1, 0)) <= MOST_WORK else None
+    return smooth if statistic.work(max(smooth.ladder.window - 1, 0)) <= MOST_WORK else None
 
 
 def check_statistic(statistic: object) -> None:
@@ -176,5 +176,4 @@ def has_known_drift(statistic: Statistic[Any]) -> bool:
 
 def _with_rounding(size: Exact | float, step: float | Fraction) -> Fraction:
     """The size plus 2⁻²⁰ steps, for values off the lattice."""
-    found: Fraction = Fraction(size) + Fraction(step) / 2**FINE
-    return found
+    return Fraction(size) + Fraction(step) / (1 << FINE)

@@ -95,7 +95,7 @@ class LeverageReport(Mechanism[ArrayLike, Leverages]):
     ⌊λ⌋ has sensitivity 1. Integer noise is added and a margin subtracted, so that the result exceeds λ with probability
     at most `miss`. In that case the bounds in the report do not hold, but the report is still private.
 
-    Theorem: a noisy least eigenvalue bounds all leverages, at the price of one number of sensitivity 1
+    Theorem: a noisy least eigenvalue, a number of sensitivity 1, bounds all leverages
         [Redberg & Wang 2021; Weyl 1912]
     """
 
@@ -162,7 +162,7 @@ class MeanReport(Mechanism[ArrayLike | Ordered, Means]):
     exceeds its radius with probability at most miss/2. In that case the bounds in the report may not hold, but the
     report is still private.
 
-    Theorem: a person's own loss is bounded by what is released about all [Wang 2019, Def. 2; Redberg & Wang 2021]
+    Theorem: a person's own loss is bounded by a function of public aggregates [Wang 2019, Def. 2; Redberg & Wang 2021]
 
     >>> import sfumato as sf
     >>> mean = TrimmedMean(0, 100, trim=0)

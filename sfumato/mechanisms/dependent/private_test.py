@@ -61,7 +61,7 @@ class Gate:
 
     @property
     def cap(self) -> int:
-        """The largest distance that is told apart; larger ones count as this."""
+        """The largest distance; larger ones count as this."""
         return 2 * self.threshold
 
     @cached_property

@@ -218,8 +218,8 @@ class TestedRelease(Mechanism[Any, Any]):
     promised for neighbours that are both bad: these pass with probability p₀ ≤ δ, which is all they cost, since a
     failed test reveals nothing else. So the loss is max(p₀, loss of the test and the promise).
 
-    Theorem: generalised propose-test-release costs the larger of the two, not their sum, where None is all that a
-        failed test shows [docs/theorems/recipes.md, Theorem 1; cf. Redberg, Zhu & Wang 2023]
+    Theorem: generalised propose-test-release costs the larger of the two, not their sum, if a failed test outputs only
+        None [docs/theorems/recipes.md, Theorem 1; cf. Redberg, Zhu & Wang 2023]
     """
 
     __test__ = False  # tells pytest that this is no test class

@@ -31,7 +31,7 @@ class ChosenQuantile(Mechanism[ArrayLike | Ordered, Exact]):
     true quantile and has sensitivity max(a, b − a). With rate = η/2max(a, b − a) the mechanism has bounded range η.
     Smooth sensitivity has 3 to 8 times the error on quantiles (docs/dependent.md).
 
-    Theorem: a score that one person moves by at most Δ gives bounded range η at the rate η/2Δ, whatever its cap
+    Theorem: a score of sensitivity Δ, capped or not, gives bounded range η at the rate η/2Δ
         [Durfee & Rogers 2019; Asi & Duchi 2020 on the inverse sensitivity mechanism]
 
     >>> ChosenQuantile(Quantile(0, 100), eta=2.0).release([40, 50, 60] * 1000)

@@ -122,7 +122,8 @@ class SmoothWithError(Mechanism[Any, Off]):
     The rung has global sensitivity r = `steps`, so rung + N(0, σ²), rounded, is (r/σ)-GDP. The failure probability is
     split equally: the noisy bound may lie below the rung, and the noise may exceed its quantile at that scale.
 
-    Theorem: ln S has global sensitivity t, so an upper bound of it can be bought [docs/theorems/dilation.md, Theorem 3]
+    Theorem: ln S has global sensitivity t, so an upper bound of it can be released with noise
+        [docs/theorems/dilation.md, Theorem 3]
     """
 
     inner: Smooth

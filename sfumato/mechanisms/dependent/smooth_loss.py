@@ -22,7 +22,7 @@ class SmoothLoss(Symmetric):
     `shift` is s, `dilation` t and `steps` r. The profile and the Rényi curve are those of the worst pair at each ε and
     at each order. `grain` > 1 makes cells coarser: faster, and still certified. The worst shift is u = s:
 
-    Theorem: for symmetric unimodal p, q and γ ≥ 0, ∫(p(x) − γq(x − u))₊dx does not fall with u ≥ 0. It is
+    Theorem: for symmetric unimodal p, q and γ ≥ 0, ∫(p(x) − γq(x − u))₊dx is non-decreasing in u ≥ 0. It is
         1 − ∫min(p, γq(· − u)), and min = ∫ over s of two level sets, intervals about 0 and u, whose overlap does not
         grow with u [docs/theorems/dilation.md, Lemma 1]
     Theorem: neighbours' scales are at most t apart in the logarithm, their answers by the smaller one [Nissim,

@@ -45,8 +45,8 @@ class StableValue(Mechanism[Stable, Any]):
     At distance d it answers with probability π(d + 1), the largest probability that (ε, δ) allows: the coins of optimal
     partition selection. π reaches 1, which no noise with a threshold does.
 
-    Theorem: values that differ between neighbours have distance 0 at both, and answer with δ; else only the coin tells
-        [Thakurta & Smith 2013; docs/theorems/recipes.md, Theorem 3]
+    Theorem: neighbours with different values both have distance 0 and answer with probability δ; other neighbours
+        differ only in the coin [Thakurta & Smith 2013; docs/theorems/recipes.md, Theorem 3]
     Theorem: no (ε, δ)-DP coin with π(1) ≤ δ answers more often at any distance [Desfontaines, Voss & Gipson 2022]
 
     >>> StableValue(eps=1.0, delta=1e-6).release(Stable("blue", 100))
@@ -89,8 +89,8 @@ class GaussianStableValue(Mechanism[Stable, Any]):
     value passes: on a Gaussian ledger it costs at most (μ², p₀). For the same price `StableValue` needs more than twice
     the distance.
 
-    Theorem: values that differ between neighbours have distance 0 at both, so that the test has one and the same law
-        there [Thakurta & Smith 2013; docs/theorems/recipes.md, Theorem 3]
+    Theorem: neighbours with different values both have distance 0, so the test has the same law at both
+        [Thakurta & Smith 2013; docs/theorems/recipes.md, Theorem 3]
 
     >>> GaussianStableValue(sigma=2.0, delta=1e-6).release(Stable(("a", "b"), 50))
     ('a', 'b')

@@ -53,7 +53,7 @@ class Steps(ABC):
     def rise(self, count: int, rows: int) -> int:
         """The sensitivity in steps: the largest change of G when `rows` rows join or leave a group of this size.
 
-        Theorem: |G(x′) − G(x)| ≤ ⌈Ĝ(max(x, m)) − Ĝ(max(x − m, 0))⌉ for |x′ − x| ≤ m, which never rises with x
+        Theorem: |G(x′) − G(x)| ≤ ⌈Ĝ(max(x, m)) − Ĝ(max(x − m, 0))⌉ for |x′ − x| ≤ m, which is non-increasing in x
             [docs/theorems/groups.md, Theorem 1]
         """
         x, m = min(count, MOST), min(rows, MOST)

@@ -203,7 +203,7 @@ class Log(Transform):
 
     x̂ = κ·e^Y − a, and the law of (x̂ + a)/(x + a) does not depend on x: E|x̂ − x| = Λ·(x + a), Λ = E|κe^{sN} − 1|.
 
-    Theorem: among all multiples of e^Y that with κ = e^{−s²} has the least mean absolute error, 2Φ(s) − 1
+    Theorem: among all estimators κ·e^Y the one with κ = e^{−s²} has the least mean absolute error, 2Φ(s) − 1
         [docs/theorems/groups.md, Theorem 3]
     """
 
