@@ -22,7 +22,7 @@ from sfumato.mechanisms.dependent.additive_noise import Everywhere
 from sfumato.mechanisms.dependent.cells import noise_radius
 from sfumato.mechanisms.dependent.custom import Counted
 from sfumato.mechanisms.dependent.noisy_bound import Bounded, NoisyBound
-from sfumato.mechanisms.dependent.ordered import Ordered, merge_ranges
+from sfumato.mechanisms.dependent.ordered_values import Ordered, merge_ranges
 from sfumato.mechanisms.dependent.smooth import Smooth
 from sfumato.mechanisms.dependent.stable import GaussianStableValue, Stable, StableValue
 from sfumato.mechanisms.dependent.trimmed_mean import TrimmedShare

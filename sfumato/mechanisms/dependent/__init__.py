@@ -12,7 +12,7 @@ from sfumato.mechanisms.dependent.mechanism_choice import Way, at, on_ledger
 from sfumato.mechanisms.dependent.noise_family import Noise
 from sfumato.mechanisms.dependent.noisy_bound import Bounded, NoisyBound
 from sfumato.mechanisms.dependent.order_statistics import Maximum, Minimum, Quantile
-from sfumato.mechanisms.dependent.ordered import OfValues, Ordered
+from sfumato.mechanisms.dependent.ordered_values import OfValues, Ordered
 from sfumato.mechanisms.dependent.per_instance import (
     Instances,
     LeverageReport,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.numeric import ULP, Floats, floats
-from sfumato.mechanisms.dependent.ordered import OfValues, Ordered
+from sfumato.mechanisms.dependent.ordered_values import OfValues, Ordered
 from sfumato.mechanisms.dependent.statistic import Exact
 from sfumato.noise.table import Integers
 from sfumato.sensitivity import Relation, ReplaceOne

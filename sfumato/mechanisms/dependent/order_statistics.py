@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.choice.quantile import MOST_PARTS
-from sfumato.mechanisms.dependent.ordered import OfValues, Ordered
+from sfumato.mechanisms.dependent.ordered_values import OfValues, Ordered
 from sfumato.mechanisms.dependent.statistic import Exact
 from sfumato.noise.table import Integers
 from sfumato.sensitivity import AddRemove, Relation

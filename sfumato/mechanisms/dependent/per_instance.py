@@ -16,7 +16,7 @@ from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.additive.base import Additive
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.dependent.ladder import Ladder
-from sfumato.mechanisms.dependent.ordered import OfValues, Ordered
+from sfumato.mechanisms.dependent.ordered_values import OfValues, Ordered
 from sfumato.mechanisms.dependent.prediction_variance import PredictionVariance
 from sfumato.mechanisms.dependent.private_test import Gate, IntegerNoise
 from sfumato.mechanisms.dependent.statistic import Exact, Statistic

@@ -14,7 +14,7 @@ from sfumato.loss.kinds.bounded_range import BoundedRangeLoss, range_of
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice.base import below_one
 from sfumato.mechanisms.dependent.order_statistics import Quantile
-from sfumato.mechanisms.dependent.ordered import Ordered
+from sfumato.mechanisms.dependent.ordered_values import Ordered
 from sfumato.mechanisms.dependent.statistic import Exact
 from sfumato.noise import select_run
 from sfumato.noise.table import Integers

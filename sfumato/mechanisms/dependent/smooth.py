@@ -15,7 +15,7 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.dependent.cells import noise_radius
 from sfumato.mechanisms.dependent.ladder import Ladder
 from sfumato.mechanisms.dependent.noise_family import Noise
-from sfumato.mechanisms.dependent.ordered import OfValues
+from sfumato.mechanisms.dependent.ordered_values import OfValues
 from sfumato.mechanisms.dependent.smooth_loss import SmoothLoss
 from sfumato.mechanisms.dependent.statistic import Exact, Statistic, answer_step
 from sfumato.noise import Certified, Lattice, Sampler, rounded_gaussian

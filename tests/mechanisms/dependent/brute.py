@@ -30,12 +30,12 @@ def worst_within(
 
 
 def multisets(values: tuple[int, ...], most: int) -> list[tuple[int, ...]]:
-    """All sorted tuples of up to so many of these values."""
+    """All sorted tuples of at most `most` of these values."""
     return [row for n in range(most + 1) for row in itertools.combinations_with_replacement(values, n)]
 
 
 def one_more_or_less(values: tuple[int, ...], most: int) -> Callable[[tuple[int, ...]], set[tuple[int, ...]]]:
-    """Add/remove, within worlds of at most so many people."""
+    """Add/remove, within worlds of at most `most` people."""
 
     def neighbours(row: tuple[int, ...]) -> set[tuple[int, ...]]:
         less = {row[:i] + row[i + 1 :] for i in range(len(row))}

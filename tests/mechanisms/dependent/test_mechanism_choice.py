@@ -1,4 +1,4 @@
-"""Ways to an answer: each costs no more than asked, says why, and is taken by public facts alone."""
+"""The choice of a mechanism: it costs no more than asked, gives a reason, and depends on public facts alone."""
 
 import inspect
 from fractions import Fraction
@@ -141,7 +141,7 @@ def test_nonsense_is_refused_in_words(wrong):
 @pytest.mark.parametrize("rows", [1, 30, 10_000, 10**6])
 @pytest.mark.parametrize("price", [1e-6, 0.01, 1.0, 3.0])
 def test_no_way_works_on_more_numbers_than_fit_into_memory(rows, price):
-    """A trimmed mean of people with a million rows each, at a tiny price, would have looked at 10⁹ sensitivities."""
+    """A trimmed mean of people with a million rows each, at a tiny price, would need 10⁹ sensitivities."""
     statistic = TrimmedShare(0, 1000, 1, Fraction(1, 10), rows)
     for choose in (on_ledger, at):
         mechanism = choose(statistic, price, 1e-9, step=Fraction(1, 1024)).mechanism

@@ -1,4 +1,4 @@
-"""What every family says about itself: density, slope, disc, variance, moments, draws."""
+"""Each noise family: density, slope, disc, variance, moments and draws agree with independent formulas."""
 
 import math
 
@@ -102,7 +102,7 @@ def test_slopes_of_log_normal_tails_grow_as_said(noise):
 
 
 def test_the_cells_hold_the_loss():
-    """At random points of every cell that is not endless."""
+    """At random points of every bounded cell."""
     rng = np.random.default_rng(1)
     for noise, shift, dilation in EVERY:
         pair = Pair(noise, shift, dilation)

@@ -1,4 +1,4 @@
-"""What an answer costs each person: published reports hold for each of them, and cost what they say."""
+"""Per-instance privacy: the bounds of published reports hold for each person, and reports cost what they state."""
 
 from fractions import Fraction
 
@@ -29,7 +29,7 @@ MEAN = TrimmedMean(-10, 30, 0.5, trim=0)
 
 @pytest.mark.parametrize("size", [0, 1, 2, 5, 60, 400])
 def test_a_mean_moves_by_no_more_than_the_report_says_for_each_value(size):
-    """But for one in a million reports."""
+    """Fails by chance for one in a million reports."""
     rng = np.random.default_rng(size)
     values = [*rng.normal(12, 9, size)]
     report = MeanReport(MEAN, sf.Gaussian(3.0), sf.Gaussian(60.0)).release(values)
@@ -65,7 +65,7 @@ def test_a_mean_report_costs_its_count_and_its_sum():
 )  # fmt: skip
 @pytest.mark.parametrize("size", [0, 3, 40, 300])
 def test_nobody_moves_a_statistic_by_more_than_its_report_says(statistic, size):
-    """But for one in a million reports."""
+    """Fails by chance for one in a million reports."""
     values = np.random.default_rng(size).normal(500, 60, size)
     report = MovesReport(statistic, sf.Gaussian(16.0)).release(values)
     assert all(move <= Fraction(report.most) for move in Instances.of(statistic, values).moves)

@@ -1,4 +1,4 @@
-"""The thresholds of private tests, against numbers computed apart."""
+"""The thresholds of private tests, against independently computed numbers."""
 
 import json
 import math

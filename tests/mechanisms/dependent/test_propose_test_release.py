@@ -1,4 +1,4 @@
-"""Propose-test-release and its variants: numbers computed apart, and laws by enumeration."""
+"""Propose-test-release and its variants: independently computed numbers, and laws by enumeration."""
 
 import itertools
 import json

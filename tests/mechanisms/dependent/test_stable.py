@@ -1,4 +1,4 @@
-"""Stable values and their distances to instability: numbers computed apart, and laws by enumeration."""
+"""Stable values and their distances to instability: independently computed numbers, and laws by enumeration."""
 
 import itertools
 import json

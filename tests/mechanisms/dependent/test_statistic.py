@@ -1,4 +1,4 @@
-"""Local and smooth sensitivities: by definition in small worlds, and against numbers computed apart."""
+"""Local and smooth sensitivities: by definition in small worlds, and against independently computed numbers."""
 
 import itertools
 import json
@@ -137,7 +137,7 @@ def test_one_over_a_count_is_as_sensitive_as_its_definition_says(least):
         assert one_over.at_distance([0] * n, 3) == curve(n, 3)[-1]
 
 
-# ---- numbers computed apart ------------------------------------------------------------------------------------------
+# ---- independently computed numbers ------------------------------------------------------------------------------------------
 
 
 def named(row):

@@ -21,7 +21,7 @@ SIZES = [0, 1, 2, 5, 9, 10, 11, 20, 100, 10**4, 10**9, 10**15]
 
 
 def table_adds(mechanism, x):
-    """What a table that is off by its most adds to an error: (e^{os} − 1)·κe^{s²/2}·√(x² + c²), or x + a."""
+    """The most that a table adds to an error: (e^{os} − 1)·κe^{s²/2}·√(x² + c²), or x + a."""
     s, t = mechanism.sigma, mechanism.transform
     size = x + t.offset if isinstance(t, groups.Log) else math.hypot(x, t.scale)
     return math.expm1(mechanism.table.off * s) * kappa(s, mechanism.estimator) * math.exp(s * s / 2) * size

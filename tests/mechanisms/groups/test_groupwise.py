@@ -1,4 +1,4 @@
-"""A policy: sizes to guarantees, which add up; and what must not be done with it."""
+"""Group-wise losses: guarantees by size, which add up, and why a budget per group is unsound."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The integer table: what is proved of it is looked at again, count by count."""
+"""The integer table: its proved properties are checked count by count."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Means, variances and absolute errors of what is read back, by quadrature and by draws."""
+"""Means, variances and absolute errors of estimates, by quadrature and by draws."""
 
 import json
 import math
