@@ -137,7 +137,7 @@ def test_one_over_a_count_is_as_sensitive_as_its_definition_says(least):
         assert one_over.at_distance([0] * n, 3) == curve(n, 3)[-1]
 
 
-# ---- independently computed numbers ------------------------------------------------------------------------------------------
+# ---- independently computed numbers ----------------------------------------------------------------------------------
 
 
 def named(row):
