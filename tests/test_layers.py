@@ -14,6 +14,7 @@ LAYERS = {
     "checks": 0,
     "progress": 0,
     "rounding": 0,
+    "wording": 0,
     "sensitivity": 0,
     "loss": 1,
     "noise": 1,
@@ -22,6 +23,7 @@ LAYERS = {
     "ledger": 3,
     "sql": 3,
     "engines": 3,
+    "aggregates": 3.5,  # one file for one aggregate: above sql and mechanisms, below curator
     "curator": 4,
     "local": 4,
     "learn": 4,

@@ -51,7 +51,7 @@ class Question:
     tables: dict = field(default_factory=dict)
 
     @property
-    def release(self):
+    def plan(self):
         return self.asked.plan
 
     @cached_property
