@@ -115,8 +115,12 @@ bench-hostile: $(VENV)/dev.stamp  ## processor time until hostile texts are refu
 bench-cost: $(VENV)/dev.stamp  ## each function in one row: worst input, cheapest, and what its table states (2 min; OPTIONS='--engine postgres' there)
 	@$(BIN)/python bench/bench_cost.py $(OPTIONS)
 
-docs-index: $(VENV)/dev.stamp  ## write docs/theorems.md anew
+walk: $(VENV)/dev.stamp  ## which functions and files one question runs through (OPTIONS="--short", "--json", "--only ask")
+	@PYTHONPATH=. $(BIN)/python tools/walk.py $(OPTIONS)
+
+docs-index: $(VENV)/dev.stamp  ## write the generated documents anew: index of theorems, picture and list of files
 	@$(BIN)/python tools/theorems.py
+	@$(BIN)/python tools/architecture.py
 
 clean:  ## remove .venv, caches and builds
 	@rm -rf $(VENV) .venv-oldest .venv-newest bench/.peers bench/.data build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -1,4 +1,4 @@
-"""The README and all of docs/ are executed and their links followed, so that no document can promise what is not there.
+"""All pages at the top of the repository and in docs/ are executed and their links followed: none promises what is not.
 
 A block marked `python` is run, `python no-run` is only compiled, `pycon` is checked as a doctest.
 The blocks of one document run in order and share their names, in an empty folder.
@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [path for path in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))] if path.exists()]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 
 FENCED = re.compile(r"^ *(?P<fence>`{3,}|~{3,})(?P<kind>[^\n`]*)\n(?P<code>.*?)^ *(?P=fence)[`~]* *$", re.M | re.S)
 INLINE_CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.S)
