@@ -81,5 +81,5 @@ def test_a_file_is_listed_with_its_first_sentence_on_one_line(copied):
 
 
 def test_arrows_that_a_chain_of_others_implies_are_left_out():
-    below = {"top": frozenset({"middle", "low"}), "middle": frozenset({"low"}), "low": frozenset()}
+    below = {"top": {"middle", "low"}, "middle": {"low"}, "low": set()}
     assert architecture.reduced(below["top"], below) == ["middle"]

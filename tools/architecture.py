@@ -31,7 +31,7 @@ class Room:
 
     name: str
     layer: float
-    imports: frozenset[str]
+    imports: set[str]
 
 
 def layers(root: Path) -> dict[str, float]:
@@ -46,10 +46,8 @@ def layers(root: Path) -> dict[str, float]:
 def rooms(root: Path) -> list[Room]:
     """The rooms that exist, from the lowest layer upwards."""
     package, numbers = root / "sfumato", layers(root)
-    names = sorted({path.relative_to(package).parts[0].removesuffix(".py") for path in package.rglob("*.py")} - HIDDEN)
-    found = [
-        Room(name, numbers[name], frozenset(imported_rooms(package, name)) & set(names) - {name}) for name in names
-    ]
+    names = {path.relative_to(package).parts[0].removesuffix(".py") for path in package.rglob("*.py")} - HIDDEN
+    found = [Room(name, numbers[name], names & set(imported_rooms(package, name)) - {name}) for name in names]
     return sorted(found, key=lambda room: (room.layer, room.name))
 
 
@@ -90,7 +88,8 @@ def picture(found: list[Room]) -> str:
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif">',
             "<title>Rooms of sfumato by layer; an arrow points to a room that is imported</title>",
-            '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto">'
+            '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6"'
+            ' orient="auto">'
             '<path d="M0 0L8 4L0 8z" fill="#64748b"/></marker></defs>',
             f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
             *lines,
@@ -106,7 +105,7 @@ def column(i: int, count: int, level: int) -> float:
     return (2 * i + 1) * WIDTH / (2 * count) + shift
 
 
-def reduced(targets: frozenset[str], below: dict[str, frozenset[str]]) -> list[str]:
+def reduced(targets: set[str], below: dict[str, set[str]]) -> list[str]:
     """The targets that cannot be reached through another target."""
 
     def reachable(name: str) -> set[str]:

@@ -1,7 +1,7 @@
 """Print which functions a question runs through: how many, in which files, and in which order modules call each other.
 
 Four walks are recorded with a profiler hook: a preview, a question asked for the first time, the same question answered
-from the store, and ε of a composition. A like call goes before each, so that imports and an engine that is opened do not
+from the store, and ε of a composition. A similar call goes before each, so that imports and opening the engine do not
 count. Distinct functions, methods and lambdas of the package count; comprehensions and generated methods do not.
 
 python tools/walk.py            a table, then the hops of each walk
