@@ -45,8 +45,7 @@ from sfumato.errors import (
     NotReached,
     QueryRefused,
 )
-from sfumato.ledger import Ledger, PureBudget
-from sfumato.ledger.ledger import Receipt
+from sfumato.ledger import Ledger, PureBudget, Receipt
 from sfumato.ledger.meter import odds
 from sfumato.ledger.shares import OWNER
 from sfumato.loss.base import PrivacyLoss
@@ -199,7 +198,7 @@ class Curator:
 
     def turn(self, question: str) -> AbstractContextManager[None]:
         """Nobody waits longer than the time-outs of a run and another one, and what they are padded to."""
-        return self.ledger.turn(question, PATIENT * self.policy.limits.timeout, self.clock.sleep)
+        return self.ledger.question_lock(question, PATIENT * self.policy.limits.timeout, self.clock.sleep)
 
     def paid(
         self, loss: PrivacyLoss, loss_at: Callable[[float], PrivacyLoss], question: str, key: str | None,

@@ -211,7 +211,7 @@ def made(folder, **contents):
 
 @pytest.mark.parametrize(
     ("contents", "word"),
-    [({"Visits__csv": b"a\n", "visits__parquet": b""}, "two files are one table"),
+    [({"Visits__csv": b"a\n", "visits__parquet": b""}, "two files have the same table name"),
      ({"a__parquet": b"PAR1 is not enough"}, "cannot be read as Parquet"),
      ({"a__parquet": b"", "b__csv": b"a\n"}, "cannot be read as Parquet")],
 )  # fmt: skip
