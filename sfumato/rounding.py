@@ -66,9 +66,9 @@ def sqrt_up(*factors: Exact) -> float:
         return math.inf
     above, below = _product(factors)
     found = _near_root(above, below)
-    while _squared(found, above, below) < 0:
+    while _compare_square(found, above, below) < 0:
         found = math.nextafter(found, math.inf)
-    while found > 0 and _squared(before := math.nextafter(found, 0.0), above, below) >= 0:
+    while found > 0 and _compare_square(before := math.nextafter(found, 0.0), above, below) >= 0:
         found = before
     return found
 
@@ -76,7 +76,7 @@ def sqrt_up(*factors: Exact) -> float:
 def sqrt_down(*factors: Exact) -> float:
     """The greatest double ≤ the square root of the product of finite numbers ≥ 0."""
     found, (above, below) = sqrt_up(*factors), _product(factors)
-    return found if _squared(found, above, below) <= 0 else math.nextafter(found, 0.0)
+    return found if _compare_square(found, above, below) <= 0 else math.nextafter(found, 0.0)
 
 
 def mixture_up(weight: Exact, inside: Exact) -> float:
@@ -151,7 +151,7 @@ def _near_root(above: int, below: int) -> float:
     return math.isqrt((above << 2 * shift) // below) / (1 << shift)
 
 
-def _squared(x: float, above: int, below: int) -> int:
+def _compare_square(x: float, above: int, below: int) -> int:
     """A number with the sign of x² − above/below, for x ≥ 0."""
     a, b = x.as_integer_ratio()
     return a * a * below - above * b * b

@@ -27,7 +27,7 @@ def question_arguments(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--as", "who", default="owner", show_default=True, help="Who asks, by their name in the policy."),
         ANCHOR,
         LEDGER,
-        click.option("--policy", type=FILE, help="The policy [default: DATA, ending in .toml]."),
+        click.option("--policy", type=FILE, help="The policy [default: DATA with suffix .toml]."),
         click.option("--relative-error", type=float, help="Relative error, such as 0.05; --epsilon is then the limit."),
         click.option("--error", type=float, help="The 95 % error (±) of counts and sums."),
         click.option("--epsilon", type=float, help="The price of the question in ε."),

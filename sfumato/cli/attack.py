@@ -87,7 +87,7 @@ add_command("membership", 1.0, """Who was in the study? From published frequenci
 
     Homer et al. 2008: each of thousands of frequencies is slightly nearer to those who took part.
 """)  # fmt: skip
-add_command("linkage", 1.0, """Re-identification of an anonymised table with a public register.
+add_command("linkage", 1.0, """Re-identify an anonymised table with a public register.
 
     Sweeney 2002: date of birth, postcode and sex identify a person as well as a name.
 """)  # fmt: skip

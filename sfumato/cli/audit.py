@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--only", multiple=True, metavar="WORD", help="Only claims whose name or group contains WORD.")
+@click.option("--only", multiple=True, metavar="WORD", help="Only claims whose name or part contains WORD.")
 @click.option("--quick", is_flag=True, help="An eighth of the samples: finds gross errors only.")
 @JSON
 @click.option("--out", multiple=True, type=FILE, help="Write the report here (.html, .json, .txt); may be repeated.")

@@ -73,7 +73,7 @@ def check_data(data: Path, as_json: bool) -> None:
     from sfumato.engines.duckdb import files
 
     checked = {file.name: check_csv(file) for file in files(data) if file.suffix.lower() == ".csv"}
-    malformed = {name: {what: n for what, n in found.descriptions().items() if n} for name, found in checked.items()}
+    malformed = {name: {what: n for what, n in counts.descriptions().items() if n} for name, counts in checked.items()}
     if as_json:
         click.echo(json.dumps({name: asdict(counts) for name, counts in checked.items()}, ensure_ascii=False))
     for name, counts in checked.items() if not as_json else ():

@@ -13,7 +13,7 @@ from sfumato.cli.common import FILE
 @click.option("--figures", type=FILE, help="With --calculus: write its figures to this folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
 def demo(calculus: bool, figures: Path | None, as_json: bool) -> None:
-    """A tour of the curator: a made-up clinic, a dozen questions, an attack.
+    """A tour: a made-up clinic, a dozen questions, an attack.
 
     Builds a clinic of 20,000 patients and 100,000 visits in a temporary folder, asks questions, and then tries to learn
     about one patient from differences of answers. Takes about ten seconds.

@@ -50,7 +50,7 @@ def init(data: Path, output: Path | None) -> None:
 
 @policy.command()
 @click.argument("data", type=FILE)
-@click.option("--policy", "place", type=FILE, help="The policy [default: DATA, ending in .toml].")
+@click.option("--policy", "place", type=FILE, help="The policy [default: DATA with suffix .toml].")
 @JSON
 def check(data: Path, place: Path | None, as_json: bool) -> None:
     """Show what a policy promises, and what is missing in it. Reads no values.
@@ -61,10 +61,10 @@ def check(data: Path, place: Path | None, as_json: bool) -> None:
     from sfumato.sql.policy import Policy
     from sfumato.sql.policy_draft import checked
 
-    found = checked(Policy.load(place or default_policy(data)), schema(data), untyped(data))
+    report = checked(Policy.load(place or default_policy(data)), schema(data), untyped(data))
     if as_json:
-        lists = {"promises": found.promises, "wrong": found.wrong, "missing": found.missing}
+        lists = {"promises": report.promises, "wrong": report.wrong, "missing": report.missing}
         click.echo(json.dumps(lists, ensure_ascii=False))
     else:
-        click.echo(str(found))
-    sys.exit(7 if found.wrong else 0)
+        click.echo(str(report))
+    sys.exit(7 if report.wrong else 0)

@@ -185,7 +185,7 @@ class Curator:
     def kept(self, offer: Offer, key: str | None) -> tuple[Offer, bytes, bool] | None:
         """What is stored for this key; or for the same question, if it is at least as exact: both are free."""
         if key is not None:
-            before = self.ledger.known(offer.loss, question=offer.canonical, who=self.who, key=key)
+            before = self.ledger.find_receipt(offer.loss, question=offer.canonical, who=self.who, key=key)
             if before is not None and before.answer is not None:
                 return offer, before.answer, False
         found = stored(offer, self.ledger)

@@ -25,7 +25,7 @@ class Amount:
     leak: int = 0
 
     def __post_init__(self) -> None:
-        for name, value in self.named().items():
+        for name, value in self.by_name().items():
             if type(value) is not int or not 0 <= value <= MOST:
                 found = f"{value / UNITS[name]:.4g}" if type(value) is int else f"a {type(value).__name__}"
                 raise InvalidParameter(
@@ -33,7 +33,7 @@ class Amount:
                     f"  do:     stay between 0 and {MOST / UNITS[name]:.4g}"
                 )
 
-    def named(self) -> dict[str, int]:
+    def by_name(self) -> dict[str, int]:
         return dict(zip(UNITS, self, strict=True))
 
     def __iter__(self) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""The journal of a ledger: one transaction appends one hash-chained line, and the anchor is told before it ends."""
+"""The journal of a ledger: each transaction appends at most one hash-chained line, and marks it in the anchor."""
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping
@@ -61,7 +61,7 @@ class Journal:
         self.mark(entry.seq, entry.hash)
 
     def mark(self, seq: int, hash_: str) -> None:
-        """Tell the anchor, and then remember, that the journal has come this far."""
+        """Record in the anchor, and then here, that the journal has come this far."""
         self.anchor.push(seq, hash_)
         self.seen[:] = [(seq, hash_)]
 

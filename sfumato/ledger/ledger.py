@@ -4,8 +4,8 @@ Charge durably, then read data; store durably, then answer. A charge is never re
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -109,7 +109,7 @@ class Ledger:
 
         return retry_if_unknown(attempt)
 
-    def known(self, loss: PrivacyLoss, *, question: str, who: str, key: str) -> Receipt | None:
+    def find_receipt(self, loss: PrivacyLoss, *, question: str, who: str, key: str) -> Receipt | None:
         """The receipt of this request if it was charged before. Charges nothing."""
         with self.store.reading() as transaction:
             return charges.find_receipt(transaction, Request.of(loss, question, who, key))
@@ -140,16 +140,14 @@ class Ledger:
             stored = answers.newest_answers(transaction, question)
         return [(from_json(str(charge.content["loss"])), answer.answer) for charge, answer in stored]
 
-    @contextmanager
     def question_lock(
         self, question: str, seconds: float, sleep: Callable[[float], None] = time.sleep
-    ) -> Iterator[None]:
+    ) -> AbstractContextManager[None]:
         """Per-question lock; waits for a concurrent ask of the same question, whose stored answer can then be recalled.
 
         It is freed when its process ends, however that ends. Raises `LedgerUnavailable` after about `seconds`.
         """
-        with question_lock.hold(self.store, question, seconds, sleep):
-            yield
+        return question_lock.hold(self.store, question, seconds, sleep)
 
     turn = question_lock  # the name until version 0.2
 

@@ -39,7 +39,7 @@ class Meter:
         return self.loss.trade_off(alpha)
 
     def odds(self) -> str:
-        """What was spent means for one person, in words."""
+        """The meaning of what was spent for one person, in words."""
         return odds(self.loss)
 
     def __str__(self) -> str:
@@ -96,6 +96,6 @@ def odds(loss: PrivacyLoss) -> str:
     caught = 100 * (1 - loss.trade_off(0.05).lower)
     return (
         "An attacker who sees every answer and guesses whether you took part is right\n"
-        f"at most {right:.1f} times in 100; without any answer, 50 times in 100. If he accuses\n"
-        f"5 in 100 of those who did not take part, he finds at most {caught:.1f} in 100 of those\nwho did."
+        f"at most {right:.1f} times in 100; without any answer, 50 times in 100. If they accuse\n"
+        f"5 in 100 of those who did not take part, they find at most {caught:.1f} in 100 of those\nwho did."
     )

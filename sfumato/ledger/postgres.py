@@ -67,20 +67,20 @@ class PostgresStore:
         return PostgresStore(urlunsplit(parts._replace(query=rest)), schemas[0])
 
     def exists(self) -> bool:
-        with self.reading() as now:
+        with self.reading() as transaction:
             place = SQL("{}.head").format(Identifier(self.schema)).as_string(None)
-            return now.run("SELECT to_regclass(?)", place)[0][0] is not None
+            return transaction.run("SELECT to_regclass(?)", place)[0][0] is not None
 
-    def create(self, at: Transaction) -> None:
-        at.run(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(self.schema)).as_string(None))
-        tables.create(at, whole="BIGINT", blob="BYTEA")
+    def create(self, transaction: Transaction) -> None:
+        transaction.run(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(self.schema)).as_string(None))
+        tables.create(transaction, whole="BIGINT", blob="BYTEA")
 
     @contextmanager
     def writing(self) -> Iterator["PostgresTransaction"]:
         with self._transaction(BEGIN_WRITING) as connection:
-            now = PostgresTransaction(connection)
-            yield now
-            self._commit(connection, now.waiting)
+            transaction = PostgresTransaction(connection)
+            yield transaction
+            self._commit(connection, transaction.waiting)
 
     @contextmanager
     def reading(self) -> Iterator["PostgresTransaction"]:
@@ -114,7 +114,10 @@ class PostgresStore:
     def _commit(self, connection: Connection, waiting: list[tuple[str, tuple[object, ...]]]) -> None:
         """Raises `CommitUnknown` if the connection is lost before the server replies."""
         if self._process != os.getpid():
-            raise LedgerUnavailable("a ledger cannot be used in a process that was forked during a transaction")
+            raise LedgerUnavailable(
+                "this ledger cannot be used in a forked process.\n  found:  a fork during a transaction\n"
+                "  do:     fork between questions; nothing was charged or released"
+            )
         try:
             with connection.pipeline():  # after an error the server skips the rest, also the COMMIT
                 for sql, values in waiting:
@@ -129,7 +132,10 @@ class PostgresStore:
                 ) from problem
             raise
         if done.statusmessage != "COMMIT":  # a transaction that had failed replies ROLLBACK
-            raise LedgerUnavailable("the ledger's server did not commit; nothing was charged or released")
+            raise LedgerUnavailable(
+                f"the ledger's server did not commit.\n  found:  {done.statusmessage}\n"
+                "  do:     ask again; nothing was charged or released"
+            )
 
     def _end(self, connection: Connection) -> None:
         """Roll back an open transaction; close the connection if that fails."""
@@ -158,8 +164,8 @@ class PostgresStore:
         if not question_lock.try_lock(None, self, name):
             return False
         try:
-            with self.reading() as now:
-                ((locked,),) = now.run("SELECT pg_try_advisory_lock(?)", self._lock_number(name))
+            with self.reading() as transaction:
+                ((locked,),) = transaction.run("SELECT pg_try_advisory_lock(?)", self._lock_number(name))
         except BaseException:
             question_lock.unlock(None, self, name)
             raise
@@ -169,8 +175,8 @@ class PostgresStore:
 
     def unlock(self, name: int) -> None:
         try:
-            with self.reading() as now:
-                now.run("SELECT pg_advisory_unlock(?)", self._lock_number(name))
+            with self.reading() as transaction:
+                transaction.run("SELECT pg_advisory_unlock(?)", self._lock_number(name))
         finally:
             question_lock.unlock(None, self, name)
 
@@ -205,7 +211,7 @@ class PostgresTransaction:
     def write(self, sql: str, *values: object) -> None:
         self.waiting.append((to_psycopg(sql), values))
 
-    def changed(self, sql: str, *values: object) -> int:
+    def update(self, sql: str, *values: object) -> int:
         return self._execute(sql, values).rowcount
 
     def _execute(self, sql: str, values: tuple[object, ...]) -> psycopg.Cursor[tuple[object, ...]]:

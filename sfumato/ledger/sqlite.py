@@ -42,8 +42,8 @@ class SqliteStore:
     def exists(self) -> bool:
         return self.path != MEMORY and self.path.exists()
 
-    def create(self, at: Transaction) -> None:
-        tables.create(at, whole="INTEGER", blob="BLOB")
+    def create(self, transaction: Transaction) -> None:
+        tables.create(transaction, whole="INTEGER", blob="BLOB")
 
     @contextmanager
     def writing(self) -> Iterator["SqliteTransaction"]:
@@ -155,7 +155,7 @@ class SqliteTransaction:
     def write(self, sql: str, *values: object) -> None:
         self.connection.execute(sql, values)
 
-    def changed(self, sql: str, *values: object) -> int:
+    def update(self, sql: str, *values: object) -> int:
         return self.connection.execute(sql, values).rowcount
 
 

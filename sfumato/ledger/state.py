@@ -22,9 +22,7 @@ class State:
     version: int = 1
     accounts: dict[str, tuple[Amount, Amount]] = field(default_factory=dict)
     requests: dict[tuple[str, str], int] = field(default_factory=dict)
-    answers: dict[int, tuple[int, str, int]] = field(
-        default_factory=dict
-    )  # charge → (line, question_hash(question), version)
+    answers: dict[int, tuple[int, str, int]] = field(default_factory=dict)  # charge → (line, question hash, version)
     costs: dict[int, tuple[str, Amount]] = field(default_factory=dict)  # charge → (account, cost)
     reruns: set[int] = field(default_factory=set)  # charges that may not run again
     blocks: dict[int, tuple[int, str]] = field(default_factory=dict)  # charge → (line, question hash)
@@ -59,11 +57,8 @@ class State:
             case "answered":
                 charge = require_new(self.answers, require_int(content["charge"]))
                 _ = self.costs[charge]
-                self.answers[charge] = (
-                    entry.seq,
-                    question_hash(str(content["question"])),
-                    require_int(content["version"]),
-                )
+                question = question_hash(str(content["question"]))
+                self.answers[charge] = entry.seq, question, require_int(content["version"])
             case "rerun":
                 charge = require_new(self.reruns, require_int(content["charge"]))
                 _ = self.costs[charge]

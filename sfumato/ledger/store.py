@@ -16,7 +16,7 @@ class Transaction(Protocol):
     def write(self, sql: str, *values: object) -> None:
         """Execute one statement whose result is not needed: now, or with the next statement or the commit."""
 
-    def changed(self, sql: str, *values: object) -> int:
+    def update(self, sql: str, *values: object) -> int:
         """Execute one statement, and return how many rows it changed."""
 
 
@@ -26,7 +26,7 @@ class Store(Protocol):
     def exists(self) -> bool:
         """Is there a ledger, or at least a file, at this place?"""
 
-    def create(self, at: Transaction) -> None:
+    def create(self, transaction: Transaction) -> None:
         """Create empty tables where there are none."""
 
     def writing(self) -> AbstractContextManager[Transaction]:

@@ -14,11 +14,11 @@ def verify(store: Store, anchor: Anchor) -> tuple[State, Entry]:
     """The state after all lines, and the first line. Raises `LedgerDamaged` if anything disagrees."""
     marks = list(anchor.marks())  # read before the lines: another process may append meanwhile
     state = State()
-    with store.reading() as now:
+    with store.reading() as transaction:
         try:
-            require_schema(now)
-            first = replay_lines(state, now, marks)
-            compare_tables(state, now)
+            require_schema(transaction)
+            first = replay_lines(state, transaction, marks)
+            compare_tables(state, transaction)
         except (TypeError, ValueError, InvalidParameter) as problem:  # values of types that are never stored
             raise damage_error(state.seq + 1, "the tables hold values that no ledger writes") from problem
     if not marks and state.seq > 1 and not isinstance(anchor, NoAnchor):
@@ -26,8 +26,8 @@ def verify(store: Store, anchor: Anchor) -> tuple[State, Entry]:
     return state, first
 
 
-def require_schema(now: Transaction) -> None:
-    ((row, schema),) = now.run("SELECT id, schema FROM head")  # exactly one row, not the first of several
+def require_schema(transaction: Transaction) -> None:
+    ((row, schema),) = transaction.run("SELECT id, schema FROM head")  # exactly one row, not the first of several
     if row != 1:
         raise ValueError("the head has another row")
     if schema != tables.SCHEMA:
@@ -37,12 +37,12 @@ def require_schema(now: Transaction) -> None:
         )
 
 
-def replay_lines(state: State, now: Transaction, marks: list[tuple[int, str]]) -> Entry:
+def replay_lines(state: State, transaction: Transaction, marks: list[tuple[int, str]]) -> Entry:
     """Apply all lines to `state`, and compare them with the marks of the anchor; the first line."""
     first: Entry | None = None
     hashes: dict[int, str] = {}
     watched = {seq for seq, _ in marks}
-    for entry in tables.entries(now):
+    for entry in tables.entries(transaction):
         state.follow(entry)
         first = first or entry
         if entry.seq in watched:
@@ -56,28 +56,28 @@ def replay_lines(state: State, now: Transaction, marks: list[tuple[int, str]]) -
     return first
 
 
-def compare_tables(state: State, now: Transaction) -> None:
+def compare_tables(state: State, transaction: Transaction) -> None:
     for name, replayed, stored in (
-        ("head", (state.seq, state.hash, state.version), tables.head(now)),
-        ("accounts", state.accounts, tables.accounts(now)),
-        ("requests", state.requests, dict(requests(now))),
-        ("answers", state.answers, dict(answers(now))),
-        ("blocks", state.blocks, dict(blocks(now))),
+        ("head", (state.seq, state.hash, state.version), tables.head(transaction)),
+        ("accounts", state.accounts, tables.accounts(transaction)),
+        ("requests", state.requests, dict(requests(transaction))),
+        ("answers", state.answers, dict(answers(transaction))),
+        ("blocks", state.blocks, dict(blocks(transaction))),
     ):
         if replayed != stored:
             raise damage_error(state.seq, f"the table of {name} disagrees with the lines")
 
 
-def requests(now: Transaction) -> Iterator[tuple[tuple[str, str], int]]:
-    for who, key, seq in now.run("SELECT who, key, seq FROM requests"):
+def requests(transaction: Transaction) -> Iterator[tuple[tuple[str, str], int]]:
+    for who, key, seq in transaction.run("SELECT who, key, seq FROM requests"):
         yield (str(who), str(key)), require_int(seq)
 
 
-def answers(now: Transaction) -> Iterator[tuple[int, tuple[int, str, int]]]:
-    for charge, seq, question, version in now.run("SELECT charge, seq, question, version FROM answers"):
+def answers(transaction: Transaction) -> Iterator[tuple[int, tuple[int, str, int]]]:
+    for charge, seq, question, version in transaction.run("SELECT charge, seq, question, version FROM answers"):
         yield require_int(charge), (require_int(seq), str(question), require_int(version))
 
 
-def blocks(now: Transaction) -> Iterator[tuple[int, tuple[int, str]]]:
-    for charge, seq, question in now.run("SELECT charge, seq, question FROM blocks"):
+def blocks(transaction: Transaction) -> Iterator[tuple[int, tuple[int, str]]]:
+    for charge, seq, question in transaction.run("SELECT charge, seq, question FROM blocks"):
         yield require_int(charge), (require_int(seq), str(question))

@@ -1,4 +1,4 @@
-"""Statements that are stopped: by Ctrl-C, and by a time-out; and those that no engine runs."""
+"""Statements that are interrupted by Ctrl-C or a time limit, and statements that write, which are refused."""
 
 import os
 import signal

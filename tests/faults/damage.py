@@ -1,4 +1,4 @@
-"""Changing a ledger behind its back: bits, rows, files. Each change is tried on a copy, and must be noticed."""
+"""Damage to a ledger: changed bits, rows, files. Each change is made to a copy, and must be detected."""
 
 import shutil
 import sqlite3

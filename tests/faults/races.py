@@ -1,4 +1,4 @@
-"""Many at once for one budget, and many at once with one key."""
+"""Races: many concurrent charges to one budget, and many with one idempotency key."""
 
 import os
 import threading
@@ -68,7 +68,7 @@ def exactly_spent(ledger: Ledger, step: PrivacyLoss, done: Sequence[int]) -> Non
     state = ledger.verify()
     (price,) = ledger.prices(step)
     limit, spent = state.accounts[COMMON]
-    (name,) = [n for n, units in price.named().items() if units]
+    (name,) = [n for n, units in price.by_name().items() if units]
     fits = getattr(limit, name) // getattr(price, name)
     assert sorted(done) == sorted(state.costs)
     assert len(done) == fits

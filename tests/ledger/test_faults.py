@@ -1,4 +1,4 @@
-"""What a ledger does when things break. A sample of each fault; bench/bench_faults.py tries them all."""
+"""Faults: crashes, races, damage, full disks. A sample of each fault; bench/bench_faults.py tries them all."""
 
 import errno
 import os

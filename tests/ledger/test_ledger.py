@@ -1,4 +1,4 @@
-"""What a ledger does on an ordinary day."""
+"""The ledger without faults: charges, stored answers, caps, plans, renewals, versions."""
 
 import os
 

@@ -86,7 +86,7 @@ def test_a_long_question_and_a_long_name_fit(ledger):
     assert ledger.recall("x" * (1 << 20)) == b"1"
 
 
-def test_turns_are_taken_by_threads_and_curators_and_end_with_the_connection(ledger, server, opened):
+def test_question_locks_exclude_threads_and_curators_and_end_with_the_connection(ledger, server, opened):
     other = opened(server.dsn)
     with ledger.question_lock("q", 0.0):
         for waiting in (ledger, other):  # one connection, and another

@@ -1,4 +1,4 @@
-"""Shares as acts of a ledger: whatever comes in which order, the whole stays the whole, and the book says it all."""
+"""Shares: in whatever order they are set, the total stays the same, and lines and accounts agree."""
 
 import random
 
