@@ -81,7 +81,7 @@ def test_the_operator_unblocks_it_by_an_act_in_the_book(curator):
     answer = curator.ask(COUNT, epsilon=1.0, key="a")  # who was charged is not charged again
     assert curator.ledger.verify().spent == spent
     assert curator.ask(COUNT, epsilon=1.0).rows == answer.rows
-    with pytest.raises(InvalidParameter, match="only a question that is blocked"):
+    with pytest.raises(InvalidParameter, match="only a blocked question"):
         curator.ledger.unblock(line.content["charge"], "again")
 
 
