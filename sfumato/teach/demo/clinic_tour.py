@@ -15,7 +15,7 @@ import duckdb
 from sfumato.curator import Curator
 from sfumato.curator.answer import Answer, Cell, laid_out, table
 from sfumato.errors import SfumatoError
-from sfumato.progress import patience
+from sfumato.progress import show_progress
 from sfumato.sql.policy import Policy
 from sfumato.teach.demo import clinic
 from sfumato.wording import short_number
@@ -245,18 +245,18 @@ The truth on the right is for you only: nobody else gets to see it.
 
 
 def show(folder: Path, as_json: bool) -> None:
-    with patience("making up a clinic"):
+    with show_progress("making up a clinic"):
         house = Clinic.made(folder)
     found = []
     if not as_json:
         print(WELCOME, flush=True)
     for number, question in enumerate(QUESTIONS, 1):
-        with patience(question.title):
+        with show_progress(question.title):
             found.append(put(question, house))
         if not as_json:
             print(printed(number, found[-1]), flush=True)
     standing = house.curator.budget
-    with patience("attacking"):
+    with show_progress("attacking"):
         fallen = attack(house, folder)
     if as_json:
         data = {
