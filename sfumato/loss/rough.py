@@ -123,7 +123,7 @@ class Rough:
         longest = max(sum(ends(loss, floor, lifted)) for loss in self.losses)
         if self.step is not None and max(width, longest) / self.step <= MOST_POINTS:
             return Plan(window, self.step, floor, lifted)
-        split = sum(c for c, part in self.parts if part.split) or count
+        split = sum(c * part.splits.squares / part.h**2 for c, part in self.parts) or count
         want = math.sqrt(tolerance / (0.7 * split * max(theta * (theta + 1), 0.4 / spread)))
         h = max(min(want, spread / 4), width / MOST_POINTS * 1.01, longest / 400_000)
         return Plan(window, tidy(h, [part for c, part in self.parts]), floor, lifted)
@@ -147,7 +147,7 @@ class Rough:
         """Where the tilted law has all but e^−23 of its mass, by Chernoff's bound."""
         value, _, variance = self.cumulants(theta)
         gains = floats([g / math.sqrt(variance) for g in (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 14.0)])
-        gains = np.append(gains, theta * 2.0 ** np.arange(-4.0, 4.0))
+        gains = np.append(gains, (abs(theta) or 1.0) * 2.0 ** np.arange(-4.0, 4.0))
         rights = (self.log_moments(theta + gains) - value + 23) / gains
         lefts = (value - self.log_moments(theta - gains) - 23) / gains
         right, left = int(np.argmin(rights)), int(np.argmax(lefts))
@@ -218,6 +218,10 @@ def rough(terms: Terms) -> Rough:
 
 def spread_of(loss: PrivacyLoss) -> float:
     """About the standard deviation of the loss: twice the mean is the variance for small losses, and min for large."""
+    from sfumato.loss.nested import sampled_sum
+
+    if (nested := sampled_sum(loss)) is not None:
+        return nested.spread()
     t = np.concatenate([[0.0], np.geomspace(1e-9, 1e4, 400)])
     values = loss.forward(t).upper
     area = float(((values[1:] + values[:-1]) / 2 * np.diff(t)).sum())
