@@ -77,6 +77,7 @@ class Discrete:
 
 
 SMALL = 10_000  # points: lattices up to this size are remembered
+MOST_POINTS = 400_000  # of the lattice of one loss
 
 
 def discretise(loss: PrivacyLoss, h: float, floor: float, left: float) -> Discrete:
@@ -97,6 +98,15 @@ def ends(loss: PrivacyLoss, floor: float, left: float) -> tuple[float, float]:
     if (nested := sampled_sum(loss)) is not None:
         return nested.ends(floor, left)
     return right_cut(loss, floor), left_cut(loss, left)
+
+
+def finest(loss: PrivacyLoss, floor: float, left: float) -> float:
+    """The least step for which a lattice of this loss is not too long."""
+    from sfumato.loss.nested import sampled_sum
+
+    if (nested := sampled_sum(loss)) is not None:
+        return nested.finest(floor, left)
+    return sum(ends(loss, floor, left)) / MOST_POINTS
 
 
 def drawn(loss: PrivacyLoss, h: float, right_end: float, left_end: float) -> Discrete:

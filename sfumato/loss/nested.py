@@ -33,6 +33,7 @@ from sfumato.loss.wrappers import OneWay, Reversed
 
 MOST_STEPS = 1000  # of the inner sum: beyond, its lattice would need too many points, and a table is better
 MOST_TILTS = 40
+MOST_POINTS = 65_536  # of the inner lattice: so long it takes less than a tenth of a second
 ROUNDING = 10.0  # nats: an error of 1e-16 is then 1e-11 of the floor
 COARSE = 3.0  # nats that a mass between two tilts may lose of its digits
 BETWEEN = floats([0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 1.0])
@@ -95,6 +96,11 @@ class SampledSum:
         """How far the lattice must reach on both sides."""
         low, high = self.mapped(floats(reach(rough(self.terms), floor, left, 0.0 if self.backward else 1.0)))
         return max(float(high), 1e-12), max(-float(low), 1e-12)
+
+    def finest(self, floor: float, left: float) -> float:
+        """The least step for which the inner lattice is not too long."""
+        low, high = reach(rough(self.terms), floor, left, 0.0 if self.backward else 1.0)
+        return (high - low) * math.sqrt(self.steps) / MOST_POINTS
 
     def mapped(self, l: Floats) -> Floats:  # noqa: E741  # l is a loss here as on the page of theorems
         """log(1 − q + qe^l), or −log(1 − q + qe^{−l}) for terms (Q, P): increasing, a contraction."""
@@ -285,7 +291,7 @@ def tilts(sketch: Rough, high: float, first: float, floor: float) -> list[float]
         value, mean, _ = sketch.cumulants(found[-1])
         if found[-1] > 0 and (mean >= high or value - found[-1] * high < math.log(floor) + ROUNDING):
             break
-        step *= 4
+        step = min(4 * step, 1 + abs(found[-1]))
         while step > 1e-9:
             between = sketch.log_moments(found[-1] + step * BETWEEN)
             if float((between[0] + BETWEEN * (between[-1] - between[0]) - between).max()) <= COARSE:

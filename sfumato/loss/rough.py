@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.discretise import Discrete, discretise, ends
+from sfumato.loss.discretise import Discrete, discretise, ends, finest
 from sfumato.loss.numeric import ULP, Floats, floats, log_peak
 
 MOST_POINTS = 1_450_000  # of the transform: about 45 MB of working memory
@@ -118,14 +118,18 @@ class Rough:
         window = self.narrowest(theta, eps)
         width, spread = window.right - window.left, math.sqrt(self.cumulants(window.theta)[2])
         count = sum(c for c, part in self.parts)
-        floor = 10.0 ** math.floor(math.log10(max(delta * min(tolerance, 1e-3) / (100 * count), 1e-290)))
-        lifted = 10.0 ** math.floor(math.log10(min(tolerance, 1e-3) / (100 * count)))
+        floor, lifted = little(delta, count, tolerance)
         longest = max(sum(ends(loss, floor, lifted)) for loss in self.losses)
         if self.step is not None and max(width, longest) / self.step <= MOST_POINTS:
             return Plan(window, self.step, floor, lifted)
         split = sum(c * part.splits.squares / part.h**2 for c, part in self.parts) or count
         want = math.sqrt(tolerance / (0.7 * split * max(theta * (theta + 1), 0.4 / spread)))
-        h = max(min(want, spread / 4), width / MOST_POINTS * 1.01, longest / 400_000)
+        finest_step = max(finest(loss, floor, lifted) for loss in self.losses)
+        h = max(min(want, spread / 4), width / MOST_POINTS * 1.01, finest_step)
+        if h > 1.5 * want:  # what is cut off need not be less than what so coarse a lattice can tell
+            floor, lifted = little(delta, count, min(tolerance * (h / want) ** 2, 0.02))
+            finest_step = max(finest(loss, floor, lifted) for loss in self.losses)
+            h = max(min(want, spread / 4), width / MOST_POINTS * 1.01, finest_step)
         return Plan(window, tidy(h, [part for c, part in self.parts]), floor, lifted)
 
     def narrowest(self, theta: float, eps: float) -> "Window":
@@ -174,6 +178,12 @@ class Plan:
     h: float
     floor: float
     lifted: float
+
+
+def little(delta: float, count: int, tolerance: float) -> tuple[float, float]:
+    """What may be cut off on the right of each step, and lifted on its left: powers of ten, so that laws recur."""
+    share = min(tolerance, 1e-3) / (100 * count)
+    return 10.0 ** math.floor(math.log10(max(delta * share, 1e-290))), 10.0 ** math.floor(math.log10(share))
 
 
 def refined(sketch: Rough, thetas: Floats, scores: Floats, eps: Floats) -> Floats:
