@@ -193,8 +193,9 @@ def atoms(terms: Terms, h: float, floor: float, left: float, weight: float) -> A
     bottom = sum(count * part.start for count, part in parts)
     top = sum(count * (part.start + len(part.masses) - 1) for count, part in parts)
     low, high = reach(sketch, floor, left, weight)
-    start = max(bottom, math.floor((low - offset) / h))
-    stop = min(top, max(math.ceil((high - offset) / h), start + 1))
+    # every step may be moved by a cell: where the sum ends in atoms, none may be left out
+    start = max(bottom, math.floor((low - offset) / h) - steps - 1)
+    stop = min(top, max(math.ceil((high - offset) / h) + steps, start) + 1)
     losses = offset + h * np.arange(start, stop + 1)
     laws = [Region(parts, theta, start, points(len(losses))) for theta in tilts(sketch, high, -weight, floor)]
     bounds = [law.unit for law in laws]
