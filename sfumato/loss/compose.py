@@ -29,7 +29,7 @@ from sfumato.loss.normal import normal
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 from sfumato.loss.renyi import RenyiCurve, RenyiLoss, ZcdpLoss
 from sfumato.loss.rough import MOST_POINTS, common_step
-from sfumato.loss.signed import ApproxLoss, PureLoss, RandomizedResponseLoss
+from sfumato.loss.signed import ApproxLoss, PureLoss, RandomizedResponseLoss, SignedLoss
 from sfumato.loss.sums import Sum
 from sfumato.loss.tilted_law import together
 from sfumato.loss.transforms.base import Refused, Transform
@@ -37,6 +37,7 @@ from sfumato.loss.wrappers import OneWay
 
 Terms = list[tuple[int, PrivacyLoss]]
 LEAST, MOST = 1e-24, 1e12  # log-moments of order 1
+MANY_COINS = 10**9  # from here on the roundings of M count, not only those of M − 1
 
 
 @lru_cache(maxsize=64)
@@ -141,7 +142,7 @@ def contour(terms: Terms, loss: Sum) -> ContourEngine | None:
     if parts is None or not moderate(parts):
         return None
     step = common_step(tuple(term for _, term in terms))
-    if step is not None and fits(parts, step):
+    if step is not None and fits(parts, step) and not too_many(tuple(terms)):
         return None
     leak = loss.leak()[0]
     composition = Composition(parts, leak * (1 - 16 * ULP) if loss.sharp_ends else 0.0, leak)
@@ -203,7 +204,8 @@ def grouped(terms: Iterable[tuple[int, PrivacyLoss]]) -> list[Transform] | None:
     """The terms as few transforms, or None if one has none."""
     kinds: dict[type[Transform], list[Transform]] = {}
     for count, term in terms:
-        found = term.transform()
+        coin = term.bounded() if count > MANY_COINS and isinstance(term, SignedLoss) else None
+        found = coin or term.transform()
         if found is None:
             return None
         kinds.setdefault(type(found), []).append(found.times(count))

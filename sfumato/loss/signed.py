@@ -18,6 +18,7 @@ from sfumato.loss.discrete_laplace import DiscreteLaplaceLoss
 from sfumato.loss.divergences import log
 from sfumato.loss.leaky import LeakyLoss
 from sfumato.loss.numeric import ULP, Enclosure, Floats, logsumexp, relative
+from sfumato.loss.transforms.bounded import LARGEST, BoundedTransform
 from sfumato.loss.transforms.edges import EdgedTransform
 from sfumato.rounding import product_up
 from sfumato.sensitivity import Relation
@@ -54,6 +55,13 @@ class SignedLoss(Symmetric):
 
     def transform(self) -> EdgedTransform:
         return EdgedTransform.of(self.eps, self.weight(), self.weight() * math.exp(-self.eps), self.silent())
+
+    def bounded(self) -> BoundedTransform | None:
+        """The loss of a coin under Q, to be sampled or repeated very often; None if it can be 0 or leaks."""
+        if self.silent() or self.leaked() or not 0 < self.eps <= LARGEST:
+            return None
+        right = 1 / (1 + math.exp(self.eps))
+        return BoundedTransform(1.0, self.eps, right, 1 - right, 0.0)
 
     def silent(self) -> float:
         """P[L = 0]."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,10 +10,13 @@ import numpy as np
 from sfumato import checks
 from sfumato.loss.base import TOLERANCE, PrivacyLoss, Symmetric, Wrapped, must_be_about
 from sfumato.loss.bound import Bound
+from sfumato.loss.bounded_range import BoundedRangeLoss
 from sfumato.loss.divergences import log_moment
 from sfumato.loss.gaussian import GaussianLoss
+from sfumato.loss.laplace import LaplaceLoss
 from sfumato.loss.numeric import ULP, Enclosure, Floats, logsumexp
 from sfumato.loss.renyi import RenyiCurve, log_choose, poisson_curve, without_replacement_curve
+from sfumato.loss.signed import SignedLoss
 from sfumato.loss.transforms.base import Transform, spectral_moment
 from sfumato.loss.transforms.sampled_gaussian import SampledGaussianTransform
 from sfumato.loss.wrappers import Reversed
@@ -113,7 +116,8 @@ class PoissonSampledLoss(Wrapped):
             return self.inner.transform()
         if isinstance(self.inner, GaussianLoss) and self.inner.mu > 0:
             return SampledGaussianTransform(self.rate, self.inner.mu, 1)
-        return None
+        whole = self.inner.bounded() if isinstance(self.inner, LaplaceLoss | BoundedRangeLoss | SignedLoss) else None
+        return whole and replace(whole, rate=self.rate)
 
     def log_moment(self, s: float) -> Bound:
         """A Gaussian's by quadrature, where that is sharp. Of others, and for tiny rates, at whole orders the binomial
