@@ -19,7 +19,7 @@ from sfumato.loss.numeric import ULP, Floats, floats
 from sfumato.loss.transforms.base import Discs, Refused, Tilted, Transform, powers
 from sfumato.loss.transforms.sampled_gaussian import TiltedSampledGaussian, drop, turned
 
-SIZES = (8, 12, 16, 24, 32, 48, 64, 96)  # points of Gauss's rule
+SIZES = (8, 12, 16, 24, 32, 48, 64, 96, 192)  # points of Gauss's rule
 BELOW = 1.5 * 2.0 ** -np.arange(0.0, 60.0)  # how far the ellipse reaches off the real axis: less than π/2
 LONG = np.longdouble
 POINT = 2 * ULP  # error of the points
@@ -120,12 +120,10 @@ class Rule:
 
     def __init__(self, term: BoundedTransform, theta: float, omega: float) -> None:
         s = float(term.power(floats(theta)))
-        need = 38 + math.log(max(term.count, 1.0))
-        floor = min(s * float(term.losses(floats(term.eps))), s * float(term.losses(floats(-term.eps))), 0.0)
+        need = math.log(max(term.count, 1.0))  # M(θ) ≥ 1 for θ ≥ 0: errors need not be less than its rounding
         errors = [term.log_error(size, s, omega) for size in SIZES]
-        small = [size for size, error in zip(SIZES, errors, strict=True) if error < floor - need]
-        size = small[0] if small else SIZES[-1]
-        if not small and errors[-1] > floor - 25 - math.log(max(term.count, 1.0)):
+        size = next((size for size, error in zip(SIZES, errors, strict=True) if error < -38 - need), SIZES[-1])
+        if errors[SIZES.index(size)] > -25 - need:
             raise Refused("the quadrature would take too many points")
         inner, masses = term.points(size)
         losses = term.losses(inner)
