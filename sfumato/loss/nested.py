@@ -1,4 +1,4 @@
-"""Sampled sums on a lattice, atom by atom: the inner sum is composed on a lattice of its own and mapped through sampling.
+"""Sampled sums on a lattice, atom by atom: the inner sum is composed on its own lattice and mapped through sampling.
 
 The inner law is a positive measure m on lattice points, with the profile of the sum or a larger one (lattice.md). Its
 atoms l become atoms of the sampled pair ((1−q)Q + qP, Q), or of the pair read backwards, exactly:
@@ -31,14 +31,14 @@ from sfumato.loss.sums import Sum
 from sfumato.loss.tilted_law import convolved, moment_of, points, strays, together
 from sfumato.loss.wrappers import OneWay, Reversed
 
-MOST_STEPS = 1000  # of the inner sum: beyond, its lattice would need too many points, and a table is better
+MOST_STEPS = 300, 100  # of the inner sum, if losses are bounded and if not: beyond, a table is sharper
 MOST_TILTS = 40
 MOST_POINTS = 65_536  # of the inner lattice: so long it takes less than a tenth of a second
 ROUNDING = 10.0  # nats: an error of 1e-16 is then 1e-11 of the floor
 COARSE = 3.0  # nats that a mass between two tilts may lose of its digits
 BETWEEN = floats([0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 1.0])
 EXTRA = floats([0.3, 1.0])  # tilts beyond the last one, in its own units
-DOWN = -2.0 ** np.arange(-6.0, 8.0)  # tilts that bound what lies far on the left
+DOWN = -(2.0 ** np.arange(-6.0, 8.0))  # tilts that bound what lies far on the left
 
 
 def composed(loss: PrivacyLoss) -> bool:
@@ -57,7 +57,9 @@ def sampled_sum(loss: PrivacyLoss) -> "SampledSum | None":
     if not composed(sampled.inner):
         return None
     inner = sampled.inner.reverse if backward else sampled.inner
-    if not isinstance(inner, Sum) or sum(count for count, _ in inner.terms) > MOST_STEPS:
+    if not isinstance(inner, Sum):
+        return None
+    if sum(count for count, _ in inner.terms) > MOST_STEPS[math.isinf(max(inner.supremum()))]:
         return None
     terms = tuple((count, term.inner if isinstance(term, OneWay) else term) for count, term in inner.terms)
     return None if too_large(terms) else SampledSum(terms, sampled.rate, backward)
@@ -163,7 +165,7 @@ def laid(places: Floats, columns: tuple[Floats, ...], h: float) -> tuple[int, li
     index = (below - start).astype(np.intp)
     size = int(index.max()) + 2
     laid_out = [
-        np.bincount(index, column * (1 - share), size) + np.bincount(index + 1, column * share, size)
+        floats(np.bincount(index, column * (1 - share), size) + np.bincount(index + 1, column * share, size))
         for column in columns
     ]
     return start, laid_out
@@ -196,8 +198,10 @@ def atoms(terms: Terms, h: float, floor: float, left: float, weight: float) -> A
     # every step may be moved by a cell: where the sum ends in atoms, none may be left out
     start = max(bottom, math.floor((low - offset) / h) - steps - 1)
     stop = min(top, max(math.ceil((high - offset) / h) + steps, start) + 1)
-    losses = offset + h * np.arange(start, stop + 1)
-    laws = [Region(parts, theta, start, points(len(losses))) for theta in tilts(sketch, high, -weight, floor)]
+    losses = floats(offset + h * np.arange(start, stop + 1))
+    # what is wrapped falls by e^{−|θ'−θ|W}: twice the window is worth its price where the tail goes on
+    n = points(len(losses) * (2 if stop < top else 1))
+    laws = [Region(parts, theta, start, n) for theta in tilts(sketch, high, -weight, floor)]
     bounds = [law.unit for law in laws]
     right = [*bounds, *steeper(parts, bounds[-1], EXTRA)] if stop < top else None
     flat = [*bounds, *steeper(parts, bounds[0], -EXTRA)] if start > bottom else None
@@ -252,9 +256,7 @@ class Region:
         # rounding of tilted masses, of their exponents, and of e^{K−θl}
         self.slack = ULP * (steps * (1024 + 8 * abs(theta) * far) + 64 * sum(map(abs, found.moments)))
 
-    def more(
-        self, first: Floats, last: Floats, before: list[Chernoff] | None, beyond: list[Chernoff] | None
-    ) -> Floats:
+    def more(self, first: Floats, last: Floats, before: list[Chernoff] | None, beyond: list[Chernoff] | None) -> Floats:
         """log of what may be too much between two losses: stray mass, and mass wrapped from either side."""
         theta, total = self.unit.theta, self.unit.largest(first, last) + math.log(self.stray + TINY)
         if beyond is not None:
@@ -284,8 +286,8 @@ def left_of(loss: PrivacyLoss, floor: float, left: float, weight: float) -> floa
 def tilts(sketch: Rough, high: float, first: float, floor: float) -> list[float]:
     """Tilts from `first` on, until rounding errors at the right end are far below `floor`.
 
-    At the loss where two of them do equally well, the rounding error is larger than it could be by e to the power of the
-    chord of K over K: neighbours are as far apart as that stays below COARSE.
+    At the loss where two of them do equally well, the rounding error is larger than it could be by e to the power of
+    the chord of K over K: neighbours are as far apart as that stays below COARSE.
     """
     found, step = [first], 1.0
     while len(found) < MOST_TILTS:

@@ -126,7 +126,8 @@ class PoissonSampledLoss(Wrapped):
             return curve.log_moment(s)
         if self.rate == 1:
             return self.inner.log_moment(s)
-        if (found := spectral_moment(self.transform(), s)) is not None:
+        # moments of a class belong to no one pair
+        if self.one_pair and (found := spectral_moment(self.transform(), s)) is not None:
             return found
         if s <= 0:
             return log_moment(self, s)

@@ -197,7 +197,7 @@ def composed(parts: list[tuple[int, Discrete]], window: Window) -> TiltedLaw:
 
 def points(least: float) -> int:
     """At least so many points, in whole blocks, of a size that transforms are fast for."""
-    return BLOCK * next_fast_len(max(1, math.ceil(least / BLOCK)))
+    return BLOCK * int(next_fast_len(max(1, math.ceil(least / BLOCK))))
 
 
 def tilt(part: Discrete, theta: float, n: int) -> tuple[Floats, float, float]:

@@ -24,12 +24,14 @@ def moment(loss, rate, sign, z):
     """E_Q[G^s] with mpmath, from the definition of each loss."""
     eps, q = mp.mpf(loss.eps), mp.mpf(rate)
     s = z + 1 if sign > 0 else -z
-    g = lambda l: (1 - q + q * mp.e**l) ** s  # noqa: E731
+    g = lambda x: (1 - q + q * mp.e**x) ** s  # noqa: E731
     if isinstance(loss, L.PureLoss):
         return (mp.e**-eps * g(eps) + g(-eps)) / (1 + mp.e**-eps)
     if isinstance(loss, L.LaplaceLoss):
-        return (mp.e**-eps * g(eps) + g(-eps)) / 2 + mp.quad(lambda l: mp.e ** (-(l + eps) / 2) * g(l) / 4, [-eps, 0, eps])
-    return mp.quad(lambda l: mp.e ** (-(l + eps) / 2) * g(l), [-eps, 0, eps]) / (2 * (1 - mp.e**-eps))
+        return (mp.e**-eps * g(eps) + g(-eps)) / 2 + mp.quad(
+            lambda x: mp.e ** (-(x + eps) / 2) * g(x) / 4, [-eps, 0, eps]
+        )
+    return mp.quad(lambda x: mp.e ** (-(x + eps) / 2) * g(x), [-eps, 0, eps]) / (2 * (1 - mp.e**-eps))
 
 
 @pytest.mark.parametrize("size", SIZES)

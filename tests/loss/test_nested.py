@@ -20,7 +20,7 @@ def sampled(rate=0.01, mu=1.25):
     return Poisson(rate).amplify(L.GaussianLoss(mu))
 
 
-# ---- the whole composition, against atoms that can be listed -----------------------------------------------------------
+# ---- the whole composition, against atoms that can be listed -------------------------------------------------------
 
 
 def coin(eps):
@@ -44,7 +44,9 @@ def listed_truth(inner, rate, times):
     return ahead, back
 
 
-@pytest.mark.parametrize(("inner", "rate", "times"), [((0.3, 0.2), 0.1, 4), ((1.1, 0.47, 0.2), 0.35, 3), ((2.5, 0.9), 0.02, 5)])
+@pytest.mark.parametrize(
+    ("inner", "rate", "times"), [((0.3, 0.2), 0.1, 4), ((1.1, 0.47, 0.2), 0.35, 3), ((2.5, 0.9), 0.02, 5)]
+)
 def test_sampled_sums_of_coins_are_told_as_by_listing_all_outcomes(inner, rate, times):
     loss = times * Poisson(rate).amplify(sum((L.PureLoss(eps) for eps in inner), L.nothing()))
     assert sampled_sum(Poisson(rate).amplify(sum((L.PureLoss(eps) for eps in inner), L.nothing()))) is not None
@@ -59,7 +61,7 @@ def test_sampled_sums_of_coins_are_told_as_by_listing_all_outcomes(inner, rate, 
                     assert high - low <= 2e-3 * true
 
 
-# ---- continuous losses, against losses rounded down and up ------------------------------------------------------------
+# ---- continuous losses, against losses rounded down and up ---------------------------------------------------------
 
 
 def rounded_laplaces(eps, h):
@@ -109,7 +111,7 @@ def test_sampled_laplace_sums_lie_between_losses_rounded_down_and_up(backward):
         assert high(x) - low(x) <= 0.1 * high(x) + 0.01
 
 
-# ---- the inner law ----------------------------------------------------------------------------------------------------
+# ---- the inner law -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -170,7 +172,7 @@ def test_what_sampling_leaves_of_a_split_is_within_its_bounds(rate):
     assert square <= two.scatter
 
 
-# ---- which path -------------------------------------------------------------------------------------------------------
+# ---- which path ----------------------------------------------------------------------------------------------------
 
 
 def test_sampled_sums_agree_with_their_tables():

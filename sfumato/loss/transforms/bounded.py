@@ -68,7 +68,8 @@ class BoundedTransform(Transform):
         """log of the error of Gauss's rule, for all frequencies up to ω.
 
         On the ellipse |Re l| ≤ a = ε(ρ + 1/ρ)/2, |Im l| ≤ b = ε(ρ − 1/ρ)/2 < π/2, so 1 − q + qe^{−a}cos b ≤ |G| ≤
-        1 − q + qe^a and |arg G| ≤ qe^a sin b/(1 − q + qe^a cos b), also ≤ b. The rule errs by 64/15·max|f|·ρ^{2−2n}/(1 − ρ⁻²).
+        1 − q + qe^a and |arg G| ≤ qe^a sin b/(1 − q + qe^a cos b), also ≤ b. With n points the rule errs by at most
+        64/15·max|f|·ρ^{2−2n}/(1 − ρ⁻²).
         """
         if self.density == 0:
             return -math.inf
@@ -95,7 +96,7 @@ class BoundedTransform(Transform):
 
 @lru_cache(maxsize=len(SIZES))
 def gauss(size: int) -> tuple[Floats, Floats]:
-    """Points and weights 2/((1 − x²)P′(x)²) on [−1, 1]: numpy's points, and from there one of Newton's steps in extended
+    """Points and weights 2/((1 − x²)P′(x)²) on [−1, 1]: numpy's points and one of Newton's steps in extended
     precision. Numpy's own weights are off by thousands of units in the last place."""
     x = np.polynomial.legendre.leggauss(size)[0].astype(LONG)
     for last in (False, True):
@@ -139,7 +140,9 @@ class Rule:
             self.log_moment = math.log1p(excess)
             weights = (masses + growth) / total
             # masses sum to 1 in truth: their errors count by |G^s − 1| only
-            slip = float(np.abs(growth) @ (known + ULP * (16 + 2 * np.abs(a)))) / total + float(weights @ slips) * abs(s)
+            slip = float(np.abs(growth) @ (known + ULP * (16 + 2 * np.abs(a)))) / total + float(weights @ slips) * abs(
+                s
+            )
         else:
             peak = float(a.max())
             weights = masses * np.exp(a - peak)
