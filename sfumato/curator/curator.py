@@ -8,20 +8,20 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from sfumato.aggregates.builder import Rows
-from sfumato.aggregates.price import Mu, Price, Pure
-from sfumato.aggregates.registry import parse_question
+from sfumato.aggregates.price import Mu, Pure
 from sfumato.curator.affordable import at_epsilon, refused
 from sfumato.curator.answer import Answer
 from sfumato.curator.bounded_cache import Views
 from sfumato.curator.contribution_sketch import Sketch, named, sketched
 from sfumato.curator.guard import Guard
-from sfumato.curator.layout import Estimates, at_least, coverage_by_column, estimates, laid_out, left_out
-from sfumato.curator.offer import Offer, accurate, offered, proportional
+from sfumato.curator.layout import at_least
+from sfumato.curator.offer import Offer
 from sfumato.curator.open import account_of, admit, agree, engine_of, ledger_of
+from sfumato.curator.planner import Planner
 from sfumato.curator.precheck import Ready, ready, require_engine
 from sfumato.curator.preview import Preview, Standing, account, percent, previewed, share_left, standing, stored
 from sfumato.curator.refinement import Refinement, rounds
-from sfumato.curator.relative_counts import describe_policy, is_grouped_count, policy_by_group_size
+from sfumato.curator.relative_counts import is_grouped_count
 from sfumato.curator.release import release, table_requests
 from sfumato.curator.response_padding import Clock, Response
 from sfumato.curator.suggest_bounds import (
@@ -38,16 +38,15 @@ from sfumato.curator.suggest_bounds import (
 )  # fmt: skip
 from sfumato.curator.wanted import Wanted, require_positive
 from sfumato.engines.base import Engine
-from sfumato.errors import BudgetExceeded, EngineUnavailable, NotReached, QueryRefused
+from sfumato.errors import BudgetExceeded, EngineUnavailable, NotReached
 from sfumato.ledger import Ledger, PureBudget
-from sfumato.ledger.meter import odds
 from sfumato.ledger.shares import OWNER
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.parse.from_where import MAIN
-from sfumato.sql.policy import VIEWS, Policy, names_unit
+from sfumato.sql.policy import VIEWS, Policy
 from sfumato.sql.question import Question
 
 PATIENT = 8  # time-outs
@@ -73,6 +72,7 @@ class Curator:
     views: Views = field(default_factory=lambda: Views(VIEWS), repr=False)
     probe: Callable[[str], None] = field(default=lambda point: None, repr=False)  # told where it is: for fault tests
     clock: Clock = field(default=Clock(), repr=False)
+    planner: Planner = field(default=None, repr=False)  # type: ignore[assignment]  # made in __post_init__
 
     @staticmethod
     def open(
@@ -93,6 +93,10 @@ class Curator:
         if isinstance(self.ledger, Ledger):
             agree(self.ledger, self.policy)
         admit(self.policy, self.who)
+        if self.planner is None:
+            currency = Pure if isinstance(self.ledger.promise, PureBudget) else Mu
+            namespace = getattr(self.engine, "namespace", MAIN)
+            object.__setattr__(self, "planner", Planner(self.policy, namespace, self.engine.dialect, currency))
 
     def analyst(self, who: str) -> "Curator":
         """The same curator, asked by this person."""
@@ -122,10 +126,10 @@ class Curator:
         """
         self.probe("ask: asked")
         wanted = Wanted.of(sql, epsilon, error, relative_error)
-        question = self.plan(wanted)  # pure: text and policy, or QueryRefused
+        question = self.planner.plan(wanted)  # pure: text and policy, or QueryRefused
         if wanted.relative_error is not None and not is_grouped_count(question) and not wanted.explained:
             return self.refine(question, wanted, key)
-        offer = self.price(question, wanted)  # pure: noise, loss, promised errors
+        offer = self.planner.offer(wanted)  # pure: noise, loss, promised errors
         self.probe("ask: priced")
         if wanted.explained:
             return self.explain(self.outlook(offer))
@@ -134,35 +138,15 @@ class Curator:
     def answer(self, offer: Offer, key: str | None = None) -> Answer:
         """The stored answer, or a new one."""
         purchase = self.find(offer, key) or self.buy(offer, key)
-        answer = self.show(purchase.offer, estimates(purchase.offer, purchase.noisy), purchase.charged)
+        answer = self.planner.answer(purchase.offer, purchase.noisy)
         self.probe("ask: shown")
-        return answer
-
-    def plan(self, wanted: Wanted) -> Question:
-        """Pure: the question that a text asks, or QueryRefused; a function of text, policy and dialect alone."""
-        question = parse_question(wanted.text, self.policy, getattr(self.engine, "namespace", MAIN))
-        if not names_unit(wanted.unit, question.plan.table):
-            raise QueryRefused(
-                f"{wanted.unit!r} is not the unit here.\n  found:  {str(question.plan.table.unit)!r} in the policy"
-            )
-        dialect_of(self.engine.dialect).accepts(question.plan)
-        return question
-
-    def price(self, question: Question, wanted: Wanted) -> Offer:
-        """Pure: the noise that this much privacy or accuracy buys, and its loss."""
-        delta = self.policy.question_delta
-        if wanted.epsilon is None:
-            return accurate(question, float(wanted.error or 0), delta, self.policy.epsilon, self.currency)
-        if wanted.relative_error is not None and is_grouped_count(question):
-            return proportional(question, float(wanted.epsilon), delta, float(wanted.relative_error), self.currency)
-        return offered(question, float(wanted.epsilon), delta, self.currency)
+        return self.accounted(answer, purchase.charged)
 
     def priced(
         self, sql: str, epsilon: float | None = None, error: float | None = None, relative_error: float | None = None
     ) -> Offer:  # fmt: skip
-        """Both: what a preview is made of."""
-        wanted = Wanted.of(sql, epsilon, error, relative_error)
-        return self.price(self.plan(wanted), wanted)
+        """Pure: what a preview is made of."""
+        return self.planner.offer(Wanted.of(sql, epsilon, error, relative_error))
 
     def find(self, offer: Offer, key: str | None = None) -> Purchase | None:
         """The answer stored under this idempotency key; or one to the same question that is at least as exact."""
@@ -228,22 +212,25 @@ class Curator:
         limit, goal = float(wanted.epsilon or 0.0), float(wanted.relative_error or 0.0)
         bought, charged = Refinement(), False
         try:
-            for i, offer in enumerate(rounds(question, limit, self.policy.question_delta, self.currency)):
+            for i, offer in enumerate(rounds(question, limit, self.policy.question_delta, self.planner.currency)):
                 own_key = f"{key} round {i}" if key is not None else None
                 purchase = self.find(offer, own_key) or self.buy(offer, own_key)
                 bought, charged = bought.more(purchase.offer, purchase.noisy), charged or purchase.charged
                 if bought.reached() <= goal:
-                    return self.show(bought.whole, bought.read(), charged, at_least(bought.whole))
+                    return self.accounted(self.refined(bought), charged)
         except BudgetExceeded:
             if not bought.offers:
                 raise
-        answer = self.show(bought.whole, bought.read(), charged, at_least(bought.whole))
+        answer = self.accounted(self.refined(bought), charged)
         raise NotReached(
             f"a relative error of {100 * goal:.3g} % was not reached.\n"
             f"  found:  {100 * bought.reached():.3g} % after ε = {answer.epsilon:.3g}, which is paid for\n"
             "  do:     use the `answer` of this error, or ask with a larger epsilon: what was bought counts",
             answer,
         )
+
+    def refined(self, bought: Refinement) -> Answer:
+        return self.planner.show(bought.whole, bought.read(), at_least(bought.whole))
 
     def outlook(self, offer: Offer) -> Preview:
         return previewed(offer, self.ledger, self.who, self.policy.question_delta)
@@ -277,7 +264,7 @@ class Curator:
 
     def bought(self, epsilon: float) -> PrivacyLoss:
         """The loss of what ε buys, if none of it is a leak."""
-        return self.currency.bought(epsilon, self.policy.question_delta, 0.0).loss()
+        return self.planner.currency.bought(epsilon, self.policy.question_delta, 0.0).loss()
 
     def cover(self, loss: PrivacyLoss, loss_at: Callable[[float], PrivacyLoss]) -> None:
         """Refuse what is bought in several charges before the first of them, if the account does not hold them all."""
@@ -293,7 +280,7 @@ class Curator:
         """
         require_positive("epsilon", epsilon)
         table, of = column_of(column, self.policy)
-        whole = self.currency.bought(float(epsilon), self.policy.question_delta, 0.0)
+        whole = self.planner.currency.bought(float(epsilon), self.policy.question_delta, 0.0)
         rough = self.best(Offer(sizes(table, of), whole.part(0.5)))
         if stored(rough, self.ledger) is None:
             self.cover(whole.loss(), self.bought)
@@ -308,7 +295,7 @@ class Curator:
         """Buy the sketch of contributions, once: previews then say what the bounds of the policy cut off."""
         require_positive("epsilon", epsilon)
         tables = [table for table in sketched(self.policy) if self.ledger.recall(named(table)) is None]
-        whole = self.currency.bought(float(epsilon), self.policy.question_delta, 0.0)
+        whole = self.planner.currency.bought(float(epsilon), self.policy.question_delta, 0.0)
         if tables:
             self.cover(whole.loss(), self.bought)
         for table in tables:
@@ -317,11 +304,6 @@ class Curator:
             with self.question_lock(named(table)):
                 if self.ledger.recall(named(table)) is None:
                     self.purchase(sketch.loss(), self.bought, named(table), None, asked, sketch.released)
-
-    @property
-    def currency(self) -> type[Price]:
-        """What this ledger is paid in."""
-        return Pure if isinstance(self.ledger.promise, PureBudget) else Mu
 
     @property
     def dialect(self) -> Dialect:
@@ -336,18 +318,9 @@ class Curator:
 
     # ---- post-processing --------------------------------------------------------------------------------------------
 
-    def show(
-        self, offer: Offer, rows: Estimates, charged: bool, coverage: dict[str, float] | None = None
-    ) -> Answer:  # fmt: skip
-        """The columns that were asked for, made of stored noisy values alone."""
-        names, cells = laid_out(offer.question, rows)
-        delta = self.policy.question_delta
-        policy = policy_by_group_size(offer, delta)
-        return Answer(
-            names, cells, offer.loss.epsilon(delta).upper, delta, charged, self.remaining(), odds(offer.loss),
-            " ".join(filter(None, [left_out(offer.plan), describe_policy(policy)])),
-            coverage_by_column(offer) if coverage is None else coverage, policy,
-        )  # fmt: skip
+    def accounted(self, answer: Answer, charged: bool) -> Answer:
+        """An answer with what it cost just now, and what is left."""
+        return replace(answer, charged=charged, left=self.remaining(), coverage=dict(answer.coverage))
 
     def remaining(self) -> str:
         """What is left of the account that pays for this person."""

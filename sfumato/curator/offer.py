@@ -25,7 +25,7 @@ from sfumato.sql.question import Question
 CLOSE = 1e-4  # how near the least budget is found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Offer:
     """Noise on all parts of the measures, and a mechanism for each standalone aggregate, which share a price; and a
     leak for keys that are private and aggregates that need one.
@@ -112,7 +112,7 @@ class Offer:
         noise = self.noise[self.unit_count_index] if self.key_delta else None
         return threshold(noise.law(), self.key_delta, self.plan.groups) if noise is not None else None
 
-    @property
+    @cached_property
     def canonical(self) -> str:
         """What answers are stored under. How noise is laid out is part of it: none must be read with another layout."""
         layout = "together" if any(isinstance(noise, OneOf) for noise in self.noise) else "in parts"
@@ -129,7 +129,7 @@ class Offer:
         price = self.price.of(inner)
         if price is None or price.amount < self.price.amount or leak != self.leak:
             return None
-        return replace(self, price=price)
+        return self if price == self.price else replace(self, price=price)
 
     @cached_property
     def readers(self) -> dict[Aggregate, Reader]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sfumato.errors import InvalidParameter
+from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.sql.dp_syntax import spelled
 
 
@@ -22,6 +22,8 @@ class Wanted:
         sql: str, epsilon: float | None = None, error: float | None = None, relative_error: float | None = None
     ) -> "Wanted":
         """From a text and arguments; refuses numbers that make no sense."""
+        if not isinstance(sql, str):
+            raise QueryRefused("a question is a text.")
         text = spelled(sql)
         goal = text.relative_error if text.relative_error is not None else relative_error
         if goal is not None:
