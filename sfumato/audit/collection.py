@@ -154,8 +154,8 @@ def promising() -> set[type]:
 
 def _classes() -> Iterator[type]:
     for module in pkgutil.walk_packages([str(PACKAGE)], "sfumato."):
-        if module.name.split(".")[1] in ("audit", "cli", "server", "demo", "__main__", "plots"):
-            continue  # surfaces, and the auditor itself
+        if module.name.split(".")[1] in ("audit", "cli", "server", "teach", "__main__", "plots"):
+            continue  # user interfaces, teaching material, and the auditor itself
         for thing in vars(importlib.import_module(module.name)).values():
             if inspect.isclass(thing) and thing.__module__.startswith("sfumato."):
                 yield thing
