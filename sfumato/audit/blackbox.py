@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sfumato import checks
 from sfumato.audit.certify import Counts, Hunch, lower_bound
 from sfumato.audit.features import Codes, Feature, Flags, Split, bank
-from sfumato.audit.observe import Floats, Sides, columns, continued, distinct_inputs, runs
+from sfumato.audit.outputs import Floats, Sides, columns, continued, distinct_inputs, runs
 from sfumato.audit.remarks import remarks
 from sfumato.audit.result import Audit
 from sfumato.errors import InvalidParameter

@@ -14,7 +14,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.audit.observe import Floats, Labels, Numbers
+from sfumato.audit.outputs import Floats, Labels, Numbers
 
 Codes = NDArray[np.int64]
 Flags = NDArray[np.bool_]

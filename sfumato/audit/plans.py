@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from sfumato.audit.corpus import Database, Neighbours
-from sfumato.audit.moves import SLACK, moved_counts, moved_rows
+from sfumato.audit.primitive_prices import SLACK, moved_counts, moved_rows
 from sfumato.audit.replay import Replay, Step, overcharged, replay
 from sfumato.curator.offer import Offer, offered, proportional
 from sfumato.curator.price import Currency, Mu, Pure

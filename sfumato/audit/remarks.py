@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from sfumato.audit.observe import Labels, Numbers, Raised, Sides
+from sfumato.audit.outputs import Labels, Numbers, Raised, Sides
 
 
 def remarks(

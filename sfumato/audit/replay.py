@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.audit.moves import Apart, Primitive, priced
-from sfumato.audit.observe import Raised, distinct_inputs, readable, text_of
+from sfumato.audit.outputs import Raised, distinct_inputs, readable, text_of
+from sfumato.audit.primitive_prices import Apart, Primitive, priced
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.compose.sums import nothing

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from sfumato import checks
 from sfumato.audit.certify import interval
-from sfumato.audit.observe import distinct_inputs
+from sfumato.audit.outputs import distinct_inputs
 from sfumato.audit.stated_laws import Floats, Stated, stated
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss

@@ -16,7 +16,7 @@ import sfumato as sf
 from sfumato.audit import Audit, Timed, audit, audit_until
 from sfumato.audit.blackbox import Claim, best
 from sfumato.audit.features import Split, bank
-from sfumato.audit.observe import Raised, columns
+from sfumato.audit.outputs import Raised, columns
 from sfumato.noise import Bernoulli, Categorical, DiscreteLaplace, Exp, GaussianDensity, Rounding, Sampler
 from tests.audit import wrong
 from tests.audit.wrong import Wrong
@@ -471,7 +471,7 @@ def test_the_same_runs_give_the_same_answer():
 
 
 def test_progress_is_shown_on_a_terminal_only(monkeypatch, capsys):
-    monkeypatch.setattr("sfumato.audit.observe.PATIENCE", 0.0)
+    monkeypatch.setattr("sfumato.audit.outputs.PATIENCE", 0.0)
     audit(lambda data: 0, 0, 1, samples=100)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)

@@ -1,10 +1,8 @@
 """The report of an audit: what is wrong is refuted in it, what it names is there, and the page needs nothing else."""
 
 import json
-import re
 from dataclasses import dataclass
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -14,11 +12,8 @@ from sfumato.audit import audit_all as everything
 from sfumato.audit.audit_all import chosen, finding
 from sfumato.audit.collection import Exhibit
 from sfumato.audit.html_report import page
-from sfumato.audit.nist import ABSENT, CHECKED, PARTLY, ROWS, STATED
 from sfumato.audit.report import TIERS, Evidence, Finding, Report, Theorem
 from sfumato.cli import main
-
-ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -100,25 +95,6 @@ def test_what_strangers_write_stays_text():
     found = Page()
     found.feed(page(Report(nasty, nasty, 0.99, (one,))))
     assert "script" not in found.tags and not found.open
-
-
-# ---- the questions of a reviewer -------------------------------------------------------------------------------------
-
-
-def test_there_are_twenty_two_questions_and_each_has_an_answer():
-    assert [row.number for row in ROWS] == list(range(1, 23))
-    assert {row.status for row in ROWS} == {CHECKED, PARTLY, STATED, ABSENT}
-    assert all(row.theme and row.question.endswith("?") and row.answer.endswith(".") for row in ROWS)
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.theme)
-def test_what_is_checked_names_tests_that_are_there(row):
-    tests = [name for name in row.evidence if "::" in name]
-    assert tests or row.status not in (CHECKED, PARTLY)
-    for name in row.evidence:
-        file, _, test = name.partition("::")
-        text = (ROOT / file).read_text(encoding="utf-8")
-        assert not test or re.search(rf"^def {test}\(", text, re.MULTILINE), name
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------

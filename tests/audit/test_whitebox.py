@@ -4,7 +4,6 @@ Bits are recorded; with others, what keeps its word would be reported with proba
 """
 
 import json
-import math
 
 import numpy as np
 import pytest
@@ -25,26 +24,6 @@ def test_law_draws_and_price_agree_for_what_is_shipped(exhibit):
     found = exhibit.white_box(1 << 15 if exhibit.rows else 1000, source=Recorded(exhibit.name))
     assert not found.violated, found
     assert found.worst > 0.8  # and the price is not far above the truth
-
-
-@pytest.mark.parametrize("exhibit", KNOWN, ids=lambda one: f"{one.name[:60]} {one.d0}")
-def test_stated_chances_are_a_law(exhibit):
-    law = stated(exhibit.mechanism, exhibit.d0)
-    assert math.fsum(law.chances) == pytest.approx(1, abs=1e-12)
-    assert (law.chances >= 0).all()
-
-
-@pytest.mark.parametrize(
-    "noise",
-    [sf.Laplace(3.0), sf.Gaussian(3.0, 0.5), sf.DiscreteGaussian(2.0), sf.DiscreteLaplace(2.0), sf.Staircase(0.5, 4.0)],
-    ids=repr,
-)
-def test_stated_chances_are_those_of_the_exact_laws(noise):
-    """Which come from balls, by another way."""
-    law, exact = stated(noise, 0), noise.law()
-    for k in (0, 1, 5, 20):
-        tail = 2 * math.fsum(law.chances[len(law.chances) // 2 + k + 1 :])
-        assert tail == pytest.approx(float(exact.beyond(k, 128)), rel=1e-9, abs=1e-15)
 
 
 @pytest.mark.parametrize("factor", [0.99, 1.01])

@@ -12,8 +12,8 @@ from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import ULP
 from sfumato.loss.views.profile import most_leak
 from sfumato.loss.views.renyi_accountant import above_zero, renyi_accountant
-from sfumato.teach.classical.estimates import Estimate, central_limit, fourier, parts
-from sfumato.teach.classical.theorems import advanced, advanced_slides, ceiling, optimal
+from sfumato.teach.classical.approximations import Estimate, central_limit, fourier, parts
+from sfumato.teach.classical.composition_theorems import advanced, advanced_slides, ceiling, optimal
 
 Accountant = Callable[[PrivacyLoss, float], Bound | Estimate]  # ε at δ
 

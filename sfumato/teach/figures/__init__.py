@@ -10,12 +10,12 @@ except ImportError as problem:
     raise ImportError("pictures need matplotlib.\n  do:     pip install 'sfumato[plot]'") from problem
 
 from sfumato.teach.figures.all_figures import lecture_figures, saved
-from sfumato.teach.figures.attack import attacked
+from sfumato.teach.figures.attack_charts import attacked
 from sfumato.teach.figures.compositions import accountants, central_limit, composition, gaussian_noise
 from sfumato.teach.figures.contour import contour
 from sfumato.teach.figures.curves import profiles, renyi_curves, tangents, trade_off_functions
 from sfumato.teach.figures.data_dependent import proposed, smooth_noise, stable_choice
-from sfumato.teach.figures.drawings import hockey_stick, region, two_errors
+from sfumato.teach.figures.definitions import hockey_stick, region, two_errors
 from sfumato.teach.figures.larger_groups import all_orders, guarantees, larger_groups
 from sfumato.teach.figures.style import Picture
 

@@ -15,7 +15,7 @@ from sfumato.teach.figures.compositions import central_limit, composition, gauss
 from sfumato.teach.figures.contour import contour
 from sfumato.teach.figures.curves import profiles, renyi_curves, tangents, trade_off_functions
 from sfumato.teach.figures.data_dependent import proposed, smooth_noise, stable_choice
-from sfumato.teach.figures.drawings import hockey_stick, region, two_errors
+from sfumato.teach.figures.definitions import hockey_stick, region, two_errors
 from sfumato.teach.figures.larger_groups import all_orders, larger_groups
 
 

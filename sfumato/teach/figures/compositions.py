@@ -16,8 +16,8 @@ from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.laplace import LaplaceLoss
 from sfumato.loss.numeric import floats
 from sfumato.loss.views.gaussian_noise import analytic, classical_1, classical_2, slides_2
+from sfumato.teach.classical.approximations import Estimate
 from sfumato.teach.classical.compare import Comparison, Row, compare
-from sfumato.teach.classical.estimates import Estimate
 from sfumato.teach.figures.style import (
     ACCOUNTANTS,
     ALPHAS,

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from tests.attacks.common import answers, excess, promised
-from tests.attacks.naive import NaiveGaussian, NaiveLaplace
 from tests.checks.mechanism_examples import EXAMPLES
+from tests.mechanisms.attacks.common import answers, excess, promised
+from tests.mechanisms.attacks.naive import NaiveGaussian, NaiveLaplace
 from tests.noise.sources import Recorded
 
 N = 20_000

@@ -27,7 +27,7 @@ from sfumato.teach.attacks import averaging, differencing, linkage, membership, 
 from sfumato.teach.attacks.fixture import house, noisy, share
 from sfumato.teach.attacks.outcome import Reached, best_guess, most_found
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SMALL = {
     "differencing": lambda: differencing.demonstrate(1.0, 1, targets=12),
     "averaging": lambda: averaging.demonstrate(0.5, 1, tries=1500),

@@ -14,8 +14,8 @@ from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.views.gaussian_noise import analytic, classical_1, classical_2, slides_2
 from sfumato.progress import patience
+from sfumato.teach.classical.approximations import Estimate
 from sfumato.teach.classical.compare import Comparison
-from sfumato.teach.classical.estimates import Estimate
 
 WIDTH = 80
 DELTA = 1e-6
@@ -207,7 +207,7 @@ def tour(*, figures: Path | None, as_json: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m sfumato.teach.demo.tour", description="A tour of the calculus of privacy loss."
+        prog="python -m sfumato.teach.demo.calculus_tour", description="A tour of the calculus of privacy loss."
     )
     parser.add_argument(
         "--figures", type=Path, default=Path("figures"), metavar="DIR", help="where to put them (./figures)"

@@ -19,7 +19,7 @@ from sfumato.teach.classical.compare import compare
 from sfumato.teach.figures import data_dependent as fitted
 from sfumato.teach.figures import style as hand
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 THREE = [GaussianLoss(1), LaplaceLoss(1), RandomizedResponseLoss(1)]
 
 PICTURES = {

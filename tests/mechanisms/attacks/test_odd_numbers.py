@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from tests.attacks.common import with_the_same_bits
-from tests.attacks.naive import NaiveLaplace
 from tests.checks.mechanism_examples import EXAMPLES, Example, Pair
+from tests.mechanisms.attacks.common import with_the_same_bits
+from tests.mechanisms.attacks.naive import NaiveLaplace
 
 TINY, FAR = 5e-324, 1.7976931348623157e308
 REAL = [example for example in EXAMPLES if example.rows and any(type(value) is float for value in example.edges)]

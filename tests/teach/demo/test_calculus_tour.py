@@ -4,17 +4,15 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from sfumato import progress as waiting
 from sfumato.loss.bound import Bound
-from sfumato.teach.classical.estimates import Estimate
-from sfumato.teach.demo import tour as demo
+from sfumato.teach.classical.approximations import Estimate
+from sfumato.teach.demo import calculus_tour as demo
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 
 SMALL = demo.Table(
     "0. Small",
@@ -118,19 +116,8 @@ def test_ctrl_c_ends_quietly(short_tour, capsys, monkeypatch):
     assert not captured.err.strip()
 
 
-def test_what_takes_long_says_so_and_what_is_quick_does_not(capsys, monkeypatch):
-    monkeypatch.setattr(waiting, "PATIENCE", 0.01)
-    with waiting.patience("composing"):
-        time.sleep(0.3)
-    assert capsys.readouterr().err.startswith("… composing …")
-    monkeypatch.setattr(waiting, "PATIENCE", 60.0)
-    with waiting.patience("composing"):
-        pass
-    assert not capsys.readouterr().err
-
-
 def test_the_command_line_explains_itself():
-    command = [sys.executable, "-m", "sfumato.teach.demo.tour", "--help"]
+    command = [sys.executable, "-m", "sfumato.teach.demo.calculus_tour", "--help"]
     env = {**os.environ, "COLUMNS": "80"}
     answer = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
     assert all(option in answer.stdout for option in ("--figures DIR", "--no-figures", "--json"))

@@ -1,4 +1,4 @@
-"""The audits of training: exact where their laws are known, silent about a right training, loud about a wrong one."""
+"""One-run audits of training: exact where the law is known; only broken training is accused."""
 
 import json
 import math
@@ -10,25 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from scipy.special import ndtr, ndtri
 
 import sfumato as sf
-from sfumato.audit import guesses as guesses_of
 from sfumato.audit.canaries import lower_bound, p_value, right_of
 from sfumato.errors import InvalidParameter
-from tests.audit.training import Canary, MeanClipped, Training
+from tests.audit.noisy_training import Canary, MeanClipped, Training
 
 
 def tail(v, r, honest):
     """P(B ≥ v) in exact arithmetic, for a rational chance."""
     return sum(Fraction(math.comb(r, k)) * honest**k * (1 - honest) ** (r - k) for k in range(max(v, 0), r + 1))
-
-
-def normal(shift, n, seed):
-    return ndtri(np.random.default_rng(seed).random(n)) + shift
-
-
-# ---- one run --------------------------------------------------------------------------------------------------------
 
 
 @given(r=st.integers(1, 40), share=st.floats(0, 1), eps=st.floats(0, 5))
@@ -127,106 +118,3 @@ def test_wrong_use_is_explained(words, told):
 def test_where_delta_alone_allows_to_publish_the_canaries_nothing_is_said():
     found = sf.audit.one_run(set, list(range(1000)), lambda model, i: i in model, delta=1e-3)
     assert found.epsilon.lower == 0 and found.ceiling == 0 and not found.violated
-
-
-# ---- a whole loss ----------------------------------------------------------------------------------------------------
-
-LOSSES = [sf.loss.PureLoss(1.0), sf.loss.GaussianLoss(0.7), sf.loss.ApproxLoss(0.5, 0.05), sf.loss.LaplaceLoss(2.0)]
-
-
-def worst_law(right, guesses, canaries, f):
-    """The largest P(right ≥ v) over all laws that keep R_{i+1} ≤ 1 − f(H_i), as a linear program over tangents."""
-    rows, limits, j = [], [], np.arange(guesses + 1)
-    for i in range(guesses):
-        high, wrong = (j * (j >= i + 1) / canaries, (guesses - j) * (j >= i) / canaries)
-        for at_zero, slope in zip(f.at_zero, f.slope, strict=True):
-            rows.append(high - slope * wrong)  # 1 − R ≥ at_zero − slope·H
-            limits.append(1 - at_zero)
-    found = linprog(-(j >= right).astype(float), A_ub=rows, b_ub=limits, A_eq=[np.ones(guesses + 1)], b_eq=[1])
-    return -found.fun
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
-@pytest.mark.parametrize(("right", "guesses", "canaries"), [(5, 6, 6), (6, 6, 20), (7, 10, 12), (9, 14, 30)])
-def test_the_recursion_is_the_worst_law_of_all(loss, right, guesses, canaries, monkeypatch):
-    monkeypatch.setattr("sfumato.audit.guesses.LINES", 40)
-    found = guesses_of.p_value(right, guesses, canaries, loss)
-    worst = worst_law(right, guesses, canaries, guesses_of.Tangents(loss))
-    assert worst - 1e-7 <= found <= worst * 1.002 + 1e-7
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_tangents_lie_below_the_trade_off_function_and_near_it(loss):
-    f = guesses_of.Tangents(loss)
-    for alpha in (0.0, 1e-4, 0.01, 0.2, 0.5, 0.9, 1.0):
-        truth = loss.trade_off(alpha)
-        assert f(alpha) <= truth.upper + 1e-12
-        assert f(alpha) >= truth.lower - 2e-3
-
-
-@given(r=st.integers(1, 30), share=st.floats(0, 1), eps=st.floats(0.05, 3))
-def test_it_covers_independent_coins(r, share, eps):
-    v = round(share * r)
-    exact = float(tail(v, r, Fraction(1 / (1 + math.exp(-eps)))))
-    assert guesses_of.p_value(v, r, r, sf.loss.PureLoss(eps)) >= exact * (1 - 1e-6)
-
-
-def test_a_loss_tells_more_than_its_epsilon():
-    """Scores 0.55 apart under a claim of μ = 0.25: refuted as a loss, not by its ε at δ; with recorded coins."""
-    canaries = list(range(4000))
-    scores = normal(0.0, 4000, 5)
-    found = sf.audit.one_run(
-        set, canaries, lambda inside, i: scores[i] + 0.55 * (i in inside), loss=sf.loss.GaussianLoss(0.25)
-    )
-    assert found.violated and found.epsilon.lower < found.claimed and found.chance < 0.005
-    assert "chance" in str(found)
-
-
-# ---- membership -----------------------------------------------------------------------------------------------------
-
-
-def test_finds_and_alarms_are_within_their_limits_and_within_the_trade_off():
-    """Scores N(1, 1) and N(0, 1) are the Gaussian pair itself; each limit is missed with probability < 1e-6."""
-    found = sf.audit.membership(
-        normal(1.0, 4000, 1), normal(0.0, 8000, 2), sf.loss.GaussianLoss(1.0), confidence=1 - 1e-6
-    )
-    for rate, wanted in zip(found.rates, (0.001, 0.01, 0.1, 0.5), strict=True):
-        alarms, hits = ndtr(-rate.threshold), ndtr(1 - rate.threshold)
-        assert rate.alarms == pytest.approx(wanted, rel=1, abs=0.002)
-        assert alarms <= rate.alarms_upper and rate.found_lower <= hits
-        assert rate.allowed == pytest.approx(ndtr(1 + ndtri(rate.alarms_upper)), abs=1e-4)
-    assert not found.violated
-    assert found.epsilon(0.0) > 0 and found.epsilon(0.1) < sf.loss.GaussianLoss(1.0).epsilon(0.1).upper
-
-
-def test_a_claim_that_is_too_good_is_refuted():
-    found = sf.audit.membership(normal(1.0, 4000, 1), normal(0.0, 8000, 2), sf.loss.GaussianLoss(0.5), confidence=0.999)
-    assert found.violated and "VIOLATED" in str(found) and "more than allowed" in str(found)
-    assert max(map(len, str(found).splitlines())) <= 80
-    assert json.loads(found.to_json())["violated"]
-
-
-def test_without_a_claim_everything_is_allowed():
-    found = sf.audit.membership(np.full(50, np.inf), np.full(60, np.nan))
-    assert not found.violated
-    assert [rate.found for rate in found.rates] == [1.0] * 4 and found.epsilon() > 1
-    assert json.loads(found.to_json())["outside"] == 60
-
-
-def test_ties_do_not_count_as_finds():
-    found = sf.audit.membership(np.zeros(50), np.zeros(50), rates=(0.5,))
-    assert found.rates[0].found == found.rates[0].alarms == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ({"inside": [1.0]}, "too few scores"),
-        ({"rates": ()}, "no rates"),
-        ({"rates": (2.0,)}, r"rates\[0\]"),
-        ({"confidence": 0.1}, "confidence"),
-    ],
-)
-def test_wrong_use_of_membership_is_explained(words, told):
-    with pytest.raises(InvalidParameter, match=told):
-        sf.audit.membership(**{"inside": np.zeros(30), "outside": np.zeros(30), **words})

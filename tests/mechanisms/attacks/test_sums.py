@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato as sf
-from tests.attacks.common import with_the_same_bits
-from tests.attacks.naive import NaiveCounter, NaiveSum
 from tests.checks.mechanism_examples import Example, Pair
+from tests.mechanisms.attacks.common import with_the_same_bits
+from tests.mechanisms.attacks.naive import NaiveCounter, NaiveSum
 from tests.noise.sources import Recorded
 
 BIG = 2.0**53

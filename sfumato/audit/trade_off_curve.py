@@ -12,7 +12,7 @@ from sfumato import checks
 from sfumato.audit.blackbox import CHOOSE, LEARN, sizes, tallies
 from sfumato.audit.certify import interval
 from sfumato.audit.features import Feature, Split, bank
-from sfumato.audit.observe import columns, distinct_inputs, runs
+from sfumato.audit.outputs import columns, distinct_inputs, runs
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.coins import ApproxLoss

@@ -18,8 +18,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.noise.entropy import SYSTEM
-from tests.attacks.naive import NaiveLaplace, OneBuffer
 from tests.checks.mechanism_examples import EXAMPLES
+from tests.mechanisms.attacks.naive import NaiveLaplace, OneBuffer
 from tests.noise.sources import Recorded
 
 pytestmark = pytest.mark.fresh_bits
