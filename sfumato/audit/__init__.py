@@ -1,4 +1,4 @@
-"""The auditor: tries to break a mechanism, and certifies what it finds."""
+"""The auditor: attacks a mechanism's privacy claim, and certifies what it finds."""
 
 from sfumato.audit.blackbox import audit, audit_until
 from sfumato.audit.canaries import OneRun, one_run

@@ -1,4 +1,4 @@
-"""The trade-off curve of what an adversary can do, from samples, beside the one that was claimed."""
+"""The trade-off curve of an attacker, estimated from samples with simultaneous intervals, against the claimed one."""
 
 import json
 from collections.abc import Iterable
@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import checks
-from sfumato.audit.blackbox import CHOOSE, LEARN, sizes, tallies
-from sfumato.audit.certify import interval
-from sfumato.audit.features import Feature, Split, bank
-from sfumato.audit.outputs import columns, distinct_inputs, runs
+from sfumato.audit.blackbox import CHOOSE, LEARN, checked_sizes, count_codes
+from sfumato.audit.certify import clopper_pearson
+from sfumato.audit.features import Feature, Split, all_features
+from sfumato.audit.outputs import columns, require_distinct, run_many
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.coins import ApproxLoss
@@ -21,7 +21,7 @@ TESTS = 32  # points of a curve
 
 
 class Rate(NamedTuple):
-    """A probability: what was seen, and an interval that holds it."""
+    """A probability: the observed rate, and a confidence interval."""
 
     low: float
     seen: float
@@ -30,24 +30,24 @@ class Rate(NamedTuple):
 
 @dataclass(frozen=True)
 class Point:
-    """One test, "it was d1 if …": how often it is wrong on d0, how often on d1, and the least that was claimed."""
+    """One test, "it was d1 if …": its error rates on d0 and on d1, and the least miss rate that the claim allows."""
 
     false_alarm: Rate
     miss: Rate
-    claimed: float  # no test with this many false alarms may miss less often
+    claimed: float  # the least miss rate that the claim allows at this rate of false alarms
 
     @property
     def violated(self) -> bool:
-        """Does the test err less than any may?"""
+        """Does the test miss less often than the claim allows?"""
         return self.miss.high < self.claimed
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Tests from the most careful to the boldest. All intervals hold at once, with probability `confidence`.
+    """Tests from the fewest to the most false alarms. All intervals hold at once with probability `confidence`.
 
-    The true trade-off function lies below or on the curve: some other test may be better, none of these is worse than
-    its interval says. Where a whole interval lies below the claim, the claim is refuted.
+    The true trade-off function lies on or below the curve: other tests may be better. Where a whole interval lies below
+    the claim, the claim is refuted.
     """
 
     points: tuple[Point, ...]
@@ -62,7 +62,7 @@ class Curve:
 
     @property
     def verdict(self) -> str:
-        """The finding in a few words."""
+        """The result in one line."""
         below = sum(point.violated for point in self.points)
         if below:
             return f"VIOLATED: {below} of {len(self.points)} tests err less often than the claim allows"
@@ -78,7 +78,7 @@ class Curve:
         return "\n".join(lines)
 
     def to_json(self) -> str:
-        """All of it, ready to be stored."""
+        """The result as JSON."""
         points = [
             {"false_alarm": list(p.false_alarm), "miss": list(p.miss), "claimed": p.claimed, "violated": p.violated}
             for p in self.points
@@ -104,10 +104,10 @@ def trade_off(
     *,
     loss: PrivacyLoss | None = None,
 ) -> Curve:
-    """How well the two data sets can be told apart by one feature of the output, at every level of caution.
+    """How well one feature of the output distinguishes the two data sets, at every rate of false alarms.
 
-    The feature and the order in which its values speak for d1 are learned on some runs; the others are counted. With a
-    claimed trade-off function f, a test with false alarms a misses with probability f(a) at least.
+    The feature and the order of its values (by likelihood ratio) are learned on some runs; the tests are counted on the
+    others. Under a claimed trade-off function f, a test with false alarm rate a misses with probability at least f(a).
 
     Theorem: f-DP bounds the misses of every test from below by f(false alarms) [Dong, Roth & Su 2022, Def. 3]
     Theorem: 2K exact intervals that each err with α/2K hold together with 1 − α [Clopper & Pearson 1934; Bonferroni]
@@ -117,17 +117,18 @@ def trade_off(
     True
     """
     claim = claimed_loss(loss, epsilon, delta)
-    count, sure = sizes(samples, confidence)
-    distinct_inputs(d0, d1)
+    count, sure = checked_sizes(samples, confidence)
+    require_distinct(d0, d1)
     at = Split(int(LEARN * count), int((LEARN + CHOOSE) * count))
-    sides = runs(mechanism, (d0, d1), count)
+    sides = run_many(mechanism, (d0, d1), count)
     with np.errstate(all="ignore"):
-        feature, order = most_telling(bank(*columns(sides, at.known), at), at)
-        held = tallies(feature.held(), feature.size)
-        cuts = evenly(tallies(feature.codes, feature.size).sum(axis=0)[order])
-    totals = np.cumsum(held[:, order], axis=1)[:, cuts]
+        feature, order = most_separating(all_features(*columns(sides, at.known), at), at)
+        counts = count_codes(feature.held_out(), feature.size)
+        cuts = even_cuts(count_codes(feature.codes, feature.size).sum(axis=0)[order])
+    totals = np.cumsum(counts[:, order], axis=1)[:, cuts]
     beta, n = (1 - sure) / (2 * len(cuts)), count - at.known
-    rates = [[Rate(low, k / n, high) for k in row for low, high in [interval(k, n, beta)]] for row in totals.tolist()]
+    rates = [[Rate(low, k / n, high) for k in row for low, high in [clopper_pearson(k, n, beta)]]
+             for row in totals.tolist()]  # fmt: skip
     allowed = claim.trade_off(np.array([rate.high for rate in rates[0]]), tolerance=1e-3).lower
     points = tuple(
         Point(a, Rate(1 - b.high, 1 - b.seen, 1 - b.low), float(least))
@@ -142,30 +143,30 @@ def claimed_loss(loss: PrivacyLoss | None, epsilon: float, delta: float) -> Priv
         return ApproxLoss(checks.non_negative("epsilon", epsilon), checks.probability("delta", delta))
     if not isinstance(loss, PrivacyLoss) or loss.relation.one_way or (epsilon, delta) != (1.0, 0.0):
         raise InvalidParameter(
-            "a claimed trade-off function is that of a loss in both directions, or of (epsilon, delta).\n"
+            "the claim must be a loss in both directions, or (epsilon, delta).\n"
             f"  found:  {'both' if (epsilon, delta) != (1.0, 0.0) else f'a {type(loss).__name__}'}\n"
             "  do:     give what mechanism.loss(…) returns, or epsilon= and delta="
         )
     return loss
 
 
-def most_telling(features: Iterable[Feature], at: Split) -> tuple[Feature, NDArray[np.intp]]:
-    """The feature whose codes, ordered by how they speak for d1 while learning, separate the later runs best."""
-    found: tuple[float, Feature, NDArray[np.intp]] | None = None
+def most_separating(features: Iterable[Feature], at: Split) -> tuple[Feature, NDArray[np.intp]]:
+    """The feature whose codes, ordered by their likelihood ratios while learning, best separate the later runs."""
+    best: tuple[float, Feature, NDArray[np.intp]] | None = None
     for feature in features:
-        early = tallies(feature.codes[:, : at.learn], feature.size)
-        late = tallies(feature.codes[:, at.learn :], feature.size)
+        early = count_codes(feature.codes[:, : at.learn], feature.size)
+        late = count_codes(feature.codes[:, at.learn :], feature.size)
         order = np.argsort(np.log(early[0] + 0.5) - np.log(early[1] + 0.5), kind="stable")
         first, second = late[0][order].astype(float), late[1][order].astype(float)
-        wins = float(second @ (np.cumsum(first[::-1])[::-1] - first / 2))  # pairs in which d1 looks more like d1
-        if found is None or wins > found[0]:
-            found = wins, feature, order
-    assert found is not None  # every output has a column
-    return found[1:]
+        wins = float(second @ (np.cumsum(first[::-1])[::-1] - first / 2))  # pairs of runs that are ranked correctly
+        if best is None or wins > best[0]:
+            best = wins, feature, order
+    assert best is not None  # every output has a column
+    return best[1:]
 
 
-def evenly(weights: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Places in an order that cut it into about TESTS parts of equal weight, none of them at its end."""
-    whole = np.cumsum(weights)
-    places = np.searchsorted(whole, np.arange(1, TESTS + 1) * whole[-1] / (TESTS + 1), "left")
+def even_cuts(weights: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Positions that cut an order into about TESTS parts of equal weight; the last position is left out."""
+    total = np.cumsum(weights)
+    places = np.searchsorted(total, np.arange(1, TESTS + 1) * total[-1] / (TESTS + 1), "left")
     return np.unique(np.minimum(places, max(len(weights) - 2, 0)))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import sfumato as sf
-from sfumato.audit.canaries import lower_bound, p_value, right_of
+from sfumato.audit.canaries import count_right, lower_bound, p_value
 from sfumato.errors import InvalidParameter
 from tests.audit.noisy_training import Canary, MeanClipped, Training
 
@@ -60,8 +60,8 @@ def test_coins_that_tell_the_truth_as_often_as_they_may_are_rarely_accused(eps):
 def test_guesses_take_the_ends_of_the_scores():
     inside = np.array([True, False, True, False, True])
     order = np.argsort([5.0, 1.0, 4.0, 2.0, 3.0])
-    assert [right_of(inside, order, r) for r in (1, 2, 3, 4, 5)] == [1, 2, 3, 4, 5]
-    assert right_of(~inside, order, 4) == 0
+    assert [count_right(inside, order, r) for r in (1, 2, 3, 4, 5)] == [1, 2, 3, 4, 5]
+    assert count_right(~inside, order, 4) == 0
 
 
 def test_a_right_training_is_not_accused_and_a_wrong_one_is():

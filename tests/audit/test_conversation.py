@@ -31,7 +31,7 @@ def test_what_an_analyst_sees_until_the_end_is_within_the_budget(talk):
 
 def test_a_ledger_that_lets_too_much_through_is_refuted():
     found = replayed(replace(GAUSSIAN, budget=Budget(2.0, 1e-6)), claim=GAUSSIAN)
-    assert found.violated and "costs more than was claimed" in found.verdict
+    assert found.violated and "exceeds the claim" in found.verdict
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import sfumato as sf
 from sfumato.audit.corpus import neighbours
 from sfumato.audit.exhibits.curator import POLICY
-from sfumato.audit.plans import Asked
+from sfumato.audit.plans import SqlQuestion
 
 
 def test_a_corpus_is_made_for_any_policy():
@@ -39,5 +39,5 @@ def test_a_corpus_is_made_for_any_policy():
     )
     found = neighbours(small)
     assert {pair.name.split(":")[0] for pair in found} == {"people", "orders", "items"}
-    asked = Asked("SELECT SUM(price) FROM items", small)
+    asked = SqlQuestion("SELECT SUM(price) FROM items", small)
     assert not any(asked.replay(pair).violated for pair in found if pair.name.startswith("items: many"))

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 import sfumato as sf
 from sfumato.audit import guesses as guesses_of
+from tests.noise.sources import Recorded
 
 
 def tail(v, r, honest):
@@ -68,7 +69,11 @@ def test_a_loss_tells_more_than_its_epsilon():
     canaries = list(range(4000))
     scores = normal(0.0, 4000, 5)
     found = sf.audit.one_run(
-        set, canaries, lambda inside, i: scores[i] + 0.55 * (i in inside), loss=sf.loss.GaussianLoss(0.25)
+        set,
+        canaries,
+        lambda inside, i: scores[i] + 0.55 * (i in inside),
+        loss=sf.loss.GaussianLoss(0.25),
+        source=Recorded("the coins of 4,000 canaries"),
     )
     assert found.violated and found.epsilon.lower < found.claimed and found.chance < 0.005
     assert "chance" in str(found)

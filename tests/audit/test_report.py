@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import sfumato as sf
 from sfumato.audit import audit_all as everything
-from sfumato.audit.audit_all import chosen, finding
+from sfumato.audit.audit_all import audit_exhibit, select_exhibits
 from sfumato.audit.collection import Exhibit
 from sfumato.audit.html_report import page
 from sfumato.audit.report import TIERS, Evidence, Finding, Report, Theorem
@@ -37,7 +37,7 @@ WRONG = Exhibit("mechanisms", lambda source: Cheap(sf.Laplace(1.0, source=source
 
 
 def reported(*exhibits):
-    return Report("0.0", "today", 0.9999, tuple(finding(one, 16) for one in exhibits))
+    return Report("0.0", "today", 0.9999, tuple(audit_exhibit(one, 16) for one in exhibits))
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_the_exit_code_says_whether_something_is_refuted(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--only", "nothing of the kind"), "nothing that is audited is called so"),
+        (("--only", "nothing of the kind"), "no exhibit of the audit matches"),
         (("--out", "report.pdf"), "ends in .html"),
         (("--out", "no/such/folder/report.html"), "in a folder that exists"),
     ],
@@ -133,10 +133,10 @@ def test_wrong_words_are_told_at_once(run, words, told):
 
 
 def test_everything_that_is_shipped_can_be_chosen_and_described():
-    for exhibit in chosen():
-        assert everything.claim(exhibit) and exhibit.pair
-        assert all(one.source for one in everything.theorems(exhibit)), exhibit.name
-    assert {one.part for one in chosen(["dependent"])} == {"dependent"}
+    for exhibit in select_exhibits():
+        assert everything.describe_claim(exhibit) and exhibit.pair
+        assert all(one.source for one in everything.cited_theorems(exhibit)), exhibit.name
+    assert {one.part for one in select_exhibits(["dependent"])} == {"dependent"}
 
 
 def test_the_tiers_are_named_as_in_the_table():

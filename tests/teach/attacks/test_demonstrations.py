@@ -24,8 +24,8 @@ from sfumato.audit.guesses import p_value
 from sfumato.cli import main
 from sfumato.ledger import Budget
 from sfumato.teach.attacks import averaging, differencing, linkage, membership, reconstruction, refusals
-from sfumato.teach.attacks.fixture import house, noisy, share
-from sfumato.teach.attacks.outcome import Reached, best_guess, most_found
+from sfumato.teach.attacks.fixture import ask_count, attacked_database, epsilon_each
+from sfumato.teach.attacks.outcome import AttackResult, best_guess, most_found
 
 ROOT = Path(__file__).parents[3]
 SMALL = {
@@ -99,7 +99,7 @@ def test_published_frequencies_find_patients_and_noisy_ones_do_not(shown):
 
 def test_a_claim_of_too_little_noise_would_be_refuted():
     """The same studies, with a loss that is claimed to be a hundredth: so the judge is not blind."""
-    found, noise = membership.scores(100, 500, 200.0, 400, 1), membership.released(500, 200.0)
+    found, noise = membership.scores(100, 500, 200.0, 400, 1), membership.study_noise(500, 200.0)
     assert not sf.audit.membership(found.inside, found.outside, noise[1], (0.01,), 1 - 1e-6).violated
     tiny = sf.loss.GaussianLoss(noise[1].mu / 100)
     assert sf.audit.membership(found.inside, found.outside, tiny, (0.01,), 1 - 1e-6).violated
@@ -120,9 +120,9 @@ def test_an_informed_attacker_reaches_the_bound_and_two_counts_do_not():
     mu = math.sqrt(budget.amount.real("gauss"))
     assert best_guess(budget.loss()) == pytest.approx(ndtr(mu / 2), abs=1e-5)
     secret = np.arange(400) % 2 == 0
-    with house("people", {"id": np.arange(400), "secret": secret}) as home:
-        one = [differencing.one_count(home, secret, i, 8.0) for i in range(40)]
-        two = [differencing.two_counts(home, i, 8.0) for i in range(40)]
+    with attacked_database("people", {"id": np.arange(400), "secret": secret}) as database:
+        one = [differencing.one_count(database, secret, i, 8.0) for i in range(40)]
+        two = [differencing.two_counts(database, i, 8.0) for i in range(40)]
     spread = [np.std(np.array(found) - secret[:40]) * mu for found in (one, two)]
     assert spread[0] == pytest.approx(1.0, rel=0.65)  # 5.8 standard deviations of a standard deviation of 40
     assert spread[1] == pytest.approx(2.0, rel=0.65)
@@ -132,7 +132,7 @@ def test_an_informed_attacker_reaches_the_bound_and_two_counts_do_not():
 def test_an_exact_interface_gives_away_everything_and_the_curator_nothing():
     """100 secrets from 200 questions that share ε = 1. A share of 0.75 right would come by chance with probability
     < 1e-4 if each bit were right with probability 0.55."""
-    found = reconstruction.attacked(people=100, questions=200, seed=7)
+    found = reconstruction.reconstruct(people=100, questions=200, seed=7)
     assert found.exact == 1.0
     assert min(found.rounded.values()) > 0.75
     assert found.curator < 0.75
@@ -142,15 +142,15 @@ def test_an_exact_interface_gives_away_everything_and_the_curator_nothing():
 @pytest.mark.slow
 def test_with_five_hundred_times_the_budget_the_attack_would_work():
     """So it is the budget that stops it, not a mistake in the attack."""
-    found = reconstruction.attacked(people=30, questions=120, seed=7, epsilon=500.0)
+    found = reconstruction.reconstruct(people=30, questions=120, seed=7, epsilon=500.0)
     assert found.exact == 1.0
     assert found.curator > 0.9
 
 
 def test_all_spellings_get_one_answer_and_one_charge():
-    with house("people", {"id": np.arange(50), "secret": np.arange(50) < 25}) as home:
-        curator = home.curator(0.5)
-        answers = {noisy(curator, text, share(curator, 1)) for text in averaging.SPELLINGS}
+    with attacked_database("people", {"id": np.arange(50), "secret": np.arange(50) < 25}) as database:
+        curator = database.curator(0.5)
+        answers = {ask_count(curator, text, epsilon_each(curator, 1)) for text in averaging.SPELLINGS}
         charges = [entry for entry in curator.ledger.history() if entry.content["kind"] == "charged"]
     assert len(answers) == len(charges) == 1
 
@@ -158,9 +158,9 @@ def test_all_spellings_get_one_answer_and_one_charge():
 def test_three_facts_single_out_nearly_everybody():
     chart = linkage.chart()
     assert chart.lines[0].y[0] == 0 and chart.lines[0].y[-1] > 0.95
-    town = linkage.Town.made(0)
-    assert linkage.linked(town, coarse=False, targets=200) > 0.99
-    assert 0.55 < linkage.linked(town, coarse=True, targets=200) < 0.85
+    town = linkage.Town.random(0)
+    assert linkage.linkage_accuracy(town, coarse=False, targets=200) > 0.99
+    assert 0.55 < linkage.linkage_accuracy(town, coarse=True, targets=200) < 0.85
 
 
 def test_an_auditor_of_maxima_refuses_exactly_when_the_third_is_highest():
@@ -168,11 +168,11 @@ def test_an_auditor_of_maxima_refuses_exactly_when_the_third_is_highest():
         auditor = refusals.Maxima(np.array(values))
         assert auditor.highest(frozenset({0, 1, 2})) == max(values)
         if refused:
-            with pytest.raises(refusals.TooTelling):
+            with pytest.raises(refusals.TooRevealing):
                 auditor.highest(frozenset({0, 1}))
         else:
             assert auditor.highest(frozenset({0, 1})) == max(values)
-        with pytest.raises(refusals.TooTelling):
+        with pytest.raises(refusals.TooRevealing):
             auditor.highest(frozenset({2}))  # one person's maximum is her value
 
 
@@ -183,21 +183,21 @@ def test_an_auditor_of_maxima_refuses_exactly_when_the_third_is_highest():
 def test_what_is_certified_would_rarely_be_reached_by_less(tries, share):
     """For coins: P(K ≥ k) at the certified chance is at most one in a million."""
     k = round(share * tries)
-    found = Reached("", k / tries, tries)
+    found = AttackResult("", k / tries, tries)
     assert 0 <= found.certified <= found.share
     if k:
         assert 1 - bdtr(k - 1, tries, found.certified) <= 1e-6 * (1 + 1e-6)
 
 
 def test_nothing_can_refute_that_nothing_is_claimed():
-    assert not Reached("", 1.0, 10**6).refuted
-    assert Reached("", 1.0, 10**6, "much", 0.9).refuted
-    assert Reached("", 0.0, 5).certified == 0
+    assert not AttackResult("", 1.0, 10**6).refuted
+    assert AttackResult("", 1.0, 10**6, "much", 0.9).refuted
+    assert AttackResult("", 0.0, 5).certified == 0
 
 
 @given(tries=st.integers(1, 400), bound=st.floats(0.01, 0.99))
 def test_the_most_in_so_many_guesses_is_passed_by_chance_with_a_fortieth_at_most(tries, bound):
-    most = round(Reached("", 0.5, tries, "much", bound).most * tries)
+    most = round(AttackResult("", 0.5, tries, "much", bound).most * tries)
     assert 1 - bdtr(most, tries, bound) <= 0.025 * (1 + 1e-9)
     assert most == 0 or 1 - bdtr(most - 1, tries, bound) > 0.025
 
@@ -206,7 +206,7 @@ def test_the_most_in_so_many_guesses_is_passed_by_chance_with_a_fortieth_at_most
 def test_an_interval_holds_every_chance_that_could_well_have_led_there(tries, share):
     """Clopper & Pearson: outside of it, what was reached or more extreme has a chance of 2.5 % at most."""
     k = round(share * tries)
-    low, high = Reached("", k / tries, tries).interval
+    low, high = AttackResult("", k / tries, tries).interval
     assert low <= k / tries <= high
     assert k == 0 or 1 - bdtr(k - 1, tries, low) <= 0.025 * (1 + 1e-6)
     assert k == tries or bdtr(k, tries, high) <= 0.025 * (1 + 1e-6)
@@ -215,7 +215,7 @@ def test_an_interval_holds_every_chance_that_could_well_have_led_there(tries, sh
 def test_many_guesses_from_one_transcript_are_allowed_more_than_as_many_transcripts():
     """They depend on each other; but no share is allowed that the trade-off function forbids."""
     loss = sf.Budget(epsilon=1.0, delta=1e-6).loss()
-    apart, together = (Reached("", 0.6, 60, "much", best_guess(loss), one) for one in (None, loss))
+    apart, together = (AttackResult("", 0.6, 60, "much", best_guess(loss), one) for one in (None, loss))
     assert best_guess(loss) < apart.most < together.most < 1
     right = round(together.most * 60)
     assert p_value(right + 1, 60, 60, loss) <= 0.025 < p_value(right, 60, 60, loss)
