@@ -23,6 +23,6 @@ def demo(calculus: bool, figures: Path | None, as_json: bool) -> None:
 
         words = ["--figures", str(figures)] if figures else ["--no-figures"]
         sys.exit(tour([*words, "--json"] if as_json else words))
-    from sfumato.teach.demo.clinic_tour import main as shown
+    from sfumato.teach.demo.clinic_tour import main as clinic_tour
 
-    sys.exit(shown(["--json"] if as_json else []))
+    sys.exit(clinic_tour(["--json"] if as_json else []))

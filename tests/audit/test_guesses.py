@@ -65,15 +65,15 @@ def test_it_covers_independent_coins(r, share, eps):
 
 
 def test_a_loss_tells_more_than_its_epsilon():
-    """Scores 0.55 apart under a claim of μ = 0.25: refuted as a loss, not by its ε at δ; with recorded coins."""
+    """Scores 0.6 apart under a claim of μ = 0.25: refuted as a loss, not by its ε at δ; with recorded coins."""
     canaries = list(range(4000))
     scores = normal(0.0, 4000, 5)
     found = sf.audit.one_run(
         set,
         canaries,
-        lambda inside, i: scores[i] + 0.55 * (i in inside),
+        lambda inside, i: scores[i] + 0.6 * (i in inside),
         loss=sf.loss.GaussianLoss(0.25),
-        source=Recorded("the coins of 4,000 canaries"),
+        source=Recorded("coins"),
     )
     assert found.violated and found.epsilon.lower < found.claimed and found.chance < 0.005
     assert "chance" in str(found)

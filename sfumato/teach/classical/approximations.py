@@ -1,4 +1,4 @@
-"""Estimates of ε that promise nothing: the central limit theorem and the plain Fourier accountant."""
+"""Approximate accountants, which certify nothing: the central limit theorem and the plain Fourier accountant."""
 
 import math
 from collections.abc import Callable
@@ -16,12 +16,12 @@ from sfumato.loss.views.profile import most_leak, top_of
 from sfumato.loss.views.renyi_accountant import above_zero, renyi_accountant
 
 POINTS = 2**17  # grid of the plain Fourier accountant
-FLOOR = 1e-12  # δ below which the rounding of that Fourier transform drowns the answer
+FLOOR = 1e-12  # below this δ the rounding error of the Fourier transform dominates the answer
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number that promises nothing; low and high say how far off its author believes it to be, and `note` why."""
+    """A number without a guarantee; low and high are the error bars that its method states, `note` explains them."""
 
     value: float
     low: float
@@ -34,7 +34,7 @@ class Estimate:
 
 
 def parts(loss: PrivacyLoss) -> tuple[tuple[int, PrivacyLoss], ...]:
-    """The summands of a loss, with how often."""
+    """The terms of a loss, each with its multiplicity."""
     if isinstance(loss, OneWay):
         return tuple((count, OneWay(part, relation=loss.relation)) for count, part in parts(loss.inner))
     return loss.terms if isinstance(loss, Sum) else ((1, loss),)
@@ -72,7 +72,7 @@ def central_limit(loss: PrivacyLoss, delta: float) -> Estimate:
 
 
 def needs_profile(loss: PrivacyLoss) -> None:
-    """Refuse losses of which only a Rényi curve is known: a bound on the profile has no moments."""
+    """Refuse losses that are known only by a Rényi curve: a bound on the profile has no moments."""
     if any(part.renyi_curve() for _, part in parts(loss)):
         raise OutOfReach("needs the profile itself: of a part only a Rényi curve is known")
 
@@ -101,12 +101,12 @@ def moments(loss: PrivacyLoss) -> tuple[float, float, float]:
 
 
 def centre(curve: Enclosure) -> Floats:
-    """Half way between both sides."""
+    """The midpoint of the lower and the upper side."""
     return (curve.lower + curve.upper) / 2
 
 
 def weighted(curve: Callable[[Floats], Enclosure], top: float) -> tuple[Floats, Floats]:
-    """Nodes on [0, top] and δ there times quadrature weights; cells grow from 0, where most of a small loss lives."""
+    """Nodes on [0, top], and δ times quadrature weights; cells grow from 0, where a small loss has its mass."""
     end = min(top, 1.0)
     while end < top and end < 1e4 and float(curve(floats([end])).upper[0]) * end**3 > 1e-20:
         end = min(2 * end, top)
@@ -148,8 +148,8 @@ def fourier(loss: PrivacyLoss, delta: float) -> Estimate:
 
     Each part's loss is put on a grid that keeps its profile at every grid point; characteristic functions multiply; the
     inverse transform is the law of the sum, and δ(ε) = Σ (1 − e^{ε−t})₊·p(t). Nothing is certified: mass outside the
-    window wraps around, and the transform has an absolute rounding error of about 1e-16 per point, so that nothing is
-    left of the answer for δ below about 1e-12.
+    window wraps around, and the transform has an absolute rounding error of about 1e-16 per point, so that answers for
+    δ below about 1e-12 are meaningless.
 
     Theorem: characteristic functions of privacy losses multiply [Zhu, Dong & Wang 2022; Koskela, Jälkö & Honkela 2020]
     """
@@ -160,18 +160,18 @@ def fourier(loss: PrivacyLoss, delta: float) -> Estimate:
         reach = min(top_of(pair), renyi_accountant(pair, max(goal * 1e-6, 1e-300)).upper)
         if reach > 700:  # e^t overflows, or the moments are infinite
             raise OutOfReach(f"needs a window of losses below 700, found {reach:.3g}")
-        found.append(transformed(pair, goal, max(reach * 1.01, 1e-9)))
+        found.append(epsilon_on_grid(pair, goal, max(reach * 1.01, 1e-9)))
     note = f"meaningless: δ below {FLOOR:g} is rounding" if goal < FLOOR else "estimate: nothing is certified"
     return Estimate(max(found), 0.0, math.inf, "plain Fourier transform", note)
 
 
-def transformed(loss: PrivacyLoss, goal: float, reach: float) -> float:
-    """Least ε with δ(ε) ≤ goal on a grid over [−reach, reach]."""
+def epsilon_on_grid(loss: PrivacyLoss, goal: float, reach: float) -> float:
+    """The least ε with δ(ε) ≤ goal, on a grid over [−reach, reach]."""
     step = 2 * reach / POINTS
-    t = step * np.concatenate([np.arange(POINTS // 2), np.arange(-(POINTS // 2), 0)])  # as the transform orders them
+    t = step * np.concatenate([np.arange(POINTS // 2), np.arange(-(POINTS // 2), 0)])  # in the order of the transform
     total, certain = np.ones(POINTS // 2 + 1, dtype=np.complex128), 1.0
     for count, part in parts(loss):
-        mass, leak = on_grid(part, reach, step)
+        mass, leak = grid_masses(part, reach, step)
         total *= np.fft.rfft(mass) ** count
         certain *= (1 - leak) ** count
     law = np.fft.irfft(total, POINTS)[: POINTS // 2]  # losses above 0
@@ -185,11 +185,11 @@ def transformed(loss: PrivacyLoss, goal: float, reach: float) -> float:
     return float(t[i] + step * (profile[i] - goal) / (profile[i] - profile[i + 1]))
 
 
-def on_grid(loss: PrivacyLoss, reach: float, step: float) -> tuple[Floats, float]:
+def grid_masses(loss: PrivacyLoss, reach: float, step: float) -> tuple[Floats, float]:
     """P's masses on the grid whose profile agrees with the loss at each grid point, and the mass beyond the grid.
 
-    Q's mass at e^t is the change of slope of H there, and P's is e^t times that. Negative masses are rounding and are
-    kept: they cancel in sums, while cutting them off would add up.
+    Q's mass at e^t is the change of slope of H there, and P's is e^t times that. Negative masses come from rounding and
+    are kept: they cancel in sums, while clipping them would add up.
     """
     t = floats(step * np.arange(-(POINTS // 2), POINTS // 2 + 1))
     x, middle = np.exp(t), POINTS // 2

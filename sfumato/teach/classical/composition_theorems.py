@@ -1,4 +1,4 @@
-"""The composition theorems of the lectures, each under its own name, true under the conditions its docstring states."""
+"""Classical composition theorems: basic, advanced and optimal, each under the conditions that its docstring states."""
 
 import math
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Guarantee:
 
 
 def ceiling(value: float, method: str) -> Bound:
-    """A number that the truth does not exceed, a few roundings up."""
+    """An upper bound, raised by a few units in the last place for rounding."""
     return Bound(0.0, value * (1 + 32 * ULP), method)
 
 
@@ -55,9 +55,9 @@ def advanced_slides(eps: float, delta: float, k: int, slack: float) -> Guarantee
     """Advanced composition with the mean kε²/2: (ε√(2k ln(1/δ')) + kε²/2, kδ + δ')-DP, for all ε ≥ 0, k and δ'.
 
     Proof. ε-DP is ε²/2-zCDP, so k of them are ρ-zCDP with ρ = kε²/2, which is (ρ + 2√(ρ ln(1/δ')), δ')-DP: the formula.
-    For δ > 0, (ε, δ)-DP is dominated by a response that gives itself away with probability δ and is ε-DP otherwise; one
-    of k does so with probability at most kδ. It is below the classical form, as ε/2 < e^ε − 1. It grows like √k while
-    k ≪ 1/ε² (slides that say k ≪ ε² have it upside down).
+    For δ > 0, (ε, δ)-DP is dominated by a response that reveals everything with probability δ and is ε-DP otherwise;
+    one of k does so with probability at most kδ. The bound is below the classical form, as ε/2 < e^ε − 1. It grows like
+    √k while k ≪ 1/ε² (slides that say k ≪ ε² have the fraction inverted).
 
     Theorem: ε-DP is ε²/2-zCDP, and ρ-zCDP is (ρ + 2√(ρ ln(1/δ)), δ)-DP [Bun & Steinke 2016, Prop. 1.4 and 1.3]
     Theorem: leaky randomized response dominates every (ε, δ)-DP mechanism [Kairouz, Oh & Viswanath 2015, Thm 3.1]
@@ -86,7 +86,7 @@ def optimal(eps: float, delta: float, k: int, target: float) -> Bound:
     if delta == 1 or target == 1 or k == 0:
         top = math.inf if delta == 1 and target < 1 and k else 0.0
         return Bound(top, top, method)
-    kept = math.log1p(-target) - k * math.log1p(-delta)  # log of the share of the target that is left after k leaks
+    kept = math.log1p(-target) - k * math.log1p(-delta)  # log(1 − the part of the target left after k leaks)
     slip = 4 * ULP * (abs(math.log1p(-target)) + k * abs(math.log1p(-delta)))
     low, high = -math.expm1(min(kept + slip, 0.0)), -math.expm1(min(kept - slip, 0.0))
     if delta == 0:
@@ -98,9 +98,9 @@ def optimal(eps: float, delta: float, k: int, target: float) -> Bound:
 
 @dataclass(frozen=True)
 class RepeatedResponse:
-    """k times randomized response: losses (k − 2l)ε with binomial weights P(l), in logarithms, for l ≤ k/2.
+    """k-fold randomized response: losses (k − 2l)ε with binomial weights P(l), in logarithms, for l ≤ k/2.
 
-    `error` bounds what lgamma, products and sums lose in each logarithm.
+    `error` bounds the rounding error of lgamma, products and sums in each logarithm.
     """
 
     eps: float
@@ -133,14 +133,14 @@ class RepeatedResponse:
         return min(max(ahead - back + math.log(left), ends[0]), ends[1]) if left > 0 else ends[0]
 
     def above(self, goal: float) -> float:
-        """ε' from above: at the last node that is certain to meet the goal, or further down the cell next to it."""
+        """An upper bound on ε': the last node that certainly meets the goal, or a point in the cell below it."""
         if goal <= 0 or self.eps == 0:
             return self.k * self.eps * (1 + ULP)
         i = self.first_above(math.log(goal) - self.error)
         return self.within(i, goal, self.error) * (1 + 4 * ULP) if self.k - 2 * i + 2 > 0 else 0.0
 
     def below(self, goal: float) -> float:
-        """ε' from below: at the first node that is certain to miss the goal, or further up the cell next to it."""
+        """A lower bound on ε': the first node that certainly misses the goal, or a point in the cell above it."""
         if goal <= 0 or self.eps == 0:
             return self.k * self.eps * (1 - ULP)
         i = self.first_above(math.log(goal) + self.error)

@@ -1,4 +1,4 @@
-"""A tour of the calculus in the terminal: `sfumato demo --calculus`, or `make tour`."""
+"""A tour of the calculus of privacy loss in the terminal: `sfumato demo --calculus`, or `make tour`."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ Cell = str | float | Bound | Estimate | None
 
 @dataclass(frozen=True)
 class Table:
-    """What the tour prints, or writes as JSON."""
+    """A table of the tour, as text or JSON."""
 
     title: str
     text: str
@@ -33,27 +33,27 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
 
     def __str__(self) -> str:
-        body = [tuple(shown(cell) for cell in row) for row in (self.columns, *self.rows)]
-        columns = [aligned(column) for column in zip(*body, strict=True)]
+        body = [tuple(format_cell(cell) for cell in row) for row in (self.columns, *self.rows)]
+        columns = [align(column) for column in zip(*body, strict=True)]
         lines = ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
         lines.insert(1, "─" * max(map(len, lines)))
         return "\n".join([self.title, *textwrap.wrap(self.text, WIDTH), "", *lines, ""])
 
     def plain(self) -> dict[str, object]:
-        """As data: bounds with both sides."""
-        rows = [[value_of(cell) for cell in row] for row in self.rows]
+        """The table as plain data; bounds with both sides."""
+        rows = [[plain_value(cell) for cell in row] for row in self.rows]
         return {"title": self.title, "text": self.text, "columns": list(self.columns), "rows": rows}
 
 
-def aligned(column: Sequence[str]) -> list[str]:
-    """One width for all: numbers to the right, words to the left."""
+def align(column: Sequence[str]) -> list[str]:
+    """The column padded to one width: numbers to the right, words to the left."""
     width = max(map(len, column))
     numeric = all(text.lstrip("≈ ")[:1].isdigit() or text in ("∞", "–") for text in column[1:])
     return [text.rjust(width) if numeric else text.ljust(width) for text in column]
 
 
-def shown(cell: Cell) -> str:
-    """A few digits."""
+def format_cell(cell: Cell) -> str:
+    """A cell as text; numbers with a few digits."""
     if cell is None:
         return "–"
     if isinstance(cell, str):
@@ -63,12 +63,12 @@ def shown(cell: Cell) -> str:
     return f"≈ {text}" if isinstance(cell, Estimate) else text
 
 
-def value_of(cell: Cell) -> object:
-    """JSON knows no infinity: it is written as text."""
+def plain_value(cell: Cell) -> object:
+    """A cell as plain data; infinity is a text, as JSON has no infinity."""
     if isinstance(cell, Bound):
-        return {"lower": value_of(cell.lower), "upper": value_of(cell.upper), "method": cell.method}
+        return {"lower": plain_value(cell.lower), "upper": plain_value(cell.upper), "method": cell.method}
     if isinstance(cell, Estimate):
-        return {"estimate": value_of(cell.value), "method": cell.method}
+        return {"estimate": plain_value(cell.value), "method": cell.method}
     return str(cell) if isinstance(cell, float) and not math.isfinite(cell) else cell
 
 
@@ -76,7 +76,7 @@ def value_of(cell: Cell) -> object:
 
 
 def views() -> Table:
-    """One loss, every way to look at it."""
+    """Many views of one loss."""
     losses = (sf.loss.GaussianLoss(1.0), sf.loss.LaplaceLoss(1.0), sf.loss.RandomizedResponseLoss(1.0))
     looks: dict[str, Callable[[PrivacyLoss], Cell]] = {
         "ε at δ = 0": lambda loss: loss.epsilon(0.0),
@@ -92,7 +92,7 @@ def views() -> Table:
     }
     return Table(
         "1. One mechanism, many views",
-        "The privacy loss is a random variable; every definition of privacy is a way to look at it. Three "
+        "The privacy loss is a random variable, and every definition of differential privacy is a view of it. Three "
         "mechanisms at matched parameters: Laplace and randomized response are 1-DP, the Gaussian is ½-zCDP.",
         ("", "Gaussian μ=1", "Laplace ε=1", "rand. resp. ε=1"),
         tuple((text, *(look(loss) for loss in losses)) for text, look in looks.items()),
@@ -108,21 +108,21 @@ def noise() -> Table:
         rows.append((f"ε = {eps:g}", first, second, slides_2(eps, DELTA), least, float(second) / float(least)))
     return Table(
         "2. How much Gaussian noise?",
-        "σ per unit of sensitivity for (ε, 1e-6)-DP. Classical 1 is proved for ε < 1 only; the last column is what "
-        "the best closed formula wastes.",
+        "σ per unit of sensitivity for (ε, 1e-6)-DP. Classical 1 is proved for ε < 1 only; the last column shows how "
+        "much noise the best closed formula wastes.",
         ("", "classical 1", "classical 2", "slides’ 2", "analytic", "classical 2 / analytic"),
         tuple(rows),
     )
 
 
 def polls() -> Table:
-    """Randomized response, a thousand times."""
+    """A thousand randomized responses."""
     found = sf.compare(1000 * sf.loss.RandomizedResponseLoss(0.1), DELTA)
     forgotten = ("a peer that drops the count", 0.1001, "dp-accounting 0.6.0, PLDAccountant")
     return side_by_side(
         found,
         "3. Composition: 1,000 × randomized response, ε = 0.1",
-        "Losses add up, so a mechanism repeated is k * loss. Every accountant’s ε at δ = 1e-6:",
+        "Losses add up, so k runs of a mechanism are k * loss. Every accountant’s ε at δ = 1e-6:",
         forgotten,
     )
 
@@ -133,13 +133,13 @@ def training() -> Table:
     return side_by_side(
         sf.compare(10_000 * step, DELTA),
         "4. Composition: DP-SGD, q = 0.01, σ = 0.8, 10,000 steps",
-        "Each step sees 1 % of the people, chosen at random. Theorems about (ε, δ) alone do not know that the noise "
-        "is Gaussian; the central limit theorem is not a bound.",
+        "Each step uses a random 1 % of the people. Theorems about (ε, δ) alone do not use that the noise is Gaussian; "
+        "the central limit theorem is not a bound.",
     )
 
 
 def side_by_side(found: Comparison, title: str, text: str, *more: tuple[Cell, ...]) -> Table:
-    """A comparison with short remarks; that of the exact answer are its two sides."""
+    """A comparison with short remarks; the remark of the exact answer is its two sides."""
     truth = found.rows[0].epsilon
     assert isinstance(truth, Bound)
     first = (found.rows[0].name, truth, f"{truth.lower:.7g} to {truth.upper:.7g}, {truth.method}")
@@ -147,8 +147,8 @@ def side_by_side(found: Comparison, title: str, text: str, *more: tuple[Cell, ..
     return Table(title, text, ("accountant", "ε", "remark"), (first, *rows, *more))
 
 
-def calibrated() -> Table:
-    """The parameter that just meets a target."""
+def calibration() -> Table:
+    """Calibration: the parameter that just meets a target."""
     step = sf.Poisson(rate=0.01).amplify(sf.loss.GaussianLoss(mu=1 / 0.8))
 
     def mnist(sigma: float) -> PrivacyLoss:
@@ -166,20 +166,20 @@ def calibrated() -> Table:
     }
     return Table(
         "5. Calibration: the parameter that just meets (ε, 1e-6)",
-        "The answer meets the target; the other side is certified to miss it. Noise is rounded up, steps down.",
+        "The first value meets the target; the second is certified to miss it. Noise is rounded up, steps down.",
         ("", "meets it", "misses it"),
         tuple((text, f"{meets:.7g}", f"{misses:.7g}") for text, (meets, misses) in answers.items()),
     )
 
 
-TABLES = (views, noise, polls, training, calibrated)
+TABLES = (views, noise, polls, training, calibration)
 
 
 # ---- the tour --------------------------------------------------------------------------------------------------------
 
 
-def draw(folder: Path) -> str:
-    """Write the figures, or say why not."""
+def write_figures(folder: Path) -> str:
+    """Write the figures, and say where they are or why there are none."""
     try:
         from sfumato import plots
     except ImportError as problem:
@@ -190,7 +190,7 @@ def draw(folder: Path) -> str:
 
 
 def tour(*, figures: Path | None, as_json: bool) -> None:
-    """Print every table as soon as it is there."""
+    """Print every table as soon as it is computed."""
     tables = []
     for make in TABLES:
         with patience((make.__doc__ or "").rstrip(".")):
@@ -201,7 +201,7 @@ def tour(*, figures: Path | None, as_json: bool) -> None:
     if as_json:
         print(json.dumps([table.plain() for table in tables], ensure_ascii=False, indent=1, allow_nan=False))
     if figures is not None:
-        print(textwrap.fill(draw(figures), WIDTH), file=sys.stderr if as_json else sys.stdout)
+        print(textwrap.fill(write_figures(figures), WIDTH), file=sys.stderr if as_json else sys.stdout)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

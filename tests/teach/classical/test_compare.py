@@ -46,7 +46,7 @@ def test_a_comparison_starts_with_the_truth_and_no_theorem_is_below_it(loss):
 
 def test_a_comparison_says_why_a_theorem_does_not_apply():
     text = str(compare(3 * PureLoss(0.5) + GaussianLoss(0.1), 1e-6))
-    assert "needs equal parts: these are of 2" in text
+    assert "needs equal parts: there are 2" in text
     assert "the parts leak more than δ" in str(compare(10 * ApproxLoss(0.1, 1e-6), 1e-6))
 
 

@@ -50,7 +50,7 @@ def test_the_tables_of_the_tour(tables):
     truth = training["optimal (sfumato)"]
     assert truth.lower <= 11.183164196 <= truth.upper < 11.184
     assert training["central limit"].value < truth.lower
-    (sigma,) = [row[1] for row in tables["calibrated"].rows if "14,062" in row[0]]
+    (sigma,) = [row[1] for row in tables["calibration"].rows if "14,062" in row[0]]
     assert 2.264 < float(sigma) < 2.265
 
 
