@@ -1,4 +1,4 @@
-"""What an attack reached, beside what was allowed."""
+"""Charts of attacks: the measured success rates, and the largest ones that the claimed loss allows."""
 
 from typing import Any
 
@@ -23,12 +23,15 @@ from sfumato.teach.figures.style import (
 )
 
 COLOURS = {"open": (RED, ORANGE, PURPLE), "private": (BLUE, SKY), "bound": (BLACK, "#777777"), "price": (GREEN,)}
-FEW = 12  # points that are marked
+FEW = 12  # lines with at most so many points have markers
 
 
-def attacked(chart: Chart) -> Figure:
-    """Lines with dots are what an attack reached (± two standard deviations, where it was counted); thin broken ones
-    the most that the claimed loss allows to anybody."""
+def attack_chart(chart: Chart) -> Figure:
+    """The chart of an attack.
+
+    Lines with dots are measured success rates (± two standard deviations); thin dashed lines are the largest rates that
+    the claimed loss allows.
+    """
     figure, (axis,) = panels(1, chart.title, inches=(6.0, 3.9))
     drawn = dict.fromkeys(COLOURS, 0)
     for line in chart.lines:

@@ -1,4 +1,4 @@
-"""The drawings of the lecture."""
+"""Figures that explain the definitions: the hockey stick, the two errors, the (ε, δ) region."""
 
 import math
 
@@ -20,7 +20,7 @@ from sfumato.teach.figures.style import (
     RED,
     SKY,
     Pen,
-    blind,
+    draw_blind_guessing,
     label,
     legend,
     panels,
@@ -33,7 +33,7 @@ def bell(x: Floats, centre: float) -> Floats:
 
 
 def hockey_stick(mu: float = 1.0, epsilon: float = 0.5) -> Figure:
-    """The function (x − e^ε)₊ that names the divergence, and the area it measures: where P exceeds e^ε times Q."""
+    """The function (x − e^ε)₊ that names the divergence, and the area that it measures, where P exceeds e^ε·Q."""
     titles = ("the hockey stick $(x-e^\\varepsilon)_+$", "its divergence: the area of P above $e^\\varepsilon$ Q")
     figure, (left, right) = panels(2, *titles)
     x = np.linspace(0.0, 4.0, 200)
@@ -54,7 +54,7 @@ def hockey_stick(mu: float = 1.0, epsilon: float = 0.5) -> Figure:
 
 
 def two_errors(mu: float = 1.5, threshold: float = 1.0) -> Figure:
-    """A test of "is Alice in the data?": both errors as areas, and the same test as a point of the trade-off."""
+    """A test of "is Alice in the data?": both errors as areas, and the same test on the trade-off function."""
     titles = ("one test: say “she is in” beyond the threshold", "all tests: the trade-off function")
     figure, (left, right) = panels(2, *titles)
     x = np.linspace(-3.2, 3.2 + mu, 400)
@@ -70,7 +70,7 @@ def two_errors(mu: float = 1.5, threshold: float = 1.0) -> Figure:
     legend(left, "upper left")
     alpha = 0.5 * math.erfc(threshold / math.sqrt(2))
     beta = float(GaussianLoss(mu).trade_off(alpha))
-    blind(right)
+    draw_blind_guessing(right)
     Pen(BLUE).draw(right, ALPHAS, trade_off_curve(GaussianLoss(mu), ALPHAS))
     Pen(BLACK, DOTS, 1.0).draw(right, [alpha, alpha, 0], [0, beta, beta])
     Pen(BLACK).dot(right, alpha, beta)
@@ -80,11 +80,11 @@ def two_errors(mu: float = 1.5, threshold: float = 1.0) -> Figure:
 
 
 def region(epsilon: float = 1.0, delta: float = 0.1) -> Figure:
-    """What (ε, δ)-DP says about attacks: the two errors lie on or above two lines."""
+    """The meaning of (ε, δ)-DP for attacks: the two errors lie on or above two lines."""
     figure, (axis,) = panels(1, f"({epsilon:g}, {delta:g})-DP", inches=(5.0, 3.8))
     growth, kink = math.exp(epsilon), (1 - delta) / (1 + math.exp(epsilon))
     floor = np.maximum(np.maximum(1 - delta - growth * ALPHAS, (1 - delta - ALPHAS) / growth), 0)
-    blind(axis)
+    draw_blind_guessing(axis)
     axis.fill_between(ALPHAS, floor, color=PURPLE, alpha=0.18, linewidth=0)
     Pen(PURPLE, width=2.2).draw(axis, ALPHAS, floor)
     Pen(PURPLE).dot(axis, kink, kink)

@@ -17,7 +17,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss import ApproxLoss, GaussianLoss, LaplaceLoss, PoissonSampledLoss, RandomizedResponseLoss, nothing
 from sfumato.teach.classical.compare import compare
 from sfumato.teach.figures import data_dependent as fitted
-from sfumato.teach.figures import style as hand
+from sfumato.teach.figures import style
 
 ROOT = Path(__file__).parents[3]
 THREE = [GaussianLoss(1), LaplaceLoss(1), RandomizedResponseLoss(1)]
@@ -36,7 +36,7 @@ PICTURES = {
     "Gaussian noise": lambda: plots.gaussian_noise(1e-5),
     "smooth noise": lambda: plots.smooth_noise((21, 51)),
     "stable choice": lambda: plots.stable_choice(2.0, 1e-3),
-    "proposed": lambda: plots.proposed(1e-3),
+    "proposed": lambda: plots.propose_test_release(1e-3),
     "central limit": lambda: plots.central_limit(counts=(1, 4)),
     "larger groups": lambda: plots.larger_groups((1, 10, 1000)),
     "guarantees by size": lambda: plots.guarantees({"5 %": groups.contract(0.05, 10).policy}, 1e-6, (1, 100)),
@@ -73,9 +73,9 @@ def test_a_mechanism_has_the_same_colour_everywhere():
 
 
 def test_repetitions_keep_the_colour_of_their_mechanism_and_strangers_get_their_own():
-    shown = hand.named([5 * LaplaceLoss(0.1), PoissonSampledLoss(GaussianLoss(1), 0.1), GaussianLoss(1)])
-    laplace, sampled, gaussian = (pen.colour for pen in hand.pens(shown))
-    assert (laplace, gaussian) == (hand.RED, hand.BLUE)
+    shown = style.label_losses([5 * LaplaceLoss(0.1), PoissonSampledLoss(GaussianLoss(1), 0.1), GaussianLoss(1)])
+    laplace, sampled, gaussian = (pen.colour for pen in style.pens(shown))
+    assert (laplace, gaussian) == (style.RED, style.BLUE)
     assert sampled not in (laplace, gaussian)
 
 
@@ -99,7 +99,7 @@ def test_the_composition_picture_has_one_line_per_accountant():
 
 def test_every_accountant_has_a_colour():
     names = [row.name for row in compare(LaplaceLoss(1), 1e-6).rows if row.name != "plain Fourier"]
-    assert set(names) == set(hand.ACCOUNTANTS)
+    assert set(names) == set(style.ACCOUNTANTS)
 
 
 def test_the_contour_picture_shows_a_certificate():
@@ -157,13 +157,13 @@ def test_stable_values_need_less_of_a_lead_from_about_one_in_delta_candidates_on
 
 
 def test_a_tested_proposal_costs_no_more_than_the_sum_and_no_less_than_what_unsafe_neighbours_lose():
-    found = heights(plots.proposed(1e-6))
+    found = heights(plots.propose_test_release(1e-6))
     cost, unsafe = found["propose-test-release"], found["what unsafe neighbours lose, $p_0$"]
     assert np.all(cost <= found["test + answer + δ"] * (1 + 1e-9)) and np.all(cost >= unsafe)
 
 
 def test_pictures_are_small_and_do_not_depend_on_the_time(tmp_path):
-    first, second = (plots.saved(plots.region(), tmp_path / f"{i}.png").read_bytes() for i in range(2))
+    first, second = (plots.save_png(plots.region(), tmp_path / f"{i}.png").read_bytes() for i in range(2))
     assert first == second
     assert len(first) < 40_000
 
