@@ -181,11 +181,11 @@ TABLES = (views, noise, polls, training, calibration)
 def write_figures(folder: Path) -> str:
     """Write the figures, and say where they are or why there are none."""
     try:
-        from sfumato import plots
+        from sfumato.teach import figures
     except ImportError as problem:
         return f"No figures: {problem}"
     with patience("drawing"):
-        paths = plots.lecture_figures(folder)
+        paths = figures.lecture_figures(folder)
     return f"{len(paths)} figures are in {folder}/: " + ", ".join(path.stem for path in paths)
 
 
