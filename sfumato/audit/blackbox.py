@@ -304,7 +304,7 @@ def expected_gain(k: Codes, m: Codes, n: int, claim: Claim, relative: bool) -> t
 
 
 def remarks_on_runs(sides: Sides, numbers: list[Numbers], labels: list[Labels]) -> Iterator[str]:
-    """What the reader should know about the runs: outputs that are not random, exceptions."""
+    """Remarks about the runs: outputs that are not random, and exceptions."""
     if all(is_constant(column.values[side]) for column in numbers for side in (0, 1)) and all(
         len(set(column.values[side])) == 1 for column in labels for side in (0, 1)
     ):
@@ -330,7 +330,7 @@ def is_constant(values: Floats) -> bool:
 
 
 def remarks_on_claim(epsilon: float, delta: float, ceiling: float) -> Iterator[str]:
-    """Claims that any difference refutes, and claims that so few runs cannot refute."""
+    """Remarks about the claim: one that any difference refutes, or one that so few runs cannot refute."""
     if epsilon == 0 and delta == 0:
         yield "ε = 0 claims that outputs do not depend on the data at all: any difference refutes it."
     if delta < 1 and epsilon >= ceiling:

@@ -1,4 +1,4 @@
-"""A small training by noisy gradients, and the same with a bug that was found in the wild."""
+"""A small training run by noisy gradients, and the same with a bug that was found in real libraries."""
 
 import math
 from dataclasses import dataclass

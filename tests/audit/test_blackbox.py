@@ -1,7 +1,7 @@
-"""The auditor finds what is wrong and does not cry wolf.
+"""The black box refutes wrong mechanisms and accepts correct ones.
 
-Wrong mechanisms draw from seeded generators and right ones from recorded bits, so that each run is the same. For other
-seeds, a right mechanism would be reported with probability at most 0.001 in each audit.
+Wrong mechanisms draw from seeded generators and correct ones from recorded bits, so each run is the same. For other
+seeds, a correct mechanism would be reported with probability at most 0.001 in each audit.
 """
 
 import json

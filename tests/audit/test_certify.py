@@ -1,4 +1,4 @@
-"""The bound from two counts is right exactly as often as it says: by enumeration, without dice."""
+"""The bound from two counts holds as often as stated: by enumeration of all counts, without sampling."""
 
 import math
 

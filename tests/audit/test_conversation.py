@@ -1,4 +1,4 @@
-"""A conversation with a curator until its budget ends, replayed on a neighbour: the promise holds, and bugs show."""
+"""A conversation until the budget is used up, replayed on a neighbour: within the budget, unless something is broken."""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,4 @@
-"""The report of an audit: what is wrong is refuted in it, what it names is there, and the page needs nothing else."""
+"""The audit report: a wrong mechanism is refuted in it, and its HTML page is self-contained."""
 
 import json
 from dataclasses import dataclass

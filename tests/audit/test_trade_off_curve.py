@@ -1,4 +1,4 @@
-"""The trade-off curve from samples: below the truth with its band, never below what holds."""
+"""The trade-off curve from samples: its bands cover the truth, and only wrong claims are refuted."""
 
 import json
 import math

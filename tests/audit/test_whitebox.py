@@ -1,6 +1,6 @@
-"""Law, draws and price: what agrees is left alone, what is off by a hundredth is seen.
+"""The white box accepts laws, draws and claims that agree, and detects an error of 1 %.
 
-Bits are recorded; with others, what keeps its word would be reported with probability at most 1e-6.
+Random bits are recorded; with other bits, a correct mechanism would be reported with probability at most 1e-6.
 """
 
 import json

@@ -91,7 +91,7 @@ def moments(loss: PrivacyLoss) -> tuple[float, float, float]:
 
     Theorem: f-divergences are mixtures of hockey-stick divergences [Sason & Verdú 2016, Thm 11]
     """
-    (t, ahead), (u, back) = weighted(loss.forward, loss.supremum()[0]), weighted(loss.backward, loss.supremum()[1])
+    (t, ahead), (u, back) = quadrature(loss.forward, loss.supremum()[0]), quadrature(loss.backward, loss.supremum()[1])
     back = back * np.exp(-u)
     mean = float(ahead.sum() + back.sum())
     square = float((ahead * (2 + 2 * t)).sum() + (back * (2 - 2 * u)).sum())
@@ -105,7 +105,7 @@ def centre(curve: Enclosure) -> Floats:
     return (curve.lower + curve.upper) / 2
 
 
-def weighted(curve: Callable[[Floats], Enclosure], top: float) -> tuple[Floats, Floats]:
+def quadrature(curve: Callable[[Floats], Enclosure], top: float) -> tuple[Floats, Floats]:
     """Nodes on [0, top], and δ times quadrature weights; cells grow from 0, where a small loss has its mass."""
     end = min(top, 1.0)
     while end < top and end < 1e4 and float(curve(floats([end])).upper[0]) * end**3 > 1e-20:

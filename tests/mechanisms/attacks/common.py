@@ -1,4 +1,4 @@
-"""What the attacks share."""
+"""Helpers of the attacks."""
 
 import math
 
@@ -16,12 +16,12 @@ def answers(mechanism, value, n, rows):
 
 
 def with_the_same_bits(example, *values):
-    """The answers about several values if the same bits are drawn each time."""
+    """The answers about several values with the same random bits each time."""
     return [example.make(Recorded("the same bits")).release(value) for value in values]
 
 
 def interval(k, n, miss=1e-6):
-    """Bounds of a probability of which k out of n were seen, each missed with probability ≤ miss. Clopper & Pearson."""
+    """Bounds of the probability of an event that occurred k times in n runs; each misses with probability ≤ miss."""
     return (
         float(betaincinv(k, n - k + 1, miss)) if k else 0.0,
         float(betaincinv(k + 1, n - k, 1 - miss)) if k < n else 1.0,
@@ -35,7 +35,7 @@ def promised(loss):
 
 
 def excess(hits, n, promises):
-    """How far the frequencies of one event on two sides certainly exceed what is promised; ≤ 0: they do not."""
+    """By how much the frequencies of one event on two sides certainly exceed the claim; ≤ 0 if they do not."""
     (low0, high0), (low1, high1) = (interval(k, n) for k in hits)
     both = ((low0, high1), (low1, high0))
     return max(low - math.exp(eps) * high - delta for eps, delta in promises for low, high in both)

@@ -1,4 +1,4 @@
-"""Mechanisms as one would write them without thinking of machines: right on paper, and broken. Never use these."""
+"""Naive implementations: correct on paper and broken on a machine. Never use these."""
 
 import numpy as np
 

@@ -1,10 +1,10 @@
-"""A1, precision, and A9, reachability: the bits of a double tell what was added to what.
+"""A1, precision, and A9, reachability: the bits of a double reveal the value that noise was added to.
 
-v + noise in doubles has fewer low bits the larger v is, and for many doubles there is only one v from which they can be
-reached (Mironov 2012; Haney et al. 2022). Answers on a public lattice have the same doubles for all v.
+v + noise in doubles has fewer low bits the larger v is, and many doubles can be reached from one v only (Mironov 2012;
+Haney et al. 2022). Answers on a public lattice are the same doubles for all v.
 
-Bits are recorded. With others, a mechanism that keeps its promise would be reported with probability below 1e-3 in all:
-some 80 cuts, two bounds each, of 1e-6.
+Random bits are recorded. With other bits, a correct mechanism would be reported with probability below 1e-3 in all:
+some 80 cuts with two bounds each, at 1e-6.
 """
 
 from dataclasses import fields, is_dataclass

@@ -1,7 +1,7 @@
-"""A5: NaN, infinities, −0.0 and subnormal numbers among private values must not be seen in the answer.
+"""A5: NaN, infinities, −0.0 and subnormal numbers among private values must not be visible in the answer.
 
-Attacked by coupling: with the same bits, NaN gives the answer of 0.0, ±∞ that of a value at the end, and −0.0 and the
-least positive double give (nearly) that of 0.0. A naive mechanism hands NaN on.
+The attack is a coupling: with the same random bits, NaN gives the answer of 0.0, ±∞ that of an end of the range, and
+−0.0 and the least positive double give (nearly) that of 0.0. A naive mechanism passes NaN on.
 """
 
 import math

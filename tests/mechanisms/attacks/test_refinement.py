@@ -1,9 +1,9 @@
-"""A8: the rare path of exact sampling, taken all the time.
+"""A8: rare branches of exact sampling, forced to be taken often.
 
-With words of 64 bits, balls decide once in thousands of draws and the tail is hardly ever seen; a mistake there would
-hide. With words of a few bits they decide all the time. The law that comes out of all bit strings, up to a length, must
-be the law of the mechanism: found ≤ p ≤ found + what longer strings would add. tests/noise/test_exact.py and
-test_selection.py do this for each law; here it is done for whole releases.
+With words of 64 bits, ball arithmetic decides once in thousands of draws and the tail is hardly ever sampled, so a
+mistake there would stay hidden. With words of a few bits these branches are taken often. The law over all bit strings
+up to a length must be the law of the mechanism: found ≤ p ≤ found + the mass of longer strings.
+tests/noise/test_exact.py and test_selection.py do this for each law; here it is done for whole releases.
 """
 
 from fractions import Fraction

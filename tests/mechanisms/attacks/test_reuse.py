@@ -1,7 +1,7 @@
-"""A4, noise used twice after a fork, in threads, copies and spawned processes; A7, randomness that is handed out twice.
+"""A4, noise used twice after a fork, in threads, copies and spawned processes; A7, random words used twice.
 
-Whoever sees two answers with the same noise sees the difference of what was asked. Each transcript below is long enough
-that two of them agree with probability below 1e-6 if their noise is independent.
+Two answers with the same noise reveal the difference of the exact values. Each transcript below is long enough that two
+of them agree with probability below 1e-6 if their noise is independent.
 """
 
 import copy

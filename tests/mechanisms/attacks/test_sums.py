@@ -1,8 +1,7 @@
-"""A2, sums in floats, and A3, sums in 64 bits: one row can move them further than its sensitivity says.
+"""A2, sums in floats, and A3, sums in 64 bits: one row can change them by more than the sensitivity.
 
-Float sums depend on the order of rows, and 64-bit sums wrap (Casacuberta et al. 2022). Ours are sums of integers that
-saturate. They are attacked from outside, by coupling: with the same bits, two answers differ by as much as what noise
-was added to.
+Float sums depend on the order of rows, and 64-bit sums overflow (Casacuberta et al. 2022). Ours are sums of integers
+that saturate. The attack is a coupling: with the same random bits, two answers differ by as much as the exact sums.
 """
 
 import math

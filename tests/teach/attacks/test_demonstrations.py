@@ -1,4 +1,4 @@
-"""The demonstrations: naive interfaces fall, claims that hold are not refuted, and what is shown is what was counted.
+"""The demonstrations: naive interfaces fail, correct claims are not refuted, and the output matches the counts.
 
 Secrets are fair coins, so that the odds about each are even whatever is known of the others. Noise comes from recorded
 bits; for other bits, a curator would be accused with probability < 1e-6 in each row.

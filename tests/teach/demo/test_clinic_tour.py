@@ -1,4 +1,4 @@
-"""The demonstration: what it shows is true, fits a terminal, and the attack in it fails."""
+"""The demo of the curator: its output is true and fits a terminal, and the attack in it fails."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Pictures are drawn from the certified curves, look alike, and need nothing but matplotlib."""
+"""Figures are drawn from the certified curves, share one style, and need nothing but matplotlib."""
 
 import re
 import subprocess
