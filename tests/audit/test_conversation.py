@@ -1,4 +1,4 @@
-"""A conversation until the budget is used up, replayed on a neighbour: within the budget, unless something is broken."""
+"""A conversation until the budget is used up, replayed on a neighbour: within the budget, unless something is wrong."""
 
 from dataclasses import dataclass, replace
 
