@@ -102,14 +102,14 @@ class Outcome:
                 "left": self.left}  # fmt: skip
 
 
-def ask(question: Question, house: Clinic) -> Outcome:
+def ask(question: Question, demo: Clinic) -> Outcome:
     """Ask a question of the curator, and look up the truth."""
-    curator = house.curator.analyst(question.who)
+    curator = demo.curator.analyst(question.who)
     try:
         answer = curator.ask(question.sql, epsilon=question.epsilon, error=question.error)
     except SfumatoError as problem:
         return Outcome(question, None, (), str(problem), curator.budget.left)
-    return Outcome(question, answer, truth(answer, house.exact.execute(question.sql)), "", curator.budget.left)
+    return Outcome(question, answer, truth(answer, demo.exact.execute(question.sql)), "", curator.budget.left)
 
 
 def truth(answer: Answer, exact: duckdb.DuckDBPyConnection) -> tuple[Cell, ...]:
@@ -210,19 +210,19 @@ def join_paragraphs(text: str) -> Iterator[str]:
         yield ""
 
 
-def attack(house: Clinic, folder: Path) -> Attack:
+def attack(demo: Clinic, folder: Path) -> Attack:
     """Guess the secrets of some patients from differences of two counts, with a separate budget."""
     everyone = "SELECT COUNT(*) AS n FROM patients WHERE hiv"
-    curator = Curator.open(house.curator.engine, house.curator.policy, ledger=folder / "attack.ledger")
+    curator = Curator.open(demo.curator.engine, demo.curator.policy, ledger=folder / "attack.ledger")
     half = TARGETS // 2
-    secrets = house.exact.execute(
+    secrets = demo.exact.execute(
         f"(SELECT patient_id, hiv FROM patients WHERE hiv ORDER BY patient_id LIMIT {half}) UNION ALL "
         f"(SELECT patient_id, hiv FROM patients WHERE NOT hiv ORDER BY patient_id LIMIT {half})"
     ).fetchall()
     right_exact, right_noisy, differences = 0, 0, []
     for who, secret in secrets:
         without = f"{everyone} AND patient_id <> {who}"
-        exact = [house.exact.execute(sql).fetchall()[0][0] for sql in (everyone, without)]
+        exact = [demo.exact.execute(sql).fetchall()[0][0] for sql in (everyone, without)]
         noisy = [curator.ask(sql, epsilon=0.3).rows[0][0] for sql in (everyone, without)]
         first, second = (float(cell) if isinstance(cell, int | float) else 0.0 for cell in noisy)
         differences.append(first - second)
@@ -245,18 +245,18 @@ The truth on the right is shown here only; the curator releases it to nobody.
 
 def show(folder: Path, as_json: bool) -> None:
     with patience("building a clinic"):
-        house = Clinic.build(folder)
+        demo = Clinic.build(folder)
     outcomes = []
     if not as_json:
         print(WELCOME, flush=True)
     for number, question in enumerate(QUESTIONS, 1):
         with patience(question.title):
-            outcomes.append(ask(question, house))
+            outcomes.append(ask(question, demo))
         if not as_json:
             print(format_outcome(number, outcomes[-1]), flush=True)
-    budget = house.curator.budget
+    budget = demo.curator.budget
     with patience("attacking"):
-        attacked = attack(house, folder)
+        attacked = attack(demo, folder)
     if as_json:
         data = {
             "questions": [outcome.plain() for outcome in outcomes],
