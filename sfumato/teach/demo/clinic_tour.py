@@ -13,11 +13,12 @@ from pathlib import Path
 import duckdb
 
 from sfumato.curator import Curator
-from sfumato.curator.answer import Answer, Cell, laid_out, rounded, table
+from sfumato.curator.answer import Answer, Cell, laid_out, table
 from sfumato.errors import SfumatoError
 from sfumato.progress import patience
 from sfumato.sql.policy import Policy
 from sfumato.teach.demo import clinic
+from sfumato.wording import short_number
 
 WIDTH = 80
 TARGETS = 24
@@ -190,7 +191,7 @@ The difference is her secret, although both counts are large. Tried on {self.tar
    asked of the database itself   {self.exact} of {self.targets} right: differences are 1 or 0
    asked of the curator           {self.noisy} of {self.targets} right: blind guessing gets about {self.targets // 2}
 
-Through the curator the differences were {seen}, …: their standard deviation is {rounded(spread, 2)}, and
+Through the curator the differences were {seen}, …: their standard deviation is {short_number(spread, 2)}, and
 one person changes them by 1. Asking again does not help: the same question gets the same stored answer, other
 questions are charged, and when ε = {self.epsilon:g} is used up there are no more answers."""
         return "\n".join(
