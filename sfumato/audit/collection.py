@@ -1,14 +1,14 @@
-"""The exhibits of the audit: everything in sfumato that makes a privacy claim, each with two neighbouring inputs.
+"""Everything that sfumato ships and that promises something, with two neighbours that test it.
 
-`sfumato audit` audits these. A part of the package adds a file to `sfumato/audit/exhibits/` with a tuple EXHIBITS; the
-files are found by walking that folder. A test fails for every class of the package that has `release` and `loss` but no
-exhibit.
+This is what `sfumato audit` audits. A part joins by adding a file to `sfumato/audit/exhibits/` with a tuple EXHIBITS:
+files are found by walking that folder, and a test fails for any class of the package that has `release` and `loss` and
+no exhibit.
 
     for exhibit in collected():                     # file by file
-        exhibit.name, exhibit.claim, exhibit.theorems   # public; a PrivacyLoss; the theorems that it rests on
+        exhibit.name, exhibit.claim, exhibit.theorems   # public; a PrivacyLoss; what it rests on
         exhibit.audit(samples=4096)                 # black box: an Audit, against the whole claimed profile
         exhibit.replay()                            # grey box: a Replay, or None if it is one primitive
-        exhibit.white_box()                         # a WhiteBox, or None if its law is not stated
+        exhibit.white_box()                         # a WhiteBox, or None if its law is not written down
 """
 
 import importlib
@@ -155,7 +155,7 @@ def promising() -> set[type]:
 def _classes() -> Iterator[type]:
     for module in pkgutil.walk_packages([str(PACKAGE)], "sfumato."):
         if module.name.split(".")[1] in ("audit", "cli", "server", "teach", "__main__", "plots"):
-            continue  # user interfaces, teaching material, and the auditor itself
+            continue  # surfaces, and the auditor itself
         for thing in vars(importlib.import_module(module.name)).values():
             if inspect.isclass(thing) and thing.__module__.startswith("sfumato."):
                 yield thing

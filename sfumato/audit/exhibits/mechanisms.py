@@ -1,4 +1,4 @@
-"""Mechanisms, each on neighbours where its loss is tightest, as far as we know."""
+"""Mechanisms, each on neighbours where its promise is tightest, as far as we know."""
 
 from collections.abc import Callable
 from fractions import Fraction
