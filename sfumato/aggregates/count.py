@@ -26,7 +26,7 @@ class Count(Linear):
     """COUNT(*): rows; COUNT(x): rows with a value; COUNT_IF(c): rows that fulfil a condition."""
 
     name = "count"
-    spellings = (exp.Count, exp.CountIf)
+    spellings = (exp.Count, exp.CountIf, "histogram")  # a histogram's keys are bins; its column counts rows
     listed = "COUNT, COUNT(DISTINCT …)"
     example = "SELECT ward, COUNT(*), COUNT(cost), COUNT_IF(stay > 3) FROM visits GROUP BY ward"
     is_count = True
@@ -36,6 +36,8 @@ class Count(Linear):
 
     @classmethod
     def parse(cls, node: exp.Expression, rows: Scope, keys: Sequence[Expression]) -> Aggregate:
+        if isinstance(node, exp.Anonymous):
+            raise QueryRefused("HISTOGRAM is a column of its own.\n  do:     ask SELECT HISTOGRAM(x, 0, 60, 12) FROM …")
         plain(node)
         if isinstance(node, exp.CountIf):
             return Count(call("case", expression(node.this, rows), ONE, NOTHING))

@@ -167,7 +167,7 @@ class Curator:
     def find(self, offer: Offer, key: str | None = None) -> Purchase | None:
         """The answer stored under this idempotency key; or one to the same question that is at least as exact."""
         if key is not None:
-            before = self.ledger.known(offer.loss, question=offer.canonical, who=self.who, key=key)
+            before = self.ledger.find_receipt(offer.loss, question=offer.canonical, who=self.who, key=key)
             if before is not None and before.answer is not None:
                 return Purchase(offer, before.answer, False)
         found = stored(offer, self.ledger)
@@ -257,7 +257,7 @@ class Curator:
     def question_lock(self, question: str) -> AbstractContextManager[None]:
         """One purchase of a question at a time. Nobody waits longer than the time-outs of a run and of another one, and
         what they are padded to."""
-        return self.ledger.turn(question, PATIENT * self.policy.limits.timeout, self.clock.sleep)
+        return self.ledger.question_lock(question, PATIENT * self.policy.limits.timeout, self.clock.sleep)
 
     def ready(self, make: Callable[[Dialect], list[TableRequest]]) -> Ready:
         """These statements, after the engine has said that it can run them; if it cannot, nobody has paid yet."""

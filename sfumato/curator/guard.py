@@ -12,8 +12,7 @@ from typing import TypeVar
 
 from sfumato.curator.response_padding import Response
 from sfumato.errors import AnswerFailed, LedgerError
-from sfumato.ledger import Ledger
-from sfumato.ledger.ledger import Receipt
+from sfumato.ledger import Ledger, Receipt
 
 FAILED = "this question could not be answered. It stays charged; ask the operator, who can read why in the log."
 log = logging.getLogger("sfumato.curator")  # what an engine says may hold private values

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sfumato.curator.affordable import at_epsilon, largest
 from sfumato.ledger import Amount, Ledger
 from sfumato.ledger.meter import READING, odds
-from sfumato.ledger.refusal_text import rounded_down
+from sfumato.ledger.refusals import round_down_digits
 
 if TYPE_CHECKING:  # heavy, and of no use to who only looks at a budget
     from sfumato.curator.offer import Offer
@@ -121,7 +121,7 @@ def standing(ledger: Ledger, who: str, delta: float | None = None) -> Standing:
     promise, meter = ledger.promise, ledger.meter()
     limit, spent = account(ledger, who)
     at = promise.delta if delta is None else delta
-    fits = rounded_down(promise.largest(limit - spent, at))
+    fits = round_down_digits(promise.largest_epsilon(limit - spent, at))
     left = share_left(limit, spent)
     return Standing(promise.epsilon, promise.delta, meter.epsilon(), left, who, odds(meter.loss), fits, at)
 

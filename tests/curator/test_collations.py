@@ -10,7 +10,7 @@ from sfumato.aggregates.registry import parse_question
 from sfumato.curator.contribution_sketch import Sketch, sketched
 from sfumato.curator.offer import offered
 from sfumato.curator.release import statements
-from sfumato.engines.duckdb import COLUMNS, listed
+from sfumato.engines.duckdb import COLUMNS, schema_from_rows
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.duckdb import DuckDB
 from sfumato.sql.policy import Policy
@@ -101,7 +101,7 @@ def test_collations_change_nothing(seed, collation):
     for text in ("VARCHAR", f"VARCHAR COLLATE {collation}"):
         with duckdb.connect() as database:
             filled(seed, database.execute, text)
-            schema = listed(database.execute(COLUMNS).fetchall())
+            schema = schema_from_rows(database.execute(COLUMNS).fetchall())
             for dialect in (DuckDB(), DuckDB(schema=schema)):
                 found.append(numbers(lambda sql, at=database: at.execute(sql).fetchall(), dialect))
     assert found[:2] == found[2:]  # with types and without, rows may be chosen by other hashes

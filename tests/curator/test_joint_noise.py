@@ -7,11 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 
+from sfumato.aggregates import joint_law as boxes
 from sfumato.aggregates.intervals import spread
 from sfumato.aggregates.joint_law import Boxes
 from sfumato.aggregates.price import Mu, Pure
 from sfumato.aggregates.registry import parse_question
-from sfumato.curator import joint_law as boxes
 from sfumato.curator.offer import Offer, offered
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.joint_laplace import JointLaplace, OneOf

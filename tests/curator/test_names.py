@@ -321,7 +321,7 @@ def test_a_macro_with_the_name_of_a_function_is_refused_before_the_charge(macro,
     policy = "[tables.t]\nunit = 'x'\ncolumns.y = {low = 0, high = 1}\n"
     made = ["CREATE TABLE t AS SELECT range AS x, 1 AS y FROM range(9)", "CREATE MACRO ours(a) AS a + 1"]
     assert opened(tmp_path, "plain", made, policy).ask("SELECT SUM(y) FROM t", epsilon=10.0).charged
-    with pytest.raises(PolicyError, match="macros with names of DuckDB's own functions"):
+    with pytest.raises(PolicyError, match="macros named like DuckDB's own functions"):
         curator = opened(tmp_path, "odd", [*made, f"CREATE MACRO {macro}"], policy)
         curator.ask("SELECT SUM(y) FROM t", epsilon=10.0)
     assert len(list(tmp_path.glob("odd.duckdb.ledger"))) <= 1

@@ -13,8 +13,8 @@ from fractions import Fraction
 
 import pytest
 
+from sfumato.aggregates import price as currency
 from sfumato.curator import Curator, offer
-from sfumato.curator import price as currency
 from sfumato.loss.kinds.bounded_range import BoundedRangeLoss
 from sfumato.mechanisms.additive import discrete_laplace as geometric
 from sfumato.mechanisms.additive import gaussian, joint_laplace
@@ -147,7 +147,7 @@ def test_private_keys_leak_what_was_charged(clinic, asked):
     sql = "SELECT diagnosis, COUNT(*) FROM visits GROUP BY diagnosis"
     found, loss = asked("gaussian", sql)
     offered = Curator.open(clinic, Policy.read(POLICY)).preview(sql, epsilon=1.0).offer
-    law = rounded_gaussian(found.sigmas[offered.units])
+    law = rounded_gaussian(found.sigmas[offered.unit_count_index])
     assert offered.key_delta == loss["failure"]
     with precision(PREC):
         at, below = (
@@ -233,7 +233,7 @@ def planted_in_threshold(patch):
 
 
 def planted_in_table(patch):
-    patch.setattr(offer, "sized", offer.relative.__wrapped__)  # not one whose sampler was made before
+    patch.setattr(offer, "relative_count", offer.relative_count.__wrapped__)  # not one whose sampler was made before
     patch.setattr(transformed, "rounded_gaussian", lambda spread: rounded_gaussian(spread * Fraction(99, 100)))
 
 

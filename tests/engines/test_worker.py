@@ -1,4 +1,4 @@
-"""An engine in a process of its own: the same rows, a time limit that holds, and nothing left behind."""
+"""The worker process: the same rows, a time limit that holds, and no process left behind."""
 
 import os
 import signal

@@ -17,7 +17,7 @@ from sfumato.aggregates.registry import parse_question
 from sfumato.aggregates.trimmed_mean import TrimmedMeanRelease
 from sfumato.curator.offer import offered
 from sfumato.curator.release import batches
-from sfumato.engines.duckdb import COLUMNS, OPTIMIZER, listed
+from sfumato.engines.duckdb import COLUMNS, OPTIMIZER, schema_from_rows
 from sfumato.errors import QueryRefused
 from sfumato.sql.dialects.duckdb import DuckDB
 from sfumato.sql.dialects.postgres import Postgres
@@ -51,7 +51,7 @@ class Question:
     tables: dict = field(default_factory=dict)
 
     @property
-    def release(self):
+    def plan(self):
         return self.asked.plan
 
     @cached_property
@@ -86,7 +86,7 @@ class Home:
             self.open[which] = duckdb.connect(config={"threads": 1, "disabled_optimizers": OPTIMIZER})
             for line in world.script(which, "duckdb"):
                 self.open[which].execute(line)
-        self.dialects = [DuckDB(schema=listed(self.open["whole"].execute(COLUMNS).fetchall())), DuckDB()]
+        self.dialects = [DuckDB(schema=schema_from_rows(self.open["whole"].execute(COLUMNS).fetchall())), DuckDB()]
 
     def run(self, which, sql):
         return self.open[which].execute(sql).fetchall()
@@ -103,15 +103,15 @@ class Away:
         import psycopg
 
         from sfumato.engines.postgres import Postgres as Engine
-        from sfumato.engines.postgres import begun
+        from sfumato.engines.postgres import begin_reading
 
-        self.open, self.begun = {}, begun
+        self.open, self.begin_reading = {}, begin_reading
         for which in DATABASES:
             connection = psycopg.connect(dsn, autocommit=True)
             for line in (f"DROP SCHEMA IF EXISTS fuzz_{which} CASCADE", f"CREATE SCHEMA fuzz_{which}",
                          f"SET search_path TO fuzz_{which}", *world.script(which, "postgres")):  # fmt: skip
                 connection.execute(line)
-            connection.execute(begun(f"fuzz_{which}", 60.0))
+            connection.execute(begin_reading(f"fuzz_{which}", 60.0))
             self.open[which] = connection
         self.dialects = [Postgres(schema=Engine(dsn, "fuzz_whole").schema()), Postgres()]
 
@@ -120,7 +120,7 @@ class Away:
             return self.open[which].execute(sql.encode()).fetchall()
         except Exception:
             self.open[which].execute("ROLLBACK")
-            self.open[which].execute(self.begun(f"fuzz_{which}", 60.0))
+            self.open[which].execute(self.begin_reading(f"fuzz_{which}", 60.0))
             raise
 
     def close(self):

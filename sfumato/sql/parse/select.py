@@ -6,7 +6,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.aggregate import Aggregate, Lattices, StandaloneAggregate, calls_aggregate
+from sfumato.sql.aggregate import MARK, Aggregate, Lattices, StandaloneAggregate, calls_aggregate, kind_of
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column, Constant, Expression, Output
 from sfumato.sql.functions.costs import require_cost
@@ -68,7 +68,12 @@ def distinct(query: exp.Select, columns: Columns, groups: Groups) -> None:
 
 def counting(node: exp.Expression) -> exp.Expression:
     """What a name stands for; a histogram's, for its counts."""
-    return exp.Count(this=exp.Star()) if is_histogram(node) else inner(node)
+    kind = kind_of(inner(node))
+    if not is_histogram(node) or kind is None:
+        return inner(node)
+    rows = exp.Count(this=exp.Star())
+    rows.meta[MARK] = kind
+    return rows
 
 
 def keys(

@@ -15,7 +15,7 @@ import duckdb
 from sfumato.curator import Curator
 from sfumato.curator.answer import Answer, Cell, laid_out, table
 from sfumato.errors import SfumatoError
-from sfumato.progress import patience
+from sfumato.progress import show_progress
 from sfumato.sql.policy import Policy
 from sfumato.teach.demo import clinic
 from sfumato.wording import short_number
@@ -245,18 +245,18 @@ The truth on the right is shown here only; the curator releases it to nobody.
 
 
 def show(folder: Path, as_json: bool) -> None:
-    with patience("building a clinic"):
+    with show_progress("building a clinic"):
         demo = Clinic.build(folder)
     outcomes = []
     if not as_json:
         print(WELCOME, flush=True)
     for number, question in enumerate(QUESTIONS, 1):
-        with patience(question.title):
+        with show_progress(question.title):
             outcomes.append(ask(question, demo))
         if not as_json:
             print(format_outcome(number, outcomes[-1]), flush=True)
     budget = demo.curator.budget
-    with patience("attacking"):
+    with show_progress("attacking"):
         attacked = attack(demo, folder)
     if as_json:
         data = {
