@@ -1,4 +1,4 @@
-"""Mechanisms that look at how sensitive these data are."""
+"""Data-dependent mechanisms."""
 
 from collections.abc import Callable
 from fractions import Fraction

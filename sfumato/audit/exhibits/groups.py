@@ -1,4 +1,4 @@
-"""Guarantees that grow with the size of a group: what they promise to everybody, where it is tightest."""
+"""Mechanisms with group-size-dependent guarantees, on neighbours where the guarantee is tightest."""
 
 from sfumato.audit.collection import Exhibit
 from sfumato.mechanisms.groups import Asinh, Log, ProductOfGaussians, ProportionalGaussian, SquareRoot, Transformed
