@@ -18,6 +18,7 @@ from scipy import special
 
 from sfumato import checks
 from sfumato.audit.guesses import p_value as p_value_of
+from sfumato.audit.result import format_down
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound
@@ -67,7 +68,7 @@ class OneRun:
         chance = "" if self.chance is None else f"\n  chance     ≤ {self.chance:.2g} if the claimed loss were true"
         return (
             f"{self.verdict}\n"
-            f"  certified  ε ≥ {math.floor(self.epsilon.lower * 1e4) / 1e4:.4g} at δ = {self.delta:.3g},"
+            f"  certified  ε ≥ {format_down(self.epsilon.lower)} at δ = {self.delta:.3g},"
             f" with confidence {self.confidence:.10g}\n"
             f"  guesses    {self.right:,} of {self.guesses:,} right, about {self.canaries:,} canaries\n"
             f"  reach      if all had been right: ε ≥ {self.ceiling:.3g}{chance}"

@@ -4,6 +4,7 @@ import json
 import math
 import textwrap
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
 from html import escape
 
 from sfumato.loss.bound import Bound
@@ -93,5 +94,7 @@ class Audit:
 
 
 def format_down(value: float) -> str:
-    """The value floored to four decimals, shown with four significant digits."""
-    return f"{math.floor(value * 1e4) / 1e4:.4g}"
+    """Four decimals, rounded down: a certified lower bound is never shown larger than it is."""
+    if not math.isfinite(value):
+        return f"{value}"
+    return f"{Decimal(value).quantize(Decimal('0.0001'), ROUND_FLOOR):f}".rstrip("0").rstrip(".")
