@@ -15,9 +15,9 @@ from sfumato.mechanisms.keys.thresholds import threshold
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect, raw
 from sfumato.sql.domains import TEXT, Domain, Kind, Scalar
+from sfumato.sql.emit.bounding import bounding_of, by, listed
 from sfumato.sql.emit.request import Row
-from sfumato.sql.emit.sums import by
-from sfumato.sql.emit.values import X, given, listed, values
+from sfumato.sql.emit.values import X, given
 from sfumato.sql.expressions import Expression
 from sfumato.sql.parse.ast_guard import plain, shown, small
 from sfumato.sql.parse.expressions import expression
@@ -94,7 +94,7 @@ class TopKRelease(StandaloneRelease):
         """keys, a value, and how many units have it."""
         to, of = dialect_of(dialect).about(self.plan), self.aggregate.of
         value = to.date_text(raw(X)).sql(to.name) if of.domain.kind is Kind.DATE else given(of, to)
-        kept = values(self.plan, value, of, salt, to, once=True)
+        kept = bounding_of(self.plan).values(self.plan, value, of, salt, to, once=True)
         each = qualified(VALUES, [*listed(self.plan), VALUE])
         return f"WITH {kept} SELECT {', '.join([*each, f'COUNT(*) AS {COUNT}'])} FROM {VALUES} {by(each)}"
 

@@ -8,9 +8,10 @@ from sfumato.aggregates.standalone import StandaloneRelease
 from sfumato.curator.offer import Offer
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
+from sfumato.sql.emit.bounding import listed
 from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.emit.sums import statement
-from sfumato.sql.emit.values import distinct, listed
+from sfumato.sql.emit.values import distinct
 from sfumato.sql.plan import Plan, What
 from sfumato.sql.postprocess import ranked as by_value
 

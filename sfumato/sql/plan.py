@@ -266,14 +266,3 @@ class Plan:
     def combinations(self) -> int:
         """How many keys `public` would list."""
         return math.prod(len(listed or ()) for listed in self.key_lists)
-
-    def bounds(self, measure: Measure) -> tuple[int, int]:
-        """The least and the most that one unit adds to one group; whoever has fewer rows, or no values, adds less."""
-        low, high = measure.span()
-        rows = 1 if measure.what is What.UNITS else self.rows
-        return min(low, 0) * rows, max(high, 0) * rows
-
-    def sensitivity(self, measure: Measure) -> int:
-        """How far one unit moves one group."""
-        low, high = self.bounds(measure)
-        return max(abs(low), abs(high), 1)
