@@ -115,8 +115,9 @@ bench-hostile: $(VENV)/dev.stamp  ## processor time until hostile texts are refu
 bench-cost: $(VENV)/dev.stamp  ## each function in one row: worst input, cheapest, and what its table states (2 min; OPTIONS='--engine postgres' there)
 	@$(BIN)/python bench/bench_cost.py $(OPTIONS)
 
-docs-index: $(VENV)/dev.stamp  ## write docs/theorems.md anew
+docs-index: $(VENV)/dev.stamp  ## write docs/theorems.md and the tables of docs/mechanisms.md anew
 	@$(BIN)/python tools/theorems.py
+	@$(BIN)/python tools/mechanisms.py
 
 clean:  ## remove .venv, caches and builds
 	@rm -rf $(VENV) .venv-oldest .venv-newest bench/.peers bench/.data build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

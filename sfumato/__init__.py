@@ -161,6 +161,9 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name not in PLACES:
+        for package in ("sfumato.mechanisms", "sfumato.sampling") if name[:1].isupper() else ():
+            if hasattr(found := import_module(package), name):  # a mechanism or a sampling scheme that no list names
+                return getattr(found, name)
         raise AttributeError(f"module 'sfumato' has no attribute {name!r}; it has {', '.join(__all__)}")
     module = import_module(PLACES[name])
     return module if name in PACKAGES else getattr(module, name)

@@ -1,8 +1,8 @@
 """Everything that sfumato ships and that promises something, with two neighbours that test it.
 
-This is what `sfumato audit` audits. A part joins by adding a file to `sfumato/audit/exhibits/` with a tuple EXHIBITS:
-files are found by walking that folder, and a test fails for any class of the package that has `release` and `loss` and
-no exhibit.
+This is what `sfumato audit` audits. A mechanism joins by stating `examples` in its class; any other part by adding a
+file to `sfumato/audit/exhibits/` with a tuple EXHIBITS: files are found by walking that folder, and a test fails for
+any class of the package that has `release` and `loss` and no exhibit.
 
     for exhibit in collected():                     # file by file
         exhibit.name, exhibit.claim, exhibit.theorems   # public; a PrivacyLoss; what it rests on
@@ -154,7 +154,7 @@ def promising() -> set[type]:
 
 def _classes() -> Iterator[type]:
     for module in pkgutil.walk_packages([str(PACKAGE)], "sfumato."):
-        if module.name.split(".")[1] in ("audit", "cli", "server", "demo", "__main__", "plots"):
+        if module.name.split(".")[1] in ("audit", "cli", "server", "teach", "__main__", "plots"):
             continue  # surfaces, and the auditor itself
         for thing in vars(importlib.import_module(module.name)).values():
             if inspect.isclass(thing) and thing.__module__.startswith("sfumato."):

@@ -1,4 +1,9 @@
-"""Mechanisms: what each does and what it costs, in one class, in one file."""
+"""Mechanisms: what each does and what it costs, in one class, in one file.
+
+A mechanism that the list below does not name is found by its class: all modules are imported then.
+"""
+
+from typing import TYPE_CHECKING
 
 from sfumato.mechanisms.additive.bounded_laplace import BoundedLaplace
 from sfumato.mechanisms.additive.discrete_gaussian import DiscreteGaussian
@@ -55,3 +60,13 @@ __all__ = [
     "argmax",
     "monotone_argmax",
 ]
+
+if not TYPE_CHECKING:  # type checkers read the list above, so that a misspelt name stays an error
+
+    def __getattr__(name):
+        from sfumato.mechanisms.base import shipped_mechanisms
+
+        found = {kind.__name__: kind for kind in shipped_mechanisms()} if name[:1].isupper() else {}  # no module is so
+        if name not in found:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return found[name]

@@ -1,13 +1,19 @@
 """Questions to data, and several of them one after the other: mechanisms again."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, SupportsFloat
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.compose.sums import nothing
+from sfumato.mechanisms.additive.gaussian import Gaussian
+from sfumato.mechanisms.additive.laplace import Laplace
+from sfumato.mechanisms.additive.statistics import Count
 from sfumato.mechanisms.base import Mechanism, mechanism
+from sfumato.mechanisms.examples import Example, Inputs, Neighbours
 from sfumato.sensitivity import Sensitivity
 
 
@@ -26,6 +32,7 @@ class Measured(Mechanism[Any, Any]):
     mechanism: Mechanism[Any, Any]
     query: Callable[[Any], Any] = field(repr=False)
     sensitivity: Sensitivity | SupportsFloat | None = None
+    use = "for a mechanism on the answer of a query: `mechanism.on(query, sensitivity)`"
 
     def __post_init__(self) -> None:
         callable_query(self.query)
@@ -41,6 +48,11 @@ class Measured(Mechanism[Any, Any]):
     def ready(self, count: int) -> None:
         self.mechanism.ready(count)
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        inputs = Inputs("data of a query", ([], [math.nan], {}), ())
+        return (Example(cls(Laplace(1.0), len, 1), (Neighbours([7, 7], [7]),), inputs, step=Fraction(1)),)
+
 
 @dataclass(frozen=True)
 class Following(Mechanism[tuple[Any, tuple[Any, ...]], Any]):
@@ -52,6 +64,7 @@ class Following(Mechanism[tuple[Any, tuple[Any, ...]], Any]):
     mechanism: Mechanism[Any, Any]
     query: Callable[[Any, tuple[Any, ...]], Any] = field(repr=False)
     sensitivity: Sensitivity | SupportsFloat | None = None
+    use = "in a Chain, where the query looks at earlier answers: `mechanism.following(query, sensitivity)`"
 
     def __post_init__(self) -> None:
         callable_query(self.query)
@@ -68,6 +81,12 @@ class Following(Mechanism[tuple[Any, tuple[Any, ...]], Any]):
     def ready(self, count: int) -> None:
         self.mechanism.ready(count)
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        inputs = Inputs("data and earlier answers", (([], ()), ([math.nan], (3,))), ())
+        pair = Neighbours(([7, 7], (0,)), ([7], (0,)))
+        return (Example(cls(Laplace(1.0), larger_than_the_last, 1), (pair,), inputs, step=Fraction(1)),)
+
 
 @dataclass(frozen=True)
 class Chain(Mechanism[Any, tuple[Any, ...]]):
@@ -82,6 +101,7 @@ class Chain(Mechanism[Any, tuple[Any, ...]]):
     """
 
     parts: tuple[Mechanism[Any, Any], ...]
+    use = "for several mechanisms on the same data, one after the other"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
@@ -111,6 +131,17 @@ class Chain(Mechanism[Any, tuple[Any, ...]]):
     def ready(self, count: int) -> None:
         for part in self.parts:
             part.ready(count)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        parts = (Count(Laplace(2.0)), Gaussian(2.0).following(larger_than_the_last, 1))
+        inputs = Inputs("data of several queries", ([], [1, 2]), ())
+        return (Example(cls(parts), (Neighbours([7, 7], [7]),), inputs, step=Fraction(1)),)
+
+
+def larger_than_the_last(data: list[int], answers: tuple[int, ...]) -> int:
+    """A query of sensitivity 1 that looks at an answer, for the examples."""
+    return sum(x > min(answers[-1], 5) for x in data) if answers else len(data)
 
 
 def price(priced: Mechanism[Any, Any], sensitivity: Sensitivity | SupportsFloat | None) -> PrivacyLoss:

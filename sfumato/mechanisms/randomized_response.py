@@ -14,6 +14,7 @@ from sfumato.loss.kinds.coins import RandomizedResponseLoss
 from sfumato.loss.numeric import ULP
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice.base import below_one
+from sfumato.mechanisms.examples import INTEGERS, Example, Inputs, Neighbours
 from sfumato.mechanisms.tallies import Tally
 from sfumato.mechanisms.values import numbers
 from sfumato.noise import Bernoulli, Uniform
@@ -55,6 +56,7 @@ class RandomizedResponse(Mechanism[ArrayLike, Responses]):
 
     eps: float
     k: int = 2
+    use = "if nobody is to be trusted: everybody answers on a device of their own"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", checks.non_negative("eps", self.eps))
@@ -95,6 +97,16 @@ class RandomizedResponse(Mechanism[ArrayLike, Responses]):
         away answer as if they had some fixed value, the same loss is about `AddRemove`.
         """
         return RandomizedResponseLoss(self.eps, self.k, relation=relation)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        bits = (*INTEGERS.extremes, [True, False], np.array([True]), np.zeros((2, 0), bool))
+        yes_no = (Neighbours(False, True), Neighbours(0, 1), Neighbours([False], [True]))
+        of_five = (Neighbours(4, 2), Neighbours(0, 1), Neighbours([0], [3]))
+        return (
+            Example(cls(1.0), yes_no, Inputs("one of k answers", bits), rows=True, step=Fraction(1)),
+            Example(cls(0.5, 5), of_five, Inputs("one of k answers", INTEGERS.extremes), rows=True, step=Fraction(1)),
+        )
 
     # ---- what the answers tell ------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Laplace noise, drawn again until the answer lies in a public range: pure ε-DP, on integers."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import SupportsFloat
@@ -15,6 +15,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.kinds.coins import PureLoss
 from sfumato.mechanisms.additive.base import Released, ends, in_steps, moved, on_lattice, shown, whole_steps
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.examples import BOTH, ZERO_ONE, Example, Neighbours, number_example
 from sfumato.mechanisms.values import numbers, shifted
 from sfumato.noise import Answer, Lattice, Sampler, radius
 from sfumato.noise.balls import Ball, ball, precision
@@ -42,6 +43,7 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
     low: float
     high: float
     step: float | Fraction = 1
+    use = "if answers must lie in a range without piling up at its ends"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", checks.positive("scale", self.scale))
@@ -158,6 +160,11 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
         """With this probability all coordinates are off by at most this, for any values in the range: the least."""
         first, last = self.ends
         return round_up(radius(WorstCentre(self.units, last - first), confidence, coordinates) * self.lattice.step)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        example = number_example(cls(1.0, 0, 4), ZERO_ONE, Neighbours.numbers(4, 3), BOTH)
+        return (replace(example, rows=False),)  # one value at a time: slow
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.coins import PureLoss
 from sfumato.loss.kinds.discrete_laplace import DiscreteLaplaceLoss
 from sfumato.mechanisms.additive.base import MOST_WHOLE, Scaled, moved, on_lattice, several, whole_steps
+from sfumato.mechanisms.examples import BOTH, ZERO_ONE, Example, Neighbours, number_example
 from sfumato.rounding import quotient_up, round_up
 from sfumato.sensitivity import Relation, Sensitivity
 
@@ -25,6 +26,7 @@ class DiscreteLaplace(Scaled):
     scale: float
     step: float | Fraction = 1
     named = "scale"
+    use = "for pure ε on counts: a little less noise than Laplace"
 
     def law(self) -> noise.DiscreteLaplace:
         return noise.DiscreteLaplace(self.units)
@@ -52,6 +54,13 @@ class DiscreteLaplace(Scaled):
         if count and size >= count * each:
             return count * geometric(self.units, each, found.relation)
         return geometric(self.units, size, found.relation)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (
+            number_example(cls(1.0), ZERO_ONE, Neighbours.numbers(10, 11), BOTH),
+            number_example(cls(0.5, 2**-20), ZERO_ONE),
+        )
 
 
 def geometric(scale: Fraction, distance: int, relation: Relation) -> PrivacyLoss:

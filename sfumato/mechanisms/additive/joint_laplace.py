@@ -13,6 +13,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.kinds.coins import PureLoss
 from sfumato.mechanisms.additive.base import FEW
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.examples import HUGE, NO_NUMBERS, Example, Inputs, Neighbours
 from sfumato.mechanisms.values import numbers
 from sfumato.noise import radius
 from sfumato.noise.table import BRIEF, USUAL, Integers
@@ -34,6 +35,7 @@ class JointLaplace(Mechanism[ArrayLike, Integers]):
     eps: float
     sizes: tuple[int, ...]
     favours: tuple[float | Fraction, ...] = ()
+    use = "for pure ε on several numbers at once"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", checks.positive("eps", self.eps))
@@ -73,6 +75,25 @@ class JointLaplace(Mechanism[ArrayLike, Integers]):
     def each(self) -> tuple["OneOf", ...]:
         """The noise of each number, seen alone."""
         return tuple(OneOf(self, j) for j in range(len(self.sizes)))
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        rows = Inputs(
+            "rows of integers",
+            ([0, HUGE], [-HUGE, 0], [[1, 2], [3, 4]], np.array([-(2**63), 2**63 - 1]), np.zeros((0, 2), np.int32)),
+            (*NO_NUMBERS, 3, [1], [1, 2, 3], [0.5, 1.0], []),
+        )
+        one = Fraction(1)
+        return (
+            Example(
+                cls(1.0, (1, 3), (0.375, 0)),
+                (Neighbours([0, 0], [1, 3]), Neighbours([5, -7], [4, -4])),
+                rows,
+                rows=True,
+                step=one,
+            ),
+            Example(cls(1.0, (2, 2)), (Neighbours([5, 0], [3, 2]),), rows, rows=True, step=one),
+        )
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from sfumato import checks
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.laplace import LaplaceLoss
 from sfumato.mechanisms.additive.base import Scaled, moved, several
+from sfumato.mechanisms.examples import BOTH, NUMBERS, REAL_PAIRS, REALS, ZERO_ONE, Example, Neighbours, number_example
 from sfumato.noise import Density, LaplaceDensity, Rounded, rounded_laplace
 from sfumato.rounding import quotient_up
 from sfumato.sensitivity import Sensitivity
@@ -26,6 +27,7 @@ class Laplace(Scaled):
     scale: float
     step: float | Fraction = 1
     named = "scale"
+    use = "for pure ε"
 
     def law(self) -> Rounded:
         return rounded_laplace(self.units)
@@ -46,3 +48,12 @@ class Laplace(Scaled):
         if count and size >= Fraction(found.linf) * count:
             return count * LaplaceLoss(quotient_up(found.linf, self.scale), relation=found.relation)
         return LaplaceLoss(quotient_up(size, self.scale), relation=found.relation)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (
+            number_example(cls(1.0), ZERO_ONE, BOTH, *REAL_PAIRS, inputs=NUMBERS),
+            number_example(cls(2.0), BOTH, inputs=NUMBERS),
+            number_example(cls(1.0, 2**-40), Neighbours.numbers(0.25, 1.25), ZERO_ONE, *REAL_PAIRS, inputs=NUMBERS),
+            number_example(cls(20.0, 8), Neighbours.numbers(0.0, 20.0), inputs=REALS),
+        )

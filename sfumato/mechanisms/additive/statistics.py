@@ -4,6 +4,7 @@ Values are private: none is refused, all are put into public bounds. Sums are su
 adds depends neither on the order of the values nor on the others.
 """
 
+import math
 from collections.abc import Hashable, Iterable, Sequence, Sized
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,16 +17,19 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.numeric import ULP
 from sfumato.mechanisms.additive.base import Additive, Released, ends, on_lattice, shown
+from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
+from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.laplace import Laplace
 from sfumato.mechanisms.additive.mean_error import NoisyMean
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.examples import DATA, LARGEST_DOUBLE, Example, Inputs, Neighbours
 from sfumato.mechanisms.values import numbers, shifted
 from sfumato.noise import Lattice
 from sfumato.noise.quantiles import inside
 from sfumato.noise.sampler import LARGEST
 from sfumato.noise.table import Integers
 from sfumato.rounding import round_up
-from sfumato.sensitivity import AddRemove, Relation, Sensitivity
+from sfumato.sensitivity import AddRemove, Relation, ReplaceOne, Sensitivity
 
 Numbers = Integers | NDArray[np.float64]
 FAR = 1 << 62
@@ -41,6 +45,7 @@ class Count(Mechanism[Sized, Released]):
 
     noise: Additive
     relation: Relation = AddRemove
+    use = "for how many there are"
 
     def __post_init__(self) -> None:
         fine(self.noise)
@@ -61,6 +66,18 @@ class Count(Mechanism[Sized, Released]):
         """With this probability the count is off by at most this: the least such number."""
         return self.noise.error(confidence)
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (
+            Example(
+                cls(DiscreteLaplace(1.0)),
+                (Neighbours([1, 2], [1]), Neighbours("ab", "a"), Neighbours([], [math.nan])),
+                Inputs("whatever has a length", ([], {}, "", np.zeros((0, 2))), (None, 1j)),
+                step=Fraction(1),
+                distance=lambda data, count: abs(len(data) - count),
+            ),
+        )
+
 
 @dataclass(frozen=True)
 class BoundedSum(Mechanism[Iterable[object], Released]):
@@ -76,6 +93,7 @@ class BoundedSum(Mechanism[Iterable[object], Released]):
     low: float
     high: float
     relation: Relation = AddRemove
+    use = "for a sum of values that are put into public bounds"
 
     def __post_init__(self) -> None:
         ends(additive(self.noise).lattice, self.low, self.high)
@@ -96,6 +114,30 @@ class BoundedSum(Mechanism[Iterable[object], Released]):
         """With this probability the sum of the bounded, rounded values is off by at most this: the least such."""
         return self.noise.error(confidence)
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        added = (
+            Neighbours([3, 1], [1]),
+            Neighbours([math.inf, 1], [1]),
+            Neighbours([LARGEST_DOUBLE, -1.0], [-1.0]),
+            Neighbours([math.inf, "x"], ["x"]),
+        )
+        replaced = (
+            Neighbours([0.5, -9.0], [0.5, 9.0]),
+            Neighbours([0.5, -1.0], [0.5, 1.0]),
+            Neighbours([-LARGEST_DOUBLE, 0.1], [LARGEST_DOUBLE, 0.1]),
+        )
+        return (
+            Example(
+                cls(Laplace(3.0), 0, 3),
+                added,
+                DATA,
+                step=Fraction(1),
+                distance=lambda data, total: abs(sum(data) - total),
+            ),
+            Example(cls(Gaussian(1.0, 2**-20), -1, 1, ReplaceOne), replaced, DATA, step=Fraction(1, 2**20)),
+        )
+
 
 @dataclass(frozen=True)
 class BoundedMean(Mechanism[Iterable[object], float]):
@@ -111,6 +153,7 @@ class BoundedMean(Mechanism[Iterable[object], float]):
     count_noise: Additive
     low: float
     high: float
+    use = "for a mean where the number of people is private, too"
 
     def __post_init__(self) -> None:
         fine(self.count_noise)
@@ -160,6 +203,18 @@ class BoundedMean(Mechanism[Iterable[object], float]):
         printed = max(abs(self.low), abs(self.high)) * ULP
         return min(round_up(Fraction(noisy.radius()) * lattice.step) + printed, round_up((last - first) * lattice.step))
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (
+            Example(
+                cls(Laplace(1.0), Laplace(1.0), 0, 4),
+                (Neighbours([4], []), Neighbours([0, 0], [0])),
+                DATA,
+                distance=lambda data, mean: abs(mean - sum(data) / len(data)),
+                error_arguments={"count": 1},
+            ),
+        )
+
 
 @dataclass(frozen=True)
 class Histogram(Mechanism[Iterable[Hashable], Released]):
@@ -173,6 +228,7 @@ class Histogram(Mechanism[Iterable[Hashable], Released]):
     noise: Additive
     categories: Sequence[Hashable]
     relation: Relation = AddRemove
+    use = "for counts by public category: one person is in one of them"
 
     def __post_init__(self) -> None:
         fine(self.noise)
@@ -206,6 +262,25 @@ class Histogram(Mechanism[Iterable[Hashable], Released]):
     def error(self, confidence: float = 0.95) -> float:
         """With this probability all counts are off by at most this: the least such number."""
         return self.noise.error(confidence, len(self.categories))
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        labels = ("a", 1, None)
+        return (
+            Example(
+                cls(DiscreteLaplace(1.0), labels),
+                (Neighbours(["a", 1], ["a"]), Neighbours([None], [])),
+                Inputs("one category per person", ([], [math.nan, [], "a", 1, True], np.array([1, 2])), (None, 1j)),
+                step=Fraction(1),
+                distance=lambda data, counts: float(max(abs(counts - np.array([data.count(x) for x in labels])))),
+            ),
+            Example(
+                cls(Laplace(1.0), (0, 1), ReplaceOne),
+                (Neighbours([0, 0], [0, 1]),),
+                Inputs("one category per person", ([],), (None, 1j)),
+                step=Fraction(1),
+            ),
+        )
 
 
 def additive(noise: object) -> Additive:

@@ -10,6 +10,7 @@ from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.mechanisms.additive.base import Additive, in_steps, moved, on_lattice, several, whole_steps
 from sfumato.mechanisms.additive.discrete_laplace import geometric
+from sfumato.mechanisms.examples import BOTH, ZERO_ONE, Example, number_example
 from sfumato.noise.balls import above, precision
 from sfumato.rounding import quotient_up, round_up
 from sfumato.sensitivity import Relation, Sensitivity
@@ -31,6 +32,7 @@ class TruncatedLaplace(Additive):
     scale: float
     bound: float
     step: float | Fraction = 1
+    use = "if no error may exceed a bound"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", checks.positive("scale", self.scale))
@@ -80,6 +82,10 @@ class TruncatedLaplace(Additive):
         if count and size >= count * each:
             return count * self._moved(each, found.relation)
         return self._moved(size, found.relation)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (number_example(cls(2.0, 6), ZERO_ONE, BOTH),)
 
     def _moved(self, distance: int, relation: Relation) -> PrivacyLoss:
         law = self.law()

@@ -14,6 +14,7 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice.base import below_one
 from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip
 from sfumato.mechanisms.choice.scores import halved, score_sensitivity, scores
+from sfumato.mechanisms.examples import SCORES, Example, Neighbours
 from sfumato.mechanisms.keys.optimal_coins import Keeping
 from sfumato.rounding import round_up
 from sfumato.sensitivity import Sensitivity
@@ -40,6 +41,7 @@ class StableArgmax(Mechanism[ArrayLike, int | None]):
     eps: float
     delta: float
     utility_sensitivity: Sensitivity | SupportsFloat
+    use = "for more candidates than 1/δ: the best itself, or None"
 
     def __post_init__(self) -> None:
         keeping = Keeping(self.eps, self.delta)
@@ -83,6 +85,11 @@ class StableArgmax(Mechanism[ArrayLike, int | None]):
         """
         enough = self.keeping.sure(below_one("confidence", confidence)) - 1
         return round_up(max(enough, 0) * 2 * Fraction(self.sensitivity.linf))
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        leads = (Neighbours([2, 0], [1, 1]), Neighbours([8, 0], [7, 1]))
+        return (Example(cls(0.5, 0.05, 1), leads, SCORES, step=Fraction(1)),)
 
 
 def argmax(

@@ -12,6 +12,7 @@ from sfumato.loss.kinds.coins import PureLoss
 from sfumato.mechanisms.choice.base import Choice, below_one
 from sfumato.mechanisms.choice.contest import Contest, least_gap
 from sfumato.mechanisms.choice.scores import scores
+from sfumato.mechanisms.examples import DOWN, UP, WHOLE_SCORES, Example, score_example
 from sfumato.noise import DiscreteLaplace, Sampler
 from sfumato.noise.table import Integers
 from sfumato.rounding import round_up
@@ -37,6 +38,8 @@ class ReportNoisyMax(Choice):
     1
     """
 
+    use = "to match others who use it; PermuteAndFlip errs less"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.positive("eps", self.eps)
@@ -59,6 +62,10 @@ class ReportNoisyMax(Choice):
             )
         draws, beyond = self.sampler.draw_with_beyond(row.size)
         return first_highest(row.astype(np.int64), draws, beyond)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (score_example(cls(1.0, 1), UP, DOWN, inputs=WHOLE_SCORES),)
 
     def loss(self) -> PureLoss:
         """Pure ε."""

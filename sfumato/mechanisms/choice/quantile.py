@@ -1,7 +1,7 @@
 """A value of given rank on a public lattice, chosen exactly, with an interval around the true one."""
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -18,8 +18,9 @@ from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.mechanisms.additive.base import Additive
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.gaussian import Gaussian
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.examples import Example, Inputs, Neighbours
 from sfumato.noise import select_run
-from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.noise.table import Integers
 
 MOST_POINTS = 1 << 40
@@ -58,7 +59,17 @@ class Ranked:
         return int(self.sums[place - 1]) if place else self.before
 
 
-class ByRank(ABC):
+def ranked(*values: int) -> Ranked:
+    """These values, in any order, as examples use them."""
+    places, counts = np.unique(np.array(values, np.int64), return_counts=True)
+    return Ranked(len(values), places, counts.astype(np.int64), np.cumsum(counts, dtype=np.int64))
+
+
+ONE_MORE = (Neighbours(ranked(2), ranked(2, 6)), Neighbours(ranked(), ranked(7)))
+RANKED = Inputs("values in order", (ranked(), ranked(0), ranked(7, 7, 7), ranked(*range(8))), ())
+
+
+class ByRank(Mechanism[Ranked, tuple[int, int, int]]):
     """The value of rank p·n among n values on a lattice, of which one person has at most `values`.
 
     With p = a/b let T = a·n, L(v) and L⁻(v) the numbers of values ≤ v and < v, and
@@ -79,7 +90,6 @@ class ByRank(ABC):
     fraction: Fraction
     points: int
     values: int
-    source: Source
 
     def check(self) -> None:
         """Numbers in their ranges."""
@@ -228,7 +238,7 @@ class Quantile(ByRank):
     fraction: Fraction
     points: int
     values: int = 1
-    source: Source = field(default=SYSTEM, repr=False, compare=False, kw_only=True)
+    use = "for a value by its rank, with an interval, on a Gaussian ledger"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mu", checks.positive("mu", self.mu))
@@ -245,6 +255,15 @@ class Quantile(ByRank):
     def noise(self) -> Gaussian:
         return Gaussian(self.most * math.sqrt(self.both / (1 - POINT)) / self.mu * (1 + 1e-14), source=self.source)
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        most = Neighbours(ranked(0, 0, 0), ranked(0, 0, 0, 7))
+        extremes = Inputs(RANKED.name, (ranked(), ranked(0)), ())
+        return (
+            Example(cls(2.0, Fraction(1, 2), 8), ONE_MORE, RANKED, step=Fraction(1)),
+            Example(cls(4.0, Fraction(1), 8), (most,), extremes, step=Fraction(1)),
+        )
+
 
 @dataclass(frozen=True)
 class PureQuantile(ByRank):
@@ -258,7 +277,7 @@ class PureQuantile(ByRank):
     fraction: Fraction
     points: int
     values: int = 1
-    source: Source = field(default=SYSTEM, repr=False, compare=False, kw_only=True)
+    use = "for a value by its rank, with an interval, under pure ε"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", checks.positive("eps", self.eps))
@@ -275,6 +294,10 @@ class PureQuantile(ByRank):
     def noise(self) -> DiscreteLaplace:
         found = DiscreteLaplace.of((1 - HALF) * self.eps / self.both * (1 - 1e-14), self.most)
         return DiscreteLaplace(found.scale, source=self.source)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (Example(cls(2.0, Fraction(1, 2), 8), ONE_MORE, RANKED, step=Fraction(1)),)
 
 
 def found(sure: Callable[[int], bool], most: int) -> int:

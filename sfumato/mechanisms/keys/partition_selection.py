@@ -11,6 +11,7 @@ from sfumato import checks
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.coins import ApproxLoss
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.examples import KEY_COUNTS, Example, Neighbours
 from sfumato.mechanisms.keys.key_types import in_order, people
 from sfumato.mechanisms.keys.optimal_coins import Keeping
 
@@ -32,6 +33,7 @@ class PartitionSelection(Mechanism[Mapping[Hashable, int], list[Hashable]]):
     eps: float
     delta: float
     groups: int = 1
+    use = "for private keys alone: it keeps the most that (ε, δ) allows"
 
     def __post_init__(self) -> None:
         keeping = Keeping(self.eps, self.delta)
@@ -59,3 +61,16 @@ class PartitionSelection(Mechanism[Mapping[Hashable, int], list[Hashable]]):
     def error(self, confidence: float = 0.95) -> int:
         """A key with more people than this is kept with at least this probability: the least such number."""
         return max(self.keeping.sure(confidence) - 1, 0)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        one_key = (
+            Neighbours({"a": 1}, {}),
+            Neighbours({"a": 4}, {"a": 3}),
+            Neighbours({"a": 3, "b": 1}, {"a": 3}),
+        )
+        two_keys = (Neighbours({"a": 4, "b": 1}, {"a": 3}), Neighbours({"a": 1, "b": 1}, {}))
+        return (
+            Example(cls(0.5, 0.05), one_key, KEY_COUNTS),
+            Example(cls(0.5, 0.05, 2), two_keys, KEY_COUNTS),
+        )

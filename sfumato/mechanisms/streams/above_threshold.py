@@ -14,6 +14,7 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice.base import below_one
 from sfumato.mechanisms.choice.contest import Contest, least_gap
 from sfumato.mechanisms.choice.scores import score_sensitivity
+from sfumato.mechanisms.examples import STREAM, Example, Neighbours
 from sfumato.mechanisms.streams.session import Session, whole_number
 from sfumato.mechanisms.values import numbers
 from sfumato.noise import DiscreteLaplace, Pool, Sampler
@@ -49,6 +50,7 @@ class AboveThreshold(Mechanism[ArrayLike, list[bool]]):
     count: int = 1
     sensitivity: Sensitivity | SupportsFloat = 1
     moves: int = field(default=2, kw_only=True)  # how far yes may move, in Δ: 2, or 1 for `monotone` queries
+    use = "for many questions of which few have a large answer"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", checks.positive("eps", self.eps))
@@ -136,6 +138,16 @@ class AboveThreshold(Mechanism[ArrayLike, list[bool]]):
         n, miss = checks.whole("queries", queries, 1, MOST_QUERIES), 1 - below_one("confidence", confidence)
         contest = Contest(*self.laws, miss)
         return round_up(least_gap(contest, lambda gap: contest.missed_most(gap, n, self.count)) - 1)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        one, monotone = cls(1.0, 0), cls(1.0, 0, 2, moves=1)
+        crossing = (Neighbours([0] * 5 + [1], [1] * 5 + [0]), Neighbours([0, 0], [-1, 1]))
+        rising = (Neighbours([0] * 4, [1] * 4), Neighbours([1, 1, 0, 0], [0, 0, -1, -1]))
+        return (
+            Example(one, crossing, STREAM, step=Fraction(1)),
+            Example(monotone, rising, STREAM, step=Fraction(1)),
+        )
 
 
 class Watch(Session):

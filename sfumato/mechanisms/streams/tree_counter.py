@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import SupportsFloat
 
 import numpy as np
@@ -11,8 +12,10 @@ from sfumato import checks
 from sfumato.errors import Exhausted, InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.additive.base import Additive
+from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.sums_of_noise import sum_radius
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.examples import STREAM, Example, Neighbours
 from sfumato.mechanisms.streams.session import Session, whole_number
 from sfumato.mechanisms.values import numbers
 from sfumato.noise.quantiles import inside
@@ -44,6 +47,7 @@ class TreeCounter(Mechanism[ArrayLike, Integers]):
 
     horizon: int
     noise: Additive
+    use = "for a count that is published again and again as it grows"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "horizon", checks.whole("horizon", self.horizon, 1))
@@ -110,6 +114,19 @@ class TreeCounter(Mechanism[ArrayLike, Integers]):
         if m == 1:
             return self.noise.error(confidence)
         return round_up(sum_radius(self.noise.law(), m, float(1 - c)))
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        one_step = (Neighbours([1, 0, 0, 0], [0, 0, 0, 0]), Neighbours([0, 0, 1, 0], [0, 0, 0, 0]))
+        return (
+            Example(
+                cls(4, DiscreteLaplace(3.0)),
+                one_step,
+                STREAM,
+                step=Fraction(1),
+                distance=lambda row, counts: abs(counts[2] - sum(row[:3])),  # two noises, as many as there can be
+            ),
+        )
 
 
 def _clamped(total: int) -> int:
