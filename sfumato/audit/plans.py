@@ -78,13 +78,13 @@ class Asked:
         if not problems:
             problems = overcharged([step.price for step in steps], self.loss())
         found = Replay(tuple(steps), tuple(problems), self.loss())
-        if problems or self.offer.release.discovered:
+        if problems or self.offer.plan.discovered:
             return found
         return replay(lambda side: released(self.offer, exact[side]), 0, 1, self.loss())
 
     def measures(self, tables: Sequence[Sequence[Any]]) -> dict[tuple[object, ...], list[int]]:
         """The exact measures of each group, as `released` reads them."""
-        plan, left = self.offer.release, list(tables)
+        plan, left = self.offer.plan, list(tables)
         summed = [j for j, m in enumerate(plan.measures) if m.what is not What.DISTINCT]
         alone = [[j] for j in range(len(plan.measures)) if j not in summed]
         found: dict[tuple[object, ...], list[int]] = {}
@@ -98,10 +98,10 @@ class Asked:
         self, one: dict[tuple[object, ...], list[int]], other: dict[tuple[object, ...], list[int]]
     ) -> tuple[list[Step], list[str]]:
         """How far each part moved over all groups, and groups that moved although they should not."""
-        offer, zeros = self.offer, [0] * len(self.offer.release.measures)
+        offer, zeros = self.offer, [0] * len(self.offer.plan.measures)
         keys = [key for key in {**one, **other} if one.get(key, zeros) != other.get(key, zeros)]
-        if len(keys) > offer.release.groups:
-            return [], [f"one unit moved {len(keys)} groups, and {offer.release.groups} are covered"]
+        if len(keys) > offer.plan.groups:
+            return [], [f"one unit moved {len(keys)} groups, and {offer.plan.groups} are covered"]
         changes = [offer.joint.split([a - b for a, b in zip(one.get(key, zeros), other.get(key, zeros), strict=True)])
                    for key in keys]  # fmt: skip
         if offer.sized is not None:
@@ -114,9 +114,9 @@ class Asked:
             if not far:
                 continue
             if noise is None:
-                return [], [f"{offer.release.measures[j]!r} has no noise, and moved"]
+                return [], [f"{offer.plan.measures[j]!r} has no noise, and moved"]
             if max(far) > part.size:
-                words = f"{offer.release.measures[j]!r} moved by {max(far)} in one group, and {part.size} is covered"
+                words = f"{offer.plan.measures[j]!r} moved by {max(far)} in one group, and {part.size} is covered"
                 return [], [words]
             if isinstance(noise, OneOf):
                 continue
@@ -126,7 +126,7 @@ class Asked:
                 l1=float(sum(far)) * (1 - SLACK),
                 l2=math.sqrt(sum(Fraction(d) ** 2 for d in far)) * (1 - SLACK),
             )
-            moved = f"{offer.release.measures[j]!r} moved by {max(far)} in {len(far)} groups"
+            moved = f"{offer.plan.measures[j]!r} moved by {max(far)} in {len(far)} groups"
             steps.append(Step(repr(noise), moved, noise.loss(size)))
         together = {j: noise.joint for j, noise in enumerate(offer.noise) if isinstance(noise, OneOf)}
         for joint in set(together.values()):

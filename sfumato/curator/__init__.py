@@ -1,4 +1,4 @@
-"""The trusted curator: plan, price, charge, run, release."""
+"""The trusted curator: plan, price, charge, run, plan."""
 
 from sfumato.curator.curator import Curator
 

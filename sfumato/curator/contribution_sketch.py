@@ -19,7 +19,7 @@ from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit.sums import from_, unit_of
 from sfumato.sql.expressions import Column
-from sfumato.sql.plan import Release
+from sfumato.sql.plan import Plan
 from sfumato.sql.policy import Policy, Table
 from sfumato.sql.reserved_names import BIN, COUNT, EACH, SIZES, numbered
 from sfumato.sql.units import RowUnit, text_of
@@ -101,17 +101,17 @@ def sketched(policy: Policy) -> list[Table]:
     return [table for table in policy.tables.values() if not table.public and not isinstance(table.unit, RowUnit)]
 
 
-def lost(release: Release, stored: bytes) -> list[str]:
+def lost(plan: Plan, stored: bytes) -> list[str]:
     """What the bounds leave out, in words, as far as the sketch tells; without WHERE."""
     data = json.loads(stored)
-    found, column = [], release.keys[0] if len(release.keys) == 1 else None
+    found, column = [], plan.keys[0] if len(plan.keys) == 1 else None
     name = column.origin.partition(".")[2] if isinstance(column, Column) and column.origin.startswith("t0.") else ""
-    if not release.keys:
-        share = beyond(data["units"]["*"], data["sigma"], release.rows)
-        found.append(f"about {100 * share:.2g} % of the rows lie beyond {release.rows} for a person, and are left out")
+    if not plan.keys:
+        share = beyond(data["units"]["*"], data["sigma"], plan.rows)
+        found.append(f"about {100 * share:.2g} % of the rows lie beyond {plan.rows} for a person, and are left out")
     if name in data["units"]:
-        share = beyond(data["units"][name], data["sigma"], release.groups)
-        found.append(f"about {100 * share:.2g} % of what people have in groups of {name} lies beyond {release.groups}"
+        share = beyond(data["units"][name], data["sigma"], plan.groups)
+        found.append(f"about {100 * share:.2g} % of what people have in groups of {name} lies beyond {plan.groups}"
                      " for a person, and is left out")  # fmt: skip
     return found
 

@@ -1,4 +1,4 @@
-"""The trusted curator: plan, price, charge, run, release. The only place where they meet."""
+"""The trusted curator: plan, price, charge, run, plan. The only place where they meet."""
 
 import hashlib
 import logging
@@ -276,7 +276,7 @@ class Curator:
         low, high = around(numbers(first), deviation(rough))
         fine = self.best(Offer(places(table, of, low, high), whole.part(0.5)))
         second = self.answer(fine)
-        low, high = within(numbers(second), deviation(fine), later(whole, fine.release), low, high)
+        low, high = within(numbers(second), deviation(fine), later(whole, fine.plan), low, high)
         return Bounds(column, tidy(low, up=False), tidy(high, up=True), float(epsilon), first.charged or second.charged)
 
     def register(self, *, epsilon: float) -> None:
@@ -309,11 +309,11 @@ class Curator:
             if value is not None:
                 budgeted(name, value)
         question = read(asked.text, self.policy, getattr(self.engine, "namespace", MAIN))
-        if not names_unit(asked.unit, question.release.table):
+        if not names_unit(asked.unit, question.plan.table):
             raise QueryRefused(
-                f"{asked.unit!r} is not the unit here.\n  found:  {str(question.release.table.unit)!r} in the policy"
+                f"{asked.unit!r} is not the unit here.\n  found:  {str(question.plan.table.unit)!r} in the policy"
             )
-        dialect_of(self.engine.dialect).accepts(question.release)
+        dialect_of(self.engine.dialect).accepts(question.plan)
         if goal is not None and epsilon is not None and counted(question):
             return proportional(question, float(epsilon), self.policy.question_delta, float(goal), self.currency)
         if epsilon is not None:
@@ -364,7 +364,7 @@ class Curator:
         policy = by_size(offer, delta)
         return Answer(
             names, rows, offer.loss.epsilon(delta).upper, delta, charged, self.remaining(),
-            odds(offer.loss), " ".join(filter(None, [left_out(offer.release), told(policy)])), held, policy,
+            odds(offer.loss), " ".join(filter(None, [left_out(offer.plan), told(policy)])), held, policy,
         )  # fmt: skip
 
     def remaining(self) -> str:

@@ -27,7 +27,7 @@ Readout = Sequence[tuple[Sequence[str | float | None], Sequence[Told]]]  # keys,
 
 @dataclass(frozen=True)
 class Reading:
-    """How an aggregate is read from the parts of a release, which have this noise (None: no noise)."""
+    """How an aggregate is read from the parts of a plan, which have this noise (None: no noise)."""
 
     joint: Joint
     aggregate: Aggregate

@@ -9,7 +9,7 @@ from sfumato.curator.estimates import CONFIDENCE, Readout, Told, quantile
 from sfumato.curator.offer import Offer
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Expression, Output
-from sfumato.sql.plan import Release
+from sfumato.sql.plan import Plan
 from sfumato.sql.policy_draft import plural
 from sfumato.sql.postprocess import Value, evaluated, shaped
 from sfumato.sql.question import Question
@@ -21,7 +21,7 @@ Shown = Value | datetime.date  # what an answer holds
 
 def readout(offer: Offer, noisy: bytes) -> Readout:
     """Keys, and (value, low, high) of each aggregate, from what is stored."""
-    data, windows = json.loads(noisy), offer.release.windows
+    data, windows = json.loads(noisy), offer.plan.windows
     rows: list[Sequence[Told]] = []
     for a in offer.question.aggregates:
         if a.measures:
@@ -37,7 +37,7 @@ def readout(offer: Offer, noisy: bytes) -> Readout:
 def coverage(offer: Offer) -> dict[str, float]:
     """With which probability the interval of each column holds the truth: exactly for counts and sums, at least for
     others."""
-    width = len(offer.release.keys)
+    width = len(offer.plan.keys)
     found = {}
     for name, e in offer.question.columns:
         if bare(offer.question, e) and isinstance(e, Output):
@@ -53,11 +53,11 @@ def at_least(offer: Offer) -> dict[str, float]:
 
 def bare(question: Question, expression: Expression) -> bool:
     """Is it an aggregate as it is, so that its interval is shown beside it? A mode has none."""
-    place = expression.place - len(question.release.keys) if isinstance(expression, Output) else -1
+    place = expression.place - len(question.plan.keys) if isinstance(expression, Output) else -1
     if place < 0:
         return False
     aggregate = question.aggregates[place]
-    statistics = question.release.statistics
+    statistics = question.plan.statistics
     return aggregate.name != "statistic" or not isinstance(statistics[aggregate.statistic], Mode)
 
 
@@ -66,13 +66,13 @@ def finite(value: Value) -> Value:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def left_out(release: Release) -> str:
+def left_out(plan: Plan) -> str:
     """What an interval does not cover: rows that the policy's bounds leave out."""
-    table = release.table
+    table = plan.table
     if isinstance(table.unit, RowUnit):
         return ""
-    rows = plural(release.rows if table.branches else table.rows, "row")
-    most = f"{rows} in each of {plural(release.groups, 'group')}" if release.groups > 1 else rows
+    rows = plural(plan.rows if table.branches else table.rows, "row")
+    most = f"{rows} in each of {plural(plan.groups, 'group')}" if plan.groups > 1 else rows
     return f"95 % is about the noise; of each {table.unit} at most {most} can count."
 
 
@@ -93,7 +93,7 @@ def moment(text: Shown) -> Shown:
 
 def laid_out(question: Question, readings: Readout) -> tuple[tuple[str, ...], tuple[tuple[Shown, ...], ...]]:
     """Names and rows: all that comes after the aggregates, and beside each of them its interval."""
-    width = len(question.release.keys)
+    width = len(question.plan.keys)
     values: list[list[Value]] = [[*key, *[value for value, _, _ in found]] for key, found in readings]
     kept = shaped(question, values)
     names: list[str] = []

@@ -1,4 +1,4 @@
-"""What noise is added to: the measures of a release, each seen from another that bounds it.
+"""What noise is added to: the measures of a plan, each seen from another that bounds it.
 
 A person with n rows in a group adds between low·n and high·n to a sum. Noise on the sum's distance from the middle,
 and on n, serves both better than noise on each of them by itself.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from sfumato.sql.plan import Measure, Release, What
+from sfumato.sql.plan import Measure, Plan, What
 
 FAVOUR = Fraction(3, 8)
 
@@ -39,14 +39,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Joint:
-    """The measures of a release, of which a unit has so many `rows` in a group at most, as parts."""
+    """The measures of a plan, of which a unit has so many `rows` in a group at most, as parts."""
 
     measures: tuple[Measure, ...]
     rows: int
 
     @staticmethod
-    def of(release: Release) -> "Joint":
-        return Joint(release.measures, release.rows)
+    def of(plan: Plan) -> "Joint":
+        return Joint(plan.measures, plan.rows)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:

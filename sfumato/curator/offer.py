@@ -19,7 +19,7 @@ from sfumato.mechanisms.additive.joint_laplace import OneOf
 from sfumato.mechanisms.choice.quantile import ByRank
 from sfumato.mechanisms.keys.thresholds import threshold
 from sfumato.mechanisms.values import numbers
-from sfumato.sql.plan import Release, What
+from sfumato.sql.plan import Plan, What
 from sfumato.sql.question import Aggregate, Question
 
 CLOSE = 1e-4  # how near the least budget is found
@@ -43,12 +43,12 @@ class Offer:
     within: float | None = None  # a relative error, for one count by group
 
     @property
-    def release(self) -> Release:
-        return self.question.release
+    def plan(self) -> Plan:
+        return self.question.plan
 
     @cached_property
     def joint(self) -> Joint:
-        return Joint.of(self.release)
+        return Joint.of(self.plan)
 
     @cached_property
     def loss(self) -> PrivacyLoss:
@@ -58,15 +58,15 @@ class Offer:
     @cached_property
     def shares(self) -> tuple[float, ...]:
         """What each part, each window, each statistic has in one group; 0 for a part that nobody moves."""
-        chosen = len(self.release.windows) + len(self.release.statistics)
+        chosen = len(self.plan.windows) + len(self.plan.statistics)
         shares = self.price.shares([*self.joint.importances, *[1.0] * chosen])
-        return tuple(share / self.release.groups for share in shares)
+        return tuple(share / self.plan.groups for share in shares)
 
     @cached_property
     def noise(self) -> tuple[Noise | None, ...]:
         """Of each part, in its own steps."""
         try:
-            return self.price.noises(self.joint, self.shares[: len(self.release.measures)])
+            return self.price.noises(self.joint, self.shares[: len(self.plan.measures)])
         except InvalidParameter as problem:  # of text, policy and price alone
             raise QueryRefused(
                 "the noise that this price buys cannot be drawn.\n"
@@ -83,38 +83,38 @@ class Offer:
     @cached_property
     def choices(self) -> tuple[ByRank, ...]:
         """The mechanism of each window, in one group."""
-        mine = zip(self.shares[len(self.release.measures) :], self.release.windows, strict=False)
-        return tuple(self.price.part(p).choice(w.part, w.points, self.release.rows) for p, w in mine)
+        mine = zip(self.shares[len(self.plan.measures) :], self.plan.windows, strict=False)
+        return tuple(self.price.part(p).choice(w.part, w.points, self.plan.rows) for p, w in mine)
 
     @cached_property
     def ways(self) -> tuple[Way, ...]:
         """The mechanism of each statistic, in one group; those that need a slack share it evenly."""
-        statistics = self.release.statistics
+        statistics = self.plan.statistics
         leaking = [leaky(one, type(self.price)) for one in statistics]
         spare = self.leak - self.key_delta
-        slack = spare / (sum(leaking) * self.release.groups) * LESS if any(leaking) else 0.0
-        pieces = map(self.price.part, self.shares[self.release.parts - len(statistics) :])
+        slack = spare / (sum(leaking) * self.plan.groups) * LESS if any(leaking) else 0.0
+        pieces = map(self.price.part, self.shares[self.plan.parts - len(statistics) :])
         mine = zip(statistics, pieces, leaking, strict=True)
-        return tuple(way(one, self.release, p, slack if leaks else 0.0) for one, p, leaks in mine)
+        return tuple(way(one, self.plan, p, slack if leaks else 0.0) for one, p, leaks in mine)
 
     @cached_property
     def key_delta(self) -> float:
         """Of the leak, what is for private keys: all of it, unless there are statistics that need some."""
-        if not self.release.discovered:
+        if not self.plan.discovered:
             return 0.0
-        both = any(leaky(one, type(self.price)) for one in self.release.statistics)
+        both = any(leaky(one, type(self.price)) for one in self.plan.statistics)
         return self.leak / 2 if both else self.leak
 
     @cached_property
     def units(self) -> int:
         """The place of the number of units: a part that stands alone, so that it is its own noisy measure."""
-        return [m.what for m in self.release.measures].index(What.UNITS)
+        return [m.what for m in self.plan.measures].index(What.UNITS)
 
     @cached_property
     def threshold(self) -> int | None:
         """Noisy number of units from which on a private key is shown."""
         noise = self.noise[self.units] if self.key_delta else None
-        return threshold(noise.law(), self.key_delta, self.release.groups) if noise is not None else None
+        return threshold(noise.law(), self.key_delta, self.plan.groups) if noise is not None else None
 
     @property
     def canonical(self) -> str:
@@ -122,10 +122,10 @@ class Offer:
         layout = "together" if any(isinstance(noise, OneOf) for noise in self.noise) else "in parts"
         if self.within is not None:
             layout = f"within {self.within!r}, layout {LAYOUT}"
-        return f"{self.release.canonical} | {layout}" + (f" | round {self.draw}" if self.draw else "")
+        return f"{self.plan.canonical} | {layout}" + (f" | round {self.draw}" if self.draw else "")
 
     def served_by(self, loss: PrivacyLoss) -> "Offer | None":
-        """The offer of the same release that was charged as this loss, if it is at least as exact.
+        """The offer of the same plan that was charged as this loss, if it is at least as exact.
 
         An answer with less noise serves who asked for more: it was released, so showing it tells nothing new.
         """
@@ -186,12 +186,12 @@ def proportional(question: Question, epsilon: float, delta: float, goal: float, 
 
 def leaking(question: Question, delta: float, currency: type[Currency]) -> float:
     """The δ of private keys and of statistics that need a slack, or 0."""
-    slack = any(leaky(one, currency) for one in question.release.statistics)
-    if not question.release.discovered and not slack:
+    slack = any(leaky(one, currency) for one in question.plan.statistics)
+    if not question.plan.discovered and not slack:
         return 0.0
     if leak := currency.leak(delta):
         return leak
-    if question.release.discovered:
+    if question.plan.discovered:
         raise QueryRefused(
             "groups whose names are private cannot be shown under pure ε.\n"
             "  found:  a budget with delta = 0: one person's own key must never come out, so none may\n"

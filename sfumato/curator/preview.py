@@ -37,7 +37,7 @@ class Preview:
         """Each aggregate by the name of its column, with its ± at 95 %; None where that depends on private numbers."""
         from sfumato.sql.expressions import Output
 
-        question, width = self.offer.question, len(self.offer.release.keys)
+        question, width = self.offer.question, len(self.offer.plan.keys)
         names = {e.place - width: name for name, e in reversed(question.columns) if isinstance(e, Output)}
         for place, aggregate in enumerate(question.aggregates):
             yield names.get(place, aggregate.name), self.error(aggregate)
@@ -151,7 +151,7 @@ def previewed(offer: "Offer", ledger: Ledger, who: str, delta: float) -> Preview
         share_left(limit, spent), share_left(limit, spent + price) if fits else 0.0,
         odds(promise.loss_of(total)), odds(promise.loss_of(total + price)),
         None if fits or kept else most(offer, ledger, limit - spent, delta),
-        tuple(lost(offer.release, sketch)) if (sketch := ledger.recall(named(offer.release.table))) else (),
+        tuple(lost(offer.plan, sketch)) if (sketch := ledger.recall(named(offer.plan.table))) else (),
     )  # fmt: skip
 
 
@@ -161,7 +161,7 @@ def most(offer: "Offer", ledger: Ledger, left: Amount, delta: float) -> float:
 
 
 def stored(offer: "Offer", ledger: Ledger) -> "tuple[Offer, bytes] | None":
-    """The most exact answer to the same release that is stored, if it is at least as exact as what is asked for."""
+    """The most exact answer to the same plan that is stored, if it is at least as exact as what is asked for."""
     kept = [(offer.served_by(loss), answer) for loss, answer in ledger.answers(offer.canonical)]
     return max(
         ((found, a) for found, a in kept if found is not None), key=lambda pair: pair[0].price.amount, default=None

@@ -84,7 +84,7 @@ class Currency(ABC):
 
     @abstractmethod
     def noises(self, joint: Joint, shares: Sequence[float]) -> tuple[Noise | None, ...]:
-        """For the parts of a release in one group, which have these shares; None for a part that nobody moves."""
+        """For the parts of a plan in one group, which have these shares; None for a part that nobody moves."""
 
     @abstractmethod
     def among(self, rows: int) -> Exponential | PermuteAndFlip:

@@ -23,7 +23,7 @@ KINDS = ("count", "sum", "avg")
 def rounds(question: Question, epsilon: float, delta: float, currency: type[Currency]) -> tuple[Offer, ...]:
     """The offers of all rounds: shares 2⁻⁷, 2⁻⁷, 2⁻⁶, … ½ of what (ε, δ) buys."""
     odd = [a.name for a in question.aggregates if a.name not in KINDS]
-    private = question.release.public is None
+    private = question.plan.public is None
     if odd or private or currency is not Mu:
         found = "keys that are private" if private else odd[0].upper() if odd else "a budget of pure ε"
         raise QueryRefused(

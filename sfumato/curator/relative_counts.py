@@ -31,14 +31,14 @@ SMALLEST, LARGEST = 1e-3, 1e7  # floors
 
 def counted(question: Question) -> bool:
     """Is it one count by group, and nothing else?"""
-    release = question.release
+    plan = question.plan
     only = [a.name for a in question.aggregates] == ["count"]
-    return only and bool(release.keys) and len(release.measures) == 1 and release.parts == 1
+    return only and bool(plan.keys) and len(plan.measures) == 1 and plan.parts == 1
 
 
 def allowed(question: Question, goal: float, currency: type[Currency]) -> None:
     """Refuses what a contract cannot be had for."""
-    private = question.release.public is None
+    private = question.plan.public is None
     if private or currency is not Mu:
         found = "keys that are private" if private else "a budget of pure ε"
         raise QueryRefused(
@@ -120,7 +120,7 @@ def by_size(offer: "Offer", delta: float) -> tuple[tuple[int, float], ...]:
     policy allows. A function of the question; the true sizes have no part in it."""
     if offer.sized is None:
         return ()
-    policy, groups = offer.sized.policy, offer.release.groups
+    policy, groups = offer.sized.policy, offer.plan.groups
     return tuple((size, policy.across([size] * groups).epsilon(delta).upper) for size in SIZES)
 
 

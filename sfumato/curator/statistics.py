@@ -30,7 +30,7 @@ from sfumato.noise.lazy import Draw
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Scalar
 from sfumato.sql.emit.statistics import ends, triangles, votes
-from sfumato.sql.plan import Release
+from sfumato.sql.plan import Plan
 from sfumato.sql.statistics import Mode, Statistic, Triangles, Trimmed
 
 Row = tuple[object, ...]
@@ -43,7 +43,7 @@ SURE = 0.95
 class Way(ABC):
     """How a statistic of one group is released at a price, and with a slack where its mechanism needs one."""
 
-    release: Release
+    plan: Plan
     price: Currency
     slack: float
 
@@ -75,7 +75,7 @@ def leaky(statistic: Statistic, currency: type[Currency]) -> bool:
     return isinstance(statistic, Triangles) or currency is Mu
 
 
-def way(statistic: Statistic, release: Release, price: Currency, slack: float) -> Way:
+def way(statistic: Statistic, plan: Plan, price: Currency, slack: float) -> Way:
     """The mechanism for a statistic, by public facts alone.
 
     Trimmed means have no cheap score, so their noise is smooth; one of few values is chosen, of many only a stable one
@@ -83,12 +83,12 @@ def way(statistic: Statistic, release: Release, price: Currency, slack: float) -
     """
     match statistic:
         case Trimmed():
-            return TrimmedWay(release, price, slack, statistic)
+            return TrimmedWay(plan, price, slack, statistic)
         case Triangles():
-            return TrianglesWay(release, price, slack, statistic)
+            return TrianglesWay(plan, price, slack, statistic)
         case Mode(choices=None):
-            return StableWay(release, price, slack, statistic)
-    return ChosenWay(release, price, slack, statistic)
+            return StableWay(plan, price, slack, statistic)
+    return ChosenWay(plan, price, slack, statistic)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class TrimmedWay(Way):
     def mean(self) -> TrimmedShare:
         """Of places on the lattice."""
         lattice = self.statistic.lattice
-        return TrimmedShare(0, max(lattice.points - 1, 1), 1, lattice.part, self.release.rows)
+        return TrimmedShare(0, max(lattice.points - 1, 1), 1, lattice.part, self.plan.rows)
 
     @cached_property
     def step(self) -> Fraction:
@@ -124,7 +124,7 @@ class TrimmedWay(Way):
         return max(self.mechanism.ladder.window - 1, 0) if isinstance(self.mechanism, Smooth) else 0
 
     def statement(self, salt: int, dialect: str | Dialect) -> str:
-        return ends(self.release, self.statistic, (self.most + 1) * self.mean.values + 4, salt, dialect)
+        return ends(self.plan, self.statistic, (self.most + 1) * self.mean.values + 4, salt, dialect)
 
     def work_out(self) -> None:
         if isinstance(self.mechanism, Smooth):
@@ -216,10 +216,10 @@ class ChosenWay(Way):
 
     @cached_property
     def mechanism(self) -> Exponential | PermuteAndFlip:
-        return self.price.among(self.release.rows)
+        return self.price.among(self.plan.rows)
 
     def statement(self, salt: int, dialect: str | Dialect) -> str:
-        return votes(self.release, self.statistic, salt, dialect)
+        return votes(self.plan, self.statistic, salt, dialect)
 
     def work_out(self) -> None:
         _ = self.mechanism.error(SURE, candidates=len(self.choices))
@@ -253,7 +253,7 @@ class StableWay(Way):
         return self.price.stable(self.slack)
 
     def statement(self, salt: int, dialect: str | Dialect) -> str:
-        return votes(self.release, self.statistic, salt, dialect)
+        return votes(self.plan, self.statistic, salt, dialect)
 
     def work_out(self) -> None:
         self.mechanism.ready(1)
@@ -266,13 +266,13 @@ class StableWay(Way):
         """The most common value, and how many units it withstands."""
         counts = sorted(((int(str(many)), value) for value, many in rows), key=lambda one: one[0], reverse=True)
         (most, first), (next_, _) = [*counts, (0, None), (0, None)][:2]
-        return Stable(first, max(0, (most - next_ - 1) // self.release.rows))
+        return Stable(first, max(0, (most - next_ - 1) // self.plan.rows))
 
     def read(self, kept: Sequence[Scalar]) -> Told:
         return shown(self.statistic, kept[0])
 
     def words(self) -> str:
-        lead = self.mechanism.error(SURE) * self.release.rows + 1
+        lead = self.mechanism.error(SURE) * self.plan.rows + 1
         return f"shown with 95 % if it leads by {lead:,} rows, and NULL if there is no clear lead"
 
 
@@ -293,7 +293,7 @@ class TrianglesWay(Way):
         return found
 
     def statement(self, salt: int, dialect: str | Dialect) -> str:
-        return triangles(self.release, self.statistic, dialect)
+        return triangles(self.plan, self.statistic, dialect)
 
     def work_out(self) -> None:
         self.mechanism.ready(1)

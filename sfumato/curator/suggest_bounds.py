@@ -12,7 +12,7 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column, Constant, Expression, Output
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
-from sfumato.sql.plan import Measure, Release, What
+from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.policy import Policy, Table
 from sfumato.sql.question import Aggregate, Question
 from sfumato.sql.simplify import call
@@ -62,9 +62,9 @@ def places(table: Table, of: Column, low: float, high: float) -> Question:
 
 
 def counted(table: Table, key: Expression) -> Question:
-    release = Release(table, (), Constant(True), (key,), (Measure(What.ROWS),))
+    plan = Plan(table, (), Constant(True), (key,), (Measure(What.ROWS),))
     columns = (("place", Output(0, key.domain)), ("n", Output(1, key.domain)))
-    return Question(release, (Aggregate("count", (0,)),), columns, Constant(True), (), None)
+    return Question(plan, (Aggregate("count", (0,)),), columns, Constant(True), (), None)
 
 
 # ---- what is made of noisy counts -----------------------------------------------------------------------------------
@@ -154,10 +154,10 @@ def numbers(answer: Answer) -> list[float]:
 
 def deviation(offer: Offer) -> float:
     """Of the noise of a question that only counts rows."""
-    return offer.price.part(1 / offer.release.groups).deviation(offer.release.rows)
+    return offer.price.part(1 / offer.plan.groups).deviation(offer.plan.rows)
 
 
-def later(whole: Currency, release: Release) -> float:
+def later(whole: Currency, plan: Plan) -> float:
     """How many values may lie beyond suggested bounds: where the noise of a later sum, with LATER times this price's
     accuracy, grows by as much for a wider range as its bias falls."""
-    return 0.8 * whole.deviation(release.rows) / LATER
+    return 0.8 * whole.deviation(plan.rows) / LATER

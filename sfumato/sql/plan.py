@@ -1,7 +1,7 @@
 """What a question needs from the data, per group: integers that each unit moves by little, and values of some rank.
 
 The rest is post-processing.
-Two questions with the same release are the same question, however they are spelled.
+Two questions with the same plan are the same question, however they are spelled.
 """
 
 import hashlib
@@ -132,7 +132,7 @@ class Join:
 
 
 @dataclass(frozen=True)
-class Release:
+class Plan:
     """Rows of `table` (and public tables) that pass `where`, by `keys`, with bounded `measures` and with `windows` on
     their order, and `statistics` of another kind."""
 

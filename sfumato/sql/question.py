@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from sfumato.sql.expressions import Expression
-from sfumato.sql.plan import Release
+from sfumato.sql.plan import Plan
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """An aggregate of the answer and the measures of the release that it is made of, or its window or statistic."""
+    """An aggregate of the answer and the measures of the plan that it is made of, or its window or statistic."""
 
     name: str  # count, sum, avg, variance, stddev, quantile, statistic
     measures: tuple[int, ...]
@@ -25,7 +25,7 @@ class Aggregate:
 class Question:
     """Outputs 0 … k−1 are the keys, then come the aggregates; `columns`, `having` and `order` are made of them."""
 
-    release: Release
+    plan: Plan
     aggregates: tuple[Aggregate, ...]
     columns: tuple[tuple[str, Expression], ...]
     having: Expression

@@ -64,7 +64,7 @@ def measure(place: int) -> str:
 
 
 def numbered(place: int) -> str:
-    """The table number `place` of a release, which lineages call t0, t1, …"""
+    """The table number `place` of a plan, which lineages call t0, t1, …"""
     return ours(f"t{place}")
 
 

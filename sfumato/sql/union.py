@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from sfumato.sql.domains import Domain
 from sfumato.sql.expressions import Expression, columns
 from sfumato.sql.functions.costs import KEY
-from sfumato.sql.plan import Release
+from sfumato.sql.plan import Plan
 from sfumato.sql.policy import Table
 from sfumato.sql.units import RowUnit
 
@@ -27,16 +27,14 @@ from sfumato.sql.units import RowUnit
 class Branch:
     """Rows of one SELECT, and what stands in each column of the stack."""
 
-    rows: Release  # without keys or measures
+    rows: Plan  # without keys or measures
     columns: tuple[tuple[str, Expression], ...]
 
     def __repr__(self) -> str:
         return f"({self.rows.canonical} | {self.columns!r})"
 
 
-def stacked(
-    rows: Sequence[Release], values: Mapping[str, tuple[Expression, ...]], domains: Mapping[str, Domain]
-) -> Table:
+def stacked(rows: Sequence[Plan], values: Mapping[str, tuple[Expression, ...]], domains: Mapping[str, Domain]) -> Table:
     """A table of these rows; for each column, its value in each of them."""
     branches = tuple(
         Branch(one, tuple((name, of[i]) for name, of in sorted(values.items()))) for i, one in enumerate(rows)
@@ -56,7 +54,7 @@ def times(table: Table) -> Counter[str]:
     return sum((times(branch.rows.table) for branch in table.branches), Counter())
 
 
-def label(rows: Sequence[Release], values: Sequence[Expression]) -> str:
+def label(rows: Sequence[Plan], values: Sequence[Expression]) -> str:
     """A column's name, by what stands in it: the same for every order of branches and columns, and every alias."""
     found = sorted((one.canonical, repr(value)) for one, value in zip(rows, values, strict=True))
     return f"c{hashlib.sha256(repr(found).encode()).hexdigest()[:32]}"
@@ -75,33 +73,33 @@ def weight(table: Table) -> int:
     )
 
 
-def cost(release: Release, of: Callable[[Expression], float] = lambda one: one.cost) -> float:
+def cost(plan: Plan, of: Callable[[Expression], float] = lambda one: one.cost) -> float:
     """Nanoseconds that an engine needs for one row of it at most, whatever the row holds, if for an expression it needs
     so many."""
-    inside = sum(cost(one.rows, of) + sum(of(value) for _, value in one.columns) for one in release.table.branches)
-    keys = sum(of(key) + KEY * key.domain.longest for key in release.keys)  # once more: each may be sought in a list
-    return inside + keys + sum(map(of, parts(release)))
+    inside = sum(cost(one.rows, of) + sum(of(value) for _, value in one.columns) for one in plan.table.branches)
+    keys = sum(of(key) + KEY * key.domain.longest for key in plan.keys)  # once more: each may be sought in a list
+    return inside + keys + sum(map(of, parts(plan)))
 
 
-def pruned(release: Release, *more: Expression) -> Release:
+def pruned(plan: Plan, *more: Expression) -> Plan:
     """Without columns of stacks that nothing reads, and with branches in one order: both make no other question."""
-    if not release.table.branches:
-        return release
-    used = {one.origin.removeprefix("t0.") for e in [*parts(release), *more] for one in columns(e)}
+    if not plan.table.branches:
+        return plan
+    used = {one.origin.removeprefix("t0.") for e in [*parts(plan), *more] for one in columns(e)}
     kept = []
-    for branch in release.table.branches:
+    for branch in plan.table.branches:
         of = tuple((name, e) for name, e in branch.columns if name in used)
         kept.append(Branch(pruned(branch.rows, *(e for _, e in of)), of))
-    domains = {name: domain for name, domain in release.table.columns.items() if name in used}
-    table = replace(release.table, columns=domains, branches=tuple(sorted(kept, key=repr)))
-    return replace(release, table=table)
+    domains = {name: domain for name, domain in plan.table.columns.items() if name in used}
+    table = replace(plan.table, columns=domains, branches=tuple(sorted(kept, key=repr)))
+    return replace(plan, table=table)
 
 
-def parts(release: Release) -> Iterator[Expression]:
-    """All expressions over rows that a release is made of."""
-    yield release.where
-    yield from release.keys
-    yield from (m.of for m in release.measures if m.of)
-    yield from (w.of for w in release.windows)
-    yield from (e for s in release.statistics for e in s.reads)
-    yield from (mine for join in release.joins for mine, _ in join.on)
+def parts(plan: Plan) -> Iterator[Expression]:
+    """All expressions over rows that a plan is made of."""
+    yield plan.where
+    yield from plan.keys
+    yield from (m.of for m in plan.measures if m.of)
+    yield from (w.of for w in plan.windows)
+    yield from (e for s in plan.statistics for e in s.reads)
+    yield from (mine for join in plan.joins for mine, _ in join.on)

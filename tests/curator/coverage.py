@@ -48,7 +48,7 @@ class Seen:
 
 def asked(name, price):
     question = read(QUESTIONS[name], Policy.read(POLICY))
-    private = question.release.public is None
+    private = question.plan.public is None
     return Offer(question, price, 1e-6 if private else 0.0)
 
 
@@ -66,7 +66,7 @@ def totals(joint, people=300_000):
 def of_sums(name, price, count):
     """Each aggregate of a question, released so often."""
     offer = asked(name, price)
-    row = totals(Joint.of(offer.release))
+    row = totals(Joint.of(offer.plan))
     truths = exactly(offer.question, row)
     noisy = offer.drawn([row] * count)
     for aggregate, truth in zip(offer.question.aggregates, truths, strict=True):
@@ -82,8 +82,8 @@ def of_ranks(price, count):
     """Each quantile of 2,000 values, released so often."""
     for part in RANKS:
         question = read("SELECT MEDIAN(stay) FROM visits", Policy.read(POLICY))
-        (window,) = question.release.windows
-        choice = price.choice(part, window.points, question.release.rows)
+        (window,) = question.plan.windows
+        choice = price.choice(part, window.points, question.plan.rows)
         values = sorted(int(window.points * ((i * 0.6180339887) % 1) ** 2) for i in range(2000))
         places = sorted(set(values))
         counts = [values.count(v) for v in places]

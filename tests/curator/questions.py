@@ -119,33 +119,33 @@ class Maker:
         return f"SELECT {', '.join([*keys, *aggregates])} FROM {source}{where}{group}{tail}"
 
 
-def exact_numbers(release, texts, database):
-    """All exact measures of each group, in the order of the release; `texts` are its statements."""
-    return by_group(release, [database.execute(text).fetchall() for text in texts])
+def exact_numbers(plan, texts, database):
+    """All exact measures of each group, in the order of the plan; `texts` are its statements."""
+    return by_group(plan, [database.execute(text).fetchall() for text in texts])
 
 
-def by_group(release, tables):
+def by_group(plan, tables):
     """The same from what the statements gave."""
-    tables, width = list(tables), len(release.keys)
-    summed = [j for j, m in enumerate(release.measures) if m.what is not What.DISTINCT]
+    tables, width = list(tables), len(plan.keys)
+    summed = [j for j, m in enumerate(plan.measures) if m.what is not What.DISTINCT]
     found = {}
-    for places in [*([summed] if summed else []), *([j] for j in range(len(release.measures)) if j not in summed)]:
+    for places in [*([summed] if summed else []), *([j] for j in range(len(plan.measures)) if j not in summed)]:
         for row in tables.pop(0):
             for j, x in zip(places, row[width:], strict=True):
-                found.setdefault(row[:width], [0] * len(release.measures))[j] = x or 0
+                found.setdefault(row[:width], [0] * len(plan.measures))[j] = x or 0
     return found
 
 
 def moved(sql, rules, one, other, dialect="duckdb"):
     """Runs a question on both; returns how many groups differ after checking that each differs by little."""
     question = read(sql, rules)
-    release, texts = question.release, statements(offered(question, 1.0, 1e-9, Mu), 12345, dialect)
-    tables = [exact_numbers(release, texts, database) for database in (one, other)]  # none may raise
+    plan, texts = question.plan, statements(offered(question, 1.0, 1e-9, Mu), 12345, dialect)
+    tables = [exact_numbers(plan, texts, database) for database in (one, other)]  # none may raise
     offer = offered(question, 1.0, 1e-9, Mu)
     for way, text in zip(offer.ways, texts[len(texts) - len(offer.ways) :], strict=True):
-        groups = [by_key(database.execute(text).fetchall(), len(release.keys)) for database in (one, other)]
+        groups = [by_key(database.execute(text).fetchall(), len(plan.keys)) for database in (one, other)]
         told_apart(sql, way, *groups)
-    return changed(sql, release, *tables)
+    return changed(sql, plan, *tables)
 
 
 def by_key(rows, width):
@@ -163,7 +163,7 @@ def told_apart(sql, way, one, other):
         for key in set(one) | set(other)
         if sorted(one.get(key, []), key=repr) != sorted(other.get(key, []), key=repr)
     ]
-    assert len(differ) <= way.release.groups, sql
+    assert len(differ) <= way.plan.groups, sql
     for key in differ:
         a, b = (table.get(key, []) for table in (one, other))
         if isinstance(way, TrimmedWay):
@@ -178,7 +178,7 @@ def told_apart(sql, way, one, other):
         elif isinstance(way, ChosenWay):
             x, y = dict(a), dict(b)
             by = [x.get(value, 0) - y.get(value, 0) for value in {*x, *y}]
-            assert max(map(abs, by)) <= way.release.rows and (min(by) >= 0 or max(by) <= 0), sql
+            assert max(map(abs, by)) <= way.plan.rows and (min(by) >= 0 or max(by) <= 0), sql
         elif isinstance(way, StableWay):
             x, y = way.lead(a), way.lead(b)
             assert abs(x.distance - y.distance) <= 1, sql
@@ -189,25 +189,25 @@ def told_apart(sql, way, one, other):
             assert abs(many - others) <= min(most, next_), sql
 
 
-def changed(sql, release, one, other):
+def changed(sql, plan, one, other):
     """How many groups differ: few, and each by little."""
-    zeros, changes = [0] * len(release.measures), 0
+    zeros, changes = [0] * len(plan.measures), 0
     for key in set(one) | set(other):
         pair = [table.get(key, zeros) for table in (one, other)]
         by = [abs(a - b) for a, b in zip(*pair, strict=True)]
         changes += any(by)
-        for measure, far in zip(release.measures, by, strict=True):
-            assert far <= release.sensitivity(measure), (sql, measure, far)
-        joint = Joint.of(release)
+        for measure, far in zip(plan.measures, by, strict=True):
+            assert far <= plan.sensitivity(measure), (sql, measure, far)
+        joint = Joint.of(plan)
         for part, far in zip(joint.parts, joint.split([a - b for a, b in zip(*pair, strict=True)]), strict=True):
             assert abs(far) <= part.size, (sql, part, far)
-    assert changes <= release.groups, (sql, changes)
+    assert changes <= plan.groups, (sql, changes)
     return changes
 
 
 def exactly(question, row):
     """The aggregates of a question, from exact measures."""
-    joint = Joint.of(question.release)
+    joint = Joint.of(question.plan)
     silent = (None,) * len(joint.measures)
     return [Reading(joint, a, silent).read(joint.split(row))[0] for a in question.aggregates]
 

@@ -79,7 +79,7 @@ def test_one_person_is_in_one_bin(tmp_path):
         (text,) = statements(Offer(question, Mu(1.0)), 1, "duckdb")
         found = connection.execute(text).fetchall()
         assert sum(n for _, n in found) == 6  # all but NaN and NULL
-        assert {key for key, _ in found} <= {key for (key,) in question.release.public}
+        assert {key for key, _ in found} <= {key for (key,) in question.plan.public}
 
 
 def histogram(x, low, high, bins=400):

@@ -1,4 +1,4 @@
-"""Questions put together in Python are the questions of SQL: the same release, the same stored answer."""
+"""Questions put together in Python are the questions of SQL: the same plan, the same stored answer."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_a_column_may_have_any_name(name):
                         f"columns.'{name}' = {{low = 0, high = 1}}\n")  # fmt: skip
     asked = sf.Curator(None, rules, None).table("order").where(sf.col(name) > 0).agg(sf.col(f"order.{name}").sum())
     written = f'SELECT SUM("{name}") FROM "order" WHERE "{name}" > 0'
-    assert read(str(asked.sql), rules).release.canonical == read(written, rules).release.canonical
+    assert read(str(asked.sql), rules).plan.canonical == read(written, rules).plan.canonical
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ PAIRS = [
 @pytest.mark.parametrize(("built_up", "written"), PAIRS, ids=[written[:60] for _, written in PAIRS])
 def test_python_and_sql_ask_for_the_same_release(built_up, written):
     mine, theirs = read(built_up.sql, RULES), read(written, RULES)
-    assert mine.release.canonical == theirs.release.canonical
+    assert mine.plan.canonical == theirs.plan.canonical
     assert (mine.having, mine.limit, len(mine.order)) == (theirs.having, theirs.limit, len(theirs.order))
 
 
@@ -112,7 +112,7 @@ def test_the_stored_answer_is_shared(curator):
 
 def test_names_and_texts_are_quoted():
     odd = visits().where(sf.col("ward") == "'; DROP TABLE visits --").agg(n=sf.count())
-    assert read(odd.sql, RULES).release.where.arguments[0].value == "'; DROP TABLE visits --"
+    assert read(odd.sql, RULES).plan.where.arguments[0].value == "'; DROP TABLE visits --"
     with pytest.raises(QueryRefused, match="not a column"):
         read(visits().where(sf.col('x" OR "1') == 1).agg(sf.count()).sql, RULES)
 

@@ -57,16 +57,16 @@ def filled(connection, rows):
 
 
 def release_of(sql, rows=2):
-    return read(sql, Policy.read(POLICY.format(rows=rows))).release
+    return read(sql, Policy.read(POLICY.format(rows=rows))).plan
 
 
 @pytest.mark.parametrize("sql", QUESTIONS)
 @pytest.mark.parametrize("seed", range(5))
 def test_before_or_after_the_same_groups_are_kept(sql, seed, database, monkeypatch):
-    release = release_of(sql)
-    first = statement(release, 5, TYPED)
+    plan = release_of(sql)
+    first = statement(plan, 5, TYPED)
     monkeypatch.setattr("sfumato.sql.dialects.duckdb.FEW", 0)
-    later = statement(release, 5, TYPED)
+    later = statement(plan, 5, TYPED)
     assert "DENSE_RANK" in first
     assert "DENSE_RANK" not in later
     filled(database, rows_of(seed))
@@ -78,21 +78,21 @@ def test_before_or_after_the_same_groups_are_kept(sql, seed, database, monkeypat
 @pytest.mark.parametrize("sql", QUESTIONS)
 @pytest.mark.parametrize("rows", [1, FEW, FEW + 1])
 def test_a_person_moves_few_groups_and_each_a_little(sql, rows, database):
-    release = release_of(sql, rows)
-    text, everybody, moved = statement(release, 5, TYPED), rows_of(1), 0
+    plan = release_of(sql, rows)
+    text, everybody, moved = statement(plan, 5, TYPED), rows_of(1), 0
     for who in [None, *range(8)]:
         others = [row for row in everybody if row[0] != who]
         pair = [filled(database, some).execute(text).fetchall() for some in (everybody, others)]
-        width = len(release.keys)
-        moved += changed(sql, release, *({row[:width]: list(row[width:]) for row in found} for found in pair))
+        width = len(plan.keys)
+        moved += changed(sql, plan, *({row[:width]: list(row[width:]) for row in found} for found in pair))
     assert moved > 10
 
 
 @pytest.mark.parametrize("rows", [FEW, FEW + 1])
 def test_equal_hashes_are_told_apart_by_the_keys(rows, database):
     """The hash replaced by a constant: of a person with too many groups exactly so many are kept, of the least keys."""
-    release = release_of("SELECT k, COUNT(DISTINCT u) FROM t GROUP BY k", rows)
-    text = statement(release, 5, TYPED)
+    plan = release_of("SELECT k, COUNT(DISTINCT u) FROM t GROUP BY k", rows)
+    text = statement(plan, 5, TYPED)
     tied = re.sub(r"CAST\(HASH\(.*?\) >> 1 AS BIGINT\)", "CAST(5 AS BIGINT)", text)
     assert tied != text
     everybody, mine = rows_of(2), defaultdict(set)

@@ -120,7 +120,7 @@ def exact(engine, sql, policy=odd.RULES, schema=None):
     question = read(sql, policy)
     spoken = DIALECTS[engine.dialect]
     spoken = spoken if schema is None else dataclasses.replace(spoken, schema=schema)
-    width, found = len(question.release.keys), []
+    width, found = len(question.plan.keys), []
     for text in statements(offered(question, 1.0, 1e-9, Mu), 7, spoken):
         rows = parted(engine.run(text), width)
         found.append({tuple(map(repr, key)): [whole(value) for value in rest] for key, rest in rows})
@@ -168,7 +168,7 @@ def test_an_expression_means_what_is_said_of_it(form, where, value, engine, requ
     source = {"a": "numbers", "s": "texts", "d": "dates", "y": "truths"}[where[0]]
     sql = f"SELECT {form}, COUNT(*) FROM {source} WHERE {where} GROUP BY 1"
     found = exact(request.getfixturevalue(engine), sql)[0]
-    unknown = value is None and read(sql, odd.RULES).release.public is not None  # NULL is no public key
+    unknown = value is None and read(sql, odd.RULES).plan.public is not None  # NULL is no public key
     assert list(found) == ([] if unknown else [(repr(value),)])
 
 
@@ -282,21 +282,21 @@ def neighbours(server, tmp_path_factory):
 @pytest.mark.parametrize("sql", [*QUESTIONS, *ORDERED])
 def test_a_person_moves_few_groups_and_each_a_little(sql, neighbours):
     policy = Policy.read(clinic.POLICY)
-    release = read(sql, policy).release
+    plan = read(sql, policy).plan
     found = {who: exact(engine, sql, policy) for who, engine in neighbours.items()}
     moved = 0
     for who in PEOPLE:
         changed = set()
         for before, after in zip(found[None], found[who], strict=True):
             changed |= {key for key in set(before) | set(after) if before.get(key) != after.get(key)}
-        assert len(changed) <= release.groups
+        assert len(changed) <= plan.groups
         moved += bool(changed)
-    summed = [m for m in release.measures if m.what is not What.DISTINCT]
+    summed = [m for m in plan.measures if m.what is not What.DISTINCT]
     for who in PEOPLE if summed else []:
         zeros = [0] * len(summed)
         for key in set(found[None][0]) | set(found[who][0]):
             pairs = zip(found[None][0].get(key, zeros), found[who][0].get(key, zeros), summed, strict=True)
-            assert all(abs((a or 0) - (b or 0)) <= release.sensitivity(m) for a, b, m in pairs)
+            assert all(abs((a or 0) - (b or 0)) <= plan.sensitivity(m) for a, b, m in pairs)
     assert moved > 0
 
 
@@ -321,17 +321,15 @@ def test_what_is_equal_has_one_hash(kind, one, other, neighbours):
 
 def test_equal_hashes_are_told_apart_by_the_keys(neighbours):
     """The hash replaced by a constant: of a person with too many groups exactly so many are kept, always the same."""
-    release = read(
-        "SELECT diagnosis, COUNT(DISTINCT patient_id) FROM visits GROUP BY 1", Policy.read(clinic.POLICY)
-    ).release
-    text = statement(release, 1, "postgres")
+    plan = read("SELECT diagnosis, COUNT(DISTINCT patient_id) FROM visits GROUP BY 1", Policy.read(clinic.POLICY)).plan
+    text = statement(plan, 1, "postgres")
     tied = re.sub(r"HASHINT8EXTENDED\(.*?, 1\), 1\)", "5", text)
     assert tied != text
     engine = neighbours[None]
     each = engine.run(
         "SELECT patient_id, COUNT(DISTINCT COALESCE(diagnosis, '')) FROM visits WHERE NOT patient_id IS NULL GROUP BY 1"
     )
-    assert sum(int(row[-1]) for row in engine.run(tied)) == sum(min(n, release.groups) for _, n in each)
+    assert sum(int(row[-1]) for row in engine.run(tied)) == sum(min(n, plan.groups) for _, n in each)
     assert engine.run(tied) == engine.run(tied)
 
 

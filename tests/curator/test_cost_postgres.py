@@ -52,39 +52,39 @@ def attack(count):
 
 def test_a_question_that_only_postgres_would_take_long_for_is_refused_there():
     question = read(attack(20), RULES)
-    dialect_of("duckdb").accepts(question.release)
+    dialect_of("duckdb").accepts(question.plan)
     with pytest.raises(QueryRefused, match="too long for one row on postgres"):
-        POSTGRES.accepts(question.release)
+        POSTGRES.accepts(question.plan)
 
 
 def test_no_statement_is_written_for_a_question_that_could_take_too_long():
     """Even if nobody asked before whether the dialect accepts it."""
     with pytest.raises(QueryRefused, match="too long for one row"):
-        statement(read(attack(20), RULES).release, 7, "postgres")
+        statement(read(attack(20), RULES).plan, 7, "postgres")
 
 
 @pytest.mark.parametrize("schema", [{}, SCHEMA], ids=["before the schema is known", "typed columns"])
 def test_ordinary_questions_are_not_too_long_for_postgres(schema):
     to = Postgres(schema=schema)
     for sql in [*QUESTIONS, *(one for pair in same() for one in pair)]:
-        release = read(sql, SPELLED).release
-        assert 0 <= to.about(release).release_cost(release) < MOST_COST, sql
+        plan = read(sql, SPELLED).plan
+        assert 0 <= to.about(plan).release_cost(plan) < MOST_COST, sql
 
 
 def test_ten_patterns_on_one_column_are_an_ordinary_question_for_postgres():
     cases = " ".join(f"WHEN diagnosis ILIKE '%word {i}%' THEN 'group {i}'" for i in range(10))
     sql = f"SELECT CASE {cases} ELSE 'other' END AS g, COUNT(*) FROM visits GROUP BY g"
-    POSTGRES.accepts(read(sql, RULES).release)
+    POSTGRES.accepts(read(sql, RULES).plan)
 
 
 def test_a_column_costs_what_its_type_makes_it_cost():
     """A date that is written as a text is read by a regular expression; a schema is public."""
-    release = read(f"SELECT COUNT(*) FROM visits WHERE {' OR '.join(f'MONTH(day) + {i} = 3' for i in range(12))}",
-                   RULES).release  # fmt: skip
+    plan = read(f"SELECT COUNT(*) FROM visits WHERE {' OR '.join(f'MONTH(day) + {i} = 3' for i in range(12))}",
+                   RULES).plan  # fmt: skip
     words = {**SCHEMA, "visits": {**SCHEMA["visits"], "day": "text"}}
-    Postgres(schema=SCHEMA).about(release)
+    Postgres(schema=SCHEMA).about(plan)
     with pytest.raises(QueryRefused, match="too long for one row"):
-        Postgres(schema=words).about(release)
+        Postgres(schema=words).about(plan)
 
 
 def test_what_in_repeats_is_counted_as_often_as_it_is_evaluated():

@@ -138,10 +138,10 @@ def test_the_table_in_the_documents_is_right():
 def test_types_are_those_of_the_table_that_is_read_and_of_no_other_of_its_name(name):
     """Columns of UNION ALL are made by us; a table of the database that is called like the union has other ones."""
     policy = Policy.read(WIDE + MORE)
-    plain = read("SELECT SUM(stay) FROM visits", policy).release.table
+    plain = read("SELECT SUM(stay) FROM visits", policy).plan.table
     union = read(
         "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION ALL SELECT stay FROM visits) u", policy
-    ).release.table
+    ).plan.table
     assert union.branches
     to = type(dialect_of(name))(
         schema={plain.name: {"stay": "integer"}, union.name: dict.fromkeys(union.columns, "text")}

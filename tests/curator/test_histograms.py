@@ -18,8 +18,8 @@ RULES = Policy.read(POLICY)
 def test_every_row_is_in_one_bin(tmp_path):
     """NaN counts as no value, infinities lie outside; the bins are those of plain SQL."""
     connection = duckdb.connect(str(built(tmp_path / "clinic.duckdb")))
-    release = read("SELECT HISTOGRAM(stay, 0, 60, 12) FROM visits", LOOSE).release
-    found = dict(connection.execute(statement(release, 1, "duckdb")).fetchall())
+    plan = read("SELECT HISTOGRAM(stay, 0, 60, 12) FROM visits", LOOSE).plan
+    found = dict(connection.execute(statement(plan, 1, "duckdb")).fetchall())
     plain = """
         SELECT CASE WHEN stay IS NULL OR isnan(stay) THEN -1 WHEN stay < 0 THEN 0 WHEN stay >= 60 THEN 13
                ELSE floor(stay / 5) + 1 END AS bin, COUNT(*) FROM visits WHERE patient_id IS NOT NULL GROUP BY bin
@@ -27,7 +27,7 @@ def test_every_row_is_in_one_bin(tmp_path):
     truth = dict(connection.execute(plain).fetchall())
     assert found == truth
     assert {-1, 0, 13} <= set(found)
-    assert release.public == tuple((float(k),) for k in [*range(14), -1])
+    assert plan.public == tuple((float(k),) for k in [*range(14), -1])
 
 
 def test_bins_come_with_their_edges_in_order(tmp_path):

@@ -98,7 +98,7 @@ def test_a_second_statement_is_refused_before_parsing_and_semicolons_at_the_end_
             shallow(sqlglot.tokenize(text, read="duckdb"))
     for text in ("SELECT COUNT(*) FROM visits", "SELECT COUNT(*) FROM visits;", "SELECT COUNT(*) FROM visits ;;;"):
         shallow(sqlglot.tokenize(text, read="duckdb"))
-        assert read(text, RULES).release.canonical == read("SELECT COUNT(*) FROM visits", RULES).release.canonical
+        assert read(text, RULES).plan.canonical == read("SELECT COUNT(*) FROM visits", RULES).plan.canonical
 
 
 def test_long_texts_weigh_as_much_as_the_names_that_they_are_as_long_as():
@@ -125,9 +125,9 @@ def test_what_is_no_text_is_refused(text):
 
 
 def test_comments_case_and_quotes_do_not_matter():
-    plain = read("SELECT ward, COUNT(*) FROM visits GROUP BY ward", RULES).release.canonical
+    plain = read("SELECT ward, COUNT(*) FROM visits GROUP BY ward", RULES).plan.canonical
     odd = 'select /* ; DROP TABLE visits */ "WARD", count ( * ) -- all\nFROM "Visits" GROUP BY "ward"'
-    assert read(odd, RULES).release.canonical == plain
+    assert read(odd, RULES).plan.canonical == plain
 
 
 @pytest.mark.parametrize("kind", ["BLOB", "JSON", "INTERVAL", "DOUBLE[]", "STRUCT(a INTEGER)", "UUID", "nonsense"])

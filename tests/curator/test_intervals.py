@@ -171,7 +171,7 @@ def test_nobody_moves_a_part_farther_than_its_size(rows, bounds, asks, by):
     low, high = bounds
     rules = Policy.read(RULES.format(rows=rows, low=low, high=high))
     question = read(f"SELECT {by}{asks} FROM t" + (" GROUP BY k" if by else ""), rules)
-    joint = Joint.of(question.release)
+    joint = Joint.of(question.plan)
     reached = [0] * len(joint.parts)
     for n in range(1, rows + 1):
         for many in range(n + 1):
@@ -215,7 +215,7 @@ def test_of_people_with_one_row_units_and_rows_are_one_number():
 
 def asked_of(sql, rules):
     question = read(sql, rules)
-    return type(OFFERS[0])(question, Mu(1.0), 1e-6 if question.release.public is None else 0.0)
+    return type(OFFERS[0])(question, Mu(1.0), 1e-6 if question.plan.public is None else 0.0)
 
 
 def reading_of(offer, what):

@@ -1,4 +1,4 @@
-"""Noise on all parts of a release at once, under pure ε: how much it is, what is said about it, and what keys cost."""
+"""Noise on all parts of a plan at once, under pure ε: how much it is, what is said about it, and what keys cost."""
 
 import math
 from fractions import Fraction
@@ -236,7 +236,7 @@ def test_an_absolute_error_can_be_bought():
 @pytest.mark.parametrize("aggregates", ["COUNT(*)", "COUNT(*), SUM(x)", "COUNT(DISTINCT u)"])
 def test_the_threshold_is_the_least_that_leaks_no_more_than_delta(aggregates):
     offer = asked(aggregates, public=False)
-    law, keys = offer.noise[offer.units].law(), offer.release.groups
+    law, keys = offer.noise[offer.units].law(), offer.plan.groups
 
     def leak(reached):
         """Somebody's five own keys, of which one comes out: 1 + N ≥ threshold."""
@@ -259,4 +259,4 @@ def test_private_keys_have_joint_noise_and_a_lower_threshold():
     offer = asked("COUNT(*), SUM(x)", public=False)
     assert all(isinstance(noise, OneOf) for noise in offer.noise)
     apart = offer.price.part(offer.shares[offer.units]).noise(1)
-    assert 1.3 * offer.threshold < threshold(apart.law(), offer.key_delta, offer.release.groups)
+    assert 1.3 * offer.threshold < threshold(apart.law(), offer.key_delta, offer.plan.groups)

@@ -190,7 +190,7 @@ def parsed():
         for question, stated in asked:
             offer = offered(read(question.format(**quoted(PLAIN)), stated), 1.0, 1e-9, Mu)
             try:
-                dialect_of(name).accepts(offer.release)
+                dialect_of(name).accepts(offer.plan)
             except QueryRefused:
                 continue
             for wanted in tables(offer, 12345, name):

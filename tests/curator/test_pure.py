@@ -47,7 +47,7 @@ def test_pure_noise_adds_up_to_the_price(curator):
     offer = curator.priced(
         "SELECT ward, COUNT(*), SUM(stay), AVG(cost), MEDIAN(stay) FROM visits GROUP BY ward", 1.0, None
     )
-    groups = offer.release.groups
+    groups = offer.plan.groups
     (together,) = {noise.joint for noise in offer.noise}
     assert together.sizes == tuple(part.size for part in offer.joint.parts)
     spent = [mechanism.loss().supremum()[0] for mechanism in (together, *offer.choices)]

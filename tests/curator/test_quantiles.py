@@ -62,9 +62,9 @@ def question(sql):
 
 @pytest.mark.parametrize("sql", QUESTIONS)
 def test_a_person_changes_few_groups_and_in_each_few_values(sql, databases):
-    release, moved = question(sql).release, 0
-    width = len(release.keys)
-    texts = [around(release, [w], [(0, FAR)], 7, "duckdb") for w in release.windows]
+    plan, moved = question(sql).plan, 0
+    width = len(plan.keys)
+    texts = [around(plan, [w], [(0, FAR)], 7, "duckdb") for w in plan.windows]
     for text in texts:
         tables = {}
         for who, connection in databases.items():
@@ -74,18 +74,18 @@ def test_a_person_changes_few_groups_and_in_each_few_values(sql, databases):
         for who in PEOPLE:
             assert not tables[who] - tables[None]  # nobody else's values come or go
             change = tables[None] - tables[who]
-            assert len({key[:width] for key in change}) <= release.groups
+            assert len({key[:width] for key in change}) <= plan.groups
             for key in {key[:width] for key in change}:
-                assert sum(n for k, n in change.items() if k[:width] == key) <= release.rows
+                assert sum(n for k, n in change.items() if k[:width] == key) <= plan.rows
             moved += bool(change)
-    for measure in (m for m in release.measures if m.what is What.DISTINCT):
-        text = distinct(release, measure.of, 7, "duckdb")
+    for measure in (m for m in plan.measures if m.what is What.DISTINCT):
+        text = distinct(plan, measure.of, 7, "duckdb")
         found = {w: {r[:width]: r[width] for r in c.execute(text).fetchall()} for w, c in databases.items()}
         for who in PEOPLE:
             both = set(found[None]) | set(found[who])
             change = [found[None].get(key, 0) - found[who].get(key, 0) for key in both]
-            assert sum(map(bool, change)) <= release.groups
-            assert all(0 <= by <= release.sensitivity(measure) for by in change)
+            assert sum(map(bool, change)) <= plan.groups
+            assert all(0 <= by <= plan.sensitivity(measure) for by in change)
             moved += any(change)
     assert moved > 0 or "DISTINCT diagnosis) FROM visits" in sql
 
@@ -93,11 +93,11 @@ def test_a_person_changes_few_groups_and_in_each_few_values(sql, databases):
 @pytest.mark.parametrize("sql", QUESTIONS[:4])
 def test_a_window_is_what_is_near_the_rank(sql, databases):
     """The narrow window against all values: the same but for those whose score is capped."""
-    release = question(sql).release
-    (window,) = release.windows
-    width, a, b, cap = len(release.keys), window.part.numerator, window.part.denominator, 4 * window.part.denominator
-    everything = list(flat(databases[None], around(release, [window], [(0, FAR)], 7, "duckdb"), width))
-    narrow = flat(databases[None], around(release, [window], [(0, cap)], 7, "duckdb"), width)
+    plan = question(sql).plan
+    (window,) = plan.windows
+    width, a, b, cap = len(plan.keys), window.part.numerator, window.part.denominator, 4 * window.part.denominator
+    everything = list(flat(databases[None], around(plan, [window], [(0, FAR)], 7, "duckdb"), width))
+    narrow = flat(databases[None], around(plan, [window], [(0, cap)], 7, "duckdb"), width)
     groups = {}
     for row in sorted(everything, key=repr):
         groups.setdefault(row[:width], []).append(row[width:])
@@ -117,8 +117,8 @@ def test_of_many_rows_of_a_person_a_fair_part_is_kept(tmp_path):
     connection = duckdb.connect()
     connection.execute("CREATE TABLE visits AS SELECT p AS patient_id, CASE WHEN i = 0 THEN 50 ELSE 1 END AS stay"
                        " FROM range(1000) a(p), range(10) b(i)")  # fmt: skip
-    release = question("SELECT MEDIAN(stay) FROM visits").release
-    rows = flat(connection, around(release, release.windows, [(0, FAR)], 7, "duckdb"), 0)
+    plan = question("SELECT MEDIAN(stay) FROM visits").plan
+    rows = flat(connection, around(plan, plan.windows, [(0, FAR)], 7, "duckdb"), 0)
     counts = {v: c for v, c, _, _ in rows}
     assert sum(counts.values()) == 3000
     assert abs(counts[400] - 300) < 4 * math.sqrt(1000 * 0.3 * 0.7)
@@ -207,7 +207,7 @@ def test_what_has_no_bounds_or_no_rank_is_refused(aggregate, curator):
 def test_wide_ranges_get_a_lattice_that_can_be_drawn_from():
     policy = Policy.read(POLICY.replace("low = -100, high = 1000", "low = -1e15, high = 1e15, step = 0.0009765625"))
     offer = offered(read("SELECT MEDIAN(cost) FROM visits", policy), 1.0, 1e-9, Mu)
-    (window,) = offer.release.windows
+    (window,) = offer.plan.windows
     assert window.points <= 2**40
     assert window.value(0) == -1e15
     assert window.value(window.points - 1) == 1e15
@@ -234,8 +234,8 @@ def test_buckets_are_those_of_the_standard():
     connection = duckdb.connect()
     values = ["-1", "0", "9.99", "10", "59", "60", "inf", "-inf", "nan", None]
     connection.execute("CREATE TABLE visits AS SELECT 1 AS patient_id, unnest(?::TEXT[])::DOUBLE AS stay", [values])
-    release = question("SELECT WIDTH_BUCKET(stay, 0, 60, 6) AS b, COUNT(*) FROM visits GROUP BY b").release
-    text = row_wise(release, {}, DuckDB()).sql("duckdb")
+    plan = question("SELECT WIDTH_BUCKET(stay, 0, 60, 6) AS b, COUNT(*) FROM visits GROUP BY b").plan
+    text = row_wise(plan, {}, DuckDB()).sql("duckdb")
     found = [row[1] for row in connection.execute(text).fetchall()]
     assert sorted(found) == [0, 0, 1, 1, 2, 6, 7, 7]
 

@@ -111,19 +111,17 @@ def clinic(tmp_path_factory):
 
 @pytest.mark.parametrize("sql", SAME)
 def test_a_question_means_what_sql_means(sql, clinic):
-    release = read(sql, LOOSE).release
-    width = len(release.keys)
-    wanted = [m.what.value for m in release.measures].index("rows")
-    found = {
-        row[:width]: row[width + wanted] or 0 for row in clinic.execute(statement(release, 1, "duckdb")).fetchall()
-    }
+    plan = read(sql, LOOSE).plan
+    width = len(plan.keys)
+    wanted = [m.what.value for m in plan.measures].index("rows")
+    found = {row[:width]: row[width + wanted] or 0 for row in clinic.execute(statement(plan, 1, "duckdb")).fetchall()}
     truth = {row[:-1]: row[-1] for row in clinic.execute(SAME[sql]).fetchall()}
     assert truth
     assert found == truth
 
 
 def exact(sql, clinic, rules=LOOSE):
-    return clinic.execute(statement(read(sql, rules).release, 1, "duckdb")).fetchall()
+    return clinic.execute(statement(read(sql, rules).plan, 1, "duckdb")).fetchall()
 
 
 def test_a_sum_of_values_above_zero_is_not_raised_to_its_bounds(clinic):
@@ -151,7 +149,7 @@ floor = {type = "number"}
     connection.execute("CREATE TABLE people AS SELECT 1 AS floor")
     connection.execute("CREATE TABLE floors AS SELECT * FROM (VALUES ('1'), ('1.0'), (' 1'), ('2'), ('x')) t(floor)")
     sql = "SELECT COUNT(*) FROM people JOIN floors USING (floor)"
-    assert connection.execute(statement(read(sql, rules).release, 1, "duckdb")).fetchall() == [(1,)]
+    assert connection.execute(statement(read(sql, rules).plan, 1, "duckdb")).fetchall() == [(1,)]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +172,7 @@ floor = {type = "number"}
     ],
 )  # fmt: skip
 def test_two_spellings_are_one_question(one, other):
-    assert read(one, RULES).release.canonical == read(other, RULES).release.canonical
+    assert read(one, RULES).plan.canonical == read(other, RULES).plan.canonical
 
 
 @pytest.mark.parametrize(
@@ -184,7 +182,7 @@ def test_other_bounds_make_another_question(change, to):
     """A stored answer must not be read with bounds that it was not made with."""
     sql = "SELECT ward, SUM(stay) FROM visits GROUP BY ward"
     other = Policy.read(POLICY.replace(change, to))
-    assert read(sql, RULES).release.canonical != read(sql, other).release.canonical
+    assert read(sql, RULES).plan.canonical != read(sql, other).plan.canonical
 
 
 @pytest.mark.parametrize(
@@ -285,7 +283,7 @@ def test_constants_of_a_case_are_public_keys():
     question = read(
         "SELECT CASE WHEN stay > 5 THEN 'long' ELSE 'short' END AS s, COUNT(*) FROM visits GROUP BY s", RULES
     )
-    assert question.release.public == (("long",), ("short",))
+    assert question.plan.public == (("long",), ("short",))
 
 
 @pytest.mark.parametrize("keys", ['["a", "a"]', "[1]", "[]", '"a"', "[nan]"])
@@ -324,7 +322,7 @@ def test_threads_do_not_fetch_each_others_rows(tmp_path):
 def test_bounds_that_no_double_holds_are_no_bounds(value):
     with pytest.raises(QueryRefused, match=r"no bounds|too much"):
         read(f"SELECT SUM({value}) FROM visits", Policy.read(POLICY))
-    assert read(f"SELECT SUM(CLAMP({value}, 0, 10)) FROM visits", Policy.read(POLICY)).release.measures
+    assert read(f"SELECT SUM(CLAMP({value}, 0, 10)) FROM visits", Policy.read(POLICY)).plan.measures
 
 
 @pytest.mark.parametrize(
@@ -340,4 +338,4 @@ def test_a_function_that_is_not_allowed_is_named_and_not_a_part_of_it(function):
 @pytest.mark.parametrize("end", [";", "; -- a remark", ";\n/* a remark */", " -- a remark", ";;"])
 def test_a_question_may_end_with_semicolons_and_remarks(end):
     sql = "SELECT COUNT(*) FROM visits"
-    assert read(sql + end, Policy.read(POLICY)).release == read(sql, Policy.read(POLICY)).release
+    assert read(sql + end, Policy.read(POLICY)).plan == read(sql, Policy.read(POLICY)).plan

@@ -112,7 +112,7 @@ def test_averages_hold_the_truth_and_are_as_good_as_one_release_of_the_whole_pri
     """500 refinements: at 99.375 % more than 14 misses have 4e-6, and noise is within 20 % of one release's (6 σ)."""
     question = read("SELECT COUNT(*), SUM(stay), AVG(stay) FROM visits", Policy.read(POLICY))
     offers = rounds(question, 2.0, 1e-9, Mu)
-    exact = [{"rows": 40_000, "values": 30_000, "sum": 900_000}[m.what.value] for m in question.release.measures]
+    exact = [{"rows": 40_000, "values": 30_000, "sum": 900_000}[m.what.value] for m in question.plan.measures]
     truths = exactly(question, exact)
     noisy = [[offer.drawn([exact])[0] for offer in offers] for _ in range(500)]
     cells = [refined(offers, row).read()[0][1] for row in noisy]

@@ -33,14 +33,14 @@ def databases(tmp_path_factory):
 
 @pytest.mark.parametrize("sql", QUESTIONS)
 def test_a_person_moves_few_groups_and_each_a_little(sql, databases):
-    release = read(sql, Policy.read(POLICY)).release
-    text = statement(release, 12345, "duckdb")
-    width = len(release.keys)
+    plan = read(sql, Policy.read(POLICY)).plan
+    text = statement(plan, 12345, "duckdb")
+    width = len(plan.keys)
     tables = {
         who: {row[:width]: [x or 0 for x in row[width:]] for row in connection.execute(text).fetchall()}
         for who, connection in databases.items()
     }
-    zeros, joint = [0] * len(release.measures), Joint.of(release)
+    zeros, joint = [0] * len(plan.measures), Joint.of(plan)
     moved = 0
     for who in PEOPLE:
         both = set(tables[None]) | set(tables[who])
@@ -48,10 +48,10 @@ def test_a_person_moves_few_groups_and_each_a_little(sql, databases):
             [a - b for a, b in zip(tables[None].get(k, zeros), tables[who].get(k, zeros), strict=True)] for k in both
         ]
         changes = [change for change in changes if any(change)]
-        assert len(changes) <= release.groups
+        assert len(changes) <= plan.groups
         for change in changes:
-            for measure, by in zip(release.measures, change, strict=True):
-                assert abs(by) <= release.sensitivity(measure)
+            for measure, by in zip(plan.measures, change, strict=True):
+                assert abs(by) <= plan.sensitivity(measure)
             for part, by in zip(joint.parts, joint.split(change), strict=True):
                 assert abs(by) <= part.size
         moved += bool(changes)
@@ -62,15 +62,15 @@ def test_a_person_with_many_groups_keeps_few_of_them(databases, tmp_path):
     place = tmp_path / "many.duckdb"
     connection = duckdb.connect(str(built(place)))
     connection.execute("INSERT INTO visits SELECT 7, 'north', 'x' || i, 1, 1, NULL FROM range(1000) t(i)")
-    release = read("SELECT diagnosis, COUNT(*) FROM visits GROUP BY diagnosis", Policy.read(POLICY)).release
-    found = connection.execute(statement(release, 1, "duckdb")).fetchall()
+    plan = read("SELECT diagnosis, COUNT(*) FROM visits GROUP BY diagnosis", Policy.read(POLICY)).plan
+    found = connection.execute(statement(plan, 1, "duckdb")).fetchall()
     assert sum(1 for row in found if str(row[0]).startswith("x")) <= 2
 
 
 def test_equal_hashes_at_the_cut_keep_fewer_not_more(databases):
     """The hash replaced by a constant: all tie, so of a person with too many groups none is kept."""
-    release = read("SELECT diagnosis, COUNT(DISTINCT patient_id) FROM visits GROUP BY 1", Policy.read(POLICY)).release
-    text = statement(release, 1, "duckdb")
+    plan = read("SELECT diagnosis, COUNT(DISTINCT patient_id) FROM visits GROUP BY 1", Policy.read(POLICY)).plan
+    text = statement(plan, 1, "duckdb")
     tied = text.replace(text[text.index("CAST(HASH(") : text.index(f" AS {HASH} FROM")], "CAST(5 AS BIGINT)")
     assert tied != text
     per_person = databases[None].execute(
@@ -90,7 +90,7 @@ def test_a_mean_is_not_pulled_by_who_has_many_rows(tmp_path):
         " FROM range(50) a(p), range(12) b(v) WHERE v < 2 OR p % 3 = 0"
     )
     question = read("SELECT AVG(stay), VARIANCE(stay) FROM visits", Policy.read(POLICY))
-    row = connection.execute(statement(question.release, 1, "duckdb")).fetchall()[0]
+    row = connection.execute(statement(question.plan, 1, "duckdb")).fetchall()[0]
     mean, variance = exactly(question, row)
     assert mean == pytest.approx(2.0, abs=0.05)  # each sum is a whole number of steps of 1/8
     assert variance == pytest.approx(1.0, abs=0.1)

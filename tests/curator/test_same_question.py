@@ -34,7 +34,7 @@ def question(sql):
 
 
 def key(sql):
-    return question(sql).release.canonical
+    return question(sql).plan.canonical
 
 
 def plain(db, sql):
@@ -58,7 +58,7 @@ def test_pairs_of_one_question_share_a_key_and_plain_sql_agrees(visits):
 def test_both_orders_of_a_sum_a_product_and_an_equality_are_one_question(sign):
     one, other = (f"SELECT COUNT(*) FROM visits WHERE ({a} {sign} {b}) IS NULL" for a, b in
                   (("stay", "cost"), ("cost", "stay")))  # fmt: skip
-    assert read(one, RULES).release.canonical == read(other, RULES).release.canonical
+    assert read(one, RULES).plan.canonical == read(other, RULES).plan.canonical
 
 
 def test_pairs_that_only_look_alike_have_two_keys(visits):
@@ -75,9 +75,9 @@ def test_the_normal_form_counts_what_plain_sql_counts(visits):
     checked = {}
     for sql in dict.fromkeys(sql for pair in same() for sql in pair):
         asked = question(sql)
-        if asked.release.keys or [a.name for a in asked.aggregates] != ["count"] or key(sql) in checked:
+        if asked.plan.keys or [a.name for a in asked.aggregates] != ["count"] or key(sql) in checked:
             continue
-        found = visits.execute(statement(asked.release, 1, "duckdb")).fetchone()
+        found = visits.execute(statement(asked.plan, 1, "duckdb")).fetchone()
         checked[key(sql)] = found[asked.aggregates[0].measures[0]] or 0, visits.execute(sql).fetchone()[0] or 0
     assert {text: pair for text, pair in checked.items() if pair[0] != pair[1]} == {}
     assert len(checked) > 150
@@ -93,7 +93,7 @@ def test_a_condition_that_leaves_no_public_key_is_refused_in_words(sql):
 
 
 def test_a_count_that_a_mean_has_anyway_costs_nothing_more():
-    measures = read("SELECT COUNT(stay), SUM(stay), AVG(stay) FROM visits WHERE stay > 3", RULES).release.measures
+    measures = read("SELECT COUNT(stay), SUM(stay), AVG(stay) FROM visits WHERE stay > 3", RULES).plan.measures
     assert len(measures) == 2
 
 
@@ -107,4 +107,4 @@ def test_a_count_that_a_mean_has_anyway_costs_nothing_more():
 )
 def test_a_key_named_twice_and_zeros_that_are_computed_make_no_other_question(one, other):
     rules = Policy.read(POLICY)
-    assert read(one, rules).release.canonical == read(other, rules).release.canonical
+    assert read(one, rules).plan.canonical == read(other, rules).plan.canonical

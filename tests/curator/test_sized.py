@@ -49,9 +49,9 @@ def test_the_ledger_is_charged_what_holds_for_everybody(curator):
     assert entry["loss"] == GaussianLoss(bought.mu).to_json()
     offer = curator.preview(TEXT, epsilon=2.0).offer
     mechanism = offer.sized.contract.mechanism
-    assert mechanism.rows == offer.joint.parts[0].size == offer.release.rows
-    assert mechanism.loss().mu ** 2 * offer.release.groups <= bought.mu**2
-    assert mechanism.loss().mu ** 2 * offer.release.groups >= bought.mu**2 * 0.999
+    assert mechanism.rows == offer.joint.parts[0].size == offer.plan.rows
+    assert mechanism.loss().mu ** 2 * offer.plan.groups <= bought.mu**2
+    assert mechanism.loss().mu ** 2 * offer.plan.groups >= bought.mu**2 * 0.999
 
 
 @pytest.mark.parametrize(("r", "mu", "rows"), [(0.05, 0.3, 1), (0.01, 2.0, 7), (0.5, 0.01, 3), (0.9, 30.0, 1)])
@@ -88,7 +88,7 @@ def test_the_policy_is_the_same_whatever_the_data(tmp_path):
 
 def test_several_groups_of_a_person_are_composed(curator):
     seen = curator.preview(TEXT, epsilon=2.0)
-    groups, policy = seen.offer.release.groups, seen.offer.sized.policy
+    groups, policy = seen.offer.plan.groups, seen.offer.sized.policy
     assert groups > 1
     alone = policy.epsilon(100, seen.delta).upper
     assert dict(seen.policy)[100] > alone

@@ -113,16 +113,16 @@ def test_a_mode_of_days_is_read_as_texts_and_one_of_texts_as_it_is(name):
     """The answer holds the value itself, and a moment of an engine's own has no place in it."""
     found = {}
     for column in ("day", "diagnosis"):
-        release = read(f"SELECT MODE({column}) FROM visits", RULES).release
-        to = DIALECTS[name].about(release)
+        plan = read(f"SELECT MODE({column}) FROM visits", RULES).plan
+        to = DIALECTS[name].about(plan)
         written = to.date_text(raw(X)).sql(name)
-        found[column] = written in votes(release, release.statistics[0], 7, to)
+        found[column] = written in votes(plan, plan.statistics[0], 7, to)
     assert found == {"day": True, "diagnosis": False}
 
 
 def test_a_lead_counts_in_people():
     way, _ = way_of("SELECT MODE(day) FROM visits")
-    assert way.release.rows == 3
+    assert way.plan.rows == 3
     for lead, people in [(0, 0), (1, 0), (3, 0), (4, 1), (6, 1), (7, 2)]:
         found = way.lead([("a", 10 + lead), ("b", 10)])
         assert found.distance == people and (found.value == "a" or not lead)
@@ -220,7 +220,7 @@ def test_other_ends_are_another_question():
     text = POLICY + FRIENDS.replace("TYPE", "text").replace("since", 'c = {type = "text"}\nsince')
     one, other = (Policy.read(text.replace('"a", "b"', ends)) for ends in ('"a", "b"', '"a", "c"'))
     sql = "SELECT COUNT(*) FROM friends"
-    assert read(sql, one).release.canonical != read(sql, other).release.canonical
+    assert read(sql, one).plan.canonical != read(sql, other).plan.canonical
 
 
 # ---- prices ----------------------------------------------------------------------------------------------------------
@@ -233,11 +233,11 @@ def test_all_of_a_question_costs_what_it_is_offered_for(currency):
     offer = offered(read(sql, RULES), 1.0, 1e-9, currency)
     pieces = [offer.price.part(share) for share in offer.shares if share]
     power = 2 if currency is Mu else 1
-    spent = offer.release.groups * sum(piece.amount**power for piece in pieces)
+    spent = offer.plan.groups * sum(piece.amount**power for piece in pieces)
     assert (1 - 1e-9) * offer.price.amount**power <= spent <= offer.price.amount**power
     slacks = [way.slack for way in offer.ways]
     assert sum(map(bool, slacks)) == (2 if currency is Mu else 1)  # trimmed means cost pure ε, chosen modes nothing
-    assert offer.key_delta + offer.release.groups * sum(slacks) <= offer.leak
+    assert offer.key_delta + offer.plan.groups * sum(slacks) <= offer.leak
     assert isinstance(offer.loss, LeakyLoss) and offer.loss.failure == offer.leak
     for way, piece in zip(offer.ways, pieces[-3:], strict=True):
         if isinstance(way, TrimmedWay):
@@ -304,7 +304,7 @@ def test_other_engines_refuse_in_words():
     for sql in ("SELECT MODE(ward) FROM visits", "SELECT TRIMMED_MEAN(stay, 0.1) FROM visits",
                 "SELECT TRIANGLES() FROM friends", "SELECT COUNT(*) FROM friends"):  # fmt: skip
         with pytest.raises(QueryRefused, match="DuckDB"):
-            Postgres().accepts(read(sql, RULES).release)
+            Postgres().accepts(read(sql, RULES).plan)
 
 
 # ---- answers ---------------------------------------------------------------------------------------------------------
@@ -348,13 +348,13 @@ def test_the_same_in_python(curator):
     stay, ward = sf.col("stay"), sf.col("ward")
     question = curator.table("visits").agg(t=stay.trimmed_mean(0.1), w=ward.mode().filter(stay > 2))
     text = "SELECT TRIMMED_MEAN(stay, 0.1) AS t, MODE(ward) FILTER (WHERE stay > 2) AS w FROM visits"
-    assert question.preview(epsilon=1.0).offer.release == curator.preview(text, epsilon=1.0).offer.release
+    assert question.preview(epsilon=1.0).offer.plan == curator.preview(text, epsilon=1.0).offer.plan
     graph_ = curator.table("friends").where(sf.col("since") > 2005).agg(n="TRIANGLES()")
     assert graph_.ask(epsilon=1.0).columns == ("n", "n low", "n high")
 
 
 def test_trimming_is_written_as_a_fraction():
-    (statistic,) = read("SELECT TRIMMED_MEAN(stay, 0.125) FROM visits", RULES).release.statistics
+    (statistic,) = read("SELECT TRIMMED_MEAN(stay, 0.125) FROM visits", RULES).plan.statistics
     assert statistic.lattice.part == Fraction(1, 8)
 
 

@@ -112,13 +112,13 @@ def test_names_are_not_taken_for_what_is_around_them():
     ]  # fmt: skip
     keys = {key(f'SELECT COUNT(*) FROM "t | ()" WHERE {one}', ODD) for one in asked}
     assert len(keys) == len(asked)
-    units = read('SELECT COUNT(DISTINCT "the unit") FROM "t | ()"', ODD).release.measures
+    units = read('SELECT COUNT(DISTINCT "the unit") FROM "t | ()"', ODD).plan.measures
     assert [one.what for one in units] == [What.UNITS]
 
 
 def test_the_centre_of_a_measure_is_written_in_full():
     """It follows from the rest of the text today; the text must not depend on that."""
-    column = read(counted("stay < 1"), RULES).release.where.arguments[0]
+    column = read(counted("stay < 1"), RULES).plan.where.arguments[0]
     near = [
         Measure(What.SUM, column, centre, 0) for centre in (1234567.0, 1234568.0, 0.1, math.nextafter(0.1, 1), 30.0)
     ]

@@ -139,10 +139,10 @@ def database(seed, odd=True, without=None):
 def test_it_means_what_sql_means(sql):
     for seed in range(3):
         connection = database(seed, odd=False)
-        release = read(sql, LOOSE).release
-        width = len(release.keys)
-        place = width + [m.what for m in release.measures].index(What.ROWS)
-        found = {row[:width]: row[place] or 0 for row in connection.execute(statement(release, 1, "duckdb")).fetchall()}
+        plan = read(sql, LOOSE).plan
+        width = len(plan.keys)
+        place = width + [m.what for m in plan.measures].index(What.ROWS)
+        found = {row[:width]: row[place] or 0 for row in connection.execute(statement(plan, 1, "duckdb")).fetchall()}
         truth = {row[:-1]: row[-1] for row in connection.execute(sql).fetchall()}
         assert found == truth
 
@@ -150,34 +150,34 @@ def test_it_means_what_sql_means(sql):
 @cache
 def texts_of(sql):
     question = read(sql, RULES)
-    return question.release, statements(offered(question, 1.0, 1e-9, Mu), 99, "duckdb")
+    return question.plan, statements(offered(question, 1.0, 1e-9, Mu), 99, "duckdb")
 
 
 @pytest.mark.parametrize("sql", MOVED)
 def test_nobody_moves_more_than_is_claimed(sql):
-    most, (release, texts) = 0, texts_of(sql)
+    most, (plan, texts) = 0, texts_of(sql)
     for seed in range(2):
-        whole = exact_numbers(release, texts, database(seed))
+        whole = exact_numbers(plan, texts, database(seed))
         for who in sorted({who for who, _, _ in filled(seed)}):
-            other = exact_numbers(release, texts, database(seed, without=who))
-            changed(sql, release, whole, other)
+            other = exact_numbers(plan, texts, database(seed, without=who))
+            changed(sql, plan, whole, other)
             for key, row in whole.items():
-                far = zip(row, other.get(key, [0] * len(row)), release.measures, strict=True)
-                most = max(most, *(abs(a - b) / release.sensitivity(measure) for a, b, measure in far))
+                far = zip(row, other.get(key, [0] * len(row)), plan.measures, strict=True)
+                most = max(most, *(abs(a - b) / plan.sensitivity(measure) for a, b, measure in far))
     assert most > 0.5  # so that a bound half as large would not have passed
 
 
 def test_bounds_are_the_sums_of_the_branches():
     both = "SELECT w, COUNT(*) FROM (SELECT ward AS w FROM visits UNION ALL SELECT place FROM labs) v GROUP BY w"
-    release = read(both, RULES).release
-    assert (release.rows, release.groups) == (5, 3)  # of four, three are there
-    assert release.public == (("a",), ("b",), ("c",))
-    apart = read(MOVED[3], RULES).release  # in one group there are rows of one branch only
+    plan = read(both, RULES).plan
+    assert (plan.rows, plan.groups) == (5, 3)  # of four, three are there
+    assert plan.public == (("a",), ("b",), ("c",))
+    apart = read(MOVED[3], RULES).plan  # in one group there are rows of one branch only
     assert (apart.rows, apart.groups) == (3, 2)
 
 
 def test_domains_are_joined():
-    (measure,) = (m for m in read(MOVED[1], RULES).release.measures if m.what is What.SUM)
+    (measure,) = (m for m in read(MOVED[1], RULES).plan.measures if m.what is What.SUM)
     domain = measure.of.domain
     assert (domain.low, domain.high, domain.step) == (-8, 60, 0.25)
 
@@ -197,23 +197,23 @@ def test_domains_are_joined():
 )  # fmt: skip
 def test_another_order_is_no_other_question(one, other):
     texts = [read(re.sub(r"SELECT (\w)", r"SELECT SUM(CLAMP(\1, 0, 9))", sql, count=1), RULES) for sql in (one, other)]
-    assert texts[0].release.canonical == texts[1].release.canonical
+    assert texts[0].plan.canonical == texts[1].plan.canonical
 
 
 def test_values_that_are_paired_otherwise_are_another_question():
     """The columns hold the same values of the same tables, but not in the same rows."""
     sql = "SELECT COUNT(*) FROM (SELECT 1 AS x, {} FROM visits UNION ALL SELECT 2, {} FROM visits) v WHERE x = y"
-    one, other = read(sql.format("1 AS y", "2"), RULES).release, read(sql.format("2 AS y", "1"), RULES).release
+    one, other = read(sql.format("1 AS y", "2"), RULES).plan, read(sql.format("2 AS y", "1"), RULES).plan
     assert one.canonical != other.canonical
     connection = database(1, odd=False)
-    found = [connection.execute(statement(release, 1, "duckdb")).fetchone()[0] for release in (one, other)]
+    found = [connection.execute(statement(plan, 1, "duckdb")).fetchone()[0] for plan in (one, other)]
     assert found[0] > 0
     assert not found[1]
 
 
 def test_a_column_twice_is_one_branch_twice():
-    once = read("SELECT COUNT(*) FROM (SELECT stay FROM visits) v", RULES).release
-    twice = read("SELECT COUNT(*) FROM (SELECT stay FROM visits UNION ALL SELECT stay FROM visits) v", RULES).release
+    once = read("SELECT COUNT(*) FROM (SELECT stay FROM visits) v", RULES).plan
+    twice = read("SELECT COUNT(*) FROM (SELECT stay FROM visits UNION ALL SELECT stay FROM visits) v", RULES).plan
     assert once.canonical != twice.canonical
     assert (once.rows, twice.rows) == (3, 6)
 

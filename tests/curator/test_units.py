@@ -99,8 +99,8 @@ def test_stored_answers_of_one_unit_are_not_served_for_another():
         "SELECT COUNT(*) FROM visits",
         ['{each = "row"}', '{column = "row"}', '"edge"', '"column row"', '"person"'],
     )
-    assert len({read(sql, policy(unit)).release.canonical for unit in units}) == len(units)
-    assert read(sql, policy('"row"')).release.canonical == read(sql, policy('{each = "row"}')).release.canonical
+    assert len({read(sql, policy(unit)).plan.canonical for unit in units}) == len(units)
+    assert read(sql, policy('"row"')).plan.canonical == read(sql, policy('{each = "row"}')).plan.canonical
     edges = Policy.read(BUDGET + LINKS.format(unit="").replace("links", "visits")).tables["visits"]
     assert named(edges) != named(policy('"edge"').tables["visits"])
 
@@ -111,14 +111,14 @@ def test_texts_of_stored_answers_are_those_of_before():
     for name, words in (("visits", "unit='person'"), ("pets", "unit='row'"), ("links", "unit='edge'")):
         assert words in repr(stated.tables[name])
     assert "bare" not in repr(stated)
-    assert read("SELECT SUM(stay) FROM visits", stated).release.canonical.startswith(
+    assert read("SELECT SUM(stay) FROM visits", stated).plan.canonical.startswith(
         "visits | () | True | () | (sum(t0.stay, 0, 0),) | "
     )
 
 
 def test_a_column_called_row_may_be_grouped_by_where_each_row_is_a_person():
     stated = policy('{each = "row"}', "columns.row = {type = 'text', keys = ['a', 'b']}\n")
-    assert len(read("SELECT row, COUNT(*) FROM visits GROUP BY row", stated).release.keys) == 1
+    assert len(read("SELECT row, COUNT(*) FROM visits GROUP BY row", stated).plan.keys) == 1
     with pytest.raises(QueryRefused, match="each person"):
         column = policy('{column = "row"}', "columns.row = {type = 'text', keys = ['a', 'b']}\n")
         read("SELECT row, COUNT(*) FROM visits GROUP BY row", column)
@@ -245,7 +245,7 @@ def test_a_row_that_is_a_person_counts_once_in_each_group_of_nested_unions(sql, 
         with pytest.raises(QueryRefused, match="lists a row more than once"):
             read(sql, stated)
         return
-    assert read(sql, stated).release.groups == most
+    assert read(sql, stated).plan.groups == most
     one, other = (duckdb.connect(config={"threads": 1}) for _ in range(2))
     for connection, many in ((one, 5), (other, 4)):
         connection.execute(f"CREATE TABLE kids AS SELECT 9 AS height FROM range({many})")

@@ -51,25 +51,25 @@ class Question:
 
     @property
     def release(self):
-        return self.asked.release
+        return self.asked.plan
 
     @cached_property
     def ranks(self):
         """What is ranked → all its values, in a statement."""
-        first = {window.of: window for window in reversed(self.release.windows)}
-        return {of: ranks(self.release, first[of], SALT, self.dialect) for of in ordered(self.offer)}
+        first = {window.of: window for window in reversed(self.plan.windows)}
+        return {of: ranks(self.plan, first[of], SALT, self.dialect) for of in ordered(self.offer)}
 
     @cached_property
     def texts(self):
         """The statements, as `statements` gives them; without those of which tables are kept."""
-        release, dialect = self.release, self.dialect
-        summed = any(m.what is not What.DISTINCT for m in release.measures)
-        found = [statement(release, SALT, dialect)] if summed else []
-        found += [distinct(release, m.of, SALT, dialect) for m in release.measures if m.what is What.DISTINCT]
+        plan, dialect = self.plan, self.dialect
+        summed = any(m.what is not What.DISTINCT for m in plan.measures)
+        found = [statement(plan, SALT, dialect)] if summed else []
+        found += [distinct(plan, m.of, SALT, dialect) for m in plan.measures if m.what is What.DISTINCT]
         for of, text in self.ranks.items():
-            pairs = zip(release.windows, self.offer.choices, strict=True)
+            pairs = zip(plan.windows, self.offer.choices, strict=True)
             mine = [(window, (choice.shift, choice.cap)) for window, choice in pairs if window.of == of]
-            found.append(near(release, *zip(*mine, strict=True), f"({text})", dialect))
+            found.append(near(plan, *zip(*mine, strict=True), f"({text})", dialect))
         return found + [way.statement(SALT, dialect) for way in self.offer.ways]
 
 
@@ -147,7 +147,7 @@ class Checker:
         self.same_key(found, dialect)
         if dice.random() < 0.1:
             self.spellings(found, dice, dialect)
-        if self.home is not None and self.world.wide and not chosen_by_hash(found.release):
+        if self.home is not None and self.world.wide and not chosen_by_hash(found.plan):
             self.engines_agree(found)
         if self.plain is not None:
             self.count["plain"] += self.plain.agrees(found, Failure)
@@ -157,7 +157,7 @@ class Checker:
         """The question, or None if it is refused: by text and policy alone."""
         try:
             asked = read(sql, self.world.policy)
-            dialect.accepts(asked.release)
+            dialect.accepts(asked.plan)
             offer = offered(asked, 1.0, 1e-9, Mu)
             _ = offer.noise, offer.choices, offer.threshold
             return Question(sql, asked, offer, dialect)
@@ -182,45 +182,45 @@ class Checker:
 
     def neighbours(self, found, other):
         """What one unit moves is what the noise is made for."""
-        release, pair = found.release, [self.run(found, which) for which in ("whole", other)]
+        plan, pair = found.plan, [self.run(found, which) for which in ("whole", other)]
         try:
-            self.count["moved"] += changed(found.sql, release, *(by_group(release, one) for one in pair))
+            self.count["moved"] += changed(found.sql, plan, *(by_group(plan, one) for one in pair))
             ways = found.offer.ways
             for i, way in enumerate(ways, len(found.texts) - len(ways)):
-                if not isinstance(way, TrimmedWay) or len(release.keys) < 2:
-                    told_apart(found.sql, way, *(by_key(one[i], len(release.keys)) for one in pair))
+                if not isinstance(way, TrimmedWay) or len(plan.keys) < 2:
+                    told_apart(found.sql, way, *(by_key(one[i], len(plan.keys)) for one in pair))
         except AssertionError as problem:
             raise Failure("a unit moves more than is claimed", str(problem)[:300]) from problem
         for text in found.ranks.values():
-            self.ranked(release, *(self.engine.run(which, text) for which in ("whole", other)))
+            self.ranked(plan, *(self.engine.run(which, text) for which in ("whole", other)))
 
-    def ranked(self, release, one, other):
+    def ranked(self, plan, one, other):
         """A unit brings or takes few values, in few groups."""
-        width = len(release.keys)
+        width = len(plan.keys)
         counts = [Counter({row[: width + 1]: int(row[width + 1]) for row in rows}) for rows in (one, other)]
         gone, come = counts[0] - counts[1], counts[1] - counts[0]
         by = Counter()
         for row, many in (gone + come).items():
             by[row[:width]] += many
-        if (gone and come) or len(by) > release.groups or max(by.values(), default=0) > release.rows:
-            raise Failure("a unit moves more ranks than is claimed", f"{dict(by)} {release.groups} {release.rows}")
+        if (gone and come) or len(by) > plan.groups or max(by.values(), default=0) > plan.rows:
+            raise Failure("a unit moves more ranks than is claimed", f"{dict(by)} {plan.groups} {plan.rows}")
 
     def public_keys(self, found):
         """Every group is one of those that are listed in advance."""
-        public = found.release.public
+        public = found.plan.public
         if public is None or len(public) > 10_000:
             return
         listed = set(public)
         if len(listed) < len(public):
             raise Failure("a public key is listed twice")
-        strange = [key for key in by_group(found.release, self.run(found, "whole")) if key not in listed]
+        strange = [key for key in by_group(found.plan, self.run(found, "whole")) if key not in listed]
         if strange:
             raise Failure("a group is not among the public keys", repr(strange[:3]))
 
     def same_key(self, found, dialect):
         """One stored key, one statement."""
         before = self.known.setdefault((found.offer.canonical, id(dialect)), found)
-        if before.release != found.release and before.texts != found.texts:
+        if before.plan != found.plan and before.texts != found.texts:
             raise Failure("two questions have one key", f"the other is {before.sql}")
 
     def spellings(self, found, dice, dialect):
@@ -238,7 +238,7 @@ class Checker:
     def engines_agree(self, found):
         """The same integers where no bound cuts: which rows are kept is decided by an engine's own hash."""
         here = [self.home.run("whole", text) for text in replace(found, dialect=self.home.dialects[0]).texts]
-        width = len(found.release.keys)
+        width = len(found.plan.keys)
         for mine, other in zip(self.run(found, "whole"), here, strict=True):
             one, two = (sorted(repr(comparable(row, width)) for row in rows) for rows in (mine, other))
             if one != two:
@@ -246,9 +246,9 @@ class Checker:
         self.count["compared"] += 1
 
 
-def chosen_by_hash(release):
+def chosen_by_hash(plan):
     """Is one of several rows taken by a hash of its content, which is the engine's own?"""
-    return any(join.once for join in release.joins) or any(chosen_by_hash(one.rows) for one in release.table.branches)
+    return any(join.once for join in plan.joins) or any(chosen_by_hash(one.rows) for one in plan.table.branches)
 
 
 def comparable(row, width):

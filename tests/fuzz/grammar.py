@@ -139,7 +139,7 @@ def forms(dialect):
     for letter, form in dict.fromkeys([*registered(), *FORMS]):
         trial = HOLE.sub(lambda hole: {"x": "n", "i": "3", "c": "2", "q": "'a'"}.get(hole[1], hole[1]), form)
         try:
-            DIALECTS[dialect].accepts(read(f"SELECT COUNT({trial}) FROM t", TRIAL).release)
+            DIALECTS[dialect].accepts(read(f"SELECT COUNT({trial}) FROM t", TRIAL).plan)
         except QueryRefused:
             continue
         found[letter].append(form)

@@ -76,7 +76,7 @@ class PlainSql:
             None in places
             or not all(one.measures for one in found.asked.aggregates)
             or not all_shown(found.asked)
-            or not comparable(found.release)
+            or not comparable(found.plan)
             or root.find(*OTHERWISE)
             or any(cast.to.is_type("text") for cast in root.find_all(exp.Cast))  # dates at midnight are written shorter
         ):
@@ -86,16 +86,16 @@ class PlainSql:
             rows = self.open.execute(text).fetchall()
         except duckdb.Error:
             return False
-        width = len(found.release.keys)
+        width = len(found.plan.keys)
         if {place for place in places if place < width} != set(range(width)):
             return False
         expected = {}
         for row in rows:
             values = dict(zip(places, row, strict=True))
             key = tuple(map(unsigned, (values[i] for i in range(width))))
-            if all(listed is None or one in listed for one, listed in zip(key, found.release.key_lists, strict=True)):
+            if all(listed is None or one in listed for one, listed in zip(key, found.plan.key_lists, strict=True)):
                 expected[key] = [values.get(width + j) for j in range(len(found.asked.aggregates))]
-        exact = {key: exactly(found.asked, row) for key, row in by_group(found.release, found.tables["whole"]).items()}
+        exact = {key: exactly(found.asked, row) for key, row in by_group(found.plan, found.tables["whole"]).items()}
         for key in {*expected, *exact}:
             for j, aggregate in enumerate(found.asked.aggregates):
                 if width + j in places and (aggregate.name != "avg" or expected.get(key, [None] * 99)[j] is not None):
@@ -111,7 +111,7 @@ def place_of(expression, found):
     """Which key or aggregate a column is, if it is one that can be compared."""
     if not isinstance(expression, Output):
         return None
-    width = len(found.release.keys)
+    width = len(found.plan.keys)
     if expression.place < width:
         return expression.place if expression.domain.kind is not Kind.DATE else None
     known = found.asked.aggregates[expression.place - width]
@@ -123,14 +123,14 @@ def all_shown(question):
     return question.having == Constant(True) and question.limit is None and not question.offset
 
 
-def comparable(release):
+def comparable(plan):
     """Are public tables joined on their first column alone, and private ones so that all rows are found?"""
-    for branch in release.table.branches:
+    for branch in plan.table.branches:
         if not comparable(branch.rows):
             return False
     return not any(
         join.once if not join.table.public else {name for _, name in join.on} != {next(iter(join.table.columns))}
-        for join in release.joins
+        for join in plan.joins
     )
 
 
@@ -145,10 +145,10 @@ def doubled(root):
 def clamped(root, places, found):
     """What is summed is put into its range first."""
     for place, node in zip(places, root.expressions, strict=False):
-        width = len(found.release.keys)
+        width = len(found.plan.keys)
         if place >= width and (aggregate := found.asked.aggregates[place - width]).name != "count":
             for one in list(node.find_all(exp.Sum, exp.Avg)):
-                for domain in [found.release.measures[aggregate.measures[0]].of.domain]:
+                for domain in [found.plan.measures[aggregate.measures[0]].of.domain]:
                     one.set(
                         "this",
                         exp.Anonymous(this="clamp", expressions=[one.this, number(domain.low), number(domain.high)]),

@@ -22,7 +22,7 @@ RULES = Policy.read(
 
 
 def key(sql):
-    return read(sql, RULES).release.canonical
+    return read(sql, RULES).plan.canonical
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def key(sql):
 def test_a_case_of_null_alone_is_null_on_every_engine(condition):
     """PostgreSQL took it for a text, and raised after the charge where it stood for a condition."""
     sql = f"SELECT COUNT(*) FILTER (WHERE {condition}) FROM t"
-    assert "THEN NULL ELSE NULL" not in statement(read(sql, RULES).release, 1, "postgres")
+    assert "THEN NULL ELSE NULL" not in statement(read(sql, RULES).plan, 1, "postgres")
     assert key(sql) == key("SELECT COUNT(*) FILTER (WHERE NULL) FROM t")
     assert key("SELECT SUM(CASE WHEN y = 'a' THEN x ELSE x END) FROM t") == key("SELECT SUM(x) FROM t")
     assert key("SELECT SUM(CASE WHEN y = 'a' THEN x ELSE 3 END) FROM t") != key("SELECT SUM(x) FROM t")

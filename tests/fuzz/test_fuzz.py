@@ -16,7 +16,7 @@ from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.parse.date_forms import moving
 from sfumato.sql.parse.expressions import SPELLED
 from sfumato.sql.parse.special_forms import SPECIAL, misplaced
-from sfumato.sql.plan import Release
+from sfumato.sql.plan import Plan
 from sfumato.sql.union import parts
 from tests.fuzz.grammar import INTERNAL
 from tests.fuzz.run import BATCH, Run
@@ -86,9 +86,9 @@ def called(expression):
             yield from called(one)
 
 
-def rows_of(release):
-    yield release
-    for branch in release.table.branches:
+def rows_of(plan):
+    yield plan
+    for branch in plan.table.branches:
         yield from rows_of(branch.rows)
 
 
@@ -97,8 +97,8 @@ def test_every_function_is_reached(sample):
     """A new function that no form spells is missed here."""
     found = Counter()
     for _, question in sample:
-        for release in rows_of(question.release):
-            listed = [*parts(release), *(of for branch in release.table.branches for _, of in branch.columns)]
+        for plan in rows_of(question.plan):
+            listed = [*parts(plan), *(of for branch in plan.table.branches for _, of in branch.columns)]
             found.update(name for one in listed for name in called(one))
     assert set(FUNCTIONS) - set(found) == INTERNAL
 
@@ -126,11 +126,11 @@ def test_every_spelling_aggregate_clause_and_join_is_reached(sample):
 @pytest.mark.slow
 def test_the_bounds_are_of_every_kind(sample):
     """Units that are a column, a row, an edge, or found by a key."""
-    tables = [question.release.table for _, question in sample]
+    tables = [question.plan.table for _, question in sample]
     assert {type(table.unit).__name__ for table in tables} == {"ColumnUnit", "RowUnit", "EdgeUnit"}
     assert any(table.owner for table in tables) and any(table.branches for table in tables)
-    assert any(question.release.crossed for _, question in sample)
-    assert any(join.once for _, question in sample for join in question.release.joins)
+    assert any(question.plan.crossed for _, question in sample)
+    assert any(join.once for _, question in sample for join in question.plan.joins)
 
 
 # ---- the checks can fail --------------------------------------------------------------------------------------------
@@ -144,8 +144,8 @@ def kinds_of(count=3 * BATCH):
 
 
 def test_a_bound_that_is_not_kept_is_seen(monkeypatch):
-    honest = Release.sensitivity
-    monkeypatch.setattr(Release, "sensitivity", lambda self, measure: max(1, honest(self, measure) // 2))
+    honest = Plan.sensitivity
+    monkeypatch.setattr(Plan, "sensitivity", lambda self, measure: max(1, honest(self, measure) // 2))
     assert kinds_of() == "a unit moves more than is claimed"
 
 
@@ -161,6 +161,6 @@ def test_a_bound_on_groups_that_is_not_kept_is_seen(monkeypatch):
 
 @pytest.mark.slow
 def test_a_key_that_forgets_the_condition_is_seen(monkeypatch):
-    honest = Release.canonical.fget
-    monkeypatch.setattr(Release, "canonical", property(lambda self: honest(self).replace(repr(self.where), "…")))
+    honest = Plan.canonical.fget
+    monkeypatch.setattr(Plan, "canonical", property(lambda self: honest(self).replace(repr(self.where), "…")))
     assert kinds_of() == "two questions have one key"

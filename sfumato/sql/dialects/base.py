@@ -18,7 +18,7 @@ from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.costs import Cost, require_cost
 from sfumato.sql.functions.function import Sql
-from sfumato.sql.plan import Release
+from sfumato.sql.plan import Plan
 from sfumato.sql.policy import Table
 from sfumato.sql.reserved_names import column
 from sfumato.sql.union import cost as cost_of_row
@@ -32,20 +32,20 @@ UNWRITTEN = (
 @dataclass(frozen=True)
 class Dialect(ABC):
     """One engine's SQL. `schema` is what the engine calls the types of columns, where known: it may then leave out what
-    a type rules out; it is right without. `types` is the same for the tables of one release: "t0.stay" → "integer"."""
+    a type rules out; it is right without. `types` is the same for the tables of one plan: "t0.stay" → "integer"."""
 
     costs: ClassVar[Mapping[str, Cost]] = {}  # of functions that may take longer here than their table states
 
     schema: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     types: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def about(self, release: Release) -> Self:
-        """The same, of the tables of this release. Raises QueryRefused if one row of it could take too long here: every
+    def about(self, plan: Plan) -> Self:
+        """The same, of the tables of this plan. Raises QueryRefused if one row of it could take too long here: every
         statement is written by what this returns, so none is without the check."""
-        tables = [release.table, *(join.table for join in release.joins)]
+        tables = [plan.table, *(join.table for join in plan.joins)]
         known = ((f"t{i}", self.stored(table)) for i, table in enumerate(tables))
         found = replace(self, types={f"{alias}.{name}": kind for alias, of in known for name, kind in of.items()})
-        require_cost(found.release_cost(release), self.name)
+        require_cost(found.release_cost(plan), self.name)
         return found
 
     def stored(self, table: Table) -> Mapping[str, str]:
@@ -59,17 +59,17 @@ class Dialect(ABC):
         """What the engine calls the type of a column, if that is known."""
         return self.stored(table).get(column)
 
-    def accepts(self, release: Release) -> None:
+    def accepts(self, plan: Plan) -> None:
         """Raises QueryRefused if this engine cannot be told of something in it."""
-        parts = [release.where, *release.keys, *(mine for join in release.joins for mine, _ in join.on)]
-        parts += [m.of for m in release.measures if m.of] + [window.of for window in release.windows]
-        parts += [one for statistic in release.statistics for one in statistic.reads]
-        for branch in release.table.branches:
+        parts = [plan.where, *plan.keys, *(mine for join in plan.joins for mine, _ in join.on)]
+        parts += [m.of for m in plan.measures if m.of] + [window.of for window in plan.windows]
+        parts += [one for statistic in plan.statistics for one in statistic.reads]
+        for branch in plan.table.branches:
             self.accepts(branch.rows)
             parts += [of for _, of in branch.columns]
         for part in parts:
             self.accepted(part)
-        require_cost(self.release_cost(release), self.name)
+        require_cost(self.release_cost(plan), self.name)
 
     def accepted(self, expression: Expression) -> None:
         match expression:
@@ -83,9 +83,9 @@ class Dialect(ABC):
 
     # ---- what one row may take --------------------------------------------------------------------------------------
 
-    def release_cost(self, release: Release) -> float:
+    def release_cost(self, plan: Plan) -> float:
         """Nanoseconds that this engine needs for one row of it at most."""
-        return cost_of_row(release, self.cost)
+        return cost_of_row(plan, self.cost)
 
     def cost(self, expression: Expression) -> float:
         """Nanoseconds that this engine needs for it in one row at most, whatever the row holds."""
@@ -212,7 +212,7 @@ class Dialect(ABC):
         """Is it fast to order by a hash and these keys? Otherwise groups are ordered by their hash alone."""
         return True
 
-    def chosen_first(self, release: Release) -> bool:
+    def chosen_first(self, plan: Plan) -> bool:
         """Is it faster to choose a unit's groups while they are rows than when they are summed?"""
         return False
 

@@ -13,7 +13,7 @@ from sfumato.sql.expressions import Call, Column, Expression
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.costs import READ_WORDS
 from sfumato.sql.functions.function import Sql, of_type, paren
-from sfumato.sql.plan import Release
+from sfumato.sql.plan import Plan
 
 NARROW = 2**30
 FEW = 2
@@ -102,10 +102,10 @@ class DuckDB(Dialect):
     def windowed(self, keys: Sequence[Expression]) -> bool:
         return all(isinstance(key, Column) and self.key(key) is not None for key in keys)
 
-    def chosen_first(self, release: Release) -> bool:
+    def chosen_first(self, plan: Plan) -> bool:
         """To sort rows takes less than to sum them by group and then to sort the groups, unless groups are far fewer.
         That they are not is what a low bound says, which is public."""
-        return release.rows <= FEW and self.windowed(release.keys)
+        return plan.rows <= FEW and self.windowed(plan.keys)
 
     def unread(self, column: Column) -> Sql | None:
         known = column.domain.kind is Kind.NUMBER and self.types.get(column.origin) in {*WHOLE, "DOUBLE"}

@@ -11,7 +11,7 @@ from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Call
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.function import Sql
-from sfumato.sql.plan import Release
+from sfumato.sql.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class Foreign(Dialect):
     def functions(self) -> frozenset[str]:
         return frozenset({*self.same, *self.own, "number", "text", "date", "timestamp", "substr", "round to"})
 
-    def accepts(self, release: Release) -> None:
-        if release.statistics or release.table.edges:
+    def accepts(self, plan: Plan) -> None:
+        if plan.statistics or plan.table.edges:
             raise QueryRefused(f"TRIMMED_MEAN, MODE and tables of edges are for DuckDB, and this is {self.name}.")
-        super().accepts(release)
+        super().accepts(plan)
 
     def refusal(self, call: Call) -> str | None:
         if call.name == "text" and call.arguments[0].domain.kind is Kind.NUMBER:

@@ -7,7 +7,7 @@ from sfumato.sql.dialects.base import Dialect, raw, written_out
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit.sums import by, row_wise
 from sfumato.sql.emit.values import X, by_parts, close, frequencies, given, lattice, listed, values
-from sfumato.sql.plan import Release
+from sfumato.sql.plan import Plan
 from sfumato.sql.reserved_names import (
     ALL,
     CLOSED,
@@ -33,10 +33,10 @@ from sfumato.sql.reserved_names import of as qualified
 from sfumato.sql.statistics import Mode, Triangles, Trimmed
 
 
-def ends(release: Release, trimmed: Trimmed, reach: int, salt: int, dialect: str | Dialect) -> str:
+def ends(plan: Plan, trimmed: Trimmed, reach: int, salt: int, dialect: str | Dialect) -> str:
     """keys, how many values there are, and in order: values, how many have each, how many have it or less, and the sum
     of these; for all values that are within `reach` ranks of either end of what is kept."""
-    to, names = dialect_of(dialect).about(release), listed(release)
+    to, names = dialect_of(dialect).about(plan), listed(plan)
     value, count, total = qualified(COUNTED, [VALUE, COUNT, SUM])
     split = by_parts(qualified(COUNTED, names))
     running = [f"{to.total(of)} OVER ({split} ORDER BY {value}) AS {name}" for name, of in
@@ -48,14 +48,14 @@ def ends(release: Release, trimmed: Trimmed, reach: int, salt: int, dialect: str
     kept = qualified(RANKED, names)
     lists = to.lists(*qualified(RANKED, [VALUE, COUNT, UP_TO, SUM_UP_TO]))
     shown = ", ".join([*kept, f"CAST(MAX({RANKED}.{ALL}) AS BIGINT)", *lists])
-    counted = frequencies(release, trimmed.lattice, salt, to, f"{to.total(f'{VALUES}.{VALUE}')} AS {SUM}")
+    counted = frequencies(plan, trimmed.lattice, salt, to, f"{to.total(f'{VALUES}.{VALUE}')} AS {SUM}")
     return f"WITH {counted} SELECT {shown} FROM ({ranked}) AS {RANKED} WHERE {near} {by(kept)}"
 
 
-def votes(release: Release, mode: Mode, salt: int, dialect: str | Dialect) -> str:
+def votes(plan: Plan, mode: Mode, salt: int, dialect: str | Dialect) -> str:
     """keys, a value, and how many have it: of all public values; else of the two most common ones of each group."""
-    to, names = dialect_of(dialect).about(release), listed(release)
-    kept = values(release, told(mode, to), mode.of, salt, to, once=False)
+    to, names = dialect_of(dialect).about(plan), listed(plan)
+    kept = values(plan, told(mode, to), mode.of, salt, to, once=False)
     each = qualified(VALUES, [*names, VALUE])
     counted = f"(SELECT {', '.join([*each, f'COUNT(*) AS {COUNT}'])} FROM {VALUES} {by(each)}) AS {COUNTED}"
     if mode.choices is not None:
@@ -80,14 +80,14 @@ def told(mode: Mode, to: Dialect) -> str:
     return to.date_text(raw(X)).sql(to.name) if mode.of.domain.kind is Kind.DATE else given(mode.of, to)
 
 
-def triangles(release: Release, graph: Triangles, dialect: str | Dialect) -> str:
+def triangles(plan: Plan, graph: Triangles, dialect: str | Dialect) -> str:
     """How many triangles there are, and the most nodes that two nodes are both joined to.
 
     Each pair of different nodes counts once, however often and in which order it is listed. Two nodes with a common
     neighbour are an open triangle; it is closed if they are an edge, and each triangle is met three times.
     """
-    to = dialect_of(dialect).about(release)
-    rows = row_wise(release, {A: to.compiled(graph.ends[0]), B: to.compiled(graph.ends[1])}, to).sql(to.name)
+    to = dialect_of(dialect).about(plan)
+    rows = row_wise(plan, {A: to.compiled(graph.ends[0]), B: to.compiled(graph.ends[1])}, to).sql(to.name)
     a, b = qualified(ROWS, [A, B])
     pairs = f"SELECT LEAST({a}, {b}) AS {A}, GREATEST({a}, {b}) AS {B} FROM ({rows}) AS {ROWS} WHERE {a} <> {b}"
     third = to.divided(f"(SELECT {CLOSED}.{COUNT} FROM {CLOSED})", "3")

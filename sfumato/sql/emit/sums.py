@@ -1,4 +1,4 @@
-"""A release as one statement for an engine. Everything is compiled from the plan; no text of the analyst reaches it."""
+"""A plan as one statement for an engine. Everything is compiled from the plan; no text of the analyst reaches it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +10,7 @@ from sfumato.sql.dialects.base import Dialect, raw, written_out
 from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions.function import Sql, of_type, paren
-from sfumato.sql.plan import Join, Measure, Release, What
+from sfumato.sql.plan import Join, Measure, Plan, What
 from sfumato.sql.policy import Owner, Table
 from sfumato.sql.reserved_names import (
     ABOVE,
@@ -41,7 +41,7 @@ from sfumato.sql.units import ColumnUnit, RowUnit
 TYPES = {Kind.NUMBER: "DOUBLE", Kind.TEXT: "TEXT", Kind.TRUTH: "BOOLEAN", Kind.DATE: "TIMESTAMPNTZ"}
 
 
-def statement(release: Release, salt: int, dialect: str | Dialect) -> str:
+def statement(plan: Plan, salt: int, dialect: str | Dialect) -> str:
     """SQL that gives, for each group: its keys, then its measures as integers.
 
     One row per (unit, group) first, clamped; of a unit with more groups than allowed those with the least keyed hash of
@@ -49,18 +49,18 @@ def statement(release: Release, salt: int, dialect: str | Dialect) -> str:
     decide; where that would make the order slow, each is counted with the other, and neither is kept. Where units have
     few rows in a group, an engine may be faster if the groups are chosen before their rows are summed.
     """
-    to = dialect_of(dialect).about(release)
-    keys = [key(i) for i in range(len(release.keys))]
-    summed = [m for m in release.measures if m.what is not What.DISTINCT]
+    to = dialect_of(dialect).about(plan)
+    keys = [key(i) for i in range(len(plan.keys))]
+    summed = [m for m in plan.measures if m.what is not What.DISTINCT]
     values = {measure(j): to.compiled(m.of) for j, m in enumerate(summed) if m.of} or {ONE: whole(1)}
-    rows = f"({row_wise(release, values, to).sql(to.name)}) AS {ROWS}"
+    rows = f"({row_wise(plan, values, to).sql(to.name)}) AS {ROWS}"
     mine = [f"{ROWS}.{measure(j)}" for j in range(len(summed))]
     units = [m.what is What.UNITS for m in summed]  # one in each row of pairs
-    inner = [f"{least_most(release, m, mine[j], to)} AS {measure(j)}" for j, m in enumerate(summed) if not units[j]]
+    inner = [f"{least_most(plan, m, mine[j], to)} AS {measure(j)}" for j, m in enumerate(summed) if not units[j]]
     outer = [
         f"{'COUNT(*)' if units[j] else to.total(f'{PAIRS}.{measure(j)}')} AS {measure(j)}" for j in range(len(summed))
     ]
-    if isinstance(release.table.unit, RowUnit):
+    if isinstance(plan.table.unit, RowUnit):
         each = [f"{to.total(clamped_value(m, mine[j], to))} AS {measure(j)}" for j, m in enumerate(summed)]
         return f"SELECT {', '.join([*of(ROWS, keys), *each])} FROM {rows} {by(of(ROWS, keys))}"
     listed, names = of(ROWS, [UNIT, *keys]), of(PAIRS, keys)
@@ -68,16 +68,16 @@ def statement(release: Release, salt: int, dialect: str | Dialect) -> str:
         pairs = f"SELECT {', '.join([*listed, *inner])} FROM {rows} {by(listed)}"
         return f"SELECT {', '.join(outer)} FROM ({pairs}) AS {PAIRS}"
     hashed = to.hashed([raw(name) for name in listed], salt).sql(to.name)
-    if to.chosen_first(release):
+    if to.chosen_first(plan):
         place = f"DENSE_RANK() OVER (PARTITION BY {ROWS}.{UNIT} ORDER BY {', '.join([hashed, *of(ROWS, keys)])})"
-        kept = first_of(f"SELECT {ROWS}.*, {place} AS {PLACE} FROM {rows}", release.groups)
+        kept = first_of(f"SELECT {ROWS}.*, {place} AS {PLACE} FROM {rows}", plan.groups)
         pairs = f"SELECT {', '.join([*listed, *inner])} FROM ({kept}) AS {ROWS} {by(listed)}"
         return f"SELECT {', '.join([*names, *outer])} FROM ({pairs}) AS {PAIRS} {by(names)}"
     pairs = f"SELECT {', '.join([*listed, *inner, f'{hashed} AS {HASH}'])} FROM {rows} {by(listed)}"
     order = f"PARTITION BY {PAIRS}.{UNIT} ORDER BY {PAIRS}.{HASH}"
     place = f"ROW_NUMBER() OVER ({', '.join([order, *names])})"
-    place = place if to.windowed(release.keys) else f"COUNT(*) OVER ({order})"
-    kept = first_of(f"SELECT {PAIRS}.*, {place} AS {PLACE} FROM ({pairs}) AS {PAIRS}", release.groups)
+    place = place if to.windowed(plan.keys) else f"COUNT(*) OVER ({order})"
+    kept = first_of(f"SELECT {PAIRS}.*, {place} AS {PLACE} FROM ({pairs}) AS {PAIRS}", plan.groups)
     return f"SELECT {', '.join([*names, *outer])} FROM ({kept}) AS {PAIRS} {by(names)}"
 
 
@@ -101,23 +101,23 @@ def by(names: Sequence[str]) -> str:
     return f"GROUP BY {', '.join(names)}" if names else ""
 
 
-def row_wise(release: Release, values: Mapping[str, Sql], to: Dialect) -> exp.Select:
+def row_wise(plan: Plan, values: Mapping[str, Sql], to: Dialect) -> exp.Select:
     """unit, keys and the named values, for each row that counts."""
-    table = release.table
-    found = exp.select().from_(few(table, 0, to) if release.crossed else from_(table, to))
-    for number, join in enumerate(release.joins, 1):
+    table = plan.table
+    found = exp.select().from_(few(table, 0, to) if plan.crossed else from_(table, to))
+    for number, join in enumerate(plan.joins, 1):
         right = matched(join, number, to) if join.table.public else found_few(join, number, to)
         on = exp.and_(*(equal(join, number, *pair, to) for pair in join.on))
         found = found.join(right, join_type="left", on=on, copy=False)  # each copy would be of all joins before
-    chosen = [exp.alias_(as_key(one, to), key(i)) for i, one in enumerate(release.keys)]
+    chosen = [exp.alias_(as_key(one, to), key(i)) for i, one in enumerate(plan.keys)]
     chosen += [exp.alias_(value, name) for name, value in values.items()]
     conditions: list[Sql] = []
     if table.unit_column is not None:
         chosen.insert(0, exp.alias_(unit_of(table, numbered(0), to), UNIT))
         conditions.append(exp.column(table.unit_column, table=numbered(0), quoted=True).is_(exp.null()).not_())
-    if release.where != Constant(True):
-        conditions.append(to.compiled(release.where))
-    for one, listed in zip(release.keys, release.key_lists, strict=True):
+    if plan.where != Constant(True):
+        conditions.append(to.compiled(plan.where))
+    for one, listed in zip(plan.keys, plan.key_lists, strict=True):
         if listed is not None:
             public = written_out(type(to), one.domain.kind, listed)
             conditions.append(exp.In(this=as_key(one, to), expressions=[exp.Var(this=public)]))
@@ -318,17 +318,17 @@ def none(name: str, to: Dialect) -> str:
     return f"{name} IS NULL OR {to.is_nan(raw(name)).sql(to.name)}"
 
 
-def least_most(release: Release, measure: Measure, name: str, to: Dialect) -> str:
+def least_most(plan: Plan, measure: Measure, name: str, to: Dialect) -> str:
     """What one unit adds to one group: never outside its bounds.
 
     A sum whose values are counted as well is made smaller in proportion when the count is cut: their ratio is a mean,
     and would otherwise be pulled away from it by whoever has many rows.
     """
-    low, high = release.bounds(measure)
+    low, high = plan.bounds(measure)
     found = "COUNT(*)" if measure.what is What.ROWS else to.total(clamped_value(measure, name, to))
     counted = Measure(What.VALUES, measure.of)
-    if measure.what in (What.SUM, What.SQUARES) and counted in release.measures:
+    if measure.what in (What.SUM, What.SQUARES) and counted in plan.measures:
         many = to.total(clamped_value(counted, name, to))
-        less = to.divided(f"({found} * {release.rows})", many)
-        found = f"CASE WHEN {many} > {release.rows} THEN {less} ELSE {found} END"
+        less = to.divided(f"({found} * {plan.rows})", many)
+        found = f"CASE WHEN {many} > {plan.rows} THEN {less} ELSE {found} END"
     return f"CAST(LEAST(GREATEST({found}, {low}), {high}) AS {to.whole(low, high)})"

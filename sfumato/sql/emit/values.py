@@ -13,7 +13,7 @@ from sfumato.sql.dialects.base import Dialect, raw
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit.sums import by, cut, first_of, none, row_wise
 from sfumato.sql.expressions import Column, Expression
-from sfumato.sql.plan import Release, Window
+from sfumato.sql.plan import Plan, Window
 from sfumato.sql.reserved_names import (
     ALL,
     BETWEEN,
@@ -48,33 +48,33 @@ from sfumato.sql.units import RowUnit
 X = f"{READ}.{GIVEN}"  # a value of a row
 
 
-def distinct(release: Release, of: Expression, salt: int, dialect: str | Dialect) -> str:
+def distinct(plan: Plan, of: Expression, salt: int, dialect: str | Dialect) -> str:
     """keys, and the number of different values of a group.
 
     One unit changes it by at most `rows`: that many values are its own, and others may have them as well.
     """
-    to, names = dialect_of(dialect).about(release), qualified(VALUES, listed(release))
-    kept = values(release, given(of, to), of, salt, to, once=True)
+    to, names = dialect_of(dialect).about(plan), qualified(VALUES, listed(plan))
+    kept = values(plan, given(of, to), of, salt, to, once=True)
     counted = f"COUNT(DISTINCT {VALUES}.{VALUE}) AS {measure(0)}"
     return f"WITH {kept} SELECT {', '.join([*names, counted])} FROM {VALUES} {by(names)}"
 
 
 def around(
-    release: Release, windows: Sequence[Window], limits: Sequence[tuple[int, int]], salt: int, dialect: str | Dialect
+    plan: Plan, windows: Sequence[Window], limits: Sequence[tuple[int, int]], salt: int, dialect: str | Dialect
 ) -> str:
     """keys, how many values there are, and in order: values, how many have each, how many have it or less; for all
     values whose score is below the cap. `windows` are of one expression and one lattice; `limits` are (shift, cap)."""
-    return near(release, windows, limits, f"({ranks(release, windows[0], salt, dialect)})", dialect)
+    return near(plan, windows, limits, f"({ranks(plan, windows[0], salt, dialect)})", dialect)
 
 
-def ranks(release: Release, window: Window, salt: int, dialect: str | Dialect) -> str:
+def ranks(plan: Plan, window: Window, salt: int, dialect: str | Dialect) -> str:
     """keys, and each VALUE with how many have it (COUNT), how many have it or less (UP_TO), and how many there are
     (ALL)."""
-    to, names = dialect_of(dialect).about(release), qualified(COUNTED, listed(release))
+    to, names = dialect_of(dialect).about(plan), qualified(COUNTED, listed(plan))
     split, (value, count) = by_parts(names), qualified(COUNTED, [VALUE, COUNT])
     upto = f"{to.total(count)} OVER ({split} ORDER BY {value}) AS {UP_TO}"
     shown = [*names, value, count, upto, f"{to.total(count)} OVER ({split}) AS {ALL}"]
-    return f"WITH {frequencies(release, window, salt, to)} SELECT {', '.join(shown)} FROM {COUNTED}"
+    return f"WITH {frequencies(plan, window, salt, to)} SELECT {', '.join(shown)} FROM {COUNTED}"
 
 
 def by_parts(names: Sequence[str]) -> str:
@@ -94,11 +94,11 @@ class Selection:
     to: Dialect
 
     @staticmethod
-    def of(release: Release, window: Window, dialect: str | Dialect) -> "Selection":
-        to, of = dialect_of(dialect).about(release), window.of
+    def of(plan: Plan, window: Window, dialect: str | Dialect) -> "Selection":
+        to, of = dialect_of(dialect).about(plan), window.of
         read = to.compiled(of)
         key, unread = (to.key(of), to.unread(of)) if isinstance(of, Column) else (None, None)
-        rows, plain = (row_wise(release, {GIVEN: one or read}, to).sql(to.name) for one in (key, unread))
+        rows, plain = (row_wise(plan, {GIVEN: one or read}, to).sql(to.name) for one in (key, unread))
         return Selection(rows, plain, lattice(window, to), to)
 
     def selected(self, parts: Sequence[float]) -> str:
@@ -119,19 +119,19 @@ class Selection:
         return self.to.number(float(value)).sql(self.to.name)
 
 
-def frequencies(release: Release, window: Window, salt: int, to: Dialect, *more: str) -> str:
+def frequencies(plan: Plan, window: Window, salt: int, to: Dialect, *more: str) -> str:
     """Tables of WITH, of which COUNTED has the keys, each VALUE, how many have it (COUNT), and `more`."""
-    names = qualified(VALUES, [*listed(release), VALUE])
-    kept = values(release, lattice(window, to), window.of, salt, to, once=False)
+    names = qualified(VALUES, [*listed(plan), VALUE])
+    kept = values(plan, lattice(window, to), window.of, salt, to, once=False)
     shown = [*names, f"COUNT(*) AS {COUNT}", *more]
     return f"{kept}, {COUNTED} AS (SELECT {', '.join(shown)} FROM {VALUES} {by(names)})"
 
 
 def near(
-    release: Release, windows: Sequence[Window], limits: Sequence[tuple[int, int]], ranked: str, dialect: str | Dialect
+    plan: Plan, windows: Sequence[Window], limits: Sequence[tuple[int, int]], ranked: str, dialect: str | Dialect
 ) -> str:
     """What `around` gives, from the table that `ranks` makes."""
-    to, names = dialect_of(dialect).about(release), listed(release)
+    to, names = dialect_of(dialect).about(plan), listed(plan)
     near_one = " OR ".join(close(w.part, *limit) for w, limit in zip(windows, limits, strict=True))
     whole = [f"CAST({RANKED}.{name} AS BIGINT) AS {name}" for name in (UP_TO, ALL)]
     found = ", ".join([*qualified(RANKED, [*names, VALUE, COUNT]), *whole])
@@ -151,15 +151,15 @@ def close(part: Fraction, shift: int, cap: int) -> str:
     return f"({a} * {many} + ({shift}) - {b} * {upto} < {cap} AND {above})"
 
 
-def values(release: Release, value: str, of: Expression, salt: int, to: Dialect, once: bool) -> str:
+def values(plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool) -> str:
     """Tables of WITH, of which VALUES has keys and VALUE for each value that is kept; `once`: different ones.
 
     Equal values of a unit in a group are told apart by number COPY = 0, 1, …; as they are equal, it does not matter
     which is which. Hash and VALUE order all that a unit has, so that exactly `rows` are kept.
     """
-    rows = f"({row_wise(release, {GIVEN: to.compiled(of)}, to).sql(to.name)}) AS {READ}"
-    names = listed(release)
-    if isinstance(release.table.unit, RowUnit):
+    rows = f"({row_wise(plan, {GIVEN: to.compiled(of)}, to).sql(to.name)}) AS {READ}"
+    names = listed(plan)
+    if isinstance(plan.table.unit, RowUnit):
         each = f"SELECT {', '.join([*qualified(READ, names), f'{value} AS {VALUE}'])} FROM {rows}"
         shown = ", ".join(qualified(NUMBERED, [*names, VALUE]))
         return f"{VALUES} AS (SELECT {shown} FROM ({each}) AS {NUMBERED} WHERE NOT {NUMBERED}.{VALUE} IS NULL)"
@@ -171,7 +171,7 @@ def values(release: Release, value: str, of: Expression, salt: int, to: Dialect,
     again = to.materialized if names else ""  # only then it is read twice
     found = f"{ROWS} AS {again}({numbered}{f' {by(mine)}' if once else ''})"
     if names:
-        found += f", {chosen_groups(release, salt, to)}"
+        found += f", {chosen_groups(plan, salt, to)}"
     source = CHOSEN if names else ROWS
     mine, ordered = qualified(source, [*owner, VALUE]), qualified(HASHED, owner)
     hashed = f"{hash_of(qualified(source, [*owner, VALUE, COPY]), salt, to)} AS {HASH}"
@@ -181,28 +181,28 @@ def values(release: Release, value: str, of: Expression, salt: int, to: Dialect,
         f"SELECT {HASHED}.*, ROW_NUMBER() OVER ({by_parts(ordered)} {order}) AS {PLACE} FROM ({hashed}) AS {HASHED}"
     )
     shown = ", ".join(qualified(RANKED, [*names, VALUE]))
-    return f"{found}, {VALUES} AS (SELECT {shown} FROM ({placed}) AS {RANKED} WHERE {RANKED}.{PLACE} <= {release.rows})"
+    return f"{found}, {VALUES} AS (SELECT {shown} FROM ({placed}) AS {RANKED} WHERE {RANKED}.{PLACE} <= {plan.rows})"
 
 
-def chosen_groups(release: Release, salt: int, to: Dialect) -> str:
+def chosen_groups(plan: Plan, salt: int, to: Dialect) -> str:
     """Tables of WITH, of which CHOSEN has the rows of ROWS in the groups that their unit keeps."""
-    mine = qualified(ROWS, [UNIT, *listed(release)])
+    mine = qualified(ROWS, [UNIT, *listed(plan)])
     hashed = hash_of(mine, salt, to)
-    if to.windowed(release.keys):
+    if to.windowed(plan.keys):
         order = f"PARTITION BY {ROWS}.{UNIT} ORDER BY {', '.join([hashed, *mine[1:]])}"
         placed = f"SELECT {ROWS}.*, DENSE_RANK() OVER ({order}) AS {PLACE} FROM {ROWS}"
-        return f"{CHOSEN} AS ({first_of(placed, release.groups)})"
+        return f"{CHOSEN} AS ({first_of(placed, plan.groups)})"
     pairs = f"{PAIRS} AS (SELECT {', '.join([*mine, f'{hashed} AS {HASH}'])} FROM {ROWS} {by(mine)})"
     within = f"LEFT JOIN {CUTS} ON {ROWS}.{UNIT} = {CUTS}.{UNIT} WHERE {CUTS}.{CUT} IS NULL OR {hashed} <= {CUTS}.{CUT}"
-    return f"{pairs}, {cut(release.groups)}, {CHOSEN} AS (SELECT {ROWS}.* FROM {ROWS} {within})"
+    return f"{pairs}, {cut(plan.groups)}, {CHOSEN} AS (SELECT {ROWS}.* FROM {ROWS} {within})"
 
 
 def hash_of(names: Sequence[str], salt: int, to: Dialect) -> str:
     return to.hashed([raw(name) for name in names], salt).sql(to.name)
 
 
-def listed(release: Release) -> list[str]:
-    return [key(i) for i in range(len(release.keys))]
+def listed(plan: Plan) -> list[str]:
+    return [key(i) for i in range(len(plan.keys))]
 
 
 def given(of: Expression, to: Dialect) -> str:

@@ -11,7 +11,7 @@ from sfumato.sql.expressions import Expression
 from sfumato.sql.parse.ast_guard import alias, inner, plain, shown
 from sfumato.sql.parse.columns import Columns, number_after, ordered, titled
 from sfumato.sql.parse.expressions import expression
-from sfumato.sql.plan import Release
+from sfumato.sql.plan import Plan
 from sfumato.sql.postprocess import foreign
 from sfumato.sql.question import Question
 from sfumato.sql.simplify import call
@@ -114,16 +114,16 @@ def around(query: exp.Select, question: Question) -> Question:
         foreign(one)
     if sum(e.weight for e in after) > HEAVIEST:
         raise QueryRefused("this question is too long, written out.\n  do:     ask less at a time")
-    check_layout(found.release, after)
+    check_layout(found.plan, after)
     return found
 
 
-def check_layout(release: Release, after: Sequence[Expression]) -> None:
+def check_layout(plan: Plan, after: Sequence[Expression]) -> None:
     """Refuses what would take long to make of released values: that is free, and could be asked again and again."""
-    if release.combinations * sum(e.weight for e in after) > MOST_STEPS:
+    if plan.combinations * sum(e.weight for e in after) > MOST_STEPS:
         raise QueryRefused(
             "this question takes too long to lay out.\n"
-            f"  found:  {release.combinations:,} groups, and long expressions over released values\n"
+            f"  found:  {plan.combinations:,} groups, and long expressions over released values\n"
             "  do:     ask for aggregates alone, and go on with the answer"
         )
 

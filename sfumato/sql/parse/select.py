@@ -20,7 +20,7 @@ from sfumato.sql.parse.normalise_aggregates import normal_aggregates
 from sfumato.sql.parse.outer_select import around, check_layout, layers
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.parse.sums import canonical, measured
-from sfumato.sql.plan import Release, Window
+from sfumato.sql.plan import Plan, Window
 from sfumato.sql.policy import Policy
 from sfumato.sql.postprocess import foreign
 from sfumato.sql.question import Question
@@ -138,7 +138,7 @@ def within_limits(
     measures, aggregates = measured(wanted, private=any(key.domain.keys is None for key in groups.keys))
     windows = tuple(one for one in wanted if isinstance(one, Window))
     statistics = tuple(one for one in wanted if isinstance(one, Trimmed | Mode | Triangles))
-    core = Release(rows.table, rows.joins, rows.where, tuple(groups.keys), measures, windows, statistics)
+    core = Plan(rows.table, rows.joins, rows.where, tuple(groups.keys), measures, windows, statistics)
     if core.rows > MOST_ROWS:
         raise QueryRefused(f"too many rows of one unit after this join.\n  found:  {core.rows:,} are allowed for")
     for key, listed in zip(core.keys, core.key_lists, strict=True):

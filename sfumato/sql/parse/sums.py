@@ -50,11 +50,11 @@ def measured(wanted: list[Wanted], private: bool) -> tuple[tuple[Measure, ...], 
 
 
 def canonical(question: Question) -> Question:
-    """Measures, windows and statistics in one order, so that the order of columns does not make another release."""
-    release = pruned(question.release)
-    order = sorted(range(len(release.measures)), key=lambda j: repr(release.measures[j]))
-    ranks = sorted(range(len(release.windows)), key=lambda j: repr(release.windows[j]))
-    others = sorted(range(len(release.statistics)), key=lambda j: repr(release.statistics[j]))
+    """Measures, windows and statistics in one order, so that the order of columns does not make another plan."""
+    plan = pruned(question.plan)
+    order = sorted(range(len(plan.measures)), key=lambda j: repr(plan.measures[j]))
+    ranks = sorted(range(len(plan.windows)), key=lambda j: repr(plan.windows[j]))
+    others = sorted(range(len(plan.statistics)), key=lambda j: repr(plan.statistics[j]))
     aggregates = tuple(
         replace(
             a,
@@ -64,10 +64,10 @@ def canonical(question: Question) -> Question:
         )
         for a in question.aggregates
     )
-    release = replace(
-        release,
-        measures=tuple(release.measures[j] for j in order),
-        windows=tuple(release.windows[j] for j in ranks),
-        statistics=tuple(release.statistics[j] for j in others),
+    plan = replace(
+        plan,
+        measures=tuple(plan.measures[j] for j in order),
+        windows=tuple(plan.windows[j] for j in ranks),
+        statistics=tuple(plan.statistics[j] for j in others),
     )
-    return replace(question, release=release, aggregates=aggregates)
+    return replace(question, plan=plan, aggregates=aggregates)

@@ -11,7 +11,7 @@ from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions.domains_of_results import covering
 from sfumato.sql.parse.ast_guard import plain
 from sfumato.sql.parse.scopes import Scope
-from sfumato.sql.plan import Release
+from sfumato.sql.plan import Plan
 from sfumato.sql.postprocess import ranked
 from sfumato.sql.union import label, leaves, stacked
 from sfumato.sql.units import RowUnit
@@ -49,7 +49,7 @@ def selects(node: exp.Expression) -> list[exp.Select]:
 
 def united(branches: list[Selected]) -> Scope:
     """One scope for all: what stands at one place in each is one column, of all their domains together."""
-    rows = [Release(scope.table, scope.joins, scope.where, (), ()) for scope, _ in branches]
+    rows = [Plan(scope.table, scope.joins, scope.where, (), ()) for scope, _ in branches]
     same_unit(rows)
     widths = sorted({len(listed) for _, listed in branches})
     if len(widths) > 1:
@@ -83,7 +83,7 @@ def together(column: tuple[Expression, ...]) -> Domain:
     return found if found.keys is None else replace(found, keys=tuple(sorted(found.keys, key=ranked)))
 
 
-def same_unit(rows: list[Release]) -> None:
+def same_unit(rows: list[Plan]) -> None:
     units = {one.table.unit for one in rows}
     if len(units) > 1:
         listed = ", ".join(f"{one.table.name} of {str(one.table.unit)!r}" for one in rows)
