@@ -6,13 +6,13 @@ A mechanism that the list below does not name is found by its class: all modules
 from typing import TYPE_CHECKING
 
 from sfumato.mechanisms.additive.bounded_laplace import BoundedLaplace
+from sfumato.mechanisms.additive.bounded_statistics import BoundedMean, BoundedSum, Count, Histogram
 from sfumato.mechanisms.additive.discrete_gaussian import DiscreteGaussian
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.joint_laplace import JointLaplace
 from sfumato.mechanisms.additive.laplace import Laplace
 from sfumato.mechanisms.additive.staircase import Staircase
-from sfumato.mechanisms.additive.statistics import BoundedMean, BoundedSum, Count, Histogram
 from sfumato.mechanisms.additive.truncated_laplace import TruncatedLaplace
 from sfumato.mechanisms.base import Mechanism, Processed
 from sfumato.mechanisms.choice.argmax import StableArgmax, argmax, monotone_argmax

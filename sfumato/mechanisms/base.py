@@ -99,7 +99,7 @@ class Processed(Mechanism[Any, Any]):
     use = "for whatever is computed from a release: `mechanism.then(process)`"
 
     def __post_init__(self) -> None:
-        mechanism("inner", self.inner)
+        check_mechanism("inner", self.inner)
         if not callable(self.process):
             raise InvalidParameter(
                 f"process must be a function of the answer.\n  found:  a {type(self.process).__name__}\n"
@@ -133,7 +133,7 @@ class Processed(Mechanism[Any, Any]):
         )
 
 
-def mechanism(name: str, value: object) -> "Mechanism[Any, Any]":
+def check_mechanism(name: str, value: object) -> "Mechanism[Any, Any]":
     """`value`, if it is a mechanism."""
     if not isinstance(value, Mechanism):
         raise InvalidParameter(

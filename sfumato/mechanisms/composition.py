@@ -9,10 +9,10 @@ from typing import Any, SupportsFloat
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.compose.sums import nothing
+from sfumato.mechanisms.additive.bounded_statistics import Count
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.laplace import Laplace
-from sfumato.mechanisms.additive.statistics import Count
-from sfumato.mechanisms.base import Mechanism, mechanism
+from sfumato.mechanisms.base import Mechanism, check_mechanism
 from sfumato.mechanisms.examples import Example, Inputs, Neighbours
 from sfumato.sensitivity import Sensitivity
 
@@ -35,7 +35,7 @@ class Measured(Mechanism[Any, Any]):
     use = "for a mechanism on the answer of a query: `mechanism.on(query, sensitivity)`"
 
     def __post_init__(self) -> None:
-        callable_query(self.query)
+        check_query(self.query)
         price(self.mechanism, self.sensitivity)  # refuses before data are there
 
     def release(self, data: Any) -> Any:
@@ -67,7 +67,7 @@ class Following(Mechanism[tuple[Any, tuple[Any, ...]], Any]):
     use = "in a Chain, where the query looks at earlier answers: `mechanism.following(query, sensitivity)`"
 
     def __post_init__(self) -> None:
-        callable_query(self.query)
+        check_query(self.query)
         price(self.mechanism, self.sensitivity)
 
     def release(self, value: tuple[Any, tuple[Any, ...]]) -> Any:
@@ -106,7 +106,7 @@ class Chain(Mechanism[Any, tuple[Any, ...]]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
         for part in self.parts:
-            if mechanism("every part of a chain", part).needs_sensitivity():
+            if check_mechanism("every part of a chain", part).needs_sensitivity():
                 raise InvalidParameter(
                     "a part of a chain is a mechanism on data.\n"
                     f"  found:  {type(part).__name__}, whose price depends on what it is applied to\n"
@@ -146,7 +146,7 @@ def larger_than_the_last(data: list[int], answers: tuple[int, ...]) -> int:
 
 def price(priced: Mechanism[Any, Any], sensitivity: Sensitivity | SupportsFloat | None) -> PrivacyLoss:
     """The loss at this sensitivity, or without one where the mechanism has its price."""
-    name = type(mechanism("what is measured with", priced)).__name__
+    name = type(check_mechanism("what is measured with", priced)).__name__
     if sensitivity is None and priced.needs_sensitivity():
         raise InvalidParameter(
             f"{name} needs the sensitivity of its query.\n  found:  none\n"
@@ -160,7 +160,7 @@ def price(priced: Mechanism[Any, Any], sensitivity: Sensitivity | SupportsFloat 
     return priced.loss() if sensitivity is None else priced.loss(sensitivity)
 
 
-def callable_query(query: object) -> None:
+def check_query(query: object) -> None:
     if not callable(query):
         raise InvalidParameter(
             f"a query is a function of the data.\n  found:  a {type(query).__name__}\n  do:     give one, such as len"

@@ -15,8 +15,8 @@ from sfumato.loss.numeric import ULP
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice.base import below_one
 from sfumato.mechanisms.examples import INTEGERS, Example, Inputs, Neighbours
-from sfumato.mechanisms.tallies import Tally
-from sfumato.mechanisms.values import numbers
+from sfumato.mechanisms.response_error import Tally
+from sfumato.mechanisms.values import read_numbers
 from sfumato.noise import Bernoulli, Uniform
 from sfumato.noise.balls import Ball, ball, precision
 from sfumato.noise.table import Integers
@@ -72,7 +72,7 @@ class RandomizedResponse(Mechanism[ArrayLike, Responses]):
         if self.k == 2 and (bits := as_bits(value)) is not None:
             flipped: NDArray[np.bool_] = bits ^ ~self.honest.draw(bits.size).reshape(bits.shape)
             return flipped if flipped.ndim else bool(flipped)
-        whole = numbers(value)
+        whole = read_numbers(value)
         if whole.dtype.kind == "f" and whole.size:
             raise InvalidParameter(
                 f"values must be whole numbers from 0 to {self.k - 1}.\n  found:  floats\n"
@@ -126,7 +126,7 @@ class RandomizedResponse(Mechanism[ArrayLike, Responses]):
         Estimates may be negative or exceed n; they add up to n. Theirs is the error that `error(…, people=n)` bounds.
         """
         checks.whole("k, where all answers are counted,", self.k, 2, MOST_COUNTED)
-        found = np.asarray(numbers(answers))
+        found = np.asarray(read_numbers(answers))
         if found.dtype.kind == "f" or found.ndim != 1 or np.any((found < 0) | (found >= self.k)):
             raise InvalidParameter(
                 f"answers must be a row of whole numbers from 0 to {self.k - 1}.\n"

@@ -15,7 +15,7 @@ WHOLE = (int, np.integer, np.bool_)
 MOST_EXACT = 2**53
 
 
-def numbers(value: ArrayLike) -> Integers | NDArray[np.float64]:
+def read_numbers(value: ArrayLike) -> Integers | NDArray[np.float64]:
     """int64 for integers, those beyond ±(2⁶³ − 1) put there; float64 for floats, and for integers among floats."""
     found = value if isinstance(value, np.ndarray | np.generic) else _listed(value)
     array = np.asarray(found)
@@ -64,7 +64,7 @@ def _float(x: SupportsFloat) -> float:
     return float(max(-MOST_EXACT, min(MOST_EXACT, int(x))) if isinstance(x, WHOLE) else x)
 
 
-def shifted(values: Integers, bits: int) -> Integers:
+def shift_left(values: Integers, bits: int) -> Integers:
     """v·2^bits, saturated."""
     if bits == 0:
         return values

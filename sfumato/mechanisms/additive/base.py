@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.base import Mechanism, Processed
-from sfumato.mechanisms.values import numbers, shifted
+from sfumato.mechanisms.values import read_numbers, shift_left
 from sfumato.noise import (
     Answer,
     Density,
@@ -60,7 +60,7 @@ class Additive(Mechanism[ArrayLike, Released]):
     @cached_property
     def lattice(self) -> Lattice:
         """Where answers lie."""
-        return on_lattice(self.step)
+        return lattice_of_step(self.step)
 
     @abstractmethod
     def law(self) -> Noise:
@@ -122,13 +122,13 @@ class Additive(Mechanism[ArrayLike, Released]):
         """int (or int64) if the step is 1, else float (or float64); arrays keep their shape."""
         if type(value) is int and self.lattice.exponent == 0:  # the same, twenty times as quick
             return max(-LARGEST, min(LARGEST, self.pool.about(max(-LARGEST, min(LARGEST, value)))))
-        return shown(self.answer(value))
+        return plain_numbers(self.answer(value))
 
     def answer(self, value: ArrayLike) -> Answer:
         """The same as exact multiples of the step."""
         if type(value) is np.ndarray and value.dtype == np.int64 and value.ndim and self.lattice.exponent == 0:
-            return self.noisy(value)  # the same without a copy: `Sampler.about` treats −2⁶³ as `numbers` does
-        lattice, found = self.lattice, numbers(value)
+            return self.noisy(value)  # the same without a copy: `Sampler.about` treats −2⁶³ as `read_numbers` does
+        lattice, found = self.lattice, read_numbers(value)
         if not found.size:
             return Answer(lattice, np.zeros(found.shape, np.int64))
         if found.dtype.kind == "f":
@@ -138,7 +138,7 @@ class Additive(Mechanism[ArrayLike, Released]):
                 f"integers are finer than this lattice.\n  found:  a step of {float(lattice.step):g}\n"
                 "  do:     choose a step of at most 1, or give floats"
             )
-        return self.noisy(shifted(found.astype(np.int64, copy=False), -lattice.exponent))
+        return self.noisy(shift_left(found.astype(np.int64, copy=False), -lattice.exponent))
 
     def noisy(self, multiples: Integers) -> Answer:
         """Noise on private multiples of the step: single ones from the pool."""
@@ -156,7 +156,7 @@ class Scaled(Additive):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, self.named, checks.positive(self.named, getattr(self, self.named)))
-        in_steps(self.named, getattr(self, self.named), self.lattice)
+        scale_in_steps(self.named, getattr(self, self.named), self.lattice)
 
     @property
     def units(self) -> Fraction:
@@ -164,7 +164,7 @@ class Scaled(Additive):
         return self.lattice.units(getattr(self, self.named))
 
 
-def shown(answer: Answer) -> Released:
+def plain_numbers(answer: Answer) -> Released:
     """int (or int64) if the step is 1, else float (or float64)."""
     if answer.lattice.exponent == 0:
         return answer.multiples if answer.multiples.ndim else int(answer.multiples)
@@ -195,7 +195,7 @@ class Clamp:
         return max(self.low, min(self.high, answer))
 
 
-def on_lattice(step: float | Fraction) -> Lattice:
+def lattice_of_step(step: float | Fraction) -> Lattice:
     """The lattice with exactly this step."""
     found = Lattice.within(step)
     if found.step != step:
@@ -205,7 +205,7 @@ def on_lattice(step: float | Fraction) -> Lattice:
     return found
 
 
-def in_steps(name: str, scale: float, lattice: Lattice) -> Fraction:
+def scale_in_steps(name: str, scale: float, lattice: Lattice) -> Fraction:
     """A scale in steps, if it is one that can be drawn."""
     found = lattice.units(scale)
     if not LEAST <= found <= MOST:
@@ -226,7 +226,7 @@ def whole_steps(size: float, lattice: Lattice) -> int:
     return math.ceil(Fraction(size) / lattice.step)
 
 
-def moved(sensitivity: Sensitivity | SupportsFloat) -> Sensitivity:
+def positive_sensitivity(sensitivity: Sensitivity | SupportsFloat) -> Sensitivity:
     """A sensitivity that needs noise at all."""
     found = Sensitivity.of(sensitivity)
     if found.linf == 0:
@@ -236,12 +236,12 @@ def moved(sensitivity: Sensitivity | SupportsFloat) -> Sensitivity:
     return found
 
 
-def several(found: Sensitivity) -> int | None:
+def coordinate_count(found: Sensitivity) -> int | None:
     """The number of coordinates that change, if there are more than one and it is known."""
     return int(found.l0) if 2 <= found.l0 <= MOST_WHOLE else None
 
 
-def ends(lattice: Lattice, low: float, high: float) -> tuple[int, int]:
+def bounds_in_steps(lattice: Lattice, low: float, high: float) -> tuple[int, int]:
     """A public range in steps."""
     found = [
         checks.number(name, end, -1e300, 1e300, allowed="a number") for name, end in (("low", low), ("high", high))

@@ -13,10 +13,18 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import checks, noise
 from sfumato.errors import InvalidParameter
 from sfumato.loss.kinds.coins import PureLoss
-from sfumato.mechanisms.additive.base import Released, ends, in_steps, moved, on_lattice, shown, whole_steps
+from sfumato.mechanisms.additive.base import (
+    Released,
+    bounds_in_steps,
+    lattice_of_step,
+    plain_numbers,
+    positive_sensitivity,
+    scale_in_steps,
+    whole_steps,
+)
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import BOTH, ZERO_ONE, Example, Neighbours, number_example
-from sfumato.mechanisms.values import numbers, shifted
+from sfumato.mechanisms.values import read_numbers, shift_left
 from sfumato.noise import Answer, Lattice, Sampler, radius
 from sfumato.noise.balls import Ball, ball, precision
 from sfumato.noise.monotone import LEAST
@@ -47,8 +55,8 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", checks.positive("scale", self.scale))
-        in_steps("scale", self.scale, self.lattice)
-        ends(self.lattice, self.low, self.high)  # refuses what is no range
+        scale_in_steps("scale", self.scale, self.lattice)
+        bounds_in_steps(self.lattice, self.low, self.high)  # refuses what is no range
         if self.tries > MOST_TRIES:
             raise InvalidParameter(
                 "the range is so narrow that answers tell next to nothing.\n"
@@ -58,12 +66,12 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
 
     @cached_property
     def lattice(self) -> Lattice:
-        return on_lattice(self.step)
+        return lattice_of_step(self.step)
 
     @cached_property
     def ends(self) -> tuple[int, int]:
         """The range in steps."""
-        return ends(self.lattice, self.low, self.high)
+        return bounds_in_steps(self.lattice, self.low, self.high)
 
     @property
     def units(self) -> Fraction:
@@ -83,21 +91,21 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
 
     def release(self, value: ArrayLike) -> Released:
         """int (or int64) if the step is 1, else float (or float64); arrays keep their shape."""
-        return shown(self.answer(value))
+        return plain_numbers(self.answer(value))
 
     def needs_sensitivity(self) -> bool:
         return True
 
     def answer(self, value: ArrayLike) -> Answer:
         """The same as exact multiples of the step."""
-        found = numbers(value)
+        found = read_numbers(value)
         if (found.dtype.kind == "f" and found.size) or self.lattice.exponent > 0:
             raise InvalidParameter(
                 "BoundedLaplace is for whole numbers.\n  found:  real numbers, or a step above 1\n"
                 "  do:     count in whole steps of at most 1 and give integers"
             )
         first, last = self.ends
-        centres = np.clip(shifted(found.astype(np.int64, copy=False), -self.lattice.exponent), first, last)
+        centres = np.clip(shift_left(found.astype(np.int64, copy=False), -self.lattice.exponent), first, last)
         flat = [self._one(v) for v in centres.reshape(-1).tolist()]
         return Answer(self.lattice, np.array(flat, np.int64).reshape(centres.shape))
 
@@ -124,8 +132,12 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
         step: float | Fraction = 1,
     ) -> "BoundedLaplace":
         """The least scale, to six digits, that is ε-DP: at most 2Δ₁/ε."""
-        found, goal, lattice = moved(sensitivity), checks.positive("epsilon", epsilon), on_lattice(step)
-        first, last = ends(lattice, low, high)
+        found, goal, lattice = (
+            positive_sensitivity(sensitivity),
+            checks.positive("epsilon", epsilon),
+            lattice_of_step(step),
+        )
+        first, last = bounds_in_steps(lattice, low, high)
         size = whole_steps(found.norm("l1", "bounded Laplace noise"), lattice)
         if found.l0 < math.inf:
             size = min(size, math.ceil(found.l0) * (last - first))

@@ -9,7 +9,7 @@ from sfumato.loss.bound import Bound
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.numeric import ULP
 from sfumato.loss.views import gaussian_noise
-from sfumato.mechanisms.additive.base import Scaled, moved
+from sfumato.mechanisms.additive.base import Scaled, positive_sensitivity
 from sfumato.mechanisms.examples import BOTH, NUMBERS, REAL_PAIRS, ZERO_ONE, Example, Neighbours, number_example
 from sfumato.noise import Density, GaussianDensity, rounded_gaussian
 from sfumato.noise.density import Rounded
@@ -91,7 +91,7 @@ def _calibrated(
     scale: Bound, epsilon: float, delta: float, sensitivity: Sensitivity | SupportsFloat, step: float | Fraction
 ) -> Gaussian:
     """σ = scale·Δ₂, rounded up until the loss itself certifies the target."""
-    size = moved(sensitivity).norm("l2", "Gaussian noise")
+    size = positive_sensitivity(sensitivity).norm("l2", "Gaussian noise")
     goal = checks.number("delta", delta, LEAST_DELTA, 1.0, allowed="a number from 1e-250 to 1")
     sigma, more = scale.upper * size * (1 + ULP), 16 * ULP
     while GaussianLoss(quotient_up(size, sigma)).delta(epsilon).upper > goal:

@@ -14,7 +14,7 @@ from sfumato.loss.kinds.coins import PureLoss
 from sfumato.mechanisms.additive.base import FEW
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import HUGE, NO_NUMBERS, Example, Inputs, Neighbours
-from sfumato.mechanisms.values import numbers
+from sfumato.mechanisms.values import read_numbers
 from sfumato.noise import radius
 from sfumato.noise.table import BRIEF, USUAL, Integers
 from sfumato.rounding import round_up
@@ -53,7 +53,7 @@ class JointLaplace(Mechanism[ArrayLike, Integers]):
 
     def release(self, value: ArrayLike) -> Integers:
         """int64, of the same shape; answers saturate at ±(2⁶³ − 1), so that no private value is refused."""
-        found = numbers(value)
+        found = read_numbers(value)
         if (found.size and found.dtype.kind == "f") or found.ndim < 1 or found.shape[-1] != len(self.sizes):
             raise InvalidParameter(
                 f"values are whole numbers, {len(self.sizes)} to a row.\n"

@@ -7,7 +7,7 @@ from typing import SupportsFloat
 from sfumato import checks
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.coins import PureLoss, StaircaseLoss
-from sfumato.mechanisms.additive.base import MOST_WHOLE, Additive, in_steps
+from sfumato.mechanisms.additive.base import MOST_WHOLE, Additive, scale_in_steps
 from sfumato.mechanisms.examples import BOTH, NUMBERS, REAL_PAIRS, ZERO_ONE, Example, number_example
 from sfumato.noise import Rounded, StaircaseDensity, rounded_staircase
 from sfumato.sensitivity import Sensitivity
@@ -35,7 +35,7 @@ class Staircase(Additive):
         object.__setattr__(self, "sensitivity", checks.positive("sensitivity", self.sensitivity))
         if self.gamma is not None:
             object.__setattr__(self, "gamma", checks.probability("gamma", self.gamma))
-        in_steps("sensitivity", self.sensitivity, self.lattice)
+        scale_in_steps("sensitivity", self.sensitivity, self.lattice)
         object.__setattr__(self, "gamma", float(Fraction(self.density().gamma)))
 
     def law(self) -> Rounded:

@@ -13,7 +13,7 @@ from sfumato.loss.kinds.coins import ApproxLoss
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice.base import below_one
 from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip
-from sfumato.mechanisms.choice.scores import halved, score_sensitivity, scores
+from sfumato.mechanisms.choice.scores import halved_sensitivity, read_scores, score_sensitivity
 from sfumato.mechanisms.examples import SCORES, Example, Neighbours
 from sfumato.mechanisms.keys.optimal_coins import Keeping
 from sfumato.rounding import round_up
@@ -52,7 +52,7 @@ class StableArgmax(Mechanism[ArrayLike, int | None]):
     @classmethod
     def monotone(cls, eps: float, delta: float, utility_sensitivity: Sensitivity | SupportsFloat) -> "StableArgmax":
         """For scores of which adding a person lowers none, or raises none: half the lead is enough."""
-        return cls(eps, delta, halved(utility_sensitivity))
+        return cls(eps, delta, halved_sensitivity(utility_sensitivity))
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
@@ -64,7 +64,7 @@ class StableArgmax(Mechanism[ArrayLike, int | None]):
 
     def release(self, value: ArrayLike) -> int | None:
         """The index of the best candidate, the first of several, or None."""
-        row = scores(value)
+        row = read_scores(value)
         if row.size == 1:
             return 0  # there is nothing to tell
         best = int(np.argmax(row))
@@ -117,4 +117,4 @@ def monotone_argmax(
     eps: float, delta: float, utility_sensitivity: Sensitivity | SupportsFloat, *, candidates: int
 ) -> PermuteAndFlip | StableArgmax:
     """The same for scores of which adding a person lowers none, or raises none, such as votes: half the error."""
-    return argmax(eps, delta, halved(utility_sensitivity), candidates=candidates)
+    return argmax(eps, delta, halved_sensitivity(utility_sensitivity), candidates=candidates)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sfumato import checks
 from sfumato.loss.kinds.coins import PureLoss
 from sfumato.mechanisms.choice.base import ROUNDING, Choice, below_one
-from sfumato.mechanisms.choice.scores import scores
+from sfumato.mechanisms.choice.scores import read_scores
 from sfumato.mechanisms.examples import DOWN, HALVES, UP, Example, score_example
 from sfumato.noise import permute_and_flip
 
@@ -32,7 +32,7 @@ class PermuteAndFlip(Choice):
 
     def release(self, value: ArrayLike) -> int:
         """The index of the chosen candidate, given the scores of all."""
-        return permute_and_flip(scores(value), self.rate, source=self.source)
+        return permute_and_flip(read_scores(value), self.rate, source=self.source)
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

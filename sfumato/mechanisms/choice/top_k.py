@@ -15,7 +15,7 @@ from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice.base import ROUNDING, below_one
 from sfumato.mechanisms.choice.exponential import Exponential
-from sfumato.mechanisms.choice.scores import halved, scores
+from sfumato.mechanisms.choice.scores import halved_sensitivity, read_scores
 from sfumato.mechanisms.examples import DOWN, SCORES, UP, Example, Inputs
 from sfumato.noise import peel
 from sfumato.noise.table import Integers
@@ -50,7 +50,7 @@ class TopK(Mechanism[ArrayLike, Integers]):
     @classmethod
     def monotone(cls, k: int, eps: float, utility_sensitivity: Sensitivity | SupportsFloat) -> "TopK":
         """For scores of which adding a person lowers none, or raises none: twice the rate at the same price."""
-        return cls(k, eps, halved(utility_sensitivity))
+        return cls(k, eps, halved_sensitivity(utility_sensitivity))
 
     @cached_property
     def one(self) -> Exponential:
@@ -59,7 +59,7 @@ class TopK(Mechanism[ArrayLike, Integers]):
 
     def release(self, value: ArrayLike) -> Integers:
         """The indices of the chosen candidates, in the order chosen."""
-        row = scores(value)
+        row = read_scores(value)
         if row.size < self.k:
             raise InvalidParameter(
                 f"there are fewer than {self.k} candidates.\n  found:  {row.size}\n  do:     choose at most {row.size}"

@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
-from sfumato.mechanisms.additive.base import Additive, Released, Scaled, shown
+from sfumato.mechanisms.additive.base import Additive, Released, Scaled, plain_numbers
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.laplace import Laplace
 from sfumato.mechanisms.dependent.private_test import additive
@@ -83,7 +83,7 @@ class About:
     def drawn(self, value: Exact) -> Released:
         if self.whole:
             steps = max(-LARGEST, min(LARGEST, int(value / self.step)))
-            return shown(self.noise.noisy(np.array(steps, np.int64)))
+            return plain_numbers(self.noise.noisy(np.array(steps, np.int64)))
         fine = self.step / 2**FINE
         near = max(-MOST_FINE, min(MOST_FINE, math.floor(value / fine + Fraction(1, 2)))) * fine
-        return shown(self.noise.lattice.unrounded(np.array(float(near))).with_noise(self.noise.rounding))
+        return plain_numbers(self.noise.lattice.unrounded(np.array(float(near))).with_noise(self.noise.rounding))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter
-from sfumato.mechanisms.values import numbers
+from sfumato.mechanisms.values import read_numbers
 from sfumato.noise.sampler import LARGEST
 from sfumato.noise.table import Integers
 
@@ -35,7 +35,7 @@ class Ordered:
     @staticmethod
     def of(data: ArrayLike, low: int, high: int, scale: float = 1.0) -> "Ordered":
         """Values times `scale`, rounded to whole numbers and put into the range, each by itself; NaN counts as low."""
-        row = numbers(data)
+        row = read_numbers(data)
         if row.ndim != 1:
             raise InvalidParameter(
                 f"data must be one row of values.\n  found:  shape {row.shape}\n  do:     give one value per person"

@@ -15,7 +15,7 @@ from sfumato.mechanisms.additive.laplace import Laplace
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.dependent.off_lattice import FINE, About, scaled, unit_noise
 from sfumato.mechanisms.dependent.statistic import Statistic
-from sfumato.mechanisms.keys.thresholds import LEAST_DELTA, PREC, least
+from sfumato.mechanisms.keys.thresholds import LEAST_DELTA, PREC, least_integer
 from sfumato.mechanisms.streams.above_threshold import AboveThreshold
 from sfumato.noise.balls import Ball, ball, precision
 from sfumato.sensitivity import Sensitivity
@@ -94,7 +94,7 @@ class SearchTestRelease(Mechanism[Any, "Passed | None"]):
         first, second = AboveThreshold(self.eps, 0, 1, one).laws
         with precision(PREC):
             a, b = (ball(-1 / Fraction(law.scale)).exp() for law in (first, second))
-            level = 1 + least(lambda t: bool(difference(a, b, t + 1) <= ball(goal)))
+            level = 1 + least_integer(lambda t: bool(difference(a, b, t + 1) <= ball(goal)))
         return AboveThreshold(self.eps, level, 1, one, source=self.source)
 
     @property

@@ -10,7 +10,7 @@ from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
-from sfumato.mechanisms.additive.base import on_lattice
+from sfumato.mechanisms.additive.base import lattice_of_step
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.dependent.cells import radius
 from sfumato.mechanisms.dependent.ladder import Ladder
@@ -20,7 +20,7 @@ from sfumato.mechanisms.dependent.statistic import Exact, OfValues, Statistic, a
 from sfumato.noise import Certified, Lattice, Sampler, rounded_gaussian
 from sfumato.noise.balls import Ball, ball, precision
 from sfumato.noise.lazy import Draw
-from sfumato.noise.quantiles import radius as integer_radius
+from sfumato.noise.radius import radius as integer_radius
 from sfumato.rounding import quotient_up, round_up
 
 FINE = 40  # bits of a range that answers are told apart by
@@ -66,7 +66,7 @@ class Smooth(Mechanism[Any, float]):
     @cached_property
     def lattice(self) -> Lattice:
         assert self.step is not None
-        return on_lattice(self.step)
+        return lattice_of_step(self.step)
 
     @cached_property
     def ladder(self) -> Ladder:

@@ -17,7 +17,7 @@ from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice.base import below_one
 from sfumato.mechanisms.dependent.private_test import Gate, whole_distance
-from sfumato.mechanisms.keys.key_types import in_order
+from sfumato.mechanisms.keys.key_types import sorted_counts
 from sfumato.mechanisms.keys.optimal_coins import Keeping
 from sfumato.sensitivity import AddRemove, Relation
 
@@ -167,7 +167,7 @@ def top_set(votes: Iterable[Hashable] | Mapping[Hashable, int], k: int) -> Stabl
 
 
 def _top(votes: Iterable[Hashable] | Mapping[Hashable, int], k: int) -> tuple[tuple[Hashable, ...], int]:
-    keys, row = in_order(votes if isinstance(votes, Mapping) else Counter(votes))
+    keys, row = sorted_counts(votes if isinstance(votes, Mapping) else Counter(votes))
     order = sorted((-n, place) for place, n in enumerate(row.tolist()) if n > 0)
     inside, outside = order[:k], order[k:]
     chosen = tuple(keys[place] for place in sorted(place for _, place in inside))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sfumato import checks
 from sfumato.errors import InvalidParameter, OutOfReach
 from sfumato.loss.numeric import ULP
-from sfumato.mechanisms.additive.base import ends, on_lattice
+from sfumato.mechanisms.additive.base import bounds_in_steps, lattice_of_step
 from sfumato.mechanisms.dependent.ordered import Ordered
 from sfumato.noise import Lattice
 from sfumato.rounding import round_up
@@ -166,12 +166,12 @@ class OfValues(Statistic[ArrayLike | Ordered]):
 
     @cached_property
     def lattice(self) -> Lattice:
-        return on_lattice(self.step)
+        return lattice_of_step(self.step)
 
     @cached_property
     def ends(self) -> tuple[int, int]:
         """The range in steps."""
-        return ends(self.lattice, self.low, self.high)
+        return bounds_in_steps(self.lattice, self.low, self.high)
 
     @property
     def span(self) -> Exact:

@@ -11,7 +11,7 @@ from sfumato.loss.kinds.gated import GatedLoss
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.laplace import Laplace
-from sfumato.mechanisms.base import Mechanism, mechanism
+from sfumato.mechanisms.base import Mechanism, check_mechanism
 from sfumato.mechanisms.dependent.private_test import Gate, whole_distance
 
 
@@ -39,7 +39,7 @@ class TestedRelease(Mechanism[Any, Any]):
     delta: float
 
     def __post_init__(self) -> None:
-        mechanism("mechanism", self.mechanism)
+        check_mechanism("mechanism", self.mechanism)
         if not isinstance(self.promised, PrivacyLoss):
             raise InvalidParameter(
                 f"promised must be a loss.\n  found:  a {type(self.promised).__name__}\n"

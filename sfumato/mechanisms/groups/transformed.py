@@ -17,9 +17,9 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.groups.groupwise import GroupwiseLoss, Policy
 from sfumato.mechanisms.groups.integer_table import Steps, table_of
 from sfumato.mechanisms.groups.transform import Estimator, Transform
-from sfumato.mechanisms.values import numbers
+from sfumato.mechanisms.values import read_numbers
 from sfumato.noise import Sampler, rounded_gaussian
-from sfumato.noise.quantiles import radius
+from sfumato.noise.radius import radius
 from sfumato.noise.table import Integers
 from sfumato.rounding import round_down, round_up
 
@@ -153,7 +153,7 @@ class Transformed(Mechanism[ArrayLike, float | Floats]):
 
 def counted(value: ArrayLike) -> Integers:
     """Counts as int64. Their type is public and may be refused; values never are."""
-    found = numbers(value)
+    found = read_numbers(value)
     if found.dtype.kind == "f" and found.size:
         raise InvalidParameter("counts are whole numbers.\n  found:  floats\n  do:     give integers, as COUNT(*) does")
     return found.astype(np.int64, copy=False)

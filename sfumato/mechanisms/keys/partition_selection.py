@@ -12,7 +12,7 @@ from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.coins import ApproxLoss
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import KEY_COUNTS, Example, Neighbours
-from sfumato.mechanisms.keys.key_types import in_order, people
+from sfumato.mechanisms.keys.key_types import read_counts, sorted_counts
 from sfumato.mechanisms.keys.optimal_coins import Keeping
 
 
@@ -47,12 +47,12 @@ class PartitionSelection(Mechanism[Mapping[Hashable, int], list[Hashable]]):
 
     def release(self, value: Mapping[Hashable, int]) -> list[Hashable]:
         """The kept keys, sorted."""
-        keys, counts = in_order(value)
+        keys, counts = sorted_counts(value)
         return [key for key, kept in zip(keys, self.keep(counts), strict=True) if kept]
 
     def keep(self, counts: ArrayLike) -> NDArray[np.bool_]:
         """Which to keep of a row of counts; its order must not depend on data other than the keys."""
-        return self.keeping.flips(people(counts), self.source)
+        return self.keeping.flips(read_counts(counts), self.source)
 
     def loss(self) -> PrivacyLoss:
         """`groups` times (ε, δ), composed; add/remove."""

@@ -16,7 +16,7 @@ from sfumato.mechanisms.choice.contest import Contest, least_gap
 from sfumato.mechanisms.choice.scores import score_sensitivity
 from sfumato.mechanisms.examples import STREAM, Example, Neighbours
 from sfumato.mechanisms.streams.session import Session, whole_number
-from sfumato.mechanisms.values import numbers
+from sfumato.mechanisms.values import read_numbers
 from sfumato.noise import DiscreteLaplace, Pool, Sampler
 from sfumato.rounding import round_up
 from sfumato.sensitivity import Relation, Sensitivity
@@ -103,7 +103,7 @@ class AboveThreshold(Mechanism[ArrayLike, list[bool]]):
 
     def release(self, value: ArrayLike) -> list[bool]:
         """The answers to a row of queries, up to the last that is paid for."""
-        row = numbers(value)
+        row = read_numbers(value)
         if row.ndim != 1:
             raise InvalidParameter(
                 f"the answers to queries must be a row.\n  found:  an array of shape {row.shape}\n"

@@ -17,8 +17,8 @@ from sfumato.mechanisms.additive.sums_of_noise import sum_radius
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import STREAM, Example, Neighbours
 from sfumato.mechanisms.streams.session import Session, whole_number
-from sfumato.mechanisms.values import numbers
-from sfumato.noise.quantiles import inside
+from sfumato.mechanisms.values import read_numbers
+from sfumato.noise.radius import inside
 from sfumato.noise.sampler import LARGEST
 from sfumato.noise.table import Integers
 from sfumato.rounding import round_up
@@ -75,7 +75,7 @@ class TreeCounter(Mechanism[ArrayLike, Integers]):
 
     def release(self, value: ArrayLike) -> Integers:
         """The noisy running counts of a whole row of numbers."""
-        row = numbers(value)
+        row = read_numbers(value)
         if row.ndim != 1 or row.size > self.horizon:
             raise InvalidParameter(
                 f"the numbers must be a row of at most {self.horizon}.\n  found:  an array of shape {row.shape}\n"

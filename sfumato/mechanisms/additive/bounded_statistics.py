@@ -16,16 +16,16 @@ from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.numeric import ULP
-from sfumato.mechanisms.additive.base import Additive, Released, ends, on_lattice, shown
+from sfumato.mechanisms.additive.base import Additive, Released, bounds_in_steps, lattice_of_step, plain_numbers
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.laplace import Laplace
 from sfumato.mechanisms.additive.mean_error import NoisyMean
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import DATA, LARGEST_DOUBLE, Example, Inputs, Neighbours
-from sfumato.mechanisms.values import numbers, shifted
+from sfumato.mechanisms.values import read_numbers, shift_left
 from sfumato.noise import Lattice
-from sfumato.noise.quantiles import inside
+from sfumato.noise.radius import inside
 from sfumato.noise.sampler import LARGEST
 from sfumato.noise.table import Integers
 from sfumato.rounding import round_up
@@ -48,7 +48,7 @@ class Count(Mechanism[Sized, Released]):
     use = "for how many there are"
 
     def __post_init__(self) -> None:
-        fine(self.noise)
+        check_counting_noise(self.noise)
         self.loss()
 
     def release(self, data: Sized) -> Released:
@@ -96,19 +96,19 @@ class BoundedSum(Mechanism[Iterable[object], Released]):
     use = "for a sum of values that are put into public bounds"
 
     def __post_init__(self) -> None:
-        ends(additive(self.noise).lattice, self.low, self.high)
+        bounds_in_steps(check_additive(self.noise).lattice, self.low, self.high)
         self.loss()
 
     def release(self, data: Iterable[object]) -> Released:
-        one_row(data)
+        check_row(data)
         self.noise.ready(1)
-        first, last = ends(self.noise.lattice, self.low, self.high)
-        total = exact_sum(bounded(data, self.noise.lattice, first, last))
-        return shown(self.noise.noisy(np.array(max(-LARGEST, min(LARGEST, total)), np.int64)))
+        first, last = bounds_in_steps(self.noise.lattice, self.low, self.high)
+        total = exact_sum(clip_to_steps(data, self.noise.lattice, first, last))
+        return plain_numbers(self.noise.noisy(np.array(max(-LARGEST, min(LARGEST, total)), np.int64)))
 
     def loss(self) -> PrivacyLoss:
-        first, last = ends(self.noise.lattice, self.low, self.high)
-        return self.noise.loss(one_value(self.noise.lattice, first, last, self.relation))
+        first, last = bounds_in_steps(self.noise.lattice, self.low, self.high)
+        return self.noise.loss(value_sensitivity(self.noise.lattice, first, last, self.relation))
 
     def error(self, confidence: float = 0.95) -> float:
         """With this probability the sum of the bounded, rounded values is off by at most this: the least such."""
@@ -156,26 +156,26 @@ class BoundedMean(Mechanism[Iterable[object], float]):
     use = "for a mean where the number of people is private, too"
 
     def __post_init__(self) -> None:
-        fine(self.count_noise)
-        ends(additive(self.sum_noise).lattice, self.low, self.high)
+        check_counting_noise(self.count_noise)
+        bounds_in_steps(check_additive(self.sum_noise).lattice, self.low, self.high)
         self.loss()
 
     @staticmethod
     def of(epsilon: float, low: float, high: float, step: float | Fraction = 1) -> "BoundedMean":
         """Laplace noise, ε/2 for the sum and ε/2 for the count."""
-        half, lattice = checks.positive("epsilon", epsilon) / 2, on_lattice(step)
-        first, last = around_middle(lattice, low, high)
+        half, lattice = checks.positive("epsilon", epsilon) / 2, lattice_of_step(step)
+        first, last = bounds_about_middle(lattice, low, high)
         return BoundedMean(
-            Laplace.of(half, one_value(lattice, first, last, AddRemove), step), Laplace.of(half), low, high
+            Laplace.of(half, value_sensitivity(lattice, first, last, AddRemove), step), Laplace.of(half), low, high
         )
 
     def release(self, data: Iterable[object]) -> float:
-        one_row(data)
+        check_row(data)
         self.sum_noise.ready(1)
         self.count_noise.ready(1)
         lattice = self.sum_noise.lattice
-        first, last = ends(lattice, self.low, self.high)
-        values = bounded(data, lattice, first, last)
+        first, last = bounds_in_steps(lattice, self.low, self.high)
+        values = clip_to_steps(data, lattice, first, last)
         middle = (first + last) // 2
         total = exact_sum(values) - middle * values.size
         distance = self.sum_noise.noisy(np.array(max(-LARGEST, min(LARGEST, total)), np.int64))
@@ -184,8 +184,10 @@ class BoundedMean(Mechanism[Iterable[object], float]):
         return float(mean * lattice.step)
 
     def loss(self) -> PrivacyLoss:
-        first, last = around_middle(self.sum_noise.lattice, self.low, self.high)
-        return self.sum_noise.loss(one_value(self.sum_noise.lattice, first, last, AddRemove)) + self.count_noise.loss(1)
+        first, last = bounds_about_middle(self.sum_noise.lattice, self.low, self.high)
+        return self.sum_noise.loss(
+            value_sensitivity(self.sum_noise.lattice, first, last, AddRemove)
+        ) + self.count_noise.loss(1)
 
     def error(self, confidence: float = 0.95, *, count: int) -> float:
         """With at least this probability the mean of so many values is off by at most this, whatever they are; at most.
@@ -197,7 +199,7 @@ class BoundedMean(Mechanism[Iterable[object], float]):
         More people miss an error less often: a private count may be replaced by a number that it is surely not below.
         """
         lattice, n = self.sum_noise.lattice, checks.whole("count", count, 1)
-        first, last = around_middle(lattice, self.low, self.high)
+        first, last = bounds_about_middle(lattice, self.low, self.high)
         step, miss = float(self.count_noise.lattice.step), float(1 - inside(confidence))
         noisy = NoisyMean(self.sum_noise.law(), self.count_noise.law(), step, -first, last, n, miss)
         printed = max(abs(self.low), abs(self.high)) * ULP
@@ -231,7 +233,7 @@ class Histogram(Mechanism[Iterable[Hashable], Released]):
     use = "for counts by public category: one person is in one of them"
 
     def __post_init__(self) -> None:
-        fine(self.noise)
+        check_counting_noise(self.noise)
         object.__setattr__(self, "categories", tuple(self.categories))
         if not self.categories or len(set(self.categories)) < len(self.categories):
             raise InvalidParameter(
@@ -243,7 +245,7 @@ class Histogram(Mechanism[Iterable[Hashable], Released]):
 
     def release(self, data: Iterable[Hashable]) -> Released:
         """The counts, in the order of the categories."""
-        one_row(data)
+        check_row(data)
         places = {category: place for place, category in enumerate(self.categories)}
         counts = np.zeros(len(places), np.int64)
         for value in data.tolist() if isinstance(data, np.ndarray) else data:
@@ -283,7 +285,7 @@ class Histogram(Mechanism[Iterable[Hashable], Released]):
         )
 
 
-def additive(noise: object) -> Additive:
+def check_additive(noise: object) -> Additive:
     if not isinstance(noise, Additive):
         raise InvalidParameter(
             f"noise must be additive.\n  found:  a {type(noise).__name__}\n  do:     give one such as sf.Laplace(2)"
@@ -291,30 +293,30 @@ def additive(noise: object) -> Additive:
     return noise
 
 
-def fine(noise: object) -> None:
+def check_counting_noise(noise: object) -> None:
     """Noise that can be added to a count."""
-    if additive(noise).lattice.exponent > 0:
+    if check_additive(noise).lattice.exponent > 0:
         raise InvalidParameter(
-            f"counts are finer than this noise.\n  found:  a step of {float(additive(noise).lattice.step):g}\n"
+            f"counts are finer than this noise.\n  found:  a step of {float(check_additive(noise).lattice.step):g}\n"
             "  do:     choose a step of at most 1"
         )
 
 
-def around_middle(lattice: Lattice, low: float, high: float) -> tuple[int, int]:
+def bounds_about_middle(lattice: Lattice, low: float, high: float) -> tuple[int, int]:
     """The bounds as distances from the middle, in steps."""
-    first, last = ends(lattice, low, high)
+    first, last = bounds_in_steps(lattice, low, high)
     middle = (first + last) // 2
     return first - middle, last - middle
 
 
-def one_value(lattice: Lattice, first: int, last: int, relation: Relation) -> Sensitivity:
+def value_sensitivity(lattice: Lattice, first: int, last: int, relation: Relation) -> Sensitivity:
     """How far one value from first to last steps moves a sum."""
     steps = last - first if relation is not AddRemove else max(abs(first), abs(last))
     size = round_up(steps * lattice.step)
     return Sensitivity(l0=1, linf=size, l1=size, l2=size, relation=relation)
 
 
-def one_row(data: object) -> None:
+def check_row(data: object) -> None:
     """Refuse what is not one row, which is public, before any noise is drawn."""
     if not isinstance(data, Iterable) or isinstance(data, str | bytes):
         raise InvalidParameter(
@@ -327,36 +329,36 @@ def one_row(data: object) -> None:
         )
 
 
-def bounded(data: Iterable[object], lattice: Lattice, first: int, last: int) -> Integers:
+def clip_to_steps(data: Iterable[object], lattice: Lattice, first: int, last: int) -> Integers:
     """Private values as whole steps from first to last.
 
     Each value is looked at by itself: a list in which one person has a float must not turn the others' integers into
     floats, and what is no number counts as 0.
     """
     if isinstance(data, np.ndarray) and data.dtype.kind in "iubf" and data.dtype.itemsize <= 8:
-        found = numbers(data)
-        steps = whole_steps_of(found, lattice) if found.dtype.kind == "f" else multiples_of(found, lattice)
+        found = read_numbers(data)
+        steps = round_floats(found, lattice) if found.dtype.kind == "f" else round_integers(found, lattice)
         clipped: Integers = np.clip(steps, first, last)
         return clipped
-    return np.array([max(first, min(last, steps_of(x, lattice))) for x in data], np.int64)
+    return np.array([max(first, min(last, round_value(x, lattice))) for x in data], np.int64)
 
 
-def whole_steps_of(values: Numbers, lattice: Lattice) -> Integers:
+def round_floats(values: Numbers, lattice: Lattice) -> Integers:
     """Floats in steps, rounded; NaN is 0."""
     with np.errstate(over="ignore", under="ignore"):
         steps = np.rint(np.ldexp(values.astype(np.float64), -lattice.exponent))
     return np.clip(np.where(np.isnan(steps), 0.0, steps), -float(FAR), float(FAR)).astype(np.int64)
 
 
-def multiples_of(values: Numbers, lattice: Lattice) -> Integers:
+def round_integers(values: Numbers, lattice: Lattice) -> Integers:
     """Integers in steps, rounded half to even."""
     whole = values.astype(np.int64, copy=False)
     if lattice.exponent <= 0:
-        return shifted(whole, -lattice.exponent)
-    return np.array([steps_of(x, lattice) for x in whole.tolist()], np.int64)
+        return shift_left(whole, -lattice.exponent)
+    return np.array([round_value(x, lattice) for x in whole.tolist()], np.int64)
 
 
-def steps_of(value: object, lattice: Lattice) -> int:
+def round_value(value: object, lattice: Lattice) -> int:
     """One value in steps, rounded half to even: integers exactly, all else as a float if it has one."""
     if isinstance(value, int | np.integer):
         exact = int(value)
@@ -366,7 +368,7 @@ def steps_of(value: object, lattice: Lattice) -> int:
         x = float(value)  # type: ignore[arg-type]  # what has no float counts as 0
     except Exception:  # an error would tell
         x = 0.0
-    return int(whole_steps_of(np.array([x]), lattice)[0])
+    return int(round_floats(np.array([x]), lattice)[0])
 
 
 def exact_sum(values: Integers) -> int:
