@@ -21,17 +21,13 @@ from sfumato.mechanisms.values import read_numbers, shift_left
 from sfumato.noise import (
     Answer,
     Density,
-    DiscreteGaussian,
-    DiscreteLaplace,
     Lattice,
     Pool,
-    Rounded,
     Rounding,
     Sampler,
-    TruncatedLaplace,
     radius,
 )
-from sfumato.noise.monotone import LEAST, MOST
+from sfumato.noise.monotone import LEAST, MOST, TailedLaw
 from sfumato.noise.sampler import LARGEST
 from sfumato.noise.table import BRIEF, Integers
 from sfumato.rounding import round_up
@@ -40,7 +36,6 @@ from sfumato.sensitivity import Sensitivity
 MOST_WHOLE = checks.MOST_WHOLE
 FEW = 1 << 12  # draws for which a table is better made quickly
 FAR = 1 << 61  # two such ends are less than 2⁶³ apart, with room to spare
-Noise = Rounded | DiscreteGaussian | DiscreteLaplace | TruncatedLaplace
 Released = int | float | NDArray[np.int64] | NDArray[np.float64]
 
 
@@ -63,7 +58,7 @@ class Additive(Mechanism[ArrayLike, Released]):
         return lattice_of_step(self.step)
 
     @abstractmethod
-    def law(self) -> Noise:
+    def law(self) -> TailedLaw:
         """The noise of whole multiples of the step, in steps."""
 
     @abstractmethod
