@@ -6,7 +6,6 @@ No float decides an outcome, no support is cut off, and no seed is taken. docs/t
 from sfumato.noise.balls import Certified, Exp, Real
 from sfumato.noise.bernoulli import Bernoulli, exponential_coin
 from sfumato.noise.categorical import Categorical
-from sfumato.noise.choice import choose
 from sfumato.noise.density import Density, Floored, Rounded
 from sfumato.noise.discrete_gaussian import DiscreteGaussian
 from sfumato.noise.discrete_laplace import DiscreteLaplace
@@ -27,6 +26,7 @@ from sfumato.noise.selection import peel, permute_and_flip, select, select_run
 from sfumato.noise.staircase import StaircaseDensity, rounded_staircase
 from sfumato.noise.truncated_laplace import TruncatedLaplace
 from sfumato.noise.uniform import Uniform
+from sfumato.noise.weighted_choice import choose
 
 __all__ = [
     "Answer",

@@ -25,7 +25,7 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import DATA, LARGEST_DOUBLE, Example, Inputs, Neighbours
 from sfumato.mechanisms.values import read_numbers, shift_left
 from sfumato.noise import Lattice
-from sfumato.noise.radius import inside
+from sfumato.noise.radius import open_probability
 from sfumato.noise.sampler import LARGEST
 from sfumato.noise.table import Integers
 from sfumato.rounding import round_up
@@ -200,7 +200,7 @@ class BoundedMean(Mechanism[Iterable[object], float]):
         """
         lattice, n = self.sum_noise.lattice, checks.whole("count", count, 1)
         first, last = bounds_about_middle(lattice, self.low, self.high)
-        step, miss = float(self.count_noise.lattice.step), float(1 - inside(confidence))
+        step, miss = float(self.count_noise.lattice.step), float(1 - open_probability(confidence))
         noisy = NoisyMean(self.sum_noise.law(), self.count_noise.law(), step, -first, last, n, miss)
         printed = max(abs(self.low), abs(self.high)) * ULP
         return min(round_up(Fraction(noisy.radius()) * lattice.step) + printed, round_up((last - first) * lattice.step))

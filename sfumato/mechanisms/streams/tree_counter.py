@@ -18,7 +18,7 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import STREAM, Example, Neighbours
 from sfumato.mechanisms.streams.session import Session, whole_number
 from sfumato.mechanisms.values import read_numbers
-from sfumato.noise.radius import inside
+from sfumato.noise.radius import open_probability
 from sfumato.noise.sampler import LARGEST
 from sfumato.noise.table import Integers
 from sfumato.rounding import round_up
@@ -109,7 +109,7 @@ class TreeCounter(Mechanism[ArrayLike, Integers]):
 
         Theorem: independent noise that is symmetric and falls away from 0 makes larger errors likelier [Anderson 1955]
         """
-        c, m = inside(confidence), self.levels
+        c, m = open_probability(confidence), self.levels
         m -= self.horizon + 1 != 1 << m  # only all ones has so many
         if m == 1:
             return self.noise.error(confidence)
