@@ -49,14 +49,14 @@ class Mechanism(ABC, Generic[Value, Output]):
 
     @abstractmethod
     def release(self, value: Value) -> Output:
-        """One answer, freshly drawn."""
+        """One answer, with fresh noise."""
 
     @abstractmethod
     def loss(self, *args: Any, **kwargs: Any) -> PrivacyLoss:
         """The privacy loss of one release."""
 
     def then(self, process: Callable[[Output], Any]) -> "Processed":
-        """The same release, and something made of it: free, as it sees nothing else.
+        """Post-processing of the release: free, as `process` sees nothing but the answer.
 
         Theorem: post-processing cannot raise a divergence [Dwork & Roth 2014, Prop. 2.1]
         """
@@ -65,7 +65,7 @@ class Mechanism(ABC, Generic[Value, Output]):
     def on(
         self, query: "Callable[[Any], Value]", sensitivity: "Sensitivity | SupportsFloat | None" = None
     ) -> "Measured":
-        """This mechanism on the answer of a question to data, which has this sensitivity."""
+        """This mechanism on query(data), where the query has this sensitivity."""
         from sfumato.mechanisms.composition import Measured
 
         return Measured(self, query, sensitivity)
@@ -73,7 +73,7 @@ class Mechanism(ABC, Generic[Value, Output]):
     def following(
         self, query: "Callable[[Any, tuple[Any, ...]], Value]", sensitivity: "Sensitivity | SupportsFloat | None" = None
     ) -> "Following":
-        """The same in a `Chain`, where the question may look at the answers before it."""
+        """This mechanism in a `Chain`, on query(data, answers): the query may look at earlier answers."""
         from sfumato.mechanisms.composition import Following
 
         return Following(self, query, sensitivity)
@@ -83,16 +83,16 @@ class Mechanism(ABC, Generic[Value, Output]):
         return replace(self, **redirected_fields(self, source), source=source)
 
     def ready(self, count: int) -> None:  # most mechanisms have nothing to draw ahead
-        """Draw what the next `count` releases need, as far as it can be, before data are read."""
+        """Draw the noise of the next `count` releases ahead, as far as possible, before data are read."""
 
     def needs_sensitivity(self) -> bool:
-        """Does the price depend on how far one person can move the value?"""
+        """Does the loss depend on a sensitivity?"""
         return False
 
 
 @dataclass(frozen=True)
 class Processed(Mechanism[Any, Any]):
-    """Post-processing: what `process` makes of a release. Same loss."""
+    """Post-processing: `process` applied to a release. The loss stays the same."""
 
     inner: Mechanism[Any, Any]
     process: Callable[[Any], Any] = field(repr=False)

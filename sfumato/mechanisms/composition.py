@@ -1,4 +1,4 @@
-"""Questions to data, and several of them one after the other: mechanisms again."""
+"""Mechanisms on queries, and adaptive composition of mechanisms: mechanisms again."""
 
 import math
 from collections.abc import Callable
@@ -19,10 +19,10 @@ from sfumato.sensitivity import Sensitivity
 
 @dataclass(frozen=True)
 class Measured(Mechanism[Any, Any]):
-    """What a mechanism makes of query(data), and its price: that of the query's sensitivity.
+    """A mechanism applied to query(data), priced at the query's sensitivity.
 
-    The sensitivity is the word of whoever writes the query, over all pairs of neighbours, and so is that the query
-    neither fails nor takes longer for some data: an exception or a delay would be an answer, too.
+    The author of the query vouches for the sensitivity, over all pairs of neighbours, and for a query that neither
+    fails nor takes longer on some data: an exception or a delay would be an answer, too.
 
     >>> from sfumato.mechanisms import Laplace
     >>> Laplace(2).on(len, 1).loss()
@@ -56,7 +56,7 @@ class Measured(Mechanism[Any, Any]):
 
 @dataclass(frozen=True)
 class Following(Mechanism[tuple[Any, tuple[Any, ...]], Any]):
-    """What a mechanism makes of query(data, answers), the answers being those given before it in a `Chain`.
+    """A mechanism applied to query(data, answers), where `answers` are the earlier ones of a `Chain`.
 
     The sensitivity holds for every tuple of answers; mechanism and price do not depend on them.
     """
@@ -92,9 +92,9 @@ class Following(Mechanism[tuple[Any, tuple[Any, ...]], Any]):
 class Chain(Mechanism[Any, tuple[Any, ...]]):
     """Mechanisms on the same data, one after the other: all their answers, in order.
 
-    Parts are mechanisms on data (`noise.on(query, sensitivity)`, statistics, chains) or such that look at the answers
-    before them (`noise.following(query, sensitivity)`). What is asked may depend on answers; how it is answered may
-    not: then the sum of the losses is the price. (Where prices depend on answers a ledger must keep the account.)
+    Parts are mechanisms on data (`noise.on(query, sensitivity)`, statistics, chains), or mechanisms that look at
+    earlier answers (`noise.following(query, sensitivity)`). The queries may depend on earlier answers; the mechanisms and their
+    sensitivities may not: then the loss is the sum. (Where prices depend on answers, a ledger must keep the account.)
 
     Theorem: adaptive composition is dominated by the product of the parts' dominating pairs
         [Zhu, Dong & Wang 2022, Thm 10]
@@ -145,7 +145,7 @@ def larger_than_the_last(data: list[int], answers: tuple[int, ...]) -> int:
 
 
 def price(priced: Mechanism[Any, Any], sensitivity: Sensitivity | SupportsFloat | None) -> PrivacyLoss:
-    """The loss at this sensitivity, or without one where the mechanism has its price."""
+    """The loss at this sensitivity, or without one where the loss depends on none."""
     name = type(check_mechanism("what is measured with", priced)).__name__
     if sensitivity is None and priced.needs_sensitivity():
         raise InvalidParameter(

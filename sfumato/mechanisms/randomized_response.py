@@ -1,4 +1,4 @@
-"""Randomized response: everybody tells the truth, sometimes."""
+"""Randomized response: each person answers truthfully with a known probability."""
 
 import math
 from dataclasses import dataclass
@@ -44,8 +44,8 @@ class RandomizedResponse(Mechanism[ArrayLike, Responses]):
     """The value itself with probability e^ε/(e^ε + k − 1), else one of the k − 1 others, all equally likely; exactly.
 
     Values are 0, …, k − 1, one or an array of them (bool for k = 2), each answered independently: one person's own.
-    Private values are never refused: those outside are moved to the nearest. Nobody needs to be trusted, as everybody
-    can answer on his own device.
+    Private values are never refused: those outside are moved to the nearest. No curator needs to be trusted, as each
+    person can answer on a device of their own.
 
     Theorem: randomized response is ε-DP [Warner 1965]
     Theorem: k-ary randomized response, and what it costs [Kairouz, Oh & Viswanath 2016]

@@ -1,4 +1,4 @@
-"""The one question about real numbers that exact sampling asks: is a uniform u below θ?"""
+"""Lazy comparison: is a uniform number below a real θ? Exact sampling asks nothing else about real numbers."""
 
 from collections.abc import Callable
 

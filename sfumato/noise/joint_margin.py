@@ -1,4 +1,4 @@
-"""How far one of several numbers with joint noise may be off: tails in closed form, for any size and ε."""
+"""The marginal law of one number under joint noise: tails in closed form, for any size and ε."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

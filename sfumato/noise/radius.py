@@ -1,4 +1,4 @@
-"""How far noise goes: the radius that holds it with a given probability, decided by balls."""
+"""The radius that holds noise with a given probability, decided by ball arithmetic."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Noise that never leaves an interval."""
+"""The discrete Laplace law, truncated to an interval."""
 
 from dataclasses import dataclass
 from fractions import Fraction

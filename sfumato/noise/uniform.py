@@ -1,4 +1,4 @@
-"""Integers below a bound, all equally likely."""
+"""Uniform integers below a bound."""
 
 from dataclasses import dataclass
 

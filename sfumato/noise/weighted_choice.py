@@ -1,4 +1,4 @@
-"""One of many outcomes by weight, for laws that are used a few times: cumulative sums instead of a guide."""
+"""A choice by weight, for laws that are drawn from a few times: cumulative sums instead of a table."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""An answer plus noise, on a public lattice.
+"""Additive noise: an answer plus noise, on a public lattice.
 
 Whole numbers are added to whole noise. For real numbers round(v + N) is drawn about v itself. Either way the answer is
 a multiple of the step, and its law is that of the ideal v + N seen through rounding, which costs nothing.
@@ -50,23 +50,23 @@ class Additive(Mechanism[ArrayLike, Released]):
     @property
     @abstractmethod
     def step(self) -> float | Fraction:
-        """How far apart answers lie: a power of two."""
+        """The distance between neighbouring answers: a power of two."""
 
     @cached_property
     def lattice(self) -> Lattice:
-        """Where answers lie."""
+        """The lattice of answers."""
         return lattice_of_step(self.step)
 
     @abstractmethod
     def law(self) -> TailedLaw:
-        """The noise of whole multiples of the step, in steps."""
+        """The law of the noise on whole multiples of the step, in steps."""
 
     @abstractmethod
     def density(self) -> Density | None:
-        """The noise of real numbers, in steps; None: this mechanism is for multiples of the step only."""
+        """The density of the noise on real numbers, in steps; None if only multiples of the step are taken."""
 
     def error(self, confidence: float = 0.95, coordinates: int = 1) -> float:
-        """With this probability all coordinates of a whole answer are off by at most this: the least such number.
+        """The least number by which, with this probability, no coordinate of a whole answer is off by more.
 
         Where values are real, count one step more: if v + N is within m + ½ steps of v, then |round(N)| ≤ m, and
         round(v + N) is within m + 1 steps of v. The saturation of answers at ±(2⁶³ − 1) steps is left aside.
@@ -74,7 +74,7 @@ class Additive(Mechanism[ArrayLike, Released]):
         return round_up(radius(self.law(), confidence, coordinates) * self.lattice.step)
 
     def clamped(self, low: float, high: float) -> "Processed":
-        """The same answers, those outside a public range put at its ends: post-processing.
+        """The same answers, clamped to a public range: post-processing.
 
         For Laplace noise this is not even cheaper: what lies beyond an end has one and the same loss.
         """
@@ -86,7 +86,7 @@ class Additive(Mechanism[ArrayLike, Released]):
 
     @cached_property
     def brief(self) -> Sampler:
-        """The same law, for some thousand draws."""
+        """A sampler of the same law that is built sooner, for up to some thousand draws."""
         return self.sampler if "sampler" in self.__dict__ else Sampler(self.law(), BRIEF, self.source)
 
     @cached_property
@@ -120,7 +120,7 @@ class Additive(Mechanism[ArrayLike, Released]):
         return plain_numbers(self.answer(value))
 
     def answer(self, value: ArrayLike) -> Answer:
-        """The same as exact multiples of the step."""
+        """The answer as exact multiples of the step."""
         if type(value) is np.ndarray and value.dtype == np.int64 and value.ndim and self.lattice.exponent == 0:
             return self.noisy(value)  # the same without a copy: `Sampler.about` treats −2⁶³ as `read_numbers` does
         lattice, found = self.lattice, read_numbers(value)
@@ -160,7 +160,7 @@ class Scaled(Additive):
 
 
 def plain_numbers(answer: Answer) -> Released:
-    """int (or int64) if the step is 1, else float (or float64)."""
+    """The answer as int (or int64) if the step is 1, else as float (or float64)."""
     if answer.lattice.exponent == 0:
         return answer.multiples if answer.multiples.ndim else int(answer.multiples)
     return answer.floats() if answer.multiples.ndim else float(answer.floats())
@@ -222,17 +222,17 @@ def whole_steps(size: float, lattice: Lattice) -> int:
 
 
 def positive_sensitivity(sensitivity: Sensitivity | SupportsFloat) -> Sensitivity:
-    """A sensitivity that needs noise at all."""
+    """A sensitivity above 0; what no one can change needs no noise."""
     found = Sensitivity.of(sensitivity)
     if found.linf == 0:
         raise InvalidParameter(
-            "what no one can change needs no noise.\n  found:  sensitivity = 0\n  do:     publish it as it is"
+            "a value that no one can change needs no noise.\n  found:  sensitivity = 0\n  do:     publish it as it is"
         )
     return found
 
 
 def coordinate_count(found: Sensitivity) -> int | None:
-    """The number of coordinates that change, if there are more than one and it is known."""
+    """The number of coordinates that change, if it is known and above 1."""
     return int(found.l0) if 2 <= found.l0 <= MOST_WHOLE else None
 
 

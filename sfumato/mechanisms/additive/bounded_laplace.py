@@ -84,7 +84,7 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
 
     @cached_property
     def tries(self) -> int:
-        """How many draws are made for an answer: at an end, where fewest fit, all miss with probability e⁻⁴⁰."""
+        """The number of draws for an answer: at an end, where fewest fit, all miss with probability e⁻⁴⁰."""
         (first, last), rate = self.ends, 1 / float(self.units)
         fit = -math.expm1(-(last - first + 1) * rate) / (1 + math.exp(-rate))
         return math.ceil(min(40 / fit, 2.0 * MOST_TRIES))
@@ -97,7 +97,7 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
         return True
 
     def answer(self, value: ArrayLike) -> Answer:
-        """The same as exact multiples of the step."""
+        """The answer as exact multiples of the step."""
         found = read_numbers(value)
         if (found.dtype.kind == "f" and found.size) or self.lattice.exponent > 0:
             raise InvalidParameter(

@@ -1,6 +1,6 @@
 """Counts, sums, means and histograms of bounded values, where each person has one value.
 
-Values are private: none is refused, all are put into public bounds. Sums are sums of integers, so that what one value
+Values are private: none is refused, all are clipped to public bounds. Sums are sums of integers, so that what one value
 adds depends neither on the order of the values nor on the others.
 """
 
@@ -38,7 +38,7 @@ LOW_BITS = (1 << 32) - 1
 
 @dataclass(frozen=True)
 class Count(Mechanism[Sized, Released]):
-    """How many there are, with noise. One person adds 1 to it, or takes 1 away; or changes sides, if one counts some.
+    """The number of rows, with noise. Adding or removing a person changes it by 1, and so does replacing one.
 
     Theorem: a count has sensitivity 1 [Dwork, McSherry, Nissim & Smith 2006, section 3]
     """
@@ -81,10 +81,10 @@ class Count(Mechanism[Sized, Released]):
 
 @dataclass(frozen=True)
 class BoundedSum(Mechanism[Iterable[object], Released]):
-    """Σ of the values, each put into [low, high] and rounded to a multiple of the noise's step, with noise.
+    """Σ of the values, each clipped to [low, high] and rounded to a multiple of the noise's step, with noise.
 
-    Adding a person changes the sum by at most max(|low|, |high|), replacing one by at most high − low. What is no
-    number counts as 0, or as the end next to it.
+    Adding a person changes the sum by at most max(|low|, |high|), replacing one by at most high − low. What is not
+    a number counts as 0, or as the end next to it.
 
     Theorem: a sum of values in [low, high] has these sensitivities [Dwork & Roth 2014, section 3.3]
     """
@@ -141,10 +141,10 @@ class BoundedSum(Mechanism[Iterable[object], Released]):
 
 @dataclass(frozen=True)
 class BoundedMean(Mechanism[Iterable[object], float]):
-    """The mean of values put into [low, high] where the number of people is private, too: noisy sum over noisy count.
+    """The mean of values clipped to [low, high] where the number of people is private: noisy sum over noisy count.
 
     The sum is that of distances from the middle: one person moves it by (high − low)/2 only, and the noise of the count
-    matters only as far as the mean is away from the middle. The quotient is put into [low, high].
+    matters only as far as the mean is away from the middle. The quotient is clipped to [low, high].
 
     Theorem: losses add up [Zhu, Dong & Wang 2022, Thm 10], and post-processing is free [Dwork & Roth 2014, Prop. 2.1]
     """
@@ -294,7 +294,7 @@ def check_additive(noise: object) -> Additive:
 
 
 def check_counting_noise(noise: object) -> None:
-    """Noise that can be added to a count."""
+    """Refuse noise that cannot be added to a count."""
     if check_additive(noise).lattice.exponent > 0:
         raise InvalidParameter(
             f"counts are finer than this noise.\n  found:  a step of {float(check_additive(noise).lattice.step):g}\n"
@@ -310,14 +310,14 @@ def bounds_about_middle(lattice: Lattice, low: float, high: float) -> tuple[int,
 
 
 def value_sensitivity(lattice: Lattice, first: int, last: int, relation: Relation) -> Sensitivity:
-    """How far one value from first to last steps moves a sum."""
+    """The sensitivity of a sum to one value from `first` to `last` steps."""
     steps = last - first if relation is not AddRemove else max(abs(first), abs(last))
     size = round_up(steps * lattice.step)
     return Sensitivity(l0=1, linf=size, l1=size, l2=size, relation=relation)
 
 
 def check_row(data: object) -> None:
-    """Refuse what is not one row, which is public, before any noise is drawn."""
+    """Refuse data that are not one row, before any noise is drawn; the shape is public."""
     if not isinstance(data, Iterable) or isinstance(data, str | bytes):
         raise InvalidParameter(
             f"data are a row of values, one per person.\n  found:  a {type(data).__name__}\n  do:     give a list"

@@ -64,16 +64,16 @@ class JointLaplace(Mechanism[ArrayLike, Integers]):
         return self.law.about(rows, BRIEF if len(rows) <= FEW else USUAL, self.source).reshape(found.shape)
 
     def loss(self, relation: Relation = Relation.AddRemove) -> PureLoss:
-        """Of one row. Rows that one person moves add up."""
+        """The loss of one row. The losses of rows that one person moves add up."""
         return PureLoss(self.eps, relation=relation)
 
     def moved(self, change: Sequence[int]) -> PureLoss:
-        """Of one row that moves just so: all of ε if every number moves by its size, more if one moves farther."""
+        """The loss of a row that moves by `change`: ε if every number moves by its size, more if one moves farther."""
         return PureLoss(round_up(self.law.cost(change)))
 
     @cached_property
     def each(self) -> tuple["OneOf", ...]:
-        """The noise of each number, seen alone."""
+        """The marginal noise of each number."""
         return tuple(OneOf(self, j) for j in range(len(self.sizes)))
 
     @classmethod
@@ -98,7 +98,7 @@ class JointLaplace(Mechanism[ArrayLike, Integers]):
 
 @dataclass(frozen=True)
 class OneOf:
-    """The noise of one of several numbers."""
+    """The marginal noise of one of several numbers."""
 
     joint: JointLaplace
     place: int

@@ -1,4 +1,4 @@
-"""How far a noisy sum over a noisy count strays from the mean, whatever the values."""
+"""The error of a noisy sum over a noisy count, for the worst mean."""
 
 from dataclasses import dataclass
 from functools import cached_property

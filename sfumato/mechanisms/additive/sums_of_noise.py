@@ -1,4 +1,4 @@
-"""How far sums of independent noises go, which is less than their reaches added up."""
+"""The radius of a sum of independent noises, which is less than the sum of their radii."""
 
 import math
 from dataclasses import dataclass

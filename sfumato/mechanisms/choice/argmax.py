@@ -1,4 +1,4 @@
-"""The best candidate itself, or nothing: a choice whose error does not grow with the number of candidates."""
+"""Stable argmax: the best candidate itself, or nothing; its error does not grow with the number of candidates."""
 
 import math
 from dataclasses import dataclass

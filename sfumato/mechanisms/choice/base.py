@@ -1,4 +1,4 @@
-"""What mechanisms that choose by scores have in common: ε, how far a person moves a score, and the rate ε/2Δ."""
+"""The base of mechanisms that choose by score: ε, the sensitivity Δ of the scores, and the rate ε/2Δ."""
 
 import math
 from collections.abc import Sequence

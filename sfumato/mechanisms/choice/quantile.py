@@ -92,18 +92,18 @@ class ByRank(Mechanism[Ranked, tuple[int, int, int]]):
     values: int
 
     def check(self) -> None:
-        """Numbers in their ranges."""
+        """Refuse parameters out of range."""
         checks.whole("points", self.points, 1, MOST_POINTS)
         checks.whole("values", self.values, 1)
         if not 0 <= self.fraction <= 1 or self.fraction.denominator > MOST_PARTS:
             raise InvalidParameter(
-                f"a quantile is a fraction from 0 to 1, with six digits.\n  found:  {float(self.fraction):g}\n"
+                f"a quantile is a fraction from 0 to 1, with at most six digits.\n  found:  {float(self.fraction):g}\n"
                 "  do:     ask for such as 0.5"
             )
 
     @abstractmethod
     def loss(self) -> PrivacyLoss:
-        """Of the choice and of all looks together."""
+        """The loss of the choice and of all noisy looks together."""
 
     @property
     @abstractmethod
@@ -113,7 +113,7 @@ class ByRank(Mechanism[Ranked, tuple[int, int, int]]):
     @property
     @abstractmethod
     def noise(self) -> Additive:
-        """For one look."""
+        """The noise of one look at the data."""
 
     # ---- public numbers -----------------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class ByRank(Mechanism[Ranked, tuple[int, int, int]]):
 
     @property
     def most(self) -> int:
-        """How far one person moves a score."""
+        """The sensitivity of a score."""
         a, b = self.fraction.numerator, self.fraction.denominator
         return self.values * max(a, b - a)
 
@@ -301,7 +301,7 @@ class PureQuantile(ByRank):
 
 
 def found(sure: Callable[[int], bool], most: int) -> int:
-    """By halving: some j ≤ most at which it was sure, or `most`."""
+    """Binary search: some j ≤ most at which it was sure, or `most`."""
     low, high = 0, most
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Scores of candidates, as mechanisms that choose read them."""
+"""Reading the scores of candidates, and their sensitivity."""
 
 from fractions import Fraction
 from typing import SupportsFloat
@@ -35,7 +35,7 @@ def read_scores(values: ArrayLike) -> NDArray[np.int64] | NDArray[np.float64]:
 
 
 def score_sensitivity(value: Sensitivity | SupportsFloat) -> Sensitivity:
-    """How far one person can move a score: every score, at the same time."""
+    """The sensitivity of every score: one person may move all of them at the same time."""
     found = Sensitivity.of(value)
     if not found.norm("linf", "a choice by scores") > 0:
         raise InvalidParameter(
@@ -46,7 +46,7 @@ def score_sensitivity(value: Sensitivity | SupportsFloat) -> Sensitivity:
 
 
 def halved_sensitivity(value: Sensitivity | SupportsFloat) -> Sensitivity:
-    """The sensitivity of scores that one person moves all up or all down: half of what it seems.
+    """The sensitivity of monotone scores, which one person moves all up or all down: half of Δ.
 
     Proof. A choice that sees differences of scores only is the same after a common shift. Changes in [0, Δ], shifted by
     −Δ/2, are changes in [−Δ/2, Δ/2].

@@ -1,4 +1,4 @@
-"""Groups whose very names are private: which types may be keys, and an order that tells nothing."""
+"""Private keys: the types that may be keys, and an order that reveals nothing about the data."""
 
 from collections.abc import Hashable, Mapping
 from datetime import date, datetime

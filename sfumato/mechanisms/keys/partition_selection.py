@@ -1,4 +1,4 @@
-"""Which groups to show, when their names are private: the most that (ε, δ) allows."""
+"""Partition selection with private keys: keeps the most that (ε, δ) allows."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class PartitionSelection(Mechanism[Mapping[Hashable, int], list[Hashable]]):
         return [key for key, kept in zip(keys, self.keep(counts), strict=True) if kept]
 
     def keep(self, counts: ArrayLike) -> NDArray[np.bool_]:
-        """Which to keep of a row of counts; its order must not depend on data other than the keys."""
+        """Which keys to keep, given a row of counts; its order must not depend on data other than the keys."""
         return self.keeping.flips(read_counts(counts), self.source)
 
     def loss(self) -> PrivacyLoss:

@@ -1,4 +1,4 @@
-"""Private groups by discrete Laplace noise and a threshold."""
+"""Partition selection by discrete Laplace noise and a threshold."""
 
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Private groups by Gaussian noise and a threshold: what fits into a Gaussian ledger."""
+"""Partition selection by Gaussian noise and a threshold, priced for a Gaussian ledger."""
 
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Noisy counts of private groups, shown where they reach a threshold."""
+"""Partition selection by threshold: noisy counts of private keys, released where they reach it."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping
@@ -41,7 +41,7 @@ class Thresholded(Mechanism[Mapping[Hashable, int], dict[Hashable, int]]):
     groups: int
 
     def check(self) -> None:
-        """Numbers in their ranges, before anything is drawn."""
+        """Refuse parameters out of range, before anything is drawn."""
         allowed = f"a number from {LEAST_DELTA:g} to 1: with delta = 0 no threshold is high enough"
         object.__setattr__(self, "delta", checks.number("delta", self.delta, LEAST_DELTA, 1.0, allowed=allowed))
         object.__setattr__(self, "groups", checks.whole("groups", self.groups, 1))
@@ -103,7 +103,7 @@ class Thresholded(Mechanism[Mapping[Hashable, int], dict[Hashable, int]]):
 
 
 def threshold(law: Tailed, delta: float, groups: int) -> int:
-    """The same for any symmetric noise whose tails are known: P(N ≥ t) = P(|N| > t − 1)/2 for t > 0.
+    """The threshold for any symmetric noise whose tails are known: P(N ≥ t) = P(|N| > t − 1)/2 for t > 0.
 
     Other numbers of the same key may have noise that depends on this one: the proof asks only that keys be independent.
     """
@@ -121,7 +121,7 @@ def leak_probability(tail: Ball, groups: int) -> Ball:
 
 
 def least_integer(enough: Callable[[int], bool]) -> int:
-    """The least t ≥ 0 that is certainly enough, where more is enough, too."""
+    """The least t ≥ 0 that is certainly enough; `enough` is monotone."""
     with precision(PREC):
         low, high = 0, 1
         while not enough(high):

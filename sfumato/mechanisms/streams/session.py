@@ -1,4 +1,4 @@
-"""What a mechanism remembers between answers, and that it does so only once."""
+"""The state of a mechanism between answers, which cannot be copied."""
 
 import threading
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ class Session:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Alone, in the process where it began."""
+        """Exclusive use, in the process where the session began."""
         if self._process != PROCESS.current():
             raise OneOfAKind(
                 f"this {type(self).__name__} began in another process, where it may go on answering.\n"
