@@ -93,8 +93,9 @@ class Chain(Mechanism[Any, tuple[Any, ...]]):
     """Mechanisms on the same data, one after the other: all their answers, in order.
 
     Parts are mechanisms on data (`noise.on(query, sensitivity)`, statistics, chains), or mechanisms that look at
-    earlier answers (`noise.following(query, sensitivity)`). The queries may depend on earlier answers; the mechanisms and their
-    sensitivities may not: then the loss is the sum. (Where prices depend on answers, a ledger must keep the account.)
+    earlier answers (`noise.following(query, sensitivity)`). The queries may depend on earlier answers; the mechanisms
+    and their sensitivities may not: then the loss is the sum. (Where prices depend on answers, a ledger must keep the
+    account.)
 
     Theorem: adaptive composition is dominated by the product of the parts' dominating pairs
         [Zhu, Dong & Wang 2022, Thm 10]
