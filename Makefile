@@ -1,23 +1,23 @@
-# Everything one types here. `make` alone lists the targets; each prepares its own .venv when pyproject.toml has changed.
+# All commands of the project. `make` alone lists the targets; each prepares its own .venv when pyproject.toml has changed.
 
 VENV := .venv
 BIN  := $(VENV)/bin
 
-# Tried rather than looked up: a version manager can offer the name of a Python that is not installed.
+# Each name is run, not only looked up: a version manager can offer the name of a Python that is not installed.
 PYTHON := $(shell for p in python3.11 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-# uv when it is there, pip otherwise; `make UV= test` insists on pip.
+# uv if it is installed, pip otherwise; `make UV= test` forces pip.
 UV      := $(shell command -v uv 2>/dev/null)
 install  = $(if $(UV),$(UV) pip install -q --python $(1),$(1) -m pip install -qq --disable-pip-version-check)
 INSTALL := $(call install,$(BIN)/python)
 
-# The libraries that benchmarks compare us with, each in an environment of its own.
+# The libraries that benchmarks compare sfumato with, each in its own environment.
 PEERS := $(patsubst bench/composition/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/composition/sides/*.txt))
 NOISE_PEERS := $(patsubst bench/noise/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/noise/sides/*.txt))
 CURATOR_PEERS := $(patsubst bench/curator/sides/%.txt,bench/.peers/curator-%.stamp,$(wildcard bench/curator/sides/*.txt))
 
-# No target is the name of a file but those of the stamps.
+# No target is the name of a file, except the stamps.
 .PHONY: $(shell sed -nE 's/^([a-z-]+):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
 help:  ## list these targets
@@ -36,23 +36,23 @@ test: lint types  ## everything that must hold: lint, types, tests, documents
 	@echo "· pytest"
 	@$(BIN)/python -m pytest -q -n auto
 
-check: lint types  ## a first look: lint, types, and a spread of tests (a minute; `make test` is the whole)
+check: lint types  ## a first look: lint, types, and a spread of tests (a minute; `make test` runs all)
 	@echo "· pytest, a spread"
 	@$(BIN)/python -m pytest -q --spread 60
 
 test-oldest: .venv-oldest/dev.stamp  ## the tests with the oldest versions that pyproject.toml allows (OPTIONS="tests/curator")
 	@.venv-oldest/bin/python -m pytest -q -n auto $(OPTIONS)
 
-test-newest: .venv-newest/dev.stamp  ## the tests with the newest versions that there are (OPTIONS="tests/curator")
+test-newest: .venv-newest/dev.stamp  ## the tests with the newest versions available (OPTIONS="tests/curator")
 	@.venv-newest/bin/python -m pytest -q -n auto $(OPTIONS)
 
-mutants: $(VENV)/dev.stamp  ## plant thirty bugs in sfumato and see that the auditor finds each (1 min)
+mutants: $(VENV)/dev.stamp  ## plant thirty bugs in sfumato and check that the auditor finds each (1 min)
 	@$(BIN)/python -m tests.mutants
 
 fuzz: $(VENV)/dev.stamp  ## questions from the grammar with and without one unit (1 h; OPTIONS="--count 1000 --seed 7 --engine postgres")
 	@$(BIN)/python -m tests.fuzz $(OPTIONS)
 
-mutants-random: $(VENV)/dev.stamp  ## change sfumato at random places and see that a test notices (hours, resumable; OPTIONS="--count 50 --seed 2")
+mutants-random: $(VENV)/dev.stamp  ## change sfumato at random places and check that a test notices (hours, resumable; OPTIONS="--count 50 --seed 2")
 	@$(BIN)/python -m tests.mutants.campaign $(OPTIONS)
 
 lint: $(VENV)/dev.stamp  ## ruff: rules and format
@@ -68,12 +68,12 @@ format: $(VENV)/dev.stamp  ## rewrite the code the way `make lint` wants it
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format --quiet
 
-bench: bench-composition bench-noise bench-ledger bench-groups bench-curator bench-peers  ## all that is timed, against other libraries (45 min)
+bench: bench-composition bench-noise bench-ledger bench-groups bench-curator bench-peers  ## all timings, against other libraries (45 min)
 
 bench-composition: $(VENV)/dev.stamp $(PEERS)  ## time composition against other libraries (7 min; OPTIONS="--only 1 7")
 	@$(BIN)/python bench/bench_composition.py --json $(OPTIONS)
 
-bench-calculus: $(VENV)/dev.stamp  ## time and gap of compositions that were once slow or loose (1 min; OPTIONS="--only 1 7")
+bench-calculus: $(VENV)/dev.stamp  ## time and gap of compositions that used to be slow or loose (1 min; OPTIONS="--only 1 7")
 	@$(BIN)/python bench/bench_calculus.py $(OPTIONS)
 
 bench-peers: $(VENV)/dev.stamp $(CURATOR_PEERS)  ## the curator against four other systems (25 min; OPTIONS="--quick --only opendp")
@@ -100,13 +100,13 @@ bench-groups: $(VENV)/dev.stamp  ## time counts of a million groups (10 s)
 bench-reconstruction: $(VENV)/dev.stamp  ## attack a live curator: 1,600 questions on each of 20 databases (15 min)
 	@$(BIN)/python bench/bench_reconstruction.py $(OPTIONS)
 
-bench-coverage: $(VENV)/dev.stamp  ## ten thousand releases of each aggregate: do intervals hold the truth? (5 min)
+bench-coverage: $(VENV)/dev.stamp  ## ten thousand releases of each aggregate: do intervals contain the truth? (5 min)
 	@$(BIN)/python bench/bench_coverage.py $(OPTIONS)
 
-bench-dependent: $(VENV)/dev.stamp  ## noise that fits the data: errors and times beside bars (3 min)
+bench-dependent: $(VENV)/dev.stamp  ## data-dependent noise: errors and times against required values (3 min)
 	@$(BIN)/python bench/bench_dependent.py $(OPTIONS)
 
-bench-audit: $(VENV)/dev.stamp $(NOISE_PEERS)  ## what the auditor sees: tightness, runs per bug, false alarms, other libraries (10 min)
+bench-audit: $(VENV)/dev.stamp $(NOISE_PEERS)  ## what the auditor detects: tightness, runs per bug, false alarms, other libraries (10 min)
 	@$(BIN)/python bench/bench_audit.py $(OPTIONS)
 
 bench-hostile: $(VENV)/dev.stamp  ## processor time until hostile texts are refused (1 min)
@@ -115,9 +115,13 @@ bench-hostile: $(VENV)/dev.stamp  ## processor time until hostile texts are refu
 bench-cost: $(VENV)/dev.stamp  ## each function in one row: worst input, cheapest, and what its table states (2 min; OPTIONS='--engine postgres' there)
 	@$(BIN)/python bench/bench_cost.py $(OPTIONS)
 
-docs-index: $(VENV)/dev.stamp  ## write docs/theorems.md and the tables of docs/mechanisms.md anew
+walk: $(VENV)/dev.stamp  ## which functions and files one question runs through (OPTIONS="--short", "--json", "--only ask")
+	@PYTHONPATH=. $(BIN)/python tools/walk.py $(OPTIONS)
+
+docs-index: $(VENV)/dev.stamp  ## write the generated documents again: theorems, tables of mechanisms, picture and list of files
 	@$(BIN)/python tools/theorems.py
 	@$(BIN)/python tools/mechanisms.py
+	@$(BIN)/python tools/architecture.py
 
 clean:  ## remove .venv, caches and builds
 	@rm -rf $(VENV) .venv-oldest .venv-newest bench/.peers bench/.data build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
@@ -143,7 +147,7 @@ $(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
 	@$(INSTALL) -e '.[dev]'
 	@touch $@ $(VENV)/plot.stamp $(VENV)/run.stamp
 
-# Environments of their own, made anew when pyproject.toml has changed; `make clean` brings newer versions.
+# Separate environments, rebuilt when pyproject.toml has changed; `make clean` brings newer versions.
 .venv-oldest/dev.stamp: pyproject.toml tools/oldest.py
 	@echo "· preparing .venv-oldest"
 	@$(PYTHON) -m venv --clear .venv-oldest
@@ -157,7 +161,7 @@ $(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
 	@$(call install,.venv-newest/bin/python) --upgrade -e '.[dev]'
 	@touch $@
 
-# A peer that cannot be installed here is left out of the table; delete bench/.peers to try again.
+# A library that cannot be installed here is left out of the table; delete bench/.peers to try again.
 define peer
 	@echo "· preparing bench/.peers/$(1)"
 	@$(PYTHON) -m venv --clear bench/.peers/$(1)

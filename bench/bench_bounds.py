@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.curator.price import most_mu
+from sfumato.aggregates.price import most_mu
 from sfumato.curator.suggest_bounds import BINS, LATER, around, tidy, within
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
 

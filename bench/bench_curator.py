@@ -27,7 +27,8 @@ import duckdb
 
 from bench.curator.data import prepared
 from sfumato.curator import Curator
-from sfumato.curator.bounded_cache import Runner, Views, Wanted
+from sfumato.curator.bounded_cache import Runner, Views
+from sfumato.sql.emit.request import TableRequest
 from sfumato.sql.policy import Policy
 
 POLICY = """
@@ -80,7 +81,7 @@ class Timed(Views):
 
     spent: float = 0.0
 
-    def rows(self, engine: Runner, wanted: Wanted) -> list[tuple[object, ...]]:
+    def rows(self, engine: Runner, wanted: TableRequest) -> list[tuple[object, ...]]:
         start = time.perf_counter()
         try:
             return super().rows(engine, wanted)

@@ -19,7 +19,7 @@ import numpy as np
 
 from bench.dependent.trimmed import BARS, TRIMS, compared
 from sfumato.curator import Curator
-from sfumato.curator.release import tables
+from sfumato.curator.release import table_requests
 from sfumato.mechanisms.dependent import Graph, Kept, Quantile, Triangles
 from sfumato.sql.policy import Policy
 
@@ -102,7 +102,7 @@ def medians(folder: Path, incomes: np.ndarray, ages: np.ndarray, turns: int):
     curator = Curator.open(folder / "people.duckdb", Policy.read(RULES))
     for column in ("income", "age"):
         offer = curator.priced(f"SELECT MEDIAN({column}) FROM people", 1.0, None)
-        (wanted,) = tables(offer, 1, curator.dialect)
+        (wanted,) = table_requests(offer, 1, curator.dialect)
         spent = taken({
             "own": lambda column=column: curator.engine.run(f"SELECT median({column}) FROM people"),
             "ours": lambda wanted=wanted: curator.views.rows(curator.engine, wanted),

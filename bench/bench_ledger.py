@@ -63,7 +63,7 @@ def main() -> None:
         span = f"charges {first + 1:>9,} to {numbers[-1] + 1:>9,}"
         print(f"  {span}: {times[-1]:.4f} ms each ({by_clock:.4f} by the clock)", flush=True)
     spent = ledger.accounts()[""][1]
-    told = [Fraction(units, UNITS[name]) for name, units in spent.named().items()]
+    told = [Fraction(units, UNITS[name]) for name, units in spent.by_name().items()]
     due = [sum(n * costs[i].real(name) for i, n in asked.items()) for name in UNITS]
     exact, mean, slower = told == due, sum(times) / len(times), times[-1] / times[0]
     print(f"mean {mean:.4f} ms (bar {BAR}): {'met' if mean <= BAR else 'missed'}")

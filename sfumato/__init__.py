@@ -6,10 +6,11 @@ The names below are loaded when first used, so that `import sfumato` is quick.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from sfumato import audit, dependent, errors, groups, ledger, loss, mechanisms, noise, plots, sampling  # noqa: F401  # plots needs an extra, so it is not in __all__
+    from sfumato.aggregates.builder import col, count
     from sfumato.curator import Curator
     from sfumato.ledger.budgets import Budget
     from sfumato.ledger.ledger import Ledger
@@ -40,13 +41,12 @@ if TYPE_CHECKING:
     from sfumato.sampling.poisson import Poisson
     from sfumato.sampling.without_replacement import WithoutReplacement
     from sfumato.sensitivity import AddRemove, Relation, ReplaceOne, Sensitivity
-    from sfumato.sql.builder import col, count
     from sfumato.teach.classical.compare import compare
 
 PLACES = {
     "Curator": "sfumato.curator",
-    "col": "sfumato.sql.builder",
-    "count": "sfumato.sql.builder",
+    "col": "sfumato.aggregates.builder",
+    "count": "sfumato.aggregates.builder",
     "Budget": "sfumato.ledger.budgets",
     "Ledger": "sfumato.ledger.ledger",
     "ledger": "sfumato.ledger",

@@ -1,4 +1,4 @@
-"""One place where numbers from users are looked at before they are used."""
+"""Checks of the numbers and texts that users give, before they are used."""
 
 import math
 import numbers
@@ -8,13 +8,13 @@ from typing import SupportsFloat
 from sfumato.errors import InvalidParameter
 
 NOT_NUMBERS = ("bool", "bool_", "str", "str_", "bytes", "bytes_", "complex128", "complex64")
-LEAST, MOST = 1e-100, 1e100  # magnitudes of parameters: squares and products of them stay floats
+LEAST, MOST = 1e-100, 1e100  # magnitudes of parameters: their squares and products stay finite
 MOST_WHOLE = 10**15  # whole numbers up to here are exact in a float
 
 
 def number(name: str, value: SupportsFloat, low: float, high: float, *, allowed: str) -> float:
     """`value` as a float within [low, high]; `allowed` describes the range in words."""
-    if type(value) is float and low <= value <= high:  # nearly always: not a thing to spend time on
+    if type(value) is float and low <= value <= high:  # the usual case, kept fast
         return value
     if type(value).__name__ in NOT_NUMBERS or getattr(value, "ndim", False) or not hasattr(value, "__float__"):
         raise InvalidParameter(
@@ -53,7 +53,7 @@ def probability(name: str, value: SupportsFloat) -> float:
 
 
 def whole(name: str, value: object, low: int, high: int = MOST_WHOLE) -> int:
-    """An integer from low to high (floats with a whole value are taken; nothing is rounded)."""
+    """An integer from low to high. A float with a whole value is accepted; nothing is rounded."""
     if type(value) is int and low <= value <= high:
         return value
     allowed = f"a whole number from {low} to {high:,}"
@@ -73,9 +73,12 @@ def whole(name: str, value: object, low: int, high: int = MOST_WHOLE) -> int:
 
 
 def distribution(name: str, values: Sequence[SupportsFloat]) -> tuple[float, ...]:
-    """Probabilities that sum to one up to rounding."""
+    """Probabilities that sum to 1 up to rounding."""
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
-        raise InvalidParameter(f"{name} must be a sequence of probabilities, found {type(values).__name__}.")
+        raise InvalidParameter(
+            f"{name} must be a sequence of probabilities.\n  found:  a {type(values).__name__}\n"
+            "  do:     give a list or array of numbers between 0 and 1"
+        )
     result = tuple(probability(f"{name}[{i}]", v) for i, v in enumerate(values))
     total = math.fsum(result)
     if not abs(total - 1) <= 1e-12 * max(1, len(result)):
@@ -84,3 +87,20 @@ def distribution(name: str, values: Sequence[SupportsFloat]) -> tuple[float, ...
             "  do:     divide by the sum, or add the outcome that is missing"
         )
     return result
+
+
+def text(name: str, value: object, longest: int = 200) -> str:
+    """A text of 1 to `longest` characters that can be stored: no NUL character, and valid Unicode."""
+    if not isinstance(value, str) or not 0 < len(value) <= longest or "\0" in value or not is_unicode(value):
+        found = f"{len(value)} characters" if isinstance(value, str) else f"a {type(value).__name__}"
+        raise InvalidParameter(f"{name} must be a text.\n  found:  {found}\n  do:     give 1 to {longest:,} characters")
+    return value
+
+
+def is_unicode(value: str) -> bool:
+    """Lone surrogates (halves of characters) cannot be encoded."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,32 +1,32 @@
-"""Every error sfumato raises, in one tree.
+"""The exceptions of sfumato, in one tree.
 
 SfumatoError
 ├── InvalidParameter      a number or object outside its allowed range        (also a ValueError)
 ├── MixedRelations        two losses about different neighbours were combined (also a TypeError)
-├── UnknownDescription    a text that describes no loss of this version       (also a ValueError)
+├── UnknownDescription    a JSON text that describes no known loss            (also a ValueError)
 ├── OutOfReach            no parameter meets the target asked for             (also a ValueError)
-├── Exhausted             all answers that were paid for have been given      (also a RuntimeError)
-├── OneOfAKind            a state that must not exist twice was to be copied  (also a TypeError)
-├── PolicyError           a policy that makes no sense, or says too little      (also a ValueError)
-├── QueryRefused          a question that is not answered; never because of data (also a ValueError)
-├── EngineUnavailable     the database cannot be asked now; found before the charge, and nothing is charged
+├── Exhausted             a mechanism has given all answers it was charged for (also a RuntimeError)
+├── OneOfAKind            a state that must not exist twice was copied        (also a TypeError)
+├── PolicyError           a policy that is wrong or incomplete                (also a ValueError)
+├── QueryRefused          a question that is refused; never because of data   (also a ValueError)
+├── EngineUnavailable     the database cannot run the question; nothing was charged
 ├── AnswerFailed          a charged question that could not be answered
-├── NotReached            a relative error that the price given does not buy; what was bought is in `answer`
-└── LedgerError           something about a ledger; nothing is released
-    ├── BudgetExceeded    the account does not hold what a question costs
-    ├── LedgerUnavailable the store does not answer, or cannot write
-    │   └── CommitUnknown a charge may or may not be committed: it counts as charged
-    ├── LedgerDamaged     changed, cut off, or an old copy
-    ├── KeyReused         a request key came back with another question       (also a ValueError)
-    ├── QuestionBlocked   the engine failed on a question; the operator must act
-    └── AlreadyRun        a charged question was run twice and never stored
+├── NotReached            the price does not buy the relative error; what it bought is in `answer`
+└── LedgerError           a problem with a ledger; nothing was released
+    ├── BudgetExceeded    the account does not cover the cost of a question
+    ├── LedgerUnavailable the store cannot be reached or written
+    │   └── CommitUnknown it is unknown whether a charge was committed: it counts as charged
+    ├── LedgerDamaged     the ledger was changed or cut off, or is an old copy
+    ├── KeyReused         a request key was used again for another question   (also a ValueError)
+    ├── QuestionBlocked   the engine failed on the question; the operator must act
+    └── AlreadyRun        a charged question was already run twice
 
-A message says what was asked, what was found and what to do. It never holds a value from private data.
+A message says what was asked, what was found and what to do. It never contains a value from private data.
 """
 
 
 class SfumatoError(Exception):
-    """The root: catch this to catch everything sfumato raises on purpose."""
+    """The root of all errors that sfumato raises on purpose."""
 
 
 class InvalidParameter(SfumatoError, ValueError):
@@ -34,7 +34,7 @@ class InvalidParameter(SfumatoError, ValueError):
 
 
 class MixedRelations(SfumatoError, TypeError):
-    """Two losses that speak of different neighbouring data sets were combined."""
+    """Two losses about different neighbour relations were combined."""
 
 
 class UnknownDescription(SfumatoError, ValueError):
@@ -42,59 +42,59 @@ class UnknownDescription(SfumatoError, ValueError):
 
 
 class OutOfReach(SfumatoError, ValueError):
-    """A target that no allowed parameter can meet."""
+    """No allowed parameter meets the target."""
 
 
 class Exhausted(SfumatoError, RuntimeError):
-    """A stream of answers has come to its end."""
+    """A mechanism that answers a limited number of questions has given its last answer."""
 
 
 class OneOfAKind(SfumatoError, TypeError):
-    """A state between answers was copied, pickled or taken to another process, where it would answer twice."""
+    """A state between answers was copied, pickled or used in a forked process, where it would answer twice."""
 
 
 class LedgerError(SfumatoError):
-    """Something about a ledger: nothing is released."""
+    """A problem with a ledger. Nothing was released."""
 
 
 class BudgetExceeded(LedgerError):
-    """The account does not hold what a question costs."""
+    """The account does not cover the cost of a question."""
 
 
 class LedgerUnavailable(LedgerError):
-    """The place where the ledger is kept does not answer, or cannot write."""
+    """The database that holds the ledger cannot be reached or written."""
 
 
 class CommitUnknown(LedgerUnavailable):
-    """It cannot be said whether a charge was committed; it counts as charged. Ask again with the same key."""
+    """It is unknown whether a charge was committed, so it counts as charged. Ask again with the same key."""
 
 
 class LedgerDamaged(LedgerError):
-    """The ledger is not what it was: a line was changed, removed, or an old copy was put back."""
+    """A line of the ledger was changed or removed, or an old copy was put back."""
 
 
 class KeyReused(LedgerError, ValueError):
-    """A request key came back with another question."""
+    """A request key (idempotency key) was used again for another question."""
 
 
 class AlreadyRun(LedgerError):
-    """A charged question without a stored answer has been run twice already."""
+    """A charged question without a stored answer was already run twice."""
 
 
 class QuestionBlocked(LedgerError):
-    """The engine failed on this question, so it is not run again until the operator acts. Nothing more is charged."""
+    """The engine failed on this question. It is not run again until the operator acts. Nothing more was charged."""
 
 
 class PolicyError(SfumatoError, ValueError):
-    """A policy that makes no sense, or says too little."""
+    """A policy is wrong or incomplete."""
 
 
 class QueryRefused(SfumatoError, ValueError):
-    """A question that is not answered, for reasons that the text, the policy or the ledger give. Never data."""
+    """A question is refused because of its text, the policy or the ledger. Never because of data."""
 
 
 class NotReached(SfumatoError):
-    """A relative error was not reached. What was released on the way is paid for, and is here: `answer`."""
+    """The price did not buy the relative error. What it did buy was charged, and is in `answer`."""
 
     def __init__(self, words: str, answer: object):
         super().__init__(words)
@@ -102,8 +102,10 @@ class NotReached(SfumatoError):
 
 
 class EngineUnavailable(SfumatoError):
-    """The database cannot be asked: it is not there, its version is another, or it refuses a statement. Nothing is
-    charged. What analysts read is always the same; details are in the operator's log."""
+    """The database cannot run the question: it is missing, has another version, or rejects a statement.
+
+    Nothing was charged. Analysts always see the same text; details are in the operator's log.
+    """
 
 
 class AnswerFailed(SfumatoError):

@@ -1,9 +1,8 @@
-"""Doubles rounded in a stated direction: the one place where what is exact becomes a double.
+"""Directed rounding: the one place where an exact number becomes a double, rounded up or down as stated.
 
-Costs, leaks, sensitivities and scales of noise round up; limits and what is left of a budget round down. A result that
-is itself a double stays as it is, so that nothing grows by being written down. Doubles are rational numbers, so every
-function decides by whole numbers (numerators and denominators); tests compare each with exact rationals.
-(`noise/rounding.py` is about something else: answers that are drawn on a lattice.)
+Costs, leaks, sensitivities and scales of noise round up; limits and remaining budgets round down. An exact result that
+is a double is returned unchanged. Doubles are rational numbers, so every function compares integers (numerators and
+denominators); tests compare each with exact rationals.
 """
 
 import math
@@ -12,9 +11,9 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 Exact = Fraction | int | float
-Ratio = tuple[int, int]  # above and below, not reduced: that would take longer than all the rest
+Ratio = tuple[int, int]  # numerator and denominator; not reduced, which would take most of the time
 LARGEST = sys.float_info.max
-BITS = 128  # of a power's precision, beyond its leading zeros
+BITS = 128  # precision of a power, beyond its leading zeros
 
 
 def round_up(x: Exact) -> float:
@@ -38,12 +37,12 @@ def sum_down(*terms: Exact) -> float:
 
 
 def product_up(*factors: Exact) -> float:
-    """The least double ≥ the product of numbers ≥ 0; infinity if one is, even beside a 0: no bound is known then."""
+    """The least double ≥ the product of numbers ≥ 0. Infinity if a factor is, even beside 0: then no bound is known."""
     return math.inf if math.inf in factors else _least_above(*_product(factors))
 
 
 def product_down(*factors: Exact) -> float:
-    """The greatest double ≤ the product of numbers ≥ 0; 0 beside a 0, whatever the others."""
+    """The greatest double ≤ the product of numbers ≥ 0; 0 if a factor is 0, even beside infinity."""
     if math.inf in factors:
         return 0.0 if 0 in factors else math.inf
     above, below = _product(factors)
@@ -62,41 +61,41 @@ def quotient_down(above: Exact, below: Exact) -> float:
 
 
 def sqrt_up(*factors: Exact) -> float:
-    """The least double ≥ the root of the product of numbers ≥ 0; infinity if one is."""
+    """The least double ≥ the square root of the product of numbers ≥ 0; infinity if a factor is infinite."""
     if math.inf in factors:
         return math.inf
     above, below = _product(factors)
     found = _near_root(above, below)
-    while _squared(found, above, below) < 0:
+    while _compare_square(found, above, below) < 0:
         found = math.nextafter(found, math.inf)
-    while found > 0 and _squared(before := math.nextafter(found, 0.0), above, below) >= 0:
+    while found > 0 and _compare_square(before := math.nextafter(found, 0.0), above, below) >= 0:
         found = before
     return found
 
 
 def sqrt_down(*factors: Exact) -> float:
-    """The greatest double ≤ the root of the product of finite numbers ≥ 0."""
+    """The greatest double ≤ the square root of the product of finite numbers ≥ 0."""
     found, (above, below) = sqrt_up(*factors), _product(factors)
-    return found if _squared(found, above, below) <= 0 else math.nextafter(found, 0.0)
+    return found if _compare_square(found, above, below) <= 0 else math.nextafter(found, 0.0)
 
 
 def mixture_up(weight: Exact, inside: Exact) -> float:
-    """The least double ≥ weight + (1 − weight)·inside: all with this weight, and else what is inside."""
+    """The least double ≥ weight + (1 − weight)·inside: a mixture of 1, with this weight, and `inside`."""
     (a, b), (c, d) = weight.as_integer_ratio(), inside.as_integer_ratio()
     return _least_above(a * d + (b - a) * c, b * d)
 
 
 def rest_down(whole: Exact, part: Exact) -> float:
-    """The greatest double x with part + (1 − part)·x ≤ whole, for part ≤ whole ≤ 1, part < 1: what a part leaves."""
+    """The greatest double x with part + (1 − part)·x ≤ whole, for part ≤ whole ≤ 1 and part < 1."""
     (a, b), (c, d) = whole.as_integer_ratio(), part.as_integer_ratio()
     return -_least_above(-(a * d - b * c), b * (d - c))
 
 
 def leak_up(leaks: Iterable[tuple[int, float]]) -> float:
-    """1 − Π(1 − leak)^count from above: the least such double, unless it is nearer to the next than 2⁻¹²⁸ of itself.
+    """A double ≥ 1 − Π(1 − leak)^count: the least one, unless the exact value is within 2⁻¹²⁸ (relative) of a double.
 
-    (1 − leak)^count is found by squaring in fixed point, every product rounded down: one squaring loses less than a
-    unit of the last bit and doubles what was lost before, so that count of them lose less than 4·count units.
+    (1 − leak)^count is computed by repeated squaring in fixed point, with every product rounded down. One squaring
+    loses less than a unit of the last bit and doubles the error so far, so the error stays below 4·count units.
     """
     steps = [(count, leak.as_integer_ratio()) for count, leak in leaks if count and leak > 0]
     if any(above >= below for _, (above, below) in steps):
@@ -112,7 +111,7 @@ def leak_up(leaks: Iterable[tuple[int, float]]) -> float:
 
 
 def _power(base: int, count: int, bits: int) -> int:
-    """(base/2^bits)^count·2^bits, from below."""
+    """A lower bound on (base/2^bits)^count·2^bits."""
     found = 1 << bits
     while count:
         found = found * base >> bits if count & 1 else found
@@ -121,7 +120,7 @@ def _power(base: int, count: int, bits: int) -> int:
 
 
 def _least_above(above: int, below: int) -> float:
-    """The least double ≥ above/below: the quotient of two whole numbers is the nearest double, so this or the next."""
+    """The least double ≥ above/below: the quotient of two integers is the nearest double, so it is that or the next."""
     try:
         found = above / below
     except OverflowError:
@@ -147,12 +146,12 @@ def _product(factors: Iterable[Exact]) -> Ratio:
 
 
 def _near_root(above: int, below: int) -> float:
-    """√(above/below), to about one unit in the last place."""
+    """√(above/below), with an error of about one unit in the last place."""
     shift = max(0, 130 - above.bit_length() + below.bit_length()) // 2
     return math.isqrt((above << 2 * shift) // below) / (1 << shift)
 
 
-def _squared(x: float, above: int, below: int) -> int:
-    """Negative, 0 or positive, as x² − above/below is, for x ≥ 0."""
+def _compare_square(x: float, above: int, below: int) -> int:
+    """A number with the sign of x² − above/below, for x ≥ 0."""
     a, b = x.as_integer_ratio()
     return a * a * below - above * b * b

@@ -1,4 +1,4 @@
-"""Shared vocabulary: which data sets count as neighbours, and how far an answer moves between them."""
+"""Neighbour relations, and sensitivity: how far an answer moves between neighbouring data sets."""
 
 import math
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from sfumato.rounding import product_up, sqrt_up, sum_up
 
 
 class Relation(Enum):
-    """When two data sets are neighbours. A guarantee about one relation says nothing about another.
+    """Which data sets are neighbours. A guarantee about one relation says nothing about another.
 
-    `AddRemove`: one has one person more. `ReplaceOne`: same size, one person's data differ.
-    `Remove`, `Add`, `Replace` are one-way: the first data set of the pair is fixed to be the larger, the smaller,
-    or either; they arise from looking at one direction of a loss.
+    `AddRemove`: one of the two has one more person. `ReplaceOne`: same size, one person's data differ.
+    `Remove`, `Add` and `Replace` are the relations of one direction of a loss: the first data set of the pair is the
+    larger one, the smaller one, or either.
     """
 
     AddRemove = "add/remove"
@@ -29,12 +29,12 @@ class Relation(Enum):
 
     @property
     def one_way(self) -> bool:
-        """Does an answer look at (P, Q) only, and not at (Q, P)?"""
+        """Is it about (P, Q) only, and not about (Q, P)?"""
         return self in (Relation.Remove, Relation.Add, Relation.Replace)
 
     @property
     def reversed(self) -> "Relation":
-        """The relation of the pair read backwards."""
+        """The relation of the pair (Q, P)."""
         return {Relation.Remove: Relation.Add, Relation.Add: Relation.Remove}.get(self, self)
 
 
@@ -44,10 +44,10 @@ ReplaceOne = Relation.ReplaceOne
 
 @dataclass(frozen=True, kw_only=True)
 class Sensitivity:
-    """How far one person can move an answer f, in several norms, over all neighbours of one relation.
+    """How far an answer f can move between neighbours of one relation, in several norms.
 
-    l0: how many coordinates change; linf, l1, l2: the norms of the change. Norms that are not given follow from those
-    that are, rounded up; a bare number stands for a scalar answer, add/remove.
+    l0 is the number of coordinates that change; linf, l1 and l2 are norms of the change. Norms that are not given
+    follow from those that are, rounded up. A bare number means a scalar answer under add/remove.
 
     Theorem: ‖x‖₁ ≤ ‖x‖₀‖x‖_∞, ‖x‖₂² ≤ ‖x‖₁‖x‖_∞, ‖x‖₁² ≤ ‖x‖₀‖x‖₂², ‖x‖_∞ ≤ ‖x‖₂ ≤ ‖x‖₁ [Hölder 1889]
 
@@ -64,8 +64,8 @@ class Sensitivity:
     def __post_init__(self) -> None:
         for name in ("l0", "linf", "l1", "l2"):
             given = getattr(self, name)
-            found = math.inf if given == math.inf else checks.non_negative(f"the {name} sensitivity", given)
-            object.__setattr__(self, name, found)
+            size = math.inf if given == math.inf else checks.non_negative(f"the {name} sensitivity", given)
+            object.__setattr__(self, name, size)
         if not isinstance(self.relation, Relation):
             raise InvalidParameter(
                 f"relation must be a Relation.\n  found:  a {type(self.relation).__name__}\n"
@@ -76,7 +76,7 @@ class Sensitivity:
                 "this sensitivity bounds no norm.\n  found:  l0 alone, or nothing\n"
                 "  do:     give l1=, l2= or linf= (for vectors, linf= with l0=)"
             )
-        for _ in range(2):  # each norm from the others; twice, since what was found may help
+        for _ in range(2):  # each norm from the others; twice, since a new norm may tighten another
             object.__setattr__(self, "linf", min(self.linf, self.l2, self.l1))
             by_l2 = sqrt_up(self.l0, self.l2, self.l2)
             object.__setattr__(self, "l1", min(self.l1, product_up(self.l0, self.linf), by_l2))
@@ -84,24 +84,24 @@ class Sensitivity:
 
     @staticmethod
     def of(value: "Sensitivity | SupportsFloat") -> "Sensitivity":
-        """A sensitivity, or a number: that of one coordinate."""
+        """A sensitivity as it is; a number means one coordinate."""
         if isinstance(value, Sensitivity):
             return value
         size = checks.non_negative("sensitivity", value)
         return Sensitivity(l0=1, linf=size, l1=size, l2=size)
 
     def norm(self, name: str, user: str) -> float:
-        """One of the norms, which `user` needs."""
-        found: float = getattr(self, name)
-        if found == math.inf:
+        """One of the norms. Raises if it is unknown; `user` is named in the message."""
+        size: float = getattr(self, name)
+        if size == math.inf:
             raise InvalidParameter(
                 f"{user} needs the {name} sensitivity.\n  found:  none that follows from {self}\n"
                 f"  do:     give Sensitivity({name}=…), or l0= and linf="
             )
-        return found
+        return size
 
     def rounded(self, step: SupportsFloat, coordinates: int) -> "Sensitivity":
-        """After rounding each of so many coordinates to a lattice: two neighbours may be one step further apart."""
+        """The sensitivity after rounding each coordinate to a lattice: two neighbours may be one step further apart."""
         g, d = checks.positive("step", step), checks.whole("coordinates", coordinates, 1)
         return Sensitivity(
             l0=d,
@@ -112,10 +112,7 @@ class Sensitivity:
         )
 
     def __repr__(self) -> str:
-        known = [f"{name}={getattr(self, name):.6g}" for name in ("l0", "linf", "l1", "l2") if _finite(self, name)]
+        sizes = {name: getattr(self, name) for name in ("l0", "linf", "l1", "l2")}
+        known = [f"{name}={size:.6g}" for name, size in sizes.items() if size < math.inf]
         about = [] if self.relation is AddRemove else [f"relation={self.relation!r}"]
         return f"Sensitivity({', '.join(known + about)})"
-
-
-def _finite(found: Sensitivity, name: str) -> bool:
-    return bool(getattr(found, name) < math.inf)

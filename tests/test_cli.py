@@ -172,11 +172,11 @@ def test_ctrl_c_says_what_was_charged_and_the_same_key_is_not_charged_again(run,
         if here == point:
             raise KeyboardInterrupt
 
-    opened = asking.opened
-    monkeypatch.setattr(asking, "opened", lambda *words: replace(opened(*words), probe=probe))
+    opened = asking.open_curator
+    monkeypatch.setattr(asking, "open_curator", lambda *words: replace(opened(*words), probe=probe))
     found = run("ask", clinic, COUNT, "--epsilon", 1, "--key", "mine")
     assert found.exit_code == 130
-    assert ("stays so" in found.output) == charged
+    assert ("stays charged" in found.output) == charged
     assert ("Nothing was charged" in found.output) != charged
     monkeypatch.undo()
     spent = Ledger.open(f"{clinic}.ledger").verify().spent

@@ -1,4 +1,4 @@
-"""The README and all of docs/ are executed and their links followed, so that no document can promise what is not there.
+"""All pages at the top of the repository and in docs/ are executed and their links followed: none promises what is not.
 
 A block marked `python` is run, `python no-run` is only compiled, `pycon` is checked as a doctest.
 The blocks of one document run in order and share their names, in an empty folder.
@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [path for path in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))] if path.exists()]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 
 FENCED = re.compile(r"^ *(?P<fence>`{3,}|~{3,})(?P<kind>[^\n`]*)\n(?P<code>.*?)^ *(?P=fence)[`~]* *$", re.M | re.S)
 INLINE_CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.S)
@@ -95,6 +95,14 @@ def empty_folder(tmp_path, monkeypatch):
         pyplot.close("all")
 
 
+NAMED_FILE = re.compile(r"`((?:sfumato|tests|tools|bench)/[\w/-]+(?:\.\w+|/))`")
+
+
+def missing_files(document: Path, root: Path) -> list[str]:
+    """Files and folders of the repository that a document names in code style and that are not there."""
+    return [name for name in NAMED_FILE.findall(document.read_text(encoding="utf-8")) if not (root / name).exists()]
+
+
 @pytest.mark.slow
 @each_document
 def test_the_code_of_a_document_runs(document, empty_folder):
@@ -104,6 +112,16 @@ def test_the_code_of_a_document_runs(document, empty_folder):
 @each_document
 def test_the_links_of_a_document_lead_somewhere(document):
     assert not broken_links(document, ROOT)
+
+
+@each_document
+def test_the_files_that_a_document_names_exist(document):
+    assert not missing_files(document, ROOT)
+
+
+def test_a_file_that_is_not_there_is_reported(tmp_path):
+    page = written(tmp_path, "`sfumato/gone.py`, `tests/gone/`, `page.md`, `sfumato ask`, `docs/NNNN.md`\n")
+    assert missing_files(page, tmp_path) == ["sfumato/gone.py", "tests/gone/"]
 
 
 def written(folder: Path, text: str) -> Path:

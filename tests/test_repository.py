@@ -1,12 +1,17 @@
 """The repository is the same everywhere, and importing the package is cheap."""
 
+import json
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import sfumato
 
 ROOT = Path(__file__).parents[1]
 
@@ -60,3 +65,63 @@ def test_importing_sfumato_imports_neither_scipy_nor_matplotlib():
     program = "import sys, sfumato; print(*({'scipy', 'matplotlib'} & set(sys.modules)))"
     answer = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert not answer.stdout.split()
+
+
+# ---- what others who join find ---------------------------------------------------------------------------------------
+
+FOR_NEWCOMERS = [
+    "CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md",
+    ".pre-commit-config.yaml", ".github/workflows/test.yml", ".github/ISSUE_TEMPLATE/bug.yml",
+    ".github/ISSUE_TEMPLATE/feature.yml", "docs/architecture.md",
+]  # fmt: skip
+WORKFLOW = ROOT / ".github" / "workflows" / "test.yml"
+MAKE = re.compile(r"\bmake (?:[A-Z]+=\S* )*([a-z-]+)")
+
+
+def targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.mark.parametrize("name", FOR_NEWCOMERS)
+def test_what_a_newcomer_looks_for_is_there(name):
+    assert (ROOT / name).read_text(encoding="utf-8").strip()
+
+
+def test_the_workflow_runs_make_targets_that_exist_and_all_of_the_tests():
+    runs = re.findall(r"^\s*- run: (.*)$", WORKFLOW.read_text(encoding="utf-8"), re.M)
+    called = {match[1] for line in runs for match in MAKE.finditer(line)}
+    assert called == {"test", "test-oldest"} and called <= targets()
+
+
+def test_the_workflow_tests_every_python_that_is_claimed_and_two_systems():
+    text = WORKFLOW.read_text(encoding="utf-8")
+    claimed = [c.split(" :: ")[-1] for c in project()["classifiers"] if re.search(r"Python :: 3\.\d+$", c)]
+    assert json.loads(re.search(r"python: (\[.*\])", text)[1]) == claimed
+    assert "ubuntu-latest, macos-latest" in text
+    assert f">={claimed[0]}" == project()["requires-python"]
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/architecture.md"])
+def test_a_make_target_that_a_page_names_exists(page):
+    named = set(re.findall(r"`make ([a-z-]+)|^make ([a-z-]+)", (ROOT / page).read_text(encoding="utf-8"), re.M))
+    assert {a or b for a, b in named} <= targets()
+
+
+def test_hooks_run_the_tools_of_the_environment_and_download_nothing():
+    text = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    assert re.findall(r"- repo: (.*)", text) == ["local"]
+    assert all(entry.startswith(".venv/bin/") for entry in re.findall(r"entry: (.*)", text))
+
+
+def test_one_version_is_named_everywhere():
+    version = project()["version"]
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released, date = re.search(r"^## (\d\S*) \((\d{4}-\d{2}-\d{2})\)$", changelog, re.M).groups()
+    assert version == sfumato.__version__ == released
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {version}\n" in citation and f'date-released: "{date}"\n' in citation
+    assert f"| {'.'.join(version.split('.')[:2])} | yes |" in (ROOT / "SECURITY.md").read_text(encoding="utf-8")

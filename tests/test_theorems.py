@@ -85,7 +85,7 @@ def test_theorems_are_found_where_they_are_used(tmp_path):
     assert profile.source == "Balle & Wang 2018, Thm 8"
     assert merge.statement == "P[L > t] is closed under sums"
     assert merge.source == "Dong, Roth & Su 2022, Cor 3.3"
-    assert merge.where == "sfumato.loss.kinds.gaussian.GaussianLoss.merge"
+    assert merge.where == "sfumato.loss.gaussian.GaussianLoss.merge"
 
 
 def test_the_index_is_a_table_with_links_and_our_own_proofs(tmp_path):
@@ -95,7 +95,7 @@ def test_the_index_is_a_table_with_links_and_our_own_proofs(tmp_path):
     text = index(tmp_path)
     assert (
         r"| the exact profile of the Gaussian, H(P\|Q) | Balle & Wang 2018, Thm 8 "
-        "| [`sfumato.loss.kinds.gaussian.GaussianLoss`](../sfumato/loss/kinds/gaussian.py) |\n"
+        "| [`sfumato.loss.gaussian.GaussianLoss`](../sfumato/loss/gaussian.py) |\n"
     ) in text
     assert text.endswith("- [Domination with slack](theorems/slack.md)\n")
 

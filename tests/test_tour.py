@@ -120,11 +120,11 @@ def test_ctrl_c_ends_quietly(short_tour, capsys, monkeypatch):
 
 def test_what_takes_long_says_so_and_what_is_quick_does_not(capsys, monkeypatch):
     monkeypatch.setattr(waiting, "PATIENCE", 0.01)
-    with waiting.patience("composing"):
+    with waiting.show_progress("composing"):
         time.sleep(0.3)
     assert capsys.readouterr().err.startswith("… composing …")
     monkeypatch.setattr(waiting, "PATIENCE", 60.0)
-    with waiting.patience("composing"):
+    with waiting.show_progress("composing"):
         pass
     assert not capsys.readouterr().err
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import duckdb
 
 from sfumato.sql.domains import Domain, Kind
-from sfumato.sql.policy import Policy, Table
+from sfumato.sql.plan import Table
+from sfumato.sql.policy import Policy
 from sfumato.sql.units import ColumnUnit, RowUnit
 
 Value = float | int | str | bool | None

@@ -13,18 +13,18 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+from sfumato.aggregates.price import Mu, Price, Pure
+from sfumato.aggregates.registry import parse_question
 from sfumato.audit.corpus import Database, Neighbours
 from sfumato.audit.moves import SLACK, moved_counts, moved_rows
 from sfumato.audit.replay import Replay, Step, overcharged, replay
 from sfumato.curator.offer import Offer, offered, proportional
-from sfumato.curator.price import Currency, Mu, Pure
-from sfumato.curator.relative_counts import counted
-from sfumato.curator.release import released, split, statements
+from sfumato.curator.relative_counts import is_grouped_count
+from sfumato.curator.release import release, split, statements
 from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.additive.joint_laplace import OneOf
 from sfumato.sensitivity import Sensitivity
 from sfumato.sql.dp_syntax import spelled
-from sfumato.sql.parse.text import read
 from sfumato.sql.plan import What
 from sfumato.sql.policy import Policy
 
@@ -43,10 +43,10 @@ class Asked:
     @cached_property
     def offer(self) -> Offer:
         """Plan, price and noise: pure."""
-        currency: type[Currency] = Pure if self.policy.pure else Mu
+        currency: type[Price] = Pure if self.policy.pure else Mu
         asked = spelled(self.sql)
-        question = read(asked.text, self.policy)
-        if asked.relative_error is not None and counted(question):
+        question = parse_question(asked.text, self.policy)
+        if asked.relative_error is not None and is_grouped_count(question):
             return proportional(question, self.epsilon, self.delta, asked.relative_error, currency)
         return offered(question, self.epsilon, self.delta, currency)
 
@@ -61,7 +61,7 @@ class Asked:
     def many(self, database: Database, count: int) -> list[object]:
         """The same with fresh noise, so many times; data are read once."""
         exact = self.exact(database)
-        return [json.loads(released(self.offer, exact)) for _ in range(count)]
+        return [json.loads(release(self.offer, exact)) for _ in range(count)]
 
     def loss(self) -> PrivacyLoss:
         """What the ledger is charged."""
@@ -80,7 +80,7 @@ class Asked:
         found = Replay(tuple(steps), tuple(problems), self.loss())
         if problems or self.offer.plan.discovered:
             return found
-        return replay(lambda side: released(self.offer, exact[side]), 0, 1, self.loss())
+        return replay(lambda side: release(self.offer, exact[side]), 0, 1, self.loss())
 
     def measures(self, tables: Sequence[Sequence[Any]]) -> dict[tuple[object, ...], list[int]]:
         """The exact measures of each group, as `released` reads them."""
@@ -104,8 +104,8 @@ class Asked:
             return [], [f"one unit moved {len(keys)} groups, and {offer.plan.groups} are covered"]
         changes = [offer.joint.split([a - b for a, b in zip(one.get(key, zeros), other.get(key, zeros), strict=True)])
                    for key in keys]  # fmt: skip
-        if offer.sized is not None:
-            counting = offer.sized.contract.mechanism
+        if offer.relative is not None:
+            counting = offer.relative.contract.mechanism
             counts = [[table.get(key, zeros)[0] for key in keys] for table in (one, other)]
             return [Step(repr(counting), *moved_counts(counting, *counts))], []
         steps: list[Step] = []

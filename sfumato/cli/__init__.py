@@ -1,24 +1,19 @@
-"""The command line: a thin surface over the package; no decision is taken here, and nothing heavy is imported."""
+"""The command line: a thin surface over the package. It takes no decision, and imports nothing heavy to start."""
 
-from sfumato.cli import ask as asking
-from sfumato.cli import attack as attacking
-from sfumato.cli import audit as auditing
-from sfumato.cli import demo as tours
-from sfumato.cli import ledger as books
-from sfumato.cli import policy as policies
+from sfumato.cli import ask, attack, audit, data, demo, ledger, policy
 from sfumato.cli.common import main
 
 __all__ = ["main"]
 
 for command in (
-    asking.ask,
-    asking.preview,
-    asking.budget,
-    policies.policy,
-    books.ledger,
-    books.data,
-    auditing.audit,
-    attacking.attack,
-    tours.demo,
+    ask.ask,
+    ask.preview,
+    ask.budget,
+    policy.policy,
+    ledger.ledger,
+    data.data,
+    audit.audit,
+    attack.attack,
+    demo.demo,
 ):
     main.add_command(command)

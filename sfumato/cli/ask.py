@@ -1,4 +1,4 @@
-"""`sfumato ask`, `preview` and `budget`: what analysts use."""
+"""`sfumato ask`, `preview` and `budget`: the commands of analysts."""
 
 import os
 import shutil
@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli.common import FILE, INTERRUPTED
+from sfumato.cli.common import ANCHOR, FILE, INTERRUPTED, JSON, LEDGER
 from sfumato.errors import NotReached
-from sfumato.progress import patience
+from sfumato.progress import show_progress
 
 if TYPE_CHECKING:
     from sfumato.curator import Curator
     from sfumato.curator.answer import Answer
 
-PRICE = "Say what it may cost (--epsilon) or how exact it must be (--error), not both."
+PRICE = "Give the price (--epsilon) or the accuracy (--error), not both."
 
 
-def at_data(command: Callable[..., None]) -> Callable[..., None]:
-    """DATA and SQL, and where policy and ledger are."""
+def question_arguments(command: Callable[..., None]) -> Callable[..., None]:
+    """DATA, SQL, and the options of a question."""
     options = (
-        click.option("--json", "as_json", is_flag=True, help="As JSON."),
-        click.option("--as", "who", default="owner", show_default=True, help="Who asks: an analyst of the policy."),
-        click.option("--anchor", type=FILE, help="The ledger's anchor [default: LEDGER.anchor]."),
-        click.option("--ledger", type=FILE, help="The account book [default: DATA.ledger]."),
-        click.option("--policy", type=FILE, help="The policy [default: beside DATA, ending in .toml]."),
-        click.option("--relative-error", type=float, help="A share, such as 0.05; --epsilon is then what it may cost."),
-        click.option("--error", type=float, help="± at 95 % that counts and sums must keep."),
-        click.option("--epsilon", type=float, help="ε that the question may cost."),
+        JSON,
+        click.option("--as", "who", default="owner", show_default=True, help="Who asks, by their name in the policy."),
+        ANCHOR,
+        LEDGER,
+        click.option("--policy", type=FILE, help="The policy [default: DATA with suffix .toml]."),
+        click.option("--relative-error", type=float, help="Relative error, such as 0.05; --epsilon is then the limit."),
+        click.option("--error", type=float, help="The 95 % error (±) of counts and sums."),
+        click.option("--epsilon", type=float, help="The price of the question in ε."),
     )
     for option in options:
         command = option(command)
@@ -38,17 +38,17 @@ def at_data(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.command(epilog=PRICE)
-@at_data
-@click.option("--key", help="A name for this request: sent twice, it is charged once.")
+@question_arguments
+@click.option("--key", help="Idempotency key: a request sent twice is charged once.")
 def ask(
     data: Path, sql: str, epsilon: float | None, error: float | None, relative_error: float | None,
     policy: Path | None, ledger: Path | None, anchor: Path | None, who: str, as_json: bool, key: str | None,
 ) -> None:  # fmt: skip
-    """Ask a question, and pay for its answer.
+    """Ask a question; it is charged to the budget.
 
     DATA is a DuckDB file, a Parquet or CSV file, or a folder of these. SQL is one SELECT with aggregates; - reads it
-    from the standard input. The question is charged before data are read; the same question, however it is spelled, is
-    answered from store, for free.
+    from standard input. The question is charged before data are read. The same question, however it is spelled, is
+    answered from storage for free.
 
     \b
     sfumato ask clinic.duckdb --epsilon 0.5 \\
@@ -58,47 +58,47 @@ def ask(
 
     from sfumato.curator.answer import Answer
 
-    request = key or secrets.token_hex(8)
-    curator = opened(data, policy, ledger, anchor, who)
+    request, text = key or secrets.token_hex(8), read_sql(sql)
+    curator = open_curator(data, policy, ledger, anchor, who)
     try:
-        with patience("asking"):
-            answer = curator.ask(written(sql), epsilon=epsilon, error=error, relative_error=relative_error, key=request)
+        with show_progress("asking"):
+            answer = curator.ask(text, epsilon=epsilon, error=error, relative_error=relative_error, key=request)
     except NotReached as short:
         if isinstance(short.answer, Answer):
             click.echo(short.answer.to_json() if as_json else str(short.answer))
         raise
     except KeyboardInterrupt:
-        click.echo(f"\nsfumato: interrupted. {afterwards(curator, request)}", err=True)
+        click.echo(f"\nsfumato: interrupted. {describe_charge(curator, request)}", err=True)
         sys.exit(INTERRUPTED)
-    click.echo(answer.to_json() if as_json else on_screen(answer))
+    click.echo(answer.to_json() if as_json else format_for_terminal(answer))
 
 
 @click.command(epilog=PRICE)
-@at_data
+@question_arguments
 def preview(
     data: Path, sql: str, epsilon: float | None, error: float | None, relative_error: float | None,
     policy: Path | None, ledger: Path | None, anchor: Path | None, who: str, as_json: bool,
 ) -> None:  # fmt: skip
-    """Price, error and odds of a question. Free; no data are read.
+    """Show the price, error and odds of a question. Free; reads no data.
 
     \b
     sfumato preview clinic.duckdb --error 25 "SELECT COUNT(*) FROM visits"
     """
-    curator = opened(data, policy, ledger, anchor, who)
-    found = curator.preview(written(sql), epsilon=epsilon, error=error, relative_error=relative_error)
-    click.echo(found.to_json() if as_json else str(found))
+    curator = open_curator(data, policy, ledger, anchor, who)
+    result = curator.preview(read_sql(sql), epsilon=epsilon, error=error, relative_error=relative_error)
+    click.echo(result.to_json() if as_json else str(result))
 
 
 @click.command()
 @click.argument("data", type=FILE)
-@click.option("--ledger", type=FILE, help="The account book [default: DATA.ledger].")
-@click.option("--anchor", type=FILE, help="The ledger's anchor [default: LEDGER.anchor].")
+@LEDGER
+@ANCHOR
 @click.option("--as", "who", default="owner", show_default=True, help="Whose account.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@JSON
 def budget(data: Path, ledger: Path | None, anchor: Path | None, who: str, as_json: bool) -> None:
-    """What was promised, what is spent, and what is left.
+    """Show what is promised, what is spent, and what is left.
 
-    More of it: sfumato ledger report DATA.ledger
+    For more: sfumato ledger report DATA.ledger
     """
     from sfumato.curator.preview import standing
     from sfumato.errors import LedgerUnavailable
@@ -108,36 +108,36 @@ def budget(data: Path, ledger: Path | None, anchor: Path | None, who: str, as_js
     if not place.exists():
         raise LedgerUnavailable(
             f"nothing has been asked yet.\n  found:  no {place.name}\n"
-            "  do:     ask or preview a question: the first one opens the ledger"
+            "  do:     ask or preview a question: the first one creates the ledger"
         )
-    found = standing(Ledger.open(place, anchor=anchor), who)
-    click.echo(found.to_json() if as_json else str(found))
+    result = standing(Ledger.open(place, anchor=anchor), who)
+    click.echo(result.to_json() if as_json else str(result))
 
 
-def opened(data: Path, policy: Path | None, ledger: Path | None, anchor: Path | None, who: str) -> "Curator":
+def open_curator(data: Path, policy: Path | None, ledger: Path | None, anchor: Path | None, who: str) -> "Curator":
     from sfumato.curator import Curator
 
-    logged(Path(f"{ledger or f'{data}.ledger'}.log"))
-    return Curator.open(data, policy or beside(data), ledger=ledger, anchor=anchor).analyst(who)
+    log_to_file(Path(f"{ledger or f'{data}.ledger'}.log"))
+    return Curator.open(data, policy or default_policy(data), ledger=ledger, anchor=anchor).analyst(who)
 
 
-def logged(place: Path) -> None:
-    """The operator's log: written when something fails, and nowhere else."""
+def log_to_file(place: Path) -> None:
+    """Write the operator's log to this file; it is created when something first fails."""
     import logging
 
     handler = logging.FileHandler(place, encoding="utf-8", delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     logging.getLogger("sfumato").addHandler(handler)
 
-    def ended() -> None:
+    def close_log() -> None:
         logging.getLogger("sfumato").removeHandler(handler)
         handler.close()
 
-    click.get_current_context().call_on_close(ended)
+    click.get_current_context().call_on_close(close_log)
 
 
-def on_screen(answer: "Answer") -> str:
-    """For a terminal: no wider than it is, and names stand out. Into a file or a pipe goes plain text."""
+def format_for_terminal(answer: "Answer") -> str:
+    """The answer no wider than the terminal, with a bold header; plain text if the output is a file or a pipe."""
     if not sys.stdout.isatty():
         return str(answer)
     text = answer.within(shutil.get_terminal_size().columns)
@@ -150,21 +150,22 @@ def on_screen(answer: "Answer") -> str:
     )
 
 
-def beside(data: Path) -> Path:
+def default_policy(data: Path) -> Path:
     """clinic.toml for clinic.duckdb."""
     return data.with_suffix(".toml")
 
 
-def written(sql: str) -> str:
+def read_sql(sql: str) -> str:
+    """The SQL argument; - means standard input."""
     return sys.stdin.read() if sql == "-" else sql
 
 
-def afterwards(curator: "Curator", key: str) -> str:
-    """What an interrupted question has cost."""
+def describe_charge(curator: "Curator", key: str) -> str:
+    """Say whether an interrupted question was charged."""
     keys = [str(entry.content.get("key")) for entry in curator.ledger.history()]
-    if any(one == key or one.startswith(f"{key} round ") for one in keys):
+    if any(known == key or known.startswith(f"{key} round ") for known in keys):
         return (
-            "The question had been charged, and stays so.\n"
+            "The question was charged, and stays charged.\n"
             f"  do:     ask it again with --key {key}: it is not charged again"
         )
     return "Nothing was charged."

@@ -1,4 +1,4 @@
-"""`sfumato attack`: why bother, shown on made-up people."""
+"""`sfumato attack`: classical attacks, demonstrated on made-up people."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -6,20 +6,20 @@ from pathlib import Path
 
 import click
 
-from sfumato.cli.common import FILE
-from sfumato.progress import patience
+from sfumato.cli.common import FILE, JSON
+from sfumato.progress import show_progress
 
 
 @click.group()
 def attack() -> None:
-    """Try to break interfaces that look harmless, and a curator.
+    """Attack exact answers, and the same answers under privacy.
 
-    Each attack is run on made-up people: against exact or rounded answers, and against sfumato's own curator or
-    mechanisms. Beside what it reached stands the most that anybody could reach, whatever he knows or computes: the
-    trade-off function of the claimed privacy loss says so.
+    Each attack runs on made-up people: against exact or rounded answers, and against sfumato's own curator or
+    mechanisms. Its success is shown beside the upper bound for any attacker, which follows from the trade-off function
+    of the claimed privacy loss.
 
-    The seed decides about people and questions. It does not decide about the noise, which nobody can choose: rows that
-    tell of it differ from run to run.
+    The seed determines people and questions, but not the noise, which nobody can choose: rows that depend on noise
+    differ from run to run.
 
     \b
     sfumato attack differencing
@@ -27,27 +27,27 @@ def attack() -> None:
     """
 
 
-def demonstration(name: str, epsilon: float, words: str, plots: bool = True) -> None:
-    """One command: runs sfumato.teach.attacks.name, and its chart."""
+def add_command(name: str, epsilon: float, words: str, plots: bool = True) -> None:
+    """Add the command that runs sfumato.teach.attacks.NAME, and draws its chart."""
 
     def run(epsilon: float, seed: int, as_json: bool, plot: Path | None = None) -> None:
         module = import_module(f"sfumato.teach.attacks.{name}")
-        with patience("attacking"):
-            shown = module.demonstrate(epsilon, seed)
-        click.echo(shown.to_json() if as_json else str(shown))
+        with show_progress("attacking"):
+            outcome = module.demonstrate(epsilon, seed)
+        click.echo(outcome.to_json() if as_json else str(outcome))
         if plot is not None:
-            drawn(lambda: module.chart(epsilon, seed), plot)
+            draw_chart(lambda: module.chart(epsilon, seed), plot)
 
     command: Callable[..., None] = run
     options = [
-        click.option("--json", "as_json", is_flag=True, help="As JSON."),
-        click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of people and questions."),
+        JSON,
+        click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For people and questions."),
         click.option(
             "--epsilon",
             type=click.FloatRange(0.01, 1000),
             default=epsilon,
             show_default=True,
-            help="ε that is claimed.",
+            help="The claimed ε.",
         ),
     ]
     if plots:
@@ -57,41 +57,41 @@ def demonstration(name: str, epsilon: float, words: str, plots: bool = True) -> 
     attack.command(name, help=words)(command)
 
 
-def drawn(chart: Callable[[], object], place: Path) -> None:
-    """The chart of an attack as a PNG file."""
+def draw_chart(chart: Callable[[], object], place: Path) -> None:
+    """Draw the chart of an attack into a PNG file."""
     from sfumato.errors import SfumatoError
 
     try:
         from sfumato import plots
     except ImportError as problem:
         raise SfumatoError(str(problem)) from problem
-    with patience("drawing"):
+    with show_progress("drawing"):
         plots.saved(plots.attacked(chart()), place)  # type: ignore[arg-type]
     click.echo(f"drawn: {place}", err=True)
 
 
-demonstration("differencing", 1.0, """Two large counts that differ by one person.
+add_command("differencing", 1.0, """Two large counts that differ by one person.
 
-    The oldest attack on statistical databases. The difference of two harmless answers is one person's secret.
+    The oldest attack on statistical databases: the difference of two harmless answers is one person's secret.
 """)  # fmt: skip
-demonstration("averaging", 0.5, """The same question, until the noise cancels.
+add_command("averaging", 0.5, """The same question, until the noise cancels.
 
-    What happens if noise is fresh each time, and repeats are not charged; and what a ledger does about it.
+    Shows fresh noise for every repeat without a charge, and how a ledger prevents it.
 """)  # fmt: skip
-demonstration("reconstruction", 1.0, """Everybody's secret from random counts, by least squares.
+add_command("reconstruction", 1.0, """Everybody's secret from random counts, by least squares.
 
-    Dinur & Nissim 2003: too many answers that are too exact give away the whole table. The reason why statistical
+    Dinur & Nissim 2003: too many answers that are too accurate reveal the whole table. This attack is why statistical
     offices turned to differential privacy.
 """)  # fmt: skip
-demonstration("membership", 1.0, """Who was in the study? From published frequencies alone.
+add_command("membership", 1.0, """Who was in the study? From published frequencies alone.
 
-    Homer et al. 2008: each frequency leans a little towards those who took part, and there are thousands of them.
+    Homer et al. 2008: each of thousands of frequencies is slightly nearer to those who took part.
 """)  # fmt: skip
-demonstration("linkage", 1.0, """Names come back to an anonymised table, from a register.
+add_command("linkage", 1.0, """Re-identify an anonymised table with a public register.
 
-    Sweeney 2002: date of birth, postcode and sex are as good as a name.
+    Sweeney 2002: date of birth, postcode and sex identify a person as well as a name.
 """)  # fmt: skip
-demonstration("refusals", 1.0, """Refusals that depend on data are answers.
+add_command("refusals", 1.0, """Refusals that depend on data are answers.
 
-    Kenthapadi, Mishra & Nissim 2005: an interface that refuses what would tell too much, tells by refusing.
+    Kenthapadi, Mishra & Nissim 2005: an interface that refuses dangerous questions reveals secrets by refusing.
 """, plots=False)  # fmt: skip

@@ -1,4 +1,4 @@
-"""What all commands share: the group, its exit codes, and how errors are told."""
+"""Shared by all commands: the main group, exit codes, error output, common options."""
 
 import sys
 from pathlib import Path
@@ -19,8 +19,13 @@ from sfumato.errors import (
 )
 
 FILE = click.Path(path_type=Path)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+JSON_LINES = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+YES = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+LEDGER = click.option("--ledger", type=FILE, help="The ledger [default: DATA.ledger].")
+ANCHOR = click.option("--anchor", type=FILE, help="The ledger's anchor [default: LEDGER.anchor].")
 INTERRUPTED = 130
-# The first that fits counts; anything else is 1, and 2 is what click says of a misspelt command.
+# The first match counts. Any other error is 1; click uses 2 for a misspelt command.
 CODES: tuple[tuple[type[SfumatoError], int], ...] = (
     (QueryRefused, 3), (BudgetExceeded, 4), (AnswerFailed, 5), (QuestionBlocked, 8), (NotReached, 9), (LedgerError, 6),
     (PolicyError, 7), (EngineUnavailable, 10),
@@ -28,24 +33,24 @@ CODES: tuple[tuple[type[SfumatoError], int], ...] = (
 
 ENDING = """\b
 First steps:
-  sfumato demo                                see it at work, on made-up data
-  sfumato policy init clinic.duckdb           draft a policy, from the schema
+  sfumato demo                                a tour, on made-up data
+  sfumato policy init clinic.duckdb           draft a policy from the schema
   sfumato policy check clinic.duckdb          what is missing in it
-  sfumato preview clinic.duckdb "SELECT …" --epsilon 0.1     price, for free
-  sfumato ask clinic.duckdb "SELECT …" --epsilon 0.1         and the answer
-  sfumato attack differencing                 why bother: try to break it
-  sfumato audit                               try to break all of it
+  sfumato preview clinic.duckdb "SELECT …" --epsilon 0.1     the price; free
+  sfumato ask clinic.duckdb "SELECT …" --epsilon 0.1         the answer
+  sfumato attack differencing                 why exact answers leak
+  sfumato audit                               audit every mechanism
 \b
 Exit codes:
-  0 done · 2 misspelt command · 3 question refused, nothing charged
+  0 success · 2 misspelt command · 3 question refused, nothing charged
   4 budget used up · 5 charged, but not answered · 6 ledger · 7 policy
   8 question blocked until the operator acts · 9 relative error not reached
-  10 database cannot be asked, nothing charged · 130 interrupted · 1 else
+  10 database unavailable, nothing charged · 130 interrupted · 1 other errors
 """
 
 
 class Commands(click.Group):
-    """Errors of ours are for the person: their text, an exit code, and no traceback."""
+    """Our own errors end in their text and an exit code, without a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -56,7 +61,7 @@ class Commands(click.Group):
         except KeyboardInterrupt:
             click.echo("\nsfumato: interrupted", err=True)
             code = INTERRUPTED
-        sys.exit(code)  # here, so that no error keeps an engine until the end, when DuckDB complains about it
+        sys.exit(code)  # outside `except`: an error still held would keep its engine open, and DuckDB complains
 
 
 @click.group(
@@ -64,8 +69,15 @@ class Commands(click.Group):
 )
 @click.version_option(package_name="sfumato")
 def main() -> None:
-    """sfumato: a trusted curator. Each person is blurred, the picture is kept.
+    """sfumato: a trusted curator for private data.
 
-    It stands between a database and people who may ask anything. Every answer is noisy enough to hide any one person,
-    says how noisy it is, and is paid for from a budget that the data owner fixes once.
+    It stands between a database and people who may ask anything. Every answer has enough noise to hide any one person,
+    comes with its error, and is charged to a privacy budget that the data owner fixes in advance.
     """
+
+
+def confirm(words: str, yes: bool) -> None:
+    """Show what is about to happen, and go on only after a yes; for acts that cannot be undone."""
+    if not yes:
+        click.echo(words, err=True)
+        click.confirm("This cannot be undone. Go on?", abort=True, err=True)

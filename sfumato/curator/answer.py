@@ -207,14 +207,3 @@ def shown(cell: Cell, digits: int = 0) -> str:
     if isinstance(cell, str):
         return "".join(sign if sign.isprintable() else "·" for sign in cell)  # a key must not move a cursor
     return f"{cell:,}" if type(cell) is int else str(cell)
-
-
-def rounded(number: float, digits: int = 3) -> str:
-    """One number with so many digits and thousands set apart: 56,400 rather than 5.64e+04."""
-    if not math.isfinite(number) or not number:
-        return f"{number:g}"
-    size = math.floor(math.log10(abs(number)))
-    if size < -6:
-        return f"{number:.{digits}g}"
-    text = f"{round(number, digits - 1 - size):,.{max(0, digits - 1 - size)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -5,13 +5,12 @@ each group. The engine keeps it beside the data, for as long as they are open. I
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.reserved_names import KEPT, measure, of
-
-Row = tuple[object, ...]
 
 
 class Kept(Protocol):
@@ -33,22 +32,6 @@ class Keeper(Protocol):
     def keep(self, sql: str, name: str) -> Kept: ...
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """A table that an answer needs; `direct` is the statement that gives it.
-
-    Each of its columns is known by the statement that would give this column alone. Columns of one such text hold the
-    same numbers for the same groups, whatever stands beside them; another filter, key, bound or salt is another text.
-    """
-
-    direct: str
-    keys: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()  # none: it is not kept
-    made: Callable[[Sequence[int]], str] = field(default=lambda places: "", repr=False)  # keys, m0, m1, … of these
-    read: str | None = None  # what is read of a kept table, if not keys and columns
-    quick: Callable[[Callable[[str], list[Row]]], list[Row]] | None = None  # what serves instead of `direct`, in steps
-
-
 @dataclass(eq=False)
 class View:
     """A table that is kept, and where in it each column is."""
@@ -65,32 +48,32 @@ class Views:
     _views: list[View] = field(default_factory=list, repr=False)  # the one used last is the last
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def rows(self, engine: Runner, wanted: Wanted) -> list[Row]:
+    def rows(self, engine: Runner, request: TableRequest) -> list[Row]:
         """What `direct` gives; in quicker steps, or from tables that are kept, where that can be.
 
         If anything fails, all of them are given up, as they may have taken the memory that was lacking (values that
         very many have are listed by `quick`, and counted by `direct`), and the direct statement decides.
         """
         try:
-            if wanted.quick is not None:
-                return wanted.quick(engine.run)
-            if self.most and wanted.columns and isinstance(engine, Keeper):
-                return self.read(engine, wanted)
+            if request.quick is not None:
+                return request.quick(engine.run)
+            if self.most and request.columns and isinstance(engine, Keeper):
+                return self.read(engine, request)
         except TimeoutError:
             raise
         except Exception:
             self.clear()
-        return engine.run(wanted.direct)
+        return engine.run(request.direct)
 
-    def read(self, engine: Keeper, wanted: Wanted) -> list[Row]:
+    def read(self, engine: Keeper, request: TableRequest) -> list[Row]:
         """From views that have the columns; those that none has are made now, in one view."""
         with self._lock:
-            found = {name: view for view in self._views for name in view.columns if name in wanted.columns}
-        missing = [j for j, name in enumerate(wanted.columns) if name not in found]
+            found = {name: view for view in self._views for name in view.columns if name in request.columns}
+        missing = [j for j, name in enumerate(request.columns) if name not in found]
         if missing:
-            made = {wanted.columns[j]: measure(i) for i, j in enumerate(missing)}
-            found |= dict.fromkeys(made, View(engine.keep(wanted.made(missing), KEPT), made))
-        rows = together(wanted, found) if wanted.read is None else found[wanted.columns[0]].table.run(wanted.read)
+            made = {request.columns[j]: measure(i) for i, j in enumerate(missing)}
+            found |= dict.fromkeys(made, View(engine.keep(request.made(missing), KEPT), made))
+        rows = together(request, found) if request.read is None else found[request.columns[0]].table.run(request.read)
         self.use(list(dict.fromkeys(found.values())))
         return rows
 
@@ -109,18 +92,18 @@ class Views:
             view.table.close()
 
 
-def together(wanted: Wanted, found: Mapping[str, View]) -> list[Row]:
+def together(request: TableRequest, found: Mapping[str, View]) -> list[Row]:
     """Keys and columns in order. Columns of several views are put together by their keys: all views have the same
     groups, since which there are does not hang on what is counted in them."""
-    width, merged = len(wanted.keys), dict[Row, list[object]]()
+    width, merged = len(request.keys), dict[Row, list[object]]()
     for view in dict.fromkeys(found.values()):
-        mine = [j for j, name in enumerate(wanted.columns) if found[name] is view]
-        listed = [*wanted.keys, *(view.columns[wanted.columns[j]] for j in mine)]
+        mine = [j for j, name in enumerate(request.columns) if found[name] is view]
+        listed = [*request.keys, *(view.columns[request.columns[j]] for j in mine)]
         rows = view.table.run(f"SELECT {', '.join(of(KEPT, listed))} FROM {KEPT}")
-        if len(mine) == len(wanted.columns):
+        if len(mine) == len(request.columns):
             return rows
         for row in rows:
-            cells = merged.setdefault(row[:width], [None] * len(wanted.columns))
+            cells = merged.setdefault(row[:width], [None] * len(request.columns))
             for j, value in zip(mine, row[width:], strict=True):
                 cells[j] = value
     return [(*key, *cells) for key, cells in merged.items()]

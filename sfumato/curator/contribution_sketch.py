@@ -11,16 +11,16 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.curator.bounded_cache import Wanted
-from sfumato.curator.price import Alone, Currency
+from sfumato.aggregates.price import Alone, Price
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
+from sfumato.sql.emit.request import TableRequest
 from sfumato.sql.emit.sums import from_, unit_of
 from sfumato.sql.expressions import Column
-from sfumato.sql.plan import Plan
-from sfumato.sql.policy import Policy, Table
+from sfumato.sql.plan import Plan, Table
+from sfumato.sql.policy import Policy
 from sfumato.sql.reserved_names import BIN, COUNT, EACH, SIZES, numbered
 from sfumato.sql.units import RowUnit, text_of
 
@@ -36,7 +36,7 @@ class Sketch:
     """
 
     table: Table
-    price: Currency
+    price: Price
 
     def loss(self) -> PrivacyLoss:
         return self.price.loss()
@@ -46,7 +46,7 @@ class Sketch:
         return keys(self.table)
 
     @cached_property
-    def each(self) -> Currency:
+    def each(self) -> Price:
         """What a histogram has."""
         return self.price.part(1 / (1 + len(self.columns)))
 
@@ -65,9 +65,9 @@ class Sketch:
             found.append(f"SELECT {SIZES}.{BIN}, COUNT(*) FROM ({each}) AS {SIZES} GROUP BY {SIZES}.{BIN}")
         return found
 
-    def wanted(self, dialect: str | Dialect) -> list[Wanted]:
+    def table_requests(self, dialect: str | Dialect) -> list[TableRequest]:
         """The same as the curator reads them."""
-        return [Wanted(sql) for sql in self.statements(dialect)]
+        return [TableRequest(sql) for sql in self.statements(dialect)]
 
     def different(self, name: str, to: Dialect) -> str:
         """How many groups a unit has: NULL is one."""

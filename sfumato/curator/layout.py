@@ -3,38 +3,47 @@
 import datetime
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from sfumato.curator.estimates import CONFIDENCE, Readout, Told, quantile
+from sfumato.aggregates.linear import CONFIDENCE, Estimate
 from sfumato.curator.offer import Offer
-from sfumato.sql.domains import Kind
+from sfumato.sql.aggregate import Aggregate, StandaloneAggregate
+from sfumato.sql.domains import Kind, Scalar
 from sfumato.sql.expressions import Expression, Output
 from sfumato.sql.plan import Plan
-from sfumato.sql.policy_draft import plural
 from sfumato.sql.postprocess import Value, evaluated, shaped
 from sfumato.sql.question import Question
-from sfumato.sql.statistics import Mode
 from sfumato.sql.units import RowUnit
+from sfumato.wording import plural
 
 Shown = Value | datetime.date  # what an answer holds
+Estimates = Sequence[tuple[Sequence[str | float | None], Sequence[Estimate]]]  # keys, and each aggregate
 
 
-def readout(offer: Offer, noisy: bytes) -> Readout:
+def estimates(offer: Offer, noisy: bytes) -> Estimates:
     """Keys, and (value, low, high) of each aggregate, from what is stored."""
-    data, windows = json.loads(noisy), offer.plan.windows
-    rows: list[Sequence[Told]] = []
-    for a in offer.question.aggregates:
-        if a.measures:
-            rows.append(offer.readings[a].read_all(data["noisy"]))
-        elif a.name == "statistic":
-            rows.append([offer.ways[a.statistic].read(told[a.statistic]) for told in data["told"]])
+    data = json.loads(noisy)
+    columns: list[Sequence[Estimate]] = []
+    for aggregate in offer.question.aggregates:
+        if aggregate in offer.readers:
+            columns.append(offer.readers[aggregate].read_all(data["noisy"]))
         else:
-            rows.append([quantile(windows[a.window], *chosen[a.window]) for chosen in data["chosen"]])
-    read = zip(*rows, strict=True) if rows else ((),) * len(data["keys"])
-    return list(zip(data["keys"], map(list, read), strict=True))
+            release, stored = offer.standalone_release(aggregate), stored_values(offer, aggregate, data)
+            columns.append([release.read(values) for values in stored])
+    rows = zip(*columns, strict=True) if columns else ((),) * len(data["keys"])
+    return list(zip(data["keys"], map(list, rows), strict=True))
 
 
-def coverage(offer: Offer) -> dict[str, float]:
+def stored_values(offer: Offer, aggregate: Aggregate, data: Mapping[str, Any]) -> list[Sequence[Scalar]]:
+    """What is stored of a standalone aggregate, for each key."""
+    assert isinstance(aggregate, StandaloneAggregate)
+    together = [one for one in offer.plan.standalone if one.stored_as == aggregate.stored_as]
+    index = together.index(aggregate)
+    return [row[index] for row in data[aggregate.stored_as]]
+
+
+def coverage_by_column(offer: Offer) -> dict[str, float]:
     """With which probability the interval of each column holds the truth: exactly for counts and sums, at least for
     others."""
     width = len(offer.plan.keys)
@@ -42,13 +51,13 @@ def coverage(offer: Offer) -> dict[str, float]:
     for name, e in offer.question.columns:
         if bare(offer.question, e) and isinstance(e, Output):
             aggregate = offer.question.aggregates[e.place - width]
-            found[name] = offer.readings[aggregate].coverage if aggregate.measures else CONFIDENCE
+            found[name] = offer.readers[aggregate].coverage if aggregate in offer.readers else CONFIDENCE
     return found
 
 
 def at_least(offer: Offer) -> dict[str, float]:
     """The same where only that is known."""
-    return dict.fromkeys(coverage(offer), CONFIDENCE)
+    return dict.fromkeys(coverage_by_column(offer), CONFIDENCE)
 
 
 def bare(question: Question, expression: Expression) -> bool:
@@ -56,9 +65,7 @@ def bare(question: Question, expression: Expression) -> bool:
     place = expression.place - len(question.plan.keys) if isinstance(expression, Output) else -1
     if place < 0:
         return False
-    aggregate = question.aggregates[place]
-    statistics = question.plan.statistics
-    return aggregate.name != "statistic" or not isinstance(statistics[aggregate.statistic], Mode)
+    return question.aggregates[place].has_interval
 
 
 def finite(value: Value) -> Value:
@@ -91,7 +98,7 @@ def moment(text: Shown) -> Shown:
         return text
 
 
-def laid_out(question: Question, readings: Readout) -> tuple[tuple[str, ...], tuple[tuple[Shown, ...], ...]]:
+def laid_out(question: Question, readings: Estimates) -> tuple[tuple[str, ...], tuple[tuple[Shown, ...], ...]]:
     """Names and rows: all that comes after the aggregates, and beside each of them its interval."""
     width = len(question.plan.keys)
     values: list[list[Value]] = [[*key, *[value for value, _, _ in found]] for key, found in readings]

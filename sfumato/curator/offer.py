@@ -7,38 +7,38 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.curator.estimates import Reading
-from sfumato.curator.noise_basis import Joint
-from sfumato.curator.price import LESS, Currency, Mu, Noise
-from sfumato.curator.relative_counts import LAYOUT, Sized, SizedReading, allowed, sized
-from sfumato.curator.statistics import Way, leaky, way
+from sfumato.aggregates.linear import Linear, NoisySums, Reader
+from sfumato.aggregates.noise_basis import Joint
+from sfumato.aggregates.price import LESS, Mu, Noise, Price
+from sfumato.aggregates.standalone import Standalone, StandaloneRelease
+from sfumato.curator.relative_counts import LAYOUT, RelativeCount, relative_count, require_contract
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.mechanisms.additive.joint_laplace import OneOf
-from sfumato.mechanisms.choice.quantile import ByRank
 from sfumato.mechanisms.keys.thresholds import threshold
 from sfumato.mechanisms.values import read_numbers
+from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.plan import Plan, What
-from sfumato.sql.question import Aggregate, Question
+from sfumato.sql.question import Question
 
 CLOSE = 1e-4  # how near the least budget is found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Offer:
-    """Noise on all parts of the measures, a choice for each window and a way to each statistic, which share a price;
-    and a leak for keys that are private and statistics that need one.
+    """Noise on all parts of the measures, and a mechanism for each standalone aggregate, which share a price; and a
+    leak for keys that are private and aggregates that need one.
 
     Theorem: shares wⱼ of a price that sum to 1, wⱼ/L for part j in each of the L groups that a unit moves, with noise
-        made for the part's size, cost the price together [`Currency.part`: μ² and ε add up]
+        made for the part's size, cost the price together [`Price.part`: μ² and ε add up]
     Proof. A unit changes at most L groups, and in each of them every part by at most its size (`Part`). Joint noise is
     made for all sizes at once, and has the shares of its parts together (`JointLaplace`). ∎
     """
 
     question: Question
-    price: Currency
-    leak: float = 0.0  # for keys that must be found in the data, and for statistics that need a slack
+    price: Price
+    leak: float = 0.0  # for keys that must be found in the data, and for aggregates that need a slack
     draw: int = 0  # fresh noise has a number of its own: a stored answer is never taken for it
     within: float | None = None  # a relative error, for one count by group
 
@@ -57,9 +57,9 @@ class Offer:
 
     @cached_property
     def shares(self) -> tuple[float, ...]:
-        """What each part, each window, each statistic has in one group; 0 for a part that nobody moves."""
-        chosen = len(self.plan.windows) + len(self.plan.statistics)
-        shares = self.price.shares([*self.joint.importances, *[1.0] * chosen])
+        """The share of each part, then of each standalone aggregate, in one group; 0 for a part that nobody moves."""
+        alone = len(self.plan.standalone)
+        shares = self.price.shares([*self.joint.importances, *[1.0] * alone])
         return tuple(share / self.plan.groups for share in shares)
 
     @cached_property
@@ -75,48 +75,44 @@ class Offer:
             ) from problem
 
     @cached_property
-    def sized(self) -> Sized | None:
-        """Where an error is relative: the mechanism of the one count that there is, in one group."""
+    def relative(self) -> RelativeCount | None:
+        """The mechanism of a count by group whose error is relative, in one group."""
         piece = self.price.part(self.shares[0]) if self.within is not None else None
-        return sized(self.within, piece.mu, self.joint.parts[0].size) if self.within and isinstance(piece, Mu) else None
+        if self.within is None or not isinstance(piece, Mu):
+            return None
+        return relative_count(self.within, piece.mu, self.joint.parts[0].size)
 
     @cached_property
-    def choices(self) -> tuple[ByRank, ...]:
-        """The mechanism of each window, in one group."""
-        mine = zip(self.shares[len(self.plan.measures) :], self.plan.windows, strict=False)
-        return tuple(self.price.part(p).choice(w.part, w.points, self.plan.rows) for p, w in mine)
-
-    @cached_property
-    def ways(self) -> tuple[Way, ...]:
-        """The mechanism of each statistic, in one group; those that need a slack share it evenly."""
-        statistics = self.plan.statistics
-        leaking = [leaky(one, type(self.price)) for one in statistics]
+    def standalone(self) -> tuple[StandaloneRelease, ...]:
+        """The mechanism of each standalone aggregate, in one group; those that need a slack share it evenly."""
+        aggregates = standalone_of(self.plan)
+        slacks = [one.needs_slack(type(self.price)) for one in aggregates]
         spare = self.leak - self.key_delta
-        slack = spare / (sum(leaking) * self.plan.groups) * LESS if any(leaking) else 0.0
-        pieces = map(self.price.part, self.shares[self.plan.parts - len(statistics) :])
-        mine = zip(statistics, pieces, leaking, strict=True)
-        return tuple(way(one, self.plan, p, slack if leaks else 0.0) for one, p, leaks in mine)
+        slack = spare / (sum(slacks) * self.plan.groups) * LESS if any(slacks) else 0.0
+        prices = map(self.price.part, self.shares[len(self.plan.measures) :])
+        triples = zip(aggregates, prices, slacks, strict=True)
+        return tuple(one.release(self.plan, price, slack if needs else 0.0) for one, price, needs in triples)
 
     @cached_property
     def key_delta(self) -> float:
-        """Of the leak, what is for private keys: all of it, unless there are statistics that need some."""
+        """The part of the leak that pays for private keys: all of it, unless aggregates need some."""
         if not self.plan.discovered:
             return 0.0
-        both = any(leaky(one, type(self.price)) for one in self.plan.statistics)
+        both = any(one.needs_slack(type(self.price)) for one in standalone_of(self.plan))
         return self.leak / 2 if both else self.leak
 
     @cached_property
-    def units(self) -> int:
-        """The place of the number of units: a part that stands alone, so that it is its own noisy measure."""
+    def unit_count_index(self) -> int:
+        """Index of the unit count, which is released without a parent and so is its own part."""
         return [m.what for m in self.plan.measures].index(What.UNITS)
 
     @cached_property
     def threshold(self) -> int | None:
-        """Noisy number of units from which on a private key is shown."""
-        noise = self.noise[self.units] if self.key_delta else None
+        """The noisy number of units from which on a private key is shown."""
+        noise = self.noise[self.unit_count_index] if self.key_delta else None
         return threshold(noise.law(), self.key_delta, self.plan.groups) if noise is not None else None
 
-    @property
+    @cached_property
     def canonical(self) -> str:
         """What answers are stored under. How noise is laid out is part of it: none must be read with another layout."""
         layout = "together" if any(isinstance(noise, OneOf) for noise in self.noise) else "in parts"
@@ -133,34 +129,46 @@ class Offer:
         price = self.price.of(inner)
         if price is None or price.amount < self.price.amount or leak != self.leak:
             return None
-        return replace(self, price=price)
+        return self if price == self.price else replace(self, price=price)
 
     @cached_property
-    def readings(self) -> "dict[Aggregate, Reading | SizedReading]":
-        """How each aggregate is read, but those by rank."""
-        if self.sized is not None:
-            return dict.fromkeys(self.question.aggregates, self.sized.reading)
-        return {a: Reading(self.joint, a, self.noise) for a in self.question.aggregates if a.measures}
+    def readers(self) -> dict[Aggregate, Reader]:
+        """How each aggregate that is made of sums is read."""
+        if self.relative is not None:
+            return dict.fromkeys(self.question.aggregates, self.relative.reader)
+        return {
+            one: one.reader(NoisySums(self.joint, indexes, self.noise))
+            for one, indexes in self.question.sum_indexes.items()
+            if isinstance(one, Linear)
+        }
+
+    def standalone_release(self, aggregate: Aggregate) -> StandaloneRelease:
+        return self.standalone[self.plan.standalone.index(aggregate)]
 
     def error(self, aggregate: Aggregate) -> float | None:
-        """± at 95 % of a count or a sum; None where it depends on the (private) number of values."""
-        return self.readings[aggregate].error if aggregate.measures else None
+        """± at 95 %; None where it depends on private numbers."""
+        return self.readers[aggregate].error if aggregate in self.readers else None
 
-    def work_out(self) -> None:
-        """All that follows from public facts, so that what could fail in it fails before the charge."""
-        _ = self.noise, self.choices, self.threshold
-        if self.sized is not None:
-            _ = self.sized.contract.mechanism.sampler
-        for one in self.ways:
-            one.work_out()
-        for reading in self.readings.values():
-            reading.read([0] * len(self.joint.parts))
+    def promise(self, aggregate: Aggregate) -> str:
+        """How good its column will be."""
+        reader = self.readers.get(aggregate)
+        return reader.promise() if reader is not None else self.standalone_release(aggregate).promise()
 
-    def drawn(self, exact: Sequence[list[int]]) -> list[list[int]]:
+    def prepare(self) -> None:
+        """Work out all that follows from public facts, so that what could fail in it fails before the charge."""
+        _ = self.noise, self.threshold
+        if self.relative is not None:
+            _ = self.relative.contract.mechanism.sampler
+        for release in self.standalone:
+            release.prepare()
+        for reader in self.readers.values():
+            reader.read([0] * len(self.joint.parts))
+
+    def add_noise(self, exact: Sequence[list[int]]) -> list[list[int]]:
         """Noise on every part of every group: the only place where it is added."""
         columns = self.joint.columns(exact)
-        if self.sized is not None:
-            return [[step] for step in self.sized.release(columns[0]).tolist()]
+        if self.relative is not None:
+            return [[step] for step in self.relative.release(columns[0]).tolist()]
         together = {j: noise.joint for j, noise in enumerate(self.noise) if isinstance(noise, OneOf)}
         for joint in set(together.values()):  # one, or none
             noisy = joint.release(np.stack([read_numbers(columns[j]) for j in together], axis=-1))
@@ -172,21 +180,26 @@ class Offer:
         return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in exact]
 
 
-def offered(question: Question, epsilon: float, delta: float, currency: type[Currency] = Mu) -> Offer:
+def standalone_of(plan: Plan) -> tuple[Standalone, ...]:
+    """The standalone aggregates of a plan; plans know them by less."""
+    return tuple(one for one in plan.standalone if isinstance(one, Standalone))
+
+
+def offered(question: Question, epsilon: float, delta: float, currency: type[Price] = Mu) -> Offer:
     """What (ε, δ) buys; a part of δ is for keys that are private."""
     leak = leaking(question, delta, currency)
     return Offer(question, currency.bought(epsilon, delta, leak), leak)
 
 
-def proportional(question: Question, epsilon: float, delta: float, goal: float, currency: type[Currency]) -> Offer:
+def proportional(question: Question, epsilon: float, delta: float, goal: float, currency: type[Price]) -> Offer:
     """One count by group, within a share of itself above a size that (ε, δ) buys."""
-    allowed(question, goal, currency)
+    require_contract(question, goal, currency)
     return Offer(question, currency.bought(epsilon, delta, 0.0), within=goal)
 
 
-def leaking(question: Question, delta: float, currency: type[Currency]) -> float:
+def leaking(question: Question, delta: float, currency: type[Price]) -> float:
     """The δ of private keys and of statistics that need a slack, or 0."""
-    slack = any(leaky(one, currency) for one in question.plan.statistics)
+    slack = any(one.needs_slack(currency) for one in standalone_of(question.plan))
     if not question.plan.discovered and not slack:
         return 0.0
     if leak := currency.leak(delta):
@@ -203,20 +216,19 @@ def leaking(question: Question, delta: float, currency: type[Currency]) -> float
     )
 
 
-def accurate(question: Question, error: float, delta: float, most: float, currency: type[Currency]) -> Offer:
+def accurate(question: Question, error: float, delta: float, most: float, currency: type[Price]) -> Offer:
     """The least price with which every count and sum is within `error` at 95 %; at most what `most` (ε) buys."""
-    sure = [a for a in question.aggregates if a.name in ("count", "sum")]
-    if not sure or len(sure) < len(question.aggregates):
+    leak = leaking(question, delta, currency)
+    whole = currency.bought(most, delta, leak)
+    if any(Offer(question, whole, leak).error(one) is None for one in question.aggregates):
         raise QueryRefused(
             "an absolute error can be promised for counts and sums only.\n"
             "  found:  an aggregate whose error depends on how many values there are\n"
             "  do:     ask by epsilon=, and look at the interval of the answer"
         )
-    leak = leaking(question, delta, currency)
-    whole = currency.bought(most, delta, leak)
 
     def worst(offer: Offer) -> float:
-        return max(offer.error(a) or 0.0 for a in sure)
+        return max(offer.error(one) or 0.0 for one in question.aggregates)
 
     if (found := worst(Offer(question, whole, leak))) > error:
         raise QueryRefused(

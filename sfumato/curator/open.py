@@ -8,7 +8,7 @@ from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.worker import Worker
 from sfumato.errors import InvalidParameter, PolicyError, QueryRefused
 from sfumato.ledger import Budget, Ledger, Promise, PureBudget
-from sfumato.ledger.ledger import at
+from sfumato.ledger.places import store_at
 from sfumato.ledger.shares import ANALYST, OTHERS, OWNER
 from sfumato.ledger.store import Store
 from sfumato.sensitivity import AddRemove
@@ -45,7 +45,7 @@ def ledger_of(
         from sfumato.ledger.postgres import PostgresStore  # an extra
 
         where = PostgresStore.at(place)
-    if at(where).exists():
+    if store_at(where).exists():
         return settle(Ledger.open(where, anchor=anchor), policy)
     return settle(Ledger.create(where, promised(policy), anchor=anchor), policy)
 

@@ -11,11 +11,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from sfumato.curator.bounded_cache import Wanted
 from sfumato.engines.base import Engine
 from sfumato.errors import EngineUnavailable, SfumatoError
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
+from sfumato.sql.emit.request import TableRequest
 from sfumato.sql.policy import Policy
 from sfumato.sql.schema_check import Schema, require_fit
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 class Ready:
     """Statements that the engine has said it can run. Only these are charged for."""
 
-    statements: tuple[Wanted, ...]
+    requests: tuple[TableRequest, ...]
     began: float  # when they were checked: to open an engine may take as long as there are data
 
 
@@ -50,7 +50,7 @@ def require_engine(engine: Engine, policy: Policy) -> None:
     require_fit(policy, schema, untyped_tables(engine))
 
 
-def ready(engine: Engine, policy: Policy, make: Callable[[Dialect], list[Wanted]], began: float) -> Ready:
+def ready(engine: Engine, policy: Policy, make: Callable[[Dialect], list[TableRequest]], began: float) -> Ready:
     """The statements that `make` writes for the engine as it is now, after it has said that it can run them.
 
     Otherwise EngineUnavailable, whose text is always the same; or PolicyError, if the schema has changed and the policy
@@ -71,7 +71,7 @@ def look(engine: Engine, moment: ExitStack) -> tuple[Schema, frozenset[str]]:
     return engine.schema(), untyped_tables(engine)
 
 
-def check_all(engine: Engine, wanted: list[Wanted]) -> None:
+def check_all(engine: Engine, wanted: list[TableRequest]) -> None:
     for one in wanted:
         engine.check(one.direct)
 

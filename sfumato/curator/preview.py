@@ -6,15 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sfumato.curator.affordable import at_epsilon, largest
-from sfumato.curator.answer import rounded
 from sfumato.ledger import Amount, Ledger
 from sfumato.ledger.meter import READING, odds
-from sfumato.ledger.refusal_text import rounded_down
+from sfumato.ledger.refusals import round_down_digits
 
 if TYPE_CHECKING:  # heavy, and of no use to who only looks at a budget
     from sfumato.curator.offer import Offer
-    from sfumato.mechanisms.choice.quantile import ByRank
-    from sfumato.sql.question import Aggregate
+    from sfumato.sql.aggregate import Aggregate
 
 
 @dataclass(frozen=True)
@@ -47,15 +45,7 @@ class Preview:
 
     def words(self, aggregate: "Aggregate") -> str:
         """How good this column will be."""
-        if aggregate.name == "quantile":
-            choice = self.offer.choices[aggregate.window]
-            return f"a value within {choice.ranks():,.0f} ranks of it at 95 %{deep(choice)}"
-        if aggregate.name == "statistic":
-            return self.offer.ways[aggregate.statistic].words()
-        if self.offer.sized is not None:
-            return self.offer.sized.words()
-        error = self.error(aggregate)
-        return f"± {rounded(error)} at 95 %" if error is not None else "± depends on how many values there are"
+        return self.offer.promise(aggregate)
 
     @property
     def threshold(self) -> int | None:
@@ -65,9 +55,9 @@ class Preview:
     @property
     def policy(self) -> tuple[tuple[int, float], ...]:
         """Of a count by group with a relative error: (least size of one's groups, ε at δ). No data are in it."""
-        from sfumato.curator.relative_counts import by_size
+        from sfumato.curator.relative_counts import policy_by_group_size
 
-        return by_size(self.offer, self.delta)
+        return policy_by_group_size(self.offer, self.delta)
 
     def to_json(self) -> str:
         data = {"epsilon": self.epsilon, "delta": self.delta, "free": self.free, "fits": self.fits, "left": self.left,
@@ -77,7 +67,7 @@ class Preview:
         return json.dumps(data, ensure_ascii=False, allow_nan=False)
 
     def __str__(self) -> str:
-        from sfumato.curator.relative_counts import told
+        from sfumato.curator.relative_counts import describe_policy
 
         lines = [f"costs ε = {self.epsilon:.3g} at δ = {self.delta:.2g}; nothing has been charged"]
         for (name, _), aggregate in zip(self.errors(), self.offer.question.aggregates, strict=True):
@@ -85,7 +75,7 @@ class Preview:
         if self.threshold is not None:
             lines.append(f"  keys with fewer than about {self.threshold:,} people vanish")
         lines += [f"  {words}" for words in self.lost]
-        lines += [f"  {told(self.policy)}"] if self.policy else []
+        lines += [f"  {describe_policy(self.policy)}"] if self.policy else []
         if self.free:
             lines.append("This question was answered before: asking it again is free.")
         elif self.fits:
@@ -131,7 +121,7 @@ def standing(ledger: Ledger, who: str, delta: float | None = None) -> Standing:
     promise, meter = ledger.promise, ledger.meter()
     limit, spent = account(ledger, who)
     at = promise.delta if delta is None else delta
-    fits = rounded_down(promise.largest(limit - spent, at))
+    fits = round_down_digits(promise.largest_epsilon(limit - spent, at))
     left = share_left(limit, spent)
     return Standing(promise.epsilon, promise.delta, meter.epsilon(), left, who, odds(meter.loss), fits, at)
 
@@ -166,11 +156,6 @@ def stored(offer: "Offer", ledger: Ledger) -> "tuple[Offer, bytes] | None":
     return max(
         ((found, a) for found, a in kept if found is not None), key=lambda pair: pair[0].price.amount, default=None
     )
-
-
-def deep(choice: "ByRank") -> str:
-    """MIN and MAX aim inside the data."""
-    return f", {abs(choice.shift):,} ranks inside the data" if choice.extreme else ""
 
 
 def account(ledger: Ledger, who: str) -> tuple[Amount, Amount]:

@@ -9,20 +9,19 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from sfumato.curator.estimates import CONFIDENCE, Read, Reading
+from sfumato.aggregates.linear import CONFIDENCE, Linear, NoisySums, NumberEstimate
+from sfumato.aggregates.price import Mu, Price
 from sfumato.curator.offer import Offer
-from sfumato.curator.price import Currency, Mu
 from sfumato.errors import QueryRefused
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.sql.question import Question
 
 ROUNDS = 8  # each doubles what has been bought
-KINDS = ("count", "sum", "avg")
 
 
-def rounds(question: Question, epsilon: float, delta: float, currency: type[Currency]) -> tuple[Offer, ...]:
+def rounds(question: Question, epsilon: float, delta: float, currency: type[Price]) -> tuple[Offer, ...]:
     """The offers of all rounds: shares 2⁻⁷, 2⁻⁷, 2⁻⁶, … ½ of what (ε, δ) buys."""
-    odd = [a.name for a in question.aggregates if a.name not in KINDS]
+    odd = [one.name for one in question.aggregates if not one.refinable]
     private = question.plan.public is None
     if odd or private or currency is not Mu:
         found = "keys that are private" if private else odd[0].upper() if odd else "a budget of pure ε"
@@ -70,18 +69,22 @@ class Refinement:
             found.append(Gaussian(math.hypot(*sigmas) * (1 + 1e-14)) if sigmas else None)
         return tuple(found)
 
-    def read(self) -> list[tuple[list[str | float | None], list[Read]]]:
+    def read(self) -> list[tuple[list[str | float | None], list[NumberEstimate]]]:
         """Keys, and (value, low, high) of each aggregate."""
         first, question = self.offers[0], self.offers[0].question
         sure = 1 - (1 - CONFIDENCE) / ROUNDS
-        readings = [Reading(first.joint, a, self.noise, sure, averaged=True) for a in question.aggregates]
+        readers = [
+            one.reader(NoisySums(first.joint, question.sum_indexes[one], self.noise, sure, averaged=True))
+            for one in question.aggregates
+            if isinstance(one, Linear)
+        ]
         data = [json.loads(table) for table in self.tables]
         found = []
         for key, *rows in zip(data[0]["keys"], *(one["noisy"] for one in data), strict=True):
             parts = [
                 math.fsum(w * z for w, z in zip(self.weights, each, strict=True)) for each in zip(*rows, strict=True)
             ]
-            found.append((key, [reading.read(parts) for reading in readings]))
+            found.append((key, [reader.read(parts) for reader in readers]))
         return found
 
     def reached(self) -> float:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato.curator.estimates import CONFIDENCE, Number, Read
-from sfumato.curator.price import Currency, Mu
+from sfumato.aggregates.linear import CONFIDENCE, Number, NumberEstimate, Reader
+from sfumato.aggregates.price import Mu, Price
 from sfumato.errors import QueryRefused
 from sfumato.mechanisms.groups.contract import LEAST, MOST, MeanError, absolute_sigma
 from sfumato.mechanisms.groups.groupwise import GroupwiseLoss
@@ -29,14 +29,14 @@ SIZES = (1, 10, 100, 1000, 10_000, 100_000, 1_000_000)
 SMALLEST, LARGEST = 1e-3, 1e7  # floors
 
 
-def counted(question: Question) -> bool:
+def is_grouped_count(question: Question) -> bool:
     """Is it one count by group, and nothing else?"""
     plan = question.plan
-    only = [a.name for a in question.aggregates] == ["count"]
+    only = len(question.aggregates) == 1 and question.aggregates[0].is_count
     return only and bool(plan.keys) and len(plan.measures) == 1 and plan.parts == 1
 
 
-def allowed(question: Question, goal: float, currency: type[Currency]) -> None:
+def require_contract(question: Question, goal: float, currency: type[Price]) -> None:
     """Refuses what a contract cannot be had for."""
     private = question.plan.public is None
     if private or currency is not Mu:
@@ -53,7 +53,7 @@ def allowed(question: Question, goal: float, currency: type[Currency]) -> None:
 
 
 @dataclass(frozen=True)
-class Sized:
+class RelativeCount:
     """One count by group: E|n̂ − n| ≤ r·√(n² + floor²), noise on the asinh of n, whole steps are what is stored."""
 
     contract: MeanError
@@ -67,35 +67,37 @@ class Sized:
         """Noise on every group: called once for an answer."""
         return self.contract.mechanism.noisy(np.array(counts, np.int64))
 
-    def words(self) -> str:
-        share, floor = 100 * self.contract.relative_error, self.contract.floor
-        return f"off by {share:.3g} % of √(n² + {floor:,.4g}²) in the mean, at most"
-
     @cached_property
-    def reading(self) -> "SizedReading":
-        return SizedReading(self.contract)
+    def reader(self) -> "RelativeCountReader":
+        return RelativeCountReader(self.contract)
 
 
 @dataclass(frozen=True)
-class SizedReading:
-    """What is read from noisy steps: an estimate, and an interval around it, which rises with it."""
+class RelativeCountReader(Reader):
+    """Reads noisy steps: an estimate, and an interval around it, which rises with it."""
 
     contract: MeanError
-    error: float | None = None  # it depends on the (private) count
-    coverage: float = CONFIDENCE
 
-    def read(self, row: Sequence[Number]) -> Read:
+    @property
+    def coverage(self) -> float:
+        return CONFIDENCE
+
+    def read(self, row: Sequence[Number]) -> NumberEstimate:
         return self.read_all([row])[0]
 
-    def read_all(self, rows: Sequence[Sequence[Number]]) -> list[Read]:
+    def read_all(self, rows: Sequence[Sequence[Number]]) -> list[NumberEstimate]:
         mechanism, noisy = self.contract.mechanism, np.array([row[0] for row in rows], np.int64)
         values, (low, high) = mechanism.estimate(noisy), mechanism.interval(noisy, self.coverage)
         ends = np.minimum(low, values).tolist(), np.maximum(high, values).tolist()
         return list(zip(values.tolist(), *ends, strict=True))
 
+    def promise(self) -> str:
+        share, floor = 100 * self.contract.relative_error, self.contract.floor
+        return f"off by {share:.3g} % of √(n² + {floor:,.4g}²) in the mean, at most"
+
 
 @lru_cache(maxsize=64)
-def sized(relative_error: float, mu: float, rows: int) -> Sized:
+def relative_count(relative_error: float, mu: float, rows: int) -> RelativeCount:
     """The contract with the least floor that costs at most μ for everybody.
 
     Theorem: noise σ on asinh(n/c) costs asinh(rows/c)/σ at most, so c = rows/sinh(σμ)
@@ -107,7 +109,7 @@ def sized(relative_error: float, mu: float, rows: int) -> Sized:
     while floor <= LARGEST:
         contract = MeanError(relative_error, floor, rows)
         if contract.mechanism.loss().mu <= mu:
-            return Sized(contract)
+            return RelativeCount(contract)
         floor *= 1 + 1e-6
     raise QueryRefused(
         f"{100 * relative_error:g} % of a count by group cannot be had for so little.\n"
@@ -115,16 +117,16 @@ def sized(relative_error: float, mu: float, rows: int) -> Sized:
     )
 
 
-def by_size(offer: "Offer", delta: float) -> tuple[tuple[int, float], ...]:
+def policy_by_group_size(offer: "Offer", delta: float) -> tuple[tuple[int, float], ...]:
     """(size, ε at δ) of the policy: what is told about who is in groups of at least this size alone, as many as the
     policy allows. A function of the question; the true sizes have no part in it."""
-    if offer.sized is None:
+    if offer.relative is None:
         return ()
-    policy, groups = offer.sized.policy, offer.plan.groups
+    policy, groups = offer.relative.policy, offer.plan.groups
     return tuple((size, policy.across([size] * groups).epsilon(delta).upper) for size in SIZES)
 
 
-def told(pairs: Sequence[tuple[int, float]]) -> str:
+def describe_policy(pairs: Sequence[tuple[int, float]]) -> str:
     """The same in words."""
     parts = [f"{size:,}: {eps:.2g}" for size, eps in pairs]
     return f"ε by the least size of one's groups: {', '.join(parts)}." if parts else ""

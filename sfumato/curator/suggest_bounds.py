@@ -5,16 +5,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from sfumato.aggregates.count import Count
+from sfumato.aggregates.price import Price
 from sfumato.curator.answer import Answer
 from sfumato.curator.offer import Offer
-from sfumato.curator.price import Currency
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column, Constant, Expression, Output
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
-from sfumato.sql.plan import Measure, Plan, What
-from sfumato.sql.policy import Policy, Table
-from sfumato.sql.question import Aggregate, Question
+from sfumato.sql.plan import Measure, Plan, Table, What
+from sfumato.sql.policy import Policy
+from sfumato.sql.question import Question
 from sfumato.sql.simplify import call
 
 SURE = 5.5  # σ: a bin that holds nothing is above this with 2e-8
@@ -64,7 +65,7 @@ def places(table: Table, of: Column, low: float, high: float) -> Question:
 def counted(table: Table, key: Expression) -> Question:
     plan = Plan(table, (), Constant(True), (key,), (Measure(What.ROWS),))
     columns = (("place", Output(0, key.domain)), ("n", Output(1, key.domain)))
-    return Question(plan, (Aggregate("count", (0,)),), columns, Constant(True), (), None)
+    return Question(plan, (Count(),), columns, Constant(True), (), None)
 
 
 # ---- what is made of noisy counts -----------------------------------------------------------------------------------
@@ -157,7 +158,7 @@ def deviation(offer: Offer) -> float:
     return offer.price.part(1 / offer.plan.groups).deviation(offer.plan.rows)
 
 
-def later(whole: Currency, plan: Plan) -> float:
+def later(whole: Price, plan: Plan) -> float:
     """How many values may lie beyond suggested bounds: where the noise of a later sum, with LATER times this price's
     accuracy, grows by as much for a wider range as its bias falls."""
     return 0.8 * whole.deviation(plan.rows) / LATER

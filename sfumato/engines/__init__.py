@@ -1,1 +1,1 @@
-"""Engines: SQL text in, exact integers out. They see no budget and no noise."""
+"""Engines: SQL text in, exact integers out. An engine sees neither budget nor noise."""

@@ -1,4 +1,4 @@
-"""What an engine must be, so that a curator can trust it with data."""
+"""The contract of an engine: the conditions under which a curator can trust it with data."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -6,36 +6,38 @@ from typing import Protocol
 
 
 class Engine(Protocol):
-    """SQL text in, exact integers out. It sees no budget and no noise; the curator asks it only what it has charged.
+    """SQL text in, exact integers out. It sees neither budget nor noise; the curator runs only what it has charged.
 
     It promises:
-    - to read only. No statement changes anything that another statement, or anybody else, could see.
-    - one moment for one question: statements inside `snapshot` see the same data.
-    - to be locked down: no files, network, extensions, settings or catalog within reach of a statement, names of tables
-      mean the owner's tables, and how values are written as texts hangs on nobody's session or locale.
-    - exact integers: what is summed as integers is returned without rounding, as anything that int() takes.
-    - to stop: Ctrl-C and a time limit end the statement in the engine too, with an exception. The limit is far above
-      what any allowed question takes; whether it is reached must not be something that an analyst can steer.
-    - its dialect's word: sfumato/sql/dialects says how it is told of each function, and the same texts give the same
-      numbers here as on every other engine (tests/curator/test_conformance.py).
+    - Read-only access. No statement changes anything that another statement, or anybody else, could see.
+    - Snapshots. All statements inside `snapshot` see the same data.
+    - Isolation. A statement cannot reach files, network, extensions, settings or the catalog. Table names mean the
+      owner's tables. How a value is written as text depends on nobody's session or locale.
+    - Exact integers. Sums of integers are returned without rounding, as anything that int() accepts.
+    - Interruption. Ctrl-C and a time limit end the statement in the engine too, with an exception. The limit is far
+      above the time of any allowed question; an analyst must not be able to decide whether it is reached.
+    - Its dialect. sfumato/sql/dialects says how each function is written, and the same texts give the same numbers as
+      on every other engine (tests/curator/test_conformance.py).
     """
 
     @property
     def dialect(self) -> str:
-        """The name of a file in sfumato/sql/dialects."""
+        """The name of its file in sfumato/sql/dialects."""
 
     def run(self, sql: str) -> list[tuple[object, ...]]:
         """The rows of one statement: keys as float, str, bool or None, then integers, or lists of them."""
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """All that this thread runs inside sees one moment."""
+        """All statements that this thread runs inside see one state of the data."""
 
     def schema(self) -> Mapping[str, Mapping[str, str]]:
-        """table → column → type, as the engine calls it, of all that it may read: metadata alone, and public."""
+        """table → column → type, in the engine's own terms, of all that it may read. Metadata only, and public."""
 
     def check(self, sql: str) -> None:
-        """Raises unless this statement could be run now: there is an engine, and it knows the names, types and
-        functions. The statement is bound and not run: whether this raises depends on no value of any row."""
+        """Raises unless this statement could run now: the engine is there and knows the names, types and functions.
+
+        The statement is bound but not run, so the outcome depends on no value of any row.
+        """
 
     def close(self) -> None:
-        """Let go of files and connections; the next statement opens them again."""
+        """Close files and connections; the next statement opens them again."""

@@ -1,8 +1,8 @@
-"""CSV files, read line by line: what a line holds changes the rows of that line, and no others.
+"""CSV files, read line by line: the content of a line changes the row of that line and no other.
 
-A line ends at a line feed, inside quotes too, and is read alone. So a quote that is never closed ends with its line.
-docs/engines.md states the rule for every kind of odd line; no line raises. A reader that follows quotes over line ends
-lets one person's quote take other people's lines away.
+A line ends at a line feed, even inside quotes, and is parsed alone, so an unclosed quote ends with its line. No line
+raises; docs/engines.md has the rule for every kind of malformed line. A reader that follows quotes across line feeds
+would let one person's quote swallow other people's lines.
 """
 
 import csv
@@ -27,7 +27,7 @@ log = logging.getLogger("sfumato.engines")
 
 @dataclass(frozen=True)
 class SplitLine:
-    """The fields of one line, and what is wrong with its quotes."""
+    """The fields of one line, and the defects of its quotes."""
 
     fields: list[str]
     unclosed: bool = False  # the line ends inside quotes
@@ -36,7 +36,7 @@ class SplitLine:
 
 @dataclass
 class LineCounts:
-    """How many lines of a CSV file are odd, by kind. For the owner alone: they are exact numbers about private data."""
+    """The number of malformed lines of a CSV file, by kind. For the owner only: exact numbers about private data."""
 
     lines: int = 0  # after the header
     unclosed: int = 0
@@ -52,38 +52,38 @@ class LineCounts:
     def left_out(self) -> int:
         return self.empty + self.wide + self.long
 
-    def in_words(self) -> dict[str, int]:
-        """What happens to how many lines; empty ones are not mentioned, as nothing is lost with them."""
+    def descriptions(self) -> dict[str, int]:
+        """Description → number of lines. Empty lines are not listed: nothing is lost with them."""
         return {
             "end inside quotes: the field is cut there, and the next line is a row of its own": self.unclosed,
             "have text after a closing quote: it is added to the field": self.text_after_quote,
             "have a carriage return inside: it stays in the field": self.carriage_return,
-            "are not UTF-8: U+FFFD stands for bytes that cannot be read": self.not_utf8,
-            "have too few fields: those that are missing are NULL": self.short,
+            "are not UTF-8: U+FFFD replaces bytes that cannot be decoded": self.not_utf8,
+            "have too few fields: the missing ones are NULL": self.short,
             "have too many fields: they are left out": self.wide,
             f"have more than {LONGEST} bytes: they are left out": self.long,
         }
 
 
 def column_names(file: Path) -> list[str]:
-    """The names in the first line. It is the owner's: one that cannot be read is refused, in words."""
+    """The column names in the first line. The owner wrote it, so a malformed one is refused with a reason."""
     with open_file(file) as stream:
         return read_header(stream, file.name)
 
 
 def load_csv(connection: duckdb.DuckDBPyConnection, table: str, file: Path) -> None:
-    """Make a table, whose quoted name this is, of texts: one row for each line that is not left out."""
+    """Create a table of text columns with one row for each line that is not left out. `table` is quoted already."""
     with open_file(file) as stream:
         names = read_header(stream, file.name)
         columns = ", ".join('"' + name.replace('"', '""') + '" VARCHAR' for name in names)
         connection.execute(f"BEGIN; CREATE TABLE {table} ({columns})")
-        insert = insertion(table, len(names))
+        insert = insert_statement(table, len(names))
         counts = LineCounts()
         for block in blocks_of_lines(stream, counts):
             load_block(connection, insert, block.decode(errors="replace"), counts)
         connection.execute("COMMIT")
     if len(names) == 1:
-        counts.empty = 0  # such a line is a row: its only field is empty
+        counts.empty = 0  # such a line is a row whose only field is empty
     (rows,) = connection.execute(f"SELECT COUNT(*) FROM {table}").fetchall()
     counts.wide = counts.lines - counts.left_out - int(rows[0])
     if counts.wide or counts.long or counts.unclosed or counts.text_after_quote:
@@ -95,7 +95,7 @@ def load_csv(connection: duckdb.DuckDBPyConnection, table: str, file: Path) -> N
 
 
 def check_csv(file: Path) -> LineCounts:
-    """Count the odd lines, by the rules of `load_csv`. For the owner: no value is shown, but numbers are exact."""
+    """Count the malformed lines by the rules of `load_csv`. For the owner only: the numbers are exact."""
     counts = LineCounts()
     with open_file(file) as stream:
         width = len(read_header(stream, file.name))
@@ -107,19 +107,18 @@ def check_csv(file: Path) -> LineCounts:
 
 def count_line(line: bytes, width: int, counts: LineCounts) -> None:
     text = line.decode(errors="replace").rstrip("\r")
-    found = split_line(text)
-    surplus = any(found.fields[width:])
+    split = split_line(text)
     counts.lines += 1
-    counts.unclosed += found.unclosed
-    counts.text_after_quote += found.text_after_quote
+    counts.unclosed += split.unclosed
+    counts.text_after_quote += split.text_after_quote
     counts.carriage_return += "\r" in text
-    counts.not_utf8 += not valid_utf8(line)
-    counts.empty += width > 1 and found.fields == [""]
-    counts.short += width > len(found.fields) and found.fields != [""]
-    counts.wide += surplus
+    counts.not_utf8 += not is_utf8(line)
+    counts.empty += width > 1 and split.fields == [""]
+    counts.short += width > len(split.fields) and split.fields != [""]
+    counts.wide += any(split.fields[width:])
 
 
-def valid_utf8(line: bytes) -> bool:
+def is_utf8(line: bytes) -> bool:
     try:
         line.decode()
     except UnicodeDecodeError:
@@ -131,33 +130,36 @@ def open_file(file: Path) -> BinaryIO:
     try:
         return file.open("rb")
     except OSError as problem:
-        raise PolicyError(f"a CSV file cannot be read.\n  found:  {file.name}: {problem.strerror}") from problem
+        raise PolicyError(
+            f"a CSV file cannot be read.\n  found:  {file.name}: {problem.strerror}\n"
+            "  do:     check its name and permissions"
+        ) from problem
 
 
 def read_header(stream: BinaryIO, file: str) -> list[str]:
-    """The names of columns in the first line; the stream is then at the second."""
+    """The column names in the first line; leaves the stream at the second line."""
     read = stream.readline(LONGEST + 1)
     line = read.removeprefix(BOM).removesuffix(b"\n").rstrip(b"\r")
     if len(read) > LONGEST:
         raise bad_header(f"{file}: a first line of more than {LONGEST} bytes", "end lines with a line feed")
-    if not valid_utf8(line) or b"\0" in line:
+    if not is_utf8(line) or b"\0" in line:
         raise bad_header(f"{file}: a first line that is not UTF-8", "save the file as UTF-8")
     text = line.decode()
     if "\r" in text:
         raise bad_header(f"{file}: a carriage return inside the first line", "end lines with a line feed")
-    found = split_line(text)
-    names = found.fields
-    if found.unclosed or found.text_after_quote:
+    split = split_line(text)
+    names = split.fields
+    if split.unclosed or split.text_after_quote:
         raise bad_header(
             f"{file}: a first line with a quote that is not closed, or not at the end of its field",
-            "write the names of columns on one line, in quotes if they have commas",
+            "write the column names on one line, in quotes if they contain commas",
         )
     if names == [""]:
-        raise bad_header(f"{file}: an empty first line", "write the names of columns there, with commas between them")
+        raise bad_header(f"{file}: an empty first line", "write the column names there, with commas between them")
     if "" in names:
         raise bad_header(f"{file}: column {names.index('') + 1} has no name", "give each column a name")
     if len({name.lower() for name in names}) < len(names):
-        raise bad_header(f"{file}: a name that stands there twice", "give each column a name of its own")
+        raise bad_header(f"{file}: a name that appears twice", "give each column its own name")
     other = next((word for sign, word in SEPARATORS.items() if len(names) == 1 and sign in text), None)
     if other:
         raise bad_header(f"{file}: one name, with {other} in it", "write the file with commas between fields")
@@ -166,15 +168,15 @@ def read_header(stream: BinaryIO, file: str) -> list[str]:
 
 def bad_header(found: str, do: str) -> PolicyError:
     return PolicyError(
-        f"a CSV file begins with one line of names of columns.\n  found:  {found}\n  do:     {do}, or give Parquet"
+        f"the first line of a CSV file must hold the column names.\n  found:  {found}\n  do:     {do}, or use Parquet"
     )
 
 
 def blocks_of_lines(stream: BinaryIO, counts: LineCounts) -> Iterator[bytes]:
-    """The rest of the file in blocks of whole lines, without the last line feed of each.
+    """The rest of the file in blocks of whole lines, each without its last line feed.
 
     A line of more than LONGEST bytes is left out, wherever blocks begin: only the first line of a block can be longer
-    than BLOCK, and of that LONGEST + 1 bytes are kept.
+    than BLOCK, and at most LONGEST + 1 bytes of it are held.
     """
     start = b""
     while block := stream.read(BLOCK):
@@ -197,7 +199,7 @@ def blocks_of_lines(stream: BinaryIO, counts: LineCounts) -> Iterator[bytes]:
 
 
 def load_block(connection: duckdb.DuckDBPyConnection, insert: str, text: str, counts: LineCounts) -> None:
-    """Lines without quotes are split by the engine: it is twice as fast, and commas are all that there is to see."""
+    """Insert the lines of a block. The engine splits lines without quotes at their commas: that is twice as fast."""
     if "\r" in text:
         text = "\n".join(line.rstrip("\r") for line in text.split("\n"))
     counts.lines += text.count("\n") + 1
@@ -216,26 +218,29 @@ def load_block(connection: duckdb.DuckDBPyConnection, insert: str, text: str, co
     connection.execute(insert, ["\n".join(map(separator.join, rows)), separator])
 
 
-def insertion(table: str, width: int) -> str:
-    """Insert the lines of a text $1 whose fields have $2 between them. An empty field is NULL, in quotes too."""
+def insert_statement(table: str, width: int) -> str:
+    """Insert the lines of a text $1 whose fields are separated by $2. An empty field is NULL, even in quotes."""
     fields = ", ".join(f"nullif(fields[{i + 1}], '')" for i in range(width))
     split = "SELECT line, string_split(line, $2) AS fields FROM (SELECT unnest(string_split($1, chr(10))) AS line)"
-    filled = "" if width == 1 else "line <> '' AND "
+    nonempty = "" if width == 1 else "line <> '' AND "
     fitting = f"(len(fields) <= {width} OR array_to_string(fields[{width + 1}:], '') = '')"
-    return f"INSERT INTO {table} SELECT {fields} FROM ({split}) WHERE {filled}{fitting}"
+    return f"INSERT INTO {table} SELECT {fields} FROM ({split}) WHERE {nonempty}{fitting}"
 
 
 def unused_character(text: str) -> str:
-    """A character that is not in the text. There is one: Unicode takes 4.3 MB, a block LONGEST + BLOCK or less."""
+    """A character that is not in the text. One exists: all of Unicode takes 4.3 MB, a block at most LONGEST + BLOCK."""
     if "\x1f" not in text:
         return "\x1f"
     used = {*text, "\n"}
-    return next(sign for sign in map(chr, chain(range(0xD800), range(0xE000, 0x110000))) if sign not in used)
+    return next(c for c in map(chr, chain(range(0xD800), range(0xE000, 0x110000))) if c not in used)
 
 
 def split_lines(lines: list[str], counts: LineCounts) -> list[list[str]]:
-    """The fields of each line. Python's reader does many at once. As each of its rows takes at least one line, equally
-    many rows and lines mean that no row took two; otherwise halves are tried, then each line alone."""
+    """The fields of each line. Python's reader parses many lines at once.
+
+    Each of its rows takes at least one line, so as many rows as lines means that no row took two. Otherwise both halves
+    are tried, and at last each line alone.
+    """
     if len(lines) > 8:
         try:
             rows = list(csv.reader(lines, strict=True))
@@ -245,15 +250,18 @@ def split_lines(lines: list[str], counts: LineCounts) -> list[list[str]]:
             return rows
         half = len(lines) // 2
         return split_lines(lines[:half], counts) + split_lines(lines[half:], counts)
-    found = [split_line(line) for line in lines]
-    counts.unclosed += sum(line.unclosed for line in found)
-    counts.text_after_quote += sum(line.text_after_quote for line in found)
-    return [line.fields for line in found]
+    splits = [split_line(line) for line in lines]
+    counts.unclosed += sum(split.unclosed for split in splits)
+    counts.text_after_quote += sum(split.text_after_quote for split in splits)
+    return [split.fields for split in splits]
 
 
 def split_line(line: str) -> SplitLine:
-    """The fields of one line, whatever it holds. A quote opens a field as its first character only; a doubled one
-    inside stands for one; text after a closing quote belongs to the field; the end of the line closes what is open."""
+    """The fields of one line, whatever it holds.
+
+    A quote opens a quoted field only as its first character; a doubled quote inside stands for one; text after a
+    closing quote belongs to the field; the end of the line closes an open quote.
+    """
     if '"' not in line:
         return SplitLine(line.split(","))
     fields: list[str] = []
@@ -276,7 +284,7 @@ def split_line(line: str) -> SplitLine:
 
 
 def closing_quote(line: str, place: int) -> int:
-    """Where the quotes end that opened before this place: a quote that is not doubled, or the end of the line."""
+    """The position of the closing quote, from `place` on: a quote that is not doubled, or the end of the line."""
     while (found := line.find('"', place)) >= 0:
         if not line.startswith('"', found + 1):
             return found

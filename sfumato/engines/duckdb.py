@@ -1,4 +1,4 @@
-"""DuckDB, locked down: reads the owner's tables, and nothing else."""
+"""DuckDB as an engine, locked down: it reads the owner's tables and nothing else."""
 
 import glob
 import threading
@@ -10,20 +10,23 @@ from pathlib import Path
 import duckdb
 
 from sfumato.engines.csv import column_names, load_csv
-from sfumato.engines.duckdb_macros import refuse_shadowed_functions
-from sfumato.engines.interruptible import attended
+from sfumato.engines.interruptible import run_interruptible
 from sfumato.errors import EngineUnavailable, PolicyError
 
 FILES = (".parquet", ".csv")
 OTHERS = (".tsv", ".txt", ".gz", ".zst", ".zip", ".json", ".jsonl", ".ndjson", ".xls", ".xlsx", ".arrow", ".feather")
-PARQUET = "read_parquet(?, hive_partitioning = false)"  # no columns from names of folders
-OLDEST, BEYOND = (2, 0), (3,)  # versions of DuckDB: as in pyproject.toml
+PARQUET = "read_parquet(?, hive_partitioning = false)"  # no columns made from folder names
+OLDEST, BEYOND = (2, 0), (3,)  # versions of DuckDB, as in pyproject.toml
 COLUMNS = (
     "SELECT table_name, column_name, data_type FROM duckdb_columns()"
     " WHERE NOT internal AND schema_name = 'main' AND database_name = current_database()"
     " ORDER BY table_name, column_index"
 )
 OPTIMIZER = "top_n_window_elimination"
+FUNCTIONS = (
+    "SELECT function_name, internal FROM system.main.duckdb_functions()"
+    " WHERE internal OR (database_name = current_database() AND schema_name = 'main')"
+)
 LOCKED = "SELECT " + ", ".join(
     f"current_setting('{name}')" for name in ("lock_configuration", "enable_external_access", "disabled_optimizers")
 )
@@ -39,66 +42,66 @@ SETTINGS = (
 
 @dataclass
 class DuckDB:
-    """A database file, or a folder or file of Parquet or CSV; opened read-only."""
+    """A DuckDB file, a Parquet or CSV file, or a folder of these; opened read-only."""
 
     path: Path
     dialect: str = "duckdb"
     timeout: float | None = None  # seconds for one statement
-    memory: int = 0  # MiB for all of them; 0: what DuckDB takes by itself
-    spill: str = ""  # folder for what does not fit; "": DuckDB's own choice, beside the file
+    memory: int = 0  # MiB for all statements; 0: DuckDB's default
+    spill: str = ""  # folder for data that do not fit in memory; "": DuckDB's default, beside the file
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
     _opening: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
-    _listed: dict[str, dict[str, str]] | None = field(default=None, init=False, repr=False)  # of what is open
-    _kept: "weakref.WeakSet[Kept]" = field(default_factory=weakref.WeakSet, init=False, repr=False)
+    _schema: dict[str, dict[str, str]] | None = field(default=None, init=False, repr=False)  # while it is open
+    _kept: "weakref.WeakSet[KeptTable]" = field(default_factory=weakref.WeakSet, init=False, repr=False)
 
     def run(self, sql: str) -> list[tuple[object, ...]]:
-        """The rows of one statement. Each has a cursor of its own: on a shared one, threads fetch each other's rows."""
+        """The rows of one statement. Each has its own cursor: on a shared one, threads fetch each other's rows."""
         cursor = self.connection().cursor()
 
-        def fetched() -> list[tuple[object, ...]]:
+        def fetch() -> list[tuple[object, ...]]:
             with cursor:
                 return cursor.execute(sql).fetchall()
 
-        return attended(fetched, cursor.interrupt, self.timeout)
+        return run_interruptible(fetch, cursor.interrupt, self.timeout)
 
-    def keep(self, sql: str, name: str) -> "Kept":
-        """What one statement gives, as a table of this name that stays until it is closed."""
+    def keep(self, sql: str, name: str) -> "KeptTable":
+        """The result of one statement as a temporary table of this name, which lasts until it is closed."""
         cursor = self.connection().cursor()
         try:
-            attended(lambda: cursor.execute(f"CREATE TEMP TABLE {name} AS {sql}"), cursor.interrupt, self.timeout)
+            create = f"CREATE TEMP TABLE {name} AS {sql}"
+            run_interruptible(lambda: cursor.execute(create), cursor.interrupt, self.timeout)
         except BaseException:
             cursor.close()
             raise
-        table = Kept(cursor, self.timeout)
+        table = KeptTable(cursor, self.timeout)
         self._kept.add(table)
         return table
 
     def connection(self) -> duckdb.DuckDBPyConnection:
         with self._opening:
             if self._connection is None:
-                self._connection = opened(self.path, bounded(self.memory, self.spill))
+                self._connection = open_locked_down(self.path, limit_settings(self.memory, self.spill))
             return self._connection
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """Nobody can write to what is open here."""
+        """Nothing to do: nobody can write to the open database."""
         return nullcontext()
 
     def schema(self) -> dict[str, dict[str, str]]:
-        """Of what is open, also should another file lie in its place by now. Files that are not yet loaded are not
-        loaded for it."""
+        """The schema of the open database, even if its file was replaced meanwhile. Does not load files."""
         require_version(duckdb.__version__)
         if self._connection is None and files(self.path):
             return schema(self.path)
-        if self._listed is None:  # nobody can change what is open
-            self._listed = listed(self.run(COLUMNS))
-        return self._listed
+        if self._schema is None:  # it cannot change while it is open
+            self._schema = schema_from_rows(self.run(COLUMNS))
+        return self._schema
 
     def check(self, sql: str) -> None:
         """DESCRIBE binds a statement; it neither plans nor runs it."""
         self.run(f"DESCRIBE {sql}")
 
     def untyped(self) -> frozenset[str]:
-        """Tables whose columns are texts because they come from CSV files."""
+        """The tables whose columns are all text because they come from CSV files."""
         return untyped(self.path)
 
     def close(self) -> None:
@@ -106,45 +109,46 @@ class DuckDB:
             table.close()
         if self._connection is not None:
             self._connection.close()
-            self._connection = self._listed = None
+            self._connection = self._schema = None
 
 
-def bounded(memory: int, spill: str) -> tuple[str, ...]:
-    """The settings that keep it within these limits."""
-    found = (f"SET memory_limit = '{memory}MiB'",) if memory else ()
-    return (*found, f"SET temp_directory = {literal(spill)}") if spill else found
+def limit_settings(memory: int, spill: str) -> tuple[str, ...]:
+    """The settings for these limits."""
+    settings = (f"SET memory_limit = '{memory}MiB'",) if memory else ()
+    return (*settings, f"SET temp_directory = {quote_text(spill)}") if spill else settings
 
 
 @dataclass(eq=False)
-class Kept:
-    """A table beside the data, in memory: temporary, of one cursor, so that no other statement can see it."""
+class KeptTable:
+    """A temporary table in memory. It belongs to one cursor, so no other statement can see it."""
 
     cursor: duckdb.DuckDBPyConnection = field(repr=False)
     timeout: float | None = None
-    _turn: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def run(self, sql: str) -> list[tuple[object, ...]]:
-        """The rows of a statement about the table; one at a time, as they share a cursor."""
-        with self._turn:
-            return attended(lambda: self.cursor.execute(sql).fetchall(), self.cursor.interrupt, self.timeout)
+        """The rows of a statement on the table; one statement at a time, since they share a cursor."""
+        with self._lock:
+            return run_interruptible(lambda: self.cursor.execute(sql).fetchall(), self.cursor.interrupt, self.timeout)
 
     def close(self) -> None:
-        with self._turn:
+        with self._lock:
             self.cursor.close()
 
 
 def require_version(found: str) -> None:
-    """Raises EngineUnavailable unless this is a version of DuckDB that the tests were run with."""
+    """Raises EngineUnavailable unless the tests were run with this version of DuckDB."""
     parts = tuple(int(part) for part in found.split(".")[:2] if part.isdigit())
     if not OLDEST <= parts < BEYOND:
         raise EngineUnavailable(
-            "this version of DuckDB cannot be an engine.\n"
+            "this version of DuckDB is not supported.\n"
             f"  found:  {found}\n"
             f"  do:     pip install 'duckdb>={'.'.join(map(str, OLDEST))},<{BEYOND[0]}'"
         )
 
 
-def opened(path: Path, limits: tuple[str, ...] = ()) -> duckdb.DuckDBPyConnection:
+def open_locked_down(path: Path, limits: tuple[str, ...] = ()) -> duckdb.DuckDBPyConnection:
+    """A connection to the owner's tables from which nothing else can be reached."""
     require_version(duckdb.__version__)
     plain = files(path)
     connection = duckdb.connect(":memory:") if plain else open_database(path)
@@ -153,7 +157,7 @@ def opened(path: Path, limits: tuple[str, ...] = ()) -> duckdb.DuckDBPyConnectio
             load_file(connection, file)
         if not plain:
             refuse_shadowed_functions(connection)
-        if connection.execute(LOCKED).fetchone() != (True, False, OPTIMIZER):  # this process may have it open already
+        if connection.execute(LOCKED).fetchone() != (True, False, OPTIMIZER):  # unless this process has it open already
             for setting in (*limits, *SETTINGS):
                 connection.execute(setting)
     except BaseException:
@@ -167,43 +171,61 @@ def open_database(path: Path) -> duckdb.DuckDBPyConnection:
         return duckdb.connect(str(path), read_only=True)
     except duckdb.Error as problem:
         raise PolicyError(
-            f"this is no database that DuckDB can open to read.\n  found:  {path.name}\n"
+            f"DuckDB cannot open this database for reading.\n  found:  {path.name}\n"
             f"  do:     give a DuckDB file that nobody writes to, or files that end in {' or '.join(FILES)}"
         ) from problem
 
 
+def refuse_shadowed_functions(connection: duckdb.DuckDBPyConnection) -> None:
+    """Raises PolicyError if the owner's database has a macro named like a function of DuckDB. Reads names only.
+
+    DuckDB looks up a function among the owner's macros first, even `count`, `least` and `+`. A statement would then
+    mean whatever the macro says, and no promise about it would hold.
+    """
+    names = {True: set[str](), False: set[str]()}
+    for name, internal in connection.execute(FUNCTIONS).fetchall():
+        names[internal].add(str(name).lower())
+    if both := sorted(names[True] & names[False]):
+        connection.close()
+        raise PolicyError(
+            "the database has macros named like DuckDB's own functions, and statements would call the macros instead.\n"
+            f"  found:  {', '.join(both[:5])}\n"
+            f"  do:     DROP MACRO {both[0]}, or rename it"
+        )
+
+
 def untyped(path: Path) -> frozenset[str]:
-    """The tables at this place that come from CSV files."""
+    """The names of the tables at this place that come from CSV files."""
     return frozenset(
         file.stem.lower() for file in (files(path) if path.exists() else []) if file.suffix.lower() == ".csv"
     )
 
 
 def schema(path: Path) -> dict[str, dict[str, str]]:
-    """table → column → type: metadata alone. Of Parquet the footer is read, of CSV the first line."""
-    found: dict[str, dict[str, str]] = {}
+    """table → column → type, from metadata only: the footer of a Parquet file, the first line of a CSV file."""
+    tables: dict[str, dict[str, str]] = {}
     plain = files(path)
     connection = duckdb.connect(":memory:") if plain else open_database(path)
     try:
         for file in plain:
-            found[file.stem.lower()] = {folded(name): kind for name, kind in columns_of(connection, file)}
+            tables[file.stem.lower()] = {fold_case(name): kind for name, kind in columns_of(connection, file)}
         if not plain:
-            found = listed(connection.execute(COLUMNS).fetchall())
+            tables = schema_from_rows(connection.execute(COLUMNS).fetchall())
     finally:
         connection.close()
-    return found
+    return tables
 
 
-def listed(rows: list[tuple[object, ...]]) -> dict[str, dict[str, str]]:
-    """table → column → type."""
-    found: dict[str, dict[str, str]] = {}
+def schema_from_rows(rows: list[tuple[object, ...]]) -> dict[str, dict[str, str]]:
+    """table → column → type, from rows of (table, column, type)."""
+    tables: dict[str, dict[str, str]] = {}
     for table, column, kind in rows:
-        found.setdefault(folded(str(table)), {})[folded(str(column))] = str(kind)
-    return found
+        tables.setdefault(fold_case(str(table)), {})[fold_case(str(column))] = str(kind)
+    return tables
 
 
 def files(path: Path) -> list[Path]:
-    """The Parquet and CSV files at this place, one for each table; none if it is a database."""
+    """The Parquet and CSV files at this place, one for each table; none if the place is a DuckDB file."""
     if not path.exists():
         raise PolicyError(
             f"there is no database.\n  found:  no {path.name}\n  do:     give a DuckDB, Parquet or CSV file"
@@ -214,26 +236,28 @@ def files(path: Path) -> list[Path]:
         raise PolicyError(f"this folder holds no data.\n  found:  no {' or '.join(FILES)} file in {path.name}")
     if path.is_file() and not found and path.suffix.lower() in OTHERS:
         raise PolicyError(
-            f"files of this kind are not read.\n  found:  {path.name}\n"
-            "  do:     write it as Parquet, or as CSV with commas between fields, in UTF-8"
+            f"this kind of file is not supported.\n  found:  {path.name}\n"
+            "  do:     convert it to Parquet, or to CSV in UTF-8 with commas between fields"
         )
     tables: dict[str, Path] = {}
     for file in found:
         if not file.is_file():
-            raise PolicyError(f"a table is one file.\n  found:  {file.name}, which is a folder or leads nowhere")
+            raise PolicyError(f"a table must be one file.\n  found:  {file.name}, which is a folder or a broken link")
         other = tables.setdefault(file.stem.lower(), file)
         if other != file:
             raise PolicyError(
-                f"two files are one table, {file.stem.lower()}.\n  found:  {other.name} and {file.name}\n"
+                f"two files have the same table name, {file.stem.lower()}.\n  found:  {other.name} and {file.name}\n"
                 "  do:     keep one of them in the folder"
             )
     return found
 
 
 def load_file(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
-    """Make a table of a file. Nothing is sniffed: a column of a CSV file is text, whatever is in it, since one person's
-    value could otherwise change the type, and with it the values, of everybody else's."""
-    table = quoted(file.stem.lower())
+    """Load a file as a table. Types are not guessed: every column of a CSV file is text.
+
+    Otherwise one person's value could change the type of a column, and with it everybody else's values.
+    """
+    table = quote_name(file.stem.lower())
     if file.suffix.lower() == ".csv":
         load_csv(connection, table, file)
         return
@@ -244,7 +268,7 @@ def load_file(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
 
 
 def columns_of(connection: duckdb.DuckDBPyConnection, file: Path) -> list[tuple[str, str]]:
-    """(name, type) of each column that `load_file` makes."""
+    """(name, type) of each column of the table that `load_file` creates."""
     if file.suffix.lower() == ".csv":
         return [(name, "VARCHAR") for name in column_names(file)]
     try:
@@ -256,18 +280,19 @@ def columns_of(connection: duckdb.DuckDBPyConnection, file: Path) -> list[tuple[
 
 def bad_parquet(file: Path) -> PolicyError:
     return PolicyError(
-        f"a file cannot be read as Parquet.\n  found:  {file.name}: damaged, or something else\n  do:     write it anew"
+        f"a file cannot be read as Parquet.\n  found:  {file.name}: damaged, or of another kind\n"
+        "  do:     export it again"
     )
 
 
-def folded(name: str) -> str:
-    """A name in lower case, as far as DuckDB takes upper and lower case for the same: "Ä" and "ä" are two names."""
+def fold_case(name: str) -> str:
+    """A name with its ASCII letters in lower case, as DuckDB compares names: "Ä" and "ä" are two names."""
     return "".join(sign.lower() if sign.isascii() else sign for sign in name)
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def literal(text: str) -> str:
+def quote_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"

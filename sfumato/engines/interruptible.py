@@ -1,4 +1,4 @@
-"""Work that can be stopped: by Ctrl-C, and when it takes too long."""
+"""Work that can be interrupted: by Ctrl-C, and by a time limit."""
 
 import threading
 from collections.abc import Callable
@@ -6,25 +6,25 @@ from contextlib import suppress
 from typing import TypeVar
 
 T = TypeVar("T")
-AGAIN = 0.05  # seconds until a request to stop is repeated: it may have come before there was anything to stop
+RETRY = 0.05  # seconds until a request to stop is repeated: the first may have come before the work began
 
 
-def attended(work: Callable[[], T], stop: Callable[[], None], seconds: float | None = None) -> T:
-    """What `work` gives, done in a thread of its own; `stop` ends it early on Ctrl-C, or after that many seconds.
+def run_interruptible(work: Callable[[], T], stop: Callable[[], None], seconds: float | None = None) -> T:
+    """The result of `work`, run in a thread of its own; `stop` ends it early on Ctrl-C or after `seconds`.
 
-    An engine that handles Ctrl-C itself, in the thread that called it, then waits for its other threads, and nobody has
-    told those. So the thread that Python sends Ctrl-C to only waits, and tells the engine.
+    An engine that handles Ctrl-C in the thread that called it waits for its other threads, which do not know of it. So
+    the main thread, which gets Ctrl-C, only waits, and tells the engine to stop.
     """
-    found: list[T] = []
-    failed: list[BaseException] = []
-    unwanted, done = threading.Event(), threading.Event()
+    results: list[T] = []
+    errors: list[BaseException] = []
+    cancelled, done = threading.Event(), threading.Event()
 
     def go() -> None:
         try:
-            if not unwanted.is_set():
-                found.append(work())
+            if not cancelled.is_set():
+                results.append(work())
         except BaseException as problem:
-            failed.append(problem)
+            errors.append(problem)
         finally:
             done.set()
 
@@ -33,20 +33,20 @@ def attended(work: Callable[[], T], stop: Callable[[], None], seconds: float | N
         worker.start()
         late = not done.wait(seconds)
     except BaseException:  # Ctrl-C
-        unwanted.set()
-        end(worker, done, stop)
+        cancelled.set()
+        stop_worker(worker, done, stop)
         raise
     if late:
-        end(worker, done, stop)
+        stop_worker(worker, done, stop)
         raise TimeoutError(f"stopped after {seconds:g} s")
-    if failed:
-        raise failed[0]
-    return found[0]
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
-def end(worker: threading.Thread, done: threading.Event, stop: Callable[[], None]) -> None:
-    """Ask it to stop until it has."""
+def stop_worker(worker: threading.Thread, done: threading.Event, stop: Callable[[], None]) -> None:
+    """Ask the work to stop until it has ended."""
     while worker.is_alive() and not done.is_set():
-        with suppress(Exception):  # it may just have ended by itself
+        with suppress(Exception):  # the work may have just ended by itself
             stop()
-        done.wait(AGAIN)
+        done.wait(RETRY)

@@ -1,7 +1,7 @@
-"""DuckDB in a process of its own, which can be killed: a time limit ends a statement even if the engine ignores it.
+"""DuckDB in a worker process, which can be killed: a time limit ends a statement even if the engine ignores it.
 
 The process is started when it is first needed, and again after it was killed. It ends with the process that started it,
-however that ends: when nobody can write to its standard input any more, it stops at once.
+however that ends: when its standard input is closed, it exits at once.
 """
 
 import itertools
@@ -17,26 +17,26 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import cast
 
-from sfumato.engines.duckdb import DuckDB, Kept
+from sfumato.engines.duckdb import DuckDB, KeptTable
 from sfumato.errors import EngineUnavailable, PolicyError
 
 Rows = list[tuple[object, ...]]
-Message = tuple[int, object, tuple[str, str] | None]  # number of the request, value, error and its words
+Message = tuple[int, object, tuple[str, str] | None]  # number of the request, value, (error class, error text)
 GRACE = 0.5  # seconds after the time limit in which the engine may stop by itself
-ATTEMPTS = 3  # of a statement whose process was killed for another statement's sake
+ATTEMPTS = 3  # to run a statement whose process was killed because of another statement
 OPENED = 0  # the number of the first reply
-HEAD = 8  # bytes that say how long a message is
+HEAD = 8  # bytes for the length of a message
 
 
 class WorkerEnded(Exception):
-    """The process of an engine has ended in the midst of a statement."""
+    """The worker process ended during a statement."""
 
 
 # ---- messages -------------------------------------------------------------------------------------------------------
 
 
 def write_message(to: int, message: object) -> None:
-    """To a file descriptor: a file object has a lock, which a fork could copy while it is held."""
+    """Write to a file descriptor: a file object has a lock, which a fork could copy while it is held."""
     data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     rest = memoryview(len(data).to_bytes(HEAD) + data)
     while rest:
@@ -44,26 +44,26 @@ def write_message(to: int, message: object) -> None:
 
 
 def read_message(source: int) -> object:
-    """Raises EOFError at the end. Only of a process that we have started, or that has started us."""
+    """Raises EOFError at the end. Unpickling is safe only between this process and a worker that it started."""
     return pickle.loads(read_bytes(source, int.from_bytes(read_bytes(source, HEAD))))
 
 
 def read_bytes(source: int, count: int) -> bytes:
-    found = bytearray()
-    while len(found) < count:
-        part = os.read(source, min(count - len(found), 1 << 20))
+    data = bytearray()
+    while len(data) < count:
+        part = os.read(source, min(count - len(data), 1 << 20))
         if not part:
             raise EOFError
-        found += part
-    return bytes(found)
+        data += part
+    return bytes(data)
 
 
-# ---- the process that asks ------------------------------------------------------------------------------------------
+# ---- the parent process ---------------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
 class Reply:
-    """What is waited for."""
+    """The reply to one request, once it has come."""
 
     came: threading.Event = field(default_factory=threading.Event)
     value: object = None
@@ -72,7 +72,7 @@ class Reply:
 
 @dataclass(eq=False)
 class Session:
-    """One process with an open database, and the statements that it is busy with."""
+    """One worker process with an open database, and the requests that it is working on."""
 
     process: "subprocess.Popen[bytes]"
     killed: bool = False  # by us
@@ -85,33 +85,33 @@ class Session:
 
     @staticmethod
     def start(engine: DuckDB) -> "Session":
-        """A process that has opened the database; it takes as long as that does."""
+        """Start a process, and wait until it has opened the database."""
         places = os.pathsep.join(place for place in (str(Path(__file__).parents[2]), *sys.path) if place)
-        found = Session(
+        session = Session(
             subprocess.Popen(
                 [sys.executable, "-P", "-m", "sfumato.engines.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,  # an engine's words may hold private values
+                stderr=subprocess.DEVNULL,  # an engine's messages may hold private values
                 bufsize=0,
                 env={**os.environ, "PYTHONPATH": places},
-                start_new_session=True,  # Ctrl-C is for us, and we end it
+                start_new_session=True,  # Ctrl-C goes to the parent, which ends the worker
             )
         )
-        opened = found._waiting.setdefault(OPENED, Reply())
-        found._listener = threading.Thread(target=found.listen, name="sfumato worker", daemon=True)
-        found._listener.start()
-        settings = {one.name: getattr(engine, one.name) for one in fields(engine) if one.init}
+        opened = session._waiting.setdefault(OPENED, Reply())
+        session._listener = threading.Thread(target=session.listen, name="sfumato worker", daemon=True)
+        session._listener.start()
+        settings = {part.name: getattr(engine, part.name) for part in fields(engine) if part.init}
         try:
-            found.send(settings)
-            found.wait(opened, None)
+            session.send(settings)
+            session.wait(opened, None)
         except BaseException:
-            found.end()  # its thread must not outlive the interpreter
+            session.end()  # its thread must not outlive the interpreter
             raise
-        return found
+        return session
 
     def ask(self, seconds: float | None, *request: object) -> object:
-        """What the process replies. If it does not within this time it is killed, and so it is on Ctrl-C."""
+        """The value that the process replies. It is killed on Ctrl-C, and if it does not reply in time."""
         number, reply = next(self._numbers), Reply()
         with self._lock:
             if self._ended:
@@ -129,7 +129,7 @@ class Session:
         try:
             with self._writing:
                 write_message(self.process.stdin.fileno(), message)
-        except (OSError, ValueError):  # it has gone
+        except (OSError, ValueError):  # it has ended
             raise WorkerEnded from None
 
     def wait(self, reply: Reply, seconds: float | None) -> object:
@@ -140,13 +140,13 @@ class Session:
             raise
         if not came:
             self.kill()
-            raise TimeoutError("the engine did not stop in time, and was ended")
+            raise TimeoutError("the engine did not stop in time; its process was killed")
         if reply.problem is not None:
             raise reply.problem
         return reply.value
 
     def listen(self) -> None:
-        """Hands out replies until the process has ended; then nobody waits any longer."""
+        """Deliver replies until the process ends; then fail all requests that still wait."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         with suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):
@@ -155,11 +155,11 @@ class Session:
                 with self._lock:
                     reply = self._waiting.get(number)
                 if reply is not None:
-                    reply.value, reply.problem = value, restored(*problem) if problem else None
+                    reply.value, reply.problem = value, restore_error(*problem) if problem else None
                     reply.came.set()
         with self._lock:
             self._ended, left = True, list(self._waiting.values())
-        with self._writing:  # nobody may be about to write to a number that is then another file's
+        with self._writing:  # nobody may be writing: the descriptor could be reused for another file
             self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()
@@ -174,7 +174,7 @@ class Session:
             self.process.kill()
 
     def end(self) -> None:
-        """Kills it, and waits until nothing of it is left."""
+        """Kill the process, and wait until its listener has ended."""
         self.kill()
         if self._listener is not None and self._listener is not threading.current_thread():
             self._listener.join(1.0)
@@ -184,27 +184,27 @@ class Session:
         return not (self._ended or self.killed)
 
     def forget(self) -> None:
-        """In a forked process: the other side is our parent's alone, and must not stay open because of us."""
+        """In a forked child: close our copies of the pipes, so that they do not keep the parent's worker alive."""
         self.killed, self._listener = True, None
-        nowhere = os.open(os.devnull, os.O_RDWR)
+        null = os.open(os.devnull, os.O_RDWR)
         for end in (self.process.stdin, self.process.stdout):
             with suppress(OSError, ValueError):
-                os.dup2(nowhere, end.fileno(), inheritable=False)  # type: ignore[union-attr]
-        os.close(nowhere)
-        self.process.returncode = 0  # it is not our child
+                os.dup2(null, end.fileno(), inheritable=False)  # type: ignore[union-attr]
+        os.close(null)
+        self.process.returncode = 0  # it is not a child of this process
 
 
-def restored(kind: str, words: str) -> Exception:
-    """An error of the other process. Its words are for the operator."""
+def restore_error(kind: str, message: str) -> Exception:
+    """An error of the worker process. Its message is for the operator."""
     known: dict[str, type[Exception]] = {
-        one.__name__: one for one in (TimeoutError, PolicyError, EngineUnavailable, MemoryError)
+        error.__name__: error for error in (TimeoutError, PolicyError, EngineUnavailable, MemoryError)
     }
-    return known.get(kind, RuntimeError)(words)
+    return known.get(kind, RuntimeError)(message)
 
 
 @dataclass(eq=False)
 class Worker:
-    """An engine whose statements run in another process; `engine` says on what, and is itself never opened here."""
+    """An engine whose statements run in a worker process; `engine` has its settings, and is never opened here."""
 
     engine: DuckDB
     _session: Session | None = field(default=None, init=False, repr=False)
@@ -224,11 +224,11 @@ class Worker:
     def run(self, sql: str) -> Rows:
         return self.ask("run", sql)  # type: ignore[return-value]
 
-    def keep(self, sql: str, name: str) -> "KeptTable":
-        """What one statement gives, as a table that stays until it is closed, or its process ends."""
+    def keep(self, sql: str, name: str) -> "RemoteTable":
+        """The result of one statement as a table, which lasts until it is closed or its process ends."""
         session = self.session()
         number = session.ask(self.limit, "keep", sql, name)
-        return KeptTable(session, int(number), self.limit)  # type: ignore[call-overload]
+        return RemoteTable(session, int(number), self.limit)  # type: ignore[call-overload]
 
     def schema(self) -> Mapping[str, Mapping[str, str]]:
         return self.ask("schema")  # type: ignore[return-value]
@@ -237,7 +237,7 @@ class Worker:
         self.ask("check", sql)
 
     def untyped(self) -> frozenset[str]:
-        return self.engine.untyped()  # by names of files alone
+        return self.engine.untyped()  # from the names of files only
 
     def snapshot(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -254,7 +254,7 @@ class Worker:
         return None if self.engine.timeout is None else self.engine.timeout + GRACE
 
     def ask(self, *request: object) -> object:
-        """Statements only read: one whose process was killed for another's sake is simply run again."""
+        """Statements only read, so one whose process was killed because of another statement is run again."""
         for _ in range(ATTEMPTS):
             session = self.session()
             try:
@@ -262,7 +262,7 @@ class Worker:
             except WorkerEnded:
                 if not session.killed:
                     break
-        raise WorkerEnded("the engine's process ended in the midst of a statement; it may have had too little memory")
+        raise WorkerEnded("the engine's process ended during a statement; it may have run out of memory")
 
     def session(self) -> Session:
         with self._starting:
@@ -273,7 +273,7 @@ class Worker:
 
     def forget(self) -> None:
         session, self._session = self._session, None
-        self._starting = threading.Lock()  # whoever held it is not in this process
+        self._starting = threading.Lock()  # its holder is not in this process
         if session is not None:
             session.forget()
 
@@ -290,17 +290,17 @@ os.register_at_fork(after_in_child=forget_all)
 
 
 @dataclass(eq=False)
-class KeptTable:
-    """A table that the other process keeps. Once that has ended, its statements fail, and it must be made again."""
+class RemoteTable:
+    """A table that the worker process keeps. Once that process has ended, statements fail and it must be made again."""
 
     session: Session = field(repr=False)
     number: int
     limit: float | None
-    _turn: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def run(self, sql: str) -> Rows:
-        """One at a time, so that nobody's time is spent on waiting for another's turn."""
-        with self._turn:
+        """One statement at a time, so that the time limit does not include waiting for another one."""
+        with self._lock:
             return self.session.ask(self.limit, "run kept", self.number, sql)  # type: ignore[return-value]
 
     def close(self) -> None:
@@ -309,16 +309,16 @@ class KeptTable:
                 self.session.ask(GRACE, "close kept", self.number)
 
 
-# ---- the process that is asked --------------------------------------------------------------------------------------
+# ---- the worker process ---------------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
 class Server:
-    """The engine, the tables that it keeps, and where replies go."""
+    """The engine, the tables that it keeps, and the descriptor for replies."""
 
     engine: DuckDB
     replies: int  # file descriptor
-    kept: dict[int, Kept] = field(default_factory=dict)
+    kept: dict[int, KeptTable] = field(default_factory=dict)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
     _writing: threading.Lock = field(default_factory=threading.Lock)
 
@@ -326,8 +326,8 @@ class Server:
         value, problem = None, None
         try:
             value = self.result(request)
-        except BaseException as found:
-            problem = type(found).__name__, str(found)
+        except BaseException as error:
+            problem = type(error).__name__, str(error)
         with self._writing:
             write_message(self.replies, (number, value, problem))
 
@@ -353,11 +353,11 @@ class Server:
 
 
 def serve() -> None:
-    """Requests from standard input, replies to standard output; each request has a thread of its own."""
+    """Read requests from standard input, and reply on standard output. Each request has its own thread."""
     requests, replies = os.dup(0), os.dup(1)
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):  # whatever else would be written there
-        os.dup2(nowhere, standard)
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):  # nothing else may be written there
+        os.dup2(null, standard)
     try:
         server = Server(DuckDB(**read_message(requests)), replies)  # type: ignore[arg-type]
         server.answer(OPENED, "open")
@@ -365,7 +365,7 @@ def serve() -> None:
             request = cast(tuple[object, ...], read_message(requests))
             threading.Thread(target=server.answer, args=request, daemon=True).start()
     except EOFError:
-        os._exit(0)  # whoever asked has gone: nobody waits for what is still running
+        os._exit(0)  # the parent has ended: nobody waits for what is still running
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Privacy in whole units: what budgets hold and charges take. No float is ever added up.
+"""Amounts of privacy in whole units, for budgets and charges. No float is ever added up.
 
 Four counters, each a signed 64-bit integer:
 gauss: μ² in 10⁻¹⁵ · pure: ε in 10⁻¹⁵ · rho: ρ (zCDP) in 10⁻¹⁵ · leak: δ in 10⁻¹⁹
@@ -17,7 +17,7 @@ MOST = 2**63 - 1
 
 @dataclass(frozen=True)
 class Amount:
-    """So many units of each counter."""
+    """A number of units for each counter."""
 
     gauss: int = 0
     pure: int = 0
@@ -25,7 +25,7 @@ class Amount:
     leak: int = 0
 
     def __post_init__(self) -> None:
-        for name, value in self.named().items():
+        for name, value in self.by_name().items():
             if type(value) is not int or not 0 <= value <= MOST:
                 found = f"{value / UNITS[name]:.4g}" if type(value) is int else f"a {type(value).__name__}"
                 raise InvalidParameter(
@@ -33,7 +33,7 @@ class Amount:
                     f"  do:     stay between 0 and {MOST / UNITS[name]:.4g}"
                 )
 
-    def named(self) -> dict[str, int]:
+    def by_name(self) -> dict[str, int]:
         return dict(zip(UNITS, self, strict=True))
 
     def __iter__(self) -> Iterator[int]:
@@ -46,19 +46,19 @@ class Amount:
         return Amount(*(a - b for a, b in zip(self, other, strict=True)))
 
     def within(self, other: "Amount") -> bool:
-        """Is there enough of every counter?"""
+        """Is every counter at most that of `other`?"""
         return all(a <= b for a, b in zip(self, other, strict=True))
 
     def real(self, name: str) -> Fraction:
-        """One counter as the number that it stands for."""
+        """The number that one counter stands for."""
         return Fraction(getattr(self, name), UNITS[name])
 
 
 def cost(**numbers: Fraction | float) -> Amount:
-    """An amount to be charged: rounded up, so that what is greater than nothing costs a unit at least."""
+    """An amount to be charged: rounded up, so that any positive cost is at least one unit."""
     return Amount(**{name: -(-Fraction(x) * UNITS[name] // 1) for name, x in numbers.items()})
 
 
 def limit(**numbers: Fraction | float) -> Amount:
-    """An amount to be spent: rounded down."""
+    """An amount that may be spent: rounded down."""
     return Amount(**{name: Fraction(x) * UNITS[name] // 1 for name, x in numbers.items()})

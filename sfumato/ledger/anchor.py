@@ -1,4 +1,4 @@
-"""A second place that remembers how far the ledger had got, so that its end cannot be cut off unseen."""
+"""The anchor: a second place that records how far the ledger has come, so that cutting off its end is noticed."""
 
 import os
 from collections.abc import Iterator
@@ -10,19 +10,19 @@ from sfumato.errors import LedgerUnavailable
 
 
 class Anchor(Protocol):
-    """Told (line number, hash) after every commit and before anything is released."""
+    """Gets (line number, hash) after every commit and before anything is released."""
 
     def push(self, seq: int, hash_: str) -> None: ...
 
     def marks(self) -> Iterator[tuple[int, str]]:
-        """All that was pushed, in any order."""
+        """All marks that were pushed, in any order."""
 
 
 @dataclass(frozen=True)
 class FileAnchor:
     """A file to which each commit appends one line, flushed to the disk. Best kept on another disk or machine.
 
-    Appending needs no lock between processes, and a line that a crash cut short is recognised by its length.
+    Appending needs no lock between processes. A line that a crash cut short is recognised by its length.
     """
 
     path: Path
@@ -32,18 +32,18 @@ class FileAnchor:
             new = not self.path.exists()
             file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
-                mark = f"\n{seq} {hash_}\n".encode()  # the first newline ends a line that was cut short
+                mark = f"\n{seq} {hash_}\n".encode()  # the first newline ends a line that a crash cut short
                 if os.write(file, mark) != len(mark):
-                    raise OSError("no room for a whole line")
+                    raise OSError("no space for a whole line")
                 os.fsync(file)
             finally:
                 os.close(file)
             if new:
-                flush(self.path.parent)  # else a power cut could take the file with its name
+                flush_folder(self.path.parent)  # otherwise a power cut could lose the new file
         except OSError as problem:
             raise LedgerUnavailable(
                 f"the ledger's anchor cannot be written.\n  found:  {self.path.name}: {problem.strerror or problem}\n"
-                "  do:     make room or give access; nothing was released, and what was charged stays charged"
+                "  do:     free disk space or give access; nothing was released, and what was charged stays charged"
             ) from problem
 
     def marks(self) -> Iterator[tuple[int, str]]:
@@ -52,26 +52,29 @@ class FileAnchor:
         except FileNotFoundError:
             return
         except OSError as problem:
-            raise LedgerUnavailable(f"the anchor of the ledger cannot be read: {problem.strerror}") from problem
+            raise LedgerUnavailable(
+                f"the ledger's anchor cannot be read.\n  found:  {self.path.name}: {problem.strerror}\n"
+                "  do:     give access to it; nothing was charged or released"
+            ) from problem
         for text in lines:
             number, _, hash_ = text.decode("ascii", "replace").partition(" ")
             if len(hash_) == 64 and number.isdigit():
                 yield int(number), hash_
 
 
-def flush(folder: Path) -> None:
-    """Make the names in a folder durable, where folders can be opened."""
+def flush_folder(folder: Path) -> None:
+    """Make the names of the files in a folder durable, where the system lets us open folders."""
     if os.name == "posix":
-        opened = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(opened)
+            os.fsync(descriptor)
         finally:
-            os.close(opened)
+            os.close(descriptor)
 
 
 @dataclass(frozen=True)
 class NoAnchor:
-    """For ledgers in memory, and owners who anchor by other means."""
+    """No anchor: for ledgers in memory, and for owners who record marks by other means."""
 
     def push(self, seq: int, hash_: str) -> None:
         pass

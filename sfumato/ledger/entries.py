@@ -1,8 +1,8 @@
-"""One line of a ledger, and the chain that holds the lines together.
+"""One line of a ledger, and the hash chain over its lines.
 
-hash₀ = SHA-256("sfumato ledger"); hashₙ = SHA-256(hashₙ₋₁ ‖ n ‖ SHA-256(textₙ) ‖ SHA-256(answerₙ)): who changes, drops,
-swaps or inserts a line changes every hash after it. What a chain alone cannot show, that its end was cut off, an anchor
-does.
+hash₀ = SHA-256("sfumato ledger"); hashₙ = SHA-256(hashₙ₋₁ ‖ n ‖ SHA-256(textₙ) ‖ SHA-256(answerₙ)). Changing, dropping,
+swapping or inserting a line changes every later hash. A chain alone cannot show that its end was cut off; the anchor
+does (`anchor.py`).
 """
 
 import hashlib
@@ -16,7 +16,7 @@ CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=Fa
 
 @dataclass(frozen=True)
 class Entry:
-    """Line `seq`, as stored: its text (canonical JSON), the answer that belongs to it, its hash."""
+    """Line `seq` as stored: its text (canonical JSON), the answer that belongs to it, and its hash."""
 
     seq: int
     text: str
@@ -25,27 +25,32 @@ class Entry:
 
     @property
     def content(self) -> dict[str, object]:
-        found: dict[str, object] = json.loads(self.text)
-        return found
+        parsed: dict[str, object] = json.loads(self.text)
+        return parsed
 
 
-def line(before: str, seq: int, content: Mapping[str, object], answer: bytes = b"") -> Entry:
-    """The next line after the hash `before`."""
+def chain_entry(before: str, seq: int, content: Mapping[str, object], answer: bytes = b"") -> Entry:
+    """The line that follows the one with hash `before`."""
     text = CANONICAL.encode(dict(content))
-    return Entry(seq, text, answer, chained(before, seq, text, answer))
+    return Entry(seq, text, answer, chain_hash(before, seq, text, answer))
 
 
-def chained(before: str, seq: int, text: str, answer: bytes) -> str:
-    """The hash of a line."""
+def chain_hash(before: str, seq: int, text: str, answer: bytes) -> str:
+    """The hash of a line, from the hash of the line before and its own content."""
     parts = (bytes.fromhex(before), seq.to_bytes(8), digest(text.encode()), digest(answer))
     return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def question_hash(question: str) -> str:
+    """The lookup key of a question: its hash, since its text may be too long for an index."""
+    return digest(question.encode()).hex()
 
 
 def digest(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
 
-def whole(value: object) -> int:
+def require_int(value: object) -> int:
     if type(value) is not int:
         raise TypeError("not a whole number")
     return value

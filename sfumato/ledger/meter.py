@@ -1,7 +1,7 @@
-"""What has been spent so far: a meter, which is a reading, and an odometer, which holds whenever one looks.
+"""Spent so far: the meter, which is a reading, and the odometer, which is valid at all times.
 
-The guarantee of a ledger is its budget. What it has used up by a moment that the reader chooses is not a guarantee: who
-stops when his luck is best has learnt more than the sum says (docs/theorems/ledger.md).
+The guarantee of a ledger is its budget. The sum spent by a moment that the reader chooses is not a guarantee: somebody
+who stops at the luckiest moment has learnt more than the sum says (docs/theorems/ledger.md).
 """
 
 import math
@@ -21,7 +21,7 @@ READING = "a reading, not a guarantee: the guarantee is the budget"
 
 @dataclass(frozen=True)
 class Meter:
-    """Spent so far, as if the questions had been fixed in advance: a reading."""
+    """Spent so far, as if the questions had been fixed in advance: a reading, not a guarantee."""
 
     promise: Promise
     spent: Amount
@@ -35,11 +35,11 @@ class Meter:
         return self.promise.epsilon_of(self.spent, self.promise.delta if delta is None else delta)
 
     def trade_off(self, alpha: float) -> Bound:
-        """The least rate of misses of an attacker with `alpha` false alarms."""
+        """The least miss rate of an attacker with false alarm rate `alpha`."""
         return self.loss.trade_off(alpha)
 
     def odds(self) -> str:
-        """In words."""
+        """The meaning of what was spent for one person, in words."""
         return odds(self.loss)
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class Meter:
 
 @dataclass(frozen=True)
 class Level:
-    """A step of the ladder: what may be spent on it, and the ε that it stands for."""
+    """A level of the ladder: what may be spent up to it, and its ε."""
 
     limit: Amount
     epsilon: float
@@ -56,10 +56,10 @@ class Level:
 
 @dataclass(frozen=True)
 class Odometer:
-    """A ladder of levels fixed with the budget, with its δ split over them: valid at all times at once.
+    """A ladder of levels fixed with the budget, whose δ is split over them: valid at all times at once.
 
-    Whenever one stops, and however one chose to, the ε of the level shown then holds with the budget's δ. Pure losses
-    need no ladder: their sum is never less than the loss that is realised.
+    At any stopping time, however it is chosen, the ε of the level shown then holds with the budget's δ. Pure losses
+    need no ladder: their sum is never less than the realised loss.
 
     Theorem: P(S) ≤ E_Q[1_S·e^{ε_J}] + Δ + (1−Δ)δ′ for every stopping time [docs/theorems/ledger.md]
     """
@@ -69,10 +69,10 @@ class Odometer:
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
-        """From the lowest to the budget itself."""
-        return tuple(self.climb())
+        """All levels, from the lowest to the budget itself."""
+        return tuple(self._make_levels())
 
-    def climb(self) -> Iterator[Level]:
+    def _make_levels(self) -> Iterator[Level]:
         if isinstance(self.promise, PureBudget):
             return
         delta, slack = Fraction(self.promise.delta), self.limit.real("leak")
@@ -84,18 +84,18 @@ class Odometer:
             yield Level(replace(level, leak=self.limit.leak), self.promise.epsilon_of(level, share))
 
     def reading(self, spent: Amount) -> float:
-        """The ε of the lowest level that holds what is spent; infinite beyond the first budget, after a renewal."""
+        """The ε of the lowest level that covers what is spent; infinite above the first budget, after a renewal."""
         if isinstance(self.promise, PureBudget):
             return float(self.promise.loss_of(spent).supremum()[0])
         return next((level.epsilon for level in self.levels if spent.within(level.limit)), math.inf)
 
 
 def odds(loss: PrivacyLoss) -> str:
-    """What a loss means for one person, in words."""
+    """The meaning of a loss for one person, in words."""
     right = 100 * (1 + loss.delta(0.0).upper) / 2
     caught = 100 * (1 - loss.trade_off(0.05).lower)
     return (
         "An attacker who sees every answer and guesses whether you took part is right\n"
-        f"at most {right:.1f} times in 100; without any answer, 50 times in 100. If he accuses\n"
-        f"5 in 100 of those who did not take part, he finds at most {caught:.1f} in 100 of those\nwho did."
+        f"at most {right:.1f} times in 100; without any answer, 50 times in 100. If they accuse\n"
+        f"5 in 100 of those who did not take part, they find at most {caught:.1f} in 100 of those\nwho did."
     )

@@ -1,92 +1,122 @@
-"""Turns: one at a time for one question, among the threads and processes of one machine.
+"""The per-question lock: one process or thread at a time computes the answer to one question.
 
-Who holds a turn holds a lock on one byte of a file beside the ledger. The operating system takes it back when the
-process dies, however it dies, so that the next in line never waits for the dead. Turns are a courtesy: that nothing is
-charged twice or answered in two ways is the ledger's doing, with or without them.
+On one machine it is a lock on one byte of a file beside the ledger. The operating system frees it when the process
+ends, however it ends, so nobody waits for a process that crashed. The lock only saves work: with or without it, the
+ledger charges a question once and stores one answer.
 """
 
 import errno
 import os
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sfumato.errors import LedgerUnavailable
+from sfumato.ledger.entries import digest
+from sfumato.ledger.store import Store
+
 try:
     import fcntl
-except ModuleNotFoundError:  # Windows: turns among threads only
+except ModuleNotFoundError:  # Windows: locks between threads only
     fcntl = None  # type: ignore[assignment]
 
 TAKEN = (errno.EAGAIN, errno.EACCES)
+SHORTEST, LONGEST = 0.001, 0.05  # seconds between two attempts to get the lock
+
+
+@contextmanager
+def hold(store: Store, question: str, seconds: float, sleep: Callable[[float], None]) -> Iterator[None]:
+    """Hold the lock of a question; raises if it is not free after about `seconds`."""
+    name = int.from_bytes(digest(question.encode())[:7])
+    waited, pause = 0.0, SHORTEST
+    while not store.try_lock(name):
+        if waited >= seconds:
+            raise LedgerUnavailable(
+                "the same question is being answered for somebody else.\n  found:  no answer in time\n"
+                "  do:     ask again later; nothing more was charged"
+            )
+        sleep(pause)
+        waited, pause = waited + pause, min(2 * pause, LONGEST)
+    try:
+        yield
+    finally:
+        store.unlock(name)
+
+
+# ---- locks of one machine -------------------------------------------------------------------------------------------
 
 
 @dataclass
-class Held:
-    """The turns that this process holds at one place, and the file that its locks are on."""
+class HeldLocks:
+    """The locks that this process holds in one file, and the file's descriptor."""
 
     file: int = -1
     names: set[int] = field(default_factory=set)
 
 
-PLACES: dict[str, Held] = {}
-LOCK = threading.Lock()
+HELD: dict[str, HeldLocks] = {}  # by file, or by the owner of locks without a file
+MUTEX = threading.Lock()
 
 
-def take(place: Path | None, owner: object, name: int) -> bool:
-    """Take the turn `name` (a number below 2^62) if nobody has it. Without a place, among the users of `owner` only."""
-    with LOCK:
-        key = str(place or id(owner))
-        held = PLACES.setdefault(key, Held())
-        if name in held.names or not (place is None or locked(held, place, name)):
-            closed(held, key)
+def try_lock(file: Path | None, owner: object, name: int) -> bool:
+    """Take the lock `name` (a number below 2^62) if it is free. Without a file, among the users of `owner` only."""
+    with MUTEX:
+        key = str(file or id(owner))
+        held = HELD.setdefault(key, HeldLocks())
+        if name in held.names or not (file is None or lock_byte(held, file, name)):
+            close_if_unused(held, key)
             return False
         held.names.add(name)
         return True
 
 
-def give_back(place: Path | None, owner: object, name: int) -> None:
-    with LOCK:
-        key = str(place or id(owner))
-        held = PLACES.get(key)
-        if held is None:  # in a forked process: the turn is its parent's
+def unlock(file: Path | None, owner: object, name: int) -> None:
+    with MUTEX:
+        key = str(file or id(owner))
+        held = HELD.get(key)
+        if held is None:  # in a forked process: the lock is its parent's
             return
         held.names.discard(name)
         if held.file >= 0 and held.names:
             fcntl.lockf(held.file, fcntl.LOCK_UN, 1, name)
-        closed(held, key)
+        close_if_unused(held, key)
 
 
-def closed(held: Held, key: str) -> None:
-    """Let go of the file if no turn is held. Closing it gives back all locks of this process, so not before."""
+def close_if_unused(held: HeldLocks, key: str) -> None:
+    """Close the file once no lock is held. Not before: closing it frees all locks of this process on it."""
     if not held.names:
         if held.file >= 0:
             os.close(held.file)
-        del PLACES[key]
+        del HELD[key]
 
 
-def locked(held: Held, place: Path, name: int) -> bool:
+def lock_byte(held: HeldLocks, file: Path, name: int) -> bool:
+    """Lock one byte of the file; False if another process holds it. Where locks do not work, nobody waits."""
     if fcntl is None:
         return True
     if held.file < 0:
         try:
-            held.file = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError:  # no room, no permission: nobody waits then
+            held.file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:  # no disk space, or no permission
             return True
     try:
         fcntl.lockf(held.file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, name)
     except OSError as problem:
-        return problem.errno not in TAKEN  # a file system without locks: the same
+        return problem.errno not in TAKEN  # otherwise a file system without locks
     return True
 
 
-def in_child() -> None:
-    """Locks are not inherited, and neither are turns."""
-    global LOCK
-    LOCK = threading.Lock()
-    for held in PLACES.values():
+def forget_in_child() -> None:
+    """A forked child inherits no locks."""
+    global MUTEX
+    MUTEX = threading.Lock()
+    for held in HELD.values():
         if held.file >= 0:
             os.close(held.file)
-    PLACES.clear()
+    HELD.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=in_child)
+    os.register_at_fork(after_in_child=forget_in_child)

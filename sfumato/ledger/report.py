@@ -1,12 +1,11 @@
-"""What the owner reads: what was promised, what is spent, by whom, and what another accountant would have said."""
+"""The report to the owner: what is promised, what is spent and by whom, and the ε of optimal composition."""
 
 import json
 from collections import defaultdict
 from dataclasses import dataclass
 
 from sfumato.ledger.amounts import MEANINGS, UNITS, Amount
-from sfumato.ledger.budget_description import promised
-from sfumato.ledger.budgets import Promise
+from sfumato.ledger.budgets import Promise, budget_from_description
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.meter import READING, odds
 from sfumato.loss.base import PrivacyLoss
@@ -19,7 +18,7 @@ PERIODS = ("opened", "renewed")
 
 @dataclass(frozen=True)
 class Report:
-    """The ledger as public numbers: nothing in it comes from data."""
+    """The state of a ledger in public numbers: none of them comes from data."""
 
     lines: int
     version: int
@@ -31,7 +30,7 @@ class Report:
     delta: float
     accounts: dict[str, tuple[Amount, Amount]]
     charges: dict[str, int]  # by whom, how many
-    elsewhere: float  # ε that optimal composition of questions fixed in advance would have had
+    elsewhere: float  # ε of the optimal composition, had all questions been fixed in advance
     words: str
 
     def to_json(self) -> str:
@@ -46,7 +45,7 @@ class Report:
             )
         shares = "\n".join(
             f"  {name or 'common account':24} {left}" for name, (limit, spent) in self.accounts.items()
-            for left in [", ".join(self._left(limit, spent)) or "empty"]
+            for left in [", ".join(self._used(limit, spent)) or "empty"]
         )  # fmt: skip
         asked = ", ".join(f"{who} {count}" for who, count in sorted(self.charges.items())) or "nobody"
         return (
@@ -60,13 +59,13 @@ class Report:
         )
 
     @staticmethod
-    def _left(limit: Amount, spent: Amount) -> list[str]:
-        parts = ((n, getattr(spent, n), getattr(limit, n)) for n in UNITS)
-        return [f"{MEANINGS[n]} {100 * used / whole:.1f} %" for n, used, whole in parts if whole]
+    def _used(limit: Amount, spent: Amount) -> list[str]:
+        counters = ((n, getattr(spent, n), getattr(limit, n)) for n in UNITS)
+        return [f"{MEANINGS[n]} {100 * used / most:.1f} %" for n, used, most in counters if most]
 
 
 def report(ledger: Ledger) -> Report:
-    """Verify a ledger and say what is in it."""
+    """Verify a ledger, and report on it."""
     state, history = ledger.verify(), [entry.content for entry in ledger.history()]
     periods = [content for content in history if content["kind"] in PERIODS]
     charges: dict[str, int] = defaultdict(int)
@@ -78,7 +77,7 @@ def report(ledger: Ledger) -> Report:
     return Report(
         lines=state.seq,
         version=state.version,
-        promises=tuple(described(content["budget"]) for content in periods),
+        promises=tuple(kind_and_promise(content["budget"]) for content in periods),
         union=together,
         union_delta=together_delta,
         meter=ledger.meter().epsilon(),
@@ -86,27 +85,31 @@ def report(ledger: Ledger) -> Report:
         delta=delta,
         accounts=state.accounts,
         charges=dict(charges),
-        elsewhere=composed(history).epsilon(delta).upper,
+        elsewhere=compose_charges(history).epsilon(delta).upper,
         words=odds(promise.loss_of(state.spent)),
     )  # fmt: skip
 
 
 def union(ledger: Ledger, *further: Promise) -> tuple[float, float]:
-    """(ε, δ) of all periods together, and of further ones: what people face who are in the data throughout.
+    """(ε, δ) of all periods together, with further ones: the guarantee for people in the data throughout.
 
-    The ε and the δ of the periods add up. Counters do as well, which is mostly sharper for ε at the same δ.
+    The ε and the δ of the periods add up. The counters add up too, which mostly gives a smaller ε at the same δ.
     """
-    made = [promised(entry.content["budget"]) for entry in ledger.history() if entry.content["kind"] in PERIODS]
-    periods = [*made, *further]
+    past = [
+        budget_from_description(entry.content["budget"])
+        for entry in ledger.history()
+        if entry.content["kind"] in PERIODS
+    ]
+    periods = [*past, *further]
     if len(periods) == 1:
         return periods[0].epsilon, periods[0].delta
-    delta = sum_up(*(one.delta for one in periods))
-    counted = ledger.promise.epsilon_of(sum((one.amount for one in periods), Amount()), delta)
-    return min(counted, sum_up(*(one.epsilon for one in periods))), delta
+    delta = sum_up(*(period.delta for period in periods))
+    counted = ledger.promise.epsilon_of(sum((period.amount for period in periods), Amount()), delta)
+    return min(counted, sum_up(*(period.epsilon for period in periods))), delta
 
 
-def composed(history: list[dict[str, object]]) -> PrivacyLoss:
-    """All charged losses, composed as if they had been fixed in advance."""
+def compose_charges(history: list[dict[str, object]]) -> PrivacyLoss:
+    """The composition of all charged losses, as if they had been fixed in advance."""
     counts: dict[str, int] = defaultdict(int)
     for content in history:
         if content["kind"] == "charged":
@@ -114,7 +117,7 @@ def composed(history: list[dict[str, object]]) -> PrivacyLoss:
     return total(*((count, from_json(text)) for text, count in counts.items()))
 
 
-def described(budget: object) -> tuple[str, float, float]:
+def kind_and_promise(budget: object) -> tuple[str, float, float]:
     if not isinstance(budget, dict):
         raise TypeError("not a budget")
     return str(budget["promise"]), float(budget["epsilon"]), float(budget["delta"])

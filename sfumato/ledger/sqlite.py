@@ -1,8 +1,8 @@
 """A ledger in one SQLite file: write-ahead log, every commit flushed to the disk, one writer at a time.
 
-SQLite must not be carried across a fork: a child would believe that it holds the locks of its parent, and the parent,
-leaving first, would delete the log that the child still writes to. So connections are closed just before every fork;
-parent and child open their own when they next need one.
+A SQLite connection must not be used after a fork: a child would believe that it holds the locks of its parent, and a
+parent that ends first would delete the log that the child still writes to. So connections are closed just before every
+fork; parent and child open their own when they next need one.
 """
 
 import os
@@ -15,14 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sfumato.errors import CommitUnknown, LedgerDamaged, LedgerUnavailable
-from sfumato.ledger import question_lock as turns
-from sfumato.ledger import tables
+from sfumato.ledger import question_lock, tables
 from sfumato.ledger.store import Row, Transaction
 
 PATIENCE = 60.0  # seconds to wait for another process
 MEMORY = Path(":memory:")
-ROOMY = "page_size=16384"  # in memory a commit takes time for every page there is: fewer, larger ones
-# synchronous=NORMAL would forget charges of answers already given
+ROOMY = "page_size=16384"  # in memory a commit takes time for every page: use fewer, larger ones
+# synchronous=NORMAL could lose the charge of an answer that was already sent
 DURABLE = ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON", "checkpoint_fullfsync=ON", "trusted_schema=OFF")
 
 
@@ -32,7 +31,9 @@ class SqliteStore:
 
     path: Path
     _connection: sqlite3.Connection | None = field(default=None, init=False, repr=False)
-    _inherited: sqlite3.Connection | None = field(default=None, init=False, repr=False)  # kept, so that it stays open
+    _inherited: sqlite3.Connection | None = field(
+        default=None, init=False, repr=False
+    )  # kept, since closing it would free locks
     _lock: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -41,57 +42,58 @@ class SqliteStore:
     def exists(self) -> bool:
         return self.path != MEMORY and self.path.exists()
 
-    def create(self, at: Transaction) -> None:
-        tables.create(at, whole="INTEGER", blob="BLOB")
+    def create(self, transaction: Transaction) -> None:
+        tables.create(transaction, whole="INTEGER", blob="BLOB")
 
     @contextmanager
     def writing(self) -> Iterator["SqliteTransaction"]:
-        with self._begun("BEGIN IMMEDIATE") as connection:
+        with self._transaction("BEGIN IMMEDIATE") as connection:
             yield SqliteTransaction(connection)
-            with told(self.path, LedgerUnavailable if self._inherited else CommitUnknown):
-                self._checked().execute("COMMIT")
+            with translate_errors(self.path, LedgerUnavailable if self._inherited else CommitUnknown):
+                self._open().execute("COMMIT")
 
     @contextmanager
     def reading(self) -> Iterator["SqliteTransaction"]:
-        with self._begun("BEGIN") as connection:
+        with self._transaction("BEGIN") as connection:
             yield SqliteTransaction(connection)
 
     @contextmanager
-    def _begun(self, begin: str) -> Iterator[sqlite3.Connection]:
-        """A transaction, undone when this is left unless it was committed."""
-        with self._lock, told(self.path):
-            connection = self._checked()
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        """A transaction, rolled back at the end unless it was committed."""
+        with self._lock, translate_errors(self.path):
+            connection = self._open()
             connection.execute(begin)
             try:
                 yield connection
             finally:
                 if self._inherited is None and connection.in_transaction:
-                    self._undo(connection)
+                    self._roll_back(connection)
 
-    def _undo(self, connection: sqlite3.Connection) -> None:
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
         try:
             connection.execute("ROLLBACK")
         except sqlite3.Error:
-            self.close()  # closing undoes as well, and what comes next starts afresh
+            self.close()  # closing rolls back as well; the next transaction opens a new connection
 
-    def _checked(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
+        """The open connection, or a new one."""
         if self._inherited is not None:
             raise LedgerUnavailable(
-                "this ledger does not reach into a forked process.\n  found:  one in memory, or in the middle of a"
-                " transaction\n  do:     keep it in a file; fork between questions"
+                "this ledger cannot be used in a forked process.\n  found:  a ledger in memory, or a fork during a"
+                " transaction\n  do:     keep the ledger in a file, and fork between questions"
             )
         if self._connection is None:
-            self._connection = connected(self.path)
+            self._connection = connect(self.path)
         return self._connection
 
-    def take_turn(self, name: int) -> bool:
-        return turns.take(self._turns, self, name)
+    def try_lock(self, name: int) -> bool:
+        return question_lock.try_lock(self._lock_file, self, name)
 
-    def end_turn(self, name: int) -> None:
-        turns.give_back(self._turns, self, name)
+    def unlock(self, name: int) -> None:
+        question_lock.unlock(self._lock_file, self, name)
 
     @property
-    def _turns(self) -> Path | None:
+    def _lock_file(self) -> Path | None:
         return None if self.path == MEMORY else self.path.absolute().with_name(f"{self.path.name}.turns")
 
     def close(self) -> None:
@@ -153,15 +155,15 @@ class SqliteTransaction:
     def write(self, sql: str, *values: object) -> None:
         self.connection.execute(sql, values)
 
-    def changed(self, sql: str, *values: object) -> int:
+    def update(self, sql: str, *values: object) -> int:
         return self.connection.execute(sql, values).rowcount
 
 
-def connected(path: Path) -> sqlite3.Connection:
+def connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
     try:
-        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        if there and "head" not in there:
+        present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        if present and "head" not in present:
             raise sqlite3.DatabaseError("this is a database, but not a ledger")
         for setting in (ROOMY, *DURABLE) if path == MEMORY else DURABLE:
             connection.execute(f"PRAGMA {setting}")
@@ -172,22 +174,22 @@ def connected(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def told(path: Path, broken: type[LedgerUnavailable] = LedgerUnavailable) -> Iterator[None]:
-    """SQLite's errors in our words. None of them says anything about data.
+def translate_errors(path: Path, broken: type[LedgerUnavailable] = LedgerUnavailable) -> Iterator[None]:
+    """Raise SQLite's errors as ours. None of them depends on data.
 
-    A write or flush that fails while committing leaves it open whether the log holds the commit: that is `broken`.
+    `broken` is raised for a failed write or flush: during a commit, it is then unknown whether the log holds it.
     """
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as problem:
         code = getattr(problem, "sqlite_errorcode", -1) & 0xFF
-        if code == sqlite3.SQLITE_CORRUPT or "decode" in str(problem):  # texts that are none
+        if code == sqlite3.SQLITE_CORRUPT or "decode" in str(problem):  # a text that is not UTF-8
             raise LedgerDamaged(
                 f"the file of this ledger is damaged.\n  found:  {path.name}\n"
                 "  do:     restore the newest copy that verifies; do not answer from this one"
             ) from problem
         raise (broken if code == sqlite3.SQLITE_IOERR else LedgerUnavailable)(
             f"the ledger cannot be used.\n  found:  {path.name}: {problem}\n"
-            "  do:     see that the file is there, is a ledger, can be written, and that the disk has room; nothing was"
-            " released, and what was charged stays charged"
+            "  do:     check that the file exists, is a ledger, can be written, and that the disk has space; nothing"
+            " was released, and what was charged stays charged"
         ) from problem

@@ -1,4 +1,4 @@
-"""What a ledger asks of a database: serialised, durable transactions. The SQL is written once, in `tables.py`."""
+"""The database under a ledger: serialised, durable transactions. The SQL is written once, in `tables.py`."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -8,41 +8,41 @@ Row = Sequence[object]
 
 
 class Transaction(Protocol):
-    """Inside a transaction that no other one runs beside."""
+    """A transaction. While one writes, no other one runs."""
 
     def run(self, sql: str, *values: object) -> list[Row]:
-        """Execute one statement (with ? for values); the rows it gives."""
+        """Execute one statement (with ? for values), and return its rows."""
 
     def write(self, sql: str, *values: object) -> None:
-        """Execute one statement whose outcome nobody waits for, now or together with the next one or the commit."""
+        """Execute one statement whose result is not needed: now, or with the next statement or the commit."""
 
-    def changed(self, sql: str, *values: object) -> int:
-        """Execute one statement; how many rows it changed."""
+    def update(self, sql: str, *values: object) -> int:
+        """Execute one statement, and return how many rows it changed."""
 
 
 class Store(Protocol):
-    """A place that keeps one ledger."""
+    """A database that holds one ledger."""
 
     def exists(self) -> bool:
-        """Is there anything at this place?"""
+        """Is there a ledger, or at least a file, at this place?"""
 
-    def create(self, at: Transaction) -> None:
-        """Empty tables, where there are none."""
+    def create(self, transaction: Transaction) -> None:
+        """Create empty tables where there are none."""
 
     def writing(self) -> AbstractContextManager[Transaction]:
-        """A transaction, alone; durable when the block is left, undone if it raises.
+        """An exclusive transaction: committed durably when the block ends, rolled back if it raises.
 
-        Raises `CommitUnknown` if it cannot be said whether it was committed.
+        Raises `CommitUnknown` if it is unknown whether it was committed.
         """
 
     def reading(self) -> AbstractContextManager[Transaction]:
-        """A look at one committed state."""
+        """A transaction that reads one committed state."""
 
-    def take_turn(self, name: int) -> bool:
-        """Be the only one who does `name`, until it is given back or this process dies; False if another one is."""
+    def try_lock(self, name: int) -> bool:
+        """Take the lock `name` if it is free. It is freed by `unlock`, or when this process ends."""
 
-    def end_turn(self, name: int) -> None:
-        """Give it back."""
+    def unlock(self, name: int) -> None:
+        """Free the lock `name`."""
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the connection; the next transaction opens another one."""

@@ -1,9 +1,9 @@
-"""The tables of a ledger, and the few statements that touch them. All but `entries` can be made anew from `entries`."""
+"""The tables of a ledger and the statements on them. All other tables can be rebuilt from `entries`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
 from sfumato.ledger.amounts import UNITS, Amount
-from sfumato.ledger.entries import Entry, whole
+from sfumato.ledger.entries import Entry, require_int
 from sfumato.ledger.store import Transaction
 
 SCHEMA = 2
@@ -12,127 +12,128 @@ COLUMNS = ", ".join(f"{n}_limit, {n}_spent" for n in NAMES)
 LEAST, PAGE = -(2**63), 1000
 
 
-def create(at: Transaction, whole: str, blob: str) -> None:
-    """Empty tables, given what whole numbers and bytes are called here.
+def create(transaction: Transaction, whole: str, blob: str) -> None:
+    """Create empty tables; `whole` and `blob` are the names of the types for 64-bit integers and bytes.
 
-    The checks are a second fence: an account can never be overspent.
+    The CHECK constraints are a second safeguard: the database itself refuses to overspend an account.
     """
     counters = ", ".join(f"{n}_limit {whole} NOT NULL, {n}_spent {whole} NOT NULL" for n in NAMES)
-    fences = ", ".join(f"CHECK (0 <= {n}_spent AND {n}_spent <= {n}_limit)" for n in NAMES)
-    at.run(
+    constraints = ", ".join(f"CHECK (0 <= {n}_spent AND {n}_spent <= {n}_limit)" for n in NAMES)
+    transaction.run(
         f"CREATE TABLE entries (seq {whole} PRIMARY KEY, text TEXT NOT NULL, answer {blob} NOT NULL,"
         " hash TEXT NOT NULL)"
     )
-    at.run(f"CREATE TABLE accounts (name TEXT PRIMARY KEY, {counters}, {fences})")
-    at.run(
+    transaction.run(f"CREATE TABLE accounts (name TEXT PRIMARY KEY, {counters}, {constraints})")
+    transaction.run(
         f"CREATE TABLE requests (who TEXT NOT NULL, key TEXT NOT NULL, seq {whole} NOT NULL, PRIMARY KEY (who, key))"
     )
-    at.run(
+    transaction.run(
         f"CREATE TABLE answers (charge {whole} PRIMARY KEY, seq {whole} NOT NULL, question TEXT NOT NULL,"
         f" version {whole} NOT NULL)"
     )
-    at.run("CREATE INDEX stored ON answers (question, version)")
-    at.run(f"CREATE TABLE blocks (charge {whole} PRIMARY KEY, seq {whole} NOT NULL, question TEXT NOT NULL)")
-    at.run(
+    transaction.run("CREATE INDEX stored ON answers (question, version)")
+    transaction.run(f"CREATE TABLE blocks (charge {whole} PRIMARY KEY, seq {whole} NOT NULL, question TEXT NOT NULL)")
+    transaction.run(
         f"CREATE TABLE head (id {whole} PRIMARY KEY CHECK (id = 1), schema {whole} NOT NULL, seq {whole} NOT NULL,"
         f" hash TEXT NOT NULL, version {whole} NOT NULL)"
     )
 
 
-def head(at: Transaction) -> tuple[int, str, int]:
+def head(transaction: Transaction) -> tuple[int, str, int]:
     """(last line, its hash, data version)."""
-    ((seq, hash_, version),) = at.run("SELECT seq, hash, version FROM head WHERE id = 1")
-    return whole(seq), str(hash_), whole(version)
+    ((seq, hash_, version),) = transaction.run("SELECT seq, hash, version FROM head WHERE id = 1")
+    return require_int(seq), str(hash_), require_int(version)
 
 
-def head_and(at: Transaction, seq: int) -> tuple[int, str, int, str | None]:
-    """The head, and the hash of another line, if it is there."""
+def head_and_hash(transaction: Transaction, seq: int) -> tuple[int, str, int, str | None]:
+    """The head, and the hash of line `seq` if it exists; one statement, since a round trip to a server is slow."""
     other = "(SELECT entries.hash FROM entries WHERE entries.seq = ?)"
-    ((last, hash_, version, found),) = at.run(f"SELECT seq, hash, version, {other} FROM head WHERE id = 1", seq)
-    return whole(last), str(hash_), whole(version), None if found is None else str(found)
+    ((last, hash_, version, present),) = transaction.run(
+        f"SELECT seq, hash, version, {other} FROM head WHERE id = 1", seq
+    )
+    return require_int(last), str(hash_), require_int(version), None if present is None else str(present)
 
 
-def append(at: Transaction, entry: Entry, version: int) -> None:
-    """One more line, and the head moved to it."""
-    at.write("INSERT INTO entries (seq, text, answer, hash) VALUES (?, ?, ?, ?)", *_stored(entry))
-    at.write("UPDATE head SET seq = ?, hash = ?, version = ? WHERE id = 1", entry.seq, entry.hash, version)
+def append(transaction: Transaction, entry: Entry, version: int) -> None:
+    """Append a line, and move the head to it."""
+    transaction.write("INSERT INTO entries (seq, text, answer, hash) VALUES (?, ?, ?, ?)",
+             entry.seq, entry.text, entry.answer, entry.hash)  # fmt: skip
+    transaction.write("UPDATE head SET seq = ?, hash = ?, version = ? WHERE id = 1", entry.seq, entry.hash, version)
 
 
-def _stored(entry: Entry) -> tuple[object, ...]:
-    return entry.seq, entry.text, entry.answer, entry.hash
-
-
-def entries(at: Transaction, start: int = LEAST) -> Iterator[Entry]:
+def entries(transaction: Transaction, start: int = LEAST) -> Iterator[Entry]:
     """All lines from number `start` on, a page at a time."""
     while True:
-        rows = at.run(f"SELECT seq, text, answer, hash FROM entries WHERE seq >= ? ORDER BY seq LIMIT {PAGE}", start)
+        rows = transaction.run(
+            f"SELECT seq, text, answer, hash FROM entries WHERE seq >= ? ORDER BY seq LIMIT {PAGE}", start
+        )
         yield from map(as_entry, rows)
         if len(rows) < PAGE:
             return
-        start = whole(rows[-1][0]) + 1
+        start = require_int(rows[-1][0]) + 1
 
 
-def entry(at: Transaction, seq: int) -> Entry:
-    (row,) = at.run("SELECT seq, text, answer, hash FROM entries WHERE seq = ?", seq)
+def entry(transaction: Transaction, seq: int) -> Entry:
+    (row,) = transaction.run("SELECT seq, text, answer, hash FROM entries WHERE seq = ?", seq)
     return as_entry(row)
 
 
 def as_entry(row: Iterable[object]) -> Entry:
     seq, text, answer, hash_ = row
     if not isinstance(text, str) or not isinstance(answer, bytes) or not isinstance(hash_, str):
-        raise TypeError("a line is a text, bytes and a hash")
-    return Entry(whole(seq), text, answer, hash_)
+        raise TypeError("a line has a text, an answer in bytes and a hash")
+    return Entry(require_int(seq), text, answer, hash_)
 
 
 # ---- accounts -------------------------------------------------------------------------------------------------------
 
 ENOUGH = " AND ".join(f"? <= {n}_limit - {n}_spent" for n in NAMES)
 SPEND = f"UPDATE accounts SET {', '.join(f'{n}_spent = {n}_spent + ?' for n in NAMES)} WHERE name = ? AND {ENOUGH}"
-SHRINK = f"UPDATE accounts SET {', '.join(f'{n}_limit = {n}_limit - ?' for n in NAMES)} WHERE name = ? AND {ENOUGH}"
+LOWER = f"UPDATE accounts SET {', '.join(f'{n}_limit = {n}_limit - ?' for n in NAMES)} WHERE name = ? AND {ENOUGH}"
 
 
-def accounts(at: Transaction) -> dict[str, tuple[Amount, Amount]]:
+def accounts(transaction: Transaction) -> dict[str, tuple[Amount, Amount]]:
     """name → (limit, spent)."""
-    found = {}
-    for name, *numbers in at.run(f"SELECT name, {COLUMNS} FROM accounts ORDER BY name"):
-        counts = [whole(x) for x in numbers]
-        found[str(name)] = Amount(*counts[::2]), Amount(*counts[1::2])
-    return found
+    accounts = {}
+    for name, *numbers in transaction.run(f"SELECT name, {COLUMNS} FROM accounts ORDER BY name"):
+        counts = [require_int(x) for x in numbers]
+        accounts[str(name)] = Amount(*counts[::2]), Amount(*counts[1::2])
+    return accounts
 
 
-def spend(at: Transaction, account: str, cost: Amount) -> bool:
-    """Take `cost` from an account if it holds that much, all counters in one statement.
+def spend(transaction: Transaction, account: str, cost: Amount) -> bool:
+    """Spend `cost` from an account if every counter covers it, in one statement.
 
-    `cost <= limit − spent`, never `spent + cost <= limit`: a sum could leave 64 bits.
+    The test is `cost <= limit − spent`, never `spent + cost <= limit`: the sum could overflow 64 bits.
     """
-    return at.changed(SPEND, *cost, account, *cost) == 1
+    return transaction.update(SPEND, *cost, account, *cost) == 1
 
 
-def give_back(at: Transaction, account: str, difference: Amount) -> None:
-    """Lower what was spent: re-pricing."""
+def lower_spent(transaction: Transaction, account: str, difference: Amount) -> None:
+    """Lower what an account has spent: only for re-pricing."""
     changes = ", ".join(f"{n}_spent = {n}_spent - ?" for n in NAMES)
-    at.run(f"UPDATE accounts SET {changes} WHERE name = ?", *difference, account)
+    transaction.run(f"UPDATE accounts SET {changes} WHERE name = ?", *difference, account)
 
 
-def shrink(at: Transaction, account: str, amount: Amount) -> bool:
-    """Lower the limit of an account by what it has not spent."""
-    return at.changed(SHRINK, *amount, account, *amount) == 1
+def lower_limit(transaction: Transaction, account: str, amount: Amount) -> bool:
+    """Lower the limit of an account if that much of it is unspent."""
+    return transaction.update(LOWER, *amount, account, *amount) == 1
 
 
-def grow(at: Transaction, account: str, amount: Amount) -> None:
-    """Raise the limit of an account, which may be new. Raises `InvalidParameter` where 64 bits do not hold them all."""
-    sum((limit for limit, _ in accounts(at).values()), amount)
-    if not at.run("SELECT name FROM accounts WHERE name = ?", account):
+def raise_limit(transaction: Transaction, account: str, amount: Amount) -> None:
+    """Raise the limit of an account, which may be new. Raises `InvalidParameter` if the total leaves 64 bits."""
+    sum((limit for limit, _ in accounts(transaction).values()), amount)  # Amount checks that the sum fits
+    if not transaction.run("SELECT name FROM accounts WHERE name = ?", account):
         marks = ", ".join("?" for _ in range(1 + 2 * len(NAMES)))
-        at.run(f"INSERT INTO accounts (name, {COLUMNS}) VALUES ({marks})", account, *[0] * (2 * len(NAMES)))
+        transaction.run(f"INSERT INTO accounts (name, {COLUMNS}) VALUES ({marks})", account, *[0] * (2 * len(NAMES)))
     changes = ", ".join(f"{n}_limit = {n}_limit + ?" for n in NAMES)
-    at.run(f"UPDATE accounts SET {changes} WHERE name = ?", *amount, account)
+    transaction.run(f"UPDATE accounts SET {changes} WHERE name = ?", *amount, account)
 
 
-def put(at: Transaction, accounts: Mapping[str, tuple[Amount, Amount]]) -> None:
-    """These accounts, instead of those that there were."""
-    at.run("DELETE FROM accounts")
+def replace_accounts(transaction: Transaction, accounts: Mapping[str, tuple[Amount, Amount]]) -> None:
+    """Replace all accounts by these."""
+    transaction.run("DELETE FROM accounts")
     marks = ", ".join("?" for _ in range(1 + 2 * len(NAMES)))
     for name, (limit, spent) in accounts.items():
         numbers = [units for pair in zip(limit, spent, strict=True) for units in pair]
-        at.run(f"INSERT INTO accounts (name, {COLUMNS}) VALUES ({marks})", name, *numbers)
+        transaction.run(f"INSERT INTO accounts (name, {COLUMNS}) VALUES ({marks})", name, *numbers)

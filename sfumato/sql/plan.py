@@ -1,31 +1,124 @@
-"""What a question needs from the data, per group: integers that each unit moves by little, and values of some rank.
+"""The plan of a question: which rows, by which keys, and what must be released of each group.
 
-The rest is post-processing.
+Rows are those of a table, of UNION ALL, and of tables joined to it; released are integers that each unit moves by
+little (measures) and values that need a mechanism of their own (standalone). The rest of a question is post-processing.
 Two questions with the same plan are the same question, however they are spelled.
 """
 
 import hashlib
 import math
-import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
-from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from sfumato.errors import QueryRefused
-from sfumato.sql.domains import Kind, Scalar
-from sfumato.sql.expressions import Column, Constant, Expression, columns, unmistakable
-from sfumato.sql.policy import Table
+from sfumato.sql.domains import Domain, Scalar
+from sfumato.sql.expressions import Column, Constant, Expression, unmistakable
 from sfumato.sql.possible_keys import possible_keys
+from sfumato.sql.units import EACH_ROW, Unit, column_of, mistakable
 
-if TYPE_CHECKING:  # they are made of what stands here
-    from sfumato.sql.statistics import Statistic
 
-STACKED = re.compile(r"t\d+\.c[0-9a-f]{32}x*")  # names that no analyst has given
-FINE = 2**20  # steps across a range whose policy names none
-FINEST = 2**40  # steps across a range of which values are chosen
-WIDE, LARGEST = 40, 2.0**100  # sums of 10^6 rows of 2^40 steps stay far below 2^63, whatever the data are
+class Standalone(Protocol):
+    """An aggregate with a mechanism of its own, as a plan knows it: its `repr` is part of the canonical text."""
+
+    @property
+    def stored_as(self) -> str:
+        """The entry of a stored answer that holds its values."""
+        ...
+
+    @property
+    def portable(self) -> bool:
+        """Can engines other than DuckDB answer it?"""
+        ...
+
+    @property
+    def arguments(self) -> tuple[Expression, ...]:
+        """What it reads of each row."""
+        ...
+
+
+# ---- rows -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: public, or a unit's, who adds to so many `groups` at most, and so many `rows` to each."""
+
+    name: str
+    columns: Mapping[str, Domain]
+    public: bool = False
+    unit: Unit = EACH_ROW
+    groups: int = 1
+    rows: int = 1
+    owner: "Owner | None" = None  # where the unit is found, if it is not a column of this table
+    branches: tuple["Branch", ...] = ()  # of UNION ALL: no table of the database, but rows of several
+    edges: tuple[str, ...] = field(default=(), repr=False)  # two columns: each pair of their values is a unit
+    bare_word: bool = field(default=False, repr=False)  # is the unit the word `row` or `edge`, which may be a column's?
+
+    @property
+    def unit_column(self) -> str | None:
+        """What rows and questions call the unit; None where each row is one."""
+        return column_of(self.unit)
+
+    @property
+    def unit_origin(self) -> str | None:
+        """The lineage of the unit where this table is the first one."""
+        return None if self.unit_column is None else f"t0.{self.unit_column}"
+
+    def unclear_unit(self, columns: Iterable[str]) -> str | None:
+        """Why the policy does not say what the unit is, if the table has these columns; None if it does."""
+        return mistakable(self.unit, columns) if self.bare_word and not self.public else None
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The table whose rows say whose ours are: the row of it whose column `theirs` is our `mine`."""
+
+    table: Table
+    mine: str
+    theirs: str
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Rows of one SELECT, and what stands in each column of the stack."""
+
+    rows: "Plan"  # without keys or measures
+    columns: tuple[tuple[str, Expression], ...]
+
+    def __repr__(self) -> str:
+        return f"({self.rows.canonical} | {self.columns!r})"
+
+
+@dataclass(frozen=True)
+class Join:
+    """A public table, each of whose rows is found by equality: at most one match is kept for a row. Or a private one of
+    the same unit, joined on it: then each side keeps at most `rows` of a unit before, by a hash of the row itself.
+
+    `once`: the private table knows the unit of the rows so far by a key: a row finds one of its unit's rows at most.
+    The joined rows of a unit are then made of its own rows alone, and no more than it had before, so the
+        bounds of the rows so far bound the join.
+    Proof. ON has the equality of units, so a row meets only rows of its unit; of these one is kept for each combination
+    of joined values, chosen by their own content, and a row of ours has one combination. ∎
+    """
+
+    table: Table
+    on: tuple[tuple[Expression, str], ...]  # (of the rows so far, column of the joined table)
+    exact: tuple[str, ...] = ()  # columns by which units are found: compared as these are, not as numbers
+    once: bool = False
+
+    def __repr__(self) -> str:
+        more = f" exactly {self.exact!r}{' once' if self.once else ''}" if self.exact else ""
+        return f"{unmistakable(self.table.name)} on {self.on!r}{more}"
+
+    @property
+    def multiplies(self) -> bool:
+        """Can a row find several?"""
+        return not self.table.public and not self.once
+
+
+# ---- what is released of a group ------------------------------------------------------------------------------------
 
 
 class What(Enum):
@@ -71,78 +164,16 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Window:
-    """A value of each group by its rank: that which the fraction `part` of all values does not exceed; 0: the least.
-
-    Values are taken in steps of 2^exponent from `origin`: 0 … points − 1.
-    """
-
-    of: Expression
-    exponent: int
-    part: Fraction
-
-    def __repr__(self) -> str:
-        return f"quantile({self.of!r}, {self.exponent}, {self.part})"
-
-    @property
-    def origin(self) -> float:
-        return float(self.of.domain.low // 2.0**self.exponent * 2.0**self.exponent)
-
-    @property
-    def points(self) -> int:
-        return int(-(-(self.of.domain.high - self.origin) // 2.0**self.exponent)) + 1
-
-    @property
-    def spare(self) -> float:
-        """How far the value of a step is from those it stands for."""
-        step = 2.0**self.exponent
-        return 0.0 if self.of.domain.step and self.of.domain.step % step == 0 else step / 2
-
-    def value(self, place: int, spare: float = 0.0) -> float:
-        """The number that a step stands for, within its range."""
-        found = self.origin + place * 2.0**self.exponent + spare
-        return min(max(found, self.of.domain.low), self.of.domain.high)
-
-
-@dataclass(frozen=True)
-class Join:
-    """A public table, each of whose rows is found by equality: at most one match is kept for a row. Or a private one of
-    the same unit, joined on it: then each side keeps at most `rows` of a unit before, by a hash of the row itself.
-
-    `once`: the private table knows the unit of the rows so far by a key: a row finds one of its unit's rows at most.
-    The joined rows of a unit are then made of its own rows alone, and no more than it had before, so the
-        bounds of the rows so far bound the join.
-    Proof. ON has the equality of units, so a row meets only rows of its unit; of these one is kept for each combination
-    of joined values, chosen by their own content, and a row of ours has one combination. ∎
-    """
-
-    table: Table
-    on: tuple[tuple[Expression, str], ...]  # (of the rows so far, column of the joined table)
-    exact: tuple[str, ...] = ()  # columns by which units are found: compared as these are, not as numbers
-    once: bool = False
-
-    def __repr__(self) -> str:
-        more = f" exactly {self.exact!r}{' once' if self.once else ''}" if self.exact else ""
-        return f"{unmistakable(self.table.name)} on {self.on!r}{more}"
-
-    @property
-    def multiplies(self) -> bool:
-        """Can a row find several?"""
-        return not self.table.public and not self.once
-
-
-@dataclass(frozen=True)
 class Plan:
-    """Rows of `table` (and public tables) that pass `where`, by `keys`, with bounded `measures` and with `windows` on
-    their order, and `statistics` of another kind."""
+    """Rows of `table` and what is joined to it that pass `where`, by `keys`, with bounded `measures` and with
+    aggregates that are released on their own."""
 
     table: Table
     joins: tuple[Join, ...]
     where: Expression
     keys: tuple[Expression, ...]
     measures: tuple[Measure, ...]
-    windows: tuple[Window, ...] = ()
-    statistics: tuple["Statistic", ...] = ()
+    standalone: tuple[Standalone, ...] = ()
 
     @property
     def canonical(self) -> str:
@@ -154,7 +185,8 @@ class Plan:
             repr(self.keys),
             repr(self.measures),
         ]
-        parts += [repr(part) for part in (self.windows, self.statistics) if part]
+        for name in sorted({one.stored_as for one in self.standalone}):
+            parts.append(repr(tuple(one for one in self.standalone if one.stored_as == name)))
         tables = [self.table, *(join.table for join in self.joins)]
         stated = repr(tables) + "".join(
             repr(table.edges) for table in tables if table.edges
@@ -166,7 +198,7 @@ class Plan:
     @property
     def parts(self) -> int:
         """How many releases share the price."""
-        return len(self.measures) + len(self.windows) + len(self.statistics)
+        return len(self.measures) + len(self.standalone)
 
     @property
     def rows(self) -> int:
@@ -234,43 +266,3 @@ class Plan:
         """How far one unit moves one group."""
         low, high = self.bounds(measure)
         return max(abs(low), abs(high), 1)
-
-
-def exponent(expression: Expression, text: str, wide: int = WIDE) -> int:
-    """The lattice of a sum: the policy's step, else a fine one, but never more than 2^wide steps; all public facts."""
-    domain = expression.domain
-    if domain.kind is not Kind.NUMBER or not domain.bounded:
-        if domain.kind is not Kind.NUMBER:
-            days = "; of a date, DATE_DIFF('day', DATE '2020-01-01', x)" if domain.kind is Kind.DATE else ""
-            raise QueryRefused(
-                f"{text} is of numbers.\n  found:  a {domain.kind.value}\n"
-                f"  do:     ask about a number made of it, such as CLAMP(LENGTH(x), 0, 100){days}"
-            )
-        used = list(columns(expression))
-        free = {c.origin for c in used if not c.domain.bounded} or {c.origin for c in used}
-        names = {"a column of UNION ALL" if STACKED.fullmatch(o) else o.split(".", 1)[1] for o in free}
-        found = f", of {', '.join(sorted(names)[:5])}" if names else ""
-        raise QueryRefused(
-            f"{text} has no bounds, so one person could change it without limit.\n"
-            f"  found:  a {domain.kind.value} of unknown range{found}\n"
-            "  do:     give low and high in the policy, or ask for CLAMP(…, low, high) with ends that no value exceeds"
-        )
-    largest = max(abs(domain.low), abs(domain.high))
-    if largest > LARGEST:
-        raise QueryRefused(
-            f"{text} is bounded by {largest:.2g}, too much for a sum.\n"
-            "  do:     ask for CLAMP(…, low, high) with ends that no value exceeds"
-        )
-    fine = _power(domain.step or (domain.high - domain.low) / FINE)
-    return max(fine, math.frexp(largest)[1] - wide, -200)
-
-
-def _power(step: float) -> int:
-    """The largest e with 2^e ≤ step; 0 for none."""
-    return math.frexp(step)[1] - 1 if step else 0
-
-
-def window(expression: Expression, part: Fraction, text: str) -> Window:
-    """The lattice of a quantile: that of a sum, unless it had more than FINEST points."""
-    least = _power((expression.domain.high - expression.domain.low) / (FINEST / 8)) if expression.domain.bounded else 0
-    return Window(expression, max(exponent(expression, text), least), part)

@@ -9,59 +9,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sfumato.errors import PolicyError
 from sfumato.sql.domains import LONGEST_TEXT, Domain, Kind, Scalar
+from sfumato.sql.plan import Owner, Table
 from sfumato.sql.reserved_names import PREFIX, folds, reserved
-from sfumato.sql.units import EACH_ROW, EDGE, ROW, ColumnUnit, EdgeUnit, RowUnit, Unit, column_of, mistakable
-
-if TYPE_CHECKING:  # what is made of tables knows them, not they it
-    from sfumato.sql.union import Branch
+from sfumato.sql.units import EDGE, ROW, ColumnUnit, EdgeUnit, RowUnit, Unit
 
 VERSION = 1
 OTHERS = "others"  # among the analysts: everybody who is not named
 WHOLE = 1000  # whole numbers of a range that are public keys, at most
 VIEWS = 16  # bounded tables that are kept, unless the policy says otherwise
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table: public, or a unit's, who adds to so many `groups` at most, and so many `rows` to each."""
-
-    name: str
-    columns: Mapping[str, Domain]
-    public: bool = False
-    unit: Unit = EACH_ROW
-    groups: int = 1
-    rows: int = 1
-    owner: "Owner | None" = None  # where the unit is found, if it is not a column of this table
-    branches: tuple["Branch", ...] = ()  # of UNION ALL: no table of the database, but rows of several
-    edges: tuple[str, ...] = field(default=(), repr=False)  # two columns: each pair of their values is a unit
-    bare_word: bool = field(default=False, repr=False)  # is the unit the word `row` or `edge`, which may be a column's?
-
-    @property
-    def unit_column(self) -> str | None:
-        """What rows and questions call the unit; None where each row is one."""
-        return column_of(self.unit)
-
-    @property
-    def unit_origin(self) -> str | None:
-        """The lineage of the unit where this table is the first one."""
-        return None if self.unit_column is None else f"t0.{self.unit_column}"
-
-    def unclear_unit(self, columns: Iterable[str]) -> str | None:
-        """Why the policy does not say what the unit is, if the table has these columns; None if it does."""
-        return mistakable(self.unit, columns) if self.bare_word and not self.public else None
-
-
-@dataclass(frozen=True)
-class Owner:
-    """The table whose rows say whose ours are: the row of it whose column `theirs` is our `mine`."""
-
-    table: Table
-    mine: str
-    theirs: str
 
 
 @dataclass(frozen=True)

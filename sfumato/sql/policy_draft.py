@@ -6,10 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sfumato.sql.domains import Domain, Kind
-from sfumato.sql.policy import Policy, Table
+from sfumato.sql.plan import Table
+from sfumato.sql.policy import Policy
 from sfumato.sql.reserved_names import folds, reserved
 from sfumato.sql.schema_check import NAMES, Schema, is_whole, kind_of, misfits
 from sfumato.sql.units import RowUnit
+from sfumato.wording import plural
 
 PEOPLE = ("patient", "person", "people", "user", "customer", "client", "member", "subject", "participant", "student",
           "employee", "citizen", "account", "household")  # fmt: skip
@@ -154,10 +156,6 @@ def in_words(table: Table) -> str:
         pair = " and ".join(table.edges)
         return f"{table.name}: each pair of {pair} is protected; counts in {groups} of an answer, with {rows} in each"
     return f"{table.name}: a person is a {table.unit}; counts in {groups} of an answer, with {rows} in each"
-
-
-def plural(number: int, name: str) -> str:
-    return f"{number:,} {name}{'' if number == 1 else 's'}"
 
 
 def gaps(table: Table, columns: Mapping[str, str]) -> list[str]:

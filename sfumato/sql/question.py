@@ -1,24 +1,11 @@
-"""A question, read: what must be released, and what is then made of it."""
+"""A question, read: the plan of what must be released, and what is then made of it."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
+from sfumato.sql.aggregate import Aggregate, Lattices
 from sfumato.sql.expressions import Expression
 from sfumato.sql.plan import Plan
-
-
-@dataclass(frozen=True)
-class Aggregate:
-    """An aggregate of the answer and the measures of the plan that it is made of, or its window or statistic."""
-
-    name: str  # count, sum, avg, variance, stddev, quantile, statistic
-    measures: tuple[int, ...]
-    centre: float = 0.0
-    exponent: int = 0
-    window: int = 0
-    statistic: int = 0
-
-    def __repr__(self) -> str:
-        return self.name
 
 
 @dataclass(frozen=True)
@@ -32,3 +19,9 @@ class Question:
     order: tuple[tuple[Expression, bool], ...]  # (what, descending)
     limit: int | None
     offset: int = 0
+
+    @cached_property
+    def sum_indexes(self) -> dict[Aggregate, tuple[int, ...]]:
+        """Where in the plan the sums of each aggregate are; those that are released on their own have none."""
+        lattices, place = Lattices(self.aggregates), {m: j for j, m in enumerate(self.plan.measures)}
+        return {one: tuple(place[m] for m in one.sums(lattices)) for one in self.aggregates}

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from sfumato.errors import PolicyError
 from sfumato.sql.domains import Domain, Kind
-from sfumato.sql.policy import Policy, Table
+from sfumato.sql.plan import Table
+from sfumato.sql.policy import Policy
 from sfumato.sql.units import ColumnUnit
 
 Schema = Mapping[str, Mapping[str, str]]  # table → column → type

@@ -13,25 +13,13 @@ table, so it has that many rows and groups at most; rows of different tables are
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sfumato.sql.domains import Domain
 from sfumato.sql.expressions import Expression, columns
 from sfumato.sql.functions.costs import KEY
-from sfumato.sql.plan import Plan
-from sfumato.sql.policy import Table
+from sfumato.sql.plan import Branch, Plan, Table
 from sfumato.sql.units import RowUnit
-
-
-@dataclass(frozen=True)
-class Branch:
-    """Rows of one SELECT, and what stands in each column of the stack."""
-
-    rows: Plan  # without keys or measures
-    columns: tuple[tuple[str, Expression], ...]
-
-    def __repr__(self) -> str:
-        return f"({self.rows.canonical} | {self.columns!r})"
 
 
 def stacked(rows: Sequence[Plan], values: Mapping[str, tuple[Expression, ...]], domains: Mapping[str, Domain]) -> Table:
@@ -100,6 +88,5 @@ def parts(plan: Plan) -> Iterator[Expression]:
     yield plan.where
     yield from plan.keys
     yield from (m.of for m in plan.measures if m.of)
-    yield from (w.of for w in plan.windows)
-    yield from (e for s in plan.statistics for e in s.reads)
+    yield from (value for one in plan.standalone for value in one.arguments)
     yield from (mine for join in plan.joins for mine, _ in join.on)

@@ -1,16 +1,15 @@
 """How often intervals hold the truth: many releases of the same exact numbers."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
 
-from sfumato.curator.estimates import quantile
-from sfumato.curator.noise_basis import Joint
+from sfumato.aggregates.noise_basis import Joint
+from sfumato.aggregates.price import Mu, Pure
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator.offer import Offer
-from sfumato.curator.price import Mu, Pure
 from sfumato.mechanisms.choice.quantile import Ranked
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY
 from tests.curator.questions import exactly
@@ -47,7 +46,7 @@ class Seen:
 
 
 def asked(name, price):
-    question = read(QUESTIONS[name], Policy.read(POLICY))
+    question = parse_question(QUESTIONS[name], Policy.read(POLICY))
     private = question.plan.public is None
     return Offer(question, price, 1e-6 if private else 0.0)
 
@@ -68,30 +67,31 @@ def of_sums(name, price, count):
     offer = asked(name, price)
     row = totals(Joint.of(offer.plan))
     truths = exactly(offer.question, row)
-    noisy = offer.drawn([row] * count)
+    noisy = offer.add_noise([row] * count)
     for aggregate, truth in zip(offer.question.aggregates, truths, strict=True):
-        reading, held = offer.readings[aggregate], 0
+        reading, held = offer.readers[aggregate], 0
         for parts in noisy:
             value, low, high = reading.read(parts)
             assert low <= value <= high
             held += low - 1e-9 * abs(truth) <= truth <= high + 1e-9 * abs(truth)
-        yield Seen(f"{name}: {aggregate.name} at {price}", held, count, reading.coverage, reading.exact)
+        yield Seen(f"{name}: {aggregate.name} at {price}", held, count, reading.coverage, reading.error is not None)
 
 
 def of_ranks(price, count):
     """Each quantile of 2,000 values, released so often."""
     for part in RANKS:
-        question = read("SELECT MEDIAN(stay) FROM visits", Policy.read(POLICY))
-        (window,) = question.plan.windows
-        choice = price.choice(part, window.points, question.plan.rows)
+        question = parse_question("SELECT MEDIAN(stay) FROM visits", Policy.read(POLICY))
+        (median,) = question.plan.standalone
+        release = replace(median, part=part).release(question.plan, price, 0.0)
+        window, choice = median.lattice, release.mechanism
         values = sorted(int(window.points * ((i * 0.6180339887) % 1) ** 2) for i in range(2000))
         places = sorted(set(values))
         counts = [values.count(v) for v in places]
         data = Ranked.of(2000, places, counts, list(accumulate(counts)))
-        truth = quantile(window, *[values[max(0, math.ceil(part * 2000) - 1)]] * 3)[0]
+        truth = release.read([values[max(0, math.ceil(part * 2000) - 1)]] * 3)[0]
         held = 0
         for _ in range(count):
-            value, low, high = quantile(window, *choice.release(data))
+            value, low, high = release.read(choice.release(data))
             assert low <= value <= high
             held += low <= truth <= high
         yield Seen(f"quantile {part} at {price}", held, count, 0.95, False)

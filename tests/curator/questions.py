@@ -2,15 +2,18 @@
 
 import random
 
-from sfumato.curator.estimates import Reading
-from sfumato.curator.noise_basis import Joint
+from sfumato.aggregates.linear import NoisySums
+from sfumato.aggregates.mode import ModeChoice, StableMode
+from sfumato.aggregates.noise_basis import Joint
+from sfumato.aggregates.price import Mu
+from sfumato.aggregates.quantile import QuantileRelease
+from sfumato.aggregates.registry import parse_question
+from sfumato.aggregates.triangles import TrianglesRelease
+from sfumato.aggregates.trimmed_mean import TrimmedMeanRelease
 from sfumato.curator.offer import offered
-from sfumato.curator.price import Mu
 from sfumato.curator.release import statements
-from sfumato.curator.statistics import ChosenWay, StableWay, TrianglesWay, TrimmedWay
 from sfumato.errors import SfumatoError
 from sfumato.mechanisms.dependent.global_noise import Everywhere
-from sfumato.sql.parse.text import read
 from sfumato.sql.plan import What
 
 NUMBERS = ["stay", "cost", "patient_id", "0", "3", "1e308", "-2.5", "NULL", "floor"]
@@ -138,14 +141,20 @@ def by_group(plan, tables):
 
 def moved(sql, rules, one, other, dialect="duckdb"):
     """Runs a question on both; returns how many groups differ after checking that each differs by little."""
-    question = read(sql, rules)
+    question = parse_question(sql, rules)
     plan, texts = question.plan, statements(offered(question, 1.0, 1e-9, Mu), 12345, dialect)
     tables = [exact_numbers(plan, texts, database) for database in (one, other)]  # none may raise
     offer = offered(question, 1.0, 1e-9, Mu)
-    for way, text in zip(offer.ways, texts[len(texts) - len(offer.ways) :], strict=True):
+    others = not_by_rank(offer)
+    for way, text in zip(others, texts[len(texts) - len(others) :], strict=True):
         groups = [by_key(database.execute(text).fetchall(), len(plan.keys)) for database in (one, other)]
         told_apart(sql, way, *groups)
     return changed(sql, plan, *tables)
+
+
+def not_by_rank(offer):
+    """The standalone releases that have statements of their own, at the end."""
+    return [one for one in offer.standalone if not isinstance(one, QuantileRelease)]
 
 
 def by_key(rows, width):
@@ -166,7 +175,7 @@ def told_apart(sql, way, one, other):
     assert len(differ) <= way.plan.groups, sql
     for key in differ:
         a, b = (table.get(key, []) for table in (one, other))
-        if isinstance(way, TrimmedWay):
+        if isinstance(way, TrimmedMeanRelease):
             x, y = way.ordered(a), way.ordered(b)
             if isinstance(way.mechanism, Everywhere):  # noise for the whole range
                 assert abs(way.mean.value(x) - way.mean.value(y)) <= way.mean.everywhere, sql
@@ -175,15 +184,15 @@ def told_apart(sql, way, one, other):
             assert abs(rungs[0] - rungs[1]) <= way.mechanism.steps, sql
             far = abs(way.mean.value(x) - way.mean.value(y))
             assert float(far) <= float(way.mechanism.ladder.ceilings[min(rungs)]), sql
-        elif isinstance(way, ChosenWay):
+        elif isinstance(way, ModeChoice):
             x, y = dict(a), dict(b)
             by = [x.get(value, 0) - y.get(value, 0) for value in {*x, *y}]
             assert max(map(abs, by)) <= way.plan.rows and (min(by) >= 0 or max(by) <= 0), sql
-        elif isinstance(way, StableWay):
+        elif isinstance(way, StableMode):
             x, y = way.lead(a), way.lead(b)
             assert abs(x.distance - y.distance) <= 1, sql
             assert x.value == y.value or x.distance == y.distance == 0, sql
-        elif isinstance(way, TrianglesWay):
+        elif isinstance(way, TrianglesRelease):
             (many, most), (others, next_) = a[0], b[0]
             assert abs(most - next_) <= 1, sql
             assert abs(many - others) <= min(most, next_), sql
@@ -209,7 +218,8 @@ def exactly(question, row):
     """The aggregates of a question, from exact measures."""
     joint = Joint.of(question.plan)
     silent = (None,) * len(joint.measures)
-    return [Reading(joint, a, silent).read(joint.split(row))[0] for a in question.aggregates]
+    parts, indexes = joint.split(row), question.sum_indexes
+    return [a.reader(NoisySums(joint, indexes[a], silent)).read(parts)[0] for a in question.aggregates]
 
 
 def outcome(curator, sql):

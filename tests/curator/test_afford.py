@@ -9,7 +9,7 @@ from sfumato.curator import Curator
 from sfumato.curator.affordable import numbered, placed
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Amount, Budget, Ledger, PureBudget, ZcdpBudget
-from sfumato.ledger.refusal_text import rounded_down
+from sfumato.ledger.refusals import round_down_digits
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 
@@ -129,7 +129,7 @@ def test_the_standing_names_it_as_well(tmp_path):
 
 @pytest.mark.parametrize("x", [1e-6, 0.99999, 1.0, 1.2345678, 9.9999, 123.45, 5e-324, 0.1 + 0.2])
 def test_rounding_down_never_rounds_up(x):
-    assert x * (1 - 1e-3) <= rounded_down(x) <= x
+    assert x * (1 - 1e-3) <= round_down_digits(x) <= x
     if x >= 1e-6:
         assert numbered(placed(x) - 1) <= x < numbered(placed(x))
-    assert rounded_down(rounded_down(x)) == rounded_down(x)
+    assert round_down_digits(round_down_digits(x)) == round_down_digits(x)

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from sfumato.curator import Curator
-from sfumato.curator.answer import Answer, rounded, shown
+from sfumato.curator.answer import Answer, shown
 from sfumato.sql.policy import Policy
+from sfumato.wording import short_number
 from tests.curator.clinic import POLICY, built
 
 ANSWER = Answer(
@@ -53,7 +54,7 @@ def test_json_there_and_back():
 
 
 def test_numbers_have_no_powers_of_ten():
-    assert [rounded(x) for x in (56_440.0, 91.3, 0.05, 123.0, 1e-9, 0.0)] == [
+    assert [short_number(x) for x in (56_440.0, 91.3, 0.05, 123.0, 1e-9, 0.0)] == [
         "56,400", "91.3", "0.05", "123", "1e-09", "0",
     ]  # fmt: skip
     assert shown(-0.001, 1) == "0.0"

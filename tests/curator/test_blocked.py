@@ -81,7 +81,7 @@ def test_the_operator_unblocks_it_by_an_act_in_the_book(curator):
     answer = curator.ask(COUNT, epsilon=1.0, key="a")  # who was charged is not charged again
     assert curator.ledger.verify().spent == spent
     assert curator.ask(COUNT, epsilon=1.0).rows == answer.rows
-    with pytest.raises(InvalidParameter, match="only a question that is blocked"):
+    with pytest.raises(InvalidParameter, match="only a blocked question"):
         curator.ledger.unblock(line.content["charge"], "again")
 
 
@@ -103,7 +103,7 @@ def test_what_failed_after_its_noise_was_drawn_is_never_run_again(curator, monke
         raise MemoryError
 
     with monkeypatch.context() as patched:
-        patched.setattr("sfumato.curator.curator.released", failing)
+        patched.setattr("sfumato.curator.curator.release", failing)
         with pytest.raises(AnswerFailed):
             curator.ask(COUNT, epsilon=1.0, key="a")
     with pytest.raises(QuestionBlocked):

@@ -6,9 +6,9 @@ import duckdb
 import numpy as np
 import pytest
 
+from sfumato.aggregates.price import Mu
 from sfumato.curator import Curator
 from sfumato.curator.offer import Offer
-from sfumato.curator.price import Mu
 from sfumato.curator.release import statements
 from sfumato.curator.suggest_bounds import around, beyond, column_of, places, sizes, tidy, within
 from sfumato.errors import InvalidParameter, QueryRefused

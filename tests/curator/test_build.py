@@ -3,10 +3,10 @@
 import pytest
 
 import sfumato as sf
+from sfumato.aggregates.builder import sql
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.errors import QueryRefused
-from sfumato.sql.builder import sql
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 
@@ -20,7 +20,7 @@ def test_a_column_may_have_any_name(name):
                         f"columns.'{name}' = {{low = 0, high = 1}}\n")  # fmt: skip
     asked = sf.Curator(None, rules, None).table("order").where(sf.col(name) > 0).agg(sf.col(f"order.{name}").sum())
     written = f'SELECT SUM("{name}") FROM "order" WHERE "{name}" > 0'
-    assert read(str(asked.sql), rules).plan.canonical == read(written, rules).plan.canonical
+    assert parse_question(str(asked.sql), rules).plan.canonical == parse_question(written, rules).plan.canonical
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ PAIRS = [
 
 @pytest.mark.parametrize(("built_up", "written"), PAIRS, ids=[written[:60] for _, written in PAIRS])
 def test_python_and_sql_ask_for_the_same_release(built_up, written):
-    mine, theirs = read(built_up.sql, RULES), read(written, RULES)
+    mine, theirs = parse_question(built_up.sql, RULES), parse_question(written, RULES)
     assert mine.plan.canonical == theirs.plan.canonical
     assert (mine.having, mine.limit, len(mine.order)) == (theirs.having, theirs.limit, len(theirs.order))
 
@@ -112,9 +112,9 @@ def test_the_stored_answer_is_shared(curator):
 
 def test_names_and_texts_are_quoted():
     odd = visits().where(sf.col("ward") == "'; DROP TABLE visits --").agg(n=sf.count())
-    assert read(odd.sql, RULES).plan.where.arguments[0].value == "'; DROP TABLE visits --"
+    assert parse_question(odd.sql, RULES).plan.where.arguments[0].value == "'; DROP TABLE visits --"
     with pytest.raises(QueryRefused, match="not a column"):
-        read(visits().where(sf.col('x" OR "1') == 1).agg(sf.count()).sql, RULES)
+        parse_question(visits().where(sf.col('x" OR "1') == 1).agg(sf.count()).sql, RULES)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from collections import defaultdict
 import duckdb
 import pytest
 
+from sfumato.aggregates.registry import parse_question
 from sfumato.sql.dialects.duckdb import FEW, DuckDB
 from sfumato.sql.emit.sums import statement
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from tests.curator.questions import changed
 
@@ -57,7 +57,7 @@ def filled(connection, rows):
 
 
 def release_of(sql, rows=2):
-    return read(sql, Policy.read(POLICY.format(rows=rows))).plan
+    return parse_question(sql, Policy.read(POLICY.format(rows=rows))).plan
 
 
 @pytest.mark.parametrize("sql", QUESTIONS)

@@ -5,14 +5,14 @@ import random
 import duckdb
 import pytest
 
+from sfumato.aggregates.price import Mu
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator.contribution_sketch import Sketch, sketched
 from sfumato.curator.offer import offered
-from sfumato.curator.price import Mu
 from sfumato.curator.release import statements
-from sfumato.engines.duckdb import COLUMNS, listed
+from sfumato.engines.duckdb import COLUMNS, schema_from_rows
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.duckdb import DuckDB
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 
 RULES = Policy.read("""
@@ -86,7 +86,9 @@ def filled(seed, run, text):
 
 def numbers(run, dialect):
     """All that is exact of each question and each sketch: rows, in no order."""
-    texts = [text for sql in QUESTIONS for text in statements(offered(read(sql, RULES), 1.0, 1e-9, Mu), 7, dialect)]
+    texts = [
+        text for sql in QUESTIONS for text in statements(offered(parse_question(sql, RULES), 1.0, 1e-9, Mu), 7, dialect)
+    ]
     for table in sketched(RULES):
         texts += Sketch(table, Mu(0.1)).statements(dialect)
     return [sorted(map(repr, run(text))) for text in texts]
@@ -99,7 +101,7 @@ def test_collations_change_nothing(seed, collation):
     for text in ("VARCHAR", f"VARCHAR COLLATE {collation}"):
         with duckdb.connect() as database:
             filled(seed, database.execute, text)
-            schema = listed(database.execute(COLUMNS).fetchall())
+            schema = schema_from_rows(database.execute(COLUMNS).fetchall())
             for dialect in (DuckDB(), DuckDB(schema=schema)):
                 found.append(numbers(lambda sql, at=database: at.execute(sql).fetchall(), dialect))
     assert found[:2] == found[2:]  # with types and without, rows may be chosen by other hashes

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from sqlglot import exp
 
+from sfumato.aggregates.price import Mu
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator.offer import offered
-from sfumato.curator.price import Mu
 from sfumato.curator.release import parted, statements
 from sfumato.engines.duckdb import DuckDB
 from sfumato.sql.dialects import DIALECTS, dialect_of
@@ -22,7 +23,6 @@ from sfumato.sql.domains import Domain, Kind
 from sfumato.sql.emit.sums import statement
 from sfumato.sql.expressions import Call, Constant
 from sfumato.sql.functions import FUNCTIONS
-from sfumato.sql.parse.text import read
 from sfumato.sql.plan import What
 from sfumato.sql.policy import Policy
 from sfumato.sql.postprocess import evaluated
@@ -117,7 +117,7 @@ def away(server, file):
 
 def exact(engine, sql, policy=odd.RULES, schema=None):
     """All exact tables of a question, as an engine gives them."""
-    question = read(sql, policy)
+    question = parse_question(sql, policy)
     spoken = DIALECTS[engine.dialect]
     spoken = spoken if schema is None else dataclasses.replace(spoken, schema=schema)
     width, found = len(question.plan.keys), []
@@ -168,7 +168,7 @@ def test_an_expression_means_what_is_said_of_it(form, where, value, engine, requ
     source = {"a": "numbers", "s": "texts", "d": "dates", "y": "truths"}[where[0]]
     sql = f"SELECT {form}, COUNT(*) FROM {source} WHERE {where} GROUP BY 1"
     found = exact(request.getfixturevalue(engine), sql)[0]
-    unknown = value is None and read(sql, odd.RULES).plan.public is not None  # NULL is no public key
+    unknown = value is None and parse_question(sql, odd.RULES).plan.public is not None  # NULL is no public key
     assert list(found) == ([] if unknown else [(repr(value),)])
 
 
@@ -240,7 +240,7 @@ def test_edge_values_are_counted_right_and_the_same_everywhere(kind, matrix):
     here, there, typed = exact(home, sql, policy), exact(away, sql, policy), exact(away, sql, policy, away.schema())
     assert here == there == typed
     plain = f"SELECT k, {'COUNT(*), COUNT(x)' if kind in ORDINARY else SUMS} FROM {name} GROUP BY k"
-    question, (summed,) = read(plain, policy), exact(away, plain, policy)
+    question, (summed,) = parse_question(plain, policy), exact(away, plain, policy)
     for k, value in enumerate(values):
         row = summed[(repr(float(k)),)]
         number = kind not in ORDINARY and value is not None
@@ -282,7 +282,7 @@ def neighbours(server, tmp_path_factory):
 @pytest.mark.parametrize("sql", [*QUESTIONS, *ORDERED])
 def test_a_person_moves_few_groups_and_each_a_little(sql, neighbours):
     policy = Policy.read(clinic.POLICY)
-    plan = read(sql, policy).plan
+    plan = parse_question(sql, policy).plan
     found = {who: exact(engine, sql, policy) for who, engine in neighbours.items()}
     moved = 0
     for who in PEOPLE:
@@ -321,7 +321,9 @@ def test_what_is_equal_has_one_hash(kind, one, other, neighbours):
 
 def test_equal_hashes_are_told_apart_by_the_keys(neighbours):
     """The hash replaced by a constant: of a person with too many groups exactly so many are kept, always the same."""
-    plan = read("SELECT diagnosis, COUNT(DISTINCT patient_id) FROM visits GROUP BY 1", Policy.read(clinic.POLICY)).plan
+    plan = parse_question(
+        "SELECT diagnosis, COUNT(DISTINCT patient_id) FROM visits GROUP BY 1", Policy.read(clinic.POLICY)
+    ).plan
     text = statement(plan, 1, "postgres")
     tied = re.sub(r"HASHINT8EXTENDED\(.*?, 1\), 1\)", "5", text)
     assert tied != text

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from sfumato.aggregates.registry import parse_question
 from sfumato.errors import PolicyError, QueryRefused
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.domains import LONGEST_TEXT, TEXT, Kind
@@ -17,7 +18,6 @@ from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.costs import MOST_COST
 from sfumato.sql.functions.function import Function
 from sfumato.sql.functions.patterns import LONGEST_PATTERN, like, pattern_problem
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from sfumato.sql.postprocess import evaluated
 from sfumato.sql.simplify import call
@@ -46,30 +46,30 @@ HARD = f"'%{'a_' * 20}b%c'"
 )
 def test_what_could_take_long_in_one_row_is_refused_from_the_text(sql):
     with pytest.raises(QueryRefused, match=r"LIKE|too long"):
-        read(sql, RULES)
+        parse_question(sql, RULES)
 
 
 def test_a_question_is_refused_when_its_functions_add_up_to_much_in_one_row():
     """In a CASE that only one person reaches, too: all branches count, and what a view repeats counts each time."""
     branch = " ".join(f"WHEN patient_id = {i} THEN UPPER(LOWER(diagnosis || ward || '{i}'))" for i in range(60))
     with pytest.raises(QueryRefused, match="too long for one row"):
-        read(f"SELECT COUNT(*) FROM visits WHERE CASE {branch} END = 'A'", RULES)
+        parse_question(f"SELECT COUNT(*) FROM visits WHERE CASE {branch} END = 'A'", RULES)
     views = ", ".join(f"v{i} AS (SELECT patient_id, UPPER(x || x) AS x FROM v{i - 1})" for i in range(1, 8))
     text = f"WITH v0 AS (SELECT patient_id, diagnosis AS x FROM visits), {views} SELECT COUNT(*) FROM v7 WHERE x = 'A'"
     with pytest.raises(QueryRefused, match="too long"):
-        read(text, RULES)
+        parse_question(text, RULES)
     short = branch.replace("diagnosis || ward", "LEFT(diagnosis, 20)")
-    read(f"SELECT COUNT(*) FROM visits WHERE CASE {short} END = 'A'", RULES)
+    parse_question(f"SELECT COUNT(*) FROM visits WHERE CASE {short} END = 'A'", RULES)
 
 
 @pytest.mark.parametrize("sql", QUESTIONS)
 def test_ordinary_questions_are_far_from_the_limit(sql):
-    assert 0 <= cost(read(sql, RULES).plan) < MOST_COST / 4
+    assert 0 <= cost(parse_question(sql, RULES).plan) < MOST_COST / 4
 
 
 def test_ten_patterns_on_one_column_are_an_ordinary_question():
     cases = " ".join(f"WHEN diagnosis ILIKE '%word {i}%' THEN 'group {i}'" for i in range(10))
-    read(f"SELECT CASE {cases} ELSE 'other' END AS g, COUNT(*) FROM visits GROUP BY g", RULES)
+    parse_question(f"SELECT CASE {cases} ELSE 'other' END AS g, COUNT(*) FROM visits GROUP BY g", RULES)
 
 
 # ---- the table of costs ---------------------------------------------------------------------------------------------
@@ -243,12 +243,12 @@ def test_long_expressions_over_very_many_groups_are_refused():
     many = clinic.POLICY.replace("cost = {low = -100, high = 1000}", 'cost = {type = "integer", low = 0, high = 999}')
     many = many.replace("stay = {low = 0, high = 60, step = 0.125}", 'stay = {type = "integer", low = 0, high = 799}')
     sql = "SELECT cost, stay, COUNT(*) AS n FROM visits GROUP BY cost, stay HAVING {}"
-    read(sql.format("n > 3"), Policy.read(many))
+    parse_question(sql.format("n > 3"), Policy.read(many))
     with pytest.raises(QueryRefused, match="lay out"):
-        read(sql.format(" AND ".join(f"n <> cost + {i}" for i in range(60))), Policy.read(many))
+        parse_question(sql.format(" AND ".join(f"n <> cost + {i}" for i in range(60))), Policy.read(many))
     with pytest.raises(QueryRefused, match="lay out"):
         outer = f"SELECT * FROM ({sql.format('n > 3')}) WHERE {' AND '.join(f'n <> cost + {i}' for i in range(60))}"
-        read(outer, Policy.read(many))
+        parse_question(outer, Policy.read(many))
 
 
 def test_every_function_is_measured():

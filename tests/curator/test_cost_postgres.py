@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.errors import QueryRefused
 from sfumato.sql.dialects import dialect_of
@@ -21,7 +22,6 @@ from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.costs import MOST_COST
 from sfumato.sql.functions.letter_case import folded
 from sfumato.sql.functions.texts import lower_text, upper_text
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from tests.curator import clinic, odd
 from tests.curator.spellings import same
@@ -51,7 +51,7 @@ def attack(count):
 
 
 def test_a_question_that_only_postgres_would_take_long_for_is_refused_there():
-    question = read(attack(20), RULES)
+    question = parse_question(attack(20), RULES)
     dialect_of("duckdb").accepts(question.plan)
     with pytest.raises(QueryRefused, match="too long for one row on postgres"):
         POSTGRES.accepts(question.plan)
@@ -60,27 +60,27 @@ def test_a_question_that_only_postgres_would_take_long_for_is_refused_there():
 def test_no_statement_is_written_for_a_question_that_could_take_too_long():
     """Even if nobody asked before whether the dialect accepts it."""
     with pytest.raises(QueryRefused, match="too long for one row"):
-        statement(read(attack(20), RULES).plan, 7, "postgres")
+        statement(parse_question(attack(20), RULES).plan, 7, "postgres")
 
 
 @pytest.mark.parametrize("schema", [{}, SCHEMA], ids=["before the schema is known", "typed columns"])
 def test_ordinary_questions_are_not_too_long_for_postgres(schema):
     to = Postgres(schema=schema)
     for sql in [*QUESTIONS, *(one for pair in same() for one in pair)]:
-        plan = read(sql, SPELLED).plan
+        plan = parse_question(sql, SPELLED).plan
         assert 0 <= to.about(plan).release_cost(plan) < MOST_COST, sql
 
 
 def test_ten_patterns_on_one_column_are_an_ordinary_question_for_postgres():
     cases = " ".join(f"WHEN diagnosis ILIKE '%word {i}%' THEN 'group {i}'" for i in range(10))
     sql = f"SELECT CASE {cases} ELSE 'other' END AS g, COUNT(*) FROM visits GROUP BY g"
-    POSTGRES.accepts(read(sql, RULES).plan)
+    POSTGRES.accepts(parse_question(sql, RULES).plan)
 
 
 def test_a_column_costs_what_its_type_makes_it_cost():
     """A date that is written as a text is read by a regular expression; a schema is public."""
-    plan = read(f"SELECT COUNT(*) FROM visits WHERE {' OR '.join(f'MONTH(day) + {i} = 3' for i in range(12))}",
-                   RULES).plan  # fmt: skip
+    months = " OR ".join(f"MONTH(day) + {i} = 3" for i in range(12))
+    plan = parse_question(f"SELECT COUNT(*) FROM visits WHERE {months}", RULES).plan
     words = {**SCHEMA, "visits": {**SCHEMA["visits"], "day": "text"}}
     Postgres(schema=SCHEMA).about(plan)
     with pytest.raises(QueryRefused, match="too long for one row"):

@@ -10,8 +10,9 @@ import pytest
 import sqlglot
 from sqlglot.tokens import TokenType
 
+from sfumato.aggregates.price import Mu
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator.offer import offered
-from sfumato.curator.price import Mu
 from sfumato.curator.release import statements
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.sql.dialects import DIALECTS, dialect_of
@@ -19,7 +20,6 @@ from sfumato.sql.expressions import Call, Column
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.letter_case import folded
 from sfumato.sql.functions.numbers import SIZES
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from tests.curator import odd
 from tests.curator.test_conformance import JOINED, MORE, ORDERED, WIDE
@@ -57,7 +57,7 @@ def offers():
         for form in odd.FORMS[source]
     ]
     asked += [(sql, Policy.read(WIDE + MORE)) for sql in [*QUESTIONS, *ORDERED, *JOINED]]
-    return [offered(read(sql, policy), 1.0, 1e-9, Mu) for sql, policy in asked]
+    return [offered(parse_question(sql, policy), 1.0, 1e-9, Mu) for sql, policy in asked]
 
 
 def told(name):
@@ -138,8 +138,8 @@ def test_the_table_in_the_documents_is_right():
 def test_types_are_those_of_the_table_that_is_read_and_of_no_other_of_its_name(name):
     """Columns of UNION ALL are made by us; a table of the database that is called like the union has other ones."""
     policy = Policy.read(WIDE + MORE)
-    plain = read("SELECT SUM(stay) FROM visits", policy).plan.table
-    union = read(
+    plain = parse_question("SELECT SUM(stay) FROM visits", policy).plan.table
+    union = parse_question(
         "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION ALL SELECT stay FROM visits) u", policy
     ).plan.table
     assert union.branches

@@ -6,12 +6,12 @@ import duckdb
 import numpy as np
 import pytest
 
+from sfumato.aggregates.price import Mu
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.curator.offer import offered
-from sfumato.curator.price import Mu
 from sfumato.curator.release import statements
 from sfumato.errors import QueryRefused
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from tests.curator.questions import exactly
 
@@ -81,7 +81,7 @@ def test_sums_of_edge_values_are_right(kind, tmp_path):
     values = CASES[kind]
     assert len(set(values)) >= 25
     connection = database(tmp_path / "odd.duckdb", kind, values)
-    question = read(f"SELECT k, {SUMS} FROM odd GROUP BY k", rules(kind, len(values)))
+    question = parse_question(f"SELECT k, {SUMS} FROM odd GROUP BY k", rules(kind, len(values)))
     (text,) = statements(offered(question, 1.0, 1e-9, Mu), 3, "duckdb")
     exact = {row[0]: row[1:] for row in connection.execute(text).fetchall()}
     for k, value in enumerate(values):

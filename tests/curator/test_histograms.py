@@ -4,10 +4,10 @@ import duckdb
 import pytest
 
 import sfumato as sf
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.errors import QueryRefused
 from sfumato.sql.emit.sums import statement
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 from tests.curator.test_reading import LOOSE
@@ -18,7 +18,7 @@ RULES = Policy.read(POLICY)
 def test_every_row_is_in_one_bin(tmp_path):
     """NaN counts as no value, infinities lie outside; the bins are those of plain SQL."""
     connection = duckdb.connect(str(built(tmp_path / "clinic.duckdb")))
-    plan = read("SELECT HISTOGRAM(stay, 0, 60, 12) FROM visits", LOOSE).plan
+    plan = parse_question("SELECT HISTOGRAM(stay, 0, 60, 12) FROM visits", LOOSE).plan
     found = dict(connection.execute(statement(plan, 1, "duckdb")).fetchall())
     plain = """
         SELECT CASE WHEN stay IS NULL OR isnan(stay) THEN -1 WHEN stay < 0 THEN 0 WHEN stay >= 60 THEN 13
@@ -57,8 +57,8 @@ def test_a_histogram_of_each_group(tmp_path):
 
 def test_python_asks_for_the_same():
     visits = sf.Curator(None, RULES, None).table("visits")
-    mine = read(visits.group_by("ward").agg(n=sf.col("stay").histogram(0, 60, 12)).sql, RULES)
-    theirs = read("SELECT ward, HISTOGRAM(stay, 12) AS n FROM visits GROUP BY ward", RULES)
+    mine = parse_question(visits.group_by("ward").agg(n=sf.col("stay").histogram(0, 60, 12)).sql, RULES)
+    theirs = parse_question("SELECT ward, HISTOGRAM(stay, 12) AS n FROM visits GROUP BY ward", RULES)
     assert mine == theirs
 
 
@@ -72,6 +72,6 @@ def test_python_asks_for_the_same():
 )  # fmt: skip
 def test_what_makes_no_histogram_is_refused(asked):
     with pytest.raises(QueryRefused, match=r"HISTOGRAM|WIDTH_BUCKET"):
-        read(f"SELECT {asked} FROM visits", RULES)
+        parse_question(f"SELECT {asked} FROM visits", RULES)
     with pytest.raises(QueryRefused):
-        read(f"SELECT COUNT(*) FROM (SELECT {asked} AS h FROM visits) v", RULES)
+        parse_question(f"SELECT COUNT(*) FROM (SELECT {asked} AS h FROM visits) v", RULES)

@@ -5,6 +5,7 @@ import sys
 import pytest
 import sqlglot
 
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.curator.offer import offered
 from sfumato.curator.release import statements
@@ -13,7 +14,6 @@ from sfumato.sql.dp_syntax import spelled
 from sfumato.sql.expressions import Constant
 from sfumato.sql.parse.ast_guard import numeral
 from sfumato.sql.parse.limits import DEEPEST, shallow
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 from tests.curator.hostile import GROWING, ODD, TEXTS
@@ -40,7 +40,7 @@ def work(act):
 def outcome(text):
     """The statements that an engine would be asked, or why there are none."""
     try:
-        return statements(offered(read(spelled(text).text, RULES), 1.0, RULES.question_delta), 1, "duckdb")
+        return statements(offered(parse_question(spelled(text).text, RULES), 1.0, RULES.question_delta), 1, "duckdb")
     except QueryRefused as refusal:
         return str(refusal)
 
@@ -48,7 +48,7 @@ def outcome(text):
 @pytest.mark.parametrize("name", [*ODD, "commas", "quotes", "20,000 terms", "an IN list", "views that double"])
 def test_a_hostile_text_is_refused(name):
     with pytest.raises(QueryRefused):
-        read(spelled(TEXTS[name]).text, RULES)
+        parse_question(spelled(TEXTS[name]).text, RULES)
 
 
 @pytest.mark.slow
@@ -98,7 +98,10 @@ def test_a_second_statement_is_refused_before_parsing_and_semicolons_at_the_end_
             shallow(sqlglot.tokenize(text, read="duckdb"))
     for text in ("SELECT COUNT(*) FROM visits", "SELECT COUNT(*) FROM visits;", "SELECT COUNT(*) FROM visits ;;;"):
         shallow(sqlglot.tokenize(text, read="duckdb"))
-        assert read(text, RULES).plan.canonical == read("SELECT COUNT(*) FROM visits", RULES).plan.canonical
+        assert (
+            parse_question(text, RULES).plan.canonical
+            == parse_question("SELECT COUNT(*) FROM visits", RULES).plan.canonical
+        )
 
 
 def test_long_texts_weigh_as_much_as_the_names_that_they_are_as_long_as():
@@ -106,7 +109,9 @@ def test_long_texts_weigh_as_much_as_the_names_that_they_are_as_long_as():
         assert Constant(value).weight == 1
     assert Constant("x" * 64_000).weight >= 2000  # an expression of it is refused, as are so many names
     with pytest.raises(QueryRefused):
-        read(f"SELECT COUNT(*) FROM visits WHERE REPLACE(ward, '{'x' * 32_000}', '{'y' * 32_000}') = 'a'", RULES)
+        parse_question(
+            f"SELECT COUNT(*) FROM visits WHERE REPLACE(ward, '{'x' * 32_000}', '{'y' * 32_000}') = 'a'", RULES
+        )
 
 
 def test_a_refusal_is_free_and_leaves_the_table_alone(tmp_path):
@@ -121,19 +126,19 @@ def test_a_refusal_is_free_and_leaves_the_table_alone(tmp_path):
 @pytest.mark.parametrize("text", [None, 5, b"SELECT COUNT(*) FROM visits", ["SELECT"]])
 def test_what_is_no_text_is_refused(text):
     with pytest.raises(QueryRefused):
-        read(text, RULES)
+        parse_question(text, RULES)
 
 
 def test_comments_case_and_quotes_do_not_matter():
-    plain = read("SELECT ward, COUNT(*) FROM visits GROUP BY ward", RULES).plan.canonical
+    plain = parse_question("SELECT ward, COUNT(*) FROM visits GROUP BY ward", RULES).plan.canonical
     odd = 'select /* ; DROP TABLE visits */ "WARD", count ( * ) -- all\nFROM "Visits" GROUP BY "ward"'
-    assert read(odd, RULES).plan.canonical == plain
+    assert parse_question(odd, RULES).plan.canonical == plain
 
 
 @pytest.mark.parametrize("kind", ["BLOB", "JSON", "INTERVAL", "DOUBLE[]", "STRUCT(a INTEGER)", "UUID", "nonsense"])
 def test_a_cast_to_what_questions_do_not_know_is_refused_in_words(kind):
     with pytest.raises(QueryRefused, match=r"is not allowed(.|\n)*use "):
-        read(f"SELECT COUNT(CAST(stay AS {kind})) FROM visits", RULES)
+        parse_question(f"SELECT COUNT(CAST(stay AS {kind})) FROM visits", RULES)
 
 
 def test_numerals_are_whole_up_to_what_doubles_tell_apart_and_none_is_too_long():

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.curator.intervals import Reach, Spread, ratio, spread
-from sfumato.curator.noise_basis import Joint
-from sfumato.curator.price import Mu, Pure
+from sfumato.aggregates.intervals import Reach, Spread, ratio, spread
+from sfumato.aggregates.noise_basis import Joint
+from sfumato.aggregates.price import Mu, Pure
+from sfumato.aggregates.registry import parse_question
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.gaussian import Gaussian
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from tests.curator.coverage import PRICES, QUESTIONS, asked, of_ranks, of_sums, totals
 from tests.curator.questions import exactly
@@ -25,7 +25,7 @@ integers = st.one_of(st.integers(-3, 3), st.integers(-(2**20), 2**20), st.intege
 
 @given(st.sampled_from(OFFERS), st.lists(integers, min_size=12, max_size=12))
 def test_an_interval_holds_its_value_whatever_the_noise(offer, noisy):
-    for reading in offer.readings.values():
+    for reading in offer.readers.values():
         value, low, high = reading.read(noisy[: len(offer.noise)])
         assert low <= value <= high
         assert all(map(math.isfinite, (value, low, high)))
@@ -137,10 +137,12 @@ def test_the_interval_of_a_mean_is_as_short_as_one_of_known_n():
     offer = asked("mean", Mu(0.6))
     (aggregate,) = offer.question.aggregates
     row = totals(offer.joint)
-    value, low, high = offer.readings[aggregate].read(offer.joint.split(row))
-    total, many = (offer.noise[j].sigma for j in aggregate.measures)
-    share = (value - aggregate.centre) / 2**aggregate.exponent
-    sigma = math.hypot(total, share * many) / row[aggregate.measures[1]] * 2**aggregate.exponent
+    value, low, high = offer.readers[aggregate].read(offer.joint.split(row))
+    indexes = offer.question.sum_indexes[aggregate]
+    total, many = (offer.noise[j].sigma for j in indexes)
+    measure = offer.plan.measures[indexes[0]]
+    share = (value - measure.centre) / 2**measure.exponent
+    sigma = math.hypot(total, share * many) / row[indexes[1]] * 2**measure.exponent
     assert 2 * 1.95 * sigma < high - low < 2 * 2.0 * sigma
 
 
@@ -170,7 +172,7 @@ x = {{low = {low}, high = {high}, step = 1}}
 def test_nobody_moves_a_part_farther_than_its_size(rows, bounds, asks, by):
     low, high = bounds
     rules = Policy.read(RULES.format(rows=rows, low=low, high=high))
-    question = read(f"SELECT {by}{asks} FROM t" + (" GROUP BY k" if by else ""), rules)
+    question = parse_question(f"SELECT {by}{asks} FROM t" + (" GROUP BY k" if by else ""), rules)
     joint = Joint.of(question.plan)
     reached = [0] * len(joint.parts)
     for n in range(1, rows + 1):
@@ -207,14 +209,14 @@ def test_a_count_and_a_sum_share_what_they_have_in_common():
 def test_of_people_with_one_row_units_and_rows_are_one_number():
     offer = asked_of("SELECT k, COUNT(*) FROM t GROUP BY k", Policy.read(RULES.format(rows=1, low=0, high=3)))
     assert sum(noise is not None for noise in offer.noise) == 1
-    noisy = offer.drawn([[70, 70]] * 50)
+    noisy = offer.add_noise([[70, 70]] * 50)
     assert len({exactly(offer.question, offer.joint.joined(row))[0] for row in noisy}) > 1
     for row in noisy:
-        assert offer.readings[offer.question.aggregates[0]].read(row)[0] == row[offer.units]
+        assert offer.readers[offer.question.aggregates[0]].read(row)[0] == row[offer.unit_count_index]
 
 
 def asked_of(sql, rules):
-    question = read(sql, rules)
+    question = parse_question(sql, rules)
     return type(OFFERS[0])(question, Mu(1.0), 1e-6 if question.plan.public is None else 0.0)
 
 

@@ -3,10 +3,10 @@
 import duckdb
 import pytest
 
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.errors import PolicyError, QueryRefused
 from sfumato.sql.emit.sums import statement
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 
 POLICY = """
@@ -113,7 +113,7 @@ def shops():
 
 @pytest.mark.parametrize("sql", QUESTIONS)
 def test_a_person_moves_few_groups_and_each_a_little(sql, shops):
-    plan = read(sql, RULES).plan
+    plan = parse_question(sql, RULES).plan
     text, width = statement(plan, 77, "duckdb"), len(plan.keys)
     tables = {
         who: {row[:width]: [x or 0 for x in row[width:]] for row in db.execute(text).fetchall()}
@@ -134,17 +134,17 @@ def test_a_person_moves_few_groups_and_each_a_little(sql, shops):
 
 def test_a_join_on_the_unit_means_what_sql_means_within_the_bounds(shops):
     """Person 5 alone is over the bound of 3 orders: 3 are kept before the join."""
-    found = shops[None].execute(statement(read(QUESTIONS[0], RULES).plan, 1, "duckdb")).fetchone()[0]
+    found = shops[None].execute(statement(parse_question(QUESTIONS[0], RULES).plan, 1, "duckdb")).fetchone()[0]
     truth = (
         shops[None]
         .execute("SELECT SUM(LEAST(n, 3)) FROM (SELECT COUNT(*) n FROM orders GROUP BY person)")
         .fetchone()[0]
     )
     assert found == truth
-    pairs = shops[None].execute(statement(read(QUESTIONS[2], RULES).plan, 1, "duckdb")).fetchone()[0]
+    pairs = shops[None].execute(statement(parse_question(QUESTIONS[2], RULES).plan, 1, "duckdb")).fetchone()[0]
     squares = "SELECT SUM(LEAST(n, 3) ** 2) FROM (SELECT COUNT(*) n FROM orders GROUP BY person)"
     assert pairs == shops[None].execute(squares).fetchone()[0]
-    assert read(QUESTIONS[2], RULES).plan.rows == 9
+    assert parse_question(QUESTIONS[2], RULES).plan.rows == 9
 
 
 WIDE = Policy.read(POLICY.replace("groups = 2", "groups = 99999").replace("rows = 4", "rows = 99999"))
@@ -167,10 +167,10 @@ BY_KEY = {  # a join on the key by which the policy finds the unit: what plain S
 def test_a_join_on_the_key_of_the_unit_multiplies_no_rows_and_means_what_sql_means(sql, shops):
     """Once the hint to such a question was a join on the unit, which counts each line once for each order of its
     person: 39,308 for 4,530."""
-    question = read(sql, WIDE)
+    question = parse_question(sql, WIDE)
     assert question.plan.table.name == "lines"
     assert question.plan.rows == 99999  # those of a line, not lines times orders
-    place = 1 + question.aggregates[0].measures[0]
+    place = 1 + question.sum_indexes[question.aggregates[0]][0]
     found = {row[0]: row[place] for row in shops[None].execute(statement(question.plan, 1, "duckdb")).fetchall()}
     assert found == dict(shops[None].execute(BY_KEY[sql]).fetchall())
 
@@ -180,10 +180,10 @@ def test_a_column_whose_name_begins_with_that_of_a_key_and_a_dot_is_no_key():
     rules = Policy.read(POLICY.replace("line_id = {type", '"order_id.x" = {type = "number"}\nline_id = {type'))
     dotted = 'SELECT COUNT(*) FROM lines JOIN orders ON lines."order_id.x" = orders.order_id'
     with pytest.raises(QueryRefused, match="rows of different people together"):
-        read(dotted, rules)
+        parse_question(dotted, rules)
     named = POLICY.replace('key = "order_id"', 'key = "order_id.x"\nparent_key = "order_id"')
     named = named.replace("line_id = {type", '"order_id.x" = {type = "number"}\nline_id = {type', 1)
-    assert read(dotted, Policy.read(named)).plan.table.name == "lines"
+    assert parse_question(dotted, Policy.read(named)).plan.table.name == "lines"
 
 
 def test_keys_of_two_people_that_are_one_double_are_not_mixed_and_a_key_is_found_once():
@@ -195,7 +195,7 @@ def test_keys_of_two_people_that_are_one_double_are_not_mixed_and_a_key_is_found
         f"CREATE TABLE lines AS SELECT 0 AS line_id, {LARGE} + i AS order_id, 1 AS price FROM range(3) r(i)"
     )
     sql = "SELECT shop, COUNT(*) FROM lines JOIN orders USING (order_id) GROUP BY shop"
-    plan = read(sql, WIDE).plan
+    plan = parse_question(sql, WIDE).plan
     place = 1 + [m.what.value for m in plan.measures].index("rows")
     found = {row[0]: row[place] for row in connection.execute(statement(plan, 1, "duckdb")).fetchall()}
     assert found in ({"a": 1, "b": 1}, {"a": 1, "c": 1})
@@ -212,12 +212,12 @@ def test_keys_of_two_people_that_are_one_double_are_not_mixed_and_a_key_is_found
 )
 def test_a_join_that_would_bring_people_together_is_refused_without_a_hint_to_another_question(sql):
     with pytest.raises(QueryRefused, match="different people") as refused:
-        read(sql, RULES)
+        parse_question(sql, RULES)
     assert "do:" not in str(refused.value)
 
 
 def test_a_chain_of_keys_finds_the_unit(shops):
-    text = statement(read("SELECT COUNT(DISTINCT person) FROM returns", RULES).plan, 1, "duckdb")
+    text = statement(parse_question("SELECT COUNT(DISTINCT person) FROM returns", RULES).plan, 1, "duckdb")
     truth = "SELECT COUNT(DISTINCT person) FROM orders"
     assert shops[None].execute(text).fetchall() == shops[None].execute(truth).fetchall()
 
@@ -236,7 +236,7 @@ def test_a_chain_of_keys_finds_the_unit(shops):
 )
 def test_other_joins_are_refused(sql):
     with pytest.raises(QueryRefused):
-        read(sql, RULES)
+        parse_question(sql, RULES)
 
 
 @pytest.mark.parametrize(
@@ -273,5 +273,5 @@ def test_a_unit_of_texts_is_joined_also_where_the_policy_does_not_describe_it():
     connection.execute(
         "CREATE TABLE orders AS SELECT 'p' || i AS person, i AS order_id, 's' AS shop FROM range(3, 9) r(i)"
     )
-    text = statement(read("SELECT COUNT(*) FROM people JOIN orders USING (person)", RULES).plan, 1, "duckdb")
+    text = statement(parse_question("SELECT COUNT(*) FROM people JOIN orders USING (person)", RULES).plan, 1, "duckdb")
     assert connection.execute(text).fetchall() == [(4,)]

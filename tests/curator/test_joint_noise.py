@@ -7,18 +7,18 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sfumato.curator import joint_law as boxes
-from sfumato.curator.intervals import spread
-from sfumato.curator.joint_law import Boxes
+from sfumato.aggregates import joint_law as boxes
+from sfumato.aggregates.intervals import spread
+from sfumato.aggregates.joint_law import Boxes
+from sfumato.aggregates.price import Mu, Pure
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator.offer import Offer, offered
-from sfumato.curator.price import Mu, Pure
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.joint_laplace import JointLaplace, OneOf
 from sfumato.mechanisms.keys.stability_histogram import StabilityHistogram
 from sfumato.mechanisms.keys.threshold_selection import ThresholdSelection
 from sfumato.mechanisms.keys.thresholds import threshold
 from sfumato.noise import Margin
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from tests.noise.sources import Recorded
 from tests.noise.test_joint_laplace import points
@@ -43,7 +43,7 @@ k = {{type = "number"{keys}}}
 
 def asked(aggregates, price=None, public=True):
     rules = Policy.read(RULES.format(keys=f", keys = {list(range(1000))}" if public else ""))
-    question = read(f"SELECT k, {aggregates} FROM t GROUP BY k", rules)
+    question = parse_question(f"SELECT k, {aggregates} FROM t GROUP BY k", rules)
     return Offer(question, price) if price else offered(question, 1.0, 1e-6, Pure)
 
 
@@ -54,11 +54,13 @@ def mean_size(offer, aggregate):
     """E|noise| of a count or a sum, from the law: over boxes, over the count, over the sum's part in closed form."""
     (joint,) = {noise.joint.law for noise in offer.noise if noise is not None}
     made = offer.joint.made_of
-    first, *more = (made[j] for j in aggregate.measures)
-    scale = F(2) ** aggregate.exponent if aggregate.name == "sum" else F(1)
+    indexes = offer.question.sum_indexes[aggregate]
+    measure = offer.plan.measures[indexes[0]]
+    first, *more = (made[j] for j in indexes)
+    scale = F(2) ** measure.exponent if aggregate.name == "sum" else F(1)
     factors = [c * scale for c in first]
     if more:
-        factors = [a + F(aggregate.centre) * b for a, b in zip(factors, more[0], strict=True)]
+        factors = [a + F(measure.centre) * b for a, b in zip(factors, more[0], strict=True)]
     count = [part.parent is None for part in offer.joint.parts].index(True)
     (own,) = [j for j in range(len(factors)) if j != count]
     a, b = float(factors[count]), float(factors[own])
@@ -146,7 +148,7 @@ def test_all_parts_are_drawn_in_one_box():
     """Sizes go together, signs do not; no part is without noise. 5.5 σ on recorded bits."""
     offer = asked("COUNT(*), SUM(x)")
     exact = [[1000 * i, 7 * i] for i in range(20_000)]
-    noise = np.array(offer.drawn(exact), float) - np.array([offer.joint.split(row) for row in exact], float)
+    noise = np.array(offer.add_noise(exact), float) - np.array([offer.joint.split(row) for row in exact], float)
     assert (noise != 0).mean() > 0.9
     assert abs(np.corrcoef(noise.T)[0, 1]) < 0.045
     assert 0.2 < np.corrcoef(np.abs(noise.T))[0, 1] < 0.4
@@ -155,8 +157,8 @@ def test_all_parts_are_drawn_in_one_box():
 
 def test_empty_tables_and_numbers_of_any_size_are_answered():
     offer = asked("COUNT(*), SUM(x)")
-    assert offer.drawn([]) == []
-    ((count, total),) = offer.drawn([[10**30, -(10**30)]])
+    assert offer.add_noise([]) == []
+    ((count, total),) = offer.add_noise([[10**30, -(10**30)]])
     assert 2**62 < count < 2**63
     assert -(2**63) < total < -(2**62)
 
@@ -236,7 +238,7 @@ def test_an_absolute_error_can_be_bought():
 @pytest.mark.parametrize("aggregates", ["COUNT(*)", "COUNT(*), SUM(x)", "COUNT(DISTINCT u)"])
 def test_the_threshold_is_the_least_that_leaks_no_more_than_delta(aggregates):
     offer = asked(aggregates, public=False)
-    law, keys = offer.noise[offer.units].law(), offer.plan.groups
+    law, keys = offer.noise[offer.unit_count_index].law(), offer.plan.groups
 
     def leak(reached):
         """Somebody's five own keys, of which one comes out: 1 + N ≥ threshold."""
@@ -258,5 +260,5 @@ def test_thresholds_of_noise_alone_are_those_of_its_own_mechanisms():
 def test_private_keys_have_joint_noise_and_a_lower_threshold():
     offer = asked("COUNT(*), SUM(x)", public=False)
     assert all(isinstance(noise, OneOf) for noise in offer.noise)
-    apart = offer.price.part(offer.shares[offer.units]).noise(1)
+    apart = offer.price.part(offer.shares[offer.unit_count_index]).noise(1)
     assert 1.3 * offer.threshold < threshold(apart.law(), offer.key_delta, offer.plan.groups)

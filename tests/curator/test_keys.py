@@ -6,13 +6,13 @@ import math
 
 import pytest
 
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.curator.answer import Answer
 from sfumato.errors import PolicyError, QueryRefused
 from sfumato.sql.emit.sums import statement
 from sfumato.sql.parse.from_where import Rows
 from sfumato.sql.parse.limits import parsed
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import WHOLE, Policy
 from tests.curator.clinic import POLICY, built
 from tests.curator.spellings import CONDITIONS, odd_visits
@@ -49,15 +49,15 @@ def test_where_leaves_the_public_keys_that_can_have_rows(condition):
     sql = f"SELECT ward, COUNT(*) AS n FROM visits WHERE {condition} GROUP BY ward"
     if not NARROWED[condition]:
         with pytest.raises(QueryRefused, match="no group"):
-            read(sql, RULES)
+            parse_question(sql, RULES)
         return
-    assert read(sql, RULES).plan.public == tuple((key,) for key in NARROWED[condition])
+    assert parse_question(sql, RULES).plan.public == tuple((key,) for key in NARROWED[condition])
 
 
 def test_numbers_and_dates_are_narrowed_by_ranges():
     def left(key, condition):
         sql = f"SELECT {key} AS k, COUNT(*) FROM visits JOIN wards USING (ward) WHERE {condition} GROUP BY k"
-        return [key for (key,) in read(sql, RULES).plan.public]
+        return [key for (key,) in parse_question(sql, RULES).plan.public]
 
     assert left("MONTH(day)", "MONTH(day) BETWEEN 3 AND 5") == [3.0, 4.0, 5.0]
     assert left("floor", "floor > 1") == [2.0]
@@ -74,10 +74,10 @@ def test_no_key_is_left_out_that_some_row_has():
     for (c, d), key in zip(pairs, itertools.cycle(["ward", "MONTH(day)", "urgent"]), strict=False):
         for both in (f"({c}) AND ({d})", f"({c}) OR NOT ({d})"):
             sql = f"SELECT {key} AS k, COUNT(*) FROM visits WHERE {both} GROUP BY k"
-            known = read(f"SELECT {key} AS k, COUNT(*) FROM visits GROUP BY k", ODD).plan.public
+            known = parse_question(f"SELECT {key} AS k, COUNT(*) FROM visits GROUP BY k", ODD).plan.public
             found = {row[:1] for row in db.execute(sql).fetchall()} & set(known)
             try:
-                kept = set(read(sql, ODD).plan.public)
+                kept = set(parse_question(sql, ODD).plan.public)
             except QueryRefused:
                 kept = set()
             assert found <= kept, sql
@@ -100,7 +100,7 @@ MONTHS = POLICY.replace("[tables.wards]", 'month = {type = "integer", low = 1, h
 
 
 def test_whole_numbers_of_a_short_range_are_public_keys():
-    plan = read("SELECT month, COUNT(*) FROM visits WHERE month > 9 GROUP BY month", Policy.read(MONTHS)).plan
+    plan = parse_question("SELECT month, COUNT(*) FROM visits WHERE month > 9 GROUP BY month", Policy.read(MONTHS)).plan
     assert plan.public == ((10.0,), (11.0,), (12.0,))
     assert not plan.discovered
 
@@ -117,7 +117,7 @@ def test_long_ranges_are_not(said, many):
 
 def test_numbers_with_a_step_of_one_are_not_said_to_be_whole():
     rules = Policy.read(MONTHS.replace('type = "integer"', "step = 1"))
-    assert read("SELECT month, COUNT(*) FROM visits GROUP BY month", rules).plan.discovered
+    assert parse_question("SELECT month, COUNT(*) FROM visits GROUP BY month", rules).plan.discovered
     with pytest.raises(PolicyError, match="step"):
         Policy.read(MONTHS.replace('type = "integer"', 'type = "integer", step = 0.5'))
 
@@ -127,7 +127,7 @@ def test_what_is_not_a_whole_number_of_the_range_is_in_no_group():
     db.execute("ALTER TABLE visits ADD COLUMN month DOUBLE")
     db.execute("UPDATE visits SET month = CAST(['1', '2.5', '13', NULL, 'nan', '12'][1 + patient_id % 6] AS DOUBLE)")
     rules = Policy.read(MONTHS.replace("groups = 2", "groups = 99").replace("rows = 3", "rows = 99999"))
-    plan = read("SELECT month, COUNT(*) FROM visits GROUP BY month", rules).plan
+    plan = parse_question("SELECT month, COUNT(*) FROM visits GROUP BY month", rules).plan
     found = dict(db.execute(statement(plan, 1, "duckdb")).fetchall())
     truth = "SELECT month, COUNT(*) FROM visits WHERE month IN (1, 12) GROUP BY month"
     assert found == dict(db.execute(truth).fetchall())
@@ -152,12 +152,12 @@ UNBOUNDED = [
 @pytest.mark.parametrize("value", BOUNDED)
 def test_least_and_greatest_of_constants_are_bounds(value):
     """They pass over NULL, so only what is never NULL bounds them."""
-    (measure,) = read(f"SELECT SUM({value}) FROM visits", RULES).plan.measures
+    (measure,) = parse_question(f"SELECT SUM({value}) FROM visits", RULES).plan.measures
     assert (measure.of.domain.low, measure.of.domain.high) == BOUNDED[value]
     clamped = value.replace("stay", "CLAMP(stay, 0, 60)").replace("cost", "CLAMP(cost, -100, 1000)")
     wide = Policy.read(POLICY.replace("low = 0, high = 60, step = 0.125", 'type = "number"').replace(
         "low = -100, high = 1000", 'type = "number"'))  # fmt: skip
-    again = read(f"SELECT SUM({clamped}) FROM visits", wide).plan.measures[0].of.domain
+    again = parse_question(f"SELECT SUM({clamped}) FROM visits", wide).plan.measures[0].of.domain
     assert (again.low, again.high) == BOUNDED[value]
 
 
@@ -169,7 +169,7 @@ def test_values_are_within_these_bounds():
 @pytest.mark.parametrize("value", UNBOUNDED)
 def test_what_may_be_null_bounds_nothing(value):
     with pytest.raises(QueryRefused, match="no bounds"):
-        read(f"SELECT SUM({value}) FROM visits", RULES)
+        parse_question(f"SELECT SUM({value}) FROM visits", RULES)
 
 
 # ---- how they are shown ---------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def test_dates_reach_pandas(clinic):
     ],
 )  # fmt: skip
 def test_schemas_and_public_tables_in_front_are_understood(one, other):
-    assert read(one, RULES).plan.canonical == read(other, RULES).plan.canonical
+    assert parse_question(one, RULES).plan.canonical == parse_question(other, RULES).plan.canonical
 
 
 def test_columns_stay_in_the_order_of_the_text():
@@ -265,13 +265,13 @@ def test_columns_stay_in_the_order_of_the_text():
 )
 def test_rows_of_nobody_and_other_schemas_are_refused(sql):
     with pytest.raises(QueryRefused):
-        read(sql, RULES)
+        parse_question(sql, RULES)
 
 
 def test_a_schema_of_another_name_is_the_engines():
-    assert read("SELECT COUNT(*) FROM clinic.visits", RULES, "clinic").plan
+    assert parse_question("SELECT COUNT(*) FROM clinic.visits", RULES, "clinic").plan
     with pytest.raises(QueryRefused, match="no schema"):
-        read("SELECT COUNT(*) FROM main.visits", RULES, "clinic")
+        parse_question("SELECT COUNT(*) FROM main.visits", RULES, "clinic")
 
 
 def test_a_key_of_minus_zero_is_zero():

@@ -12,15 +12,15 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
+from sfumato.aggregates.price import Mu
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.curator.contribution_sketch import Sketch, sketched
 from sfumato.curator.offer import offered
-from sfumato.curator.price import Mu
-from sfumato.curator.release import tables
+from sfumato.curator.release import table_requests
 from sfumato.engines.duckdb import schema
 from sfumato.errors import PolicyError, QueryRefused
 from sfumato.sql.dialects import DIALECTS, dialect_of
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from sfumato.sql.policy_draft import drafted
 from sfumato.sql.reserved_names import PREFIX, reserved
@@ -154,8 +154,8 @@ def exactly(run, names, questions, dialect):
     """All exact tables, whatever the order of rows and columns, which hangs on names."""
     policy, found = rules(names), []
     for question in questions:
-        offer = offered(read(question.format(**quoted(names)), policy), 1.0, 1e-9, Mu)
-        found += [run(wanted.direct) for wanted in tables(offer, 12345, dialect)]
+        offer = offered(parse_question(question.format(**quoted(names)), policy), 1.0, 1e-9, Mu)
+        found += [run(wanted.direct) for wanted in table_requests(offer, 12345, dialect)]
     for table in sketched(policy) if dialect == "duckdb" else ():
         found += [run(sql) for sql in Sketch(table, Mu.bought(1.0, 1e-9, 0.0)).statements(dialect)]
     return sorted(sorted(sorted(map(repr, row)) for row in rows) for rows in found)
@@ -188,12 +188,12 @@ def parsed():
         asked += [(one, alone) for one in (*QUESTIONS[:2], "SELECT MEDIAN({stay}) FROM {visits}")]
         asked += [("SELECT {ward} || 'x', COUNT(*) FROM {visits} WHERE {stay} / 2 > MOD({stay}, 3) GROUP BY 1", policy)]
         for question, stated in asked:
-            offer = offered(read(question.format(**quoted(PLAIN)), stated), 1.0, 1e-9, Mu)
+            offer = offered(parse_question(question.format(**quoted(PLAIN)), stated), 1.0, 1e-9, Mu)
             try:
                 dialect_of(name).accepts(offer.plan)
             except QueryRefused:
                 continue
-            for wanted in tables(offer, 12345, name):
+            for wanted in table_requests(offer, 12345, name):
                 found += [wanted.direct, *([wanted.read] if wanted.read else [])]
                 if wanted.quick is not None:
                     found += [wanted.quick.texts.selected([0.5]), wanted.quick.texts.between(1.0, 2.0)]
@@ -321,7 +321,7 @@ def test_a_macro_with_the_name_of_a_function_is_refused_before_the_charge(macro,
     policy = "[tables.t]\nunit = 'x'\ncolumns.y = {low = 0, high = 1}\n"
     made = ["CREATE TABLE t AS SELECT range AS x, 1 AS y FROM range(9)", "CREATE MACRO ours(a) AS a + 1"]
     assert opened(tmp_path, "plain", made, policy).ask("SELECT SUM(y) FROM t", epsilon=10.0).charged
-    with pytest.raises(PolicyError, match="macros with names of DuckDB's own functions"):
+    with pytest.raises(PolicyError, match="macros named like DuckDB's own functions"):
         curator = opened(tmp_path, "odd", [*made, f"CREATE MACRO {macro}"], policy)
         curator.ask("SELECT SUM(y) FROM t", epsilon=10.0)
     assert len(list(tmp_path.glob("odd.duckdb.ledger"))) <= 1

@@ -13,8 +13,8 @@ from fractions import Fraction
 
 import pytest
 
+from sfumato.aggregates import price as currency
 from sfumato.curator import Curator, offer
-from sfumato.curator import price as currency
 from sfumato.loss.kinds.bounded_range import BoundedRangeLoss
 from sfumato.mechanisms.additive import discrete_laplace as geometric
 from sfumato.mechanisms.additive import gaussian, joint_laplace
@@ -147,7 +147,7 @@ def test_private_keys_leak_what_was_charged(clinic, asked):
     sql = "SELECT diagnosis, COUNT(*) FROM visits GROUP BY diagnosis"
     found, loss = asked("gaussian", sql)
     offered = Curator.open(clinic, Policy.read(POLICY)).preview(sql, epsilon=1.0).offer
-    law = rounded_gaussian(found.sigmas[offered.units])
+    law = rounded_gaussian(found.sigmas[offered.unit_count_index])
     assert offered.key_delta == loss["failure"]
     with precision(PREC):
         at, below = (
@@ -179,7 +179,7 @@ def test_a_contract_of_counts_has_the_noise_of_its_table(clinic, asked):
     """σ on asinh(n/c): a patient with three visits moves that by asinh(3/c) at most, which the table rounds up."""
     sql, how = "SELECT ward, COUNT(*) FROM visits GROUP BY ward", {"epsilon": 4.0, "relative_error": 0.5}
     found, loss = asked("gaussian", sql, **how)
-    contract = Curator.open(clinic, Policy.read(POLICY)).preview(sql, **how).offer.sized.contract
+    contract = Curator.open(clinic, Policy.read(POLICY)).preview(sql, **how).offer.relative.contract
     (steps,) = found.sigmas
     told = contract.mechanism.table.rise(0, ROWS) / steps
     assert told >= math.asinh(ROWS / contract.floor) / absolute_sigma(0.5) * (1 - 1e-12)
@@ -189,7 +189,7 @@ def test_a_contract_of_counts_has_the_noise_of_its_table(clinic, asked):
 def test_smooth_noise_stands_on_a_rung_of_the_ladder_that_was_priced(clinic, asked):
     sql = "SELECT TRIMMED_MEAN(stay, 0.1) FROM visits"
     found, _ = asked("gaussian", sql)
-    mechanism = Curator.open(clinic, Policy.read(POLICY)).preview(sql, epsilon=1.0).offer.ways[0].mechanism
+    mechanism = Curator.open(clinic, Policy.read(POLICY)).preview(sql, epsilon=1.0).offer.standalone[0].mechanism
     ((noise, scale),) = found.draws
     assert noise == mechanism.loss().noise
     width = Fraction(str(scale.ball(120).mid().str(25, radius=False)))
@@ -233,7 +233,7 @@ def planted_in_threshold(patch):
 
 
 def planted_in_table(patch):
-    patch.setattr(offer, "sized", offer.sized.__wrapped__)  # not one whose sampler was made before
+    patch.setattr(offer, "relative_count", offer.relative_count.__wrapped__)  # not one whose sampler was made before
     patch.setattr(transformed, "rounded_gaussian", lambda spread: rounded_gaussian(spread * Fraction(99, 100)))
 
 

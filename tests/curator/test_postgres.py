@@ -229,7 +229,7 @@ def test_a_ledger_at_an_address_is_like_any_other(server, engine, tmp_path):
         curator.ledger.close()
     with pytest.raises(PolicyError, match="not the ledger's"):
         Curator.open(engine, replace(rules, epsilon=1.0), ledger=address)
-    with pytest.raises(InvalidParameter, match="names a schema"):
+    with pytest.raises(InvalidParameter, match="must name its schema"):
         Curator.open(engine, rules, ledger=address.partition("&")[0])
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from sfumato.aggregates.price import Mu, Pure
 from sfumato.curator import Curator
 from sfumato.curator.offer import Offer
-from sfumato.curator.price import Mu, Pure
 from sfumato.errors import BudgetExceeded, PolicyError, QueryRefused
 from sfumato.ledger import Ledger, PureBudget
 from sfumato.sql.policy import Policy
@@ -50,7 +50,7 @@ def test_pure_noise_adds_up_to_the_price(curator):
     groups = offer.plan.groups
     (together,) = {noise.joint for noise in offer.noise}
     assert together.sizes == tuple(part.size for part in offer.joint.parts)
-    spent = [mechanism.loss().supremum()[0] for mechanism in (together, *offer.choices)]
+    spent = [mechanism.loss().supremum()[0] for mechanism in (together, *(one.mechanism for one in offer.standalone))]
     assert 1 - 1e-9 <= groups * sum(spent) <= 1
     assert spent[0] > 2 * spent[1]  # the parts have as much as if each had noise of its own
 

@@ -9,19 +9,20 @@ import duckdb
 import numpy as np
 import pytest
 
+from sfumato.aggregates.price import Mu
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.curator.bounded_cache import Views
 from sfumato.curator.offer import offered
 from sfumato.curator.open import engine_of, promised
-from sfumato.curator.price import Mu
-from sfumato.curator.release import ranked, statements, tables
+from sfumato.curator.release import statements, table_requests
 from sfumato.engines.base import Engine
 from sfumato.errors import QueryRefused
 from sfumato.ledger import Ledger
+from sfumato.mechanisms.choice.quantile import Ranked
 from sfumato.sql.dialects.duckdb import DuckDB
 from sfumato.sql.emit.sums import row_wise
-from sfumato.sql.emit.values import X, around, distinct
-from sfumato.sql.parse.text import read
+from sfumato.sql.emit.values import RankWindow, X, distinct, near, ranks
 from sfumato.sql.plan import What
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
@@ -56,15 +57,20 @@ def flat(connection, text, width):
             yield from ((*row[:width], *each, total) for each in zip(*columns, strict=True))
 
 
+def around(plan, quantile, cap):
+    """The statement for the values whose score is below the cap."""
+    return near(plan, [RankWindow(quantile.part, 0, cap)], f"({ranks(plan, quantile.lattice, 7, 'duckdb')})", "duckdb")
+
+
 def question(sql):
-    return read(sql, Policy.read(POLICY))
+    return parse_question(sql, Policy.read(POLICY))
 
 
 @pytest.mark.parametrize("sql", QUESTIONS)
 def test_a_person_changes_few_groups_and_in_each_few_values(sql, databases):
     plan, moved = question(sql).plan, 0
     width = len(plan.keys)
-    texts = [around(plan, [w], [(0, FAR)], 7, "duckdb") for w in plan.windows]
+    texts = [around(plan, one, FAR) for one in plan.standalone]
     for text in texts:
         tables = {}
         for who, connection in databases.items():
@@ -94,10 +100,11 @@ def test_a_person_changes_few_groups_and_in_each_few_values(sql, databases):
 def test_a_window_is_what_is_near_the_rank(sql, databases):
     """The narrow window against all values: the same but for those whose score is capped."""
     plan = question(sql).plan
-    (window,) = plan.windows
-    width, a, b, cap = len(plan.keys), window.part.numerator, window.part.denominator, 4 * window.part.denominator
-    everything = list(flat(databases[None], around(plan, [window], [(0, FAR)], 7, "duckdb"), width))
-    narrow = flat(databases[None], around(plan, [window], [(0, cap)], 7, "duckdb"), width)
+    (median,) = plan.standalone
+    window = median.lattice
+    width, a, b, cap = len(plan.keys), median.part.numerator, median.part.denominator, 4 * median.part.denominator
+    everything = list(flat(databases[None], around(plan, median, FAR), width))
+    narrow = flat(databases[None], around(plan, median, cap), width)
     groups = {}
     for row in sorted(everything, key=repr):
         groups.setdefault(row[:width], []).append(row[width:])
@@ -118,7 +125,7 @@ def test_of_many_rows_of_a_person_a_fair_part_is_kept(tmp_path):
     connection.execute("CREATE TABLE visits AS SELECT p AS patient_id, CASE WHEN i = 0 THEN 50 ELSE 1 END AS stay"
                        " FROM range(1000) a(p), range(10) b(i)")  # fmt: skip
     plan = question("SELECT MEDIAN(stay) FROM visits").plan
-    rows = flat(connection, around(plan, plan.windows, [(0, FAR)], 7, "duckdb"), 0)
+    rows = flat(connection, around(plan, plan.standalone[0], FAR), 0)
     counts = {v: c for v, c, _, _ in rows}
     assert sum(counts.values()) == 3000
     assert abs(counts[400] - 300) < 4 * math.sqrt(1000 * 0.3 * 0.7)
@@ -139,7 +146,7 @@ def test_several_aggregates_share_one_price(curator):
     sql = "SELECT MEDIAN(stay), QUANTILE(stay, 0.9), COUNT(*), COUNT(DISTINCT ward) FROM visits"
     together = curator.priced(sql, 1.0, None)
     assert together.loss == alone.loss
-    spent = sum(c.mu**2 for c in together.choices)
+    spent = sum(one.mechanism.mu**2 for one in together.standalone)
     spent += sum((part.size / n.sigma) ** 2 for part, n in zip(together.joint.parts, together.noise, strict=True))
     assert (1 - 1e-9) * together.price.mu**2 <= spent <= together.price.mu**2
     assert len(statements(together, 1, "duckdb")) == 3  # sums, distinct values, and one column in order
@@ -206,13 +213,13 @@ def test_what_has_no_bounds_or_no_rank_is_refused(aggregate, curator):
 
 def test_wide_ranges_get_a_lattice_that_can_be_drawn_from():
     policy = Policy.read(POLICY.replace("low = -100, high = 1000", "low = -1e15, high = 1e15, step = 0.0009765625"))
-    offer = offered(read("SELECT MEDIAN(cost) FROM visits", policy), 1.0, 1e-9, Mu)
-    (window,) = offer.plan.windows
+    offer = offered(parse_question("SELECT MEDIAN(cost) FROM visits", policy), 1.0, 1e-9, Mu)
+    window = offer.plan.standalone[0].lattice
     assert window.points <= 2**40
     assert window.value(0) == -1e15
     assert window.value(window.points - 1) == 1e15
     assert window.spare > 0
-    assert offer.choices[0].fraction == Fraction(1, 2)
+    assert offer.standalone[0].mechanism.fraction == Fraction(1, 2)
 
 
 def test_a_histogram_has_public_keys(curator):
@@ -273,11 +280,11 @@ def test_values_selected_by_rank_have_the_scores_of_all_values(name, aggregate, 
     rules = Policy.read(EACH)  # not opened: texts for numbers are for CSV files only
     curator = Curator(engine_of(tmp_path / "t.duckdb", rules.limits), rules, Ledger.create(":memory:", promised(rules)))
     offer = curator.priced(f"SELECT {aggregate} FROM t WHERE x IS NULL OR x <> 3", 1.0, None)
-    (wanted,) = tables(offer, 1, curator.dialect)
+    (wanted,) = table_requests(offer, 1, curator.dialect)
     asked = []
     quick = wanted.quick(lambda sql: asked.append(sql) or curator.engine.run(sql))
-    (choice,), all_ = offer.choices, curator.engine.run(wanted.direct)
-    near, far = (ranked(row[0]) for row in (quick, all_))
+    choice, all_ = offer.standalone[0].mechanism, curator.engine.run(wanted.direct)
+    near, far = (Ranked.of(*row[0]) for row in (quick, all_))
     assert near.total == far.total
     scores = [np.repeat(score, counts) for _, counts, score in map(choice.runs, (near, far))]
     np.testing.assert_array_equal(*scores)
@@ -291,7 +298,7 @@ def test_few_values_are_all_counted(tmp_path):
     connection.execute("CREATE TABLE t AS SELECT i % 61 AS x FROM range(300) r(i)")
     connection.close()
     curator = Curator.open(tmp_path / "t.duckdb", Policy.read(EACH))
-    (wanted,) = tables(curator.priced("SELECT MEDIAN(x) FROM t", 1.0, None), 1, curator.dialect)
+    (wanted,) = table_requests(curator.priced("SELECT MEDIAN(x) FROM t", 1.0, None), 1, curator.dialect)
     assert wanted.quick(curator.engine.run) == curator.engine.run(wanted.direct)
     assert 25 < curator.ask("SELECT MEDIAN(x) AS m FROM t", epsilon=5.0).column("m")[0] < 35
 
@@ -317,6 +324,6 @@ def test_values_that_do_not_fit_into_a_list_are_counted(tmp_path):
     connection.close()
     curator = Curator.open(tmp_path / "t.duckdb", Policy.read(EACH))
     engine = Short(curator.engine)
-    (wanted,) = tables(curator.priced("SELECT MEDIAN(x) FROM t", 1.0, None), 1, curator.dialect)
+    (wanted,) = table_requests(curator.priced("SELECT MEDIAN(x) FROM t", 1.0, None), 1, curator.dialect)
     assert Views(0).rows(engine, wanted) == curator.engine.run(wanted.direct)
     assert engine.lists == 1

@@ -6,11 +6,11 @@ import threading
 import duckdb
 import pytest
 
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.engines.duckdb import DuckDB
 from sfumato.errors import PolicyError, QueryRefused
 from sfumato.sql.emit.sums import statement
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 
@@ -111,7 +111,7 @@ def clinic(tmp_path_factory):
 
 @pytest.mark.parametrize("sql", SAME)
 def test_a_question_means_what_sql_means(sql, clinic):
-    plan = read(sql, LOOSE).plan
+    plan = parse_question(sql, LOOSE).plan
     width = len(plan.keys)
     wanted = [m.what.value for m in plan.measures].index("rows")
     found = {row[:width]: row[width + wanted] or 0 for row in clinic.execute(statement(plan, 1, "duckdb")).fetchall()}
@@ -121,7 +121,7 @@ def test_a_question_means_what_sql_means(sql, clinic):
 
 
 def exact(sql, clinic, rules=LOOSE):
-    return clinic.execute(statement(read(sql, rules).plan, 1, "duckdb")).fetchall()
+    return clinic.execute(statement(parse_question(sql, rules).plan, 1, "duckdb")).fetchall()
 
 
 def test_a_sum_of_values_above_zero_is_not_raised_to_its_bounds(clinic):
@@ -149,7 +149,7 @@ floor = {type = "number"}
     connection.execute("CREATE TABLE people AS SELECT 1 AS floor")
     connection.execute("CREATE TABLE floors AS SELECT * FROM (VALUES ('1'), ('1.0'), (' 1'), ('2'), ('x')) t(floor)")
     sql = "SELECT COUNT(*) FROM people JOIN floors USING (floor)"
-    assert connection.execute(statement(read(sql, rules).plan, 1, "duckdb")).fetchall() == [(1,)]
+    assert connection.execute(statement(parse_question(sql, rules).plan, 1, "duckdb")).fetchall() == [(1,)]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ floor = {type = "number"}
     ],
 )  # fmt: skip
 def test_two_spellings_are_one_question(one, other):
-    assert read(one, RULES).plan.canonical == read(other, RULES).plan.canonical
+    assert parse_question(one, RULES).plan.canonical == parse_question(other, RULES).plan.canonical
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_other_bounds_make_another_question(change, to):
     """A stored answer must not be read with bounds that it was not made with."""
     sql = "SELECT ward, SUM(stay) FROM visits GROUP BY ward"
     other = Policy.read(POLICY.replace(change, to))
-    assert read(sql, RULES).plan.canonical != read(sql, other).plan.canonical
+    assert parse_question(sql, RULES).plan.canonical != parse_question(sql, other).plan.canonical
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_other_bounds_make_another_question(change, to):
 )
 def test_what_is_not_understood_in_full_is_refused(sql):
     with pytest.raises(QueryRefused):
-        read(sql, RULES)
+        parse_question(sql, RULES)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_what_is_not_understood_in_full_is_refused(sql):
 def test_hints_keep_the_meaning(sql):
     """What has no other words here is refused without a hint: one that is followed answers another question."""
     with pytest.raises(QueryRefused) as refused:
-        read(sql, RULES)
+        parse_question(sql, RULES)
     assert "do:" not in str(refused.value)
 
 
@@ -270,8 +270,8 @@ def test_hints_keep_the_meaning(sql):
 )  # fmt: skip
 def test_a_hint_that_is_given_is_the_same_in_other_words(asked, hinted, clinic):
     with pytest.raises(QueryRefused, match=r"do: .*(TRUNC|LN)"):
-        read(f"SELECT COUNT(*) FROM visits WHERE {asked} > 1", RULES)
-    assert read(f"SELECT COUNT(*) FROM visits WHERE {hinted} > 1", RULES)
+        parse_question(f"SELECT COUNT(*) FROM visits WHERE {asked} > 1", RULES)
+    assert parse_question(f"SELECT COUNT(*) FROM visits WHERE {hinted} > 1", RULES)
     both = clinic.execute(
         f"SELECT MAX(ABS({asked} - {hinted})), COUNT({asked}) FROM visits WHERE cost > -150"
     ).fetchone()
@@ -280,7 +280,7 @@ def test_a_hint_that_is_given_is_the_same_in_other_words(asked, hinted, clinic):
 
 
 def test_constants_of_a_case_are_public_keys():
-    question = read(
+    question = parse_question(
         "SELECT CASE WHEN stay > 5 THEN 'long' ELSE 'short' END AS s, COUNT(*) FROM visits GROUP BY s", RULES
     )
     assert question.plan.public == (("long",), ("short",))
@@ -321,8 +321,8 @@ def test_threads_do_not_fetch_each_others_rows(tmp_path):
 )
 def test_bounds_that_no_double_holds_are_no_bounds(value):
     with pytest.raises(QueryRefused, match=r"no bounds|too much"):
-        read(f"SELECT SUM({value}) FROM visits", Policy.read(POLICY))
-    assert read(f"SELECT SUM(CLAMP({value}, 0, 10)) FROM visits", Policy.read(POLICY)).plan.measures
+        parse_question(f"SELECT SUM({value}) FROM visits", Policy.read(POLICY))
+    assert parse_question(f"SELECT SUM(CLAMP({value}, 0, 10)) FROM visits", Policy.read(POLICY)).plan.measures
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_bounds_that_no_double_holds_are_no_bounds(value):
 )
 def test_a_function_that_is_not_allowed_is_named_and_not_a_part_of_it(function):
     with pytest.raises(QueryRefused) as refused:
-        read(f"SELECT COUNT(*) FROM visits WHERE {function} = 'a'", Policy.read(POLICY))
+        parse_question(f"SELECT COUNT(*) FROM visits WHERE {function} = 'a'", Policy.read(POLICY))
     assert str(refused.value).startswith(function.partition("(")[0])
     assert "is not among the things that questions may use" in str(refused.value)
 
@@ -338,4 +338,4 @@ def test_a_function_that_is_not_allowed_is_named_and_not_a_part_of_it(function):
 @pytest.mark.parametrize("end", [";", "; -- a remark", ";\n/* a remark */", " -- a remark", ";;"])
 def test_a_question_may_end_with_semicolons_and_remarks(end):
     sql = "SELECT COUNT(*) FROM visits"
-    assert read(sql + end, Policy.read(POLICY)).plan == read(sql, Policy.read(POLICY)).plan
+    assert parse_question(sql + end, Policy.read(POLICY)).plan == parse_question(sql, Policy.read(POLICY)).plan

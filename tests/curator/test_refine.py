@@ -6,12 +6,12 @@ import math
 import pytest
 from click.testing import CliRunner
 
+from sfumato.aggregates.price import Mu
+from sfumato.aggregates.registry import parse_question
 from sfumato.cli import main
 from sfumato.curator import Curator
-from sfumato.curator.price import Mu
 from sfumato.curator.refinement import ROUNDS, Refinement, far, rounds
 from sfumato.errors import BudgetExceeded, InvalidParameter, NotReached, QueryRefused
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 from tests.curator.questions import exactly
@@ -110,18 +110,18 @@ def test_an_error_is_relative_to_what_the_truth_may_be():
 
 def test_averages_hold_the_truth_and_are_as_good_as_one_release_of_the_whole_price():
     """500 refinements: at 99.375 % more than 14 misses have 4e-6, and noise is within 20 % of one release's (6 σ)."""
-    question = read("SELECT COUNT(*), SUM(stay), AVG(stay) FROM visits", Policy.read(POLICY))
+    question = parse_question("SELECT COUNT(*), SUM(stay), AVG(stay) FROM visits", Policy.read(POLICY))
     offers = rounds(question, 2.0, 1e-9, Mu)
     exact = [{"rows": 40_000, "values": 30_000, "sum": 900_000}[m.what.value] for m in question.plan.measures]
     truths = exactly(question, exact)
-    noisy = [[offer.drawn([exact])[0] for offer in offers] for _ in range(500)]
+    noisy = [[offer.add_noise([exact])[0] for offer in offers] for _ in range(500)]
     cells = [refined(offers, row).read()[0][1] for row in noisy]
     for j, truth in enumerate(truths):
         assert sum(not low <= truth <= high for _, low, high in (row[j] for row in cells)) <= 14
     whole = refined(offers, noisy[0]).whole
     assert whole.price.mu == pytest.approx(Mu.bought(2.0, 1e-9, 0.0).mu, rel=1e-9)
     spread = math.sqrt(sum((row[0][0] - truths[0]) ** 2 for row in cells) / 500)
-    made_of = whole.joint.made_of[question.aggregates[0].measures[0]]
+    made_of = whole.joint.made_of[question.sum_indexes[question.aggregates[0]][0]]
     sigma = math.hypot(*(float(c) * n.sigma for c, n in zip(made_of, whole.noise, strict=True)))
     assert 0.8 * sigma < spread < 1.2 * sigma
 

@@ -3,9 +3,9 @@
 import duckdb
 import pytest
 
-from sfumato.curator.noise_basis import Joint
+from sfumato.aggregates.noise_basis import Joint
+from sfumato.aggregates.registry import parse_question
 from sfumato.sql.emit.sums import statement
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from sfumato.sql.reserved_names import HASH
 from tests.curator.clinic import POLICY, built
@@ -33,7 +33,7 @@ def databases(tmp_path_factory):
 
 @pytest.mark.parametrize("sql", QUESTIONS)
 def test_a_person_moves_few_groups_and_each_a_little(sql, databases):
-    plan = read(sql, Policy.read(POLICY)).plan
+    plan = parse_question(sql, Policy.read(POLICY)).plan
     text = statement(plan, 12345, "duckdb")
     width = len(plan.keys)
     tables = {
@@ -62,14 +62,16 @@ def test_a_person_with_many_groups_keeps_few_of_them(databases, tmp_path):
     place = tmp_path / "many.duckdb"
     connection = duckdb.connect(str(built(place)))
     connection.execute("INSERT INTO visits SELECT 7, 'north', 'x' || i, 1, 1, NULL FROM range(1000) t(i)")
-    plan = read("SELECT diagnosis, COUNT(*) FROM visits GROUP BY diagnosis", Policy.read(POLICY)).plan
+    plan = parse_question("SELECT diagnosis, COUNT(*) FROM visits GROUP BY diagnosis", Policy.read(POLICY)).plan
     found = connection.execute(statement(plan, 1, "duckdb")).fetchall()
     assert sum(1 for row in found if str(row[0]).startswith("x")) <= 2
 
 
 def test_equal_hashes_at_the_cut_keep_fewer_not_more(databases):
     """The hash replaced by a constant: all tie, so of a person with too many groups none is kept."""
-    plan = read("SELECT diagnosis, COUNT(DISTINCT patient_id) FROM visits GROUP BY 1", Policy.read(POLICY)).plan
+    plan = parse_question(
+        "SELECT diagnosis, COUNT(DISTINCT patient_id) FROM visits GROUP BY 1", Policy.read(POLICY)
+    ).plan
     text = statement(plan, 1, "duckdb")
     tied = text.replace(text[text.index("CAST(HASH(") : text.index(f" AS {HASH} FROM")], "CAST(5 AS BIGINT)")
     assert tied != text
@@ -89,7 +91,7 @@ def test_a_mean_is_not_pulled_by_who_has_many_rows(tmp_path):
         "INSERT INTO visits SELECT p, 'north', 'x', CASE WHEN v % 2 = 0 THEN 1 ELSE 3 END, 1, NULL"
         " FROM range(50) a(p), range(12) b(v) WHERE v < 2 OR p % 3 = 0"
     )
-    question = read("SELECT AVG(stay), VARIANCE(stay) FROM visits", Policy.read(POLICY))
+    question = parse_question("SELECT AVG(stay), VARIANCE(stay) FROM visits", Policy.read(POLICY))
     row = connection.execute(statement(question.plan, 1, "duckdb")).fetchall()[0]
     mean, variance = exactly(question, row)
     assert mean == pytest.approx(2.0, abs=0.05)  # each sum is a whole number of steps of 1/8

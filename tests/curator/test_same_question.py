@@ -8,9 +8,9 @@ from functools import cache
 
 import pytest
 
+from sfumato.aggregates.registry import parse_question
 from sfumato.errors import QueryRefused
 from sfumato.sql.emit.sums import statement
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY
 from tests.curator.spellings import different, odd_visits, same
@@ -30,7 +30,7 @@ def visits():
 
 @cache
 def question(sql):
-    return read(sql, RULES)
+    return parse_question(sql, RULES)
 
 
 def key(sql):
@@ -58,7 +58,7 @@ def test_pairs_of_one_question_share_a_key_and_plain_sql_agrees(visits):
 def test_both_orders_of_a_sum_a_product_and_an_equality_are_one_question(sign):
     one, other = (f"SELECT COUNT(*) FROM visits WHERE ({a} {sign} {b}) IS NULL" for a, b in
                   (("stay", "cost"), ("cost", "stay")))  # fmt: skip
-    assert read(one, RULES).plan.canonical == read(other, RULES).plan.canonical
+    assert parse_question(one, RULES).plan.canonical == parse_question(other, RULES).plan.canonical
 
 
 def test_pairs_that_only_look_alike_have_two_keys(visits):
@@ -78,7 +78,10 @@ def test_the_normal_form_counts_what_plain_sql_counts(visits):
         if asked.plan.keys or [a.name for a in asked.aggregates] != ["count"] or key(sql) in checked:
             continue
         found = visits.execute(statement(asked.plan, 1, "duckdb")).fetchone()
-        checked[key(sql)] = found[asked.aggregates[0].measures[0]] or 0, visits.execute(sql).fetchone()[0] or 0
+        checked[key(sql)] = (
+            found[asked.sum_indexes[asked.aggregates[0]][0]] or 0,
+            visits.execute(sql).fetchone()[0] or 0,
+        )
     assert {text: pair for text, pair in checked.items() if pair[0] != pair[1]} == {}
     assert len(checked) > 150
 
@@ -89,11 +92,13 @@ def test_the_normal_form_counts_what_plain_sql_counts(visits):
 )  # fmt: skip
 def test_a_condition_that_leaves_no_public_key_is_refused_in_words(sql):
     with pytest.raises(QueryRefused, match="no group"):
-        read(sql, RULES)
+        parse_question(sql, RULES)
 
 
 def test_a_count_that_a_mean_has_anyway_costs_nothing_more():
-    measures = read("SELECT COUNT(stay), SUM(stay), AVG(stay) FROM visits WHERE stay > 3", RULES).plan.measures
+    measures = parse_question(
+        "SELECT COUNT(stay), SUM(stay), AVG(stay) FROM visits WHERE stay > 3", RULES
+    ).plan.measures
     assert len(measures) == 2
 
 
@@ -107,4 +112,4 @@ def test_a_count_that_a_mean_has_anyway_costs_nothing_more():
 )
 def test_a_key_named_twice_and_zeros_that_are_computed_make_no_other_question(one, other):
     rules = Policy.read(POLICY)
-    assert read(one, rules).plan.canonical == read(other, rules).plan.canonical
+    assert parse_question(one, rules).plan.canonical == parse_question(other, rules).plan.canonical

@@ -8,16 +8,16 @@ import pytest
 from click.testing import CliRunner
 
 import sfumato as sf
+from sfumato.aggregates.price import Mu
+from sfumato.aggregates.registry import parse_question
 from sfumato.cli import main
 from sfumato.curator import Curator
 from sfumato.curator.answer import Answer
 from sfumato.curator.offer import proportional
-from sfumato.curator.price import Mu
-from sfumato.curator.relative_counts import SIZES, counted, sized
+from sfumato.curator.relative_counts import SIZES, is_grouped_count, relative_count
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.sql.dp_syntax import spelled
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 
@@ -48,7 +48,7 @@ def test_the_ledger_is_charged_what_holds_for_everybody(curator):
     bought = Mu.bought(2.0, curator.policy.question_delta, 0.0)
     assert entry["loss"] == GaussianLoss(bought.mu).to_json()
     offer = curator.preview(TEXT, epsilon=2.0).offer
-    mechanism = offer.sized.contract.mechanism
+    mechanism = offer.relative.contract.mechanism
     assert mechanism.rows == offer.joint.parts[0].size == offer.plan.rows
     assert mechanism.loss().mu ** 2 * offer.plan.groups <= bought.mu**2
     assert mechanism.loss().mu ** 2 * offer.plan.groups >= bought.mu**2 * 0.999
@@ -56,7 +56,7 @@ def test_the_ledger_is_charged_what_holds_for_everybody(curator):
 
 @pytest.mark.parametrize(("r", "mu", "rows"), [(0.05, 0.3, 1), (0.01, 2.0, 7), (0.5, 0.01, 3), (0.9, 30.0, 1)])
 def test_the_price_of_a_table_is_never_above_what_was_paid(r, mu, rows):
-    found = sized(r, mu, rows).contract.mechanism
+    found = relative_count(r, mu, rows).contract.mechanism
     assert found.rows == rows and found.loss().mu <= mu
     counts = np.arange(3000)
     steps = found.table.steps(counts)
@@ -88,7 +88,7 @@ def test_the_policy_is_the_same_whatever_the_data(tmp_path):
 
 def test_several_groups_of_a_person_are_composed(curator):
     seen = curator.preview(TEXT, epsilon=2.0)
-    groups, policy = seen.offer.plan.groups, seen.offer.sized.policy
+    groups, policy = seen.offer.plan.groups, seen.offer.relative.policy
     assert groups > 1
     alone = policy.epsilon(100, seen.delta).upper
     assert dict(seen.policy)[100] > alone
@@ -98,12 +98,12 @@ def test_several_groups_of_a_person_are_composed(curator):
 def test_answers_keep_the_contract():
     """2,000 draws of each count: the mean error is within 6 standard errors of its promise, passed with less than 1e-8;
     and 95 % hold the truth, of which 92.8 % or less have less than 1e-5."""
-    question = read(BY_WARD, Policy.read(POLICY))
+    question = parse_question(BY_WARD, Policy.read(POLICY))
     offer = proportional(question, 3.0, 1e-9, 0.05, Mu)
-    contract = offer.sized.contract
+    contract = offer.relative.contract
     for truth in (0, 40, 100_000):
-        steps = offer.drawn([[truth]] * 2000)
-        read_back = offer.readings[question.aggregates[0]].read_all(steps)
+        steps = offer.add_noise([[truth]] * 2000)
+        read_back = offer.readers[question.aggregates[0]].read_all(steps)
         errors = np.array([abs(value - truth) for value, _, _ in read_back])
         assert errors.mean() <= contract.tolerance(truth) + 6 * errors.std() / math.sqrt(2000)
         assert np.mean([low <= truth <= high for _, low, high in read_back]) > 0.928
@@ -111,7 +111,7 @@ def test_answers_keep_the_contract():
 
 
 def test_more_budget_buys_a_lower_floor_and_a_dearer_answer_serves_a_cheaper_one(curator):
-    floors = [curator.preview(TEXT, epsilon=e).offer.sized.contract.floor for e in (0.5, 1.0, 2.0)]
+    floors = [curator.preview(TEXT, epsilon=e).offer.relative.contract.floor for e in (0.5, 1.0, 2.0)]
     assert floors == sorted(floors, reverse=True)
     dear = curator.ask(TEXT, epsilon=2.0)
     cheap = curator.ask(TEXT, epsilon=0.5)
@@ -137,7 +137,7 @@ def test_more_budget_buys_a_lower_floor_and_a_dearer_answer_serves_a_cheaper_one
     ],
 )
 def test_one_count_by_group_is_a_contract_and_nothing_else(sql, is_one):
-    assert counted(read(sql, Policy.read(POLICY))) is is_one
+    assert is_grouped_count(parse_question(sql, Policy.read(POLICY))) is is_one
 
 
 def test_one_number_is_still_refined(curator):

@@ -5,9 +5,9 @@ import json
 import duckdb
 import pytest
 
+from sfumato.aggregates.price import Mu
 from sfumato.curator import Curator
 from sfumato.curator.contribution_sketch import BINS, Sketch, beyond, keys, named, sketched
-from sfumato.curator.price import Mu
 from sfumato.errors import InvalidParameter
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built

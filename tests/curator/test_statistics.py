@@ -11,20 +11,21 @@ import pytest
 from scipy.special import bdtrc
 
 import sfumato as sf
+from sfumato.aggregates.mode import ModeChoice, StableMode, votes
+from sfumato.aggregates.price import Mu, Pure
+from sfumato.aggregates.registry import parse_question
+from sfumato.aggregates.triangles import TrianglesRelease
+from sfumato.aggregates.trimmed_mean import TrimmedMeanRelease
 from sfumato.curator import Curator
 from sfumato.curator.offer import Offer, offered
-from sfumato.curator.price import Mu, Pure
 from sfumato.curator.release import statements
-from sfumato.curator.statistics import ChosenWay, StableWay, TrianglesWay, TrimmedWay
 from sfumato.errors import PolicyError, QueryRefused
 from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.mechanisms.dependent import Triangles
 from sfumato.sql.dialects import DIALECTS
 from sfumato.sql.dialects.base import raw
 from sfumato.sql.dialects.postgres import Postgres
-from sfumato.sql.emit.statistics import votes
 from sfumato.sql.emit.values import X
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 
@@ -70,8 +71,8 @@ def graph(connection, rows, kind="TEXT"):
 
 
 def way_of(sql, rules=RULES, epsilon=1.0, currency=Mu):
-    offer = offered(read(sql, rules), epsilon, 1e-9, currency)
-    return offer.ways[0], statements(offer, 7, "duckdb")[-1]
+    offer = offered(parse_question(sql, rules), epsilon, 1e-9, currency)
+    return offer.standalone[0], statements(offer, 7, "duckdb")[-1]
 
 
 # ---- what is read ----------------------------------------------------------------------------------------------------
@@ -101,11 +102,11 @@ def test_the_ends_that_sql_gives_are_those_of_all_values(size):
 def test_a_mode_reads_two_values_of_many_and_all_of_few(curator):
     engine = curator.engine
     few, text = way_of("SELECT ward, MODE(stay > 5) FROM visits GROUP BY ward")
-    assert isinstance(few, ChosenWay) and len(engine.run(text)) <= 6
+    assert isinstance(few, ModeChoice) and len(engine.run(text)) <= 6
     many, text = way_of("SELECT MODE(day) FROM visits")
-    assert isinstance(many, StableWay) and len(engine.run(text)) == 2
+    assert isinstance(many, StableMode) and len(engine.run(text)) == 2
     number, _ = way_of("SELECT MODE(stay) FROM visits")
-    assert isinstance(number, ChosenWay) and len(number.choices) == 481  # 0 … 60 in eighths
+    assert isinstance(number, ModeChoice) and len(number.choices) == 481  # 0 … 60 in eighths
 
 
 @pytest.mark.parametrize("name", ["duckdb", "postgres", "spark"])
@@ -113,10 +114,10 @@ def test_a_mode_of_days_is_read_as_texts_and_one_of_texts_as_it_is(name):
     """The answer holds the value itself, and a moment of an engine's own has no place in it."""
     found = {}
     for column in ("day", "diagnosis"):
-        plan = read(f"SELECT MODE({column}) FROM visits", RULES).plan
+        plan = parse_question(f"SELECT MODE({column}) FROM visits", RULES).plan
         to = DIALECTS[name].about(plan)
         written = to.date_text(raw(X)).sql(name)
-        found[column] = written in votes(plan, plan.statistics[0], 7, to)
+        found[column] = written in votes(plan, plan.standalone[0], 7, to)
     assert found == {"day": True, "diagnosis": False}
 
 
@@ -159,7 +160,7 @@ def test_one_edge_is_one_unit_whatever_its_rows_say():
             rows.append((a, b, 2000.0) if rng.random() < 0.5 else (b, a, 2015.0))
     edges = {frozenset(row[:2]) for row in rows}
     _, tri = way_of("SELECT TRIANGLES(b, a) FROM friends")
-    counts = read("SELECT COUNT(*), COUNT(DISTINCT edge) FROM friends", RULES)
+    counts = parse_question("SELECT COUNT(*), COUNT(DISTINCT edge) FROM friends", RULES)
     (count,) = statements(offered(counts, 1.0, 1e-9), 7, "duckdb")
 
     def found(without):
@@ -200,7 +201,7 @@ def test_triangles_are_answered_near_the_truth_and_their_interval_holds_it(curat
 )  # fmt: skip
 def test_what_is_no_such_statistic_is_refused(sql):
     with pytest.raises(QueryRefused):
-        read(sql, RULES)
+        parse_question(sql, RULES)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +221,7 @@ def test_other_ends_are_another_question():
     text = POLICY + FRIENDS.replace("TYPE", "text").replace("since", 'c = {type = "text"}\nsince')
     one, other = (Policy.read(text.replace('"a", "b"', ends)) for ends in ('"a", "b"', '"a", "c"'))
     sql = "SELECT COUNT(*) FROM friends"
-    assert read(sql, one).plan.canonical != read(sql, other).plan.canonical
+    assert parse_question(sql, one).plan.canonical != parse_question(sql, other).plan.canonical
 
 
 # ---- prices ----------------------------------------------------------------------------------------------------------
@@ -230,23 +231,23 @@ def test_other_ends_are_another_question():
 def test_all_of_a_question_costs_what_it_is_offered_for(currency):
     listed = "COUNT(*), MEDIAN(cost), TRIMMED_MEAN(cost, 0.1), MODE(day), MODE(ward)"
     sql = f"SELECT diagnosis, {listed} FROM visits GROUP BY diagnosis"
-    offer = offered(read(sql, RULES), 1.0, 1e-9, currency)
+    offer = offered(parse_question(sql, RULES), 1.0, 1e-9, currency)
     pieces = [offer.price.part(share) for share in offer.shares if share]
     power = 2 if currency is Mu else 1
     spent = offer.plan.groups * sum(piece.amount**power for piece in pieces)
     assert (1 - 1e-9) * offer.price.amount**power <= spent <= offer.price.amount**power
-    slacks = [way.slack for way in offer.ways]
+    slacks = [way.slack for way in offer.standalone]
     assert sum(map(bool, slacks)) == (2 if currency is Mu else 1)  # trimmed means cost pure ε, chosen modes nothing
     assert offer.key_delta + offer.plan.groups * sum(slacks) <= offer.leak
     assert isinstance(offer.loss, LeakyLoss) and offer.loss.failure == offer.leak
-    for way, piece in zip(offer.ways, pieces[-3:], strict=True):
-        if isinstance(way, TrimmedWay):
+    for way, piece in zip(offer.standalone, pieces[-4:], strict=True):
+        if isinstance(way, TrimmedMeanRelease):
             shares = [way.price.part(0.9), way.price.part(0.1)]
             assert sum(one.amount**power for one in shares) <= piece.amount**power
             inner = way.mechanism.loss()
             cost = inner.gdp(slack=way.slack * (1 + 1e-9)).upper if currency is Mu else max(inner.supremum())
             assert 0.9 * shares[0].amount < cost <= shares[0].amount * (1 + 5e-5)
-        elif isinstance(way, StableWay):
+        elif isinstance(way, StableMode):
             leak = LeakyLoss(piece.loss(), way.slack * (1 + 1e-9))
             for eps in (0.0, 0.01, 0.1):
                 assert way.mechanism.loss().delta(eps).upper <= leak.delta(eps).upper + 1e-15
@@ -254,9 +255,9 @@ def test_all_of_a_question_costs_what_it_is_offered_for(currency):
 
 @pytest.mark.parametrize("currency", [Mu, Pure])
 def test_triangles_cost_what_they_are_offered_for(currency):
-    offer = offered(read("SELECT TRIANGLES() FROM friends", RULES), 1.0, 1e-9, currency)
-    (way,) = offer.ways
-    assert isinstance(way, TrianglesWay) and 0 < way.slack <= offer.leak
+    offer = offered(parse_question("SELECT TRIANGLES() FROM friends", RULES), 1.0, 1e-9, currency)
+    (way,) = offer.standalone
+    assert isinstance(way, TrianglesRelease) and 0 < way.slack <= offer.leak
     loss = way.mechanism.loss()
     assert loss.delta(1.0).upper <= 1e-9
     assert loss.delta(0.95).upper > 1e-9 or currency is Pure
@@ -304,7 +305,7 @@ def test_other_engines_refuse_in_words():
     for sql in ("SELECT MODE(ward) FROM visits", "SELECT TRIMMED_MEAN(stay, 0.1) FROM visits",
                 "SELECT TRIANGLES() FROM friends", "SELECT COUNT(*) FROM friends"):  # fmt: skip
         with pytest.raises(QueryRefused, match="DuckDB"):
-            Postgres().accepts(read(sql, RULES).plan)
+            Postgres().accepts(parse_question(sql, RULES).plan)
 
 
 # ---- answers ---------------------------------------------------------------------------------------------------------
@@ -329,14 +330,14 @@ def test_modes_and_trimmed_means_are_what_they_are_called(curator):
 @pytest.mark.parametrize("price", [Mu(0.2), Mu(2.0), Pure(1.0)], ids=str)
 def test_the_interval_of_a_trimmed_mean_holds_it(price):
     """At least 95 % of 150 times: fewer than 125 has probability below 1e-6 then."""
-    question = read("SELECT TRIMMED_MEAN(cost, 0.1) FROM visits", RULES)
-    (way,) = Offer(question, price, 1e-9).ways
+    question = parse_question("SELECT TRIMMED_MEAN(cost, 0.1) FROM visits", RULES)
+    (way,) = Offer(question, price, 1e-9).standalone
     x = way.mean.ordered(np.random.default_rng(5).normal(400_000, 60_000, 6000))
     truth = way.read([float(way.mean.value(x)), 0])[0]
     object.__setattr__(way, "ordered", lambda rows: x)
     held = 0
     for _ in range(150):
-        value, low, high = way.read(way.released([]))
+        value, low, high = way.read(way.release([]))
         assert -100 <= low <= value <= high <= 1000
         held += low <= truth <= high
     assert 1 - bdtrc(124, 150, 0.95) < 1e-6
@@ -354,13 +355,13 @@ def test_the_same_in_python(curator):
 
 
 def test_trimming_is_written_as_a_fraction():
-    (statistic,) = read("SELECT TRIMMED_MEAN(stay, 0.125) FROM visits", RULES).plan.statistics
-    assert statistic.lattice.part == Fraction(1, 8)
+    (statistic,) = parse_question("SELECT TRIMMED_MEAN(stay, 0.125) FROM visits", RULES).plan.standalone
+    assert statistic.part == Fraction(1, 8)
 
 
 def test_nodes_are_told_apart_by_their_bytes():
     _, text = way_of("SELECT TRIANGLES() FROM friends")
-    (count,) = statements(offered(read("SELECT COUNT(*) FROM friends", RULES), 1.0, 1e-9), 7, "duckdb")
+    (count,) = statements(offered(parse_question("SELECT COUNT(*) FROM friends", RULES), 1.0, 1e-9), 7, "duckdb")
     connection = duckdb.connect()
     graph(
         connection, [("a", "b", 1), ("A", "b", 1), ("B", "a", 1), ("b", "B", 1), ("a", "A", 1)], "TEXT COLLATE NOCASE"
@@ -378,7 +379,7 @@ def test_tables_of_edges_are_joined_and_stacked_by_the_edge():
     connection.execute("CREATE TABLE calls AS SELECT b AS a, a AS b, since FROM friends WHERE b <> 'd'")
 
     def found(sql):
-        offer = offered(read(sql, both), 1.0, 1e-9)
+        offer = offered(parse_question(sql, both), 1.0, 1e-9)
         return connection.execute(statements(offer, 7, "duckdb")[-1]).fetchall()
 
     assert found("SELECT COUNT(*) FROM friends JOIN calls USING (edge)") == [(3,)]

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.curator.offer import offered
-from sfumato.curator.release import tables
+from sfumato.curator.release import table_requests
 from sfumato.ledger import Amount
 from sfumato.sql.dialects import dialect_of
-from sfumato.sql.parse.text import read
 from sfumato.sql.plan import Measure, What
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
@@ -34,7 +34,7 @@ x = {low = 0, high = 60}
 
 
 def offer(sql, policy=RULES):
-    return offered(read(sql, policy), 1.0, 1e-9)
+    return offered(parse_question(sql, policy), 1.0, 1e-9)
 
 
 def key(sql, policy=RULES):
@@ -42,7 +42,7 @@ def key(sql, policy=RULES):
 
 
 def statement(sql, policy=RULES):
-    return repr(tables(offer(sql, policy), 7, dialect_of("duckdb")))
+    return repr(table_requests(offer(sql, policy), 7, dialect_of("duckdb")))
 
 
 def counted(where):
@@ -112,13 +112,13 @@ def test_names_are_not_taken_for_what_is_around_them():
     ]  # fmt: skip
     keys = {key(f'SELECT COUNT(*) FROM "t | ()" WHERE {one}', ODD) for one in asked}
     assert len(keys) == len(asked)
-    units = read('SELECT COUNT(DISTINCT "the unit") FROM "t | ()"', ODD).plan.measures
+    units = parse_question('SELECT COUNT(DISTINCT "the unit") FROM "t | ()"', ODD).plan.measures
     assert [one.what for one in units] == [What.UNITS]
 
 
 def test_the_centre_of_a_measure_is_written_in_full():
     """It follows from the rest of the text today; the text must not depend on that."""
-    column = read(counted("stay < 1"), RULES).plan.where.arguments[0]
+    column = parse_question(counted("stay < 1"), RULES).plan.where.arguments[0]
     near = [
         Measure(What.SUM, column, centre, 0) for centre in (1234567.0, 1234568.0, 0.1, math.nextafter(0.1, 1), 30.0)
     ]

@@ -10,7 +10,7 @@ from sfumato.curator import Curator
 from sfumato.curator.response_padding import Clock
 from sfumato.errors import LedgerUnavailable
 from sfumato.ledger import Budget, Ledger
-from sfumato.ledger.question_lock import PLACES
+from sfumato.ledger.question_lock import HELD
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 from tests.curator.wrapped import Wrapped
@@ -50,7 +50,7 @@ def test_a_hundred_askers_at_once_get_one_answer_for_one_charge(tmp_path, key):
     assert engine.runs == 1
     state = first.ledger.verify()
     assert (len(state.costs), len(state.answers), len(state.reruns)) == (1, 1, 0)
-    assert not PLACES  # all turns were given back
+    assert not HELD  # all locks were freed
 
 
 @pytest.mark.slow
@@ -65,7 +65,10 @@ def test_who_waits_too_long_is_told_so_and_not_charged(tmp_path):
     slept = []
     waiting = replace(curator, clock=Clock(sleep=slept.append))
     question = curator.preview(COUNT, epsilon=0.5).offer.canonical
-    with curator.ledger.turn(question, 0.0), pytest.raises(LedgerUnavailable, match="nothing more was charged"):
+    with (
+        curator.ledger.question_lock(question, 0.0),
+        pytest.raises(LedgerUnavailable, match="nothing more was charged"),
+    ):
         waiting.ask(COUNT, epsilon=0.5)
     assert sum(slept) >= RULES.limits.timeout
     assert len(slept) <= 25 * sum(slept)  # it sleeps, rather than turning round and round
@@ -75,22 +78,27 @@ def test_who_waits_too_long_is_told_so_and_not_charged(tmp_path):
 
 def test_other_questions_do_not_wait(tmp_path):
     curator = Curator.open(built(tmp_path / "clinic.duckdb"), RULES)
-    with curator.ledger.turn("another", 0.0):
+    with curator.ledger.question_lock("another", 0.0):
         assert replace(curator, clock=Clock(sleep=None)).ask(COUNT, epsilon=0.5).charged
 
 
 def test_turns_are_given_back_whatever_happens(tmp_path):
     ledger = Ledger.create(tmp_path / "a.ledger", Budget(1.0, 1e-6))
-    with pytest.raises(KeyboardInterrupt), ledger.turn("q", 0.0):
+    with pytest.raises(KeyboardInterrupt), ledger.question_lock("q", 0.0):
         raise KeyboardInterrupt
-    with ledger.turn("q", 0.0), ledger.turn("r", 0.0):
+    with ledger.question_lock("q", 0.0), ledger.question_lock("r", 0.0):
         pass
-    with Ledger.create(":memory:", Budget(1.0, 1e-6)).turn("q", 0.0):
+    with Ledger.create(":memory:", Budget(1.0, 1e-6)).question_lock("q", 0.0):
         pass
-    assert not PLACES
+    assert not HELD
 
 
 def test_a_ledger_in_memory_knows_its_own_turns_only():
     one, other = (Ledger.create(":memory:", Budget(1.0, 1e-6)) for _ in range(2))
-    with one.turn("q", 0.0), other.turn("q", 0.0), pytest.raises(LedgerUnavailable), one.turn("q", 0.0):
+    with (
+        one.question_lock("q", 0.0),
+        other.question_lock("q", 0.0),
+        pytest.raises(LedgerUnavailable),
+        one.question_lock("q", 0.0),
+    ):
         pass

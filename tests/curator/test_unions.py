@@ -7,13 +7,13 @@ from functools import cache
 import duckdb
 import pytest
 
+from sfumato.aggregates.price import Mu
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.curator.offer import offered
-from sfumato.curator.price import Mu
 from sfumato.curator.release import statements
 from sfumato.errors import QueryRefused
 from sfumato.sql.emit.sums import statement
-from sfumato.sql.parse.text import read
 from sfumato.sql.plan import What
 from sfumato.sql.policy import Policy
 from tests.curator.questions import changed, exact_numbers
@@ -139,7 +139,7 @@ def database(seed, odd=True, without=None):
 def test_it_means_what_sql_means(sql):
     for seed in range(3):
         connection = database(seed, odd=False)
-        plan = read(sql, LOOSE).plan
+        plan = parse_question(sql, LOOSE).plan
         width = len(plan.keys)
         place = width + [m.what for m in plan.measures].index(What.ROWS)
         found = {row[:width]: row[place] or 0 for row in connection.execute(statement(plan, 1, "duckdb")).fetchall()}
@@ -149,7 +149,7 @@ def test_it_means_what_sql_means(sql):
 
 @cache
 def texts_of(sql):
-    question = read(sql, RULES)
+    question = parse_question(sql, RULES)
     return question.plan, statements(offered(question, 1.0, 1e-9, Mu), 99, "duckdb")
 
 
@@ -169,15 +169,15 @@ def test_nobody_moves_more_than_is_claimed(sql):
 
 def test_bounds_are_the_sums_of_the_branches():
     both = "SELECT w, COUNT(*) FROM (SELECT ward AS w FROM visits UNION ALL SELECT place FROM labs) v GROUP BY w"
-    plan = read(both, RULES).plan
+    plan = parse_question(both, RULES).plan
     assert (plan.rows, plan.groups) == (5, 3)  # of four, three are there
     assert plan.public == (("a",), ("b",), ("c",))
-    apart = read(MOVED[3], RULES).plan  # in one group there are rows of one branch only
+    apart = parse_question(MOVED[3], RULES).plan  # in one group there are rows of one branch only
     assert (apart.rows, apart.groups) == (3, 2)
 
 
 def test_domains_are_joined():
-    (measure,) = (m for m in read(MOVED[1], RULES).plan.measures if m.what is What.SUM)
+    (measure,) = (m for m in parse_question(MOVED[1], RULES).plan.measures if m.what is What.SUM)
     domain = measure.of.domain
     assert (domain.low, domain.high, domain.step) == (-8, 60, 0.25)
 
@@ -196,14 +196,20 @@ def test_domains_are_joined():
     ],
 )  # fmt: skip
 def test_another_order_is_no_other_question(one, other):
-    texts = [read(re.sub(r"SELECT (\w)", r"SELECT SUM(CLAMP(\1, 0, 9))", sql, count=1), RULES) for sql in (one, other)]
+    texts = [
+        parse_question(re.sub(r"SELECT (\w)", r"SELECT SUM(CLAMP(\1, 0, 9))", sql, count=1), RULES)
+        for sql in (one, other)
+    ]
     assert texts[0].plan.canonical == texts[1].plan.canonical
 
 
 def test_values_that_are_paired_otherwise_are_another_question():
     """The columns hold the same values of the same tables, but not in the same rows."""
     sql = "SELECT COUNT(*) FROM (SELECT 1 AS x, {} FROM visits UNION ALL SELECT 2, {} FROM visits) v WHERE x = y"
-    one, other = read(sql.format("1 AS y", "2"), RULES).plan, read(sql.format("2 AS y", "1"), RULES).plan
+    one, other = (
+        parse_question(sql.format("1 AS y", "2"), RULES).plan,
+        parse_question(sql.format("2 AS y", "1"), RULES).plan,
+    )
     assert one.canonical != other.canonical
     connection = database(1, odd=False)
     found = [connection.execute(statement(plan, 1, "duckdb")).fetchone()[0] for plan in (one, other)]
@@ -212,8 +218,10 @@ def test_values_that_are_paired_otherwise_are_another_question():
 
 
 def test_a_column_twice_is_one_branch_twice():
-    once = read("SELECT COUNT(*) FROM (SELECT stay FROM visits) v", RULES).plan
-    twice = read("SELECT COUNT(*) FROM (SELECT stay FROM visits UNION ALL SELECT stay FROM visits) v", RULES).plan
+    once = parse_question("SELECT COUNT(*) FROM (SELECT stay FROM visits) v", RULES).plan
+    twice = parse_question(
+        "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION ALL SELECT stay FROM visits) v", RULES
+    ).plan
     assert once.canonical != twice.canonical
     assert (once.rows, twice.rows) == (3, 6)
 
@@ -247,7 +255,7 @@ REFUSED = {
 @pytest.mark.parametrize("sql", REFUSED)
 def test_what_cannot_be_stacked_is_refused_in_words(sql):
     with pytest.raises(QueryRefused, match=REFUSED[sql]):
-        read(sql, RULES)
+        parse_question(sql, RULES)
 
 
 def test_a_stack_is_asked_and_previewed(tmp_path):

@@ -3,13 +3,13 @@
 import duckdb
 import pytest
 
+from sfumato.aggregates.price import Mu
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.curator.contribution_sketch import named
 from sfumato.curator.offer import offered
-from sfumato.curator.price import Mu
 from sfumato.curator.release import statements
 from sfumato.errors import PolicyError, QueryRefused
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from sfumato.sql.policy_draft import checked
 from sfumato.sql.schema_check import require_fit
@@ -91,7 +91,7 @@ def test_edges_are_not_a_column_called_edge():
     for sql in ("SELECT COUNT(*) FROM (SELECT edge FROM links UNION ALL SELECT edge FROM visits)",
                 "SELECT COUNT(*) FROM links JOIN visits USING (edge)"):  # fmt: skip
         with pytest.raises(QueryRefused, match=r"unit|compares"):
-            read(sql, both)
+            parse_question(sql, both)
 
 
 def test_stored_answers_of_one_unit_are_not_served_for_another():
@@ -99,8 +99,11 @@ def test_stored_answers_of_one_unit_are_not_served_for_another():
         "SELECT COUNT(*) FROM visits",
         ['{each = "row"}', '{column = "row"}', '"edge"', '"column row"', '"person"'],
     )
-    assert len({read(sql, policy(unit)).plan.canonical for unit in units}) == len(units)
-    assert read(sql, policy('"row"')).plan.canonical == read(sql, policy('{each = "row"}')).plan.canonical
+    assert len({parse_question(sql, policy(unit)).plan.canonical for unit in units}) == len(units)
+    assert (
+        parse_question(sql, policy('"row"')).plan.canonical
+        == parse_question(sql, policy('{each = "row"}')).plan.canonical
+    )
     edges = Policy.read(BUDGET + LINKS.format(unit="").replace("links", "visits")).tables["visits"]
     assert named(edges) != named(policy('"edge"').tables["visits"])
 
@@ -111,17 +114,17 @@ def test_texts_of_stored_answers_are_those_of_before():
     for name, words in (("visits", "unit='person'"), ("pets", "unit='row'"), ("links", "unit='edge'")):
         assert words in repr(stated.tables[name])
     assert "bare" not in repr(stated)
-    assert read("SELECT SUM(stay) FROM visits", stated).plan.canonical.startswith(
+    assert parse_question("SELECT SUM(stay) FROM visits", stated).plan.canonical.startswith(
         "visits | () | True | () | (sum(t0.stay, 0, 0),) | "
     )
 
 
 def test_a_column_called_row_may_be_grouped_by_where_each_row_is_a_person():
     stated = policy('{each = "row"}', "columns.row = {type = 'text', keys = ['a', 'b']}\n")
-    assert len(read("SELECT row, COUNT(*) FROM visits GROUP BY row", stated).plan.keys) == 1
+    assert len(parse_question("SELECT row, COUNT(*) FROM visits GROUP BY row", stated).plan.keys) == 1
     with pytest.raises(QueryRefused, match="each person"):
         column = policy('{column = "row"}', "columns.row = {type = 'text', keys = ['a', 'b']}\n")
-        read("SELECT row, COUNT(*) FROM visits GROUP BY row", column)
+        parse_question("SELECT row, COUNT(*) FROM visits GROUP BY row", column)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +185,7 @@ def shop(without=None):
 
 
 def exactly(sql, connection, schema=None):
-    offer = offered(read(sql, Policy.read(BUDGET + JOINED)), 1.0, 1e-9, Mu)
+    offer = offered(parse_question(sql, Policy.read(BUDGET + JOINED)), 1.0, 1e-9, Mu)
     return [connection.execute(text).fetchall() for text in statements(offer, 12345, "duckdb")]
 
 
@@ -243,9 +246,9 @@ def test_a_row_that_is_a_person_counts_once_in_each_group_of_nested_unions(sql, 
     stated, sql = Policy.read(BUDGET + ALONE), sql.replace("{}", "SELECT height FROM kids")
     if most is None:
         with pytest.raises(QueryRefused, match="lists a row more than once"):
-            read(sql, stated)
+            parse_question(sql, stated)
         return
-    assert read(sql, stated).plan.groups == most
+    assert parse_question(sql, stated).plan.groups == most
     one, other = (duckdb.connect(config={"threads": 1}) for _ in range(2))
     for connection, many in ((one, 5), (other, 4)):
         connection.execute(f"CREATE TABLE kids AS SELECT 9 AS height FROM range({many})")

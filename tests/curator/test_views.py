@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 import duckdb
 import pytest
 
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
-from sfumato.curator.bounded_cache import Views, Wanted
+from sfumato.curator.bounded_cache import Views
 from sfumato.curator.offer import offered
-from sfumato.curator.release import tables
+from sfumato.curator.release import table_requests
 from sfumato.engines.duckdb import DuckDB
 from sfumato.errors import PolicyError, SfumatoError
-from sfumato.sql.parse.text import read
+from sfumato.sql.emit.request import TableRequest
 from sfumato.sql.policy import Policy
 from sfumato.sql.reserved_names import COUNT, COUNTED, PAIRS, RANKED, VALUE, measure
 from tests.curator.clinic import POLICY, built
@@ -52,7 +53,7 @@ def engine(tmp_path):
 
 
 def wanted(sql, policy=POLICY, salt=12345, epsilon=1.0):
-    return tables(offered(read(sql, Policy.read(policy)), epsilon, 1e-9), salt, "duckdb")
+    return table_requests(offered(parse_question(sql, Policy.read(policy)), epsilon, 1e-9), salt, "duckdb")
 
 
 def plain(rows, width):
@@ -223,7 +224,7 @@ def test_what_is_stopped_is_not_begun_again_and_leaves_nothing(engine):
     )
     engine.inner.timeout = 0.05
     with pytest.raises(TimeoutError):
-        views.rows(engine, Wanted("SELECT 1", (), ("long",), lambda places: long))
+        views.rows(engine, TableRequest("SELECT 1", (), ("long",), lambda places: long))
     engine.inner.timeout = None
     engine.trouble = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):

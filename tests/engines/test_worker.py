@@ -1,4 +1,4 @@
-"""An engine in a process of its own: the same rows, a time limit that holds, and nothing left behind."""
+"""The worker process: the same rows, a time limit that holds, and no process left behind."""
 
 import os
 import signal
@@ -13,10 +13,11 @@ import duckdb
 import pytest
 
 import sfumato as sf
-from sfumato.curator.bounded_cache import Views, Wanted
+from sfumato.curator.bounded_cache import Views
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.worker import Worker, WorkerEnded
 from sfumato.errors import PolicyError
+from sfumato.sql.emit.request import TableRequest
 from sfumato.sql.policy import Policy
 from tests.curator import clinic
 
@@ -110,8 +111,8 @@ def test_a_statement_beside_one_that_is_ended_is_run_again(place):
 
 
 def test_views_make_a_lost_table_again(worker):
-    views, wanted = Views(4), Wanted("SELECT 7 AS m0", (), ("x",), lambda places: "SELECT 7 AS _sf_m0")
-    direct = Wanted("SELECT 7")
+    views, wanted = Views(4), TableRequest("SELECT 7 AS m0", (), ("x",), lambda places: "SELECT 7 AS _sf_m0")
+    direct = TableRequest("SELECT 7")
     assert views.rows(worker, wanted) == views.rows(worker, direct) == [(7,)]
     worker.close()
     assert views.rows(worker, wanted) == [(7,)]  # by the direct statement

@@ -1,4 +1,4 @@
-"""Changing a ledger behind its back: bits, rows, files. Each change is tried on a copy, and must be noticed."""
+"""Damage to a ledger: changed bits, rows, files. Each change is made to a copy, and must be detected."""
 
 import shutil
 import sqlite3
@@ -12,11 +12,11 @@ import sfumato as sf
 from sfumato.errors import LedgerDamaged, LedgerUnavailable
 from sfumato.ledger import Amount, Budget, Ledger
 from sfumato.ledger.anchor import NoAnchor
-from sfumato.ledger.entries import Entry, chained
-from sfumato.ledger.replay import State
-from sfumato.ledger.sqlite import SqliteStore, SqliteTransaction, told
+from sfumato.ledger.entries import Entry, chain_hash
+from sfumato.ledger.sqlite import SqliteStore, SqliteTransaction, translate_errors
+from sfumato.ledger.state import State
 from sfumato.ledger.store import Transaction
-from sfumato.ledger.verify import verified
+from sfumato.ledger.verify import verify
 
 TABLES = {
     "entries": ("seq", "text", "answer", "hash"),
@@ -74,7 +74,7 @@ class Copy:
 
     @contextmanager
     def reading(self) -> Iterator[SqliteTransaction]:
-        with told(Path("copy")):
+        with translate_errors(Path("copy")):
             yield SqliteTransaction(self.connection)
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class Copy:
         try:
             for sql, values in changes:
                 assert self.connection.execute(sql, values).rowcount == 1, sql
-            verified(self, NoAnchor())  # type: ignore[arg-type]
+            verify(self, NoAnchor())  # type: ignore[arg-type]
         except (LedgerDamaged, LedgerUnavailable, sqlite3.IntegrityError):
             return True
         finally:
@@ -141,7 +141,7 @@ def row_changes(copy: Copy) -> Iterator[list[Change]]:
     insert = "INSERT INTO entries (seq, text, answer, hash) VALUES (?, ?, ?, ?)"
     for seq in (last.seq + 1, 0, -1, -(2**63), 2**63 - 1):
         yield [(insert, (seq, last.text, last.answer, last.hash))]
-    yield [(insert, (last.seq + 1, last.text, b"", chained(last.hash, last.seq + 1, last.text, b"")))]  # it fits
+    yield [(insert, (last.seq + 1, last.text, b"", chain_hash(last.hash, last.seq + 1, last.text, b"")))]  # it fits
     yield [("INSERT INTO accounts SELECT 'analyst eve', " + ", ".join(["1"] * 8), ())]
     yield [("INSERT INTO accounts SELECT NULL, " + ", ".join(["1"] * 8), ())]
     yield [("INSERT INTO requests VALUES ('ann', 'new', 3)", ())]
@@ -187,6 +187,6 @@ def unanchored(place: Path) -> State:
     """The state of a ledger file without its anchor."""
     store = SqliteStore(place)
     try:
-        return verified(store, NoAnchor())[0]
+        return verify(store, NoAnchor())[0]
     finally:
         store.close()

@@ -1,4 +1,4 @@
-"""A proxy before a PostgreSQL server that loses the connection when it is told to."""
+"""A proxy in front of a PostgreSQL server that cuts the connection on command."""
 
 import socket
 import threading

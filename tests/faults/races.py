@@ -1,4 +1,4 @@
-"""Many at once for one budget, and many at once with one key."""
+"""Races: many concurrent charges to one budget, and many with one idempotency key."""
 
 import os
 import threading
@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Ledger
-from sfumato.ledger.replay import REST
+from sfumato.ledger.shares import COMMON
 from sfumato.loss.base import PrivacyLoss
 
 
@@ -67,8 +67,8 @@ def exactly_spent(ledger: Ledger, step: PrivacyLoss, done: Sequence[int]) -> Non
     """As many charges succeeded as the budget holds, each recorded once, and not one more."""
     state = ledger.verify()
     (price,) = ledger.prices(step)
-    limit, spent = state.accounts[REST]
-    (name,) = [n for n, units in price.named().items() if units]
+    limit, spent = state.accounts[COMMON]
+    (name,) = [n for n, units in price.by_name().items() if units]
     fits = getattr(limit, name) // getattr(price, name)
     assert sorted(done) == sorted(state.costs)
     assert len(done) == fits

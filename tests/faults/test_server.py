@@ -1,4 +1,4 @@
-"""Where the programs of PostgreSQL come from."""
+"""Where the PostgreSQL programs for the tests are found."""
 
 import os
 

@@ -11,19 +11,20 @@ from functools import cached_property
 
 import duckdb
 
+from sfumato.aggregates.price import Mu
+from sfumato.aggregates.quantile import QuantileRelease
+from sfumato.aggregates.registry import parse_question
+from sfumato.aggregates.trimmed_mean import TrimmedMeanRelease
 from sfumato.curator.offer import offered
-from sfumato.curator.price import Mu
-from sfumato.curator.release import ordered
-from sfumato.curator.statistics import TrimmedWay
-from sfumato.engines.duckdb import COLUMNS, OPTIMIZER, listed
+from sfumato.curator.release import batches
+from sfumato.engines.duckdb import COLUMNS, OPTIMIZER, schema_from_rows
 from sfumato.errors import QueryRefused
 from sfumato.sql.dialects.duckdb import DuckDB
 from sfumato.sql.dialects.postgres import Postgres
 from sfumato.sql.emit.sums import statement
 from sfumato.sql.emit.values import distinct, near, ranks
-from sfumato.sql.parse.text import read
 from sfumato.sql.plan import What
-from tests.curator.questions import by_group, by_key, changed, told_apart
+from tests.curator.questions import by_group, by_key, changed, not_by_rank, told_apart
 from tests.fuzz.grammar import mutated, respelled
 from tests.fuzz.plain import PlainSql
 
@@ -50,14 +51,19 @@ class Question:
     tables: dict = field(default_factory=dict)
 
     @property
-    def release(self):
+    def plan(self):
         return self.asked.plan
 
     @cached_property
     def ranks(self):
         """What is ranked → all its values, in a statement."""
-        first = {window.of: window for window in reversed(self.plan.windows)}
-        return {of: ranks(self.plan, first[of], SALT, self.dialect) for of in ordered(self.offer)}
+        lattices = [batch[0].batch for batch in self.by_rank]
+        return {lattice: ranks(self.plan, lattice, SALT, self.dialect) for lattice in lattices}
+
+    @property
+    def by_rank(self):
+        """The quantiles, those of one column together."""
+        return [batch for batch in batches(self.offer) if isinstance(batch[0], QuantileRelease)]
 
     @cached_property
     def texts(self):
@@ -66,11 +72,9 @@ class Question:
         summed = any(m.what is not What.DISTINCT for m in plan.measures)
         found = [statement(plan, SALT, dialect)] if summed else []
         found += [distinct(plan, m.of, SALT, dialect) for m in plan.measures if m.what is What.DISTINCT]
-        for of, text in self.ranks.items():
-            pairs = zip(plan.windows, self.offer.choices, strict=True)
-            mine = [(window, (choice.shift, choice.cap)) for window, choice in pairs if window.of == of]
-            found.append(near(plan, *zip(*mine, strict=True), f"({text})", dialect))
-        return found + [way.statement(SALT, dialect) for way in self.offer.ways]
+        for batch, text in zip(self.by_rank, self.ranks.values(), strict=True):
+            found.append(near(plan, [one.window for one in batch], f"({text})", dialect))
+        return found + [one.statement(SALT, dialect) for one in not_by_rank(self.offer)]
 
 
 class Home:
@@ -82,7 +86,7 @@ class Home:
             self.open[which] = duckdb.connect(config={"threads": 1, "disabled_optimizers": OPTIMIZER})
             for line in world.script(which, "duckdb"):
                 self.open[which].execute(line)
-        self.dialects = [DuckDB(schema=listed(self.open["whole"].execute(COLUMNS).fetchall())), DuckDB()]
+        self.dialects = [DuckDB(schema=schema_from_rows(self.open["whole"].execute(COLUMNS).fetchall())), DuckDB()]
 
     def run(self, which, sql):
         return self.open[which].execute(sql).fetchall()
@@ -99,15 +103,15 @@ class Away:
         import psycopg
 
         from sfumato.engines.postgres import Postgres as Engine
-        from sfumato.engines.postgres import begun
+        from sfumato.engines.postgres import begin_reading
 
-        self.open, self.begun = {}, begun
+        self.open, self.begin_reading = {}, begin_reading
         for which in DATABASES:
             connection = psycopg.connect(dsn, autocommit=True)
             for line in (f"DROP SCHEMA IF EXISTS fuzz_{which} CASCADE", f"CREATE SCHEMA fuzz_{which}",
                          f"SET search_path TO fuzz_{which}", *world.script(which, "postgres")):  # fmt: skip
                 connection.execute(line)
-            connection.execute(begun(f"fuzz_{which}", 60.0))
+            connection.execute(begin_reading(f"fuzz_{which}", 60.0))
             self.open[which] = connection
         self.dialects = [Postgres(schema=Engine(dsn, "fuzz_whole").schema()), Postgres()]
 
@@ -116,7 +120,7 @@ class Away:
             return self.open[which].execute(sql.encode()).fetchall()
         except Exception:
             self.open[which].execute("ROLLBACK")
-            self.open[which].execute(self.begun(f"fuzz_{which}", 60.0))
+            self.open[which].execute(self.begin_reading(f"fuzz_{which}", 60.0))
             raise
 
     def close(self):
@@ -156,10 +160,10 @@ class Checker:
     def planned(self, sql, dialect):
         """The question, or None if it is refused: by text and policy alone."""
         try:
-            asked = read(sql, self.world.policy)
+            asked = parse_question(sql, self.world.policy)
             dialect.accepts(asked.plan)
             offer = offered(asked, 1.0, 1e-9, Mu)
-            _ = offer.noise, offer.choices, offer.threshold
+            _ = offer.noise, offer.standalone, offer.threshold
             return Question(sql, asked, offer, dialect)
         except QueryRefused:
             return None
@@ -185,9 +189,9 @@ class Checker:
         plan, pair = found.plan, [self.run(found, which) for which in ("whole", other)]
         try:
             self.count["moved"] += changed(found.sql, plan, *(by_group(plan, one) for one in pair))
-            ways = found.offer.ways
+            ways = not_by_rank(found.offer)
             for i, way in enumerate(ways, len(found.texts) - len(ways)):
-                if not isinstance(way, TrimmedWay) or len(plan.keys) < 2:
+                if not isinstance(way, TrimmedMeanRelease) or len(plan.keys) < 2:
                     told_apart(found.sql, way, *(by_key(one[i], len(plan.keys)) for one in pair))
         except AssertionError as problem:
             raise Failure("a unit moves more than is claimed", str(problem)[:300]) from problem

@@ -12,13 +12,13 @@ from functools import cache
 
 from sqlglot import ErrorLevel, exp, parse_one
 
+from sfumato.aggregates.registry import parse_question
 from sfumato.errors import QueryRefused
 from sfumato.sql.dialects import DIALECTS
 from sfumato.sql.domains import Domain, Kind
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.parse.date_forms import BEGINNINGS, FORMATS, PARTS
 from sfumato.sql.parse.special_forms import CASTS
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from tests.fuzz.worlds import quoted
 
@@ -139,7 +139,7 @@ def forms(dialect):
     for letter, form in dict.fromkeys([*registered(), *FORMS]):
         trial = HOLE.sub(lambda hole: {"x": "n", "i": "3", "c": "2", "q": "'a'"}.get(hole[1], hole[1]), form)
         try:
-            DIALECTS[dialect].accepts(read(f"SELECT COUNT({trial}) FROM t", TRIAL).plan)
+            DIALECTS[dialect].accepts(parse_question(f"SELECT COUNT({trial}) FROM t", TRIAL).plan)
         except QueryRefused:
             continue
         found[letter].append(form)

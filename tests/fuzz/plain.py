@@ -74,7 +74,7 @@ class PlainSql:
         root = parse_one(found.sql, read="duckdb")
         if (
             None in places
-            or not all(one.measures for one in found.asked.aggregates)
+            or found.plan.standalone
             or not all_shown(found.asked)
             or not comparable(found.plan)
             or root.find(*OTHERWISE)
@@ -100,7 +100,7 @@ class PlainSql:
             for j, aggregate in enumerate(found.asked.aggregates):
                 if width + j in places and (aggregate.name != "avg" or expected.get(key, [None] * 99)[j] is not None):
                     one, two = (table.get(key, [None] * 99)[j] or 0 for table in (expected, exact))
-                    if not near(float(one), float(two), aggregate, len(rows)):
+                    if not near(float(one), float(two), aggregate, found.asked):
                         raise failure(
                             "plain SQL differs", f"{key!r} {aggregate.name}: {one!r} there, {two!r} here: {text}"
                         )
@@ -148,7 +148,7 @@ def clamped(root, places, found):
         width = len(found.plan.keys)
         if place >= width and (aggregate := found.asked.aggregates[place - width]).name != "count":
             for one in list(node.find_all(exp.Sum, exp.Avg)):
-                for domain in [found.plan.measures[aggregate.measures[0]].of.domain]:
+                for domain in [aggregate.of.domain]:
                     one.set(
                         "this",
                         exp.Anonymous(this="clamp", expressions=[one.this, number(domain.low), number(domain.high)]),
@@ -160,8 +160,9 @@ def number(value):
     return exp.cast(exp.Literal.string(repr(value)), "DOUBLE")
 
 
-def near(one, two, aggregate, many):
+def near(one, two, aggregate, question):
     """Counts are equal; sums are of values rounded to steps."""
     if aggregate.name == "count":
         return one == two
-    return math.isclose(one, two, rel_tol=1e-4, abs_tol=200 * 2.0**aggregate.exponent + 1e-6)
+    exponent = question.plan.measures[question.sum_indexes[aggregate][0]].exponent
+    return math.isclose(one, two, rel_tol=1e-4, abs_tol=200 * 2.0**exponent + 1e-6)

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
+from sfumato.aggregates.price import Mu
+from sfumato.aggregates.registry import parse_question
 from sfumato.curator.offer import offered
-from sfumato.curator.price import Mu
 from sfumato.errors import QueryRefused
 from sfumato.sql.emit.sums import statement
-from sfumato.sql.parse.text import read
 from sfumato.sql.policy import Policy
 from tests.fuzz.grammar import AGGREGATES, FORMS, HOLE, RANKED, TRIAL
 
@@ -22,7 +22,7 @@ RULES = Policy.read(
 
 
 def key(sql):
-    return read(sql, RULES).plan.canonical
+    return parse_question(sql, RULES).plan.canonical
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def key(sql):
 def test_a_case_of_null_alone_is_null_on_every_engine(condition):
     """PostgreSQL took it for a text, and raised after the charge where it stood for a condition."""
     sql = f"SELECT COUNT(*) FILTER (WHERE {condition}) FROM t"
-    assert "THEN NULL ELSE NULL" not in statement(read(sql, RULES).plan, 1, "postgres")
+    assert "THEN NULL ELSE NULL" not in statement(parse_question(sql, RULES).plan, 1, "postgres")
     assert key(sql) == key("SELECT COUNT(*) FILTER (WHERE NULL) FROM t")
     assert key("SELECT SUM(CASE WHEN y = 'a' THEN x ELSE x END) FROM t") == key("SELECT SUM(x) FROM t")
     assert key("SELECT SUM(CASE WHEN y = 'a' THEN x ELSE 3 END) FROM t") != key("SELECT SUM(x) FROM t")
@@ -39,7 +39,7 @@ def test_a_case_of_null_alone_is_null_on_every_engine(condition):
 
 def test_noise_that_cannot_be_drawn_is_refused_in_words():
     """Not with an error about sigma, which is no word of the question's."""
-    offer = offered(read("SELECT y, VARIANCE(x) FROM t GROUP BY y", RULES), 1e-6, 1e-9, Mu)
+    offer = offered(parse_question("SELECT y, VARIANCE(x) FROM t GROUP BY y", RULES), 1e-6, 1e-9, Mu)
     with pytest.raises(QueryRefused, match=r"larger ε"):
         _ = offer.noise
 
@@ -47,7 +47,7 @@ def test_noise_that_cannot_be_drawn_is_refused_in_words():
 def test_a_question_writes_nothing_into_the_log(caplog):
     """The parser complained there about TO_CHAR, whose text was written in no dialect."""
     with caplog.at_level(logging.DEBUG):
-        read("SELECT SUM(CLAMP(LENGTH(TO_CHAR(d, 'YYYY-MM')), 0, 9)) FROM t", RULES)
+        parse_question("SELECT SUM(CLAMP(LENGTH(TO_CHAR(d, 'YYYY-MM')), 0, 9)) FROM t", RULES)
     assert not caplog.records
 
 
@@ -63,7 +63,7 @@ def test_too_few_arguments_are_refused_in_words():
                 fewer = f"{text[: found.start()]}{found[1]}({','.join(given[:many])}){text[found.end() :]}"
                 tried += 1
                 with contextlib.suppress(QueryRefused):
-                    read(f"SELECT {fewer} FROM t", TRIAL)
+                    parse_question(f"SELECT {fewer} FROM t", TRIAL)
     assert tried > 200
 
 
@@ -71,4 +71,4 @@ def test_too_few_arguments_are_refused_in_words():
 def test_a_format_of_another_function_is_refused(text):
     """To an engine it is a constant text: what was answered was another question."""
     with pytest.raises(QueryRefused, match="dates are written as"):
-        read(f"SELECT {text}, COUNT(*) FROM t GROUP BY 1", RULES)
+        parse_question(f"SELECT {text}, COUNT(*) FROM t GROUP BY 1", RULES)

@@ -1,4 +1,4 @@
-"""What a ledger does on an ordinary day."""
+"""The ledger without faults: charges, stored answers, caps, plans, renewals, versions."""
 
 import os
 
@@ -183,7 +183,7 @@ def test_a_pure_share_pays_for_pure_losses_while_it_lasts():
     ("act", "words"),
     [
         (lambda ledger: ledger.charge("1.0", question="q"), "privacy loss"),
-        (lambda ledger: ledger.charge(L.GaussianLoss(0.1, relation=sf.ReplaceOne), question="q"), "neighbours"),
+        (lambda ledger: ledger.charge(L.GaussianLoss(0.1, relation=sf.ReplaceOne), question="q"), "neighbour relation"),
         (lambda ledger: ledger.charge(SMALL, question=""), "question"),
         (lambda ledger: ledger.charge(SMALL, question="q", who=3), "who"),
         (lambda ledger: ledger.charge(L.ApproxLoss(0.1, 0.5), question="q"), "cover"),

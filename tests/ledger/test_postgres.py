@@ -86,20 +86,20 @@ def test_a_long_question_and_a_long_name_fit(ledger):
     assert ledger.recall("x" * (1 << 20)) == b"1"
 
 
-def test_turns_are_taken_by_threads_and_curators_and_end_with_the_connection(ledger, server, opened):
+def test_question_locks_exclude_threads_and_curators_and_end_with_the_connection(ledger, server, opened):
     other = opened(server.dsn)
-    with ledger.turn("q", 0.0):
+    with ledger.question_lock("q", 0.0):
         for waiting in (ledger, other):  # one connection, and another
-            with pytest.raises(LedgerUnavailable, match="somebody else"), waiting.turn("q", 0.0):
+            with pytest.raises(LedgerUnavailable, match="somebody else"), waiting.question_lock("q", 0.0):
                 pass
-        with other.turn("another", 0.0):
+        with other.question_lock("another", 0.0):
             pass
-    with other.turn("q", 0.0):
+    with other.question_lock("q", 0.0):
         pass
-    lost = ledger.turn("q", 0.0)
+    lost = ledger.question_lock("q", 0.0)
     lost.__enter__()
     ledger.store.close()  # as when its machine burns down
-    with other.turn("q", 60.0):
+    with other.question_lock("q", 60.0):
         pass
     lost.__exit__(None, None, None)
 

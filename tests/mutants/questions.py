@@ -163,12 +163,12 @@ def charged_afterwards(patch):
     nothing bounds the loss.
     """
 
-    def paid(self, loss, loss_at, question, key, asked, release):
-        noisy = release(self.exact(asked.statements))
+    def purchase(self, loss, loss_at, question, key, ready, release):
+        noisy = release(self.read(ready.requests))
         self.probe("noise: drawn")
         return self.ledger.keep(self.ledger.charge(loss, question=question, who=self.who, key=key), noisy)
 
-    patch(Curator, "paid", paid)
+    patch(Curator, "purchase", purchase)
 
 
 class Stopped:

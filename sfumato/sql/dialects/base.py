@@ -18,8 +18,7 @@ from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.costs import Cost, require_cost
 from sfumato.sql.functions.function import Sql
-from sfumato.sql.plan import Plan
-from sfumato.sql.policy import Table
+from sfumato.sql.plan import Plan, Table
 from sfumato.sql.reserved_names import column
 from sfumato.sql.union import cost as cost_of_row
 
@@ -62,8 +61,8 @@ class Dialect(ABC):
     def accepts(self, plan: Plan) -> None:
         """Raises QueryRefused if this engine cannot be told of something in it."""
         parts = [plan.where, *plan.keys, *(mine for join in plan.joins for mine, _ in join.on)]
-        parts += [m.of for m in plan.measures if m.of] + [window.of for window in plan.windows]
-        parts += [one for statistic in plan.statistics for one in statistic.reads]
+        parts += [m.of for m in plan.measures if m.of]
+        parts += [value for one in plan.standalone for value in one.arguments]
         for branch in plan.table.branches:
             self.accepts(branch.rows)
             parts += [of for _, of in branch.columns]

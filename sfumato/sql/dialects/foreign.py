@@ -26,7 +26,7 @@ class Foreign(Dialect):
         return frozenset({*self.same, *self.own, "number", "text", "date", "timestamp", "substr", "round to"})
 
     def accepts(self, plan: Plan) -> None:
-        if plan.statistics or plan.table.edges:
+        if plan.table.edges or not all(one.portable for one in plan.standalone):
             raise QueryRefused(f"TRIMMED_MEAN, MODE and tables of edges are for DuckDB, and this is {self.name}.")
         super().accepts(plan)
 

@@ -10,8 +10,7 @@ from sfumato.sql.dialects.base import Dialect, raw, written_out
 from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions.function import Sql, of_type, paren
-from sfumato.sql.plan import Join, Measure, Plan, What
-from sfumato.sql.policy import Owner, Table
+from sfumato.sql.plan import Join, Measure, Owner, Plan, Table, What
 from sfumato.sql.reserved_names import (
     ABOVE,
     CUT,

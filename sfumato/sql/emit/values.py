@@ -13,7 +13,8 @@ from sfumato.sql.dialects.base import Dialect, raw
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit.sums import by, cut, first_of, none, row_wise
 from sfumato.sql.expressions import Column, Expression
-from sfumato.sql.plan import Plan, Window
+from sfumato.sql.lattice import Lattice
+from sfumato.sql.plan import Plan
 from sfumato.sql.reserved_names import (
     ALL,
     BETWEEN,
@@ -59,22 +60,31 @@ def distinct(plan: Plan, of: Expression, salt: int, dialect: str | Dialect) -> s
     return f"WITH {kept} SELECT {', '.join([*names, counted])} FROM {VALUES} {by(names)}"
 
 
-def around(
-    plan: Plan, windows: Sequence[Window], limits: Sequence[tuple[int, int]], salt: int, dialect: str | Dialect
-) -> str:
-    """keys, how many values there are, and in order: values, how many have each, how many have it or less; for all
-    values whose score is below the cap. `windows` are of one expression and one lattice; `limits` are (shift, cap)."""
-    return near(plan, windows, limits, f"({ranks(plan, windows[0], salt, dialect)})", dialect)
+@dataclass(frozen=True)
+class RankWindow:
+    """The values whose rank is near the fraction `part` of all, moved by `shift`: those with a score below `cap`. Shift
+    and cap count in parts (denominators) of a rank."""
+
+    part: Fraction
+    shift: int
+    cap: int
+
+    def holds(self) -> str:
+        """Is one of the ranks UP_TO − COUNT + 1 … UP_TO inside?"""
+        a, b = self.part.numerator, self.part.denominator
+        many, count, upto = qualified(RANKED, [ALL, COUNT, UP_TO])
+        above = f"{b} * ({upto} - {count}) - {a} * {many} - ({self.shift}) < {self.cap}"
+        return f"({a} * {many} + ({self.shift}) - {b} * {upto} < {self.cap} AND {above})"
 
 
-def ranks(plan: Plan, window: Window, salt: int, dialect: str | Dialect) -> str:
+def ranks(plan: Plan, lattice: Lattice, salt: int, dialect: str | Dialect) -> str:
     """keys, and each VALUE with how many have it (COUNT), how many have it or less (UP_TO), and how many there are
     (ALL)."""
     to, names = dialect_of(dialect).about(plan), qualified(COUNTED, listed(plan))
     split, (value, count) = by_parts(names), qualified(COUNTED, [VALUE, COUNT])
     upto = f"{to.total(count)} OVER ({split} ORDER BY {value}) AS {UP_TO}"
     shown = [*names, value, count, upto, f"{to.total(count)} OVER ({split}) AS {ALL}"]
-    return f"WITH {frequencies(plan, window, salt, to)} SELECT {', '.join(shown)} FROM {COUNTED}"
+    return f"WITH {frequencies(plan, lattice, salt, to)} SELECT {', '.join(shown)} FROM {COUNTED}"
 
 
 def by_parts(names: Sequence[str]) -> str:
@@ -94,12 +104,12 @@ class Selection:
     to: Dialect
 
     @staticmethod
-    def of(plan: Plan, window: Window, dialect: str | Dialect) -> "Selection":
-        to, of = dialect_of(dialect).about(plan), window.of
+    def of(plan: Plan, lattice: Lattice, dialect: str | Dialect) -> "Selection":
+        to, of = dialect_of(dialect).about(plan), lattice.of
         read = to.compiled(of)
         key, unread = (to.key(of), to.unread(of)) if isinstance(of, Column) else (None, None)
         rows, plain = (row_wise(plan, {GIVEN: one or read}, to).sql(to.name) for one in (key, unread))
-        return Selection(rows, plain, lattice(window, to), to)
+        return Selection(rows, plain, step_of(lattice, to), to)
 
     def selected(self, parts: Sequence[float]) -> str:
         """How many values there are, and those below which these parts of them lie."""
@@ -119,20 +129,19 @@ class Selection:
         return self.to.number(float(value)).sql(self.to.name)
 
 
-def frequencies(plan: Plan, window: Window, salt: int, to: Dialect, *more: str) -> str:
+def frequencies(plan: Plan, lattice: Lattice, salt: int, to: Dialect, *more: str) -> str:
     """Tables of WITH, of which COUNTED has the keys, each VALUE, how many have it (COUNT), and `more`."""
     names = qualified(VALUES, [*listed(plan), VALUE])
-    kept = values(plan, lattice(window, to), window.of, salt, to, once=False)
+    kept = values(plan, step_of(lattice, to), lattice.of, salt, to, once=False)
     shown = [*names, f"COUNT(*) AS {COUNT}", *more]
     return f"{kept}, {COUNTED} AS (SELECT {', '.join(shown)} FROM {VALUES} {by(names)})"
 
 
-def near(
-    plan: Plan, windows: Sequence[Window], limits: Sequence[tuple[int, int]], ranked: str, dialect: str | Dialect
-) -> str:
-    """What `around` gives, from the table that `ranks` makes."""
+def near(plan: Plan, windows: Sequence[RankWindow], ranked: str, dialect: str | Dialect) -> str:
+    """keys, how many values there are, and in order: values, how many have each, how many have it or less; for all
+    values in one of the windows. `ranked` is the table that `ranks` makes."""
     to, names = dialect_of(dialect).about(plan), listed(plan)
-    near_one = " OR ".join(close(w.part, *limit) for w, limit in zip(windows, limits, strict=True))
+    near_one = " OR ".join(window.holds() for window in windows)
     whole = [f"CAST({RANKED}.{name} AS BIGINT) AS {name}" for name in (UP_TO, ALL)]
     found = ", ".join([*qualified(RANKED, [*names, VALUE, COUNT]), *whole])
     mine, most = qualified(NEAR, names), f"MAX({NEAR}.{ALL})"
@@ -141,14 +150,6 @@ def near(
         f"WITH {NEAR} AS (SELECT {found} FROM {ranked} AS {RANKED} WHERE {near_one})"
         f" SELECT {shown} FROM {NEAR} {by(mine)}"
     )
-
-
-def close(part: Fraction, shift: int, cap: int) -> str:
-    """Is one of the ranks UP_TO − COUNT + 1 … UP_TO nearer than this to part·ALL? Counted in parts."""
-    a, b = part.numerator, part.denominator
-    many, count, upto = qualified(RANKED, [ALL, COUNT, UP_TO])
-    above = f"{b} * ({upto} - {count}) - {a} * {many} - ({shift}) < {cap}"
-    return f"({a} * {many} + ({shift}) - {b} * {upto} < {cap} AND {above})"
 
 
 def values(plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool) -> str:
@@ -210,10 +211,10 @@ def given(of: Expression, to: Dialect) -> str:
     return f"CASE WHEN {none(X, to)} THEN NULL ELSE {X} END" if of.domain.kind is Kind.NUMBER else X
 
 
-def lattice(window: Window, to: Dialect) -> str:
+def step_of(lattice: Lattice, to: Dialect) -> str:
     """X as the number of its step; clamped before it is cast, so that nothing can overflow."""
-    low, high = window.of.domain.low, window.of.domain.high
-    value = f"(LEAST(GREATEST({X}, {low!r}), {high!r}) - ({window.origin!r}))"
-    steps = to.floor(f"{to.scaled(value, 2.0**-window.exponent)} + 0.5")
-    whole = f"CAST(LEAST(GREATEST({steps}, 0), {window.points - 1}) AS BIGINT)"
+    low, high = lattice.of.domain.low, lattice.of.domain.high
+    value = f"(LEAST(GREATEST({X}, {low!r}), {high!r}) - ({lattice.origin!r}))"
+    steps = to.floor(f"{to.scaled(value, 2.0**-lattice.exponent)} + 0.5")
+    whole = f"CAST(LEAST(GREATEST({steps}, 0), {lattice.points - 1}) AS BIGINT)"
     return f"CASE WHEN {none(X, to)} THEN NULL ELSE {whole} END"

@@ -5,7 +5,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.aggregates import AGGREGATES
+from sfumato.sql.aggregate import kind_of
 from sfumato.sql.expressions import Expression
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.function import Spelling
@@ -14,10 +14,6 @@ from sfumato.sql.parse.special_forms import SPECIAL
 from sfumato.sql.simplify import call
 
 SPELLED = {spelling: name for name, function in FUNCTIONS.items() for spelling in function.spelled}
-ASKED = (
-    "COUNT, COUNT(DISTINCT …), SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE, MODE, "
-    "TRIMMED_MEAN, TRIANGLES or HISTOGRAM"
-)
 CHAINS = (exp.And, exp.Or, exp.DPipe)
 
 
@@ -49,10 +45,8 @@ def expression(node: exp.Expression, names: Names) -> Expression:
         return special(node, go)
     if name is not None:
         return call(name, *go(*arguments(node)))
-    if isinstance(node, AGGREGATES):
+    if kind_of(node) is not None or isinstance(node, exp.Filter):
         raise QueryRefused(f"{shown(node)} is not allowed inside another aggregate, in WHERE or in GROUP BY.")
-    if isinstance(node, exp.AggFunc):
-        raise QueryRefused(f"{shown(node)} is not among the aggregates.\n  do:     ask {ASKED}")
     raise QueryRefused(f"{called(node)} is not among the things that questions may use.\n  do:     see docs/sql.md")
 
 

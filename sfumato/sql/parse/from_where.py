@@ -5,14 +5,15 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.aggregates import AGGREGATES
+from sfumato.sql.aggregate import calls_aggregate
 from sfumato.sql.expressions import Expression
 from sfumato.sql.parse.ast_guard import alias, inner, plain, shown
 from sfumato.sql.parse.expressions import expression
 from sfumato.sql.parse.joins import joined, sort_joins
 from sfumato.sql.parse.scopes import Scope, columns_of
 from sfumato.sql.parse.unions import selects, united
-from sfumato.sql.policy import Policy, Table
+from sfumato.sql.plan import Table
+from sfumato.sql.policy import Policy
 from sfumato.sql.rewrite_rules import filter_condition
 from sfumato.sql.simplify import call
 
@@ -149,8 +150,8 @@ class Rows:
 
     def listed(self, query: exp.Select) -> tuple[Scope, list[tuple[str, Expression]]]:
         """The rows of a SELECT, and its columns in order."""
-        if any(query.args.get(part) for part in ("group", "having", "limit", "offset", "distinct")) or any(
-            query.find_all(*AGGREGATES)
+        if any(query.args.get(part) for part in ("group", "having", "limit", "offset", "distinct")) or (
+            calls_aggregate(query)
         ):
             raise QueryRefused(
                 "a SELECT inside a question works on rows, one by one.\n"

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.aggregates import bucketed
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Constant, Expression
 from sfumato.sql.parse.ast_guard import inner, shown
 from sfumato.sql.parse.expressions import Names, expression
+from sfumato.sql.parse.special_forms import bucket_key
 from sfumato.sql.simplify import call
 
 NONE = Constant(-1)  # the bin of what has no value
@@ -64,7 +64,7 @@ def binned(node: exp.Expression, rows: Names) -> Histogram:
         rest = [Constant(domain.low), Constant(domain.high), *rest]
     match rest:
         case [Constant(int() | float() as low), Constant(int() | float() as high), Constant(int() as bins)]:
-            key = call("coalesce", bucketed(of, *rest), NONE)
+            key = call("coalesce", bucket_key(of, *rest), NONE)
             return Histogram(key, float(low), float(high), bins)
     raise QueryRefused(
         "HISTOGRAM takes a column, the ends of its range, and how many bins lie between them.\n"

@@ -10,8 +10,7 @@ from sfumato.sql.expressions import Column, Expression, columns
 from sfumato.sql.parse.ast_guard import plain
 from sfumato.sql.parse.expressions import expression
 from sfumato.sql.parse.scopes import Scope, columns_of, renumber
-from sfumato.sql.plan import Join
-from sfumato.sql.policy import Table
+from sfumato.sql.plan import Join, Table
 from sfumato.sql.simplify import call
 from sfumato.sql.units import RowUnit
 

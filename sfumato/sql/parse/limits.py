@@ -9,7 +9,6 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.aggregates import recognised
 
 LONGEST = 1 << 16  # bytes
 MOST_TOKENS = 2000
@@ -61,7 +60,7 @@ def parsed(text: str) -> exp.Expression:
         raise QueryRefused(
             f"this question is nested too deeply.\n  found:  more than {DEEPEST_TREE} operators inside each other"
         )
-    return recognised(root)
+    return root
 
 
 def shallow(tokens: list[Token]) -> None:

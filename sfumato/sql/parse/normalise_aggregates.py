@@ -3,20 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sfumato.sql.expressions import Call, Column, Constant, Expression
-from sfumato.sql.nullable import never_nan, never_null, present
+from sfumato.sql.aggregate import Aggregate
+from sfumato.sql.expressions import Call, Constant, Expression
+from sfumato.sql.nullable import present
 from sfumato.sql.parse.scopes import Scope
-from sfumato.sql.parse.sums import Wanted
-from sfumato.sql.plan import Window, window
-from sfumato.sql.policy import Table
 from sfumato.sql.possible_keys import possible_keys
 from sfumato.sql.simplify import call
-from sfumato.sql.statistics import Mode, Trimmed, mode, trimmed
 
-ONE, ZERO, NOTHING = Constant(1), Constant(0), Constant(None)
+NOTHING = Constant(None)
 
 
-def normal_aggregates(rows: Scope, keys: Sequence[Expression], wanted: list[Wanted]) -> tuple[Scope, list[Wanted]]:
+def normalise(
+    rows: Scope, keys: Sequence[Expression], aggregates: Sequence[Aggregate]
+) -> tuple[Scope, tuple[Aggregate, ...]]:
     """The same aggregates of the same rows, in one form; each stays in its place.
 
     On every data set each gives the same number as before where no bound of the policy is met.
@@ -25,83 +24,36 @@ def normal_aggregates(rows: Scope, keys: Sequence[Expression], wanted: list[Want
     without such rows have no rows then, so keys must be public (all are shown) and the same keys must be possible with
     and without c (else WHERE would leave out groups that FILTER shows). ∎
     """
-    wanted = [as_count(one, wanted) for one in wanted]
-    condition = shared_filter(wanted)
+    found = [one if has_mean(one, aggregates) else one.as_count() for one in aggregates]
+    condition = shared_condition(found)
     if condition is not None:
         where = call("and", rows.where, condition)
         if all(key.domain.keys is not None for key in keys) and all(
             possible_keys(key, where) == possible_keys(key, rows.where) for key in keys
         ):
-            rows, wanted = replace(rows, where=where), [without_filter(one) for one in wanted]
+            rows, found = replace(rows, where=where), [without_condition(one) for one in found]
     known = present(rows.where)
-    return rows, [one if has_mean(one, wanted) else as_row_count(one, rows.table, known) for one in wanted]
+    return rows, tuple(one if has_mean(one, found) else one.as_row_count(rows.table, known) for one in found)
 
 
-def has_mean(one: Wanted, wanted: Sequence[Wanted]) -> bool:
+def has_mean(one: Aggregate, aggregates: Sequence[Aggregate]) -> bool:
     """Is there a mean of the same? It has the sum and the count of values anyway; another number would cost more."""
-    return any((name, argument(one)) in wanted for name in ("avg", "variance", "stddev"))
+    return any(other.centred and other.arguments == one.arguments for other in aggregates)
 
 
-def as_count(one: Wanted, wanted: Sequence[Wanted]) -> Wanted:
-    """SUM(1) and SUM(CASE WHEN c THEN 1 ELSE 0 END) as counts."""
-    match one:
-        case _ if has_mean(one, wanted):
-            return one
-        case ("sum", Constant() as of) if of == ONE:
-            return "count", ONE
-        case ("sum", Call("case", (condition, first, last))) if (first, last) == (ONE, ZERO):
-            return "count", Call("case", (condition, ONE, NOTHING))
-    return one
-
-
-def shared_filter(wanted: Sequence[Wanted]) -> Expression | None:
-    """The condition that all of them have, as CASE WHEN condition THEN … END."""
-    found = {condition_of(one) for one in wanted}
+def shared_condition(aggregates: Sequence[Aggregate]) -> Expression | None:
+    """The condition that all values of all of them have, as CASE WHEN condition THEN … END."""
+    found = {condition_of(value) for one in aggregates for value in one.arguments or (NOTHING,)}
     return found.pop() if len(found) == 1 else None
 
 
-def argument(one: Wanted) -> Expression | None:
-    match one:
-        case (_, of):
-            return of
-        case Window(of) | Trimmed(Window(of)) | Mode(of):
-            return of
-    return None
-
-
-def condition_of(one: Wanted) -> Expression | None:
-    match argument(one):
+def condition_of(value: Expression) -> Expression | None:
+    match value:
         case Call("case", (condition, _, last)) if last == NOTHING:
             return condition
     return None
 
 
-def without_filter(one: Wanted) -> Wanted:
+def without_condition(one: Aggregate) -> Aggregate:
     """The same aggregate of what stands after THEN."""
-    of = argument(one)
-    assert isinstance(of, Call)
-    value = of.arguments[1]
-    match one:
-        case (name, _):
-            return name, value
-        case Window(part=part):
-            return window(value, part, "")
-        case Trimmed(Window(part=part)):
-            return trimmed(value, part, "")
-    return mode(value, "")
-
-
-def as_row_count(one: Wanted, table: Table, known: frozenset[Expression]) -> Wanted:
-    """COUNT of what every row has is COUNT(*); COUNT(DISTINCT unit) is a count of units."""
-    match one:
-        case ("distinct", of) if of is not None and is_unit(of, table):
-            return "units", None
-        case ("count", of) if of is not None and (never_null(of) or of in known) and never_nan(of):
-            return "count", None
-        case ("count", of) if of is not None and is_unit(of, table):
-            return "count", None  # rows of no unit are left out
-    return one
-
-
-def is_unit(of: Expression, table: Table) -> bool:
-    return isinstance(of, Column) and of.origin == table.unit_origin
+    return one.with_arguments(*(value.arguments[1] for value in one.arguments if isinstance(value, Call)))

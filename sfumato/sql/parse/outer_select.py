@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.aggregates import AGGREGATES
+from sfumato.sql.aggregate import calls_aggregate, kind_of
 from sfumato.sql.expressions import Expression
 from sfumato.sql.parse.ast_guard import alias, inner, plain, shown
 from sfumato.sql.parse.columns import Columns, number_after, ordered, titled
@@ -55,7 +55,7 @@ def aggregated(query: exp.Expression) -> bool:
     """Has this SELECT aggregates of its own?"""
     if not isinstance(query, exp.Select):
         return False
-    own = any(any(node.find_all(*AGGREGATES)) for node in query.expressions)
+    own = any(calls_aggregate(node) for node in query.expressions)
     return own or bool(query.args.get("group"))
 
 
@@ -67,7 +67,7 @@ class Shown:
     called: str
 
     def known(self, node: exp.Expression) -> Expression | None:
-        if isinstance(node, AGGREGATES):
+        if kind_of(node) is not None or isinstance(node, exp.Filter):
             raise QueryRefused(
                 f"{shown(node)} is over answers, not over rows.\n  do:     aggregate rows once, in the inner SELECT"
             )

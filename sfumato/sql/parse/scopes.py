@@ -8,8 +8,7 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import TEXT, number
 from sfumato.sql.expressions import Call, Column, Constant, Expression
-from sfumato.sql.plan import Join
-from sfumato.sql.policy import Table
+from sfumato.sql.plan import Join, Table
 from sfumato.sql.simplify import call
 
 ALWAYS = Constant(True)

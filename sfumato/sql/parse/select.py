@@ -1,12 +1,12 @@
 """The outer SELECT: keys, columns, HAVING, ORDER BY, LIMIT."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.aggregates import AGGREGATES
+from sfumato.sql.aggregate import MARK, Aggregate, Lattices, StandaloneAggregate, calls_aggregate, kind_of
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column, Constant, Expression, Output
 from sfumato.sql.functions.costs import require_cost
@@ -16,16 +16,14 @@ from sfumato.sql.parse.expressions import expression
 from sfumato.sql.parse.from_where import MAIN, Rows
 from sfumato.sql.parse.group_by import Groups
 from sfumato.sql.parse.histogram import Histogram, histogram, is_histogram
-from sfumato.sql.parse.normalise_aggregates import normal_aggregates
+from sfumato.sql.parse.normalise_aggregates import normalise
 from sfumato.sql.parse.outer_select import around, check_layout, layers
 from sfumato.sql.parse.scopes import Scope
-from sfumato.sql.parse.sums import canonical, measured
-from sfumato.sql.plan import Plan, Window
+from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.policy import Policy
 from sfumato.sql.postprocess import foreign
 from sfumato.sql.question import Question
-from sfumato.sql.statistics import Mode, Triangles, Trimmed
-from sfumato.sql.union import cost, weight
+from sfumato.sql.union import cost, pruned, weight
 from sfumato.sql.units import RowUnit
 
 MOST_KEYS, MOST_ROWS, HEAVIEST = 1_000_000, 1_000_000, 4_000
@@ -70,7 +68,12 @@ def distinct(query: exp.Select, columns: Columns, groups: Groups) -> None:
 
 def counting(node: exp.Expression) -> exp.Expression:
     """What a name stands for; a histogram's, for its counts."""
-    return exp.Count(this=exp.Star()) if is_histogram(node) else inner(node)
+    kind = kind_of(inner(node))
+    if not is_histogram(node) or kind is None:
+        return inner(node)
+    rows = exp.Count(this=exp.Star())
+    rows.meta[MARK] = kind
+    return rows
 
 
 def keys(
@@ -82,7 +85,7 @@ def keys(
         plain(group)
     nodes = [key(node, query, named, scope) for node in group.expressions] if group is not None else []
     if group is not None and group.args.get("all"):  # whatever is selected and no aggregate
-        nodes += [inner(n) for n in query.expressions if not any(n.find_all(*AGGREGATES)) and not is_histogram(n)]
+        nodes += [inner(n) for n in query.expressions if not calls_aggregate(n) and not is_histogram(n)]
     found = sorted({*(expression(node, scope) for node in nodes), *more}, key=repr)
     for one in found:
         if isinstance(one, Column) and one.origin == scope.table.unit_origin:
@@ -130,15 +133,12 @@ def within_limits(
     groups: Groups, columns: Columns, having: Expression, order: list[tuple[Expression, bool]]
 ) -> Question:
     """All of it as a question, unless it is too large."""
-    if not groups.wanted:
+    if not groups.aggregates:
         raise QueryRefused(
             "this question has no aggregate, so it would show rows.\n  do:     ask COUNT(*), SUM(…) or AVG(…)"
         )
-    rows, wanted = normal_aggregates(groups.rows, groups.keys, groups.wanted)
-    measures, aggregates = measured(wanted, private=any(key.domain.keys is None for key in groups.keys))
-    windows = tuple(one for one in wanted if isinstance(one, Window))
-    statistics = tuple(one for one in wanted if isinstance(one, Trimmed | Mode | Triangles))
-    core = Plan(rows.table, rows.joins, rows.where, tuple(groups.keys), measures, windows, statistics)
+    rows, aggregates = normalise(groups.rows, groups.keys, groups.aggregates)
+    core = planned(rows, groups.keys, aggregates)
     if core.rows > MOST_ROWS:
         raise QueryRefused(f"too many rows of one unit after this join.\n  found:  {core.rows:,} are allowed for")
     for key, listed in zip(core.keys, core.key_lists, strict=True):
@@ -158,10 +158,24 @@ def within_limits(
     after = [*(e for _, e in columns), having, *(e for e, _ in order)]
     for one in after:
         foreign(one)
-    read = [*groups.keys, core.where, *(m.of for m in measures if m.of), *(w.of for w in windows)]
-    read += [e for statistic in statistics for e in statistic.reads]
+    read = [*groups.keys, core.where, *(m.of for m in core.measures if m.of)]
+    read += [e for one in core.standalone for e in one.arguments]
     if sum(e.weight for e in [*read, *after]) + weight(core.table) > HEAVIEST:
         raise QueryRefused("this question is too long, written out.\n  do:     ask less at a time")
     require_cost(cost(core))
     check_layout(core, after)
-    return canonical(Question(core, aggregates, tuple(columns), having, tuple(order), None))
+    return Question(pruned(core), aggregates, tuple(columns), having, tuple(order), None)
+
+
+def planned(rows: Scope, keys: Sequence[Expression], aggregates: tuple[Aggregate, ...]) -> Plan:
+    """The least measures that serve all aggregates, and those that are released on their own; in one order, so that the
+    order of columns does not make another plan. With private keys units are counted, whether asked for or not."""
+    lattices = Lattices(aggregates)
+    private = any(key.domain.keys is None for key in keys)
+    measures = {Measure(What.UNITS)} if private else set()
+    measures |= {measure for one in aggregates for measure in one.sums(lattices)}
+    alone = [one for one in aggregates if isinstance(one, StandaloneAggregate)]
+    return Plan(
+        rows.table, rows.joins, rows.where, tuple(keys), tuple(sorted(measures, key=repr)),
+        tuple(sorted(alone, key=lambda one: (one.stored_as, repr(one)))),
+    )  # fmt: skip

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.aggregates import bucketed
 from sfumato.sql.domains import LONGEST_TEXT
 from sfumato.sql.expressions import Constant, Expression
 from sfumato.sql.functions.function import Spelling
@@ -13,10 +12,23 @@ from sfumato.sql.parse import date_forms as special_dates
 from sfumato.sql.parse.ast_guard import numeral, shown, small
 from sfumato.sql.simplify import call
 
+MOST_BUCKETS = 10_000
 Go = Callable[..., list[Expression]]
 CASTS = {"DOUBLE": "number", "FLOAT": "number", "DECIMAL": "digits", "INT": "whole", "BIGINT": "whole",
          "SMALLINT": "whole", "TEXT": "text", "VARCHAR": "text", "DATE": "date", "TIMESTAMP": "timestamp",
          "TIMESTAMPNTZ": "timestamp", "FLOAT64": "number"}  # fmt: skip
+
+
+def bucket_key(value: Expression, low: Expression, high: Expression, count: Expression) -> Expression:
+    """WIDTH_BUCKET: a histogram's public keys, 0 … count + 1."""
+    match low, high, count:
+        case Constant(float() | int() as a), Constant(float() | int() as b), Constant(int() as n):
+            if a < b and 1 <= n <= MOST_BUCKETS:
+                return call("width_bucket", value, low, high, count)
+    raise QueryRefused(
+        f"WIDTH_BUCKET takes a column, two numbers, and how many buckets lie between them (up to {MOST_BUCKETS:,}).\n"
+        "  do:     ask WIDTH_BUCKET(x, 0, 60, 12)"
+    )
 
 
 def literal(node: exp.Expression, go: Go) -> Expression:
@@ -107,7 +119,7 @@ def decimal(value: Expression, sizes: list[exp.Expression]) -> Expression:
 
 def width_bucket(node: exp.Expression, go: Go) -> Expression:
     given = go(*(node.args.get(a) for a in ("this", "min_value", "max_value", "num_buckets")))
-    return bucketed(*given) if len(given) == 4 else bucketed(*[Constant(None)] * 4)  # which is refused in words
+    return bucket_key(*given) if len(given) == 4 else bucket_key(*[Constant(None)] * 4)  # which is refused in words
 
 
 def misplaced(node: exp.Expression, go: Go) -> Expression:

@@ -3,6 +3,7 @@
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
+from sfumato.sql.aggregate import Registry
 from sfumato.sql.parse.from_where import MAIN
 from sfumato.sql.parse.limits import parsed
 from sfumato.sql.parse.select import selected
@@ -10,10 +11,10 @@ from sfumato.sql.policy import Policy
 from sfumato.sql.question import Question
 
 
-def read(text: str, policy: Policy, schema: str = MAIN) -> Question:
+def parse(text: str, policy: Policy, aggregates: Registry, schema: str = MAIN) -> Question:
     """The question that a text asks, of tables that the engine has in this schema."""
     try:
-        root = parsed(text)
+        root = aggregates.mark(parsed(text))
         if isinstance(root, exp.SetOperation):
             raise QueryRefused(
                 "ask one SELECT with aggregates.\n  found:  SELECTs under each other\n"

@@ -13,11 +13,12 @@ from pathlib import Path
 import duckdb
 
 from sfumato.curator import Curator
-from sfumato.curator.answer import Answer, Cell, laid_out, rounded, table
+from sfumato.curator.answer import Answer, Cell, laid_out, table
 from sfumato.errors import SfumatoError
-from sfumato.progress import patience
+from sfumato.progress import show_progress
 from sfumato.sql.policy import Policy
 from sfumato.teach.demo import clinic
+from sfumato.wording import short_number
 
 WIDTH = 80
 TARGETS = 24
@@ -191,7 +192,7 @@ half of them positive:
    asked of the database itself   {self.exact} of {self.targets} right: differences are 1 or 0
    asked of the curator           {self.noisy} of {self.targets} right: blind guessing gets about {self.targets // 2}
 
-Through the curator the differences were {seen}, …: they scatter by ± {rounded(spread, 2)}, where one
+Through the curator the differences were {seen}, …: they scatter by ± {short_number(spread, 2)}, where one
 person makes 1. Asking again does not help: the same question gets the same stored answer, other questions are
 charged, and when ε = {self.epsilon:g} is used up there are no more answers."""
         return "\n".join(
@@ -244,18 +245,18 @@ The truth on the right is for you only: nobody else gets to see it.
 
 
 def show(folder: Path, as_json: bool) -> None:
-    with patience("making up a clinic"):
+    with show_progress("making up a clinic"):
         house = Clinic.made(folder)
     found = []
     if not as_json:
         print(WELCOME, flush=True)
     for number, question in enumerate(QUESTIONS, 1):
-        with patience(question.title):
+        with show_progress(question.title):
             found.append(put(question, house))
         if not as_json:
             print(printed(number, found[-1]), flush=True)
     standing = house.curator.budget
-    with patience("attacking"):
+    with show_progress("attacking"):
         fallen = attack(house, folder)
     if as_json:
         data = {

@@ -13,7 +13,7 @@ import sfumato as sf
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.views.gaussian_noise import analytic, classical_1, classical_2, slides_2
-from sfumato.progress import patience
+from sfumato.progress import show_progress
 from sfumato.teach.classical.compare import Comparison
 from sfumato.teach.classical.estimates import Estimate
 
@@ -184,7 +184,7 @@ def draw(folder: Path) -> str:
         from sfumato import plots
     except ImportError as problem:
         return f"No figures: {problem}"
-    with patience("drawing"):
+    with show_progress("drawing"):
         paths = plots.lecture_figures(folder)
     return f"{len(paths)} figures are in {folder}/: " + ", ".join(path.stem for path in paths)
 
@@ -193,7 +193,7 @@ def tour(*, figures: Path | None, as_json: bool) -> None:
     """Print every table as soon as it is there."""
     tables = []
     for make in TABLES:
-        with patience((make.__doc__ or "").rstrip(".")):
+        with show_progress((make.__doc__ or "").rstrip(".")):
             table = make()
         tables.append(table)
         if not as_json:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr, ndtri
 
-from sfumato.curator.joint_law import Boxes, deviation_of, inside
-from sfumato.curator.price import Noise
+from sfumato.aggregates.joint_law import Boxes, deviation_of, inside
+from sfumato.aggregates.price import Noise
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.joint_laplace import JointLaplace, OneOf
 from sfumato.noise.sampler import LARGEST

@@ -1,4 +1,4 @@
-"""A line of a CSV file changes the rows of that line, and no others."""
+"""The content of a line of a CSV file changes the row of that line, and no other."""
 
 import csv
 import io
@@ -211,7 +211,7 @@ def made(folder, **contents):
 
 @pytest.mark.parametrize(
     ("contents", "word"),
-    [({"Visits__csv": b"a\n", "visits__parquet": b""}, "two files are one table"),
+    [({"Visits__csv": b"a\n", "visits__parquet": b""}, "two files have the same table name"),
      ({"a__parquet": b"PAR1 is not enough"}, "cannot be read as Parquet"),
      ({"a__parquet": b"", "b__csv": b"a\n"}, "cannot be read as Parquet")],
 )  # fmt: skip
@@ -292,7 +292,7 @@ def test_the_command_counts_and_shows_no_value(tmp_path):
     made(tmp_path, fine__csv=b"id\n1\n", t__csv=b'id,name\n1,"secret\n2,b\n')
     found = run()
     assert found.exit_code == 7
-    assert "fine.csv: 1 lines, all as they should be" in found.output
+    assert "fine.csv: 1 lines, all well-formed" in found.output
     assert "1  end inside quotes" in found.output
     assert "secret" not in found.output
     assert json.loads(run("--json").output)["t.csv"]["unclosed"] == 1

@@ -1,4 +1,4 @@
-"""Prices, budgets and shares against numbers worked out with forty digits, elsewhere (golden/ledger.json)."""
+"""Prices, budgets and pure shares against numbers computed independently with forty digits (golden/ledger.json)."""
 
 import itertools
 import json

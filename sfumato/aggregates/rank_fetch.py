@@ -5,28 +5,24 @@ asked how many there are and which lie beyond the ranks that count, and then for
 that are private, as it always does; nobody else does.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from sfumato.sql.emit.values import Selection
-from sfumato.sql.plan import Window
+from sfumato.sql.emit.request import Row, Run
+from sfumato.sql.emit.values import RankWindow, Selection
 
-Row = tuple[object, ...]
-Run = Callable[[str], list[Row]]
 FEW = 20_000  # values: as many are counted in no time
 SPARE = 3  # ranks, for engines that round them up or down
 WIDE = 0.001  # of all values to either side: mostly more than what counts, and as quick
 
 
 @dataclass(frozen=True)
-class Nearby:
+class RankFetch:
     """The rows of `direct` for one window of a whole table. At the ends a step may be listed with some of those that
     have it: they lie where scores are capped, or count as if they did."""
 
-    window: Window
-    shift: int
-    cap: int
+    window: RankWindow
     direct: str
     texts: Selection
 
@@ -45,7 +41,10 @@ class Nearby:
     def ranks(self, n: int) -> tuple[int, int]:
         """Ranks at and beyond which scores are capped, or the first and the last."""
         a, b = self.window.part.numerator, self.window.part.denominator
-        first, last = (a * n + self.shift - self.cap) // b - SPARE, -(-(a * n + self.shift + self.cap) // b) + SPARE
+        first, last = (
+            (a * n + self.window.shift - self.window.cap) // b - SPARE,
+            -(-(a * n + self.window.shift + self.window.cap) // b) + SPARE,
+        )
         return min(max(first, 0), n), max(min(last, n), 0)
 
     def listed(self, n: int, rows: Sequence[Row]) -> list[Row]:

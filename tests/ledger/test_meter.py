@@ -1,4 +1,4 @@
-"""The meter is a reading, the odometer a guarantee: both are put before the analyst who stops when it suits him."""
+"""The meter is a reading, the odometer a guarantee: both are tested against an analyst who chooses when to stop."""
 
 import math
 

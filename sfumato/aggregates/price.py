@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from sfumato.curator.noise_basis import Joint
+from sfumato.aggregates.noise_basis import Joint
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.calibrate import calibrate
 from sfumato.loss.kinds.bounded_range import range_of
@@ -34,12 +34,12 @@ ENOUGH = 3.0  # of μ or ε: noise whose scale hangs on data gets no smaller for
 LESS = 1 - 1e-14  # rounding never makes noise smaller than the price says
 
 
-class Currency(ABC):
+class Price(ABC):
     """An amount of privacy that can be divided: the parts of a whole cost the whole together."""
 
     @staticmethod
     @abstractmethod
-    def bought(epsilon: float, delta: float, leak: float) -> "Currency":
+    def bought(epsilon: float, delta: float, leak: float) -> "Price":
         """The most that keeps (ε, δ) beside a leak."""
 
     @staticmethod
@@ -54,7 +54,7 @@ class Currency(ABC):
 
     @staticmethod
     @abstractmethod
-    def of(loss: PrivacyLoss) -> "Currency | None":
+    def of(loss: PrivacyLoss) -> "Price | None":
         """The amount that has this loss, if it is one of this currency."""
 
     @property
@@ -63,7 +63,7 @@ class Currency(ABC):
         """How much it is."""
 
     @abstractmethod
-    def part(self, share: float) -> "Currency":
+    def part(self, share: float) -> "Price":
         """A share of this."""
 
     @abstractmethod
@@ -100,7 +100,7 @@ class Currency(ABC):
 
 
 @dataclass(frozen=True)
-class Mu(Currency):
+class Mu(Price):
     """μ-GDP.
 
     Theorem: Gaussian losses compose by μ² = Σμᵢ² [Dong, Roth & Su 2022, Cor. 3.3]
@@ -160,7 +160,7 @@ class Mu(Currency):
 
 
 @dataclass(frozen=True)
-class Pure(Currency):
+class Pure(Price):
     """ε-DP.
 
     Theorem: epsilons add up, for adaptively chosen mechanisms too [Dwork & Roth 2014, Thm 3.16]

@@ -1,4 +1,4 @@
-"""Statements that are stopped: by Ctrl-C, and by a time-out; and those that no engine runs."""
+"""Statements that are interrupted by Ctrl-C or a time limit, and statements that write, which are refused."""
 
 import os
 import signal
@@ -10,16 +10,16 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from sfumato.engines.duckdb import DuckDB, opened
-from sfumato.engines.interruptible import attended
+from sfumato.engines.duckdb import DuckDB, open_locked_down
+from sfumato.engines.interruptible import run_interruptible
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_work_gives_what_it_gives_or_raises_what_it_raises():
-    assert attended(lambda: 42, lambda: None, 60) == 42
+    assert run_interruptible(lambda: 42, lambda: None, 60) == 42
     with pytest.raises(KeyError, match="a"):
-        attended(lambda: {}["a"], lambda: None)
+        run_interruptible(lambda: {}["a"], lambda: None)
 
 
 def test_ctrl_c_while_working_stops_the_work_and_is_ctrl_c():
@@ -32,7 +32,7 @@ def test_ctrl_c_while_working_stops_the_work_and_is_ctrl_c():
         ended.set()
 
     with pytest.raises(KeyboardInterrupt):
-        attended(work, told.set)
+        run_interruptible(work, told.set)
     assert ended.is_set()
 
 
@@ -46,7 +46,7 @@ def test_a_request_to_stop_that_comes_too_early_is_repeated():
         told.set()
 
     with pytest.raises(TimeoutError):
-        attended(lambda: told.wait(60), stop, 0)
+        run_interruptible(lambda: told.wait(60), stop, 0)
     assert len(calls) >= 3
 
 
@@ -54,7 +54,7 @@ LONG = "SELECT SUM(a.i * b.i % 7) FROM t a JOIN t b ON a.i % 10 = b.i % 10 JOIN 
 PROGRAM = f"""
 import sys
 from pathlib import Path
-from sfumato.engines.duckdb import DuckDB, opened
+from sfumato.engines.duckdb import DuckDB, open_locked_down
 engine = DuckDB(Path(sys.argv[1]))
 engine.run("SELECT 1")
 try:
@@ -96,7 +96,7 @@ def test_an_engine_cannot_write_into_its_database(tmp_path):
     place = tmp_path / "clinic.duckdb"
     with duckdb.connect(str(place)) as connection:
         connection.execute("CREATE TABLE visits AS SELECT 1 AS stay")
-    with opened(place) as connection:
+    with open_locked_down(place) as connection:
         assert connection.execute("SELECT stay FROM visits").fetchall() == [(1,)]
         for change in ("CREATE TABLE more (x INT)", "INSERT INTO visits VALUES (2)", "DROP TABLE visits"):
             with pytest.raises(duckdb.Error, match="read-only"):

@@ -1,0 +1,180 @@
+"""Counts: of rows, of rows with a value, of different values, of units."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlglot import exp
+
+from sfumato.aggregates.intervals import Spread
+from sfumato.aggregates.linear import Linear, NoisySums, Number, NumberEstimate, Reader
+from sfumato.errors import QueryRefused
+from sfumato.sql.aggregate import Aggregate, Lattices
+from sfumato.sql.expressions import Column, Constant, Expression
+from sfumato.sql.nullable import never_nan, never_null
+from sfumato.sql.parse.ast_guard import plain, shown
+from sfumato.sql.parse.expressions import expression
+from sfumato.sql.parse.scopes import Scope
+from sfumato.sql.plan import Measure, Table, What
+from sfumato.sql.simplify import call
+
+ONE, NOTHING = Constant(1), Constant(None)
+
+
+@dataclass(frozen=True)
+class Count(Linear):
+    """COUNT(*): rows; COUNT(x): rows with a value; COUNT_IF(c): rows that fulfil a condition."""
+
+    name = "count"
+    spellings = (exp.Count, exp.CountIf, "histogram")  # a histogram's keys are bins; its column counts rows
+    listed = "COUNT, COUNT(DISTINCT …)"
+    example = "SELECT ward, COUNT(*), COUNT(cost), COUNT_IF(stay > 3) FROM visits GROUP BY ward"
+    is_count = True
+    refinable = True
+
+    of: Expression | None = None
+
+    @classmethod
+    def parse(cls, node: exp.Expression, rows: Scope, keys: Sequence[Expression]) -> Aggregate:
+        if isinstance(node, exp.Anonymous):
+            raise QueryRefused("HISTOGRAM is a column of its own.\n  do:     ask SELECT HISTOGRAM(x, 0, 60, 12) FROM …")
+        plain(node)
+        if isinstance(node, exp.CountIf):
+            return Count(call("case", expression(node.this, rows), ONE, NOTHING))
+        if isinstance(node.this, exp.Star | None):
+            return Count()
+        if isinstance(node.this, exp.Distinct):
+            return different(node, node.this.expressions, rows)
+        if node.expressions:
+            raise QueryRefused("COUNT takes one argument.")
+        return Count(expression(node.this, rows))
+
+    @property
+    def arguments(self) -> tuple[Expression, ...]:
+        return () if self.of is None else (self.of,)
+
+    def with_arguments(self, *values: Expression) -> "Count":
+        return Count(*values)
+
+    def filtered(self, condition: Expression) -> Aggregate:
+        return Count(call("case", condition, self.of or ONE, NOTHING))
+
+    def sums(self, lattices: Lattices) -> tuple[Measure, ...]:
+        return (Measure(What.ROWS if self.of is None else What.VALUES, self.of),)
+
+    def reader(self, sums: NoisySums) -> "CountReader":
+        return CountReader(sums)
+
+    def as_row_count(self, table: Table, known: frozenset[Expression]) -> "Count":
+        """COUNT of what every row has is COUNT(*); rows of no unit are left out anyway."""
+        of = self.of
+        everywhere = of is not None and (never_null(of) or of in known) and never_nan(of)
+        return Count() if everywhere or is_unit(of, table) else self
+
+
+@dataclass(frozen=True)
+class CountDistinct(Linear):
+    """COUNT(DISTINCT x): different values of all units together.
+
+    One unit changes their number by at most as many values as it may have in a group.
+    """
+
+    name = "count"
+    spellings = (exp.ApproxDistinct,)
+    example = "SELECT COUNT(DISTINCT ward) FROM visits"
+    is_count = True
+    refinable = True
+
+    of: Expression
+
+    @classmethod
+    def parse(cls, node: exp.Expression, rows: Scope, keys: Sequence[Expression]) -> Aggregate:
+        plain(node)
+        return different(node, [node.this], rows)
+
+    @property
+    def arguments(self) -> tuple[Expression, ...]:
+        return (self.of,)
+
+    def with_arguments(self, *values: Expression) -> "CountDistinct":
+        return CountDistinct(*values)
+
+    def sums(self, lattices: Lattices) -> tuple[Measure, ...]:
+        return (Measure(What.DISTINCT, self.of),)
+
+    def reader(self, sums: NoisySums) -> "CountReader":
+        return CountReader(sums)
+
+    def as_row_count(self, table: Table, known: frozenset[Expression]) -> Linear:
+        """Different units are units."""
+        return CountUnits() if is_unit(self.of, table) else self
+
+
+@dataclass(frozen=True)
+class CountUnits(Linear):
+    """COUNT(DISTINCT unit): how many units have a row."""
+
+    name = "count"
+    example = "SELECT ward, COUNT(DISTINCT patient_id) FROM visits GROUP BY ward"
+    is_count = True
+    refinable = True
+
+    @classmethod
+    def parse(cls, node: exp.Expression, rows: Scope, keys: Sequence[Expression]) -> Aggregate:
+        raise AssertionError("it is COUNT(DISTINCT …) of the unit")
+
+    @property
+    def arguments(self) -> tuple[Expression, ...]:
+        return ()
+
+    def with_arguments(self, *values: Expression) -> "CountUnits":
+        return self
+
+    def sums(self, lattices: Lattices) -> tuple[Measure, ...]:
+        return (Measure(What.UNITS),)
+
+    def reader(self, sums: NoisySums) -> "CountReader":
+        return CountReader(sums)
+
+
+@dataclass(frozen=True)
+class CountReader(Reader):
+    """A whole number; its interval is about the noisy number before it is rounded."""
+
+    sums: NoisySums
+
+    @cached_property
+    def spread(self) -> Spread:
+        return self.sums.spread(self.sums.coefficients(0))
+
+    @property
+    def coverage(self) -> float:
+        return self.spread.coverage
+
+    @property
+    def error(self) -> float:
+        return self.spread.radius
+
+    def read(self, row: Sequence[Number]) -> NumberEstimate:
+        return self.read_all([row])[0]
+
+    def read_all(self, rows: Sequence[Sequence[Number]]) -> list[NumberEstimate]:
+        measure, index, radius = self.sums.joint.measure, self.sums.indexes[0], self.spread.radius
+        estimates: list[NumberEstimate] = []
+        for row in rows:
+            noisy = measure(index, row)
+            value = round(noisy)  # halves to the even one, so that nothing is biased
+            estimates.append((value, min(noisy - radius, value), max(noisy + radius, value)))
+        return estimates
+
+
+def different(node: exp.Expression, values: Sequence[exp.Expression], rows: Scope) -> Aggregate:
+    """COUNT(DISTINCT x)."""
+    of = [expression(one, rows) for one in values]
+    if len(of) != 1:
+        raise QueryRefused(f"{shown(node)} is not allowed: DISTINCT is for COUNT of one column.")
+    return CountDistinct(of[0])
+
+
+def is_unit(of: Expression | None, table: Table) -> bool:
+    return isinstance(of, Column) and of.origin == table.unit_origin

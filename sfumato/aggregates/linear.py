@@ -1,0 +1,104 @@
+"""Aggregates made of sums over units: all sums of a question share one bounding step and one joint noise.
+
+A linear aggregate names its sums and says how it is read from noisy ones. An interval always holds its value. Counts
+and sums are unbiased and may be below 0; a mean stays in the range of its column, a variance in what that range allows,
+and so do their intervals: the truth is there.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sfumato.aggregates.intervals import Reach, Spread, Terms, spread
+from sfumato.aggregates.noise_basis import Joint
+from sfumato.aggregates.price import Noise
+from sfumato.sql.aggregate import Aggregate
+from sfumato.sql.domains import Scalar
+from sfumato.wording import short_number
+
+CONFIDENCE = 0.95
+Number = float | int
+NumberEstimate = tuple[Number, Number, Number]  # value, low, high
+Estimate = tuple[Scalar, Scalar, Scalar]  # the same of any aggregate; one without an interval has no ends
+
+
+@dataclass(frozen=True)
+class NoisySums:
+    """The sums that an aggregate is read from: how they follow from noisy parts, and how far off they may be."""
+
+    joint: Joint
+    indexes: tuple[int, ...]  # of the aggregate's sums among the measures of the plan
+    noise: tuple[Noise | None, ...]  # of each part; None: no noise
+    confidence: float = CONFIDENCE
+    averaged: bool = False  # parts are weighted means of several releases: Gaussian noise and at most ½ of rounding
+
+    def values(self, row: Sequence[Number]) -> list[Number]:
+        """The noisy sums, from the noisy parts of a group."""
+        return [self.joint.measure(j, row) for j in self.indexes]
+
+    def span(self, place: int = 0) -> tuple[int, int]:
+        """The least and the most that one row adds to a sum, in steps from its centre."""
+        return self.joint.measures[self.indexes[place]].span()
+
+    def coefficients(self, place: int) -> tuple[Fraction, ...]:
+        """A sum as a combination of parts."""
+        return self.joint.made_of[self.indexes[place]]
+
+    def terms(self, coefficients: Sequence[Fraction]) -> Terms:
+        """The noise of a combination of parts."""
+        pairs = zip(coefficients, self.noise, strict=True)
+        return tuple((c, noise) for c, noise in pairs if c and noise is not None)
+
+    def spread(self, coefficients: Sequence[Fraction]) -> Spread:
+        """How far a combination of parts may be off."""
+        if not self.averaged:
+            return spread(self.terms(coefficients), self.confidence)
+        reach = Reach.of(self.terms(coefficients), (), self.confidence)
+        return Spread(math.sqrt(reach.fixed) + reach.least, self.confidence)
+
+    def own_noise(self, place: int) -> tuple[Fraction, Terms]:
+        """(κ, terms) of a sum that is κ times its parent, and noise of its own."""
+        j = self.indexes[place]
+        part = self.joint.parts[j]
+        alone = [Fraction(1, part.scale) if i == j else Fraction(0) for i in range(len(self.noise))]
+        return Fraction(part.shift, part.scale), self.terms(alone)
+
+
+class Reader(ABC):
+    """Reads an aggregate from noisy parts: post-processing."""
+
+    @property
+    @abstractmethod
+    def coverage(self) -> float:
+        """With which probability its interval holds the truth: exactly, or at least."""
+
+    @property
+    def error(self) -> float | None:
+        """± at 95 %; None where that depends on private numbers, such as how many values there are."""
+        return None
+
+    @abstractmethod
+    def read(self, row: Sequence[Number]) -> NumberEstimate:
+        """(value, low, high), from the noisy parts of a group."""
+
+    def read_all(self, rows: Sequence[Sequence[Number]]) -> list[NumberEstimate]:
+        return [self.read(row) for row in rows]
+
+    def promise(self) -> str:
+        """How good an answer will be, for a preview."""
+        error = self.error
+        return f"± {short_number(error)} at 95 %" if error is not None else "± depends on how many values there are"
+
+
+class Linear(Aggregate):
+    """An aggregate that is read from sums."""
+
+    @abstractmethod
+    def reader(self, sums: NoisySums) -> Reader:
+        """How it is read from its noisy sums."""
+
+
+def clipped(x: float, low: float, high: float) -> float:
+    return min(max(x, low), high)

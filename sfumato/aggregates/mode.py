@@ -1,0 +1,223 @@
+"""MODE(x): the most common value of a group."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from sqlglot import exp
+
+from sfumato.aggregates.linear import Estimate
+from sfumato.aggregates.price import Price
+from sfumato.aggregates.standalone import SURE, Standalone, StandaloneRelease
+from sfumato.errors import QueryRefused
+from sfumato.mechanisms.choice.exponential import Exponential
+from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip
+from sfumato.mechanisms.dependent.stable import GaussianStableValue, Stable, StableValue
+from sfumato.sql.dialects import dialect_of
+from sfumato.sql.dialects.base import Dialect, raw, written_out
+from sfumato.sql.domains import Domain, Kind, Scalar
+from sfumato.sql.emit.request import Row
+from sfumato.sql.emit.sums import by
+from sfumato.sql.emit.values import X, by_parts, given, listed, step_of, values
+from sfumato.sql.expressions import Expression
+from sfumato.sql.lattice import Lattice
+from sfumato.sql.parse.ast_guard import plain, shown
+from sfumato.sql.parse.expressions import expression
+from sfumato.sql.parse.scopes import Scope
+from sfumato.sql.plan import Plan
+from sfumato.sql.reserved_names import COUNT, COUNTED, PLACE, RANKED, VALUE, VALUES
+from sfumato.sql.reserved_names import of as qualified
+
+MOST_CHOICES = 10_000  # public values among which a mode is chosen; of more, only one that leads clearly is shown
+
+
+@dataclass(frozen=True)
+class Mode(Standalone):
+    """MODE(x). Numbers are counted by their step of a lattice, unless the policy lists them.
+
+    One of few public values is chosen; of many, only one that few people could not change is shown.
+    """
+
+    name = "mode"
+    spellings = (exp.Mode,)
+    listed = "MODE"
+    example = "SELECT ward, MODE(stay) FROM visits GROUP BY ward"
+    has_interval = False
+
+    of: Expression
+    lattice: Lattice | None = None
+
+    def __repr__(self) -> str:
+        if self.lattice is None:
+            return f"mode({self.of!r})"
+        return f"mode({self.of!r}, quantile({self.lattice.of!r}, {self.lattice.exponent}, {Fraction(1, 2)}))"
+
+    @staticmethod
+    def over(of: Expression, text: str) -> "Mode":
+        """The mode of what has values that can be counted."""
+        if of.domain.kind is not Kind.NUMBER or of.domain.keys is not None:
+            return Mode(of)
+        return Mode(of, Lattice.over(of, text))
+
+    @classmethod
+    def parse(cls, node: exp.Expression, rows: Scope, keys: Sequence[Expression]) -> "Mode":
+        plain(node)
+        if isinstance(node, exp.WithinGroup):
+            plain(node.this)
+        return Mode.over(expression(argument(node), rows), shown(node))
+
+    @property
+    def arguments(self) -> tuple[Expression, ...]:
+        return (self.of,)
+
+    def with_arguments(self, *values: Expression) -> "Mode":
+        (of,) = values
+        return Mode.over(of, self.name)
+
+    @property
+    def domain(self) -> Domain:
+        return Domain(self.of.domain.kind)
+
+    @property
+    def choices(self) -> tuple[Scalar, ...] | range | None:
+        """All values that there can be, if they are public and not too many; as the statement gives them."""
+        if self.lattice is not None:
+            return range(self.lattice.points) if self.lattice.points <= MOST_CHOICES else None
+        known = self.of.domain.keys
+        return tuple(dict.fromkeys(known)) if known is not None and len(set(known)) <= MOST_CHOICES else None
+
+    def needs_slack(self, price: type[Price]) -> bool:
+        return self.choices is None
+
+    def release(self, plan: Plan, price: Price, slack: float) -> "ModeChoice | StableMode":
+        made = StableMode if self.choices is None else ModeChoice
+        return made(plan, price, slack, self)
+
+    def estimate(self, value: Scalar) -> Estimate:
+        """A stored value as it is shown, without an interval."""
+        if self.lattice is not None and value is not None:
+            value = self.lattice.value(int(value))
+        return value, None, None
+
+
+@dataclass(frozen=True)
+class ModeChoice(StandaloneRelease):
+    """The most common of few public values: chosen by how many have it.
+
+    Theorem: a unit adds to counts, by at most `rows` to each, so that choices ∝ e^{η·count/rows} have range η
+        [Durfee & Rogers 2019, section 3]
+    """
+
+    aggregate: Mode
+
+    @cached_property
+    def choices(self) -> Sequence[Scalar]:
+        return self.aggregate.choices or ()
+
+    @cached_property
+    def mechanism(self) -> Exponential | PermuteAndFlip:
+        return self.price.among(self.plan.rows)
+
+    def statement(self, salt: int, dialect: str | Dialect) -> str:
+        return votes(self.plan, self.aggregate, salt, dialect)
+
+    def prepare(self) -> None:
+        _ = self.mechanism.error(SURE, candidates=len(self.choices))
+
+    def release(self, rows: Sequence[Row]) -> list[Scalar]:
+        counts = {unsigned(value): int(str(many)) for value, many in rows}
+        return [self.mechanism.release([counts.get(value, 0) for value in self.choices])]
+
+    def read(self, stored: Sequence[Scalar]) -> Estimate:
+        return self.aggregate.estimate(self.choices[int(stored[0] or 0)])
+
+    def promise(self) -> str:
+        gap = self.mechanism.error(SURE, candidates=len(self.choices))
+        return f"a value that the most common one leads by at most {gap:,.0f} rows, at 95 %"
+
+
+@dataclass(frozen=True)
+class StableMode(StandaloneRelease):
+    """The most common of very many values, if it leads by so much that few people could not change it; else NULL.
+
+    With a lead of g rows, ⌊(g − 1)/rows⌋ units may come or go: as `Stable` asks, this moves by at most one with a unit,
+    and is 0 at both of two neighbours whose most common values differ, whichever of equals is named.
+
+    Theorem: what few people cannot change may be shown as it is [docs/theorems/recipes.md, Theorems 3 and 4]
+    """
+
+    aggregate: Mode
+
+    @cached_property
+    def mechanism(self) -> StableValue | GaussianStableValue:
+        return self.price.stable(self.slack)
+
+    def statement(self, salt: int, dialect: str | Dialect) -> str:
+        return votes(self.plan, self.aggregate, salt, dialect)
+
+    def prepare(self) -> None:
+        self.mechanism.ready(1)
+        _ = self.mechanism.error(SURE)
+
+    def release(self, rows: Sequence[Row]) -> list[Scalar]:
+        return [self.mechanism.release(self.lead(rows))]
+
+    def lead(self, rows: Sequence[Row]) -> Stable:
+        """The most common value, and how many units it withstands."""
+        counts = sorted(((int(str(many)), value) for value, many in rows), key=lambda one: one[0], reverse=True)
+        (most, first), (next_, _) = [*counts, (0, None), (0, None)][:2]
+        return Stable(first, max(0, (most - next_ - 1) // self.plan.rows))
+
+    def read(self, stored: Sequence[Scalar]) -> Estimate:
+        return self.aggregate.estimate(stored[0])
+
+    def promise(self) -> str:
+        lead = self.mechanism.error(SURE) * self.plan.rows + 1
+        return f"shown with 95 % if it leads by {lead:,} rows, and NULL if there is no clear lead"
+
+
+def votes(plan: Plan, mode: Mode, salt: int, dialect: str | Dialect) -> str:
+    """keys, a value, and how many have it: of all public values; else of the two most common ones of each group."""
+    to, names = dialect_of(dialect).about(plan), listed(plan)
+    kept = values(plan, counted_value(mode, to), mode.of, salt, to, once=False)
+    each = qualified(VALUES, [*names, VALUE])
+    counted = f"(SELECT {', '.join([*each, f'COUNT(*) AS {COUNT}'])} FROM {VALUES} {by(each)}) AS {COUNTED}"
+    if mode.choices is not None:
+        public = None if mode.lattice else mode.of.domain.keys
+        shown = ", ".join(qualified(COUNTED, [*names, VALUE, COUNT]))
+        only = (
+            f" WHERE {COUNTED}.{VALUE} IN ({written_out(type(to), mode.of.domain.kind, public)})"
+            if public is not None
+            else ""
+        )
+        return f"WITH {kept} SELECT {shown} FROM {counted}{only}"
+    order = f"{by_parts(qualified(COUNTED, names))} ORDER BY {COUNTED}.{COUNT} DESC, {COUNTED}.{VALUE}"
+    placed = f"SELECT {COUNTED}.*, ROW_NUMBER() OVER ({order}) AS {PLACE} FROM {counted}"
+    shown = ", ".join(qualified(RANKED, [*names, VALUE, COUNT]))
+    return f"WITH {kept} SELECT {shown} FROM ({placed}) AS {RANKED} WHERE {RANKED}.{PLACE} <= 2"
+
+
+def counted_value(mode: Mode, to: Dialect) -> str:
+    """A value as it is counted and shown."""
+    if mode.lattice is not None:
+        return step_of(mode.lattice, to)
+    return to.date_text(raw(X)).sql(to.name) if mode.of.domain.kind is Kind.DATE else given(mode.of, to)
+
+
+def unsigned(value: object) -> object:
+    """As public values are written: numbers as doubles, but places on a lattice."""
+    return value + 0.0 if isinstance(value, float) else value
+
+
+def argument(node: exp.Expression) -> exp.Expression:
+    """The column of MODE(x), or of MODE() WITHIN GROUP (ORDER BY x)."""
+    if isinstance(node, exp.WithinGroup):
+        order = node.expression.expressions if isinstance(node.expression, exp.Order) else []
+        if len(order) != 1 or node.this.this is not None:
+            raise QueryRefused("MODE() WITHIN GROUP takes one ORDER BY.\n  do:     ask MODE(x)")
+        node = order[0]
+    of = node.this
+    if not isinstance(of, exp.Expression) or isinstance(of, exp.Distinct | exp.Star):
+        raise QueryRefused(f"{node.sql('duckdb')[:60]} takes one column, with all its values.")
+    return of

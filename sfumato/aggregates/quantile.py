@@ -1,0 +1,167 @@
+"""MEDIAN, QUANTILE, MIN, MAX, PERCENTILE_CONT/DISC: a value of each group by its rank."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from sqlglot import exp
+
+from sfumato.aggregates.linear import Estimate
+from sfumato.aggregates.price import Price
+from sfumato.aggregates.rank_fetch import RankFetch
+from sfumato.aggregates.standalone import Standalone, StandaloneRelease
+from sfumato.errors import QueryRefused
+from sfumato.mechanisms.choice.quantile import ByRank, Ranked
+from sfumato.sql.dialects import dialect_of
+from sfumato.sql.dialects.base import Dialect
+from sfumato.sql.domains import Scalar
+from sfumato.sql.emit.request import Row, TableRequest
+from sfumato.sql.emit.values import RankWindow, Selection, listed, near, ranks
+from sfumato.sql.expressions import Expression
+from sfumato.sql.lattice import Lattice
+from sfumato.sql.parse.ast_guard import shown
+from sfumato.sql.parse.expressions import expression
+from sfumato.sql.parse.scopes import Scope
+from sfumato.sql.plan import Plan
+from sfumato.sql.reserved_names import KEPT
+from sfumato.sql.units import RowUnit
+
+FIXED: dict[type[exp.Expression], Fraction] = {
+    exp.Median: Fraction(1, 2), exp.Min: Fraction(0), exp.Max: Fraction(1),
+}  # fmt: skip
+GIVEN: dict[type[exp.Expression], str] = {
+    exp.Quantile: "quantile", exp.ApproxQuantile: "quantile", exp.PercentileCont: "expression",
+    exp.PercentileDisc: "expression",
+}  # fmt: skip
+MOST_PARTS = 10**6
+LARGEST = 2**21  # rows of a kept table of values, at most: a public bound
+
+
+@dataclass(frozen=True)
+class Quantile(Standalone):
+    """The value that the fraction `part` of all values of a group does not exceed; 0: the least.
+
+    It is the lower quantile, the least value that p·n values do not exceed, however it is spelled: interpolation
+    between two values would be off the lattice and twice as sensitive. MIN and MAX are p = 0 and 1.
+    """
+
+    name = "quantile"
+    spellings = (*FIXED, *GIVEN)
+    listed = "MEDIAN, QUANTILE, MIN, MAX"
+    example = "SELECT ward, MEDIAN(stay), MAX(stay) FROM visits GROUP BY ward"
+    stored_as = "chosen"
+    portable = True
+
+    lattice: Lattice
+    part: Fraction
+
+    def __repr__(self) -> str:
+        return f"quantile({self.lattice.of!r}, {self.lattice.exponent}, {self.part})"
+
+    @classmethod
+    def parse(cls, node: exp.Expression, rows: Scope, keys: Sequence[Expression]) -> "Quantile":
+        of, part = ranked_argument(node)
+        return Quantile(Lattice.over(expression(of, rows), shown(node)), part)
+
+    @property
+    def arguments(self) -> tuple[Expression, ...]:
+        return (self.lattice.of,)
+
+    def with_arguments(self, *values: Expression) -> "Quantile":
+        (of,) = values
+        return Quantile(Lattice.over(of, self.name), self.part)
+
+    def needs_slack(self, price: type[Price]) -> bool:
+        return False
+
+    def release(self, plan: Plan, price: Price, slack: float) -> "QuantileRelease":
+        return QuantileRelease(plan, price, slack, self)
+
+
+@dataclass(frozen=True)
+class QuantileRelease(StandaloneRelease):
+    """A value of the lattice, chosen by the distance of its rank from the one asked for, and an interval."""
+
+    aggregate: Quantile
+
+    @cached_property
+    def mechanism(self) -> ByRank:
+        return self.price.choice(self.aggregate.part, self.aggregate.lattice.points, self.plan.rows)
+
+    @cached_property
+    def window(self) -> RankWindow:
+        """The ranks that the choice depends on."""
+        return RankWindow(self.aggregate.part, self.mechanism.shift, self.mechanism.cap)
+
+    @property
+    def batch(self) -> Hashable:
+        return self.aggregate.lattice
+
+    def statement(self, salt: int, dialect: str | Dialect) -> str:
+        return self.request([self], salt, dialect).direct
+
+    @classmethod
+    def request(cls, batch: Sequence[StandaloneRelease], salt: int, dialect: str | Dialect) -> TableRequest:
+        """Values around the ranks of one column. All its values are kept if it is certain that there are not many."""
+        mine = [one for one in batch if isinstance(one, QuantileRelease)]
+        plan, lattice, windows = mine[0].plan, mine[0].aggregate.lattice, [one.window for one in mine]
+        sql = ranks(plan, lattice, salt, dialect)
+        direct, keys = near(plan, windows, f"({sql})", dialect), tuple(listed(plan))
+        alone = isinstance(plan.table.unit, RowUnit) and not keys and len(mine) == 1
+        if alone and dialect_of(dialect).selected("x", [0.5]):
+            return TableRequest(direct, quick=RankFetch(windows[0], direct, Selection.of(plan, lattice, dialect)))
+        if any(key.domain.keys is None for key in plan.keys) or plan.combinations * lattice.points > LARGEST:
+            return TableRequest(direct, keys)
+        return TableRequest(direct, keys, (sql,), lambda places: sql, near(plan, windows, KEPT, dialect))
+
+    def prepare(self) -> None:
+        _ = self.mechanism
+
+    def release(self, rows: Sequence[Row]) -> list[Scalar]:
+        """Of a group without values: of none."""
+        values = Ranked.of(*rows[0]) if rows and rows[0][0] else Ranked.of(0, [], [], [])  # type: ignore[arg-type]
+        return list(self.mechanism.release(values))
+
+    def read(self, stored: Sequence[Scalar]) -> Estimate:
+        lattice, (value, low, high) = self.aggregate.lattice, (int(x or 0) for x in stored)
+        return lattice.value(value), lattice.value(low, -lattice.spare), lattice.value(high, lattice.spare)
+
+    def promise(self) -> str:
+        """MIN and MAX aim inside the data."""
+        depth = f", {abs(self.mechanism.shift):,} ranks inside the data" if self.mechanism.extreme else ""
+        return f"a value within {self.mechanism.ranks():,.0f} ranks of it at 95 %{depth}"
+
+
+def ranked_argument(node: exp.Expression) -> tuple[exp.Expression, Fraction]:
+    """What is ranked, and the fraction of it that lies below the value asked for."""
+    if isinstance(node, exp.WithinGroup):
+        return within_group(node)
+    if isinstance(node.this, exp.Distinct) or node.args.get("expressions") or node.args.get("count"):
+        raise QueryRefused(f"{node.sql('duckdb')[:60]} takes one column, with all its values.")
+    fixed = FIXED.get(type(node))
+    return node.this, fixed if fixed is not None else fraction(node.args.get(GIVEN[type(node)]))
+
+
+def within_group(node: exp.WithinGroup) -> tuple[exp.Expression, Fraction]:
+    """PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)."""
+    order = node.expression.expressions if isinstance(node.expression, exp.Order) else []
+    if not isinstance(node.this, exp.PercentileCont | exp.PercentileDisc) or len(order) != 1:
+        raise QueryRefused("WITHIN GROUP is for PERCENTILE_CONT(p) and PERCENTILE_DISC(p), with one ORDER BY.")
+    p = fraction(node.this.this)
+    return order[0].this, 1 - p if order[0].args.get("desc") else p
+
+
+def fraction(node: exp.Expression | None) -> Fraction:
+    """A fraction from 0 to 1 written as a number."""
+    if isinstance(node, exp.Literal) and not node.is_string and len(node.this) < 20:
+        try:
+            found = Fraction(node.this)
+        except ValueError:
+            found = Fraction(-1)
+        if 0 <= found <= 1 and found.denominator <= MOST_PARTS:
+            return found
+    raise QueryRefused(
+        "a quantile needs a number from 0 to 1, with at most six digits.\n"
+        f"  found:  {node.sql('duckdb')[:60] if node is not None else 'none'}\n  do:     ask QUANTILE(x, 0.9)"
+    )

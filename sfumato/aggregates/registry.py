@@ -1,0 +1,38 @@
+"""All aggregates that questions may use: every final class of this package, found without a list."""
+
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
+
+import sfumato.aggregates
+from sfumato.sql.aggregate import Aggregate, Registry
+from sfumato.sql.parse.from_where import MAIN
+from sfumato.sql.parse.text import parse
+from sfumato.sql.policy import Policy
+from sfumato.sql.question import Question
+
+
+def final(abstract: type[Aggregate]) -> Iterator[type[Aggregate]]:
+    """The classes below this one that can be made."""
+    for one in abstract.__subclasses__():
+        if not inspect.isabstract(one):
+            yield one
+        yield from final(one)
+
+
+def load() -> Registry:
+    """Import every module of the package, so that what questions may use never depends on what was imported before."""
+    for module in pkgutil.iter_modules(sfumato.aggregates.__path__):
+        if module.name != "registry":
+            import_module(f"sfumato.aggregates.{module.name}")
+    found = {one for one in final(Aggregate) if one.__module__.startswith("sfumato.aggregates.")}  # type: ignore[type-abstract]
+    return Registry(tuple(sorted(found, key=lambda one: (one.listed, one.__name__))))
+
+
+AGGREGATES = load()
+
+
+def parse_question(text: str, policy: Policy, schema: str = MAIN) -> Question:
+    """The question that a text asks under this policy, with all aggregates that there are."""
+    return parse(text, policy, AGGREGATES, schema)

@@ -1,0 +1,78 @@
+"""Aggregates with a mechanism of their own, such as a value by its rank or the most common one.
+
+Theorem: each has the price that its mechanism states, (μ², slack) or (ε, slack), and slacks add up beside it
+    [`LeakyLoss`; docs/theorems/price.md]
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from sfumato.aggregates.linear import Estimate
+from sfumato.aggregates.price import Price
+from sfumato.sql.aggregate import StandaloneAggregate
+from sfumato.sql.dialects.base import Dialect
+from sfumato.sql.domains import Scalar
+from sfumato.sql.emit.request import Row, TableRequest
+from sfumato.sql.emit.values import listed
+from sfumato.sql.plan import Plan
+
+SURE = 0.95
+
+
+class Standalone(StandaloneAggregate):
+    """An aggregate that is released on its own."""
+
+    @abstractmethod
+    def needs_slack(self, price: type[Price]) -> bool:
+        """Must its mechanism be allowed to fail with a small probability, if it is paid in this currency?"""
+
+    @abstractmethod
+    def release(self, plan: Plan, price: Price, slack: float) -> "StandaloneRelease":
+        """Its mechanism for this share of a price, by public facts alone."""
+
+
+@dataclass(frozen=True)
+class StandaloneRelease(ABC):
+    """The statement, the mechanism and the reader of one aggregate, for one group; `slack` is 0 if none is needed."""
+
+    plan: Plan
+    price: Price
+    slack: float
+
+    @property
+    def batch(self) -> Hashable:
+        """Releases of one class and one batch are asked of the engine in one statement."""
+        return id(self)
+
+    @classmethod
+    def request(cls, batch: "Sequence[StandaloneRelease]", salt: int, dialect: str | Dialect) -> TableRequest:
+        """What the engine is asked for a batch: keys first."""
+        (alone,) = batch
+        return TableRequest(alone.statement(salt, dialect), tuple(listed(alone.plan)))
+
+    @abstractmethod
+    def statement(self, salt: int, dialect: str | Dialect) -> str:
+        """The same for one release by itself."""
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Work out all that follows from public facts, so that it cannot fail after the charge."""
+
+    @abstractmethod
+    def release(self, rows: Sequence[Row]) -> list[Scalar]:
+        """What is stored, from the exact rows of one group: the only place where noise is drawn."""
+
+    @abstractmethod
+    def read(self, stored: Sequence[Scalar]) -> Estimate:
+        """(value, low, high) from what is stored."""
+
+    @abstractmethod
+    def promise(self) -> str:
+        """How good an answer will be, for a preview."""
+
+
+def whole_numbers(numbers: object) -> list[int]:
+    """Exact integers of an engine."""
+    assert isinstance(numbers, Iterable)
+    return [int(x) for x in numbers]

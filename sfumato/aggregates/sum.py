@@ -1,0 +1,114 @@
+"""SUM(x): of values with public bounds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from sqlglot import exp
+
+from sfumato.aggregates.count import NOTHING, ONE, Count
+from sfumato.aggregates.intervals import Spread
+from sfumato.aggregates.linear import Linear, NoisySums, Number, NumberEstimate, Reader
+from sfumato.errors import QueryRefused
+from sfumato.sql.aggregate import Lattices
+from sfumato.sql.expressions import Call, Constant, Expression
+from sfumato.sql.lattice import exponent
+from sfumato.sql.parse.ast_guard import plain, shown
+from sfumato.sql.parse.expressions import expression
+from sfumato.sql.parse.scopes import Scope
+from sfumato.sql.plan import Measure, What
+
+ZERO = Constant(0)
+
+
+@dataclass(frozen=True)
+class Sum(Linear):
+    """SUM(x). Where a mean of x is asked for as well, its sum from the middle of the range serves both."""
+
+    name = "sum"
+    spellings = (exp.Sum,)
+    listed = "SUM"
+    example = "SELECT ward, SUM(stay) FROM visits GROUP BY ward"
+    refinable = True
+
+    of: Expression
+
+    @classmethod
+    def parse(cls, node: exp.Expression, rows: Scope, keys: Sequence[Expression]) -> Linear:
+        return cls(bounded_argument(node, rows))
+
+    @property
+    def arguments(self) -> tuple[Expression, ...]:
+        return (self.of,)
+
+    def with_arguments(self, *values: Expression) -> "Sum":
+        return Sum(*values)
+
+    def sums(self, lattices: Lattices) -> tuple[Measure, ...]:
+        total = lattices.sum(self.of, self.name)
+        return (total, Measure(What.VALUES, self.of)) if lattices.centred(self.of) else (total,)
+
+    def reader(self, sums: NoisySums) -> "SumReader":
+        return SumReader(sums)
+
+    def as_count(self) -> Linear:
+        """SUM(1), and SUM(CASE WHEN c THEN 1 ELSE 0 END)."""
+        match self.of:
+            case Constant() as of if of == ONE:
+                return Count(ONE)
+            case Call("case", (condition, first, last)) if (first, last) == (ONE, ZERO):
+                return Count(Call("case", (condition, ONE, NOTHING)))
+        return self
+
+
+@dataclass(frozen=True)
+class SumReader(Reader):
+    """Steps from the centre, and the centre times the number of values where it is not 0."""
+
+    sums: NoisySums
+
+    @cached_property
+    def measure(self) -> Measure:
+        return self.sums.joint.measures[self.sums.indexes[0]]
+
+    @cached_property
+    def spread(self) -> Spread:
+        coefficients = [c * Fraction(2) ** self.measure.exponent for c in self.sums.coefficients(0)]
+        if len(self.sums.indexes) > 1:
+            centre, values = Fraction(self.measure.centre), self.sums.coefficients(1)
+            coefficients = [a + centre * b for a, b in zip(coefficients, values, strict=True)]
+        return self.sums.spread(coefficients)
+
+    @property
+    def coverage(self) -> float:
+        return self.spread.coverage
+
+    @property
+    def error(self) -> float:
+        return self.spread.radius
+
+    def read(self, row: Sequence[Number]) -> NumberEstimate:
+        return self.read_all([row])[0]
+
+    def read_all(self, rows: Sequence[Sequence[Number]]) -> list[NumberEstimate]:
+        measure, (total, *counted) = self.sums.joint.measure, self.sums.indexes
+        step, centre, radius = 2.0**self.measure.exponent, self.measure.centre, self.spread.radius
+        estimates: list[NumberEstimate] = []
+        for row in rows:
+            value = measure(total, row) * step + (centre * measure(counted[0], row) if counted else 0.0)
+            estimates.append((value, value - radius, value + radius))
+        return estimates
+
+
+def bounded_argument(node: exp.Expression, rows: Scope) -> Expression:
+    """The one argument of SUM, AVG or VARIANCE; refuses what has no bounds."""
+    plain(node)
+    spelled = node.sql_name() if isinstance(node, exp.Func) else shown(node)
+    if isinstance(node.this, exp.Distinct):
+        raise QueryRefused(f"{shown(node)} is not allowed: DISTINCT is for COUNT of one column.")
+    if isinstance(node.this, exp.Star | None) or node.expressions:
+        raise QueryRefused(f"{spelled} takes one argument.")
+    of = expression(node.this, rows)
+    exponent(of, shown(node))
+    return of

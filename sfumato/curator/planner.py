@@ -1,0 +1,71 @@
+"""The pure half of a curator: from what is wanted to a plan, from a plan to an offer, from stored values to an answer.
+
+Text, policy, dialect and currency decide; no data and no ledger. So what was worked out once is looked up the next
+time: a repeated question is neither parsed nor priced nor laid out again.
+"""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from sfumato.aggregates.price import Price
+from sfumato.aggregates.registry import parse_question
+from sfumato.curator.answer import Answer
+from sfumato.curator.layout import Estimates, coverage_by_column, estimates, laid_out, left_out
+from sfumato.curator.offer import Offer, accurate, offered, proportional
+from sfumato.curator.relative_counts import describe_policy, is_grouped_count, policy_by_group_size
+from sfumato.curator.wanted import Wanted
+from sfumato.errors import QueryRefused
+from sfumato.ledger.meter import odds
+from sfumato.sql.dialects import dialect_of
+from sfumato.sql.policy import Policy, names_unit
+from sfumato.sql.question import Question
+
+REMEMBERED = 64  # questions
+
+
+@dataclass(frozen=True, eq=False)
+class Planner:
+    """Plans, prices and lays out questions under one policy, for one engine and one currency."""
+
+    policy: Policy = field(repr=False)
+    namespace: str
+    dialect: str
+    currency: type[Price]
+
+    def __post_init__(self) -> None:
+        for name in ("plan", "offer", "answer"):
+            object.__setattr__(self, name, lru_cache(REMEMBERED)(getattr(self, name)))
+
+    def plan(self, wanted: Wanted) -> Question:
+        """The question that a text asks, or QueryRefused."""
+        question = parse_question(wanted.text, self.policy, self.namespace)
+        if not names_unit(wanted.unit, question.plan.table):
+            raise QueryRefused(
+                f"{wanted.unit!r} is not the unit here.\n  found:  {str(question.plan.table.unit)!r} in the policy"
+            )
+        dialect_of(self.dialect).accepts(question.plan)
+        return question
+
+    def offer(self, wanted: Wanted) -> Offer:
+        """The noise that this much privacy or accuracy buys, and its loss."""
+        question, delta = self.plan(wanted), self.policy.question_delta
+        if wanted.epsilon is None:
+            return accurate(question, float(wanted.error or 0), delta, self.policy.epsilon, self.currency)
+        if wanted.relative_error is not None and is_grouped_count(question):
+            return proportional(question, float(wanted.epsilon), delta, float(wanted.relative_error), self.currency)
+        return offered(question, float(wanted.epsilon), delta, self.currency)
+
+    def answer(self, offer: Offer, noisy: bytes) -> Answer:
+        """The columns that were asked for, made of stored noisy values alone; what is left of the budget is not known
+        here."""
+        return self.show(offer, estimates(offer, noisy), coverage_by_column(offer))
+
+    def show(self, offer: Offer, rows: Estimates, coverage: dict[str, float]) -> Answer:
+        """The same from estimates."""
+        names, cells = laid_out(offer.question, rows)
+        delta = self.policy.question_delta
+        policy = policy_by_group_size(offer, delta)
+        return Answer(
+            names, cells, offer.loss.epsilon(delta).upper, delta, False, "", odds(offer.loss),
+            " ".join(filter(None, [left_out(offer.plan), describe_policy(policy)])), coverage, policy,
+        )  # fmt: skip

@@ -1,0 +1,144 @@
+"""The face of an aggregate that plans know: how it is read from text, what it reads, and the sums it is made of.
+
+The aggregates themselves are in sfumato/aggregates, one file each. The parser is given their registry, which marks
+every call of an aggregate in the text with the class that reads it; the rest of the parser only looks at the mark.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused
+from sfumato.sql.domains import Domain, number
+from sfumato.sql.expressions import Constant, Expression
+from sfumato.sql.functions.function import Spelling
+from sfumato.sql.lattice import WIDE, exponent
+from sfumato.sql.parse.ast_guard import shown
+from sfumato.sql.parse.scopes import Scope
+from sfumato.sql.plan import Measure, Table, What
+from sfumato.sql.simplify import call
+
+MARK = "sfumato aggregate"
+
+
+class Aggregate(ABC):
+    """An aggregate of a question: what it reads of each row, and what is released for it."""
+
+    name: ClassVar[str]  # how previews call a column that has no name of its own
+    spellings: ClassVar[tuple[Spelling, ...]] = ()
+    listed: ClassVar[str] = ""  # its spellings, as documents and errors list them
+    method: ClassVar[str] = ""  # of a column in Python, if it is derived: col("x").mode()
+    example: ClassVar[str] = ""  # a question about the table visits(patient_id, ward, stay, cost)
+    centred: ClassVar[bool] = False  # its sums are taken from the middle of the range
+    bits: ClassVar[int] = WIDE  # of values in steps: fewer where squares are summed
+    is_count: ClassVar[bool] = False
+    refinable: ClassVar[bool] = False  # can rounds of growing price reach a relative error?
+    has_interval: ClassVar[bool] = True
+
+    @classmethod
+    @abstractmethod
+    def parse(cls, node: exp.Expression, rows: Scope, keys: Sequence[Expression]) -> "Aggregate":
+        """The aggregate that a node of the text calls, of these rows."""
+
+    @property
+    @abstractmethod
+    def arguments(self) -> tuple[Expression, ...]:
+        """What it reads of each row."""
+
+    @abstractmethod
+    def with_arguments(self, *values: Expression) -> "Aggregate":
+        """The same aggregate of other values."""
+
+    @property
+    def domain(self) -> Domain:
+        """What is known of its value in advance."""
+        return number()
+
+    def filtered(self, condition: Expression) -> "Aggregate":
+        """FILTER (WHERE condition): of the values of those rows alone."""
+        if not self.arguments:
+            raise QueryRefused(f"{self.name.upper()} takes no FILTER.\n  do:     choose its rows by WHERE")
+        return self.with_arguments(*(call("case", condition, value, Constant(None)) for value in self.arguments))
+
+    def sums(self, lattices: "Lattices") -> tuple[Measure, ...]:
+        """The measures that it is read from, in the order in which it reads them; none if it is released on its own."""
+        return ()
+
+    # ---- one form for one question: by default there is no other -----------------------------------------------------
+
+    def as_count(self) -> "Aggregate":
+        """The count that this is, whatever the rows are: SUM(1)."""
+        return self
+
+    def as_row_count(self, table: Table, known: frozenset[Expression]) -> "Aggregate":
+        """The count of rows or units that this is, if the expressions `known` have a value in every row."""
+        return self
+
+
+class StandaloneAggregate(Aggregate):
+    """An aggregate with a mechanism of its own, beside the sums of a plan."""
+
+    stored_as: ClassVar[str] = "told"  # the entry of a stored answer that holds its values
+    portable: ClassVar[bool] = False  # can engines other than DuckDB answer it?
+
+
+@dataclass(frozen=True)
+class Lattices:
+    """How the values of each expression are put into whole steps, the same for all aggregates of a question: AVG(x) and
+    SUM(x) share one sum."""
+
+    aggregates: tuple[Aggregate, ...]
+
+    def sum(self, of: Expression, name: str) -> Measure:
+        """The sum of these values; from the middle of the range, if a mean is asked for as well."""
+        return Measure(What.SUM, of, self.centre(of), self.exponent(of, name))
+
+    def squares(self, of: Expression, name: str) -> Measure:
+        return Measure(What.SQUARES, of, self.centre(of), 2 * self.exponent(of, name))
+
+    def centred(self, of: Expression) -> bool:
+        return any(one.centred and of in one.arguments for one in self.aggregates)
+
+    def centre(self, of: Expression) -> float:
+        return (of.domain.low + of.domain.high) / 2 if self.centred(of) else 0.0
+
+    def exponent(self, of: Expression, name: str) -> int:
+        """Squares of values that are too fine would leave 64 bits."""
+        return exponent(of, name, min((one.bits for one in self.aggregates if of in one.arguments), default=WIDE))
+
+
+@dataclass(frozen=True)
+class Registry:
+    """The aggregates that questions may use."""
+
+    classes: tuple[type[Aggregate], ...]
+
+    def mark(self, root: exp.Expression) -> exp.Expression:
+        """Note on every call of an aggregate which class reads it; other aggregates are refused."""
+        by_spelling: dict[object, type[Aggregate]] = {
+            spelling: one for one in self.classes for spelling in one.spellings
+        }
+        for node in list(root.walk()):
+            spelling: object = node.name.lower() if isinstance(node, exp.Anonymous) else type(node)
+            if isinstance(node, exp.WithinGroup):
+                spelling = type(node.this)
+            if spelling in by_spelling:
+                node.meta[MARK] = by_spelling[spelling]
+            elif isinstance(node, exp.AggFunc) and isinstance(node, exp.Expression):
+                listed = ", ".join(filter(None, (one.listed for one in self.classes)))
+                raise QueryRefused(f"{shown(node)} is not among the aggregates.\n  do:     ask {listed} or HISTOGRAM")
+        return root
+
+
+def kind_of(node: exp.Expr) -> type[Aggregate] | None:
+    """The class that reads this node, if it is a call of an aggregate."""
+    found = (node._meta or {}).get(MARK)
+    return found if isinstance(found, type) and issubclass(found, Aggregate) else None
+
+
+def calls_aggregate(node: exp.Expr) -> bool:
+    """Is there an aggregate anywhere in it?"""
+    return any(kind_of(one) is not None for one in node.walk())

@@ -1,0 +1,23 @@
+"""A table that an answer needs of an engine, and how it may be had from tables that were kept."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+Row = tuple[object, ...]
+Run = Callable[[str], list[Row]]
+
+
+@dataclass(frozen=True)
+class TableRequest:
+    """`direct` is the statement that gives the table.
+
+    Each of its columns is known by the statement that would give this column alone. Columns of one such text hold the
+    same numbers for the same groups, whatever stands beside them; another filter, key, bound or salt is another text.
+    """
+
+    direct: str
+    keys: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # none: it is not kept
+    made: Callable[[Sequence[int]], str] = field(default=lambda places: "", repr=False)  # keys, m0, m1, … of these
+    read: str | None = None  # what is read of a kept table, if not keys and columns
+    quick: Callable[[Run], list[Row]] | None = None  # serves instead of `direct`, in steps

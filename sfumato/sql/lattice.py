@@ -1,0 +1,82 @@
+"""Values on a public lattice: whole steps of a power of two, chosen from the range and the policy's step alone."""
+
+import math
+import re
+from dataclasses import dataclass
+
+from sfumato.errors import QueryRefused
+from sfumato.sql.domains import Kind
+from sfumato.sql.expressions import Expression, columns
+
+STACKED = re.compile(r"t\d+\.c[0-9a-f]{32}x*")  # columns of UNION ALL: names that no analyst has given
+FINE = 2**20  # steps across a range whose policy names none
+FINEST = 2**40  # steps across a range of which values are chosen
+WIDE, LARGEST = 40, 2.0**100  # sums of 10^6 rows of 2^40 steps stay far below 2^63, whatever the data are
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The values of an expression in steps of 2^exponent from `origin`: 0 … points − 1."""
+
+    of: Expression
+    exponent: int
+
+    @staticmethod
+    def over(expression: Expression, text: str) -> "Lattice":
+        """The lattice of a sum, unless that has more than FINEST points; `text` is how errors call the aggregate."""
+        domain = expression.domain
+        least = _power((domain.high - domain.low) / (FINEST / 8)) if domain.bounded else 0
+        return Lattice(expression, max(exponent(expression, text), least))
+
+    @property
+    def origin(self) -> float:
+        return float(self.of.domain.low // 2.0**self.exponent * 2.0**self.exponent)
+
+    @property
+    def points(self) -> int:
+        return int(-(-(self.of.domain.high - self.origin) // 2.0**self.exponent)) + 1
+
+    @property
+    def spare(self) -> float:
+        """How far the value of a step is from those it stands for."""
+        step = 2.0**self.exponent
+        return 0.0 if self.of.domain.step and self.of.domain.step % step == 0 else step / 2
+
+    def value(self, place: int, spare: float = 0.0) -> float:
+        """The number that a step stands for, within its range."""
+        found = self.origin + place * 2.0**self.exponent + spare
+        return min(max(found, self.of.domain.low), self.of.domain.high)
+
+
+def exponent(expression: Expression, text: str, wide: int = WIDE) -> int:
+    """The lattice of a sum: the policy's step, else a fine one, but never more than 2^wide steps; all public facts."""
+    domain = expression.domain
+    if domain.kind is not Kind.NUMBER or not domain.bounded:
+        if domain.kind is not Kind.NUMBER:
+            days = "; of a date, DATE_DIFF('day', DATE '2020-01-01', x)" if domain.kind is Kind.DATE else ""
+            raise QueryRefused(
+                f"{text} is of numbers.\n  found:  a {domain.kind.value}\n"
+                f"  do:     ask about a number made of it, such as CLAMP(LENGTH(x), 0, 100){days}"
+            )
+        used = list(columns(expression))
+        free = {c.origin for c in used if not c.domain.bounded} or {c.origin for c in used}
+        names = {"a column of UNION ALL" if STACKED.fullmatch(o) else o.split(".", 1)[1] for o in free}
+        found = f", of {', '.join(sorted(names)[:5])}" if names else ""
+        raise QueryRefused(
+            f"{text} has no bounds, so one person could change it without limit.\n"
+            f"  found:  a {domain.kind.value} of unknown range{found}\n"
+            "  do:     give low and high in the policy, or ask for CLAMP(…, low, high) with ends that no value exceeds"
+        )
+    largest = max(abs(domain.low), abs(domain.high))
+    if largest > LARGEST:
+        raise QueryRefused(
+            f"{text} is bounded by {largest:.2g}, too much for a sum.\n"
+            "  do:     ask for CLAMP(…, low, high) with ends that no value exceeds"
+        )
+    fine = _power(domain.step or (domain.high - domain.low) / FINE)
+    return max(fine, math.frexp(largest)[1] - wide, -200)
+
+
+def _power(step: float) -> int:
+    """The largest e with 2^e ≤ step; 0 for none."""
+    return math.frexp(step)[1] - 1 if step else 0
