@@ -21,9 +21,9 @@ from sfumato.mechanisms.additive.joint_laplace import JointLaplace, OneOf
 from sfumato.mechanisms.choice.exponential import Exponential
 from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip
 from sfumato.mechanisms.choice.quantile import ByRank, PureQuantile, Quantile
-from sfumato.mechanisms.dependent.global_noise import Everywhere
+from sfumato.mechanisms.dependent.additive_noise import Everywhere
+from sfumato.mechanisms.dependent.mechanism_choice import at, on_ledger
 from sfumato.mechanisms.dependent.noisy_bound import NoisyBound
-from sfumato.mechanisms.dependent.routes import at, on_ledger
 from sfumato.mechanisms.dependent.smooth import Smooth
 from sfumato.mechanisms.dependent.stable import GaussianStableValue, StableValue
 from sfumato.mechanisms.dependent.statistic import Statistic

@@ -11,8 +11,8 @@ from sfumato.aggregates.linear import Estimate
 from sfumato.aggregates.price import Price
 from sfumato.aggregates.standalone import SURE, Standalone, StandaloneRelease, whole_numbers
 from sfumato.errors import QueryRefused
+from sfumato.mechanisms.dependent.custom import Counted
 from sfumato.mechanisms.dependent.noisy_bound import Bounded, NoisyBound
-from sfumato.mechanisms.dependent.precomputed import Counted
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Scalar

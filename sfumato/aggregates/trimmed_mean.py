@@ -15,12 +15,12 @@ from sfumato.aggregates.price import Alone, Mu, Price
 from sfumato.aggregates.quantile import fraction
 from sfumato.aggregates.standalone import SURE, Standalone, StandaloneRelease, whole_numbers
 from sfumato.errors import QueryRefused
-from sfumato.mechanisms.dependent.cells import radius
-from sfumato.mechanisms.dependent.global_noise import Everywhere
+from sfumato.mechanisms.dependent.additive_noise import Everywhere
+from sfumato.mechanisms.dependent.cells import noise_radius
 from sfumato.mechanisms.dependent.noisy_bound import NoisyBound
-from sfumato.mechanisms.dependent.ordered import Ordered, merged
+from sfumato.mechanisms.dependent.ordered_values import Ordered, merge_ranges
 from sfumato.mechanisms.dependent.smooth import Smooth
-from sfumato.mechanisms.dependent.trimmed_share import TrimmedShare
+from sfumato.mechanisms.dependent.trimmed_mean import TrimmedShare
 from sfumato.noise.lazy import Draw
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
@@ -145,7 +145,7 @@ class TrimmedMeanRelease(StandaloneRelease):
     def far(self) -> float:
         """|Z| is larger with 2.5 % at most."""
         assert isinstance(self.mechanism, Smooth)
-        return radius(self.mechanism.noise, (1 - SURE) / 2)
+        return noise_radius(self.mechanism.noise, (1 - SURE) / 2)
 
     def release(self, rows: Sequence[Row]) -> list[Scalar]:
         mechanism = self.mechanism
@@ -162,7 +162,7 @@ class TrimmedMeanRelease(StandaloneRelease):
         if not rows or not rows[0][0]:
             return Ordered(0, low, high, (1,), (np.zeros(0, np.int64),))
         n, (values, counts, upto, sums) = int(str(rows[0][0])), (whole_numbers(column) for column in rows[0][1:])
-        parts = merged([(max(first, 1), min(last, n)) for first, last in self.mean.ranks(n, self.most)])
+        parts = merge_ranges([(max(first, 1), min(last, n)) for first, last in self.mean.ranks(n, self.most)])
         places = np.array(upto)
 
         def total(rank: int) -> int:

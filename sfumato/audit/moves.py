@@ -16,7 +16,7 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice.base import Choice
 from sfumato.mechanisms.choice.quantile import ByRank
 from sfumato.mechanisms.dependent.private_test import Gate
-from sfumato.mechanisms.groups.transformed import Transformed, counted
+from sfumato.mechanisms.groups.transformed import Transformed, integer_counts
 from sfumato.mechanisms.randomized_response import RandomizedResponse
 from sfumato.mechanisms.values import read_numbers
 from sfumato.sensitivity import Relation, Sensitivity
@@ -83,7 +83,9 @@ def moved_rows(noise: JointLaplace, moves: Sequence[Sequence[int]]) -> tuple[str
 
 def moved_counts(noise: Transformed, before: Any, after: Any) -> tuple[str, PrivacyLoss]:
     """Noise on a transform of counts: by the steps of its table that each count moved."""
-    first, second = (noise.table.steps(np.asarray(counted(value)).reshape(-1)).tolist() for value in (before, after))
+    first, second = (
+        noise.table.steps(np.asarray(integer_counts(value)).reshape(-1)).tolist() for value in (before, after)
+    )
     if len(first) != len(second):
         raise Apart(f"{len(first)} counts became {len(second)}")
     moves = [abs(a - b) for a, b in zip(first, second, strict=True) if a != b]

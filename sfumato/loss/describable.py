@@ -8,12 +8,12 @@ from typing import ClassVar
 # reading a ledger depends on the text alone, not on what was imported before. tests/loss/test_shipped.py: complete.
 ELSEWHERE = {
     "SmoothLoss": "sfumato.mechanisms.dependent.smooth_loss",
-    "ArsinhNormalNoise": "sfumato.mechanisms.dependent.arsinh_normal",
-    "CauchyNoise": "sfumato.mechanisms.dependent.cauchy",
+    "ArsinhNormalNoise": "sfumato.mechanisms.dependent.log_normal",
+    "CauchyNoise": "sfumato.mechanisms.dependent.student_cauchy",
     "GaussianNoise": "sfumato.mechanisms.dependent.laplace_gaussian",
     "LaplaceLogNormalNoise": "sfumato.mechanisms.dependent.log_normal",
     "LaplaceNoise": "sfumato.mechanisms.dependent.laplace_gaussian",
-    "StudentNoise": "sfumato.mechanisms.dependent.student",
+    "StudentNoise": "sfumato.mechanisms.dependent.student_cauchy",
     "UniformLogNormalNoise": "sfumato.mechanisms.dependent.log_normal",
 }
 

@@ -13,7 +13,7 @@ from sfumato.aggregates.trimmed_mean import TrimmedMeanRelease
 from sfumato.curator.offer import offered
 from sfumato.curator.release import statements
 from sfumato.errors import SfumatoError
-from sfumato.mechanisms.dependent.global_noise import Everywhere
+from sfumato.mechanisms.dependent.additive_noise import Everywhere
 from sfumato.sql.plan import What
 
 NUMBERS = ["stay", "cost", "patient_id", "0", "3", "1e308", "-2.5", "NULL", "floor"]

@@ -178,7 +178,7 @@ def test_batches_of_laplace_answers():
 
 
 def test_a_table_in_the_place_of_a_sampled_sum_holds_it():
-    loss = Poisson(0.1).amplify(5 * L.LaplaceLoss(0.3))
+    loss = WithoutReplacement(10, 1).amplify(5 * L.LaplaceLoss(0.3, relation=ReplaceOne))
     short = shortened(loss, 20)
     assert short is not loss
     t = np.linspace(0.0, 0.29, 13)

@@ -167,7 +167,7 @@ def test_without_threshold(patch):
     Proof. Two data sets at distance 0 with other values pass half of the time: δ(ε) ≥ ½ for every ε; 0.3 is claimed.
     """
 
-    patch(sf.dependent.gate.Gate, "opens", lambda self, distance: self.noise.pool.reaches(0, distance))
+    patch(sf.dependent.Gate, "opens", lambda self, distance: self.noise.pool.reaches(0, distance))
 
 
 class PoissonCount:

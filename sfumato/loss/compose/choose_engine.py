@@ -28,7 +28,7 @@ from sfumato.loss.compose.normal_limit import normal
 from sfumato.loss.compose.sums import Sum
 from sfumato.loss.compose.tilted_law import together
 from sfumato.loss.compose.transforms.base import Refused, Transform
-from sfumato.loss.kinds.coins import ApproxLoss, PureLoss, RandomizedResponseLoss
+from sfumato.loss.kinds.coins import ApproxLoss, PureLoss, RandomizedResponseLoss, SignedLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.loss.kinds.renyi import RenyiCurve, RenyiLoss, ZcdpLoss
@@ -37,6 +37,7 @@ from sfumato.loss.numeric import ULP, Enclosure, Floats
 
 Terms = list[tuple[int, PrivacyLoss]]
 LEAST, MOST = 1e-24, 1e12  # log-moments of order 1
+MANY_COINS = 10**9  # from here on the roundings of M count, not only those of M − 1
 
 
 @lru_cache(maxsize=64)
@@ -141,7 +142,7 @@ def contour(terms: Terms, loss: Sum) -> ContourEngine | None:
     if parts is None or not moderate(parts):
         return None
     step = common_step(tuple(term for _, term in terms))
-    if step is not None and fits(parts, step):
+    if step is not None and fits(parts, step) and not too_many(tuple(terms)):
         return None
     leak = loss.leak()[0]
     composition = Composition(parts, leak * (1 - 16 * ULP) if loss.sharp_ends else 0.0, leak)
@@ -203,7 +204,8 @@ def grouped(terms: Iterable[tuple[int, PrivacyLoss]]) -> list[Transform] | None:
     """The terms as few transforms, or None if one has none."""
     kinds: dict[type[Transform], list[Transform]] = {}
     for count, term in terms:
-        found = term.transform()
+        coin = term.bounded() if count > MANY_COINS and isinstance(term, SignedLoss) else None
+        found = coin or term.transform()
         if found is None:
             return None
         kinds.setdefault(type(found), []).append(found.times(count))

@@ -14,6 +14,7 @@ Theorem: connect-the-dots is the least dominating law on given points [Doroshenk
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,18 @@ from sfumato.loss.numeric import ULP, Enclosure, Floats
 LONG = np.longdouble
 
 
+class Splits(NamedTuple):
+    """How far connecting the dots moves a loss, given the outcome: N, under P and under Q, with E_P e^{−N} = 1."""
+
+    squares: float  # of all steps that were split: the labels tell at most what a Gaussian with μ² = squares·π/8 tells
+    drift: float  # |E N| at most
+    scatter: float  # Var N at most
+    reach: float  # |N| at most
+
+
+UNSPLIT = Splits(0.0, 0.0, 0.0, 0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Discrete:
     """Masses on offset + h·(start, start+1, …).
@@ -30,6 +43,7 @@ class Discrete:
     Its profile lies between the true profile H and e^{excess}·H with every chord drawn, plus `stray` at losses up to
     `stray_up_to`: near the largest loss H is so small that only its upper side is known. `infinite` ≥ P[L = ∞] ≥
     `surely`; `lifted` is the mass brought up to the first point; `split` tells whether any mass was moved at all.
+    Of sampled sums (nested.py), `inside` is what was split before sampling, and `noise` masses that may not be there.
     """
 
     h: float
@@ -44,17 +58,34 @@ class Discrete:
     stray: float
     stray_up_to: float
     slip: float = 0.0  # how far a loss can be from its point, where losses were put there one by one
+    inside: Splits = UNSPLIT
+    noise: Floats | None = None
 
     @property
     def losses(self) -> Floats:
         return self.offset + self.h * (self.start + np.arange(len(self.masses), dtype=np.float64))
 
+    @property
+    def splits(self) -> Splits:
+        """One cell: E N ≤ h²/8 (Jensen; Hoeffding's lemma), Var N ≤ h²/4. On top of what was split before: by the law
+        of total variance, since E N of this cell lies in an interval of length h²/8."""
+        if not self.split:
+            return self.inside
+        square, before = self.h * self.h, self.inside
+        scatter = square / 4 + (math.sqrt(before.scatter) + square / 16) ** 2 if before.squares else square / 4
+        return Splits(before.squares + square, before.drift + square / 8, scatter, before.reach + self.h)
+
 
 SMALL = 10_000  # points: lattices up to this size are remembered
+MOST_POINTS = 400_000  # of the lattice of one loss
 
 
 def discretise(loss: PrivacyLoss, h: float, floor: float, left: float) -> Discrete:
     """The loss on a lattice of step h: on the right until H ≤ floor, on the left until what is lifted is ≤ left."""
+    from sfumato.loss.compose.nested import sampled_sum
+
+    if (nested := sampled_sum(loss)) is not None:
+        return nested.law(h, floor, left)
     right_end, left_end = ends(loss, floor, left)
     return (remembered if right_end + left_end < SMALL * h else drawn)(loss, h, right_end, left_end)
 
@@ -62,7 +93,20 @@ def discretise(loss: PrivacyLoss, h: float, floor: float, left: float) -> Discre
 @lru_cache(maxsize=512)
 def ends(loss: PrivacyLoss, floor: float, left: float) -> tuple[float, float]:
     """How far the lattice must reach on both sides."""
+    from sfumato.loss.compose.nested import sampled_sum
+
+    if (nested := sampled_sum(loss)) is not None:
+        return nested.ends(floor, left)
     return right_cut(loss, floor), left_cut(loss, left)
+
+
+def finest(loss: PrivacyLoss, floor: float, left: float) -> float:
+    """The least step for which a lattice of this loss is not too long."""
+    from sfumato.loss.compose.nested import sampled_sum
+
+    if (nested := sampled_sum(loss)) is not None:
+        return nested.finest(floor, left)
+    return sum(ends(loss, floor, left)) / MOST_POINTS
 
 
 def drawn(loss: PrivacyLoss, h: float, right_end: float, left_end: float) -> Discrete:

@@ -15,6 +15,7 @@ import numpy as np
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.compose.lattice import Lattice
 from sfumato.loss.compose.lattice_plan import rough
+from sfumato.loss.compose.nested import composed, sampled_sum
 from sfumato.loss.compose.sums import Sum
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss, WithoutReplacementLoss
 from sfumato.loss.kinds.tabulated import TabulatedLoss
@@ -34,6 +35,8 @@ Curve = Callable[[Floats], Enclosure]
 
 def shortened(loss: PrivacyLoss, count: int) -> PrivacyLoss:
     """The loss with a table in the place of a sum that is sampled, sharp enough for `count` of it."""
+    if sampled_sum(loss) is not None:  # it is put on a lattice atom by atom
+        return loss
     if isinstance(loss, Reversed):
         inner = shortened(loss.inner, count)
         return loss if inner is loss.inner else Reversed(inner, relation=loss.relation)
@@ -41,11 +44,6 @@ def shortened(loss: PrivacyLoss, count: int) -> PrivacyLoss:
         return loss
     gap = min(max(10.0 ** math.floor(math.log10(ALL / count)), SHARPEST), BLUNTEST)
     return dataclasses.replace(loss, inner=tabulated(loss.inner, gap))
-
-
-def composed(loss: PrivacyLoss) -> bool:
-    """Is this a sum without leak that an engine answers for?"""
-    return isinstance(loss, Sum) and loss.leak() == (0.0, 0.0) and loss.method in ("lattice", "contour")
 
 
 @lru_cache(maxsize=16)

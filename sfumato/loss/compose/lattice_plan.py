@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.compose.discretise import Discrete, discretise, ends
+from sfumato.loss.compose.discretise import Discrete, discretise, ends, finest
 from sfumato.loss.numeric import ULP, Floats, floats, log_peak
 
 MOST_POINTS = 1_450_000  # of the transform: about 45 MB of working memory
@@ -118,14 +118,18 @@ class Rough:
         window = self.narrowest(theta, eps)
         width, spread = window.right - window.left, math.sqrt(self.cumulants(window.theta)[2])
         count = sum(c for c, part in self.parts)
-        floor = 10.0 ** math.floor(math.log10(max(delta * min(tolerance, 1e-3) / (100 * count), 1e-290)))
-        lifted = 10.0 ** math.floor(math.log10(min(tolerance, 1e-3) / (100 * count)))
+        floor, lifted = little(delta, count, tolerance)
         longest = max(sum(ends(loss, floor, lifted)) for loss in self.losses)
         if self.step is not None and max(width, longest) / self.step <= MOST_POINTS:
             return Plan(window, self.step, floor, lifted)
-        split = sum(c for c, part in self.parts if part.split) or count
+        split = sum(c * part.splits.squares / part.h**2 for c, part in self.parts) or count
         want = math.sqrt(tolerance / (0.7 * split * max(theta * (theta + 1), 0.4 / spread)))
-        h = max(min(want, spread / 4), width / MOST_POINTS * 1.01, longest / 400_000)
+        finest_step = max(finest(loss, floor, lifted) for loss in self.losses)
+        h = max(min(want, spread / 4), width / MOST_POINTS * 1.01, finest_step)
+        if h > 1.5 * want:  # what is cut off need not be less than what so coarse a lattice can tell
+            floor, lifted = little(delta, count, min(tolerance * (h / want) ** 2, 0.02))
+            finest_step = max(finest(loss, floor, lifted) for loss in self.losses)
+            h = max(min(want, spread / 4), width / MOST_POINTS * 1.01, finest_step)
         return Plan(window, tidy(h, [part for c, part in self.parts]), floor, lifted)
 
     def narrowest(self, theta: float, eps: float) -> "Window":
@@ -147,7 +151,7 @@ class Rough:
         """Where the tilted law has all but e^−23 of its mass, by Chernoff's bound."""
         value, _, variance = self.cumulants(theta)
         gains = floats([g / math.sqrt(variance) for g in (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 14.0)])
-        gains = np.append(gains, theta * 2.0 ** np.arange(-4.0, 4.0))
+        gains = np.append(gains, (abs(theta) or 1.0) * 2.0 ** np.arange(-4.0, 4.0))
         rights = (self.log_moments(theta + gains) - value + 23) / gains
         lefts = (value - self.log_moments(theta - gains) - 23) / gains
         right, left = int(np.argmin(rights)), int(np.argmax(lefts))
@@ -174,6 +178,12 @@ class Plan:
     h: float
     floor: float
     lifted: float
+
+
+def little(delta: float, count: int, tolerance: float) -> tuple[float, float]:
+    """What may be cut off on the right of each step, and lifted on its left: powers of ten, so that laws recur."""
+    share = min(tolerance, 1e-3) / (100 * count)
+    return 10.0 ** math.floor(math.log10(max(delta * share, 1e-290))), 10.0 ** math.floor(math.log10(share))
 
 
 def refined(sketch: Rough, thetas: Floats, scores: Floats, eps: Floats) -> Floats:
@@ -218,6 +228,10 @@ def rough(terms: Terms) -> Rough:
 
 def spread_of(loss: PrivacyLoss) -> float:
     """About the standard deviation of the loss: twice the mean is the variance for small losses, and min for large."""
+    from sfumato.loss.compose.nested import sampled_sum
+
+    if (nested := sampled_sum(loss)) is not None:
+        return nested.spread()
     t = np.concatenate([[0.0], np.geomspace(1e-9, 1e4, 400)])
     values = loss.forward(t).upper
     area = float(((values[1:] + values[:-1]) / 2 * np.diff(t)).sum())

@@ -1,8 +1,9 @@
 """The law of a composition on a lattice, tilted: discretise, transform, multiply, transform back."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,7 @@ class TiltedLaw:
     hidden: float  # what certainty may exceed the truth by, because the excess is relative to it too
     variance: float  # 2τ of the covering Gaussian: 0 if nothing was split
     drift: float  # at most so much is the mean raised by splitting
+    scatter: float  # at most so much is the variance of what splitting adds
     off: float = 0.0  # how far the sum can be from its point, where losses were put on points one by one
 
     def delta(self, eps: Floats) -> Enclosure:
@@ -101,7 +103,9 @@ class TiltedLaw:
         """A and v of the kernel A·e^{−s²/2v} that covers what a Gaussian with 2τ adds."""
         tau, v = self.variance / 2, LAMBDA * self.variance
         curvature = 1 / (4 * tau) - 1 / (2 * v)
-        second = self.variance * 2 / math.pi + self.drift**2  # E N² ≤ Σ h²/4 + drift², and 2τ = Σ πh²/8
+        second = self.scatter + self.drift**2  # E N²
+        if self.drift >= v / 2:  # the kernel is no longer known to cover: the cells are too wide
+            return EVERYTHING, v
         return min(math.sqrt(tau / math.pi) * exp(1 / (16 * curvature) + second / (2 * v)), EVERYTHING), v
 
     def kernel(self, eps: Floats) -> Floats:
@@ -119,16 +123,28 @@ class TiltedLaw:
             power = np.log(f + max(self.entry_error, TINY)) - self.theta * x - x * x / (2 * v)
             result[i] = np.exp(np.minimum(power, 300.0)).sum()
         outside = math.exp(min(self.theta * (self.theta * v) / 2, 300.0)) * (math.exp(-40) + self.lost)
-        return np.minimum(scale * (result + outside), EVERYTHING)
+        apart = exp((reach + self.theta * v) * self.off / v)  # points that are off by so much
+        return np.minimum(scale * (result + outside) * apart, EVERYTHING)
 
 
 @lru_cache(maxsize=1)
 def tilted(terms: Terms, plan: Plan) -> TiltedLaw:
     """Discretise, tilt, transform, multiply, transform back."""
     tilted.cache_clear()  # the law of before is not needed any more: its memory is
-    theta, h, window = plan.window.theta, plan.h, plan.window
-    parts = [(count, discretise(loss, h, plan.floor, plan.lifted)) for count, loss in terms]
-    n = BLOCK * next_fast_len(max(1, math.ceil((window.right - window.left) / (h * BLOCK))))
+    return composed([(count, discretise(loss, plan.h, plan.floor, plan.lifted)) for count, loss in terms], plan.window)
+
+
+class Tilt(NamedTuple):
+    """A convolution of tilted laws on n points from lattice index `first` on, wrapped: f and what is known of it."""
+
+    masses: Floats
+    moments: list[float]  # count·log Σ p e^{θl} of each part
+    entry_error: float
+    roundings: float
+
+
+def convolved(parts: list[tuple[int, Discrete]], theta: float, first: int, n: int) -> Tilt:
+    """Tilt, transform, multiply, transform back."""
     phase: Complexes | None = None
     moments, roundings, norms = [], 0.0, []
     for count, part in parts:
@@ -141,16 +157,23 @@ def tilted(terms: Terms, plan: Plan) -> TiltedLaw:
         phase = accumulated(phase, count, z)
     assert phase is not None
     masses, entry_error = invert(phase, n, norms)
-    start = sum(count * part.start for count, part in parts)
-    offset = math.fsum(count * part.offset for count, part in parts)
-    first = math.floor((window.left - offset) / h)  # lattice index of the window's left end
-    turn = (first - start) % n
+    turn = (first - sum(count * part.start for count, part in parts)) % n
     masses = np.concatenate([masses[turn:], masses[:turn]])
     np.maximum(masses, 0.0, out=masses)
+    return Tilt(masses, moments, entry_error, roundings)
+
+
+def composed(parts: list[tuple[int, Discrete]], window: Window) -> TiltedLaw:
+    """The law of the sum of all parts in a window."""
+    theta, h = window.theta, parts[0][1].h
+    n = points((window.right - window.left) / h)
+    offset = math.fsum(count * part.offset for count, part in parts)
+    first = math.floor((window.left - offset) / h)  # lattice index of the window's left end
+    masses, moments, entry_error, roundings = convolved(parts, theta, first, n)
     log_moment = math.fsum(moments)
     origin = offset + first * h
     size = math.fsum(count * (abs(part.offset) + h * len(part.masses)) for count, part in parts if part.offset)
-    counts = sum(count for count, part in parts if part.split)
+    splits = [(count, part.splits) for count, part in parts]
     return TiltedLaw(
         theta=theta,
         h=h,
@@ -159,16 +182,22 @@ def tilted(terms: Terms, plan: Plan) -> TiltedLaw:
         log_moment=log_moment,
         entry_error=entry_error,
         lost=outside(parts, window, log_moment, origin, origin + n * h) + roundings + strays(parts, theta),
-        slack=4 * ULP * (sum(abs(m) for m in moments) + theta * (abs(origin) + n * h) + 4 * theta * size),
+        slack=4 * ULP * (sum(abs(m) for m in moments) + abs(theta) * (abs(origin) + n * h + 4 * size)),
         excess=math.fsum(count * part.excess for count, part in parts),
         lifted=min(1.0, math.fsum(count * part.lifted for count, part in parts)),
         infinite=together([(count, part.infinite) for count, part in parts]),
         surely=together([(count, part.surely) for count, part in parts]) * (1 - 1e-14),
         hidden=math.fsum(count * part.infinite * math.expm1(min(part.excess, 700.0)) for count, part in parts),
-        variance=counts * math.pi * h * h / 8,
-        drift=counts * h * h / 8,
+        variance=math.fsum(count * split.squares for count, split in splits) * math.pi / 8,
+        drift=math.fsum(count * split.drift for count, split in splits),
+        scatter=math.fsum(count * split.scatter for count, split in splits),
         off=math.fsum(count * part.slip for count, part in parts) * 1.001,
     )
+
+
+def points(least: float) -> int:
+    """At least so many points, in whole blocks, of a size that transforms are fast for."""
+    return BLOCK * int(next_fast_len(max(1, math.ceil(least / BLOCK))))
 
 
 def tilt(part: Discrete, theta: float, n: int) -> tuple[Floats, float, float]:
@@ -243,14 +272,20 @@ def outside(parts: list[tuple[int, Discrete]], window: Window, log_moment: float
 
 
 def strays(parts: list[tuple[int, Discrete]], theta: float) -> float:
-    """Tilted mass of what is only known from above near the largest losses.
+    """Tilted mass of what is only known from above: masses that may not be there, and the end near the largest losses.
 
     A profile of height g up to the loss l is covered by a mass g/(1 − e^{−w}) at l + w; w = 1/θ keeps its tilt small.
     """
+    w = 1 / theta if theta > 0 else 1.0
     logs = [
-        math.log(count * part.stray / -math.expm1(-1 / theta)) + theta * part.stray_up_to + 1 - moment_of(part, theta)
+        math.log(count * part.stray / -math.expm1(-w)) + theta * (part.stray_up_to + w) - moment_of(part, theta)
         for count, part in parts
         if part.stray
+    ]
+    logs += [
+        math.log(count) + moment_of(replace(part, masses=part.noise), theta) - moment_of(part, theta)
+        for count, part in parts
+        if part.noise is not None and part.noise.any()
     ]
     return math.fsum(math.exp(min(x, 0.0)) for x in logs)
 

@@ -8,6 +8,7 @@ import numpy as np
 from sfumato import checks
 from sfumato.loss.base import TOLERANCE, Symmetric
 from sfumato.loss.bound import Bound
+from sfumato.loss.compose.transforms.bounded import LARGEST, BoundedTransform
 from sfumato.loss.kinds.coins import coin_moment
 from sfumato.loss.numeric import ULP, Enclosure, Floats, enclose
 from sfumato.loss.views.divergences import log_moment, mean
@@ -40,6 +41,13 @@ class BoundedRangeLoss(Symmetric):
             return Enclosure(0 * eps, 0 * eps)
         value = np.expm1(-left / 2) ** 2 / -math.expm1(-self.eps)
         return enclose(value, value * 24 * ULP)
+
+    def bounded(self) -> BoundedTransform | None:
+        """The pair's loss, to be sampled: P[L > t] = δ(t) − δ′(t) = (1 − e^{(t−ε)/2})/(1 − e^{−ε}), so that its density
+        under Q is e^{−(t+ε)/2}/(2(1 − e^{−ε})) on [−ε, ε], without atoms."""
+        if not 0 < self.eps <= LARGEST:
+            return None
+        return BoundedTransform(1.0, self.eps, 0.0, 0.0, -0.5 / math.expm1(-self.eps))
 
     @property
     def one_pair(self) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from sfumato import checks
 from sfumato.loss.base import TOLERANCE, Outcomes, PrivacyLoss, Symmetric
 from sfumato.loss.bound import Bound, widened
+from sfumato.loss.compose.transforms.bounded import LARGEST, BoundedTransform
 from sfumato.loss.compose.transforms.edges import EdgedTransform
 from sfumato.loss.kinds.discrete_laplace import DiscreteLaplaceLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
@@ -54,6 +55,13 @@ class SignedLoss(Symmetric):
 
     def transform(self) -> EdgedTransform:
         return EdgedTransform.of(self.eps, self.weight(), self.weight() * math.exp(-self.eps), self.silent())
+
+    def bounded(self) -> BoundedTransform | None:
+        """The loss of a coin under Q, to be sampled or repeated very often; None if it can be 0 or leaks."""
+        if self.silent() or self.leaked() or not 0 < self.eps <= LARGEST:
+            return None
+        right = 1 / (1 + math.exp(self.eps))
+        return BoundedTransform(1.0, self.eps, right, 1 - right, 0.0)
 
     def silent(self) -> float:
         """P[L = 0]."""

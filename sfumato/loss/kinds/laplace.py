@@ -8,6 +8,7 @@ import numpy as np
 from sfumato import checks
 from sfumato.loss.base import TOLERANCE, Symmetric
 from sfumato.loss.bound import Bound, widened
+from sfumato.loss.compose.transforms.bounded import LARGEST, BoundedTransform
 from sfumato.loss.compose.transforms.edges import EdgedTransform
 from sfumato.loss.numeric import ULP, Enclosure, Floats, bend, logsumexp, relative
 from sfumato.rounding import product_up
@@ -60,6 +61,12 @@ class LaplaceLoss(Symmetric):
 
     def transform(self) -> EdgedTransform:
         return EdgedTransform.of(self.eps, 0.5, 0.5 * math.exp(-self.eps), 0.0, 0.25)
+
+    def bounded(self) -> BoundedTransform | None:
+        """The loss under Q: half at −ε, half of e^{−ε} at ε, and a density between, to be sampled."""
+        if not 0 < self.eps <= LARGEST:
+            return None
+        return BoundedTransform(1.0, self.eps, 0.5 * math.exp(-self.eps), 0.5, 0.25)
 
     def mean(self) -> Bound:
         """ε − 1 + e^{−ε}."""

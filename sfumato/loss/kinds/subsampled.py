@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +12,10 @@ from sfumato.loss.base import TOLERANCE, PrivacyLoss, Symmetric, Wrapped, must_b
 from sfumato.loss.bound import Bound
 from sfumato.loss.compose.transforms.base import Transform, spectral_moment
 from sfumato.loss.compose.transforms.sampled_gaussian import SampledGaussianTransform
+from sfumato.loss.kinds.bounded_range import BoundedRangeLoss
+from sfumato.loss.kinds.coins import SignedLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
+from sfumato.loss.kinds.laplace import LaplaceLoss
 from sfumato.loss.kinds.renyi import RenyiCurve, log_choose, poisson_curve, without_replacement_curve
 from sfumato.loss.kinds.wrappers import Reversed
 from sfumato.loss.numeric import ULP, Enclosure, Floats, logsumexp
@@ -113,7 +116,8 @@ class PoissonSampledLoss(Wrapped):
             return self.inner.transform()
         if isinstance(self.inner, GaussianLoss) and self.inner.mu > 0:
             return SampledGaussianTransform(self.rate, self.inner.mu, 1)
-        return None
+        whole = self.inner.bounded() if isinstance(self.inner, LaplaceLoss | BoundedRangeLoss | SignedLoss) else None
+        return whole and replace(whole, rate=self.rate)
 
     def log_moment(self, s: float) -> Bound:
         """A Gaussian's by quadrature, where that is sharp. Of others, and for tiny rates, at whole orders the binomial
@@ -122,7 +126,8 @@ class PoissonSampledLoss(Wrapped):
             return curve.log_moment(s)
         if self.rate == 1:
             return self.inner.log_moment(s)
-        if (found := spectral_moment(self.transform(), s)) is not None:
+        # moments of a class belong to no one pair
+        if self.one_pair and (found := spectral_moment(self.transform(), s)) is not None:
             return found
         if s <= 0:
             return log_moment(self, s)

@@ -109,7 +109,8 @@ class Reversed(Wrapped):
 
     def log_moment(self, s: float) -> Bound:
         """E_Q[e^{−sL}] = E_P[e^{−(s+1)L}]: of orders above 1 only a transform knows more than the integral."""
-        found = spectral_moment(self.transform(), s) if s > 0 and self.leak() == (0.0, 0.0) else None
+        sharp = s > 0 and self.leak() == (0.0, 0.0) and self.one_pair
+        found = spectral_moment(self.transform(), s) if sharp else None
         return found if found is not None else log_moment(self, s)
 
     def rho_ceiling(self) -> float:

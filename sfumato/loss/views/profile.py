@@ -94,6 +94,10 @@ def epsilon(loss: "PrivacyLoss", target: SupportsFloat, tolerance: float) -> Bou
     top, leak = loss.reverse.supremum()[0], loss.reverse.leak()[0]
     if leak <= goal and top <= ahead.lower:  # the other direction cannot be worse
         return ahead
+    if loss.method != "closed form" and 0 < ahead.lower < math.inf:  # nor can it if its δ there is small enough
+        roughly = loss.reverse.near(goal, 0.5, ahead.lower)
+        if roughly(np.array([ahead.lower])).upper[0] <= goal:
+            return ahead
     return worst(ahead, epsilon_one_way(loss.reverse, goal, tolerance))
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 GRID = 257  # points of the first look at a whole curve
 ROUNDS = 6  # of moving three points towards each maximum
+FEW = 4  # values for which a lattice is laid around each maximum, and not along the whole curve
+ROUGH, NEAR = 1e-2, 4  # relative gap of a first look, and how many of its points lie around a maximum on each side
 NARROW = 1e-9  # a stretch of t on which the points of a grid, as e^t, would be the same float
 
 
@@ -42,6 +44,8 @@ def trade_off_curve(loss: "PrivacyLoss", alpha: Floats, tolerance: float) -> Enc
     if rest.any() and high - low > NARROW:
         t = np.linspace(low, high, GRID)
         sharp = max(tolerance / 20, 1e-10)
+        if loss.method == "lattice" and rest.sum() <= FEW:
+            t, sharp = closer(loss, back, t, a[rest], tolerance)
         centre, step = maxima(t, two_sided(loss, back, t, sharp).upper, a[rest], tolerance)
         for _ in range(ROUNDS):
             points = centre[:, None] + step[:, None] * np.array([-1.0, 0.0, 1.0])
@@ -64,6 +68,19 @@ def trade_off_curve(loss: "PrivacyLoss", alpha: Floats, tolerance: float) -> Enc
     rest |= (a <= 0) | (a >= 1)
     lower[rest], upper[rest] = one_by_one(loss, a[rest], tolerance)
     return Enclosure(lower, upper)
+
+
+def closer(loss: "PrivacyLoss", back: "PrivacyLoss", t: Floats, a: Floats, tolerance: float) -> tuple[Floats, float]:
+    """Points around the maxima, from a rough look at all of them, and how sharp the profile must be there: a lattice
+    serves only its neighbourhood, so that a sharp look at everything would take dozens of them.
+
+    H counts beside 1 − H − xa: the smaller it is, the less sharply it must be known. It steers only.
+    """
+    rough = two_sided(loss, back, t, ROUGH).upper
+    best = (gains(t, a[:, None]) - rough).argmax(axis=1)
+    near = np.unique(np.clip(best[:, None] + np.arange(-NEAR, NEAR + 1), 0, len(t) - 1))
+    value = np.maximum((gains(t, a[:, None]) - rough).max(axis=1), 1e-12)
+    return t[near], max(tolerance / 200 * max(1.0, float((value / np.maximum(rough[best], 1e-12)).min())), 1e-10)
 
 
 def right_end(loss: "PrivacyLoss", a: float) -> float:

@@ -1,41 +1,42 @@
-"""Mechanisms whose noise, or whose silence, depends on the data at hand: less of both where data are well-behaved."""
+"""Data-dependent mechanisms: smooth sensitivity, propose-test-release, stable values, per-instance privacy."""
 
-from sfumato.mechanisms.dependent.admissible import Admissibility, admissibility
-from sfumato.mechanisms.dependent.arsinh_normal import ArsinhNormalNoise
+from sfumato.mechanisms.dependent.additive_noise import Everywhere
 from sfumato.mechanisms.dependent.calibration import Calibrated, for_epsilon, for_ledger, for_zcdp
-from sfumato.mechanisms.dependent.cauchy import CauchyNoise
-from sfumato.mechanisms.dependent.custom import Given, Refuted, refute
-from sfumato.mechanisms.dependent.edges import Graph
-from sfumato.mechanisms.dependent.extremes import Maximum, Minimum
+from sfumato.mechanisms.dependent.custom import Counted, Given, Refuted, refute
 from sfumato.mechanisms.dependent.fixed_n import Kept
-from sfumato.mechanisms.dependent.global_noise import Everywhere
+from sfumato.mechanisms.dependent.graphs import Graph, Stars, Triangles
 from sfumato.mechanisms.dependent.ladder import Ladder
 from sfumato.mechanisms.dependent.laplace_gaussian import GaussianNoise, LaplaceNoise
-from sfumato.mechanisms.dependent.log_normal import LaplaceLogNormalNoise, UniformLogNormalNoise
+from sfumato.mechanisms.dependent.log_normal import ArsinhNormalNoise, LaplaceLogNormalNoise, UniformLogNormalNoise
+from sfumato.mechanisms.dependent.mechanism_choice import Way, at, on_ledger
 from sfumato.mechanisms.dependent.noise_family import Noise
 from sfumato.mechanisms.dependent.noisy_bound import Bounded, NoisyBound
-from sfumato.mechanisms.dependent.ordered import Ordered
-from sfumato.mechanisms.dependent.per_instance import Instances, LeverageReport, Leverages
-from sfumato.mechanisms.dependent.per_instance_reports import MeanReport, Means, Moves, MovesReport
-from sfumato.mechanisms.dependent.precomputed import Counted
+from sfumato.mechanisms.dependent.order_statistics import Maximum, Minimum, Quantile
+from sfumato.mechanisms.dependent.ordered_values import OfValues, Ordered
+from sfumato.mechanisms.dependent.per_instance import (
+    Instances,
+    LeverageReport,
+    Leverages,
+    MeanReport,
+    Means,
+    Moves,
+    MovesReport,
+)
+from sfumato.mechanisms.dependent.prediction_variance import PredictionVariance
 from sfumato.mechanisms.dependent.private_test import Gate
-from sfumato.mechanisms.dependent.propose_grid import Passed, SearchTestRelease
-from sfumato.mechanisms.dependent.propose_test_release import ProposeTestRelease
-from sfumato.mechanisms.dependent.quantile import Quantile
+from sfumato.mechanisms.dependent.propose_test_release import (
+    Passed,
+    ProposeTestRelease,
+    SearchTestRelease,
+    TestedRelease,
+)
 from sfumato.mechanisms.dependent.quantile_choice import ChosenQuantile
-from sfumato.mechanisms.dependent.reciprocal import Reciprocal
-from sfumato.mechanisms.dependent.regression import PredictionVariance
-from sfumato.mechanisms.dependent.routes import Way, at, on_ledger
 from sfumato.mechanisms.dependent.smooth import Off, Smooth, SmoothWithError
-from sfumato.mechanisms.dependent.smooth_loss import SmoothLoss
+from sfumato.mechanisms.dependent.smooth_loss import Admissibility, SmoothLoss, admissibility
 from sfumato.mechanisms.dependent.stable import GaussianStableValue, Stable, StableValue, mode, top_set
-from sfumato.mechanisms.dependent.stars import Stars
-from sfumato.mechanisms.dependent.statistic import OfValues, Statistic
-from sfumato.mechanisms.dependent.student import StudentNoise
-from sfumato.mechanisms.dependent.test_then_release import TestedRelease
-from sfumato.mechanisms.dependent.triangles import Triangles
-from sfumato.mechanisms.dependent.trimmed_mean import TrimmedMean
-from sfumato.mechanisms.dependent.trimmed_share import TrimmedShare
+from sfumato.mechanisms.dependent.statistic import Reciprocal, Statistic
+from sfumato.mechanisms.dependent.student_cauchy import CauchyNoise, StudentNoise
+from sfumato.mechanisms.dependent.trimmed_mean import TrimmedMean, TrimmedShare
 
 __all__ = [
     "Admissibility",

@@ -1,8 +1,8 @@
-"""The noise with the least variance that meets a target, for a public dilation.
+"""Calibration: the noise of least variance that meets a privacy target, for a public dilation.
 
-The larger the shift s, the less noise (S/s)·Z and the higher the price, by Lemma 1 of docs/theorems/dilation.md. So for
-each law there is one best s, and the laws of a family are searched by their one parameter. The search is rough and
-needs no proof: the loss that is returned is priced once more, at its full ladder, and meets the target certainly.
+A larger shift s means less noise (S/s)·Z and a higher price, by Lemma 1 of docs/theorems/dilation.md. So each law has
+one best s, and each family is searched by its one parameter. The search is approximate and needs no proof: the loss
+that is returned is priced once more on its full ladder, with certified bounds, and meets the target.
 """
 
 import math
@@ -17,24 +17,22 @@ from scipy.special import log_ndtr, ndtr
 from sfumato import checks
 from sfumato.errors import OutOfReach
 from sfumato.loss.numeric import Floats, floats
-from sfumato.mechanisms.dependent.arsinh_normal import ArsinhNormalNoise
-from sfumato.mechanisms.dependent.cauchy import CauchyNoise
-from sfumato.mechanisms.dependent.cells import log_beyond
+from sfumato.mechanisms.dependent.cells import log_tail_bound
 from sfumato.mechanisms.dependent.laplace_gaussian import GaussianNoise, LaplaceNoise
-from sfumato.mechanisms.dependent.log_normal import UniformLogNormalNoise
+from sfumato.mechanisms.dependent.log_normal import ArsinhNormalNoise, UniformLogNormalNoise
 from sfumato.mechanisms.dependent.noise_family import Noise
 from sfumato.mechanisms.dependent.shifted_pairs import Atoms, log_excess
 from sfumato.mechanisms.dependent.smooth_loss import SmoothLoss
-from sfumato.mechanisms.dependent.student import StudentNoise
+from sfumato.mechanisms.dependent.student_cauchy import CauchyNoise, StudentNoise
 from sfumato.sensitivity import AddRemove, Relation
 
-ORDERS = (1e-6, 0.1, 0.3, 0.6, *(2.0**k for k in range(8)))  # less one, for the search
+ORDERS = (1e-6, 0.1, 0.3, 0.6, *(2.0**k for k in range(8)))  # Rényi orders minus one, for the search
 SLACK = "a number from 1e-40 to 0.5"
 
 
 @dataclass(frozen=True)
 class Family:
-    """Laws with one parameter, between two ends; the search is on its logarithm."""
+    """Noise laws with one parameter between `low` and `high`; the search is over its logarithm."""
 
     make: Callable[[float], Noise]
     low: float
@@ -49,13 +47,13 @@ OTHERS = (
     Family(lambda x: CauchyNoise(3 + x), 0.1, 20.0),
 )
 FAMILIES = HEAVY + OTHERS
-BOUNDED = (HEAVY[0], OTHERS[-1])  # pure ε: only powers have bounded losses
-# Laplace log-normal noise is left out: it takes long to price, and arsinh-normal noise needed less wherever compared.
+BOUNDED = (HEAVY[0], OTHERS[-1])  # pure ε: only polynomial tails have bounded losses
+# Laplace log-normal noise is left out: it is slow to price, and arsinh-normal noise was smaller in every comparison.
 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """A loss that meets the target, and Var/S²: the variance of its noise at scale S = 1."""
+    """A loss that meets the target; `variance` is that of its noise at scale S = 1."""
 
     loss: SmoothLoss
 
@@ -66,7 +64,7 @@ class Calibrated:
 
 @dataclass(frozen=True)
 class Target:
-    """A goal for a price that rises with the shift, about as its square; the price certified, and a quick guess."""
+    """A goal for a price that grows with the shift, about quadratically; `guess` is a fast estimate of the price."""
 
     goal: float
     price: Callable[[SmoothLoss], float]
@@ -76,21 +74,19 @@ class Target:
 def least_noise(
     target: Target, dilation: float, steps: int, families: Sequence[Family], relation: Relation
 ) -> Calibrated:
-    """The least variance that meets the target."""
-    found = [best for family in families if (best := searched(family, target, dilation)) is not None]
+    """The noise of least variance in these families that meets the target."""
+    found = [best for family in families if (best := search_family(family, target, dilation)) is not None]
     if not found:
         raise OutOfReach(
             f"no noise of finite variance meets this target at this dilation.\n  found:  dilation = {dilation:g}\n"
-            "  do:     give a smaller dilation (about a fifth of μ, or of √(2ρ)), or allow more loss"
+            "  do:     give a smaller dilation (about μ/5, or √(2ρ)/5), or allow a larger privacy loss"
         )
     _, noise, shift = min(found, key=lambda best: best[0])
-    return Calibrated(certified(noise, shift, target, dilation, steps, relation))
+    return Calibrated(certify(noise, shift, target, dilation, steps, relation))
 
 
-def certified(
-    noise: Noise, shift: float, target: Target, dilation: float, steps: int, relation: Relation
-) -> SmoothLoss:
-    """The loss at full grain on the full ladder, its shift moved until the target is met, and met closely."""
+def certify(noise: Noise, shift: float, target: Target, dilation: float, steps: int, relation: Relation) -> SmoothLoss:
+    """The loss with certified bounds on the full ladder; its shift is adjusted until the target is met closely."""
     kept: SmoothLoss | None = None
     for _ in range(40):
         loss = SmoothLoss(noise, shift, dilation, steps, relation=relation)
@@ -103,15 +99,15 @@ def certified(
             return kept
         shift /= math.sqrt(min(max(ratio, 0.25), 4.0)) * (1 + 2e-5)
     if kept is None:
-        raise OutOfReach("no shift was found that meets the target.\n  do:     allow more loss")
+        raise OutOfReach("no shift was found that meets the target.\n  do:     allow a larger privacy loss")
     return kept
 
 
 Best = tuple[float, Noise, float]  # variance, noise, shift
 
 
-def searched(family: Family, target: Target, dilation: float) -> Best | None:
-    """The best law of a family: a coarse look, then golden section about the best place."""
+def search_family(family: Family, target: Target, dilation: float) -> Best | None:
+    """The best law of a family: a coarse grid, then golden section around its best point; None if no law qualifies."""
     seen: dict[float, Best | None] = {}
     start = math.sqrt(target.goal)
 
@@ -139,40 +135,40 @@ def searched(family: Family, target: Target, dilation: float) -> Best | None:
 
 
 class Sketch(NamedTuple):
-    """A loss drawn with few points and no proof: for the search only."""
+    """A loss approximated on few points, without error bounds: for the search only."""
 
-    ways: list[Atoms]
-    limit: float  # of the zCDP slope at large orders
+    pairs: list[Atoms]
+    limit: float  # limit of D_a/a at large orders
 
     @staticmethod
     def of(noise: Noise, shift: float, dilation: float) -> "Sketch":
         end = 4.0
-        while log_beyond(noise, end) > -34.0:
+        while log_tail_bound(noise, end) > -34.0:
             end *= 1.3
         z = np.sinh(np.linspace(-1.0, 1.0, 1601) * math.asinh(50 * end)) / 50 + shift / 2
         width = np.gradient(z)
         first = noise.log_density(np.abs(z))
-        ways = []
+        pairs = []
         for size in (0.0, dilation):
             second = noise.log_density(np.abs(z - shift) * math.exp(-size)) - size
             for a, b in ((first, second), (second, first))[: 2 if size else 1]:
-                ways.append(Atoms.of(a - b, np.exp(a) * width, np.exp(b) * width, 0 * z + 1e-15))
+                pairs.append(Atoms.of(a - b, np.exp(a) * width, np.exp(b) * width, 0 * z + 1e-15))
         _, rate = noise.growth(end) or (0.0, 0.0)
-        return Sketch(ways, (rate * dilation) ** 2 * noise.power_limit(1e9) if rate else 0.0)
+        return Sketch(pairs, (rate * dilation) ** 2 * noise.power_limit(1e9) if rate else 0.0)
 
     def profile(self, eps: Floats) -> Floats:
-        return floats(np.max([way.profile(eps)[0] for way in self.ways], axis=0))
+        return floats(np.max([way.profile(eps)[0] for way in self.pairs], axis=0))
 
     def epsilon(self, delta: float) -> float:
-        low, high = 0.0, max(float(way.loss[0]) for way in self.ways)
-        for _ in range(4 if delta else 0):  # to 32⁻⁴ of the largest
+        low, high = 0.0, max(float(way.loss[0]) for way in self.pairs)
+        for _ in range(4 if delta else 0):  # up to 32⁻⁴ of the largest loss
             places = np.linspace(low, high, 33)
             first = max(int(np.argmax(self.profile(places) <= delta)), 1)  # at the last place the profile is 0
             low, high = float(places[first - 1]), float(places[first])
         return high
 
     def rho(self) -> float:
-        found = (np.logaddexp(0.0, log_excess(way, s, 1)) / (s * (s + 1)) for way in self.ways for s in ORDERS)
+        found = (np.logaddexp(0.0, log_excess(way, s, 1)) / (s * (s + 1)) for way in self.pairs for s in ORDERS)
         return max(self.limit, float(max(found)))
 
     def mu(self, slack: float) -> float:
@@ -186,7 +182,7 @@ class Sketch(NamedTuple):
 
 
 def largest_shift(noise: Noise, target: Target, dilation: float, start: float) -> float | None:
-    """The s whose price is about the goal; None if a tiny one costs more."""
+    """The shift s whose price is about the goal; None if even a tiny shift costs more."""
     low, high, s, power = 2e-4, 50.0, min(max(start, 1e-3), 20.0), 2.0  # prices grow with s², about
     last: tuple[float, float] | None = None
     for _ in range(40):
@@ -213,7 +209,7 @@ def for_ledger(
     relation: Relation = AddRemove,
     families: tuple[Family, ...] = FAMILIES,
 ) -> Calibrated:
-    """The least noise of these families that costs at most (μ², slack) on a Gaussian ledger.
+    """The noise of least variance in these families that costs at most (μ², slack) on a Gaussian ledger.
 
     Theorem: Gaussian domination with slack [Dong, Roth & Su 2022, Thm 2.7; docs/theorems/price.md]
     """
@@ -225,7 +221,7 @@ def for_ledger(
 
 @lru_cache(maxsize=64)
 def for_zcdp(rho: float, dilation: float, steps: int = 4, relation: Relation = AddRemove) -> Calibrated:
-    """The least noise that is ρ-zCDP: of the families whose losses have all moments.
+    """The noise of least variance that is ρ-zCDP, among the families whose losses have all moments.
 
     Theorem: zCDP is a linear bound on the Rényi curve [Bun & Steinke 2016, Def. 1.1]
     """
@@ -238,7 +234,7 @@ def for_zcdp(rho: float, dilation: float, steps: int = 4, relation: Relation = A
 def for_epsilon(
     epsilon: float, delta: float, dilation: float, steps: int = 4, relation: Relation = AddRemove
 ) -> Calibrated:
-    """The least noise that is (ε, δ)-DP; δ = 0 asks for pure differential privacy.
+    """The noise of least variance that is (ε, δ)-DP; δ = 0 means pure differential privacy.
 
     Theorem: (ε, δ)-DP is a bound on the hockey-stick divergence [Barthe & Olmedo 2013; Balle & Wang 2018, Thm 5]
     """

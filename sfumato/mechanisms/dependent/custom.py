@@ -1,4 +1,4 @@
-"""Your own statistic, with a bound on its local sensitivities, and an attempt to refute it."""
+"""Statistics of your own: from functions, whose bounds `refute` tries to break, or from numbers computed elsewhere."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.dependent.statistic import Exact, Statistic
 from sfumato.sensitivity import AddRemove, Relation
 
-ROUNDING = 1e-9  # relative: what is believed of numbers from a user's doubles
+ROUNDING = 1e-9  # relative rounding error that is assumed of a user's doubles
 MOST_EXPONENT = 600.0
 
 
@@ -20,8 +20,8 @@ MOST_EXPONENT = 600.0
 class Given(Statistic[Any]):
     """f = `function`, and `bounds(data, most)` = A_0, …, A_most with A_0 ≥ LS and A_k(x) ≤ A_{k+1}(x′).
 
-    Both are the word of whoever writes them, over all data and neighbours, and so is that neither fails, nor takes
-    longer for some data. `refute` looks for a pair that breaks it.
+    The caller guarantees both conditions for all data and neighbours, and that neither function fails or takes a time
+    that depends on the data. `refute` searches for a counterexample.
 
     >>> count = Given(len, lambda data, most: [1] * (most + 1), 1)
     >>> count.local([3, 4])
@@ -42,7 +42,10 @@ class Given(Statistic[Any]):
                 )
         checks.positive("largest", self.largest)
         if not isinstance(self.about, Relation) or self.about.one_way:
-            raise InvalidParameter("about says who are neighbours.\n  do:     give sf.AddRemove or sf.ReplaceOne")
+            raise InvalidParameter(
+                f"about must be a neighbour relation.\n  found:  a {type(self.about).__name__}\n"
+                "  do:     give sf.AddRemove or sf.ReplaceOne"
+            )
 
     @staticmethod
     def smoothly(
@@ -52,9 +55,9 @@ class Given(Statistic[Any]):
         largest: Exact | float,
         about: Relation = AddRemove,
     ) -> "Given":
-        """From one smooth upper bound: B(x) ≥ LS(x) and B(x) ≤ e^t·B(x′). It serves for this t and larger ones.
+        """From one smooth upper bound: B(x) ≥ LS(x) and B(x) ≤ e^t·B(x′). It holds for this t and larger ones.
 
-        A_k = B·e^{t′k} has both properties, and B = max_k e^{−t′k}·A_k. t′ is 1e-9 above t, for the roundings of B.
+        A_k = B·e^{t′k} has both properties, and B = max_k e^{−t′k}·A_k. t′ = t + 1e-9 allows for rounding errors of B.
         """
         rate = checks.positive("t", t) + ROUNDING
 
@@ -74,10 +77,10 @@ class Given(Statistic[Any]):
 
     def value(self, data: Any) -> Exact:
         found = self.function(data)
-        return found if isinstance(found, int | Fraction) else exact(found)
+        return found if isinstance(found, int | Fraction) else exact_fraction(found)
 
     def curve(self, data: Any, most: int) -> tuple[Exact, ...]:
-        """As given, never more than `largest`; what is no number counts as `largest`."""
+        """The given bounds, capped at `largest`; missing, negative and non-finite numbers count as `largest`."""
         top = self.everywhere
         rows = accumulate((self._size(size) for size in self.bounds(data, most)), max)
         found = tuple(min(size, top) for size, _ in zip(rows, range(most + 1), strict=False))
@@ -88,14 +91,14 @@ class Given(Statistic[Any]):
         return (size if isinstance(size, int) else Fraction(size)) if number else self.everywhere
 
 
-def exact(x: float) -> Fraction:
-    """A double as the number it is; what is no number is 0."""
+def exact_fraction(x: float) -> Fraction:
+    """The exact value of a double; NaN and infinities become 0."""
     return Fraction(x) if math.isfinite(x) else Fraction(0)
 
 
 @dataclass(frozen=True)
 class Refuted:
-    """A pair of neighbours that a statistic's own bounds do not cover, and what is wrong with it."""
+    """A pair of neighbours that violates a statistic's own bounds, and the reason."""
 
     reason: str
     first: Any = field(repr=False)
@@ -105,10 +108,10 @@ class Refuted:
 def refute(
     statistic: Statistic[Any], pairs: Iterable[tuple[Any, Any]], *, most: int = 8, believed: float = 0.0
 ) -> Refuted | None:
-    """The first of these pairs of neighbours that breaks what `Statistic` asks, or None: then nothing is proved.
+    """The first of these pairs of neighbours that violates the conditions of `Statistic`; None proves nothing.
 
-    For tests, on made-up data: what it returns holds data. Asked of every pair: |f(x) − f(x′)| ≤ A_0(x), A_k(x) ≤
-    A_{k+1}(x′), A_k ≤ A_{k+1}, A_k ≤ the global sensitivity, each both ways. `believed`: a relative rounding error.
+    For tests on synthetic data: the result contains data. Conditions, both ways for every pair: |f(x) − f(x′)| ≤
+    A_0(x), A_k(x) ≤ A_{k+1}(x′), A_k ≤ A_{k+1}, A_k ≤ the global sensitivity. `believed` is a relative rounding error.
     """
     slack = 1 + Fraction(believed)
     for pair in pairs:
@@ -118,9 +121,52 @@ def refute(
             if moved > a[0] * slack:
                 return Refuted("the answer moves by more than the local sensitivity says", x, y)
             if any(p > q * slack for p, q in zip(a, b[1:], strict=False)):
-                return Refuted("a neighbour has less at distance k + 1 than there is here at k", x, y)
+                return Refuted("a neighbour's bound at distance k + 1 is below this one at distance k", x, y)
             if any(p > q for p, q in pairwise(a)):
-                return Refuted("less at a larger distance", x, x)
+                return Refuted("the bound is smaller at a larger distance", x, x)
             if a[-1] > statistic.everywhere * slack:
-                return Refuted("more than the global sensitivity", x, x)
+                return Refuted("the bound exceeds the global sensitivity", x, x)
     return None
+
+
+MOST_VALUE = 1 << 60
+
+
+@dataclass(frozen=True)
+class Counted(Statistic[tuple[int, int]]):
+    """An integer f(x) and its LS(x), given as a pair that was computed elsewhere, for example by a database.
+
+    LS itself changes by at most `moves` between neighbours, as it does for `Triangles`.
+
+    Theorem: LS_k ≤ LS + k·moves [immediate: each of k steps changes LS by at most moves]
+
+    >>> Counted().curve((12, 3), 2)
+    (3, 4, 5)
+    """
+
+    moves: int = 1
+
+    def __post_init__(self) -> None:
+        checks.whole("moves", self.moves, 1, MOST_VALUE)
+
+    @property
+    def relation(self) -> Relation:
+        return AddRemove
+
+    @property
+    def everywhere(self) -> int:
+        return MOST_VALUE
+
+    @property
+    def grain(self) -> Fraction:
+        return Fraction(1)
+
+    @property
+    def drift(self) -> int:
+        return self.moves
+
+    def value(self, data: tuple[int, int]) -> int:
+        return data[0]
+
+    def curve(self, data: tuple[int, int], most: int) -> tuple[int, ...]:
+        return tuple(min(data[1] + k * self.moves, MOST_VALUE) for k in range(most + 1))

@@ -1,4 +1,4 @@
-"""Order statistics and trimmed means of people whose number is public: one of them is replaced by another."""
+"""Order statistics and trimmed means with a public number of people; neighbours replace one of them."""
 
 import math
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.numeric import ULP, Floats, floats
-from sfumato.mechanisms.dependent.ordered import Ordered
-from sfumato.mechanisms.dependent.statistic import Exact, OfValues
+from sfumato.mechanisms.dependent.ordered_values import OfValues, Ordered
+from sfumato.mechanisms.dependent.statistic import Exact
 from sfumato.noise.table import Integers
 from sfumato.sensitivity import Relation, ReplaceOne
 
@@ -23,7 +23,8 @@ MOST_SIZE = 10**12
 class Kept(OfValues):
     """The mean of x_{below+1}, …, x_{size−above}; the number of values is public. Replace-one.
 
-    One value kept: an order statistic, such as the median. All kept: the mean. With N = size − below − above > 0 kept,
+    Keeping one value gives an order statistic such as the median, keeping all gives the mean. With
+    N = size − below − above > 0 values kept,
     LS_k = (1/N)·max_{0≤a≤k+1} (x_{size−above+1+k−a} − x_{below+1−a}), hence
     S_t = (1/N)·max (x_l − x_i)·e^{−t(l−i−N)} over i ≤ below + 1, l ≥ size − above, l − i ≥ N.
 
@@ -45,7 +46,7 @@ class Kept(OfValues):
         checks.whole("above", self.above, 0, MOST_SIZE)
         if self.kept < 1:
             raise InvalidParameter(
-                "nothing is kept.\n"
+                "all values are trimmed, so none is left to average.\n"
                 f"  found:  {self.below} values cut below and {self.above} above, of {self.size}\n  do:     cut less"
             )
 
@@ -67,7 +68,7 @@ class Kept(OfValues):
 
     @property
     def kept(self) -> int:
-        """N."""
+        """N, the number of values kept."""
         return self.size - self.below - self.above
 
     @property
@@ -86,16 +87,16 @@ class Kept(OfValues):
         x = super().ordered(data)
         if x.size != self.size:
             raise InvalidParameter(
-                "the number of values is public and fixed here.\n"
-                f"  found:  {x.size} values, of which {self.size} were announced\n"
+                "the number of values is a public parameter of this statistic.\n"
+                f"  found:  {x.size} values, while size = {self.size}\n"
                 "  do:     give that many, or use Quantile or TrimmedMean, where it is private"
             )
         return x
 
-    def middle(self, x: Ordered) -> Fraction:
+    def value_in_steps(self, x: Ordered) -> Fraction:
         return Fraction(int(x.up_to(x.size - self.above)) - int(x.up_to(self.below)), self.kept)
 
-    def steps(self, x: Ordered, most: int) -> list[Fraction]:
+    def curve_in_steps(self, x: Ordered, most: int) -> list[Fraction]:
         left, right = self._sides(x, most)
         found = [int(np.max(right[k::-1] - left[: k + 1])) for k in range(1, most + 2)]
         return [Fraction(size, self.kept) for size in found]
@@ -109,12 +110,12 @@ class Kept(OfValues):
         return ((self.below - most, self.below + 1), (size - self.above, size - self.above + most + 1))
 
     def smooth(self, data: ArrayLike | Ordered, t: SupportsFloat) -> float:
-        """S_t(x) in O(K log K) after sorting, K = min(size, ln(range/LS)/t): never below, 1e-13 of the range above.
+        """S_t(x) in O(K log K) after sorting, K = min(size, ln(range/LS)/t); rounded up by at most 1e-13 of the range.
 
-        The matrix M(a, b) = (x_{l+b} − x_{i−a})e^{−t(a+b−1)} is totally monotone: where a column beats one to its left
-        in some row, it does so in all rows of larger x_i. So the best column of the middle row halves the rest, level
-        by level. Doubles may choose a wrong column of two that are equal but for their rounding; that costs at most a
-        few units in the last place of the range for each of the log₂K levels, which is added.
+        The matrix M(a, b) = (x_{l+b} − x_{i−a})e^{−t(a+b−1)} is totally monotone: if a column exceeds one to its left
+        in some row, it does so in all rows of larger x_i. So the best column of the middle row splits the problem in
+        two, recursively. Where two columns are equal up to rounding, doubles may choose the wrong one; that costs at
+        most a few units in the last place of the range for each of the log₂K levels, which is added.
 
         Theorem: row maxima of a totally monotone matrix are monotone [Aggarwal, Klawe, Moran, Shor & Wilber 1987;
             docs/theorems/sensitivity.md, Theorem 3]
@@ -123,14 +124,14 @@ class Kept(OfValues):
         span, all_of_it, reach = float(x.high - x.low), max(self.below, self.above), 64
         while True:
             left, right = (floats(side) for side in self._sides(x, min(reach, all_of_it)))
-            best = _largest(left, right, rate) + 64 * ULP * span * left.size.bit_length()
-            if reach >= all_of_it or best >= span * math.exp(-rate * reach):  # nothing further off is larger
+            best = _largest_pair(left, right, rate) + 64 * ULP * span * left.size.bit_length()
+            if reach >= all_of_it or best >= span * math.exp(-rate * reach):  # no larger distance can exceed this
                 return best / self.kept * float(self.lattice.step) * (1 + 64 * ULP)
             reach *= 2
 
 
-def _largest(left: Floats, right: Floats, rate: float) -> float:
-    """max over a + b ≥ 1 of (right_b − left_a)·e^{−rate(a+b−1)}, level by level of the rows a.
+def _largest_pair(left: Floats, right: Floats, rate: float) -> float:
+    """max over a + b ≥ 1 of (right_b − left_a)·e^{−rate(a+b−1)}, by divide and conquer over the rows a.
 
     Rows of larger x_i (smaller a) have their best column b further right.
     """

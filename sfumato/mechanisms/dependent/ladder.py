@@ -1,4 +1,4 @@
-"""Public scales, one of which a data set stands on: an integer instead of a private real number."""
+"""A ladder of public noise scales: smooth sensitivity rounded up to one of them, decided by integers."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from sfumato.loss.numeric import Floats, floats
 from sfumato.mechanisms.dependent.statistic import Exact
 from sfumato.noise.balls import Ball, Certified, ball, precision, rational
 
-PREC = 192  # at first, where a number lies so near a scale that doubles do not tell
+PREC = 192  # initial precision, where a number is so close to a scale that doubles cannot decide
 NEAR = 1e-11
 MOST_RUNGS = 1 << 20
 
@@ -23,9 +23,9 @@ MOST_RUNGS = 1 << 20
 class Ladder:
     """Scales unit·e^{tj/r} for rungs j = 0, 1, …, up to the first that is at least `most`.
 
-    `dilation` is t, `steps` r; `most` is the global sensitivity and `unit` the least scale: both are public. The rung
-    of data with sensitivities A_0 ≤ A_1 ≤ … is max_k (J(A_k) − rk), J(a) the least rung whose scale is at least a. It
-    is private: it is an argument of noise, never an answer.
+    `dilation` is t and `steps` is r; `most` is the global sensitivity and `unit` the least scale, both public. The rung
+    of data with sensitivities A_0 ≤ A_1 ≤ … is max_k (J(A_k) − rk), where J(a) is the least rung whose scale is at
+    least a. The rung is private: it is an argument of noise and is never released.
 
     Theorem: rungs of neighbours differ by at most r, and their answers by the scale of the lower rung
         [docs/theorems/dilation.md, Theorem 3]
@@ -45,7 +45,7 @@ class Ladder:
             object.__setattr__(self, name, size)
         if self.top > MOST_RUNGS:
             raise InvalidParameter(
-                f"this ladder has too many rungs.\n  found:  {self.top} of them\n"
+                f"this ladder has too many rungs.\n  found:  {self.top} rungs\n"
                 "  do:     give a larger dilation, fewer steps, or a larger unit"
             )
 
@@ -54,7 +54,7 @@ class Ladder:
         return Fraction(self.dilation) * rung / self.steps
 
     def scale(self, rung: int) -> Certified:
-        """unit·e^{tj/r}, by balls."""
+        """unit·e^{tj/r}, as a certified real number."""
 
         def found(prec: int) -> Ball:
             with precision(prec):
@@ -77,12 +77,12 @@ class Ladder:
 
     @cached_property
     def near(self) -> Floats:
-        """Each scale in doubles: an exponent below 500 is off by less than 10⁻¹², so is its power, relatively."""
+        """Each scale in doubles: exponents are below 500, so the relative error is below 10⁻¹²."""
         return floats(np.exp(np.arange(self.top + 1) * (self.dilation / self.steps)) * float(self.unit))
 
     @cached_property
     def floors(self) -> list[float]:
-        """A number just below each scale; rungs are at least 10⁻⁶ apart, so these are in order."""
+        """A number just below each scale; rungs are at least 10⁻⁶ apart, so these are increasing."""
         return list((self.near * (1 - NEAR)).tolist())
 
     @cached_property
@@ -92,11 +92,11 @@ class Ladder:
 
     @property
     def window(self) -> int:
-        """How many sensitivities A_0, A_1, … are read: beyond, even the largest stands on rung 0 or below."""
+        """How many sensitivities A_0, A_1, … are read: beyond, even the largest gives rung 0 or below."""
         return -(-self.top // self.steps)
 
     def reaches(self, rung: int, size: Fraction) -> bool:
-        """Is the scale of this rung at least so much? e^x is irrational for rational x ≠ 0, so balls decide."""
+        """Whether the scale of this rung is at least `size`; e^x is irrational for rational x ≠ 0, so balls decide."""
         prec = PREC
         while self.power(rung):
             with precision(prec):
@@ -109,15 +109,15 @@ class Ladder:
         return Fraction(self.unit) >= size
 
     def least(self, size: Exact | float) -> int:
-        """J: the least rung whose scale is at least this, or the top one; what is no number counts as infinite."""
+        """J(size): the least rung whose scale is at least this, or the top one; NaN counts as infinite."""
         if size != size:
             return self.top
-        found = bisect_left(self.floors, size)  # floors below `found` are less than the size
-        while found and size <= self.ceilings[found - 1] and self.reaches(found - 1, Fraction(size)):
-            found -= 1
-        return min(found, self.top)
+        rung = bisect_left(self.floors, size)  # the floors of all rungs below this one are less than the size
+        while rung and size <= self.ceilings[rung - 1] and self.reaches(rung - 1, Fraction(size)):
+            rung -= 1
+        return min(rung, self.top)
 
     def rung(self, sensitivities: Sequence[Exact | float]) -> int:
-        """Where data with A_0, A_1, … stand; what is not given counts as `most`."""
+        """The rung of data with sensitivities A_0, A_1, …; missing ones count as `most`."""
         rungs = [self.least(size) - self.steps * k for k, size in enumerate(sensitivities)]
         return max(0, self.top - self.steps * len(rungs), *rungs)

@@ -1,4 +1,4 @@
-"""Laplace and Gaussian noise at a data-dependent scale: only with δ > 0, as their tails feel a dilation most."""
+"""Laplace and Gaussian noise at a data-dependent scale: their light tails make a change of scale visible, so δ > 0."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Laplace and uniform noise times a log-normal factor."""
+"""Laplace log-normal, uniform log-normal and arsinh-normal noise: log-normal tails, zCDP at a data-dependent scale."""
 
 import math
 from dataclasses import dataclass
@@ -20,10 +20,11 @@ SIGMA = "a number from 0.05 to 5"
 class LaplaceLogNormalNoise(Noise):
     """Z = X·e^{σY}, X Laplace, Y normal: p(z) = ½E[λe^{−λz}] with λ = e^{−σY}.
 
-    The mean is a trapezoid sum in y. On the strip |Im y| ≤ c = π/3σ the factor exp(−λz) has modulus ≤ exp(−λz/2), so
-    the sum is off by at most 2e^{c²/2}·p(z/2)/p(z)/(e^{2πc/h} − 1), relatively; the step h makes that < 1e-15 as long
-    as slope ≤ 120. The integrand's logarithm bends by at least 1, so all beyond 10 of its peak is below 1e-21.
-    Disc: |p(ζ)/p(z) − 1| ≤ Rc·e^{Rc}, where c = slope/z at z − R bounds −p′/p, which falls; Rc ≤ ½ and R ≤ z/2.
+    The expectation is a trapezoid sum in y. On the strip |Im y| ≤ c = π/3σ the factor exp(−λz) has modulus
+    ≤ exp(−λz/2), so the relative error of the sum is at most 2e^{c²/2}·p(z/2)/p(z)/(e^{2πc/h} − 1); the step h makes
+    that < 1e-15 as long as slope ≤ 120. The log of the integrand has second derivative ≤ −1, so all mass further than
+    10 from its peak is below 1e-21.
+    Disc: |p(ζ)/p(z) − 1| ≤ Rc·e^{Rc}, where c = slope/z at z − R bounds −p′/p, which decreases; Rc ≤ ½ and R ≤ z/2.
 
     Theorem: Laplace log-normal noise for smooth sensitivity [Bun & Steinke 2019, Prop. 3]
     """
@@ -34,11 +35,11 @@ class LaplaceLogNormalNoise(Noise):
         object.__setattr__(self, "sigma", checks.number("sigma", self.sigma, 0.05, 5.0, allowed=SIGMA))
 
     def terms(self, z: Floats) -> tuple[Floats, Floats]:
-        """Logarithms of the terms of the sum for p, h and ½ included, and of λ: one row for each z."""
+        """Logarithms of the terms of the sum for p (factors h and ½ included) and of λ: one row for each z."""
         sigma, strip = self.sigma, math.pi / (3 * self.sigma)
         step = 2 * math.pi * strip / (120 + strip * strip / 2)
         log_z = np.log(np.maximum(z, 1e-300))
-        # the peak solves y + σ = σe^{ln z − σy}; it need not be exact
+        # the peak solves y + σ = σe^{ln z − σy}; an approximation is enough
         peak = floats(special.wrightomega(log_z + 2 * math.log(sigma) + sigma * sigma)) / sigma - sigma
         y = (np.round(peak / step)[:, None] + np.arange(-math.ceil(10 / step), math.ceil(10 / step) + 1)) * step
         rate = np.exp(np.minimum(log_z[:, None] - sigma * y, 700.0))
@@ -51,7 +52,7 @@ class LaplaceLogNormalNoise(Noise):
         ).reshape(z.shape)
 
     def slope(self, z: Floats) -> Floats:
-        """z·E[λ] under weights λe^{−λz}."""
+        """z·E[λ] under the weights λe^{−λz}."""
         logs, rates = self.terms(z)
         weights = np.exp(logs - logs.max(axis=1, keepdims=True))
         return floats((weights * np.exp(rates)).sum(axis=1) / weights.sum(axis=1) * z)
@@ -61,7 +62,7 @@ class LaplaceLogNormalNoise(Noise):
         return np.minimum(z / 2, 0.499 * inner / self.slope(inner))
 
     def rough_slope(self, z: Floats) -> Floats:
-        """−p′/p falls from e^{3σ²/2} at 0."""
+        """−p′/p decreases from e^{3σ²/2} at 0."""
         return z * math.exp(1.5 * self.sigma**2)
 
     @property
@@ -73,14 +74,14 @@ class LaplaceLogNormalNoise(Noise):
         return 2 * math.exp(2 * self.sigma**2)
 
     def growth(self, z: float) -> tuple[float, float]:
-        """slope = E[λz] = 1 + (ln z − E ln λz)/σ² by parts, and E ln λz rises with z."""
+        """Integration by parts gives slope = E[λz] = 1 + (ln z − E ln λz)/σ², and E ln λz increases with z."""
         return float(self.slope(floats([z]))[0]) - math.log(z) / self.sigma**2, 1 / self.sigma**2
 
     def log_power(self, k: float) -> float:
         return math.lgamma(k + 1) + (k * self.sigma) ** 2 / 2
 
     def power_limit(self, k: float) -> float:
-        """ln Γ(k + 1) ≤ k·ln k for k ≥ 1, and ln k/k falls from e on."""
+        """ln Γ(k + 1) ≤ k·ln k for k ≥ 1, and ln k/k decreases from k = e on."""
         most = max(k, math.e)
         return self.sigma**2 / 2 + math.log(most) / most if k >= 1 else math.inf
 
@@ -135,7 +136,7 @@ class UniformLogNormalNoise(Noise):
         return math.exp(2 * self.sigma**2) / 3
 
     def growth(self, z: float) -> tuple[float, float]:
-        """φ/Φ + v rises with v (Sampford 1953), so slope − ln z/σ² falls."""
+        """φ/Φ + v increases with v (Sampford 1953), so slope − ln z/σ² decreases."""
         return float(self.slope(floats([z]))[0]) - math.log(z) / self.sigma**2, 1 / self.sigma**2
 
     def log_power(self, k: float) -> float:
@@ -150,3 +151,59 @@ class UniformLogNormalNoise(Noise):
 
     def value(self, uniforms: list[Ball]) -> Ball:
         return (2 * uniforms[0] - 1) * (ball(Fraction(self.sigma)) * normal(*uniforms[1:])).exp()
+
+
+@dataclass(frozen=True)
+class ArsinhNormalNoise(Noise):
+    """Z = sinh(σN)/σ, N standard normal. All moments; zCDP for every scale and shift.
+
+    With a = arsinh(σz)/σ: ln p = −a²/2 − ½ln(1 + σ²z²) + const, slope = a·tanh(σa)/σ + tanh²(σa).
+    Disc: for |ζ − z| ≤ θ√(z² + σ⁻²), |1 + σ²ζ²| ≥ (1 − θ)²(1 + σ²z²), so a moves by at most β = θ/(σ(1 − θ)) and
+    ln p by at most aβ + β²/2 − ln(1 − θ); with β ≤ 1/(1 + a) and θ ≤ 0.63 this is at most 2.
+
+    Theorem: the arsinh-normal law and its variance (e^{2σ²} − 1)/2σ² [Bun & Steinke 2019, Sec. 3.2]
+    """
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "sigma", checks.number("sigma", self.sigma, 1e-3, 10.0, allowed="a number from 0.001 to 10")
+        )
+
+    def log_density(self, z: Floats) -> Floats:
+        a = np.arcsinh(self.sigma * z) / self.sigma
+        stretched = np.log(np.hypot(1.0, self.sigma * z))
+        return -a * a / 2 - stretched - math.log(2 * math.pi) / 2
+
+    def slope(self, z: Floats) -> Floats:
+        x = np.arcsinh(self.sigma * z)
+        return floats(x * np.tanh(x) / self.sigma**2 + np.tanh(x) ** 2)
+
+    def radius(self, z: Floats) -> Floats:
+        beta = self.sigma / (1 + np.arcsinh(self.sigma * z) / self.sigma)
+        return floats(np.minimum(beta / (1 + beta), 0.63) * np.hypot(z, 1 / self.sigma))
+
+    @property
+    def variance(self) -> float:
+        return math.expm1(2 * self.sigma**2) / (2 * self.sigma**2)
+
+    def growth(self, z: float) -> tuple[float, float]:
+        """slope ≤ arsinh(σz)/σ² + 1, and arsinh(σz) − ln z decreases."""
+        return 1 + (math.asinh(self.sigma * z) - math.log(z)) / self.sigma**2, 1 / self.sigma**2
+
+    def log_power(self, k: float) -> float:
+        """|sinh σN| ≤ e^{σ|N|}/2."""
+        return math.log(2) + (k * self.sigma) ** 2 / 2 - k * math.log(2 * self.sigma)
+
+    def power_limit(self, k: float) -> float:
+        """log_power(x)/x² is a convex parabola in 1/x, so its maximum is at one of the two ends."""
+        return max(self.log_power(k) / k**2, self.sigma**2 / 2)
+
+    @property
+    def count(self) -> int:
+        return 2
+
+    def value(self, uniforms: list[Ball]) -> Ball:
+        sigma = ball(Fraction(self.sigma))
+        return (sigma * normal(*uniforms)).sinh() / sigma

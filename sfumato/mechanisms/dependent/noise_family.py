@@ -1,6 +1,6 @@
-"""What noise for a data-dependent scale is: a density for its price and a formula for its draws, in one class.
+"""Noise for a data-dependent scale: the base class, with a density for its loss and a formula for exact draws.
 
-All families are symmetric and unimodal, and the density of ln|Z| is log-concave: −d ln p/d ln z does not fall.
+All families are symmetric and unimodal, and ln|Z| has a log-concave density: −d ln p/d ln z is non-decreasing.
 """
 
 import math
@@ -11,14 +11,14 @@ from sfumato.loss.describable import Part
 from sfumato.loss.numeric import Floats
 from sfumato.noise.lazy import Formula
 
-NEAR = 2.0  # how far ln p moves within the disc of `radius`
+NEAR = 2.0  # ln p varies by at most this within the disc of `radius`
 
 
 @dataclass(frozen=True)
 class Noise(Part, Formula):
-    """A law Z on the line with density p(|z|). Methods take arrays z ≥ 0.
+    """The law of Z on the real line, with density p(|z|). Methods take arrays z ≥ 0.
 
-    `log_density` is computed to 1e-13·(1 + |ln p| + slope).
+    `log_density` has an error of at most 1e-13·(1 + |ln p| + slope).
     """
 
     @abstractmethod
@@ -27,34 +27,34 @@ class Noise(Part, Formula):
 
     @abstractmethod
     def slope(self, z: Floats) -> Floats:
-        """−d ln p/d ln z: ≥ 0 and non-decreasing; computed to 1e-9, relatively."""
+        """−d ln p/d ln z: ≥ 0 and non-decreasing; relative error at most 1e-9."""
 
     @abstractmethod
     def radius(self, z: Floats) -> Floats:
         """R such that ln p continues analytically to |ζ − z| < R and stays within NEAR of ln p(z) there."""
 
     def rough_slope(self, z: Floats) -> Floats:
-        """An upper bound of the slope, only to bound roundings."""
+        """An upper bound of the slope, used only to bound rounding errors."""
         return self.slope(z)
 
     @property
     def straight(self) -> bool:
-        """Is ln p linear for z > 0? Then it strays from no chord."""
+        """Whether ln p is linear for z > 0; it then equals its chords."""
         return False
 
     @property
     def grain(self) -> float:
-        """How much coarser cells are cut than usual: 1, or more where densities take long."""
+        """Factor by which cells are coarser than usual: 1, or more where densities are slow to compute."""
         return 1.0
 
     @property
     @abstractmethod
     def variance(self) -> float:
-        """E Z², infinite if there is none."""
+        """E Z²; infinite if it does not exist."""
 
     @property
     def steepest(self) -> float:
-        """The limit of `slope`: infinite, or the power with which p falls."""
+        """The limit of `slope`: infinite, or the exponent with which p decreases."""
         return math.inf
 
     def growth(self, z: float) -> tuple[float, float] | None:
@@ -62,7 +62,7 @@ class Noise(Part, Formula):
         return None
 
     def log_power(self, k: float) -> float:
-        """An upper bound of ln E|Z|^k, k ≥ 0; infinite if nothing is known."""
+        """An upper bound of ln E|Z|^k, k ≥ 0; infinite if none is known."""
         return math.inf
 
     def power_limit(self, k: float) -> float:
@@ -72,7 +72,7 @@ class Noise(Part, Formula):
     def far_score(self, z: float) -> float:
         """An upper bound of slope(x)/x = −d ln p/dx for all x ≥ z > 0.
 
-        (a + b·ln x)/x is largest where a + b·ln x = b, and falls from there on.
+        (a + b·ln x)/x is largest where a + b·ln x = b and decreases beyond.
         """
         if math.isfinite(self.steepest):
             return self.steepest / z

@@ -1,4 +1,4 @@
-"""A private test: let pass what is far from failing."""
+"""A private test: distance plus noise against a threshold, as in propose-test-release."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -8,7 +8,6 @@ from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.gated import GatedLoss
-from sfumato.mechanisms.additive.base import Additive
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.laplace import Laplace
@@ -19,39 +18,40 @@ from sfumato.noise.balls import Ball, above, ball, precision
 from sfumato.rounding import round_up
 from sfumato.sensitivity import Relation
 
+IntegerNoise = Gaussian | Laplace | DiscreteLaplace
 MOST_THRESHOLD = 1 << 20
 
 
 @dataclass(frozen=True)
 class Gate:
-    """Passes where distance + noise ≥ threshold: the least threshold at which distance 0 passes with at most δ.
+    """Passes if distance + noise ≥ threshold, the least one at which distance 0 passes with probability at most δ.
 
-    A distance is a whole number, 0 for data that must not pass, and changes by at most one between neighbours; it
-    counts as `cap`, twice the threshold, where it is more. With Gaussian noise this fits a Gaussian ledger.
+    A distance is an integer of sensitivity 1 that is 0 for data that must not pass; distances above `cap`, twice the
+    threshold, count as `cap`. Use Gaussian noise on a Gaussian ledger.
 
     Theorem: P(N ≥ τ) = e^{−ετ}/(1 + e^{−ε}) for discrete Laplace noise of scale 1/ε, and Φ̄((τ − ½)/σ) for rounded
         Gaussian noise [docs/theorems/recipes.md, Theorem 2; cf. Dwork & Lei 2009]
     """
 
-    noise: Gaussian | Laplace | DiscreteLaplace
+    noise: IntegerNoise
     delta: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.noise, Gaussian | Laplace | DiscreteLaplace) or self.noise.lattice.step != 1:
+        if not isinstance(self.noise, IntegerNoise) or self.noise.lattice.step != 1:
             raise InvalidParameter(
-                "a test takes whole noise: Gaussian, Laplace or DiscreteLaplace with a step of 1.\n"
+                "a test takes integer noise: Gaussian, Laplace or DiscreteLaplace with a step of 1.\n"
                 f"  found:  {type(self.noise).__name__}\n  do:     give such as sf.DiscreteLaplace(2.0)"
             )
         allowed = f"a number from {LEAST_DELTA:g} to 0.5: with delta = 0 no threshold is high enough"
         object.__setattr__(self, "delta", checks.number("delta", self.delta, LEAST_DELTA, 0.5, allowed=allowed))
         if self.threshold > MOST_THRESHOLD:
             raise InvalidParameter(
-                "with so much noise a million people are not enough to pass.\n"
+                "with so much noise the threshold of the test exceeds a million people.\n"
                 f"  found:  {self.noise}, delta = {self.delta:g}\n  do:     give less noise, or a larger delta"
             )
 
     def tail(self, t: int) -> Ball:
-        """P(N ≥ t) at the working precision."""
+        """P(N ≥ t), at the working precision."""
         law = self.noise.law()
         return law.beyond(t - 1, PREC) / 2 if t >= 1 else 1 - law.beyond(-t, PREC) / 2
 
@@ -61,12 +61,12 @@ class Gate:
 
     @property
     def cap(self) -> int:
-        """Larger distances count as this."""
+        """The largest distance; larger ones count as this."""
         return 2 * self.threshold
 
     @cached_property
     def failure(self) -> float:
-        """The probability with which distance 0 passes; never below, at most δ."""
+        """The probability that distance 0 passes; rounded up, at most δ."""
         with precision(PREC):
             return min(round_up(above(self.tail(self.threshold))), self.delta)
 
@@ -75,7 +75,7 @@ class Gate:
             return float(self.tail(self.threshold - distance))
 
     def loss(self, inner: PrivacyLoss, relation: Relation) -> GatedLoss:
-        """What passing and the answer after it cost together."""
+        """The loss of the test together with the answer that follows when it passes."""
         with precision(PREC):
             chances = [self.tail(self.threshold - d) for d in range(self.cap + 1)]
             fails = [self.tail(1 - self.threshold + d) for d in range(self.cap + 1)]
@@ -86,7 +86,7 @@ class Gate:
         self.noise.ready(count)
 
     def opens(self, distance: int) -> bool:
-        """One test."""
+        """Runs one test."""
         return self.noise.pool.reaches(self.threshold, max(0, min(self.cap, int(distance))))
 
     def sure(self, confidence: float) -> int:
@@ -100,19 +100,10 @@ class Gate:
 
 
 def whole_distance(distance: object) -> int:
-    """A private whole number; of what is larger than 2⁶³ that."""
+    """A private non-negative integer, clipped to 64 bits."""
     found = read_numbers(distance)  # type: ignore[arg-type]
     if found.ndim or found.dtype.kind != "i":
         raise InvalidParameter(
-            f"a distance is one whole number.\n  found:  a {type(distance).__name__}\n  do:     give an integer"
+            f"a distance must be one whole number.\n  found:  a {type(distance).__name__}\n  do:     give an integer"
         )
     return max(0, int(found))
-
-
-def additive(name: str, noise: object) -> Additive:
-    """Noise, if it is."""
-    if not isinstance(noise, Additive):
-        raise InvalidParameter(
-            f"{name} must be additive noise.\n  found:  a {type(noise).__name__}\n  do:     give sf.Laplace(2.0), say"
-        )
-    return noise

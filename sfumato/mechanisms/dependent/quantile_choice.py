@@ -1,4 +1,4 @@
-"""A quantile chosen on its lattice: for quantiles the better way than noise of any scale."""
+"""A quantile by the exponential mechanism on a lattice: more accurate for quantiles than noise at any scale."""
 
 import math
 from dataclasses import dataclass
@@ -13,25 +13,25 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.kinds.bounded_range import BoundedRangeLoss, range_of
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice.base import below_one
-from sfumato.mechanisms.dependent.ordered import Ordered
-from sfumato.mechanisms.dependent.quantile import Quantile
+from sfumato.mechanisms.dependent.order_statistics import Quantile
+from sfumato.mechanisms.dependent.ordered_values import Ordered
 from sfumato.mechanisms.dependent.statistic import Exact
 from sfumato.noise import select_run
 from sfumato.noise.table import Integers
 
-UNLIKELY = 1e-6  # that the choice falls where scores are capped, if the true quantile has the score 0
+UNLIKELY = 1e-6  # probability of a choice among capped scores, if the true quantile has the score 0
 MOST_SCORE = 1 << 52
 
 
 @dataclass(frozen=True)
 class ChosenQuantile(Mechanism[ArrayLike | Ordered, Exact]):
-    """A point v of the lattice with P(v) ∝ e^{−rate·score(v)}: the exponential mechanism with a score that sees ties.
+    """A lattice point v with P(v) ∝ e^{−rate·score(v)}: the exponential mechanism with a score that handles ties.
 
     With p = a/b, T = a·n, L = #{x ≤ v}, L⁻ = #{x < v}: score(v) = max(0, T − b·L, b·L⁻ − T), capped. It is 0 at the
-    true quantile, and one person moves it by at most max(a, b − a); rate = η/2max(a, b − a): the choice has range η.
-    Smooth sensitivity errs 3 to 8 times as far on quantiles (docs/dependent.md).
+    true quantile and has sensitivity max(a, b − a). With rate = η/2max(a, b − a) the mechanism has bounded range η.
+    Smooth sensitivity has 3 to 8 times the error on quantiles (docs/dependent.md).
 
-    Theorem: a score that one person moves by at most Δ gives bounded range η at the rate η/2Δ, whatever its cap
+    Theorem: a score of sensitivity Δ, capped or not, gives bounded range η at the rate η/2Δ
         [Durfee & Rogers 2019; Asi & Duchi 2020 on the inverse sensitivity mechanism]
 
     >>> ChosenQuantile(Quantile(0, 100), eta=2.0).release([40, 50, 60] * 1000)
@@ -44,7 +44,7 @@ class ChosenQuantile(Mechanism[ArrayLike | Ordered, Exact]):
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Quantile):
             raise InvalidParameter(
-                f"only quantiles are chosen.\n  found:  a {type(self.statistic).__name__}\n"
+                f"statistic must be a Quantile.\n  found:  a {type(self.statistic).__name__}\n"
                 "  do:     give Quantile(low, high, p=0.9)"
             )
         allowed = "a number from 1e-6 to 1000"
@@ -52,12 +52,12 @@ class ChosenQuantile(Mechanism[ArrayLike | Ordered, Exact]):
 
     @staticmethod
     def on_ledger(statistic: Quantile, mu: float) -> "ChosenQuantile":
-        """The best that costs at most μ on a Gaussian ledger, without slack."""
+        """The largest η that costs at most μ on a Gaussian ledger, without slack."""
         return ChosenQuantile(statistic, range_of(mu))
 
     @staticmethod
     def at(statistic: Quantile, epsilon: float, delta: float = 0.0) -> "ChosenQuantile":
-        """The best that is (ε, δ)-DP: the largest η, up to 1e-12, relatively."""
+        """The largest η that is (ε, δ)-DP, up to a relative 1e-12."""
         eps, goal = checks.positive("epsilon", epsilon), checks.probability("delta", delta)
         low, high = eps, 2 * eps + 100.0
         while high - low > 1e-12 * high:
@@ -81,16 +81,16 @@ class ChosenQuantile(Mechanism[ArrayLike | Ordered, Exact]):
 
     @cached_property
     def cap(self) -> int:
-        """Scores are equal from here on, so that only values of nearby ranks are read."""
+        """The largest score; larger ones count as this, so that only values of nearby ranks are read."""
         return min(MOST_SCORE, math.ceil(math.log(self.points / UNLIKELY) / float(self.rate)))
 
     def ranks(self, size: int) -> tuple[int, int]:
-        """First and last rank that are read of so many values: all whose score is not capped."""
+        """First and last of the ranks that are read out of `size`: all whose score is not capped."""
         middle, reach = self.statistic.rank(size), self.cap // self.fraction[1] + 2
         return middle - reach, middle + reach
 
     def runs(self, x: Ordered) -> tuple[Integers, Integers, Integers]:
-        """(first, how many, score): the lattice in runs of one score, gaps and values in turn; gaps may be empty."""
+        """(first, length, score) of runs of lattice points of one score; gaps (possibly empty) and values alternate."""
         a, b = self.fraction
         values, counts = np.unique(x.values - x.low, return_counts=True)
         before = x.firsts[0] - 1
@@ -109,13 +109,13 @@ class ChosenQuantile(Mechanism[ArrayLike | Ordered, Exact]):
         return self.statistic.exact(int(first[i]) + k + x.low)
 
     def loss(self) -> BoundedRangeLoss:
-        """Range η: ε-DP with ε = η, and a quarter of its μ²."""
+        """The loss of bounded range η: pure ε = η, at about a quarter of the μ² of a general η-DP mechanism."""
         return BoundedRangeLoss(self.eta)
 
     def ranks_off(self, confidence: float = 0.95) -> float:
-        """With this probability the chosen value is at most so many ranks off, whatever the data.
+        """The error in ranks that is not exceeded with this probability, whatever the data.
 
-        How far that is in value depends on how dense the data are there, which is private: so there is no `error`.
+        The error in value depends on the density of the data there, which is private, so there is no `error`.
         """
         c = below_one("confidence", confidence)
         odds = max(1.0, (self.points - 1) * c / (1 - c))

@@ -1,7 +1,8 @@
-"""The loss of one pair (Z, e^l·Z + u) from its cells: two finite pairs that hold it between them.
+"""The loss of one pair (Z, e^l·Z + u), bounded above and below by two finite pairs made from its cells.
 
-From above, the mass of a cell moves to the two ends of its range so that P and Q keep theirs; from below, a cell is one
-outcome. Both serve every convex divergence at once: the profile at all ε, and the Rényi divergence of every order.
+Upper bound: the mass of a cell moves to the two ends of its loss range, and its masses under P and Q stay the same.
+Lower bound: a cell is one outcome. Both bounds hold for every convex divergence: the profile at all ε and the Rényi
+divergence of every order.
 
 Theorem: moving mass to the two ends dominates [Doroshenko et al. 2022]
 Theorem: merging outcomes is post-processing, so it is dominated [Dwork & Roth 2014, Prop. 2.1]
@@ -16,16 +17,16 @@ import numpy as np
 
 from sfumato.loss.kinds.finite import running_sums
 from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, floats, logsumexp
-from sfumato.mechanisms.dependent.cells import Cells, Chosen, Pair, cells
+from sfumato.mechanisms.dependent.cells import Cells, Mask, Pair, cells
 from sfumato.mechanisms.dependent.noise_family import Noise
 
 ROUNDING = 64 * ULP
-POWERS = (0.0, *np.geomspace(1, 1e5, 60).tolist())  # tried for the tail
+POWERS = (0.0, *np.geomspace(1, 1e5, 60).tolist())  # exponents k tried in the Markov bound of the tail
 
 
 @dataclass(frozen=True, eq=False)
 class Atoms:
-    """Outcomes with their losses in falling order, masses, and how far ln p/q may be off."""
+    """Outcomes with their losses in decreasing order, their masses, and the error of ln p/q."""
 
     loss: Floats
     p: Floats
@@ -42,7 +43,7 @@ class Atoms:
 
     @cached_property
     def logs(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """ln p, ln q, ln |L|, ln((p + q)·min(|L|, 1)) and ln 6e: the same for all orders."""
+        """ln p, ln q, ln |L|, ln((p + q)·min(|L|, 1)) and ln 6e: computed once for all orders."""
         size = np.abs(self.loss)
         with np.errstate(divide="ignore"):
             rows = (self.p, self.q, size, (self.p + self.q) * np.minimum(size, 1.0), 6 * self.error)
@@ -58,10 +59,10 @@ class Atoms:
 
 
 class Direction(NamedTuple):
-    """(P, Q) between two finite pairs.
+    """(P, Q), enclosed by two finite pairs.
 
-    `leak` is the mass whose loss nothing bounds, `top` the largest other loss, `spare` the mass of both laws on cells
-    that have one outcome only: these miss at most (1 + s)·spare of a moment.
+    `leak` is the mass with unbounded loss, `top` the largest other loss, `spare` the mass of both laws on cells that
+    became a single outcome: these contribute an error of at most (1 + s)·spare to a moment.
     """
 
     upper: Atoms
@@ -77,7 +78,7 @@ class Direction(NamedTuple):
         return Enclosure(np.maximum(low - slip, 0.0), np.minimum(high + error + self.leak, 1.0))
 
     def log_moment(self, s: float) -> tuple[float, float]:
-        """ln E_P[e^{sL}] from below and above, s > −1."""
+        """Lower and upper bound of ln E_P[e^{sL}], s > −1."""
         if s == 0:
             return 0.0, 0.0
         if s < 0:
@@ -92,7 +93,7 @@ class Direction(NamedTuple):
         return float(np.logaddexp(0.0, log_excess(self.lower, s, -1))), most * (1 + ROUNDING)
 
     def slope_beyond(self, order: float) -> float:
-        """ρ with D_a ≤ ρa for all a ≥ order: ln 2 + the larger of s·top and what the tail says, over s(s + 1)."""
+        """ρ with D_a ≤ ρa for all a ≥ order: (ln 2 + max(s·top, bound of the tail))/(s(s + 1))."""
         s = order - 1
         inside = (math.log(2) + s * self.top) / (s * order)
         if self.leak == 0:
@@ -101,7 +102,7 @@ class Direction(NamedTuple):
 
 
 class Tail(NamedTuple):
-    """Log-normal tails of the wider law against the narrower one.
+    """Moment bounds for log-normal tails, of the wider law against the narrower one.
 
     For |z| ≥ end, L = ln q/p ≤ slope·η − l with η = l − ln(1 − u/end), and slope ≤ a + b·ln|z|. So
     E_Q[e^{sL}; |z| > end] = E_P[e^{(s+1)L}; …] ≤ e^{(s+1)(aη − l)}·E[|Z|^c; |Z| > end], c = (s + 1)bη, and
@@ -129,21 +130,21 @@ class Tail(NamedTuple):
         return float((1 + 1 / s) * max(limit, 0.0) + max(a * self.stretch - self.dilation, 0.0) / s + 1e-9)
 
 
-def lonely(found: Cells) -> Chosen:
-    """Cells with one outcome: the endless ones, and those whose masses underflow or are hardly known."""
-    single: Chosen = (found.p < 1e-290) | (found.q < 1e-290) | (found.error > 1e-3)
+def single_outcome(found: Cells) -> Mask:
+    """Mask of cells that become one outcome: the unbounded ones, and those whose masses underflow or are imprecise."""
+    single: Mask = (found.p < 1e-290) | (found.q < 1e-290) | (found.error > 1e-3)
     single[0] = single[-1] = True
     return single
 
 
 def upper_atoms(found: Cells) -> Atoms:
-    """Each cell as two outcomes at the ends of its range; P is rounded up, Q down, and the range widened for it.
+    """Each cell as two outcomes at the ends of its loss range; P is rounded up, Q down, and the range widened for it.
 
-    Scaling p by (1 + e) and q by (1 − e), e the error of both masses, moves ln p/q by at most 5e. A lonely cell becomes
-    one outcome at the upper end: p − e^ε q ≤ p(1 − e^{ε − high}) there. Its q is not above that of the cell: where p
+    Scaling p by (1 + e) and q by (1 − e), e the error of both masses, moves ln p/q by at most 5e. A single-outcome cell
+    stands at the upper end: p − e^ε q ≤ p(1 − e^{ε − high}) there. Its q is capped by the mass of the cell: where p
     underflows, TINY·e^{−high} may be any number.
     """
-    e, single = np.minimum(found.error, 1.0), lonely(found)
+    e, single = np.minimum(found.error, 1.0), single_outcome(found)
     low, high = found.low, np.where(single, found.high, found.high + 5 * e)
     most, least = np.where(single, np.maximum(found.p * (1 + e), TINY), found.p * (1 + e)), found.q * (1 - e)
     bounded, two = np.isfinite(high), ~single
@@ -162,18 +163,18 @@ def upper_atoms(found: Cells) -> Atoms:
 
 
 def lower_atoms(found: Cells) -> Atoms:
-    """Each cell as one outcome; the lonely ones as an outcome that is left out."""
-    kept = ~lonely(found)
+    """Each cell as one outcome; single-outcome cells are left out, which only lowers the bound."""
+    kept = ~single_outcome(found)
     e = found.error[kept]
     p, q = found.p[kept] * (1 - e), found.q[kept] * (1 + e)
     return Atoms.of(np.log(p / q), p * (1 - ROUNDING), q * (1 + ROUNDING), e + ROUNDING)
 
 
 def direction(found: Cells, tail: Tail | None) -> Direction:
-    """The pair whose first law is `found.p`."""
+    """The ordered pair (found.p, found.q)."""
     leak = float(found.p[0] * np.isinf(found.high[0]) + found.p[-1] * np.isinf(found.high[-1]))
     upper = upper_atoms(found)
-    spare = float(((found.p + found.q) * (1 + np.minimum(found.error, 1.0)))[lonely(found)].sum()) + TINY
+    spare = float(((found.p + found.q) * (1 + np.minimum(found.error, 1.0)))[single_outcome(found)].sum()) + TINY
     return Direction(upper, lower_atoms(found), leak, spare, float(upper.loss[0]), tail)
 
 
@@ -192,19 +193,19 @@ def directions(noise: Noise, shift: float, dilation: float, grain: float = 1.0) 
 # ---- moments ---------------------------------------------------------------------------------------------------------
 # E_P[e^{sL}] − 1 = Σ q·f(p/q), f(x) = x^{1+s} − (1 + s)x + s: all terms have one sign, so nothing cancels. In terms of
 # P a term is p·F(L), F(L) = e^{sL} − 1 − s(1 − e^{−L}), with F(0) = F′(0) = 0 and F″ = s²e^{sL} + se^{−L}. The chord of
-# f is αx + β with α between values of f′ = (1 + s)(x^s − 1) and β between values of f − xf′ = s(1 − x^{1+s}), so errors
-# e of the masses move a term by at most e·[(1 + s)p|e^{sL} − 1| + s|p·e^{sL} − q|], about; six times that is counted.
+# f is αx + β with α between values of f′ = (1 + s)(x^s − 1) and β between values of f − xf′ = s(1 − x^{1+s}). So errors
+# e of the masses move a term by about e·[(1 + s)p|e^{sL} − 1| + s|p·e^{sL} − q|] at most; the code adds six times that.
 
 
 def term_of_p(s: float, L: Floats) -> Floats:
-    """F(L) for L ≥ 0 and s < 0: of two sums that are equal, the one that does not cancel for s near 0, and near −1."""
+    """F(L) for L ≥ 0 and s < 0, in two forms: one without cancellation for s near 0, one for s near −1."""
     if s > -0.5:
         return np.expm1(s * L) + s * np.expm1(-L)
     return np.exp(-L) * np.expm1(np.minimum((1 + s) * L, 700.0)) + (1 + s) * np.expm1(-L)  # beyond, L > 1400: 0
 
 
 def term_of_q(s: float, L: Floats) -> Floats:
-    """f(e^L) for L ≤ 0, likewise."""
+    """f(e^L) for L ≤ 0, in two forms for the same reason."""
     if s > -0.5:
         return np.exp(L) * np.expm1(np.minimum(s * L, 700.0)) - s * np.expm1(L)
     return np.expm1((1 + s) * L) - (1 + s) * np.expm1(L)
@@ -231,7 +232,7 @@ def log_excess(atoms: Atoms, s: float, side: int) -> float:
 
 
 def excess(atoms: Atoms, s: float, side: int) -> float:
-    """E_P[e^{sL}] − 1, −1 < s < 0, moved by its error to one side."""
+    """E_P[e^{sL}] − 1, −1 < s < 0, rounded up (side = 1) or down (−1) by its error."""
     L, rising, falling = atoms.loss, np.maximum(atoms.loss, 0.0), np.minimum(atoms.loss, 0.0)
     right, left = atoms.p * term_of_p(s, rising), atoms.q * term_of_q(s, falling)
     value = float(np.where(L > 0, right, left).sum())

@@ -1,4 +1,4 @@
-"""A statistic plus noise at the scale that fits the data: smooth sensitivity, on a ladder."""
+"""Smooth sensitivity: a statistic plus noise whose scale is a rung of a public ladder."""
 
 import math
 from dataclasses import dataclass
@@ -12,29 +12,30 @@ from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.mechanisms.additive.base import lattice_of_step
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.dependent.cells import radius
+from sfumato.mechanisms.dependent.cells import noise_radius
 from sfumato.mechanisms.dependent.ladder import Ladder
 from sfumato.mechanisms.dependent.noise_family import Noise
+from sfumato.mechanisms.dependent.ordered_values import OfValues
 from sfumato.mechanisms.dependent.smooth_loss import SmoothLoss
-from sfumato.mechanisms.dependent.statistic import Exact, OfValues, Statistic, answer_step
+from sfumato.mechanisms.dependent.statistic import Exact, Statistic, answer_step
 from sfumato.noise import Certified, Lattice, Sampler, rounded_gaussian
 from sfumato.noise.balls import Ball, ball, precision
 from sfumato.noise.lazy import Draw
 from sfumato.noise.radius import radius as integer_radius
 from sfumato.rounding import quotient_up, round_up
 
-FINE = 40  # bits of a range that answers are told apart by
+FINE = 40  # answers are rounded to 2^−FINE of the range
 
 
 @dataclass(frozen=True)
 class Smooth(Mechanism[Any, float]):
-    """round(f + (scale/s)·Z) on the multiples of `step`, where the scale is the rung of the data on a public ladder.
+    """round(f + (scale/s)·Z) on the multiples of `step`; the scale is the data's rung on a public ladder.
 
-    `shift` is s: the noise moves by s units when the answer moves by its scale. `dilation` and `steps` make the ladder,
-    whose least scale is `least`: the step, if not given. The step, if not given, follows from the statistic: the one
-    that its values are multiples of, or 2⁻⁴⁰ of their range (then the least scale of values on a lattice is its step).
-    Rounding is post-processing, so the loss is that of the ideal noise. How far the answer may be off depends on a
-    private scale, so there is no `error`: see `with_error`.
+    `shift` is s: the noise shifts by s units when the answer moves by its scale. `dilation` and `steps` define the
+    ladder; its least scale is `least`, by default the step. The default step follows from the statistic: its grain, or
+    2⁻⁴⁰ of its range (in that case the least scale of values on a lattice is the lattice step). Rounding is
+    post-processing, so the loss is that of the ideal noise. The error depends on a private scale, so there is no
+    `error`: see `with_error`.
 
     Theorem: noise at the rung's scale has the loss of pairs (Z, e^l·Z + u), l in {0, t/r, …, t}, 0 ≤ u ≤ s
         [docs/theorems/dilation.md, Theorem 3; Nissim, Raskhodnikova & Smith 2007, Lemma 2.6]
@@ -51,7 +52,7 @@ class Smooth(Mechanism[Any, float]):
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):
             raise InvalidParameter(
-                f"statistic must know its local sensitivities.\n  found:  a {type(self.statistic).__name__}\n"
+                f"statistic must be a Statistic.\n  found:  a {type(self.statistic).__name__}\n"
                 "  do:     give one of sf.dependent, such as TrimmedMean(0, 100, trim=5), or Given(…)"
             )
         if self.step is None:
@@ -61,7 +62,7 @@ class Smooth(Mechanism[Any, float]):
         loss = SmoothLoss(self.noise, self.shift, self.dilation, self.steps)
         for name in ("shift", "dilation", "steps"):
             object.__setattr__(self, name, getattr(loss, name))
-        assert self.lattice and self.ladder  # refuse what makes no sense
+        assert self.lattice and self.ladder  # raise InvalidParameter for a bad step or scale
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -70,7 +71,7 @@ class Smooth(Mechanism[Any, float]):
 
     @cached_property
     def ladder(self) -> Ladder:
-        """Public: it depends on no data."""
+        """The public ladder: it does not depend on data."""
         least = self.lattice.step if self.least is None else self.least
         return Ladder(self.dilation, self.statistic.everywhere, least, self.steps)
 
@@ -78,12 +79,12 @@ class Smooth(Mechanism[Any, float]):
         return SmoothLoss(self.noise, self.shift, self.dilation, self.steps, relation=self.statistic.relation)
 
     def rung(self, data: Any) -> int:
-        """Where the data stand. Private."""
+        """The rung of the data. Private."""
         window = self.ladder.window
         return self.ladder.rung(self.statistic.curve(data, window - 1) if window else ())
 
     def width(self, rung: int) -> Certified:
-        """Scale over s, in steps."""
+        """scale/s, in steps."""
         scale, unit = self.ladder.scale(rung), self.lattice.step * Fraction(self.shift)
 
         def found(prec: int) -> Ball:
@@ -93,22 +94,22 @@ class Smooth(Mechanism[Any, float]):
         return Certified(found)
 
     def release(self, value: Any) -> float:
-        """One answer. Bits are drawn before the data are looked at, and as many whatever the data are."""
+        """One answer. Random bits are drawn before the data are read, and their number does not depend on the data."""
         draw = Draw(self.noise, self.source)
         return self.noisy(draw, self.statistic.value(value), self.rung(value))
 
     def noisy(self, draw: Draw, exact: Exact, rung: int) -> float:
-        """The answer for one draw, a private value and its rung."""
+        """The answer for one draw, a private value and a private rung."""
         multiple = draw.rounded(Fraction(exact) / self.lattice.step, self.width(rung))
         return float(multiple * self.lattice.step)
 
     def with_error(self, sigma: float, confidence: float = 0.95) -> "SmoothWithError":
-        """The same, and how far it may be off: the rung, with noise of its own that is charged too, tells the scale."""
+        """The same with an error bound, from a noisy rung that is charged in addition."""
         return SmoothWithError(self, sigma, confidence, source=self.source)
 
 
 class Off(NamedTuple):
-    """An answer, and by how much it may be off at the confidence asked for."""
+    """An answer, and an error bound at the requested confidence."""
 
     value: float
     error: float
@@ -118,10 +119,11 @@ class Off(NamedTuple):
 class SmoothWithError(Mechanism[Any, Off]):
     """A smooth answer and a bound on its error, from a noisy upper bound of the rung.
 
-    The rung moves by at most r = `steps` between neighbours, so rung + N(0, σ²), rounded, is (r/σ)-GDP. Half of what
-    may go wrong is for this bound to lie below the rung, half for the noise to lie outside its quantile at that scale.
+    The rung has global sensitivity r = `steps`, so rung + N(0, σ²), rounded, is (r/σ)-GDP. The failure probability is
+    split equally: the noisy bound may lie below the rung, and the noise may exceed its quantile at that scale.
 
-    Theorem: ln S has global sensitivity t, so an upper bound of it can be bought [docs/theorems/dilation.md, Theorem 3]
+    Theorem: ln S has global sensitivity t, so an upper bound of it can be released with noise
+        [docs/theorems/dilation.md, Theorem 3]
     """
 
     inner: Smooth
@@ -143,25 +145,25 @@ class SmoothWithError(Mechanism[Any, Off]):
 
     @cached_property
     def wrong(self) -> float:
-        """The share of what may go wrong for each of two things."""
+        """Half of the failure probability 1 − confidence."""
         return (1 - self.confidence) / 2 * (1 - 1e-9)
 
     @cached_property
     def margin(self) -> int:
-        """Rungs to add, so that the noisy rung is below the true one as rarely as that."""
+        """Rungs to add, so that the noisy rung is below the true one with probability at most `wrong`."""
         return integer_radius(rounded_gaussian(self.sigma), 1 - self.wrong)
 
     @cached_property
     def quantile(self) -> float:
-        """|Z| is larger as rarely as that."""
-        return radius(self.inner.noise, self.wrong)
+        """|Z| exceeds this with probability at most `wrong`."""
+        return noise_radius(self.inner.noise, self.wrong)
 
     @cached_property
     def rungs(self) -> Sampler:
         return Sampler(rounded_gaussian(self.sigma), source=self.source)
 
     def loss(self) -> PrivacyLoss:
-        """That of the answer and that of the rung."""
+        """The loss of the answer plus that of the noisy rung."""
         mu = quotient_up(float(self.inner.steps), self.sigma)
         return self.inner.loss() + GaussianLoss(mu, relation=self.inner.statistic.relation)
 
@@ -171,7 +173,7 @@ class SmoothWithError(Mechanism[Any, Off]):
         return Off(self.inner.noisy(draw, exact, rung), self.error(rung + noise + self.margin))
 
     def error(self, rung: int) -> float:
-        """How far an answer from this rung or a lower one is off, half a step for its rounding included."""
+        """The error bound of an answer from this rung or a lower one, including half a step for rounding."""
         ladder = self.inner.ladder
         power = float(ladder.power(max(0, min(rung, ladder.top))))
         width = round_up(Fraction(ladder.unit)) * math.exp(power) / self.inner.shift

@@ -1,4 +1,4 @@
-"""A value that few people could not change, as it is, or nothing."""
+"""Stable values: the exact value if a few people could not change it, otherwise None."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
@@ -24,9 +24,9 @@ from sfumato.sensitivity import AddRemove, Relation
 
 @dataclass(frozen=True)
 class Stable:
-    """A value of any type, and its distance to instability: so many people may change without it changing.
+    """A value of any type and its distance to instability: how many people may change without changing the value.
 
-    0 where one more or less can change it. Both are private.
+    The distance is 0 if one person can change the value. Both are private.
     """
 
     value: Any = field(repr=False)
@@ -34,7 +34,7 @@ class Stable:
 
     @property
     def replaced(self) -> "Stable":
-        """The same where neighbours have one person replaced: a removal and an addition. ⌊d/2⌋ is what is left."""
+        """The same for replace-one neighbours, a removal and an addition each: the distance becomes ⌊d/2⌋."""
         return Stable(self.value, whole_distance(self.distance) // 2)
 
 
@@ -42,11 +42,11 @@ class Stable:
 class StableValue(Mechanism[Stable, Any]):
     """The value itself, if it is stable enough; None otherwise. (ε, δ)-DP, whatever the value is.
 
-    At distance d it answers with probability π(d + 1): the largest there is under (ε, δ), the coins of partition
-    selection. π reaches 1, which no noise with a threshold does.
+    At distance d it answers with probability π(d + 1), the largest probability that (ε, δ) allows: the coins of optimal
+    partition selection. π reaches 1, which no noise with a threshold does.
 
-    Theorem: values that differ between neighbours have distance 0 at both, and answer with δ; else only the coin tells
-        [Thakurta & Smith 2013; docs/theorems/recipes.md, Theorem 3]
+    Theorem: neighbours with different values both have distance 0 and answer with probability δ; other neighbours
+        differ only in the coin [Thakurta & Smith 2013; docs/theorems/recipes.md, Theorem 3]
     Theorem: no (ε, δ)-DP coin with π(1) ≤ δ answers more often at any distance [Desfontaines, Voss & Gipson 2022]
 
     >>> StableValue(eps=1.0, delta=1e-6).release(Stable("blue", 100))
@@ -61,23 +61,23 @@ class StableValue(Mechanism[Stable, Any]):
         keeping = Keeping(self.eps, self.delta)
         object.__setattr__(self, "eps", keeping.eps)
         object.__setattr__(self, "delta", keeping.delta)
-        two_way(self.relation)
+        check_relation(self.relation)
 
     @cached_property
     def keeping(self) -> Keeping:
         return Keeping(self.eps, self.delta)
 
     def release(self, value: Stable) -> Any:
-        found = stable(value)
-        steps = min(whole_distance(found.distance), len(self.keeping.chances)) + 1
-        return found.value if self.keeping.flips(np.array([steps], np.int64), self.source)[0] else None
+        checked = check_stable(value)
+        steps = min(whole_distance(checked.distance), len(self.keeping.chances)) + 1
+        return checked.value if self.keeping.flips(np.array([steps], np.int64), self.source)[0] else None
 
     def loss(self) -> ApproxLoss:
         """(ε, δ)."""
         return ApproxLoss(self.eps, self.delta, relation=self.relation)
 
     def error(self, confidence: float = 0.95) -> int:
-        """At this distance or a larger one the value comes out with at least this probability: the least such."""
+        """The least distance from which on the value is released with at least this probability."""
         return max(self.keeping.sure(below_one("confidence", confidence)) - 1, 0)
 
 
@@ -85,12 +85,12 @@ class StableValue(Mechanism[Stable, Any]):
 class GaussianStableValue(Mechanism[Stable, Any]):
     """The value itself, if distance + rounded Gaussian noise reaches a threshold; None otherwise.
 
-    Its loss is the larger of what the noise tells of the distance, Gaussian with μ = 1/σ, and of the probability p₀
-    with which an unstable value passes: on a Gaussian ledger it costs at most (μ², p₀). For the same price
-    `StableValue` needs more than twice the distance.
+    Its loss is the larger of a Gaussian loss with μ = 1/σ (for the distance) and of the probability p₀ that an unstable
+    value passes: on a Gaussian ledger it costs at most (μ², p₀). For the same price `StableValue` needs more than twice
+    the distance.
 
-    Theorem: values that differ between neighbours have distance 0 at both, so that the test has one and the same law
-        there [Thakurta & Smith 2013; docs/theorems/recipes.md, Theorem 3]
+    Theorem: neighbours with different values both have distance 0, so the test has the same law at both
+        [Thakurta & Smith 2013; docs/theorems/recipes.md, Theorem 3]
 
     >>> GaussianStableValue(sigma=2.0, delta=1e-6).release(Stable(("a", "b"), 50))
     ('a', 'b')
@@ -103,15 +103,15 @@ class GaussianStableValue(Mechanism[Stable, Any]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", checks.positive("sigma", self.sigma))
         object.__setattr__(self, "delta", self.gate.delta)
-        two_way(self.relation)
+        check_relation(self.relation)
 
     @cached_property
     def gate(self) -> Gate:
         return Gate(Gaussian(self.sigma, source=self.source), self.delta)
 
     def release(self, value: Stable) -> Any:
-        found = stable(value)
-        return found.value if self.gate.opens(whole_distance(found.distance)) else None
+        checked = check_stable(value)
+        return checked.value if self.gate.opens(whole_distance(checked.distance)) else None
 
     def ready(self, count: int) -> None:
         self.gate.ready(count)
@@ -120,30 +120,33 @@ class GaussianStableValue(Mechanism[Stable, Any]):
         return self.gate.loss(nothing(self.relation), self.relation)
 
     def error(self, confidence: float = 0.95) -> int:
-        """At this distance or a larger one the value comes out with at least this probability: the least such."""
+        """The least distance from which on the value is released with at least this probability."""
         return self.gate.sure(confidence)
 
 
-def stable(value: object) -> Stable:
+def check_stable(value: object) -> Stable:
     if not isinstance(value, Stable):
         raise InvalidParameter(
-            "a value comes with its distance to instability.\n"
+            "a stable value is given with its distance to instability.\n"
             f"  found:  a {type(value).__name__}\n  do:     give Stable(value, distance), or use mode(…) or top_set(…)"
         )
     return value
 
 
-def two_way(relation: object) -> None:
+def check_relation(relation: object) -> None:
     if not isinstance(relation, Relation) or relation.one_way:
-        raise InvalidParameter("relation says who are neighbours.\n  do:     give sf.AddRemove or sf.ReplaceOne")
+        raise InvalidParameter(
+            f"relation must be a neighbour relation.\n  found:  a {type(relation).__name__}\n"
+            "  do:     give sf.AddRemove or sf.ReplaceOne"
+        )
 
 
 def mode(votes: Iterable[Hashable] | Mapping[Hashable, int]) -> Stable:
-    """The most frequent label, of equals the first in order, and its distance to instability under add/remove.
+    """The most frequent label and its distance to instability under add/remove; ties go to the first in order.
 
-    One vote per person, or how many have each label. A label j overtakes the leader after gap_j + 1 votes have come or
-    gone, or after gap_j if it stands before the leader; a label that nobody has yet may stand before it: the leader's
-    own count is a gap, too. Without votes: None, at distance 0.
+    One vote per person, or the count of each label. A label j overtakes the leader after gap_j + 1 additions and
+    removals, or after gap_j if it precedes the leader in the order. A label without votes may precede it too, so the
+    leader's own count is also a gap. Without votes: None, at distance 0.
 
     Theorem: each vote changes a gap by at most one, so the distance is min_j (gap_j − [j wins ties])
         [docs/theorems/recipes.md, Theorem 4]
@@ -156,9 +159,10 @@ def mode(votes: Iterable[Hashable] | Mapping[Hashable, int]) -> Stable:
 
 
 def top_set(votes: Iterable[Hashable] | Mapping[Hashable, int], k: int) -> Stable:
-    """The k most frequent labels, sorted, and their distance to instability under add/remove; fewer if there are fewer.
+    """The k most frequent labels (or fewer, if there are fewer), sorted, and their distance to instability.
 
-    One vote per person. The set changes only if a label outside overtakes one inside, so the gaps between these count.
+    Add/remove, one vote per person. The set changes only if a label outside overtakes one inside, so the distance is
+    the least gap between such labels.
 
     >>> top_set({"tea": 9, "ale": 7, "gin": 1}, 2).distance
     6
@@ -172,8 +176,8 @@ def _top(votes: Iterable[Hashable] | Mapping[Hashable, int], k: int) -> tuple[tu
     inside, outside = order[:k], order[k:]
     chosen = tuple(keys[place] for place in sorted(place for _, place in inside))
     if len(inside) < k:
-        return chosen, 0  # one vote for a new label, and it is in
+        return chosen, 0  # one vote for a new label puts it into the set
     least = -inside[-1][0]
-    near = [other for other in outside if other[0] <= outside[0][0] + 1]  # the rest is farther off, ties or not
+    near = [other for other in outside if other[0] <= outside[0][0] + 1]  # all others have larger gaps, ties or not
     gaps = (o[0] - i[0] - (o[1] < i[1]) for i in inside if i[0] >= -least - 1 for o in near)
-    return chosen, max(0, min((least - 1, *gaps)))  # least − 1: a label that nobody has yet, and that wins ties
+    return chosen, max(0, min((least - 1, *gaps)))  # least − 1: the gap of a label without votes that wins ties

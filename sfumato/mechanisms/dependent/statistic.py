@@ -1,39 +1,34 @@
-"""A number made of private data, and how far one person can move it: anywhere, here, and near here."""
+"""A statistic of private data and its global, local and smooth sensitivity; the reciprocal of a count as an example."""
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sized
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from itertools import accumulate
 from typing import Any, Generic, SupportsFloat, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter, OutOfReach
 from sfumato.loss.numeric import ULP
-from sfumato.mechanisms.additive.base import bounds_in_steps, lattice_of_step
-from sfumato.mechanisms.dependent.ordered import Ordered
-from sfumato.noise import Lattice
 from sfumato.rounding import round_up
 from sfumato.sensitivity import AddRemove, Relation, Sensitivity
 
 Data = TypeVar("Data", contravariant=True)
 Exact = int | Fraction
-MOST_STEPS = 1 << 22  # of the curve, before a smooth sensitivity is given up
+MOST_STEPS = 1 << 22  # length of the curve at which the search for a smooth sensitivity is given up
 
 
 @dataclass(frozen=True)
 class Statistic(ABC, Generic[Data]):
-    """f(x), and its local sensitivities LS_0(x) ≤ LS_1(x) ≤ …: the most that one person moves f within k steps of x.
+    """f(x) and its local sensitivities LS_0(x) ≤ LS_1(x) ≤ … at distance k from x.
 
-    LS(x) is the largest |f(x) − f(x′)| over neighbours x′, LS_k(x) the largest LS(y) over all y that k people (k
-    additions and removals, or k replacements) can make of x, and S_t(x) = max_k e^{−tk}·LS_k(x) the smooth sensitivity.
-    All but f are private numbers as f itself is: they are arguments of mechanisms, never answers.
+    LS(x) is the largest |f(x) − f(x′)| over neighbours x′. LS_k(x) is the largest LS(y) over all y within distance k of
+    x (k additions and removals, or k replacements). S_t(x) = max_k e^{−tk}·LS_k(x) is the smooth sensitivity. All of
+    them are as private as f(x): they are arguments of mechanisms and are never released.
 
-    A class may give an upper bound A_k instead of LS_k, provided that A_0 ≥ LS and A_k(x) ≤ A_{k+1}(x′) for neighbours.
+    A class may give an upper bound A_k instead of LS_k if A_0 ≥ LS and A_k(x) ≤ A_{k+1}(x′) for neighbours x, x′.
     Theorem: then max_k e^{−tk}·A_k is at least LS, and changes by a factor of at most e^t between neighbours
         [Nissim, Raskhodnikova & Smith 2007, section 3]
     """
@@ -41,7 +36,7 @@ class Statistic(ABC, Generic[Data]):
     @property
     @abstractmethod
     def relation(self) -> Relation:
-        """Which data sets are neighbours."""
+        """The neighbour relation."""
 
     @property
     @abstractmethod
@@ -57,30 +52,30 @@ class Statistic(ABC, Generic[Data]):
         """LS_0 … LS_most, exactly."""
 
     def work(self, most: int) -> int:
-        """How many numbers `curve` works on for that many steps, about: it decides how much memory that takes."""
+        """Roughly how many numbers `curve(data, most)` holds in memory."""
         return most + 1
 
-    def prepared(self, data: Data) -> Any:
-        """Data in a form that need not be made again for each look at them."""
+    def prepare(self, data: Data) -> Any:
+        """The data in the form that `value` and `curve` work on, so that it is computed once."""
         return data
 
     @property
     def grain(self) -> Fraction | None:
-        """All values are multiples of this, or nothing of the kind is known: then noise is drawn about real numbers."""
+        """All values are multiples of this; None if unknown, in which case noise is drawn about real numbers."""
         return None
 
     @property
     def span(self) -> Exact | None:
-        """All values lie in an interval of this length, or nothing of the kind is known."""
+        """All values lie in an interval of this length; None if unknown."""
         return None
 
     @property
     def drift(self) -> int | None:
-        """How far LS itself moves between neighbours at most, where that is known, for whole statistics."""
+        """The global sensitivity of LS itself, where it is known; for integer statistics."""
         return None
 
     def local(self, data: Data) -> Exact:
-        """LS(x): how far one person can move the answer here."""
+        """LS(x): the largest change that one person can make to the answer on these data."""
         return self.at_distance(data, 0)
 
     def at_distance(self, data: Data, k: int) -> Exact:
@@ -88,12 +83,12 @@ class Statistic(ABC, Generic[Data]):
         return self.curve(data, checks.whole("k", k, 0, MOST_STEPS))[-1]
 
     def smooth(self, data: Data, t: SupportsFloat) -> float:
-        """S_t(x), never below, and at most 1e-12 above, relatively.
+        """S_t(x), rounded up: never below, and at most 1e-12 above, relatively.
 
-        No LS_k exceeds the global sensitivity G, so nothing beyond k counts once e^{−tk}·G is less than what was found.
-        A release reads the rung of a ladder instead (integers decide there).
+        No LS_k exceeds the global sensitivity G, so the search ends once e^{−tk}·G is below the maximum found.
+        A release uses the rung of a ladder instead, which is decided by integers.
         """
-        rate, most, reach, ready = checks.positive("t", t), float(self.everywhere), 64, self.prepared(data)
+        rate, most, reach, ready = checks.positive("t", t), float(self.everywhere), 64, self.prepare(data)
         while True:
             found = np.array([float(size) for size in self.curve(ready, reach - 1)])
             powers = rate * np.arange(reach)
@@ -102,13 +97,13 @@ class Statistic(ABC, Generic[Data]):
                 return best
             if reach >= MOST_STEPS:
                 raise OutOfReach(
-                    "no smooth sensitivity within four million steps of these data.\n"
+                    "the smooth sensitivity needs local sensitivities beyond distance four million.\n"
                     f"  found:  t = {rate:g}\n  do:     give a larger t"
                 )
             reach *= 2
 
     def distance(self, data: Data, bound: Exact, most: int) -> int:
-        """How many people must change until one more can move the answer by more than the bound; at most `most`.
+        """min{k : LS_k(x) > bound}, capped at `most`: the distance to data that violate the bound.
 
         Theorem: min{k : LS_k(x) > b} changes by at most one between neighbours [Dwork & Lei 2009]
         """
@@ -118,21 +113,21 @@ class Statistic(ABC, Generic[Data]):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """The global one, as additive noise takes it; rounded up."""
+        """The global sensitivity in the form that additive noise takes; rounded up."""
         found = round_up(self.everywhere)
         return Sensitivity(l0=1, linf=found, l1=found, l2=found, relation=self.relation)
 
 
 def answer_step(statistic: Statistic[Any], bits: int) -> Fraction:
-    """How far apart answers may lie: all values are multiples of it, or it is 2^−bits of their range, or less.
+    """The step to round answers to: the grain of the statistic, or at most 2^−bits of its range.
 
-    Rounding an answer is post-processing, so a fine step costs nothing; a coarse one would hide what was asked for.
+    Rounding an answer is post-processing, so a fine step costs nothing; a coarse one would add error.
     """
     if statistic.grain is not None:
         return statistic.grain
     if statistic.span is None:
         raise InvalidParameter(
-            "nothing is known of the range of this statistic, so the step of its answers must be given.\n"
+            "the range of this statistic is unknown, so the step of its answers must be given.\n"
             f"  found:  {type(statistic).__name__}, without a step\n"
             "  do:     give step=, a power of two: 1 for whole numbers, 2**-10 for thousandths"
         )
@@ -140,88 +135,65 @@ def answer_step(statistic: Statistic[Any], bits: int) -> Fraction:
 
 
 def power_of_two(size: Fraction) -> Fraction:
-    """The largest power of two that is at most this."""
+    """The largest power of two that is at most `size`."""
     exponent = size.numerator.bit_length() - size.denominator.bit_length()
     found = Fraction(1 << max(exponent, 0), 1 << max(-exponent, 0))
     return found if found <= size else found / 2
 
 
 @dataclass(frozen=True)
-class OfValues(Statistic[ArrayLike | Ordered]):
-    """A statistic of one value per person, on the multiples of a public step (a power of two) from low to high.
+class Reciprocal(Statistic[Sized | int]):
+    """1/max(n, least) for n people: the factor that turns a sum into a mean. Add/remove.
 
-    Values outside the range are put to its ends, NaN to the low one; reals are rounded to the step. That is done to
-    each value by itself, so that neighbours stay neighbours, and costs nothing.
+    LS(n) = 1/(n(n−1)) for n > least, 1/(least(least+1)) for n = least, 0 below. It decreases from n = least on, so
+    LS_k(n) = LS(max(n − k, least)); for n < least it is 0 until k = least − n.
+
+    Theorem: S_t = max(1/(n(n−1)), e^{−t(n−2)}/2) for least = 1 and n ≥ 2, as ln(1/(m(m−1))) is convex in m
+        [docs/theorems/sensitivity.md, Theorem 4; cf. Nissim, Raskhodnikova & Smith 2007]
+
+    >>> Reciprocal().curve(4, 3)
+    (Fraction(1, 12), Fraction(1, 6), Fraction(1, 2), Fraction(1, 2))
     """
 
-    low: float
-    high: float
-    step: float | Fraction = 1
+    least: int = 1
 
     def __post_init__(self) -> None:
-        self.check()
-
-    def check(self) -> None:
-        assert self.ends  # refuses what makes no sense
-
-    @cached_property
-    def lattice(self) -> Lattice:
-        return lattice_of_step(self.step)
-
-    @cached_property
-    def ends(self) -> tuple[int, int]:
-        """The range in steps."""
-        return bounds_in_steps(self.lattice, self.low, self.high)
-
-    @property
-    def span(self) -> Exact:
-        return self.exact(self.ends[1] - self.ends[0])
-
-    def ordered(self, data: ArrayLike | Ordered) -> Ordered:
-        """The values in steps, sorted; what is sorted already, or a window of it, is taken as it is."""
-        return data if isinstance(data, Ordered) else Ordered.of(data, *self.ends, scale=float(1 / self.lattice.step))
-
-    def prepared(self, data: ArrayLike | Ordered) -> Ordered:
-        return self.ordered(data)
-
-    def exact(self, steps: Any) -> Exact:
-        """A number of steps as a value."""
-        if not isinstance(steps, Fraction) and self.lattice.exponent >= 0:
-            return int(steps) << self.lattice.exponent
-        found = (steps if isinstance(steps, Fraction) else int(steps)) * self.lattice.step
-        return int(found) if found.denominator == 1 else found
-
-    def value(self, data: ArrayLike | Ordered) -> Exact:
-        return self.exact(self.middle(self.ordered(data)))
-
-    def curve(self, data: ArrayLike | Ordered, most: int) -> tuple[Exact, ...]:
-        return tuple(self.exact(size) for size in accumulate(self.steps(self.ordered(data), most), max))
-
-    @abstractmethod
-    def middle(self, x: Ordered) -> Exact:
-        """f, in steps."""
-
-    @abstractmethod
-    def steps(self, x: Ordered, most: int) -> "list[Exact] | list[int] | list[Fraction]":
-        """What LS_0 … LS_most are the running maxima of, in steps."""
-
-    @abstractmethod
-    def ranks(self, size: int, most: int) -> tuple[tuple[int, int], ...]:
-        """Which ranks `steps` reads of so many values: (first, last) of each part, to be fetched by SQL."""
-
-
-@dataclass(frozen=True)
-class OneOfThem(OfValues):
-    """One of the values, by its rank, of people whose number is private."""
+        checks.whole("least", self.least, 1, 10**12)
 
     @property
     def relation(self) -> Relation:
         return AddRemove
 
     @property
-    def everywhere(self) -> Exact:
-        return self.exact(self.ends[1] - self.ends[0])
+    def everywhere(self) -> Fraction:
+        return Fraction(1, self.least * (self.least + 1))
 
     @property
-    def grain(self) -> Fraction:
-        return self.lattice.step
+    def span(self) -> Fraction:
+        return Fraction(1, self.least)
+
+    def value(self, data: Sized | int) -> Fraction:
+        return Fraction(1, max(self.count(data), self.least))
+
+    def curve(self, data: Sized | int, most: int) -> tuple[Exact, ...]:
+        n = self.count(data)
+        return tuple(self._local(n, k) for k in range(most + 1))
+
+    def at_distance(self, data: Sized | int, k: int) -> Exact:
+        return self._local(self.count(data), checks.whole("k", k, 0))
+
+    def _local(self, n: int, k: int) -> Fraction:
+        m = max(n - k, self.least)
+        if n + k < self.least:
+            return Fraction(0)
+        return Fraction(1, m * (m - 1)) if m > self.least else self.everywhere
+
+    @staticmethod
+    def count(data: Sized | int) -> int:
+        """The number of people; a negative count is taken as 0."""
+        if isinstance(data, bool) or not isinstance(data, int | Sized):
+            raise InvalidParameter(
+                "Reciprocal takes the data, or their number.\n"
+                f"  found:  a {type(data).__name__}\n  do:     give a list, or a whole number"
+            )
+        return max(data, 0) if isinstance(data, int) else len(data)

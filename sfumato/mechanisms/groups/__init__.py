@@ -1,8 +1,7 @@
-"""Counts by group whose members are told about the less, the larger their group: a relative error as a contract."""
+"""Counts by group with a promised relative error: the larger a group, the smaller the privacy loss of its members."""
 
-from sfumato.mechanisms.groups.asinh import Asinh
-from sfumato.mechanisms.groups.certificate import Certificate
 from sfumato.mechanisms.groups.contract import (
+    Certificate,
     Contract,
     MeanError,
     MeanErrorAtMost,
@@ -10,16 +9,12 @@ from sfumato.mechanisms.groups.contract import (
     RootMeanSquareError,
     contract,
 )
-from sfumato.mechanisms.groups.custom import Given
 from sfumato.mechanisms.groups.groupwise import GroupwiseLoss, Policy
-from sfumato.mechanisms.groups.identity import Identity
-from sfumato.mechanisms.groups.log import Log
 from sfumato.mechanisms.groups.lower_bound import psi
-from sfumato.mechanisms.groups.product import Product, ProductOfGaussians, ProductPair
-from sfumato.mechanisms.groups.proportional import ProportionalGaussian, ScaledPair
-from sfumato.mechanisms.groups.square_root import SquareRoot
-from sfumato.mechanisms.groups.transform import Estimator, Transform
+from sfumato.mechanisms.groups.product_of_gaussians import Product, ProductOfGaussians, ProductPair
+from sfumato.mechanisms.groups.proportional_gaussian import ProportionalGaussian, ScaledPair
 from sfumato.mechanisms.groups.transformed import Transformed
+from sfumato.mechanisms.groups.transforms import Asinh, Estimator, Given, Identity, Log, SquareRoot, Transform
 
 __all__ = [
     "Asinh",

@@ -1,7 +1,7 @@
-"""What a release tells about a member of a group, as a function of the size of the group: a policy, and public.
+"""Group-wise privacy: the loss of a group's member as a public function of the size of the group.
 
-The size of a group is private, so the number that this function gives at the true size is private too, and is never
-published. The function is.
+The size of a group is private, so the value of this function at the true size is private too and must not be published.
+The function itself may be.
 """
 
 from abc import ABC, abstractmethod
@@ -19,27 +19,27 @@ from sfumato.loss.numeric import ULP
 
 
 class Policy(ABC):
-    """The guarantee of one release, by the size of the group before or after a member came or left."""
+    """The guarantee of one release, by the size of the group that a member joins or leaves."""
 
     @abstractmethod
     def member(self, size: int) -> PrivacyLoss:
-        """What is told about one who may come to, or leave, a group of this size, in both directions."""
+        """The loss of a person who joins or leaves a group of this size, in both directions."""
 
     @abstractmethod
     def zcdp(self, size: int) -> tuple[Bound, Bound]:
-        """(v, ξ): D_a ≤ a·v + ξ for all orders a > 1; v is infinite where there is no such number."""
+        """(v, ξ) with D_a ≤ a·v + ξ for all orders a > 1; v is infinite if there is no such number."""
 
     @abstractmethod
     def everyone(self) -> PrivacyLoss:
-        """What holds in every group: the fallback, which is what a ledger charges."""
+        """The loss that holds in every group: this is what a ledger charges."""
 
 
 @dataclass(frozen=True)
 class GroupwiseLoss:
-    """Size ↦ guarantee, of one release or of several.
+    """The map from group size to guarantee, for one release or several.
 
-    Losses of a group add up, so policies do. Nobody is in two groups here; who is in several (`across`) is told about
-    by each of them.
+    Losses of a group add up, so policies do too. A person is in one group; for a person in several groups the losses of
+    these groups add up (`across`).
 
     Theorem: (v, ξ)-group-wise zCDP: D_a ≤ a·v(x) + ξ(x) both ways, for all a > 1, where a record of a group of x is
         added or removed [Azize 2023, Def. 1]
@@ -51,28 +51,28 @@ class GroupwiseLoss:
     def __post_init__(self) -> None:
         if not self.policies or not all(isinstance(one, Policy) for one in self.policies):
             raise InvalidParameter(
-                "a group-wise loss is made of policies.\n  found:  none, or something else\n"
-                "  do:     take `policy` of a mechanism of sf.groups, and add such losses"
+                "a group-wise loss needs at least one Policy.\n  found:  none, or something else\n"
+                "  do:     use `policy` of a mechanism of sf.groups, and add such losses"
             )
 
     def v(self, size: int) -> Bound:
-        """The slope of the Rényi curve; infinite if no line bounds it."""
-        return total(one.zcdp(sized(size))[0] for one in self.policies)
+        """The slope v of a linear bound on the Rényi curve; infinite if there is none."""
+        return sum_bounds(one.zcdp(check_size(size))[0] for one in self.policies)
 
     def xi(self, size: int) -> Bound:
-        """What the Rényi curve has beyond the slope: 0 for noise on a transform."""
-        return total(one.zcdp(sized(size))[1] for one in self.policies)
+        """The offset ξ of a linear bound on the Rényi curve: 0 for noise on a transform."""
+        return sum_bounds(one.zcdp(check_size(size))[1] for one in self.policies)
 
     def member(self, size: int) -> PrivacyLoss:
-        """The privacy loss of a member of a group of this size: ask it for anything."""
-        return reduce(add, (one.member(sized(size)) for one in self.policies))
+        """The privacy loss of a member of a group of this size."""
+        return reduce(add, (one.member(check_size(size)) for one in self.policies))
 
     def everyone(self) -> PrivacyLoss:
-        """The same for all, whatever the sizes: this is what is charged."""
+        """The loss that holds for everybody, whatever the sizes: this is what is charged."""
         return reduce(add, (one.everyone() for one in self.policies))
 
     def across(self, sizes: Iterable[int]) -> PrivacyLoss:
-        """The loss of one person who is in several groups, of these sizes."""
+        """The loss of one person who is in several groups of these sizes."""
         found = [self.member(size) for size in sizes]
         return reduce(add, found) if found else GaussianLoss(0.0)
 
@@ -89,16 +89,16 @@ class GroupwiseLoss:
         return GroupwiseLoss(self.policies + other.policies) if isinstance(other, GroupwiseLoss) else NotImplemented
 
     def __rmul__(self, count: int) -> "GroupwiseLoss":
-        """So many independent releases of each."""
+        """`count` independent releases of each."""
         return GroupwiseLoss(self.policies * checks.whole("count", count, 1, 10**6))
 
 
-def sized(size: int) -> int:
-    """A number of people; those above 10¹⁵ are taken for so many."""
+def check_size(size: int) -> int:
+    """A number of people, capped at 10¹⁵."""
     return min(checks.whole("size", size, 0, 10**30), 10**15)
 
 
-def total(bounds: Iterable[Bound]) -> Bound:
+def sum_bounds(bounds: Iterable[Bound]) -> Bound:
     """The sum, rounded outwards."""
     found = list(bounds)
     low, high = sum(b.lower for b in found), sum(b.upper for b in found)

@@ -1,7 +1,8 @@
-"""The integer table of a transform: what a release is made of, and all that its privacy depends on.
+"""The integer table of a transform: a release reads counts through it, and its privacy depends on nothing else.
 
-G(x) = ⌊Ĝ(x)⌋, where Ĝ is linear between knots, rises, and is concave: made so in whole numbers, knot by knot. Noise
-with a standard deviation of 2^p steps makes the release exactly (|G(x′) − G(x)|/2^p)-Gaussian-DP. No double decides it.
+G(x) = ⌊Ĝ(x)⌋, where Ĝ is increasing, concave and linear between knots; this is enforced in integers, knot by knot.
+Noise with a standard deviation of 2^p steps makes the release exactly (|G(x′) − G(x)|/2^p)-Gaussian-DP. No double
+affects that.
 """
 
 import math
@@ -14,24 +15,22 @@ from itertools import pairwise
 import numpy as np
 
 from sfumato.errors import InvalidParameter
-from sfumato.mechanisms.groups.custom import MOST, Given
-from sfumato.mechanisms.groups.identity import Identity
-from sfumato.mechanisms.groups.transform import Transform
+from sfumato.mechanisms.groups.transforms import MOST, Given, Identity, Transform
 from sfumato.noise.balls import ball, floor, precision
 from sfumato.noise.table import Integers
 
-CHUNK = 1 << 15  # counts at a time: they stay in the cache
+CHUNK = 1 << 15  # counts processed at a time, so that they stay in the cache
 OCTAVES = 50  # 10^15 < 2^50
-FINE = 96  # bits after the point while a table is made
-FINEST, COARSEST = 46, 16  # p
-HIGHEST, STEEPEST = 60, 40  # bits of a value, and of what a segment rises
+FINE = 96  # bits after the binary point while a table is built
+FINEST, COARSEST = 46, 16  # largest and smallest p
+HIGHEST, STEEPEST = 60, 40  # bits of a value, and of the rise of a segment
 FEWEST, MANIEST = 10, 12  # bits of a count that name its segment
-OFF = 5e-5  # σ: how far a table is to be from its transform; further only with MANIEST bits
-BENT = 1e-3  # σ: a function that is so much above a concave one is not concave
+OFF = 5e-5  # σ: the target distance of a table from its transform; exceeded only with MANIEST bits
+BENT = 1e-3  # σ: a function that exceeds a concave one by more than this is refused as not concave
 
 
 class Steps(ABC):
-    """Counts as whole steps."""
+    """A map from counts to integer steps."""
 
     @property
     @abstractmethod
@@ -40,21 +39,21 @@ class Steps(ABC):
 
     @abstractmethod
     def steps(self, counts: Integers) -> Integers:
-        """G of each count; those below 0 or above 10¹⁵ are put there."""
+        """G of each count, clipped to 0 … 10¹⁵."""
 
     @abstractmethod
     def height(self, count: int) -> Fraction:
-        """Ĝ of a count from 0 to 10¹⁵: concave, rising, and G = ⌊Ĝ⌋."""
+        """Ĝ of a count from 0 to 10¹⁵: increasing and concave, and G = ⌊Ĝ⌋."""
 
     @property
     @abstractmethod
     def off(self) -> float:
-        """No value is further from g than this, in σ; half a step for the rounding of noise included."""
+        """An upper bound of the distance from g, in σ, including half a step for the rounding of noise."""
 
     def rise(self, count: int, rows: int) -> int:
-        """No one with at most so many rows moves a group of this size by more steps, by coming or by leaving.
+        """The sensitivity in steps: the largest change of G when `rows` rows join or leave a group of this size.
 
-        Theorem: |G(x′) − G(x)| ≤ ⌈Ĝ(max(x, m)) − Ĝ(max(x − m, 0))⌉ for |x′ − x| ≤ m, which never rises with x
+        Theorem: |G(x′) − G(x)| ≤ ⌈Ĝ(max(x, m)) − Ĝ(max(x − m, 0))⌉ for |x′ − x| ≤ m, which is non-increasing in x
             [docs/theorems/groups.md, Theorem 1]
         """
         x, m = min(count, MOST), min(rows, MOST)
@@ -63,7 +62,7 @@ class Steps(ABC):
 
 @dataclass(frozen=True)
 class Counts(Steps):
-    """Steps that are people: G(x) = x."""
+    """The identity: one step is one person, G(x) = x."""
 
     sigma: Fraction
 
@@ -84,19 +83,19 @@ class Counts(Steps):
 
 @dataclass(frozen=True, eq=False)
 class Table(Steps):
-    """Values at knots, and what each segment between two of them rises.
+    """The values at knots, and the rise of each segment between two knots.
 
-    u = x + 1 ≥ 1, below 2⁵⁰, is exactly a double: its exponent and the first `bits` bits after the point name the
-    segment, the 52 − bits others are the place in it, as a share y/2^(52−bits). So u < 2^bits are knots themselves.
-    Reading these bits is whole arithmetic, and takes as long for every count.
+    u = x + 1, from 1 to 2⁵⁰, is exact as a double: its exponent and the first `bits` bits of its mantissa name the
+    segment, the other 52 − bits are the position in it, as the fraction y/2^(52−bits). So every u < 2^bits is a knot.
+    Reading these bits is integer arithmetic and takes the same time for every count.
     """
 
     bits: int
     power: int  # p
     base: Integers = field(repr=False)
     gain: Integers = field(repr=False)
-    slack: int  # steps by which knots lie below ⌊g⌋ at most
-    chord: int  # steps by which g lies above a segment at most
+    slack: int  # knots lie at most this many steps below ⌊g⌋
+    chord: int  # g lies at most this many steps above a segment
 
     @property
     def spread(self) -> Fraction:
@@ -114,7 +113,7 @@ class Table(Steps):
         return out
 
     def _part(self, counts: Integers) -> Integers:
-        """⌊R·y/2^l⌋ in halves of y, as R·y has more than 64 bits: ⌊(R·y₁ + ⌊R·y₀/2^h⌋)/2^(l−h)⌋."""
+        """⌊R·y/2^l⌋ with y split into two halves, as R·y exceeds 64 bits: ⌊(R·y₁ + ⌊R·y₀/2^h⌋)/2^(l−h)⌋."""
         low = 52 - self.bits
         half = low // 2
         u = np.clip(counts, 0, MOST).astype(np.float64)
@@ -123,7 +122,7 @@ class Table(Steps):
         k = word >> low
         k -= 1023 << self.bits
         word &= (1 << low) - 1
-        gain = self.gain.take(k, mode="clip")  # clip never acts; it is faster than raise
+        gain = self.gain.take(k, mode="clip")  # k is always in range; "clip" is faster than "raise"
         part = word & ((1 << half) - 1)
         part *= gain
         part >>= half
@@ -145,15 +144,15 @@ class Table(Steps):
 
 
 def knots(bits: int) -> list[int]:
-    """All u at which a segment begins and that are whole, and the end."""
+    """All integers u at which a segment begins, and the end of the last one."""
     found = list(range(1, 1 << bits))
     for e in range(bits, OCTAVES):
         found += range(1 << e, 2 << e, 1 << (e - bits))
     return [*found, 1 << OCTAVES]
 
 
-def place(u: int, bits: int) -> int:
-    """The segment that begins at u."""
+def segment_index(u: int, bits: int) -> int:
+    """The index of the segment that begins at u."""
     e = u.bit_length() - 1
     return (e << bits) + ((u - (1 << e)) << bits >> e)
 
@@ -163,33 +162,33 @@ def table_of(transform: Transform, sigma: float) -> Steps:
     """The table of a transform, for noise of this standard deviation."""
     if isinstance(transform, Identity):
         return Counts(Fraction(sigma))
-    rough = with_bits(transform, sigma, FEWEST)
+    rough = table_with_bits(transform, sigma, FEWEST)
     if rough.off <= OFF:
         return rough
-    more = math.ceil(math.log(rough.off / OFF, 4))  # a segment of half the width is four times as near
-    return with_bits(transform, sigma, min(FEWEST + more, MANIEST))
+    more = math.ceil(math.log(rough.off / OFF, 4))  # halving the width of a segment divides its error by four
+    return table_with_bits(transform, sigma, min(FEWEST + more, MANIEST))
 
 
-def with_bits(transform: Transform, sigma: float, bits: int) -> Table:
+def table_with_bits(transform: Transform, sigma: float, bits: int) -> Table:
     ends = knots(bits)
-    heights = raised(transform, sigma, ends)
-    power = finest(transform, heights, ends, bits)
-    return made(transform, [h >> (FINE - power) for h in heights], ends, bits, power)
+    heights = scaled_heights(transform, sigma, ends)
+    power = finest_power(transform, heights, ends, bits)
+    return build_table(transform, [h >> (FINE - power) for h in heights], ends, bits, power)
 
 
-def raised(transform: Transform, sigma: float, ends: list[int]) -> list[int]:
-    """⌊2^FINE·(g − g(0))/σ⌋ at knots, nearly: privacy does not depend on it."""
+def scaled_heights(transform: Transform, sigma: float, ends: list[int]) -> list[int]:
+    """Approximately ⌊2^FINE·(g − g(0))/σ⌋ at the knots; privacy does not depend on these numbers."""
     with precision(FINE + 96):
         unit, first = ball(Fraction(2) ** FINE / Fraction(sigma)), transform.ball(0)
         return [floor((transform.ball(u - 1) - first) * unit) for u in ends]
 
 
-def finest(transform: Transform, heights: list[int], ends: list[int], bits: int) -> int:
-    """p, as large as 64 bits allow."""
+def finest_power(transform: Transform, heights: list[int], ends: list[int], bits: int) -> int:
+    """The largest p that 64 bits allow."""
     long = [after - h for h, after, u in zip(heights, heights[1:], ends, strict=False) if u >> bits]
     spare = [HIGHEST - (heights[-1].bit_length() - FINE), STEEPEST - (max(long).bit_length() - FINE)]
     if isinstance(transform, Given):
-        spare.append(48 - (heights[-1].bit_length() - FINE))  # doubles know no more
+        spare.append(48 - (heights[-1].bit_length() - FINE))  # the precision of doubles
     power = min(FINEST, *spare)
     if power < COARSEST:
         raise InvalidParameter(
@@ -200,33 +199,33 @@ def finest(transform: Transform, heights: list[int], ends: list[int], bits: int)
     return power
 
 
-def made(transform: Transform, wanted: list[int], ends: list[int], bits: int, power: int) -> Table:
-    """Knots as near to what is wanted as a concave table of whole numbers comes, from below.
+def build_table(transform: Transform, wanted: list[int], ends: list[int], bits: int, power: int) -> Table:
+    """The concave integer table that approximates the wanted values at the knots from below.
 
-    A segment rises by what is wanted, but never more steeply than the one before. That acts where rounding makes slopes
-    rise, and loses little; a transform that is not concave loses much, and is refused.
+    A segment rises as wanted, but never more steeply than the segment before. For a concave transform this only removes
+    rounding errors; a transform that is not concave would lose much more, and is refused.
     """
     size = OCTAVES << bits
     base, gain = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    at, before, width, slack = 0, -1, 1, 0  # −1: nothing comes before
+    at, before, width, slack = 0, -1, 1, 0  # −1: there is no segment before
     for (u, v), target in zip(pairwise(ends), wanted[1:], strict=True):
         rise = min(target - at, before * (v - u) // width) if before >= 0 else target
         if rise < 0 and target < at - 2:
-            raise bent(transform, u - 1, "falls")
-        k, rise = place(u, bits), max(rise, 0)
+            raise not_concave(transform, u - 1, "decreases")
+        k, rise = segment_index(u, bits), max(rise, 0)
         base[k], gain[k] = at, rise
         at, before, width = at + rise, rise, v - u
         slack = max(slack, target - at)
     if slack > BENT * 2**power:
-        raise bent(transform, None, "is not concave, or too straight for steps of this size")
-    return Table(bits, power, base, gain, slack, chord(wanted, ends))
+        raise not_concave(transform, None, "is not concave, or too straight for steps of this size")
+    return Table(bits, power, base, gain, slack, chord_error(wanted, ends))
 
 
-def chord(values: list[int], ends: list[int]) -> int:
-    """How far a concave function is above its segments at most: a quarter of their width times the slopes' difference.
+def chord_error(values: list[int], ends: list[int]) -> int:
+    """An upper bound of the distance of a concave function above its chords: width·(difference of slopes)/4.
 
-    On a segment it lies below the continued segments on both sides, which meet at most that much above. Widths are
-    powers of two, a segment at most twice as wide as the one before; values are floors, which adds less than a step.
+    On a segment the function lies below the extensions of the segments on both sides, which meet at most that far
+    above. Widths are powers of two, each at most twice the one before; values are floors, which adds less than a step.
     """
     found = 0
     for i in range(1, len(ends) - 2):
@@ -237,9 +236,9 @@ def chord(values: list[int], ends: list[int]) -> int:
     return found
 
 
-def bent(transform: Transform, count: int | None, how: str) -> InvalidParameter:
+def not_concave(transform: Transform, count: int | None, how: str) -> InvalidParameter:
     where = f" at {count:,}" if count is not None else ""
     return InvalidParameter(
-        f"a transform rises, ever more slowly.\n  found:  {transform!r}, which {how}{where}\n"
+        f"a transform must be increasing and concave.\n  found:  {transform!r}, which {how}{where}\n"
         "  do:     give a concave function of counts, such as a logarithm or a root"
     )

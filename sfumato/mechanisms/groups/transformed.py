@@ -1,4 +1,4 @@
-"""Counts through a concave transform, with noise on it: the larger a group, the less is told about its members."""
+"""Counts with Gaussian noise on a concave transform: the larger a group, the smaller its members' privacy loss."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from sfumato.loss.numeric import Floats, floats
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.groups.groupwise import GroupwiseLoss, Policy
 from sfumato.mechanisms.groups.integer_table import Steps, table_of
-from sfumato.mechanisms.groups.transform import Estimator, Transform
+from sfumato.mechanisms.groups.transforms import Estimator, Transform
 from sfumato.mechanisms.values import read_numbers
 from sfumato.noise import Sampler, rounded_gaussian
 from sfumato.noise.radius import radius
@@ -29,7 +29,7 @@ MOST_ROWS = 10**6
 
 @dataclass(frozen=True)
 class TransformedPolicy(Policy):
-    """μ(x) = rise/σ in whole steps: v(x) = μ²/2 and ξ = 0. It never rises with x, so that v(0) holds for everybody."""
+    """μ(x) = rise/σ in integer steps: v(x) = μ²/2 and ξ = 0. It is non-increasing in x, so v(0) holds for everybody."""
 
     steps: Steps
     rows: int
@@ -50,37 +50,39 @@ class TransformedPolicy(Policy):
 
 @dataclass(frozen=True)
 class Transformed(Mechanism[ArrayLike, float | Floats]):
-    """G(x) + round(N) for each count x, read back as a count. G is the integer table of the transform over σ/2^p.
+    """G(x) + round(N) for each count x, converted back to a count. G is the integer table of the transform over σ/2^p.
 
-    One person has at most `rows` rows in a group and is in one group; who is in more pays for each (`policy.across`).
-    Group keys are public, and a count is given for every key, 0 for those nobody has; keys that are private must be
-    found first, with a δ of their own (sf.PartitionSelection).
+    A person has at most `rows` rows in a group and is in one group; for several groups the losses add up
+    (`policy.across`). Group keys are public, and a count must be given for every key, also for empty groups. Private
+    keys need partition selection first, with a δ of its own (sf.PartitionSelection).
 
-    Counts below 0 count as 0 and those above 10¹⁵ as 10¹⁵, which brings no two of them further apart.
+    Counts are clipped to 0 … 10¹⁵, which does not increase the distance of any two.
 
-    Theorem: a member of a group of x is told about as by a Gaussian with μ(x) = ⌈Ĝ(max(x, m)) − Ĝ(max(x − m, 0))⌉/2^p,
-        in both directions, and μ never rises with x [docs/theorems/groups.md, Theorems 1 and 2]
+    Theorem: the loss of a member of a group of x is Gaussian with μ(x) ≤ ⌈Ĝ(max(x, m)) − Ĝ(max(x − m, 0))⌉/2^p, in both
+        directions, and this bound is non-increasing in x [docs/theorems/groups.md, Theorems 1 and 2]
     """
 
     transform: Transform
     sigma: float
     rows: int = 1
-    estimator: Estimator | None = None  # None: unbiased, where there is such a one
+    estimator: Estimator | None = None  # None: unbiased if the transform has that, otherwise median
 
     def __post_init__(self) -> None:
         if not isinstance(self.transform, Transform):
             raise InvalidParameter(
-                f"transform must be one of sf.groups.\n  found:  a {type(self.transform).__name__}\n"
+                f"transform must be a Transform of sf.groups.\n  found:  a {type(self.transform).__name__}\n"
                 "  do:     give such as Asinh(10.0), or Given(function)"
             )
         allowed = "a standard deviation in units of the transform, from 5e-5 to 1e6"
         object.__setattr__(self, "sigma", checks.number("sigma", self.sigma, 5e-5, 1e6, allowed=allowed))
         object.__setattr__(self, "rows", checks.whole("rows", self.rows, 1, MOST_ROWS))
-        chosen = self.transform.estimators[0] if self.estimator is None else self.transform.known(self.estimator)
+        chosen = (
+            self.transform.estimators[0] if self.estimator is None else self.transform.check_estimator(self.estimator)
+        )
         object.__setattr__(self, "estimator", chosen)
 
     @property
-    def reading(self) -> Estimator:
+    def chosen_estimator(self) -> Estimator:
         assert self.estimator is not None  # since __post_init__
         return self.estimator
 
@@ -90,11 +92,11 @@ class Transformed(Mechanism[ArrayLike, float | Floats]):
 
     @property
     def policy(self) -> GroupwiseLoss:
-        """What is told about a member, by the size of the group."""
+        """The privacy loss of a member as a function of the group size."""
         return GroupwiseLoss((TransformedPolicy(self.table, self.rows),))
 
     def loss(self) -> GaussianLoss:
-        """What holds for everybody, whatever the counts."""
+        """The loss that holds for everybody, whatever the counts."""
         return TransformedPolicy(self.table, self.rows).everyone()
 
     # ---- release ----------------------------------------------------------------------------------------------------
@@ -104,62 +106,62 @@ class Transformed(Mechanism[ArrayLike, float | Floats]):
         return Sampler(rounded_gaussian(self.table.spread), source=self.source)
 
     def release(self, value: ArrayLike) -> float | Floats:
-        """Estimates of one count, or of each count of an array."""
-        found = counted(value)
+        """The estimate of one count, or of each count of an array."""
+        found = integer_counts(value)
         flat, out = found.reshape(-1), np.empty(found.size, np.float64)
         for at in range(0, flat.size, BLOCK):
             out[at : at + BLOCK] = self.estimate(self.noisy(flat[at : at + BLOCK]))
-        return shaped(out, found)
+        return reshape_like(out, found)
 
     def noisy(self, counts: Integers) -> Integers:
-        """What is released: whole steps. All else is made of these."""
+        """The noisy integer steps that are released; everything else is post-processing."""
         return self.sampler.about(self.table.steps(counts))
 
     # ---- post-processing --------------------------------------------------------------------------------------------
 
     @cached_property
     def unit(self) -> float:
-        """One step, in units of the transform."""
+        """The size of one step, in units of the transform."""
         return float(Fraction(self.sigma) / self.table.spread)
 
     @cached_property
     def origin(self) -> float:
-        return self.transform.forth(0.0)
+        return self.transform.evaluate(0.0)
 
     def heights(self, noisy: Integers) -> Floats:
-        """Noisy values of the transform."""
+        """Noisy values of the transform, from noisy steps."""
         found = noisy.astype(np.float64)
         found *= self.unit
         found += self.origin
         return floats(found)
 
     def estimate(self, noisy: Integers) -> Floats:
-        """The counts that noisy values speak of."""
-        return self.transform.estimate(self.heights(noisy), self.sigma, self.reading)
+        """Estimates of the counts, from noisy steps."""
+        return self.transform.estimate(self.heights(noisy), self.sigma, self.chosen_estimator)
 
     def interval(self, noisy: Integers, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """Where each count is, with this probability at least: G rises, so noise of known size bounds x both ways."""
+        """An interval that contains each count with at least this probability; G is increasing, so it is inverted."""
         far = radius(rounded_gaussian(self.table.spread), confidence) * self.unit + self.table.off * self.sigma
         y = self.heights(noisy)
-        return self.transform.back(y - far), self.transform.back(y + far)
+        return self.transform.invert(y - far), self.transform.invert(y + far)
 
     def absolute_error(self, count: float) -> float:
-        """E|x̂ − x| of the ideal transform; a table's is larger by at most e^{off·σ} − 1 of x̂'s own scale."""
-        return self.transform.absolute_error(float(count), self.sigma, self.reading)
+        """E|x̂ − x| of the ideal transform; a table adds at most e^{off·σ} − 1 times the scale of x̂."""
+        return self.transform.absolute_error(float(count), self.sigma, self.chosen_estimator)
 
     def root_mean_square_error(self, count: float) -> float:
-        return math.sqrt(self.transform.square_error(float(count), self.sigma, self.reading))
+        return math.sqrt(self.transform.square_error(float(count), self.sigma, self.chosen_estimator))
 
 
-def counted(value: ArrayLike) -> Integers:
-    """Counts as int64. Their type is public and may be refused; values never are."""
+def integer_counts(value: ArrayLike) -> Integers:
+    """Counts as int64. A wrong type, which is public, is refused; values never are."""
     found = read_numbers(value)
     if found.dtype.kind == "f" and found.size:
-        raise InvalidParameter("counts are whole numbers.\n  found:  floats\n  do:     give integers, as COUNT(*) does")
+        raise InvalidParameter("counts must be integers.\n  found:  floats\n  do:     give integers, as COUNT(*) does")
     return found.astype(np.int64, copy=False)
 
 
-def shaped(found: ArrayLike, counts: Integers) -> float | Floats:
-    """Answers in the shape of the counts; one number for one."""
+def reshape_like(found: ArrayLike, counts: Integers) -> float | Floats:
+    """Answers in the shape of the counts; a float for a single count."""
     out = floats(found).reshape(counts.shape)
     return out if counts.ndim else float(out)

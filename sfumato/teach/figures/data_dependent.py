@@ -17,9 +17,9 @@ from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip
 from sfumato.mechanisms.dependent.calibration import for_ledger
 from sfumato.mechanisms.dependent.fixed_n import Kept
 from sfumato.mechanisms.dependent.noise_family import Noise
+from sfumato.mechanisms.dependent.order_statistics import Quantile
 from sfumato.mechanisms.dependent.private_test import Gate
 from sfumato.mechanisms.dependent.propose_test_release import ProposeTestRelease
-from sfumato.mechanisms.dependent.quantile import Quantile
 from sfumato.mechanisms.dependent.quantile_choice import ChosenQuantile
 from sfumato.mechanisms.dependent.smooth import Smooth
 from sfumato.mechanisms.dependent.smooth_loss import SmoothLoss

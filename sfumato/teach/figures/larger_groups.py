@@ -9,17 +9,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sfumato.mechanisms.groups.asinh import Asinh
 from sfumato.mechanisms.groups.contract import contract
 from sfumato.mechanisms.groups.groupwise import GroupwiseLoss
-from sfumato.mechanisms.groups.identity import Identity
-from sfumato.mechanisms.groups.log import Log
 from sfumato.mechanisms.groups.lower_bound import psi
-from sfumato.mechanisms.groups.product import ProductOfGaussians, ProductPair
-from sfumato.mechanisms.groups.proportional import ProportionalGaussian, ScaledPair
-from sfumato.mechanisms.groups.square_root import SquareRoot
-from sfumato.mechanisms.groups.transform import Estimator, Transform
+from sfumato.mechanisms.groups.product_of_gaussians import ProductOfGaussians, ProductPair
+from sfumato.mechanisms.groups.proportional_gaussian import ProportionalGaussian, ScaledPair
 from sfumato.mechanisms.groups.transformed import Transformed
+from sfumato.mechanisms.groups.transforms import Asinh, Estimator, Identity, Log, SquareRoot, Transform
 from sfumato.teach.figures.style import (
     BLUE,
     DELTA,

@@ -1,0 +1,340 @@
+"""Sampled sums on a lattice, atom by atom: the inner sum is composed on its own lattice and mapped through sampling.
+
+The inner law is a positive measure m on lattice points, with the profile of the sum or a larger one (lattice.md). Its
+atoms l become atoms of the sampled pair ((1−q)Q + qP, Q), or of the pair read backwards, exactly:
+    forward:   mass (q + (1−q)e^{−l})·m at log(1 − q + qe^l), what m lacks of Q at log(1−q), and q·m(∞) at ∞,
+    backward:  mass m at −log(1 − q + qe^{−l}), and m(∞) at −log(1−q)   (m belongs to (Q, P) here).
+Both profiles are linear in m's and order is kept, so that an upper measure stays one. No profile is evaluated and none
+is tabulated; all sums have positive terms.
+
+Lower bound (docs/theorems/lattice.md, section 5): sampling is a contraction of the loss, and labels that are told only
+to the sampled tell no more than labels that are told to all. So the covering Gaussian of the inner lattice covers the
+sampled one too: squares of steps add up over inner and outer lattices.
+
+Theorem: dominated by the truth plus a small Gaussian, through sampling too [docs/theorems/lattice.md, section 5]
+Theorem: Poisson sampling keeps dominating pairs, direction by direction [Zhu, Dong & Wang 2022, Thm 11]
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.compose.discretise import Discrete, Splits, discretise, ends
+from sfumato.loss.compose.lattice_plan import Rough, Terms, rough, tidy
+from sfumato.loss.compose.sums import Sum
+from sfumato.loss.compose.tilted_law import convolved, moment_of, points, strays, together
+from sfumato.loss.kinds.subsampled import PoissonSampledLoss
+from sfumato.loss.kinds.wrappers import OneWay, Reversed
+from sfumato.loss.numeric import TINY, ULP, Floats, floats
+
+MOST_STEPS = 300, 100  # of the inner sum, if losses are bounded and if not: beyond, a table is sharper
+MOST_TILTS = 40
+MOST_POINTS = 65_536  # of the inner lattice: so long it takes less than a tenth of a second
+ROUNDING = 10.0  # nats: an error of 1e-16 is then 1e-11 of the floor
+COARSE = 3.0  # nats that a mass between two tilts may lose of its digits
+BETWEEN = floats([0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 1.0])
+EXTRA = floats([0.3, 1.0])  # tilts beyond the last one, in its own units
+DOWN = -(2.0 ** np.arange(-6.0, 8.0))  # tilts that bound what lies far on the left
+
+
+def composed(loss: PrivacyLoss) -> bool:
+    """Is this a sum without leak that an engine answers for?"""
+    return isinstance(loss, Sum) and loss.leak() == (0.0, 0.0) and loss.method in ("lattice", "contour")
+
+
+@lru_cache(maxsize=256)
+def sampled_sum(loss: PrivacyLoss) -> "SampledSum | None":
+    """The loss as a sampled sum, if it is one whose inner lattice is not too large."""
+    from sfumato.loss.compose.moments import too_large
+
+    backward, sampled = (True, loss.inner) if isinstance(loss, Reversed) else (False, loss)
+    if not isinstance(sampled, PoissonSampledLoss) or not 1e-6 <= sampled.rate < 1:
+        return None
+    if not composed(sampled.inner):
+        return None
+    inner = sampled.inner.reverse if backward else sampled.inner
+    if not isinstance(inner, Sum):
+        return None
+    if sum(count for count, _ in inner.terms) > MOST_STEPS[math.isinf(max(inner.supremum()))]:
+        return None
+    terms = tuple((count, term.inner if isinstance(term, OneWay) else term) for count, term in inner.terms)
+    return None if too_large(terms) else SampledSum(terms, sampled.rate, backward)
+
+
+class Atoms(NamedTuple):
+    """A measure on offset + h·(start, start + 1, …) that dominates a sum."""
+
+    losses: Floats
+    masses: Floats  # never below those of exact dots, which are at least e^{−excess} of it without the noise
+    noise: Floats
+    infinite: float
+    excess: float
+    lifted: float  # mass brought up, under both measures that count
+    splits: Splits
+
+
+@dataclass(frozen=True)
+class SampledSum:
+    """Terms of a sum, sampled at a rate: the pair ((1−q)Q + qP, Q) or, of terms (Q, P), that pair read backwards."""
+
+    terms: Terms
+    rate: float
+    backward: bool
+
+    @property
+    def steps(self) -> int:
+        return sum(count for count, _ in self.terms)
+
+    def spread(self) -> float:
+        """About the standard deviation of a sampled loss: its variance is about twice log(1 + q²χ²)."""
+        growth = math.expm1(min(float(rough(self.terms).log_moments(np.ones(1))[0]), 600.0))
+        return math.sqrt(2 * math.log1p(self.rate**2 * max(growth, 1e-18)))
+
+    def ends(self, floor: float, left: float) -> tuple[float, float]:
+        """How far the lattice must reach on both sides."""
+        low, high = self.mapped(floats(reach(rough(self.terms), floor, left, 0.0 if self.backward else 1.0)))
+        return max(float(high), 1e-12), max(-float(low), 1e-12)
+
+    def finest(self, floor: float, left: float) -> float:
+        """The least step for which the inner lattice is not too long."""
+        low, high = reach(rough(self.terms), floor, left, 0.0 if self.backward else 1.0)
+        return (high - low) * math.sqrt(self.steps) / MOST_POINTS
+
+    def mapped(self, l: Floats) -> Floats:  # noqa: E741  # l is a loss here as on the page of theorems
+        """log(1 − q + qe^l), or −log(1 − q + qe^{−l}) for terms (Q, P): increasing, a contraction."""
+        q, sign = self.rate, -1.0 if self.backward else 1.0
+        x = sign * l
+        small = np.log1p(q * np.expm1(np.minimum(x, 1.0)))
+        large = x + np.log(q + (1 - q) * np.exp(-np.maximum(x, 1.0)))
+        return floats(sign * np.where(x <= 1, small, large))
+
+    def law(self, h: float, floor: float, left: float) -> Discrete:
+        """The sampled law on hℤ. The steps of the inner lattice are smaller, so that both cost alike."""
+        sketch = rough(self.terms)
+        inner_step = sketch.step or tidy(h / math.sqrt(self.steps), [part for _, part in sketch.parts])
+        q, inner = self.rate, atoms(self.terms, inner_step, floor, left, 0.0 if self.backward else 1.0)
+        x, slack = self.mapped(inner.losses), (len(inner.losses) + 64) * ULP
+        if self.backward:
+            places, end = np.append(x, -math.log1p(-q)), inner.infinite
+            masses, noise, infinite = np.append(inner.masses, end), np.append(inner.noise, end), 0.0
+        else:
+            ratio = np.exp(-inner.losses)
+            weight = q + (1 - q) * ratio
+            q_mass = float((inner.masses * ratio).sum())
+            missing = 1 - q * (float(inner.masses.sum()) + inner.infinite) - (1 - q) * q_mass
+            rest = max(missing, 0.0) + slack * (1 + q_mass)
+            places = np.append(x, math.log1p(-q))
+            masses = np.append(inner.masses * weight, rest)
+            noise = np.append(inner.noise * weight, 2 * slack * (1 + q_mass))
+            infinite = q * inner.infinite
+        slip = 32 * ULP * (1 + float(np.abs(inner.losses).max()) + float(np.abs(places).max()))
+        start, (on_masses, on_noise) = laid(places, (masses, noise), h)
+        return Discrete(
+            h=h,
+            offset=0.0,
+            start=start,
+            masses=on_masses * (1 + slack),
+            infinite=infinite * (1 + slack),
+            surely=0.0,
+            lifted=inner.lifted,
+            excess=inner.excess + 4 * slack,
+            split=True,
+            stray=0.0,
+            stray_up_to=0.0,
+            slip=slip,
+            inside=through_sampling(inner.splits),
+            noise=on_noise,
+        )
+
+
+def through_sampling(inner: Splits) -> Splits:
+    """What is left of inner splits: |N'| ≤ |N|, so E N'² ≤ E N² =: e, and 1 = E e^{−N'} ≤ 1 − E N' + e^R·e/2."""
+    second = inner.scatter + inner.drift**2
+    return Splits(inner.squares, math.exp(min(inner.reach, 50.0)) * second / 2, second, inner.reach)
+
+
+def laid(places: Floats, columns: tuple[Floats, ...], h: float) -> tuple[int, list[Floats]]:
+    """Masses on hℤ, each divided between the two points around it so that its P-mass and its Q-mass stay."""
+    below = np.floor(places / h)
+    share = np.clip(np.expm1(below * h - places) / math.expm1(-h), 0.0, 1.0)
+    start = int(below.min())
+    index = (below - start).astype(np.intp)
+    size = int(index.max()) + 2
+    laid_out = [
+        floats(np.bincount(index, column * (1 - share), size) + np.bincount(index + 1, column * share, size))
+        for column in columns
+    ]
+    return start, laid_out
+
+
+def reach(sketch: Rough, floor: float, left: float, weight: float) -> tuple[float, float]:
+    """About where the sum has ended: P[S > right] ≤ floor, and E[e^{−weight·S}; S < low] ≤ left. It steers only."""
+    bottom = math.fsum(count * float(part.losses[0]) for count, part in sketch.parts)
+    top = math.fsum(count * float(part.losses[np.flatnonzero(part.masses)[-1]]) for count, part in sketch.parts)
+    tilts = DOWN - weight
+    lows = (math.log(left) - sketch.log_moments(tilts)) / -DOWN
+    return max(bottom, min(float(lows.max()), 0.0)), min(top, sketch.saddle(floor)[1])
+
+
+@lru_cache(maxsize=8)
+def atoms(terms: Terms, h: float, floor: float, left: float, weight: float) -> Atoms:
+    """The sum on a lattice: every mass from the tilt that tells it best, since rounding is relative to the largest.
+
+    `weight` is 1 if the Q-mass of what is lifted on the left counts too, else 0.
+    """
+    sketch, steps = rough(terms), sum(count for count, _ in terms)
+    shares = [left_of(loss, floor, left, weight) / steps for _, loss in terms]
+    parts = [
+        (count, discretise(loss, h, floor / steps, share)) for (count, loss), share in zip(terms, shares, strict=True)
+    ]
+    offset = math.fsum(count * part.offset for count, part in parts)
+    bottom = sum(count * part.start for count, part in parts)
+    top = sum(count * (part.start + len(part.masses) - 1) for count, part in parts)
+    low, high = reach(sketch, floor, left, weight)
+    # every step may be moved by a cell: where the sum ends in atoms, none may be left out
+    start = max(bottom, math.floor((low - offset) / h) - steps - 1)
+    stop = min(top, max(math.ceil((high - offset) / h) + steps, start) + 1)
+    losses = floats(offset + h * np.arange(start, stop + 1))
+    # what is wrapped falls by e^{−|θ'−θ|W}: twice the window is worth its price where the tail goes on
+    n = points(len(losses) * (2 if stop < top else 1))
+    laws = [Region(parts, theta, start, n) for theta in tilts(sketch, high, -weight, floor)]
+    bounds = [law.unit for law in laws]
+    right = [*bounds, *steeper(parts, bounds[-1], EXTRA)] if stop < top else None
+    flat = [*bounds, *steeper(parts, bounds[0], -EXTRA)] if start > bottom else None
+    masses, noise = stitched(laws, losses, h, flat, right)
+    before = lifted_mass(parts, float(losses[0]), weight) if start > bottom else 0.0
+    masses[0] += before * math.exp(weight * losses[0])  # the edge is negative: as a P-mass it is less
+    lifted = [count * part.lifted * max(1.0, math.exp(-weight * float(part.losses[0]))) for count, part in parts]
+    slack = max(law.slack for law in laws)
+    beyond = min((math.exp(min(float(b.power(losses[-1])), 0.0)) for b in right or [] if b.theta >= 0), default=0.0)
+    splits = [(count, part.splits) for count, part in parts]
+    return Atoms(
+        losses=losses,
+        masses=masses * (1 + slack),
+        noise=noise * (1 + slack),
+        infinite=min(1.0, together([(count, part.infinite) for count, part in parts]) + beyond * (1 + slack)),
+        excess=math.fsum(count * part.excess for count, part in parts) + 2 * slack,
+        lifted=min(1.0, math.fsum(lifted) + before),
+        splits=Splits(*(math.fsum(count * split[i] for count, split in splits) for i in range(4))),
+    )
+
+
+class Chernoff(NamedTuple):
+    """A tilt θ and K(θ): every mass at l is at most e^{K−θl}."""
+
+    theta: float
+    log_moment: float
+
+    def power(self, loss: Floats) -> Floats:
+        return self.log_moment - self.theta * loss
+
+    def largest(self, first: Floats, last: Floats) -> Floats:
+        """The largest power between two losses."""
+        return np.maximum(self.power(first), self.power(last))
+
+
+def steeper(parts: list[tuple[int, Discrete]], bound: Chernoff, extra: Floats) -> list[Chernoff]:
+    """More tilts beyond the last one, for bounds only."""
+    found = [bound.theta + float(more) * max(1.0, abs(bound.theta)) for more in extra]
+    return [Chernoff(theta, math.fsum(count * moment_of(part, theta) for count, part in parts)) for theta in found]
+
+
+class Region:
+    """The sum tilted by θ, wrapped onto n points: it tells the masses of some region best."""
+
+    def __init__(self, parts: list[tuple[int, Discrete]], theta: float, start: int, n: int) -> None:
+        found = convolved(parts, theta, start, n)
+        self.masses, self.error = found.masses, found.entry_error + TINY
+        self.unit = Chernoff(theta, math.fsum(found.moments))
+        self.width = n * parts[0][1].h
+        self.stray = strays(parts, theta)
+        steps, far = sum(count for count, _ in parts), max(float(np.abs(part.losses).max()) for _, part in parts)
+        # rounding of tilted masses, of their exponents, and of e^{K−θl}
+        self.slack = ULP * (steps * (1024 + 8 * abs(theta) * far) + 64 * sum(map(abs, found.moments)))
+
+    def more(self, first: Floats, last: Floats, before: list[Chernoff] | None, beyond: list[Chernoff] | None) -> Floats:
+        """log of what may be too much between two losses: stray mass, and mass wrapped from either side."""
+        theta, total = self.unit.theta, self.unit.largest(first, last) + math.log(self.stray + TINY)
+        if beyond is not None:
+            total = np.logaddexp(total, self.wrapped([other for other in beyond if other.theta > theta], first, last))
+        if before is not None:
+            total = np.logaddexp(total, self.wrapped([other for other in before if other.theta < theta], first, last))
+        return total
+
+    def wrapped(self, others: list[Chernoff], first: Floats, last: Floats) -> Floats:
+        """log of the mass from outside the window on one side, untilted in the wrong place."""
+        gaps = [abs(other.theta - self.unit.theta) * self.width for other in others]
+        powers = [
+            other.largest(first, last) - gap - math.log(-math.expm1(-gap))
+            for other, gap in zip(others, gaps, strict=True)
+        ]
+        return floats(np.min(powers, axis=0))
+
+
+def left_of(loss: PrivacyLoss, floor: float, left: float, weight: float) -> float:
+    """What may be lifted of one term, so that its Q-mass, larger by e^{−l}, is little too where it counts."""
+    share = left
+    for _ in range(8 if weight and math.isinf(loss.supremum()[1]) else 0):
+        share = max(left * math.exp(-min(ends(loss, floor, share)[1], 600.0)), 1e-280)
+    return share
+
+
+def tilts(sketch: Rough, high: float, first: float, floor: float) -> list[float]:
+    """Tilts from `first` on, until rounding errors at the right end are far below `floor`.
+
+    At the loss where two of them do equally well, the rounding error is larger than it could be by e to the power of
+    the chord of K over K: neighbours are as far apart as that stays below COARSE.
+    """
+    found, step = [first], 1.0
+    while len(found) < MOST_TILTS:
+        value, mean, _ = sketch.cumulants(found[-1])
+        if found[-1] > 0 and (mean >= high or value - found[-1] * high < math.log(floor) + ROUNDING):
+            break
+        step = min(4 * step, 1 + abs(found[-1]))
+        while step > 1e-9:
+            between = sketch.log_moments(found[-1] + step * BETWEEN)
+            if float((between[0] + BETWEEN * (between[-1] - between[0]) - between).max()) <= COARSE:
+                break
+            step /= 2
+        found.append(found[-1] + step)
+    return found
+
+
+def stitched(
+    laws: list[Region], losses: Floats, h: float, before: list[Chernoff] | None, beyond: list[Chernoff] | None
+) -> tuple[Floats, Floats]:
+    """Masses from above, and how much of each may not be there.
+
+    A law has all the mass that belongs at a point, up to its `error`, and more: what is wrapped from j windows away,
+    off by e^{θjW} for being untilted in the wrong place. By Chernoff's bound at a tilt θ' > θ, for mass from beyond the
+    window, or θ' < θ, for mass from before it, that is at most e^{K(θ')−θ'l}·r/(1 − r), r = e^{−|θ'−θ|W}, in all of a
+    piece of losses l. It is said to be at the right end of the
+    piece, and pieces are so short that no tilt used here changes by more than e on one of them.
+    """
+    stride = max(1, int(1 / (max(abs(law.unit.theta) for law in laws) * h + 1e-12)))
+    begins = np.arange(0, len(losses), stride)
+    ends_ = np.minimum(begins + stride, len(losses))
+    first, last = losses[begins], losses[ends_ - 1]
+    extra = [law.more(first, last, before, beyond) for law in laws]
+    sums = [law.unit.largest(first, last) + math.log(law.error * stride) for law in laws]
+    owner = np.argmin(np.logaddexp(extra, sums), axis=0)
+    owners = np.repeat(owner, ends_ - begins)
+    masses, noise = np.empty_like(losses), np.empty_like(losses)
+    for number, law in enumerate(laws):
+        mine = np.flatnonzero(owners == number)
+        unit = np.exp(np.minimum(law.unit.power(losses[mine]), 700.0))
+        masses[mine], noise[mine] = (law.masses[mine] + law.error) * unit, 2 * law.error * unit
+    noise[ends_ - 1] += np.exp(np.minimum(np.choose(owner, extra), 700.0))
+    return masses, noise
+
+
+def lifted_mass(parts: list[tuple[int, Discrete]], edge: float, weight: float) -> float:
+    """E[e^{−weight·S}; S < edge] at most, and at least P[S < edge] if the edge is negative: Chernoff's bound."""
+    powers = [
+        math.fsum(count * moment_of(part, float(s) - weight) for count, part in parts) - float(s) * edge for s in DOWN
+    ]
+    return math.exp(min(min(powers), 0.0)) * (1 + 1e-9)
