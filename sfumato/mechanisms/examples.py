@@ -129,9 +129,17 @@ HALVES = Neighbours([0.0, 0.5, 0.5], [0.5, 0.0, 0.0])
 
 
 def number_example(mechanism: Mechanism[Any, Any], *neighbours: Neighbours, inputs: Inputs = INTEGERS) -> Example:
-    """Noise on numbers, which has a `step`."""
-    step = Fraction(getattr(mechanism, "step"))  # noqa: B009  # not every mechanism has one
-    return Example(mechanism, neighbours, inputs, True, step, lambda value, answer: abs(answer - value))
+    """Noise on numbers, which has a `step`; `error` bounds the largest error of all coordinates."""
+    first = neighbours[0].first
+    return Example(
+        mechanism,
+        neighbours,
+        inputs,
+        rows=True,
+        step=Fraction(getattr(mechanism, "step")),  # noqa: B009  # not every mechanism has one
+        distance=lambda value, answer: float(np.max(np.abs(np.subtract(answer, value)))),
+        error_arguments={"coordinates": len(first)} if isinstance(first, list) else {},
+    )
 
 
 def score_example(mechanism: Mechanism[Any, Any], *neighbours: Neighbours, inputs: Inputs = SCORES) -> Example:

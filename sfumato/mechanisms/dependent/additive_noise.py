@@ -15,6 +15,7 @@ from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.laplace import Laplace
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.dependent.statistic import Exact, Statistic
+from sfumato.mechanisms.examples import ROWS_OF_NUMBERS, Example, Inputs, Neighbours
 from sfumato.noise.sampler import LARGEST
 from sfumato.rounding import round_up
 from sfumato.sensitivity import Sensitivity
@@ -112,6 +113,7 @@ class Everywhere(Mechanism[Any, Released]):
 
     statistic: Statistic[Any]
     noise: Additive
+    use = "for a statistic with noise for its global sensitivity: what the others must beat"
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):
@@ -138,3 +140,12 @@ class Everywhere(Mechanism[Any, Released]):
     def error(self, confidence: float = 0.95) -> float:
         """The error that is not exceeded with this probability."""
         return self.noise.error(confidence) + (0 if self.rounded.aligned else 2 * float(self.rounded.step))
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        from sfumato.mechanisms.additive.laplace import Laplace
+        from sfumato.mechanisms.dependent.trimmed_mean import TrimmedMean
+
+        pairs = (Neighbours([0, 8], [0, 8, 8]), Neighbours([0, 0], [0, 0, 8]))
+        inputs = Inputs("numbers, one per person", ROWS_OF_NUMBERS, ())
+        return (Example(cls(TrimmedMean(0, 8), Laplace(4.0)), pairs, inputs, step=Fraction(1)),)
