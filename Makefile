@@ -27,7 +27,7 @@ demo: $(VENV)/run.stamp  ## the curator on a made-up clinic: a dozen questions, 
 	@$(BIN)/python -m sfumato.teach.demo $(OPTIONS)
 
 tour: $(VENV)/plot.stamp  ## the calculus of privacy loss, in tables and figures
-	@$(BIN)/python -m sfumato.teach.demo.tour $(OPTIONS)
+	@$(BIN)/python -m sfumato.teach.demo.calculus_tour $(OPTIONS)
 
 audit: $(VENV)/run.stamp  ## try to break every mechanism; writes audit.html and audit.json (2 min; OPTIONS="--quick")
 	@$(BIN)/python -m sfumato audit --out audit.html --out audit.json $(OPTIONS)

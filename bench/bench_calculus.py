@@ -10,7 +10,7 @@ No row misses a bar. Rows 1 and 2 did (1.1 s and 3.1e-3, 270 ms and 1.2e-3) as l
 the gap of the table, largest where the profile is least known, was charged at every step, and once more to the kernel
 of the lower bound. Their inner sums are now put on a lattice and mapped through sampling atom by atom
 (sfumato/loss/compose/nested.py). Sampled Laplace, bounded-range and coin losses are composed on a contour
-(sfumato/loss/compose/transforms/bounded.py). Not in the table, since its gap is .13: a group of three in a run of DP-SGD.
+(sfumato/loss/compose/transforms/bounded.py). A group of three in a DP-SGD run, with a gap of .13, is not in the table.
 """
 
 import argparse

@@ -8,7 +8,7 @@ The bar: at most 0.55 of the secrets right in the mean; against exact answers al
 import argparse
 import sys
 
-from sfumato.teach.attacks.reconstruction import attacked
+from sfumato.teach.attacks.reconstruction import reconstruct
 
 BAR = 0.55
 
@@ -21,7 +21,7 @@ def main() -> int:
     options = parser.parse_args()
     exact, curator = [], []
     for seed in range(options.databases):
-        found = attacked(options.people, options.questions, seed)
+        found = reconstruct(options.people, options.questions, seed)
         exact.append(found.exact)
         curator.append(found.curator)
         print(f"database {seed + 1:3}: exact {found.exact:.3f}, curator {found.curator:.3f}", flush=True)

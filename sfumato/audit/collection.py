@@ -25,21 +25,21 @@ import numpy as np
 from sfumato.audit import exhibits
 from sfumato.audit.blackbox import audit
 from sfumato.audit.corpus import Neighbours
-from sfumato.audit.plans import Asked
+from sfumato.audit.plans import SqlQuestion
 from sfumato.audit.replay import NothingToReplay, Replay, replay
 from sfumato.audit.result import Audit
-from sfumato.audit.whitebox import NothingStated, WhiteBox, white_box
+from sfumato.audit.whitebox import NoStatedLaw, WhiteBox, white_box
 from sfumato.loss.base import PrivacyLoss
 from sfumato.noise.entropy import SYSTEM, Source
 
 PACKAGE = Path(__file__).parents[1]
 ONE_BY_ONE, AT_ONCE = 4096, 65536  # runs on each side that take about a second
-MANY = 1 << 20  # draws, enough for an error of a hundredth
+MANY = 1 << 20  # draws, enough to detect an error of 1 %
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A mechanism that answers each number of an array independently, asked for many answers at once."""
+    """A mechanism that answers each number of an array independently, with `many` for many answers at once."""
 
     mechanism: Any
 
@@ -67,12 +67,12 @@ class Exhibit:
 
     @cached_property
     def mechanism(self) -> Any:
-        """As it is shipped, with fresh bits."""
+        """The mechanism with the system's source of bits."""
         return self.make(SYSTEM)
 
     @property
     def name(self) -> str:
-        """The mechanism and its parameters: all public."""
+        """The mechanism and its parameters, which are public."""
         return repr(self.mechanism)
 
     @property
@@ -83,25 +83,25 @@ class Exhibit:
 
     @property
     def claim(self) -> PrivacyLoss:
-        """What it says that one release costs."""
-        found: PrivacyLoss = self.mechanism.loss(*self.told)
-        return found
+        """The claimed loss of one release."""
+        loss: PrivacyLoss = self.mechanism.loss(*self.told)
+        return loss
 
     @property
     def theorems(self) -> tuple[str, ...]:
-        """What the claim rests on: the theorem lines of its class, and of what it is made of."""
+        """The theorem lines of its class and of the classes of its fields."""
         kinds = [*type(self.mechanism).__mro__[:2], *(type(value) for value in vars(self.mechanism).values())]
         ours = [kind for kind in kinds if kind.__module__.startswith("sfumato.")]
         return tuple(dict.fromkeys(line for kind in ours for line in theorem_lines(kind)))
 
     def subject(self, source: Source = SYSTEM) -> Any:
-        """What the auditor runs."""
+        """The object that the auditor runs."""
         made = self.mechanism if source is SYSTEM else self.make(source)
         return Rows(made) if self.rows else made
 
     def replay(self) -> Replay | None:
-        """What it tells its primitives on both data sets, against its own claim; None if it draws by itself."""
-        if isinstance(self.mechanism, Asked):
+        """Replay against its own claim; None if it calls no primitive."""
+        if isinstance(self.mechanism, SqlQuestion):
             return self.mechanism.replay(Neighbours(self.pair, self.d0, self.d1))  # type: ignore[arg-type]  # databases
         try:
             return replay(self.mechanism, self.d0, self.d1, self.claim)
@@ -111,29 +111,29 @@ class Exhibit:
     def white_box(
         self, samples: int | None = None, confidence: float = 0.999999, source: Source = SYSTEM
     ) -> WhiteBox | None:
-        """Its stated law, its draws and its price, each against the others; None if no law is written down for it."""
+        """White box: stated law, draws and claim against each other; None if no law is stated."""
         made = self.mechanism if source is SYSTEM else self.make(source)
         count = samples or (MANY if self.rows else ONE_BY_ONE)
         try:
             return white_box(made, self.d0, self.d1, self.claim, count, confidence)
-        except NothingStated:
+        except NoStatedLaw:
             return None
 
     def audit(self, samples: int | None = None, confidence: float = 0.9999, source: Source = SYSTEM) -> Audit:
-        """The black box: its outputs against its own claim."""
+        """Black box: its outputs against its own claim."""
         count = samples or (AT_ONCE if self.rows else ONE_BY_ONE)
         return audit(self.subject(source), self.d0, self.d1, samples=count, confidence=confidence, loss=self.claim)
 
 
 def theorem_lines(kind: type) -> list[str]:
-    """`Theorem: …` of a class's own docstring, with lines that go on indented further."""
-    found: list[str] = []
+    """The `Theorem: …` lines of a class's own docstring, with indented continuation lines."""
+    lines: list[str] = []
     for line in inspect.getdoc(kind).splitlines() if kind.__doc__ else ():  # type: ignore[union-attr]
         if line.startswith("Theorem: "):
-            found.append(line.removeprefix("Theorem: "))
-        elif found and line.startswith("  ") and line.strip():
-            found[-1] += f" {line.strip()}"
-    return found
+            lines.append(line.removeprefix("Theorem: "))
+        elif lines and line.startswith("  ") and line.strip():
+            lines[-1] += f" {line.strip()}"
+    return lines
 
 
 def collected() -> tuple[Exhibit, ...]:
@@ -143,7 +143,7 @@ def collected() -> tuple[Exhibit, ...]:
 
 
 def promising() -> set[type]:
-    """Every class of the package that can be built and has both faces: it releases, and it says what that costs."""
+    """Every concrete class of the package that has both `release` and `loss`."""
     return {
         kind
         for kind in _classes()
@@ -162,5 +162,5 @@ def _classes() -> Iterator[type]:
 
 
 def missing() -> set[type]:
-    """Classes that promise something and that no exhibit shows."""
+    """Classes with a privacy claim and without an exhibit."""
     return promising() - {type(exhibit.mechanism) for exhibit in collected()}

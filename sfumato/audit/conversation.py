@@ -1,8 +1,8 @@
-"""A whole conversation: a curator, its ledger, and an analyst who goes by earlier answers until the budget ends.
+"""A whole conversation: a curator, its ledger, and an adaptive analyst who asks until the budget is used up.
 
-What he sees is all that leaves the house: answers, refusals, errors, and what is said to be left. Replayed on a
-neighbour with the same noise, he must see the same, and what one unit moved in all answers together may not cost more
-than the budget. One run on each of two databases says all; runs are too dear for the black box.
+The transcript is everything that the curator shows: answers, refusals, errors, and the budget that is left. Replayed on
+a neighbouring database with the same noise, the transcript must be the same, and the loss of all inputs that one unit
+moved must not exceed the budget. One run on each of two databases is enough; runs are too expensive for the black box.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from sfumato.ledger import Ledger, Promise, PureBudget
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sql.policy import Policy
 
-MOST = 100  # questions, should the budget never end
+MOST = 100  # questions, in case the budget never ends
 QUESTIONS = (
     "SELECT COUNT(*) AS n FROM visits",
     "SELECT ward, AVG(stay) AS mean FROM visits GROUP BY ward",
@@ -34,14 +34,14 @@ AGAIN = "SELECT COUNT(*) AS n FROM visits WHERE stay > {} / 4"
 
 @dataclass(frozen=True)
 class InMemory:
-    """A database of the corpus as an engine."""
+    """An engine that runs on a database of the corpus."""
 
     database: Database
     dialect: str = "duckdb"
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
-        return self.database.opened()
+        return self.database.connect()
 
     def run(self, sql: str) -> list[tuple[object, ...]]:
         return self.connection.execute(sql).fetchall()
@@ -51,10 +51,10 @@ class InMemory:
 
     def schema(self) -> Mapping[str, Mapping[str, str]]:
         rows = self.run("SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal")
-        found: dict[str, dict[str, str]] = {}
+        schema: dict[str, dict[str, str]] = {}
         for table, column, kind in rows:
-            found.setdefault(str(table), {})[str(column)] = str(kind)
-        return found
+            schema.setdefault(str(table), {})[str(column)] = str(kind)
+        return schema
 
     def check(self, sql: str) -> None:
         self.connection.execute(f"DESCRIBE {sql}")
@@ -67,8 +67,8 @@ class InMemory:
 class Conversation:
     """Everything that an analyst sees of a curator with this budget.
 
-    He asks the `questions`, whatever becomes of them, and then `again` until the budget ends, each time with a number
-    in the place of {} that depends on what he has just seen.
+    The analyst asks the `questions`, whether they are answered or refused, and then `again` until the budget is used
+    up, each time with {} replaced by a number that depends on the last answer.
     """
 
     budget: Promise
@@ -82,16 +82,16 @@ class Conversation:
             self.policy, epsilon=self.budget.epsilon, delta=self.budget.delta, pure=isinstance(self.budget, PureBudget)
         )
         curator = Curator.open(InMemory(database), stated, ledger=Ledger.create(":memory:", self.budget))
-        vars(curator)["salt"] = SALT  # which rows are kept depends on the ledger, and both runs are of one
-        seen = [self.told(curator, sql) for sql in self.questions]
+        vars(curator)["salt"] = SALT  # the contribution bound hashes with the ledger's salt: the same in both runs
+        seen = [self.ask(curator, sql) for sql in self.questions]
         for i in range(MOST):
-            seen.append(self.told(curator, self.again.format(10 * i + len(str(seen[-1])) % 10)))
+            seen.append(self.ask(curator, self.again.format(10 * i + len(str(seen[-1])) % 10)))
             if seen[-1][0] == BudgetExceeded.__name__:
                 break
         return [*seen, curator.budget.to_json()]
 
-    def told(self, curator: Curator, sql: str) -> tuple[object, ...]:
-        """An answer with its price, or a refusal with its words."""
+    def ask(self, curator: Curator, sql: str) -> tuple[object, ...]:
+        """An answer with its price, or the type and text of an error."""
         try:
             answer = curator.ask(sql, epsilon=self.epsilon)
         except SfumatoError as problem:
@@ -99,5 +99,5 @@ class Conversation:
         return answer.rows, answer.epsilon, answer.charged, answer.left
 
     def loss(self) -> PrivacyLoss:
-        """What the ledger promises."""
+        """The loss that the ledger promises not to exceed."""
         return self.budget.loss()

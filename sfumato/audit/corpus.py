@@ -1,8 +1,8 @@
-"""Nasty neighbours for any policy: two databases that differ in one unit, whose rows are as odd as rows can be.
+"""A corpus of adversarial neighbouring databases for any policy: pairs that differ in one unit with extreme rows.
 
-What is odd is public knowledge about the policy: ends of ranges and what lies beyond them, numbers that are none, more
-rows and groups than a unit may add, keys that nobody else has, units that look alike. A corpus is small; it is for
-replay (`sfumato.audit.plans`), where one run on each of two databases says all.
+The extremes follow from the policy alone: ends of ranges and values beyond them, NaN and infinities, more rows and
+groups than a unit may contribute, keys that nobody else has, unit identifiers that are equal as doubles. Databases are
+small: they are for replay (`sfumato.audit.plans`), where one run on each of two databases is enough.
 """
 
 import math
@@ -22,38 +22,38 @@ TYPES = {Kind.NUMBER: "DOUBLE", Kind.TEXT: "TEXT", Kind.TRUTH: "BOOLEAN", Kind.D
 ODD_NUMBERS = (math.nan, math.inf, -math.inf, None, -0.0, 5e-324, 1e308, -1e308, 2.0**53 + 2, 9.3e18, 0.1)
 ODD_TEXTS = (None, "", " ", "nobody's key", "é😀", "'; DROP TABLE x; --", "x" * 5000, "NULL", "0")
 ODD_DATES = (None, "infinity", "-infinity", "0001-01-01", "9999-12-31", "2024-02-29")
-PEOPLE = 6  # others
-UNIT = 10**6  # who comes and goes
+PEOPLE = 6  # other units
+UNIT = 10**6  # the unit in which the databases differ
 
 
 @dataclass(frozen=True)
 class Database:
-    """Rows of every table."""
+    """The rows of every table of a policy."""
 
     policy: Policy = field(repr=False)
     tables: Mapping[str, tuple[Row, ...]] = field(repr=False)
 
     def run(self, statements: Sequence[str]) -> list[list[tuple[object, ...]]]:
-        """The rows of each statement, on tables that are gone afterwards."""
-        with self.opened() as made:
-            return [made.execute(sql).fetchall() for sql in statements]
+        """The rows of each statement, on temporary tables."""
+        with self.connect() as connection:
+            return [connection.execute(sql).fetchall() for sql in statements]
 
-    def opened(self) -> duckdb.DuckDBPyConnection:
-        """The tables, in memory, for as long as somebody holds them."""
-        made = duckdb.connect(config={"threads": 1})
+    def connect(self) -> duckdb.DuckDBPyConnection:
+        """A connection to an in-memory database with these tables."""
+        connection = duckdb.connect(config={"threads": 1})
         for name, table in self.policy.tables.items():
             kinds = column_types(table)
-            listed = ", ".join(f'"{column}" {kind}' for column, kind in kinds.items())
-            made.execute(f'CREATE TABLE "{name}" ({listed})')
+            columns = ", ".join(f'"{column}" {kind}' for column, kind in kinds.items())
+            connection.execute(f'CREATE TABLE "{name}" ({columns})')
             rows = [[row.get(column) for column in kinds] for row in self.tables.get(name, ())]
             if rows:
-                made.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(kinds))})', rows)
-        return made
+                connection.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(kinds))})', rows)
+        return connection
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """A database with one unit, and the same without."""
+    """A database with one unit, and the same database without it."""
 
     name: str
     whole: Database = field(repr=False)
@@ -61,58 +61,65 @@ class Neighbours:
 
 
 def column_types(table: Table) -> dict[str, str]:
-    """The columns of a table: those of the policy, its unit, and what others are found by."""
-    found = {name: TYPES[domain.kind] for name, domain in table.columns.items()}
+    """The columns of a table and their types: those of the policy, the unit, and the foreign key to the unit."""
+    types = {name: TYPES[domain.kind] for name, domain in table.columns.items()}
     if not table.public and table.owner is None and isinstance(table.unit, ColumnUnit):
-        found[table.unit.name] = "BIGINT"
+        types[table.unit.name] = "BIGINT"
     if table.owner is not None:
-        found[table.owner.mine] = "BIGINT"
-    return found
+        types[table.owner.mine] = "BIGINT"
+    return types
 
 
 def neighbours(policy: Policy) -> tuple[Neighbours, ...]:
-    """All pairs for this policy; at least 25 for any table that has a number and a text."""
-    return tuple(pair for name, table in policy.tables.items() if not table.public for pair in of_table(policy, name))
+    """All pairs for this policy; at least 25 for any table with a number and a text."""
+    private = [name for name, table in policy.tables.items() if not table.public]
+    return tuple(pair for name in private for pair in table_neighbours(policy, name))
 
 
-def of_table(policy: Policy, name: str) -> Iterator[Neighbours]:
+def table_neighbours(policy: Policy, name: str) -> Iterator[Neighbours]:
     table = policy.tables[name]
-    plain = ordinary(table)
+    plain = ordinary_row(table)
     for column, domain in table.columns.items():
         if column == table.unit_column or (table.owner is not None and column == table.owner.mine):
             continue
-        for value in odd(domain):
-            yield pair(policy, name, f"{column} is {shown(value)}", [{**plain, column: value}])
+        for value in odd_values(domain):
+            yield make_pair(policy, name, f"{column} is {abbreviate(value)}", [{**plain, column: value}])
     if isinstance(table.unit, RowUnit):
-        yield pair(policy, name, "an ordinary row", [plain])
-        yield pair(policy, name, "the only row", [plain], others=0)
+        yield make_pair(policy, name, "an ordinary row", [plain])
+        yield make_pair(policy, name, "the only row", [plain], others=0)
         return
     many, wide = 3 * table.rows + 5, min(table.groups + 6, 60)
-    yield pair(policy, name, "the only one", [plain], others=0)
-    yield pair(policy, name, "many equal rows", [plain] * many)
+    yield make_pair(policy, name, "the only one", [plain], others=0)
+    yield make_pair(policy, name, "many equal rows", [plain] * many)
     for end in ("high", "low"):
-        worst = {column: extreme(domain, end) for column, domain in table.columns.items()}
-        yield pair(policy, name, f"many rows at the {end} ends", [{**plain, **worst}] * many)
-    yield pair(policy, name, "a group for each row", [spread(table, plain, i) for i in range(wide)])
-    yield pair(policy, name, "many rows in many groups", [spread(table, plain, i % wide) for i in range(4 * many)])
-    yield pair(policy, name, "a unit next to another's, beyond 2^53", [plain], unit=2**53 + 1)
-    yield pair(policy, name, "a negative unit", [plain] * 2, unit=-(2**63))
+        worst = {column: extreme_value(domain, end) for column, domain in table.columns.items()}
+        yield make_pair(policy, name, f"many rows at the {end} ends", [{**plain, **worst}] * many)
+    yield make_pair(policy, name, "a group for each row", [row_in_group(table, plain, i) for i in range(wide)])
+    yield make_pair(
+        policy, name, "many rows in many groups", [row_in_group(table, plain, i % wide) for i in range(4 * many)]
+    )
+    yield make_pair(policy, name, "a unit next to another's, beyond 2^53", [plain], unit=2**53 + 1)
+    yield make_pair(policy, name, "a negative unit", [plain] * 2, unit=-(2**63))
 
 
-def pair(policy: Policy, name: str, words: str, mine: list[Row], others: int = PEOPLE, unit: int = UNIT) -> Neighbours:
-    """Others' rows, with and without the rows of one unit."""
+def make_pair(
+    policy: Policy, name: str, words: str, rows_of_unit: list[Row], others: int = PEOPLE, unit: int = UNIT
+) -> Neighbours:
+    """The rows of other units, with and without the rows of one unit."""
     table = policy.tables[name]
-    base: dict[str, list[Row]] = {other: public_rows(policy, one) for other, one in policy.tables.items()}
+    base: dict[str, list[Row]] = {other: public_rows(policy, each) for other, each in policy.tables.items()}
     for i in range(others):
-        added(base, table, 2**53 if i == 0 else i, [spread(table, ordinary(table), i), ordinary(table)])
-    added(base, table, None, [ordinary(table)])  # rows of nobody count for nobody
+        add_rows(
+            base, table, 2**53 if i == 0 else i, [row_in_group(table, ordinary_row(table), i), ordinary_row(table)]
+        )
+    add_rows(base, table, None, [ordinary_row(table)])  # a row whose unit is NULL must not count
     without = Database(policy, {key: tuple(rows) for key, rows in base.items()})
-    added(base, table, unit, mine)
+    add_rows(base, table, unit, rows_of_unit)
     return Neighbours(f"{name}: {words}", Database(policy, {key: tuple(rows) for key, rows in base.items()}), without)
 
 
-def added(base: dict[str, list[Row]], table: Table, unit: int | None, rows: list[Row]) -> None:
-    """Rows of one unit; where another table says whose they are, a row of that too."""
+def add_rows(base: dict[str, list[Row]], table: Table, unit: int | None, rows: list[Row]) -> None:
+    """Add rows of one unit; if another table holds the unit, add a row there too."""
     if isinstance(table.unit, RowUnit):
         base[table.name] += rows
     elif table.owner is None:
@@ -120,32 +127,35 @@ def added(base: dict[str, list[Row]], table: Table, unit: int | None, rows: list
     else:
         base[table.name] += [{**row, table.owner.mine: unit} for row in rows]
         above = table.owner.table
-        added(base, above, unit, [{**ordinary(above), table.owner.theirs: unit}])
+        add_rows(base, above, unit, [{**ordinary_row(above), table.owner.theirs: unit}])
 
 
 def public_rows(policy: Policy, table: Table) -> list[Row]:
-    """A public table: a row for each key of each column that has some; two of the first, and another one with its key,
-    so that a row of ours could find three."""
+    """The rows of a public table: one for each key of each column with keys, and two more with the first key.
+
+    So a join may match one private row with three public ones.
+    """
     if not table.public:
         return []
     named = {name: values for name, domain in table.columns.items() if (values := keys_of(policy, name, domain))}
-    rows = [{**ordinary(table), name: value} for name, values in named.items() for value in values]
-    other = [{**spread(table, rows[0], 1), name: rows[0][name]} for name in list(named)[:1]]
+    rows = [{**ordinary_row(table), name: value} for name, values in named.items() for value in values]
+    other = [{**row_in_group(table, rows[0], 1), name: rows[0][name]} for name in list(named)[:1]]
     return [*rows, *rows[:1], *other]
 
 
 def keys_of(policy: Policy, name: str, domain: Domain) -> tuple[Value, ...]:
-    """The public keys of a column, or those of a column of the same name elsewhere."""
+    """The public keys of a column, or of a column of the same name in another table."""
     everywhere = [domain, *(table.columns[name] for table in policy.tables.values() if name in table.columns)]
-    return next((one.keys for one in everywhere if one.keys), ())
+    return next((each.keys for each in everywhere if each.keys), ())
 
 
-def ordinary(table: Table) -> Row:
-    """A row that is not odd."""
-    return {name: usual(domain) for name, domain in table.columns.items()}
+def ordinary_row(table: Table) -> Row:
+    """A row of ordinary values."""
+    return {name: ordinary_value(domain) for name, domain in table.columns.items()}
 
 
-def usual(domain: Domain) -> Value:
+def ordinary_value(domain: Domain) -> Value:
+    """A value in the middle of the domain."""
     if domain.keys:
         return domain.keys[0]
     match domain.kind:
@@ -158,8 +168,8 @@ def usual(domain: Domain) -> Value:
     return True
 
 
-def odd(domain: Domain) -> tuple[Value, ...]:
-    """Values of a column that somebody may have, whatever the policy says."""
+def odd_values(domain: Domain) -> tuple[Value, ...]:
+    """Extreme values that data may contain, whatever the policy says."""
     match domain.kind:
         case Kind.NUMBER:
             ends = (domain.low, domain.high, domain.low - 1, domain.high + 1, 3 * domain.high) if domain.bounded else ()
@@ -171,29 +181,30 @@ def odd(domain: Domain) -> tuple[Value, ...]:
     return None, False, True
 
 
-def extreme(domain: Domain, end: str) -> Value:
-    """As much of a number as can be."""
+def extreme_value(domain: Domain, end: str) -> Value:
+    """The `low` or `high` end of a number's range; an ordinary value for other kinds."""
     if domain.kind is not Kind.NUMBER or domain.keys:
-        return usual(domain)
-    found: float = getattr(domain, end)
-    return found if math.isfinite(found) else math.copysign(1e300, found)
+        return ordinary_value(domain)
+    value: float = getattr(domain, end)
+    return value if math.isfinite(value) else math.copysign(1e300, value)
 
 
-def spread(table: Table, row: Row, i: int) -> Row:
-    """The same row in another group: other keys, other texts, other days."""
-    found = dict(row)
+def row_in_group(table: Table, row: Row, i: int) -> Row:
+    """The same row in the i-th group: other keys, texts and days."""
+    moved = dict(row)
     for name, domain in table.columns.items():
         if domain.keys:
-            found[name] = domain.keys[i % len(domain.keys)]
+            moved[name] = domain.keys[i % len(domain.keys)]
         elif domain.kind is Kind.TEXT:
-            found[name] = f"text {i}"
+            moved[name] = f"text {i}"
         elif domain.kind is Kind.DATE:
-            found[name] = f"2024-{1 + i % 12:02}-{1 + i % 28:02}"
+            moved[name] = f"2024-{1 + i % 12:02}-{1 + i % 28:02}"
         elif domain.kind is Kind.NUMBER and not domain.bounded:
-            found[name] = float(i)
-    return found
+            moved[name] = float(i)
+    return moved
 
 
-def shown(value: Value) -> str:
+def abbreviate(value: Value) -> str:
+    """A value in the name of a pair."""
     text = repr(value)
     return text if len(text) < 30 else f"{text[:20]}… of {len(str(value)):,} letters"

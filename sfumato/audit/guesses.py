@@ -1,8 +1,8 @@
-"""How many right guesses about canaries a privacy loss allows in one run.
+"""How many right guesses about canaries a privacy loss allows in one run: the p-value of a whole loss.
 
-p_i is the chance that exactly i of r guesses about m canaries are right. Flip the coin of a canary that was guessed
-right: for the same model that guess is now wrong, and one guess less is right. A trade-off function f says how likely
-the same model is after the flip, so for every set of counts, and for {i, i + 1, …} in particular,
+p_i is the probability that exactly i of r guesses about m canaries are right. Flip the coin of a canary that was
+guessed right: for the same model that guess is now wrong, so one guess fewer is right. The trade-off function f bounds
+how likely the same model is after the flip. So for every set of counts, and for {i, i + 1, …} in particular,
 
     R_{i+1} ≤ 1 − f(H_i)    R_i = Σ_{j≥i} j·p_j / m    H_i = Σ_{j≥i} (r − j)·p_j / m
 
@@ -24,18 +24,18 @@ Floats = NDArray[np.float64]
 
 LINES = 240  # tangents by which the trade-off function is bounded from below
 FAR = 30.0
-LEAST = 1e-15  # smaller ones are not told apart
+LEAST = 1e-15  # smaller p-values are reported as this
 SLACK = 1e-9  # relative, for the rounding of sums
 
 
 class Tangents:
-    """A trade-off function from below: the greatest of its tangents, given by points (ε, δ) of the profile."""
+    """A lower bound on a trade-off function: the maximum of its tangents, given by points (ε, δ) of the profile."""
 
     def __init__(self, loss: PrivacyLoss):
         end = loss.epsilon(min(1.0, most_leak(loss) + 1e-9), tolerance=1e-3).upper
         eps = np.linspace(0.0, min(end, top_of(loss), FAR), LINES)
         delta = loss.delta(eps, tolerance=1e-3).upper
-        # a ↦ 1 − δ − e^ε·a, and the same line mirrored: f is its own inverse
+        # a ↦ 1 − δ − e^ε·a, and the mirrored line: f is its own inverse
         self.at_zero = np.concatenate([1 - delta, (1 - delta) * np.exp(-eps)])
         self.slope = np.concatenate([np.exp(eps), np.exp(-eps)])
 
@@ -45,7 +45,7 @@ class Tangents:
 
 
 def least_total(tau: float, right: int, guesses: int, canaries: int, f: Tangents) -> float:
-    """The least sum of all p_i if so many right guesses have chance tau."""
+    """The least sum of all p_i if at least `right` right guesses have probability tau."""
     high, wrong = tau * right / canaries, tau * (guesses - right) / canaries
     for i in range(right - 1, -1, -1):
         more = f(1 - high) * (1 - SLACK)
@@ -57,7 +57,7 @@ def least_total(tau: float, right: int, guesses: int, canaries: int, f: Tangents
 
 
 def p_value(right: int, guesses: int, canaries: int, loss: PrivacyLoss) -> float:
-    """The probability of so many right guesses, or more, if the loss is as claimed; never below the truth."""
+    """The probability of at least so many right guesses if the loss is as claimed; never below the truth."""
     if not right:
         return 1.0
     f, low, high = Tangents(loss), LEAST, 1.0

@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing else: no script, no style sheet, no picture from elsewhere."""
+"""The audit report as one self-contained HTML page: no script, no external style sheet or picture."""
 
 from html import escape
 
@@ -19,19 +19,19 @@ summary { cursor: pointer; } details > p, details > ul { margin: .4rem 0 .4rem 1
 code { font-size: .86em; overflow-wrap: anywhere; } .verdict { font-size: 1.1rem; }
 """
 
-THREE = """<p>Three tiers: the <b>black box</b> runs a mechanism on two neighbouring data sets and certifies an event
-that tells them apart; <b>replay</b> runs it on both with the same outcomes of all noise, and compares what went into
-the noise; the <b>white box</b> compares the law that is really drawn with the profile that is charged.</p>"""
+TIERS_EXPLAINED = """<p>Three tiers: the <b>black box</b> runs a mechanism on two neighbouring data sets and certifies
+an event that distinguishes them; <b>replay</b> runs it on both with the same outcomes of all noise, and compares the
+inputs of the noise; the <b>white box</b> compares the law of the actual draws with the profile that is charged.</p>"""
 
 
 def page(report: Report, docs: str = "docs") -> str:
-    """The report; `docs` is where the documents are, for links to the theorems."""
+    """The report as HTML; `docs` is the path of the documents, for links to the theorems."""
     colour = "bad" if report.refuted else "good"
-    kinds = list(dict.fromkeys(one.kind for one in report.findings))
+    kinds = list(dict.fromkeys(finding.kind for finding in report.findings))
     head = "".join(f'<th class="mark">{tier}</th>' for tier in TIERS)
     tables = "".join(
         f"<h2>{escape(kind)}</h2><table><thead><tr><th>audited</th>{head}</tr></thead><tbody>"
-        + "".join(row(one, docs) for one in report.findings if one.kind == kind)
+        + "".join(finding_row(finding, docs) for finding in report.findings if finding.kind == kind)
         + "</tbody></table>"
         for kind in kinds
     )
@@ -42,19 +42,19 @@ def page(report: Report, docs: str = "docs") -> str:
         f"<h1>Audit of sfumato {escape(report.version)}</h1>"
         f'<p class="verdict {colour}">{escape(report.verdict)}</p>'
         f'<p class="soft">{escape(report.when)} · confidence {report.confidence:.10g} for each piece of evidence, so '
-        f"that any false alarm at all has probability ≤ {report.alarm():.2g}</p><p>{escape(READING)}</p>{THREE}"
-        f"{tables}{nist(report, docs)}</body></html>\n"
+        f"that any false alarm at all has probability ≤ {report.false_alarm():.2g}</p><p>{escape(READING)}</p>"
+        f"{TIERS_EXPLAINED}{tables}{nist_table(report, docs)}</body></html>\n"
     )
 
 
-def row(one: Finding, docs: str) -> str:
+def finding_row(one: Finding, docs: str) -> str:
     marks = "".join(f'<td class="mark {colour(one, tier)}">{one.mark(tier)}</td>' for tier in TIERS)
     theorems = "".join(
         f'<li>{escape(t.statement)} <span class="soft">[{escape(t.source)}]</span>'
         f' <a href="{escape(docs)}/theorems.md"><code>{escape(t.where)}</code></a></li>'
         for t in one.theorems
     )
-    evidence = "".join(f"<li>{told(seen)}</li>" for seen in one.evidence)
+    evidence = "".join(f"<li>{evidence_text(seen)}</li>" for seen in one.evidence)
     opened = " open" if one.refuted else ""
     return (
         f"<tr><td><details{opened}><summary>{escape(one.name)}</summary><p>claimed: {escape(one.claim)}<br>"
@@ -67,13 +67,13 @@ def colour(one: Finding, tier: str) -> str:
     return {"✗": "bad", "✓": "good"}.get(one.mark(tier), "soft")
 
 
-def told(seen: Evidence) -> str:
+def evidence_text(seen: Evidence) -> str:
     words = escape(seen.words).replace("\n", "<br>")
     return f'<b class="{"bad" if seen.refuted else "good"}">{seen.tier}</b>: {words}'
 
 
-def nist(report: Report, docs: str) -> str:
-    """The reviewer's questions."""
+def nist_table(report: Report, docs: str) -> str:
+    """The NIST questions with their answers."""
     rows = "".join(
         f"<tr><td>{one.number}</td><td><b>{escape(one.theme)}</b><br>{escape(one.question)}</td>"
         f"<td>{escape(one.answer)}<br>{'<br>'.join(f'<code>{escape(name)}</code>' for name in one.evidence)}</td>"
@@ -82,8 +82,8 @@ def nist(report: Report, docs: str) -> str:
     )
     return (
         "<h2>Questions of NIST SP 800-226</h2><p class='soft'>Themes of the guidelines of March 2025, in our words and "
-        "from summaries: hold them against the publication. "
+        "from summaries: compare them with the publication. "
         f"Named tests are run by <code>make test</code>; the promises are in <a href='{escape(docs)}/promise.md'>"
-        "promise.md</a>.</p><table><thead><tr><th></th><th>asked</th><th>done, and shown by</th><th>status</th></tr>"
+        "promise.md</a>.</p><table><thead><tr><th></th><th>question</th><th>answer and tests</th><th>status</th></tr>"
         f"</thead><tbody>{rows}</tbody></table>"
     )

@@ -1,7 +1,7 @@
-"""Membership inference: how many of those who took part an attacker finds, at a few false alarms, and how many he may.
+"""Membership inference: the true positive rate of an attacker at low false positive rates, and the most it may be.
 
-Scores come from independent runs, some with a person and some without. An accuracy of all guesses hides the people for
-whom privacy failed; the rate of finds at one false alarm in a thousand shows them.
+Scores come from independent runs, some with a person and some without. The accuracy over all guesses hides the people
+for whom privacy failed; the true positive rate at one false alarm in a thousand shows them.
 """
 
 import json
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato import checks
-from sfumato.audit.certify import interval
+from sfumato.audit.certify import clopper_pearson
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 
@@ -24,14 +24,14 @@ MOST = 1e308
 
 @dataclass(frozen=True)
 class Rate:
-    """An attack at one threshold: false alarms and finds as counted, with limits that hold for all rates at once."""
+    """An attack at one threshold: observed false alarms and finds, with limits that hold for all rates at once."""
 
     threshold: float
     alarms: float
     alarms_upper: float
     found: float
     found_lower: float
-    allowed: float  # the most finds that the claim allows at `alarms_upper`; 1 if nothing is claimed
+    allowed: float  # the largest rate of finds that the claim allows at `alarms_upper`; 1 without a claim
 
     @property
     def violated(self) -> bool:
@@ -46,7 +46,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Membership:
-    """Finds at several rates of false alarms, beside what a claim allows; with simultaneous confidence."""
+    """Finds at several rates of false alarms, and the most that the claim allows, with simultaneous confidence."""
 
     rates: tuple[Rate, ...]
     confidence: float
@@ -59,7 +59,7 @@ class Membership:
         return any(rate.violated for rate in self.rates)
 
     def epsilon(self, delta: float = 0.0) -> float:
-        """The largest ε that is certified at δ by any rate; never less than 0."""
+        """The largest ε that any rate certifies at δ; at least 0."""
         return max(0.0, *(rate.epsilon(checks.probability("delta", delta)) for rate in self.rates))
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class Membership:
         return "\n".join([*lines, runs, f"  confidence {self.confidence:.10g} for all rates at once"])
 
     def to_json(self) -> str:
-        """All of it, ready to be stored."""
+        """The result as JSON."""
         rates = [{**vars(rate), "violated": rate.violated} for rate in self.rates]
         data = {**vars(self), "rates": rates, "violated": self.violated}
         return json.dumps(data, sort_keys=True, allow_nan=False)
@@ -87,39 +87,39 @@ def membership(
     rates: Sequence[float] = RATES,
     confidence: float = 0.999,
 ) -> Membership:
-    """What an attacker finds who accuses whoever scores above a threshold.
+    """The rates of an attacker who claims membership for every score above a threshold.
 
     `inside` are scores of independent runs with the person, `outside` without. Half of the latter set a threshold for
-    each rate of false alarms; the other half counts them. All limits hold at once with this confidence.
+    each rate of false alarms; false alarms are counted on the other half. All limits hold at once with this confidence.
 
     Theorem: a test with false alarms ≤ α finds at most 1 − f(α), f the trade-off function [Dong, Roth & Su 2022,
         Def. 2.1 and 2.3]
     Theorem: exact binomial limits, each at its share of 1 − confidence [Clopper & Pearson 1934; Bonferroni 1936]
     """
-    here, away = numbers("inside", inside), numbers("outside", outside)
+    here, away = checked_scores("inside", inside), checked_scores("outside", outside)
     wanted = [checks.number(f"rates[{i}]", rate, 0.0, 1.0, allowed="rates in [0, 1]") for i, rate in enumerate(rates)]
     if not wanted:
         raise InvalidParameter(
-            "there are no rates to look at.\n  found:  rates = ()\n  do:     give such as (0.01, 0.1)"
+            "there are no rates to look at.\n  found:  rates = ()\n  do:     give rates such as (0.01, 0.1)"
         )
     sure = checks.number("confidence", confidence, 0.5, 1 - 1e-12, allowed="a number from 0.5 to below 1, like 0.999")
-    beta = (1 - sure) / len(wanted)  # half of it for each of the two limits, which are one-sided ends of `interval`
+    beta = (1 - sure) / len(wanted)  # each of the two limits is a one-sided end, at half of it
     known, counted = away[: len(away) // 2], away[len(away) // 2 :]
-    found = []
+    results = []
     for rate in sorted(wanted):
         threshold = float(np.quantile(known, 1 - rate, method="higher"))
         alarms, hits = (int(np.count_nonzero(side > threshold)) for side in (counted, here))
-        upper, lower = interval(alarms, len(counted), beta)[1], interval(hits, len(here), beta)[0]
+        upper, lower = clopper_pearson(alarms, len(counted), beta)[1], clopper_pearson(hits, len(here), beta)[0]
         allowed = 1.0 if loss is None else min(1.0, 1 - loss.trade_off(upper).lower)
-        found.append(Rate(threshold, alarms / len(counted), upper, hits / len(here), lower, allowed))
-    return Membership(tuple(found), sure, len(here), len(away))
+        results.append(Rate(threshold, alarms / len(counted), upper, hits / len(here), lower, allowed))
+    return Membership(tuple(results), sure, len(here), len(away))
 
 
-def numbers(name: str, scores: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Scores as a row of doubles; what is no number counts as the lowest score."""
-    found = np.asarray(scores, dtype=np.float64).reshape(-1)
-    if len(found) < FEWEST:
+def checked_scores(name: str, scores: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Scores as an array of doubles; NaN counts as the lowest score."""
+    values = np.asarray(scores, dtype=np.float64).reshape(-1)
+    if len(values) < FEWEST:
         raise InvalidParameter(
-            f"{name} has too few scores.\n  found:  {len(found)}\n  do:     give {FEWEST} or more, of independent runs"
+            f"{name} has too few scores.\n  found:  {len(values)}\n  do:     give {FEWEST} or more, of independent runs"
         )
-    return np.nan_to_num(found, nan=-MOST, posinf=MOST, neginf=-MOST)
+    return np.nan_to_num(values, nan=-MOST, posinf=MOST, neginf=-MOST)

@@ -1,8 +1,8 @@
-"""Questions in SQL, replayed: what one unit moves in the exact tables of a plan, against the noise that was priced.
+"""Replay of SQL questions: how far one unit moves the exact tables of a plan, against the noise that was priced.
 
-The curator's noise sees nothing but these tables. So for two databases that differ in one unit: nothing may raise, at
-most as many groups may differ as the plan says, and the noise on each part, at the distance by which it moved, may not
-cost more than the question was offered for. What is made of noisy parts is replayed too, where all keys are public.
+The curator's noise depends on nothing but these tables. So for two databases that differ in one unit: no statement may
+raise, at most as many groups may differ as the plan says, and the loss of the noise on each part, at the distance by
+which it moved, must not exceed the loss of the offer. If all keys are public, the release is replayed as well.
 """
 
 import json
@@ -16,8 +16,8 @@ from typing import Any
 from sfumato.aggregates.price import Mu, Price, Pure
 from sfumato.aggregates.registry import parse_question
 from sfumato.audit.corpus import Database, Neighbours
-from sfumato.audit.moves import SLACK, moved_counts, moved_rows
-from sfumato.audit.replay import Replay, Step, overcharged, replay
+from sfumato.audit.primitive_prices import SLACK, price_counts, price_rows
+from sfumato.audit.replay import Replay, Step, replay, undercharge
 from sfumato.curator.offer import Offer, offered, proportional
 from sfumato.curator.relative_counts import is_grouped_count
 from sfumato.curator.release import release, split, statements
@@ -32,8 +32,8 @@ SALT = 12345
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question as the curator answers it, without its ledger: a mechanism on databases."""
+class SqlQuestion:
+    """A question as the curator answers it, without a ledger: a mechanism on databases."""
 
     sql: str
     policy: Policy = field(repr=False)
@@ -42,7 +42,7 @@ class Asked:
 
     @cached_property
     def offer(self) -> Offer:
-        """Plan, price and noise: pure."""
+        """Plan, price and noise; reads no data."""
         currency: type[Price] = Pure if self.policy.pure else Mu
         asked = spelled(self.sql)
         question = parse_question(asked.text, self.policy)
@@ -51,39 +51,39 @@ class Asked:
         return offered(question, self.epsilon, self.delta, currency)
 
     def exact(self, database: Database) -> list[list[Any]]:
-        """The exact tables, which only noise sees."""
+        """The exact tables, the input of the noise."""
         return database.run(statements(self.offer, SALT, "duckdb"))
 
     def release(self, database: Database) -> object:
-        """Keys and noisy parts, as they are stored."""
+        """Keys and noisy parts, as the ledger stores them."""
         return self.many(database, 1)[0]
 
     def many(self, database: Database, count: int) -> list[object]:
-        """The same with fresh noise, so many times; data are read once."""
+        """`count` releases with fresh noise; the data are read once."""
         exact = self.exact(database)
         return [json.loads(release(self.offer, exact)) for _ in range(count)]
 
     def loss(self) -> PrivacyLoss:
-        """What the ledger is charged."""
+        """The loss that the ledger is charged."""
         return self.offer.loss
 
     def replay(self, pair: Neighbours) -> Replay:
-        """What the unit in which the databases differ moves, and what that costs."""
+        """How far the unit in which the databases differ moves the tables, and the loss of that move."""
         try:
             exact = [self.exact(database) for database in (pair.whole, pair.without)]
             tables = [self.measures(rows) for rows in exact]
         except Exception as problem:
             return Replay((), (f"a statement raises {type(problem).__name__}, which an analyst may see",), self.loss())
-        steps, problems = self.moves(*tables)
+        steps, problems = self.price_moves(*tables)
         if not problems:
-            problems = overcharged([step.price for step in steps], self.loss())
-        found = Replay(tuple(steps), tuple(problems), self.loss())
+            problems = undercharge([step.price for step in steps], self.loss())
+        result = Replay(tuple(steps), tuple(problems), self.loss())
         if problems or self.offer.plan.discovered:
-            return found
+            return result
         return replay(lambda side: release(self.offer, exact[side]), 0, 1, self.loss())
 
     def measures(self, tables: Sequence[Sequence[Any]]) -> dict[tuple[object, ...], list[int]]:
-        """The exact measures of each group, as `released` reads them."""
+        """The exact measures of each group, as `release` reads them."""
         plan, left = self.offer.plan, list(tables)
         summed = [j for j, m in enumerate(plan.measures) if m.what is not What.DISTINCT]
         alone = [[j] for j in range(len(plan.measures)) if j not in summed]
@@ -94,29 +94,29 @@ class Asked:
                     found.setdefault(key, [0] * len(plan.measures))[j] = value
         return found
 
-    def moves(
+    def price_moves(
         self, one: dict[tuple[object, ...], list[int]], other: dict[tuple[object, ...], list[int]]
     ) -> tuple[list[Step], list[str]]:
-        """How far each part moved over all groups, and groups that moved although they should not."""
+        """How far each part moved over all groups with its loss, and problems: moves beyond the bounds of the plan."""
         offer, zeros = self.offer, [0] * len(self.offer.plan.measures)
         keys = [key for key in {**one, **other} if one.get(key, zeros) != other.get(key, zeros)]
         if len(keys) > offer.plan.groups:
-            return [], [f"one unit moved {len(keys)} groups, and {offer.plan.groups} are covered"]
+            return [], [f"one unit moved {len(keys)} groups; the plan covers {offer.plan.groups}"]
         changes = [offer.joint.split([a - b for a, b in zip(one.get(key, zeros), other.get(key, zeros), strict=True)])
                    for key in keys]  # fmt: skip
         if offer.relative is not None:
             counting = offer.relative.contract.mechanism
             counts = [[table.get(key, zeros)[0] for key in keys] for table in (one, other)]
-            return [Step(repr(counting), *moved_counts(counting, *counts))], []
+            return [Step(repr(counting), *price_counts(counting, *counts))], []
         steps: list[Step] = []
         for j, (noise, part) in enumerate(zip(offer.noise, offer.joint.parts, strict=True)):
             far = [abs(change[j]) for change in changes if change[j]]
             if not far:
                 continue
             if noise is None:
-                return [], [f"{offer.plan.measures[j]!r} has no noise, and moved"]
+                return [], [f"{offer.plan.measures[j]!r} moved, and has no noise"]
             if max(far) > part.size:
-                words = f"{offer.plan.measures[j]!r} moved by {max(far)} in one group, and {part.size} is covered"
+                words = f"{offer.plan.measures[j]!r} moved by {max(far)} in one group; the plan covers {part.size}"
                 return [], [words]
             if isinstance(noise, OneOf):
                 continue
@@ -130,5 +130,8 @@ class Asked:
             steps.append(Step(repr(noise), moved, noise.loss(size)))
         together = {j: noise.joint for j, noise in enumerate(offer.noise) if isinstance(noise, OneOf)}
         for joint in set(together.values()):
-            steps.append(Step(repr(joint), *moved_rows(joint, [[row[j] for j in together] for row in changes])))
+            steps.append(Step(repr(joint), *price_rows(joint, [[row[j] for j in together] for row in changes])))
         return steps, []
+
+
+Asked = SqlQuestion  # the name before version 0.2

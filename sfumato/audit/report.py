@@ -1,4 +1,4 @@
-"""What an audit of everything found, for a reviewer: claims, theorems, evidence of three tiers, and the NIST rows."""
+"""The report of a full audit, for a reviewer: claims, theorems, evidence of three tiers, and the NIST questions."""
 
 import json
 import textwrap
@@ -6,20 +6,20 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from sfumato.audit.nist import CHECKED, ROWS, Row
+from sfumato.audit.nist import CHECKED, ROWS, Question
 
 TIERS = ("black box", "replay", "white box")
 MARKS = {True: "✗", False: "✓", None: "·"}
 WIDTH = 80
 READING = (
-    "A claim that is refuted is wrong, but for a false alarm whose probability is stated. A claim that is not refuted "
-    "is not proved by that: the theorems prove it, and audits look for mistakes in them and in the code."
+    "A refuted claim is wrong, except for a false alarm whose probability is stated. A claim that is not refuted is "
+    "not proved by the audit: the theorems prove it, and audits look for mistakes in them and in the code."
 )
 
 
 @dataclass(frozen=True)
 class Theorem:
-    """What a claim rests on, and where it is written down."""
+    """A theorem that a claim rests on, its source, and the class whose docstring states it."""
 
     statement: str
     source: str
@@ -28,7 +28,7 @@ class Theorem:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one tier found."""
+    """The result of one tier."""
 
     tier: str
     words: str
@@ -37,11 +37,11 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was audited: its claim, what that rests on, and what was found."""
+    """One audited claim: the theorems that it rests on, and the evidence."""
 
     name: str
-    kind: str  # of part
-    pair: str  # the neighbours that it was run on
+    kind: str  # the part of the package
+    pair: str  # the neighbouring data sets
     claim: str
     theorems: tuple[Theorem, ...]
     evidence: tuple[Evidence, ...]
@@ -51,20 +51,20 @@ class Finding:
         return any(one.refuted for one in self.evidence)
 
     def mark(self, tier: str) -> str:
-        """✗ refuted, ✓ not refuted, · not looked at by this tier."""
+        """✗ refuted, ✓ not refuted, · not audited by this tier."""
         seen = [one.refuted for one in self.evidence if one.tier == tier]
         return MARKS[any(seen) if seen else None]
 
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that was audited, on one day, by one version."""
+    """All findings of one audit, by one version of sfumato."""
 
     version: str
     when: str
     confidence: float
     findings: tuple[Finding, ...]
-    rows: tuple[Row, ...] = ROWS
+    rows: tuple[Question, ...] = ROWS
 
     @property
     def refuted(self) -> tuple[Finding, ...]:
@@ -72,15 +72,15 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """The whole in one line."""
+        """The result in one line."""
         if self.refuted:
-            return f"REFUTED: {len(self.refuted)} of {len(self.findings)} claims: {named(self.refuted)}"
+            return f"REFUTED: {len(self.refuted)} of {len(self.findings)} claims: {join_names(self.refuted)}"
         return f"none of {len(self.findings)} claims is refuted"
 
-    def alarm(self) -> float:
-        """The probability of any false alarm, at most."""
-        looks = sum(len(one.evidence) for one in self.findings)
-        return min(1.0, looks * (1 - self.confidence))
+    def false_alarm(self) -> float:
+        """An upper bound on the probability of any false alarm."""
+        tests = sum(len(one.evidence) for one in self.findings)
+        return min(1.0, tests * (1 - self.confidence))
 
     def __str__(self) -> str:
         width = max([len(one.name) for one in self.findings] + [7])
@@ -90,11 +90,13 @@ class Report:
         lines.append("  ".join(["─" * width, *("─" * len(tier) for tier in TIERS)]))
         for one in self.findings:
             marks = (one.mark(tier).center(len(tier)) for tier in TIERS)
-            lines.append("  ".join([shortened(one.name, width).ljust(width), *marks]).rstrip())
-        lines.append("✓ not refuted   ✗ refuted   · not looked at by this tier")
+            lines.append("  ".join([shorten(one.name, width).ljust(width), *marks]).rstrip())
+        lines.append("✓ not refuted   ✗ refuted   · not audited by this tier")
         for one in self.refuted:
             lines += ["", *textwrap.wrap(f"{one.name}: claimed {one.claim}", WIDTH)]
-            lines += [line for seen in one.evidence if seen.refuted for line in wrapped(f"{seen.tier}: {seen.words}")]
+            lines += [
+                line for seen in one.evidence if seen.refuted for line in wrap_indented(f"{seen.tier}: {seen.words}")
+            ]
         count = Counter(row.status for row in self.rows)
         lines += [
             "",
@@ -102,26 +104,26 @@ class Report:
         ]
         for row in self.rows:
             if row.status != CHECKED:
-                lines += wrapped(f"{row.number}. {row.theme} ({row.status}): {row.answer}")
+                lines += wrap_indented(f"{row.number}. {row.theme} ({row.status}): {row.answer}")
         return "\n".join([*lines, "", *textwrap.wrap(READING, WIDTH)])
 
     def to_json(self) -> str:
-        """All of it, for machines."""
+        """The report as JSON."""
         findings = [{**asdict(one), "refuted": one.refuted} for one in self.findings]
         data = {
-            **asdict(self), "findings": findings, "verdict": self.verdict, "false_alarm": self.alarm(),
+            **asdict(self), "findings": findings, "verdict": self.verdict, "false_alarm": self.false_alarm(),
             "refuted": [one.name for one in self.refuted],
         }  # fmt: skip
         return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1)
 
 
-def named(findings: Iterable[Finding]) -> str:
+def join_names(findings: Iterable[Finding]) -> str:
     return ", ".join(one.name for one in findings)
 
 
-def shortened(text: str, width: int) -> str:
+def shorten(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
-def wrapped(text: str) -> list[str]:
+def wrap_indented(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")

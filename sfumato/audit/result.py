@@ -1,9 +1,10 @@
-"""What an audit found, for people and for machines."""
+"""The result of a black-box audit, as text, HTML and JSON."""
 
 import json
 import math
 import textwrap
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
 from html import escape
 
 from sfumato.loss.bound import Bound
@@ -13,10 +14,10 @@ WIDTH = 80
 
 @dataclass(frozen=True)
 class Audit:
-    """A certified lower bound on ε at δ, and the event that shows it.
+    """A certified lower bound on ε at δ, and the event that certifies it.
 
     With probability at least `confidence` the true ε at `delta` is at least `epsilon`. If that is more than `claimed`,
-    the claim is refuted. If not, nothing was found: that is no proof of privacy.
+    the claim is refuted. If not, no violation was found, which does not prove privacy.
     """
 
     epsilon: Bound
@@ -25,10 +26,10 @@ class Audit:
     confidence: float
     samples: int
     event: str
-    likelier: str  # the data set on which the event happens more often: "d0" or "d1"
-    seen: tuple[int, int]  # how often it happened on d0 and on d1 ...
-    held_out: int  # ... in so many runs on each, none of which had a part in choosing it
-    remarks: tuple[str, ...] = ()  # what the reader should know about the runs, or the claim
+    likelier: str  # the data set on which the event is more frequent: "d0" or "d1"
+    seen: tuple[int, int]  # how often it occurred on d0 and on d1 ...
+    held_out: int  # ... in so many runs on each, none of which was used to choose it
+    remarks: tuple[str, ...] = ()  # what the reader should know about the runs or the claim
 
     @property
     def violated(self) -> bool:
@@ -37,23 +38,23 @@ class Audit:
 
     @property
     def margin(self) -> float:
-        """By how much the certified ε exceeds the claim; negative if it does not."""
+        """The certified ε minus the claimed one."""
         return self.epsilon.lower - self.claimed
 
     @property
     def verdict(self) -> str:
-        """The finding in a few words."""
+        """The result in one line."""
         claim = f"ε = {self.claimed:.6g}" + (f", δ = {self.delta:.3g}" if self.delta else "")
         return f"VIOLATED: the claim {claim} is refuted" if self.violated else f"no violation of {claim} found"
 
     def rows(self) -> dict[str, str]:
-        """The finding as labels and texts."""
+        """The result as labels and texts."""
         at = f" at δ = {self.delta:.3g}" if self.delta else ""
         return {
-            "certified": f"ε ≥ {rounded_down(self.epsilon.lower)}{at}, with confidence {self.confidence:.10g}",
+            "certified": f"ε ≥ {format_down(self.epsilon.lower)}{at}, with confidence {self.confidence:.10g}",
             "event": self.event,
             "seen": f"{self.seen[0]:,} times on d0, {self.seen[1]:,} times on d1, in {self.held_out:,} runs on each",
-            "samples": f"{self.samples:,} runs on each data set; the others chose the event",
+            "samples": f"{self.samples:,} runs on each data set; those not held out chose the event",
             **({"note": " ".join(self.remarks)} if self.remarks else {}),
         }
 
@@ -75,7 +76,7 @@ class Audit:
         )
 
     def to_json(self) -> str:
-        """All of it, ready to be stored."""
+        """The result as JSON."""
         data = {
             "epsilon": self.epsilon.lower,
             "delta": self.delta,
@@ -92,6 +93,8 @@ class Audit:
         return json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def rounded_down(value: float) -> str:
-    """Four decimals, never more than the value."""
-    return f"{math.floor(value * 1e4) / 1e4:.4g}"
+def format_down(value: float) -> str:
+    """Four decimals, rounded down: a certified lower bound is never shown larger than it is."""
+    if not math.isfinite(value):
+        return f"{value}"
+    return f"{Decimal(value).quantize(Decimal('0.0001'), ROUND_FLOOR):f}".rstrip("0").rstrip(".")

@@ -66,7 +66,7 @@ def draw_chart(chart: Callable[[], object], place: Path) -> None:
     except ImportError as problem:
         raise SfumatoError(str(problem)) from problem
     with show_progress("drawing"):
-        plots.saved(plots.attacked(chart()), place)  # type: ignore[arg-type]
+        plots.save_png(plots.attack_chart(chart()), place)  # type: ignore[arg-type]
     click.echo(f"drawn: {place}", err=True)
 
 

@@ -35,15 +35,15 @@ def audit(only: tuple[str, ...], quick: bool, as_json: bool, out: tuple[Path, ..
     from datetime import UTC, datetime
 
     import sfumato
-    from sfumato.audit.audit_all import CONFIDENCE, QUICK, chosen, finding
+    from sfumato.audit.audit_all import CONFIDENCE, QUICK, audit_exhibit, select_exhibits
     from sfumato.audit.report import Report
 
     require_writable(out)
-    exhibits = chosen(only)
+    exhibits = select_exhibits(only)
     findings = []
     with click.progressbar(exhibits, label="auditing", file=sys.stderr, item_show_func=exhibit_label) as bar:
         for exhibit in bar:
-            findings.append(finding(exhibit, QUICK if quick else 1))
+            findings.append(audit_exhibit(exhibit, QUICK if quick else 1))
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     report = Report(sfumato.__version__, when, CONFIDENCE, tuple(findings))
     for place in out:

@@ -19,7 +19,7 @@ def demo(calculus: bool, figures: Path | None, as_json: bool) -> None:
     about one patient from differences of answers. Takes about ten seconds.
     """
     if calculus:
-        from sfumato.teach.demo.tour import main as tour
+        from sfumato.teach.demo.calculus_tour import main as tour
 
         words = ["--figures", str(figures)] if figures else ["--no-figures"]
         sys.exit(tour([*words, "--json"] if as_json else words))

@@ -72,7 +72,6 @@ class Curator:
     views: Views = field(default_factory=lambda: Views(VIEWS), repr=False)
     probe: Callable[[str], None] = field(default=lambda point: None, repr=False)  # told where it is: for fault tests
     clock: Clock = field(default=Clock(), repr=False)
-    planner: Planner = field(default=None, repr=False)  # type: ignore[assignment]  # made in __post_init__
 
     @staticmethod
     def open(
@@ -93,14 +92,18 @@ class Curator:
         if isinstance(self.ledger, Ledger):
             agree(self.ledger, self.policy)
         admit(self.policy, self.who)
-        if self.planner is None:
-            currency = Pure if isinstance(self.ledger.promise, PureBudget) else Mu
-            namespace = getattr(self.engine, "namespace", MAIN)
-            object.__setattr__(self, "planner", Planner(self.policy, namespace, self.engine.dialect, currency))
 
     def analyst(self, who: str) -> "Curator":
         """The same curator, asked by this person."""
-        return replace(self, who=who)
+        asked = replace(self, who=who)
+        vars(asked)["planner"] = self.planner  # plans do not depend on who asks
+        return asked
+
+    @cached_property
+    def planner(self) -> Planner:
+        """The pure half: plans, prices and layouts."""
+        currency = Pure if isinstance(self.ledger.promise, PureBudget) else Mu
+        return Planner(self.policy, getattr(self.engine, "namespace", MAIN), self.engine.dialect, currency)
 
     def table(self, name: str) -> "Rows[Answer, Preview]":
         """A question put together in Python: table("visits").where(…).group_by(…).agg(…).ask(epsilon=…)."""

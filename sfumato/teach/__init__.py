@@ -1,1 +1,1 @@
-"""Material that teaches: classical accountants, figures, attacks, demos. The curator needs none of it."""
+"""Teaching material: classical accountants, figures, attacks and demos. The curator uses none of it."""

@@ -1,7 +1,7 @@
-"""The auditor finds what is wrong and does not cry wolf.
+"""The black box refutes wrong mechanisms and accepts correct ones.
 
-Wrong mechanisms draw from seeded generators and right ones from recorded bits, so that each run is the same. For other
-seeds, a right mechanism would be reported with probability at most 0.001 in each audit.
+Wrong mechanisms draw from seeded generators and correct ones from recorded bits, so each run is the same. For other
+seeds, a correct mechanism would be reported with probability at most 0.001 in each audit.
 """
 
 import json
@@ -14,9 +14,9 @@ import pytest
 
 import sfumato as sf
 from sfumato.audit import Audit, Timed, audit, audit_until
-from sfumato.audit.blackbox import Claim, best
-from sfumato.audit.features import Split, bank
-from sfumato.audit.observe import Raised, columns
+from sfumato.audit.blackbox import Claim, choose_event
+from sfumato.audit.features import Split, all_features
+from sfumato.audit.outputs import Raised, columns
 from sfumato.noise import Bernoulli, Categorical, DiscreteLaplace, Exp, GaussianDensity, Rounding, Sampler
 from tests.audit import wrong
 from tests.audit.wrong import Wrong
@@ -105,7 +105,7 @@ def test_a_data_set_on_which_it_returns_nan_is_told_apart():
 
     found = audit(careless, 0, 1, samples=20_000)
     assert found.epsilon.lower > 2
-    assert "NaN" in found.event or "no number" in found.event or "bit" in found.event
+    assert "NaN" in found.event or "not a number" in found.event or "bit" in found.event
 
 
 def test_a_vector_that_leaks_by_its_length_is_told_apart():
@@ -267,9 +267,9 @@ def test_runs_that_are_held_back_have_no_part_in_the_choice(ordinary):
         sides = [list(ordinary(rng, data, n)) for data in (0, 1)]
         if tail:
             sides = [[*side[:known], *(garbage[i % len(garbage)] for i in range(n - known))] for side in sides]
-        features = bank(*columns((sides[0], sides[1]), known), Split(learn, known))
-        choice = best(features, [Claim(1.0, 0.0)], learn, known)
-        chosen.append((choice.feature.words(choice.keep), choice.value, choice.likelier, choice.hunch))
+        features = all_features(*columns((sides[0], sides[1]), known), Split(learn, known))
+        choice = choose_event(features, [Claim(1.0, 0.0)], learn, known)
+        chosen.append((choice.feature.describe(choice.keep), choice.value, choice.likelier, choice.alternative))
     assert chosen[0] == chosen[1]
 
 
@@ -471,7 +471,7 @@ def test_the_same_runs_give_the_same_answer():
 
 
 def test_progress_is_shown_on_a_terminal_only(monkeypatch, capsys):
-    monkeypatch.setattr("sfumato.audit.observe.PATIENCE", 0.0)
+    monkeypatch.setattr("sfumato.audit.outputs.PATIENCE", 0.0)
     audit(lambda data: 0, 0, 1, samples=100)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)

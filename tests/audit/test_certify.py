@@ -1,4 +1,4 @@
-"""The bound from two counts is right exactly as often as it says: by enumeration, without dice."""
+"""The bound from two counts holds as often as stated: by enumeration of all counts, without sampling."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 from scipy.special import gammaln, xlog1py, xlogy
 
-from sfumato.audit.certify import Counts, Hunch, closest, interval, lower_bound, refuted, tail
+from sfumato.audit.certify import Alternative, Counts, best_bets, clopper_pearson, is_refuted, lower_bound, tail
 
 N = 18
 
@@ -17,16 +17,18 @@ def binomial(n, p):
     return np.exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) + xlogy(k, p) + xlog1py(n - k, -p))
 
 
-def bounds(hunch, delta, alpha):
+def bounds(alternative, delta, alpha):
     """lower_bound at all pairs of counts."""
-    return np.array([[lower_bound(Counts(k, m, N), hunch, delta, alpha) for m in range(N + 1)] for k in range(N + 1)])
+    return np.array(
+        [[lower_bound(Counts(k, m, N), alternative, delta, alpha) for m in range(N + 1)] for k in range(N + 1)]
+    )
 
 
-@pytest.mark.parametrize("hunch", [Hunch(0.9, 0.3, 0.05), Hunch(0.5, 0.02, 0.07)], ids=str)
+@pytest.mark.parametrize("alternative", [Alternative(0.9, 0.3, 0.05), Alternative(0.5, 0.02, 0.07)], ids=str)
 @pytest.mark.parametrize("delta", [0.0, 0.15])
-def test_no_pair_of_chances_is_overestimated_more_often_than_promised(hunch, delta):
+def test_no_pair_of_chances_is_overestimated_more_often_than_promised(alternative, delta):
     alpha = 0.1
-    table, most = bounds(hunch, delta, alpha), 0.0
+    table, most = bounds(alternative, delta, alpha), 0.0
     for eps in (0.0, 0.4, 1.0, 2.0, 3.0):
         for q in np.linspace(0.0, (1 - delta) * math.exp(-eps), 41):
             p = min(1.0, math.exp(eps) * q + delta)
@@ -38,22 +40,22 @@ def test_no_pair_of_chances_is_overestimated_more_often_than_promised(hunch, del
 
 def test_more_is_certified_than_by_two_separate_intervals():
     n, alpha = 32768, 0.001
-    counts, hunch = Counts(round(0.5 * n), round(0.5 / math.e * n), n), Hunch(0.5, 0.5 / math.e, 0.002)
-    low, high = interval(counts.first, n, alpha)[0], interval(counts.second, n, alpha)[1]
+    counts, alternative = Counts(round(0.5 * n), round(0.5 / math.e * n), n), Alternative(0.5, 0.5 / math.e, 0.002)
+    low, high = clopper_pearson(counts.first, n, alpha)[0], clopper_pearson(counts.second, n, alpha)[1]
     apart = math.log(low / high)
-    assert apart + 0.01 < lower_bound(counts, hunch, 0.0, alpha) < 1
+    assert apart + 0.01 < lower_bound(counts, alternative, 0.0, alpha) < 1
 
 
 def test_the_bound_is_at_least_the_bet_alone():
-    counts, hunch, alpha = Counts(900, 200, 2000), Hunch(0.45, 0.1, 0.01), 0.01
+    counts, alternative, alpha = Counts(900, 200, 2000), Alternative(0.45, 0.1, 0.01), 0.01
     ladder = np.arange(0.0, 3.0, 0.01)
-    lost = closest(hunch, ladder, 0.0).wealth(counts) >= math.log(1 / alpha) + 1e-6
-    assert lower_bound(counts, hunch, 0.0, alpha) >= ladder[np.argmin(lost) - 1] - 1e-9 > 1
+    lost = best_bets(alternative, ladder, 0.0).wealth(counts) >= math.log(1 / alpha) + 1e-6
+    assert lower_bound(counts, alternative, 0.0, alpha) >= ladder[np.argmin(lost) - 1] - 1e-9 > 1
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.01, 0.3])
 def test_bets_are_fair_on_the_border_and_worse_inside(delta):
-    bets = closest(Hunch(0.8, 0.1, 0.1), np.linspace(0, 1.9, 20), delta)
+    bets = best_bets(Alternative(0.8, 0.1, 0.1), np.linspace(0, 1.9, 20), delta)
     assert (bets.stake > 0).sum() >= 5
     for r, p, q, u in zip(bets.r, bets.p, bets.q, bets.stake, strict=True):
         assert p == pytest.approx(r * q + delta, rel=1e-12)
@@ -77,9 +79,9 @@ def test_the_exact_tail_is_the_sum_over_all_counts(n, p, q):
 
 def test_the_exact_law_refutes_whatever_the_bet_refutes_clearly():
     """P(T ≥ t) ≤ 1/wealth by Markov, up to the cells' width and the share of the interval."""
-    counts, hunch = Counts(1000, 300, 2000), Hunch(0.5, 0.15, 0.01)
-    bets = closest(hunch, np.arange(0.8, 1.2, 0.02), 0.0)
-    exact = [refuted(counts, bets, i, 0.0, 0.01) for i in range(len(bets.r))]
+    counts, alternative = Counts(1000, 300, 2000), Alternative(0.5, 0.15, 0.01)
+    bets = best_bets(alternative, np.arange(0.8, 1.2, 0.02), 0.0)
+    exact = [is_refuted(counts, bets, i, 0.0, 0.01) for i in range(len(bets.r))]
     clear = bets.wealth(counts) >= math.log(100) + 0.3
     assert clear.any()
     assert not all(exact)
@@ -88,18 +90,18 @@ def test_the_exact_law_refutes_whatever_the_bet_refutes_clearly():
 
 def test_counts_that_say_nothing_certify_nothing():
     for k, m in ((0, 0), (0, 500), (500, 500), (1000, 1000), (250, 260)):
-        assert lower_bound(Counts(k, m, 1000), Hunch(0.5, 0.1, 0.01), 0.0, 0.01) == 0
+        assert lower_bound(Counts(k, m, 1000), Alternative(0.5, 0.1, 0.01), 0.0, 0.01) == 0
 
 
 def test_an_event_that_never_happens_on_one_side_certifies_the_most_there_is():
     n, alpha = 10_000, 0.001
-    found = lower_bound(Counts(n, 0, n), Hunch(1 - 0.5 / n, 0.5 / n, 0.01), 0.0, alpha)
+    found = lower_bound(Counts(n, 0, n), Alternative(1 - 0.5 / n, 0.5 / n, 0.01), 0.0, alpha)
     assert math.log(n / math.log(1 / alpha)) - 0.1 < found < math.log(n / math.log(1 / alpha))
 
 
 def test_intervals_are_those_of_clopper_and_pearson():
     for k, n in ((0, 10), (3, 10), (10, 10), (700, 1000)):
-        low, high = interval(k, n, 0.02)
+        low, high = clopper_pearson(k, n, 0.02)
         assert k == 0 or special.bdtrc(k - 1, n, low) == pytest.approx(0.01, rel=1e-5)
         assert k == n or special.bdtr(k, n, high) == pytest.approx(0.01, rel=1e-5)
         assert low <= k / n <= high

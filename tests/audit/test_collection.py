@@ -1,7 +1,7 @@
-"""Everything that is shipped is collected, audited from outside and replayed; nobody needs to remember.
+"""Every class with a privacy claim has an exhibit, which the black box and replay do not refute.
 
-Bits are recorded. With other bits each black-box audit of what keeps its promise would fail with probability at most
-1e-6.
+Random bits are recorded. With other bits each black-box audit of a correct mechanism would fail with probability at
+most 1e-6.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""A conversation with a curator until its budget ends, replayed on a neighbour: the promise holds, and bugs show."""
+"""A conversation until the budget is used up, replayed on a neighbour: within the budget, unless something is wrong."""
 
 from dataclasses import dataclass, replace
 
@@ -31,7 +31,7 @@ def test_what_an_analyst_sees_until_the_end_is_within_the_budget(talk):
 
 def test_a_ledger_that_lets_too_much_through_is_refuted():
     found = replayed(replace(GAUSSIAN, budget=Budget(2.0, 1e-6)), claim=GAUSSIAN)
-    assert found.violated and "costs more than was claimed" in found.verdict
+    assert found.violated and "exceeds the claim" in found.verdict
 
 
 @dataclass(frozen=True)

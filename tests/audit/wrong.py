@@ -1,6 +1,6 @@
-"""Mechanisms that do not keep their promise, for the auditor to find. Never use these.
+"""Mechanisms that break their privacy claim, for the auditor to refute. Never use these.
 
-Each is told how noise is drawn, so that tests are repeatable. The sparse vector variants are numbered as in Lyu, Su &
+Each draws from a given generator, so that tests are repeatable. The sparse vector variants are numbered as in Lyu, Su &
 Li 2017, Figure 1; a vector holds one entry for each query: 1 for "above", 0 for "below", and NaN after the end.
 """
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from sfumato.audit import audit
 from sfumato.audit.corpus import Database, Neighbours
-from sfumato.audit.plans import Asked
+from sfumato.audit.plans import SqlQuestion
 from sfumato.curator import Curator, offer
 from sfumato.curator import release as tables
 from sfumato.errors import SfumatoError
@@ -63,7 +63,7 @@ def of_others(count, diagnosis="1"):
 
 def audit_17():
     found = pair("visits", visits("rare"), of_others(3))
-    asked = Asked("SELECT diagnosis, COUNT(*) FROM visits GROUP BY diagnosis", POLICY, delta=0.01)
+    asked = SqlQuestion("SELECT diagnosis, COUNT(*) FROM visits GROUP BY diagnosis", POLICY, delta=0.01)
     return audit(asked, found.whole, found.without, loss=asked.loss(), samples=200, confidence=SURE)
 
 
@@ -79,7 +79,7 @@ def keys_as_they_are(patch):
 
 def audit_18():
     found = pair("visits", visits("1", ward="south"), [*of_others(5), *of_south(2)])
-    asked = Asked("SELECT ward, COUNT(*) FROM visits GROUP BY ward", POLICY, epsilon=8.0)
+    asked = SqlQuestion("SELECT ward, COUNT(*) FROM visits GROUP BY ward", POLICY, epsilon=8.0)
     return audit(asked, found.whole, found.without, loss=asked.loss(), samples=1000, confidence=SURE)
 
 
@@ -100,7 +100,7 @@ def having_before_noise(patch):
 
 def audit_19():
     found = pair("visits", visits(*(f"mine {i}" for i in range(20))), of_others(3))
-    asked = Asked("SELECT diagnosis, COUNT(*) FROM visits GROUP BY diagnosis", POLICY, epsilon=1.0, delta=0.1)
+    asked = SqlQuestion("SELECT diagnosis, COUNT(*) FROM visits GROUP BY diagnosis", POLICY, epsilon=1.0, delta=0.1)
     return audit(asked, found.whole, found.without, loss=asked.loss(), samples=1000, confidence=SURE)
 
 
@@ -118,7 +118,7 @@ def threshold_for_one_group(patch):
 
 def audit_20():
     found = pair("notes", [{"ward": "north"}], [{"ward": "north"}, {"ward": "south"}])
-    return Asked("SELECT floor, COUNT(*) FROM notes JOIN wards USING (ward) GROUP BY floor", POLICY).replay(found)
+    return SqlQuestion("SELECT floor, COUNT(*) FROM notes JOIN wards USING (ward) GROUP BY floor", POLICY).replay(found)
 
 
 @mutant(20, "replay", audit_20)
@@ -136,7 +136,7 @@ def join_that_multiplies(patch):
 
 def audit_24():
     found = pair("visits", visits("no number"), of_others(3))
-    return Asked("SELECT COUNT(*) FROM visits WHERE CAST(diagnosis AS DOUBLE) > 0", POLICY).replay(found)
+    return SqlQuestion("SELECT COUNT(*) FROM visits WHERE CAST(diagnosis AS DOUBLE) > 0", POLICY).replay(found)
 
 
 @mutant(24, "replay", audit_24)

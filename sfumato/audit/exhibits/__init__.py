@@ -1,1 +1,1 @@
-"""What is audited: a file for each part of the package, with a tuple EXHIBITS; see `sfumato.audit.collection`."""
+"""The exhibits of the audit: a file for each part of the package, with a tuple EXHIBITS; see `audit/collection.py`."""

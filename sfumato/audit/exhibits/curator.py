@@ -1,8 +1,8 @@
-"""Questions in SQL, on a small clinic with and without its busiest patient."""
+"""SQL questions, on a small clinic with and without its busiest patient."""
 
 from sfumato.audit.collection import Exhibit
 from sfumato.audit.corpus import neighbours
-from sfumato.audit.plans import Asked
+from sfumato.audit.plans import SqlQuestion
 from sfumato.sql.policy import Policy
 
 POLICY = Policy.read("""
@@ -43,6 +43,6 @@ QUESTIONS = (
 
 WORST = next(pair for pair in neighbours(POLICY) if pair.name == "visits: many rows in many groups")
 EXHIBITS = tuple(
-    Exhibit("curator", lambda source, sql=sql: Asked(sql, POLICY), WORST.whole, WORST.without)  # type: ignore[misc]
+    Exhibit("curator", lambda source, sql=sql: SqlQuestion(sql, POLICY), WORST.whole, WORST.without)  # type: ignore[misc]
     for sql in QUESTIONS
 )

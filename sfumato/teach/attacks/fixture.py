@@ -1,4 +1,4 @@
-"""A database of made-up people to attack: as it is, and behind a curator whose whole budget the attacker may spend."""
+"""A synthetic database to attack: directly, and through a curator whose whole budget the attacker may spend."""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -27,27 +27,27 @@ secret = {type = "boolean"}
 
 
 @dataclass(frozen=True)
-class House:
-    """The data, and the policy under which a curator answers about them."""
+class AttackedDatabase:
+    """The data, and the tables of the curator's policy."""
 
     engine: DuckDB
     tables: str
 
     def exact(self, sql: str) -> float:
-        """What a database without a curator answers."""
+        """The exact answer, without a curator."""
         return float(self.engine.run(sql)[0][0])  # type: ignore[arg-type]  # attacks ask for counts
 
     def curator(self, epsilon: float) -> Curator:
-        """A curator who has answered nothing yet, and never tells more than (ε, 1e-6) in all."""
+        """A new curator with a total budget of (ε, 1e-6)."""
         policy = Policy.read(f"version = 1\n[budget]\nepsilon = {epsilon!r}\ndelta = {DELTA!r}\n{self.tables}")
         return Curator.open(self.engine, policy, ledger=":memory:")
 
 
 @contextmanager
-def house(
+def attacked_database(
     table: str, columns: Mapping[str, NDArray[np.generic]], tables: str = PEOPLE, select: str = "*"
-) -> Iterator[House]:  # fmt: skip
-    """A database with one table, in a folder that goes away."""
+) -> Iterator[AttackedDatabase]:  # fmt: skip
+    """A database with one table, in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="sfumato-") as folder:
         place = Path(folder) / "attacked.duckdb"
         with duckdb.connect(str(place)) as connection:
@@ -55,28 +55,28 @@ def house(
             connection.execute(f"CREATE TABLE {table} AS SELECT {select} FROM made")
         engine = DuckDB(place)
         try:
-            yield House(engine, tables)
+            yield AttackedDatabase(engine, tables)
         finally:
             engine.close()
 
 
-def noisy(curator: Curator, sql: str, epsilon: float) -> float:
+def ask_count(curator: Curator, sql: str, epsilon: float) -> float:
     """The curator's answer to a question for one number."""
-    found = curator.ask(sql, epsilon=epsilon).rows[0][0]
-    return float(found) if isinstance(found, int | float) else 0.0
+    answer = curator.ask(sql, epsilon=epsilon).rows[0][0]
+    return float(answer) if isinstance(answer, int | float) else 0.0
 
 
-def share(curator: Curator, questions: int) -> float:
-    """ε of each of so many questions that use up the budget together."""
+def epsilon_each(curator: Curator, questions: int) -> float:
+    """The ε of each of so many equal questions that use up the budget together."""
     mu = (curator.ledger.promise.amount.gauss / UNITS["gauss"] / questions) ** 0.5
     return GaussianLoss(mu * (1 - 1e-6)).epsilon(curator.policy.question_delta).lower
 
 
-def coins(count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Secrets by fair coins: whoever knows all but one has even odds about that."""
+def random_secrets(count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Independent fair coins, so that even an attacker who knows all others has even odds about one."""
     return rng.random(count) < 0.5
 
 
-def promised(epsilon: float) -> str:
-    """The claim of a curator with this budget, in a few words."""
+def format_claim(epsilon: float) -> str:
+    """The claim of a curator with this budget, as text."""
     return f"({epsilon:g}, {DELTA:g})"

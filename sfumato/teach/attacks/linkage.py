@@ -7,8 +7,16 @@ from numpy.typing import NDArray
 
 from sfumato.errors import QueryRefused
 from sfumato.ledger import Budget
-from sfumato.teach.attacks.fixture import DELTA, House, coins, house, noisy, promised, share
-from sfumato.teach.attacks.outcome import Chart, Demonstration, Line, Reached, best_guess
+from sfumato.teach.attacks.fixture import (
+    DELTA,
+    AttackedDatabase,
+    ask_count,
+    attacked_database,
+    epsilon_each,
+    format_claim,
+    random_secrets,
+)
+from sfumato.teach.attacks.outcome import AttackResult, Chart, Demonstration, Line, best_guess
 
 TOWN, PATIENTS, POSTCODES, DAYS = 20_000, 2_000, 40, 80 * 365
 BORN = np.datetime64("1940-01-01")
@@ -25,20 +33,20 @@ ill = {type = "boolean"}
 """
 STORY = f"""
 A hospital publishes a table of {PATIENTS:,} patients without names or numbers: date of birth, postcode, sex, and
-whether they have a certain illness. A register of all {TOWN:,} people in town has names with the same three facts.
-Whoever is alone with them has a name in both tables. A second version of the table has only the year of birth and the
-district (ten postcodes): the attacker then goes by the majority of those who fit.
+whether they have a certain illness. A register of all {TOWN:,} people in town has names with the same three attributes.
+Patients whose combination is unique get their names back. A second version of the table has only the year of birth and
+the district (ten postcodes): the attacker then guesses by the majority of the matching rows.
 """
 LESSON = """
-What identifies a person is not the name, but everything that somebody else may know; coarser facts only make the
-attacker's guess a little worse, and another table makes it better again. A curator shows no rows at all ({refusal}),
-and the counts that an attacker asks instead are within the bound, whatever other tables he has.
+A person is identified not only by a name, but by everything that somebody else may know. Coarser attributes make the
+attacker's guesses a little worse, and another table makes them better again. A curator shows no rows at all
+({refusal}), and its counts stay within the bound, whatever other tables the attacker has.
 """
 
 
 @dataclass(frozen=True)
 class Town:
-    """Everybody's facts, who is a patient, and who of these is ill."""
+    """The attributes of all people; the first PATIENTS of them are patients, some of them ill."""
 
     born: NDArray[np.int64]  # days
     postcode: NDArray[np.int64]
@@ -46,52 +54,52 @@ class Town:
     ill: NDArray[np.bool_]  # of the first PATIENTS people
 
     @staticmethod
-    def made(seed: int) -> "Town":
+    def random(seed: int) -> "Town":
         rng = np.random.default_rng(seed)
         facts = rng.integers(0, DAYS, TOWN), rng.integers(0, POSTCODES, TOWN), rng.random(TOWN) < 0.5
-        return Town(*facts, coins(PATIENTS, rng))
+        return Town(*facts, random_secrets(PATIENTS, rng))
 
     def facts(self, coarse: bool) -> NDArray[np.int64]:
-        """What the register and the table both tell, as one number for each person."""
+        """The attributes that register and table share, as one number for each person."""
         born, place = (self.born // 365, self.postcode // 10) if coarse else (self.born, self.postcode)
         return (born * POSTCODES + place) * 2 + self.woman
 
 
-def linked(town: Town, coarse: bool, targets: int) -> float:
-    """The share of targets whose illness the table gives away: by the majority of rows that fit, or a coin."""
+def linkage_accuracy(town: Town, coarse: bool, targets: int) -> float:
+    """The share of targets guessed right by the majority of the matching rows; a tie counts as one half."""
     facts = town.facts(coarse)
     rows = facts[:PATIENTS]
     right = 0.0
     for i in range(targets):
-        fitting = town.ill[rows == facts[i]].mean()
-        right += 0.5 if fitting == 0.5 else float((fitting > 0.5) == town.ill[i])
+        share_ill = town.ill[rows == facts[i]].mean()
+        right += 0.5 if share_ill == 0.5 else float((share_ill > 0.5) == town.ill[i])
     return right / targets
 
 
-def counted(home: House, town: Town, victim: int, epsilon: float) -> float:
-    """How many ill patients have the victim's three facts, asked of a curator for its whole budget."""
-    curator = home.curator(epsilon)
+def count_matching(database: AttackedDatabase, town: Town, victim: int, epsilon: float) -> float:
+    """A curator's count of ill patients with the victim's attributes, for its whole budget."""
+    curator = database.curator(epsilon)
     sql = (
         f"SELECT COUNT(*) AS n FROM patients WHERE ill AND born = DATE '{BORN + town.born[victim]}' AND"
         f" postcode = {town.postcode[victim]} AND sex = '{'f' if town.woman[victim] else 'm'}'"
     )
-    return noisy(curator, sql, share(curator, 1))
+    return ask_count(curator, sql, epsilon_each(curator, 1))
 
 
 def demonstrate(epsilon: float = 1.0, seed: int = 0, targets: int = 80) -> Demonstration:
-    """The join, on two versions of the table; and counts through a curator."""
-    town = Town.made(seed)
+    """The join with two versions of the table, and counts through a curator."""
+    town = Town.random(seed)
     columns = {
         "id": np.arange(PATIENTS), "born": town.born[:PATIENTS], "postcode": town.postcode[:PATIENTS],
         "sex": np.where(town.woman[:PATIENTS], "f", "m").astype(object), "ill": town.ill,
     }  # fmt: skip
-    with house("patients", columns, PATIENT, BIRTHDAYS) as home:
-        guesses = [counted(home, town, i, epsilon) > 0.5 for i in range(targets)]
-        refusal = refused(home, epsilon)
+    with attacked_database("patients", columns, PATIENT, BIRTHDAYS) as database:
+        guesses = [count_matching(database, town, i, epsilon) > 0.5 for i in range(targets)]
+        refusal = refusal_of_rows(database, epsilon)
     rows = (
-        Reached("table without names", linked(town, False, targets), targets),
-        Reached("year and district", linked(town, True, targets), targets),
-        Reached("a curator", float(np.mean(guesses == town.ill[:targets])), targets, promised(epsilon),
+        AttackResult("table without names", linkage_accuracy(town, False, targets), targets),
+        AttackResult("year and district", linkage_accuracy(town, True, targets), targets),
+        AttackResult("a curator", float(np.mean(guesses == town.ill[:targets])), targets, format_claim(epsilon),
                 best_guess(Budget(epsilon, DELTA).loss())),
     )  # fmt: skip
     return Demonstration(
@@ -100,26 +108,26 @@ def demonstrate(epsilon: float = 1.0, seed: int = 0, targets: int = 80) -> Demon
     )  # fmt: skip
 
 
-def refused(home: House, epsilon: float) -> str:
-    """What a curator says to who wants to see rows."""
+def refusal_of_rows(database: AttackedDatabase, epsilon: float) -> str:
+    """The curator's refusal of a question for rows."""
     try:
-        home.curator(epsilon).ask("SELECT * FROM patients", epsilon=epsilon / 2)
+        database.curator(epsilon).ask("SELECT * FROM patients", epsilon=epsilon / 2)
     except QueryRefused as problem:
         return f"“{str(problem).splitlines()[0]}”"
     raise AssertionError("a curator has shown rows")
 
 
 def chart(epsilon: float = 1.0, seed: int = 0) -> Chart:
-    """How many people of the town are alone with what is known of them; that has nothing to do with ε."""
-    town = Town.made(seed)
+    """The share of people whose known attributes are unique in town; it does not depend on ε."""
+    town = Town.random(seed)
     facts = (town.woman.astype(np.int64), town.born // 365, town.postcode // 10, town.postcode, town.born)
-    known, alone = np.zeros(TOWN, np.int64), []
+    known, unique = np.zeros(TOWN, np.int64), []
     for fact in facts:
         known = np.unique(known, return_inverse=True)[1] * (fact.max() + 1) + fact
         _, where, counts = np.unique(known, return_inverse=True, return_counts=True)
-        alone.append(float((counts[where] == 1).mean()))
+        unique.append(float((counts[where] == 1).mean()))
     return Chart(
-        f"A town of {TOWN:,}", "what is known", "people who are alone with it",
-        (Line("singled out", tuple(map(float, range(len(facts)))), tuple(alone), "open"),),
+        f"A town of {TOWN:,}", "known attributes", "people who are unique",
+        (Line("singled out", tuple(map(float, range(len(facts)))), tuple(unique), "open"),),
         ("linear", "linear"), 0.0, ("sex", "+ year of birth", "+ district", "+ postcode", "+ day of birth"),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What an attack reached through each interface, beside what the claimed privacy loss allows."""
+"""The success rates of an attack on each interface, with the largest rates that the claimed loss allows."""
 
 import json
 import math
@@ -11,28 +11,28 @@ from itertools import groupby
 import numpy as np
 from scipy.special import bdtr
 
-from sfumato.audit.certify import interval
+from sfumato.audit.certify import clopper_pearson
 from sfumato.audit.guesses import p_value
 from sfumato.curator.answer import table
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.numeric import Floats, floats
 
 WIDTH = 80
-RARE = 0.05  # probability with which an interval misses the truth: half of it at each end
+RARE = 0.05  # the probability that an interval misses the truth, half of it at each end
 FOOT = """
-reached: {measure}, as a share of so many guesses; its 95 % interval (Clopper & Pearson). The most that anybody reaches
-under the claim: on average (mean), and in so many guesses (here), but for 2.5 %.
+reached: {measure}, as a share of the guesses, with its 95 % interval (Clopper & Pearson). The most that any attacker
+can reach under the claim: on average (mean ≤), and in so many guesses with probability 97.5 % (here ≤).
 """
-MISS = 5e-7  # probability with which `certified` may be above the truth; as much is left for the bound
+MISS = 5e-7  # the probability that `certified` is above the truth; as much is left for the bound
 
 
 @dataclass(frozen=True)
-class Reached:
-    """The share of right guesses through one interface, with its interval, and the most that its claim allows: on
-    average (`bound`), and in so many guesses (`most`).
+class AttackResult:
+    """The share of right guesses through one interface, and the most that its claim allows.
 
-    Guesses are independent tries, each through an interface of its own; or, if `at_once` is the claimed loss, they are
-    all made from one transcript, about people whose secrets are independent coins.
+    `bound` is the most on average, `most` the most in so many guesses. Guesses are independent tries, each through a
+    new instance of the interface. If `at_once` is the claimed loss, all guesses are made from one transcript, about
+    people whose secrets are independent coins.
     """
 
     interface: str
@@ -44,18 +44,19 @@ class Reached:
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """Where the chance of a right guess is, with confidence 95 %, if guesses are independent of each other. Half a
-        right guess counts against us at either end.
+        """A 95 % confidence interval of the chance of a right guess, if guesses are independent.
+
+        Half a right guess (a tie) is rounded outwards at either end.
 
         Theorem: exact binomial limits [Clopper & Pearson 1934]
         """
         right = self.share * self.tries
         down, up = math.floor(right + 1e-9), math.ceil(right - 1e-9)
-        return interval(down, self.tries, RARE)[0], interval(up, self.tries, RARE)[1]
+        return clopper_pearson(down, self.tries, RARE)[0], clopper_pearson(up, self.tries, RARE)[1]
 
     @cached_property
     def most(self) -> float:
-        """The largest share that anybody reaches in so many guesses, but for a probability of 2.5 %.
+        """The largest share that any attacker reaches in so many guesses, except with probability 2.5 %.
 
         Theorem: independent tries of chance at most p are right no more often than coins [Hoeffding 1956, Thm 5]
         Theorem: guesses from one transcript are right no more often than its trade-off function allows
@@ -75,7 +76,7 @@ class Reached:
 
     @cached_property
     def certified(self) -> float:
-        """The chance of success is at least this, but for a probability of one in two million.
+        """A lower bound on the chance of success, except with probability one in two million.
 
         Theorem: n·KL(mean, p) ≥ log(1/β) has probability ≤ β for tries in [0, 1] of mean p [Hoeffding 1963, Thm 1]
         """
@@ -87,7 +88,7 @@ class Reached:
 
     @property
     def refuted(self) -> bool:
-        """Is the claim certainly wrong?"""
+        """Is the claim refuted?"""
         if self.at_once is not None:
             return p_value(round(self.share * self.tries), self.tries, self.tries, self.at_once) <= 2 * MISS
         return self.certified > self.bound
@@ -99,7 +100,7 @@ class Reached:
 
 
 def relative_entropy(a: float, b: float) -> float:
-    """KL of two coins."""
+    """The Kullback–Leibler divergence of two coins."""
     if b in (0.0, 1.0):
         return math.inf if a != b else 0.0
     return sum(x * math.log(x / y) for x, y in ((a, b), (1 - a, 1 - b)) if x > 0)
@@ -107,7 +108,7 @@ def relative_entropy(a: float, b: float) -> float:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a chart: what was reached, or what is allowed."""
+    """One line of a chart: success rates, or a bound."""
 
     label: str
     x: tuple[float, ...]
@@ -116,14 +117,16 @@ class Line:
     spread: tuple[float, ...] = ()  # two standard deviations
 
 
-def measured(label: str, x: Sequence[float], found: Sequence[Reached], role: str) -> Line:
-    """What was reached, as a line."""
-    return Line(label, tuple(x), tuple(one.share for one in found), role, tuple(one.spread for one in found))
+def measured_line(label: str, x: Sequence[float], found: Sequence[AttackResult], role: str) -> Line:
+    """Measured success rates as a line."""
+    return Line(
+        label, tuple(x), tuple(result.share for result in found), role, tuple(result.spread for result in found)
+    )
 
 
 @dataclass(frozen=True)
 class Chart:
-    """What an attack looks like as a picture: lines over numbers, or over `ticks` that have names."""
+    """The data of a figure of an attack: lines over numbers, or over named `ticks`."""
 
     title: str
     x: str
@@ -136,14 +139,14 @@ class Chart:
 
 @dataclass(frozen=True)
 class Demonstration:
-    """An attack, told to the person who wonders whether it works."""
+    """An attack with its explanation and its success rates."""
 
     name: str
     title: str
     story: str
-    measure: str  # what the shares are shares of
-    blind: float  # what guessing reaches
-    rows: tuple[Reached, ...]
+    measure: str  # the quantity that the shares measure
+    blind: float  # the share that blind guessing reaches
+    rows: tuple[AttackResult, ...]
     lesson: str
 
     def __str__(self) -> str:
@@ -157,35 +160,35 @@ class Demonstration:
         body = table(columns, rows, [False, True, True, False, False, True, False])
         foot = [FOOT.format(measure=self.measure)]
         if any(row.at_once is not None for row in self.rows):
-            foot.append("All guesses are made from the same answers, so the interval is only a guide; the bounds hold.")
+            foot.append("All guesses use the same answers, so the interval is only a guide; the bounds hold.")
         if any(row.refuted for row in self.rows):
-            foot.append("✗ more than the claim allows: it is refuted (wrongly with probability < 1e-6)")
+            foot.append("✗ more than the claim allows: the claim is refuted (false alarm probability < 1e-6)")
         foot = [line for one in foot for line in paragraphs(one)]
         return "\n".join([*head, body, *foot, f"Blind guessing reaches {self.blind:g}.", "", *paragraphs(self.lesson)])
 
     def to_json(self) -> str:
-        """All of it, ready to be stored."""
+        """The demonstration as JSON."""
         more = ("interval", "most", "certified", "refuted")
         rows = [{**plain(row), **{key: getattr(row, key) for key in more}} for row in self.rows]
         data = {**vars(self), "rows": rows}
         return json.dumps(data, ensure_ascii=False, allow_nan=False)
 
 
-def plain(row: Reached) -> dict[str, object]:
+def plain(row: AttackResult) -> dict[str, object]:
     return {key: getattr(row, key) for key in ("interface", "share", "tries", "claim", "bound")}
 
 
 def paragraphs(text: str) -> list[str]:
-    """Wrapped as one; lines that begin with a blank stay as they are."""
-    found: list[str] = []
+    """The text wrapped to the width; lines that begin with a blank are kept."""
+    wrapped: list[str] = []
     for indented, block in groupby(text.strip("\n").split("\n"), lambda line: line.startswith(" ")):
         lines = list(block)
-        found += lines if indented else textwrap.wrap(" ".join(lines), WIDTH)
-    return found
+        wrapped += lines if indented else textwrap.wrap(" ".join(lines), WIDTH)
+    return wrapped
 
 
 def best_guess(loss: PrivacyLoss) -> float:
-    """How often the best attacker is right about one person, with even odds beforehand.
+    """The accuracy of the best attacker about one person, with even prior odds.
 
     Theorem: with even odds beforehand the best guess is right with chance ½ + ½·TV [Lehmann & Romano 2005, Thm 13.1.1]
     """
@@ -193,5 +196,5 @@ def best_guess(loss: PrivacyLoss) -> float:
 
 
 def most_found(loss: PrivacyLoss, alarms: Floats) -> Floats:
-    """How many of those who took part any attacker finds at most, at these rates of false alarms."""
+    """The largest share of members that any attacker finds at these rates of false alarms."""
     return floats(1 - loss.trade_off(alarms).lower)

@@ -1,4 +1,4 @@
-"""Every accountant side by side, the optimal answer first."""
+"""A comparison of accountants for one loss, the optimal answer first."""
 
 import math
 import textwrap
@@ -12,15 +12,15 @@ from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import ULP
 from sfumato.loss.views.profile import most_leak
 from sfumato.loss.views.renyi_accountant import above_zero, renyi_accountant
-from sfumato.teach.classical.estimates import Estimate, central_limit, fourier, parts
-from sfumato.teach.classical.theorems import advanced, advanced_slides, ceiling, optimal
+from sfumato.teach.classical.approximations import Estimate, central_limit, fourier, parts
+from sfumato.teach.classical.composition_theorems import advanced, advanced_slides, ceiling, optimal
 
 Accountant = Callable[[PrivacyLoss, float], Bound | Estimate]  # ε at δ
 
 
 @dataclass(frozen=True)
 class Row:
-    """One accountant's answer, or None and the reason."""
+    """One accountant's answer, or None with the reason in the note."""
 
     name: str
     epsilon: Bound | Estimate | None
@@ -58,24 +58,24 @@ class Comparison:
 
 
 def compare(loss: PrivacyLoss, delta: float) -> Comparison:
-    """Every accountant's ε(δ) for one loss. What does not apply says why; what is untrue is "below the truth"."""
+    """Every accountant's ε(δ) for one loss. One that does not apply says why; one that is too low is marked."""
     goal = above_zero("delta", delta)
     truth = loss.epsilon(goal)
     rows = [Row("optimal (sfumato)", truth, truth.method)]
     for name, accountant in ACCOUNTANTS.items():
         try:
-            found = accountant(loss, goal)
+            answer = accountant(loss, goal)
         except (InvalidParameter, OutOfReach) as problem:
             rows.append(Row(name, None, str(problem).splitlines()[0]))
             continue
-        claim, note = (found.value, found.note) if isinstance(found, Estimate) else (found.upper, found.method)
+        claim, note = (answer.value, answer.note) if isinstance(answer, Estimate) else (answer.upper, answer.method)
         short = f"below the truth by {truth.lower - claim:.2g}; " if claim < truth.lower else ""
-        rows.append(Row(name, found, short + note))
+        rows.append(Row(name, answer, short + note))
     return Comparison(goal, tuple(rows))
 
 
-def basic_of(loss: PrivacyLoss, delta: float) -> Bound:
-    """Basic composition where each part gets what it leaks and an equal share of the rest of δ."""
+def basic_accountant(loss: PrivacyLoss, delta: float) -> Bound:
+    """Basic composition: each part gets its own leak and an equal share of the rest of δ."""
     terms = parts(loss)
     spare = (delta - sum(k * most_leak(part) for k, part in terms)) / max(sum(k for k, _ in terms), 1)
     if spare < 0:
@@ -84,16 +84,16 @@ def basic_of(loss: PrivacyLoss, delta: float) -> Bound:
     return ceiling(math.fsum(k * eps for k, eps in each), "δ shared equally")
 
 
-def of_equal_parts(theorem: Callable[[float, float, int, float, float], Bound]) -> Accountant:
-    """An accountant of k equal (ε, δ) parts that is told ε, δ, k, the slack δ' that is left, and the total δ.
+def equal_parts_accountant(theorem: Callable[[float, float, int, float, float], Bound]) -> Accountant:
+    """An accountant from a theorem on k equal (ε, δ)-DP parts: theorem(ε, δ, k, slack δ' that is left, total δ).
 
-    Parts with a largest loss are (largest loss, leak)-DP. Others get half of δ for themselves. These theorems need both
-    directions: a pair with P ≤ e^ε·Q alone can have a mean loss of ε.
+    A part whose loss has a supremum is (supremum, leak)-DP. Other parts share half of the δ that is left. These
+    theorems need both directions: a pair with only P ≤ e^ε·Q can have a mean loss of ε.
     """
 
     def accountant(loss: PrivacyLoss, delta: float) -> Bound:
         if len(parts(loss)) != 1:
-            raise OutOfReach(f"needs equal parts: these are of {len(parts(loss))} kinds")
+            raise OutOfReach(f"needs equal parts: there are {len(parts(loss))} kinds")
         ((k, part),) = parts(loss)
         leak, eps = max(part.leak()), max(part.supremum())
         if k * leak >= delta:
@@ -110,10 +110,12 @@ def of_equal_parts(theorem: Callable[[float, float, int, float, float], Bound]) 
 
 
 ACCOUNTANTS: dict[str, Accountant] = {
-    "basic": basic_of,
-    "advanced": of_equal_parts(lambda eps, each, k, slack, _: advanced(eps, each, k, slack).epsilon),
-    "advanced, zCDP mean": of_equal_parts(lambda eps, each, k, slack, _: advanced_slides(eps, each, k, slack).epsilon),
-    "optimal for (ε, δ)": of_equal_parts(lambda eps, each, k, _, total: optimal(eps, each, k, total)),
+    "basic": basic_accountant,
+    "advanced": equal_parts_accountant(lambda eps, each, k, slack, _: advanced(eps, each, k, slack).epsilon),
+    "advanced, zCDP mean": equal_parts_accountant(
+        lambda eps, each, k, slack, _: advanced_slides(eps, each, k, slack).epsilon
+    ),
+    "optimal for (ε, δ)": equal_parts_accountant(lambda eps, each, k, _, total: optimal(eps, each, k, total)),
     "Rényi": renyi_accountant,
     "central limit": central_limit,
     "plain Fourier": fourier,

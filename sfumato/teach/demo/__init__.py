@@ -1,1 +1,1 @@
-"""What a newcomer sees first: the curator on made-up data, and a tour of the calculus."""
+"""Demos for newcomers: the curator on synthetic data, and a tour of the calculus."""

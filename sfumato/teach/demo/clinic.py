@@ -1,4 +1,4 @@
-"""A clinic that never was: 20,000 patients, 100,000 visits, made from a seed; and its owner's policy."""
+"""A synthetic clinic, made from a seed: 20,000 patients, 100,000 visits, and its owner's policy."""
 
 from pathlib import Path
 

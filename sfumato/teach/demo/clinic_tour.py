@@ -1,4 +1,4 @@
-"""The curator at work on a made-up clinic: a dozen questions, then an attack. `make demo`, or `sfumato demo`."""
+"""The curator on a synthetic clinic: a dozen questions, then an attack. `make demo`, or `sfumato demo`."""
 
 import argparse
 import json
@@ -25,8 +25,8 @@ TARGETS = 24
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question of the demo: by its price (epsilon) or by its exactness (error)."""
+class Question:
+    """A question of the demo, with a price (epsilon) or a wanted accuracy (error)."""
 
     title: str
     sql: str
@@ -41,43 +41,43 @@ class Asked:
 
 
 QUESTIONS = (
-    Asked("How many visits, by how many patients?",
+    Question("How many visits, by how many patients?",
           "SELECT COUNT(*) AS visits, COUNT(DISTINCT patient_id) AS patients FROM visits", 0.2),
-    Asked("How busy are the wards, and how long do people stay?",
+    Question("How busy are the wards, and how long do people stay?",
           "SELECT ward, COUNT(*) AS visits, AVG(stay) AS days FROM visits GROUP BY ward", 0.8),
-    Asked("The same question, in other words: free",
+    Question("The same question, in other words: free",
           "select avg(v.stay) as mean_stay, v.ward, count(*) as n from visits as v "
           "where 1 = 1 group by v.ward order by n desc", 0.8),
-    Asked("What do people come for? (Which diagnoses there are is private.)",
+    Question("What do people come for? (Which diagnoses there are is private.)",
           "SELECT diagnosis, COUNT(DISTINCT patient_id) AS people FROM visits "
           "GROUP BY diagnosis ORDER BY people DESC", 0.6),
-    Asked("What does a visit cost, by age?",
+    Question("What does a visit cost, by age?",
           "SELECT CASE WHEN age < 18 THEN 'child' WHEN age < 65 THEN 'adult' ELSE 'elder' END AS who, "
           "AVG(cost) AS cost FROM visits GROUP BY who", 0.6),
-    Asked("Which floor brings in what? (Joined with a public table.)",
+    Question("Which floor brings in what? (Joined with a public table.)",
           "SELECT floor, SUM(cost) AS income FROM visits JOIN wards USING (ward) GROUP BY floor", 0.6),
-    Asked("How many of us smoke, to within 150 people?",
+    Question("How many of us smoke, to within 150 people?",
           "SELECT COUNT(*) AS smokers FROM patients WHERE smoker", None, 150),
-    Asked("How much do stays vary?", "SELECT AVG(stay) AS mean, STDDEV(stay) AS spread FROM visits", 0.4),
-    Asked("Busy months only (HAVING sees noisy counts, so it costs nothing more)",
+    Question("How much do stays vary?", "SELECT AVG(stay) AS mean, STDDEV(stay) AS spread FROM visits", 0.4),
+    Question("Busy months only (HAVING sees noisy counts, so it costs nothing more)",
           "SELECT MONTH(day) AS month, COUNT(*) AS visits FROM visits WHERE ward = 'emergency' "
           "GROUP BY month HAVING visits > 1200", 0.7),
-    Asked("Long stays in surgery, of a journalist's own share",
+    Question("Long stays in surgery, of a journalist's own share",
           "SELECT COUNT(*) AS long_stays FROM visits WHERE ward = 'surgery' AND stay > 14", 0.2, None, "journalist"),
-    Asked("A question that would show people", "SELECT * FROM patients WHERE patient_id = 17", 0.1),
-    Asked("A sum without bounds", "SELECT SUM(age * patient_id) FROM patients", 0.1),
+    Question("A question that would show people", "SELECT * FROM patients WHERE patient_id = 17", 0.1),
+    Question("A sum without bounds", "SELECT SUM(age * patient_id) FROM patients", 0.1),
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Clinic:
-    """The made-up clinic: its curator, and the exact data, which only a demonstration has at hand."""
+    """The synthetic clinic: its curator, and the exact data, to which only a demo has access."""
 
     curator: Curator
     exact: duckdb.DuckDBPyConnection
 
     @staticmethod
-    def made(folder: Path) -> "Clinic":
+    def build(folder: Path) -> "Clinic":
         place = folder / "clinic.duckdb"
         clinic.build(place)
         return Clinic(Curator.open(place, Policy.read(clinic.POLICY)), duckdb.connect(str(place), read_only=True))
@@ -87,10 +87,10 @@ class Clinic:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What became of one question."""
+class Outcome:
+    """The answer to one question or its refusal, and the truth."""
 
-    asked: Asked
+    question: Question
     answer: Answer | None
     truth: tuple[Cell, ...]  # of the first aggregate, row by row
     refusal: str
@@ -98,19 +98,19 @@ class Shown:
 
     def plain(self) -> dict[str, object]:
         answer = json.loads(self.answer.to_json()) if self.answer else None
-        return {"title": self.asked.title, "sql": self.asked.sql, "epsilon": self.asked.epsilon,
-                "error": self.asked.error, "answer": answer, "truth": list(self.truth), "refusal": self.refusal,
+        return {"title": self.question.title, "sql": self.question.sql, "epsilon": self.question.epsilon,
+                "error": self.question.error, "answer": answer, "truth": list(self.truth), "refusal": self.refusal,
                 "left": self.left}  # fmt: skip
 
 
-def put(question: Asked, house: Clinic) -> Shown:
-    """Ask it, and look up what is true."""
-    curator = house.curator.analyst(question.who)
+def ask(question: Question, demo: Clinic) -> Outcome:
+    """Ask a question of the curator, and look up the truth."""
+    curator = demo.curator.analyst(question.who)
     try:
         answer = curator.ask(question.sql, epsilon=question.epsilon, error=question.error)
     except SfumatoError as problem:
-        return Shown(question, None, (), str(problem), curator.budget.left)
-    return Shown(question, answer, truth(answer, house.exact.execute(question.sql)), "", curator.budget.left)
+        return Outcome(question, None, (), str(problem), curator.budget.left)
+    return Outcome(question, answer, truth(answer, demo.exact.execute(question.sql)), "", curator.budget.left)
 
 
 def truth(answer: Answer, exact: duckdb.DuckDBPyConnection) -> tuple[Cell, ...]:
@@ -120,34 +120,34 @@ def truth(answer: Answer, exact: duckdb.DuckDBPyConnection) -> tuple[Cell, ...]:
     keys = [name for name in names if name not in spans]
     first = next(name for name in names if name in spans)
     rows = [dict(zip(names, row, strict=True)) for row in exact.fetchall()]
-    found = {tuple(plain(row[key]) for key in keys): row[first] for row in rows}
+    values = {tuple(plain(row[key]) for key in keys): row[first] for row in rows}
     ours = zip(*(answer.column(key) for key in keys), strict=True) if keys else [()]
-    return tuple(found.get(tuple(map(plain, key))) for key in ours)
+    return tuple(values.get(tuple(map(plain, key))) for key in ours)
 
 
 def plain(value: object) -> object:
     return float(value) if isinstance(value, int | float) else value
 
 
-def printed(number: int, shown: Shown) -> str:
-    """A question and its answer, the truth and the budget beside it."""
-    head = [f"{number}. {shown.asked.title}"]
-    head += [f"   {line}" for line in textwrap.wrap(shown.asked.sql, WIDTH - 3)]
-    head += [f"   {shown.asked.price}", ""]
-    if shown.answer is None:
-        return "\n".join([*head, *refused(shown.refusal), ""])
-    names, rows, right = laid_out(shown.answer.columns, shown.answer.rows)
-    exact = [row[0].replace("NULL", "") for row in laid_out(["truth"], [[cell] for cell in shown.truth])[1]]
+def format_outcome(number: int, outcome: Outcome) -> str:
+    """A question and its answer, with the truth and the budget."""
+    head = [f"{number}. {outcome.question.title}"]
+    head += [f"   {line}" for line in textwrap.wrap(outcome.question.sql, WIDTH - 3)]
+    head += [f"   {outcome.question.price}", ""]
+    if outcome.answer is None:
+        return "\n".join([*head, *format_refusal(outcome.refusal), ""])
+    names, rows, right = laid_out(outcome.answer.columns, outcome.answer.rows)
+    exact = [row[0].replace("NULL", "") for row in laid_out(["truth"], [[cell] for cell in outcome.truth])[1]]
     width = max(map(len, ["truth", *exact]))
     beside = [[*row, f"│ {text:>{width}}"] for row, text in zip(rows, exact, strict=True)]
     body = table([*names, f"│ {'truth':>{width}}"], beside, [*right, False])
-    price = f"ε = {shown.answer.epsilon:.2g}" if shown.answer.charged else "free"
-    whose = "budget" if shown.asked.who == "owner" else f"{shown.asked.who}'s share"
-    foot = f"{price:>10} · {whose} {bar(shown.left)} {100 * shown.left:.0f} % left"
+    price = f"ε = {outcome.answer.epsilon:.2g}" if outcome.answer.charged else "free"
+    whose = "budget" if outcome.question.who == "owner" else f"{outcome.question.who}'s share"
+    foot = f"{price:>10} · {whose} {bar(outcome.left)} {100 * outcome.left:.0f} % left"
     return "\n".join([*head, *(f"   {line}" for line in body.splitlines()), f"   {foot}", ""])
 
 
-def refused(text: str) -> Iterator[str]:
+def format_refusal(text: str) -> Iterator[str]:
     for number, line in enumerate(text.splitlines()):
         yield from textwrap.wrap(
             line.strip(), WIDTH, initial_indent="   ✗ " if number == 0 else "     ", subsequent_indent="     "
@@ -164,12 +164,12 @@ def bar(share: float, width: int = 24) -> str:
 
 @dataclass(frozen=True)
 class Attack:
-    """Two counts that differ by one patient, asked of the database itself and of the curator."""
+    """The result of a differencing attack: two counts that differ by one patient, exact and through the curator."""
 
     targets: int
-    exact: int  # right guesses
-    noisy: int
-    differences: tuple[float, ...]  # through the curator
+    exact: int  # right guesses from exact counts
+    noisy: int  # right guesses through the curator
+    differences: tuple[float, ...]  # of the curator's counts
     epsilon: float
 
     def plain(self) -> dict[str, object]:
@@ -186,22 +186,22 @@ To learn whether patient 17 is HIV positive, count all who are, and then all but
    SELECT COUNT(*) FROM patients WHERE hiv
    SELECT COUNT(*) FROM patients WHERE hiv AND patient_id <> 17
 
-The difference is her secret, and both counts are as large and harmless as can be. Tried on {self.targets} patients,
-half of them positive:
+The difference is her secret, although both counts are large. Tried on {self.targets} patients, half of them positive:
 
    asked of the database itself   {self.exact} of {self.targets} right: differences are 1 or 0
    asked of the curator           {self.noisy} of {self.targets} right: blind guessing gets about {self.targets // 2}
 
-Through the curator the differences were {seen}, …: they scatter by ± {short_number(spread, 2)}, where one
-person makes 1. Asking again does not help: the same question gets the same stored answer, other questions are
-charged, and when ε = {self.epsilon:g} is used up there are no more answers."""
+Through the curator the differences were {seen}, …: their standard deviation is {short_number(spread, 2)}, and
+one person changes them by 1. Asking again does not help: the same question gets the same stored answer, other
+questions are charged, and when ε = {self.epsilon:g} is used up there are no more answers."""
         return "\n".join(
-            line if line.startswith((" ", "─")) else textwrap.fill(line, WIDTH) for line in joined(text.strip("\n"))
+            line if line.startswith((" ", "─")) else textwrap.fill(line, WIDTH)
+            for line in join_paragraphs(text.strip("\n"))
         )
 
 
-def joined(text: str) -> Iterator[str]:
-    """Lines of one paragraph as one line; indented lines as they are."""
+def join_paragraphs(text: str) -> Iterator[str]:
+    """The lines of a paragraph joined to one line; indented blocks are kept."""
     for block in text.split("\n\n"):
         lines = block.split("\n")
         if any(line.startswith((" ", "─")) for line in lines):
@@ -211,69 +211,69 @@ def joined(text: str) -> Iterator[str]:
         yield ""
 
 
-def attack(house: Clinic, folder: Path) -> Attack:
-    """Guess the secret of some patients from differences of two counts; on a budget of its own."""
+def attack(demo: Clinic, folder: Path) -> Attack:
+    """Guess the secrets of some patients from differences of two counts, with a separate budget."""
     everyone = "SELECT COUNT(*) AS n FROM patients WHERE hiv"
-    curator = Curator.open(house.curator.engine, house.curator.policy, ledger=folder / "attack.ledger")
+    curator = Curator.open(demo.curator.engine, demo.curator.policy, ledger=folder / "attack.ledger")
     half = TARGETS // 2
-    secrets = house.exact.execute(
+    secrets = demo.exact.execute(
         f"(SELECT patient_id, hiv FROM patients WHERE hiv ORDER BY patient_id LIMIT {half}) UNION ALL "
         f"(SELECT patient_id, hiv FROM patients WHERE NOT hiv ORDER BY patient_id LIMIT {half})"
     ).fetchall()
-    right, fooled, differences = 0, 0, []
+    right_exact, right_noisy, differences = 0, 0, []
     for who, secret in secrets:
         without = f"{everyone} AND patient_id <> {who}"
-        exact = [house.exact.execute(sql).fetchall()[0][0] for sql in (everyone, without)]
+        exact = [demo.exact.execute(sql).fetchall()[0][0] for sql in (everyone, without)]
         noisy = [curator.ask(sql, epsilon=0.3).rows[0][0] for sql in (everyone, without)]
         first, second = (float(cell) if isinstance(cell, int | float) else 0.0 for cell in noisy)
         differences.append(first - second)
-        right += (exact[0] - exact[1] > 0.5) == secret
-        fooled += (differences[-1] > 0.5) == secret
-    return Attack(len(secrets), right, fooled, tuple(differences), curator.policy.epsilon)
+        right_exact += (exact[0] - exact[1] > 0.5) == secret
+        right_noisy += (differences[-1] > 0.5) == secret
+    return Attack(len(secrets), right_exact, right_noisy, tuple(differences), curator.policy.epsilon)
 
 
-# ---- the whole ------------------------------------------------------------------------------------------------------
+# ---- the demo -------------------------------------------------------------------------------------------------------
 
 WELCOME = f"""A clinic, its curator, and a dozen questions
 ────────────────────────────────────────────
-{clinic.PATIENTS:,} patients, {clinic.VISITS:,} visits, made up from a seed. The owner's policy
-promises every patient ε = 2 at δ = 1e-6, for all answers together, and says
-how much one patient may count: in 6 groups, with 10 visits in each. Rows beyond
-that are left out, which the intervals (95 %, about the noise) do not cover.
-The truth on the right is for you only: nobody else gets to see it.
+{clinic.PATIENTS:,} patients and {clinic.VISITS:,} visits, synthetic, made from a seed. The owner's
+policy promises every patient ε = 2 at δ = 1e-6 for all answers together, and
+bounds the contribution of one patient to 6 groups with 10 visits in each. Rows
+beyond that are left out, which the 95 % intervals (of the noise) do not cover.
+The truth on the right is shown here only; the curator releases it to nobody.
 """
 
 
 def show(folder: Path, as_json: bool) -> None:
-    with show_progress("making up a clinic"):
-        house = Clinic.made(folder)
-    found = []
+    with show_progress("building a clinic"):
+        demo = Clinic.build(folder)
+    outcomes = []
     if not as_json:
         print(WELCOME, flush=True)
     for number, question in enumerate(QUESTIONS, 1):
         with show_progress(question.title):
-            found.append(put(question, house))
+            outcomes.append(ask(question, demo))
         if not as_json:
-            print(printed(number, found[-1]), flush=True)
-    standing = house.curator.budget
+            print(format_outcome(number, outcomes[-1]), flush=True)
+    budget = demo.curator.budget
     with show_progress("attacking"):
-        fallen = attack(house, folder)
+        attacked = attack(demo, folder)
     if as_json:
         data = {
-            "questions": [one.plain() for one in found],
-            "budget": json.loads(standing.to_json()),
-            "attack": fallen.plain(),
+            "questions": [outcome.plain() for outcome in outcomes],
+            "budget": json.loads(budget.to_json()),
+            "attack": attacked.plain(),
         }
         print(json.dumps(data, ensure_ascii=False, allow_nan=False))
     else:
-        print(f"The budget after these questions\n{'─' * 32}\n{standing}\n", flush=True)
-        print(fallen)
+        print(f"The budget after these questions\n{'─' * 32}\n{budget}\n", flush=True)
+        print(attacked)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m sfumato.teach.demo", description="The curator on a made-up clinic."
+        prog="python -m sfumato.teach.demo", description="The curator on a synthetic clinic."
     )
     parser.add_argument("--json", action="store_true", help="everything as JSON")
     options = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""All figures of the documents, written to a folder."""
+"""All figures of the documents, written to a folder as PNG files."""
 
 import io
 from collections.abc import Callable
@@ -14,15 +14,15 @@ from sfumato.sampling.poisson import Poisson
 from sfumato.teach.figures.compositions import central_limit, composition, gaussian_noise
 from sfumato.teach.figures.contour import contour
 from sfumato.teach.figures.curves import profiles, renyi_curves, tangents, trade_off_functions
-from sfumato.teach.figures.data_dependent import proposed, smooth_noise, stable_choice
-from sfumato.teach.figures.drawings import hockey_stick, region, two_errors
+from sfumato.teach.figures.data_dependent import propose_test_release, smooth_noise, stable_choice
+from sfumato.teach.figures.definitions import hockey_stick, region, two_errors
 from sfumato.teach.figures.larger_groups import all_orders, larger_groups
 
 
 def lecture_figures(directory: str | Path) -> list[Path]:
-    """Write the drawings that the documents use, as PNG files; returns their paths in the order of their appearance.
+    """Write the figures of the documents as PNG files; returns their paths in the order of their appearance.
 
-    Randomized response and Laplace are 1-DP; the Gaussian has μ = 1, so that it is ½-zCDP as every 1-DP mechanism is.
+    Randomized response and Laplace are 1-DP; the Gaussian has μ = 1, so it is ½-zCDP, as every 1-DP mechanism is.
     """
     three = {
         "Gaussian, μ = 1": GaussianLoss(1.0),
@@ -43,17 +43,17 @@ def lecture_figures(directory: str | Path) -> list[Path]:
         "gaussian_noise": gaussian_noise,
         "smooth_noise": smooth_noise,
         "stable_choice": stable_choice,
-        "proposed": proposed,
+        "proposed": propose_test_release,
         "larger_groups": larger_groups,
         "all_orders": all_orders,
     }
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
-    return [saved(draw(), folder / f"{title}.png") for title, draw in drawings.items()]
+    return [save_png(draw(), folder / f"{title}.png") for title, draw in drawings.items()]
 
 
-def saved(figure: Figure, path: Path) -> Path:
-    """A small PNG: 64 colours are enough for lines, and it holds no date, so that equal pictures are equal files."""
+def save_png(figure: Figure, path: Path) -> Path:
+    """Write a small PNG with 64 colours, which are enough for lines, and without a date: equal figures, equal files."""
     page = io.BytesIO()
     figure.savefig(page, format="png", dpi=150)
     with Image.open(page) as picture:

@@ -1,4 +1,4 @@
-"""What each accountant makes of a composition."""
+"""Figures of compositions: the answers of every accountant, Gaussian noise, and the central limit theorem."""
 
 import math
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.laplace import LaplaceLoss
 from sfumato.loss.numeric import floats
 from sfumato.loss.views.gaussian_noise import analytic, classical_1, classical_2, slides_2
+from sfumato.teach.classical.approximations import Estimate
 from sfumato.teach.classical.compare import Comparison, Row, compare
-from sfumato.teach.classical.estimates import Estimate
 from sfumato.teach.figures.style import (
     ACCOUNTANTS,
     ALPHAS,
@@ -34,28 +34,28 @@ from sfumato.teach.figures.style import (
     RED,
     SOLID,
     Pen,
-    blind,
+    draw_blind_guessing,
+    format_short,
     label,
     legend,
     panels,
-    short,
 )
 
 
 def composition(loss: PrivacyLoss, delta: float = DELTA, counts: Sequence[int] = COUNTS) -> Figure:
-    """ε of k-fold repetition by every accountant, and how much more than the truth that is. Dots promise nothing."""
+    """ε of a k-fold composition by every accountant, and its ratio to the exact ε. Dotted lines are not bounds."""
     figure, (left, right) = panels(2, f"k × {name(loss)}", "times the truth")
     answers = [compare(checks.whole("count", k, 1) * loss, delta).rows for k in counts]
-    truth = floats([said(rows[0]) for rows in answers])
-    for rows in reversed(list(zip(*answers, strict=True))):  # the truth is drawn last, on top
-        eps, pen = floats([said(row) for row in rows]), accountant_pen(rows[-1])
+    truth = floats([reported_epsilon(rows[0]) for rows in answers])
+    for rows in reversed(list(zip(*answers, strict=True))):  # the optimal answer is drawn last, on top
+        eps, pen = floats([reported_epsilon(row) for row in rows]), accountant_pen(rows[-1])
         pen.draw(left, counts, eps, rows[0].name)
         pen.draw(right, counts, eps / truth)
     left.set_yscale("log")
     for axis in (left, right):
         axis.set_xscale("log")
     right.set_ylim(0.7, 2.5)
-    label(left, "compositions k", f"ε at δ = {short(delta)}")
+    label(left, "compositions k", f"ε at δ = {format_short(delta)}")
     label(right, "compositions k", "ε / exact ε")
     handles, texts = left.get_legend_handles_labels()
     style: dict[str, Any] = {"loc": "outside right center", "fontsize": 8.5, "frameon": False, "handlelength": 2.6}
@@ -64,22 +64,28 @@ def composition(loss: PrivacyLoss, delta: float = DELTA, counts: Sequence[int] =
 
 
 def accountants(comparison: Comparison) -> Figure:
-    """One composition, every accountant: its ε on a logarithmic axis. Hollow marks promise nothing."""
+    """ε of one composition by every accountant, on a logarithmic axis. Hollow marks are not bounds."""
     figure, (axis,) = panels(1, inches=(6.4, 2.9))
-    rows = [row for row in reversed(comparison.rows) if 0 < said(row) < math.inf]
+    rows = [row for row in reversed(comparison.rows) if 0 < reported_epsilon(row) < math.inf]
     for height, row in enumerate(rows):
-        accountant_pen(row).dot(axis, said(row), height, hollow=isinstance(row.epsilon, Estimate))
-        axis.annotate(f"{said(row):.4g}", (said(row), height), (8, -3), textcoords="offset points", fontsize=8.5)
+        accountant_pen(row).dot(axis, reported_epsilon(row), height, hollow=isinstance(row.epsilon, Estimate))
+        axis.annotate(
+            f"{reported_epsilon(row):.4g}",
+            (reported_epsilon(row), height),
+            (8, -3),
+            textcoords="offset points",
+            fontsize=8.5,
+        )
     axis.set_xscale("log")
     axis.xaxis.set_major_formatter("{x:g}")
     axis.xaxis.set_minor_formatter("{x:g}")
     axis.margins(x=0.15, y=0.1)
     axis.set_yticks(range(len(rows)), [row.name for row in rows])
-    label(axis, f"ε at δ = {short(comparison.delta)}", "")
+    label(axis, f"ε at δ = {format_short(comparison.delta)}", "")
     return figure
 
 
-def said(row: Row) -> float:
+def reported_epsilon(row: Row) -> float:
     """The ε that an accountant reports; NaN where it has no answer."""
     if row.epsilon is None:
         return math.nan
@@ -87,14 +93,14 @@ def said(row: Row) -> float:
 
 
 def accountant_pen(row: Row) -> Pen:
-    """One colour per accountant; estimates are dotted, the truth is thick."""
+    """One colour per accountant; estimates are dotted, the optimal answer is thick."""
     pen = Pen(ACCOUNTANTS.get(row.name, BLACK), DOTS if isinstance(row.epsilon, Estimate) else SOLID, 1.6)
     return replace(pen, width=2.6) if pen.colour == BLUE else pen
 
 
 def gaussian_noise(delta: float = DELTA) -> Figure:
-    """The σ that each formula asks for, and how much of it is too much: the analytic one is the least that will do."""
-    figure, (left, right) = panels(2, f"noise for δ = {short(delta)}", "times the least noise")
+    """The σ of each formula, and its ratio to the least possible σ (analytic Gaussian mechanism)."""
+    figure, (left, right) = panels(2, f"noise for δ = {format_short(delta)}", "times the least noise")
     eps = np.geomspace(0.03, 30.0, 41)
     least = floats([float(analytic(e, delta)) for e in eps])
     formulas = {
@@ -132,7 +138,7 @@ def central_limit(mu: float = 1.0, counts: Sequence[int] = (1, 4, 16)) -> Figure
         for k, colour, dash in zip(counts, colours, (LONG, DOTS, SOLID), strict=False):
             eps = mu / math.sqrt(k)
             Pen(colour, dash, 1.5).draw(axis, ALPHAS, trade_off_curve(k * kind(eps), ALPHAS), f"{k} × ε = {eps:.3g}")
-        blind(axis)
+        draw_blind_guessing(axis)
         label(axis, "type I error", "type II error")
         legend(axis, "upper right")
     return figure

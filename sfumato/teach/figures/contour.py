@@ -1,4 +1,4 @@
-"""How a composition is computed: the contour, step by step."""
+"""A figure of the contour method for compositions, step by step."""
 
 import math
 from dataclasses import replace
@@ -20,8 +20,11 @@ from sfumato.teach.figures.style import BLACK, BLUE, DELTA, DOTS, GREEN, LONG, R
 
 
 def contour(loss: PrivacyLoss, delta: float = DELTA) -> Figure:
-    """The inversion integral of a composition in four steps: a line through the complex plane, how |Φ| falls along it,
-    what the sum of its nodes makes of δ, and how sharp that is. Bands and ceilings are those of the engine."""
+    """The inversion integral of a composition in four panels.
+
+    A line through the complex plane, the decay of |Φ| along it, δ from the sum of its nodes, and the error of that sum.
+    Bands and ceilings are those of the engine.
+    """
     composed, eps = contour_engine(loss), loss.epsilon(delta).upper
     line = composed.contour(eps, 1e-8)
     titles = ("1. |integrand|: a line across its pass", "2. along the line it falls, and stays low")
@@ -34,19 +37,19 @@ def contour(loss: PrivacyLoss, delta: float = DELTA) -> Figure:
 
 
 def contour_engine(loss: PrivacyLoss) -> Composition:
-    """What the contour engine knows of a sum, read forward."""
-    found = engine(loss) if isinstance(loss, Sum) else None
-    if not isinstance(found, ContourEngine):
+    """The forward direction of a sum, as the contour engine represents it."""
+    chosen = engine(loss) if isinstance(loss, Sum) else None
+    if not isinstance(chosen, ContourEngine):
         raise InvalidParameter(
-            "this picture is about sums that are composed on a contour.\n"
+            "this figure is for sums that are composed on a contour.\n"
             f"  found:  {name(loss)}, method {loss.method!r}\n"
             "  do:     give it a sum such as 1000 * sf.Poisson(0.01).amplify(sf.loss.GaussianLoss(1))"
         )
-    return found.composition
+    return chosen.composition
 
 
 def sizes(composed: Composition, theta: float, omega: Floats) -> tuple[float, Floats]:
-    """log M(θ), and log |Φ| at equally spaced frequencies."""
+    """log M(θ), and log |Φ| at these frequencies."""
     views = [part.tilted(theta) for part in composed.transforms]
     found = np.sum([view.discs(omega).log.real for view in views], axis=0)
     return sum(view.log_moment for view in views), floats(found)
@@ -54,8 +57,8 @@ def sizes(composed: Composition, theta: float, omega: Floats) -> tuple[float, Fl
 
 def draw_plane(axis: Axes, composed: Composition, line: Contour, eps: float) -> None:
     """|integrand| in powers of ten, its saddle point and the nodes."""
-    heard = line.line.omega[line.totals.discs.log.real > math.log(1e-13)]
-    omega, theta = np.linspace(0.0, 1.15 * float(heard[-1]), 90), line.theta * np.geomspace(0.3, 2.2, 80)
+    relevant = line.line.omega[line.totals.discs.log.real > math.log(1e-13)]
+    omega, theta = np.linspace(0.0, 1.15 * float(relevant[-1]), 90), line.theta * np.geomspace(0.3, 2.2, 80)
     height = np.empty((len(omega), len(theta)))
     for column, tilt in enumerate(theta.tolist()):
         log_moment, log_size = sizes(composed, tilt, omega)
@@ -69,7 +72,7 @@ def draw_plane(axis: Axes, composed: Composition, line: Contour, eps: float) -> 
     bar.ax.tick_params(labelsize=8)
     bar.set_label("power of ten", fontsize=8.5)
     dots: dict[str, Any] = {"color": RED, "markersize": 4, "linewidth": 1.0, "clip_on": False, "zorder": 3}
-    axis.plot(np.full_like(heard, line.theta), heard, "o-", label="nodes θ + inD", **dots)
+    axis.plot(np.full_like(relevant, line.theta), relevant, "o-", label="nodes θ + inD", **dots)
     Pen(BLACK).dot(axis, float(theta[saddle]), 0.0, "saddle point", hollow=True)
     axis.set_xlim(theta[0], theta[-1])
     axis.set_ylim(0, omega[-1])
@@ -79,7 +82,7 @@ def draw_plane(axis: Axes, composed: Composition, line: Contour, eps: float) -> 
 
 
 def draw_decay(axis: Axes, composed: Composition, line: Contour) -> None:
-    """|Φ|, the ceiling above it, and what the ceiling must cover."""
+    """|Φ|, the ceiling above it, and the dropped frequencies, which the ceiling covers."""
     last = float(line.line.omega[-1])
     omega = np.linspace(0.0, 1.3 * last, 300)
     ceiling = np.sum([part.tilted(line.theta).log_ceiling(omega[1:]) for part in composed.transforms], axis=0)
@@ -97,11 +100,11 @@ def draw_decay(axis: Axes, composed: Composition, line: Contour) -> None:
 
 
 def draw_sums(total: Axes, gap: Axes, composed: Composition, line: Contour, eps: float) -> None:
-    """The certified δ from ever more nodes, and how far its sides are from the truth."""
+    """The certified δ by the number of nodes, and its distance from the truth."""
     t = np.array([eps])
     truth = float(np.mean([side[0] for side in composed.contour(eps, 1e-13).delta(t)]))
     count = np.arange(2, len(line.terms) + 1)
-    low, middle, high = floats([partial(composed, line, nodes, t) for nodes in count.tolist()]).T / truth
+    low, middle, high = floats([partial_sum(composed, line, nodes, t) for nodes in count.tolist()]).T / truth
     total.fill_between(count, low, high, color=BLUE, alpha=0.25, linewidth=0, label="certified")
     Pen(RED).draw(total, count, middle, "sum of the nodes")
     Pen(BLACK, DOTS, 1.0).draw(total, count, np.ones_like(middle), "δ")
@@ -120,8 +123,8 @@ def draw_sums(total: Axes, gap: Axes, composed: Composition, line: Contour, eps:
     legend(gap, "upper right")
 
 
-def partial(composed: Composition, line: Contour, nodes: int, t: Floats) -> tuple[float, float, float]:
-    """δ from below, the bare sum, and δ from above, by the first nodes of a line alone."""
+def partial_sum(composed: Composition, line: Contour, nodes: int, t: Floats) -> tuple[float, float, float]:
+    """The lower bound on δ, the bare sum, and the upper bound, from the first nodes of a line."""
     last, spread = (nodes - 1) * line.line.step, line.line.saddle.spread
     far = floats([last, *(FAR[last * spread < FAR] / spread)])
     first = replace(line.line, nodes=nodes - 1, far=far)

@@ -1,4 +1,4 @@
-"""Noise that fits the data: smooth against global, stable values against choices, and what a tested proposal costs."""
+"""Figures of data-dependent noise: smooth sensitivity, stable values, and propose-test-release."""
 
 import math
 from collections.abc import Sequence
@@ -37,10 +37,10 @@ from sfumato.teach.figures.style import (
     PURPLE,
     RED,
     Pen,
+    format_short,
     label,
     legend,
     panels,
-    short,
 )
 
 MU, DILATION = math.sqrt(0.5), 0.1
@@ -50,25 +50,25 @@ INCOMES = Quantile(0, 1 << 20)  # in steps of one
 STEP = Fraction(1, 1 << 16)
 
 
-def spread_out(size: int) -> Floats:
-    """Quantiles of N(0, 1), one for each person: data without luck."""
+def normal_quantiles(size: int) -> Floats:
+    """Equally spaced quantiles of N(0, 1), one for each person."""
     return floats(ndtri((np.arange(size) + 0.5) / size))
 
 
 def smooth_noise(sizes: Sequence[int] = SIZES) -> Figure:
-    """The error that noise adds to a median and to a trimmed mean, at one price: made for the worst data, or for these.
+    """The error that noise adds to a median and to a trimmed mean, at one price: global, smooth and local sensitivity.
 
-    Each on the same Gaussian ledger, μ² = ½ and slack 1e-9. The dotted line is noise at the local sensitivity, which
-    would itself tell about the data.
+    All on the same Gaussian ledger, μ² = ½ and slack 1e-9. The dotted line is noise at the local sensitivity, which is
+    not private: the scale itself depends on the data.
     """
     figure, (left, right) = panels(2, "median of log-normal incomes", "trimmed mean of N(0, 1)", inches=(7.6, 3.7))
     loss = for_ledger(MU**2, DILATION).loss
-    incomes = [np.rint(40_000 * np.exp(0.8 * spread_out(n))) for n in sizes]
+    incomes = [np.rint(40_000 * np.exp(0.8 * normal_quantiles(n))) for n in sizes]
     chosen = ChosenQuantile.on_ledger(INCOMES, MU)
-    compared(left, sizes, [INCOMES] * len(sizes), incomes, loss, 1)
+    draw_sensitivities(left, sizes, [INCOMES] * len(sizes), incomes, loss, 1)
     Pen(GREEN, MIXED).draw(left, sizes, [error_of_choice(chosen, data) for data in incomes], "chosen by score")
     means = [Kept.trimmed(n, n // 10, -50, 50, STEP) for n in sizes]
-    compared(right, sizes, means, [spread_out(n) for n in sizes], loss, STEP)
+    draw_sensitivities(right, sizes, means, [normal_quantiles(n) for n in sizes], loss, STEP)
     Pen(GREY, FAINT, 1.2).draw(right, sizes, 0.82 / np.sqrt(sizes), "sampling error")
     for axis in (left, right):
         axis.set_xscale("log")
@@ -86,20 +86,20 @@ def smooth_noise(sizes: Sequence[int] = SIZES) -> Figure:
     return figure
 
 
-def compared(
+def draw_sensitivities(
     axis: Any,
     sizes: Sequence[int],
-    about: Sequence[Statistic[Any]],
+    statistics: Sequence[Statistic[Any]],
     data: Sequence[Floats],
     loss: SmoothLoss,
     step: Any,
 ) -> None:
-    """Global, smooth and local noise, line by line."""
-    ways = [Smooth(one, loss.noise, loss.shift, loss.dilation, loss.steps, step) for one in about]
+    """The lines of noise at the global, the smooth and the local sensitivity."""
+    ways = [Smooth(one, loss.noise, loss.shift, loss.dilation, loss.steps, step) for one in statistics]
     rungs = [float(way.ladder.scale(way.rung(x)).ball(80).mid()) for way, x in zip(ways, data, strict=True)]
-    local = [float(one.local(x)) for one, x in zip(about, data, strict=True)]
+    local = [float(one.local(x)) for one, x in zip(statistics, data, strict=True)]
     Pen(RED, LONG).draw(
-        axis, sizes, [GAUSSIAN * float(one.everywhere) for one in about], "Gaussian, global sensitivity"
+        axis, sizes, [GAUSSIAN * float(one.everywhere) for one in statistics], "Gaussian, global sensitivity"
     )
     spread = mean_size(loss.noise) / loss.shift
     Pen(BLUE).draw(axis, sizes, [scale * spread for scale in rungs], "smooth sensitivity")
@@ -107,13 +107,13 @@ def compared(
 
 
 def mean_size(noise: Noise) -> float:
-    """E|Z|, by a plain sum."""
+    """E|Z|, by the trapezoid rule."""
     z = np.sinh(np.linspace(0.0, math.asinh(1e7), 20_001))
     return float(2 * np.trapezoid(z * np.exp(noise.log_density(z)), z))
 
 
 def error_of_choice(chosen: ChosenQuantile, data: Floats) -> float:
-    """The mean distance to the true quantile, by the weights of all points."""
+    """The mean distance to the true quantile, from the weights of all points."""
     x = chosen.statistic.ordered(data)
     starts, lengths, scores = (floats(row) for row in chosen.runs(x))
     weights = np.exp(-float(chosen.rate) * (scores - scores.min()))
@@ -123,10 +123,11 @@ def error_of_choice(chosen: ChosenQuantile, data: Floats) -> float:
 
 
 def stable_choice(eps: float = 1.0, delta: float = 1e-6) -> Figure:
-    """Who has the most votes? The chance of the true answer by its lead, and the lead that is needed for 95 %.
+    """The most frequent candidate: the probability of the true answer by its lead, and the lead needed for 95 %.
 
-    All others are tied, which is the worst for both choices. Votes are added or taken away, so all scores move one way
-    and both choices have their full rate ε. A stable value costs δ as well, and says nothing rather than another name.
+    All others are tied, which is the worst case for both choices. Votes are added or removed, so all scores move in one
+    direction and both choices have their full rate ε. A stable value also costs δ, and gives no answer rather than a
+    wrong one.
     """
     titles = (f"chance of naming the winner, ε = {eps:g}", "lead that is needed for 95 %")
     figure, (left, right) = panels(2, *titles)
@@ -136,9 +137,9 @@ def stable_choice(eps: float = 1.0, delta: float = 1e-6) -> Figure:
         Pen(RED, dash, 1.6).draw(left, lead, 1 / (1 + (count - 1) * p))
         Pen(BLUE, dash, 1.6).draw(left, lead, -np.expm1(count * np.log1p(-np.minimum(p, 1 - 1e-16))) / (count * p))
         Pen(GREY, dash, 1.6).draw(left, [-2, -1], [0, 0], f"{count:,} candidates")
-    keeping, whole = Keeping(eps, delta), np.arange(33)
+    keeping, leads = Keeping(eps, delta), np.arange(33)
     Pen(GREEN, width=2.4).draw(
-        left, whole, [float(keeping.probability(int(n))) for n in whole], f"stable value, δ = {short(delta)}"
+        left, leads, [float(keeping.probability(int(n))) for n in leads], f"stable value, δ = {format_short(delta)}"
     )
     left.set_xlim(0, 32)
     label(left, "lead of the winner, in votes", "probability")
@@ -148,7 +149,7 @@ def stable_choice(eps: float = 1.0, delta: float = 1e-6) -> Figure:
     Pen(RED).draw(right, counts, [exponential.error(0.95, candidates=int(k)) for k in counts], "exponential mechanism")
     Pen(BLUE).draw(right, counts, [flipped.error(0.95, candidates=int(k)) for k in counts], "permute and flip")
     Pen(GREEN, width=2.4).draw(
-        right, counts, np.full(len(counts), keeping.sure(0.95)), f"stable value, δ = {short(delta)}"
+        right, counts, np.full(len(counts), keeping.sure(0.95)), f"stable value, δ = {format_short(delta)}"
     )
     right.set_xscale("log")
     label(right, "candidates", "votes")
@@ -156,8 +157,8 @@ def stable_choice(eps: float = 1.0, delta: float = 1e-6) -> Figure:
     return figure
 
 
-def proposed(delta: float = 1e-6) -> Figure:
-    """What propose-test-release costs: the larger of two, not their sum; and who gets an answer."""
+def propose_test_release(delta: float = 1e-6) -> Figure:
+    """The cost of propose-test-release (the larger of two losses, not their sum), and the probability of an answer."""
     figure, (left, right) = panels(2, "what it costs: test and answer of ε = ½ each", "chance of an answer")
     way = ProposeTestRelease(Quantile(0, 1000), 1, Laplace(2.0), Laplace(2.0), delta)
     loss, eps = way.loss(), np.linspace(0.0, 1.3, 261)

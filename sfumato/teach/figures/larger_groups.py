@@ -1,4 +1,4 @@
-"""What is told about a member, by the size of the group: all ways of counting, and the best there could be."""
+"""Figures of guarantees that depend on group size: the loss of a member under every mechanism, and the lower bound."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -30,24 +30,24 @@ from sfumato.teach.figures.style import (
     RED,
     SKY,
     Pen,
+    format_short,
     label,
     legend,
     panels,
-    short,
 )  # fmt: skip
 
 SIZES = np.unique(np.rint(np.geomspace(1, 1e6, 73)).astype(int))
 RHO, R = 0.5, 0.1
 
 
-def matching(rho: float, r: float) -> Transformed:
-    """The asinh-Gaussian with the mean and the variance of noise on noise: r²x² + (1 + r²)/2ρ."""
+def matching_asinh(rho: float, r: float) -> Transformed:
+    """The asinh-Gaussian with the mean and the variance of noise on noise, r²x² + (1 + r²)/2ρ."""
     t = math.log1p(r * r)
     return Transformed(Asinh(math.sqrt((1 + r * r) / (2 * rho * math.sinh(t)))), math.sqrt(t))
 
 
-def scaled(transform: Transform, error: float, at: int) -> Transformed:
-    """A transform with noise such that a count of `at` has this root mean square error."""
+def with_error(transform: Transform, error: float, at: int) -> Transformed:
+    """The transform with the noise that gives a count of `at` this root mean square error."""
     low, high = 1e-3, 1e3
     while high / low > 1 + 1e-6:
         middle = math.sqrt(low * high)
@@ -57,16 +57,16 @@ def scaled(transform: Transform, error: float, at: int) -> Transformed:
 
 
 def larger_groups(sizes: Sequence[int] = tuple(SIZES.tolist())) -> Figure:
-    """v(x) of every mechanism at one error of 10 % (√(r²x² + 1.01)) at 100 people, and ε by the size for contracts."""
+    """v(x) of every mechanism with the same error of 10 % (√(r²x² + 1.01)) at 100 people, and ε of contracts."""
     figure, (left, right) = panels(
         2, "v(x), all with an error of 10 at x = 100", "contracts, floor 10", inches=(7.6, 4.1)
     )
-    ours = matching(RHO, R)
+    ours = matching_asinh(RHO, R)
     error = ours.root_mean_square_error(100)
     lines = (
-        (scaled(Identity(), error, 100), "identity", Pen(GREY, LONG, 1.4)),
-        (scaled(SquareRoot(), error, 100), "square root", Pen(ORANGE, LONG, 1.6)),
-        (scaled(Log(1.0), error, 100), "logarithm of x + 1", Pen(GREEN, MIXED, 1.6)),
+        (with_error(Identity(), error, 100), "identity", Pen(GREY, LONG, 1.4)),
+        (with_error(SquareRoot(), error, 100), "square root", Pen(ORANGE, LONG, 1.6)),
+        (with_error(Log(1.0), error, 100), "logarithm of x + 1", Pen(GREEN, MIXED, 1.6)),
         (ours, "asinh", Pen(BLUE, width=2.4)),
     )
     for mechanism, text, pen in lines:
@@ -86,19 +86,19 @@ def larger_groups(sizes: Sequence[int] = tuple(SIZES.tolist())) -> Figure:
         pen.draw(right, sizes, [policy.epsilon(x, DELTA).upper for x in sizes], f"{100 * r:g} %")
     right.set_yscale("log")
     right.set_ylim(1e-4, 200)
-    label(right, "size of the group, x", f"ε of a member at δ = {short(DELTA)}")
+    label(right, "size of the group, x", f"ε of a member at δ = {format_short(DELTA)}")
     for axis in (left, right):
         axis.set_xscale("log")
     legend(right, "lower left")
-    beneath(figure, left)
+    legend_below(figure, left)
     return figure
 
 
 def guarantees(
     policies: Mapping[str, GroupwiseLoss], delta: float = DELTA, sizes: Sequence[int] = tuple(SIZES.tolist())
 ) -> Figure:
-    """v(x), and ε at δ, of policies by the size of the group."""
-    figure, (left, right) = panels(2, "v(x)", f"ε of a member at δ = {short(delta)}")
+    """v(x), and ε at δ, of group-wise guarantees by the size of the group."""
+    figure, (left, right) = panels(2, "v(x)", f"ε of a member at δ = {format_short(delta)}")
     for (text, policy), colour in zip(policies.items(), cycle((BLUE, RED, GREEN, PURPLE, ORANGE, SKY)), strict=False):
         Pen(colour).draw(left, sizes, [policy.v(x).upper for x in sizes], text)
         Pen(colour).draw(right, sizes, [policy.epsilon(x, delta).upper for x in sizes], text)
@@ -111,7 +111,7 @@ def guarantees(
 
 
 def all_orders(largest: float = 512.0) -> Figure:
-    """D_a/a by the order a, for one group: constant for asinh, a wall for noise in proportion, ρ/2 on noise."""
+    """D_a/a by the order a, for one group: constant for asinh, ρ/2 for noise on noise; proportional noise diverges."""
     figure, axes = panels(2, "10 people, error of 50 %", "100 people, error of 50 %", inches=(7.6, 3.5))
     r = 0.5
     orders = np.geomspace(1.05, largest, 60)
@@ -129,18 +129,18 @@ def all_orders(largest: float = 512.0) -> Figure:
         Pen(PURPLE, DOTS).draw(
             axis, below, [ScaledPair(x, x - 1, r).renyi(float(a)) / a for a in below], "in proportion"
         )
-        v = matching(RHO, r).policy.v(x).upper
+        v = matching_asinh(RHO, r).policy.v(x).upper
         Pen(BLUE, width=2.4).draw(axis, orders, np.full(orders.size, v), "asinh, same variance")
         axis.set_xscale("log")
         axis.set_yscale("log")
         axis.set_ylim(1e-4, 1)
         label(axis, "order a", "$D_a/a$, the worst neighbour")
-    beneath(figure, axes[0])
+    legend_below(figure, axes[0])
     return figure
 
 
-def beneath(figure: Figure, axis: Axes) -> None:
-    """The legend of one panel, below all of them."""
+def legend_below(figure: Figure, axis: Axes) -> None:
+    """Put the legend of one panel below all panels."""
     handles, texts = axis.get_legend_handles_labels()
     style: dict[str, Any] = {
         "loc": "outside lower center",

@@ -1,4 +1,4 @@
-"""The same hand for every picture: colours, dashes, panels, legends."""
+"""The style that all figures share: colours, dashes, panels, legends."""
 
 import io
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from sfumato.loss.display import name
 Losses = PrivacyLoss | Mapping[str, PrivacyLoss] | Iterable[PrivacyLoss]
 Dash = str | tuple[float, tuple[float, ...]]
 
-# Okabe & Ito's palette; the family decides, so that a mechanism looks the same in every picture.
+# Okabe & Ito's palette; the family decides, so that a mechanism looks the same in every figure.
 BLUE, RED, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, GREY, BLACK = "#E69F00", "#56B4E9", "#666666", "#000000"
 FAMILIES = {"GaussianLoss": BLUE, "LaplaceLoss": RED, "RandomizedResponseLoss": GREEN, "ApproxLoss": PURPLE}
@@ -53,25 +53,25 @@ class Picture(Figure):
 
 @dataclass(frozen=True)
 class Pen:
-    """How a line looks."""
+    """The colour, dash and width of a line."""
 
     colour: str
     dash: Dash = SOLID
     width: float = 1.9
 
     def draw(self, axis: Axes, x: npt.ArrayLike, y: npt.ArrayLike, text: str = "") -> None:
-        """A line; with a text it has an entry in the legend."""
+        """Draw a line; with a text it has an entry in the legend."""
         style: dict[str, Any] = {"color": self.colour, "linestyle": self.dash, "linewidth": self.width}
         axis.plot(np.asarray(x), np.asarray(y), label=text or None, **style)
 
     def dot(self, axis: Axes, x: float, y: float, text: str = "", *, hollow: bool = False) -> None:
-        """A point, on top of the lines."""
+        """Draw a point on top of the lines."""
         style: dict[str, Any] = {"color": self.colour, "markerfacecolor": "white" if hollow else self.colour}
         axis.plot([x], [y], "o", markersize=7, zorder=3, clip_on=False, label=text or None, **style)
 
 
 def panels(count: int, *titles: str, inches: tuple[float, float] = INCHES, rows: int = 1) -> tuple[Picture, list[Axes]]:
-    """An empty picture with its panels side by side, in one row or more."""
+    """An empty figure with its panels in one row or more."""
     figure = Picture(figsize=inches, layout="constrained", facecolor="white")
     axes = [figure.add_subplot(rows, count // rows, i + 1) for i in range(count)]
     for axis, title in zip(axes, titles, strict=False):
@@ -84,24 +84,24 @@ def panels(count: int, *titles: str, inches: tuple[float, float] = INCHES, rows:
 
 
 def label(axis: Axes, x: str, y: str) -> None:
-    """Names of the axes."""
+    """Label the axes."""
     axis.set_xlabel(x, fontsize=9.5)
     axis.set_ylabel(y, fontsize=9.5)
 
 
 def legend(axis: Axes, where: str = "best") -> None:
-    """A plain legend."""
+    """Add a plain legend."""
     style: dict[str, Any] = {"loc": where, "fontsize": 8.5, "framealpha": 0.9, "edgecolor": "none", "handlelength": 2.6}
     axis.legend(**style)
 
 
-def short(number: float) -> str:
-    """1e-6 rather than 1e-06."""
+def format_short(number: float) -> str:
+    """A number as 1e-6 rather than 1e-06."""
     return f"{number:g}".replace("e-0", "e-")
 
 
-def blind(axis: Axes) -> None:
-    """The unit square of both errors, with the diagonal 1 − α of an attacker who does not look."""
+def draw_blind_guessing(axis: Axes) -> None:
+    """The unit square of both errors, with the diagonal 1 − α of blind guessing."""
     Pen(GREY, FAINT, 1.0).draw(axis, [0, 1], [1, 0])
     style: dict[str, Any] = {"rotation_mode": "anchor", "transform_rotates_text": True, "fontsize": 8, "color": GREY}
     axis.text(0.27, 0.77, "blind guessing", rotation=-45, **style)
@@ -110,15 +110,15 @@ def blind(axis: Axes) -> None:
     axis.set_aspect("equal")
 
 
-def named(losses: Losses) -> dict[str, PrivacyLoss]:
-    """Losses by the label they get."""
+def label_losses(losses: Losses) -> dict[str, PrivacyLoss]:
+    """Losses by their labels."""
     if isinstance(losses, PrivacyLoss):
         return {name(losses): losses}
     return dict(losses) if isinstance(losses, Mapping) else {name(loss): loss for loss in losses}
 
 
 def pens(losses: Mapping[str, PrivacyLoss]) -> list[Pen]:
-    """A pen per loss: colour by family (that of the term, for k-fold sums), dashes by position."""
+    """A pen for each loss: colour by family (for k-fold sums, the family of the term), dashes by position."""
     colours, spare = dict(FAMILIES), [ORANGE, SKY, BLACK, GREY]
     result = []
     for index, loss in enumerate(losses.values()):

@@ -1,0 +1,120 @@
+"""One-run audits of training: exact where the law is known; only broken training is accused."""
+
+import json
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import sfumato as sf
+from sfumato.audit.canaries import count_right, lower_bound, p_value
+from sfumato.errors import InvalidParameter
+from tests.audit.noisy_training import Canary, MeanClipped, Training
+
+
+def tail(v, r, honest):
+    """P(B ≥ v) in exact arithmetic, for a rational chance."""
+    return sum(Fraction(math.comb(r, k)) * honest**k * (1 - honest) ** (r - k) for k in range(max(v, 0), r + 1))
+
+
+@given(r=st.integers(1, 40), share=st.floats(0, 1), eps=st.floats(0, 5))
+def test_without_delta_the_p_value_is_the_binomial_tail(r, share, eps):
+    v = round(share * r)
+    exact = float(tail(v, r, Fraction(1 / (1 + math.exp(-eps)))))
+    assert exact <= p_value(v, r, r, eps, 0.0) <= min(1.0, exact * (1 + 1e-8))
+
+
+@given(r=st.integers(2, 12), share=st.floats(0.2, 1), eps=st.floats(0, 3), moved=st.floats(1e-3, 1))
+def test_with_delta_it_covers_every_way_in_which_guesses_may_be_given_away(r, share, eps, moved):
+    """Against a linear program over all laws of F with E[F] ≤ 2mδ."""
+    v, m = max(1, round(share * r)), r + 3
+    honest = Fraction(1 / (1 + math.exp(-eps)))
+    reached = [float(tail(v - i, r, honest)) for i in range(m + 1)]
+    law = linprog([-p for p in reached], A_ub=[list(range(m + 1))], b_ub=[moved], A_eq=[[1] * (m + 1)], b_eq=[1])
+    assert p_value(v, r, m, eps, moved / (2 * m)) >= -law.fun - 1e-9
+
+
+@given(r=st.integers(1, 60), m=st.integers(60, 200), share=st.floats(0, 1), delta=st.floats(0, 1e-2))
+def test_the_p_value_grows_with_epsilon_so_that_bisection_finds_the_end(r, m, share, delta):
+    v = round(share * r)
+    found = [p_value(v, r, m, eps, delta) for eps in np.linspace(0, 6, 61)]
+    assert all(a <= b + 1e-12 for a, b in pairwise(found))
+    bound = lower_bound(v, r, m, delta, 0.01)
+    assert bound == 0 or p_value(v, r, m, bound, delta) <= 0.01 < p_value(v, r, m, bound + 1e-5, delta)
+
+
+@pytest.mark.parametrize("eps", [0.5, 1.0, 2.0])
+def test_coins_that_tell_the_truth_as_often_as_they_may_are_rarely_accused(eps):
+    """Exactly: right guesses about randomized responses are binomial, so the chance of an alarm is a sum."""
+    r, honest = 200, 1 / (1 + math.exp(-eps))
+    alarms = [v for v in range(r + 1) if lower_bound(v, r, r, 0.0, 0.01) > eps]
+    chance = float(tail(min(alarms), r, Fraction(honest)))
+    assert 0.001 < chance <= 0.01  # and not much less: the bound is sharp
+
+
+def test_guesses_take_the_ends_of_the_scores():
+    inside = np.array([True, False, True, False, True])
+    order = np.argsort([5.0, 1.0, 4.0, 2.0, 3.0])
+    assert [count_right(inside, order, r) for r in (1, 2, 3, 4, 5)] == [1, 2, 3, 4, 5]
+    assert count_right(~inside, order, 4) == 0
+
+
+def test_a_right_training_is_not_accused_and_a_wrong_one_is():
+    """The right one is ε = 2.50 at δ = 1e-9; 1e-6 is the probability of a false alarm here."""
+    canaries = [Canary(i) for i in range(600)]
+    right, wrong = Training(600), MeanClipped(600)
+    fine = sf.audit.one_run(right.train, canaries, right.score, loss=right.loss(), delta=1e-9, confidence=1 - 1e-6)
+    assert not fine.violated and "no violation" in str(fine)
+    broken = sf.audit.one_run(wrong.train, canaries, wrong.score, loss=wrong.loss(), delta=1e-9, confidence=1 - 1e-6)
+    assert broken.violated and broken.epsilon.lower > broken.claimed
+    assert broken.right > 0.99 * broken.guesses
+    assert broken.epsilon.lower <= broken.ceiling
+    seen = json.loads(broken.to_json())
+    assert seen["violated"] and seen["canaries"] == 600
+
+
+def test_a_right_training_shows_something():
+    """Or the audit would look at nothing: about 58 of 100 guesses are right. At the 1 % level, with recorded bits."""
+    canaries, training = [Canary(i) for i in range(2000)], Training(2000, steps=1, sigma=1.0)
+    found = sf.audit.one_run(training.train, canaries, training.score, loss=training.loss(), delta=1e-6)
+    assert 0.5 < found.epsilon.lower < found.claimed
+    assert max(map(len, str(found).splitlines())) <= 80
+
+
+def test_scores_that_are_no_numbers_say_nothing():
+    found = sf.audit.one_run(len, list(range(50)), lambda model, canary: math.nan, epsilon=0.0)
+    assert found.epsilon.lower < 1
+    exact = sf.audit.one_run(set, list(range(50)), lambda model, i: math.inf if i in model else -math.inf, epsilon=1.0)
+    assert exact.violated and exact.right == exact.guesses
+
+
+def failing(included):
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ({"train": failing}, "found:  ZeroDivisionError"),
+        ({"score": lambda model, canary: "much"}, "found:  ValueError"),
+        ({"canaries": [1, 2]}, "number of canaries"),
+        ({"epsilon": 1.0, "loss": sf.loss.GaussianLoss(1)}, "either a loss or an epsilon"),
+        ({"loss": sf.loss.GaussianLoss(1).remove}, "not one of its directions"),
+        ({"delta": 2.0}, "delta"),
+        ({"confidence": 1.0}, "confidence"),
+    ],
+)
+def test_wrong_use_is_explained(words, told):
+    use = {"train": len, "canaries": list(range(20)), "score": lambda model, canary: 0.0, **words}
+    with pytest.raises(InvalidParameter, match=told):
+        sf.audit.one_run(use.pop("train"), use.pop("canaries"), use.pop("score"), **use)
+
+
+def test_where_delta_alone_allows_to_publish_the_canaries_nothing_is_said():
+    found = sf.audit.one_run(set, list(range(1000)), lambda model, i: i in model, delta=1e-3)
+    assert found.epsilon.lower == 0 and found.ceiling == 0 and not found.violated
