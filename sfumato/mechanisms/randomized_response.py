@@ -79,10 +79,10 @@ class RandomizedResponse(Mechanism[ArrayLike, Responses]):
                 "  do:     number the possible answers and give the numbers"
             )
         inside = np.clip(whole, 0, self.k - 1).astype(np.int64, copy=False)
-        answers = self._answered(inside.reshape(-1)).reshape(whole.shape)
+        answers = self._answer(inside.reshape(-1)).reshape(whole.shape)
         return answers if answers.ndim else int(answers)
 
-    def _answered(self, values: Integers) -> Integers:
+    def _answer(self, values: Integers) -> Integers:
         """v if honest, else v + 1 + U mod k with U uniform below k − 1. All of it is drawn for every value."""
         honest = self.honest.draw(values.size)
         other = values + 1 + Uniform(self.k - 1, self.source).draw(values.size)

@@ -59,7 +59,7 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
         bounds_in_steps(self.lattice, self.low, self.high)  # refuses what is no range
         if self.tries > MOST_TRIES:
             raise InvalidParameter(
-                "the range is so narrow that answers tell next to nothing.\n"
+                "the range is so narrow that answers carry almost no information.\n"
                 f"  found:  a scale of {self.scale:g} and a range of {self.high - self.low:g}\n"
                 "  do:     choose a scale of at most 500 ranges"
             )

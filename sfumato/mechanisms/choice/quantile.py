@@ -174,7 +174,7 @@ class ByRank(Mechanism[Ranked, tuple[int, int, int]]):
 
     def release(self, data: Ranked) -> tuple[int, int, int]:
         """(value, low, high)."""
-        value = self.chosen(data)
+        value = self.choose(data)
         return value, self.lowest(data, value), self.highest(data, value)
 
     def excess(self, total: int, up_to: int) -> int:
@@ -192,17 +192,17 @@ class ByRank(Mechanism[Ranked, tuple[int, int, int]]):
         score[1::2] = np.maximum(target - below[1:], self.fraction.denominator * (data.sums - data.counts) - target)
         return first, np.diff(first, append=self.points), np.clip(score, 0, self.cap)
 
-    def capped(self, score: int) -> int:
+    def cap_score(self, score: int) -> int:
         return max(-self.cap, min(self.cap, score))
 
-    def chosen(self, data: Ranked) -> int:
+    def choose(self, data: Ranked) -> int:
         """A point of the lattice by its score."""
         first, counts, score = self.runs(data)
         i, k = select_run(score - score[counts > 0].min(), counts, self.rate, source=self.source)
         return int(first[i]) + k
 
     def noisy(self, data: Ranked, at: int) -> int:
-        return int(self.noise.release(self.capped(self.excess(data.total, data.up_to(at)))))
+        return int(self.noise.release(self.cap_score(self.excess(data.total, data.up_to(at)))))
 
     def lowest(self, data: Ranked, value: int) -> int:
         """A point that the true value is not below: it is above u if T − b·L(u) > 0."""
@@ -212,7 +212,7 @@ class ByRank(Mechanism[Ranked, tuple[int, int, int]]):
         def sure(j: int) -> bool:
             return value < 1 << j or self.noisy(data, value - (1 << j)) > self.sure
 
-        return max(0, value - (1 << found(sure, self.reach + 1)) + 1)
+        return max(0, value - (1 << first_sure(sure, self.reach + 1)) + 1)
 
     def highest(self, data: Ranked, value: int) -> int:
         """A point that the true value is not above: it is at most u if T − b·L(u) ≤ 0."""
@@ -224,7 +224,7 @@ class ByRank(Mechanism[Ranked, tuple[int, int, int]]):
             u = value + (1 << j) - 1
             return u >= last or self.noisy(data, u) < -self.sure
 
-        return min(last, value + (1 << found(sure, self.reach + 1)) - 1)
+        return min(last, value + (1 << first_sure(sure, self.reach + 1)) - 1)
 
 
 @dataclass(frozen=True)
@@ -300,7 +300,7 @@ class PureQuantile(ByRank):
         return (Example(cls(2.0, Fraction(1, 2), 8), ONE_MORE, RANKED, step=Fraction(1)),)
 
 
-def found(sure: Callable[[int], bool], most: int) -> int:
+def first_sure(sure: Callable[[int], bool], most: int) -> int:
     """Binary search: some j ≤ most at which it was sure, or `most`."""
     low, high = 0, most
     while low < high:

@@ -30,7 +30,7 @@ class AboveThreshold(Mechanism[ArrayLike, list[bool]]):
 
     Queries and threshold are whole numbers; one person moves no answer by more than Δ. Noise is discrete Laplace: ρ of
     scale Δ/ε₁ for the threshold, drawn once, and a fresh ν of scale 2cΔ/ε₂ for each query, ε₁ + ε₂ = ε. No noisy answer
-    is shown: whoever wants it asks again and pays. `monotone` is for queries that one person moves all up or all down.
+    is released: that costs extra. `monotone` is for queries that one person moves all up or all down.
 
     Proof. Given ρ, answers are independent. Let q′ be the answers for a neighbour, whose threshold noise is ρ + Δ. If
     q + ν < T + ρ then q′ + ν < T + ρ + Δ: each "no" is at least as likely. "Yes" needs ν ≥ T + ρ − q, and for the
@@ -98,7 +98,7 @@ class AboveThreshold(Mechanism[ArrayLike, list[bool]]):
         self.pool.ready(count)
 
     def begin(self) -> "Watch":
-        """A watch that answers query after query, whichever is asked next in the light of earlier answers."""
+        """A session that answers queries one by one; each may depend on earlier answers."""
         return Watch(self)
 
     def release(self, value: ArrayLike) -> list[bool]:
@@ -151,7 +151,7 @@ class AboveThreshold(Mechanism[ArrayLike, list[bool]]):
 
 
 class Watch(Session):
-    """One run of `AboveThreshold`: a noisy threshold, and how often it may still say yes."""
+    """A session of `AboveThreshold`: a noisy threshold, and how often it may still say yes."""
 
     def __init__(self, mechanism: AboveThreshold) -> None:
         super().__init__()
@@ -168,9 +168,9 @@ class Watch(Session):
         return self._left
 
     def above(self, answer: int) -> bool:
-        """Is the answer to the next query above the threshold, as far as noise lets one tell?"""
+        """Is the noisy answer to the next query at least the noisy threshold?"""
         exact = whole_number(answer)
-        with self.turn():
+        with self.exclusive():
             if not self._left:
                 raise Exhausted(
                     f"this watch has said yes {self._mechanism.count} times, which is what was paid for.\n"

@@ -12,7 +12,7 @@ from sfumato.noise.entropy import PROCESS
 
 
 class Session:
-    """Secret noise, and how many answers are left. A second copy would answer with the same noise, or twice as often.
+    """Secret noise and the number of answers left. A copy would answer with the same noise, or twice as often.
 
     So it cannot be copied or pickled, and in a forked child it does not answer. Threads take turns.
     """
@@ -22,12 +22,12 @@ class Session:
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise OneOfAKind(
-            f"a {type(self).__name__} cannot be copied or pickled: both would answer, and one is paid for.\n"
+            f"a {type(self).__name__} cannot be copied or pickled: both would answer, and only one is paid for.\n"
             "  do:     keep it where it is, and send its answers"
         )
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """Exclusive use, in the process where the session began."""
         if self._process != PROCESS.current():
             raise OneOfAKind(

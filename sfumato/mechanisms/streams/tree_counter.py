@@ -83,12 +83,12 @@ class TreeCounter(Mechanism[ArrayLike, Integers]):
             )
         exact: Iterable[int] = [whole_number(number) for number in row]
         counter = self.begin()
-        return np.fromiter((_clamped(counter.add(number)) for number in exact), np.int64, row.size)
+        return np.fromiter((_clamp(counter.add(number)) for number in exact), np.int64, row.size)
 
     def loss(self, sensitivity: Sensitivity | SupportsFloat = 1) -> PrivacyLoss:
         """As many losses of the noise as there are levels, composed, for a person who changes one step by this much.
 
-        Whoever may change k steps costs `.group(k)` of it.
+        For a person who may change k steps, take `.group(k)` of it.
         """
         found = Sensitivity.of(sensitivity)
         if not found.l0 <= 1:
@@ -129,7 +129,7 @@ class TreeCounter(Mechanism[ArrayLike, Integers]):
         )
 
 
-def _clamped(total: int) -> int:
+def _clamp(total: int) -> int:
     return max(-LARGEST, min(LARGEST, total))
 
 
@@ -153,7 +153,7 @@ class Counter(Session):
     def add(self, number: int) -> int:
         """Add the next number; the noisy sum of all so far."""
         exact = whole_number(number)
-        with self.turn():
+        with self.exclusive():
             if self._steps == self._mechanism.horizon:
                 raise Exhausted(
                     f"this counter has come to its horizon of {self._mechanism.horizon} steps.\n"
