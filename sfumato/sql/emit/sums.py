@@ -55,12 +55,15 @@ def statement(plan: Plan, salt: int, dialect: str | Dialect) -> str:
     rows = f"({row_wise(plan, values, to).sql(to.name)}) AS {ROWS}"
     mine = [f"{ROWS}.{measure(j)}" for j in range(len(summed))]
     units = [m.what is What.UNITS for m in summed]  # one in each row of pairs
-    inner = [f"{least_most(plan, m, mine[j], to)} AS {measure(j)}" for j, m in enumerate(summed) if not units[j]]
+    counted = [mine[summed.index(m.counted_by)] if m.given is not None else mine[j] for j, m in enumerate(summed)]
+    inner = [
+        f"{least_most(plan, m, mine[j], counted[j], to)} AS {measure(j)}" for j, m in enumerate(summed) if not units[j]
+    ]
     outer = [
         f"{'COUNT(*)' if units[j] else to.total(f'{PAIRS}.{measure(j)}')} AS {measure(j)}" for j in range(len(summed))
     ]
     if isinstance(plan.table.unit, RowUnit):
-        each = [f"{to.total(clamped_value(m, mine[j], to))} AS {measure(j)}" for j, m in enumerate(summed)]
+        each = [f"{to.total(clamped_value(m, mine[j], counted[j], to))} AS {measure(j)}" for j, m in enumerate(summed)]
         return f"SELECT {', '.join([*of(ROWS, keys), *each])} FROM {rows} {by(of(ROWS, keys))}"
     listed, names = of(ROWS, [UNIT, *keys]), of(PAIRS, keys)
     if not keys:
@@ -296,8 +299,12 @@ def matched(join: Join, number: int, to: Dialect) -> exp.Expression:
     return named(outer, numbered(number))
 
 
-def clamped_value(measure: Measure, name: str, to: Dialect) -> str:
-    """What one row adds, in steps: an integer, and 0 where there is no value."""
+def clamped_value(measure: Measure, name: str, counted: str, to: Dialect) -> str:
+    """What one row adds, in steps: an integer, and 0 where `counted` has no value.
+
+    A row that counts adds a number of the span, also if its own value is missing: the span times the count bounds the
+    sum.
+    """
     if measure.of is None:
         return "1"
     if measure.what is What.VALUES:
@@ -309,7 +316,8 @@ def clamped_value(measure: Measure, name: str, to: Dialect) -> str:
     scale = 2.0 ** -(measure.exponent // 2 if squared else measure.exponent)
     steps = to.floor(f"{to.scaled(value, scale)} + 0.5")
     steps = f"CAST({f'{steps} * {steps}' if squared else steps} AS {to.whole(low, high)})"
-    return f"CASE WHEN {none(name, to)} THEN 0 ELSE LEAST(GREATEST({steps}, {low}), {high}) END"
+    missing = f" WHEN {none(name, to)} THEN {min(max(0, low), high)}" if counted != name else ""
+    return f"CASE WHEN {none(counted, to)} THEN 0{missing} ELSE LEAST(GREATEST({steps}, {low}), {high}) END"
 
 
 def none(name: str, to: Dialect) -> str:
@@ -317,17 +325,16 @@ def none(name: str, to: Dialect) -> str:
     return f"{name} IS NULL OR {to.is_nan(raw(name)).sql(to.name)}"
 
 
-def least_most(plan: Plan, measure: Measure, name: str, to: Dialect) -> str:
+def least_most(plan: Plan, measure: Measure, name: str, counted: str, to: Dialect) -> str:
     """What one unit adds to one group: never outside its bounds.
 
     A sum whose values are counted as well is made smaller in proportion when the count is cut: their ratio is a mean,
     and would otherwise be pulled away from it by whoever has many rows.
     """
     low, high = plan.bounds(measure)
-    found = "COUNT(*)" if measure.what is What.ROWS else to.total(clamped_value(measure, name, to))
-    counted = Measure(What.VALUES, measure.of)
-    if measure.what in (What.SUM, What.SQUARES) and counted in plan.measures:
-        many = to.total(clamped_value(counted, name, to))
+    found = "COUNT(*)" if measure.what is What.ROWS else to.total(clamped_value(measure, name, counted, to))
+    if measure.what in (What.SUM, What.SQUARES) and measure.counted_by in plan.measures:
+        many = to.total(clamped_value(measure.counted_by, counted, counted, to))
         less = to.divided(f"({found} * {plan.rows})", many)
         found = f"CASE WHEN {many} > {plan.rows} THEN {less} ELSE {found} END"
     return f"CAST(LEAST(GREATEST({found}, {low}), {high}) AS {to.whole(low, high)})"
