@@ -290,7 +290,7 @@ def test_values_selected_by_rank_have_the_scores_of_all_values(name, aggregate, 
     scores = [np.repeat(score, counts) for _, counts, score in map(choice.runs, (near, far))]
     np.testing.assert_array_equal(*scores)
     for at in range(0, choice.points, max(1, choice.points // 200)):
-        assert len({choice.capped(choice.excess(d.total, d.up_to(at))) for d in (near, far)}) == 1
+        assert len({choice.cap_score(choice.excess(d.total, d.up_to(at))) for d in (near, far)}) == 1
     assert len(asked) == 3 and wanted.direct not in asked  # the window is wide for so few
 
 
