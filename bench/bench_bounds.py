@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.aggregates.price import most_mu
-from sfumato.curator.suggest_bounds import BINS, LATER, around, tidy, within
+from sfumato.curator.suggest_bounds import BINS, LATER, refined_range, rough_range, round_outward
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
 
 Floats = NDArray[np.float64]
@@ -47,11 +47,13 @@ def suggestion(x: Floats, mu: float, rng: np.random.Generator) -> tuple[float, f
     doublings = np.floor(np.log2(np.maximum(np.abs(x) / LEAST_SIZE, 1))) + 1
     size = np.sign(x) * np.where(np.abs(x) < LEAST_SIZE, 0, np.minimum(doublings, SIZES))
     counts = np.bincount((size + SIZES).astype(int), minlength=2 * SIZES + 1)
-    low, high = around((counts + rng.normal(0, sigma, counts.size)).tolist(), sigma)
+    low, high = rough_range((counts + rng.normal(0, sigma, counts.size)).tolist(), sigma)
     place = np.clip(np.floor((x - low) / (high - low) * BINS) + 1, 0, BINS + 1).astype(int)
     counts = np.bincount(place, minlength=BINS + 2)
-    low, high = within((counts + rng.normal(0, sigma, counts.size)).tolist(), sigma, 0.8 / (LATER * mu), low, high)
-    return tidy(low, up=False), tidy(high, up=True)
+    low, high = refined_range(
+        (counts + rng.normal(0, sigma, counts.size)).tolist(), sigma, 0.8 / (LATER * mu), low, high
+    )
+    return round_outward(low, up=False), round_outward(high, up=True)
 
 
 def main() -> None:

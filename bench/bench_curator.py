@@ -27,7 +27,7 @@ import duckdb
 
 from bench.curator.data import prepared
 from sfumato.curator import Curator
-from sfumato.curator.bounded_cache import Runner, Views
+from sfumato.curator.bounded_cache import BoundedTables, Runner
 from sfumato.sql.emit.request import TableRequest
 from sfumato.sql.policy import Policy
 
@@ -76,7 +76,7 @@ MEDIAN, TOTALS = "SELECT MEDIAN(value) FROM {table}", "SELECT COUNT(*), SUM(valu
 
 
 @dataclass
-class Timed(Views):
+class Timed(BoundedTables):
     """Views that say how long the engine took."""
 
     spent: float = 0.0
@@ -147,7 +147,7 @@ class Bench:
         data = place / "tables.duckdb"
         rules = {rows: Policy.read(POLICY.format(table=table, rows=rows)) for rows in (2, 10)}
         self.curators = {
-            rows: replace(Curator.open(data, policy, ledger=folder / f"{rows}.ledger"), views=Timed(16))
+            rows: replace(Curator.open(data, policy, ledger=folder / f"{rows}.ledger"), bounded_tables=Timed(16))
             for rows, policy in rules.items()
         }
         self.engine = self.curators[2].engine
@@ -155,7 +155,7 @@ class Bench:
     def ask(self, rows: int, sql: str, cold: bool) -> Callable[[], float]:
         """One question, and the seconds that the engine took of it."""
         curator, epsilon = self.curators[rows], 1 + next(self.fresh) / 1000
-        views = curator.views
+        views = curator.bounded_tables
         assert isinstance(views, Timed)
         if cold:
             views.clear()
@@ -177,7 +177,7 @@ class Bench:
                 return self.ask(10, TOTALS, how == "cold")
             case ["planning"]:
                 curator, epsilon = self.curators[2], 1 + next(self.fresh) / 1000
-                return alone(lambda: curator.priced(BY_KEY.format(table=self.table), epsilon, None))
+                return alone(lambda: curator.offer(BY_KEY.format(table=self.table), epsilon, None))
         sql = SQL[name].format(table=self.table)
         return alone(lambda: self.engine.run(sql))
 

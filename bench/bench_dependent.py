@@ -101,11 +101,11 @@ def medians(folder: Path, incomes: np.ndarray, ages: np.ndarray, turns: int):
         connection.execute("CREATE TABLE people AS SELECT * FROM given")
     curator = Curator.open(folder / "people.duckdb", Policy.read(RULES))
     for column in ("income", "age"):
-        offer = curator.priced(f"SELECT MEDIAN({column}) FROM people", 1.0, None)
+        offer = curator.offer(f"SELECT MEDIAN({column}) FROM people", 1.0, None)
         (wanted,) = table_requests(offer, 1, curator.dialect)
         spent = taken({
             "own": lambda column=column: curator.engine.run(f"SELECT median({column}) FROM people"),
-            "ours": lambda wanted=wanted: curator.views.rows(curator.engine, wanted),
+            "ours": lambda wanted=wanted: curator.bounded_tables.rows(curator.engine, wanted),
         }, turns)  # fmt: skip
         yield f"what MEDIAN({column}) reads, DuckDB's median = 1", spent["ours"] / spent["own"], 1.5, ms(spent["ours"])
 

@@ -36,7 +36,7 @@ class Nothing:
 
 def outcome(curator: Curator, text: str) -> str:
     try:
-        statements(curator.priced(text, 1.0, None), 1, "duckdb")
+        statements(curator.offer(text, 1.0, None), 1, "duckdb")
     except SfumatoError as refusal:
         return str(refusal).partition("\n")[0]
     return "planned"

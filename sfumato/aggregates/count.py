@@ -44,7 +44,7 @@ class Count(Linear):
         if isinstance(node.this, exp.Star | None):
             return Count()
         if isinstance(node.this, exp.Distinct):
-            return different(node, node.this.expressions, rows)
+            return parse_distinct(node, node.this.expressions, rows)
         if node.expressions:
             raise QueryRefused("COUNT takes one argument.")
         return Count(expression(node.this, rows))
@@ -90,7 +90,7 @@ class CountDistinct(Linear):
     @classmethod
     def parse(cls, node: exp.Expression, rows: Scope, keys: Sequence[Expression]) -> Aggregate:
         plain(node)
-        return different(node, [node.this], rows)
+        return parse_distinct(node, [node.this], rows)
 
     @property
     def arguments(self) -> tuple[Expression, ...]:
@@ -168,7 +168,7 @@ class CountReader(Reader):
         return estimates
 
 
-def different(node: exp.Expression, values: Sequence[exp.Expression], rows: Scope) -> Aggregate:
+def parse_distinct(node: exp.Expression, values: Sequence[exp.Expression], rows: Scope) -> Aggregate:
     """COUNT(DISTINCT x)."""
     of = [expression(one, rows) for one in values]
     if len(of) != 1:

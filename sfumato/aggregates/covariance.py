@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from sfumato.aggregates.linear import Linear, NoisySums, Number, NumberEstimate, Reader, clipped
+from sfumato.aggregates.linear import Linear, NoisySums, Number, NumberEstimate, Reader, clip
 from sfumato.aggregates.mean import MeanReader
 from sfumato.errors import QueryRefused
 from sfumato.sql.aggregate import Lattices
@@ -236,8 +236,8 @@ class PairedReader(Reader):
             boxes.append(Interval(min(low, value), max(high, value)))
         limits = self.aggregate.limits
         found = self.combine(values)
-        value = clipped(found.low, *limits) if math.isfinite(found.low) else 0.0
-        low, high = (clipped(end, *limits) for end in self.combine(boxes))
+        value = clip(found.low, *limits) if math.isfinite(found.low) else 0.0
+        low, high = (clip(end, *limits) for end in self.combine(boxes))
         return value, min(low, value), max(high, value)
 
     def combine(self, means: list[Interval]) -> Interval:

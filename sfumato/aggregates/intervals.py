@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr, ndtri
 
-from sfumato.aggregates.joint_law import Boxes, deviation_of, inside
+from sfumato.aggregates.joint_law import Boxes, cumulative_in_boxes, deviation_of
 from sfumato.aggregates.price import Noise
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.joint_laplace import JointLaplace, OneOf
@@ -49,13 +49,13 @@ def spread(terms: Terms, confidence: float) -> Spread:
         return Spread(round_up(factor * steps), 1 - float(noise.law().beyond(steps, BITS)))
     below = math.lcm(*(c.denominator for c, _ in some))
     whole, units = tuple((int(c * below), noise) for c, noise in some), Fraction(deviation(some)) * below
-    for cells in (COARSE,) if joint(some) else (CELLS, 8 * CELLS):
+    for cells in (COARSE,) if joint_mechanism(some) else (CELLS, 8 * CELLS):
         g = max(1, int(units / cells))
         cut = Cut.of(whole, g)
         radius = cut.radius(confidence)
-        if g == 1 or cut.most(radius) - cut.held(radius) < SHORT:
+        if g == 1 or cut.upper_probability(radius) - cut.lower_probability(radius) < SHORT:
             break
-    return Spread(round_up(Fraction(radius + cut.spare, below)), cut.held(radius))
+    return Spread(round_up(Fraction(radius + cut.spare, below)), cut.lower_probability(radius))
 
 
 @dataclass(frozen=True)
@@ -73,30 +73,30 @@ class Cut:
         """Of independent noise, or a mean over boxes in each of which joint noise is independent."""
         boxes = boxes_of(terms)
         cells = [cell_ends(factor, noise, g) for factor, noise in terms]
-        size = sum(len(ends) - 2 for ends in cells) + 1
-        length = next_fast_len(size, real=True)
+        count = sum(len(ends) - 2 for ends in cells) + 1
+        length = next_fast_len(count, real=True)
         product = np.zeros(length // 2 + 1, np.complex128)
-        for chances, sides in boxes.some():
+        for chances, sides in boxes.batches():
             found: NDArray[np.complex128] | float = 1.0
             for (_, noise), ends in zip(terms, cells, strict=True):
-                found = found * rfft(np.diff(up_to(noise, ends, sides)), length)
+                found = found * rfft(np.diff(cumulative(noise, ends, sides)), length)
             product += np.einsum("i,ij->j", chances, np.reshape(found, (len(chances), -1)))
-        sums = np.concatenate([[0.0], np.cumsum(np.maximum(irfft(product, length)[:size], 0.0))])
+        sums = np.concatenate([[0.0], np.cumsum(np.maximum(irfft(product, length)[:count], 0.0))])
         first = -sum(len(ends) // 2 - 1 for ends in cells) * g
         return Cut(sums, first, g, (g - 1) * len(terms), boxes.spare * sum(factor for factor, _ in terms))
 
     def between(self, low: int, high: int) -> float:
         """P(low ≤ ΣV⁻ ≤ high)."""
-        size = len(self.sums) - 1
-        start = min(max(-((self.first - low) // self.g), 0), size)
-        stop = min(max((high - self.first) // self.g + 1, 0), size)
+        count = len(self.sums) - 1
+        start = min(max(-((self.first - low) // self.g), 0), count)
+        stop = min(max((high - self.first) // self.g + 1, 0), count)
         return float(self.sums[stop] - self.sums[start]) if stop > start else 0.0
 
-    def held(self, m: int) -> float:
+    def lower_probability(self, m: int) -> float:
         """Never above P(|ΣV| ≤ m)."""
         return self.between(-m, m - self.slack)
 
-    def most(self, m: int) -> float:
+    def upper_probability(self, m: int) -> float:
         """Never below it, but for what lies beyond all cells."""
         return self.between(-m - self.slack, m)
 
@@ -105,22 +105,22 @@ class Cut:
         low, high = 0, -self.first + self.slack
         while low < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if self.held(middle) >= confidence else (middle + 1, high)
+            low, high = (low, middle) if self.lower_probability(middle) >= confidence else (middle + 1, high)
         return low
 
 
-def joint(terms: Iterable[tuple[Fraction | int, Noise]]) -> JointLaplace | None:
+def joint_mechanism(terms: Iterable[tuple[Fraction | int, Noise]]) -> JointLaplace | None:
     """What these terms are of, unless they are independent."""
     return next((noise.joint for _, noise in terms if isinstance(noise, OneOf)), None)
 
 
 def boxes_of(terms: Iterable[tuple[int, Noise]]) -> Boxes:
     """Those of joint noise; for independent noise one that is never looked at."""
-    found = joint(terms)
+    found = joint_mechanism(terms)
     return Boxes.of(found.law) if found else Boxes(np.ones(1), np.zeros((1, 0)))
 
 
-def size(noise: Noise) -> float:
+def step_deviation(noise: Noise) -> float:
     """About one standard deviation, never much less, in steps."""
     if isinstance(noise, OneOf):
         return deviation_of(noise)
@@ -128,7 +128,7 @@ def size(noise: Noise) -> float:
 
 
 def deviation(terms: Iterable[tuple[Fraction, Noise]]) -> float:
-    return math.sqrt(math.fsum((float(c) * size(noise)) ** 2 for c, noise in terms))
+    return math.sqrt(math.fsum((float(c) * step_deviation(noise)) ** 2 for c, noise in terms))
 
 
 def cell_ends(factor: int, noise: Noise, g: int) -> Floats:
@@ -139,7 +139,7 @@ def cell_ends(factor: int, noise: Noise, g: int) -> Floats:
     if isinstance(noise, OneOf):
         most = int(Boxes.of(noise.joint.law).sides[-1, noise.place])
     else:
-        most = int(size(noise) * (9 if isinstance(noise, Gaussian) else 17))
+        most = int(step_deviation(noise) * (9 if isinstance(noise, Gaussian) else 17))
     far = factor * most // g + 1
     if max(factor, (far + 1) * g) < LARGEST:
         edges = np.arange(-far, far + 2, dtype=np.int64) * g
@@ -147,10 +147,10 @@ def cell_ends(factor: int, noise: Noise, g: int) -> Floats:
     return np.array([float(-(-i * g // factor) - 1) for i in range(-far, far + 2)])
 
 
-def up_to(noise: Noise, k: Floats, sides: Floats) -> Floats:
+def cumulative(noise: Noise, k: Floats, sides: Floats) -> Floats:
     """P(K ≤ k); of joint noise in each box, a row for each."""
     if isinstance(noise, OneOf):
-        return inside(noise, k, sides)
+        return cumulative_in_boxes(noise, k, sides)
     if isinstance(noise, Gaussian):
         found: Floats = ndtr((k + 0.5) / noise.sigma)
         return found
@@ -183,7 +183,7 @@ class Reach:
             halves = [math.fsum(abs(float(c)) / 2 for c, _ in terms) for terms in (constant, rising)]
             return Reach(*squares, *halves)
         each = 1 - (1 - confidence) / max(1, len(constant) + len(rising))
-        ends = [math.fsum(abs(float(c)) * farthest(n, each) for c, n in terms) for terms in (constant, rising)]
+        ends = [math.fsum(abs(float(c)) * noise_error(n, each) for c, n in terms) for terms in (constant, rising)]
         return Reach(0.0, 0.0, *ends)
 
     def about(self, spare: float) -> "Reach":
@@ -208,7 +208,7 @@ class Reach:
 
 
 @lru_cache(maxsize=4096)
-def farthest(noise: Noise, confidence: float) -> float:
+def noise_error(noise: Noise, confidence: float) -> float:
     return noise.error(confidence)
 
 

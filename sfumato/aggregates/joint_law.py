@@ -40,7 +40,7 @@ class Boxes:
             highest = highest * 5 // 4 + 1
         if highest < MOST:
             levels = np.arange(highest + 1)
-            chances = chance(joint, levels) * (1 - MISSED)
+            chances = level_probabilities(joint, levels) * (1 - MISSED)
         else:
             levels = np.arange(1, MOST + 1) * highest // MOST
             above = np.array([1.0, *(float(higher(joint, int(r), BITS)) for r in levels)])
@@ -48,18 +48,18 @@ class Boxes:
         sides = np.array([[joint.side(j, int(r)) for j in range(len(joint.sizes))] for r in levels], float)
         return Boxes(chances, sides, int(highest >= MOST))
 
-    def some(self) -> Iterator[tuple[Floats, Floats]]:
+    def batches(self) -> Iterator[tuple[Floats, Floats]]:
         """So many at a time that their cells stay in the cache."""
         for start in range(0, len(self.chances), BATCH):
             yield self.chances[start : start + BATCH], self.sides[start : start + BATCH]
 
 
-def chance(joint: JointLaplace, levels: Integers) -> Floats:
+def level_probabilities(joint: JointLaplace, levels: Integers) -> Floats:
     """P(R) for all R but a few: as many as its box has points, each with its weight, times e^{−λεR/M}."""
     logs = -float(joint.level.rate) * levels
     for j in range(len(joint.sizes)):
         n: Floats = np.floor(levels * float(joint.sizes[j]) / joint.levels)
-        logs += np.log(weighed(n, float(joint.slopes[j])) if j in joint.slopes else 2 * n + 1)
+        logs += np.log(geometric_weight(n, float(joint.slopes[j])) if j in joint.slopes else 2 * n + 1)
     found: Floats = np.exp(logs - logs.max())
     return np.asarray(found / found.sum())
 
@@ -70,19 +70,19 @@ def deviation_of(one: OneOf) -> float:
     return float(law.sizes[one.place] / law.common) * math.sqrt((parts + 2) * (parts + 3) / 3) + 0.5
 
 
-def inside(one: OneOf, k: Floats, sides: Floats) -> Floats:
+def cumulative_in_boxes(one: OneOf, k: Floats, sides: Floats) -> Floats:
     """P(z ≤ k) in each box: a row for each."""
     slope, side = one.joint.law.slopes.get(one.place), sides[:, one.place, None]
     k = np.clip(k, -side - 1, side)
     found: Floats = (k + side + 1) / (2 * side + 1)
     if slope is not None:
         rate, outer = float(slope), np.where(k < 0, -k, k + 1)  # the first integer on the far side of k
-        tail = np.exp(-outer * rate) * -np.expm1((outer - side - 1) * rate) / weighed(side, rate)
+        tail = np.exp(-outer * rate) * -np.expm1((outer - side - 1) * rate) / geometric_weight(side, rate)
         found = np.where(k < 0, tail, 1 - tail)
     return found
 
 
-def weighed(n: Floats, rate: float) -> Floats:
+def geometric_weight(n: Floats, rate: float) -> Floats:
     """(1 − r)·Σ r^|k| over |k| ≤ n, r = e^−rate: (1 − r^{n+1}) + r(1 − rⁿ)."""
     found: Floats = -np.expm1(-(n + 1) * rate) - np.exp(-rate) * np.expm1(-n * rate)
     return found

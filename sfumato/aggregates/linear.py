@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.aggregates.intervals import Reach, Spread, Terms, spread
-from sfumato.aggregates.noise_basis import Joint
+from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import Noise
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.domains import Scalar
@@ -28,7 +28,7 @@ Estimate = tuple[Scalar, Scalar, Scalar]  # the same of any aggregate; one witho
 class NoisySums:
     """The sums that an aggregate is read from: how they follow from noisy parts, and how far off they may be."""
 
-    joint: Joint
+    joint: NoiseBasis
     indexes: tuple[int, ...]  # of the aggregate's sums among the measures of the plan
     noise: tuple[Noise | None, ...]  # of each part; None: no noise
     confidence: float = CONFIDENCE
@@ -44,7 +44,7 @@ class NoisySums:
 
     def coefficients(self, place: int) -> tuple[Fraction, ...]:
         """A sum as a combination of parts."""
-        return self.joint.made_of[self.indexes[place]]
+        return self.joint.coefficients[self.indexes[place]]
 
     def terms(self, coefficients: Sequence[Fraction]) -> Terms:
         """The noise of a combination of parts."""
@@ -100,5 +100,5 @@ class Linear(Aggregate):
         """How it is read from its noisy sums."""
 
 
-def clipped(x: float, low: float, high: float) -> float:
+def clip(x: float, low: float, high: float) -> float:
     return min(max(x, low), high)

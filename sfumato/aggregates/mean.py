@@ -7,7 +7,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from sfumato.aggregates.intervals import Reach, Terms, ratio
-from sfumato.aggregates.linear import Linear, NoisySums, Number, NumberEstimate, Reader, clipped
+from sfumato.aggregates.linear import Linear, NoisySums, Number, NumberEstimate, Reader, clip
 from sfumato.aggregates.sum import bounded_argument
 from sfumato.sql.aggregate import Lattices
 from sfumato.sql.expressions import Expression
@@ -89,7 +89,7 @@ class MeanReader(Reader):
 
     def steps(self, sums: Sequence[Number]) -> float:
         """S/n in steps from the centre, within the range."""
-        return clipped(sums[0] / max(1, sums[1]), *self.span)
+        return clip(sums[0] / max(1, sums[1]), *self.span)
 
     def ends(self, sums: Sequence[Number], reach: Reach) -> tuple[float, float]:
         """Where S/n is, in steps from the centre, by Fieller: S − θ·n has the noise of its own part and (κ − θ) times

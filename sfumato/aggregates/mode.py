@@ -17,9 +17,9 @@ from sfumato.mechanisms.dependent.stable import GaussianStableValue, Stable, Sta
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect, raw, written_out
 from sfumato.sql.domains import Domain, Kind, Scalar
-from sfumato.sql.emit.bounding import bounding_of, by, by_parts, listed
+from sfumato.sql.emit.bounding import bounding_of, group_by, key_names, partition_by
 from sfumato.sql.emit.request import Row
-from sfumato.sql.emit.values import X, given, step_of
+from sfumato.sql.emit.values import X, step_of, value_or_null
 from sfumato.sql.expressions import Expression
 from sfumato.sql.lattice import Lattice
 from sfumato.sql.parse.ast_guard import plain, shown
@@ -65,7 +65,7 @@ class Mode(Standalone):
         plain(node)
         if isinstance(node, exp.WithinGroup):
             plain(node.this)
-        return Mode.over(expression(argument(node), rows), shown(node))
+        return Mode.over(expression(mode_argument(node), rows), shown(node))
 
     @property
     def arguments(self) -> tuple[Expression, ...]:
@@ -117,16 +117,16 @@ class ModeChoice(StandaloneRelease):
 
     @cached_property
     def mechanism(self) -> Exponential | PermuteAndFlip:
-        return self.price.among(self.plan.rows)
+        return self.price.selection_mechanism(self.plan.rows)
 
     def statement(self, salt: int, dialect: str | Dialect) -> str:
-        return votes(self.plan, self.aggregate, salt, dialect)
+        return vote_statement(self.plan, self.aggregate, salt, dialect)
 
     def prepare(self) -> None:
         _ = self.mechanism.error(SURE, candidates=len(self.choices))
 
     def release(self, rows: Sequence[Row]) -> list[Scalar]:
-        counts = {unsigned(value): int(str(many)) for value, many in rows}
+        counts = {normalize_zero(value): int(str(many)) for value, many in rows}
         return [self.mechanism.release([counts.get(value, 0) for value in self.choices])]
 
     def read(self, stored: Sequence[Scalar]) -> Estimate:
@@ -151,10 +151,10 @@ class StableMode(StandaloneRelease):
 
     @cached_property
     def mechanism(self) -> StableValue | GaussianStableValue:
-        return self.price.stable(self.slack)
+        return self.price.stable_value_mechanism(self.slack)
 
     def statement(self, salt: int, dialect: str | Dialect) -> str:
-        return votes(self.plan, self.aggregate, salt, dialect)
+        return vote_statement(self.plan, self.aggregate, salt, dialect)
 
     def prepare(self) -> None:
         self.mechanism.ready(1)
@@ -177,12 +177,12 @@ class StableMode(StandaloneRelease):
         return f"shown with 95 % if it leads by {lead:,} rows, and NULL if there is no clear lead"
 
 
-def votes(plan: Plan, mode: Mode, salt: int, dialect: str | Dialect) -> str:
+def vote_statement(plan: Plan, mode: Mode, salt: int, dialect: str | Dialect) -> str:
     """keys, a value, and how many have it: of all public values; else of the two most common ones of each group."""
-    to, names = dialect_of(dialect).about(plan), listed(plan)
+    to, names = dialect_of(dialect).about(plan), key_names(plan)
     kept = bounding_of(plan).values(plan, counted_value(mode, to), mode.of, salt, to, once=False)
     each = qualified(VALUES, [*names, VALUE])
-    counted = f"(SELECT {', '.join([*each, f'COUNT(*) AS {COUNT}'])} FROM {VALUES} {by(each)}) AS {COUNTED}"
+    counted = f"(SELECT {', '.join([*each, f'COUNT(*) AS {COUNT}'])} FROM {VALUES} {group_by(each)}) AS {COUNTED}"
     if mode.choices is not None:
         public = None if mode.lattice else mode.of.domain.keys
         shown = ", ".join(qualified(COUNTED, [*names, VALUE, COUNT]))
@@ -192,7 +192,7 @@ def votes(plan: Plan, mode: Mode, salt: int, dialect: str | Dialect) -> str:
             else ""
         )
         return f"WITH {kept} SELECT {shown} FROM {counted}{only}"
-    order = f"{by_parts(qualified(COUNTED, names))} ORDER BY {COUNTED}.{COUNT} DESC, {COUNTED}.{VALUE}"
+    order = f"{partition_by(qualified(COUNTED, names))} ORDER BY {COUNTED}.{COUNT} DESC, {COUNTED}.{VALUE}"
     placed = f"SELECT {COUNTED}.*, ROW_NUMBER() OVER ({order}) AS {PLACE} FROM {counted}"
     shown = ", ".join(qualified(RANKED, [*names, VALUE, COUNT]))
     return f"WITH {kept} SELECT {shown} FROM ({placed}) AS {RANKED} WHERE {RANKED}.{PLACE} <= 2"
@@ -202,15 +202,15 @@ def counted_value(mode: Mode, to: Dialect) -> str:
     """A value as it is counted and shown."""
     if mode.lattice is not None:
         return step_of(mode.lattice, to)
-    return to.date_text(raw(X)).sql(to.name) if mode.of.domain.kind is Kind.DATE else given(mode.of, to)
+    return to.date_text(raw(X)).sql(to.name) if mode.of.domain.kind is Kind.DATE else value_or_null(mode.of, to)
 
 
-def unsigned(value: object) -> object:
+def normalize_zero(value: object) -> object:
     """As public values are written: numbers as doubles, but places on a lattice."""
     return value + 0.0 if isinstance(value, float) else value
 
 
-def argument(node: exp.Expression) -> exp.Expression:
+def mode_argument(node: exp.Expression) -> exp.Expression:
     """The column of MODE(x), or of MODE() WITHIN GROUP (ORDER BY x)."""
     if isinstance(node, exp.WithinGroup):
         order = node.expression.expressions if isinstance(node.expression, exp.Order) else []

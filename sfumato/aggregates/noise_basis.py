@@ -38,15 +38,15 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Joint:
+class NoiseBasis:
     """The measures of a plan, of which a unit has so many `rows` in a group at most, as parts."""
 
     measures: tuple[Measure, ...]
     rows: int
 
     @staticmethod
-    def of(plan: Plan) -> "Joint":
-        return Joint(plan.measures, plan.rows)
+    def of(plan: Plan) -> "NoiseBasis":
+        return NoiseBasis(plan.measures, plan.rows)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -60,7 +60,7 @@ class Joint:
         in it. Different values (DISTINCT) are no sum over units, so they stand alone.
         """
         low, high = measure.span()
-        parent = next((one for one in above(measure) if one in self.measures), None)
+        parent = next((one for one in possible_parents(measure) if one in self.measures), None)
         if parent is None:
             rows = 1 if measure.what is What.UNITS else self.rows
             return Part(max(abs(low), abs(high), 1) * rows)
@@ -73,11 +73,11 @@ class Joint:
         return Part.between(least if measure.what is What.ROWS else least * self.rows, most * self.rows, 1, place)
 
     @cached_property
-    def made_of(self) -> tuple[tuple[Fraction, ...], ...]:
+    def coefficients(self) -> tuple[tuple[Fraction, ...], ...]:
         """Each measure as a sum of parts: m = (z + shift·p)/scale, and so on up."""
-        return tuple(self._made_of(place) for place in range(len(self.measures)))
+        return tuple(self._coefficients(place) for place in range(len(self.measures)))
 
-    def _made_of(self, place: int) -> tuple[Fraction, ...]:
+    def _coefficients(self, place: int) -> tuple[Fraction, ...]:
         found, factor, at = [Fraction(0)] * len(self.parts), Fraction(1), place
         while True:
             part = self.parts[at]
@@ -95,7 +95,7 @@ class Joint:
         A measure Σ cⱼzⱼ has the variance Σ (cⱼ·sizeⱼ)²/wⱼ, whose least value over all shares is (Σ |cⱼ|·sizeⱼ)².
         """
         found: list[list[float]] = [[] for _ in self.parts]
-        for coefficients in self.made_of:
+        for coefficients in self.coefficients:
             reach = [abs(float(c)) * part.size for c, part in zip(coefficients, self.parts, strict=True)]
             for j, one in enumerate(reach):
                 found[j].append((one / math.fsum(reach)) ** 2 if one else 0.0)
@@ -114,45 +114,47 @@ class Joint:
         return tuple(FAVOUR if [j] == bases else Fraction(0) for j in range(len(self.parts)))
 
     @cached_property
-    def whole(self) -> tuple[tuple[int, tuple[tuple[int, int], ...]], ...]:
-        """`made_of` with whole numbers: (denominator, (place, numerator) of all that are not 0)."""
+    def integer_coefficients(self) -> tuple[tuple[int, tuple[tuple[int, int], ...]], ...]:
+        """`coefficients` with whole numbers: (denominator, (place, numerator) of all that are not 0)."""
         found = []
-        for coefficients in self.made_of:
+        for coefficients in self.coefficients:
             below = max(c.denominator for c in coefficients)  # all are powers of two
             found.append((below, tuple((j, int(c * below)) for j, c in enumerate(coefficients) if c)))
         return tuple(found)
 
     @cached_property
-    def ways(self) -> tuple[tuple[int, int, int], ...]:
+    def transforms(self) -> tuple[tuple[int, int, int], ...]:
         """(scale, shift, place of the parent) of each part; without a parent the shift is 0."""
         return tuple((part.scale, part.shift, part.parent or 0) for part in self.parts)
 
-    def split(self, row: Sequence[int]) -> list[int]:
+    def parts_of(self, row: Sequence[int]) -> list[int]:
         """The parts of exact measures."""
-        return [scale * row[j] - shift * row[parent] for j, (scale, shift, parent) in enumerate(self.ways)]
+        return [scale * row[j] - shift * row[parent] for j, (scale, shift, parent) in enumerate(self.transforms)]
 
-    def columns(self, rows: Sequence[Sequence[int]]) -> list[list[int]]:
+    def part_columns(self, rows: Sequence[Sequence[int]]) -> list[list[int]]:
         """The same of many rows, part by part."""
         given = list(zip(*rows, strict=True)) or [()] * len(self.parts)
         return [
             [scale * m - shift * p for m, p in zip(given[j], given[parent], strict=True)]
-            for j, (scale, shift, parent) in enumerate(self.ways)
+            for j, (scale, shift, parent) in enumerate(self.transforms)
         ]
 
-    def joined(self, row: Sequence[float | int]) -> list[float | int]:
+    def measures_of(self, row: Sequence[float | int]) -> list[float | int]:
         """The measures of (noisy) parts; whole where they are."""
         return [self.measure(place, row) for place in range(len(self.measures))]
 
     def measure(self, place: int, row: Sequence[float | int]) -> float | int:
         """One of them."""
-        below, coefficients = self.whole[place]
-        above: float | int = 0
+        denominator, coefficients = self.integer_coefficients[place]
+        total: float | int = 0
         for j, c in coefficients:
-            above += c * row[j]
-        return above if below == 1 else above // below if above % below == 0 else above / below
+            total += c * row[j]
+        if denominator == 1:
+            return total
+        return total // denominator if total % denominator == 0 else total / denominator
 
 
-def above(measure: Measure) -> tuple[Measure, ...]:
+def possible_parents(measure: Measure) -> tuple[Measure, ...]:
     """What may bound a measure, the nearest first."""
     units, rows = Measure(What.UNITS), Measure(What.ROWS)
     match measure.what:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from sfumato.aggregates.noise_basis import Joint
+from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.calibrate import calibrate
 from sfumato.loss.kinds.bounded_range import range_of
@@ -28,9 +28,9 @@ from sfumato.mechanisms.dependent.smooth import Smooth
 from sfumato.mechanisms.dependent.stable import GaussianStableValue, StableValue
 from sfumato.mechanisms.dependent.statistic import Statistic
 
-Alone = Gaussian | DiscreteLaplace
-Noise = Alone | OneOf
-ENOUGH = 3.0  # of μ or ε: noise whose scale hangs on data gets no smaller for more
+IndependentNoise = Gaussian | DiscreteLaplace
+Noise = IndependentNoise | OneOf
+ENOUGH = 3.0  # of μ or ε: noise whose scale depends on data gets no smaller for more
 LESS = 1 - 1e-14  # rounding never makes noise smaller than the price says
 
 
@@ -39,7 +39,7 @@ class Price(ABC):
 
     @staticmethod
     @abstractmethod
-    def bought(epsilon: float, delta: float, leak: float) -> "Price":
+    def for_epsilon(epsilon: float, delta: float, leak: float) -> "Price":
         """The most that keeps (ε, δ) beside a leak."""
 
     @staticmethod
@@ -71,7 +71,7 @@ class Price(ABC):
         """What it costs."""
 
     @abstractmethod
-    def noise(self, size: int) -> Alone:
+    def noise(self, size: int) -> IndependentNoise:
         """For whole numbers that one unit moves by `size`."""
 
     @abstractmethod
@@ -79,23 +79,25 @@ class Price(ABC):
         """The standard deviation of that noise, nearly."""
 
     @abstractmethod
-    def choice(self, fraction: Fraction, points: int, values: int) -> ByRank:
+    def quantile_mechanism(self, fraction: Fraction, points: int, values: int) -> ByRank:
         """A value by its rank."""
 
     @abstractmethod
-    def noises(self, joint: Joint, shares: Sequence[float]) -> tuple[Noise | None, ...]:
+    def noises(self, joint: NoiseBasis, shares: Sequence[float]) -> tuple[Noise | None, ...]:
         """For the parts of a plan in one group, which have these shares; None for a part that nobody moves."""
 
     @abstractmethod
-    def among(self, rows: int) -> Exponential | PermuteAndFlip:
+    def selection_mechanism(self, rows: int) -> Exponential | PermuteAndFlip:
         """One of several values by how often each is there, if one unit adds at most `rows` to each."""
 
     @abstractmethod
-    def stable(self, slack: float) -> StableValue | GaussianStableValue:
+    def stable_value_mechanism(self, slack: float) -> StableValue | GaussianStableValue:
         """A value that few people cannot change."""
 
     @abstractmethod
-    def routed(self, statistic: Statistic[Any], slack: float, step: Fraction) -> Smooth | Everywhere | NoisyBound:
+    def data_dependent_mechanism(
+        self, statistic: Statistic[Any], slack: float, step: Fraction
+    ) -> Smooth | Everywhere | NoisyBound:
         """The way to a statistic whose noise depends on data; answers are multiples of `step`."""
 
 
@@ -109,7 +111,7 @@ class Mu(Price):
     mu: float
 
     @staticmethod
-    def bought(epsilon: float, delta: float, leak: float) -> "Mu":
+    def for_epsilon(epsilon: float, delta: float, leak: float) -> "Mu":
         return Mu(most_mu(epsilon, delta, leak))
 
     @staticmethod
@@ -119,7 +121,7 @@ class Mu(Price):
     @staticmethod
     def shares(importances: Sequence[float]) -> tuple[float, ...]:
         """wⱼ ∝ √Aⱼ: variances are as 1/wⱼ, and Σ Aⱼ/wⱼ ≥ (Σ √Aⱼ)² by Cauchy and Schwarz, with equality there."""
-        return divided([math.sqrt(a) for a in importances])
+        return normalize([math.sqrt(a) for a in importances])
 
     @staticmethod
     def of(loss: PrivacyLoss) -> "Mu | None":
@@ -141,22 +143,24 @@ class Mu(Price):
     def deviation(self, size: int) -> float:
         return size / self.mu
 
-    def choice(self, fraction: Fraction, points: int, values: int) -> Quantile:
+    def quantile_mechanism(self, fraction: Fraction, points: int, values: int) -> Quantile:
         return Quantile(self.mu, fraction, points, values)
 
-    def noises(self, joint: Joint, shares: Sequence[float]) -> tuple[Noise | None, ...]:
+    def noises(self, joint: NoiseBasis, shares: Sequence[float]) -> tuple[Noise | None, ...]:
         """Each by itself: nothing is gained by noise that is not independent."""
         sizes = (part.size for part in joint.parts)
         return tuple(self.part(w).noise(s) if w else None for w, s in zip(shares, sizes, strict=True))
 
-    def among(self, rows: int) -> Exponential:
+    def selection_mechanism(self, rows: int) -> Exponential:
         return Exponential.monotone(range_of(self.mu * LESS), rows)
 
-    def stable(self, slack: float) -> GaussianStableValue:
+    def stable_value_mechanism(self, slack: float) -> GaussianStableValue:
         return GaussianStableValue(self.noise(1).sigma, slack)
 
-    def routed(self, statistic: Statistic[Any], slack: float, step: Fraction) -> Smooth | Everywhere | NoisyBound:
-        return taken(on_ledger(statistic, min(self.mu, ENOUGH), slack, step=step).mechanism)
+    def data_dependent_mechanism(
+        self, statistic: Statistic[Any], slack: float, step: Fraction
+    ) -> Smooth | Everywhere | NoisyBound:
+        return supported_mechanism(on_ledger(statistic, min(self.mu, ENOUGH), slack, step=step).mechanism)
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,7 @@ class Pure(Price):
     eps: float
 
     @staticmethod
-    def bought(epsilon: float, delta: float, leak: float) -> "Pure":
+    def for_epsilon(epsilon: float, delta: float, leak: float) -> "Pure":
         return Pure(epsilon)
 
     @staticmethod
@@ -179,7 +183,7 @@ class Pure(Price):
     @staticmethod
     def shares(importances: Sequence[float]) -> tuple[float, ...]:
         """wⱼ ∝ Aⱼ^⅓: variances are as 1/wⱼ², and Σ Aⱼ/wⱼ² ≥ (Σ Aⱼ^⅓)³ by Hölder, with equality there."""
-        return divided([a ** (1 / 3) for a in importances])
+        return normalize([a ** (1 / 3) for a in importances])
 
     @staticmethod
     def of(loss: PrivacyLoss) -> "Pure | None":
@@ -201,10 +205,10 @@ class Pure(Price):
     def deviation(self, size: int) -> float:
         return math.sqrt(2) * size / self.eps
 
-    def choice(self, fraction: Fraction, points: int, values: int) -> PureQuantile:
+    def quantile_mechanism(self, fraction: Fraction, points: int, values: int) -> PureQuantile:
         return PureQuantile(self.eps, fraction, points, values)
 
-    def noises(self, joint: Joint, shares: Sequence[float]) -> tuple[Noise | None, ...]:
+    def noises(self, joint: NoiseBasis, shares: Sequence[float]) -> tuple[Noise | None, ...]:
         """Of several parts all at once, for the whole of their shares: less than if ε were divided among them.
 
         Noise on one of d parts then grows as (d + 1)/2, not as d; the parts that others are seen from have even less.
@@ -218,22 +222,24 @@ class Pure(Price):
             found = dict(zip(moved, JointLaplace(price.eps, sizes, favours).each, strict=True))
         return tuple(found.get(j) for j in range(len(shares)))
 
-    def among(self, rows: int) -> PermuteAndFlip:
+    def selection_mechanism(self, rows: int) -> PermuteAndFlip:
         return PermuteAndFlip.monotone(self.eps, rows)
 
-    def stable(self, slack: float) -> StableValue:
+    def stable_value_mechanism(self, slack: float) -> StableValue:
         return StableValue(self.eps, slack)
 
-    def routed(self, statistic: Statistic[Any], slack: float, step: Fraction) -> Smooth | Everywhere | NoisyBound:
-        return taken(at(statistic, min(self.eps, ENOUGH), slack, step=step).mechanism)
+    def data_dependent_mechanism(
+        self, statistic: Statistic[Any], slack: float, step: Fraction
+    ) -> Smooth | Everywhere | NoisyBound:
+        return supported_mechanism(at(statistic, min(self.eps, ENOUGH), slack, step=step).mechanism)
 
 
-def taken(mechanism: object) -> Smooth | Everywhere | NoisyBound:
+def supported_mechanism(mechanism: object) -> Smooth | Everywhere | NoisyBound:
     assert isinstance(mechanism, Smooth | Everywhere | NoisyBound)
     return mechanism
 
 
-def divided(weights: Sequence[float]) -> tuple[float, ...]:
+def normalize(weights: Sequence[float]) -> tuple[float, ...]:
     whole = math.fsum(weights)
     return tuple(w / whole for w in weights)
 

@@ -16,9 +16,9 @@ from sfumato.mechanisms.choice.quantile import ByRank, Ranked
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Scalar
-from sfumato.sql.emit.bounding import listed
+from sfumato.sql.emit.bounding import key_names
 from sfumato.sql.emit.request import Row, TableRequest
-from sfumato.sql.emit.values import RankWindow, Selection, near, ranks
+from sfumato.sql.emit.values import RankWindow, Selection, ranked_values, values_near_ranks
 from sfumato.sql.expressions import Expression
 from sfumato.sql.lattice import Lattice
 from sfumato.sql.parse.ast_guard import shown
@@ -88,7 +88,7 @@ class QuantileRelease(StandaloneRelease):
 
     @cached_property
     def mechanism(self) -> ByRank:
-        return self.price.choice(self.aggregate.part, self.aggregate.lattice.points, self.plan.rows)
+        return self.price.quantile_mechanism(self.aggregate.part, self.aggregate.lattice.points, self.plan.rows)
 
     @cached_property
     def window(self) -> RankWindow:
@@ -107,14 +107,14 @@ class QuantileRelease(StandaloneRelease):
         """Values around the ranks of one column. All its values are kept if it is certain that there are not many."""
         mine = [one for one in batch if isinstance(one, QuantileRelease)]
         plan, lattice, windows = mine[0].plan, mine[0].aggregate.lattice, [one.window for one in mine]
-        sql = ranks(plan, lattice, salt, dialect)
-        direct, keys = near(plan, windows, f"({sql})", dialect), tuple(listed(plan))
+        sql = ranked_values(plan, lattice, salt, dialect)
+        direct, keys = values_near_ranks(plan, windows, f"({sql})", dialect), tuple(key_names(plan))
         alone = isinstance(plan.table.unit, RowUnit) and not keys and len(mine) == 1
         if alone and dialect_of(dialect).selected("x", [0.5]):
             return TableRequest(direct, quick=RankFetch(windows[0], direct, Selection.of(plan, lattice, dialect)))
         if any(key.domain.keys is None for key in plan.keys) or plan.combinations * lattice.points > LARGEST:
             return TableRequest(direct, keys)
-        return TableRequest(direct, keys, (sql,), lambda places: sql, near(plan, windows, KEPT, dialect))
+        return TableRequest(direct, keys, (sql,), lambda places: sql, values_near_ranks(plan, windows, KEPT, dialect))
 
     def prepare(self) -> None:
         _ = self.mechanism

@@ -30,13 +30,13 @@ class RankFetch:
         part = float(self.window.part)
         ends = max(part - WIDE, 0.0), min(part + WIDE, 1.0)
         n, low, high = run(self.texts.selected(ends))[0]
-        first, last = self.ranks(whole(n))
-        if whole(n) < FEW:
+        first, last = self.ranks(as_int(n))
+        if as_int(n) < FEW:
             return run(self.direct)
-        if first < ends[0] * whole(n) + SPARE * (ends[0] > 0) or last > ends[1] * whole(n) - SPARE * (ends[1] < 1):
-            _, low, high = run(self.texts.selected((first / whole(n), last / whole(n))))[0]
-        rows = run(self.texts.between(number(low), number(high)))
-        return self.listed(whole(n), rows) or run(self.direct)
+        if first < ends[0] * as_int(n) + SPARE * (ends[0] > 0) or last > ends[1] * as_int(n) - SPARE * (ends[1] < 1):
+            _, low, high = run(self.texts.selected((first / as_int(n), last / as_int(n))))[0]
+        rows = run(self.texts.between(as_number(low), as_number(high)))
+        return self.rank_table(as_int(n), rows) or run(self.direct)
 
     def ranks(self, n: int) -> tuple[int, int]:
         """Ranks at and beyond which scores are capped, or the first and the last."""
@@ -47,23 +47,23 @@ class RankFetch:
         )
         return min(max(first, 0), n), max(min(last, n), 0)
 
-    def listed(self, n: int, rows: Sequence[Row]) -> list[Row]:
+    def rank_table(self, n: int, rows: Sequence[Row]) -> list[Row]:
         """keys, how many values there are, and in order: steps, how many have each, how many have it or less; none if
         what was found does not reach far enough."""
         first, last = self.ranks(n)
-        upto = whole(rows[0][0]) if rows else 0
-        steps, counts = [whole(row[1]) for row in rows], [whole(row[2]) for row in rows]
+        upto = as_int(rows[0][0]) if rows else 0
+        steps, counts = [as_int(row[1]) for row in rows], [as_int(row[2]) for row in rows]
         before = upto - sum(counts)
         if before > first + SPARE or upto < last - SPARE:
             return []
         return [(n, steps, counts, list(accumulate(counts, initial=before))[1:])]
 
 
-def whole(value: object) -> int:
+def as_int(value: object) -> int:
     assert isinstance(value, int)
     return value
 
 
-def number(value: object) -> float | int:
+def as_number(value: object) -> float | int:
     assert isinstance(value, float | int)
     return value

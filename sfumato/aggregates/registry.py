@@ -13,24 +13,24 @@ from sfumato.sql.policy import Policy
 from sfumato.sql.question import Question
 
 
-def final(abstract: type[Aggregate]) -> Iterator[type[Aggregate]]:
+def concrete_classes(abstract: type[Aggregate]) -> Iterator[type[Aggregate]]:
     """The classes below this one that can be made."""
     for one in abstract.__subclasses__():
         if not inspect.isabstract(one):
             yield one
-        yield from final(one)
+        yield from concrete_classes(one)
 
 
-def load() -> Registry:
+def load_all() -> Registry:
     """Import every module of the package, so that what questions may use never depends on what was imported before."""
     for module in pkgutil.iter_modules(sfumato.aggregates.__path__):
         if module.name != "registry":
             import_module(f"sfumato.aggregates.{module.name}")
-    found = {one for one in final(Aggregate) if one.__module__.startswith("sfumato.aggregates.")}  # type: ignore[type-abstract]
+    found = {one for one in concrete_classes(Aggregate) if one.__module__.startswith("sfumato.aggregates.")}  # type: ignore[type-abstract]
     return Registry(tuple(sorted(found, key=lambda one: (one.listed, one.__name__))))
 
 
-AGGREGATES = load()
+AGGREGATES = load_all()
 
 
 def parse_question(text: str, policy: Policy, schema: str = MAIN) -> Question:

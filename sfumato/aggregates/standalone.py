@@ -13,7 +13,7 @@ from sfumato.aggregates.price import Price
 from sfumato.sql.aggregate import StandaloneAggregate
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Scalar
-from sfumato.sql.emit.bounding import listed
+from sfumato.sql.emit.bounding import key_names
 from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.plan import Plan
 
@@ -49,7 +49,7 @@ class StandaloneRelease(ABC):
     def request(cls, batch: "Sequence[StandaloneRelease]", salt: int, dialect: str | Dialect) -> TableRequest:
         """What the engine is asked for a batch: keys first."""
         (alone,) = batch
-        return TableRequest(alone.statement(salt, dialect), tuple(listed(alone.plan)))
+        return TableRequest(alone.statement(salt, dialect), tuple(key_names(alone.plan)))
 
     @abstractmethod
     def statement(self, salt: int, dialect: str | Dialect) -> str:
@@ -72,7 +72,7 @@ class StandaloneRelease(ABC):
         """How good an answer will be, for a preview."""
 
 
-def whole_numbers(numbers: object) -> list[int]:
+def integers(numbers: object) -> list[int]:
     """Exact integers of an engine."""
     assert isinstance(numbers, Iterable)
     return [int(x) for x in numbers]

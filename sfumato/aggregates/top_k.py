@@ -9,15 +9,15 @@ import numpy as np
 from sqlglot import exp
 
 from sfumato.aggregates.linear import Estimate
-from sfumato.aggregates.price import Alone, Price
+from sfumato.aggregates.price import IndependentNoise, Price
 from sfumato.aggregates.standalone import Standalone, StandaloneRelease
 from sfumato.mechanisms.keys.thresholds import threshold
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect, raw
 from sfumato.sql.domains import TEXT, Domain, Kind, Scalar
-from sfumato.sql.emit.bounding import bounding_of, by, listed
+from sfumato.sql.emit.bounding import bounding_of, group_by, key_names
 from sfumato.sql.emit.request import Row
-from sfumato.sql.emit.values import X, given
+from sfumato.sql.emit.values import X, value_or_null
 from sfumato.sql.expressions import Expression
 from sfumato.sql.parse.ast_guard import plain, shown, small
 from sfumato.sql.parse.expressions import expression
@@ -83,7 +83,7 @@ class TopKRelease(StandaloneRelease):
     aggregate: TopK
 
     @cached_property
-    def noise(self) -> Alone:
+    def noise(self) -> IndependentNoise:
         return self.price.part(1 / self.plan.rows).noise(1)
 
     @cached_property
@@ -93,10 +93,10 @@ class TopKRelease(StandaloneRelease):
     def statement(self, salt: int, dialect: str | Dialect) -> str:
         """keys, a value, and how many units have it."""
         to, of = dialect_of(dialect).about(self.plan), self.aggregate.of
-        value = to.date_text(raw(X)).sql(to.name) if of.domain.kind is Kind.DATE else given(of, to)
+        value = to.date_text(raw(X)).sql(to.name) if of.domain.kind is Kind.DATE else value_or_null(of, to)
         kept = bounding_of(self.plan).values(self.plan, value, of, salt, to, once=True)
-        each = qualified(VALUES, [*listed(self.plan), VALUE])
-        return f"WITH {kept} SELECT {', '.join([*each, f'COUNT(*) AS {COUNT}'])} FROM {VALUES} {by(each)}"
+        each = qualified(VALUES, [*key_names(self.plan), VALUE])
+        return f"WITH {kept} SELECT {', '.join([*each, f'COUNT(*) AS {COUNT}'])} FROM {VALUES} {group_by(each)}"
 
     def prepare(self) -> None:
         _ = self.threshold

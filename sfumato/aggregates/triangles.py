@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from sfumato.aggregates.linear import Estimate
 from sfumato.aggregates.price import Price
-from sfumato.aggregates.standalone import SURE, Standalone, StandaloneRelease, whole_numbers
+from sfumato.aggregates.standalone import SURE, Standalone, StandaloneRelease, integers
 from sfumato.errors import QueryRefused
 from sfumato.mechanisms.dependent.custom import Counted
 from sfumato.mechanisms.dependent.noisy_bound import Bounded, NoisyBound
@@ -17,7 +17,7 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Scalar
 from sfumato.sql.emit.request import Row
-from sfumato.sql.emit.rows import row_wise
+from sfumato.sql.emit.rows import row_select
 from sfumato.sql.expressions import Column, Expression
 from sfumato.sql.parse.ast_guard import plain
 from sfumato.sql.parse.expressions import expression
@@ -76,19 +76,19 @@ class TrianglesRelease(StandaloneRelease):
 
     @cached_property
     def mechanism(self) -> NoisyBound:
-        found = self.price.routed(Counted(), self.slack, Fraction(1))
+        found = self.price.data_dependent_mechanism(Counted(), self.slack, Fraction(1))
         assert isinstance(found, NoisyBound)
         return found
 
     def statement(self, salt: int, dialect: str | Dialect) -> str:
-        return triangles(self.plan, self.aggregate, dialect)
+        return triangles_statement(self.plan, self.aggregate, dialect)
 
     def prepare(self) -> None:
         self.mechanism.ready(1)
         self.read([0, 1])
 
     def release(self, rows: Sequence[Row]) -> list[Scalar]:
-        return list(self.mechanism.release(tuple(whole_numbers(rows[0]))))
+        return list(self.mechanism.release(tuple(integers(rows[0]))))
 
     def read(self, stored: Sequence[Scalar]) -> Estimate:
         found = Bounded(*(int(x or 0) for x in stored))
@@ -99,14 +99,14 @@ class TrianglesRelease(StandaloneRelease):
         return "± depends on how many neighbours two nodes share; an interval comes with the answer"
 
 
-def triangles(plan: Plan, graph: Triangles, dialect: str | Dialect) -> str:
+def triangles_statement(plan: Plan, graph: Triangles, dialect: str | Dialect) -> str:
     """How many triangles there are, and the most nodes that two nodes are both joined to.
 
     Each pair of different nodes counts once, however often and in which order it is listed. Two nodes with a common
     neighbour are an open triangle; it is closed if they are an edge, and each triangle is met three times.
     """
     to = dialect_of(dialect).about(plan)
-    rows = row_wise(plan, {A: to.compiled(graph.ends[0]), B: to.compiled(graph.ends[1])}, to).sql(to.name)
+    rows = row_select(plan, {A: to.compiled(graph.ends[0]), B: to.compiled(graph.ends[1])}, to).sql(to.name)
     a, b = qualified(ROWS, [A, B])
     pairs = f"SELECT LEAST({a}, {b}) AS {A}, GREATEST({a}, {b}) AS {B} FROM ({rows}) AS {ROWS} WHERE {a} <> {b}"
     third = to.divided(f"(SELECT {CLOSED}.{COUNT} FROM {CLOSED})", "3")

@@ -11,9 +11,9 @@ import numpy as np
 from sqlglot import exp
 
 from sfumato.aggregates.linear import Estimate
-from sfumato.aggregates.price import Alone, Mu, Price
+from sfumato.aggregates.price import IndependentNoise, Mu, Price
 from sfumato.aggregates.quantile import fraction
-from sfumato.aggregates.standalone import SURE, Standalone, StandaloneRelease, whole_numbers
+from sfumato.aggregates.standalone import SURE, Standalone, StandaloneRelease, integers
 from sfumato.errors import QueryRefused
 from sfumato.mechanisms.dependent.additive_noise import Everywhere
 from sfumato.mechanisms.dependent.cells import noise_radius
@@ -25,7 +25,7 @@ from sfumato.noise.lazy import Draw
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Scalar
-from sfumato.sql.emit.bounding import by, by_parts, listed
+from sfumato.sql.emit.bounding import group_by, key_names, partition_by
 from sfumato.sql.emit.request import Row
 from sfumato.sql.emit.values import RankWindow, frequencies
 from sfumato.sql.expressions import Expression
@@ -112,17 +112,17 @@ class TrimmedMeanRelease(StandaloneRelease):
 
     @cached_property
     def mechanism(self) -> Smooth | Everywhere:
-        found = self.price.part(1 - RUNG).routed(self.mean, self.slack, self.step)
+        found = self.price.part(1 - RUNG).data_dependent_mechanism(self.mean, self.slack, self.step)
         assert not isinstance(found, NoisyBound)
         return found
 
     @cached_property
-    def most(self) -> int:
+    def window(self) -> int:
         """How many people away sensitivities are looked at."""
         return max(self.mechanism.ladder.window - 1, 0) if isinstance(self.mechanism, Smooth) else 0
 
     def statement(self, salt: int, dialect: str | Dialect) -> str:
-        return ends(self.plan, self.aggregate, (self.most + 1) * self.mean.values + 4, salt, dialect)
+        return trimmed_statement(self.plan, self.aggregate, (self.window + 1) * self.mean.values + 4, salt, dialect)
 
     def prepare(self) -> None:
         if isinstance(self.mechanism, Smooth):
@@ -131,7 +131,7 @@ class TrimmedMeanRelease(StandaloneRelease):
         self.read([0.0, self.off(0)])
 
     @cached_property
-    def noise(self) -> Alone:
+    def noise(self) -> IndependentNoise:
         """Of the rung."""
         assert isinstance(self.mechanism, Smooth)
         return self.price.part(RUNG).noise(self.mechanism.steps)
@@ -161,8 +161,8 @@ class TrimmedMeanRelease(StandaloneRelease):
         low, high = self.mean.ends
         if not rows or not rows[0][0]:
             return Ordered(0, low, high, (1,), (np.zeros(0, np.int64),))
-        n, (values, counts, upto, sums) = int(str(rows[0][0])), (whole_numbers(column) for column in rows[0][1:])
-        parts = merge_ranges([(max(first, 1), min(last, n)) for first, last in self.mean.ranks(n, self.most)])
+        n, (values, counts, upto, sums) = int(str(rows[0][0])), (integers(column) for column in rows[0][1:])
+        parts = merge_ranges([(max(first, 1), min(last, n)) for first, last in self.mean.ranks(n, self.window)])
         places = np.array(upto)
 
         def total(rank: int) -> int:
@@ -198,12 +198,12 @@ class TrimmedMeanRelease(StandaloneRelease):
         return "± depends on how the values are spread; an interval comes with the answer"
 
 
-def ends(plan: Plan, trimmed: TrimmedMean, reach: int, salt: int, dialect: str | Dialect) -> str:
+def trimmed_statement(plan: Plan, trimmed: TrimmedMean, reach: int, salt: int, dialect: str | Dialect) -> str:
     """keys, how many values there are, and in order: values, how many have each, how many have it or less, and the sum
     of these; for all values that are within `reach` ranks of either end of what is kept."""
-    to, names = dialect_of(dialect).about(plan), listed(plan)
+    to, names = dialect_of(dialect).about(plan), key_names(plan)
     value, count, total = qualified(COUNTED, [VALUE, COUNT, SUM])
-    split = by_parts(qualified(COUNTED, names))
+    split = partition_by(qualified(COUNTED, names))
     running = [f"{to.total(of)} OVER ({split} ORDER BY {value}) AS {name}" for name, of in
                ((UP_TO, count), (SUM_UP_TO, total))]  # fmt: skip
     mine = [*qualified(COUNTED, names), value, count, *running, f"{to.total(count)} OVER ({split}) AS {ALL}"]
@@ -215,4 +215,4 @@ def ends(plan: Plan, trimmed: TrimmedMean, reach: int, salt: int, dialect: str |
     lists = to.lists(*qualified(RANKED, [VALUE, COUNT, UP_TO, SUM_UP_TO]))
     shown = ", ".join([*kept, f"CAST(MAX({RANKED}.{ALL}) AS BIGINT)", *lists])
     counted = frequencies(plan, trimmed.lattice, salt, to, f"{to.total(f'{VALUES}.{VALUE}')} AS {SUM}")
-    return f"WITH {counted} SELECT {shown} FROM ({ranked}) AS {RANKED} WHERE {near} {by(kept)}"
+    return f"WITH {counted} SELECT {shown} FROM ({ranked}) AS {RANKED} WHERE {near} {group_by(kept)}"

@@ -9,7 +9,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from sfumato.aggregates.intervals import Reach, ratio
-from sfumato.aggregates.linear import Linear, NoisySums, Number, NumberEstimate, Reader, clipped
+from sfumato.aggregates.linear import Linear, NoisySums, Number, NumberEstimate, Reader, clip
 from sfumato.aggregates.mean import MeanReader
 from sfumato.aggregates.sum import bounded_argument
 from sfumato.sql.aggregate import Lattices
@@ -100,7 +100,7 @@ class VarianceReader(Reader):
         return MeanReader(self.sums)
 
     @cached_property
-    def most(self) -> float:
+    def largest(self) -> float:
         """What the range allows, in steps²."""
         low, high = self.mean.span
         return ((high - low) / 2) ** 2
@@ -131,7 +131,7 @@ class VarianceReader(Reader):
     def read(self, row: Sequence[Number]) -> NumberEstimate:
         sums, step = self.sums.values(row), 2.0**self.mean.measure.exponent
         mean = self.mean.steps(sums)
-        value = clipped(sums[2] / max(1, sums[1]) - mean * mean, 0.0, self.most) * step * step
+        value = clip(sums[2] / max(1, sums[1]) - mean * mean, 0.0, self.largest) * step * step
         low, high = (end * step**2 for end in self.ends(sums))
         return value, min(low, value), max(high, value)
 
@@ -150,14 +150,14 @@ class VarianceReader(Reader):
         kappa, square = self.mean.middle, self.square_middle
         low, high = self.mean.ends(sums, self.mean_reach)
         if low > high:  # the mean is beyond its range: only with 1 %
-            return 0.0, self.most
+            return 0.0, self.largest
         far = max(abs(low), abs(high))
-        bends = [square - 2 * t * kappa + t * t for t in (low, high, clipped(kappa, low, high))]
+        bends = [square - 2 * t * kappa + t * t for t in (low, high, clip(kappa, low, high))]
         middle, half = (min(bends) + max(bends)) / 2, (max(bends) - min(bends)) / 2
         reach = self.square_reach(2 * far).about(half)
-        ends = [q - 2 * t * s + t * t * n for t in (low, high, clipped(s / n if n else 0.0, low, high))]
+        ends = [q - 2 * t * s + t * t * n for t in (low, high, clip(s / n if n else 0.0, low, high))]
         least, largest = ratio(min(ends) - middle * n, max(ends) - middle * n, n, reach)
-        return clipped(middle + least, 0.0, self.most), clipped(middle + largest, 0.0, self.most)
+        return clip(middle + least, 0.0, self.largest), clip(middle + largest, 0.0, self.largest)
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from sfumato.aggregates.registry import parse_question
 from sfumato.audit.corpus import Database, Neighbours
 from sfumato.audit.primitive_prices import SLACK, price_counts, price_rows
 from sfumato.audit.replay import Replay, Step, replay, undercharge
-from sfumato.curator.offer import Offer, offered, proportional
+from sfumato.curator.offer import Offer, offer_for_epsilon, offer_for_relative_error
 from sfumato.curator.relative_counts import is_grouped_count
-from sfumato.curator.release import release, split, statements
+from sfumato.curator.release import keys_and_integers, release, statements
 from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.additive.joint_laplace import OneOf
 from sfumato.sensitivity import Sensitivity
@@ -47,8 +47,8 @@ class SqlQuestion:
         asked = spelled(self.sql)
         question = parse_question(asked.text, self.policy)
         if asked.relative_error is not None and is_grouped_count(question):
-            return proportional(question, self.epsilon, self.delta, asked.relative_error, currency)
-        return offered(question, self.epsilon, self.delta, currency)
+            return offer_for_relative_error(question, self.epsilon, self.delta, asked.relative_error, currency)
+        return offer_for_epsilon(question, self.epsilon, self.delta, currency)
 
     def exact(self, database: Database) -> list[list[Any]]:
         """The exact tables, the input of the noise."""
@@ -89,7 +89,7 @@ class SqlQuestion:
         alone = [[j] for j in range(len(plan.measures)) if j not in summed]
         found: dict[tuple[object, ...], list[int]] = {}
         for places in [*([summed] if summed else []), *alone]:
-            for key, row in split(self.offer, left.pop(0)):
+            for key, row in keys_and_integers(self.offer, left.pop(0)):
                 for j, value in zip(places, row, strict=True):
                     found.setdefault(key, [0] * len(plan.measures))[j] = value
         return found
@@ -102,8 +102,10 @@ class SqlQuestion:
         keys = [key for key in {**one, **other} if one.get(key, zeros) != other.get(key, zeros)]
         if len(keys) > offer.plan.groups:
             return [], [f"one unit moved {len(keys)} groups; the plan covers {offer.plan.groups}"]
-        changes = [offer.joint.split([a - b for a, b in zip(one.get(key, zeros), other.get(key, zeros), strict=True)])
-                   for key in keys]  # fmt: skip
+        changes = [
+            offer.joint.parts_of([a - b for a, b in zip(one.get(key, zeros), other.get(key, zeros), strict=True)])
+            for key in keys
+        ]
         if offer.relative is not None:
             counting = offer.relative.contract.mechanism
             counts = [[table.get(key, zeros)[0] for key in keys] for table in (one, other)]

@@ -100,7 +100,7 @@ def budget(data: Path, ledger: Path | None, anchor: Path | None, who: str, as_js
 
     For more: sfumato ledger report DATA.ledger
     """
-    from sfumato.curator.preview import standing
+    from sfumato.curator.preview import budget_standing
     from sfumato.errors import LedgerUnavailable
     from sfumato.ledger import Ledger
 
@@ -110,7 +110,7 @@ def budget(data: Path, ledger: Path | None, anchor: Path | None, who: str, as_js
             f"nothing has been asked yet.\n  found:  no {place.name}\n"
             "  do:     ask or preview a question: the first one creates the ledger"
         )
-    result = standing(Ledger.open(place, anchor=anchor), who)
+    result = budget_standing(Ledger.open(place, anchor=anchor), who)
     click.echo(result.to_json() if as_json else str(result))
 
 

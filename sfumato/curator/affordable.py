@@ -17,47 +17,49 @@ STEPS: int = 9 * 10 ** (DIGITS - 1)  # numbers of so many digits in a decade
 LEAST = -6  # the decade of the least ε that may be asked
 
 
-def largest(loss_at: Callable[[float], PrivacyLoss], ledger: Ledger, left: Amount, asked: float) -> float:
+def largest_affordable_epsilon(
+    loss_at: Callable[[float], PrivacyLoss], ledger: Ledger, left: Amount, asked: float
+) -> float:
     """The largest ε of few digits below what was asked whose price fits, or 0.
 
     Prices grow with ε, so the middle is tried each time. What is returned was tried itself: asking for it does fit.
     """
 
     def fits(place: int) -> bool:
-        prices = ledger.prices(loss_at(numbered(place)))
+        prices = ledger.prices(loss_at(candidate_epsilon(place)))
         return any(price.within(left) for price in prices)
 
-    low, high = -1, placed(asked)
+    low, high = -1, candidate_index(asked)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
-    return numbered(low) if low >= 0 else 0.0
+    return candidate_epsilon(low) if low >= 0 else 0.0
 
 
-def numbered(place: int) -> float:
+def candidate_epsilon(place: int) -> float:
     """The numbers of few digits from 1e-6 on, in order."""
     decade, step = divmod(place, STEPS)
     return float(f"{10 ** (DIGITS - 1) + step}e{decade + LEAST - DIGITS + 1}")
 
 
-def placed(epsilon: float) -> int:
+def candidate_index(epsilon: float) -> int:
     """The place of the least of them that is more."""
     written, first = Decimal(repr(epsilon)), int(10 ** (DIGITS - 1))
     decade = written.adjusted()
     return max((decade - LEAST) * STEPS + int(written.scaleb(-decade) * first) - first + 1, 0)
 
 
-def at_epsilon(offer: "Offer", delta: float) -> Callable[[float], PrivacyLoss]:
+def loss_by_epsilon(offer: "Offer", delta: float) -> Callable[[float], PrivacyLoss]:
     """The loss of the same question at another ε."""
-    return lambda epsilon: replace(offer, price=type(offer.price).bought(epsilon, delta, offer.leak)).loss
+    return lambda epsilon: replace(offer, price=type(offer.price).for_epsilon(epsilon, delta, offer.leak)).loss
 
 
-def refused(
+def budget_refusal(
     loss: PrivacyLoss, loss_at: Callable[[float], PrivacyLoss], ledger: Ledger, who: str, delta: float
 ) -> BudgetExceeded:
     """What is told to somebody whose account does not hold this loss."""
     account, limit, spent = ledger.account(who)
     left, cost = limit - spent, ledger.prices(loss)[-1]
     asked = loss.epsilon(delta).upper
-    fits = 0.0 if cost.leak > left.leak else largest(loss_at, ledger, left, asked)
+    fits = 0.0 if cost.leak > left.leak else largest_affordable_epsilon(loss_at, ledger, left, asked)
     return refusal(asked, fits, delta, cost, left, account)

@@ -67,20 +67,20 @@ class Answer:
         data = json.loads(text)
         columns, listed = tuple(data.pop("columns")), data.pop("rows")
         dates = set(data.pop("dates", ()))
-        rows = tuple(tuple(dated(cell) if j in dates else cell for j, cell in enumerate(row)) for row in listed)
+        rows = tuple(tuple(parse_date(cell) if j in dates else cell for j, cell in enumerate(row)) for row in listed)
         policy = tuple((size, eps) for size, eps in data.pop("policy", ()))
         return Answer(columns, rows, **data, policy=policy)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        return needed("pandas").DataFrame(list(self.rows), columns=list(self.columns))
+        return import_optional("pandas").DataFrame(list(self.rows), columns=list(self.columns))
 
     def to_polars(self) -> "polars.DataFrame":
         columns = dict(zip(self.columns, self._series(), strict=True))
-        found: polars.DataFrame = needed("polars").DataFrame(columns, strict=False)
+        found: polars.DataFrame = import_optional("polars").DataFrame(columns, strict=False)
         return found
 
     def to_arrow(self) -> "pyarrow.Table":
-        return needed("pyarrow").table(dict(zip(self.columns, self._series(), strict=True)))
+        return import_optional("pyarrow").table(dict(zip(self.columns, self._series(), strict=True)))
 
     def _series(self) -> list[list[Cell]]:
         """The columns; numbers that are whole in some rows and not in others are all floats."""
@@ -102,17 +102,17 @@ class Answer:
         whole = str(self)
         if all(len(line) <= width for line in whole.splitlines()):
             return whole
-        names, rows, _ = laid_out(self.columns, self.rows, self.coverage)
+        names, rows, _ = format_columns(self.columns, self.rows, self.coverage)
         indent = max(map(len, names), default=0)
         blocks = ["\n".join(f"{n:>{indent}}  {cell}" for n, cell in zip(names, row, strict=True)) for row in rows]
         return "\n\n".join([*blocks, "\n".join(textwrap.wrap(f"{self.footer}. {self.note}", width))])
 
     def __str__(self) -> str:
-        names, rows, right = laid_out(self.columns, self.rows, self.coverage)
-        return "\n".join([table(names, rows, right), self.footer, *textwrap.wrap(self.note, 80)])
+        names, rows, right = format_columns(self.columns, self.rows, self.coverage)
+        return "\n".join([format_table(names, rows, right), self.footer, *textwrap.wrap(self.note, 80)])
 
     def _repr_html_(self) -> str:
-        names, rows, right = laid_out(self.columns, self.rows, self.coverage)
+        names, rows, right = format_columns(self.columns, self.rows, self.coverage)
         sides = ["right" if r else "left" for r in right]
 
         def line(tag: str, cells: Sequence[str]) -> str:
@@ -129,7 +129,7 @@ class Answer:
         )
 
 
-def dated(cell: Cell) -> Cell:
+def parse_date(cell: Cell) -> Cell:
     """A day, or a moment, as `str` writes it; what is neither stays as it is."""
     try:
         found = datetime.datetime.fromisoformat(cell) if isinstance(cell, str) else None
@@ -138,7 +138,7 @@ def dated(cell: Cell) -> Cell:
     return cell if found is None else found.date() if len(str(cell)) == 10 else found
 
 
-def needed(name: str) -> ModuleType:
+def import_optional(name: str) -> ModuleType:
     """A library that sfumato does not bring along."""
     try:
         return import_module(name)
@@ -146,7 +146,7 @@ def needed(name: str) -> ModuleType:
         raise ImportError(f"this needs {name}.\n  do:     pip install {name}; or use .rows, .to_json()") from problem
 
 
-def laid_out(
+def format_columns(
     columns: Sequence[str], rows: Sequence[Sequence[Cell]], coverage: Mapping[str, float] = {}
 ) -> tuple[list[str], list[list[str]], list[bool]]:  # fmt: skip
     """Names, texts and which go to the right: an aggregate and its interval take two columns, with as many digits as
@@ -162,21 +162,24 @@ def laid_out(
             spans = [(row[i + 1], row[i + 2]) for row in rows]
             halves = [(b - a) / 2 for a, b in spans if isinstance(a, int | float) and isinstance(b, int | float)]
             digits = decimals(halves, 2)
-            texts += [[shown(c, digits) for c in cells], [f"{shown(a, digits)} … {shown(b, digits)}" for a, b in spans]]
+            texts += [
+                [format_cell(c, digits) for c in cells],
+                [f"{format_cell(a, digits)} … {format_cell(b, digits)}" for a, b in spans],
+            ]
             names, right, i = (
-                [*names, shown(columns[i]), percent(coverage.get(columns[i], 0.95))],
+                [*names, format_cell(columns[i]), format_coverage(coverage.get(columns[i], 0.95))],
                 [*right, numeric, True],
                 i + 3,
             )
         else:
             parts = [c for c in cells if type(c) is float]
             digits = decimals(parts, 4) if any(c % 1 for c in parts) else 0
-            texts.append([shown(c, digits) for c in cells])
-            names, right, i = [*names, shown(columns[i])], [*right, numeric], i + 1
+            texts.append([format_cell(c, digits) for c in cells])
+            names, right, i = [*names, format_cell(columns[i])], [*right, numeric], i + 1
     return names, [list(row) for row in zip(*texts, strict=True)] if rows else [], right
 
 
-def percent(coverage: float) -> str:
+def format_coverage(coverage: float) -> str:
     """95 %, or more where a coarse lattice gives more: 98.8 %."""
     return "95 %" if coverage < 0.9525 else f"{math.floor(1000 * coverage) / 10:g} %"
 
@@ -187,7 +190,7 @@ def decimals(sizes: Sequence[float], digits: int) -> int:
     return max(0, min(9, digits - 1 - math.floor(math.log10(some[len(some) // 2])))) if some else 0
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
+def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
     """Plain columns, numbers to the right."""
     widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
     lines = [
@@ -197,7 +200,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence
     return "\n".join([lines[0], "  ".join("─" * w for w in widths), *lines[1:]])
 
 
-def shown(cell: Cell, digits: int = 0) -> str:
+def format_cell(cell: Cell, digits: int = 0) -> str:
     """A cell in words: thousands set apart, no powers of ten."""
     if cell is None:
         return "NULL"

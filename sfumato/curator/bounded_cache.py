@@ -13,7 +13,7 @@ from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.reserved_names import KEPT, measure, of
 
 
-class Kept(Protocol):
+class CachedTable(Protocol):
     """A table that an engine keeps under a name."""
 
     def run(self, sql: str) -> list[Row]: ...
@@ -26,26 +26,26 @@ class Runner(Protocol):
 
 
 @runtime_checkable
-class Keeper(Protocol):
+class CachingEngine(Protocol):
     """An engine that can keep what a statement gives."""
 
-    def keep(self, sql: str, name: str) -> Kept: ...
+    def keep(self, sql: str, name: str) -> CachedTable: ...
 
 
 @dataclass(eq=False)
-class View:
+class BoundedTable:
     """A table that is kept, and where in it each column is."""
 
-    table: Kept
+    table: CachedTable
     columns: Mapping[str, str]
 
 
 @dataclass
-class Views:
-    """The tables that are kept: the last `most` that were used. Which they are hangs on questions, and not on data."""
+class BoundedTables:
+    """The tables that are kept: the last `most` that were used. Which they are depends on questions, not on data."""
 
-    most: int
-    _views: list[View] = field(default_factory=list, repr=False)  # the one used last is the last
+    capacity: int
+    _views: list[BoundedTable] = field(default_factory=list, repr=False)  # the one used last is the last
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def rows(self, engine: Runner, request: TableRequest) -> list[Row]:
@@ -57,31 +57,33 @@ class Views:
         try:
             if request.quick is not None:
                 return request.quick(engine.run)
-            if self.most and request.columns and isinstance(engine, Keeper):
-                return self.read(engine, request)
+            if self.capacity and request.columns and isinstance(engine, CachingEngine):
+                return self.read_cached(engine, request)
         except TimeoutError:
             raise
         except Exception:
             self.clear()
         return engine.run(request.direct)
 
-    def read(self, engine: Keeper, request: TableRequest) -> list[Row]:
+    def read_cached(self, engine: CachingEngine, request: TableRequest) -> list[Row]:
         """From views that have the columns; those that none has are made now, in one view."""
         with self._lock:
             found = {name: view for view in self._views for name in view.columns if name in request.columns}
         missing = [j for j, name in enumerate(request.columns) if name not in found]
         if missing:
             made = {request.columns[j]: measure(i) for i, j in enumerate(missing)}
-            found |= dict.fromkeys(made, View(engine.keep(request.made(missing), KEPT), made))
-        rows = together(request, found) if request.read is None else found[request.columns[0]].table.run(request.read)
-        self.use(list(dict.fromkeys(found.values())))
+            found |= dict.fromkeys(made, BoundedTable(engine.keep(request.made(missing), KEPT), made))
+        rows = (
+            join_columns(request, found) if request.read is None else found[request.columns[0]].table.run(request.read)
+        )
+        self.mark_used(list(dict.fromkeys(found.values())))
         return rows
 
-    def use(self, views: list[View]) -> None:
+    def mark_used(self, views: list[BoundedTable]) -> None:
         """These were used last; what is then too much is dropped."""
         with self._lock:
             ordered = [view for view in self._views if view not in views] + views
-            gone, self._views = ordered[: -self.most], ordered[-self.most :]
+            gone, self._views = ordered[: -self.capacity], ordered[-self.capacity :]
         for view in gone:
             view.table.close()
 
@@ -92,9 +94,9 @@ class Views:
             view.table.close()
 
 
-def together(request: TableRequest, found: Mapping[str, View]) -> list[Row]:
+def join_columns(request: TableRequest, found: Mapping[str, BoundedTable]) -> list[Row]:
     """Keys and columns in order. Columns of several views are put together by their keys: all views have the same
-    groups, since which there are does not hang on what is counted in them."""
+    groups, since which there are does not depend on what is counted in them."""
     width, merged = len(request.keys), dict[Row, list[object]]()
     for view in dict.fromkeys(found.values()):
         mine = [j for j, name in enumerate(request.columns) if found[name] is view]

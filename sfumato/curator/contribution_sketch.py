@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.aggregates.price import Alone, Price
+from sfumato.aggregates.price import IndependentNoise, Price
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
@@ -43,22 +43,22 @@ class Sketch:
 
     @property
     def columns(self) -> list[str]:
-        return keys(self.table)
+        return groupable_columns(self.table)
 
     @cached_property
-    def each(self) -> Price:
+    def histogram_price(self) -> Price:
         """What a histogram has."""
         return self.price.part(1 / (1 + len(self.columns)))
 
     @cached_property
-    def noise(self) -> Alone:
-        return self.each.noise(1)
+    def noise(self) -> IndependentNoise:
+        return self.histogram_price.noise(1)
 
     def statements(self, dialect: str | Dialect) -> list[str]:
         """bin, number of units: for the rows, then for each column."""
         to, found = dialect_of(dialect), []
         unit, rows = unit_of(self.table, numbered(0), to).sql(to.name), first_table(self.table, to).sql(to.name)
-        for what in ["COUNT(*)", *(self.different(name, to) for name in self.columns)]:
+        for what in ["COUNT(*)", *(self.distinct_values(name, to) for name in self.columns)]:
             each = f"SELECT {what} AS {COUNT} FROM {rows} WHERE NOT {unit} IS NULL GROUP BY {unit}"
             size = " ".join(f"WHEN {EACH}.{COUNT} <= {2**b} THEN {b}" for b in range(BINS - 1))
             each = f"SELECT CASE {size} ELSE {BINS - 1} END AS {BIN} FROM ({each}) AS {EACH}"
@@ -69,12 +69,12 @@ class Sketch:
         """The same as the curator reads them."""
         return [TableRequest(sql) for sql in self.statements(dialect)]
 
-    def different(self, name: str, to: Dialect) -> str:
+    def distinct_values(self, name: str, to: Dialect) -> str:
         """How many groups a unit has: NULL is one."""
         value = to.compiled(Column(f"t0.{name}", self.table.columns[name])).sql(to.name)
         return f"(COUNT(DISTINCT {value}) + MAX(CASE WHEN {value} IS NULL THEN 1 ELSE 0 END))"
 
-    def released(self, tables: Sequence[Sequence[tuple[object, ...]]]) -> bytes:
+    def release(self, tables: Sequence[Sequence[tuple[object, ...]]]) -> bytes:
         """Noisy histograms, each with all its bins."""
         found = {}
         for name, rows in zip(["*", *self.columns], tables, strict=True):
@@ -82,41 +82,41 @@ class Sketch:
             for place, many in rows:
                 exact[int(place)] = int(many)  # type: ignore[call-overload]
             found[name] = [int(n) for n in np.atleast_1d(self.noise.release(exact))]
-        return json.dumps({"sigma": self.each.deviation(1), "units": found}).encode()
+        return json.dumps({"sigma": self.histogram_price.deviation(1), "units": found}).encode()
 
 
-def named(table: Table) -> str:
+def sketch_key(table: Table) -> str:
     """What is stored under: the same for every price, as it is bought once."""
-    return f"sketch | {table.name} | {text_of(table.unit)} | {keys(table)!r}"
+    return f"sketch | {table.name} | {text_of(table.unit)} | {groupable_columns(table)!r}"
 
 
-def keys(table: Table) -> list[str]:
+def groupable_columns(table: Table) -> list[str]:
     """Columns that questions may group by."""
     plain = [name for name, d in table.columns.items() if d.keys is not None or d.kind is Kind.TEXT]
     return sorted(name for name in plain if name != table.unit_column)
 
 
-def sketched(policy: Policy) -> list[Table]:
+def tables_to_sketch(policy: Policy) -> list[Table]:
     """The tables that there is something to sketch of."""
     return [table for table in policy.tables.values() if not table.public and not isinstance(table.unit, RowUnit)]
 
 
-def lost(plan: Plan, stored: bytes) -> list[str]:
+def describe_truncation(plan: Plan, stored: bytes) -> list[str]:
     """What the bounds leave out, in words, as far as the sketch tells; without WHERE."""
     data = json.loads(stored)
     found, column = [], plan.keys[0] if len(plan.keys) == 1 else None
     name = column.origin.partition(".")[2] if isinstance(column, Column) and column.origin.startswith("t0.") else ""
     if not plan.keys:
-        share = beyond(data["units"]["*"], data["sigma"], plan.rows)
+        share = share_beyond(data["units"]["*"], data["sigma"], plan.rows)
         found.append(f"about {100 * share:.2g} % of the rows lie beyond {plan.rows} for a person, and are left out")
     if name in data["units"]:
-        share = beyond(data["units"][name], data["sigma"], plan.groups)
+        share = share_beyond(data["units"][name], data["sigma"], plan.groups)
         found.append(f"about {100 * share:.2g} % of what people have in groups of {name} lies beyond {plan.groups}"
                      " for a person, and is left out")  # fmt: skip
     return found
 
 
-def beyond(counts: Sequence[float], sigma: float, most: int) -> float:
+def share_beyond(counts: Sequence[float], sigma: float, most: int) -> float:
     """The share of all that lies beyond so many for a unit, from noisy numbers of units with 1, 2, 3–4, … of them."""
     seen = [(n, 1.0 if b == 0 else 0.75 * 2**b + 0.5) for b, n in enumerate(counts) if n > SEEN * sigma]
     whole = sum(n * size for n, size in seen)

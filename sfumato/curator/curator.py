@@ -9,32 +9,41 @@ from functools import cached_property, partial
 
 from sfumato.aggregates.builder import Rows
 from sfumato.aggregates.price import Mu, Pure
-from sfumato.curator.affordable import at_epsilon, refused
+from sfumato.curator.affordable import budget_refusal, loss_by_epsilon
 from sfumato.curator.answer import Answer
-from sfumato.curator.bounded_cache import Views
-from sfumato.curator.contribution_sketch import Sketch, named, sketched
+from sfumato.curator.bounded_cache import BoundedTables
+from sfumato.curator.contribution_sketch import Sketch, sketch_key, tables_to_sketch
 from sfumato.curator.guard import Guard
-from sfumato.curator.layout import at_least
+from sfumato.curator.layout import minimum_coverage
 from sfumato.curator.offer import Offer
-from sfumato.curator.open import account_of, admit, agree, engine_of, ledger_of
+from sfumato.curator.open import account_of, open_engine, open_ledger, require_admitted, require_same_promise
 from sfumato.curator.planner import Planner
-from sfumato.curator.precheck import Ready, ready, require_engine
-from sfumato.curator.preview import Preview, Standing, account, percent, previewed, share_left, standing, stored
+from sfumato.curator.precheck import CheckedRequests, check_requests, require_engine
+from sfumato.curator.preview import (
+    Preview,
+    Standing,
+    budget_standing,
+    build_preview,
+    find_stored,
+    format_share,
+    limit_and_spent,
+    share_left,
+)
 from sfumato.curator.refinement import Refinement, rounds
 from sfumato.curator.relative_counts import is_grouped_count
 from sfumato.curator.release import release, table_requests
 from sfumato.curator.response_padding import Clock, Response
 from sfumato.curator.suggest_bounds import (
     Bounds,
-    around,
-    column_of,
-    deviation,
-    later,
-    numbers,
-    places,
-    sizes,
-    tidy,
-    within,
+    count_deviation,
+    magnitude_histogram,
+    noisy_counts,
+    number_column,
+    position_histogram,
+    refined_range,
+    rough_range,
+    round_outward,
+    target_outside,
 )  # fmt: skip
 from sfumato.curator.wanted import Wanted, require_positive
 from sfumato.engines.base import Engine
@@ -69,7 +78,7 @@ class Curator:
     policy: Policy
     ledger: Ledger
     who: str = OWNER
-    views: Views = field(default_factory=lambda: Views(VIEWS), repr=False)
+    bounded_tables: BoundedTables = field(default_factory=lambda: BoundedTables(VIEWS), repr=False)
     probe: Callable[[str], None] = field(default=lambda point: None, repr=False)  # told where it is: for fault tests
     clock: Clock = field(default=Clock(), repr=False)
 
@@ -83,15 +92,20 @@ class Curator:
         address (postgresql://…?schema=clinic), or a Ledger. Whichever it is, it must keep the policy's promise, and the
         policy's shares are set in it; that is an act in its book if they are new."""
         stated = policy if isinstance(policy, Policy) else Policy.load(policy)
-        engine = engine_of(data, stated.limits)
+        engine = open_engine(data, stated.limits)
         require_engine(engine, stated)
-        return Curator(engine, stated, ledger_of(ledger, engine, stated, anchor), views=Views(stated.limits.views))
+        return Curator(
+            engine,
+            stated,
+            open_ledger(ledger, engine, stated, anchor),
+            bounded_tables=BoundedTables(stated.limits.views),
+        )
 
     def __post_init__(self) -> None:
         """However a curator is made: the ledger keeps the policy's promise, and the policy lets this person ask."""
         if isinstance(self.ledger, Ledger):
-            agree(self.ledger, self.policy)
-        admit(self.policy, self.who)
+            require_same_promise(self.ledger, self.policy)
+        require_admitted(self.policy, self.who)
 
     def analyst(self, who: str) -> "Curator":
         """The same curator, asked by this person."""
@@ -116,7 +130,7 @@ class Curator:
         relative_error: float | None = None,
     ) -> Preview:  # fmt: skip
         """Price, errors and odds. Free, and no data are touched."""
-        return self.outlook(self.priced(sql, epsilon, error, relative_error))
+        return self.preview_of(self.offer(sql, epsilon, error, relative_error))
 
     def ask(
         self, sql: str, *, epsilon: float | None = None, error: float | None = None,
@@ -135,7 +149,7 @@ class Curator:
         offer = self.planner.offer(wanted)  # pure: noise, loss, promised errors
         self.probe("ask: priced")
         if wanted.explained:
-            return self.explain(self.outlook(offer))
+            return self.explain(self.preview_of(offer))
         return self.answer(offer, key)
 
     def answer(self, offer: Offer, key: str | None = None) -> Answer:
@@ -143,9 +157,9 @@ class Curator:
         purchase = self.find(offer, key) or self.buy(offer, key)
         answer = self.planner.answer(purchase.offer, purchase.noisy)
         self.probe("ask: shown")
-        return self.accounted(answer, purchase.charged)
+        return self.with_account(answer, purchase.charged)
 
-    def priced(
+    def offer(
         self, sql: str, epsilon: float | None = None, error: float | None = None, relative_error: float | None = None
     ) -> Offer:  # fmt: skip
         """Pure: what a preview is made of."""
@@ -157,24 +171,24 @@ class Curator:
             before = self.ledger.find_receipt(offer.loss, question=offer.canonical, who=self.who, key=key)
             if before is not None and before.answer is not None:
                 return Purchase(offer, before.answer, False)
-        found = stored(offer, self.ledger)
+        found = find_stored(offer, self.ledger)
         return Purchase(*found, False) if found is not None else None
 
     def buy(self, offer: Offer, key: str | None = None) -> Purchase:
         """Check the engine, charge, run and keep, under the lock of this question; what somebody else has bought
         meanwhile is free."""
-        ready = self.ready(partial(table_requests, offer, self.salt))  # before the charge, should it fail
+        checked = self.checked_requests(partial(table_requests, offer, self.salt))  # before the charge, should it fail
         offer.prepare()
         with self.question_lock(offer.canonical):
             if (found := self.find(offer, key)) is not None:
                 return found
-            loss_at = at_epsilon(offer, self.policy.question_delta)
-            noisy = self.purchase(offer.loss, loss_at, offer.canonical, key, ready, partial(release, offer))
+            loss_at = loss_by_epsilon(offer, self.policy.question_delta)
+            noisy = self.purchase(offer.loss, loss_at, offer.canonical, key, checked, partial(release, offer))
             return Purchase(offer, noisy, True)
 
     def purchase(
         self, loss: PrivacyLoss, loss_at: Callable[[float], PrivacyLoss], question: str, key: str | None,
-        ready: Ready, release: Callable[[list[list[Row]]], bytes],
+        checked: CheckedRequests, release: Callable[[list[list[Row]]], bytes],
     ) -> bytes:  # fmt: skip
         """Charge, run, wait until a response is due, and only then store: a reader of the store learns no more.
 
@@ -182,18 +196,18 @@ class Curator:
         """
         response = Response(self.policy.limits.response_quantum, self.clock)
         try:
-            account = account_of(self.policy, self.who)
-            receipt = self.ledger.charge(loss, question=question, who=self.who, key=key, account=account)
+            payer = account_of(self.policy, self.who)
+            receipt = self.ledger.charge(loss, question=question, who=self.who, key=key, account=payer)
         except BudgetExceeded:
-            response.wait(ready.began)  # how long an engine takes to open may depend on data
-            raise refused(loss, loss_at, self.ledger, self.who, self.policy.question_delta) from None
+            response.wait(checked.began)  # how long an engine takes to open may depend on data
+            raise budget_refusal(loss, loss_at, self.ledger, self.who, self.policy.question_delta) from None
         if receipt.answer is not None:
             return receipt.answer
         if not receipt.first:  # the first holder of this key crashed: run again under its charge
             self.ledger.rerun(receipt)
-        with Guard(self.ledger, receipt, response, ready.began) as guard:
+        with Guard(self.ledger, receipt, response, checked.began) as guard:
             self.probe("data: before")
-            exact = guard.retry(lambda: self.read(ready.requests))  # the only line that sees data
+            exact = guard.retry(lambda: self.read(checked.requests))  # the only line that sees data
             self.probe("data: read")
             noisy = release(exact)
             self.probe("noise: drawn")
@@ -203,7 +217,7 @@ class Curator:
     def read(self, requests: Sequence[TableRequest]) -> list[list[Row]]:
         """Exact tables, all of one moment."""
         with self.engine.snapshot():
-            return [self.views.rows(self.engine, request) for request in requests]
+            return [self.bounded_tables.rows(self.engine, request) for request in requests]
 
     # ---- around the road --------------------------------------------------------------------------------------------
 
@@ -218,25 +232,25 @@ class Curator:
             for i, offer in enumerate(rounds(question, limit, self.policy.question_delta, self.planner.currency)):
                 own_key = f"{key} round {i}" if key is not None else None
                 purchase = self.find(offer, own_key) or self.buy(offer, own_key)
-                bought, charged = bought.more(purchase.offer, purchase.noisy), charged or purchase.charged
-                if bought.reached() <= goal:
-                    return self.accounted(self.refined(bought), charged)
+                bought, charged = bought.with_round(purchase.offer, purchase.noisy), charged or purchase.charged
+                if bought.largest_relative_error() <= goal:
+                    return self.with_account(self.refined_answer(bought), charged)
         except BudgetExceeded:
             if not bought.offers:
                 raise
-        answer = self.accounted(self.refined(bought), charged)
+        answer = self.with_account(self.refined_answer(bought), charged)
         raise NotReached(
             f"a relative error of {100 * goal:.3g} % was not reached.\n"
-            f"  found:  {100 * bought.reached():.3g} % after ε = {answer.epsilon:.3g}, which is paid for\n"
+            f"  found:  {100 * bought.largest_relative_error():.3g} % after ε = {answer.epsilon:.3g}, already charged\n"
             "  do:     use the `answer` of this error, or ask with a larger epsilon: what was bought counts",
             answer,
         )
 
-    def refined(self, bought: Refinement) -> Answer:
-        return self.planner.show(bought.whole, bought.read(), at_least(bought.whole))
+    def refined_answer(self, bought: Refinement) -> Answer:
+        return self.planner.show(bought.combined_offer, bought.read(), minimum_coverage(bought.combined_offer))
 
-    def outlook(self, offer: Offer) -> Preview:
-        return previewed(offer, self.ledger, self.who, self.policy.question_delta)
+    def preview_of(self, offer: Offer) -> Preview:
+        return build_preview(offer, self.ledger, self.who, self.policy.question_delta)
 
     def explain(self, preview: Preview) -> Answer:
         """EXPLAIN PRIVACY: the preview as an answer, which costs nothing."""
@@ -249,31 +263,31 @@ class Curator:
         what they are padded to."""
         return self.ledger.question_lock(question, PATIENT * self.policy.limits.timeout, self.clock.sleep)
 
-    def ready(self, make: Callable[[Dialect], list[TableRequest]]) -> Ready:
+    def checked_requests(self, make: Callable[[Dialect], list[TableRequest]]) -> CheckedRequests:
         """These statements, after the engine has said that it can run them; if it cannot, nobody has paid yet."""
         began = self.clock.now()
         try:
-            return ready(self.engine, self.policy, make, began)
+            return check_requests(self.engine, self.policy, make, began)
         except EngineUnavailable:
             Response(self.policy.limits.response_quantum, self.clock).wait(began)
             raise
 
     # ---- what is bought for previews and policies -------------------------------------------------------------------
 
-    def best(self, offer: Offer) -> Offer:
+    def most_exact_offer(self, offer: Offer) -> Offer:
         """The offer whose answer would be shown: a stored one may be more exact."""
-        found = stored(offer, self.ledger)
+        found = find_stored(offer, self.ledger)
         return found[0] if found is not None else offer
 
-    def bought(self, epsilon: float) -> PrivacyLoss:
+    def loss_of_epsilon(self, epsilon: float) -> PrivacyLoss:
         """The loss of what ε buys, if none of it is a leak."""
-        return self.planner.currency.bought(epsilon, self.policy.question_delta, 0.0).loss()
+        return self.planner.currency.for_epsilon(epsilon, self.policy.question_delta, 0.0).loss()
 
-    def cover(self, loss: PrivacyLoss, loss_at: Callable[[float], PrivacyLoss]) -> None:
+    def require_affordable(self, loss: PrivacyLoss, loss_at: Callable[[float], PrivacyLoss]) -> None:
         """Refuse what is bought in several charges before the first of them, if the account does not hold them all."""
         _, limit, spent = self.ledger.account(self.who)
         if not any(price.within(limit - spent) for price in self.ledger.prices(loss)):
-            raise refused(loss, loss_at, self.ledger, self.who, self.policy.question_delta)
+            raise budget_refusal(loss, loss_at, self.ledger, self.who, self.policy.question_delta)
 
     def suggest_bounds(self, column: str, *, epsilon: float) -> Bounds:
         """Bounds for a column such as "visits.stay", from two noisy histograms; charged like any answer.
@@ -282,31 +296,39 @@ class Curator:
         of the price. What is made of them is post-processing.
         """
         require_positive("epsilon", epsilon)
-        table, of = column_of(column, self.policy)
-        whole = self.planner.currency.bought(float(epsilon), self.policy.question_delta, 0.0)
-        rough = self.best(Offer(sizes(table, of), whole.part(0.5)))
-        if stored(rough, self.ledger) is None:
-            self.cover(whole.loss(), self.bought)
+        table, of = number_column(column, self.policy)
+        whole = self.planner.currency.for_epsilon(float(epsilon), self.policy.question_delta, 0.0)
+        rough = self.most_exact_offer(Offer(magnitude_histogram(table, of), whole.part(0.5)))
+        if find_stored(rough, self.ledger) is None:
+            self.require_affordable(whole.loss(), self.loss_of_epsilon)
         first = self.answer(rough)
-        low, high = around(numbers(first), deviation(rough))
-        fine = self.best(Offer(places(table, of, low, high), whole.part(0.5)))
+        low, high = rough_range(noisy_counts(first), count_deviation(rough))
+        fine = self.most_exact_offer(Offer(position_histogram(table, of, low, high), whole.part(0.5)))
         second = self.answer(fine)
-        low, high = within(numbers(second), deviation(fine), later(whole, fine.plan), low, high)
-        return Bounds(column, tidy(low, up=False), tidy(high, up=True), float(epsilon), first.charged or second.charged)
+        low, high = refined_range(
+            noisy_counts(second), count_deviation(fine), target_outside(whole, fine.plan), low, high
+        )
+        return Bounds(
+            column,
+            round_outward(low, up=False),
+            round_outward(high, up=True),
+            float(epsilon),
+            first.charged or second.charged,
+        )
 
     def register(self, *, epsilon: float) -> None:
         """Buy the sketch of contributions, once: previews then say what the bounds of the policy cut off."""
         require_positive("epsilon", epsilon)
-        tables = [table for table in sketched(self.policy) if self.ledger.recall(named(table)) is None]
-        whole = self.planner.currency.bought(float(epsilon), self.policy.question_delta, 0.0)
+        tables = [table for table in tables_to_sketch(self.policy) if self.ledger.recall(sketch_key(table)) is None]
+        whole = self.planner.currency.for_epsilon(float(epsilon), self.policy.question_delta, 0.0)
         if tables:
-            self.cover(whole.loss(), self.bought)
+            self.require_affordable(whole.loss(), self.loss_of_epsilon)
         for table in tables:
             sketch = Sketch(table, whole.part(1 / len(tables)))
-            asked = self.ready(sketch.table_requests)
-            with self.question_lock(named(table)):
-                if self.ledger.recall(named(table)) is None:
-                    self.purchase(sketch.loss(), self.bought, named(table), None, asked, sketch.released)
+            checked = self.checked_requests(sketch.table_requests)
+            with self.question_lock(sketch_key(table)):
+                if self.ledger.recall(sketch_key(table)) is None:
+                    self.purchase(sketch.loss(), self.loss_of_epsilon, sketch_key(table), None, checked, sketch.release)
 
     @property
     def dialect(self) -> Dialect:
@@ -321,15 +343,15 @@ class Curator:
 
     # ---- post-processing --------------------------------------------------------------------------------------------
 
-    def accounted(self, answer: Answer, charged: bool) -> Answer:
+    def with_account(self, answer: Answer, charged: bool) -> Answer:
         """An answer with what it cost just now, and what is left."""
         return replace(answer, charged=charged, left=self.remaining(), coverage=dict(answer.coverage))
 
     def remaining(self) -> str:
         """What is left of the account that pays for this person."""
-        return f"{percent(share_left(*account(self.ledger, self.who)))} of the budget left"
+        return f"{format_share(share_left(*limit_and_spent(self.ledger, self.who)))} of the budget left"
 
     @property
     def budget(self) -> Standing:
         """Promised, spent and left, and what that means."""
-        return standing(self.ledger, self.who, self.policy.question_delta)
+        return budget_standing(self.ledger, self.who, self.policy.question_delta)

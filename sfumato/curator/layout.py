@@ -49,18 +49,18 @@ def coverage_by_column(offer: Offer) -> dict[str, float]:
     width = len(offer.plan.keys)
     found = {}
     for name, e in offer.question.columns:
-        if bare(offer.question, e) and isinstance(e, Output):
+        if is_plain_aggregate(offer.question, e) and isinstance(e, Output):
             aggregate = offer.question.aggregates[e.place - width]
             found[name] = offer.readers[aggregate].coverage if aggregate in offer.readers else CONFIDENCE
     return found
 
 
-def at_least(offer: Offer) -> dict[str, float]:
+def minimum_coverage(offer: Offer) -> dict[str, float]:
     """The same where only that is known."""
     return dict.fromkeys(coverage_by_column(offer), CONFIDENCE)
 
 
-def bare(question: Question, expression: Expression) -> bool:
+def is_plain_aggregate(question: Question, expression: Expression) -> bool:
     """Is it an aggregate as it is, so that its interval is shown beside it? A mode has none."""
     place = expression.place - len(question.plan.keys) if isinstance(expression, Output) else -1
     if place < 0:
@@ -68,12 +68,12 @@ def bare(question: Question, expression: Expression) -> bool:
     return question.aggregates[place].has_interval
 
 
-def finite(value: Value) -> Value:
+def finite_or_none(value: Value) -> Value:
     """None for a product that no double holds."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def left_out(plan: Plan) -> str:
+def bounding_note(plan: Plan) -> str:
     """What an interval does not cover: rows that the policy's bounds leave out."""
     table = plan.table
     if isinstance(table.unit, RowUnit):
@@ -83,22 +83,22 @@ def left_out(plan: Plan) -> str:
     return f"95 % is about the noise; of each {table.unit} at most {most} can count."
 
 
-def dates(texts: Sequence[Shown]) -> list[Shown]:
+def parse_dates(texts: Sequence[Shown]) -> list[Shown]:
     """A column of dates as Python has them: days, or moments if one of them has a time. What its calendar does not hold
     (infinite dates, years before 1 or after 9999) stays a text."""
-    found = [moment(text) for text in texts]
+    found = [parse_moment(text) for text in texts]
     days = all(len(str(text)) == 10 for text, one in zip(texts, found, strict=True) if one is not text)
     return [one.date() if days and isinstance(one, datetime.datetime) else one for one in found]
 
 
-def moment(text: Shown) -> Shown:
+def parse_moment(text: Shown) -> Shown:
     try:
         return datetime.datetime.fromisoformat(text) if isinstance(text, str) else text
     except ValueError:
         return text
 
 
-def laid_out(question: Question, readings: Estimates) -> tuple[tuple[str, ...], tuple[tuple[Shown, ...], ...]]:
+def lay_out_rows(question: Question, readings: Estimates) -> tuple[tuple[str, ...], tuple[tuple[Shown, ...], ...]]:
     """Names and rows: all that comes after the aggregates, and beside each of them its interval."""
     width = len(question.plan.keys)
     values: list[list[Value]] = [[*key, *[value for value, _, _ in found]] for key, found in readings]
@@ -108,10 +108,10 @@ def laid_out(question: Question, readings: Estimates) -> tuple[tuple[str, ...], 
     for name, e in question.columns:
         names.append(name)
         cells: list[Shown] = [
-            finite(values[i][e.place] if isinstance(e, Output) else evaluated(e, values[i])) for i in kept
+            finite_or_none(values[i][e.place] if isinstance(e, Output) else evaluated(e, values[i])) for i in kept
         ]
-        columns.append(dates(cells) if e.domain.kind is Kind.DATE else cells)
-        if isinstance(e, Output) and bare(question, e):
+        columns.append(parse_dates(cells) if e.domain.kind is Kind.DATE else cells)
+        if isinstance(e, Output) and is_plain_aggregate(question, e):
             own = [readings[i][1][e.place - width] for i in kept]
             names += [f"{name} low", f"{name} high"]
             columns += [[low for _, low, _ in own], [high for _, _, high in own]]

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.aggregates.linear import Linear, NoisySums, Reader
-from sfumato.aggregates.noise_basis import Joint
+from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import LESS, Mu, Noise, Price
 from sfumato.aggregates.standalone import Standalone, StandaloneRelease
 from sfumato.curator.relative_counts import LAYOUT, RelativeCount, relative_count, require_contract
@@ -47,8 +47,8 @@ class Offer:
         return self.question.plan
 
     @cached_property
-    def joint(self) -> Joint:
-        return Joint.of(self.plan)
+    def joint(self) -> NoiseBasis:
+        return NoiseBasis.of(self.plan)
 
     @cached_property
     def loss(self) -> PrivacyLoss:
@@ -120,7 +120,7 @@ class Offer:
             layout = f"within {self.within!r}, layout {LAYOUT}"
         return f"{self.plan.canonical} | {layout}" + (f" | round {self.draw}" if self.draw else "")
 
-    def served_by(self, loss: PrivacyLoss) -> "Offer | None":
+    def stored_offer(self, loss: PrivacyLoss) -> "Offer | None":
         """The offer of the same plan that was charged as this loss, if it is at least as exact.
 
         An answer with less noise serves who asked for more: it was released, so showing it tells nothing new.
@@ -166,7 +166,7 @@ class Offer:
 
     def add_noise(self, exact: Sequence[list[int]]) -> list[list[int]]:
         """Noise on every part of every group: the only place where it is added."""
-        columns = self.joint.columns(exact)
+        columns = self.joint.part_columns(exact)
         if self.relative is not None:
             return [[step] for step in self.relative.release(columns[0]).tolist()]
         together = {j: noise.joint for j, noise in enumerate(self.noise) if isinstance(noise, OneOf)}
@@ -185,19 +185,21 @@ def standalone_of(plan: Plan) -> tuple[Standalone, ...]:
     return tuple(one for one in plan.standalone if isinstance(one, Standalone))
 
 
-def offered(question: Question, epsilon: float, delta: float, currency: type[Price] = Mu) -> Offer:
+def offer_for_epsilon(question: Question, epsilon: float, delta: float, currency: type[Price] = Mu) -> Offer:
     """What (ε, δ) buys; a part of δ is for keys that are private."""
-    leak = leaking(question, delta, currency)
-    return Offer(question, currency.bought(epsilon, delta, leak), leak)
+    leak = required_leak(question, delta, currency)
+    return Offer(question, currency.for_epsilon(epsilon, delta, leak), leak)
 
 
-def proportional(question: Question, epsilon: float, delta: float, goal: float, currency: type[Price]) -> Offer:
+def offer_for_relative_error(
+    question: Question, epsilon: float, delta: float, goal: float, currency: type[Price]
+) -> Offer:
     """One count by group, within a share of itself above a size that (ε, δ) buys."""
     require_contract(question, goal, currency)
-    return Offer(question, currency.bought(epsilon, delta, 0.0), within=goal)
+    return Offer(question, currency.for_epsilon(epsilon, delta, 0.0), within=goal)
 
 
-def leaking(question: Question, delta: float, currency: type[Price]) -> float:
+def required_leak(question: Question, delta: float, currency: type[Price]) -> float:
     """The δ of private keys and of statistics that need a slack, or 0."""
     slack = any(one.needs_slack(currency) for one in standalone_of(question.plan))
     if not question.plan.discovered and not slack:
@@ -216,10 +218,10 @@ def leaking(question: Question, delta: float, currency: type[Price]) -> float:
     )
 
 
-def accurate(question: Question, error: float, delta: float, most: float, currency: type[Price]) -> Offer:
+def offer_for_error(question: Question, error: float, delta: float, most: float, currency: type[Price]) -> Offer:
     """The least price with which every count and sum is within `error` at 95 %; at most what `most` (ε) buys."""
-    leak = leaking(question, delta, currency)
-    whole = currency.bought(most, delta, leak)
+    leak = required_leak(question, delta, currency)
+    whole = currency.for_epsilon(most, delta, leak)
     if any(Offer(question, whole, leak).error(one) is None for one in question.aggregates):
         raise QueryRefused(
             "an absolute error can be promised for counts and sums only.\n"

@@ -17,7 +17,7 @@ from sfumato.sql.policy import Limits, Policy, spelled_alike
 ADDRESS = ("postgresql://", "postgres://")
 
 
-def engine_of(data: str | os.PathLike[str] | Engine, limits: Limits) -> Engine:
+def open_engine(data: str | os.PathLike[str] | Engine, limits: Limits) -> Engine:
     if isinstance(data, str) and data.startswith(ADDRESS):
         from sfumato.engines.postgres import Postgres  # an extra
 
@@ -28,7 +28,7 @@ def engine_of(data: str | os.PathLike[str] | Engine, limits: Limits) -> Engine:
     return data
 
 
-def ledger_of(
+def open_ledger(
     place: str | os.PathLike[str] | Ledger | None, engine: Engine, policy: Policy, anchor: str | os.PathLike[str] | None
 ) -> Ledger:
     """The ledger that is given, or at this place (a file, or an address postgresql://…?schema=clinic), made if there is
@@ -39,18 +39,18 @@ def ledger_of(
                 "a ledger that is open has its anchor already.\n  found:  ledger=<a Ledger> and anchor=\n"
                 "  do:     give the anchor to Ledger.open or Ledger.create"
             )
-        return settle(place, policy)
-    where: Path | Store = Path(place) if place is not None else beside(engine)
+        return apply_policy(place, policy)
+    where: Path | Store = Path(place) if place is not None else default_ledger_path(engine)
     if isinstance(place, str) and place.startswith(ADDRESS):
         from sfumato.ledger.postgres import PostgresStore  # an extra
 
         where = PostgresStore.at(place)
     if store_at(where).exists():
-        return settle(Ledger.open(where, anchor=anchor), policy)
-    return settle(Ledger.create(where, promised(policy), anchor=anchor), policy)
+        return apply_policy(Ledger.open(where, anchor=anchor), policy)
+    return apply_policy(Ledger.create(where, budget_of(policy), anchor=anchor), policy)
 
 
-def beside(engine: Engine) -> Path:
+def default_ledger_path(engine: Engine) -> Path:
     """Where the ledger of a file is."""
     if isinstance(engine, DuckDB | Worker):
         return Path(f"{engine.path}.ledger")
@@ -60,14 +60,14 @@ def beside(engine: Engine) -> Path:
     )
 
 
-def promised(policy: Policy) -> Promise:
+def budget_of(policy: Policy) -> Promise:
     """The budget that the policy states."""
     if policy.pure:
         return PureBudget(policy.epsilon, policy.delta)
     return Budget(policy.epsilon, policy.delta)
 
 
-def agree(ledger: Ledger, policy: Policy) -> None:
+def require_same_promise(ledger: Ledger, policy: Policy) -> None:
     """Raises unless the ledger keeps the promise that the policy makes."""
     kind, found = PureBudget if policy.pure else Budget, ledger.promise
     if found.relation is not AddRemove:
@@ -79,23 +79,23 @@ def agree(ledger: Ledger, policy: Policy) -> None:
     if (type(found), found.epsilon, found.delta) != (kind, policy.epsilon, policy.delta):
         raise PolicyError(
             "the policy's budget is not the ledger's.\n"
-            f"  found:  {in_words(kind.__name__, policy.epsilon, policy.delta)} in the policy, "
-            f"{in_words(type(found).__name__, found.epsilon, found.delta)} in the ledger\n"
+            f"  found:  {describe_budget(kind.__name__, policy.epsilon, policy.delta)} in the policy, "
+            f"{describe_budget(type(found).__name__, found.epsilon, found.delta)} in the ledger\n"
             "  do:     keep the promise that was made; a further budget is an act of the owner: sfumato ledger renew"
         )
 
 
-def in_words(kind: str, epsilon: float, delta: float) -> str:
+def describe_budget(kind: str, epsilon: float, delta: float) -> str:
     named = {"Budget": "", "PureBudget": "pure ", "ZcdpBudget": "zCDP "}.get(kind, f"{kind} ")
     return f"{named}ε = {epsilon:g}, δ = {delta:g}"
 
 
-def settle(ledger: Ledger, policy: Policy) -> Ledger:
+def apply_policy(ledger: Ledger, policy: Policy) -> Ledger:
     """The ledger, after it agrees with the policy and holds its shares. There is no other way into a curator.
 
     A policy that names nobody leaves caps alone that were set by hand; it ends the shares of an earlier policy.
     """
-    agree(ledger, policy)
+    require_same_promise(ledger, policy)
     if policy.analysts or policy.others is not True or ledger.shares() is not None:
         ledger.share(policy.analysts, policy.others)
     return ledger
@@ -108,7 +108,7 @@ def account_of(policy: Policy, who: str) -> str | None:
     return OTHERS if policy.others is not True and who != OWNER else None
 
 
-def admit(policy: Policy, who: str) -> None:
+def require_admitted(policy: Policy, who: str) -> None:
     """Raises if the policy does not let this person ask."""
     if not isinstance(who, str):
         raise InvalidParameter(f"who asks is a name.\n  found:  a {type(who).__name__}")

@@ -10,8 +10,8 @@ from functools import lru_cache
 from sfumato.aggregates.price import Price
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator.answer import Answer
-from sfumato.curator.layout import Estimates, coverage_by_column, estimates, laid_out, left_out
-from sfumato.curator.offer import Offer, accurate, offered, proportional
+from sfumato.curator.layout import Estimates, bounding_note, coverage_by_column, estimates, lay_out_rows
+from sfumato.curator.offer import Offer, offer_for_epsilon, offer_for_error, offer_for_relative_error
 from sfumato.curator.relative_counts import describe_policy, is_grouped_count, policy_by_group_size
 from sfumato.curator.wanted import Wanted
 from sfumato.errors import QueryRefused
@@ -50,10 +50,12 @@ class Planner:
         """The noise that this much privacy or accuracy buys, and its loss."""
         question, delta = self.plan(wanted), self.policy.question_delta
         if wanted.epsilon is None:
-            return accurate(question, float(wanted.error or 0), delta, self.policy.epsilon, self.currency)
+            return offer_for_error(question, float(wanted.error or 0), delta, self.policy.epsilon, self.currency)
         if wanted.relative_error is not None and is_grouped_count(question):
-            return proportional(question, float(wanted.epsilon), delta, float(wanted.relative_error), self.currency)
-        return offered(question, float(wanted.epsilon), delta, self.currency)
+            return offer_for_relative_error(
+                question, float(wanted.epsilon), delta, float(wanted.relative_error), self.currency
+            )
+        return offer_for_epsilon(question, float(wanted.epsilon), delta, self.currency)
 
     def answer(self, offer: Offer, noisy: bytes) -> Answer:
         """The columns that were asked for, made of stored noisy values alone; what is left of the budget is not known
@@ -62,10 +64,10 @@ class Planner:
 
     def show(self, offer: Offer, rows: Estimates, coverage: dict[str, float]) -> Answer:
         """The same from estimates."""
-        names, cells = laid_out(offer.question, rows)
+        names, cells = lay_out_rows(offer.question, rows)
         delta = self.policy.question_delta
         policy = policy_by_group_size(offer, delta)
         return Answer(
             names, cells, offer.loss.epsilon(delta).upper, delta, False, "", odds(offer.loss),
-            " ".join(filter(None, [left_out(offer.plan), describe_policy(policy)])), coverage, policy,
+            " ".join(filter(None, [bounding_note(offer.plan), describe_policy(policy)])), coverage, policy,
         )  # fmt: skip

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Ready:
+class CheckedRequests:
     """Statements that the engine has said it can run. Only these are charged for."""
 
     requests: tuple[TableRequest, ...]
@@ -50,21 +50,23 @@ def require_engine(engine: Engine, policy: Policy) -> None:
     require_fit(policy, schema, untyped_tables(engine))
 
 
-def ready(engine: Engine, policy: Policy, make: Callable[[Dialect], list[TableRequest]], began: float) -> Ready:
+def check_requests(
+    engine: Engine, policy: Policy, make: Callable[[Dialect], list[TableRequest]], began: float
+) -> CheckedRequests:
     """The statements that `make` writes for the engine as it is now, after it has said that it can run them.
 
     Otherwise EngineUnavailable, whose text is always the same; or PolicyError, if the schema has changed and the policy
     does not fit it any more: both are public.
     """
     with ExitStack() as moment:
-        schema, untyped = of_engine(lambda: look(engine, moment))
+        schema, untyped = call_engine(lambda: read_schema(engine, moment))
         require_fit(policy, schema, untyped)
         wanted = make(replace(dialect_of(engine.dialect), schema=schema))
-        of_engine(lambda: check_all(engine, wanted))
-    return Ready(tuple(wanted), began)
+        call_engine(lambda: check_all(engine, wanted))
+    return CheckedRequests(tuple(wanted), began)
 
 
-def look(engine: Engine, moment: ExitStack) -> tuple[Schema, frozenset[str]]:
+def read_schema(engine: Engine, moment: ExitStack) -> tuple[Schema, frozenset[str]]:
     """Schema and untyped tables, of one moment that lasts until this stack is left."""
     moment.enter_context(engine.snapshot())
     engine.check(ALIVE)  # opens what is not open yet, so that the schema is that of the tables that will be read
@@ -76,7 +78,7 @@ def check_all(engine: Engine, wanted: list[TableRequest]) -> None:
         engine.check(one.direct)
 
 
-def of_engine(act: Callable[[], T]) -> T:
+def call_engine(act: Callable[[], T]) -> T:
     """What the engine says; whatever goes wrong is one fixed error, since what an engine says may hold values."""
     try:
         return act()

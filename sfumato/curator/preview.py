@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sfumato.curator.affordable import at_epsilon, largest
+from sfumato.curator.affordable import largest_affordable_epsilon, loss_by_epsilon
 from sfumato.ledger import Amount, Ledger
 from sfumato.ledger.meter import READING, odds
 from sfumato.ledger.refusals import round_down_digits
@@ -79,10 +79,10 @@ class Preview:
         if self.free:
             lines.append("This question was answered before: asking it again is free.")
         elif self.fits:
-            lines.append(f"Budget left: {percent(self.left)} now, {percent(self.after)} afterwards.")
+            lines.append(f"Budget left: {format_share(self.left)} now, {format_share(self.after)} afterwards.")
         else:
             fits = f"at most ε = {self.largest:g} fits" if self.largest else "nothing fits"
-            lines.append(f"Budget left: {percent(self.left)}. That is not enough: the question would be refused.")
+            lines.append(f"Budget left: {format_share(self.left)}. That is not enough: the question would be refused.")
             lines.append(f"Of this question, {fits}.")
         if self.fits and not self.free:
             return "\n".join([*lines, "", "Now:", self.odds_before, "Afterwards:", self.odds_after])
@@ -110,55 +110,57 @@ class Standing:
             f"promised:  ε = {self.epsilon:g} at δ = {self.delta:g}, whatever is asked\n"
             f"spent:     ε = {self.spent:.4g} at δ = {self.delta:g}\n"
             f"           ({READING})\n"
-            f"left:      {percent(self.left)} for {self.who}: one question of up to ε = {self.largest:g}\n"
+            f"left:      {format_share(self.left)} for {self.who}: one question of up to ε = {self.largest:g}\n"
             f"           at δ = {self.question_delta:g}, or several smaller ones\n"
             f"renews:    not by itself; the owner can (sfumato ledger renew)\n\n{self.odds}"
         )
 
 
-def standing(ledger: Ledger, who: str, delta: float | None = None) -> Standing:
+def budget_standing(ledger: Ledger, who: str, delta: float | None = None) -> Standing:
     """How this ledger stands, for this person whose questions have this δ; that of the budget if none is given."""
     promise, meter = ledger.promise, ledger.meter()
-    limit, spent = account(ledger, who)
+    limit, spent = limit_and_spent(ledger, who)
     at = promise.delta if delta is None else delta
     fits = round_down_digits(promise.largest_epsilon(limit - spent, at))
     left = share_left(limit, spent)
     return Standing(promise.epsilon, promise.delta, meter.epsilon(), left, who, odds(meter.loss), fits, at)
 
 
-def previewed(offer: "Offer", ledger: Ledger, who: str, delta: float) -> Preview:
+def build_preview(offer: "Offer", ledger: Ledger, who: str, delta: float) -> Preview:
     """A preview, from the offer and the ledger alone."""
-    from sfumato.curator.contribution_sketch import lost, named
+    from sfumato.curator.contribution_sketch import describe_truncation, sketch_key
 
-    kept = stored(offer, ledger)
+    kept = find_stored(offer, ledger)
     offer = kept[0] if kept else offer  # what would be shown
     promise, price = ledger.promise, ledger.prices(offer.loss)[-1]
-    limit, spent = account(ledger, who)
+    limit, spent = limit_and_spent(ledger, who)
     total = ledger.meter().spent
     fits = (spent + price).within(limit)
+    sketch = ledger.recall(sketch_key(offer.plan.table))
+    truncation = tuple(describe_truncation(offer.plan, sketch)) if sketch else ()
     return Preview(
         offer, offer.loss.epsilon(delta).upper, delta, kept is not None, fits,
         share_left(limit, spent), share_left(limit, spent + price) if fits else 0.0,
         odds(promise.loss_of(total)), odds(promise.loss_of(total + price)),
-        None if fits or kept else most(offer, ledger, limit - spent, delta),
-        tuple(lost(offer.plan, sketch)) if (sketch := ledger.recall(named(offer.plan.table))) else (),
+        None if fits or kept else largest_fitting_epsilon(offer, ledger, limit - spent, delta),
+        truncation,
     )  # fmt: skip
 
 
-def most(offer: "Offer", ledger: Ledger, left: Amount, delta: float) -> float:
+def largest_fitting_epsilon(offer: "Offer", ledger: Ledger, left: Amount, delta: float) -> float:
     """The largest ε of this question that is covered by what is left."""
-    return largest(at_epsilon(offer, delta), ledger, left, offer.loss.epsilon(delta).upper)
+    return largest_affordable_epsilon(loss_by_epsilon(offer, delta), ledger, left, offer.loss.epsilon(delta).upper)
 
 
-def stored(offer: "Offer", ledger: Ledger) -> "tuple[Offer, bytes] | None":
+def find_stored(offer: "Offer", ledger: Ledger) -> "tuple[Offer, bytes] | None":
     """The most exact answer to the same plan that is stored, if it is at least as exact as what is asked for."""
-    kept = [(offer.served_by(loss), answer) for loss, answer in ledger.answers(offer.canonical)]
+    kept = [(offer.stored_offer(loss), answer) for loss, answer in ledger.answers(offer.canonical)]
     return max(
         ((found, a) for found, a in kept if found is not None), key=lambda pair: pair[0].price.amount, default=None
     )
 
 
-def account(ledger: Ledger, who: str) -> tuple[Amount, Amount]:
+def limit_and_spent(ledger: Ledger, who: str) -> tuple[Amount, Amount]:
     """(limit, spent) of the account that pays for this person."""
     return ledger.account(who)[1:]
 
@@ -168,6 +170,6 @@ def share_left(limit: Amount, spent: Amount) -> float:
     return min((1 - s / whole for s, whole in zip(spent, limit, strict=True) if whole), default=0.0)
 
 
-def percent(share: float) -> str:
+def format_share(share: float) -> str:
     """In words; what is not all is not called all."""
     return f"{100 * min(share, 0.9999 if share < 1 else 1):.4g} %"

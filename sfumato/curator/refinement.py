@@ -29,7 +29,7 @@ def rounds(question: Question, epsilon: float, delta: float, currency: type[Pric
             "a relative error can be had for counts, sums and means by public keys, on a Gaussian budget.\n"
             f"  found:  {found}\n  do:     ask by epsilon=, and look at the interval of the answer"
         )
-    whole = currency.bought(epsilon, delta, 0.0)
+    whole = currency.for_epsilon(epsilon, delta, 0.0)
     shares = [2.0 ** -(ROUNDS - 1), *(2.0 ** (i - ROUNDS) for i in range(1, ROUNDS))]
     return tuple(Offer(question, whole.part(share), draw=i) for i, share in enumerate(shares, 1))
 
@@ -45,7 +45,7 @@ class Refinement:
     offers: tuple[Offer, ...] = ()
     tables: tuple[bytes, ...] = ()
 
-    def more(self, offer: Offer, noisy: bytes) -> "Refinement":
+    def with_round(self, offer: Offer, noisy: bytes) -> "Refinement":
         return Refinement((*self.offers, offer), (*self.tables, noisy))
 
     @cached_property
@@ -55,7 +55,7 @@ class Refinement:
         return [square / math.fsum(squares) for square in squares]
 
     @cached_property
-    def whole(self) -> Offer:
+    def combined_offer(self) -> Offer:
         """One offer that costs what all of them cost."""
         mu = math.sqrt(math.fsum(offer.price.amount**2 for offer in self.offers)) * (1 + 1e-15)
         return Offer(self.offers[0].question, Mu(mu))
@@ -87,11 +87,11 @@ class Refinement:
             found.append((key, [reader.read(parts) for reader in readers]))
         return found
 
-    def reached(self) -> float:
+    def largest_relative_error(self) -> float:
         """The largest relative error of a cell: how far off its value may be, against how near 0 the truth may be."""
-        return max((far(*cell) for _, cells in self.read() for cell in cells), default=0.0)
+        return max((relative_error_of(*cell) for _, cells in self.read() for cell in cells), default=0.0)
 
 
-def far(value: float, low: float, high: float) -> float:
+def relative_error_of(value: float, low: float, high: float) -> float:
     least = max(low, -high)  # from 0 to the nearer end, if 0 is outside
     return max(high - value, value - low) / least if least > 0 else math.inf

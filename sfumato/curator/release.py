@@ -8,10 +8,10 @@ from sfumato.aggregates.standalone import StandaloneRelease
 from sfumato.curator.offer import Offer
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
-from sfumato.sql.emit.bounding import listed
+from sfumato.sql.emit.bounding import key_names
 from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.emit.sums import statement
-from sfumato.sql.emit.values import distinct
+from sfumato.sql.emit.values import distinct_counts
 from sfumato.sql.plan import Plan, What
 from sfumato.sql.postprocess import ranked as by_value
 
@@ -27,11 +27,11 @@ def table_requests(offer: Offer, salt: int, dialect: str | Dialect) -> list[Tabl
     """The tables that an answer is made of: all sums at once, each distinct count, and each batch of standalone
     aggregates."""
     plan = offer.plan
-    requests = [sums(plan, salt, dialect)] if any(m.what is not What.DISTINCT for m in plan.measures) else []
+    requests = [sums_request(plan, salt, dialect)] if any(m.what is not What.DISTINCT for m in plan.measures) else []
     for measure in plan.measures:
         if measure.what is What.DISTINCT and measure.of:
-            sql = distinct(plan, measure.of, salt, dialect)
-            requests.append(TableRequest(sql, tuple(listed(plan)), (sql,), lambda places, sql=sql: sql))  # type: ignore[misc]
+            sql = distinct_counts(plan, measure.of, salt, dialect)
+            requests.append(TableRequest(sql, tuple(key_names(plan)), (sql,), lambda places, sql=sql: sql))  # type: ignore[misc]
     return requests + [type(batch[0]).request(batch, salt, dialect) for batch in batches(offer)]
 
 
@@ -43,7 +43,7 @@ def batches(offer: Offer) -> list[list[StandaloneRelease]]:
     return list(found.values())
 
 
-def sums(plan: Plan, salt: int, dialect: str | Dialect) -> TableRequest:
+def sums_request(plan: Plan, salt: int, dialect: str | Dialect) -> TableRequest:
     """All that is summed. A sum that is cut in proportion with its count is made beside it."""
     summed = [m for m in plan.measures if m.what is not What.DISTINCT]
 
@@ -54,7 +54,7 @@ def sums(plan: Plan, salt: int, dialect: str | Dialect) -> TableRequest:
         return statement(replace(plan, measures=(*chosen, *beside), standalone=()), salt, dialect)
 
     columns = tuple(made([j]) for j in range(len(summed)))
-    return TableRequest(statement(plan, salt, dialect), tuple(listed(plan)), columns, made)
+    return TableRequest(statement(plan, salt, dialect), tuple(key_names(plan)), columns, made)
 
 
 # ---- what is made of exact tables -----------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def release(offer: Offer, exact_tables: Sequence[Sequence[Row]]) -> bytes:
     summed = [j for j, m in enumerate(plan.measures) if m.what is not What.DISTINCT]
     exact: dict[Row, list[int]] = {}
     for places in [*([summed] if summed else []), *([j] for j in range(len(plan.measures)) if j not in summed)]:
-        for key, row in split(offer, left.pop(0)):
+        for key, row in keys_and_integers(offer, left.pop(0)):
             sums_of_key = exact.setdefault(key, [0] * len(plan.measures))
             for j, value in zip(places, row, strict=True):
                 sums_of_key[j] = value
@@ -86,7 +86,7 @@ def release_standalone(offer: Offer, keys: list[Row], tables: Sequence[Sequence[
     rows_of: dict[int, dict[Row, list[Row]]] = {}
     for batch, rows in zip(batches(offer), tables, strict=True):
         groups: dict[Row, list[Row]] = {}
-        for key, rest in parted(rows, len(offer.plan.keys)):
+        for key, rest in split_keys(rows, len(offer.plan.keys)):
             groups.setdefault(key, []).append(rest)
         rows_of |= {id(one): groups for one in batch}
     stored: dict[str, object] = {}
@@ -97,19 +97,19 @@ def release_standalone(offer: Offer, keys: list[Row], tables: Sequence[Sequence[
     return stored
 
 
-def split(offer: Offer, rows: Sequence[Row]) -> list[tuple[Row, list[int]]]:
+def keys_and_integers(offer: Offer, rows: Sequence[Row]) -> list[tuple[Row, list[int]]]:
     """Keys, and integers."""
-    return [(key, [int(x or 0) for x in rest]) for key, rest in parted(rows, len(offer.plan.keys))]  # type: ignore[call-overload]
+    return [(key, [int(x or 0) for x in rest]) for key, rest in split_keys(rows, len(offer.plan.keys))]  # type: ignore[call-overload]
 
 
-def parted(rows: Sequence[Row], width: int) -> list[tuple[Row, Row]]:
+def split_keys(rows: Sequence[Row], width: int) -> list[tuple[Row, Row]]:
     """Keys, and the rest."""
     if not any(isinstance(part, float | int) for row in rows for part in row[:width]):
         return [(row[:width], row[width:]) for row in rows]
-    return [(tuple(map(unsigned, row[:width])), row[width:]) for row in rows]
+    return [(tuple(map(normalize_zero, row[:width])), row[width:]) for row in rows]
 
 
-def unsigned(key: object) -> object:
+def normalize_zero(key: object) -> object:
     """A number as a double, and 0 for −0: they are one group, and which an engine shows could depend on one row."""
     return key + 0.0 if isinstance(key, float | int) and not isinstance(key, bool) else key
 

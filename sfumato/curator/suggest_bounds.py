@@ -40,7 +40,7 @@ class Bounds:
         return f"{name} = {{low = {self.low:g}, high = {self.high:g}}}    # {price}"
 
 
-def column_of(column: str, policy: Policy) -> tuple[Table, Column]:
+def number_column(column: str, policy: Policy) -> tuple[Table, Column]:
     """The column of this name, if it has numbers and is private."""
     table_name, _, name = column.lower().partition(".")
     table = policy.tables.get(table_name)
@@ -52,17 +52,17 @@ def column_of(column: str, policy: Policy) -> tuple[Table, Column]:
     return table, Column(f"t0.{name}", domain)
 
 
-def sizes(table: Table, of: Column) -> Question:
+def magnitude_histogram(table: Table, of: Column) -> Question:
     """How many values there are of each size: a bin to a doubling, from 2⁻¹⁰ to 2⁵⁰, on both sides of 0."""
-    return counted(table, call("magnitude", of))
+    return count_by_key(table, call("magnitude", of))
 
 
-def places(table: Table, of: Column, low: float, high: float) -> Question:
+def position_histogram(table: Table, of: Column, low: float, high: float) -> Question:
     """How many values lie in each of BINS equal parts of a range, and on both sides of it."""
-    return counted(table, call("width_bucket", of, Constant(low), Constant(high), Constant(BINS)))
+    return count_by_key(table, call("width_bucket", of, Constant(low), Constant(high), Constant(BINS)))
 
 
-def counted(table: Table, key: Expression) -> Question:
+def count_by_key(table: Table, key: Expression) -> Question:
     plan = Plan(table, (), Constant(True), (key,), (Measure(What.ROWS),))
     columns = (("place", Output(0, key.domain)), ("n", Output(1, key.domain)))
     return Question(plan, (Count(),), columns, Constant(True), (), None)
@@ -71,32 +71,32 @@ def counted(table: Table, key: Expression) -> Question:
 # ---- what is made of noisy counts -----------------------------------------------------------------------------------
 
 
-def around(counts: Sequence[float], sigma: float) -> tuple[float, float]:
+def rough_range(counts: Sequence[float], sigma: float) -> tuple[float, float]:
     """A range that surely holds nearly all, from counts of sizes −SIZES … SIZES: one doubling more where it grows."""
     seen = [i - SIZES for i, n in enumerate(counts) if n > SURE * sigma]
     if not seen:
         return 0.0, LEAST_SIZE
-    low, high = -upper(-seen[0]), upper(seen[-1])
+    low, high = -outer_end(-seen[0]), outer_end(seen[-1])
     low = 0.0 if abs(low) < high / 16 else low
     high = 0.0 if abs(high) < -low / 16 else high
     return (low, high) if low < high else (0.0, LEAST_SIZE)
 
 
-def upper(size: int) -> float:
+def outer_end(size: int) -> float:
     """The outer end of a bin."""
     if size > 0:
         return LEAST_SIZE * 2.0 ** (size + 1)
     return LEAST_SIZE if size == 0 else -LEAST_SIZE * 2.0 ** (-size - 1)
 
 
-def within(counts: Sequence[float], sigma: float, aim: float, low: float, high: float) -> tuple[float, float]:
+def refined_range(counts: Sequence[float], sigma: float, aim: float, low: float, high: float) -> tuple[float, float]:
     """Low and high such that about `aim` values lie beyond each, from counts of `places`.
 
     `aim` is where a wider range costs as much noise as it saves truncation: the noise of a sum grows by 0.8·rows/μ for
     each unit of range, on average, and its bias falls by the number of values beyond.
     """
     width = (high - low) / BINS
-    below, above = beyond(counts, sigma, aim), beyond(counts[::-1], sigma, aim)
+    below, above = tail_end(counts, sigma, aim), tail_end(counts[::-1], sigma, aim)
     if below is None or above is None:
         return low, high
     a, b = low + below * width, high - above * width
@@ -107,14 +107,14 @@ def within(counts: Sequence[float], sigma: float, aim: float, low: float, high: 
     return (a, b) if a < b else (low, high)
 
 
-def beyond(counts: Sequence[float], sigma: float, aim: float) -> float | None:
+def tail_end(counts: Sequence[float], sigma: float, aim: float) -> float | None:
     """How many bins inside the range its end is, from the left; None if nothing is seen.
 
     Where values are clearly there, where four times as many are, and where sixteen times as many are: these two steps
     tell how the tail falls. They are continued down to `aim`, and grow as one does to the other. With few values one
     must look at what is less clear; and the end is never inside what is seen at all.
     """
-    seen = [marked(counts, sigma, aim, clear) for clear in CLEAR]
+    seen = [tail_marks(counts, sigma, aim, clear) for clear in CLEAR]
     marks, many = next((one for one in seen if len(one[0]) == 3), seen[-1])
     if not marks:
         return None
@@ -128,7 +128,7 @@ def beyond(counts: Sequence[float], sigma: float, aim: float) -> float | None:
     return max(0.0, min(left, seen[-1][0][0]))
 
 
-def marked(counts: Sequence[float], sigma: float, aim: float, clear: float) -> tuple[list[float], float]:
+def tail_marks(counts: Sequence[float], sigma: float, aim: float, clear: float) -> tuple[list[float], float]:
     """Where the sum from the left is clearly above noise, at 4 and at 16 times that; and how many that is."""
     marks: list[float] = []
     many = total = 0.0
@@ -141,7 +141,7 @@ def marked(counts: Sequence[float], sigma: float, aim: float, clear: float) -> t
     return marks, many
 
 
-def tidy(x: float, up: bool) -> float:
+def round_outward(x: float, up: bool) -> float:
     """Three digits are enough, rounded outward."""
     if x == 0:
         return 0.0
@@ -149,16 +149,16 @@ def tidy(x: float, up: bool) -> float:
     return float(f"{(math.ceil if up else math.floor)(x / unit) * unit:.12g}")
 
 
-def numbers(answer: Answer) -> list[float]:
+def noisy_counts(answer: Answer) -> list[float]:
     return [float(n) for n in answer.column("n") if isinstance(n, int | float)]
 
 
-def deviation(offer: Offer) -> float:
+def count_deviation(offer: Offer) -> float:
     """Of the noise of a question that only counts rows."""
     return offer.price.part(1 / offer.plan.groups).deviation(offer.plan.rows)
 
 
-def later(whole: Price, plan: Plan) -> float:
+def target_outside(whole: Price, plan: Plan) -> float:
     """How many values may lie beyond suggested bounds: where the noise of a later sum, with LATER times this price's
     accuracy, grows by as much for a wider range as its bias falls."""
     return 0.8 * whole.deviation(plan.rows) / LATER

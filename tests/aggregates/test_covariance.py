@@ -7,11 +7,11 @@ import duckdb
 import pytest
 
 from sfumato.aggregates.covariance import Correlation, Interval
-from sfumato.aggregates.noise_basis import Joint
+from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import Mu
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator.layout import estimates
-from sfumato.curator.offer import Offer, offered
+from sfumato.curator.offer import Offer, offer_for_epsilon
 from sfumato.curator.release import release, statements
 from sfumato.errors import QueryRefused
 from sfumato.sql.policy import Policy
@@ -42,7 +42,7 @@ def test_exact_sums_give_what_plain_sql_gives():
     """Where no bound cuts: to the resolution of the lattice (2⁻²⁰ of a range)."""
     connection = clinic()
     question = parse_question(f"SELECT ward, {', '.join(LISTED)} FROM visits GROUP BY ward", LOOSE)
-    offer = offered(question, 1.0, 1e-9, Mu)
+    offer = offer_for_epsilon(question, 1.0, 1e-9, Mu)
     tables = [connection.execute(text).fetchall() for text in statements(offer, 7, "duckdb")]
     found = {key[0]: exactly(question, row) for key, row in by_group(question.plan, tables).items() if any(row)}
     for ward, *truth in connection.execute(f"SELECT ward, {', '.join(LISTED)} FROM visits GROUP BY ward").fetchall():
@@ -57,10 +57,13 @@ def test_a_row_that_counts_stays_within_the_bounds_whatever_its_values_are(value
     for stay, cost in ((value, "500"), ("30", value), (value, value), (value, "NULL"), ("NULL", value)):
         connection.execute(f"INSERT INTO visits VALUES (1, 'north', {stay}, {cost})")
     question = parse_question(f"SELECT {', '.join(LISTED)} FROM visits", LOOSE)
-    plan, joint = question.plan, Joint.of(question.plan)
-    tables = [connection.execute(text).fetchall() for text in statements(offered(question, 1.0, 1e-9, Mu), 7, "duckdb")]
+    plan, joint = question.plan, NoiseBasis.of(question.plan)
+    tables = [
+        connection.execute(text).fetchall()
+        for text in statements(offer_for_epsilon(question, 1.0, 1e-9, Mu), 7, "duckdb")
+    ]
     (row,) = by_group(plan, tables).values()
-    assert all(abs(far) <= part.size for part, far in zip(joint.parts, joint.split(row), strict=True))
+    assert all(abs(far) <= part.size for part, far in zip(joint.parts, joint.parts_of(row), strict=True))
     for measure, total in zip(plan.measures, row, strict=True):
         low, high = measure.span()
         count = row[plan.measures.index(measure.counted_by)] if measure.exponent else total

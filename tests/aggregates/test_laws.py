@@ -8,7 +8,7 @@ from sfumato.aggregates.price import Mu, Pure
 from sfumato.aggregates.registry import AGGREGATES, parse_question
 from sfumato.aggregates.standalone import Standalone
 from sfumato.curator.layout import estimates
-from sfumato.curator.offer import offered
+from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import release, statements
 from sfumato.errors import QueryRefused
 from sfumato.sql.policy import Policy
@@ -49,7 +49,7 @@ def test_a_person_moves_exact_numbers_by_no_more_than_the_noise_is_made_for(kind
 @pytest.mark.parametrize("price", [Mu, Pure], ids=lambda price: price.__name__)
 @pytest.mark.parametrize("kind", ASKED, ids=lambda kind: kind.__name__)
 def test_what_is_released_can_be_read_and_intervals_hold_their_values(kind, price, databases):
-    offer = offered(parse_question(kind.example, RULES), 5.0, 1e-6, price)
+    offer = offer_for_epsilon(parse_question(kind.example, RULES), 5.0, 1e-6, price)
     offer.prepare()
     tables = [databases[None].execute(text).fetchall() for text in statements(offer, 7, "duckdb")]
     rows = estimates(offer, release(offer, tables))

@@ -8,7 +8,7 @@ import pytest
 from sfumato.aggregates.price import Mu, Pure
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
-from sfumato.curator.offer import offered
+from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import statements
 from sfumato.errors import QueryRefused
 from sfumato.sql.policy import Policy
@@ -59,7 +59,7 @@ def test_without_common_values_the_list_is_empty(people, tmp_path):
 @pytest.mark.parametrize("sql", [SQL, SQL.replace("FROM visits", ", ward FROM visits GROUP BY ward"),
                                  SQL.replace("diagnosis", "day"), SQL.replace("diagnosis", "stay")])  # fmt: skip
 def test_a_person_moves_few_counts_by_one(sql, price, tmp_path):
-    offer = offered(parse_question(sql, RULES), 1.0, 1e-6, price)
+    offer = offer_for_epsilon(parse_question(sql, RULES), 1.0, 1e-6, price)
     text = statements(offer, 7, "duckdb")[-1]
     whole = duckdb.connect(str(built(tmp_path / "whole.duckdb")))
     for who in (6, 13, 27):
@@ -77,7 +77,7 @@ def test_a_person_moves_few_counts_by_one(sql, price, tmp_path):
 
 @pytest.mark.parametrize("price", [Mu, Pure])
 def test_all_of_it_costs_the_price_and_the_slack(price):
-    offer = offered(parse_question(SQL, RULES), 1.0, 1e-6, price)
+    offer = offer_for_epsilon(parse_question(SQL, RULES), 1.0, 1e-6, price)
     (release,) = offer.standalone
     rows, power = offer.plan.rows, 2 if price is Mu else 1
     each = release.price.part(1 / rows)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
 
-from sfumato.aggregates.noise_basis import Joint
+from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import Mu, Pure
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator.offer import Offer
@@ -65,7 +65,7 @@ def totals(joint, people=300_000):
 def of_sums(name, price, count):
     """Each aggregate of a question, released so often."""
     offer = asked(name, price)
-    row = totals(Joint.of(offer.plan))
+    row = totals(NoiseBasis.of(offer.plan))
     truths = exactly(offer.question, row)
     noisy = offer.add_noise([row] * count)
     for aggregate, truth in zip(offer.question.aggregates, truths, strict=True):

@@ -4,13 +4,13 @@ import random
 
 from sfumato.aggregates.linear import NoisySums
 from sfumato.aggregates.mode import ModeChoice, StableMode
-from sfumato.aggregates.noise_basis import Joint
+from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import Mu
 from sfumato.aggregates.quantile import QuantileRelease
 from sfumato.aggregates.registry import parse_question
 from sfumato.aggregates.triangles import TrianglesRelease
 from sfumato.aggregates.trimmed_mean import TrimmedMeanRelease
-from sfumato.curator.offer import offered
+from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import statements
 from sfumato.errors import SfumatoError
 from sfumato.mechanisms.dependent.additive_noise import Everywhere
@@ -143,9 +143,9 @@ def by_group(plan, tables):
 def moved(sql, rules, one, other, dialect="duckdb"):
     """Runs a question on both; returns how many groups differ after checking that each differs by little."""
     question = parse_question(sql, rules)
-    plan, texts = question.plan, statements(offered(question, 1.0, 1e-9, Mu), 12345, dialect)
+    plan, texts = question.plan, statements(offer_for_epsilon(question, 1.0, 1e-9, Mu), 12345, dialect)
     tables = [exact_numbers(plan, texts, database) for database in (one, other)]  # none may raise
-    offer = offered(question, 1.0, 1e-9, Mu)
+    offer = offer_for_epsilon(question, 1.0, 1e-9, Mu)
     others = not_by_rank(offer)
     for way, text in zip(others, texts[len(texts) - len(others) :], strict=True):
         groups = [by_key(database.execute(text).fetchall(), len(plan.keys)) for database in (one, other)]
@@ -208,8 +208,8 @@ def changed(sql, plan, one, other):
         changes += any(by)
         for measure, far in zip(plan.measures, by, strict=True):
             assert far <= bounding_of(plan).sensitivity(measure), (sql, measure, far)
-        joint = Joint.of(plan)
-        for part, far in zip(joint.parts, joint.split([a - b for a, b in zip(*pair, strict=True)]), strict=True):
+        joint = NoiseBasis.of(plan)
+        for part, far in zip(joint.parts, joint.parts_of([a - b for a, b in zip(*pair, strict=True)]), strict=True):
             assert abs(far) <= part.size, (sql, part, far)
     assert changes <= plan.groups, (sql, changes)
     return changes
@@ -217,9 +217,9 @@ def changed(sql, plan, one, other):
 
 def exactly(question, row):
     """The aggregates of a question, from exact measures."""
-    joint = Joint.of(question.plan)
+    joint = NoiseBasis.of(question.plan)
     silent = (None,) * len(joint.measures)
-    parts, indexes = joint.split(row), question.sum_indexes
+    parts, indexes = joint.parts_of(row), question.sum_indexes
     return [a.reader(NoisySums(joint, indexes[a], silent)).read(parts)[0] for a in question.aggregates]
 
 

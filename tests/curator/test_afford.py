@@ -6,7 +6,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.curator import Curator
-from sfumato.curator.affordable import numbered, placed
+from sfumato.curator.affordable import candidate_epsilon, candidate_index
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Amount, Budget, Ledger, PureBudget, ZcdpBudget
 from sfumato.ledger.refusals import round_down_digits
@@ -50,7 +50,9 @@ def test_the_largest_epsilon_that_is_named_fits_and_a_little_more_does_not(tmp_p
     assert f"at most ε = {fits:g} fits" in str(seen)
     before = curator.ledger.verify().spent
     with pytest.raises(BudgetExceeded) as again:
-        curator.ask(question.format(2), epsilon=numbered(placed(fits)))  # the next number of four digits
+        curator.ask(
+            question.format(2), epsilon=candidate_epsilon(candidate_index(fits))
+        )  # the next number of four digits
     assert named(again.value) == fits
     assert curator.ledger.verify().spent == before
     assert curator.ask(question.format(2), epsilon=fits).charged
@@ -131,5 +133,5 @@ def test_the_standing_names_it_as_well(tmp_path):
 def test_rounding_down_never_rounds_up(x):
     assert x * (1 - 1e-3) <= round_down_digits(x) <= x
     if x >= 1e-6:
-        assert numbered(placed(x) - 1) <= x < numbered(placed(x))
+        assert candidate_epsilon(candidate_index(x) - 1) <= x < candidate_epsilon(candidate_index(x))
     assert round_down_digits(round_down_digits(x)) == round_down_digits(x)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from sfumato.curator import Curator
-from sfumato.curator.answer import Answer, shown
+from sfumato.curator.answer import Answer, format_cell
 from sfumato.sql.policy import Policy
 from sfumato.wording import short_number
 from tests.curator.clinic import POLICY, built
@@ -57,9 +57,9 @@ def test_numbers_have_no_powers_of_ten():
     assert [short_number(x) for x in (56_440.0, 91.3, 0.05, 123.0, 1e-9, 0.0)] == [
         "56,400", "91.3", "0.05", "123", "1e-09", "0",
     ]  # fmt: skip
-    assert shown(-0.001, 1) == "0.0"
-    assert shown(True) == "True"
-    assert shown(1e7, 0) == "10,000,000"
+    assert format_cell(-0.001, 1) == "0.0"
+    assert format_cell(True) == "True"
+    assert format_cell(1e7, 0) == "10,000,000"
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])

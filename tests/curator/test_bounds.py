@@ -10,7 +10,15 @@ from sfumato.aggregates.price import Mu
 from sfumato.curator import Curator
 from sfumato.curator.offer import Offer
 from sfumato.curator.release import statements
-from sfumato.curator.suggest_bounds import around, beyond, column_of, places, sizes, tidy, within
+from sfumato.curator.suggest_bounds import (
+    magnitude_histogram,
+    number_column,
+    position_histogram,
+    refined_range,
+    rough_range,
+    round_outward,
+    tail_end,
+)
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.sql.functions.numbers import SIZES
 from sfumato.sql.policy import Policy
@@ -50,7 +58,7 @@ def test_they_cost_what_was_said_once(curator):
     before = curator.ledger.verify().spent.gauss
     first = curator.suggest_bounds("people.income", epsilon=1.0)
     spent = curator.ledger.verify().spent.gauss
-    whole = curator.ledger.prices(curator.priced("SELECT COUNT(*) FROM people", 1.0, None).loss)[-1].gauss
+    whole = curator.ledger.prices(curator.offer("SELECT COUNT(*) FROM people", 1.0, None).loss)[-1].gauss
     assert 0.99 * whole < spent - before <= whole + 2
     again = curator.suggest_bounds("people.income", epsilon=1.0)
     assert not again.charged
@@ -74,8 +82,8 @@ def test_odd_prices_are_refused(curator):
 def test_one_person_is_in_one_bin(tmp_path):
     connection = duckdb.connect()
     connection.execute("CREATE TABLE people AS SELECT unnest([-1e308, -5, 0, 1e-9, 2.0, 'inf', 'nan', NULL]) AS income")
-    table, of = column_of("people.income", Policy.read(POLICY))
-    for question in (sizes(table, of), places(table, of, 0.0, 64.0)):
+    table, of = number_column("people.income", Policy.read(POLICY))
+    for question in (magnitude_histogram(table, of), position_histogram(table, of, 0.0, 64.0)):
         (text,) = statements(Offer(question, Mu(1.0)), 1, "duckdb")
         found = connection.execute(text).fetchall()
         assert sum(n for _, n in found) == 6  # all but NaN and NULL
@@ -93,30 +101,30 @@ def test_about_as_many_lie_beyond_as_are_aimed_at(name):
     """Without noise but with room for it: the tail is continued from what is clearly seen."""
     x = getattr(np.random.default_rng(1), name)(size=200_000)
     low, high = -8.0, 16.0
-    a, b = within(histogram(x, low, high).tolist(), 20.0, 10.0, low, high)
+    a, b = refined_range(histogram(x, low, high).tolist(), 20.0, 10.0, low, high)
     assert a <= np.quantile(x, 0.002)
     assert np.quantile(x, 0.999) < b < 1.6 * x.max()
 
 
 def test_nothing_seen_suggests_something_all_the_same():
-    assert around([0.0] * (2 * SIZES + 1), 1.0) == (0.0, 2.0**-10)
-    assert beyond([0.0] * 402, 1.0, 1.0) is None
-    assert within([0.0] * 402, 1.0, 1.0, 0.0, 8.0) == (0.0, 8.0)
+    assert rough_range([0.0] * (2 * SIZES + 1), 1.0) == (0.0, 2.0**-10)
+    assert tail_end([0.0] * 402, 1.0, 1.0) is None
+    assert refined_range([0.0] * 402, 1.0, 1.0, 0.0, 8.0) == (0.0, 8.0)
 
 
 @pytest.mark.parametrize(
     ("x", "up", "tidied"), [(123.4, True, 124), (123.4, False, 123), (-0.0012345, False, -0.00124), (0, True, 0)]
 )
 def test_three_digits_are_shown_rounded_outward(x, up, tidied):
-    assert tidy(x, up) == tidied
+    assert round_outward(x, up) == tidied
 
 
 def test_sizes_are_found_on_both_sides_of_zero():
     counts = [0.0] * (2 * SIZES + 1)
     counts[SIZES + 11] = counts[SIZES - 12] = 100.0  # [1, 2) and (−4, −2]
-    assert around(counts, 1.0) == (-8.0, 4.0)
+    assert rough_range(counts, 1.0) == (-8.0, 4.0)
     counts[SIZES - 12] = 0.0
-    assert around(counts, 1.0) == (1.0, 4.0)
+    assert rough_range(counts, 1.0) == (1.0, 4.0)
     counts[SIZES] = 100.0
-    assert around(counts, 1.0) == (0.0, 4.0)
-    assert around(counts[::-1], 1.0) == (-4.0, 0.0)
+    assert rough_range(counts, 1.0) == (0.0, 4.0)
+    assert rough_range(counts[::-1], 1.0) == (-4.0, 0.0)

@@ -7,8 +7,8 @@ import pytest
 
 from sfumato.aggregates.price import Mu
 from sfumato.aggregates.registry import parse_question
-from sfumato.curator.contribution_sketch import Sketch, sketched
-from sfumato.curator.offer import offered
+from sfumato.curator.contribution_sketch import Sketch, tables_to_sketch
+from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import statements
 from sfumato.engines.duckdb import COLUMNS, schema_from_rows
 from sfumato.sql.dialects import dialect_of
@@ -87,9 +87,11 @@ def filled(seed, run, text):
 def numbers(run, dialect):
     """All that is exact of each question and each sketch: rows, in no order."""
     texts = [
-        text for sql in QUESTIONS for text in statements(offered(parse_question(sql, RULES), 1.0, 1e-9, Mu), 7, dialect)
+        text
+        for sql in QUESTIONS
+        for text in statements(offer_for_epsilon(parse_question(sql, RULES), 1.0, 1e-9, Mu), 7, dialect)
     ]
-    for table in sketched(RULES):
+    for table in tables_to_sketch(RULES):
         texts += Sketch(table, Mu(0.1)).statements(dialect)
     return [sorted(map(repr, run(text))) for text in texts]
 

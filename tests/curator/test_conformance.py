@@ -15,8 +15,8 @@ from sqlglot import exp
 
 from sfumato.aggregates.price import Mu
 from sfumato.aggregates.registry import parse_question
-from sfumato.curator.offer import offered
-from sfumato.curator.release import parted, statements
+from sfumato.curator.offer import offer_for_epsilon
+from sfumato.curator.release import split_keys, statements
 from sfumato.engines.duckdb import DuckDB
 from sfumato.sql.dialects import DIALECTS, dialect_of
 from sfumato.sql.domains import Domain, Kind
@@ -122,8 +122,8 @@ def exact(engine, sql, policy=odd.RULES, schema=None):
     spoken = DIALECTS[engine.dialect]
     spoken = spoken if schema is None else dataclasses.replace(spoken, schema=schema)
     width, found = len(question.plan.keys), []
-    for text in statements(offered(question, 1.0, 1e-9, Mu), 7, spoken):
-        rows = parted(engine.run(text), width)
+    for text in statements(offer_for_epsilon(question, 1.0, 1e-9, Mu), 7, spoken):
+        rows = split_keys(engine.run(text), width)
         found.append({tuple(map(repr, key)): [whole(value) for value in rest] for key, rest in rows})
     return found
 

@@ -12,7 +12,7 @@ from sqlglot.tokens import TokenType
 
 from sfumato.aggregates.price import Mu
 from sfumato.aggregates.registry import parse_question
-from sfumato.curator.offer import offered
+from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import statements
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.sql.dialects import DIALECTS, dialect_of
@@ -57,7 +57,7 @@ def offers():
         for form in odd.FORMS[source]
     ]
     asked += [(sql, Policy.read(WIDE + MORE)) for sql in [*QUESTIONS, *ORDERED, *JOINED]]
-    return [offered(parse_question(sql, policy), 1.0, 1e-9, Mu) for sql, policy in asked]
+    return [offer_for_epsilon(parse_question(sql, policy), 1.0, 1e-9, Mu) for sql, policy in asked]
 
 
 def told(name):

@@ -9,7 +9,7 @@ import pytest
 from sfumato.aggregates.price import Mu
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
-from sfumato.curator.offer import offered
+from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import statements
 from sfumato.errors import QueryRefused
 from sfumato.sql.policy import Policy
@@ -82,7 +82,7 @@ def test_sums_of_edge_values_are_right(kind, tmp_path):
     assert len(set(values)) >= 25
     connection = database(tmp_path / "odd.duckdb", kind, values)
     question = parse_question(f"SELECT k, {SUMS} FROM odd GROUP BY k", rules(kind, len(values)))
-    (text,) = statements(offered(question, 1.0, 1e-9, Mu), 3, "duckdb")
+    (text,) = statements(offer_for_epsilon(question, 1.0, 1e-9, Mu), 3, "duckdb")
     exact = {row[0]: row[1:] for row in connection.execute(text).fetchall()}
     for k, value in enumerate(values):
         there = [v for v in (as_double(connection, kind, value), OTHER) if v is not None]

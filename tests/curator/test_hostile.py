@@ -7,7 +7,7 @@ import sqlglot
 
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
-from sfumato.curator.offer import offered
+from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import statements
 from sfumato.errors import QueryRefused
 from sfumato.sql.dp_syntax import spelled
@@ -40,7 +40,9 @@ def work(act):
 def outcome(text):
     """The statements that an engine would be asked, or why there are none."""
     try:
-        return statements(offered(parse_question(spelled(text).text, RULES), 1.0, RULES.question_delta), 1, "duckdb")
+        return statements(
+            offer_for_epsilon(parse_question(spelled(text).text, RULES), 1.0, RULES.question_delta), 1, "duckdb"
+        )
     except QueryRefused as refusal:
         return str(refusal)
 

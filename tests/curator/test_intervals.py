@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.aggregates.intervals import Reach, Spread, ratio, spread
-from sfumato.aggregates.noise_basis import Joint
+from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import Mu, Pure
 from sfumato.aggregates.registry import parse_question
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
@@ -35,7 +35,7 @@ def test_an_interval_holds_its_value_whatever_the_noise(offer, noisy):
 def test_parts_and_measures_are_the_same_numbers(offer, row):
     joint = offer.joint
     row = row[: len(joint.measures)]
-    assert joint.joined(joint.split(row)) == row
+    assert joint.measures_of(joint.parts_of(row)) == row
 
 
 @pytest.mark.parametrize("price", [PRICES[0], PRICES[2], PRICES[4], PRICES[5]], ids=repr)
@@ -137,7 +137,7 @@ def test_the_interval_of_a_mean_is_as_short_as_one_of_known_n():
     offer = asked("mean", Mu(0.6))
     (aggregate,) = offer.question.aggregates
     row = totals(offer.joint)
-    value, low, high = offer.readers[aggregate].read(offer.joint.split(row))
+    value, low, high = offer.readers[aggregate].read(offer.joint.parts_of(row))
     indexes = offer.question.sum_indexes[aggregate]
     total, many = (offer.noise[j].sigma for j in indexes)
     measure = offer.plan.measures[indexes[0]]
@@ -173,13 +173,13 @@ def test_nobody_moves_a_part_farther_than_its_size(rows, bounds, asks, by):
     low, high = bounds
     rules = Policy.read(RULES.format(rows=rows, low=low, high=high))
     question = parse_question(f"SELECT {by}{asks} FROM t" + (" GROUP BY k" if by else ""), rules)
-    joint = Joint.of(question.plan)
+    joint = NoiseBasis.of(question.plan)
     reached = [0] * len(joint.parts)
     for n in range(1, rows + 1):
         for many in range(n + 1):
             for values in product({low, 0 if low <= 0 else low, high}, repeat=many):
                 row = [measured(m, n, values) for m in joint.measures]
-                reached = [max(a, abs(z)) for a, z in zip(reached, joint.split(row), strict=True)]
+                reached = [max(a, abs(z)) for a, z in zip(reached, joint.parts_of(row), strict=True)]
     assert all(a <= part.size for a, part in zip(reached, joint.parts, strict=True))
     assert all(2 * a >= part.size for a, part in zip(reached, joint.parts, strict=True))  # and sizes are not idle
 
@@ -210,7 +210,7 @@ def test_of_people_with_one_row_units_and_rows_are_one_number():
     offer = asked_of("SELECT k, COUNT(*) FROM t GROUP BY k", Policy.read(RULES.format(rows=1, low=0, high=3)))
     assert sum(noise is not None for noise in offer.noise) == 1
     noisy = offer.add_noise([[70, 70]] * 50)
-    assert len({exactly(offer.question, offer.joint.joined(row))[0] for row in noisy}) > 1
+    assert len({exactly(offer.question, offer.joint.measures_of(row))[0] for row in noisy}) > 1
     for row in noisy:
         assert offer.readers[offer.question.aggregates[0]].read(row)[0] == row[offer.unit_count_index]
 
@@ -223,7 +223,9 @@ def asked_of(sql, rules):
 def reading_of(offer, what):
     """The variance of a measure."""
     place = [m.what.value for m in offer.joint.measures].index(what)
-    return sum((float(c) * n.sigma) ** 2 for c, n in zip(offer.joint.made_of[place], offer.noise, strict=True) if n)
+    return sum(
+        (float(c) * n.sigma) ** 2 for c, n in zip(offer.joint.coefficients[place], offer.noise, strict=True) if n
+    )
 
 
 FINE = [

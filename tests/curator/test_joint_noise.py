@@ -12,7 +12,7 @@ from sfumato.aggregates.intervals import spread
 from sfumato.aggregates.joint_law import Boxes
 from sfumato.aggregates.price import Mu, Pure
 from sfumato.aggregates.registry import parse_question
-from sfumato.curator.offer import Offer, offered
+from sfumato.curator.offer import Offer, offer_for_epsilon
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.joint_laplace import JointLaplace, OneOf
 from sfumato.mechanisms.keys.stability_histogram import StabilityHistogram
@@ -44,7 +44,7 @@ k = {{type = "number"{keys}}}
 def asked(aggregates, price=None, public=True):
     rules = Policy.read(RULES.format(keys=f", keys = {list(range(1000))}" if public else ""))
     question = parse_question(f"SELECT k, {aggregates} FROM t GROUP BY k", rules)
-    return Offer(question, price) if price else offered(question, 1.0, 1e-6, Pure)
+    return Offer(question, price) if price else offer_for_epsilon(question, 1.0, 1e-6, Pure)
 
 
 # ---- how much noise --------------------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ def asked(aggregates, price=None, public=True):
 def mean_size(offer, aggregate):
     """E|noise| of a count or a sum, from the law: over boxes, over the count, over the sum's part in closed form."""
     (joint,) = {noise.joint.law for noise in offer.noise if noise is not None}
-    made = offer.joint.made_of
+    made = offer.joint.coefficients
     indexes = offer.question.sum_indexes[aggregate]
     measure = offer.plan.measures[indexes[0]]
     first, *more = (made[j] for j in indexes)
@@ -148,7 +148,7 @@ def test_all_parts_are_drawn_in_one_box():
     """Sizes go together, signs do not; no part is without noise. 5.5 σ on recorded bits."""
     offer = asked("COUNT(*), SUM(x)")
     exact = [[1000 * i, 7 * i] for i in range(20_000)]
-    noise = np.array(offer.add_noise(exact), float) - np.array([offer.joint.split(row) for row in exact], float)
+    noise = np.array(offer.add_noise(exact), float) - np.array([offer.joint.parts_of(row) for row in exact], float)
     assert (noise != 0).mean() > 0.9
     assert abs(np.corrcoef(noise.T)[0, 1]) < 0.045
     assert 0.2 < np.corrcoef(np.abs(noise.T))[0, 1] < 0.4
@@ -223,10 +223,10 @@ def test_levels_that_are_taken_together_are_taken_as_the_highest():
 
 
 def test_an_absolute_error_can_be_bought():
-    from sfumato.curator.offer import accurate
+    from sfumato.curator.offer import offer_for_error
 
     question = asked("COUNT(*), SUM(x)").question
-    offer = accurate(question, 2000.0, 1e-6, 2.0, Pure)
+    offer = offer_for_error(question, 2000.0, 1e-6, 2.0, Pure)
     errors = [offer.error(a) for a in question.aggregates]
     assert 1990 < max(errors) <= 2000
     assert offer.price.eps < 0.9  # with a divided ε it would cost 1.15

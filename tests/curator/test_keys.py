@@ -208,12 +208,16 @@ def test_dates_are_dates(clinic):
 
 
 def test_moments_are_moments_and_what_no_calendar_holds_stays_a_text():
-    from sfumato.curator.layout import dates
+    from sfumato.curator.layout import parse_dates
 
     noon = datetime.datetime(2024, 1, 2, 12)
-    assert dates(["2024-01-01", "2024-01-02 12:00:00", None]) == [datetime.datetime(2024, 1, 1), noon, None]
-    assert dates(["infinity", "2024-01-01", "10000-01-01"]) == ["infinity", datetime.date(2024, 1, 1), "10000-01-01"]
-    assert dates([]) == []
+    assert parse_dates(["2024-01-01", "2024-01-02 12:00:00", None]) == [datetime.datetime(2024, 1, 1), noon, None]
+    assert parse_dates(["infinity", "2024-01-01", "10000-01-01"]) == [
+        "infinity",
+        datetime.date(2024, 1, 1),
+        "10000-01-01",
+    ]
+    assert parse_dates([]) == []
 
 
 def test_dates_reach_pandas(clinic):

@@ -15,8 +15,8 @@ from sqlglot import exp
 from sfumato.aggregates.price import Mu
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
-from sfumato.curator.contribution_sketch import Sketch, sketched
-from sfumato.curator.offer import offered
+from sfumato.curator.contribution_sketch import Sketch, tables_to_sketch
+from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import table_requests
 from sfumato.engines.duckdb import schema
 from sfumato.errors import PolicyError, QueryRefused
@@ -154,10 +154,10 @@ def exactly(run, names, questions, dialect):
     """All exact tables, whatever the order of rows and columns, which hangs on names."""
     policy, found = rules(names), []
     for question in questions:
-        offer = offered(parse_question(question.format(**quoted(names)), policy), 1.0, 1e-9, Mu)
+        offer = offer_for_epsilon(parse_question(question.format(**quoted(names)), policy), 1.0, 1e-9, Mu)
         found += [run(wanted.direct) for wanted in table_requests(offer, 12345, dialect)]
-    for table in sketched(policy) if dialect == "duckdb" else ():
-        found += [run(sql) for sql in Sketch(table, Mu.bought(1.0, 1e-9, 0.0)).statements(dialect)]
+    for table in tables_to_sketch(policy) if dialect == "duckdb" else ():
+        found += [run(sql) for sql in Sketch(table, Mu.for_epsilon(1.0, 1e-9, 0.0)).statements(dialect)]
     return sorted(sorted(sorted(map(repr, row)) for row in rows) for rows in found)
 
 
@@ -188,7 +188,7 @@ def parsed():
         asked += [(one, alone) for one in (*QUESTIONS[:2], "SELECT MEDIAN({stay}) FROM {visits}")]
         asked += [("SELECT {ward} || 'x', COUNT(*) FROM {visits} WHERE {stay} / 2 > MOD({stay}, 3) GROUP BY 1", policy)]
         for question, stated in asked:
-            offer = offered(parse_question(question.format(**quoted(PLAIN)), stated), 1.0, 1e-9, Mu)
+            offer = offer_for_epsilon(parse_question(question.format(**quoted(PLAIN)), stated), 1.0, 1e-9, Mu)
             try:
                 dialect_of(name).accepts(offer.plan)
             except QueryRefused:
@@ -197,9 +197,9 @@ def parsed():
                 found += [wanted.direct, *([wanted.read] if wanted.read else [])]
                 if wanted.quick is not None:
                     found += [wanted.quick.texts.selected([0.5]), wanted.quick.texts.between(1.0, 2.0)]
-        for table in sketched(policy):
+        for table in tables_to_sketch(policy):
             if not table.edges or name == "duckdb":
-                found += Sketch(table, Mu.bought(1.0, 1e-9, 0.0)).statements(name)
+                found += Sketch(table, Mu.for_epsilon(1.0, 1e-9, 0.0)).statements(name)
         found = [(name, one) if isinstance(one, str) else one for one in found]
     return [(dialect, sqlglot.parse_one(sql, read=dialect)) for dialect, sql in found]
 

@@ -295,7 +295,7 @@ def test_the_statements_that_are_checked_are_those_that_are_run(curator):
         asked.clear()
         seen = replace(curator, engine=Seen(curator.engine))
         seen.ask(sql, epsilon=0.3)
-        assert [w.direct for w in table_requests(curator.priced(sql, 0.3, None), 1, curator.dialect)] == asked[1:]
+        assert [w.direct for w in table_requests(curator.offer(sql, 0.3, None), 1, curator.dialect)] == asked[1:]
     asked.clear()
     seen.register(epsilon=0.3)
     assert len(asked) > 2

@@ -44,7 +44,7 @@ def test_all_kinds_of_questions_are_answered(curator):
 
 
 def test_pure_noise_adds_up_to_the_price(curator):
-    offer = curator.priced(
+    offer = curator.offer(
         "SELECT ward, COUNT(*), SUM(stay), AVG(cost), MEDIAN(stay) FROM visits GROUP BY ward", 1.0, None
     )
     groups = offer.plan.groups
@@ -56,8 +56,8 @@ def test_pure_noise_adds_up_to_the_price(curator):
 
 
 def test_of_one_number_pure_noise_is_less(curator):
-    question = curator.priced("SELECT COUNT(DISTINCT patient_id) FROM visits", 1.0, None).question
-    pure, gauss = (Offer(question, kind.bought(1.0, 1e-6, 0.0)) for kind in (Pure, Mu))
+    question = curator.offer("SELECT COUNT(DISTINCT patient_id) FROM visits", 1.0, None).question
+    pure, gauss = (Offer(question, kind.for_epsilon(1.0, 1e-6, 0.0)) for kind in (Pure, Mu))
     (aggregate,) = question.aggregates
     assert 2 * pure.error(aggregate) < gauss.error(aggregate)
 

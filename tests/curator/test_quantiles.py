@@ -12,9 +12,9 @@ import pytest
 from sfumato.aggregates.price import Mu
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
-from sfumato.curator.bounded_cache import Views
-from sfumato.curator.offer import offered
-from sfumato.curator.open import engine_of, promised
+from sfumato.curator.bounded_cache import BoundedTables
+from sfumato.curator.offer import offer_for_epsilon
+from sfumato.curator.open import budget_of, open_engine
 from sfumato.curator.release import statements, table_requests
 from sfumato.engines.base import Engine
 from sfumato.errors import QueryRefused
@@ -22,8 +22,8 @@ from sfumato.ledger import Ledger
 from sfumato.mechanisms.choice.quantile import Ranked
 from sfumato.sql.dialects.duckdb import DuckDB
 from sfumato.sql.emit.bounding import bounding_of
-from sfumato.sql.emit.rows import row_wise
-from sfumato.sql.emit.values import RankWindow, X, distinct, near, ranks
+from sfumato.sql.emit.rows import row_select
+from sfumato.sql.emit.values import RankWindow, X, distinct_counts, ranked_values, values_near_ranks
 from sfumato.sql.plan import What
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
@@ -60,7 +60,9 @@ def flat(connection, text, width):
 
 def around(plan, quantile, cap):
     """The statement for the values whose score is below the cap."""
-    return near(plan, [RankWindow(quantile.part, 0, cap)], f"({ranks(plan, quantile.lattice, 7, 'duckdb')})", "duckdb")
+    return values_near_ranks(
+        plan, [RankWindow(quantile.part, 0, cap)], f"({ranked_values(plan, quantile.lattice, 7, 'duckdb')})", "duckdb"
+    )
 
 
 def question(sql):
@@ -86,7 +88,7 @@ def test_a_person_changes_few_groups_and_in_each_few_values(sql, databases):
                 assert sum(n for k, n in change.items() if k[:width] == key) <= plan.rows
             moved += bool(change)
     for measure in (m for m in plan.measures if m.what is What.DISTINCT):
-        text = distinct(plan, measure.of, 7, "duckdb")
+        text = distinct_counts(plan, measure.of, 7, "duckdb")
         found = {w: {r[:width]: r[width] for r in c.execute(text).fetchall()} for w, c in databases.items()}
         for who in PEOPLE:
             both = set(found[None]) | set(found[who])
@@ -143,9 +145,9 @@ def test_answers_are_near_the_truth_and_their_intervals_hold_it(curator):
 
 
 def test_several_aggregates_share_one_price(curator):
-    alone = curator.priced("SELECT MEDIAN(stay) FROM visits", 1.0, None)
+    alone = curator.offer("SELECT MEDIAN(stay) FROM visits", 1.0, None)
     sql = "SELECT MEDIAN(stay), QUANTILE(stay, 0.9), COUNT(*), COUNT(DISTINCT ward) FROM visits"
-    together = curator.priced(sql, 1.0, None)
+    together = curator.offer(sql, 1.0, None)
     assert together.loss == alone.loss
     spent = sum(one.mechanism.mu**2 for one in together.standalone)
     spent += sum((part.size / n.sigma) ** 2 for part, n in zip(together.joint.parts, together.noise, strict=True))
@@ -209,12 +211,12 @@ def test_a_preview_speaks_of_ranks(curator):
 )  # fmt: skip
 def test_what_has_no_bounds_or_no_rank_is_refused(aggregate, curator):
     with pytest.raises(QueryRefused):
-        curator.priced(f"SELECT {aggregate} FROM visits", 1.0, None)
+        curator.offer(f"SELECT {aggregate} FROM visits", 1.0, None)
 
 
 def test_wide_ranges_get_a_lattice_that_can_be_drawn_from():
     policy = Policy.read(POLICY.replace("low = -100, high = 1000", "low = -1e15, high = 1e15, step = 0.0009765625"))
-    offer = offered(parse_question("SELECT MEDIAN(cost) FROM visits", policy), 1.0, 1e-9, Mu)
+    offer = offer_for_epsilon(parse_question("SELECT MEDIAN(cost) FROM visits", policy), 1.0, 1e-9, Mu)
     window = offer.plan.standalone[0].lattice
     assert window.points <= 2**40
     assert window.value(0) == -1e15
@@ -235,7 +237,7 @@ def test_a_histogram_has_public_keys(curator):
                                  "stay, 0, 60, 2.5", "ward, 0, 60, 5"])  # fmt: skip
 def test_odd_buckets_are_refused(bad, curator):
     with pytest.raises(QueryRefused):
-        curator.priced(f"SELECT WIDTH_BUCKET({bad}) AS b, COUNT(*) FROM visits GROUP BY b", 1.0, None)
+        curator.offer(f"SELECT WIDTH_BUCKET({bad}) AS b, COUNT(*) FROM visits GROUP BY b", 1.0, None)
 
 
 def test_buckets_are_those_of_the_standard():
@@ -243,7 +245,7 @@ def test_buckets_are_those_of_the_standard():
     values = ["-1", "0", "9.99", "10", "59", "60", "inf", "-inf", "nan", None]
     connection.execute("CREATE TABLE visits AS SELECT 1 AS patient_id, unnest(?::TEXT[])::DOUBLE AS stay", [values])
     plan = question("SELECT WIDTH_BUCKET(stay, 0, 60, 6) AS b, COUNT(*) FROM visits GROUP BY b").plan
-    text = row_wise(plan, {}, DuckDB()).sql("duckdb")
+    text = row_select(plan, {}, DuckDB()).sql("duckdb")
     found = [row[1] for row in connection.execute(text).fetchall()]
     assert sorted(found) == [0, 0, 1, 1, 2, 6, 7, 7]
 
@@ -279,18 +281,20 @@ def test_values_selected_by_rank_have_the_scores_of_all_values(name, aggregate, 
     connection.execute(f"CREATE TABLE t AS SELECT {SPREAD[name]} AS x FROM range(50000) r(i)")
     connection.close()
     rules = Policy.read(EACH)  # not opened: texts for numbers are for CSV files only
-    curator = Curator(engine_of(tmp_path / "t.duckdb", rules.limits), rules, Ledger.create(":memory:", promised(rules)))
-    offer = curator.priced(f"SELECT {aggregate} FROM t WHERE x IS NULL OR x <> 3", 1.0, None)
+    curator = Curator(
+        open_engine(tmp_path / "t.duckdb", rules.limits), rules, Ledger.create(":memory:", budget_of(rules))
+    )
+    offer = curator.offer(f"SELECT {aggregate} FROM t WHERE x IS NULL OR x <> 3", 1.0, None)
     (wanted,) = table_requests(offer, 1, curator.dialect)
     asked = []
     quick = wanted.quick(lambda sql: asked.append(sql) or curator.engine.run(sql))
     choice, all_ = offer.standalone[0].mechanism, curator.engine.run(wanted.direct)
-    near, far = (Ranked.of(*row[0]) for row in (quick, all_))
-    assert near.total == far.total
-    scores = [np.repeat(score, counts) for _, counts, score in map(choice.runs, (near, far))]
+    fetched, far = (Ranked.of(*row[0]) for row in (quick, all_))
+    assert fetched.total == far.total
+    scores = [np.repeat(score, counts) for _, counts, score in map(choice.runs, (fetched, far))]
     np.testing.assert_array_equal(*scores)
     for at in range(0, choice.points, max(1, choice.points // 200)):
-        assert len({choice.cap_score(choice.excess(d.total, d.up_to(at))) for d in (near, far)}) == 1
+        assert len({choice.cap_score(choice.excess(d.total, d.up_to(at))) for d in (fetched, far)}) == 1
     assert len(asked) == 3 and wanted.direct not in asked  # the window is wide for so few
 
 
@@ -299,7 +303,7 @@ def test_few_values_are_all_counted(tmp_path):
     connection.execute("CREATE TABLE t AS SELECT i % 61 AS x FROM range(300) r(i)")
     connection.close()
     curator = Curator.open(tmp_path / "t.duckdb", Policy.read(EACH))
-    (wanted,) = table_requests(curator.priced("SELECT MEDIAN(x) FROM t", 1.0, None), 1, curator.dialect)
+    (wanted,) = table_requests(curator.offer("SELECT MEDIAN(x) FROM t", 1.0, None), 1, curator.dialect)
     assert wanted.quick(curator.engine.run) == curator.engine.run(wanted.direct)
     assert 25 < curator.ask("SELECT MEDIAN(x) AS m FROM t", epsilon=5.0).column("m")[0] < 35
 
@@ -325,6 +329,6 @@ def test_values_that_do_not_fit_into_a_list_are_counted(tmp_path):
     connection.close()
     curator = Curator.open(tmp_path / "t.duckdb", Policy.read(EACH))
     engine = Short(curator.engine)
-    (wanted,) = table_requests(curator.priced("SELECT MEDIAN(x) FROM t", 1.0, None), 1, curator.dialect)
-    assert Views(0).rows(engine, wanted) == curator.engine.run(wanted.direct)
+    (wanted,) = table_requests(curator.offer("SELECT MEDIAN(x) FROM t", 1.0, None), 1, curator.dialect)
+    assert BoundedTables(0).rows(engine, wanted) == curator.engine.run(wanted.direct)
     assert engine.lists == 1

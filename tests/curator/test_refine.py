@@ -10,7 +10,7 @@ from sfumato.aggregates.price import Mu
 from sfumato.aggregates.registry import parse_question
 from sfumato.cli import main
 from sfumato.curator import Curator
-from sfumato.curator.refinement import ROUNDS, Refinement, far, rounds
+from sfumato.curator.refinement import ROUNDS, Refinement, relative_error_of, rounds
 from sfumato.errors import BudgetExceeded, InvalidParameter, NotReached, QueryRefused
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
@@ -40,7 +40,7 @@ def test_easy_answers_cost_less_than_the_limit(curator):
 
 def test_every_round_is_charged_and_all_together_cost_the_limit(curator):
     sql = "SELECT ward, COUNT(*) AS n, AVG(stay) AS mean FROM visits GROUP BY ward"
-    with pytest.raises(NotReached, match="which is paid for") as short:
+    with pytest.raises(NotReached, match="already charged") as short:
         curator.ask(sql, epsilon=1.0, relative_error=1e-4)
     assert len(charges(curator)) == ROUNDS
     limit = Mu.bought(1.0, 1e-9, 0.0).mu ** 2
@@ -102,10 +102,10 @@ def test_odd_parameters_cost_nothing(curator, goal, more):
 
 
 def test_an_error_is_relative_to_what_the_truth_may_be():
-    assert far(100, 90, 110) == pytest.approx(10 / 90)
-    assert far(-100, -110, -95) == pytest.approx(10 / 95)
-    assert far(3, -1, 7) == math.inf
-    assert far(3, 0, 7) == math.inf
+    assert relative_error_of(100, 90, 110) == pytest.approx(10 / 90)
+    assert relative_error_of(-100, -110, -95) == pytest.approx(10 / 95)
+    assert relative_error_of(3, -1, 7) == math.inf
+    assert relative_error_of(3, 0, 7) == math.inf
 
 
 def test_averages_hold_the_truth_and_are_as_good_as_one_release_of_the_whole_price():
@@ -118,10 +118,10 @@ def test_averages_hold_the_truth_and_are_as_good_as_one_release_of_the_whole_pri
     cells = [refined(offers, row).read()[0][1] for row in noisy]
     for j, truth in enumerate(truths):
         assert sum(not low <= truth <= high for _, low, high in (row[j] for row in cells)) <= 14
-    whole = refined(offers, noisy[0]).whole
+    whole = refined(offers, noisy[0]).combined_offer
     assert whole.price.mu == pytest.approx(Mu.bought(2.0, 1e-9, 0.0).mu, rel=1e-9)
     spread = math.sqrt(sum((row[0][0] - truths[0]) ** 2 for row in cells) / 500)
-    made_of = whole.joint.made_of[question.sum_indexes[question.aggregates[0]][0]]
+    made_of = whole.joint.coefficients[question.sum_indexes[question.aggregates[0]][0]]
     sigma = math.hypot(*(float(c) * n.sigma for c, n in zip(made_of, whole.noise, strict=True)))
     assert 0.8 * sigma < spread < 1.2 * sigma
 
@@ -129,7 +129,7 @@ def test_averages_hold_the_truth_and_are_as_good_as_one_release_of_the_whole_pri
 def refined(offers, row):
     found = Refinement()
     for offer, parts in zip(offers, row, strict=True):
-        found = found.more(offer, json.dumps({"keys": [[]], "noisy": [parts]}).encode())
+        found = found.with_round(offer, json.dumps({"keys": [[]], "noisy": [parts]}).encode())
     return found
 
 

@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from sfumato.aggregates.noise_basis import Joint
+from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.registry import parse_question
 from sfumato.sql.emit.bounding import bounding_of
 from sfumato.sql.emit.sums import statement
@@ -41,7 +41,7 @@ def test_a_person_moves_few_groups_and_each_a_little(sql, databases):
         who: {row[:width]: [x or 0 for x in row[width:]] for row in connection.execute(text).fetchall()}
         for who, connection in databases.items()
     }
-    zeros, joint = [0] * len(plan.measures), Joint.of(plan)
+    zeros, joint = [0] * len(plan.measures), NoiseBasis.of(plan)
     moved = 0
     for who in PEOPLE:
         both = set(tables[None]) | set(tables[who])
@@ -53,7 +53,7 @@ def test_a_person_moves_few_groups_and_each_a_little(sql, databases):
         for change in changes:
             for measure, by in zip(plan.measures, change, strict=True):
                 assert abs(by) <= bounding_of(plan).sensitivity(measure)
-            for part, by in zip(joint.parts, joint.split(change), strict=True):
+            for part, by in zip(joint.parts, joint.parts_of(change), strict=True):
                 assert abs(by) <= part.size
         moved += bool(changes)
     assert moved > 0  # somebody counts

@@ -13,7 +13,7 @@ from sfumato.aggregates.registry import parse_question
 from sfumato.cli import main
 from sfumato.curator import Curator
 from sfumato.curator.answer import Answer
-from sfumato.curator.offer import proportional
+from sfumato.curator.offer import offer_for_relative_error
 from sfumato.curator.relative_counts import SIZES, is_grouped_count, relative_count
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss.kinds.gaussian import GaussianLoss
@@ -45,7 +45,7 @@ def test_the_ledger_is_charged_what_holds_for_everybody(curator):
     """μ of the question's ε, once, whatever the counts are; and the table's own price is not above its part."""
     curator.ask(TEXT, epsilon=2.0)
     (entry,) = [e.content for e in curator.ledger.history() if e.content["kind"] == "charged"]
-    bought = Mu.bought(2.0, curator.policy.question_delta, 0.0)
+    bought = Mu.for_epsilon(2.0, curator.policy.question_delta, 0.0)
     assert entry["loss"] == GaussianLoss(bought.mu).to_json()
     offer = curator.preview(TEXT, epsilon=2.0).offer
     mechanism = offer.relative.contract.mechanism
@@ -99,7 +99,7 @@ def test_answers_keep_the_contract():
     """2,000 draws of each count: the mean error is within 6 standard errors of its promise, passed with less than 1e-8;
     and 95 % hold the truth, of which 92.8 % or less have less than 1e-5."""
     question = parse_question(BY_WARD, Policy.read(POLICY))
-    offer = proportional(question, 3.0, 1e-9, 0.05, Mu)
+    offer = offer_for_relative_error(question, 3.0, 1e-9, 0.05, Mu)
     contract = offer.relative.contract
     for truth in (0, 40, 100_000):
         steps = offer.add_noise([[truth]] * 2000)

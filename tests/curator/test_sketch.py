@@ -7,7 +7,14 @@ import pytest
 
 from sfumato.aggregates.price import Mu
 from sfumato.curator import Curator
-from sfumato.curator.contribution_sketch import BINS, Sketch, beyond, keys, named, sketched
+from sfumato.curator.contribution_sketch import (
+    BINS,
+    Sketch,
+    groupable_columns,
+    share_beyond,
+    sketch_key,
+    tables_to_sketch,
+)
 from sfumato.errors import InvalidParameter
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
@@ -21,7 +28,7 @@ def curator(tmp_path):
 def test_it_is_bought_once_at_its_price(curator):
     curator.register(epsilon=1.0)
     spent = curator.ledger.verify().spent.gauss
-    price = curator.ledger.prices(curator.priced("SELECT COUNT(*) FROM visits", 1.0, None).loss)[-1].gauss
+    price = curator.ledger.prices(curator.offer("SELECT COUNT(*) FROM visits", 1.0, None).loss)[-1].gauss
     assert 0.99 * price < spent <= price + 1
     curator.register(epsilon=2.0)
     assert curator.ledger.verify().spent.gauss == spent
@@ -42,8 +49,8 @@ def test_previews_say_what_is_left_out(curator):
 
 def test_a_person_is_in_one_bin_of_each_histogram(tmp_path):
     policy = Policy.read(POLICY)
-    (table,) = sketched(policy)
-    assert keys(table) == ["diagnosis", "ward"]
+    (table,) = tables_to_sketch(policy)
+    assert groupable_columns(table) == ["diagnosis", "ward"]
     sketch = Sketch(table, Mu(1.0))
     assert sketch.noise.sigma >= 3**0.5
     whole = duckdb.connect(str(built(tmp_path / "all.duckdb")))
@@ -57,8 +64,8 @@ def test_a_person_is_in_one_bin_of_each_histogram(tmp_path):
 
 
 def test_noisy_bins_are_all_there(tmp_path):
-    (table,) = sketched(Policy.read(POLICY))
-    data = json.loads(Sketch(table, Mu(1.0)).released([[(0, 5), (3, 7)], [], [(20, 1)]]))
+    (table,) = tables_to_sketch(Policy.read(POLICY))
+    data = json.loads(Sketch(table, Mu(1.0)).release([[(0, 5), (3, 7)], [], [(20, 1)]]))
     assert {name: len(counts) for name, counts in data["units"].items()} == {"*": BINS, "diagnosis": BINS, "ward": BINS}
 
 
@@ -67,7 +74,7 @@ def test_noisy_bins_are_all_there(tmp_path):
     [([10, 0, 0], 1, 0.0), ([0, 10, 0], 1, 0.5), ([0, 0, 0], 1, 0), ([10, 10, 0], 1, 1 / 3), ([0, 0, 10], 3, 1 / 7)],
 )
 def test_what_lies_beyond(counts, most, share):
-    assert beyond(counts, 1.0, most) == pytest.approx(share)
+    assert share_beyond(counts, 1.0, most) == pytest.approx(share)
 
 
 def test_odd_prices_are_refused(curator):
@@ -77,5 +84,5 @@ def test_odd_prices_are_refused(curator):
 
 
 def test_its_name_does_not_tell_its_price():
-    (table,) = sketched(Policy.read(POLICY))
-    assert "mu" not in named(table)
+    (table,) = tables_to_sketch(Policy.read(POLICY))
+    assert "mu" not in sketch_key(table)

@@ -11,13 +11,13 @@ import pytest
 from scipy.special import bdtrc
 
 import sfumato as sf
-from sfumato.aggregates.mode import ModeChoice, StableMode, votes
+from sfumato.aggregates.mode import ModeChoice, StableMode, vote_statement
 from sfumato.aggregates.price import Mu, Pure
 from sfumato.aggregates.registry import parse_question
 from sfumato.aggregates.triangles import TrianglesRelease
 from sfumato.aggregates.trimmed_mean import TrimmedMeanRelease
 from sfumato.curator import Curator
-from sfumato.curator.offer import Offer, offered
+from sfumato.curator.offer import Offer, offer_for_epsilon
 from sfumato.curator.release import statements
 from sfumato.errors import PolicyError, QueryRefused
 from sfumato.loss.kinds.leaky import LeakyLoss
@@ -71,7 +71,7 @@ def graph(connection, rows, kind="TEXT"):
 
 
 def way_of(sql, rules=RULES, epsilon=1.0, currency=Mu):
-    offer = offered(parse_question(sql, rules), epsilon, 1e-9, currency)
+    offer = offer_for_epsilon(parse_question(sql, rules), epsilon, 1e-9, currency)
     return offer.standalone[0], statements(offer, 7, "duckdb")[-1]
 
 
@@ -95,8 +95,8 @@ def test_the_ends_that_sql_gives_are_those_of_all_values(size):
         part, whole = way.ordered(found.get(k, [])), way.mean.ordered(np.array(steps, np.int64))
         assert part.size == whole.size == len(mine)
         assert way.mean.value(part) == way.mean.value(whole)
-        assert way.mean.curve(part, way.most) == way.mean.curve(whole, way.most)
-        assert size < 5000 or sum(map(len, part.blocks)) < 5 * way.most + 40  # no more than what counts
+        assert way.mean.curve(part, way.window) == way.mean.curve(whole, way.window)
+        assert size < 5000 or sum(map(len, part.blocks)) < 5 * way.window + 40  # no more than what counts
 
 
 def test_a_mode_reads_two_values_of_many_and_all_of_few(curator):
@@ -117,7 +117,7 @@ def test_a_mode_of_days_is_read_as_texts_and_one_of_texts_as_it_is(name):
         plan = parse_question(f"SELECT MODE({column}) FROM visits", RULES).plan
         to = DIALECTS[name].about(plan)
         written = to.date_text(raw(X)).sql(name)
-        found[column] = written in votes(plan, plan.standalone[0], 7, to)
+        found[column] = written in vote_statement(plan, plan.standalone[0], 7, to)
     assert found == {"day": True, "diagnosis": False}
 
 
@@ -161,7 +161,7 @@ def test_one_edge_is_one_unit_whatever_its_rows_say():
     edges = {frozenset(row[:2]) for row in rows}
     _, tri = way_of("SELECT TRIANGLES(b, a) FROM friends")
     counts = parse_question("SELECT COUNT(*), COUNT(DISTINCT edge) FROM friends", RULES)
-    (count,) = statements(offered(counts, 1.0, 1e-9), 7, "duckdb")
+    (count,) = statements(offer_for_epsilon(counts, 1.0, 1e-9), 7, "duckdb")
 
     def found(without):
         connection = duckdb.connect()
@@ -231,7 +231,7 @@ def test_other_ends_are_another_question():
 def test_all_of_a_question_costs_what_it_is_offered_for(currency):
     listed = "COUNT(*), MEDIAN(cost), TRIMMED_MEAN(cost, 0.1), MODE(day), MODE(ward)"
     sql = f"SELECT diagnosis, {listed} FROM visits GROUP BY diagnosis"
-    offer = offered(parse_question(sql, RULES), 1.0, 1e-9, currency)
+    offer = offer_for_epsilon(parse_question(sql, RULES), 1.0, 1e-9, currency)
     pieces = [offer.price.part(share) for share in offer.shares if share]
     power = 2 if currency is Mu else 1
     spent = offer.plan.groups * sum(piece.amount**power for piece in pieces)
@@ -255,7 +255,7 @@ def test_all_of_a_question_costs_what_it_is_offered_for(currency):
 
 @pytest.mark.parametrize("currency", [Mu, Pure])
 def test_triangles_cost_what_they_are_offered_for(currency):
-    offer = offered(parse_question("SELECT TRIANGLES() FROM friends", RULES), 1.0, 1e-9, currency)
+    offer = offer_for_epsilon(parse_question("SELECT TRIANGLES() FROM friends", RULES), 1.0, 1e-9, currency)
     (way,) = offer.standalone
     assert isinstance(way, TrianglesRelease) and 0 < way.slack <= offer.leak
     loss = way.mechanism.loss()
@@ -270,7 +270,7 @@ def test_charged_like_any_answer_stored_and_asked_again_for_nothing(curator):
         ("SELECT MODE(ward) AS m FROM visits WHERE stay > 1", "SELECT MODE(ward) FROM visits WHERE 1 < stay"),
         ("SELECT TRIANGLES() AS m FROM friends", "SELECT TRIANGLES(x.b, x.a) FROM friends x"),
     ]:
-        price = curator.ledger.prices(curator.priced(sql, 1.0, None).loss)[-1]
+        price = curator.ledger.prices(curator.offer(sql, 1.0, None).loss)[-1]
         before = curator.ledger.verify().spent
         answer = curator.ask(sql, epsilon=1.0)
         assert answer.charged and curator.ledger.verify().spent == before + price
@@ -361,7 +361,9 @@ def test_trimming_is_written_as_a_fraction():
 
 def test_nodes_are_told_apart_by_their_bytes():
     _, text = way_of("SELECT TRIANGLES() FROM friends")
-    (count,) = statements(offered(parse_question("SELECT COUNT(*) FROM friends", RULES), 1.0, 1e-9), 7, "duckdb")
+    (count,) = statements(
+        offer_for_epsilon(parse_question("SELECT COUNT(*) FROM friends", RULES), 1.0, 1e-9), 7, "duckdb"
+    )
     connection = duckdb.connect()
     graph(
         connection, [("a", "b", 1), ("A", "b", 1), ("B", "a", 1), ("b", "B", 1), ("a", "A", 1)], "TEXT COLLATE NOCASE"
@@ -379,7 +381,7 @@ def test_tables_of_edges_are_joined_and_stacked_by_the_edge():
     connection.execute("CREATE TABLE calls AS SELECT b AS a, a AS b, since FROM friends WHERE b <> 'd'")
 
     def found(sql):
-        offer = offered(parse_question(sql, both), 1.0, 1e-9)
+        offer = offer_for_epsilon(parse_question(sql, both), 1.0, 1e-9)
         return connection.execute(statements(offer, 7, "duckdb")[-1]).fetchall()
 
     assert found("SELECT COUNT(*) FROM friends JOIN calls USING (edge)") == [(3,)]

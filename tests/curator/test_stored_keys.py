@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
-from sfumato.curator.offer import offered
+from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import table_requests
 from sfumato.ledger import Amount
 from sfumato.sql.dialects import dialect_of
@@ -34,7 +34,7 @@ x = {low = 0, high = 60}
 
 
 def offer(sql, policy=RULES):
-    return offered(parse_question(sql, policy), 1.0, 1e-9)
+    return offer_for_epsilon(parse_question(sql, policy), 1.0, 1e-9)
 
 
 def key(sql, policy=RULES):

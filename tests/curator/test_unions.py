@@ -10,7 +10,7 @@ import pytest
 from sfumato.aggregates.price import Mu
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
-from sfumato.curator.offer import offered
+from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import statements
 from sfumato.errors import QueryRefused
 from sfumato.sql.emit.bounding import bounding_of
@@ -151,7 +151,7 @@ def test_it_means_what_sql_means(sql):
 @cache
 def texts_of(sql):
     question = parse_question(sql, RULES)
-    return question.plan, statements(offered(question, 1.0, 1e-9, Mu), 99, "duckdb")
+    return question.plan, statements(offer_for_epsilon(question, 1.0, 1e-9, Mu), 99, "duckdb")
 
 
 @pytest.mark.parametrize("sql", MOVED)

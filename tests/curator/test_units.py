@@ -6,8 +6,8 @@ import pytest
 from sfumato.aggregates.price import Mu
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
-from sfumato.curator.contribution_sketch import named
-from sfumato.curator.offer import offered
+from sfumato.curator.contribution_sketch import sketch_key
+from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import statements
 from sfumato.errors import PolicyError, QueryRefused
 from sfumato.sql.policy import Policy
@@ -105,7 +105,7 @@ def test_stored_answers_of_one_unit_are_not_served_for_another():
         == parse_question(sql, policy('{each = "row"}')).plan.canonical
     )
     edges = Policy.read(BUDGET + LINKS.format(unit="").replace("links", "visits")).tables["visits"]
-    assert named(edges) != named(policy('"edge"').tables["visits"])
+    assert sketch_key(edges) != sketch_key(policy('"edge"').tables["visits"])
 
 
 def test_texts_of_stored_answers_are_those_of_before():
@@ -185,7 +185,7 @@ def shop(without=None):
 
 
 def exactly(sql, connection, schema=None):
-    offer = offered(parse_question(sql, Policy.read(BUDGET + JOINED)), 1.0, 1e-9, Mu)
+    offer = offer_for_epsilon(parse_question(sql, Policy.read(BUDGET + JOINED)), 1.0, 1e-9, Mu)
     return [connection.execute(text).fetchall() for text in statements(offer, 12345, "duckdb")]
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
-from sfumato.curator.bounded_cache import Views
-from sfumato.curator.offer import offered
+from sfumato.curator.bounded_cache import BoundedTables
+from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import table_requests
 from sfumato.engines.duckdb import DuckDB
 from sfumato.errors import PolicyError, SfumatoError
@@ -53,7 +53,7 @@ def engine(tmp_path):
 
 
 def wanted(sql, policy=POLICY, salt=12345, epsilon=1.0):
-    return table_requests(offered(parse_question(sql, Policy.read(policy)), epsilon, 1e-9), salt, "duckdb")
+    return table_requests(offer_for_epsilon(parse_question(sql, Policy.read(policy)), epsilon, 1e-9), salt, "duckdb")
 
 
 def plain(rows, width):
@@ -81,7 +81,7 @@ def test_random_rows_give_the_same_numbers_warm_cold_and_direct(tmp_path):
             " FROM (SELECT (hash(range) >> 20)::BIGINT a, (hash(range + 10000) >> 20)::BIGINT b,"
             " (hash(range + 20000) >> 20)::BIGINT c FROM range(8000))"
         )
-    engine, views = Counting(DuckDB(place)), Views(3)
+    engine, views = Counting(DuckDB(place)), BoundedTables(3)
     asked = [
         "SELECT diagnosis, COUNT(*), SUM(stay) FROM visits GROUP BY diagnosis",
         "SELECT diagnosis, AVG(cost), COUNT(*) FROM visits GROUP BY diagnosis",
@@ -98,7 +98,7 @@ def test_random_rows_give_the_same_numbers_warm_cold_and_direct(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", [POLICY, ROWS], ids=["patients", "rows"])
 def test_random_questions_read_the_same_numbers_warm_cold_and_direct(engine, policy):
-    views, maker, asked = Views(4), Maker(20), []
+    views, maker, asked = BoundedTables(4), Maker(20), []
     while len(asked) < 20:
         sql = maker.question()
         try:
@@ -120,7 +120,7 @@ def test_random_questions_read_the_same_numbers_warm_cold_and_direct(engine, pol
 
 
 def test_a_warm_question_makes_nothing(engine):
-    views = Views(4)
+    views = BoundedTables(4)
     for sql in (BY_WARD, "SELECT SUM(stay), ward FROM visits GROUP BY ward HAVING SUM(stay) > 3 LIMIT 1"):
         assert answers(views, engine, sql) == direct(engine, sql)
     assert answers(views, engine, BY_WARD, epsilon=2.0) == direct(engine, BY_WARD)
@@ -128,7 +128,10 @@ def test_a_warm_question_makes_nothing(engine):
 
 
 def test_only_columns_that_are_missing_are_made(engine):
-    views, both = Views(4), "SELECT ward, COUNT(*), SUM(cost), COUNT(DISTINCT patient_id) FROM visits GROUP BY ward"
+    views, both = (
+        BoundedTables(4),
+        "SELECT ward, COUNT(*), SUM(cost), COUNT(DISTINCT patient_id) FROM visits GROUP BY ward",
+    )
     answers(views, engine, "SELECT ward, COUNT(*) FROM visits GROUP BY ward")
     assert answers(views, engine, both) == direct(engine, both)
     assert answers(views, engine, both) == direct(engine, both)  # of two tables, put together by keys
@@ -141,7 +144,7 @@ def test_only_columns_that_are_missing_are_made(engine):
 def test_a_sum_that_is_cut_with_its_count_is_another_column(engine):
     alone, beside = "SELECT SUM(stay) FROM visits", "SELECT SUM(stay), AVG(stay), COUNT(stay) FROM visits"
     for first, second in ((alone, beside), (beside, alone)):
-        views = Views(4)
+        views = BoundedTables(4)
         answers(views, engine, first)
         assert answers(views, engine, second) == direct(engine, second)
     assert direct(engine, alone)[0][()][0] != direct(engine, beside)[0][()][0]  # or this would test nothing
@@ -155,7 +158,7 @@ def test_a_sum_that_is_cut_with_its_count_is_another_column(engine):
     "SELECT COUNT(*) FROM visits",
 ])  # fmt: skip
 def test_filters_and_coarser_keys_are_not_read_from_a_finer_table(engine, other):
-    views = Views(4)
+    views = BoundedTables(4)
     answers(views, engine, "SELECT diagnosis, ward, COUNT(*) FROM visits GROUP BY diagnosis, ward")
     assert answers(views, engine, other) == direct(engine, other)
     assert len(engine.made) == 2
@@ -167,7 +170,7 @@ def test_filters_and_coarser_keys_are_not_read_from_a_finer_table(engine, other)
     ({}, POLICY.replace("rows = 3", "rows = 2")),
 ])  # fmt: skip
 def test_other_salts_and_bounds_are_other_tables(engine, more, other):
-    views, sql = Views(4), "SELECT diagnosis, COUNT(*) FROM visits GROUP BY diagnosis"
+    views, sql = BoundedTables(4), "SELECT diagnosis, COUNT(*) FROM visits GROUP BY diagnosis"
     assert answers(views, engine, sql) == direct(engine, sql)
     assert answers(views, engine, sql, policy=other, **more) == direct(engine, sql, policy=other, **more)
     assert direct(engine, sql) != direct(engine, sql, policy=other, **more)
@@ -175,7 +178,7 @@ def test_other_salts_and_bounds_are_other_tables(engine, more, other):
 
 
 def test_quantiles_are_kept_for_every_window_if_they_are_certainly_few(engine):
-    views, sql = Views(4), "SELECT ward, MEDIAN(stay) FROM visits GROUP BY ward"
+    views, sql = BoundedTables(4), "SELECT ward, MEDIAN(stay) FROM visits GROUP BY ward"
     for epsilon in (0.1, 1.0, 8.0):
         assert answers(views, engine, sql, epsilon=epsilon) == direct(engine, sql, epsilon=epsilon)
     third = "SELECT ward, QUANTILE(stay, 0.3), QUANTILE(stay, 0.9) FROM visits GROUP BY ward"
@@ -187,7 +190,7 @@ def test_quantiles_are_kept_for_every_window_if_they_are_certainly_few(engine):
 
 
 def test_the_tables_used_last_are_kept_and_others_closed(engine):
-    views, asked = Views(2), [f"SELECT COUNT(*) FROM visits WHERE cost > {i}" for i in range(4)]
+    views, asked = BoundedTables(2), [f"SELECT COUNT(*) FROM visits WHERE cost > {i}" for i in range(4)]
     for i in (0, 1, 0, 2):
         answers(views, engine, asked[i])
     assert len(engine.made) == 3
@@ -196,12 +199,12 @@ def test_the_tables_used_last_are_kept_and_others_closed(engine):
     assert len(engine.made) == 3  # it was used later than the second
     answers(views, engine, asked[1])
     assert len(engine.made) == 4
-    assert answers(Views(0), engine, BY_WARD) == direct(engine, BY_WARD)
+    assert answers(BoundedTables(0), engine, BY_WARD) == direct(engine, BY_WARD)
     assert len(engine.made) == 4
 
 
 def test_a_table_that_cannot_be_made_or_read_is_done_without(engine):
-    views = Views(4)
+    views = BoundedTables(4)
     answers(views, engine, "SELECT COUNT(*) FROM visits")
     engine.trouble = MemoryError()
     assert answers(views, engine, BY_WARD) == direct(engine, BY_WARD)
@@ -219,7 +222,7 @@ def test_a_table_that_cannot_be_made_or_read_is_done_without(engine):
 
 def test_what_is_stopped_is_not_begun_again_and_leaves_nothing(engine):
     views, long = (
-        Views(4),
+        BoundedTables(4),
         "SELECT COUNT(*) AS m0 FROM range(1000000) a, range(1000000) b WHERE a.range % 7 = b.range % 5",
     )
     engine.inner.timeout = 0.05
@@ -236,7 +239,7 @@ def test_what_is_stopped_is_not_begun_again_and_leaves_nothing(engine):
 
 
 def test_many_at_once_read_what_each_asked_for(engine):
-    views = Views(2)  # so that tables go while others read them
+    views = BoundedTables(2)  # so that tables go while others read them
     asked = [f"SELECT ward, COUNT(*), SUM(stay) FROM visits WHERE cost > {i * 100} GROUP BY ward" for i in range(5)]
     truth = [direct(engine, sql) for sql in asked]
     found = []
@@ -257,7 +260,7 @@ def test_many_at_once_read_what_each_asked_for(engine):
 def test_the_data_are_those_of_the_opening(tmp_path):
     """A file that is put in the place of ours is not seen until it is opened anew; then nothing is stale."""
     place = tmp_path / "clinic.duckdb"
-    engine, views = DuckDB(built(place)), Views(4)
+    engine, views = DuckDB(built(place)), BoundedTables(4)
     before = views.rows(engine, *wanted("SELECT COUNT(*) FROM visits"))
     built(tmp_path / "more.duckdb", patients=80)
     shutil.move(tmp_path / "more.duckdb", place)
@@ -302,4 +305,4 @@ def test_the_policy_says_how_many_are_kept(tmp_path):
     with pytest.raises(PolicyError, match="from 0 to 1,000"):
         Policy.read(f"{POLICY}[limits]\nviews = -1")
     curator = Curator.open(built(tmp_path / "clinic.duckdb"), Policy.read(f"{POLICY}[limits]\nviews = 3"))
-    assert curator.views.most == 3
+    assert curator.bounded_tables.capacity == 3

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 import sfumato as sf
-from sfumato.curator.bounded_cache import Views
+from sfumato.curator.bounded_cache import BoundedTables
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.worker import Worker, WorkerEnded
 from sfumato.errors import PolicyError
@@ -111,7 +111,7 @@ def test_a_statement_beside_one_that_is_ended_is_run_again(place):
 
 
 def test_views_make_a_lost_table_again(worker):
-    views, wanted = Views(4), TableRequest("SELECT 7 AS m0", (), ("x",), lambda places: "SELECT 7 AS _sf_m0")
+    views, wanted = BoundedTables(4), TableRequest("SELECT 7 AS m0", (), ("x",), lambda places: "SELECT 7 AS _sf_m0")
     direct = TableRequest("SELECT 7")
     assert views.rows(worker, wanted) == views.rows(worker, direct) == [(7,)]
     worker.close()

@@ -15,14 +15,14 @@ from sfumato.aggregates.price import Mu
 from sfumato.aggregates.quantile import QuantileRelease
 from sfumato.aggregates.registry import parse_question
 from sfumato.aggregates.trimmed_mean import TrimmedMeanRelease
-from sfumato.curator.offer import offered
+from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import batches
 from sfumato.engines.duckdb import COLUMNS, OPTIMIZER, schema_from_rows
 from sfumato.errors import QueryRefused
 from sfumato.sql.dialects.duckdb import DuckDB
 from sfumato.sql.dialects.postgres import Postgres
 from sfumato.sql.emit.sums import statement
-from sfumato.sql.emit.values import distinct, near, ranks
+from sfumato.sql.emit.values import distinct_counts, ranked_values, values_near_ranks
 from sfumato.sql.plan import What
 from tests.curator.questions import by_group, by_key, changed, not_by_rank, told_apart
 from tests.fuzz.grammar import mutated, respelled
@@ -58,7 +58,7 @@ class Question:
     def ranks(self):
         """What is ranked → all its values, in a statement."""
         lattices = [batch[0].batch for batch in self.by_rank]
-        return {lattice: ranks(self.plan, lattice, SALT, self.dialect) for lattice in lattices}
+        return {lattice: ranked_values(self.plan, lattice, SALT, self.dialect) for lattice in lattices}
 
     @property
     def by_rank(self):
@@ -71,9 +71,9 @@ class Question:
         plan, dialect = self.plan, self.dialect
         summed = any(m.what is not What.DISTINCT for m in plan.measures)
         found = [statement(plan, SALT, dialect)] if summed else []
-        found += [distinct(plan, m.of, SALT, dialect) for m in plan.measures if m.what is What.DISTINCT]
+        found += [distinct_counts(plan, m.of, SALT, dialect) for m in plan.measures if m.what is What.DISTINCT]
         for batch, text in zip(self.by_rank, self.ranks.values(), strict=True):
-            found.append(near(plan, [one.window for one in batch], f"({text})", dialect))
+            found.append(values_near_ranks(plan, [one.window for one in batch], f"({text})", dialect))
         return found + [one.statement(SALT, dialect) for one in not_by_rank(self.offer)]
 
 
@@ -162,7 +162,7 @@ class Checker:
         try:
             asked = parse_question(sql, self.world.policy)
             dialect.accepts(asked.plan)
-            offer = offered(asked, 1.0, 1e-9, Mu)
+            offer = offer_for_epsilon(asked, 1.0, 1e-9, Mu)
             _ = offer.noise, offer.standalone, offer.threshold
             return Question(sql, asked, offer, dialect)
         except QueryRefused:

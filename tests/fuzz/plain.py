@@ -9,7 +9,7 @@ import math
 import duckdb
 from sqlglot import ErrorLevel, exp, parse_one
 
-from sfumato.curator.release import unsigned
+from sfumato.curator.release import normalize_zero
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Constant, Output
 from tests.curator.questions import by_group, exactly
@@ -92,7 +92,7 @@ class PlainSql:
         expected = {}
         for row in rows:
             values = dict(zip(places, row, strict=True))
-            key = tuple(map(unsigned, (values[i] for i in range(width))))
+            key = tuple(map(normalize_zero, (values[i] for i in range(width))))
             if all(listed is None or one in listed for one, listed in zip(key, found.plan.key_lists, strict=True)):
                 expected[key] = [values.get(width + j) for j in range(len(found.asked.aggregates))]
         exact = {key: exactly(found.asked, row) for key, row in by_group(found.plan, found.tables["whole"]).items()}

@@ -8,7 +8,7 @@ import pytest
 
 from sfumato.aggregates.price import Mu
 from sfumato.aggregates.registry import parse_question
-from sfumato.curator.offer import offered
+from sfumato.curator.offer import offer_for_epsilon
 from sfumato.errors import QueryRefused
 from sfumato.sql.emit.sums import statement
 from sfumato.sql.policy import Policy
@@ -39,7 +39,7 @@ def test_a_case_of_null_alone_is_null_on_every_engine(condition):
 
 def test_noise_that_cannot_be_drawn_is_refused_in_words():
     """Not with an error about sigma, which is no word of the question's."""
-    offer = offered(parse_question("SELECT y, VARIANCE(x) FROM t GROUP BY y", RULES), 1e-6, 1e-9, Mu)
+    offer = offer_for_epsilon(parse_question("SELECT y, VARIANCE(x) FROM t GROUP BY y", RULES), 1e-6, 1e-9, Mu)
     with pytest.raises(QueryRefused, match=r"larger ε"):
         _ = offer.noise
 

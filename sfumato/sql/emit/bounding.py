@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sfumato.sql.dialects.base import Dialect, raw
 from sfumato.sql.domains import Kind
-from sfumato.sql.emit.rows import row_wise
+from sfumato.sql.emit.rows import row_select
 from sfumato.sql.expressions import Expression
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.reserved_names import (
@@ -72,14 +72,14 @@ class EachRow(Bounding):
 
     def sums(self, plan: Plan, measures: Sequence[Measure], rows: str, salt: int, to: Dialect) -> str:
         mine, counted = columns_of(measures)
-        keys = qualified(ROWS, listed(plan))
+        keys = qualified(ROWS, key_names(plan))
         totals = [
             f"{to.total(clamped_value(m, mine[j], counted[j], to))} AS {measure(j)}" for j, m in enumerate(measures)
         ]
-        return f"SELECT {', '.join([*keys, *totals])} FROM {rows} {by(keys)}"
+        return f"SELECT {', '.join([*keys, *totals])} FROM {rows} {group_by(keys)}"
 
     def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool) -> str:
-        names = listed(plan)
+        names = key_names(plan)
         each = f"SELECT {', '.join([*qualified(READ, names), f'{value} AS {VALUE}'])} FROM {read_rows(plan, of, to)}"
         shown = ", ".join(qualified(NUMBERED, [*names, VALUE]))
         return f"{VALUES} AS (SELECT {shown} FROM ({each}) AS {NUMBERED} WHERE NOT {NUMBERED}.{VALUE} IS NULL)"
@@ -95,7 +95,7 @@ class Box(Bounding):
         the order slow, each is counted with the other, and neither is kept. Where units have few rows in a group, an
         engine may be faster if the groups are chosen before their rows are summed.
         """
-        (mine, counted), keys = columns_of(measures), listed(plan)
+        (mine, counted), keys = columns_of(measures), key_names(plan)
         units = [m.what is What.UNITS for m in measures]  # one in each row of pairs
         inner = [
             f"{self.added(m, mine[j], counted[j], m.counted_by in measures, to)} AS {measure(j)}"
@@ -108,21 +108,21 @@ class Box(Bounding):
         ]
         owner, names = qualified(ROWS, [UNIT, *keys]), qualified(PAIRS, keys)
         if not keys:
-            pairs = f"SELECT {', '.join([*owner, *inner])} FROM {rows} {by(owner)}"
+            pairs = f"SELECT {', '.join([*owner, *inner])} FROM {rows} {group_by(owner)}"
             return f"SELECT {', '.join(outer)} FROM ({pairs}) AS {PAIRS}"
         hashed = hash_of(owner, salt, to)
         if to.chosen_first(plan):
             order = ", ".join([hashed, *qualified(ROWS, keys)])
             place = f"DENSE_RANK() OVER (PARTITION BY {ROWS}.{UNIT} ORDER BY {order})"
-            kept = first_of(f"SELECT {ROWS}.*, {place} AS {PLACE} FROM {rows}", self.groups)
-            pairs = f"SELECT {', '.join([*owner, *inner])} FROM ({kept}) AS {ROWS} {by(owner)}"
-            return f"SELECT {', '.join([*names, *outer])} FROM ({pairs}) AS {PAIRS} {by(names)}"
-        pairs = f"SELECT {', '.join([*owner, *inner, f'{hashed} AS {HASH}'])} FROM {rows} {by(owner)}"
+            kept = first_places(f"SELECT {ROWS}.*, {place} AS {PLACE} FROM {rows}", self.groups)
+            pairs = f"SELECT {', '.join([*owner, *inner])} FROM ({kept}) AS {ROWS} {group_by(owner)}"
+            return f"SELECT {', '.join([*names, *outer])} FROM ({pairs}) AS {PAIRS} {group_by(names)}"
+        pairs = f"SELECT {', '.join([*owner, *inner, f'{hashed} AS {HASH}'])} FROM {rows} {group_by(owner)}"
         order = f"PARTITION BY {PAIRS}.{UNIT} ORDER BY {PAIRS}.{HASH}"
         place = f"ROW_NUMBER() OVER ({', '.join([order, *names])})"
         place = place if to.windowed(plan.keys) else f"COUNT(*) OVER ({order})"
-        kept = first_of(f"SELECT {PAIRS}.*, {place} AS {PLACE} FROM ({pairs}) AS {PAIRS}", self.groups)
-        return f"SELECT {', '.join([*names, *outer])} FROM ({kept}) AS {PAIRS} {by(names)}"
+        kept = first_places(f"SELECT {PAIRS}.*, {place} AS {PLACE} FROM ({pairs}) AS {PAIRS}", self.groups)
+        return f"SELECT {', '.join([*names, *outer])} FROM ({kept}) AS {PAIRS} {group_by(names)}"
 
     def added(self, measure: Measure, name: str, counted: str, in_proportion: bool, to: Dialect) -> str:
         """What one unit adds to one group: never outside its bounds.
@@ -142,14 +142,14 @@ class Box(Bounding):
         """Equal values of a unit in a group are numbered COPY = 0, 1, …; as they are equal, it does not matter which is
         which. Hash and VALUE order all that a unit has, so that exactly `rows` are kept.
         """
-        rows, names = read_rows(plan, of, to), listed(plan)
+        rows, names = read_rows(plan, of, to), key_names(plan)
         owner = [UNIT, *names]
         each = f"SELECT {', '.join([*qualified(READ, owner), f'{value} AS {VALUE}'])} FROM {rows}"
         mine = qualified(NUMBERED, [*owner, VALUE])
-        number = "0" if once else f"ROW_NUMBER() OVER ({by_parts(mine)} ORDER BY {NUMBERED}.{VALUE})"
+        number = "0" if once else f"ROW_NUMBER() OVER ({partition_by(mine)} ORDER BY {NUMBERED}.{VALUE})"
         numbered = f"SELECT {', '.join([*mine, f'{number} AS {COPY}'])} FROM ({each}) AS {NUMBERED}"
         again = to.materialized if names else ""  # only then it is read twice
-        found = f"{ROWS} AS {again}({numbered}{f' {by(mine)}' if once else ''})"
+        found = f"{ROWS} AS {again}({numbered}{f' {group_by(mine)}' if once else ''})"
         if names:
             found += f", {self.chosen_groups(plan, salt, to)}"
         source = CHOSEN if names else ROWS
@@ -157,9 +157,8 @@ class Box(Bounding):
         hashed = f"{hash_of(qualified(source, [*owner, VALUE, COPY]), salt, to)} AS {HASH}"
         hashed = f"SELECT {', '.join([*mine, hashed])} FROM {source} WHERE NOT {source}.{VALUE} IS NULL"
         order = f"ORDER BY {HASHED}.{HASH}, {HASHED}.{VALUE}"
-        placed = (
-            f"SELECT {HASHED}.*, ROW_NUMBER() OVER ({by_parts(ordered)} {order}) AS {PLACE} FROM ({hashed}) AS {HASHED}"
-        )
+        place = f"ROW_NUMBER() OVER ({partition_by(ordered)} {order}) AS {PLACE}"
+        placed = f"SELECT {HASHED}.*, {place} FROM ({hashed}) AS {HASHED}"
         shown = ", ".join(qualified(RANKED, [*names, VALUE]))
         return (
             f"{found}, {VALUES} AS (SELECT {shown} FROM ({placed}) AS {RANKED} WHERE {RANKED}.{PLACE} <= {self.rows})"
@@ -167,17 +166,17 @@ class Box(Bounding):
 
     def chosen_groups(self, plan: Plan, salt: int, to: Dialect) -> str:
         """Tables of WITH, of which CHOSEN has the rows of ROWS in the groups that their unit keeps."""
-        mine = qualified(ROWS, [UNIT, *listed(plan)])
+        mine = qualified(ROWS, [UNIT, *key_names(plan)])
         hashed = hash_of(mine, salt, to)
         if to.windowed(plan.keys):
             order = f"PARTITION BY {ROWS}.{UNIT} ORDER BY {', '.join([hashed, *mine[1:]])}"
             placed = f"SELECT {ROWS}.*, DENSE_RANK() OVER ({order}) AS {PLACE} FROM {ROWS}"
-            return f"{CHOSEN} AS ({first_of(placed, self.groups)})"
-        pairs = f"{PAIRS} AS (SELECT {', '.join([*mine, f'{hashed} AS {HASH}'])} FROM {ROWS} {by(mine)})"
+            return f"{CHOSEN} AS ({first_places(placed, self.groups)})"
+        pairs = f"{PAIRS} AS (SELECT {', '.join([*mine, f'{hashed} AS {HASH}'])} FROM {ROWS} {group_by(mine)})"
         within = (
             f"LEFT JOIN {CUTS} ON {ROWS}.{UNIT} = {CUTS}.{UNIT} WHERE {CUTS}.{CUT} IS NULL OR {hashed} <= {CUTS}.{CUT}"
         )
-        return f"{pairs}, {cut(self.groups)}, {CHOSEN} AS (SELECT {ROWS}.* FROM {ROWS} {within})"
+        return f"{pairs}, {hash_cut(self.groups)}, {CHOSEN} AS (SELECT {ROWS}.* FROM {ROWS} {within})"
 
 
 def bounding_of(plan: Plan) -> Bounding:
@@ -198,15 +197,15 @@ def columns_of(measures: Sequence[Measure]) -> tuple[list[str], list[str]]:
 
 
 def read_rows(plan: Plan, of: Expression, to: Dialect) -> str:
-    return f"({row_wise(plan, {GIVEN: to.compiled(of)}, to).sql(to.name)}) AS {READ}"
+    return f"({row_select(plan, {GIVEN: to.compiled(of)}, to).sql(to.name)}) AS {READ}"
 
 
-def first_of(rows: str, most: int) -> str:
+def first_places(rows: str, most: int) -> str:
     """The rows whose place is not beyond this."""
     return f"SELECT * FROM ({rows}) AS {RANKED} WHERE {RANKED}.{PLACE} <= {most}"
 
 
-def cut(most: int) -> str:
+def hash_cut(most: int) -> str:
     """Of units that have more groups among the pairs than this: the largest hash that is kept."""
     last, next_ = (f"{LEAST}.{HASHES}[{i}]" for i in (most, most + 1))
     return (
@@ -217,11 +216,11 @@ def cut(most: int) -> str:
     )
 
 
-def by(names: Sequence[str]) -> str:
+def group_by(names: Sequence[str]) -> str:
     return f"GROUP BY {', '.join(names)}" if names else ""
 
 
-def by_parts(names: Sequence[str]) -> str:
+def partition_by(names: Sequence[str]) -> str:
     return f"PARTITION BY {', '.join(names)}" if names else ""
 
 
@@ -229,7 +228,7 @@ def hash_of(names: Sequence[str], salt: int, to: Dialect) -> str:
     return to.hashed([raw(name) for name in names], salt).sql(to.name)
 
 
-def listed(plan: Plan) -> list[str]:
+def key_names(plan: Plan) -> list[str]:
     return [key(i) for i in range(len(plan.keys))]
 
 
@@ -242,7 +241,7 @@ def clamped_value(measure: Measure, name: str, counted: str, to: Dialect) -> str
     if measure.of is None:
         return "1"
     if measure.what is What.VALUES:
-        missing = none(name, to) if measure.of.domain.kind is Kind.NUMBER else f"{name} IS NULL"
+        missing = is_missing(name, to) if measure.of.domain.kind is Kind.NUMBER else f"{name} IS NULL"
         return f"CASE WHEN {missing} THEN 0 ELSE 1 END"
     domain, (low, high) = measure.of.domain, measure.span()
     value = f"(LEAST(GREATEST({name}, {domain.low!r}), {domain.high!r}) - ({measure.centre!r}))"
@@ -250,10 +249,10 @@ def clamped_value(measure: Measure, name: str, counted: str, to: Dialect) -> str
     scale = 2.0 ** -(measure.exponent // 2 if squared else measure.exponent)
     steps = to.floor(f"{to.scaled(value, scale)} + 0.5")
     steps = f"CAST({f'{steps} * {steps}' if squared else steps} AS {to.whole(low, high)})"
-    missing = f" WHEN {none(name, to)} THEN {min(max(0, low), high)}" if counted != name else ""
-    return f"CASE WHEN {none(counted, to)} THEN 0{missing} ELSE LEAST(GREATEST({steps}, {low}), {high}) END"
+    missing = f" WHEN {is_missing(name, to)} THEN {min(max(0, low), high)}" if counted != name else ""
+    return f"CASE WHEN {is_missing(counted, to)} THEN 0{missing} ELSE LEAST(GREATEST({steps}, {low}), {high}) END"
 
 
-def none(name: str, to: Dialect) -> str:
+def is_missing(name: str, to: Dialect) -> str:
     """Is there no number?"""
     return f"{name} IS NULL OR {to.is_nan(raw(name)).sql(to.name)}"

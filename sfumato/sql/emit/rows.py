@@ -21,13 +21,13 @@ from sfumato.sql.units import ColumnUnit
 TYPES = {Kind.NUMBER: "DOUBLE", Kind.TEXT: "TEXT", Kind.TRUTH: "BOOLEAN", Kind.DATE: "TIMESTAMPNTZ"}
 
 
-def row_wise(plan: Plan, values: Mapping[str, Sql], to: Dialect) -> exp.Select:
+def row_select(plan: Plan, values: Mapping[str, Sql], to: Dialect) -> exp.Select:
     """unit, keys and the named values, for each row that counts."""
     table = plan.table
     found = exp.select().from_(limit_rows_per_unit(table, 0, to) if plan.crossed else first_table(table, to))
     for number, join in enumerate(plan.joins, 1):
         right = deduplicate_public(join, number, to) if join.table.public else limit_joined_rows(join, number, to)
-        on = exp.and_(*(equal(join, number, *pair, to) for pair in join.on))
+        on = exp.and_(*(join_condition(join, number, *pair, to) for pair in join.on))
         found = found.join(right, join_type="left", on=on, copy=False)  # each copy would be of all joins before
     chosen = [exp.alias_(as_key(one, to), key(i)) for i, one in enumerate(plan.keys)]
     chosen += [exp.alias_(value, name) for name, value in values.items()]
@@ -37,19 +37,19 @@ def row_wise(plan: Plan, values: Mapping[str, Sql], to: Dialect) -> exp.Select:
         conditions.append(exp.column(table.unit_column, table=numbered(0), quoted=True).is_(exp.null()).not_())
     if plan.where != Constant(True):
         conditions.append(to.compiled(plan.where))
-    for one, listed in zip(plan.keys, plan.key_lists, strict=True):
-        if listed is not None:
-            public = written_out(type(to), one.domain.kind, listed)
-            conditions.append(exp.In(this=as_key(one, to), expressions=[exp.Var(this=public)]))
+    for expression, values_of_key in zip(plan.keys, plan.key_lists, strict=True):
+        if values_of_key is not None:
+            public = written_out(type(to), expression.domain.kind, values_of_key)
+            conditions.append(exp.In(this=as_key(expression, to), expressions=[exp.Var(this=public)]))
     found = found.select(*chosen, copy=False)
     return found.where(*conditions, copy=False) if conditions else found
 
 
-def source(name: str) -> exp.Table:
+def stored_table(name: str) -> exp.Table:
     return exp.Table(this=exp.to_identifier(name, quoted=True))
 
 
-def named(rows: exp.Table | exp.Select, alias: str) -> exp.Expression:
+def aliased(rows: exp.Table | exp.Select, alias: str) -> exp.Expression:
     title = exp.TableAlias(this=exp.to_identifier(alias))
     if isinstance(rows, exp.Table):
         rows.set("alias", title)
@@ -64,24 +64,24 @@ def unit_of(table: Table, alias: str, to: Dialect) -> Sql:
     return column if table.owner or table.branches else to.apart(column, to.type_of(table, table.unit_column))
 
 
-def of_unit(table: Table, to: Dialect, theirs: str | None = None) -> exp.Table | exp.Select:
+def rows_with_unit(table: Table, to: Dialect, theirs: str | None = None) -> exp.Table | exp.Select:
     """The rows of a table (its columns of the policy, and `theirs` as KEY) with their unit; where another table knows
     it, that one is looked up, one unit for a key.
 
     Keys are compared as texts: of one type they are equal then if they are equal, and nothing can raise.
     """
     if table.branches:
-        return stacked(table, to)
+        return union_rows(table, to)
     if table.edges:
-        return of_edges(table, to, theirs)
+        return edge_rows(table, to, theirs)
     if table.owner is None:
-        return source(table.name) if theirs is None else listed(table, to, theirs)
+        return stored_table(table.name) if theirs is None else stored_columns(table, to, theirs)
     unit = exp.alias_(exp.column(UNIT, table=OWNERS), table.unit_column, quoted=True)
     mine = to.as_text(exp.column(table.owner.mine, table=STORED, quoted=True))
     return (
-        listed(table, to, theirs)
+        stored_columns(table, to, theirs)
         .select(unit)
-        .join(named(owners(table.owner, to), OWNERS), on=exp.EQ(this=mine, expression=exp.column(KEY, table=OWNERS)))
+        .join(aliased(owners(table.owner, to), OWNERS), on=exp.EQ(this=mine, expression=exp.column(KEY, table=OWNERS)))
     )
 
 
@@ -90,13 +90,13 @@ def owners(owner: Owner, to: Dialect) -> exp.Select:
     unit = unit_of(owner.table, ABOVE, to)
     return (
         exp.select(exp.alias_(exp.column(KEY, table=ABOVE), KEY), exp.alias_(exp.Min(this=unit), UNIT))
-        .from_(named(of_unit(owner.table, to, owner.theirs), ABOVE))
+        .from_(aliased(rows_with_unit(owner.table, to, owner.theirs), ABOVE))
         .where(unit.copy().is_(exp.null()).not_())
         .group_by(exp.column(KEY, table=ABOVE))
     )
 
 
-def listed(table: Table, to: Dialect, theirs: str | None) -> exp.Select:
+def stored_columns(table: Table, to: Dialect, theirs: str | None) -> exp.Select:
     """A table of the database, its columns of the policy and its unit if that is one of them; and `theirs`, which rows
     of others are found by, in words and under a name of ours: the policy may describe it too, or call a unit so."""
     names = dict.fromkeys(table.columns)
@@ -105,10 +105,10 @@ def listed(table: Table, to: Dialect, theirs: str | None) -> exp.Select:
     found = exp.select(*(exp.column(name, table=STORED, quoted=True) for name in names))
     if theirs is not None:
         found = found.select(exp.alias_(to.as_text(exp.column(theirs, table=STORED, quoted=True)), KEY))
-    return found.from_(exp.alias_(source(table.name), STORED))
+    return found.from_(exp.alias_(stored_table(table.name), STORED))
 
 
-def of_edges(table: Table, to: Dialect, theirs: str | None) -> exp.Select:
+def edge_rows(table: Table, to: Dialect, theirs: str | None) -> exp.Select:
     """The rows of a table of edges. An edge is told in words: the length of its lesser node, then both; so that no two
     edges are told alike, and one is told alike in both directions. None from a node to itself, or to nothing."""
     uncut = [replace(table.columns[name], length=LONGEST_TEXT) for name in table.edges]  # or two edges would be one
@@ -117,10 +117,10 @@ def of_edges(table: Table, to: Dialect, theirs: str | None) -> exp.Select:
         a, b = (f"CASE WHEN {one} = 0 THEN 0 ELSE {one} END" for one in (a, b))  # −0 is 0
     first, second = (to.as_text(exp.Var(this=f"{word}({a}, {b})")).sql(to.name) for word in ("LEAST", "GREATEST"))
     words = f"CASE WHEN {a} <> {b} THEN CONCAT(LENGTH({first}), ':', {first}, {second}) END"
-    return listed(table, to, theirs).select(exp.alias_(exp.Var(this=words), table.unit_column, quoted=True))
+    return stored_columns(table, to, theirs).select(exp.alias_(exp.Var(this=words), table.unit_column, quoted=True))
 
 
-def stacked(table: Table, to: Dialect) -> exp.Select:
+def union_rows(table: Table, to: Dialect) -> exp.Select:
     """The rows of all branches, with their unit; of different tables it is compared as a text, as in joins."""
     mixed, parts = len(times(table)) > 1, []
     for branch in table.branches:
@@ -133,15 +133,15 @@ def stacked(table: Table, to: Dialect) -> exp.Select:
             rows = rows.select(exp.alias_(to.as_text(unit) if mixed else unit, table.unit_column, quoted=True))
         elif not values:
             rows = rows.select(exp.column(ONE, table=ROWS))
-        found = row_wise(branch.rows, values or {ONE: whole(1)}, inside)
-        parts.append(rows.from_(named(found, ROWS)))
+        found = row_select(branch.rows, values or {ONE: integer_literal(1)}, inside)
+        parts.append(rows.from_(aliased(found, ROWS)))
     both = exp.union(*parts, distinct=False)
     return exp.select("*").from_(exp.Subquery(this=both, alias=exp.TableAlias(this=exp.to_identifier(ROWS))))
 
 
 def first_table(table: Table, to: Dialect) -> exp.Expression:
     """The rows of a table, as the first one."""
-    return named(of_unit(table, to), numbered(0))
+    return aliased(rows_with_unit(table, to), numbered(0))
 
 
 def limit_rows_per_unit(
@@ -155,11 +155,11 @@ def limit_rows_per_unit(
     words = [to.content(one.copy(), to.type_of(table, one.name)) for one in mine]
     order = exp.Order(expressions=[exp.Ordered(this=one) for one in [to.hashed(words, 0), *words]])
     number = exp.Window(this=exp.RowNumber(), partition_by=[unit_of(table, STORED, to), *apart], order=order)
-    inner = exp.select(*mine, exp.alias_(number, PLACE)).from_(named(of_unit(table, to), STORED))
+    inner = exp.select(*mine, exp.alias_(number, PLACE)).from_(aliased(rows_with_unit(table, to), STORED))
     place_of = exp.column(PLACE, table=RANKED)
-    last = whole(most or table.rows)
-    outer = exp.select("*").from_(named(inner, RANKED)).where(exp.LTE(this=place_of, expression=last))
-    return named(outer, numbered(place))
+    last = integer_literal(most or table.rows)
+    outer = exp.select("*").from_(aliased(inner, RANKED)).where(exp.LTE(this=place_of, expression=last))
+    return aliased(outer, numbered(place))
 
 
 def limit_joined_rows(join: Join, place: int, to: Dialect) -> exp.Expression:
@@ -178,11 +178,11 @@ def joined_value(join: Join, origin: str, to: Dialect) -> Sql:
     return to.compiled(Column(origin, join.table.columns[name]))
 
 
-def whole(value: int) -> Sql:
+def integer_literal(value: int) -> Sql:
     return exp.Literal.number(str(value))
 
 
-def equal(join: Join, number: int, mine: Expression, name: str, to: Dialect) -> Sql:
+def join_condition(join: Join, number: int, mine: Expression, name: str, to: Dialect) -> Sql:
     """ON: units are compared as texts (as doubles, long numbers of two people could be equal), the rest as typed."""
     theirs = joined_value(join, f"t{number}.{name}", to)
     if not join.table.public and isinstance(mine, Column) and (name == join.table.unit_column or name in join.exact):
@@ -214,6 +214,8 @@ def deduplicate_public(join: Join, number: int, to: Dialect) -> exp.Expression:
     order = exp.Order(expressions=[exp.Ordered(this=one.copy(), nulls_first=False) for one in typed.values()])
     place = exp.Window(this=exp.RowNumber(), partition_by=[one.copy() for one in first], order=order)
     plain = [column(f"t{number}.{name}") for name in typed]
-    inner = exp.select(*plain, exp.alias_(place, PLACE)).from_(exp.alias_(source(join.table.name), numbered(number)))
-    outer = exp.select("*").from_(named(inner, RANKED)).where(exp.column(PLACE, table=RANKED).eq(1))
-    return named(outer, numbered(number))
+    inner = exp.select(*plain, exp.alias_(place, PLACE)).from_(
+        exp.alias_(stored_table(join.table.name), numbered(number))
+    )
+    outer = exp.select("*").from_(aliased(inner, RANKED)).where(exp.column(PLACE, table=RANKED).eq(1))
+    return aliased(outer, numbered(number))

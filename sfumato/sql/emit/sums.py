@@ -5,7 +5,7 @@ from sqlglot import exp
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.emit.bounding import bounding_of
-from sfumato.sql.emit.rows import row_wise
+from sfumato.sql.emit.rows import row_select
 from sfumato.sql.plan import Plan, What
 from sfumato.sql.reserved_names import ONE, ROWS, measure
 
@@ -15,5 +15,5 @@ def statement(plan: Plan, salt: int, dialect: str | Dialect) -> str:
     to = dialect_of(dialect).about(plan)
     summed = [m for m in plan.measures if m.what is not What.DISTINCT]
     values = {measure(j): to.compiled(m.of) for j, m in enumerate(summed) if m.of} or {ONE: exp.Literal.number("1")}
-    rows = f"({row_wise(plan, values, to).sql(to.name)}) AS {ROWS}"
+    rows = f"({row_select(plan, values, to).sql(to.name)}) AS {ROWS}"
     return bounding_of(plan).sums(plan, summed, rows, salt, to)

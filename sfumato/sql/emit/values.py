@@ -11,8 +11,8 @@ from fractions import Fraction
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
-from sfumato.sql.emit.bounding import bounding_of, by, by_parts, listed, none
-from sfumato.sql.emit.rows import row_wise
+from sfumato.sql.emit.bounding import bounding_of, group_by, is_missing, key_names, partition_by
+from sfumato.sql.emit.rows import row_select
 from sfumato.sql.expressions import Column, Expression
 from sfumato.sql.lattice import Lattice
 from sfumato.sql.plan import Plan
@@ -37,15 +37,15 @@ from sfumato.sql.reserved_names import of as qualified
 X = f"{READ}.{GIVEN}"  # a value of a row
 
 
-def distinct(plan: Plan, of: Expression, salt: int, dialect: str | Dialect) -> str:
+def distinct_counts(plan: Plan, of: Expression, salt: int, dialect: str | Dialect) -> str:
     """keys, and the number of different values of a group.
 
     One unit changes it by at most `rows`: that many values are its own, and others may have them as well.
     """
-    to, names = dialect_of(dialect).about(plan), qualified(VALUES, listed(plan))
-    kept = bounding_of(plan).values(plan, given(of, to), of, salt, to, once=True)
+    to, names = dialect_of(dialect).about(plan), qualified(VALUES, key_names(plan))
+    kept = bounding_of(plan).values(plan, value_or_null(of, to), of, salt, to, once=True)
     counted = f"COUNT(DISTINCT {VALUES}.{VALUE}) AS {measure(0)}"
-    return f"WITH {kept} SELECT {', '.join([*names, counted])} FROM {VALUES} {by(names)}"
+    return f"WITH {kept} SELECT {', '.join([*names, counted])} FROM {VALUES} {group_by(names)}"
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class RankWindow:
         return f"({a} * {many} + ({self.shift}) - {b} * {upto} < {self.cap} AND {above})"
 
 
-def ranks(plan: Plan, lattice: Lattice, salt: int, dialect: str | Dialect) -> str:
+def ranked_values(plan: Plan, lattice: Lattice, salt: int, dialect: str | Dialect) -> str:
     """keys, and each VALUE with how many have it (COUNT), how many have it or less (UP_TO), and how many there are
     (ALL)."""
-    to, names = dialect_of(dialect).about(plan), qualified(COUNTED, listed(plan))
-    split, (value, count) = by_parts(names), qualified(COUNTED, [VALUE, COUNT])
+    to, names = dialect_of(dialect).about(plan), qualified(COUNTED, key_names(plan))
+    split, (value, count) = partition_by(names), qualified(COUNTED, [VALUE, COUNT])
     upto = f"{to.total(count)} OVER ({split} ORDER BY {value}) AS {UP_TO}"
     shown = [*names, value, count, upto, f"{to.total(count)} OVER ({split}) AS {ALL}"]
     return f"WITH {frequencies(plan, lattice, salt, to)} SELECT {', '.join(shown)} FROM {COUNTED}"
@@ -92,7 +92,7 @@ class Selection:
         to, of = dialect_of(dialect).about(plan), lattice.of
         read = to.compiled(of)
         key, unread = (to.key(of), to.unread(of)) if isinstance(of, Column) else (None, None)
-        rows, plain = (row_wise(plan, {GIVEN: one or read}, to).sql(to.name) for one in (key, unread))
+        rows, plain = (row_select(plan, {GIVEN: one or read}, to).sql(to.name) for one in (key, unread))
         return Selection(rows, plain, step_of(lattice, to), to)
 
     def selected(self, parts: Sequence[float]) -> str:
@@ -115,16 +115,16 @@ class Selection:
 
 def frequencies(plan: Plan, lattice: Lattice, salt: int, to: Dialect, *more: str) -> str:
     """Tables of WITH, of which COUNTED has the keys, each VALUE, how many have it (COUNT), and `more`."""
-    names = qualified(VALUES, [*listed(plan), VALUE])
+    names = qualified(VALUES, [*key_names(plan), VALUE])
     kept = bounding_of(plan).values(plan, step_of(lattice, to), lattice.of, salt, to, once=False)
     shown = [*names, f"COUNT(*) AS {COUNT}", *more]
-    return f"{kept}, {COUNTED} AS (SELECT {', '.join(shown)} FROM {VALUES} {by(names)})"
+    return f"{kept}, {COUNTED} AS (SELECT {', '.join(shown)} FROM {VALUES} {group_by(names)})"
 
 
-def near(plan: Plan, windows: Sequence[RankWindow], ranked: str, dialect: str | Dialect) -> str:
+def values_near_ranks(plan: Plan, windows: Sequence[RankWindow], ranked: str, dialect: str | Dialect) -> str:
     """keys, how many values there are, and in order: values, how many have each, how many have it or less; for all
     values in one of the windows. `ranked` is the table that `ranks` makes."""
-    to, names = dialect_of(dialect).about(plan), listed(plan)
+    to, names = dialect_of(dialect).about(plan), key_names(plan)
     near_one = " OR ".join(window.holds() for window in windows)
     whole = [f"CAST({RANKED}.{name} AS BIGINT) AS {name}" for name in (UP_TO, ALL)]
     found = ", ".join([*qualified(RANKED, [*names, VALUE, COUNT]), *whole])
@@ -132,13 +132,13 @@ def near(plan: Plan, windows: Sequence[RankWindow], ranked: str, dialect: str | 
     shown = ", ".join([*mine, most, *to.lists(*qualified(NEAR, [VALUE, COUNT, UP_TO]))])
     return (
         f"WITH {NEAR} AS (SELECT {found} FROM {ranked} AS {RANKED} WHERE {near_one})"
-        f" SELECT {shown} FROM {NEAR} {by(mine)}"
+        f" SELECT {shown} FROM {NEAR} {group_by(mine)}"
     )
 
 
-def given(of: Expression, to: Dialect) -> str:
+def value_or_null(of: Expression, to: Dialect) -> str:
     """X as it is, NaN as none."""
-    return f"CASE WHEN {none(X, to)} THEN NULL ELSE {X} END" if of.domain.kind is Kind.NUMBER else X
+    return f"CASE WHEN {is_missing(X, to)} THEN NULL ELSE {X} END" if of.domain.kind is Kind.NUMBER else X
 
 
 def step_of(lattice: Lattice, to: Dialect) -> str:
@@ -147,4 +147,4 @@ def step_of(lattice: Lattice, to: Dialect) -> str:
     value = f"(LEAST(GREATEST({X}, {low!r}), {high!r}) - ({lattice.origin!r}))"
     steps = to.floor(f"{to.scaled(value, 2.0**-lattice.exponent)} + 0.5")
     whole = f"CAST(LEAST(GREATEST({steps}, 0), {lattice.points - 1}) AS BIGINT)"
-    return f"CASE WHEN {none(X, to)} THEN NULL ELSE {whole} END"
+    return f"CASE WHEN {is_missing(X, to)} THEN NULL ELSE {whole} END"

@@ -13,7 +13,7 @@ from scipy.special import bdtr
 
 from sfumato.audit.certify import clopper_pearson
 from sfumato.audit.guesses import p_value
-from sfumato.curator.answer import table
+from sfumato.curator.answer import format_table
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.numeric import Floats, floats
 
@@ -157,7 +157,7 @@ class Demonstration:
              row.claim, f"{row.bound:.3f}", f"{row.most:.3f}" + (" ✗" if row.refuted else "")]
             for row in self.rows
         ]  # fmt: skip
-        body = table(columns, rows, [False, True, True, False, False, True, False])
+        body = format_table(columns, rows, [False, True, True, False, False, True, False])
         foot = [FOOT.format(measure=self.measure)]
         if any(row.at_once is not None for row in self.rows):
             foot.append("All guesses use the same answers, so the interval is only a guide; the bounds hold.")

@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 
 from sfumato.curator import Curator
-from sfumato.curator.answer import Answer, Cell, laid_out, table
+from sfumato.curator.answer import Answer, Cell, format_columns, format_table
 from sfumato.errors import SfumatoError
 from sfumato.progress import show_progress
 from sfumato.sql.policy import Policy
@@ -136,11 +136,11 @@ def format_outcome(number: int, outcome: Outcome) -> str:
     head += [f"   {outcome.question.price}", ""]
     if outcome.answer is None:
         return "\n".join([*head, *format_refusal(outcome.refusal), ""])
-    names, rows, right = laid_out(outcome.answer.columns, outcome.answer.rows)
-    exact = [row[0].replace("NULL", "") for row in laid_out(["truth"], [[cell] for cell in outcome.truth])[1]]
+    names, rows, right = format_columns(outcome.answer.columns, outcome.answer.rows)
+    exact = [row[0].replace("NULL", "") for row in format_columns(["truth"], [[cell] for cell in outcome.truth])[1]]
     width = max(map(len, ["truth", *exact]))
     beside = [[*row, f"│ {text:>{width}}"] for row, text in zip(rows, exact, strict=True)]
-    body = table([*names, f"│ {'truth':>{width}}"], beside, [*right, False])
+    body = format_table([*names, f"│ {'truth':>{width}}"], beside, [*right, False])
     price = f"ε = {outcome.answer.epsilon:.2g}" if outcome.answer.charged else "free"
     whose = "budget" if outcome.question.who == "owner" else f"{outcome.question.who}'s share"
     foot = f"{price:>10} · {whose} {bar(outcome.left)} {100 * outcome.left:.0f} % left"
