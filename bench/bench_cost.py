@@ -23,7 +23,7 @@ from sfumato.sql.dialects import Dialect, dialect_of
 from sfumato.sql.domains import DATE, LONGEST_TEXT, TEXT, TRUTH, Kind, number
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions import FUNCTIONS
-from sfumato.sql.functions.patterns import LONGEST_PATTERN
+from sfumato.sql.functions.like import LONGEST_PATTERN
 from sfumato.sql.reserved_names import numbered
 
 LONG = LONGEST_TEXT

@@ -8,7 +8,7 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.parse.limits import LONGEST, wordy
+from sfumato.sql.parse.text import LONGEST, wordy
 
 EXPLAIN = re.compile(r"\s*EXPLAIN\s+PRIVACY\b", re.IGNORECASE)
 OPTIONS = re.compile(r"\s*SELECT\s+WITH\s+DIFFERENTIAL_PRIVACY\b(?:\s+OPTIONS\s*\(([^()]*)\))?", re.IGNORECASE)

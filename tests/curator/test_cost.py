@@ -17,7 +17,7 @@ from sfumato.sql.expressions import Call, Column, Constant, Output
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.costs import MOST_COST
 from sfumato.sql.functions.function import Function
-from sfumato.sql.functions.patterns import LONGEST_PATTERN, like, pattern_problem
+from sfumato.sql.functions.like import LONGEST_PATTERN, like, pattern_problem
 from sfumato.sql.policy import Policy
 from sfumato.sql.postprocess import evaluated
 from sfumato.sql.simplify import call

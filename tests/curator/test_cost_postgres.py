@@ -12,15 +12,13 @@ from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.errors import QueryRefused
 from sfumato.sql.dialects import dialect_of
-from sfumato.sql.dialects.postgres import Postgres
-from sfumato.sql.dialects.postgres_costs import COSTS
-from sfumato.sql.dialects.postgres_letters import COMPARISONS, compared_in_case, letters_that_matter
+from sfumato.sql.dialects.postgres import COSTS, Postgres
+from sfumato.sql.dialects.postgres_letter_case import COMPARISONS, compared_in_case, letters_that_matter
 from sfumato.sql.domains import DATE, LONGEST_TEXT, TEXT, TRUTH, Kind, number
 from sfumato.sql.emit.sums import statement
 from sfumato.sql.expressions import Call, Column, Constant
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.costs import MOST_COST
-from sfumato.sql.functions.letter_case import folded
 from sfumato.sql.functions.texts import lower_text, upper_text
 from sfumato.sql.policy import Policy
 from tests.curator import clinic, odd
@@ -36,7 +34,7 @@ TYPES = {Kind.TEXT: "text", Kind.NUMBER: "double precision", Kind.DATE: "timesta
          Kind.TRUTH: "boolean"}  # fmt: skip
 SCHEMA = {name: {column: TYPES[domain.kind] for column, domain in table.columns.items()}
           for name, table in SPELLED.tables.items()}  # fmt: skip
-LETTERS = sorted({sign for name in ("lower", "upper") for text in folded(name) for sign in text} | set("kKiIsS%_1 😀"))
+LETTERS = sorted({sign for name in ("lower", "upper") for text in case_pairs(name) for sign in text} | set("kKiIsS%_1 😀"))
 CHANGES = {"lower": (str.lower, lower_text), "upper": (str.upper, upper_text)}
 TEXT_COLUMN = Column("t.a", TEXT)
 

@@ -18,7 +18,6 @@ from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.sql.dialects import DIALECTS, dialect_of
 from sfumato.sql.expressions import Call, Column
 from sfumato.sql.functions import FUNCTIONS
-from sfumato.sql.functions.letter_case import folded
 from sfumato.sql.functions.numbers import SIZES
 from sfumato.sql.policy import Policy
 from tests.curator import odd
@@ -117,7 +116,7 @@ def test_letters_change_their_case_as_at_home():
     with duckdb.connect() as connection:
         for name in ("upper", "lower"):
             there = connection.execute(f"SELECT {name}(?)", [letters]).fetchone()[0]
-            here = letters.translate(str.maketrans(*folded(name)))
+            here = letters.translate(str.maketrans(*case_pairs(name)))
             differ = [letter for letter, a, b in zip(letters, here, there, strict=True) if a != b]
             assert len(differ) < 100
             assert not [letter for letter in differ if letter < "\u0250" or "\u0370" <= letter < "\u0590"]

@@ -13,7 +13,7 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.dp_syntax import spelled
 from sfumato.sql.expressions import Constant
 from sfumato.sql.parse.ast_guard import numeral
-from sfumato.sql.parse.limits import DEEPEST, shallow
+from sfumato.sql.parse.text import DEEPEST, shallow
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 from tests.curator.hostile import GROWING, ODD, TEXTS

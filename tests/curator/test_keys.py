@@ -12,7 +12,7 @@ from sfumato.curator.answer import Answer
 from sfumato.errors import PolicyError, QueryRefused
 from sfumato.sql.emit.sums import statement
 from sfumato.sql.parse.from_where import Rows
-from sfumato.sql.parse.limits import parsed
+from sfumato.sql.parse.text import parsed
 from sfumato.sql.policy import WHOLE, Policy
 from tests.curator.clinic import POLICY, built
 from tests.curator.spellings import CONDITIONS, odd_visits

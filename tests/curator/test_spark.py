@@ -14,7 +14,7 @@ import pytest
 import sqlglot
 
 from sfumato.sql.dialects import spark
-from sfumato.sql.functions.letter_case import SPACES
+from sfumato.sql.functions.texts import SPACES
 
 NOON = datetime(2024, 2, 29, 12, 34, 56)
 CASES = [

@@ -17,8 +17,8 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.dialects import DIALECTS
 from sfumato.sql.domains import Domain, Kind
 from sfumato.sql.functions import FUNCTIONS
-from sfumato.sql.parse.date_forms import BEGINNINGS, FORMATS, PARTS
-from sfumato.sql.parse.special_forms import CASTS
+from sfumato.sql.parse.date_syntax import BEGINNINGS, FORMATS, PARTS
+from sfumato.sql.parse.function_syntax import CASTS
 from sfumato.sql.policy import Policy
 from tests.fuzz.worlds import quoted
 

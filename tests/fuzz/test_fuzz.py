@@ -12,9 +12,9 @@ from sqlglot import exp, parse_one
 from sfumato.aggregates.registry import AGGREGATES
 from sfumato.sql.expressions import Call
 from sfumato.sql.functions import FUNCTIONS
-from sfumato.sql.parse.date_forms import moving
+from sfumato.sql.parse.date_syntax import moving
 from sfumato.sql.parse.expressions import SPELLED
-from sfumato.sql.parse.special_forms import SPECIAL, misplaced
+from sfumato.sql.parse.function_syntax import SPECIAL, misplaced
 from sfumato.sql.plan import Plan
 from sfumato.sql.union import parts
 from tests.fuzz.grammar import INTERNAL

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.sql.domains import LONGEST_TEXT, Domain, Kind, number
-from sfumato.sql.functions.domains_of_results import (
+from sfumato.sql.functions.result_domains import (
     absolute,
     added,
     clamped,

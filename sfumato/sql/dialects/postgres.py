@@ -4,29 +4,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.dialects import postgres_letters as letters
+from sfumato.sql.dialects import postgres_letter_case as letters
 from sfumato.sql.dialects import postgres_values as total
 from sfumato.sql.dialects.base import raw
 from sfumato.sql.dialects.foreign import Foreign
-from sfumato.sql.dialects.postgres_costs import (
-    COSTS,
-    NUMBERS,
-    READ_DECIMAL,
-    READ_OTHER,
-    READ_SHORT,
-    READ_TEXT,
-    READ_WORDS,
-    TYPES,
-)
 from sfumato.sql.dialects.postgres_values import DOUBLE, NAN, A, B, let, quoted
 from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
+from sfumato.sql.functions.costs import Argument, Cost, each, per_character
 from sfumato.sql.functions.function import Sql
+from sfumato.sql.functions.like import BYTES, pattern_of, searches
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
 from sfumato.sql.reserved_names import LABEL
 from sfumato.sql.schema_check import base, kind_of
 
-BYTES = ' COLLATE "C"'
+COLLATION = ' COLLATE "C"'
 SAME = frozenset({
     "and", "or", "not", "=", "<", "<=", "is null", "in", "abs", "floor", "ceil", "negative", "least", "greatest",
     "case", "coalesce", "clamp", "replace", "||", "length",
@@ -53,6 +45,60 @@ OWN: dict[str, Callable[..., str]] = {
     **{name: lambda a, of=of: total.part(of, a) for name, of in PARTS.items()},
     **{f"start of {unit}": lambda a, unit=unit: total.beginning(unit, a) for unit in ("year", "month", "day")},
 }  # fmt: skip
+
+# ---- costs: nanoseconds in one row at most, where PostgreSQL takes longer than DuckDB --------------------------------
+# `make bench-cost OPTIONS="--engine postgres"` measures each function at its worst input; these are about twice that.
+
+STEP, SEEK = 3.0, 0.8  # nanoseconds to compare two bytes: LIKE, and STRPOS and REPLACE, do it one by one
+NUMBERS = frozenset({"smallint", "integer", "bigint", "numeric", "real", "double precision"})
+TYPES = {  # of columns that are not read through their words
+    Kind.NUMBER: NUMBERS | {"boolean"},
+    Kind.TRUTH: NUMBERS | {"boolean"},
+    Kind.DATE: frozenset({"date", "timestamp without time zone"}),
+}
+READ_TEXT, READ_OTHER = 12_000, 2_000  # nanoseconds for a column
+READ_DECIMAL = 60_000  # a number of 16,383 decimal places
+READ_SHORT = 10_000  # through words of 35 characters
+READ_WORDS = {Kind.NUMBER: 100_000, Kind.TRUTH: 30_000, Kind.DATE: 250_000}  # that is another kind in words
+
+
+def like_cost(text: Argument, pattern: Argument) -> float:
+    """From each character on, all of what follows a % may have to be compared."""
+    sought, longest = pattern_of(pattern), text.domain.longest
+    return 200 + longest * (10 + STEP * (len(sought.encode()) if searches(sought) else 0))
+
+
+def search_cost(text: Argument, sought: Argument, *rest: Argument) -> float:
+    """From each character on, all that is sought may have to be compared, from its end [Horspool 1980]."""
+    longest = text.domain.longest
+    short = min(sought.domain.longest, longest // 2)
+    return 200 + longest * 20 + SEEK * (longest - short) * min(most_bytes(sought), short * BYTES)
+
+
+def most_bytes(text: Argument) -> int:
+    match text.domain.keys:
+        case (str() as word,):
+            return len(word.encode())
+    return text.domain.longest * BYTES
+
+
+COSTS: dict[str, Cost] = {
+    **dict.fromkeys(["=", "<", "<=", "in", "is null", "case", "coalesce", "and", "or", "not"], each(100)),
+    **dict.fromkeys(["+", "-"], each(500)),
+    **dict.fromkeys(["*", "/", "round"], each(1_000)),
+    **dict.fromkeys(["magnitude", "round to", "width_bucket"], each(4_000)),
+    "mod": each(100_000),
+    "like": like_cost,
+    **dict.fromkeys(["lower", "upper"], letters.case_cost),
+    **dict.fromkeys(["trim", "ltrim", "rtrim"], per_character(120)),
+    **dict.fromkeys(["substr", "starts_with", "ends_with", "||", "length"], per_character(20)),
+    **dict.fromkeys(["contains", "replace"], search_cost),
+    "number": per_character(100),
+    **dict.fromkeys(["date", "timestamp"], per_character(250)),
+    "text": each(2_000),
+    **dict.fromkeys(["year", "month", "day", "hour", "weekday"], each(1_000)),
+    **dict.fromkeys([f"start of {unit}" for unit in ("year", "month", "day")], each(1_000)),
+}
 
 
 @dataclass(frozen=True)
@@ -125,7 +171,7 @@ class Postgres(Foreign):
 
     def column(self, column: Sql, kind: Kind, type_: str | None) -> Sql:
         plain = column.sql(self.name)
-        text = f"CAST({plain} AS TEXT){BYTES}"
+        text = f"CAST({plain} AS TEXT){COLLATION}"
         short = f"CASE WHEN OCTET_LENGTH({text}) <= {LONGEST_TEXT} THEN {text} END"  # of ASCII, if it is of that kind
         match kind, type_:
             case Kind.NUMBER, "smallint" | "integer" | "bigint":
@@ -158,13 +204,13 @@ class Postgres(Foreign):
     def text(self, value: str) -> Sql:
         if "\0" in value:
             raise QueryRefused("texts in PostgreSQL hold no character 0.\n  found:  one in a text of the question")
-        return raw(f"CAST({quoted(value)} AS TEXT){BYTES}")
+        return raw(f"CAST({quoted(value)} AS TEXT){COLLATION}")
 
     def is_nan(self, number: Sql) -> Sql:
         return raw(f"({number.sql(self.name)} = {NAN})")
 
     def as_text(self, value: Sql) -> Sql:
-        return raw(f"CAST({value.sql(self.name)} AS TEXT){BYTES}")
+        return raw(f"CAST({value.sql(self.name)} AS TEXT){COLLATION}")
 
     def apart(self, column: Sql, type_: str | None) -> Sql:
         return column if type_ in NUMBERS else self.as_text(column)

@@ -4,7 +4,7 @@ Values are named in a sub-select, so that each is evaluated once, and texts grow
 depth; OFFSET 0 keeps the planner from putting them back.
 """
 
-from sfumato.sql.functions.letter_case import SPACES
+from sfumato.sql.functions.texts import SPACES
 from sfumato.sql.reserved_names import ours
 
 A, B, D, E, F, H, K, M, N, P, S, T, V, W, X, Y, Z = map(ours, "abdefhkmnpstvwxyz")  # what a sub-select calls a value

@@ -13,8 +13,8 @@ from sfumato.sql.dialects.base import raw
 from sfumato.sql.dialects.foreign import Foreign
 from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.functions.function import Sql
-from sfumato.sql.functions.letter_case import SPACES, folded
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
+from sfumato.sql.functions.texts import SPACES, case_pairs
 from sfumato.sql.reserved_names import ours
 
 MOMENT = "TIMESTAMP_NTZ"
@@ -120,7 +120,7 @@ def truth_of_text(a: str) -> str:
 
 
 def in_case(name: str, a: str) -> str:
-    ours, theirs = folded(name)
+    ours, theirs = case_pairs(name)
     plain = "abcdefghijklmnopqrstuvwxyz"
     first, second = (plain, plain.upper()) if name == "upper" else (plain.upper(), plain)
     return f"TRANSLATE({a}, {text(first + ours)}, {text(second + theirs)})"

@@ -6,8 +6,8 @@ from sqlglot import exp
 
 from sfumato.sql.domains import DATE, Kind, Scalar, number
 from sfumato.sql.functions.costs import each, per_character
-from sfumato.sql.functions.domains_of_results import written as in_words
 from sfumato.sql.functions.function import Function, Sql, of_type
+from sfumato.sql.functions.result_domains import written as in_words
 
 NUMBER, WORDS, YES, DAY = Kind.NUMBER, Kind.TEXT, Kind.TRUTH, Kind.DATE
 

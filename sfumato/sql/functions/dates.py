@@ -8,8 +8,8 @@ from sqlglot import exp
 from sfumato.sql.domains import DATE, Kind, Scalar, number
 from sfumato.sql.functions.casts import as_time
 from sfumato.sql.functions.costs import each
-from sfumato.sql.functions.domains_of_results import counted
 from sfumato.sql.functions.function import Function, Spelling, Sql, of_type, paren
+from sfumato.sql.functions.result_domains import counted
 
 DAY = Kind.DATE
 

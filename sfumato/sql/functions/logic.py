@@ -4,9 +4,9 @@ from sqlglot import exp
 
 from sfumato.sql.domains import Domain, Kind, Scalar
 from sfumato.sql.functions.costs import each
-from sfumato.sql.functions.domains_of_results import covering, truth
 from sfumato.sql.functions.function import Function, Sql, binary, folded, named, paren
-from sfumato.sql.functions.patterns import like, like_cost
+from sfumato.sql.functions.like import like, like_cost
+from sfumato.sql.functions.result_domains import covering, truth
 
 YES, WORDS = Kind.TRUTH, Kind.TEXT
 

@@ -7,7 +7,8 @@ from sqlglot import exp
 
 from sfumato.sql.domains import Kind, Scalar, number
 from sfumato.sql.functions.costs import each
-from sfumato.sql.functions.domains_of_results import (
+from sfumato.sql.functions.function import Function, Sql, binary, named, of_type, paren
+from sfumato.sql.functions.result_domains import (
     absolute,
     added,
     clamped,
@@ -23,7 +24,6 @@ from sfumato.sql.functions.domains_of_results import (
     rounded,
     subtracted,
 )
-from sfumato.sql.functions.function import Function, Sql, binary, named, of_type, paren
 
 LEAST_SIZE, SIZES = 2.0**-10, 60  # magnitudes: from 2⁻¹⁰ to 2⁵⁰
 NUMBER = Kind.NUMBER

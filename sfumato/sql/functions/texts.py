@@ -2,16 +2,18 @@
 be follows from its domain, and the dialect cuts what could be longer than LONGEST_TEXT."""
 
 import math
+from functools import cache
 
 from sqlglot import exp
 
 from sfumato.sql.domains import Kind, number
 from sfumato.sql.functions.costs import per_character, search
-from sfumato.sql.functions.domains_of_results import first_part, joined_text, same_text, truth
 from sfumato.sql.functions.function import Function, Sql, folded, named, of_type
-from sfumato.sql.functions.letter_case import SPACES, lower, upper
+from sfumato.sql.functions.result_domains import first_part, joined_text, same_text, truth
 
 WORDS, NUMBER = Kind.TEXT, Kind.NUMBER
+LAST = 0x1E943  # the last letter that has a case
+SPACES = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 
 
 def size_of(a: Sql) -> Sql:
@@ -53,6 +55,28 @@ def upper_text(text: str) -> str:
 
 def place_in(a: Sql, b: Sql) -> Sql:
     return exp.Cast(this=exp.Anonymous(this="strpos", expressions=[a, b]), to=of_type("DOUBLE"))
+
+
+# ---- upper and lower case, letter by letter: engines that fold more (ß to SS, by locale) would not mean the same ----
+
+
+def upper(letter: str) -> str:
+    """The one letter that Unicode's simple mapping gives."""
+    found = ("ẞ" if letter == "ß" else "", letter.upper(), letter.title(), letter)
+    return next(one for one in found if len(one) == 1)
+
+
+def lower(letter: str) -> str:
+    return "i" if letter == "İ" else letter.lower()
+
+
+@cache
+def case_pairs(name: str) -> tuple[str, str]:
+    """The letters beyond ASCII that change, and what they become; for TRANSLATE."""
+    change, python = (upper, str.upper) if name == "upper" else (lower, str.lower)
+    letters = [chr(n) for n in range(128, LAST + 1) if python(chr(n)) != chr(n)]
+    pairs = [(letter, change(letter)) for letter in letters if change(letter) != letter]
+    return "".join(a for a, _ in pairs), "".join(b for _, b in pairs)
 
 
 FUNCTIONS: dict[str, Function] = {

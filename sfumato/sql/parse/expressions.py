@@ -10,7 +10,7 @@ from sfumato.sql.expressions import Expression
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.function import Spelling
 from sfumato.sql.parse.ast_guard import plain, shown
-from sfumato.sql.parse.special_forms import SPECIAL
+from sfumato.sql.parse.function_syntax import SPECIAL
 from sfumato.sql.simplify import call
 
 SPELLED = {spelling: name for name, function in FUNCTIONS.items() for spelling in function.spelled}

@@ -14,8 +14,7 @@ from sfumato.sql.parse.scopes import Scope, columns_of
 from sfumato.sql.parse.unions import selects, united
 from sfumato.sql.plan import Table
 from sfumato.sql.policy import Policy
-from sfumato.sql.rewrite_rules import filter_condition
-from sfumato.sql.simplify import call
+from sfumato.sql.simplify import call, filter_condition
 
 MOST_JOINS = 10
 MAIN = "main"  # DuckDB's name for it

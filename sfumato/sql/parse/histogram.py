@@ -9,7 +9,7 @@ from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Constant, Expression
 from sfumato.sql.parse.ast_guard import inner, shown
 from sfumato.sql.parse.expressions import Names, expression
-from sfumato.sql.parse.special_forms import bucket_key
+from sfumato.sql.parse.function_syntax import bucket_key
 from sfumato.sql.simplify import call
 
 NONE = Constant(-1)  # the bin of what has no value

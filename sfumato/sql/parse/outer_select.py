@@ -9,8 +9,8 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.aggregate import calls_aggregate, kind_of
 from sfumato.sql.expressions import Expression
 from sfumato.sql.parse.ast_guard import alias, inner, plain, shown
-from sfumato.sql.parse.columns import Columns, number_after, ordered, titled
 from sfumato.sql.parse.expressions import expression
+from sfumato.sql.parse.select_list import Columns, number_after, ordered, titled
 from sfumato.sql.plan import Plan
 from sfumato.sql.postprocess import foreign
 from sfumato.sql.question import Question

@@ -11,7 +11,6 @@ from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column, Constant, Expression, Output
 from sfumato.sql.functions.costs import require_cost
 from sfumato.sql.parse.ast_guard import inner, place_of, plain
-from sfumato.sql.parse.columns import Columns, number_after, ordered, titled
 from sfumato.sql.parse.expressions import expression
 from sfumato.sql.parse.from_where import MAIN, Rows
 from sfumato.sql.parse.group_by import Groups
@@ -19,6 +18,7 @@ from sfumato.sql.parse.histogram import Histogram, histogram, is_histogram
 from sfumato.sql.parse.normalise_aggregates import normalise
 from sfumato.sql.parse.outer_select import around, check_layout, layers
 from sfumato.sql.parse.scopes import Scope
+from sfumato.sql.parse.select_list import Columns, number_after, ordered, titled
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.policy import Policy
 from sfumato.sql.postprocess import foreign

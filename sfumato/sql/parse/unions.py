@@ -8,7 +8,7 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Domain, Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
-from sfumato.sql.functions.domains_of_results import covering
+from sfumato.sql.functions.result_domains import covering
 from sfumato.sql.parse.ast_guard import plain
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Plan

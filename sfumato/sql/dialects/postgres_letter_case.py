@@ -12,8 +12,7 @@ from functools import cache
 from sfumato.sql.dialects.postgres_values import A, let, quoted
 from sfumato.sql.expressions import Call, Constant, Expression
 from sfumato.sql.functions.costs import Argument
-from sfumato.sql.functions.letter_case import folded
-from sfumato.sql.functions.texts import lower_text, upper_text
+from sfumato.sql.functions.texts import case_pairs, lower_text, upper_text
 from sfumato.sql.reserved_names import ours
 
 C, U = ours("c"), ours("u")
@@ -38,7 +37,7 @@ def in_case(name: str, a: str) -> str:
 def blocks(name: str) -> tuple[str, str]:
     """Where each block of letters begins in the second array, and there how far each letter is from its other case.
     As SQL; both arrays begin at 0."""
-    steps = {ord(a): ord(b) - ord(a) for a, b in zip(*folded(name), strict=True)}
+    steps = {ord(a): ord(b) - ord(a) for a, b in zip(*case_pairs(name), strict=True)}
     used = sorted({number >> BITS for number in steps})
     places = {block: i << BITS for i, block in enumerate(used)}
     begins = [places.get(block, NOWHERE) for block in range(used[-1] + 1)]
@@ -86,7 +85,7 @@ def text_of(one: Expression) -> str:
 def letters_that_matter(name: str, signs: frozenset[str]) -> str:
     """Those that change, and become one of these signs or are one. Any other letter that changes is equal to none of
     them, before and after: to a comparison with constants of these signs, it makes no difference whether it does."""
-    return "".join(a for a, b in zip(*folded(name), strict=True) if a in signs or b in signs)
+    return "".join(a for a, b in zip(*case_pairs(name), strict=True) if a in signs or b in signs)
 
 
 def in_case_for(name: str, letters: str, a: str) -> str:

@@ -8,7 +8,7 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.domains import LONGEST_TEXT
 from sfumato.sql.expressions import Constant, Expression
 from sfumato.sql.functions.function import Spelling
-from sfumato.sql.parse import date_forms as special_dates
+from sfumato.sql.parse import date_syntax as special_dates
 from sfumato.sql.parse.ast_guard import numeral, shown, small
 from sfumato.sql.simplify import call
 
