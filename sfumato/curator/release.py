@@ -12,7 +12,7 @@ from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.emit.sums import statement
 from sfumato.sql.emit.values import distinct, listed
 from sfumato.sql.plan import Measure, Plan, What
-from sfumato.sql.postprocess import ranked as by_value
+from sfumato.sql.postprocess import sort_key as by_value
 
 # ---- what the engine is asked ---------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from sfumato.sql.domains import Domain, number
 from sfumato.sql.expressions import Constant, Expression
 from sfumato.sql.functions.function import Spelling
 from sfumato.sql.lattice import WIDE, exponent
-from sfumato.sql.parse.ast_guard import shown
+from sfumato.sql.parse.ast_guard import node_text
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, Table, What
 from sfumato.sql.simplify import call
@@ -129,7 +129,9 @@ class Registry:
                 node.meta[MARK] = by_spelling[spelling]
             elif isinstance(node, exp.AggFunc) and isinstance(node, exp.Expression):
                 listed = ", ".join(filter(None, (one.listed for one in self.classes)))
-                raise QueryRefused(f"{shown(node)} is not among the aggregates.\n  do:     ask {listed} or HISTOGRAM")
+                raise QueryRefused(
+                    f"{node_text(node)} is not among the aggregates.\n  do:     ask {listed} or HISTOGRAM"
+                )
         return root
 
 

@@ -8,7 +8,7 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.parse.text import LONGEST, wordy
+from sfumato.sql.parse.text import LONGEST, has_too_many_words
 
 EXPLAIN = re.compile(r"\s*EXPLAIN\s+PRIVACY\b", re.IGNORECASE)
 OPTIONS = re.compile(r"\s*SELECT\s+WITH\s+DIFFERENTIAL_PRIVACY\b(?:\s+OPTIONS\s*\(([^()]*)\))?", re.IGNORECASE)
@@ -19,7 +19,7 @@ ELSEWHERE = "the policy says it, for everybody"
 
 
 @dataclass(frozen=True)
-class Spelled:
+class DpSyntax:
     """The plain SELECT, the ε and the relative error that the text itself names, whose unit it takes for granted, and
     is it only explained?"""
 
@@ -30,17 +30,17 @@ class Spelled:
     relative_error: float | None = None
 
 
-def spelled(text: str) -> Spelled:
+def parse_dp_syntax(text: str) -> DpSyntax:
     """A text as the reader takes it."""
     if not isinstance(text, str) or len(text) > LONGEST:
-        return Spelled(text)  # the reader refuses it
+        return DpSyntax(text)  # the reader refuses it
     explain = EXPLAIN.match(text)
-    rest, share = cut(text[explain.end() :] if explain else text)
+    rest, share = split_relative_error(text[explain.end() :] if explain else text)
     options = OPTIONS.match(rest)
     if options is None:
-        return Spelled(rest, explained=explain is not None, relative_error=share)
+        return DpSyntax(rest, explained=explain is not None, relative_error=share)
     epsilon, unit = None, None
-    for name, value in listed(options[1] or ""):
+    for name, value in parse_options(options[1] or ""):
         match name:
             case "epsilon" if NUMBER.fullmatch(value) and epsilon is None:
                 epsilon = float(value)
@@ -54,18 +54,18 @@ def spelled(text: str) -> Spelled:
                 raise QueryRefused(
                     f"OPTIONS: {name[:40]} is not understood.\n  do:     epsilon = 0.5, or privacy_unit_column = unit"
                 )
-    return Spelled(f"SELECT{rest[options.end() :]}", epsilon, unit, explain is not None, share)
+    return DpSyntax(f"SELECT{rest[options.end() :]}", epsilon, unit, explain is not None, share)
 
 
 @lru_cache(maxsize=16)  # a question is looked at more than once on its way
-def cut(text: str) -> tuple[str, float | None]:
+def split_relative_error(text: str) -> tuple[str, float | None]:
     """… WITH RELATIVE ERROR 5 %, at the end, if it is not a comment: what stands before it, and the share.
 
     Tokens are told apart only if the last few words look like it, and there are not too many in all.
     """
     whole = text.rstrip().rstrip(";").rstrip()
     found = RELATIVE.search(whole[-LONGEST_CLAUSE:])
-    if found is None or wordy(whole):  # if it is, the reader refuses it
+    if found is None or has_too_many_words(whole):  # if it is, the reader refuses it
         return text, None
     try:
         last = sqlglot.tokenize(whole, read="duckdb")[-5:]
@@ -76,7 +76,7 @@ def cut(text: str) -> tuple[str, float | None]:
     return whole[: len(whole) - len(found[0])], float(found[1]) / 100
 
 
-def listed(text: str) -> list[tuple[str, str]]:
+def parse_options(text: str) -> list[tuple[str, str]]:
     """name = value, name = value."""
     found = []
     for part in filter(None, (part.strip() for part in text.split(","))):

@@ -17,7 +17,7 @@ PLAIN = re.compile(r"[\w.]+")
 WORD = 32  # characters of a text that weigh as much as a name
 
 
-def unmistakable(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name in canonical texts: quoted if it could be read as more than a name, such as a column called "x, 1.0"."""
     return name if PLAIN.fullmatch(name) else repr(name)
 
@@ -30,7 +30,7 @@ class Column:
     domain: Domain
 
     def __repr__(self) -> str:
-        return unmistakable(self.origin)
+        return quote_name(self.origin)
 
     @property
     def weight(self) -> int:

@@ -42,26 +42,26 @@ def never_nan(expression: Expression) -> bool:
     return False
 
 
-def present(condition: Expression) -> frozenset[Expression]:
+def non_null_where(condition: Expression) -> frozenset[Expression]:
     """Expressions that are not NULL wherever the condition is true."""
     match condition:
         case Call("and", parts):
-            return frozenset[Expression]().union(*map(present, parts))
+            return frozenset[Expression]().union(*map(non_null_where, parts))
         case Call("or", parts):
-            first, *rest = map(present, parts)
+            first, *rest = map(non_null_where, parts)
             return first.intersection(*rest)
         case Call("not", (Call("is null", (inner,)),)):
-            return reached(inner)
+            return non_null_with(inner)
         case Call("not", (Call("and" | "or" | "coalesce" | "case" | "is null", _),)):
             return frozenset()
-    return reached(condition) if isinstance(condition, Call) else frozenset()
+    return non_null_with(condition) if isinstance(condition, Call) else frozenset()
 
 
-def reached(expression: Expression) -> frozenset[Expression]:
+def non_null_with(expression: Expression) -> frozenset[Expression]:
     """Those that must have a value if this has one: itself, and what strict functions are of."""
     found = frozenset({expression})
     if isinstance(expression, Call) and expression.name in STRICT:
-        return found.union(*map(reached, expression.arguments))
+        return found.union(*map(non_null_with, expression.arguments))
     if isinstance(expression, Call) and expression.name == "in":
-        return found | reached(expression.arguments[0])
+        return found | non_null_with(expression.arguments[0])
     return found

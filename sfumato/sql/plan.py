@@ -14,9 +14,9 @@ from functools import cached_property
 from typing import Protocol
 
 from sfumato.sql.domains import Domain, Scalar
-from sfumato.sql.expressions import Column, Constant, Expression, unmistakable
+from sfumato.sql.expressions import Column, Constant, Expression, quote_name
 from sfumato.sql.possible_keys import possible_keys
-from sfumato.sql.units import EACH_ROW, Unit, column_of, mistakable
+from sfumato.sql.units import EACH_ROW, Unit, column_of, explain_ambiguity
 
 
 class Standalone(Protocol):
@@ -68,7 +68,7 @@ class Table:
 
     def unclear_unit(self, columns: Iterable[str]) -> str | None:
         """Why the policy does not say what the unit is, if the table has these columns; None if it does."""
-        return mistakable(self.unit, columns) if self.bare_word and not self.public else None
+        return explain_ambiguity(self.unit, columns) if self.bare_word and not self.public else None
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Join:
 
     def __repr__(self) -> str:
         more = f" exactly {self.exact!r}{' once' if self.once else ''}" if self.exact else ""
-        return f"{unmistakable(self.table.name)} on {self.on!r}{more}"
+        return f"{quote_name(self.table.name)} on {self.on!r}{more}"
 
     @property
     def multiplies(self) -> bool:
@@ -179,7 +179,7 @@ class Plan:
     def canonical(self) -> str:
         """One text for all spellings."""
         parts = [
-            unmistakable(self.table.name),
+            quote_name(self.table.name),
             repr(self.joins),
             repr(self.where),
             repr(self.keys),
@@ -204,12 +204,12 @@ class Plan:
     def rows(self) -> int:
         """How many rows one unit has in a group at most."""
         joined = math.prod(join.table.rows for join in self.joins if join.multiplies)
-        if self.told_apart:  # what is in one group is of one branch
+        if self.keyed_by_branch:  # what is in one group is of one branch
             return max(branch.rows.rows for branch in self.table.branches) * joined
         return self.table.rows * joined
 
     @property
-    def told_apart(self) -> bool:
+    def keyed_by_branch(self) -> bool:
         """Is there a key that is another constant in each branch of UNION ALL?"""
         branches = [dict(branch.columns) for branch in self.table.branches]
         names = {key.origin.removeprefix("t0.") for key in self.keys if isinstance(key, Column)}

@@ -13,7 +13,7 @@ from pathlib import Path
 from sfumato.errors import PolicyError
 from sfumato.sql.domains import LONGEST_TEXT, Domain, Kind, Scalar
 from sfumato.sql.plan import Owner, Table
-from sfumato.sql.reserved_names import PREFIX, folds, reserved
+from sfumato.sql.reserved_names import PREFIX, folds_everywhere, is_reserved
 from sfumato.sql.units import EDGE, ROW, ColumnUnit, EdgeUnit, RowUnit, Unit
 
 VERSION = 1
@@ -142,7 +142,7 @@ class Reader:
         """
         found = self.only(data, *_names(data))
         named = {who: self.number(found, self.person(who), None, 0.0, 1.0) for who in found if who != OTHERS}
-        if len({spelled_alike(who) for who in named}) < len(named):
+        if len({confusable_form(who) for who in named}) < len(named):
             raise self.wrong("names that differ in case, spaces or hidden characters alone", "name each person once")
         others = found.get(OTHERS, not named)
         if not isinstance(others, bool):
@@ -245,11 +245,11 @@ class Reader:
         """Names of the database in lower case, as questions have them: each once, and none that is ours."""
         found: dict[str, str] = {}
         for name in given:
-            if not name or reserved(name):
+            if not name or is_reserved(name):
                 raise self.wrong(
                     f"the name {name!r}", f"names that begin with {PREFIX} are our own: make a view with another name"
                 )
-            if not folds(name):
+            if not folds_everywhere(name):
                 raise self.wrong(
                     f"the name {name!r}", "make a view with another name: engines do not fold capitals such as Ä to ä"
                 )
@@ -344,7 +344,7 @@ def names_unit(word: str | None, table: Table) -> bool:
     return word == ROW and ROW not in table.columns
 
 
-def spelled_alike(name: str) -> str:
+def confusable_form(name: str) -> str:
     """One text for names that look the same: case, width, spaces and hidden characters are left out."""
     plain = "".join(c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) not in ("Cf", "Cc"))
     return " ".join(unicodedata.normalize("NFKC", plain.casefold()).split())

@@ -13,7 +13,7 @@ Value = Scalar
 WHOLE = 2**53  # integers up to this are doubles
 
 
-def evaluated(expression: Expression, row: Sequence[Value]) -> Value:
+def evaluate(expression: Expression, row: Sequence[Value]) -> Value:
     """One expression over one released row; NULL where SQL has NULL, and never an error."""
     match expression:
         case Constant(value):
@@ -21,18 +21,18 @@ def evaluated(expression: Expression, row: Sequence[Value]) -> Value:
         case Output(place):
             return row[place]
         case Call(name, arguments):
-            function, values = FUNCTIONS[name], [evaluated(one, row) for one in arguments]
+            function, values = FUNCTIONS[name], [evaluate(one, row) for one in arguments]
             if function.after is None or (function.strict and None in values):
                 return None
             try:
                 found = function.after(*values)
             except (ArithmeticError, ValueError, TypeError):
                 return None
-            return as_engine(found)
+            return as_engine_value(found)
     return None
 
 
-def as_engine(value: Value) -> Value:
+def as_engine_value(value: Value) -> Value:
     """A value as an engine would have it: a text no longer than texts are, numbers that are doubles, and no NaN."""
     match value:
         case str():
@@ -44,7 +44,7 @@ def as_engine(value: Value) -> Value:
     return value
 
 
-def foreign(expression: Expression) -> None:
+def require_postprocessing(expression: Expression) -> None:
     """Refuses what cannot be made of released values."""
     if isinstance(expression, Call):
         if FUNCTIONS[expression.name].after is None:
@@ -53,23 +53,23 @@ def foreign(expression: Expression) -> None:
                 "  do:     GROUP BY it, or use it inside the aggregate"
             )
         for one in expression.arguments:
-            foreign(one)
+            require_postprocessing(one)
 
 
-def shaped(question: Question, rows: Sequence[Sequence[Value]]) -> list[int]:
+def arrange_rows(question: Question, rows: Sequence[Sequence[Value]]) -> list[int]:
     """Which released rows are shown, in which order: HAVING, ORDER BY, OFFSET, LIMIT."""
     kept = list(range(len(rows)))
     if question.having != Constant(True):
-        kept = [i for i in kept if evaluated(question.having, rows[i]) is True]
+        kept = [i for i in kept if evaluate(question.having, rows[i]) is True]
     for expression, descending in reversed(question.order):
-        found = {i: evaluated(expression, rows[i]) for i in kept}
-        kept.sort(key=lambda i, found=found: ranked(found[i]), reverse=descending)  # type: ignore[misc]
+        found = {i: evaluate(expression, rows[i]) for i in kept}
+        kept.sort(key=lambda i, found=found: sort_key(found[i]), reverse=descending)  # type: ignore[misc]
         kept.sort(key=lambda i, found=found: found[i] is None)  # type: ignore[misc]  # NULL last, either way
     kept = kept[question.offset :]
     return kept if question.limit is None else kept[: question.limit]
 
 
-def ranked(value: object) -> tuple[int, float, str]:
+def sort_key(value: object) -> tuple[int, float, str]:
     """Numbers by their size, then texts, then NULL."""
     if value is None:
         return 2, 0.0, ""

@@ -23,12 +23,12 @@ def ours(name: str) -> str:
     return f"{PREFIX}{name}"
 
 
-def reserved(name: str) -> bool:
+def is_reserved(name: str) -> bool:
     """May only emitted SQL use this name? Engines do not tell upper from lower case."""
     return name.lower().startswith(PREFIX) or LABEL.fullmatch(name.lower()) is not None
 
 
-def folds(name: str) -> bool:
+def folds_everywhere(name: str) -> bool:
     """Is its lower case the same name to every engine? They fold A to a; Ä to ä, some do."""
     return all(sign == sign.lower() or sign.isascii() for sign in name)
 
@@ -63,12 +63,12 @@ def measure(place: int) -> str:
     return ours(f"m{place}")
 
 
-def numbered(place: int) -> str:
+def table_alias(place: int) -> str:
     """The table number `place` of a plan, which lineages call t0, t1, …"""
     return ours(f"t{place}")
 
 
-def of(rows: str, columns: Iterable[str]) -> list[str]:
+def qualify(rows: str, columns: Iterable[str]) -> list[str]:
     """Columns of ours, each with the table that it is of."""
     return [f"{rows}.{column}" for column in columns]
 

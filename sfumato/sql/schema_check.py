@@ -30,7 +30,7 @@ FITTING = {
 
 def kind_of(type_: str) -> Kind | None:
     """The kind of a column of this type, if questions know one; a type that nobody knows is written as texts."""
-    name = base(type_)
+    name = base_type(type_)
     if "[" in name or name.startswith(NO_KIND):
         return None
     if name.startswith("BOOL"):
@@ -42,10 +42,10 @@ def kind_of(type_: str) -> Kind | None:
 
 def is_whole(type_: str) -> bool:
     """Does a column of this type hold whole numbers only?"""
-    return WHOLE.fullmatch(base(type_)) is not None
+    return WHOLE.fullmatch(base_type(type_)) is not None
 
 
-def base(type_: str) -> str:
+def base_type(type_: str) -> str:
     """The name of a type without its parameters; "DECIMAL(10,2)[]" keeps its brackets."""
     name = type_.removeprefix(DOMAIN).upper()
     return f"{name.split('(')[0].strip()}{'[]' if name.endswith(']') else ''}"
@@ -66,13 +66,13 @@ def require_fit(policy: Policy, schema: Schema, untyped: Collection[str] = ()) -
         more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
         raise PolicyError(
             "the policy does not fit the database.\n"
-            f"  found:  {joined([*found[:SHOWN], *more])}\n"
+            f"  found:  {join_lines([*found[:SHOWN], *more])}\n"
             "  do:     correct the policy; or give it a view that has the names and types that it says, such as"
             " CREATE VIEW … AS SELECT CAST(… AS DOUBLE) AS …"
         )
 
 
-def joined(lines: Iterable[str]) -> str:
+def join_lines(lines: Iterable[str]) -> str:
     return "\n          ".join(lines)
 
 
@@ -101,7 +101,7 @@ def table_misfits(table: Table, columns: Mapping[str, str], untyped: bool) -> li
         if name not in columns:
             found.append(f"{table.name}.{name}: there is no such column")
         elif not (untyped and kind_of(columns[name]) is Kind.TEXT) and not type_fits(columns[name], domain.kind):
-            found.append(f"{table.name}.{name} is {columns[name]} in the database; {in_policy(domain)}")
+            found.append(f"{table.name}.{name} is {columns[name]} in the database; {describe_domain(domain)}")
     return found
 
 
@@ -120,7 +120,7 @@ def type_fits(type_: str, kind: Kind) -> bool:
     return found is not None and found in FITTING[kind]
 
 
-def in_policy(domain: Domain) -> str:
+def describe_domain(domain: Domain) -> str:
     """What the policy says of a column."""
     if domain.kind is Kind.NUMBER and domain.bounded:
         return "the policy gives it a range (number)"

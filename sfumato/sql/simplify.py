@@ -15,7 +15,6 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Call, Constant, Expression
 from sfumato.sql.functions import FUNCTIONS
-from sfumato.sql.functions.like import pattern_problem
 from sfumato.sql.functions.logic import one_of
 from sfumato.sql.nullable import never_null
 
@@ -47,38 +46,20 @@ def call(name: str, *arguments: Expression) -> Expression:
                 f"{name.upper()}, argument {place}: must be a {' or '.join(one.value for one in fitting)}.\n"
                 f"  found:  a {argument.domain.kind.value}\n  do:     compare like with like, or CAST it"
             )
-    if name == "like":
-        check_pattern(arguments[1])
+    if function.check is not None:
+        function.check(*arguments)
     if function.alike:
         arguments = of_one_kind(name, arguments)
     if name == "case":
-        arguments = cases(arguments)
+        arguments = check_cases(arguments)
     if function.strict and Constant(None) in arguments:
         return Constant(None)
     if name in ("date", "timestamp"):
-        return written_date(name, arguments)
-    return simplified(name, tuple(sorted(arguments, key=repr)) if function.commutes else arguments)
+        return parse_date(name, arguments)
+    return apply_law(name, tuple(sorted(arguments, key=repr)) if function.commutes else arguments)
 
 
-def check_pattern(pattern: Expression) -> None:
-    """Refuses a pattern of LIKE that is not a text of the question (in lower case, of ILIKE), or is slow to match."""
-    match pattern:
-        case Constant(str() as text) | Call("lower", (Constant(str() as text),)):
-            if problem := pattern_problem(text):
-                raise QueryRefused(
-                    f"this pattern of LIKE could take long to match.\n  found:  {problem}\n"
-                    "  do:     write a shorter one, or several: x LIKE 'a%' AND x LIKE '%b_c%'"
-                )
-        case Constant(None):
-            pass
-        case _:
-            raise QueryRefused(
-                "LIKE takes a pattern in quotes.\n  found:  a pattern that is made in each row\n"
-                "  do:     ask CONTAINS(x, y), STARTS_WITH(x, y) or ENDS_WITH(x, y)"
-            )
-
-
-def cases(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
+def check_cases(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
     """WHEN takes conditions, and what follows is of one kind: an engine would cast, and a cast of data can raise."""
     for condition in arguments[:-1:2]:
         call("and", condition)  # refuses what is no condition
@@ -102,15 +83,15 @@ def of_one_kind(name: str, arguments: tuple[Expression, ...]) -> tuple[Expressio
     return arguments
 
 
-def written_date(name: str, arguments: tuple[Expression, ...]) -> Expression:
+def parse_date(name: str, arguments: tuple[Expression, ...]) -> Expression:
     """A date that stands in the text, in one spelling."""
     match arguments:
         case (Constant(str() as text),) if WRITTEN.fullmatch(text):
-            return dated(name, text)
+            return date_constant(name, text)
     return Call(name, arguments)
 
 
-def dated(name: str, text: str) -> Expression:
+def date_constant(name: str, text: str) -> Expression:
     """A date that stands in the text, in one spelling; one that is none stays as it is, and is NULL in every engine."""
     try:
         found = datetime.datetime.fromisoformat(text)
@@ -124,7 +105,7 @@ def dated(name: str, text: str) -> Expression:
 # ---- laws ------------------------------------------------------------------------------------------------------------
 
 
-def simplified(name: str, arguments: tuple[Expression, ...]) -> Expression:
+def apply_law(name: str, arguments: tuple[Expression, ...]) -> Expression:
     """The normal form of a call whose arguments are in normal form."""
     law = LAWS.get(name)
     return law(name, arguments) if law else Call(name, arguments)
@@ -164,10 +145,10 @@ def memberships(name: str, parts: Sequence[Expression]) -> list[Expression]:
         if name == "and":
             inside = part.arguments[0] if isinstance(part, Call) and part.name == "not" else NOTHING
         match inside:
-            case Call("=", (one, of)) if fixed(one) or fixed(of):
-                of, one = (of, one) if fixed(one) else (one, of)
+            case Call("=", (one, of)) if is_constant(one) or is_constant(of):
+                of, one = (of, one) if is_constant(one) else (one, of)
                 sought.setdefault(of, []).append(one)
-            case Call("in", (of, *listed)) if all(map(fixed, listed)):
+            case Call("in", (of, *listed)) if all(map(is_constant, listed)):
                 sought.setdefault(of, []).extend(listed)
             case _:
                 others.append(part)
@@ -175,7 +156,7 @@ def memberships(name: str, parts: Sequence[Expression]) -> list[Expression]:
     return [*others, *(merged if name == "or" else [Call("not", (one,)) for one in merged])]
 
 
-def fixed(expression: Expression) -> bool:
+def is_constant(expression: Expression) -> bool:
     """Is it a constant of the text, or a date that stands there?"""
     match expression:
         case Constant() | Call("timestamp", (Constant(),)):

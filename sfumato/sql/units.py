@@ -41,14 +41,14 @@ class ColumnUnit:
         return self.name
 
     def __repr__(self) -> str:
-        return repr(text_of(self))
+        return repr(unit_text(self))
 
 
 EACH_ROW = RowUnit()
 Unit = RowUnit | ColumnUnit | EdgeUnit
 
 
-def text_of(unit: Unit) -> str:
+def unit_text(unit: Unit) -> str:
     """Part of the text that a stored answer is found by: for a column called `row` another one than for each row."""
     name = str(unit)
     plain = not isinstance(unit, ColumnUnit) or not (name in (ROW, EDGE) or name.startswith("column "))
@@ -65,7 +65,7 @@ def column_of(unit: Unit) -> str | None:
     return None
 
 
-def mistakable(unit: Unit, columns: Iterable[str]) -> str | None:
+def explain_ambiguity(unit: Unit, columns: Iterable[str]) -> str | None:
     """What else the word `row` or `edge` could mean where there is a column of that name, and how to say which; None if
     there is none. Who means the column would otherwise protect each row by itself, and not all rows of a person."""
     found = next((name for name in columns if name.lower() == str(unit)), None)

@@ -19,9 +19,9 @@ from sfumato.sql.functions.costs import MOST_COST
 from sfumato.sql.functions.function import Function
 from sfumato.sql.functions.like import LONGEST_PATTERN, like, pattern_problem
 from sfumato.sql.policy import Policy
-from sfumato.sql.postprocess import evaluated
+from sfumato.sql.postprocess import evaluate
 from sfumato.sql.simplify import call
-from sfumato.sql.union import cost
+from sfumato.sql.union import row_cost
 from tests.curator import clinic
 from tests.curator.test_ordinary import QUESTIONS
 
@@ -64,7 +64,7 @@ def test_a_question_is_refused_when_its_functions_add_up_to_much_in_one_row():
 
 @pytest.mark.parametrize("sql", QUESTIONS)
 def test_ordinary_questions_are_far_from_the_limit(sql):
-    assert 0 <= cost(parse_question(sql, RULES).plan) < MOST_COST / 4
+    assert 0 <= row_cost(parse_question(sql, RULES).plan) < MOST_COST / 4
 
 
 def test_ten_patterns_on_one_column_are_an_ordinary_question():
@@ -151,7 +151,7 @@ def test_no_text_is_longer_than_its_domain_says(database, expression, a, b):
     ((found,),) = database.execute(f"SELECT {sql} FROM (SELECT ? AS a, ? AS b) AS _sf_t", [a, b]).fetchall()
     assert expression.domain.longest <= LONGEST_TEXT
     assert found is None or len(found) <= expression.domain.longest
-    value = evaluated(released(expression), [a[:LONGEST_TEXT], b[:LONGEST_TEXT]])
+    value = evaluate(released(expression), [a[:LONGEST_TEXT], b[:LONGEST_TEXT]])
     assert value is None or len(value) <= LONGEST_TEXT
 
 
@@ -159,7 +159,7 @@ def test_no_text_is_longer_than_its_domain_says(database, expression, a, b):
 def test_letters_and_blanks_of_released_values_are_those_of_the_engine(database, name, text):
     """So none becomes two letters, as in Python, where a text would grow."""
     found = database.execute(f"SELECT {name}(?)", [text]).fetchall()
-    assert found == [(evaluated(call(name, Output(0, TEXT)), [text]),)]
+    assert found == [(evaluate(call(name, Output(0, TEXT)), [text]),)]
 
 
 def released(expression):
@@ -233,10 +233,10 @@ def test_texts_and_numbers_of_released_values_do_not_grow():
     text, number = Output(0, TEXT), Output(1, RULES.tables["visits"].columns["cost"])
     for _ in range(8):
         text, number = call("||", text, text), call("floor", call("*", number, number))
-    assert evaluated(text, ["x" * 100, 1e300]) == "x" * LONGEST_TEXT
-    assert evaluated(call("*", call("floor", Output(1, number.domain)), call("floor", Output(1, number.domain))),
+    assert evaluate(text, ["x" * 100, 1e300]) == "x" * LONGEST_TEXT
+    assert evaluate(call("*", call("floor", Output(1, number.domain)), call("floor", Output(1, number.domain))),
                      ["", 1e300]) == math.inf  # fmt: skip
-    assert evaluated(number, ["", 1e300]) is None or isinstance(evaluated(number, ["", 1e300]), float)
+    assert evaluate(number, ["", 1e300]) is None or isinstance(evaluate(number, ["", 1e300]), float)
 
 
 def test_long_expressions_over_very_many_groups_are_refused():

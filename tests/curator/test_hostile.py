@@ -10,10 +10,10 @@ from sfumato.curator import Curator
 from sfumato.curator.offer import offered
 from sfumato.curator.release import statements
 from sfumato.errors import QueryRefused
-from sfumato.sql.dp_syntax import spelled
+from sfumato.sql.dp_syntax import parse_dp_syntax
 from sfumato.sql.expressions import Constant
-from sfumato.sql.parse.ast_guard import numeral
-from sfumato.sql.parse.text import DEEPEST, shallow
+from sfumato.sql.parse.ast_guard import parse_number
+from sfumato.sql.parse.text import DEEPEST, check_tokens
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 from tests.curator.hostile import GROWING, ODD, TEXTS
@@ -40,7 +40,9 @@ def work(act):
 def outcome(text):
     """The statements that an engine would be asked, or why there are none."""
     try:
-        return statements(offered(parse_question(spelled(text).text, RULES), 1.0, RULES.question_delta), 1, "duckdb")
+        return statements(
+            offered(parse_question(parse_dp_syntax(text).text, RULES), 1.0, RULES.question_delta), 1, "duckdb"
+        )
     except QueryRefused as refusal:
         return str(refusal)
 
@@ -48,7 +50,7 @@ def outcome(text):
 @pytest.mark.parametrize("name", [*ODD, "commas", "quotes", "20,000 terms", "an IN list", "views that double"])
 def test_a_hostile_text_is_refused(name):
     with pytest.raises(QueryRefused):
-        parse_question(spelled(TEXTS[name]).text, RULES)
+        parse_question(parse_dp_syntax(TEXTS[name]).text, RULES)
 
 
 @pytest.mark.slow
@@ -88,16 +90,16 @@ def test_a_question_that_just_passes_is_answered(tmp_path):
 def test_brackets_inside_each_other_are_counted_before_parsing_and_others_are_not():
     nested, others = "(a + " * (DEEPEST + 1) + "a" + ")" * (DEEPEST + 1), "SELECT " + " + ".join(["(a + 1)"] * 200)
     with pytest.raises(QueryRefused, match="nested too deeply"):
-        shallow(sqlglot.tokenize(f"SELECT {nested}", read="duckdb"))
-    shallow(sqlglot.tokenize(others, read="duckdb"))
+        check_tokens(sqlglot.tokenize(f"SELECT {nested}", read="duckdb"))
+    check_tokens(sqlglot.tokenize(others, read="duckdb"))
 
 
 def test_a_second_statement_is_refused_before_parsing_and_semicolons_at_the_end_are_not():
     for text in ("SELECT 1; SELECT 2", "SELECT 1; VACUUM", "SELECT 1;; SELECT 2", "; SELECT 1"):
         with pytest.raises(QueryRefused, match="more than one statement"):
-            shallow(sqlglot.tokenize(text, read="duckdb"))
+            check_tokens(sqlglot.tokenize(text, read="duckdb"))
     for text in ("SELECT COUNT(*) FROM visits", "SELECT COUNT(*) FROM visits;", "SELECT COUNT(*) FROM visits ;;;"):
-        shallow(sqlglot.tokenize(text, read="duckdb"))
+        check_tokens(sqlglot.tokenize(text, read="duckdb"))
         assert (
             parse_question(text, RULES).plan.canonical
             == parse_question("SELECT COUNT(*) FROM visits", RULES).plan.canonical
@@ -143,9 +145,9 @@ def test_a_cast_to_what_questions_do_not_know_is_refused_in_words(kind):
 
 def test_numerals_are_whole_up_to_what_doubles_tell_apart_and_none_is_too_long():
     for text in ("0", "7", "9" * 15):
-        assert type(numeral(text)) is int and numeral(text) == int(text)
+        assert type(parse_number(text)) is int and parse_number(text) == int(text)
     for text in ("9" * 16, "1" * 300, "1.5", "1e3"):
-        assert type(numeral(text)) is float and numeral(text) == float(text)
+        assert type(parse_number(text)) is float and parse_number(text) == float(text)
     for text in ("9" * 400, "1e400"):
         with pytest.raises(QueryRefused, match="too large"):
-            numeral(text)
+            parse_number(text)

@@ -12,7 +12,7 @@ from sfumato.curator.answer import Answer
 from sfumato.errors import PolicyError, QueryRefused
 from sfumato.sql.emit.sums import statement
 from sfumato.sql.parse.from_where import Rows
-from sfumato.sql.parse.text import parsed
+from sfumato.sql.parse.text import parse_statement
 from sfumato.sql.policy import WHOLE, Policy
 from tests.curator.clinic import POLICY, built
 from tests.curator.spellings import CONDITIONS, odd_visits
@@ -247,7 +247,7 @@ def test_schemas_and_public_tables_in_front_are_understood(one, other):
 
 def test_columns_stay_in_the_order_of_the_text():
     """UNION ALL goes by place: the first column of wards is a text, that of visits a number."""
-    names = Rows(RULES).scope(parsed("SELECT COUNT(*) FROM wards w JOIN visits v ON v.ward = w.ward")).names
+    names = Rows(RULES).scope(parse_statement("SELECT COUNT(*) FROM wards w JOIN visits v ON v.ward = w.ward")).names
     assert list(names)[:3] == [("w", "ward"), ("w", "floor"), ("v", "patient_id")]
 
 

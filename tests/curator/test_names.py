@@ -22,8 +22,8 @@ from sfumato.engines.duckdb import schema
 from sfumato.errors import PolicyError, QueryRefused
 from sfumato.sql.dialects import DIALECTS, dialect_of
 from sfumato.sql.policy import Policy
-from sfumato.sql.policy_draft import drafted
-from sfumato.sql.reserved_names import PREFIX, reserved
+from sfumato.sql.policy_draft import draft_policy
+from sfumato.sql.reserved_names import PREFIX, is_reserved
 from sfumato.sql.schema_check import misfits
 from tests.curator.questions import moved
 
@@ -210,7 +210,7 @@ def test_every_name_that_is_emitted_is_one_that_no_policy_has():
         seen.add(dialect)
         for node in tree.find_all(exp.Identifier):
             known = node.name in (*ROLES, "edge", "binary", "C")
-            assert reserved(node.name) or (node.quoted and known), (dialect, node.name)
+            assert is_reserved(node.name) or (node.quoted and known), (dialect, node.name)
     assert seen == {*DIALECTS}
     assert len(ours()) > 30
     for name in ours():
@@ -349,6 +349,6 @@ def test_a_draft_leaves_out_what_a_policy_cannot_name(tmp_path):
         connection.execute('CREATE TABLE t AS SELECT 1 AS patient_id, 2 AS "Ärzte", 3 AS "_SF_unit", 4 AS "Größe"')
     found = schema(place)
     assert set(found["t"]) == {"patient_id", "Ärzte", "_sf_unit", "größe"}
-    drafted_policy = Policy.read(drafted(found, "t.duckdb"))
+    drafted_policy = Policy.read(draft_policy(found, "t.duckdb"))
     assert set(drafted_policy.tables["t"].columns) == {"patient_id", "größe"}
     assert not misfits(drafted_policy, found)

@@ -191,7 +191,7 @@ def test_offset_leaves_out_the_first(curator):
         ("SELECT KURTOSIS(stay) FROM visits", "COUNT"),
         ("SELECT MAX(day) FROM visits", "DATE_DIFF"),
         ("SELECT COUNT(*) FROM visits WHERE day > now()", "whenever"),
-        ("SELECT COUNT(*) FROM visits WHERE regexp_matches(ward, 'n')", "LIKE"),
+        ("SELECT COUNT(*) FROM visits WHERE regexp_full_match(ward, 'n')", "LIKE"),
         ("SELECT COUNT(*) FROM visits, wards", "USING"),
         ("SELECT COUNT(*) FROM visits WHERE stay // 2 = 1", "FLOOR"),
     ],

@@ -4,7 +4,7 @@ import pytest
 
 from sfumato.curator import Curator
 from sfumato.errors import InvalidParameter, QueryRefused
-from sfumato.sql.dp_syntax import spelled
+from sfumato.sql.dp_syntax import parse_dp_syntax
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 
@@ -51,5 +51,5 @@ def test_explaining_is_free_and_needs_no_data(curator):
 
 
 def test_a_name_that_begins_alike_is_no_explanation():
-    assert not spelled("EXPLAIN PRIVACYX SELECT 1").explained
-    assert not spelled("SELECT 1 -- EXPLAIN PRIVACY").explained
+    assert not parse_dp_syntax("EXPLAIN PRIVACYX SELECT 1").explained
+    assert not parse_dp_syntax("SELECT 1 -- EXPLAIN PRIVACY").explained

@@ -11,7 +11,7 @@ from sfumato.curator.offer import offered
 from sfumato.curator.release import statements
 from sfumato.errors import PolicyError, QueryRefused
 from sfumato.sql.policy import Policy
-from sfumato.sql.policy_draft import checked
+from sfumato.sql.policy_draft import check_policy
 from sfumato.sql.schema_check import require_fit
 from sfumato.sql.units import ColumnUnit, EdgeUnit, RowUnit
 from tests.curator.questions import moved
@@ -50,9 +50,9 @@ def test_a_unit_column_called_row_is_never_taken_for_each_row(unit, column, tmp_
 
 def test_policy_check_tells_the_owner_of_a_column_called_row():
     schema = {"visits": {"ROW": "INTEGER", "stay": "INTEGER"}}
-    assert any("could mean each row" in line for line in checked(policy('"row"'), schema).wrong)
-    assert not checked(policy('{each = "row"}'), schema).wrong
-    assert not checked(policy('"row"'), {"visits": {"stay": "INTEGER", "rows": "INTEGER"}}).wrong
+    assert any("could mean each row" in line for line in check_policy(policy('"row"'), schema).wrong)
+    assert not check_policy(policy('{each = "row"}'), schema).wrong
+    assert not check_policy(policy('"row"'), {"visits": {"stay": "INTEGER", "rows": "INTEGER"}}).wrong
 
 
 def test_a_unit_is_a_type():
@@ -83,7 +83,7 @@ def test_other_units_are_refused(unit):
 def test_edges_are_not_a_column_called_edge():
     schema = {"links": {"a": "INTEGER", "b": "INTEGER", "edge": "INTEGER"}}
     bare = Policy.read(BUDGET + LINKS.format(unit="unit = 'edge'\n"))
-    assert any("could mean each edge" in line for line in checked(bare, schema).wrong)
+    assert any("could mean each edge" in line for line in check_policy(bare, schema).wrong)
     with pytest.raises(PolicyError, match=r'\{each = "edge"\}'):
         require_fit(bare, schema)
     require_fit(Policy.read(BUDGET + LINKS.format(unit="")), schema)

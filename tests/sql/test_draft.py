@@ -7,7 +7,7 @@ import pytest
 from sfumato.errors import PolicyError
 from sfumato.sql.domains import Kind
 from sfumato.sql.policy import Policy
-from sfumato.sql.policy_draft import checked, drafted, units
+from sfumato.sql.policy_draft import check_policy, draft_policy, guess_units
 from sfumato.sql.schema_check import kind_of
 
 SCHEMA = {
@@ -32,7 +32,7 @@ def test_types_of_databases_are_kinds_of_questions(name, kind):
 
 
 def test_a_draft_is_toml_that_waits_for_its_owner():
-    text = drafted(SCHEMA, "clinic.duckdb")
+    text = draft_policy(SCHEMA, "clinic.duckdb")
     data = tomllib.loads(text)
     assert data["tables"]["visits"]["unit"] == "patient_id"
     assert list(data["tables"]["visits"]["columns"]) == ["patient_id", "ward", "stay", "day", "urgent", "odd name"]
@@ -41,21 +41,21 @@ def test_a_draft_is_toml_that_waits_for_its_owner():
     text = text.replace("draft = true", "draft = false")
     said = text.replace('# unit = "…"', "public = true  # ").replace("# public = true  #", "#")
     assert Policy.read(said).tables["wards"].public
-    assert not checked(Policy.read(said), SCHEMA).wrong
+    assert not check_policy(Policy.read(said), SCHEMA).wrong
 
 
 @pytest.mark.parametrize("name", ['a"b', "ü", "x\ny", "", "a.b", "'", "tables]"])
 def test_any_name_is_quoted(name):
-    data = tomllib.loads(drafted({name: {name: "INTEGER", "patient_id": "INTEGER"}}, name))
+    data = tomllib.loads(draft_policy({name: {name: "INTEGER", "patient_id": "INTEGER"}}, name))
     assert list(data["tables"][name]["columns"]) == [name, "patient_id"]
 
 
 def test_units_are_guessed_from_names_only_when_they_speak_of_people():
-    assert units("orders", {"customer_id": "INT", "order_id": "INT"}) == ["customer_id"]
-    assert units("patients", {"id": "INT", "age": "INT"}) == ["id"]
-    assert units("orders", {"id": "INT"}) == []
-    assert units("t", {"user_id": "INT", "client_id": "INT"}) == ["user_id", "client_id"]
-    assert "perhaps user_id or client_id" in drafted({"t": {"user_id": "INT", "client_id": "INT"}}, "x")
+    assert guess_units("orders", {"customer_id": "INT", "order_id": "INT"}) == ["customer_id"]
+    assert guess_units("patients", {"id": "INT", "age": "INT"}) == ["id"]
+    assert guess_units("orders", {"id": "INT"}) == []
+    assert guess_units("t", {"user_id": "INT", "client_id": "INT"}) == ["user_id", "client_id"]
+    assert "perhaps user_id or client_id" in draft_policy({"t": {"user_id": "INT", "client_id": "INT"}}, "x")
 
 
 POLICY = """
@@ -77,7 +77,7 @@ stay = {{type = "{stay}"}}
 
 
 def test_a_check_says_what_is_promised_and_what_is_left_open():
-    found = checked(Policy.read(POLICY.format(unit="patient_id", stay="number", more="")), SCHEMA)
+    found = check_policy(Policy.read(POLICY.format(unit="patient_id", stay="number", more="")), SCHEMA)
     assert not found.wrong
     assert max(map(len, str(found).splitlines())) <= 80
     text = " ".join(str(found).split())
@@ -108,12 +108,12 @@ def test_a_check_says_what_is_promised_and_what_is_left_open():
     ],
 )  # fmt: skip
 def test_a_check_finds_what_would_fail(unit, stay, more, complaint):
-    found = checked(Policy.read(POLICY.format(unit=unit, stay=stay, more=more)), SCHEMA)
+    found = check_policy(Policy.read(POLICY.format(unit=unit, stay=stay, more=more)), SCHEMA)
     assert any(complaint in line for line in found.wrong)
     assert "can be asked" not in str(found)
 
 
 def test_a_draft_for_a_csv_file_says_how_numbers_and_dates_are_named():
-    typed, untyped = (drafted({"t": {"stay": "VARCHAR"}}, "t.csv", found) for found in ((), ("t",)))
+    typed, untyped = (draft_policy({"t": {"stay": "VARCHAR"}}, "t.csv", found) for found in ((), ("t",)))
     assert "A CSV file says no types".lower() in untyped.lower() and "no types" not in typed
     assert tomllib.loads(untyped)["tables"]["t"]["columns"] == {"stay": {"type": "text"}}

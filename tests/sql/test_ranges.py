@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from sfumato.sql.domains import LONGEST_TEXT, Domain, Kind, number
 from sfumato.sql.functions.result_domains import (
-    absolute,
-    added,
-    clamped,
-    covering,
-    greatest_of,
-    least_of,
-    multiplied,
-    rounded,
-    subtracted,
+    absolute_domain,
+    clamped_domain,
+    covering_domain,
+    difference_domain,
+    greatest_domain,
+    least_domain,
+    product_domain,
+    rounded_domain,
+    sum_domain,
 )
 
 NUMBERS = [Domain(Kind.NUMBER, -3.0, 5.0), Domain(Kind.NUMBER, 2.0, 9.0), Domain(Kind.NUMBER, -7.0, -6.0)]
@@ -28,9 +28,9 @@ TEXTS = [Domain(Kind.TEXT, length=3), Domain(Kind.TEXT, length=11), Domain(Kind.
 
 def test_a_domain_that_covers_others_has_their_outermost_bounds_and_their_longest_text():
     for some in permutations(NUMBERS):
-        assert (covering(*some).low, covering(*some).high) == (-7.0, 9.0)
+        assert (covering_domain(*some).low, covering_domain(*some).high) == (-7.0, 9.0)
     for some in permutations(TEXTS):
-        assert covering(*some).longest == 11
+        assert covering_domain(*some).longest == 11
 
 
 def test_a_text_is_as_long_as_it_is_said_to_be_and_never_longer_than_the_cut():
@@ -41,7 +41,7 @@ def test_a_text_is_as_long_as_it_is_said_to_be_and_never_longer_than_the_cut():
 @pytest.mark.parametrize(("low", "high"), [(-3.0, -0.5), (0.0, 2.5), (0.0, 5.0), (-0.25, 7.0)])
 def test_what_is_clamped_lies_on_its_steps_at_both_ends(low, high):
     """A sum of whole numbers that were clamped to −0.5 was 0: the limit was no multiple of the step."""
-    found = clamped(number(step=1.0), number(low, low), number(high, high))
+    found = clamped_domain(number(step=1.0), number(low, low), number(high, high))
     assert (found.low, found.high) == (low, high)
     assert found.step and all((end / found.step).is_integer() for end in (low, high, 1.0))
 
@@ -49,14 +49,14 @@ def test_what_is_clamped_lies_on_its_steps_at_both_ends(low, high):
 # ---- a law for every function of numbers: its values lie in its domain, on its steps --------------------------------
 
 FUNCTIONS = {
-    added: lambda a, b: a + b,
-    subtracted: lambda a, b: a - b,
-    multiplied: lambda a, b: a * b,
-    least_of: lambda a, b: min(a, b),
-    greatest_of: lambda a, b: max(a, b),
-    clamped: lambda a, low, high: min(max(a, low), high),
-    absolute: lambda a: abs(a),
-    rounded: lambda a: round(a),
+    sum_domain: lambda a, b: a + b,
+    difference_domain: lambda a, b: a - b,
+    product_domain: lambda a, b: a * b,
+    least_domain: lambda a, b: min(a, b),
+    greatest_domain: lambda a, b: max(a, b),
+    clamped_domain: lambda a, low, high: min(max(a, low), high),
+    absolute_domain: lambda a: abs(a),
+    rounded_domain: lambda a: round(a),
 }
 ENDS = st.sampled_from([-inf, -(2.0**40), -7.0, -1.5, -1.0, 0.0, 0.25, 1.0, 3.0, 150.0, 2.0**40, inf])
 STEPS = st.sampled_from([None, 0.25, 0.5, 1.0, 3.0])

@@ -20,7 +20,7 @@ from sfumato.sql.functions.costs import Cost, require_cost
 from sfumato.sql.functions.function import Sql
 from sfumato.sql.plan import Plan, Table
 from sfumato.sql.reserved_names import column
-from sfumato.sql.union import cost as cost_of_row
+from sfumato.sql.union import row_cost as cost_of_row
 
 UNWRITTEN = (
     "engines write numbers in different ways, so a number is not cast to TEXT here.\n"
@@ -33,7 +33,7 @@ class Dialect(ABC):
     """One engine's SQL. `schema` is what the engine calls the types of columns, where known: it may then leave out what
     a type rules out; it is right without. `types` is the same for the tables of one plan: "t0.stay" → "integer"."""
 
-    costs: ClassVar[Mapping[str, Cost]] = {}  # of functions that may take longer here than their table states
+    costs: ClassVar[Mapping[str, Cost]] = {}  # of functions that may take longer here than their entries state
 
     schema: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     types: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -97,7 +97,8 @@ class Dialect(ABC):
 
     def own_cost(self, call: Call) -> float:
         """The same without its arguments' own."""
-        return self.costs.get(call.name, FUNCTIONS[call.name].cost)(*call.arguments)
+        function = FUNCTIONS[call.name]
+        return self.costs.get(call.name, function.cost_in.get(self.name, function.cost))(*call.arguments)
 
     def operands_cost(self, call: Call) -> float:
         return sum(map(self.cost, call.arguments)) * self.copies(call)
@@ -122,7 +123,7 @@ class Dialect(ABC):
                 return self.literal(value)
             case Column(origin, domain):
                 type_ = self.types.get(origin)
-                return exp.Var(this=written(type(self), origin, domain.kind, type_, domain.needs_cut))
+                return exp.Var(this=column_text(type(self), origin, domain.kind, type_, domain.needs_cut))
             case Call():
                 if reason := self.refusal(expression):
                     raise QueryRefused(reason)
@@ -135,14 +136,18 @@ class Dialect(ABC):
         return [self.compiled(argument) for argument in call.arguments]
 
     @property
-    @abstractmethod
     def functions(self) -> frozenset[str]:
-        """Those of the list that this engine is told of. Others are refused, new ones too, until somebody has seen to
-        it that they cannot raise here."""
+        """The functions that this engine can compute."""
+        return frozenset(name for name in FUNCTIONS if self.supports(name))
+
+    @abstractmethod
+    def supports(self, name: str) -> bool:
+        """Can this engine compute the function? A new one is refused until somebody has made sure that it is total
+        here."""
 
     def refusal(self, call: Call) -> str | None:
         """Why this engine is not told of it; None: it is."""
-        if call.name in self.functions:
+        if self.supports(call.name):
             return None
         return f"{call.name.upper()} cannot be asked of {self.name}.\n  do:     see docs/engines.md for what can"
 
@@ -261,13 +266,13 @@ def raw(text: str) -> Sql:
     return exp.Var(this=text)
 
 
-def constants(arguments: Sequence[Expression]) -> list[int]:
+def integer_constants(arguments: Sequence[Expression]) -> list[int]:
     """Whole numbers that stand in the question."""
     return [int(a.value) for a in arguments if isinstance(a, Constant) and isinstance(a.value, int | float)]
 
 
 @lru_cache(maxsize=4096)
-def written(dialect: type[Dialect], origin: str, kind: Kind, type_: str | None, long: bool = False) -> str:
+def column_text(dialect: type[Dialect], origin: str, kind: Kind, type_: str | None, long: bool = False) -> str:
     """A column as text, cut if it may be long: conditions have hundreds of them, and trees are slow to copy."""
     to = dialect()
     found = to.column(column(origin), kind, type_)
@@ -276,7 +281,7 @@ def written(dialect: type[Dialect], origin: str, kind: Kind, type_: str | None, 
 
 
 @lru_cache(maxsize=256)
-def written_out(dialect: type[Dialect], kind: Kind, values: tuple[object, ...]) -> str:
+def literal_list(dialect: type[Dialect], kind: Kind, values: tuple[object, ...]) -> str:
     """Constants of one kind (to Python, True and 1 are the same) as text: lists of public keys are long."""
     to = dialect()
     return ", ".join(to.literal(value).sql(to.name) for value in values)

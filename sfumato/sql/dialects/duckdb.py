@@ -22,14 +22,14 @@ ALREADY = {(Kind.NUMBER, "DOUBLE"), (Kind.TRUTH, "BOOLEAN"), (Kind.DATE, "TIMEST
 TYPES = {Kind.TRUTH: "BOOLEAN", Kind.DATE: "TIMESTAMP", Kind.NUMBER: "DOUBLE"}
 
 
-def bytes_of(words: Sql) -> Sql:
+def byte_length(words: Sql) -> Sql:
     return exp.Anonymous(this="STRLEN", expressions=[words])
 
 
-def short(words: Sql) -> Sql:
+def null_if_long(words: Sql) -> Sql:
     """NULL for long texts, which are no numbers or dates: of a text that is one, each byte is a character. What a
     column is, DuckDB knows before it reads a row, so nothing else is written out to be measured."""
-    size = bytes_of(exp.TryCast(this=words, to=of_type("TEXT")))
+    size = byte_length(exp.TryCast(this=words, to=of_type("TEXT")))
     fits = exp.LTE(this=size, expression=exp.Literal.number(str(LONGEST_TEXT)))
     kind = exp.Anonymous(this="TYPEOF", expressions=[words.copy()])
     other = exp.NEQ(this=kind, expression=exp.Literal.string("VARCHAR"))
@@ -49,9 +49,8 @@ class DuckDB(Dialect):
         type_ = self.types.get(column.origin, "VARCHAR" if self.schema else "")
         return READ_WORDS if column.domain.kind is not Kind.TEXT and "VARCHAR" in type_ else column.cost
 
-    @property
-    def functions(self) -> frozenset[str]:
-        return frozenset(FUNCTIONS)
+    def supports(self, name: str) -> bool:
+        return name in FUNCTIONS
 
     def call(self, call: Call, *arguments: Sql) -> Sql:
         return FUNCTIONS[call.name].emit(*arguments)
@@ -61,7 +60,7 @@ class DuckDB(Dialect):
             return exp.Cast(this=column, to=of_type("DOUBLE"))
         if kind is Kind.TEXT:
             return self.as_text(column)
-        words = short(column) if type_ is None or "VARCHAR" in type_ else column
+        words = null_if_long(column) if type_ is None or "VARCHAR" in type_ else column
         cast = column if (kind, type_) in ALREADY else exp.TryCast(this=words, to=of_type(TYPES[kind]))
         if kind is not Kind.NUMBER:
             return cast
@@ -69,7 +68,7 @@ class DuckDB(Dialect):
 
     def cut_column(self, words: Sql) -> Sql:
         """Texts that are short in bytes are passed on as they are: copying each takes as long as grouping by it."""
-        fits = exp.LTE(this=bytes_of(words), expression=exp.Literal.number(str(LONGEST_TEXT)))
+        fits = exp.LTE(this=byte_length(words), expression=exp.Literal.number(str(LONGEST_TEXT)))
         return paren(exp.Case().when(fits, words.copy()).else_(self.cut(words.copy())))
 
     def number(self, value: float) -> Sql:

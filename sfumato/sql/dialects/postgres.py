@@ -8,48 +8,41 @@ from sfumato.sql.dialects import postgres_letter_case as letters
 from sfumato.sql.dialects import postgres_values as total
 from sfumato.sql.dialects.base import raw
 from sfumato.sql.dialects.foreign import Foreign
-from sfumato.sql.dialects.postgres_values import DOUBLE, NAN, A, B, let, quoted
+from sfumato.sql.dialects.postgres_values import DOUBLE, NAN, A, B, let, quote
 from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions.costs import Argument, Cost, each, per_character
 from sfumato.sql.functions.function import Sql
-from sfumato.sql.functions.like import BYTES, pattern_of, searches
+from sfumato.sql.functions.like import BYTES_PER_CHARACTER
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
 from sfumato.sql.reserved_names import LABEL
-from sfumato.sql.schema_check import base, kind_of
+from sfumato.sql.schema_check import base_type, kind_of
 
 COLLATION = ' COLLATE "C"'
-SAME = frozenset({
-    "and", "or", "not", "=", "<", "<=", "is null", "in", "abs", "floor", "ceil", "negative", "least", "greatest",
-    "case", "coalesce", "clamp", "replace", "||", "length",
-})  # fmt: skip
 PARTS = {"year": "year", "month": "month", "day": "day", "hour": "hour", "weekday": "dow"}
 OWN: dict[str, Callable[..., str]] = {
-    "+": total.added,
-    "-": total.subtracted,
-    "*": total.multiplied,
-    "/": total.divided,
+    "+": total.add,
+    "-": total.subtract,
+    "*": total.multiply,
+    "/": total.divide,
     "mod": total.remainder,
-    "round": total.rounded,
-    "width_bucket": total.bucket,
+    "round": total.round_half_away,
+    "width_bucket": total.width_bucket,
     "magnitude": lambda a: total.magnitude(a, LEAST_SIZE, SIZES),
-    "like": lambda a, b: f"(({a}) LIKE ({b}) ESCAPE '')",
-    "starts_with": lambda a, b: f"STARTS_WITH({a}, {b})",
     "ends_with": lambda a, b: let(f"RIGHT({A}, LENGTH({B})) = {B}", a=a, b=b),
-    "contains": lambda a, b: f"(STRPOS({a}, {b}) > 0)",
-    "trim": lambda a: total.trimmed("BTRIM", a),
-    "ltrim": lambda a: total.trimmed("LTRIM", a),
-    "rtrim": lambda a: total.trimmed("RTRIM", a),
-    "lower": lambda a: letters.in_case("lower", a),
-    "upper": lambda a: letters.in_case("upper", a),
-    **{name: lambda a, of=of: total.part(of, a) for name, of in PARTS.items()},
-    **{f"start of {unit}": lambda a, unit=unit: total.beginning(unit, a) for unit in ("year", "month", "day")},
+    "trim": lambda a: total.trim("BTRIM", a),
+    "ltrim": lambda a: total.trim("LTRIM", a),
+    "rtrim": lambda a: total.trim("RTRIM", a),
+    "lower": lambda a: letters.change_case("lower", a),
+    "upper": lambda a: letters.change_case("upper", a),
+    **{name: lambda a, of=of: total.date_part(of, a) for name, of in PARTS.items()},
+    **{f"start of {unit}": lambda a, unit=unit: total.date_trunc(unit, a) for unit in ("year", "month", "day")},
 }  # fmt: skip
 
 # ---- costs: nanoseconds in one row at most, where PostgreSQL takes longer than DuckDB --------------------------------
 # `make bench-cost OPTIONS="--engine postgres"` measures each function at its worst input; these are about twice that.
 
-STEP, SEEK = 3.0, 0.8  # nanoseconds to compare two bytes: LIKE, and STRPOS and REPLACE, do it one by one
+SEEK = 0.8  # nanoseconds to compare two bytes: STRPOS and REPLACE do it one by one
 NUMBERS = frozenset({"smallint", "integer", "bigint", "numeric", "real", "double precision"})
 TYPES = {  # of columns that are not read through their words
     Kind.NUMBER: NUMBERS | {"boolean"},
@@ -62,24 +55,18 @@ READ_SHORT = 10_000  # through words of 35 characters
 READ_WORDS = {Kind.NUMBER: 100_000, Kind.TRUTH: 30_000, Kind.DATE: 250_000}  # that is another kind in words
 
 
-def like_cost(text: Argument, pattern: Argument) -> float:
-    """From each character on, all of what follows a % may have to be compared."""
-    sought, longest = pattern_of(pattern), text.domain.longest
-    return 200 + longest * (10 + STEP * (len(sought.encode()) if searches(sought) else 0))
-
-
 def search_cost(text: Argument, sought: Argument, *rest: Argument) -> float:
     """From each character on, all that is sought may have to be compared, from its end [Horspool 1980]."""
     longest = text.domain.longest
     short = min(sought.domain.longest, longest // 2)
-    return 200 + longest * 20 + SEEK * (longest - short) * min(most_bytes(sought), short * BYTES)
+    return 200 + longest * 20 + SEEK * (longest - short) * min(most_bytes(sought), short * BYTES_PER_CHARACTER)
 
 
 def most_bytes(text: Argument) -> int:
     match text.domain.keys:
         case (str() as word,):
             return len(word.encode())
-    return text.domain.longest * BYTES
+    return text.domain.longest * BYTES_PER_CHARACTER
 
 
 COSTS: dict[str, Cost] = {
@@ -88,7 +75,6 @@ COSTS: dict[str, Cost] = {
     **dict.fromkeys(["*", "/", "round"], each(1_000)),
     **dict.fromkeys(["magnitude", "round to", "width_bucket"], each(4_000)),
     "mod": each(100_000),
-    "like": like_cost,
     **dict.fromkeys(["lower", "upper"], letters.case_cost),
     **dict.fromkeys(["trim", "ltrim", "rtrim"], per_character(120)),
     **dict.fromkeys(["substr", "starts_with", "ends_with", "||", "length"], per_character(20)),
@@ -105,7 +91,6 @@ COSTS: dict[str, Cost] = {
 class Postgres(Foreign):
     """Doubles raise when they overflow and when they underflow, casts raise, and there is no TRY_CAST."""
 
-    same = SAME
     own = OWN
     costs = COSTS
 
@@ -115,7 +100,7 @@ class Postgres(Foreign):
 
     def operands(self, call: Call) -> list[Sql]:
         """A text in upper or lower case that is compared with constants is made so only as far as that matters."""
-        match letters.compared_in_case(call):
+        match letters.case_comparison(call):
             case None:
                 return super().operands(call)
             case place, few:
@@ -125,10 +110,10 @@ class Postgres(Foreign):
     def changed(self, text: Expression, few: str) -> Sql:
         """LOWER or UPPER of something, for ASCII and these letters."""
         assert isinstance(text, Call)
-        return raw(letters.in_case_for(text.name, few, self.compiled(text.arguments[0]).sql(self.name)))
+        return raw(letters.change_letters(text.name, few, self.compiled(text.arguments[0]).sql(self.name)))
 
     def operands_cost(self, call: Call) -> float:
-        found = letters.compared_in_case(call)
+        found = letters.case_comparison(call)
         if found is None:
             return super().operands_cost(call)
         changed = call.arguments[found[0]]
@@ -147,7 +132,7 @@ class Postgres(Foreign):
         kind, type_ = column.domain.kind, self.types.get(column.origin)
         if kind is Kind.TEXT:
             return READ_TEXT
-        if type_ is not None and base(type_) == "NUMERIC" and kind is Kind.NUMBER:
+        if type_ is not None and base_type(type_) == "NUMERIC" and kind is Kind.NUMBER:
             return READ_DECIMAL if type_ == "numeric" else READ_WORDS[kind]
         if not self.schema or type_ in TYPES[kind]:
             return READ_OTHER
@@ -158,7 +143,7 @@ class Postgres(Foreign):
     def cast(self, name: str, kind: Kind, value: str, numbers: Sequence[int]) -> str:
         match name, kind:
             case "round to", _:
-                return total.rounded_to(value, numbers[0])
+                return total.round_to(value, numbers[0])
             case "number", Kind.TRUTH:
                 return f"CAST(CAST({value} AS INTEGER) AS {DOUBLE})"
             case "number", _:
@@ -195,7 +180,7 @@ class Postgres(Foreign):
             case Kind.DATE, "date":
                 return raw(total.moment_of_date(plain))
             case Kind.DATE, "timestamp without time zone":
-                return raw(total.within(plain))
+                return raw(total.within_calendar(plain))
         return raw(total.moment_of_text(short))
 
     def number(self, value: float) -> Sql:
@@ -204,7 +189,7 @@ class Postgres(Foreign):
     def text(self, value: str) -> Sql:
         if "\0" in value:
             raise QueryRefused("texts in PostgreSQL hold no character 0.\n  found:  one in a text of the question")
-        return raw(f"CAST({quoted(value)} AS TEXT){COLLATION}")
+        return raw(f"CAST({quote(value)} AS TEXT){COLLATION}")
 
     def is_nan(self, number: Sql) -> Sql:
         return raw(f"({number.sql(self.name)} = {NAN})")

@@ -9,7 +9,7 @@ letters that could make a difference.
 from collections.abc import Sequence
 from functools import cache
 
-from sfumato.sql.dialects.postgres_values import A, let, quoted
+from sfumato.sql.dialects.postgres_values import A, let, quote
 from sfumato.sql.expressions import Call, Constant, Expression
 from sfumato.sql.functions.costs import Argument
 from sfumato.sql.functions.texts import case_pairs, lower_text, upper_text
@@ -23,9 +23,9 @@ CHANGES = {"lower": lower_text, "upper": upper_text}
 COMPARISONS = frozenset({"=", "in", "like", "starts_with", "ends_with", "contains"})
 
 
-def in_case(name: str, a: str) -> str:
+def change_case(name: str, a: str) -> str:
     """In upper or lower case. Rows come out of UNNEST, and go into STRING_AGG, in the order of the text."""
-    begins, steps = blocks(name)
+    begins, steps = case_arrays(name)
     number = f"ASCII({C})"
     step = f"({steps})[({begins})[{number} >> {BITS}] + ({number} & {(1 << BITS) - 1})]"
     signs = f"(SELECT UNNEST(STRING_TO_ARRAY({name}({A}), NULL)) AS {C} OFFSET 0) AS {U}"
@@ -34,7 +34,7 @@ def in_case(name: str, a: str) -> str:
 
 
 @cache
-def blocks(name: str) -> tuple[str, str]:
+def case_arrays(name: str) -> tuple[str, str]:
     """Where each block of letters begins in the second array, and there how far each letter is from its other case.
     As SQL; both arrays begin at 0."""
     steps = {ord(a): ord(b) - ord(a) for a, b in zip(*case_pairs(name), strict=True)}
@@ -42,38 +42,38 @@ def blocks(name: str) -> tuple[str, str]:
     places = {block: i << BITS for i, block in enumerate(used)}
     begins = [places.get(block, NOWHERE) for block in range(used[-1] + 1)]
     found = [steps.get((block << BITS) + place, 0) for block in used for place in range(1 << BITS)]
-    return array(begins), array(found)
+    return integer_array(begins), integer_array(found)
 
 
-def array(numbers: Sequence[int]) -> str:
+def integer_array(numbers: Sequence[int]) -> str:
     return f"CAST('[0:{len(numbers) - 1}]={{{','.join(map(str, numbers))}}}' AS INTEGER[])"
 
 
 # ---- compared with constants ----------------------------------------------------------------------------------------
 
 
-def compared_in_case(call: Call) -> tuple[int, str] | None:
+def case_comparison(call: Call) -> tuple[int, str] | None:
     """(which argument is in upper or lower case, the letters beyond ASCII that matter), if all others are constants and
     few letters matter; otherwise None."""
-    places = [i for i, one in enumerate(call.arguments) if not constant_text(one)]
+    places = [i for i, one in enumerate(call.arguments) if not is_constant_text(one)]
     if call.name not in COMPARISONS or len(places) != 1:
         return None
     match call.arguments[places[0]]:
         case Call("lower" | "upper" as name, _):
-            words = (text_of(one) for one in call.arguments if constant_text(one))
+            words = (constant_text(one) for one in call.arguments if is_constant_text(one))
             letters = letters_that_matter(name, frozenset().union(*words))
             return (places[0], letters) if len(letters) <= FEW else None
     return None
 
 
-def constant_text(one: Expression) -> bool:
+def is_constant_text(one: Expression) -> bool:
     match one:
         case Constant(str()) | Call("lower" | "upper", (Constant(str()),)):
             return True
     return False
 
 
-def text_of(one: Expression) -> str:
+def constant_text(one: Expression) -> str:
     match one:
         case Constant(str() as text):
             return text
@@ -88,12 +88,12 @@ def letters_that_matter(name: str, signs: frozenset[str]) -> str:
     return "".join(a for a, b in zip(*case_pairs(name), strict=True) if a in signs or b in signs)
 
 
-def in_case_for(name: str, letters: str, a: str) -> str:
+def change_letters(name: str, letters: str, a: str) -> str:
     """In upper or lower case, but only ASCII and these letters."""
     if not letters:
         return f"{name}({a})"
     become = CHANGES[name](letters)
-    body = f"TRANSLATE({name}({A}), {quoted(letters)}, {quoted(become)})"
+    body = f"TRANSLATE({name}({A}), {quote(letters)}, {quote(become)})"
     return let(f"CASE WHEN OCTET_LENGTH({A}) = LENGTH({A}) THEN {name}({A}) ELSE {body} END", a=a)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from sfumato.sql.dialects import dialect_of
-from sfumato.sql.dialects.base import Dialect, raw, written_out
+from sfumato.sql.dialects.base import Dialect, literal_list, raw
 from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions.function import Sql, of_type, paren
@@ -30,10 +30,10 @@ from sfumato.sql.reserved_names import (
     column,
     key,
     measure,
-    numbered,
-    of,
+    qualify,
+    table_alias,
 )  # fmt: skip
-from sfumato.sql.union import times
+from sfumato.sql.union import row_multiplicity
 from sfumato.sql.units import ColumnUnit, RowUnit
 
 # what each kind is compiled to, on every engine
@@ -61,14 +61,14 @@ def statement(plan: Plan, salt: int, dialect: str | Dialect) -> str:
     ]
     if isinstance(plan.table.unit, RowUnit):
         each = [f"{to.total(clamped_value(m, mine[j], to))} AS {measure(j)}" for j, m in enumerate(summed)]
-        return f"SELECT {', '.join([*of(ROWS, keys), *each])} FROM {rows} {by(of(ROWS, keys))}"
-    listed, names = of(ROWS, [UNIT, *keys]), of(PAIRS, keys)
+        return f"SELECT {', '.join([*qualify(ROWS, keys), *each])} FROM {rows} {by(qualify(ROWS, keys))}"
+    listed, names = qualify(ROWS, [UNIT, *keys]), qualify(PAIRS, keys)
     if not keys:
         pairs = f"SELECT {', '.join([*listed, *inner])} FROM {rows} {by(listed)}"
         return f"SELECT {', '.join(outer)} FROM ({pairs}) AS {PAIRS}"
     hashed = to.hashed([raw(name) for name in listed], salt).sql(to.name)
     if to.chosen_first(plan):
-        place = f"DENSE_RANK() OVER (PARTITION BY {ROWS}.{UNIT} ORDER BY {', '.join([hashed, *of(ROWS, keys)])})"
+        place = f"DENSE_RANK() OVER (PARTITION BY {ROWS}.{UNIT} ORDER BY {', '.join([hashed, *qualify(ROWS, keys)])})"
         kept = first_of(f"SELECT {ROWS}.*, {place} AS {PLACE} FROM {rows}", plan.groups)
         pairs = f"SELECT {', '.join([*listed, *inner])} FROM ({kept}) AS {ROWS} {by(listed)}"
         return f"SELECT {', '.join([*names, *outer])} FROM ({pairs}) AS {PAIRS} {by(names)}"
@@ -112,13 +112,13 @@ def row_wise(plan: Plan, values: Mapping[str, Sql], to: Dialect) -> exp.Select:
     chosen += [exp.alias_(value, name) for name, value in values.items()]
     conditions: list[Sql] = []
     if table.unit_column is not None:
-        chosen.insert(0, exp.alias_(unit_of(table, numbered(0), to), UNIT))
-        conditions.append(exp.column(table.unit_column, table=numbered(0), quoted=True).is_(exp.null()).not_())
+        chosen.insert(0, exp.alias_(unit_of(table, table_alias(0), to), UNIT))
+        conditions.append(exp.column(table.unit_column, table=table_alias(0), quoted=True).is_(exp.null()).not_())
     if plan.where != Constant(True):
         conditions.append(to.compiled(plan.where))
     for one, listed in zip(plan.keys, plan.key_lists, strict=True):
         if listed is not None:
-            public = written_out(type(to), one.domain.kind, listed)
+            public = literal_list(type(to), one.domain.kind, listed)
             conditions.append(exp.In(this=as_key(one, to), expressions=[exp.Var(this=public)]))
     found = found.select(*chosen, copy=False)
     return found.where(*conditions, copy=False) if conditions else found
@@ -201,7 +201,7 @@ def of_edges(table: Table, to: Dialect, theirs: str | None) -> exp.Select:
 
 def stacked(table: Table, to: Dialect) -> exp.Select:
     """The rows of all branches, with their unit; of different tables it is compared as a text, as in joins."""
-    mixed, parts = len(times(table)) > 1, []
+    mixed, parts = len(row_multiplicity(table)) > 1, []
     for branch in table.branches:
         inside = to.about(branch.rows)
         values = {name: exp.Cast(this=inside.compiled(of), to=of_type(TYPES[table.columns[name].kind]))
@@ -220,7 +220,7 @@ def stacked(table: Table, to: Dialect) -> exp.Select:
 
 def from_(table: Table, to: Dialect) -> exp.Expression:
     """The rows of a table, as the first one."""
-    return named(of_unit(table, to), numbered(0))
+    return named(of_unit(table, to), table_alias(0))
 
 
 def few(table: Table, place: int, to: Dialect, most: int = 0, apart: Sequence[Sql] = ()) -> exp.Expression:
@@ -236,7 +236,7 @@ def few(table: Table, place: int, to: Dialect, most: int = 0, apart: Sequence[Sq
     place_of = exp.column(PLACE, table=RANKED)
     last = whole(most or table.rows)
     outer = exp.select("*").from_(named(inner, RANKED)).where(exp.LTE(this=place_of, expression=last))
-    return named(outer, numbered(place))
+    return named(outer, table_alias(place))
 
 
 def found_few(join: Join, place: int, to: Dialect) -> exp.Expression:
@@ -291,9 +291,9 @@ def matched(join: Join, number: int, to: Dialect) -> exp.Expression:
     order = exp.Order(expressions=[exp.Ordered(this=one.copy(), nulls_first=False) for one in typed.values()])
     place = exp.Window(this=exp.RowNumber(), partition_by=[one.copy() for one in first], order=order)
     plain = [column(f"t{number}.{name}") for name in typed]
-    inner = exp.select(*plain, exp.alias_(place, PLACE)).from_(exp.alias_(source(join.table.name), numbered(number)))
+    inner = exp.select(*plain, exp.alias_(place, PLACE)).from_(exp.alias_(source(join.table.name), table_alias(number)))
     outer = exp.select("*").from_(named(inner, RANKED)).where(exp.column(PLACE, table=RANKED).eq(1))
-    return named(outer, numbered(number))
+    return named(outer, table_alias(number))
 
 
 def clamped_value(measure: Measure, name: str, to: Dialect) -> str:

@@ -42,8 +42,8 @@ from sfumato.sql.reserved_names import (
     VALUES,
     key,
     measure,
+    qualify,
 )  # fmt: skip
-from sfumato.sql.reserved_names import of as qualified
 from sfumato.sql.units import RowUnit
 
 X = f"{READ}.{GIVEN}"  # a value of a row
@@ -54,7 +54,7 @@ def distinct(plan: Plan, of: Expression, salt: int, dialect: str | Dialect) -> s
 
     One unit changes it by at most `rows`: that many values are its own, and others may have them as well.
     """
-    to, names = dialect_of(dialect).about(plan), qualified(VALUES, listed(plan))
+    to, names = dialect_of(dialect).about(plan), qualify(VALUES, listed(plan))
     kept = values(plan, given(of, to), of, salt, to, once=True)
     counted = f"COUNT(DISTINCT {VALUES}.{VALUE}) AS {measure(0)}"
     return f"WITH {kept} SELECT {', '.join([*names, counted])} FROM {VALUES} {by(names)}"
@@ -72,7 +72,7 @@ class RankWindow:
     def holds(self) -> str:
         """Is one of the ranks UP_TO − COUNT + 1 … UP_TO inside?"""
         a, b = self.part.numerator, self.part.denominator
-        many, count, upto = qualified(RANKED, [ALL, COUNT, UP_TO])
+        many, count, upto = qualify(RANKED, [ALL, COUNT, UP_TO])
         above = f"{b} * ({upto} - {count}) - {a} * {many} - ({self.shift}) < {self.cap}"
         return f"({a} * {many} + ({self.shift}) - {b} * {upto} < {self.cap} AND {above})"
 
@@ -80,8 +80,8 @@ class RankWindow:
 def ranks(plan: Plan, lattice: Lattice, salt: int, dialect: str | Dialect) -> str:
     """keys, and each VALUE with how many have it (COUNT), how many have it or less (UP_TO), and how many there are
     (ALL)."""
-    to, names = dialect_of(dialect).about(plan), qualified(COUNTED, listed(plan))
-    split, (value, count) = by_parts(names), qualified(COUNTED, [VALUE, COUNT])
+    to, names = dialect_of(dialect).about(plan), qualify(COUNTED, listed(plan))
+    split, (value, count) = by_parts(names), qualify(COUNTED, [VALUE, COUNT])
     upto = f"{to.total(count)} OVER ({split} ORDER BY {value}) AS {UP_TO}"
     shown = [*names, value, count, upto, f"{to.total(count)} OVER ({split}) AS {ALL}"]
     return f"WITH {frequencies(plan, lattice, salt, to)} SELECT {', '.join(shown)} FROM {COUNTED}"
@@ -122,7 +122,7 @@ class Selection:
         one = f"CAST(UNNEST({BETWEEN}.{LIST}) AS DOUBLE) AS {GIVEN}"
         each = f"SELECT {BETWEEN}.{ALL}, {one} FROM ({found}) AS {BETWEEN}"
         steps = f"SELECT {READ}.{ALL}, {self.lattice} AS {VALUE} FROM ({each}) AS {READ}"
-        many, step = qualified(STEPS, [ALL, VALUE])
+        many, step = qualify(STEPS, [ALL, VALUE])
         return f"SELECT {many}, {step}, COUNT(*) FROM ({steps}) AS {STEPS} GROUP BY {many}, {step} ORDER BY {step}"
 
     def number(self, value: float) -> str:
@@ -131,7 +131,7 @@ class Selection:
 
 def frequencies(plan: Plan, lattice: Lattice, salt: int, to: Dialect, *more: str) -> str:
     """Tables of WITH, of which COUNTED has the keys, each VALUE, how many have it (COUNT), and `more`."""
-    names = qualified(VALUES, [*listed(plan), VALUE])
+    names = qualify(VALUES, [*listed(plan), VALUE])
     kept = values(plan, step_of(lattice, to), lattice.of, salt, to, once=False)
     shown = [*names, f"COUNT(*) AS {COUNT}", *more]
     return f"{kept}, {COUNTED} AS (SELECT {', '.join(shown)} FROM {VALUES} {by(names)})"
@@ -143,9 +143,9 @@ def near(plan: Plan, windows: Sequence[RankWindow], ranked: str, dialect: str | 
     to, names = dialect_of(dialect).about(plan), listed(plan)
     near_one = " OR ".join(window.holds() for window in windows)
     whole = [f"CAST({RANKED}.{name} AS BIGINT) AS {name}" for name in (UP_TO, ALL)]
-    found = ", ".join([*qualified(RANKED, [*names, VALUE, COUNT]), *whole])
-    mine, most = qualified(NEAR, names), f"MAX({NEAR}.{ALL})"
-    shown = ", ".join([*mine, most, *to.lists(*qualified(NEAR, [VALUE, COUNT, UP_TO]))])
+    found = ", ".join([*qualify(RANKED, [*names, VALUE, COUNT]), *whole])
+    mine, most = qualify(NEAR, names), f"MAX({NEAR}.{ALL})"
+    shown = ", ".join([*mine, most, *to.lists(*qualify(NEAR, [VALUE, COUNT, UP_TO]))])
     return (
         f"WITH {NEAR} AS (SELECT {found} FROM {ranked} AS {RANKED} WHERE {near_one})"
         f" SELECT {shown} FROM {NEAR} {by(mine)}"
@@ -161,12 +161,12 @@ def values(plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once:
     rows = f"({row_wise(plan, {GIVEN: to.compiled(of)}, to).sql(to.name)}) AS {READ}"
     names = listed(plan)
     if isinstance(plan.table.unit, RowUnit):
-        each = f"SELECT {', '.join([*qualified(READ, names), f'{value} AS {VALUE}'])} FROM {rows}"
-        shown = ", ".join(qualified(NUMBERED, [*names, VALUE]))
+        each = f"SELECT {', '.join([*qualify(READ, names), f'{value} AS {VALUE}'])} FROM {rows}"
+        shown = ", ".join(qualify(NUMBERED, [*names, VALUE]))
         return f"{VALUES} AS (SELECT {shown} FROM ({each}) AS {NUMBERED} WHERE NOT {NUMBERED}.{VALUE} IS NULL)"
     owner = [UNIT, *names]
-    each = f"SELECT {', '.join([*qualified(READ, owner), f'{value} AS {VALUE}'])} FROM {rows}"
-    mine = qualified(NUMBERED, [*owner, VALUE])
+    each = f"SELECT {', '.join([*qualify(READ, owner), f'{value} AS {VALUE}'])} FROM {rows}"
+    mine = qualify(NUMBERED, [*owner, VALUE])
     number = "0" if once else f"ROW_NUMBER() OVER ({by_parts(mine)} ORDER BY {NUMBERED}.{VALUE})"
     numbered = f"SELECT {', '.join([*mine, f'{number} AS {COPY}'])} FROM ({each}) AS {NUMBERED}"
     again = to.materialized if names else ""  # only then it is read twice
@@ -174,20 +174,20 @@ def values(plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once:
     if names:
         found += f", {chosen_groups(plan, salt, to)}"
     source = CHOSEN if names else ROWS
-    mine, ordered = qualified(source, [*owner, VALUE]), qualified(HASHED, owner)
-    hashed = f"{hash_of(qualified(source, [*owner, VALUE, COPY]), salt, to)} AS {HASH}"
+    mine, ordered = qualify(source, [*owner, VALUE]), qualify(HASHED, owner)
+    hashed = f"{hash_of(qualify(source, [*owner, VALUE, COPY]), salt, to)} AS {HASH}"
     hashed = f"SELECT {', '.join([*mine, hashed])} FROM {source} WHERE NOT {source}.{VALUE} IS NULL"
     order = f"ORDER BY {HASHED}.{HASH}, {HASHED}.{VALUE}"
     placed = (
         f"SELECT {HASHED}.*, ROW_NUMBER() OVER ({by_parts(ordered)} {order}) AS {PLACE} FROM ({hashed}) AS {HASHED}"
     )
-    shown = ", ".join(qualified(RANKED, [*names, VALUE]))
+    shown = ", ".join(qualify(RANKED, [*names, VALUE]))
     return f"{found}, {VALUES} AS (SELECT {shown} FROM ({placed}) AS {RANKED} WHERE {RANKED}.{PLACE} <= {plan.rows})"
 
 
 def chosen_groups(plan: Plan, salt: int, to: Dialect) -> str:
     """Tables of WITH, of which CHOSEN has the rows of ROWS in the groups that their unit keeps."""
-    mine = qualified(ROWS, [UNIT, *listed(plan)])
+    mine = qualify(ROWS, [UNIT, *listed(plan)])
     hashed = hash_of(mine, salt, to)
     if to.windowed(plan.keys):
         order = f"PARTITION BY {ROWS}.{UNIT} ORDER BY {', '.join([hashed, *mine[1:]])}"

@@ -1,14 +1,38 @@
-"""Patterns of LIKE: which are allowed, what they cost in an engine, and how released values are matched in linear time.
+"""LIKE: which patterns are allowed, what they cost in an engine, and how released values are matched in linear time.
 
-DuckDB matches a pattern without `_` part by part, from left to right. One that has `_` it tries at every place for each
-`%`, one inside the other: two of them take the square of a text's length. So that is refused, from the text alone.
+DuckDB matches a pattern without `_` part by part, from left to right. A pattern with `_` is tried at every position for
+each `%`, in nested loops: two `%` take time quadratic in the length of the text. Such a pattern is refused.
 """
 
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused
+from sfumato.sql.domains import Kind
 from sfumato.sql.functions.costs import COMPARE, Argument
+from sfumato.sql.functions.function import Function, constant_text, emit_binary
+from sfumato.sql.functions.result_domains import truth_domain
 
 LONGEST_PATTERN = 200  # characters
 MOST_PERCENTS = 10  # signs %
-STEP, BYTES = 4.0, 4  # nanoseconds to compare two bytes, and the bytes of a character at most
+STEP, BYTES_PER_CHARACTER = 4.0, 4  # nanoseconds to compare two bytes, and the bytes of a character at most
+POSTGRES_STEP = 3.0  # the same on PostgreSQL
+
+
+def check_pattern(text: Argument, pattern: Argument) -> None:
+    """Refuses a pattern that is not a constant of the question (in lower case, of ILIKE), or is slow to match."""
+    if getattr(pattern, "value", "") is None:
+        return
+    constant = constant_text(getattr(pattern, "arguments", (pattern,))[0])
+    if constant is None or getattr(pattern, "name", "lower") != "lower":
+        raise QueryRefused(
+            "LIKE takes a pattern in quotes.\n  found:  a pattern that is computed in each row\n"
+            "  do:     ask CONTAINS(x, y), STARTS_WITH(x, y) or ENDS_WITH(x, y)"
+        )
+    if problem := pattern_problem(constant):
+        raise QueryRefused(
+            f"this pattern of LIKE could take long to match.\n  found:  {problem}\n"
+            "  do:     write a shorter one, or several: x LIKE 'a%' AND x LIKE '%b_c%'"
+        )
 
 
 def pattern_problem(pattern: str) -> str | None:
@@ -17,12 +41,12 @@ def pattern_problem(pattern: str) -> str | None:
         return f"a pattern of {len(pattern):,} characters; {LONGEST_PATTERN} are allowed"
     if pattern.count("%") > MOST_PERCENTS:
         return f"{pattern.count('%')} signs %; {MOST_PERCENTS} are allowed"
-    if "_" in pattern and searches(pattern) > 1:
+    if "_" in pattern and count_searches(pattern) > 1:
         return "_ in a pattern with more than one % before its end"
     return None
 
 
-def searches(pattern: str) -> int:
+def count_searches(pattern: str) -> int:
     """How often a text is searched for what comes next: once for each % that does not end the pattern."""
     return len([part for part in pattern.split("%")[1:] if part])
 
@@ -37,9 +61,15 @@ def pattern_of(argument: Argument) -> str:
 
 def like_cost(text: Argument, pattern: Argument) -> float:
     sought, longest = pattern_of(pattern), text.domain.longest
-    if "_" in sought and searches(sought):
-        return 100 + STEP * BYTES * longest * len(sought.encode())
+    if "_" in sought and count_searches(sought):
+        return 100 + STEP * BYTES_PER_CHARACTER * longest * len(sought.encode())
     return 100 + longest * (20 + COMPARE * len(sought))
+
+
+def postgres_cost(text: Argument, pattern: Argument) -> float:
+    """From each character on, all of what follows a % may have to be compared."""
+    sought, longest = pattern_of(pattern), text.domain.longest
+    return 200 + longest * (10 + POSTGRES_STEP * (len(sought.encode()) if count_searches(sought) else 0))
 
 
 # ---- of released values ---------------------------------------------------------------------------------------------
@@ -50,9 +80,11 @@ def like(text: str, pattern: str) -> bool:
     place would leave less for the rest. One pass over the text."""
     first, *rest = pattern.split("%")
     if not rest:
-        return len(text) == len(pattern) and fits(text, pattern)
+        return len(text) == len(pattern) and matches_start(text, pattern)
     *middle, last = rest
-    if len(text) < len(first) + len(last) or not (fits(text, first) and fits(text[len(text) - len(last) :], last)):
+    if len(text) < len(first) + len(last) or not (
+        matches_start(text, first) and matches_start(text[len(text) - len(last) :], last)
+    ):
         return False
     place, end = len(first), len(text) - len(last)
     for part in filter(None, middle):
@@ -62,7 +94,7 @@ def like(text: str, pattern: str) -> bool:
     return True
 
 
-def fits(text: str, part: str) -> bool:
+def matches_start(text: str, part: str) -> bool:
     """Does the text begin with this, `_` being any character?"""
     return all(sign in ("_", found) for sign, found in zip(part, text, strict=False))
 
@@ -82,3 +114,29 @@ def end_of_match(text: str, part: str, start: int, end: int) -> int:
         if open_ & whole:
             return place + 1
     return -1
+
+
+BACKSLASH = "'\\\\'"  # as Spark writes it in quotes
+FUNCTIONS: dict[str, Function] = {
+    "like": Function(
+        (Kind.TEXT, Kind.TEXT),
+        truth_domain,
+        emit_binary(exp.Like),
+        like,
+        check=check_pattern,
+        cost=like_cost,
+        cost_in={"postgres": postgres_cost},
+        sql_in={
+            "postgres": lambda a, b: f"(({a}) LIKE ({b}) ESCAPE '')",
+            "spark": lambda a, b: f"({a} LIKE REPLACE({b}, {BACKSLASH}, {BACKSLASH[:-1]}{BACKSLASH[1:]}))",
+        },
+        constants=(
+            (f"%{'a' * (LONGEST_PATTERN - 3)}b%",),
+            (f"%_{'a' * 40}b%",),
+            (f"%_{'😀' * 20}b%",),
+            (f"%{'_' * 40}b",),
+            ("%a" * 9 + "%b",),
+            (f"%{'😀' * 90}b%",),
+        ),
+    ),
+}

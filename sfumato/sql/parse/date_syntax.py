@@ -9,7 +9,7 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Call, Constant, Expression
 from sfumato.sql.functions.function import Spelling
-from sfumato.sql.parse.ast_guard import plain, shown, small
+from sfumato.sql.parse.ast_guard import bounded_integer, node_text, require_known_parts
 from sfumato.sql.simplify import call
 
 Go = Callable[..., list[Expression]]
@@ -40,26 +40,26 @@ def date_part(node: exp.Expression, go: Go) -> Expression:
     return extract(exp.Extract(this=node.expressions[0], expression=node.expressions[1]), go)
 
 
-def truncated(node: exp.Expression, go: Go) -> Expression:
+def date_trunc(node: exp.Expression, go: Go) -> Expression:
     unit = node.args["unit"].name.lower()
     if unit not in BEGINNINGS:
         raise QueryRefused(f"DATE_TRUNC to {unit[:20]} is not allowed.\n  do:     use {', '.join(BEGINNINGS)}")
     return call(f"start of {unit}", *go(node.this))
 
 
-def formatted(node: exp.Expression, go: Go) -> Expression:
+def date_format(node: exp.Expression, go: Go) -> Expression:
     """'2024-03' and the like: the beginning of a date's text."""
     asked, known = node.args.get("format"), FORMATS[type(node)]
     if not isinstance(asked, exp.Literal) or asked.this not in known:
         raise QueryRefused(
-            f"{shown(node)}: dates are written as {', '.join(map(repr, known))}.\n"
+            f"{node_text(node)}: dates are written as {', '.join(map(repr, known))}.\n"
             "  do:     use one of these, or YEAR, MONTH, DATE_TRUNC"
         )
     unit, length = known[asked.this]
     return call("substr", call("text", call(f"start of {unit}", *go(node.this))), Constant(1), Constant(length))
 
 
-def in_words(name: str, words: tuple[str, ...], first: int) -> Callable[[exp.Expression, Go], Expression]:
+def part_name(name: str, words: tuple[str, ...], first: int) -> Callable[[exp.Expression, Go], Expression]:
     """The name of a part: public keys, as it is one of a list."""
 
     def read(node: exp.Expression, go: Go) -> Expression:
@@ -93,7 +93,7 @@ def arithmetic(name: str) -> Callable[[exp.Expression, Go], Expression]:
 
     def read(node: exp.Expression, go: Go) -> Expression:
         if isinstance(node.expression, exp.Interval):
-            return shifted(go(node.this)[0], node.expression, 1 if name == "+" else -1)
+            return shift_date(go(node.this)[0], node.expression, 1 if name == "+" else -1)
         parts = go(node.this, node.expression)
         if name == "-" and len(parts) == 2 and all(one.domain.kind is Kind.DATE for one in parts):
             return call("days between", parts[1], parts[0])
@@ -107,22 +107,24 @@ def interval_of(name: str) -> Callable[[exp.Expression, Go], Expression]:
 
     def read(node: exp.Expression, go: Go) -> Expression:
         if len(node.expressions) != 2:
-            raise QueryRefused(f"{shown(node)}: takes a date and an INTERVAL.")
+            raise QueryRefused(f"{node_text(node)}: takes a date and an INTERVAL.")
         return arithmetic(name)(exp.Paren(this=node.expressions[0], expression=node.expressions[1]), go)
 
     return read
 
 
-def shifted(date: Expression, interval: exp.Interval, sign: int) -> Expression:
+def shift_date(date: Expression, interval: exp.Interval, sign: int) -> Expression:
     """A constant: what would be beyond the ends of time is refused here, where it tells nothing."""
-    plain(interval)
+    require_known_parts(interval)
     match date:
         case Call("timestamp", (Constant(str() as text),)):
             many = interval.this.name if isinstance(interval.this, exp.Literal) else ""
-            count = sign * small(exp.Literal.number(many), "INTERVAL", 0, 100_000) if many.isdecimal() else None
+            count = (
+                sign * bounded_integer(exp.Literal.number(many), "INTERVAL", 0, 100_000) if many.isdecimal() else None
+            )
             unit = interval.args["unit"].name.lower().removesuffix("s") if interval.args.get("unit") else ""
             if count is not None and unit in ("minute", "hour", "day", "week", "month", "year"):
-                return call("timestamp", Constant(moved(text, count, unit)))
+                return call("timestamp", Constant(add_interval(text, count, unit)))
             raise QueryRefused("INTERVAL takes a whole number of minutes, hours, days, weeks, months or years.")
     raise QueryRefused(
         "INTERVAL is added to a date that stands in the question: added to a column, it could leave the calendar.\n"
@@ -130,7 +132,7 @@ def shifted(date: Expression, interval: exp.Interval, sign: int) -> Expression:
     )
 
 
-def moved(text: str, count: int, unit: str) -> str:
+def add_interval(text: str, count: int, unit: str) -> str:
     """As SQL does it: the last day of a month stays in it."""
     found = datetime.datetime.fromisoformat(text)
     try:
@@ -144,7 +146,7 @@ def moved(text: str, count: int, unit: str) -> str:
         raise QueryRefused("this INTERVAL leads out of the calendar.") from None
 
 
-def moving(node: exp.Expression, go: Go) -> Expression:
+def refuse_today(node: exp.Expression, go: Go) -> Expression:
     raise QueryRefused(
         "a question means the same whenever it is asked, so there is no today in it.\n"
         "  do:     write the day: DATE '2024-03-01'"
@@ -155,12 +157,12 @@ SPECIAL: dict[Spelling, Callable[[exp.Expression, Go], Expression]] = {
     exp.Extract: extract,
     "date_part": date_part,
     "datepart": date_part,
-    exp.TimestampTrunc: truncated,
-    exp.DateTrunc: truncated,
-    exp.TimeToStr: formatted,
-    exp.ToChar: formatted,
-    exp.Dayname: in_words("weekday", DAYS, 0),
-    exp.Monthname: in_words("month", MONTHS, 1),
+    exp.TimestampTrunc: date_trunc,
+    exp.DateTrunc: date_trunc,
+    exp.TimeToStr: date_format,
+    exp.ToChar: date_format,
+    exp.Dayname: part_name("weekday", DAYS, 0),
+    exp.Monthname: part_name("month", MONTHS, 1),
     exp.DateDiff: difference,
     exp.Add: arithmetic("+"),
     exp.DateAdd: arithmetic("+"),
@@ -168,8 +170,8 @@ SPECIAL: dict[Spelling, Callable[[exp.Expression, Go], Expression]] = {
     exp.DateSub: arithmetic("-"),
     "date_sub": interval_of("-"),
     "date_add": interval_of("+"),
-    exp.CurrentDate: moving,
-    exp.CurrentTimestamp: moving,
-    "now": moving,
-    "today": moving,
+    exp.CurrentDate: refuse_today,
+    exp.CurrentTimestamp: refuse_today,
+    "now": refuse_today,
+    "today": refuse_today,
 }

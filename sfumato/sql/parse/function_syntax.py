@@ -8,8 +8,8 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.domains import LONGEST_TEXT
 from sfumato.sql.expressions import Constant, Expression
 from sfumato.sql.functions.function import Spelling
-from sfumato.sql.parse import date_syntax as special_dates
-from sfumato.sql.parse.ast_guard import numeral, shown, small
+from sfumato.sql.parse import date_syntax
+from sfumato.sql.parse.ast_guard import bounded_integer, parse_number
 from sfumato.sql.simplify import call
 
 MOST_BUCKETS = 10_000
@@ -37,10 +37,10 @@ def literal(node: exp.Expression, go: Go) -> Expression:
             f"a text in this question is too long.\n  found:  {len(node.this):,} characters\n"
             f"  do:     write at most {LONGEST_TEXT:,}: all texts are cut there"
         )
-    return Constant(node.this if node.is_string else numeral(node.this))
+    return Constant(node.this if node.is_string else parse_number(node.this))
 
 
-def swapped(name: str) -> Callable[[exp.Expression, Go], Expression]:
+def swap_operands(name: str) -> Callable[[exp.Expression, Go], Expression]:
     return lambda node, go: call(name, *go(node.expression, node.this))
 
 
@@ -55,7 +55,7 @@ def is_(node: exp.Expression, go: Go) -> Expression:
     raise QueryRefused("IS is for NULL, TRUE and FALSE.\n  do:     ask x IS NULL, or x IS NOT NULL")
 
 
-def same(node: exp.Expression, go: Go) -> Expression:
+def is_not_distinct(node: exp.Expression, go: Go) -> Expression:
     """IS NOT DISTINCT FROM: equal, or both NULL."""
     first, second = go(node.this, node.expression)
     both = call("and", call("is null", first), call("is null", second))
@@ -75,7 +75,7 @@ def between(node: exp.Expression, go: Go) -> Expression:
     return call("and", call("<=", low, value), call("<=", value, high))
 
 
-def cased(node: exp.Expression, go: Go) -> Expression:
+def case_when(node: exp.Expression, go: Go) -> Expression:
     """CASE WHEN …, and CASE x WHEN …, which compares."""
     parts, value = [], go(node.this)
     for one in node.args["ifs"]:
@@ -108,7 +108,7 @@ def cast(node: exp.Expression, go: Go) -> Expression:
 
 def decimal(value: Expression, sizes: list[exp.Expression]) -> Expression:
     """DECIMAL(p, s): rounded to s digits, NULL from 10^(p − s) on. It remains a double."""
-    digits, after = [small(one.this, "DECIMAL", 0, 38) for one in sizes] if len(sizes) == 2 else (18, 3)
+    digits, after = [bounded_integer(one.this, "DECIMAL", 0, 38) for one in sizes] if len(sizes) == 2 else (18, 3)
     if after > 12:
         raise QueryRefused(
             "numbers are doubles here, with 15 digits.\n  do:     CAST to DECIMAL with up to 12 after the point"
@@ -122,7 +122,7 @@ def width_bucket(node: exp.Expression, go: Go) -> Expression:
     return bucket_key(*given) if len(given) == 4 else bucket_key(*[Constant(None)] * 4)  # which is refused in words
 
 
-def misplaced(node: exp.Expression, go: Go) -> Expression:
+def refuse_histogram(node: exp.Expression, go: Go) -> Expression:
     raise QueryRefused(
         "HISTOGRAM stands by itself after SELECT, outermost.\n"
         "  do:     ask SELECT HISTOGRAM(x, 0, 60, 12) FROM …, or GROUP BY WIDTH_BUCKET(x, 0, 60, 12)"
@@ -133,7 +133,7 @@ def power(node: exp.Expression, go: Go) -> Expression:
     (base,) = go(node.this)
     if isinstance(node.expression, exp.Literal) and node.expression.this == "0.5":
         return call("sqrt", base)
-    return call("power", base, Constant(small(node.expression, "POWER", 1, 10)))
+    return call("power", base, Constant(bounded_integer(node.expression, "POWER", 1, 10)))
 
 
 def logarithm(node: exp.Expression, go: Go) -> Expression:
@@ -146,7 +146,7 @@ def logarithm(node: exp.Expression, go: Go) -> Expression:
     return call(f"log{base}", *go(node.expression))
 
 
-def cut_off(node: exp.Expression, go: Go) -> Expression:
+def trunc(node: exp.Expression, go: Go) -> Expression:
     """TRUNC: towards 0."""
     if node.args.get("decimals"):
         raise QueryRefused("TRUNC takes one argument.\n  do:     ask TRUNC(x * 100) / 100 for two digits")
@@ -154,47 +154,40 @@ def cut_off(node: exp.Expression, go: Go) -> Expression:
     return call("case", call("<", value, Constant(0)), call("ceil", value), call("floor", value))
 
 
-def refused(words: str, do: str) -> Callable[[exp.Expression, Go], Expression]:
-    def read(node: exp.Expression, go: Go) -> Expression:
-        raise QueryRefused(f"{shown(node)}: {words}\n  do:     {do}")
-
-    return read
-
-
-def rounded(node: exp.Expression, go: Go) -> Expression:
+def round_(node: exp.Expression, go: Go) -> Expression:
     if node.args.get("decimals") is None:
         return call("round", *go(node.this))
-    return call("round to", *go(node.this), Constant(small(node.args["decimals"], "ROUND", 0, 12)))
+    return call("round to", *go(node.this), Constant(bounded_integer(node.args["decimals"], "ROUND", 0, 12)))
 
 
-def trimmed(node: exp.Expression, go: Go) -> Expression:
+def trim(node: exp.Expression, go: Go) -> Expression:
     side = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
     return call(side, *go(node.this, node.expression))
 
 
 def substring(node: exp.Expression, go: Go) -> Expression:
-    start = small(node.args.get("start"), "SUBSTR", 1, 10**6)
-    length = small(node.args["length"], "SUBSTR", 0, 10**6) if node.args.get("length") else 10**6
+    start = bounded_integer(node.args.get("start"), "SUBSTR", 1, 10**6)
+    length = bounded_integer(node.args["length"], "SUBSTR", 0, 10**6) if node.args.get("length") else 10**6
     return call("substr", *go(node.this), Constant(start), Constant(length))
 
 
 def left(node: exp.Expression, go: Go) -> Expression:
-    return call("substr", *go(node.this), Constant(1), Constant(small(node.expression, "LEFT", 0, 10**6)))
+    return call("substr", *go(node.this), Constant(1), Constant(bounded_integer(node.expression, "LEFT", 0, 10**6)))
 
 
 def right(node: exp.Expression, go: Go) -> Expression:
-    return call("right", *go(node.this), Constant(small(node.expression, "RIGHT", 0, 10**6)))
+    return call("right", *go(node.this), Constant(bounded_integer(node.expression, "RIGHT", 0, 10**6)))
 
 
 def split_part(node: exp.Expression, go: Go) -> Expression:
     between = node.args.get("delimiter")
     if not isinstance(between, exp.Literal) or not between.is_string or not between.this:
         raise QueryRefused("SPLIT_PART takes a text in quotes to split at.\n  do:     ask SPLIT_PART(x, '.', 1)")
-    place = small(node.args.get("part_index"), "SPLIT_PART", 1, 1000)
+    place = bounded_integer(node.args.get("part_index"), "SPLIT_PART", 1, 1000)
     return call("split_part", *go(node.this, between), Constant(place))
 
 
-def replaced(node: exp.Expression, go: Go) -> Expression:
+def replace_text(node: exp.Expression, go: Go) -> Expression:
     old, new = node.expression, node.args.get("replacement")
     if not (isinstance(old, exp.Literal) and isinstance(new, exp.Literal)) or len(new.this) > len(old.this):
         raise QueryRefused(
@@ -204,7 +197,7 @@ def replaced(node: exp.Expression, go: Go) -> Expression:
     return call("replace", *go(node.this, old, new))
 
 
-def concatenated(node: exp.Expression, go: Go) -> Expression:
+def concat(node: exp.Expression, go: Go) -> Expression:
     """CONCAT, which passes over NULL."""
     return call("||", *(call("coalesce", one, Constant("")) for one in go(*node.expressions)))
 
@@ -214,47 +207,48 @@ SPECIAL: dict[Spelling, Callable[[exp.Expression, Go], Expression]] = {
     exp.Boolean: lambda node, go: Constant(bool(node.this)),
     exp.Null: lambda node, go: Constant(None),
     exp.Paren: lambda node, go: go(node.this)[0],
-    exp.GT: swapped("<"),
-    exp.GTE: swapped("<="),
+    exp.GT: swap_operands("<"),
+    exp.GTE: swap_operands("<="),
     exp.NEQ: lambda node, go: call("not", call("=", *go(node.this, node.expression))),
     exp.Is: is_,
-    exp.NullSafeEQ: same,
-    exp.NullSafeNEQ: lambda node, go: call("not", same(node, go)),
+    exp.NullSafeEQ: is_not_distinct,
+    exp.NullSafeNEQ: lambda node, go: call("not", is_not_distinct(node, go)),
     exp.Like: like,
     exp.ILike: like,
     exp.Between: between,
-    exp.Case: cased,
+    exp.Case: case_when,
     exp.If: if_,
     exp.Nullif: nullif,
     exp.Cast: cast,
     exp.TryCast: cast,
     exp.WidthBucket: width_bucket,
-    "histogram": misplaced,
-    exp.Round: rounded,
+    "histogram": refuse_histogram,
+    exp.Round: round_,
     exp.Pow: power,
     exp.Log: logarithm,
-    exp.Trunc: cut_off,
-    exp.IntDiv: refused(
-        "// means one thing for whole numbers and another for others.",
-        "ask TRUNC(a / b), which cuts towards 0, or FLOOR(a / b), which cuts downwards",
-    ),
-    exp.IsNan: refused("NaN counts as NULL here.", "ask x IS NULL"),
-    exp.RegexpLike: refused(
-        "patterns that are none would raise.", "where it says the same, use LIKE, STARTS_WITH or CONTAINS"
-    ),
-    exp.RegexpFullMatch: refused(
-        "patterns that are none would raise.", "where it says the same, use LIKE, STARTS_WITH or CONTAINS"
-    ),
-    exp.SimilarTo: refused(
-        "patterns that are none would raise.", "where it says the same, use LIKE, STARTS_WITH or CONTAINS"
-    ),
-    exp.Trim: trimmed,
+    exp.Trunc: trunc,
+    exp.Trim: trim,
     exp.Substring: substring,
     exp.Left: left,
     exp.Right: right,
     exp.SplitPart: split_part,
     exp.StrPosition: lambda node, go: call("position", *go(node.this, node.args.get("substr"))),
-    exp.Replace: replaced,
-    exp.Concat: concatenated,
-    **special_dates.SPECIAL,
+    exp.Replace: replace_text,
+    exp.Concat: concat,
+    **date_syntax.SPECIAL,
+}
+NO_PATTERN = (
+    "only LIKE patterns are understood: an invalid pattern would raise in the engine.",
+    "use LIKE, STARTS_WITH or CONTAINS where they say the same",
+)
+REFUSED: dict[Spelling, tuple[str, str]] = {  # (why, what to do), unless a function has this spelling
+    exp.IntDiv: (
+        "// truncates integers and divides other numbers.",
+        "ask TRUNC(a / b), which cuts towards 0, or FLOOR(a / b), which cuts downwards",
+    ),
+    exp.IsNan: ("NaN counts as NULL here.", "ask x IS NULL"),
+    exp.RegexpLike: NO_PATTERN,
+    exp.RegexpILike: NO_PATTERN,
+    exp.RegexpFullMatch: NO_PATTERN,
+    exp.SimilarTo: NO_PATTERN,
 }

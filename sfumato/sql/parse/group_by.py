@@ -8,8 +8,8 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.sql.aggregate import Aggregate, calls_aggregate, kind_of
 from sfumato.sql.expressions import Expression, Output
-from sfumato.sql.parse.ast_guard import plain
-from sfumato.sql.parse.expressions import expression
+from sfumato.sql.parse.ast_guard import require_known_parts
+from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 
 
@@ -33,13 +33,13 @@ class Groups:
                 self.busy.add(name)
                 try:
                     if name not in self.met:
-                        self.met[name] = expression(self.named[name], self)
+                        self.met[name] = parse_expression(self.named[name], self)
                     return self.met[name]
                 finally:
                     self.busy.discard(name)
         if not calls_aggregate(node) and any(node.find_all(exp.Column)):
             try:
-                inner = expression(node, self.rows)
+                inner = parse_expression(node, self.rows)
             except QueryRefused:
                 if isinstance(node, exp.Column):
                     raise
@@ -65,8 +65,8 @@ class Groups:
     def aggregate(self, node: exp.Expression) -> Aggregate:
         """The aggregate that a node calls; FILTER is of the rows that it is about."""
         if isinstance(node, exp.Filter):
-            plain(node)
-            return self.aggregate(node.this).filtered(expression(node.expression.this, self.rows))
+            require_known_parts(node)
+            return self.aggregate(node.this).filtered(parse_expression(node.expression.this, self.rows))
         kind = kind_of(node)
         if kind is None:
             raise QueryRefused(f"{node.sql('duckdb')[:60]}: FILTER belongs to an aggregate.")

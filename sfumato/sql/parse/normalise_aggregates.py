@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.expressions import Call, Constant, Expression
-from sfumato.sql.nullable import present
+from sfumato.sql.nullable import non_null_where
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.possible_keys import possible_keys
 from sfumato.sql.simplify import call
@@ -32,7 +32,7 @@ def normalise(
             possible_keys(key, where) == possible_keys(key, rows.where) for key in keys
         ):
             rows, found = replace(rows, where=where), [without_condition(one) for one in found]
-    known = present(rows.where)
+    known = non_null_where(rows.where)
     return rows, tuple(one if has_mean(one, found) else one.as_row_count(rows.table, known) for one in found)
 
 

@@ -6,49 +6,49 @@ from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.expressions import Expression
-from sfumato.sql.parse.ast_guard import place_of, plain, shown, whole
-from sfumato.sql.parse.expressions import Names, expression
+from sfumato.sql.parse.ast_guard import column_number, node_text, require_known_parts, whole_number
+from sfumato.sql.parse.expressions import Names, parse_expression
 from sfumato.sql.parse.histogram import is_histogram
 
 Columns = list[tuple[str, Expression]]
 
 
-def titled(node: exp.Expression, taken: list[str]) -> str:
+def column_title(node: exp.Expression, taken: list[str]) -> str:
     """What a column of the answer is called: its alias, its name, or its text; each name once."""
     bare = isinstance(node, exp.Count) and isinstance(node.this, exp.Star | None)
     counted = bare or (is_histogram(node) and not node.alias)
     own = node.alias or (node.name if isinstance(node, exp.Column) else "")  # the parser calls COUNT(1) by its 1
-    name = "count" if counted else own or shown(node)
+    name = "count" if counted else own or node_text(node)
     return next(title for i in count(1) if (title := name if i == 1 else f"{name} {i}") not in taken)
 
 
-def ordered(query: exp.Select, columns: Columns, names: Names) -> list[tuple[Expression, bool]]:
+def order_by(query: exp.Select, columns: Columns, names: Names) -> list[tuple[Expression, bool]]:
     """ORDER BY: what, and is it descending?"""
     order = query.args.get("order")
     found = []
     for one in order.expressions if order else []:
-        plain(one)
-        found.append((sorted_by(one.this, columns, names), bool(one.args.get("desc"))))
+        require_known_parts(one)
+        found.append((order_expression(one.this, columns, names), bool(one.args.get("desc"))))
     return found
 
 
-def sorted_by(node: exp.Expression, columns: Columns, names: Names) -> Expression:
+def order_expression(node: exp.Expression, columns: Columns, names: Names) -> Expression:
     if isinstance(node, exp.Literal) and not node.is_string:
-        return columns[place_of(node, "ORDER BY", len(columns)) - 1][1]
+        return columns[column_number(node, "ORDER BY", len(columns)) - 1][1]
     if isinstance(node, exp.Column) and not node.table:
         for name, found in columns:
             if name.lower() == node.name.lower():  # what is shown, before what it is made of
                 return found
-    return expression(node, names)
+    return parse_expression(node, names)
 
 
-def number_after(query: exp.Select, word: str) -> int | None:
+def limit_or_offset(query: exp.Select, word: str) -> int | None:
     """LIMIT or OFFSET."""
     node = query.args.get(word)
     if node is None:
         return None
-    plain(node)
-    found = whole(node.expression)
+    require_known_parts(node)
+    found = whole_number(node.expression)
     if found is None:
         raise QueryRefused(f"{word.upper()} takes a whole number.")
     return found

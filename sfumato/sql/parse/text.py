@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sfumato.errors import QueryRefused
 from sfumato.sql.aggregate import Registry
 from sfumato.sql.parse.from_where import MAIN
-from sfumato.sql.parse.select import selected
+from sfumato.sql.parse.select import parse_select
 from sfumato.sql.policy import Policy
 from sfumato.sql.question import Question
 
@@ -34,7 +34,7 @@ TYPES = frozenset(DuckDB.Parser.TYPE_TOKENS)
 def parse(text: str, policy: Policy, aggregates: Registry, schema: str = MAIN) -> Question:
     """The question that a text asks, of tables that the engine has in this schema."""
     try:
-        root = aggregates.mark(parsed(text))
+        root = aggregates.mark(parse_statement(text))
         if isinstance(root, exp.SetOperation):
             raise QueryRefused(
                 "ask one SELECT with aggregates.\n  found:  SELECTs under each other\n"
@@ -43,19 +43,19 @@ def parse(text: str, policy: Policy, aggregates: Registry, schema: str = MAIN) -
             )
         if not isinstance(root, exp.Select):
             raise QueryRefused("ask exactly one SELECT.\n  found:  a statement of another kind")
-        return selected(root, policy, schema)
+        return parse_select(root, policy, schema)
     except RecursionError:
         raise QueryRefused("this question is nested too deeply.") from None
     except ArithmeticError:
         raise QueryRefused("this question has numbers that cannot be reckoned with.") from None
 
 
-def wordy(text: str) -> bool:
+def has_too_many_words(text: str) -> bool:
     """So many words, also in comments and quotes, that it is not worth the time to tell its tokens apart."""
     return sum(1 for _ in WORDS.finditer(text)) > 4 * MOST_TOKENS
 
 
-def parsed(text: str) -> exp.Expression:
+def parse_statement(text: str) -> exp.Expression:
     """The one statement of a text."""
     if not isinstance(text, str):
         raise QueryRefused("a question is a text.")
@@ -65,10 +65,10 @@ def parsed(text: str) -> exp.Expression:
         raise QueryRefused("this question is empty.\n  do:     ask one SELECT statement")
     if any((sign < " " and sign not in "\t\n\r") or "\ud800" <= sign <= "\udfff" for sign in text):
         raise QueryRefused("a question is made of ordinary characters.\n  do:     leave out what cannot be printed")
-    if wordy(text):
+    if has_too_many_words(text):
         raise too_long()
     try:
-        shallow(sqlglot.tokenize(text, read="duckdb"))
+        check_tokens(sqlglot.tokenize(text, read="duckdb"))
         read = sqlglot.parse(text, read="duckdb")
         found = [one for one in read if one is not None and not isinstance(one, exp.Semicolon)]  # a comment after it
     except SqlglotError as problem:
@@ -90,7 +90,7 @@ def parsed(text: str) -> exp.Expression:
     return root
 
 
-def shallow(tokens: list[Token]) -> None:
+def check_tokens(tokens: list[Token]) -> None:
     """One statement that begins like a question, few tokens, and few brackets inside each other."""
     if len(tokens) > MOST_TOKENS:
         raise too_long()
