@@ -99,6 +99,10 @@ def check_tokens(tokens: list[Token]) -> None:
         raise QueryRefused("ask exactly one SELECT.\n  found:  more than one statement")
     if tokens and tokens[0].token_type not in FIRST:  # the parser would complain about commands in the log
         raise QueryRefused("ask exactly one SELECT.\n  found:  a statement of another kind")
+    if any(token.token_type is TokenType.TILDE for token in tokens):  # the parser reads both meanings alike
+        raise QueryRefused(
+            "~ matches a whole text on DuckDB and a part of it on PostgreSQL.\n  do:     see docs/sql.md for patterns"
+        )
     open_: list[bool] = []  # for each open bracket: does it follow the name of a type?
     before = None
     for token in tokens:
