@@ -24,8 +24,8 @@ from sfumato.sql.policy import Policy
 from tests.curator import clinic, odd
 from tests.curator.spellings import same
 from tests.curator.test_conformance import tables_of
-from tests.curator.test_ordinary import QUESTIONS
-from tests.curator.test_same_question import RULES as SPELLED
+from tests.sql.parse.test_ordinary import QUESTIONS
+from tests.sql.test_simplify import RULES as SPELLED
 
 RULES = Policy.read(clinic.POLICY)
 POSTGRES = dialect_of("postgres")

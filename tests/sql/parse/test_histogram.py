@@ -10,7 +10,7 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.emit.sums import statement
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
-from tests.curator.test_reading import LOOSE
+from tests.sql.parse.test_select import LOOSE
 
 RULES = Policy.read(POLICY)
 

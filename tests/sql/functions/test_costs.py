@@ -23,7 +23,7 @@ from sfumato.sql.postprocess import evaluate
 from sfumato.sql.simplify import call
 from sfumato.sql.union import row_cost
 from tests.curator import clinic
-from tests.curator.test_ordinary import QUESTIONS
+from tests.sql.parse.test_ordinary import QUESTIONS
 
 RULES = Policy.read(clinic.POLICY)
 ATTACK = "SELECT COUNT(*) FROM visits WHERE CASE WHEN patient_id = 17 AND diagnosis = 'hiv' THEN {} ELSE '' END LIKE {}"
@@ -253,7 +253,7 @@ def test_long_expressions_over_very_many_groups_are_refused():
 
 def test_every_function_is_measured():
     """`make bench-cost` has inputs for each, and each states a cost for them."""
-    sys.path.insert(0, str(Path(__file__).parents[2]))
+    sys.path.insert(0, str(Path(__file__).parents[3]))
     from bench.bench_cost import columns
 
     for name, function in FUNCTIONS.items():

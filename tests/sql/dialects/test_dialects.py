@@ -126,7 +126,7 @@ def test_letters_change_their_case_as_at_home():
 
 def test_the_table_in_the_documents_is_right():
     """docs/engines.md says of each function whether an engine is told of it."""
-    page = (Path(__file__).parents[2] / "docs" / "engines.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "engines.md").read_text()
     lines = [line for line in page.partition("## Functions")[2].splitlines() if line.startswith("| `")]
     rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
     found = {row[0].strip("`").replace("\\", ""): row[1:] for row in rows}

@@ -17,7 +17,7 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.emit.sums import statement
 from sfumato.sql.policy import Policy
 
-RAISING = json.loads((Path(__file__).parents[1] / "golden" / "duckdb_raising_functions.json").read_text())
+RAISING = json.loads((Path(__file__).parents[2] / "golden" / "duckdb_raising_functions.json").read_text())
 ACCEPTED = {
     "%",
     "*",

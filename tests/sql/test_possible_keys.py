@@ -16,7 +16,7 @@ from sfumato.sql.parse.text import parse_statement
 from sfumato.sql.policy import WHOLE, Policy
 from tests.curator.clinic import POLICY, built
 from tests.curator.spellings import CONDITIONS, odd_visits
-from tests.curator.test_same_question import RULES as ODD
+from tests.sql.test_simplify import RULES as ODD
 
 RULES = Policy.read(
     POLICY.replace('day = {type = "date"}', 'day = {type = "date", keys = ["2024-01-01", "2024-01-02 10:00:00"]}')
