@@ -17,7 +17,7 @@ from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.mechanisms.additive.joint_laplace import OneOf
 from sfumato.mechanisms.keys.thresholds import threshold
-from sfumato.mechanisms.values import numbers
+from sfumato.mechanisms.values import read_numbers
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.plan import Plan, What
 from sfumato.sql.question import Question
@@ -171,7 +171,7 @@ class Offer:
             return [[step] for step in self.relative.release(columns[0]).tolist()]
         together = {j: noise.joint for j, noise in enumerate(self.noise) if isinstance(noise, OneOf)}
         for joint in set(together.values()):  # one, or none
-            noisy = joint.release(np.stack([numbers(columns[j]) for j in together], axis=-1))
+            noisy = joint.release(np.stack([read_numbers(columns[j]) for j in together], axis=-1))
             for j, column in zip(together, noisy.T.tolist(), strict=True):
                 columns[j] = column
         for j, noise in enumerate(self.noise):
