@@ -124,6 +124,17 @@ def test_letters_change_their_case_as_at_home():
             assert not [letter for letter in differ if letter < "\u0250" or "\u0370" <= letter < "\u0590"]
 
 
+def test_the_documents_name_every_function():
+    """docs/sql.md lists what may be asked: one spelling of each function that has a name of its own."""
+    page = (Path(__file__).parents[3] / "docs" / "sql.md").read_text()
+    section = page.partition("## Rows")[2].partition("### Lengths")[0].upper()
+    for name, function in FUNCTIONS.items():
+        nodes = [one for one in function.spelled if isinstance(one, str) or issubclass(one, sqlglot.exp.Func)]
+        words = {word for one in nodes for word in ([one.upper()] if isinstance(one, str) else one.sql_names())}
+        found = [re.search(rf"(?<!\w){re.escape(word)}(?!\w)", section) for word in (*words, name.upper())]
+        assert not nodes or any(found), (name, words)
+
+
 def test_the_table_in_the_documents_is_right():
     """docs/engines.md says of each function whether an engine is told of it."""
     page = (Path(__file__).parents[3] / "docs" / "engines.md").read_text()
