@@ -1,19 +1,19 @@
 """Which expressions always have a value, and which have one wherever a condition holds: from the text alone.
 
-NULL and NaN are two things. A column is never NaN (it is read as NULL on every engine), but arithmetic can make one,
-and what counts values counts neither.
+NULL and NaN differ. A column is never NaN (NaN is read as NULL on every engine), but arithmetic can produce NaN, and
+counts of values count neither.
 """
 
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 
-# NULL among the arguments makes these NULL on every engine: so if they have a value, all their arguments have one.
+# NULL among the arguments makes these NULL on every engine: if they are not NULL, none of their arguments is.
 STRICT = frozenset({"=", "<", "<=", "like", "not", "+", "-", "*", "/", "negative", "abs"})
 TRUTHS = frozenset({"and", "or", "not", "=", "<", "<=", "in"})  # never NULL if no argument is
 
 
 def never_null(expression: Expression) -> bool:
-    """Has it a value in every row? (It may be NaN.)"""
+    """Is it never NULL? (It may be NaN.)"""
     match expression:
         case Constant(value):
             return value is not None
@@ -29,7 +29,7 @@ def never_null(expression: Expression) -> bool:
 
 
 def never_nan(expression: Expression) -> bool:
-    """Can it not be NaN?"""
+    """Is it never NaN?"""
     if expression.domain.kind is not Kind.NUMBER:
         return True
     match expression:
@@ -58,7 +58,7 @@ def non_null_where(condition: Expression) -> frozenset[Expression]:
 
 
 def non_null_with(expression: Expression) -> frozenset[Expression]:
-    """Those that must have a value if this has one: itself, and what strict functions are of."""
+    """The expressions that are not NULL if this one is not: itself, and the arguments of strict functions in it."""
     found = frozenset({expression})
     if isinstance(expression, Call) and expression.name in STRICT:
         return found.union(*map(non_null_with, expression.arguments))

@@ -1,4 +1,4 @@
-"""A policy drafted from a schema, and what a policy says and leaves open. Only names and types are known here."""
+"""Drafts of policies from a schema, and checks of policies against one. Only names and types are read."""
 
 import json
 import textwrap
@@ -78,7 +78,7 @@ HINTS = {
 
 
 def guess_units(table: str, columns: Mapping[str, str]) -> list[str]:
-    """Columns whose names speak of people; in a table of people, its id."""
+    """Columns whose names suggest people; in a table of people, its id."""
     named = [c for c in columns if any(c in (p, f"{p}_id", f"{p}id", f"{p}_no", f"{p}_number") for p in PEOPLE)]
     if not named and "id" in columns and any(table in (p, f"{p}s") for p in PEOPLE):
         return ["id"]
@@ -96,7 +96,7 @@ def toml_key(name: str) -> str:
 
 @dataclass(frozen=True)
 class Check:
-    """What a policy promises; what is wrong with it; and what it leaves open."""
+    """The result of a check: what a policy promises, what is wrong with it, and what it leaves open."""
 
     promises: tuple[str, ...]
     wrong: tuple[str, ...]
@@ -159,7 +159,7 @@ def describe_table(table: Table) -> str:
 
 
 def gaps(table: Table, columns: Mapping[str, str]) -> list[str]:
-    """What could be asked if the policy said more."""
+    """Descriptions of what cannot be asked because the policy does not say enough."""
     found = []
     for name, kind in columns.items():
         domain = table.columns.get(name)

@@ -1,4 +1,4 @@
-"""What is made of released values: columns, HAVING, ORDER BY, LIMIT. It sees nothing else, so it costs nothing."""
+"""Post-processing of released values: columns, HAVING, ORDER BY, LIMIT. It reads nothing else, so it costs nothing."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ WHOLE = 2**53  # integers up to this are doubles
 
 
 def evaluate(expression: Expression, row: Sequence[Value]) -> Value:
-    """One expression over one released row; NULL where SQL has NULL, and never an error."""
+    """The value of an expression in one released row; NULL where SQL has NULL, and never an error."""
     match expression:
         case Constant(value):
             return value
@@ -33,7 +33,7 @@ def evaluate(expression: Expression, row: Sequence[Value]) -> Value:
 
 
 def as_engine_value(value: Value) -> Value:
-    """A value as an engine would have it: a text no longer than texts are, numbers that are doubles, and no NaN."""
+    """A value as an engine would return it: texts truncated, numbers as doubles, NaN as NULL."""
     match value:
         case str():
             return value[:LONGEST_TEXT]
@@ -45,7 +45,7 @@ def as_engine_value(value: Value) -> Value:
 
 
 def require_postprocessing(expression: Expression) -> None:
-    """Refuses what cannot be made of released values."""
+    """Raises QueryRefused if a function in the expression is not available for released values."""
     if isinstance(expression, Call):
         if FUNCTIONS[expression.name].after is None:
             raise QueryRefused(
@@ -57,7 +57,7 @@ def require_postprocessing(expression: Expression) -> None:
 
 
 def arrange_rows(question: Question, rows: Sequence[Sequence[Value]]) -> list[int]:
-    """Which released rows are shown, in which order: HAVING, ORDER BY, OFFSET, LIMIT."""
+    """Indexes of the released rows to show, in order: HAVING, ORDER BY, OFFSET, LIMIT."""
     kept = list(range(len(rows)))
     if question.having != Constant(True):
         kept = [i for i in kept if evaluate(question.having, rows[i]) is True]
@@ -70,7 +70,7 @@ def arrange_rows(question: Question, rows: Sequence[Sequence[Value]]) -> list[in
 
 
 def sort_key(value: object) -> tuple[int, float, str]:
-    """Numbers by their size, then texts, then NULL."""
+    """Sort key: numbers by size, then texts, then NULL."""
     if value is None:
         return 2, 0.0, ""
     return (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, str(value))

@@ -1,8 +1,8 @@
 """Does a policy fit a database? Every table and column that it names is there, and of a type whose values it can mean.
 
-Only names and types are read. A type fits a kind if each of its values is one of that kind: a text is no number, even
-if some texts look like one, since all others would silently count as missing. CSV files have texts only; there, and
-nowhere else, a text may stand for anything.
+Only names and types are read. A type fits a kind if each of its values is of that kind. A text is not a number, even if
+some texts look like numbers: all others would silently count as missing. CSV files have texts only; there, and nowhere
+else, a text may stand for any kind.
 """
 
 import re
@@ -29,7 +29,7 @@ FITTING = {
 
 
 def kind_of(type_: str) -> Kind | None:
-    """The kind of a column of this type, if questions know one; a type that nobody knows is written as texts."""
+    """The kind of a column of this type; None if questions cannot use it. Unknown types are read as texts."""
     name = base_type(type_)
     if "[" in name or name.startswith(NO_KIND):
         return None
@@ -77,7 +77,7 @@ def join_lines(lines: Iterable[str]) -> str:
 
 
 def misfits(policy: Policy, schema: Schema, untyped: Collection[str] = ()) -> list[str]:
-    """What of the policy the database does not have, in words."""
+    """Descriptions of what the policy names and the database does not have."""
     found = []
     for name, table in policy.tables.items():
         if name not in schema:
@@ -90,7 +90,7 @@ def misfits(policy: Policy, schema: Schema, untyped: Collection[str] = ()) -> li
 
 
 def table_misfits(table: Table, columns: Mapping[str, str], untyped: bool) -> list[str]:
-    """What of one table would make questions fail, or answer about something else."""
+    """Descriptions of mismatches in one table: they would make questions fail or mislead."""
     found = []
     if (both := table.unclear_unit(columns)) is not None:
         found.append(f"{table.name}: {both}")
@@ -121,7 +121,7 @@ def type_fits(type_: str, kind: Kind) -> bool:
 
 
 def describe_domain(domain: Domain) -> str:
-    """What the policy says of a column."""
+    """The domain of a column as the policy states it, in words."""
     if domain.kind is Kind.NUMBER and domain.bounded:
         return "the policy gives it a range (number)"
     return f"the policy says {NAMES[domain.kind]}"

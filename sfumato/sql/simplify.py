@@ -18,7 +18,7 @@ from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.logic import one_of
 from sfumato.sql.nullable import never_null
 
-HEAVIEST = 2000  # words and signs of an expression, written out for an engine
+HEAVIEST = 2000  # words of an expression as SQL text
 WRITTEN = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?")
 NOTHING = Constant(None)
 SAFE = 1e-290, 1e290  # results that no engine rounds in a way of its own: far from overflow and underflow
@@ -37,7 +37,7 @@ def call(name: str, *arguments: Expression) -> Expression:
         raise QueryRefused(f"{name.upper()} takes {len(function.kinds)} arguments.\n  found:  {len(arguments)}")
     if sum(argument.weight for argument in arguments) * function.copies >= HEAVIEST:
         raise QueryRefused(
-            f"this question is too long, written out.\n  found:  {name.upper()} of very long expressions"
+            f"this question is too long, with its views expanded.\n  found:  {name.upper()} of very long expressions"
         )
     for place, (kind, argument) in enumerate(zip(kinds, arguments, strict=True), 1):
         fitting = (kind,) if isinstance(kind, Kind) else kind
@@ -60,7 +60,7 @@ def call(name: str, *arguments: Expression) -> Expression:
 
 
 def check_cases(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    """WHEN takes conditions, and what follows is of one kind: an engine would cast, and a cast of data can raise."""
+    """Check that WHEN has conditions and that all results are of one kind: an engine would cast, which can raise."""
     for condition in arguments[:-1:2]:
         call("and", condition)  # refuses what is no condition
     results = of_one_kind("case", (*arguments[1::2], arguments[-1]))
@@ -69,7 +69,7 @@ def check_cases(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
 
 
 def of_one_kind(name: str, arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    """The arguments, a text that is compared with a date read as one."""
+    """The arguments, all of one kind; a quoted text that is compared with a date is read as a date."""
     known = [a for a in arguments if a != Constant(None)]
     kinds = {a.domain.kind for a in known}
     if kinds == {Kind.DATE, Kind.TEXT}:
@@ -84,7 +84,7 @@ def of_one_kind(name: str, arguments: tuple[Expression, ...]) -> tuple[Expressio
 
 
 def parse_date(name: str, arguments: tuple[Expression, ...]) -> Expression:
-    """A date that stands in the text, in one spelling."""
+    """A date literal in canonical spelling."""
     match arguments:
         case (Constant(str() as text),) if WRITTEN.fullmatch(text):
             return date_constant(name, text)
@@ -92,7 +92,7 @@ def parse_date(name: str, arguments: tuple[Expression, ...]) -> Expression:
 
 
 def date_constant(name: str, text: str) -> Expression:
-    """A date that stands in the text, in one spelling; one that is none stays as it is, and is NULL in every engine."""
+    """A date literal in canonical spelling; an invalid one is left as it is, and is NULL in every engine."""
     try:
         found = datetime.datetime.fromisoformat(text)
     except ValueError:
@@ -112,12 +112,12 @@ def apply_law(name: str, arguments: tuple[Expression, ...]) -> Expression:
 
 
 def sort_unique(arguments: Sequence[Expression]) -> tuple[Expression, ...]:
-    """Each once, in one order."""
+    """Without duplicates, in canonical order."""
     return tuple(sorted(dict.fromkeys(arguments), key=repr))
 
 
 def flatten(name: str, arguments: Sequence[Expression]) -> list[Expression]:
-    """Calls of the same name inside, taken apart: of functions for which brackets do not matter."""
+    """Flatten nested calls of an associative function."""
     return [
         part for one in arguments for part in (one.arguments if isinstance(one, Call) and one.name == name else (one,))
     ]
@@ -157,7 +157,7 @@ def memberships(name: str, parts: Sequence[Expression]) -> list[Expression]:
 
 
 def is_constant(expression: Expression) -> bool:
-    """Is it a constant of the text, or a date that stands there?"""
+    """Is it a literal of the question, or a date literal?"""
     match expression:
         case Constant() | Call("timestamp", (Constant(),)):
             return True
@@ -259,7 +259,7 @@ def coalesced_values(name: str, arguments: tuple[Expression, ...]) -> Expression
 
 
 def least_or_greatest(name: str, arguments: tuple[Expression, ...]) -> Expression:
-    """LEAST, GREATEST: NULL is passed over."""
+    """LEAST, GREATEST: NULL is ignored."""
     kept = sort_unique([one for one in flatten(name, arguments) if one != NOTHING])
     return Call(name, kept) if len(kept) > 1 else kept[0] if kept else NOTHING
 

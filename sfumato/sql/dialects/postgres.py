@@ -1,4 +1,4 @@
-"""PostgreSQL, 14 or newer, with texts in UTF-8. What is total here stands in postgres_values.py."""
+"""PostgreSQL, 14 or newer, with texts in UTF-8. Its total expressions are in postgres_values.py."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -44,19 +44,19 @@ OWN: dict[str, Callable[..., str]] = {
 
 SEEK = 0.8  # nanoseconds to compare two bytes: STRPOS and REPLACE do it one by one
 NUMBERS = frozenset({"smallint", "integer", "bigint", "numeric", "real", "double precision"})
-TYPES = {  # of columns that are not read through their words
+TYPES = {  # of columns that are not read through their text
     Kind.NUMBER: NUMBERS | {"boolean"},
     Kind.TRUTH: NUMBERS | {"boolean"},
     Kind.DATE: frozenset({"date", "timestamp without time zone"}),
 }
 READ_TEXT, READ_OTHER = 12_000, 2_000  # nanoseconds for a column
 READ_DECIMAL = 60_000  # a number of 16,383 decimal places
-READ_SHORT = 10_000  # through words of 35 characters
-READ_WORDS = {Kind.NUMBER: 100_000, Kind.TRUTH: 30_000, Kind.DATE: 250_000}  # that is another kind in words
+READ_SHORT = 10_000  # through a text of 35 characters
+READ_WORDS = {Kind.NUMBER: 100_000, Kind.TRUTH: 30_000, Kind.DATE: 250_000}  # of another kind, stored as text
 
 
 def search_cost(text: Argument, sought: Argument, *rest: Argument) -> float:
-    """From each character on, all that is sought may have to be compared, from its end [Horspool 1980]."""
+    """At each character, all of the searched text may have to be compared, from its end [Horspool 1980]."""
     longest = text.domain.longest
     short = min(sought.domain.longest, longest // 2)
     return 200 + longest * 20 + SEEK * (longest - short) * min(most_bytes(sought), short * BYTES_PER_CHARACTER)
@@ -99,7 +99,7 @@ class Postgres(Foreign):
         return "postgres"
 
     def operands(self, call: Call) -> list[Sql]:
-        """A text in upper or lower case that is compared with constants is made so only as far as that matters."""
+        """The case of a text that is compared with constants is changed only for letters that matter there."""
         match letters.case_comparison(call):
             case None:
                 return super().operands(call)
@@ -108,7 +108,7 @@ class Postgres(Foreign):
                         for i, one in enumerate(call.arguments)]  # fmt: skip
 
     def changed(self, text: Expression, few: str) -> Sql:
-        """LOWER or UPPER of something, for ASCII and these letters."""
+        """LOWER or UPPER of a text, for ASCII and these letters only."""
         assert isinstance(text, Call)
         return raw(letters.change_letters(text.name, few, self.compiled(text.arguments[0]).sql(self.name)))
 
@@ -127,8 +127,8 @@ class Postgres(Foreign):
         return 1 + sum(not isinstance(one, Constant) for one in call.arguments[1:])
 
     def reading_cost(self, column: Column) -> float:
-        """Without a schema it is not known yet how a column is read; no statement is run without one. Columns of UNION
-        ALL and of other types that fit, such as a moment with its zone, are read through short words."""
+        """Without a schema it is not known how a column is read; no statement is run without one. Columns of UNION ALL,
+        and of other types that fit, such as timestamps with a zone, are read through short texts."""
         kind, type_ = column.domain.kind, self.types.get(column.origin)
         if kind is Kind.TEXT:
             return READ_TEXT
@@ -204,8 +204,8 @@ class Postgres(Foreign):
         return raw(total.text_of_moment(moment.sql(self.name)))
 
     def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
-        """By each type's own hash, so that what is equal has one: of −0 and 0, or 1.0 and 1.00, either may stand for a
-        group, and which does hangs on the order of rows. Hashed again, as a row's is a sum of its parts'."""
+        """The hash of each type, so that equal values have equal hashes: of −0 and 0, or 1.0 and 1.00, either may
+        represent a group, depending on the order of rows. Hashed again, as a row hash is a sum over its parts."""
         row = ", ".join(one.sql(self.name) for one in listed)
         return raw(f"HASHINT8EXTENDED(HASH_RECORD_EXTENDED(ROW({row}), {salt}), {salt})")
 
@@ -213,7 +213,7 @@ class Postgres(Foreign):
         return f"DIV({a}, {b})"
 
     def scaled(self, value: str, by: float) -> str:
-        """What would underflow is 0 already."""
+        """0 where the product would underflow, which raises."""
         return f"CASE WHEN ABS({value}) < 1e-200 THEN 0 ELSE {value} * {by!r} END"
 
     def lists(self, *listed: str) -> list[str]:

@@ -1,9 +1,9 @@
-"""Upper and lower case on PostgreSQL: letter by letter as everywhere, in about the same time for all letters.
+"""Upper and lower case on PostgreSQL: letter by letter, as on every engine, in about the same time for all letters.
 
-LOWER and UPPER by the collation "C" know ASCII alone, other collations depend on the server, and TRANSLATE compares a
-letter with all that come before it in its list: 9 to 30 ms for 1,000 letters of Deseret. So letters beyond ASCII are
-looked up by their number, in two arrays; and where a text is only compared with constants, TRANSLATE has the few
-letters that could make a difference.
+LOWER and UPPER with the collation "C" change ASCII alone, other collations depend on the server, and TRANSLATE compares
+a letter with all earlier ones in its list: 9 to 30 ms for 1,000 letters of Deseret. So letters beyond ASCII are looked
+up by code point in two arrays; where a text is only compared with constants, TRANSLATE gets the few letters that could
+make a difference.
 """
 
 from collections.abc import Sequence

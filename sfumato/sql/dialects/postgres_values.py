@@ -1,7 +1,7 @@
-"""Total expressions for PostgreSQL: each raising operation is asked only where it has an answer.
+"""Total expressions for PostgreSQL: an operation that can raise is evaluated only where it has a result.
 
-Values are named in a sub-select, so that each is evaluated once, and texts grow with the question and not with its
-depth; OFFSET 0 keeps the planner from putting them back.
+Values are named in a sub-select, so that each is evaluated once and the SQL text grows linearly with the question;
+OFFSET 0 keeps the planner from inlining them.
 """
 
 from sfumato.sql.functions.texts import SPACES
@@ -166,14 +166,14 @@ def number_of_decimal(a: str) -> str:
 
 
 def moment_of_text(a: str) -> str:
-    """'2024-02-29', with a time after blanks or T, whose zone is passed over; 'infinity'; NULL for what is none."""
+    """'2024-02-29', with a time after blanks or T, whose zone is ignored; 'infinity'; NULL for other texts."""
     return read_moment(
         a, f"{DAY} + MAKE_INTERVAL(hours => {H}, mins => {MI}) + ({S} * 1000000 + {F}) * INTERVAL '1 microsecond'"
     )
 
 
 def day_of_text(a: str) -> str:
-    """Its midnight; blanks around it are passed over."""
+    """Its midnight; blanks around it are ignored."""
     return read_moment(f"BTRIM({a})", DAY)
 
 

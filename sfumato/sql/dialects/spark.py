@@ -1,7 +1,7 @@
 """Spark SQL, 3.4 or newer, in ANSI mode or not, with the session's time zone UTC.
 
-Doubles do not raise here; divisors, casts and patterns do, and FLOOR gives a BIGINT. There is no engine for it yet: its
-texts are parsed by the tests, and were run once by hand.
+Doubles do not raise here; divisors, casts and patterns do, and FLOOR gives a BIGINT. There is no engine for it yet: the
+tests parse its SQL, which was run once by hand.
 """
 
 from collections.abc import Callable, Sequence
@@ -99,7 +99,7 @@ TIME = f"CONCAT({moment_part(6, 2)}, ':', {moment_part(7, 2)}, ':', {moment_part
 
 
 def moment_of_text(a: str) -> str:
-    """NULL for what is none; a zone is passed over."""
+    """The timestamp in a text, NULL if there is none; a time zone is ignored."""
     found = f"TRY_CAST(CONCAT({DAY}, ' ', {TIME}) AS {MOMENT})"
     return let(f"CASE WHEN {V} RLIKE {quote(WRITTEN)} THEN {found} END", a)
 
@@ -194,7 +194,7 @@ class Spark(Foreign):
         return raw(f"TRIM(LEADING '+' FROM CAST({moment.sql(self.name)} AS STRING))")
 
     def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
-        """NULL is passed over by XXHASH64, which makes ties, and the window breaks them."""
+        """XXHASH64 ignores NULL, which makes ties; the window breaks them."""
         return raw(f"XXHASH64({', '.join(one.sql(self.name) for one in listed)}, CAST({salt} AS BIGINT))")
 
     @property

@@ -1,4 +1,4 @@
-"""From one kind to another: what does not work is NULL."""
+"""Casts from one kind to another: NULL where the cast fails."""
 
 import datetime
 
@@ -33,7 +33,7 @@ def as_date(a: Sql) -> Sql:
 
 
 def to_date(text: str) -> str:
-    """A date as keys are shown: without its time at midnight."""
+    """A date in the form in which keys are shown: without its time, at midnight."""
     return str(datetime.datetime.fromisoformat(text)).removesuffix(" 00:00:00")
 
 

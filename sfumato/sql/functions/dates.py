@@ -1,4 +1,4 @@
-"""Parts of dates. Infinite dates have none; near the ends of time an engine raises, so it is never asked there."""
+"""Parts of dates. Infinite dates have none. Engines raise near the ends of the calendar, so dates are clamped."""
 
 import datetime
 from collections.abc import Callable
@@ -26,8 +26,8 @@ def emit_part(name: str) -> Callable[[Sql], Sql]:
 
 
 def emit_trunc(unit: str) -> Callable[[Sql], Sql]:
-    """The first moment of a year, quarter, month, week or day. Only of years 1 to 9999: near the ends of time an engine
-    raises, so it never sees what is outside, even if it should compute what CASE does not choose."""
+    """DATE_TRUNC: the first moment of a year, quarter, month, week or day, for years 1 to 9999. Near the ends of the
+    calendar an engine raises, so dates are clamped first: it may evaluate branches that CASE does not choose."""
 
     def emit(a: Sql) -> Sql:
         within, near = clamp_to_calendar(a)
@@ -38,21 +38,21 @@ def emit_trunc(unit: str) -> Callable[[Sql], Sql]:
 
 
 def clamp_to_calendar(a: Sql) -> tuple[Sql, Sql]:
-    """Is it in a year from 1 to 9999? And the moment itself, moved there if it is not."""
+    """(Is it in a year from 1 to 9999? The moment clamped to these years.)"""
     first, last = (as_time(exp.Literal.string(one)) for one in ("0001-01-01", "9999-12-31 23:59:59.999999"))
     near = exp.func("LEAST", exp.func("GREATEST", a.copy(), first.copy()), last.copy())
     return exp.Between(this=paren(a), low=first, high=last), near  # type: ignore[return-value]
 
 
 def emit_week(a: Sql) -> Sql:
-    """Of the year, by ISO 8601; at the ends of time an engine raises."""
+    """The week of the year, by ISO 8601; clamped, as an engine raises at the ends of the calendar."""
     within, near = clamp_to_calendar(a)
     taken = exp.Anonymous(this="date_part", expressions=[exp.Literal.string("week"), near])
     return paren(exp.Case().when(within, exp.Cast(this=taken, to=of_type("DOUBLE"))).else_(exp.null()))
 
 
 def emit_days_between(a: Sql, b: Sql) -> Sql:
-    """Midnights from a to b."""
+    """The number of midnights from a to b."""
     (one, first), (other, second) = clamp_to_calendar(a), clamp_to_calendar(b)
     taken = exp.Anonymous(this="date_diff", expressions=[exp.Literal.string("day"), first, second])
     both = exp.And(this=one, expression=other)

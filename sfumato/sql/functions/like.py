@@ -36,7 +36,7 @@ def check_pattern(text: Argument, pattern: Argument) -> None:
 
 
 def pattern_problem(pattern: str) -> str | None:
-    """Why this pattern is not allowed; None if it is."""
+    """The reason why this pattern is not allowed; None if it is allowed."""
     if len(pattern) > LONGEST_PATTERN:
         return f"a pattern of {len(pattern):,} characters; {LONGEST_PATTERN} are allowed"
     if pattern.count("%") > MOST_PERCENTS:
@@ -47,12 +47,12 @@ def pattern_problem(pattern: str) -> str | None:
 
 
 def count_searches(pattern: str) -> int:
-    """How often a text is searched for what comes next: once for each % that does not end the pattern."""
+    """How often the text is searched for the next part: once for each % that does not end the pattern."""
     return len([part for part in pattern.split("%")[1:] if part])
 
 
 def pattern_of(argument: Argument) -> str:
-    """The pattern of LIKE, also in lower case, of ILIKE; of anything else the worst there is."""
+    """The pattern of LIKE, or of ILIKE, in lower case; the worst pattern if the argument is not a constant."""
     match getattr(argument, "arguments", (argument,))[0].domain.keys:
         case (str() as pattern,):
             return pattern
@@ -67,7 +67,7 @@ def like_cost(text: Argument, pattern: Argument) -> float:
 
 
 def postgres_cost(text: Argument, pattern: Argument) -> float:
-    """From each character on, all of what follows a % may have to be compared."""
+    """At each character, all that follows a % may have to be compared."""
     sought, longest = pattern_of(pattern), text.domain.longest
     return 200 + longest * (10 + POSTGRES_STEP * (len(sought.encode()) if count_searches(sought) else 0))
 
@@ -76,8 +76,8 @@ def postgres_cost(text: Argument, pattern: Argument) -> float:
 
 
 def like(text: str, pattern: str) -> bool:
-    """The first part begins the text, the last one ends it, and each between is found as early as it can be: a later
-    place would leave less for the rest. One pass over the text."""
+    """The first part must begin the text, the last must end it, and each part between is matched as early as possible:
+    a later match would leave less for the rest. One pass over the text."""
     first, *rest = pattern.split("%")
     if not rest:
         return len(text) == len(pattern) and matches_start(text, pattern)

@@ -40,7 +40,7 @@ def emit_quotient(a: Sql, b: Sql) -> Sql:
 
 
 def emit_remainder(a: Sql, b: Sql) -> Sql:
-    """As doubles have it; nothing by 0."""
+    """The remainder of doubles; NULL by 0."""
     return paren(exp.Mod(this=paren(a), expression=exp.func("NULLIF", b, exp.Literal.number("0"))))
 
 
@@ -78,7 +78,7 @@ def emit_magnitude(a: Sql) -> Sql:
 
 
 def only_where(kind: type[exp.Binary], a: Sql) -> Sql:
-    """a where it is above 0 (or from 0 on), else NULL: what would raise is never seen."""
+    """a where it is positive (or non-negative), else NULL: the engine never computes what would raise."""
     zero = exp.cast(exp.Literal.number("0"), "DOUBLE")
     return exp.Case().when(kind(this=paren(a.copy()), expression=zero), a).else_(exp.null())
 
@@ -99,13 +99,13 @@ def emit_sign(a: Sql) -> Sql:
 
 
 def round_half_away(value: float, digits: float = 0) -> float:
-    """Rounded as the engine does: halves away from zero."""
+    """Round as the engine does: halves away from zero."""
     scale = 10.0**digits
     return math.copysign(math.floor(abs(value) * scale + 0.5) / scale, value)
 
 
 def least(*values: Scalar) -> Scalar:
-    """As in the engine, NULL is passed over."""
+    """As in the engine, NULL is ignored."""
     return min((v for v in values if isinstance(v, int | float)), default=None)
 
 

@@ -1,4 +1,4 @@
-"""What is publicly known of a result, from what is known of the arguments."""
+"""Public domains of results, from the domains of the arguments."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from sfumato.sql.domains import TRUTH, Domain, Kind, number, text
 
-LONGEST_WORDS = 64  # characters of a number, a truth or a date in words, on any engine
+LONGEST_WORDS = 64  # characters of a number, a boolean or a date as text, on any engine
 
 
 def truth_domain(*_: Domain) -> Domain:
@@ -29,7 +29,7 @@ def first_part(a: Domain, *numbers: Domain) -> Domain:
 
 
 def value_text(a: Domain) -> Domain:
-    """Any value in words."""
+    """Any value as text."""
     return text(a.longest if a.kind is Kind.TEXT else LONGEST_WORDS)
 
 
@@ -87,7 +87,7 @@ def step_of(a: Domain) -> float | None:
 
 
 def least_domain(*domains: Domain) -> Domain:
-    """NULL is passed over, so the least of some is below each that is never NULL, and above the least of all."""
+    """NULL is ignored: the result is at most each argument that is never NULL, and at least the least of all."""
     high = min([max(d.high for d in domains), *(d.high for d in domains if d.sure)])
     return extreme_domain(domains, min(d.low for d in domains), high)
 
@@ -124,7 +124,7 @@ def root_domain(a: Domain) -> Domain:
 
 
 def logarithm_domain(a: Domain) -> Domain:
-    """Of base 2 and all above: bounded if the numbers are bounded away from 0. Wider than need be for the larger."""
+    """For base 2 and larger: bounded if the numbers are bounded away from 0. Wider than necessary for larger bases."""
     low = math.log2(a.low) if a.low > 0 else -math.inf
     high = math.log2(a.high) if a.high > 0 else math.inf
     return number(min(low, 0.0), max(high, 0.0))
@@ -135,7 +135,7 @@ def exponential_domain(a: Domain) -> Domain:
 
 
 def power_domain(a: Domain, k: Domain) -> Domain:
-    """Of a whole exponent from 1 to 10."""
+    """For a whole exponent from 1 to 10."""
     ends = [math.prod([float(end)] * int(k.high)) for end in (a.low, a.high)]
     least = 0.0 if k.high % 2 == 0 and a.low <= 0 <= a.high else min(ends)
     return number(least, max(ends))

@@ -1,5 +1,7 @@
-"""Texts. None may grow until an engine fails or takes long: that would tell that such a text is there. How long one can
-be follows from its domain, and the dialect cuts what could be longer than LONGEST_TEXT."""
+"""Functions of texts. Lengths are capped: an out-of-memory failure or a slow row would reveal that such a value exists.
+
+The length of a text is bounded by its domain, and the dialect truncates what could exceed LONGEST_TEXT.
+"""
 
 import math
 from functools import cache
@@ -12,7 +14,7 @@ from sfumato.sql.functions.function import BOTH, Function, Sql, emit_call, emit_
 from sfumato.sql.functions.result_domains import first_part, joined_text, same_text, truth_domain
 
 WORDS, NUMBER = Kind.TEXT, Kind.NUMBER
-LAST = 0x1E943  # the last letter that has a case
+LAST = 0x1E943  # the last character that has a case
 SPACES = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 
 

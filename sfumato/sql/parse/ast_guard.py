@@ -1,4 +1,4 @@
-"""Nodes of the parser: which of their parts are understood, and what stands in them."""
+"""Guards on nodes of sqlglot: which parts of a node are supported, and literals in them."""
 
 import math
 
@@ -27,14 +27,14 @@ MORE: dict[type[exp.Expression], set[str]] = {  # further parts of a node that a
 
 
 def require_known_parts(node: exp.Expression) -> None:
-    """Refuses a node with a part that is not understood: what is passed over would change the question's meaning."""
+    """Refuse a node with a part that is not supported: ignoring it would change the meaning of the question."""
     for part, value in node.args.items():
         if value and part not in USUAL and part not in MORE.get(type(node), ()):
             raise QueryRefused(f"{node_text(node)}: {part.strip('_').upper().replace('_', ' ')} is not allowed here.")
 
 
 def node_text(node: exp.Expression) -> str:
-    """The analyst's own words for it, shortened; the parser cannot write all that it reads, such as DATE()."""
+    """The SQL text of a node for messages, shortened; sqlglot cannot write all that it parses, such as DATE()."""
     try:
         return node.sql("duckdb", unsupported_level=ErrorLevel.IGNORE)[:60]
     except SqlglotError:
@@ -42,7 +42,7 @@ def node_text(node: exp.Expression) -> str:
 
 
 def without_alias(node: exp.Expression) -> exp.Expression:
-    """What is called by a name, without it."""
+    """The node without its alias."""
     return node.this if isinstance(node, exp.Alias) else node
 
 
@@ -57,7 +57,7 @@ def alias(node: exp.Expression) -> str:
 
 
 def parse_number(text: str) -> float | int:
-    """A literal; whole ones stay whole, up to what a double can tell apart."""
+    """The value of a numeric literal: an int if it is whole and exact as a double, else a float."""
     try:
         found = int(text) if text.isdecimal() and len(text) < 16 else float(text)
     except ValueError:
@@ -68,13 +68,13 @@ def parse_number(text: str) -> float | int:
 
 
 def whole_number(node: object) -> int | None:
-    """A whole number that stands in the text, or none."""
+    """The value of a whole number literal; None for anything else."""
     value = parse_number(node.this) if isinstance(node, exp.Literal) and not node.is_string else None
     return value if isinstance(value, int) else None
 
 
 def bounded_integer(node: exp.Expression | None, what: str, least: int, most: int) -> int:
-    """A whole number that stands in the text, of this size."""
+    """The value of a whole number literal in this range."""
     value = whole_number(node)
     if value is None or not least <= value <= most:
         raise QueryRefused(f"{what} takes whole numbers from {least} to {most:,} there.")
@@ -82,7 +82,7 @@ def bounded_integer(node: exp.Expression | None, what: str, least: int, most: in
 
 
 def column_number(node: exp.Literal, what: str, most: int) -> int:
-    """The number of a column."""
+    """The number of a column, from 1: GROUP BY 2."""
     place = whole_number(node)
     if place is None or not 1 <= place <= most:
         raise QueryRefused(f"{what} {node.this[:20]} names no column.")

@@ -1,4 +1,4 @@
-"""Spellings about dates: parts, beginnings, formats, intervals, differences."""
+"""Syntax of dates: EXTRACT, DATE_TRUNC, formats, intervals, differences."""
 
 import datetime
 from collections.abc import Callable
@@ -17,7 +17,7 @@ PARTS = {"year": "year", "quarter": "quarter", "month": "month", "week": "week",
          "minute": "minute", "dow": "weekday", "dayofweek": "weekday", "isodow": "iso weekday",
          "doy": "day of year", "dayofyear": "day of year"}  # fmt: skip
 BEGINNINGS = ("year", "quarter", "month", "week", "day")
-FORMATS: dict[type[exp.Expression], dict[str, tuple[str, int]]] = {  # each function has signs of its own
+FORMATS: dict[type[exp.Expression], dict[str, tuple[str, int]]] = {  # each function has format codes of its own
     exp.TimeToStr: {"%Y": ("year", 4), "%Y-%m": ("month", 7), "%Y-%m-%d": ("day", 10)},
     exp.ToChar: {"YYYY": ("year", 4), "YYYY-MM": ("month", 7), "YYYY-MM-DD": ("day", 10)},
 }
@@ -48,7 +48,7 @@ def date_trunc(node: exp.Expression, go: Go) -> Expression:
 
 
 def date_format(node: exp.Expression, go: Go) -> Expression:
-    """'2024-03' and the like: the beginning of a date's text."""
+    """STRFTIME, TO_CHAR: a prefix of the date's text, such as '2024-03'."""
     asked, known = node.args.get("format"), FORMATS[type(node)]
     if not isinstance(asked, exp.Literal) or asked.this not in known:
         raise QueryRefused(
@@ -60,7 +60,7 @@ def date_format(node: exp.Expression, go: Go) -> Expression:
 
 
 def part_name(name: str, words: tuple[str, ...], first: int) -> Callable[[exp.Expression, Go], Expression]:
-    """The name of a part: public keys, as it is one of a list."""
+    """DAYNAME, MONTHNAME: the name of a part, which is a public key."""
 
     def read(node: exp.Expression, go: Go) -> Expression:
         place = call(name, *go(node.this))
@@ -114,7 +114,7 @@ def interval_of(name: str) -> Callable[[exp.Expression, Go], Expression]:
 
 
 def shift_date(date: Expression, interval: exp.Interval, sign: int) -> Expression:
-    """A constant: what would be beyond the ends of time is refused here, where it tells nothing."""
+    """A date literal plus an interval: a result outside of the calendar is refused here, where it reveals nothing."""
     require_known_parts(interval)
     match date:
         case Call("timestamp", (Constant(str() as text),)):
@@ -133,7 +133,7 @@ def shift_date(date: Expression, interval: exp.Interval, sign: int) -> Expressio
 
 
 def add_interval(text: str, count: int, unit: str) -> str:
-    """As SQL does it: the last day of a month stays in it."""
+    """Add an interval as SQL does: January 31 plus a month is the last day of February."""
     found = datetime.datetime.fromisoformat(text)
     try:
         if unit not in ("month", "year"):
@@ -148,7 +148,7 @@ def add_interval(text: str, count: int, unit: str) -> str:
 
 def refuse_today(node: exp.Expression, go: Go) -> Expression:
     raise QueryRefused(
-        "a question means the same whenever it is asked, so there is no today in it.\n"
+        "a question means the same whenever it is asked, so it cannot refer to today.\n"
         "  do:     write the day: DATE '2024-03-01'"
     )
 

@@ -1,4 +1,4 @@
-"""Expressions: of one row, or of released values, whatever the names in them stand for."""
+"""Expressions over one row or over released values, depending on what names resolve to."""
 
 from typing import Protocol
 
@@ -18,17 +18,17 @@ CHAINS = (exp.And, exp.Or, exp.DPipe)
 
 
 class Names(Protocol):
-    """What names stand for."""
+    """Resolves names."""
 
     def find(self, alias: str, name: str) -> Expression: ...
 
     def known(self, node: exp.Expression) -> Expression | None:
-        """What a whole node stands for, if it is known as it is."""
+        """The expression of a whole node, if it is known directly; None if its parts must be parsed."""
         ...
 
 
 def parse_expression(node: exp.Expression, names: Names) -> Expression:
-    """What a node means, where names mean this."""
+    """The expression of a node, with names resolved by `names`."""
     if (known := names.known(node)) is not None:
         return known
 
@@ -50,13 +50,11 @@ def parse_expression(node: exp.Expression, names: Names) -> Expression:
         raise QueryRefused(f"{node_text(node)}: {why}\n  do:     {do}")
     if kind_of(node) is not None or isinstance(node, exp.Filter):
         raise QueryRefused(f"{node_text(node)} is not allowed inside another aggregate, in WHERE or in GROUP BY.")
-    raise QueryRefused(
-        f"{describe_node(node)} is not among the things that questions may use.\n  do:     see docs/sql.md"
-    )
+    raise QueryRefused(f"{describe_node(node)} is not supported in questions.\n  do:     see docs/sql.md for what is")
 
 
 def describe_node(node: exp.Expression) -> str:
-    """The analyst's words for a node, or the name of a function that the parser would write as others."""
+    """The text of a node for messages, or the name of a function that sqlglot would write as another one."""
     text = node_text(node)
     if isinstance(node, exp.Func) and not isinstance(node, exp.Anonymous) and node.sql_name() not in text:
         return f"{node.sql_name()}(…)"
@@ -64,7 +62,7 @@ def describe_node(node: exp.Expression) -> str:
 
 
 def argument_nodes(node: exp.Expression) -> list[exp.Expr]:
-    """In the order in which they are written; a long chain of one operator is one list."""
+    """The arguments in the order of the text; a long chain of one operator is one list."""
     if isinstance(node, CHAINS):
         return list(node.flatten(unnest=False))
     first = [] if isinstance(node, exp.Anonymous) else [node.this, node.expression]

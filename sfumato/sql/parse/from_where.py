@@ -1,4 +1,4 @@
-"""FROM, JOIN, WHERE and WITH: which rows a SELECT is about."""
+"""FROM, JOIN, WHERE and WITH: the rows of a SELECT."""
 
 from dataclasses import dataclass, field, replace
 
@@ -24,11 +24,11 @@ PARTS = {"expressions", "from_", "from", "joins", "where", "group", "having", "o
 
 @dataclass
 class Rows:
-    """One statement's tables: those of the policy, and those that WITH names."""
+    """The tables of one statement: those of the policy, and the views of WITH."""
 
     policy: Policy
     views: dict[str, Scope] = field(default_factory=dict)
-    schema: str = MAIN  # what the engine calls the place where the owner's tables are
+    schema: str = MAIN  # the engine's name for the schema of the owner's tables
 
     def scope(self, query: exp.Select) -> Scope:
         """FROM, JOIN and WHERE."""
@@ -58,7 +58,7 @@ class Rows:
         return found
 
     def name_views(self, query: exp.Query) -> None:
-        """WITH: each view may use those before it."""
+        """Read the views of WITH; each may use those before it."""
         found = query.args.get("with_") or query.args.get("with")
         if found is None:
             return
@@ -96,7 +96,7 @@ class Rows:
         return table is not None and table.public
 
     def viewed(self, node: exp.Expression) -> bool:
-        """Is it a name of WITH? With a schema before it, it is a table of the owner's."""
+        """Does it name a view of WITH? A name with a schema is a table of the owner."""
         if (schema := node.args.get("db")) is None:
             return node.name.lower() in self.views
         if schema.name.lower() != self.schema:
@@ -135,8 +135,8 @@ class Rows:
         return found
 
     def view(self, query: exp.Query) -> Scope:
-        """SELECTs over rows: their columns are expressions, put in where they are named."""
-        inside = Rows(self.policy, dict(self.views), self.schema)  # what WITH names in it is not known outside
+        """A SELECT over rows: references to its columns are replaced by their expressions."""
+        inside = Rows(self.policy, dict(self.views), self.schema)  # its views are not visible outside
         if isinstance(query, exp.SetOperation):
             inside.name_views(query)
             return unite([Rows(self.policy, dict(inside.views), self.schema).listed(one) for one in selects(query)])

@@ -1,4 +1,4 @@
-"""Spellings that are not simply a function and its arguments in order. A new one is one entry at the end."""
+"""Syntax that is not a function with its arguments in order: CASE, CAST, LIKE, BETWEEN, SUBSTR, … One entry each."""
 
 from collections.abc import Callable
 
@@ -192,13 +192,13 @@ def replace_text(node: exp.Expression, go: Go) -> Expression:
     if not (isinstance(old, exp.Literal) and isinstance(new, exp.Literal)) or len(new.this) > len(old.this):
         raise QueryRefused(
             "REPLACE takes two texts in quotes, the second not longer than the first:\n"
-            "          no text may grow until the engine fails"
+            "          texts must not grow, or an engine could run out of memory"
         )
     return call("replace", *go(node.this, old, new))
 
 
 def concat(node: exp.Expression, go: Go) -> Expression:
-    """CONCAT, which passes over NULL."""
+    """CONCAT, which ignores NULL."""
     return call("||", *(call("coalesce", one, Constant("")) for one in go(*node.expressions)))
 
 

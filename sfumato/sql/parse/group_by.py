@@ -1,4 +1,4 @@
-"""Above GROUP BY: keys and aggregates are outputs, and everything else is made of them."""
+"""Names above GROUP BY: keys and aggregates are outputs, and all other expressions are made of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,14 +15,14 @@ from sfumato.sql.parse.scopes import Scope
 
 @dataclass
 class Groups:
-    """What names stand for above GROUP BY; `aggregates` collects those that are met."""
+    """Resolves names above GROUP BY; collects the aggregates that it meets in `aggregates`."""
 
     rows: Scope
     keys: list[Expression]
     named: Mapping[str, exp.Expression]
     aggregates: list[Aggregate] = field(default_factory=list)
     busy: set[str] = field(default_factory=set)
-    met: dict[str, Expression] = field(default_factory=dict)  # named columns that were read: each once, or 2^n times
+    met: dict[str, Expression] = field(default_factory=dict)  # parsed named columns: parsing each once avoids 2^n calls
 
     def known(self, node: exp.Expression) -> Expression | None:
         if kind_of(node) is not None or isinstance(node, exp.Filter):
@@ -57,13 +57,13 @@ class Groups:
         )
 
     def output(self, aggregate: Aggregate) -> Output:
-        """An output for this aggregate, the same one for the same aggregate."""
+        """The output of this aggregate; equal aggregates share one."""
         if aggregate not in self.aggregates:
             self.aggregates.append(aggregate)
         return Output(len(self.keys) + self.aggregates.index(aggregate), aggregate.domain)
 
     def aggregate(self, node: exp.Expression) -> Aggregate:
-        """The aggregate that a node calls; FILTER is of the rows that it is about."""
+        """The aggregate that a node calls, with its FILTER."""
         if isinstance(node, exp.Filter):
             require_known_parts(node)
             return self.aggregate(node.this).filtered(parse_expression(node.expression.this, self.rows))

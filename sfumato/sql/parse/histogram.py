@@ -1,4 +1,4 @@
-"""HISTOGRAM(x, low, high, bins): a row for each bin, all of them public, also below, above and without a value."""
+"""HISTOGRAM(x, low, high, bins): a row for each bin, all public, including those below, above and for NULL."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""JOIN: with a public table, or with a private one of the same unit, on the unit or on a key by which it is found."""
+"""JOIN: with a public table, or with a private one of the same unit, on the unit or on a key that identifies it."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ Pairs = list[tuple[Expression, str]]
 
 
 def join_table(left: Scope, join: exp.Join, table: Table, alias: str) -> Scope:
-    """With a table, found by equality with columns of the rows so far."""
+    """Join a table by equality with columns of the rows so far."""
     require_known_parts(join)
     if join.side not in ("", "LEFT") or join.kind not in (("", "OUTER") if join.side else ("", "INNER")):
         raise QueryRefused(
@@ -42,7 +42,7 @@ def join_table(left: Scope, join: exp.Join, table: Table, alias: str) -> Scope:
 
 
 def match_condition(join: Join, place: int) -> Expression:
-    """A row was found."""
+    """The condition that a row has a match."""
     name = join.on[0][1]
     unit = not join.table.public and name == join.table.unit_column  # of any type, and the policy need not say which
     match = Column(f"t{place}.{name}", TEXT) if unit else columns_of(join.table, place)[name]
@@ -50,7 +50,7 @@ def match_condition(join: Join, place: int) -> Expression:
 
 
 def equalities(join: exp.Join, both: Scope, place: int, left: Scope) -> Pairs:
-    """USING or ON as pairs: what is equal, of the rows so far, and to which column of the joined table."""
+    """USING or ON as pairs: an expression over the rows so far, and the column of the joined table that it equals."""
     if using := join.args.get("using"):
         names = [column.name.lower() for column in using]
         return [require_same_kind(left.find("", name), both.find_in(place, name), name) for name in names]
@@ -129,7 +129,7 @@ def owner_column(left: Scope, mine: Expression) -> tuple[str, str] | None:
 
 
 def table_of(left: Scope, mine: Expression) -> Table | None:
-    """The table that a bare column is of."""
+    """The table of a bare column."""
     if not isinstance(mine, Column):
         return None
     tables = [left.table, *(join.table for join in left.joins)]
@@ -160,8 +160,8 @@ def on_parent(mine: Expression, name: str) -> bool:
 
 
 def sort_joins(scope: Scope) -> Scope:
-    """Joins in an order that does not tell how they were written: each finds its rows by itself, once what it compares
-    with is there."""
+    """Joins in canonical order, whatever their order in the text: each join can be evaluated once the tables that it
+    compares with are there."""
     waiting, order = dict(enumerate(scope.joins, 1)), [0]
     if len(waiting) < 2:
         return scope
@@ -180,7 +180,7 @@ def sort_joins(scope: Scope) -> Scope:
 
 
 def tables_needed(join: Join) -> set[str]:
-    """The tables that it compares with."""
+    """The tables that a join compares with."""
     return {one.origin.split(".", 1)[0] for mine, _ in join.on for one in columns(mine)}
 
 

@@ -1,4 +1,4 @@
-"""A SELECT around one with aggregates chooses, computes, filters and sorts released values: it costs nothing."""
+"""A SELECT around one with aggregates: post-processing that selects, computes, filters and sorts released values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ MOST_STEPS = 50_000_000  # parts of expressions over released values, in all gro
 
 
 def layers(query: exp.Select) -> list[exp.Select]:
-    """The SELECT with aggregates that this one is around, and those around it, outwards; none if there is no such."""
+    """The SELECT with aggregates inside this one, then those around it, outwards; empty if there is none."""
     found, views = [query], views_of(query)
     while not has_aggregates(found[-1]):
         source = found[-1].args.get("from_") or found[-1].args.get("from")
@@ -61,7 +61,7 @@ def has_aggregates(query: exp.Expression) -> bool:
 
 @dataclass(frozen=True)
 class OuterNames:
-    """Names stand for columns of the answer."""
+    """Resolves names as columns of the answer."""
 
     question: Question
     called: str
@@ -82,7 +82,7 @@ class OuterNames:
 
 
 def apply_outer_select(query: exp.Select, question: Question) -> Question:
-    """The question with what the outer SELECT says."""
+    """The question with the post-processing of an outer SELECT."""
     for part, value in query.args.items():
         if value and (part not in PARTS or (part.startswith("with") and value.args.get("recursive"))):
             raise QueryRefused(
@@ -115,13 +115,13 @@ def apply_outer_select(query: exp.Select, question: Question) -> Question:
     for one in after:
         require_postprocessing(one)
     if sum(e.weight for e in after) > HEAVIEST:
-        raise QueryRefused("this question is too long, written out.\n  do:     ask less at a time")
+        raise QueryRefused("this question is too long, with its views expanded.\n  do:     ask less at a time")
     check_layout(found.plan, after)
     return found
 
 
 def check_layout(plan: Plan, after: Sequence[Expression]) -> None:
-    """Refuses what would take long to make of released values: that is free, and could be asked again and again."""
+    """Refuse post-processing that takes long: it is free, and could be asked again and again."""
     if plan.combinations * sum(e.weight for e in after) > MOST_STEPS:
         raise QueryRefused(
             "this question takes too long to lay out.\n"
@@ -131,6 +131,6 @@ def check_layout(plan: Plan, after: Sequence[Expression]) -> None:
 
 
 def require_no_limit_yet(question: Question, word: str) -> None:
-    """What comes after LIMIT would see less than all groups: one LIMIT, at the end."""
+    """Refuse a clause after LIMIT, where it would not see all groups: there is one LIMIT, at the end."""
     if question.limit is not None or question.offset:
         raise QueryRefused(f"{word} comes before LIMIT.\n  do:     ask with the inner LIMIT, and go on with the answer")

@@ -1,4 +1,4 @@
-"""The outer SELECT: keys, columns, HAVING, ORDER BY, LIMIT."""
+"""SELECT with aggregates: keys, columns, HAVING, ORDER BY, LIMIT; from there to a plan."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -55,7 +55,7 @@ def parse_grouped_select(query: exp.Select, policy: Policy, schema: str) -> Ques
 
 
 def check_distinct(query: exp.Select, columns: Columns, groups: Groups) -> None:
-    """SELECT DISTINCT says nothing more where all keys are shown."""
+    """Refuse SELECT DISTINCT unless all keys are shown, where it changes nothing."""
     found = query.args.get("distinct")
     if found is None:
         return
@@ -67,7 +67,7 @@ def check_distinct(query: exp.Select, columns: Columns, groups: Groups) -> None:
 
 
 def histogram_as_count(node: exp.Expression) -> exp.Expression:
-    """What a name stands for; a histogram's, for its counts."""
+    """The node without its alias; COUNT(*) for a histogram, whose alias names its counts."""
     kind = kind_of(without_alias(node))
     if not is_histogram(node) or kind is None:
         return without_alias(node)
@@ -79,12 +79,12 @@ def histogram_as_count(node: exp.Expression) -> exp.Expression:
 def group_keys(
     query: exp.Select, named: Mapping[str, exp.Expression], scope: Scope, *more: Expression
 ) -> list[Expression]:  # fmt: skip
-    """GROUP BY, in one order: another one is no other question."""
+    """The keys of GROUP BY in canonical order."""
     group = query.args.get("group")
     if group is not None:
         require_known_parts(group)
     nodes = [group_key_node(node, query, named, scope) for node in group.expressions] if group is not None else []
-    if group is not None and group.args.get("all"):  # whatever is selected and no aggregate
+    if group is not None and group.args.get("all"):  # all selected columns without aggregates
         nodes += [without_alias(n) for n in query.expressions if not calls_aggregate(n) and not is_histogram(n)]
     found = sorted({*(parse_expression(node, scope) for node in nodes), *more}, key=repr)
     for one in found:
@@ -106,7 +106,7 @@ def group_key_node(
 
 
 def result_columns(query: exp.Select, groups: Groups, bins: Histogram | None) -> Columns:
-    """What is listed after SELECT, each under a name of its own; a histogram is its edges and its counts."""
+    """The columns after SELECT with unique titles; a histogram has its edges and its counts."""
     found: Columns = []
     for node in query.expressions:
         if isinstance(node, exp.Star):
@@ -124,7 +124,7 @@ def result_columns(query: exp.Select, groups: Groups, bins: Histogram | None) ->
 def row_order(
     query: exp.Select, columns: Columns, groups: Groups, bins: Histogram | None
 ) -> list[tuple[Expression, bool]]:  # fmt: skip
-    """ORDER BY; bins are shown from the lowest if nothing is said."""
+    """ORDER BY; by default bins are shown from the lowest."""
     if query.args.get("order") or bins is None:
         return order_by(query, columns, groups)
     shown_keys = [e for _, e in columns if isinstance(e, Output) and e.place < len(groups.keys)]
@@ -134,7 +134,7 @@ def row_order(
 def build_question(
     groups: Groups, columns: Columns, having: Expression, order: list[tuple[Expression, bool]]
 ) -> Question:
-    """All of it as a question, unless it is too large."""
+    """The question, checked against all limits."""
     if not groups.aggregates:
         raise QueryRefused(
             "this question has no aggregate, so it would show rows.\n  do:     ask COUNT(*), SUM(…) or AVG(…)"
@@ -142,7 +142,9 @@ def build_question(
     rows, aggregates = normalise(groups.rows, groups.keys, groups.aggregates)
     core = build_plan(rows, groups.keys, aggregates)
     if core.rows > MOST_ROWS:
-        raise QueryRefused(f"too many rows of one unit after this join.\n  found:  {core.rows:,} are allowed for")
+        raise QueryRefused(
+            f"too many rows of one unit after this join.\n  found:  up to {core.rows:,} by the bounds of the policy"
+        )
     for key, listed in zip(core.keys, core.key_lists, strict=True):
         if listed == ():
             raise QueryRefused(
@@ -163,15 +165,15 @@ def build_question(
     read = [*groups.keys, core.where, *(m.of for m in core.measures if m.of)]
     read += [e for one in core.standalone for e in one.arguments]
     if sum(e.weight for e in [*read, *after]) + branches_weight(core.table) > HEAVIEST:
-        raise QueryRefused("this question is too long, written out.\n  do:     ask less at a time")
+        raise QueryRefused("this question is too long, with its views expanded.\n  do:     ask less at a time")
     require_cost(row_cost(core))
     check_layout(core, after)
     return Question(prune_columns(core), aggregates, tuple(columns), having, tuple(order), None)
 
 
 def build_plan(rows: Scope, keys: Sequence[Expression], aggregates: tuple[Aggregate, ...]) -> Plan:
-    """The least measures that serve all aggregates, and those that are released on their own; in one order, so that the
-    order of columns does not make another plan. With private keys units are counted, whether asked for or not."""
+    """The fewest measures that serve all aggregates, and the standalone aggregates, in canonical order: the order of
+    columns does not change the plan. With private keys units are counted even if not asked for."""
     lattices = Lattices(aggregates)
     private = any(key.domain.keys is None for key in keys)
     measures = {Measure(What.UNITS)} if private else set()

@@ -1,4 +1,4 @@
-"""What every outer SELECT has: names of columns, ORDER BY, LIMIT and OFFSET."""
+"""Parts that every outer SELECT has: column titles, ORDER BY, LIMIT and OFFSET."""
 
 from itertools import count
 
@@ -14,7 +14,7 @@ Columns = list[tuple[str, Expression]]
 
 
 def column_title(node: exp.Expression, taken: list[str]) -> str:
-    """What a column of the answer is called: its alias, its name, or its text; each name once."""
+    """The title of a column of the answer: its alias, name or text, made unique."""
     bare = isinstance(node, exp.Count) and isinstance(node.this, exp.Star | None)
     counted = bare or (is_histogram(node) and not node.alias)
     own = node.alias or (node.name if isinstance(node, exp.Column) else "")  # the parser calls COUNT(1) by its 1
@@ -23,7 +23,7 @@ def column_title(node: exp.Expression, taken: list[str]) -> str:
 
 
 def order_by(query: exp.Select, columns: Columns, names: Names) -> list[tuple[Expression, bool]]:
-    """ORDER BY: what, and is it descending?"""
+    """ORDER BY: (expression, is it descending?)."""
     order = query.args.get("order")
     found = []
     for one in order.expressions if order else []:
@@ -37,13 +37,13 @@ def order_expression(node: exp.Expression, columns: Columns, names: Names) -> Ex
         return columns[column_number(node, "ORDER BY", len(columns)) - 1][1]
     if isinstance(node, exp.Column) and not node.table:
         for name, found in columns:
-            if name.lower() == node.name.lower():  # what is shown, before what it is made of
+            if name.lower() == node.name.lower():  # a title comes before a column of the rows
                 return found
     return parse_expression(node, names)
 
 
 def limit_or_offset(query: exp.Select, word: str) -> int | None:
-    """LIMIT or OFFSET."""
+    """The number after LIMIT or OFFSET; None if there is none."""
     node = query.args.get(word)
     if node is None:
         return None

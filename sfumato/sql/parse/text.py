@@ -20,9 +20,9 @@ from sfumato.sql.question import Question
 
 LONGEST = 1 << 16  # bytes
 MOST_TOKENS = 2000
-DEEPEST = 24  # brackets inside each other
-DEEPEST_TYPES = 3  # of them after the name of a type: the parser tries each of those twice
-DEEPEST_TREE = 60  # operators inside each other, chains of AND and OR apart
+DEEPEST = 24  # nested brackets
+DEEPEST_TYPES = 3  # after the name of a type: the parser tries each of those twice
+DEEPEST_TREE = 60  # nested operators; a chain of AND or OR counts once
 
 WORDS = re.compile(r"\w+|[^\w\s]")
 OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
@@ -32,7 +32,7 @@ TYPES = frozenset(DuckDB.Parser.TYPE_TOKENS)
 
 
 def parse(text: str, policy: Policy, aggregates: Registry, schema: str = MAIN) -> Question:
-    """The question that a text asks, of tables that the engine has in this schema."""
+    """The question that a text asks, about tables that the engine has in this schema."""
     try:
         root = aggregates.mark(parse_statement(text))
         if isinstance(root, exp.SetOperation):
@@ -47,16 +47,16 @@ def parse(text: str, policy: Policy, aggregates: Registry, schema: str = MAIN) -
     except RecursionError:
         raise QueryRefused("this question is nested too deeply.") from None
     except ArithmeticError:
-        raise QueryRefused("this question has numbers that cannot be reckoned with.") from None
+        raise QueryRefused("this question has numbers that are too large to compute with.") from None
 
 
 def has_too_many_words(text: str) -> bool:
-    """So many words, also in comments and quotes, that it is not worth the time to tell its tokens apart."""
+    """Does the text have too many words to be worth tokenising? Words in comments and quotes count as well."""
     return sum(1 for _ in WORDS.finditer(text)) > 4 * MOST_TOKENS
 
 
 def parse_statement(text: str) -> exp.Expression:
-    """The one statement of a text."""
+    """The single statement of a text, within the limits."""
     if not isinstance(text, str):
         raise QueryRefused("a question is a text.")
     if len(text) > LONGEST or len(text.encode("utf-8", "replace")) > LONGEST:
@@ -71,6 +71,8 @@ def parse_statement(text: str) -> exp.Expression:
         check_tokens(sqlglot.tokenize(text, read="duckdb"))
         read = sqlglot.parse(text, read="duckdb")
         found = [one for one in read if one is not None and not isinstance(one, exp.Semicolon)]  # a comment after it
+    except QueryRefused:  # which is a ValueError
+        raise
     except SqlglotError as problem:
         place = getattr(problem, "errors", None) or [{}]
         line, column = place[0].get("line"), place[0].get("col")
@@ -91,7 +93,7 @@ def parse_statement(text: str) -> exp.Expression:
 
 
 def check_tokens(tokens: list[Token]) -> None:
-    """One statement that begins like a question, few tokens, and few brackets inside each other."""
+    """Check for one statement that begins like a question, few tokens, and few nested brackets."""
     if len(tokens) > MOST_TOKENS:
         raise too_long()
     ends = [place for place, token in enumerate(tokens) if token.token_type is TokenType.SEMICOLON]
@@ -120,7 +122,7 @@ def too_long() -> QueryRefused:
 
 
 def tree_depth(root: exp.Expression) -> int:
-    """How deep a statement is; a chain of ANDs or ORs counts as one. Without recursion: it may be very deep."""
+    """Depth of the tree; a chain of ANDs or ORs counts as one. Not recursive: the tree may be very deep."""
     deepest, waiting = 0, [(root, 1)]
     while waiting:
         node, depth = waiting.pop()
