@@ -151,7 +151,8 @@ def test_private_keys_leak_what_was_charged(clinic, asked):
     assert offered.key_delta == loss["failure"]
     with precision(PREC):
         at, below = (
-            leak_probability(law.beyond(least - 2, PREC) / 2, GROUPS) for least in (offered.threshold, offered.threshold - 1)
+            leak_probability(law.beyond(least - 2, PREC) / 2, GROUPS)
+            for least in (offered.threshold, offered.threshold - 1)
         )
         assert at <= ball(Fraction(loss["failure"])) < below
 
