@@ -37,8 +37,8 @@ def parse(text: str, policy: Policy, aggregates: Registry, schema: str = MAIN) -
         root = aggregates.mark(parse_statement(text))
         if isinstance(root, exp.SetOperation):
             raise QueryRefused(
-                "ask one SELECT with aggregates.\n  found:  SELECTs under each other\n"
-                "  do:     put rows under each other, and aggregate them: SELECT part, COUNT(*) FROM (\n"
+                "ask one SELECT with aggregates.\n  found:  a UNION of SELECTs\n"
+                "  do:     combine rows first, and aggregate them: SELECT part, COUNT(*) FROM (\n"
                 "            SELECT 'one' AS part FROM … UNION ALL SELECT 'two' FROM …) GROUP BY part"
             )
         if not isinstance(root, exp.Select):

@@ -230,9 +230,9 @@ def test_a_column_twice_is_one_branch_twice():
 REFUSED = {
     "SELECT COUNT(*) FROM visits UNION ALL SELECT COUNT(*) FROM labs": "aggregate them",
     "SELECT stay FROM visits UNION ALL SELECT value FROM labs": "ask one SELECT with aggregates",
-    "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION SELECT value FROM labs) v": "UNION ALL is the one",
-    "SELECT COUNT(*) FROM (SELECT stay FROM visits EXCEPT ALL SELECT value FROM labs) v": "UNION ALL is the one",
-    "SELECT COUNT(*) FROM (SELECT stay FROM visits INTERSECT SELECT value FROM labs) v": "UNION ALL is the one",
+    "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION SELECT value FROM labs) v": "only UNION ALL is supported",
+    "SELECT COUNT(*) FROM (SELECT stay FROM visits EXCEPT ALL SELECT value FROM labs) v": "only UNION ALL is supported",
+    "SELECT COUNT(*) FROM (SELECT stay FROM visits INTERSECT SELECT value FROM labs) v": "only UNION ALL is supported",
     "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION ALL BY NAME SELECT value AS stay FROM labs) v": "same order",
     "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION ALL SELECT value, place FROM labs) v": "1 and 2 columns",
     "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION ALL SELECT place FROM labs) v": "CAST one",
