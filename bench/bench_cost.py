@@ -26,8 +26,11 @@ from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.reserved_names import table_alias
 
 LONG = LONGEST_TEXT
+RANDOM = " || ".join(f"MD5('{n} ' || i)" for n in range(LONG // 32))
+MIXED = f"TRANSLATE({RANDOM}, '0123456789abcdef', '{'😀😁' * 8}')"  # no two parts alike: hard for automata
 HARD = {  # i is a number; SQL that all engines read alike
     Kind.TEXT: [f"repeat('{sign}', {LONG - 8}) || i" for sign in (*"aAßΐЖ😀𐐀 1", "\u3000")]
+    + [MIXED]
     + [f"i || repeat('{sign}', {LONG - 8})" for sign in (" ", "\u3000")]
     + [f"'0.' || repeat('1', {LONG - 20}) || i || 'e-300'", f"i || '.' || repeat('0', {LONG - 20}) || 'x'",
        f"repeat('1', {LONG - 20}) || i || 'e9999'", f"'0.' || repeat('1', {LONG - 20}) || i || 'e-9999'",
