@@ -21,6 +21,9 @@ from sfumato.loss.kinds.renyi import RenyiLoss, ZcdpLoss, from_renyi
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss, WithoutReplacementLoss
 from sfumato.loss.kinds.tabulated import TabulatedLoss
 from sfumato.loss.kinds.wrappers import Either, OneWay, Reversed, either
+from sfumato.loss.operations import OPERATIONS
+
+PrivacyLoss.operations = OPERATIONS
 
 __all__ = [
     "ApproxLoss",

@@ -12,6 +12,7 @@ from typing import cast
 
 from sfumato.errors import InvalidParameter, MixedRelations, UnknownDescription
 from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.compose.sums import Sum, total
 from sfumato.loss.describable import Part, load
 from sfumato.sensitivity import Relation
 
@@ -71,8 +72,6 @@ def from_json(text: str) -> PrivacyLoss:
 
 def from_description(data: dict[str, object]) -> PrivacyLoss:
     """The loss that plain data describe; parameters are checked as if a user had typed them."""
-    from sfumato.loss.compose.sums import Sum, total
-
     data = dict(data)
     name = load(data.pop("loss", None))
     found = PrivacyLoss.known.get(name) if name is not None else None

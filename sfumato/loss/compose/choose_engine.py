@@ -14,7 +14,7 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.loss.base import TOLERANCE, PrivacyLoss
+from sfumato.loss.base import TOLERANCE, Composite, PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.compose.binomial import Binomial
 from sfumato.loss.compose.contour import Composition
@@ -25,15 +25,15 @@ from sfumato.loss.compose.lattice import FAR, Lattice
 from sfumato.loss.compose.lattice_plan import MOST_POINTS, common_step
 from sfumato.loss.compose.moments import Moments, gives_all_away, too_large, too_many
 from sfumato.loss.compose.normal_limit import normal
-from sfumato.loss.compose.sums import Sum
 from sfumato.loss.compose.tilted_law import together
 from sfumato.loss.compose.transforms.base import Refused, Transform
 from sfumato.loss.kinds.coins import ApproxLoss, PureLoss, RandomizedResponseLoss, SignedLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
-from sfumato.loss.kinds.renyi import RenyiCurve, RenyiLoss, ZcdpLoss
+from sfumato.loss.kinds.renyi import RenyiLoss, ZcdpLoss
 from sfumato.loss.kinds.wrappers import OneWay
 from sfumato.loss.numeric import ULP, Enclosure, Floats
+from sfumato.loss.views.renyi_curve import RenyiCurve
 
 Terms = list[tuple[int, PrivacyLoss]]
 LEAST, MOST = 1e-24, 1e12  # log-moments of order 1
@@ -41,7 +41,7 @@ MANY_COINS = 10**9  # from here on the roundings of M count, not only those of M
 
 
 @lru_cache(maxsize=64)
-def engine(loss: Sum) -> Engine:
+def engine(loss: Composite) -> Engine:
     """The engine for this sum, looking forward."""
     terms = [(count, bare(term)) for count, term in loss.terms]
     leaky = any(isinstance(term, LeakyLoss) for _, term in terms)
@@ -78,7 +78,7 @@ def opened(times: int, loss: PrivacyLoss) -> Terms:
     """What a loss is made of: to leak now and then is a step of its own, δ = leak + (1 − leak)·(inner δ)."""
     if not isinstance(loss, LeakyLoss):
         return [(times, loss)]
-    inner = loss.inner.terms if isinstance(loss.inner, Sum) else ((1, loss.inner),)
+    inner = loss.inner.terms if isinstance(loss.inner, Composite) else ((1, loss.inner),)
     parts = [pair for count, term in inner for pair in opened(times * count, bare(term))]
     return [*parts, (times, ApproxLoss(0.0, loss.failure, relation=loss.relation))]
 
@@ -136,7 +136,7 @@ def binomial(terms: Terms) -> Binomial | None:
     return Binomial(coins[0][1].supremum()[0], sum(count for count, _ in coins), leak)
 
 
-def contour(terms: Terms, loss: Sum) -> ContourEngine | None:
+def contour(terms: Terms, loss: Composite) -> ContourEngine | None:
     """The contour engine, if every term has a transform and they do not share a lattice, where sums are exact."""
     parts = grouped(terms)
     if parts is None or not moderate(parts):

@@ -12,11 +12,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.base import Composite, PrivacyLoss
 from sfumato.loss.compose.lattice import Lattice
 from sfumato.loss.compose.lattice_plan import rough
 from sfumato.loss.compose.nested import composed, sampled_sum
-from sfumato.loss.compose.sums import Sum
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss, WithoutReplacementLoss
 from sfumato.loss.kinds.tabulated import TabulatedLoss
 from sfumato.loss.kinds.wrappers import OneWay, Reversed
@@ -47,7 +46,7 @@ def shortened(loss: PrivacyLoss, count: int) -> PrivacyLoss:
 
 
 @lru_cache(maxsize=16)
-def tabulated(loss: Sum, gap: float) -> TabulatedLoss:
+def tabulated(loss: Composite, gap: float) -> TabulatedLoss:
     """Both profiles at nodes: the forward one to a relative `gap`, the backward one only until it is little."""
     ahead = Lattice(tuple((count, inside(term)) for count, term in loss.terms))
     top = loss.supremum()[0]

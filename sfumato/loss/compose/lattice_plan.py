@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.compose.discretise import Discrete, discretise, ends, finest
+from sfumato.loss.compose.discretise import Discrete, discretise, ends, finest, own_lattice
 from sfumato.loss.numeric import ULP, Floats, floats, log_peak
 
 MOST_POINTS = 1_450_000  # of the transform: about 45 MB of working memory
@@ -228,10 +228,8 @@ def rough(terms: Terms) -> Rough:
 
 def spread_of(loss: PrivacyLoss) -> float:
     """About the standard deviation of the loss: twice the mean is the variance for small losses, and min for large."""
-    from sfumato.loss.compose.nested import sampled_sum
-
-    if (nested := sampled_sum(loss)) is not None:
-        return nested.spread()
+    if (own := own_lattice(loss)) is not None:
+        return own.spread()
     t = np.concatenate([[0.0], np.geomspace(1e-9, 1e4, 400)])
     values = loss.forward(t).upper
     area = float(((values[1:] + values[:-1]) / 2 * np.diff(t)).sum())

@@ -22,10 +22,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.compose.discretise import Discrete, Splits, discretise, ends
+from sfumato.loss.base import Composite, PrivacyLoss
+from sfumato.loss.compose.discretise import OWN_LATTICES, Discrete, Splits, discretise, ends
 from sfumato.loss.compose.lattice_plan import Rough, Terms, rough, tidy
-from sfumato.loss.compose.sums import Sum
+from sfumato.loss.compose.moments import too_large
 from sfumato.loss.compose.tilted_law import convolved, moment_of, points, strays, together
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss
 from sfumato.loss.kinds.wrappers import OneWay, Reversed
@@ -43,26 +43,27 @@ DOWN = -(2.0 ** np.arange(-6.0, 8.0))  # tilts that bound what lies far on the l
 
 def composed(loss: PrivacyLoss) -> bool:
     """Is this a sum without leak that an engine answers for?"""
-    return isinstance(loss, Sum) and loss.leak() == (0.0, 0.0) and loss.method in ("lattice", "contour")
+    return isinstance(loss, Composite) and loss.leak() == (0.0, 0.0) and loss.method in ("lattice", "contour")
 
 
 @lru_cache(maxsize=256)
 def sampled_sum(loss: PrivacyLoss) -> "SampledSum | None":
     """The loss as a sampled sum, if it is one whose inner lattice is not too large."""
-    from sfumato.loss.compose.moments import too_large
-
     backward, sampled = (True, loss.inner) if isinstance(loss, Reversed) else (False, loss)
     if not isinstance(sampled, PoissonSampledLoss) or not 1e-6 <= sampled.rate < 1:
         return None
     if not composed(sampled.inner):
         return None
     inner = sampled.inner.reverse if backward else sampled.inner
-    if not isinstance(inner, Sum):
+    if not isinstance(inner, Composite):
         return None
     if sum(count for count, _ in inner.terms) > MOST_STEPS[math.isinf(max(inner.supremum()))]:
         return None
     terms = tuple((count, term.inner if isinstance(term, OneWay) else term) for count, term in inner.terms)
     return None if too_large(terms) else SampledSum(terms, sampled.rate, backward)
+
+
+OWN_LATTICES.append(sampled_sum)
 
 
 class Atoms(NamedTuple):

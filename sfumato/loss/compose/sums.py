@@ -9,8 +9,10 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter, MixedRelations
-from sfumato.loss.base import TOLERANCE, PrivacyLoss, same_relation
+from sfumato.loss.base import TOLERANCE, Composite, PrivacyLoss, same_relation
 from sfumato.loss.bound import Bound
+from sfumato.loss.compose.choose_engine import engine
+from sfumato.loss.compose.moments import step_by_step
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 from sfumato.rounding import leak_up
 from sfumato.sensitivity import Relation
@@ -19,7 +21,7 @@ MOST = 10**15  # repetitions beyond which counts are no longer exact in a float
 
 
 @dataclass(frozen=True)
-class Sum(PrivacyLoss):
+class Sum(Composite):
     """Independent losses one after the other, each with how often; the empty sum reveals nothing.
 
     The privacy loss of the whole is the sum of the losses, also when each mechanism is chosen in the light of earlier
@@ -42,27 +44,19 @@ class Sum(PrivacyLoss):
 
     @property
     def method(self) -> str:  # type: ignore[override]  # the engine that answers depends on the terms
-        from sfumato.loss.compose.choose_engine import engine
-
         return engine(self).method
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
-        from sfumato.loss.compose.choose_engine import engine
-
         return self.cut(engine(self).forward)(eps, tolerance)
 
     def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         return self.reverse.forward(eps, tolerance)
 
     def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
-        from sfumato.loss.compose.choose_engine import engine
-
         near = engine(self).near(delta, tolerance, eps)
         return lambda t: self.cut(lambda x, _: near(x))(t, tolerance)
 
     def least(self, goal: float, tolerance: float) -> Bound | None:
-        from sfumato.loss.compose.choose_engine import engine
-
         if self.total_variation_ceiling() <= goal:
             return Bound(0.0, 0.0, "sum of single steps")
         return engine(self).least(goal, tolerance)
@@ -79,8 +73,6 @@ class Sum(PrivacyLoss):
 
         Where a lattice is not sharp, because losses are of very different sizes, single steps may know better.
         """
-        from sfumato.loss.compose.moments import step_by_step
-
         top, leak = self.supremum()[0], self.leak()[0]
         engineered = self.method in ("lattice", "contour")
         plain = engineered and all(term.method == "closed form" for _, term in self.terms)
@@ -169,6 +161,20 @@ def one_more(sum_: Sum, loss: PrivacyLoss) -> Sum:
     same = place < len(sum_.terms) and sum_.terms[place][1] == loss
     count = sum_.terms[place][0] + 1 if same else 1
     return canonical((*sum_.terms[:place], (not_too_many(count), loss), *sum_.terms[place + same :]), sum_.relation)
+
+
+def add(first: PrivacyLoss, second: PrivacyLoss) -> PrivacyLoss:
+    """The sum of two losses."""
+    if isinstance(first, Sum) and not isinstance(second, Sum):
+        same_relation((first, second))
+        return one_more(first, second) if first.terms else total((1, second))
+    return total((1, first), (1, second))
+
+
+def repeat(loss: PrivacyLoss, times: object) -> PrivacyLoss:
+    """A loss several times over."""
+    count = checks.whole("the number of repetitions", times, 0)
+    return loss if count == 1 else total((count, loss))
 
 
 def not_too_many(count: int) -> int:

@@ -16,10 +16,11 @@ from sfumato.loss.kinds.bounded_range import BoundedRangeLoss
 from sfumato.loss.kinds.coins import SignedLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.laplace import LaplaceLoss
-from sfumato.loss.kinds.renyi import RenyiCurve, log_choose, poisson_curve, without_replacement_curve
+from sfumato.loss.kinds.renyi import log_choose, poisson_curve, without_replacement_curve
 from sfumato.loss.kinds.wrappers import Reversed
 from sfumato.loss.numeric import ULP, Enclosure, Floats, logsumexp
 from sfumato.loss.views.divergences import log_moment
+from sfumato.loss.views.renyi_curve import RenyiCurve
 from sfumato.rounding import product_up
 from sfumato.sensitivity import Relation
 

@@ -6,19 +6,16 @@ certified > target from below: the search needs no proof, only the last evaluati
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, SupportsFloat
+from typing import SupportsFloat
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
+from sfumato.loss.base import Composite, PrivacyLoss
 from sfumato.loss.bound import Bound, worst
 from sfumato.loss.numeric import ULP, Enclosure, Floats
-from sfumato.loss.views.divergences import least_top
-
-if TYPE_CHECKING:
-    from sfumato.loss.base import PrivacyLoss
 
 Curve = Callable[[Floats], Enclosure]
 Flags = npt.NDArray[np.bool_]
@@ -46,7 +43,7 @@ def many(name: str, values: object, high: float, allowed: str) -> Floats:
     return found
 
 
-def profile(loss: "PrivacyLoss", eps: Floats, tolerance: float) -> Enclosure:
+def profile(loss: PrivacyLoss, eps: Floats, tolerance: float) -> Enclosure:
     """δ at many ε ≥ 0 at once."""
     eps = many("epsilon", eps, math.inf, "numbers ≥ 0")
     checked_tolerance(tolerance)
@@ -60,31 +57,31 @@ def profile(loss: "PrivacyLoss", eps: Floats, tolerance: float) -> Enclosure:
     return Enclosure(low, high)
 
 
-def most_leak(loss: "PrivacyLoss") -> float:
+def most_leak(loss: PrivacyLoss) -> float:
     """δ(∞), never below the truth."""
     ahead, back = loss.leak()
     return ahead if loss.relation.one_way else max(ahead, back)
 
 
-def least_leak(loss: "PrivacyLoss") -> float:
+def least_leak(loss: PrivacyLoss) -> float:
     """δ(∞) from below."""
     return most_leak(loss) * (1 - 16 * ULP) if loss.sharp_ends else 0.0
 
 
-def top_of(loss: "PrivacyLoss") -> float:
+def top_of(loss: PrivacyLoss) -> float:
     """The largest finite loss in the directions that count."""
     ahead, back = loss.supremum()
     return ahead if loss.relation.one_way else max(ahead, back)
 
 
-def delta(loss: "PrivacyLoss", epsilon: SupportsFloat, tolerance: float) -> Bound:
+def delta(loss: PrivacyLoss, epsilon: SupportsFloat, tolerance: float) -> Bound:
     """δ at one ε."""
     eps = checks.extended("epsilon", epsilon)
     found = profile(loss, np.array([eps]), tolerance)
     return Bound(float(found.lower[0]), float(found.upper[0]), loss.method)
 
 
-def epsilon(loss: "PrivacyLoss", target: SupportsFloat, tolerance: float) -> Bound:
+def epsilon(loss: PrivacyLoss, target: SupportsFloat, tolerance: float) -> Bound:
     """Least ε with δ(ε) ≤ target, in the worse direction."""
     goal = checks.probability("delta", target)
     checked_tolerance(tolerance)
@@ -101,7 +98,7 @@ def epsilon(loss: "PrivacyLoss", target: SupportsFloat, tolerance: float) -> Bou
     return worst(ahead, epsilon_one_way(loss.reverse, goal, tolerance))
 
 
-def epsilon_one_way(loss: "PrivacyLoss", goal: float, tolerance: float) -> Bound:
+def epsilon_one_way(loss: PrivacyLoss, goal: float, tolerance: float) -> Bound:
     """Least ε with H_{e^ε}(P‖Q) ≤ goal.
 
     A composed profile is first looked at roughly: the slope there says how sharp δ must be for ε to be sharp.
@@ -129,6 +126,16 @@ def epsilon_one_way(loss: "PrivacyLoss", goal: float, tolerance: float) -> Bound
             break
         sharp = max(1e-12, sharp * min(0.5, 0.7 * goal_gap / gap))  # the gap is proportional to what was asked of δ
     return Bound(*best, loss.method)
+
+
+def least_top(loss: PrivacyLoss) -> float:
+    """The largest finite loss from below: where the profile is certainly still positive, term by term."""
+    if isinstance(loss, Composite):
+        return math.fsum(count * least_top(term) for count, term in loss.terms) * (1 - 4 * ULP)
+    top = loss.supremum()[0]
+    if not loss.sharp_ends or not math.isfinite(top):
+        return top if loss.sharp_ends else 0.0
+    return crossing(lambda t: loss.forward(t), 0.0, top)[0]
 
 
 def crossing(
