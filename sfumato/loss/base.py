@@ -13,7 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple, Self, SupportsFloat, overload
+from typing import ClassVar, NamedTuple, Protocol, Self, SupportsFloat, overload
 
 from sfumato.errors import InvalidParameter, MixedRelations
 from sfumato.loss.bound import Bound
@@ -359,3 +359,19 @@ def same_relation(losses: "tuple[PrivacyLoss, ...]") -> Relation:
             "  do:     give every loss the same relation=, or convert with sf.loss.replace_one(loss)"
         )
     return found.pop() if found else Relation.AddRemove
+
+
+class Engine(Protocol):
+    """Anything that can tell the forward profile of a composition."""
+
+    @property
+    def method(self) -> str: ...
+
+    def forward(self, eps: Floats, tolerance: float = ...) -> Enclosure:
+        """δ at every ε."""
+
+    def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
+        """The profile, sharp at least around the ε where it is `delta`."""
+
+    def least(self, goal: float, tolerance: float) -> Bound | None:
+        """The least ε with δ(ε) ≤ goal, if the engine has a shorter way than to search its profile."""

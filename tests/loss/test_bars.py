@@ -17,7 +17,7 @@ from sfumato.loss.compose.choose_engine import engine
 from sfumato.loss.compose.discretise import discretise
 from sfumato.loss.compose.inner_table import shortened
 from sfumato.loss.compose.transforms.base import Refused
-from sfumato.loss.compose.transforms.discrete_gaussian import DiscreteGaussianTransform
+from sfumato.loss.compose.transforms.gaussian import DiscreteGaussianTransform
 from sfumato.sampling import Poisson, WithoutReplacement
 from sfumato.sensitivity import ReplaceOne
 

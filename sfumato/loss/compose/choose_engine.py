@@ -14,18 +14,16 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.loss.base import TOLERANCE, Composite, PrivacyLoss
+from sfumato.loss.base import TOLERANCE, Composite, Engine, PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.compose.binomial import Binomial
 from sfumato.loss.compose.contour import Composition
 from sfumato.loss.compose.contour_engine import ContourEngine
-from sfumato.loss.compose.engine import Engine
 from sfumato.loss.compose.inner_table import shortened
-from sfumato.loss.compose.lattice import FAR, Lattice
+from sfumato.loss.compose.lattice import FAR, Lattice, together
 from sfumato.loss.compose.lattice_plan import MOST_POINTS, common_step
 from sfumato.loss.compose.moments import Moments, gives_all_away, too_large, too_many
 from sfumato.loss.compose.normal_limit import normal
-from sfumato.loss.compose.tilted_law import together
 from sfumato.loss.compose.transforms.base import Refused, Transform
 from sfumato.loss.kinds.coins import ApproxLoss, PureLoss, RandomizedResponseLoss, SignedLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss

@@ -7,10 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.loss.base import TOLERANCE
+from sfumato.loss.base import TOLERANCE, Engine
 from sfumato.loss.bound import Bound
 from sfumato.loss.compose.contour import METHOD, Composition, Contour, bracket
-from sfumato.loss.compose.engine import Engine
 from sfumato.loss.compose.transforms.base import Refused
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 

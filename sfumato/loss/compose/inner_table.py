@@ -2,7 +2,7 @@
 
 A composition of sampled compositions asks for the inner profile at every point of a lattice, and each answer would be a
 composition of its own. The inner profile is therefore computed once at a few hundred nodes, from both sides. Between
-them convexity tells the rest, from both sides too (chords.py), so that the table is as certified as its values.
+them convexity tells the rest, from both sides too (convex_bounds.py), so that the table is as certified as its values.
 """
 
 import dataclasses
@@ -17,10 +17,9 @@ from sfumato.loss.compose.lattice import Lattice
 from sfumato.loss.compose.lattice_plan import rough
 from sfumato.loss.compose.nested import composed, sampled_sum
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss, WithoutReplacementLoss
-from sfumato.loss.kinds.tabulated import TabulatedLoss
+from sfumato.loss.kinds.tabulated import TabulatedLoss, sampled, table
 from sfumato.loss.kinds.wrappers import OneWay, Reversed
 from sfumato.loss.numeric import Enclosure, Floats, floats
-from sfumato.loss.views.tabulate import sampled, table
 
 FLOOR = 1e-20  # a profile below this has ended
 LITTLE = 1e-7  # below this a backward profile is left open: it counts beside 1 − e^{−ε} there

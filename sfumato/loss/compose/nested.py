@@ -24,9 +24,9 @@ import numpy as np
 
 from sfumato.loss.base import Composite, PrivacyLoss
 from sfumato.loss.compose.discretise import OWN_LATTICES, Discrete, Splits, discretise, ends
+from sfumato.loss.compose.lattice import convolved, moment_of, points, strays, together
 from sfumato.loss.compose.lattice_plan import Rough, Terms, rough, tidy
 from sfumato.loss.compose.moments import too_large
-from sfumato.loss.compose.tilted_law import convolved, moment_of, points, strays, together
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss
 from sfumato.loss.kinds.wrappers import OneWay, Reversed
 from sfumato.loss.numeric import TINY, ULP, Floats, floats

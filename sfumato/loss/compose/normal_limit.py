@@ -20,9 +20,8 @@ from functools import cache
 
 import numpy as np
 
-from sfumato.loss.base import TOLERANCE, PrivacyLoss
+from sfumato.loss.base import TOLERANCE, Engine, PrivacyLoss
 from sfumato.loss.bound import Bound
-from sfumato.loss.compose.engine import Engine
 from sfumato.loss.kinds.gaussian import gaussian_profile
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss
 from sfumato.loss.kinds.wrappers import Reversed

@@ -26,12 +26,11 @@ from sfumato.loss.kinds.discrete_gaussian import DiscreteGaussianLoss
 from sfumato.loss.kinds.discrete_laplace import DiscreteLaplaceLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.laplace import LaplaceLoss
-from sfumato.loss.kinds.tabulated import TabulatedLoss
+from sfumato.loss.kinds.tabulated import MOST, TabulatedLoss, first_nodes, reach, sampled, table
 from sfumato.loss.kinds.wrappers import Either, either
 from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
 from sfumato.loss.views.convex_bounds import CAP, Indices, Side, both_sides, convex, monotone, touched, unfolded
 from sfumato.loss.views.divergences import Curve
-from sfumato.loss.views.tabulate import MOST, first_nodes, reach, sampled, table
 from sfumato.sensitivity import Relation
 
 FLOOR = 1e-290  # every step multiplies δ by e^ε, so one step is followed far below any δ of interest

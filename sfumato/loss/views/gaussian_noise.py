@@ -10,9 +10,9 @@ from html import escape
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.bound import Bound
-from sfumato.loss.calibrate import calibrate
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.numeric import ULP
+from sfumato.loss.views.calibrate import calibrate
 
 
 def classical_1(epsilon: float, delta: float) -> Bound:
