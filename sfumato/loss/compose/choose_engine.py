@@ -127,11 +127,13 @@ def within_reach(what: str, size: float) -> None:
 
 def binomial(terms: Terms) -> Binomial | None:
     """The closed form for terms that are all the same two-sided coin, apart from what they leak."""
-    coins = [(count, term) for count, term in terms if is_coin(term)]
-    if len(coins) < len(terms) or len({term.supremum()[0] for _, term in coins}) > 1:
+    for _, term in terms:
+        if not (isinstance(term, PureLoss | ApproxLoss) or (isinstance(term, RandomizedResponseLoss) and term.k == 2)):
+            return None
+    if len({term.supremum()[0] for _, term in terms}) > 1:
         return None
-    leak = together([(count, term.leak()[0]) for count, term in coins])
-    return Binomial(coins[0][1].supremum()[0], sum(count for count, _ in coins), leak)
+    leak = together([(count, term.leak()[0]) for count, term in terms])
+    return Binomial(terms[0][1].supremum()[0], sum(count for count, _ in terms), leak)
 
 
 def contour(terms: Terms, loss: Composite) -> ContourEngine | None:
@@ -208,8 +210,3 @@ def grouped(terms: Iterable[tuple[int, PrivacyLoss]]) -> list[Transform] | None:
             return None
         kinds.setdefault(type(found), []).append(found.times(count))
     return [part for kind, found in kinds.items() for part in kind.together(found)]
-
-
-def is_coin(loss: PrivacyLoss) -> bool:
-    """Binary randomized response, perhaps leaky."""
-    return isinstance(loss, PureLoss | ApproxLoss) or (isinstance(loss, RandomizedResponseLoss) and loss.k == 2)

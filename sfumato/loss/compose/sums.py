@@ -102,7 +102,9 @@ class Sum(Composite):
         return ahead * (1 + 4 * ULP), back * (1 + 4 * ULP)
 
     def leak(self) -> tuple[float, float]:
-        return leak_of(self.terms, 0), leak_of(self.terms, 1)
+        """1 − Π(1 − leak)^count in both directions, rounded up; one leak alone is itself."""
+        leaks = [(count, term.leak()) for count, term in self.terms]
+        return leak_up((k, ahead) for k, (ahead, _) in leaks), leak_up((k, back) for k, (_, back) in leaks)
 
     def log_moment(self, s: float) -> Bound:
         parts = [(count, term.log_moment(s)) for count, term in self.terms]
@@ -131,11 +133,6 @@ class Sum(Composite):
         """Groups step by step: each step's pair for the group, composed."""
         size = checks.whole("size", size, 0)
         return total(*((count, term.group(size)) for count, term in self.terms), relation=self.relation)
-
-
-def leak_of(terms: tuple[tuple[int, PrivacyLoss], ...], side: int) -> float:
-    """1 − Π(1 − leak)^count, rounded up; one leak alone is itself."""
-    return leak_up((count, term.leak()[side]) for count, term in terms)
 
 
 def total(*terms: tuple[int, PrivacyLoss], relation: Relation | None = None) -> PrivacyLoss:

@@ -33,11 +33,8 @@ class EdgedTransform(Transform):
     @classmethod
     def together(cls, parts: Sequence[Transform]) -> Sequence[Transform]:
         mine = [part for part in parts if isinstance(part, EdgedTransform)]
-        return [EdgedTransform(*(np.concatenate(columns) for columns in zip(*(p.columns for p in mine), strict=True)))]
-
-    @property
-    def columns(self) -> tuple[Floats, ...]:
-        return self.eps, self.up, self.down, self.middle, self.slope, self.counts
+        columns = zip(*((p.eps, p.up, p.down, p.middle, p.slope, p.counts) for p in mine), strict=True)
+        return [EdgedTransform(*(np.concatenate(column) for column in columns))]
 
     def times(self, count: int) -> "EdgedTransform":
         return EdgedTransform(self.eps, self.up, self.down, self.middle, self.slope, self.counts * count)
