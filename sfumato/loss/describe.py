@@ -19,7 +19,7 @@ from sfumato.loss.compose.sums import Sum, total
 from sfumato.sensitivity import Relation
 
 # Losses and parts that are defined outside `sfumato.loss`: name → module, imported when a description names them. So
-# reading a ledger depends on the text alone, not on what was imported before. tests/loss/test_shipped.py: complete.
+# reading a ledger depends on the text alone, not on what was imported before. tests/loss/test_describe.py: complete.
 ELSEWHERE = {
     "SmoothLoss": "sfumato.mechanisms.dependent.smooth_loss",
     "ArsinhNormalNoise": "sfumato.mechanisms.dependent.log_normal",
