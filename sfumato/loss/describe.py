@@ -126,7 +126,7 @@ def from_description(data: dict[str, object]) -> PrivacyLoss:
     if unknown := set(data) - set(allowed):
         raise UnknownDescription(f"{name} has no parameter {sorted(unknown)}.\n  known:  {sorted(allowed)}")
     try:
-        values = {key: revived(key, value) for key, value in data.items()}
+        values = {key: revive(key, value) for key, value in data.items()}
         if found is Sum:
             return total(
                 *cast(list[tuple[int, PrivacyLoss]], values["terms"]), relation=cast(Relation, values["relation"])
@@ -136,12 +136,12 @@ def from_description(data: dict[str, object]) -> PrivacyLoss:
         raise UnknownDescription(f"{name} cannot be built from this description: {problem}") from problem
 
 
-def revived(key: str, value: object) -> object:
+def revive(key: str, value: object) -> object:
     """Descriptions back into losses and their parts, lists into tuples."""
     if isinstance(value, dict):
         return part(value) if "part" in value else from_description(value)
     if isinstance(value, list):
-        return tuple(revived(key, item) for item in value)
+        return tuple(revive(key, item) for item in value)
     if key == "relation":
         try:
             return Relation(value)

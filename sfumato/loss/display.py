@@ -98,7 +98,7 @@ def profile_grid(loss: PrivacyLoss, end: float) -> Floats:
     return np.unique(np.concatenate([even, near, [min(top, end)]]))
 
 
-def drawn_grid(loss: PrivacyLoss, end: float) -> Floats:
+def drawing_grid(loss: PrivacyLoss, end: float) -> Floats:
     """The ε to ask for. Half of one direction’s trade-off function comes from the other, which may reach further."""
     here = profile_grid(loss, end)
     return np.union1d(here, profile_grid(loss.reverse, reach(loss.reverse))) if loss.relation.one_way else here
@@ -133,7 +133,7 @@ def ways(loss: PrivacyLoss, eps: Floats) -> list[Way]:
 
 def trade_off_curve(loss: PrivacyLoss, alpha: Floats) -> Floats:
     """The trade-off function at many type I errors, never above the truth: the convex hull of both directions."""
-    eps = drawn_grid(loss, reach(loss))
+    eps = drawing_grid(loss, reach(loss))
     ahead = loss.worst(eps, ROUGH)
     back = loss.reverse.worst(eps, ROUGH) if loss.relation.one_way else ahead
     return Way("", eps, ahead, back).trade_off(alpha)
@@ -252,7 +252,7 @@ def html(loss: PrivacyLoss) -> str:
         epsilon = loss.epsilon(FAINT, tolerance=ROUGH)
         seen = 1.15 * (reach(loss) if most_leak(loss) > 0 else min(epsilon.upper, FAR))
         end = seen if seen > 1e-300 else 1.0
-        found = ways(loss, np.union1d(drawn_grid(loss, end), [0.0, 1.0]))
+        found = ways(loss, np.union1d(drawing_grid(loss, end), [0.0, 1.0]))
         drawing = picture(found, end)
     delta, advantage = (highest(found, eps, loss.method) for eps in (1.0, 0.0))
     numbers = {"ε at δ = 10⁻⁶": epsilon, "δ at ε = 1": delta, "advantage (total variation)": advantage}

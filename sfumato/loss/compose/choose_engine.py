@@ -19,7 +19,7 @@ from sfumato.loss.bound import Bound
 from sfumato.loss.compose.binomial import Binomial
 from sfumato.loss.compose.contour import Composition
 from sfumato.loss.compose.contour_engine import ContourEngine
-from sfumato.loss.compose.inner_table import shortened
+from sfumato.loss.compose.inner_table import replace_inner_sum
 from sfumato.loss.compose.lattice import FAR, Lattice, together
 from sfumato.loss.compose.lattice_plan import MOST_POINTS, common_step
 from sfumato.loss.compose.moments import Moments, gives_all_away, too_large, too_many
@@ -44,7 +44,7 @@ def engine(loss: Composite) -> Engine:
     terms = [(count, bare(term)) for count, term in loss.terms]
     leaky = any(isinstance(term, LeakyLoss) for _, term in terms)
     if leaky and common_step(tuple(term for _, term in terms)) is None:
-        terms = [pair for count, term in terms for pair in opened(count, term)]
+        terms = [pair for count, term in terms for pair in open_leaks(count, term)]
     terms = [(count, term) for count, term in terms if not reveals_nothing(term)]
     for _, term in terms:
         if term.leak()[0] == 1 and term.sharp_ends:  # one that tells everything leaves nothing to the others
@@ -72,12 +72,12 @@ def bare(loss: PrivacyLoss) -> PrivacyLoss:
     return (loss.pure or loss) if isinstance(loss, ZcdpLoss) else loss
 
 
-def opened(times: int, loss: PrivacyLoss) -> Terms:
+def open_leaks(times: int, loss: PrivacyLoss) -> Terms:
     """What a loss is made of: to leak now and then is a step of its own, δ = leak + (1 − leak)·(inner δ)."""
     if not isinstance(loss, LeakyLoss):
         return [(times, loss)]
     inner = loss.inner.terms if isinstance(loss.inner, Composite) else ((1, loss.inner),)
-    parts = [pair for count, term in inner for pair in opened(times * count, bare(term))]
+    parts = [pair for count, term in inner for pair in open_leaks(times * count, bare(term))]
     return [*parts, (times, ApproxLoss(0.0, loss.failure, relation=loss.relation))]
 
 
@@ -138,7 +138,7 @@ def binomial(terms: Terms) -> Binomial | None:
 
 def contour(terms: Terms, loss: Composite) -> ContourEngine | None:
     """The contour engine, if every term has a transform and they do not share a lattice, where sums are exact."""
-    parts = grouped(terms)
+    parts = group_transforms(terms)
     if parts is None or not moderate(parts):
         return None
     step = common_step(tuple(term for _, term in terms))
@@ -175,7 +175,7 @@ class Plain:
     def engine(self) -> Lattice | Moments:
         if gives_all_away(self.steps) or too_many(self.steps):
             return Moments(self.steps)
-        steps = tuple((count, shortened(term, count)) for count, term in self.steps)
+        steps = tuple((count, replace_inner_sum(term, count)) for count, term in self.steps)
         return Moments(self.steps) if too_large(steps) else Lattice(steps)
 
     @property
@@ -200,7 +200,7 @@ class Plain:
         return None
 
 
-def grouped(terms: Iterable[tuple[int, PrivacyLoss]]) -> list[Transform] | None:
+def group_transforms(terms: Iterable[tuple[int, PrivacyLoss]]) -> list[Transform] | None:
     """The terms as few transforms, or None if one has none."""
     kinds: dict[type[Transform], list[Transform]] = {}
     for count, term in terms:

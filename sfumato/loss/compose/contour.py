@@ -103,7 +103,7 @@ class Composition:
         window = 1.02 * max(float(width[at]), 3 * float(spreads[at]))
         return Saddle(float(theta[at]), eps, float(spreads[at]), float(goals[at]), window, others)
 
-    def reached(self, log_delta: float) -> float:
+    def approximate_epsilon(self, log_delta: float) -> float:
         """About the ε where δ is given: Chernoff's bound, less what the saddle point approximation makes of it."""
         theta, bound = self.best(lambda theta, k: (k - log_delta + log_peaks(theta)) / theta)
         near = self.log_moments(theta * np.array([0.9, 1.0, 1.1]))

@@ -108,7 +108,7 @@ class ContourEngine:
         """The profile from the one contour that is sharp around the ε where it is `delta`."""
         try:
             finite = max(delta - self.composition.leak, 1e-3 * delta, 1e-300)
-            where = self.composition.reached(math.log(finite)) if eps is None else eps
+            where = self.composition.approximate_epsilon(math.log(finite)) if eps is None else eps
             return self.composition.contour(where, max(tolerance / 10, 1e-13)).delta
         except Refused:
             return self.otherwise.near(delta, tolerance, eps)
@@ -119,13 +119,13 @@ class ContourEngine:
         if finite < 1e-3 * goal:
             return None
         try:
-            return self.settled(goal, finite, tolerance)
+            return self.search(goal, finite, tolerance)
         except Refused:
             return None
 
-    def settled(self, goal: float, finite: float, tolerance: float) -> Bound | None:
+    def search(self, goal: float, finite: float, tolerance: float) -> Bound | None:
         """Contours ever closer to the answer, until it is sharp enough or no sharper."""
-        eps, best = self.composition.reached(math.log(finite)), Bound(0.0, self.top, self.method)
+        eps, best = self.composition.approximate_epsilon(math.log(finite)), Bound(0.0, self.top, self.method)
         share = 0.2
         for _ in range(6):
             theta = self.composition.best(lambda theta, k: k - theta * eps - np.log(theta * (theta + 1)))[0]  # noqa: B023

@@ -114,7 +114,7 @@ def discretise(loss: PrivacyLoss, h: float, floor: float, left: float) -> Discre
     if (own := own_lattice(loss)) is not None:
         return own.law(h, floor, left)
     right_end, left_end = ends(loss, floor, left)
-    return (remembered if right_end + left_end < SMALL * h else drawn)(loss, h, right_end, left_end)
+    return (remembered_dots if right_end + left_end < SMALL * h else connect_the_dots)(loss, h, right_end, left_end)
 
 
 @lru_cache(maxsize=512)
@@ -132,26 +132,26 @@ def finest(loss: PrivacyLoss, floor: float, left: float) -> float:
     return sum(ends(loss, floor, left)) / MOST_POINTS
 
 
-def drawn(loss: PrivacyLoss, h: float, right_end: float, left_end: float) -> Discrete:
+def connect_the_dots(loss: PrivacyLoss, h: float, right_end: float, left_end: float) -> Discrete:
     """Profile at the lattice points, masses from its bends, certificate."""
     offset, split = lattice_offset(loss, h)
     if not split and (found := loss.outcomes()) is not None:
-        return listed(loss, found, h, offset)
+        return place_outcomes(loss, found, h, offset)
     first, last = math.floor((-left_end - offset) / h) - 1, math.ceil((right_end - offset) / h) + 1
     middle = math.ceil(-offset / h)  # index of the first point ≥ 0
     ahead_eps = np.maximum(offset + h * np.arange(middle, last + 1), 0.0)
     back_eps = np.maximum(-(offset + h * np.arange(middle - 1, first - 1, -1)), 0.0)
-    ahead = moved(loss.forward(ahead_eps), ahead_eps, h, offset)
-    back = moved(loss.backward(back_eps), back_eps, h, offset)
+    ahead = widen_for_rounding(loss.forward(ahead_eps), ahead_eps, h, offset)
+    back = widen_for_rounding(loss.backward(back_eps), back_eps, h, offset)
     masses = bends(ahead.upper, back.upper, ahead_eps[0], back_eps[0], h)
     open_left = bool(back_eps[-1] < loss.supremum()[1])
-    return certified(loss, masses, ahead, back, h=h, offset=offset, first=first, split=split, open_left=open_left)
+    return certify(loss, masses, ahead, back, h=h, offset=offset, first=first, split=split, open_left=open_left)
 
 
-remembered = lru_cache(maxsize=256)(drawn)
+remembered_dots = lru_cache(maxsize=256)(connect_the_dots)
 
 
-def listed(loss: PrivacyLoss, found: Outcomes, h: float, offset: float) -> Discrete:
+def place_outcomes(loss: PrivacyLoss, found: Outcomes, h: float, offset: float) -> Discrete:
     """Losses that live on the lattice, one by one: nothing is read off a profile, which says little near its end."""
     real = found.masses > 0
     losses = found.losses[real]
@@ -179,7 +179,7 @@ def listed(loss: PrivacyLoss, found: Outcomes, h: float, offset: float) -> Discr
     )
 
 
-def moved(values: Enclosure, eps: Floats, h: float, offset: float) -> Enclosure:
+def widen_for_rounding(values: Enclosure, eps: Floats, h: float, offset: float) -> Enclosure:
     """Widened for lattice points that are rounded: off by at most 2 ulps, and H falls no faster than just before."""
     slope = np.exp(np.minimum(eps, 700.0))  # |dH/dε| = e^ε·Q[L > ε]
     slope[1:] = np.minimum(slope[1:], np.maximum(-np.diff(values.upper), 0.0) / -math.expm1(-h))
@@ -250,7 +250,7 @@ def bends(ahead: Floats, back: Floats, right: float, left: float, h: float) -> F
     return np.maximum(masses, 0.0)
 
 
-def certified(
+def certify(
     loss: PrivacyLoss,
     masses: Floats,
     ahead: Enclosure,

@@ -75,7 +75,7 @@ class Lattice:
     def tilted_towards(self, sketch: Rough, eps: float, tolerance: float) -> "TiltedLaw":
         """The law that tells δ at one ε."""
         theta = sketch.tilts(np.array([eps]))[0][0]
-        return tilted(self.terms, sketch.plan(theta, eps, sketch.delta(theta, eps), tolerance))
+        return tilted_law(self.terms, sketch.plan(theta, eps, sketch.delta(theta, eps), tolerance))
 
     def near(self, delta: float, tolerance: float, eps: float | None = None) -> Curve:
         """The profile from the one law that is sharp around the ε where it is `delta`; a guess of that ε helps."""
@@ -83,7 +83,7 @@ class Lattice:
         theta, guess = sketch.saddle(delta)
         if eps is not None:
             (theta, _), guess = sketch.tilts(np.array([eps]))[0], eps
-        return tilted(self.terms, sketch.plan(theta, guess, delta, tolerance)).delta
+        return tilted_law(self.terms, sketch.plan(theta, guess, delta, tolerance)).delta
 
 
 PIECE = 65536  # frequencies worked on at a time, to save memory
@@ -201,10 +201,10 @@ class TiltedLaw:
 
 
 @lru_cache(maxsize=1)
-def tilted(terms: Terms, plan: Plan) -> TiltedLaw:
+def tilted_law(terms: Terms, plan: Plan) -> TiltedLaw:
     """Discretise, tilt, transform, multiply, transform back."""
-    tilted.cache_clear()  # the law of before is not needed any more: its memory is
-    return composed([(count, discretise(loss, plan.h, plan.floor, plan.lifted)) for count, loss in terms], plan.window)
+    tilted_law.cache_clear()  # the law of before is not needed any more: its memory is
+    return compose([(count, discretise(loss, plan.h, plan.floor, plan.lifted)) for count, loss in terms], plan.window)
 
 
 class Tilt(NamedTuple):
@@ -216,7 +216,7 @@ class Tilt(NamedTuple):
     roundings: float
 
 
-def convolved(parts: list[tuple[int, Discrete]], theta: float, first: int, n: int) -> Tilt:
+def convolve(parts: list[tuple[int, Discrete]], theta: float, first: int, n: int) -> Tilt:
     """Tilt, transform, multiply, transform back."""
     phase: Complexes | None = None
     moments, roundings, norms = [], 0.0, []
@@ -227,7 +227,7 @@ def convolved(parts: list[tuple[int, Discrete]], theta: float, first: int, n: in
         norms.append((count, float(np.sqrt(x @ x))))
         z = np.fft.rfft(x)  # numpy's transform keeps no plans: memory stays flat
         del x
-        phase = accumulated(phase, count, z)
+        phase = add_logarithm(phase, count, z)
     assert phase is not None
     masses, entry_error = invert(phase, n, norms)
     turn = (first - sum(count * part.start for count, part in parts)) % n
@@ -236,13 +236,13 @@ def convolved(parts: list[tuple[int, Discrete]], theta: float, first: int, n: in
     return Tilt(masses, moments, entry_error, roundings)
 
 
-def composed(parts: list[tuple[int, Discrete]], window: Window) -> TiltedLaw:
+def compose(parts: list[tuple[int, Discrete]], window: Window) -> TiltedLaw:
     """The law of the sum of all parts in a window."""
     theta, h = window.theta, parts[0][1].h
     n = points((window.right - window.left) / h)
     offset = math.fsum(count * part.offset for count, part in parts)
     first = math.floor((window.left - offset) / h)  # lattice index of the window's left end
-    masses, moments, entry_error, roundings = convolved(parts, theta, first, n)
+    masses, moments, entry_error, roundings = convolve(parts, theta, first, n)
     log_moment = math.fsum(moments)
     origin = offset + first * h
     size = math.fsum(count * (abs(part.offset) + h * len(part.masses)) for count, part in parts if part.offset)
@@ -291,7 +291,7 @@ def tilt(part: Discrete, theta: float, n: int) -> tuple[Floats, float, float]:
     return whole, moment, rounding
 
 
-def accumulated(phase: Complexes | None, count: int, z: Complexes) -> Complexes:
+def add_logarithm(phase: Complexes | None, count: int, z: Complexes) -> Complexes:
     """phase + count·log z, in place and in pieces to save memory; the real part of an exact zero is −∞."""
     for i in range(0, len(z), PIECE):
         piece = z[i : i + PIECE]

@@ -87,7 +87,7 @@ class Rough:
                 break
         thetas = grid[: len(powers)]
         scores = np.array(powers)[:, None] - thetas[:, None] * eps - (np.log(thetas) + np.log1p(thetas))[:, None]
-        best = refined(self, thetas, scores, eps)
+        best = refine_tilts(self, thetas, scores, eps)
         return [(float(theta), np.flatnonzero(best == theta)) for theta in np.unique(best)]
 
     def delta(self, theta: float, eps: float) -> float:
@@ -186,7 +186,7 @@ def little(delta: float, count: int, tolerance: float) -> tuple[float, float]:
     return 10.0 ** math.floor(math.log10(max(delta * share, 1e-290))), 10.0 ** math.floor(math.log10(share))
 
 
-def refined(sketch: Rough, thetas: Floats, scores: Floats, eps: Floats) -> Floats:
+def refine_tilts(sketch: Rough, thetas: Floats, scores: Floats, eps: Floats) -> Floats:
     """The grid's best θ for each ε; where the grid's factor 2 is coarse against the spread, a finer one near it."""
     best: Floats = thetas[np.argmin(scores, axis=0)]
     result = best.copy()

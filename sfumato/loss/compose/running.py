@@ -15,7 +15,7 @@ from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import TOLERANCE, PrivacyLoss, same_relation
 from sfumato.loss.bound import Bound, worst
-from sfumato.loss.compose.choose_engine import bare, grouped, moderate, reveals_nothing
+from sfumato.loss.compose.choose_engine import bare, group_transforms, moderate, reveals_nothing
 from sfumato.loss.compose.contour import Composition, Contour, Line, Totals, bracket
 from sfumato.loss.compose.sums import total
 from sfumato.loss.compose.transforms.base import Refused
@@ -125,7 +125,7 @@ class Way:
                 found = self.read(Contour(self.line, self.totals, surely, leak), finite)
                 if math.isfinite(found.upper) and found.gap <= self.tolerance * found.upper:
                     return found
-            contour = self.laid(surely, leak, finite)
+            contour = self.new_contour(surely, leak, finite)
             if contour is None:
                 return None
             found = self.read(contour, finite)
@@ -134,14 +134,14 @@ class Way:
         sharp = math.isfinite(found.upper) and found.gap <= max(self.tolerance, 1e-6) * found.upper
         return found if sharp else None
 
-    def laid(self, surely: float, leak: float, finite: float) -> Contour | None:
+    def new_contour(self, surely: float, leak: float, finite: float) -> Contour | None:
         """A new line, through the saddle point of the sum as it is now."""
         self.line = None
-        parts = grouped((count, loss) for loss, count in self.terms.items())
+        parts = group_transforms((count, loss) for loss, count in self.terms.items())
         if parts is None or not moderate(parts):
             return None
         composition = Composition(parts, surely, leak)
-        eps = composition.reached(math.log(finite))
+        eps = composition.approximate_epsilon(math.log(finite))
         contour = composition.contour(eps, min(max(0.05 * self.tolerance * eps, 1e-13), 1e-3), ROOM)
         self.line, self.totals, self.seen, self.eps = contour.line, contour.totals, {}, eps
         return contour

@@ -9,7 +9,7 @@ from scipy.special import ndtri_exp
 
 from sfumato import checks
 from sfumato.loss.base import TOLERANCE, Symmetric
-from sfumato.loss.bound import Bound, widened
+from sfumato.loss.bound import Bound, widen
 from sfumato.loss.compose.transforms.gaussian import LEAST_SIGMA, DiscreteGaussianTransform
 from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, enclose, erfcx, logsumexp
 
@@ -70,7 +70,7 @@ class DiscreteGaussianLoss(Symmetric):
 
     def mean(self) -> Bound:
         """E[(2xd − d²)/2σ²] with E x = d."""
-        return widened(
+        return widen(
             self.sensitivity**2 / (2 * self.sigma**2), 4 * ULP * self.sensitivity**2 / self.sigma**2, "closed form"
         )
 
@@ -131,11 +131,11 @@ class Tail:
 
     def __call__(self, n: Floats) -> Floats:
         if self.sigma < LARGE:
-            return self.summed(n, math.ceil(8.7 * self.sigma) + 2)
+            return self.tail_sum(n, math.ceil(8.7 * self.sigma) + 2)
         flat = n <= FLAT * self.sigma * self.sigma
         result: Floats = self.integral(np.where(flat, n, 1.0))
         if not np.all(flat):
-            result[~flat] = self.summed(n[~flat], math.ceil(40 / FLAT))
+            result[~flat] = self.tail_sum(n[~flat], math.ceil(40 / FLAT))
         return result
 
     def integral(self, n: Floats) -> Floats:
@@ -147,7 +147,7 @@ class Tail:
         shift: Floats = np.exp(slope / 2 + 0.125 / (s * s))  # (n² − x²)/2σ²
         return shift * (body - slope / 24 - 7 * bend / 5760)
 
-    def summed(self, n: Floats, count: int) -> Floats:
+    def tail_sum(self, n: Floats, count: int) -> Floats:
         """The sum itself, once for every distinct n: 8.7σ terms reach 2⁻⁵⁴ of the first, and so do 40σ²/n."""
         s2 = self.sigma * self.sigma
         j = np.arange(0, count, dtype=np.float64)

@@ -11,15 +11,15 @@ from sfumato.loss.kinds.tabulated import (
     GAP,
     Function,
     TabulatedLoss,
-    called,
+    choose_nodes,
+    evaluate_function,
     first_nodes,
     reach,
-    sampled,
     table,
     tabulate,
 )
 from sfumato.loss.numeric import ULP, Enclosure, Floats, floats
-from sfumato.loss.views.convex_bounds import CAP, chord, touched, unfolded
+from sfumato.loss.views.convex_bounds import CAP, chord, touching_corner, unfold
 from sfumato.loss.views.divergences import Curve
 from sfumato.sensitivity import Relation
 
@@ -41,19 +41,19 @@ def from_profile(
     last = CAP
     if top is not None:
         last = checks.number("top", top, 1e-12, CAP, allowed=f"the ε from which on δ stays what it is, at most {CAP:g}")
-    ahead = believed("delta", delta, last)
-    back = None if backward is None else believed("backward", backward, last)
+    ahead = believed_enclosure("delta", delta, last)
+    back = None if backward is None else believed_enclosure("backward", backward, last)
     end = last if top is not None else max(reach(curve) for curve in (ahead, back) if curve)
-    nodes, first, second = sampled(ahead, back, first_nodes(ahead, back, end))
+    nodes, first, second = choose_nodes(ahead, back, first_nodes(ahead, back, end))
     check_profile(nodes, first.upper, second.upper)
     return table(nodes, first, second, relation)
 
 
-def believed(name: str, function: Function, last: float) -> Curve:
+def believed_enclosure(name: str, function: Function, last: float) -> Curve:
     """A function of ε with values in [0, 1], as an enclosure; it is not asked beyond `last`."""
 
     def curve(eps: Floats) -> Enclosure:
-        value = called(name, function, np.minimum(eps, last)) + 0.0  # no −0
+        value = evaluate_function(name, function, np.minimum(eps, last)) + 0.0  # no −0
         wrong = ~((value >= 0) & (value <= 1 + BELIEF))
         if wrong.any():
             i = int(np.argmax(wrong))
@@ -76,7 +76,7 @@ def check_profile(nodes: Floats, ahead: Floats, back: Floats) -> None:
                 f"a profile does not rise.\n  found:  δ({nodes[i]:.6g}) = {values[i]:.6g} < δ({nodes[i + 1]:.6g}) = "
                 f"{values[i + 1]:.6g}\n  do:     check the formula; δ(ε) is the δ for which (ε, δ)-DP holds"
             )
-    t, d = unfolded((nodes, ahead), (nodes, back))
+    t, d = unfold((nodes, ahead), (nodes, back))
     roof = chord(t[1:-1], t[:-2], d[:-2], t[2:], d[2:])
     bent = (d[1:-1] - roof) > 1e-9 * roof
     if bent.any() or abs(ahead[0] - back[0]) > 1e-9:
@@ -99,20 +99,20 @@ def from_trade_off(f: Function, *, relation: Relation = Relation.AddRemove) -> T
     """
     tiny, small = np.geomspace(1e-300, 1e-18, 100), np.geomspace(1e-18, 0.5, 700)
     x = np.unique(np.concatenate([[0.0], tiny, small, 1 - small, [1.0]]))
-    beta = called("f", f, x)
+    beta = evaluate_function("f", f, x)
     while True:
         check_trade_off(x, beta)
         ahead, back = both_corners(x, beta)
         excess = np.maximum(ahead.excess(), back.excess()[::-1])
         cells = np.flatnonzero(excess > max(1.0, float(excess.max()) / 16))
-        fresh = np.setdiff1d(between(x[cells], x[cells + 1]), x)
+        fresh = np.setdiff1d(geometric_midpoints(x[cells], x[cells + 1]), x)
         if not len(fresh) or len(x) > 8000:
             return tabulate(ahead.profile, back.profile, max(reach(ahead.profile), reach(back.profile)), relation)
         where = np.searchsorted(x, fresh)
-        x, beta = np.insert(x, where, fresh), np.insert(beta, where, called("f", f, fresh))
+        x, beta = np.insert(x, where, fresh), np.insert(beta, where, evaluate_function("f", f, fresh))
 
 
-def between(left: Floats, right: Floats) -> Floats:
+def geometric_midpoints(left: Floats, right: Floats) -> Floats:
     """Geometric means, counted from the nearer of 0 and 1."""
     low = np.sqrt(left * right) + np.where(left == 0, right / 16, 0.0)
     high = 1 - np.sqrt((1 - left) * (1 - right)) - np.where(right == 1, (1 - left) / 16, 0.0)
@@ -179,7 +179,7 @@ def highest(x: Floats, r: Floats, eps: Floats) -> Floats:
     """max of r − e^ε x over points in any order."""
     order = np.lexsort((r, x))
     x, r = x[order], r[order]
-    best = touched(x, r, eps)
+    best = touching_corner(x, r, eps)
     return floats(r[best] - np.exp(eps) * x[best])
 
 

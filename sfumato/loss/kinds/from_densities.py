@@ -14,9 +14,18 @@ import numpy as np
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss.kinds.finite import running_sums
-from sfumato.loss.kinds.tabulated import BELIEF, GAP, Function, TabulatedLoss, called, column, reach, tabulate
+from sfumato.loss.kinds.tabulated import (
+    BELIEF,
+    GAP,
+    Function,
+    TabulatedLoss,
+    column,
+    evaluate_function,
+    reach,
+    tabulate,
+)
 from sfumato.loss.numeric import ULP, Enclosure, Floats, floats
-from sfumato.loss.views.convex_bounds import straight
+from sfumato.loss.views.convex_bounds import straight_line
 from sfumato.loss.views.divergences import Curve
 from sfumato.sensitivity import Relation
 
@@ -78,7 +87,7 @@ def from_cdfs(
 
     Theorem: moving mass to the two ends dominates: connect the dots [Doroshenko et al. 2022]
     """
-    ratio, cuts = partial(called, "log_ratio", log_ratio), breaks(low, high, turning_points)
+    ratio, cuts = partial(evaluate_function, "log_ratio", log_ratio), breaks(low, high, turning_points)
     return from_measures(ratio, differences("cdf_p", cdf_p), differences("cdf_q", cdf_q), cuts, relation)
 
 
@@ -95,7 +104,7 @@ def breaks(low: SupportsFloat, high: SupportsFloat, turning_points: Sequence[Sup
 
 def density(name: str, function: Function, x: Floats) -> Floats:
     """A density at many points."""
-    found = called(name, function, x)
+    found = evaluate_function(name, function, x)
     wrong = ~((found >= 0) & (found < np.inf))
     if wrong.any():
         i = int(np.argmax(wrong))
@@ -129,7 +138,7 @@ def differences(name: str, function: Function) -> Measure:
     """Masses from a distribution function."""
 
     def sums(x: Floats) -> Sums:
-        found = called(name, function, x)
+        found = evaluate_function(name, function, x)
         if not np.all((found >= 0) & (found <= 1)) or np.any(np.diff(found) < -4 * ULP):
             raise InvalidParameter(
                 f"{name} must be a distribution function: it rises from 0 to 1.\n"
@@ -161,7 +170,7 @@ class Piece(NamedTuple):
         edge = np.clip(most - half * np.maximum(q - q_error, 0.0) * half, 0.0, most) + 4 * ULP * most
         k = np.searchsorted(-loss, -eps, side="left")
         i, j = np.maximum(k - 1, 0), np.minimum(k, len(loss) - 1)
-        inner = straight(eps, loss[j], edge[j], loss[i], edge[i])
+        inner = straight_line(eps, loss[j], edge[j], loss[i], edge[i])
         whole = total + (edge[-1] - total) * np.exp(np.minimum(eps - loss[-1], 0.0))  # to α = 0, where H is all of P
         high = np.where(k == 0, edge[0], np.where(k == len(loss), whole, inner))
         a = np.exp(eps)
@@ -171,13 +180,13 @@ class Piece(NamedTuple):
 
 def from_measures(ratio: Ratio, p: Measure, q: Measure, cuts: Floats, relation: Relation) -> TabulatedLoss:
     """Both profiles, summed over the pieces."""
-    cells = [refined(ratio, p, q, low, high) for low, high in pairwise(cuts)]
-    ahead = summed([piece(loss, first, second) for loss, first, second in cells])
-    back = summed([piece(-loss, second, first) for loss, first, second in cells])
+    cells = [refine_edges(ratio, p, q, low, high) for low, high in pairwise(cuts)]
+    ahead = sum_pieces([piece(loss, first, second) for loss, first, second in cells])
+    back = sum_pieces([piece(-loss, second, first) for loss, first, second in cells])
     return tabulate(ahead, back, max(reach(ahead), reach(back)), relation)
 
 
-def summed(pieces: list[Piece]) -> Curve:
+def sum_pieces(pieces: list[Piece]) -> Curve:
     """The profile of all pieces and of the mass that is in none."""
     inside = math.fsum(part.p[-1] for part in pieces)
     if not 0 < inside <= 1 + 1e-9:
@@ -198,7 +207,7 @@ def piece(loss: Floats, p: Sums, q: Sums) -> Piece:
     return Piece(loss, p.left, p.left_error, q.left, q.left_error)
 
 
-def refined(ratio: Ratio, p: Measure, q: Measure, low: float, high: float) -> tuple[Floats, Sums, Sums]:
+def refine_edges(ratio: Ratio, p: Measure, q: Measure, low: float, high: float) -> tuple[Floats, Sums, Sums]:
     """Losses at edges, close together wherever that makes the profiles sharper, and the masses."""
     x = np.linspace(low, high, 257)
     known = np.flatnonzero(~np.isnan(ratio(x)))

@@ -17,7 +17,7 @@ from sfumato.loss.base import TOLERANCE, PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import Enclosure, Floats, floats
 from sfumato.loss.views import divergences
-from sfumato.loss.views.convex_bounds import CAP, Side, both_sides, convex, monotone, unfolded
+from sfumato.loss.views.convex_bounds import CAP, Side, both_sides, convex, monotone, unfold
 from sfumato.loss.views.divergences import Curve, merge
 from sfumato.sensitivity import Relation
 
@@ -127,7 +127,7 @@ Function = Callable[[float], SupportsFloat] | Callable[[Floats], Floats]
 BELIEF = 1e-12  # relative error of what a user's function returns
 
 
-def called(name: str, function: Function, points: Floats) -> Floats:
+def evaluate_function(name: str, function: Function, points: Floats) -> Floats:
     """A user's function at many points, at once if it can do that."""
     with np.errstate(all="ignore"):
         try:
@@ -149,13 +149,13 @@ FLOOR = 1e-18  # a profile below this has ended
 
 def tabulate(ahead: Curve, back: Curve | None, end: float, relation: Relation, most: int = MOST) -> TabulatedLoss:
     """Two enclosed profiles as a table on [0, end]; without `back` both are the same."""
-    return table(*sampled(ahead, back, first_nodes(ahead, back, end), most), relation)
+    return table(*choose_nodes(ahead, back, first_nodes(ahead, back, end), most), relation)
 
 
 def table(nodes: Floats, ahead: Enclosure, back: Enclosure, relation: Relation) -> TabulatedLoss:
     """The loss with these values at the nodes, its upper side made convex."""
     ahead, back = monotone(ahead), monotone(back)
-    t, upper = unfolded((nodes, ahead.upper), (nodes, back.upper))
+    t, upper = unfold((nodes, ahead.upper), (nodes, back.upper))
     middle = len(nodes) - 1
     upper[middle] = min(ahead.upper[0], back.upper[0])
     upper = convex(t, upper)
@@ -190,7 +190,7 @@ def first_nodes(ahead: Curve, back: Curve | None, end: float) -> Floats:
     return np.append(nodes, end + 1) if leaks else nodes
 
 
-def sampled(
+def choose_nodes(
     ahead: Curve, back: Curve | None, nodes: Floats, most: int = MOST, gap: float = GAP
 ) -> tuple[Floats, Enclosure, Enclosure]:
     """Nodes halved where the gap is largest until it is small everywhere; if they do not suffice, spread evenly."""

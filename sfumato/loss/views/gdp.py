@@ -49,8 +49,8 @@ def least_mu(loss: PrivacyLoss, slack: SupportsFloat, tolerance: float) -> Bound
         return Bound(0.0, 0.0, "closed form")
     if end < 1e-9 or end > 690:  # e^ε must be a float, and differ from 1 by digits that count
         known = loss.gaussian_ceiling() if s == 0 else math.inf
-        return Bound(forced(loss, s, end), min(most_mu(loss, s, end), known), loss.method)
-    return searched(loss, s, end, tolerance)
+        return Bound(forced_mu(loss, s, end), min(most_mu(loss, s, end), known), loss.method)
+    return search_mu(loss, s, end, tolerance)
 
 
 def without_leak(loss: LeakyLoss, s: float, tolerance: float) -> Bound:
@@ -83,7 +83,7 @@ def simplest(loss: PrivacyLoss) -> object:
     return engine(loss) if isinstance(loss, Composite) else loss
 
 
-def searched(loss: PrivacyLoss, s: float, end: float, tolerance: float) -> Bound:
+def search_mu(loss: PrivacyLoss, s: float, end: float, tolerance: float) -> Bound:
     """Halve the edges that price highest until upper and lower meet."""
     sharp = max(min(tolerance, 1e-4), 1e-9)
     eps = np.linspace(0.0, end, 65)
@@ -163,7 +163,7 @@ def inverse(eps: Floats, target: Floats) -> Floats:
     return np.where(target > 0, low, 0.0)
 
 
-def forced(loss: PrivacyLoss, s: float, end: float) -> float:
+def forced_mu(loss: PrivacyLoss, s: float, end: float) -> float:
     """The μ that sampled profile values force."""
     eps = np.concatenate([[0.0], np.geomspace(1e-4, 50.0, 60) if end > 1 else np.linspace(0.0, end, 65)[1:]])
     return float(inverse(eps, (loss.worst(eps).lower - s) / (1 - s)).max())

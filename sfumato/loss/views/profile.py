@@ -27,7 +27,7 @@ def checked_tolerance(tolerance: float) -> float:
     return checks.number("tolerance", tolerance, 1e-12, 0.5, allowed="a relative gap between 1e-12 and 0.5, e.g. 1e-6")
 
 
-def many(name: str, values: object, high: float, allowed: str) -> Floats:
+def checked_array(name: str, values: object, high: float, allowed: str) -> Floats:
     """An array of numbers from 0 to `high`, from a user."""
     try:
         if np.asarray(values).dtype.kind not in "fiuO":
@@ -45,7 +45,7 @@ def many(name: str, values: object, high: float, allowed: str) -> Floats:
 
 def profile(loss: PrivacyLoss, eps: Floats, tolerance: float) -> Enclosure:
     """δ at many ε ≥ 0 at once."""
-    eps = many("epsilon", eps, math.inf, "numbers ≥ 0")
+    eps = checked_array("epsilon", eps, math.inf, "numbers ≥ 0")
     checked_tolerance(tolerance)
     finite = np.isfinite(eps)
     leak = most_leak(loss)
@@ -149,7 +149,7 @@ def crossing(
         if high > 1e300:
             return low, math.inf
         high = min(2 * high, top)
-    upper = narrowed(curve, lambda found: found.upper <= goal, low, high, fine)[1]
+    upper = narrow(curve, lambda found: found.upper <= goal, low, high, fine)[1]
     # a curve that is sharp only near the goal knows nothing far below it: step back from the upper side
     back = upper * (1 - 2.0 ** -np.arange(52.0, -1.0, -1.0))
     above = np.flatnonzero(curve(back).lower > goal)
@@ -157,10 +157,10 @@ def crossing(
         return low, upper
     first = int(above[0])
     after = float(back[first - 1]) if first else upper
-    return max(low, narrowed(curve, lambda found: found.lower <= goal, float(back[first]), after, fine)[0]), upper
+    return max(low, narrow(curve, lambda found: found.lower <= goal, float(back[first]), after, fine)[0]), upper
 
 
-def narrowed(
+def narrow(
     curve: Curve, done: Callable[[Enclosure], Flags], low: float, high: float, fine: float
 ) -> tuple[float, float]:
     """Shrink [low, high] around the first point where `done` holds (it holds at high) to relative width `fine`."""

@@ -13,7 +13,7 @@ from sfumato import checks
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import ULP, Enclosure, Floats, floats
-from sfumato.loss.views.profile import WAYS, checked_tolerance, epsilon, many, top_of
+from sfumato.loss.views.profile import WAYS, checked_array, checked_tolerance, epsilon, top_of
 
 GRID = 257  # points of the first look at a whole curve
 ROUNDS = 6  # of moving three points towards each maximum
@@ -29,7 +29,7 @@ def trade_off_curve(loss: PrivacyLoss, alpha: Floats, tolerance: float) -> Enclo
     highest, concavity keeps the maximum between the outer two. The rest (ends, kinks of atomic laws) is searched one by
     one.
     """
-    a = many("alpha", alpha, 1.0, "numbers in [0, 1]")
+    a = checked_array("alpha", alpha, 1.0, "numbers in [0, 1]")
     checked_tolerance(tolerance)
     lower, upper = np.zeros_like(a), np.ones_like(a)
     rest = (a > 0) & (a < 1)

@@ -83,7 +83,7 @@ class TiltedEdges(Tilted):
             w = omega[begin : begin + block]
             turn = inner[:, : len(w)] * np.exp(1j * (step * begin) * terms.eps)[:, None]
             phi = self.values(w, turn)
-            log[begin : begin + block] = log_of(multiplied(phi)) if once else terms.counts @ log_of(phi)
+            log[begin : begin + block] = log_of(multiply_rows(phi)) if once else terms.counts @ log_of(phi)
         total = float(terms.counts @ (self.slips + 40 * ULP)) + omega * float(terms.counts @ (4 * ULP * terms.eps))
         rounding = ULP * (
             16 * len(terms.eps) + 32 + (0 if once else 4 * (4 + len(terms.eps)) * float(terms.counts.sum()))
@@ -113,7 +113,7 @@ class TiltedEdges(Tilted):
         return result
 
 
-def multiplied(phi: Complexes) -> Complexes:
+def multiply_rows(phi: Complexes) -> Complexes:
     """The product of all rows, by halves."""
     while len(phi) > 1:
         half = len(phi) // 2
