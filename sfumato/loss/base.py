@@ -35,7 +35,7 @@ class Outcomes(NamedTuple):
 
 @dataclass(frozen=True)
 class PrivacyLoss(ABC):
-    """What a mechanism may reveal about one person. Losses add up (`a + b`), repeat (`k * a`) and can be looked at.
+    """The privacy loss of a mechanism about one person. Losses add up (`a + b`), repeat (`k * a`) and have views.
 
     P is the output on the data set with the person (add/remove) or with the one record (replace-one), Q without it or
     with the other. `remove` is the pair (P, Q), `add` the pair (Q, P); an answer is the worse of the two.

@@ -40,14 +40,14 @@ MANY_COINS = 10**9  # from here on the roundings of M count, not only those of M
 
 @lru_cache(maxsize=64)
 def engine(loss: Composite) -> Engine:
-    """The engine for this sum, looking forward."""
+    """The engine for the forward direction of this sum."""
     terms = [(count, bare(term)) for count, term in loss.terms]
     leaky = any(isinstance(term, LeakyLoss) for _, term in terms)
     if leaky and common_step(tuple(term for _, term in terms)) is None:
         terms = [pair for count, term in terms for pair in open_leaks(count, term)]
     terms = [(count, term) for count, term in terms if not reveals_nothing(term)]
     for _, term in terms:
-        if term.leak()[0] == 1 and term.sharp_ends:  # one that tells everything leaves nothing to the others
+        if term.leak()[0] == 1 and term.sharp_ends:  # a term that reveals everything decides alone
             return term
     terms = merge_curves(merge_gaussians(terms))
     if not terms:
@@ -73,7 +73,7 @@ def bare(loss: PrivacyLoss) -> PrivacyLoss:
 
 
 def open_leaks(times: int, loss: PrivacyLoss) -> Terms:
-    """What a loss is made of: to leak now and then is a step of its own, δ = leak + (1 − leak)·(inner δ)."""
+    """The parts of a leaky loss: its leak is a step of its own, since δ = leak + (1 − leak)·(inner δ)."""
     if not isinstance(loss, LeakyLoss):
         return [(times, loss)]
     inner = loss.inner.terms if isinstance(loss.inner, Composite) else ((1, loss.inner),)
@@ -120,8 +120,8 @@ def within_reach(what: str, size: float) -> None:
     if size > checks.MOST:
         raise InvalidParameter(
             f"this composition is out of range: {what} = {size:.3g}.\n"
-            f"  found:  more than {checks.MOST:g}, the largest number that is reckoned with\n"
-            "  do:     compose fewer of them: nothing is left of anybody's privacy long before"
+            f"  found:  more than {checks.MOST:g}, the largest number that is supported\n"
+            "  do:     compose fewer of them: no privacy is left long before"
         )
 
 
@@ -167,7 +167,7 @@ def moderate(parts: Sequence[Transform], least: float = LEAST) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Plain:
-    """The lattice, or moments where no lattice can hold the sum: chosen when first asked, since looking takes time."""
+    """The lattice, or moments where no lattice can hold the sum; chosen at first use, since choosing takes time."""
 
     steps: tuple[tuple[int, PrivacyLoss], ...]
 
@@ -190,7 +190,7 @@ class Plain:
         return lambda t: self.within(t, near)
 
     def within(self, eps: Floats, curve: Callable[[Floats], Enclosure]) -> Enclosure:
-        """The lattice is not asked beyond FAR: the profile only falls."""
+        """The lattice answers up to FAR only; beyond, the profile is at most what it is there."""
         far = FAR if isinstance(self.engine, Lattice) else math.inf
         found = curve(np.minimum(eps, far))
         return Enclosure(np.where(eps > far, 0.0, found.lower), found.upper)

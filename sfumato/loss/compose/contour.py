@@ -165,7 +165,7 @@ class Line:
 
     @cached_property
     def tail_weights(self) -> Floats:
-        """What a ceiling at each far frequency contributes to the weight of all that is dropped."""
+        """The contribution of a ceiling at each far frequency to the weight of all dropped nodes."""
         return tails_of_ones(self.far)
 
     @cached_property
@@ -196,7 +196,7 @@ def tails_of_ones(omega: Floats) -> Floats:
 
 
 def tails(omega: Floats, log_ceiling: Floats) -> Floats:
-    """What the nodes beyond each frequency can weigh: ∫ ceiling/ω² dω/π, the ceiling read at the left of each cell."""
+    """The most that nodes beyond each frequency weigh: ∫ ceiling/ω² dω/π, the ceiling read at the left of each cell."""
     cells = np.exp(np.maximum(log_ceiling, -700.0)) * tails_of_ones(omega)
     return floats(np.cumsum(cells[::-1])[::-1])
 

@@ -1,4 +1,4 @@
-"""Answers from contours: which one serves a question, and who answers where none does."""
+"""The contour engine: which contour serves an ε, and which engine answers where none does."""
 
 import math
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from sfumato.loss.compose.transforms.base import Refused
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 
 MOST_WORK = 20_000_000  # nodes × points of a profile
-FARTHEST = 1e12  # it is not asked beyond: the profile only falls
+FARTHEST = 1e12  # the largest ε with a contour: beyond, the profile only falls
 SHORT = 20_000  # nodes of contours that are remembered: longer ones take memory
 KEPT = 8  # contours remembered for neighbouring questions
 
@@ -94,7 +94,7 @@ class ContourEngine:
         return moment + 1e-9 + 1e-12 * abs(moment)
 
     def alone(self, eps: Floats, tolerance: float) -> Enclosure:
-        """δ at one ε that is hard to tell: from its own contour, and from the other engine if that is blurred too."""
+        """δ at one difficult ε: from its own contour, and from the other engine if that is blurred too."""
         try:
             found = self.composition.contour(float(eps[0]), max(tolerance / 10, 1e-13)).delta(eps)
         except Refused:
@@ -114,7 +114,7 @@ class ContourEngine:
             return self.otherwise.near(delta, tolerance, eps)
 
     def least(self, goal: float, tolerance: float) -> Bound | None:
-        """The least ε with δ(ε) ≤ goal, or None if contours cannot tell it well enough."""
+        """The least ε with δ(ε) ≤ goal, or None if contours are not sharp enough."""
         finite = goal - self.composition.leak
         if finite < 1e-3 * goal:
             return None

@@ -43,7 +43,7 @@ class Discrete:
 
     Its profile lies between the true profile H and e^{excess}·H with every chord drawn, plus `stray` at losses up to
     `stray_up_to`: near the largest loss H is so small that only its upper side is known. `infinite` ≥ P[L = ∞] ≥
-    `surely`; `lifted` is the mass brought up to the first point; `split` tells whether any mass was moved at all.
+    `surely`; `lifted` is the mass brought up to the first point; `split` is true if any mass was moved at all.
     Of sampled sums (nested.py), `inside` is what was split before sampling, and `noise` masses that may not be there.
     """
 

@@ -1,8 +1,8 @@
-"""Sampled sums as tables: what is asked thousands of times is looked up.
+"""Sampled sums as tables: their profile is needed thousands of times, so it is looked up.
 
-A composition of sampled compositions asks for the inner profile at every point of a lattice, and each answer would be a
+A composition of sampled compositions needs the inner profile at every point of a lattice, and each value would be a
 composition of its own. The inner profile is therefore computed once at a few hundred nodes, from both sides. Between
-them convexity tells the rest, from both sides too (convex_bounds.py), so that the table is as certified as its values.
+them convexity bounds it, from both sides too (convex_bounds.py), so that the table is as certified as its values.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from sfumato.loss.numeric import Enclosure, Floats, floats
 FLOOR = 1e-20  # a profile below this has ended
 LITTLE = 1e-7  # below this a backward profile is left open: it counts beside 1 − e^{−ε} there
 FIRST, MOST = 257, 4000  # nodes
-BLURRED = 1.5  # gaps, from which on another engine is asked
+BLURRED = 1.5  # gaps, from which on another engine answers
 SHARPEST, BLUNTEST = 1e-6, 1e-4  # relative gap of a table
 ALL = 2e-3  # relative gap of all steps together
 

@@ -137,7 +137,7 @@ class TiltedLaw:
         return np.exp(np.minimum(self.log_moment - self.theta * eps, 300.0))
 
     def unsure(self, eps: Floats, noise: float) -> Floats:
-        """What else the excess of the lattice profile over exact connect-the-dots may hide.
+        """The error that the excess of the lattice profile over exact connect-the-dots adds.
 
         The excess is relative to the whole profile, certainty included: that part is `hidden`. And the kernel ψ is an
         average of hockey sticks with weights ψ″ + ψ′, whose negative part weighs A(1 + 1.22/√v): so much of the excess,

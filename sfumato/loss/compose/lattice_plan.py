@@ -181,7 +181,7 @@ class Plan:
 
 
 def little(delta: float, count: int, tolerance: float) -> tuple[float, float]:
-    """What may be cut off on the right of each step, and lifted on its left: powers of ten, so that laws recur."""
+    """The mass to cut off on the right of each step, and to lift on its left: powers of ten, so that laws recur."""
     share = min(tolerance, 1e-3) / (100 * count)
     return 10.0 ** math.floor(math.log10(max(delta * share, 1e-290))), 10.0 ** math.floor(math.log10(share))
 

@@ -153,7 +153,7 @@ class SampledSum:
 
 
 def through_sampling(inner: Splits) -> Splits:
-    """What is left of inner splits: |N'| ≤ |N|, so E N'² ≤ E N² =: e, and 1 = E e^{−N'} ≤ 1 − E N' + e^R·e/2."""
+    """Inner splits after sampling: |N'| ≤ |N|, so E N'² ≤ E N² =: e, and 1 = E e^{−N'} ≤ 1 − E N' + e^R·e/2."""
     second = inner.scatter + inner.drift**2
     return Splits(inner.squares, math.exp(min(inner.reach, 50.0)) * second / 2, second, inner.reach)
 
@@ -183,7 +183,7 @@ def reach(sketch: Rough, floor: float, left: float, weight: float) -> tuple[floa
 
 @lru_cache(maxsize=8)
 def atoms(terms: Terms, h: float, floor: float, left: float, weight: float) -> Atoms:
-    """The sum on a lattice: every mass from the tilt that tells it best, since rounding is relative to the largest.
+    """The sum on a lattice: every mass from its most accurate tilt, since rounding is relative to the largest mass.
 
     `weight` is 1 if the Q-mass of what is lifted on the left counts too, else 0.
     """
@@ -245,7 +245,7 @@ def steeper(parts: list[tuple[int, Discrete]], bound: Chernoff, extra: Floats) -
 
 
 class Region:
-    """The sum tilted by θ, wrapped onto n points: it tells the masses of some region best."""
+    """The sum tilted by θ, wrapped onto n points: it is the most accurate one for some region."""
 
     def __init__(self, parts: list[tuple[int, Discrete]], theta: float, start: int, n: int) -> None:
         found = convolve(parts, theta, start, n)
@@ -281,7 +281,7 @@ class Region:
 
 
 def left_of(loss: PrivacyLoss, floor: float, left: float, weight: float) -> float:
-    """What may be lifted of one term, so that its Q-mass, larger by e^{−l}, is little too where it counts."""
+    """The mass of one term to lift, so that its Q-mass, larger by e^{−l}, is little too where it counts."""
     share = left
     for _ in range(8 if weight and math.isinf(loss.supremum()[1]) else 0):
         share = max(left * math.exp(-min(ends(loss, floor, share)[1], 600.0)), 1e-280)

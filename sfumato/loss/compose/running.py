@@ -36,7 +36,9 @@ class Running:
         self.delta, self.tolerance = checks.probability("delta", delta), checked_tolerance(tolerance)
         self.relation = relation
         self.counts: dict[PrivacyLoss, int] = {}
-        self.ways = [Way(self.delta, self.tolerance)] + ([] if relation.one_way else [Way(self.delta, self.tolerance)])
+        self.directions = [Direction(self.delta, self.tolerance)] + (
+            [] if relation.one_way else [Direction(self.delta, self.tolerance)]
+        )
         self.symmetric = True
 
     def add(self, loss: PrivacyLoss, times: int = 1) -> "Running":
@@ -49,11 +51,11 @@ class Running:
             self.counts[term] = self.counts.get(term, 0) + times * count
             if times * count == 0 or reveals_nothing(term):
                 continue
-            self.ways[0].add(bare(term), times * count)
+            self.directions[0].add(bare(term), times * count)
             if not self.relation.one_way:
                 back = bare(term.reverse)
                 self.symmetric = self.symmetric and back == bare(term)
-                self.ways[1].add(back, times * count)
+                self.directions[1].add(back, times * count)
         return self
 
     @property
@@ -63,14 +65,14 @@ class Running:
 
     def epsilon(self) -> Bound:
         """The least ε with δ(ε) ≤ delta, of the sum so far."""
-        found = [way.least() for way in (self.ways[:1] if self.symmetric else self.ways)]
+        found = [direction.least() for direction in (self.directions[:1] if self.symmetric else self.directions)]
         known = [bound for bound in found if bound is not None]
         if len(known) < len(found):
             return self.loss.epsilon(self.delta, tolerance=self.tolerance)
         return known[0] if len(known) == 1 else worst(*known)
 
 
-class Way:
+class Direction:
     """One direction of a growing sum."""
 
     def __init__(self, delta: float, tolerance: float) -> None:

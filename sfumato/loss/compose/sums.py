@@ -22,7 +22,7 @@ MOST = 10**15  # repetitions beyond which counts are no longer exact in a float
 
 @dataclass(frozen=True)
 class Sum(Composite):
-    """Independent losses one after the other, each with how often; the empty sum reveals nothing.
+    """A composition of independent losses, each with its count; the empty sum reveals nothing.
 
     The privacy loss of the whole is the sum of the losses, also when each mechanism is chosen in the light of earlier
     answers, as long as each step's pair is fixed in advance.
@@ -62,16 +62,16 @@ class Sum(Composite):
         return engine(self).least(goal, tolerance)
 
     def total_variation_ceiling(self) -> float:
-        """δ(0) ≤ Σ k·δᵢ(0), where these are known at once: tiny losses need no engine."""
+        """δ(0) ≤ Σ k·δᵢ(0), for terms with closed forms: tiny losses need no engine."""
         if any(term.method != "closed form" for _, term in self.terms):
             return math.inf
         zero = np.zeros(1)
         return math.fsum(count * float(term.forward(zero).upper[0]) for count, term in self.terms) * (1 + 4 * ULP)
 
     def cut(self, curve: Callable[[Floats, float], Enclosure]) -> Callable[[Floats, float], Enclosure]:
-        """The curve, and beyond the largest finite loss what leaks: engines need not know where the sum ends.
+        """The curve, cut to the leak beyond the largest finite loss: engines need not know where the sum ends.
 
-        Where a lattice is not sharp, because losses are of very different sizes, single steps may know better.
+        Where a lattice is not sharp, because losses are of very different sizes, single steps may give sharper bounds.
         """
         top, leak = self.supremum()[0], self.leak()[0]
         engineered = self.method in ("lattice", "contour")
@@ -152,8 +152,7 @@ def total(*terms: tuple[int, PrivacyLoss], relation: Relation | None = None) -> 
 
 
 def one_more(sum_: Sum, loss: PrivacyLoss) -> Sum:
-    """The canonical sum with one more loss, which finds its place among the sorted terms: sum([...]) takes no longer
-    than it must."""
+    """The canonical sum with one more loss, inserted among the sorted terms without sorting them again."""
     place = bisect_left(sum_.terms, loss.to_json(), key=lambda item: item[1].to_json())
     same = place < len(sum_.terms) and sum_.terms[place][1] == loss
     count = sum_.terms[place][0] + 1 if same else 1

@@ -16,7 +16,7 @@ from sfumato.loss.bound import Bound, widen
 from sfumato.loss.numeric import ULP, Enclosure, Floats, enclose, floats, logsumexp
 from sfumato.rounding import round_down, round_up
 
-ROUNDING = 64 * ULP  # a sum this close to one is one; what is missing beyond it is an outcome nobody listed
+ROUNDING = 64 * ULP  # a sum this close to one is one; what is missing beyond it is an unlisted outcome
 TINY = 1e-320  # what a product of numbers near the smallest float may be off by
 
 
@@ -26,7 +26,7 @@ class FinitePairLoss(PrivacyLoss):
 
     H_{e^ε} = Σ (p − e^ε q)₊ = P[L > ε] − e^ε Q[L > ε], read off running sums in falling order of the loss.
     Where the entries add up to 1 only up to rounding, they stand for themselves divided by their sum. A larger missing
-    mass belongs to an outcome nobody listed: it may give everything away, and is counted as leak above but not below.
+    mass belongs to an unlisted outcome: it may give everything away, and is counted as leak above but not below.
 
     Theorem: the best test says "took part" where p > e^ε q [Neyman & Pearson 1933; Balle & Wang 2018, Thm 5]
     """
@@ -68,7 +68,7 @@ class FinitePairLoss(PrivacyLoss):
 
     @property
     def sharp_ends(self) -> bool:
-        """Nobody knows what an unlisted outcome gives away."""
+        """It is not known what an unlisted outcome gives away."""
         return normal(self.p).missing == normal(self.q).missing == 0
 
     def log_moment(self, s: float) -> Bound:

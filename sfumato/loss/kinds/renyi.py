@@ -116,7 +116,7 @@ class ZcdpLoss(RenyiOnly):
 
     @property
     def pure(self) -> PureLoss | None:
-        """What it is where ρ = 0: pure ε-DP."""
+        """Pure ξ-DP, which the loss is if ρ = 0; else None."""
         return PureLoss(self.xi, relation=self.relation) if self.rho == 0 else None
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:

@@ -1,4 +1,4 @@
-"""What sampling does to a loss: the person is probably not in the batch."""
+"""Losses amplified by subsampling: the person is probably not in the batch."""
 
 import math
 from collections.abc import Callable

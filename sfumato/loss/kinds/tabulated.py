@@ -83,7 +83,7 @@ class TabulatedLoss(PrivacyLoss):
         return TabulatedLoss(self.nodes, *back, *ahead, relation=self.relation.reversed)
 
     def __repr__(self) -> str:
-        """Short: thousands of numbers help nobody. `to_json` has them all; the brackets say they are left out."""
+        """A short form: the nodes are counted, not listed. `to_json` has all of them."""
         ends = f"<{len(self.nodes)} nodes up to {self.nodes[-1]!r}>, leak={self.leak()!r}"
         return f"{type(self).__name__}({ends}, relation={self.relation!r})"
 

@@ -125,7 +125,7 @@ class Reversed(Wrapped):
         return found if found is not None else log_moment(self, s)
 
     def rho_ceiling(self) -> float:
-        """What holds for both directions of the loss inside."""
+        """The less of two bounds: of this direction, and of both directions of the inner loss."""
         return min(super().rho_ceiling(), self.inner.rho_ceiling())
 
     @property

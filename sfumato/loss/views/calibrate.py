@@ -18,7 +18,7 @@ REACH = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # the search looks at start�
 
 
 class Priced(Protocol):
-    """What a family returns: a loss, or anything else with a profile."""
+    """The values of a family: a loss, or anything else with a profile."""
 
     def delta(self, epsilon: float, /, *, tolerance: float = ...) -> Bound:
         """Enclosure of δ(ε), its relative gap about `tolerance`."""

@@ -61,7 +61,7 @@ def one_side(nodes: Floats, values: Enclosure, mirrored: float) -> Side:
 
 
 def monotone(values: Enclosure) -> Enclosure:
-    """What is known of a profile because it does not rise."""
+    """The enclosure sharpened by monotony: a profile does not rise."""
     lower = np.maximum.accumulate(values.lower[::-1])[::-1]
     return Enclosure(lower, np.minimum.accumulate(values.upper))
 

@@ -118,7 +118,7 @@ def log_moment(loss: PrivacyLoss, s: float, ceiling_at: Ceiling | None = None) -
 
 
 def endless(loss: PrivacyLoss) -> Bound:
-    """What to say of a divergence that is infinite if the loss can be: certain only if the leak is."""
+    """A divergence that is infinite if the loss can be: that is certain only if the leak is."""
     return Bound(math.inf if loss.sharp_ends else 0.0, math.inf, loss.method)
 
 
@@ -133,7 +133,7 @@ def log_one_plus(x: float) -> float:
 
 
 def ceiling_of(loss: PrivacyLoss) -> Ceiling:
-    """What a loss can say at once about its higher moments; infinity where it can say nothing."""
+    """The loss's closed-form bound of its higher moments; infinity if it has none."""
     return getattr(loss, "moment_ceiling", lambda s: math.inf)
 
 

@@ -129,7 +129,7 @@ class NoiseTable:
 
 
 def noise_table(epsilon: float, delta: float) -> NoiseTable:
-    """What each formula asks for, how that compares with the least noise, and which δ it truly gives.
+    """The noise of each formula, its ratio to the least noise, and the δ that it truly gives.
 
     Theorem: exact profile of the Gaussian mechanism [Balle & Wang 2018, Thm 8]
     """

@@ -1,7 +1,7 @@
 """δ(ε) and ε(δ), read off the profile with certified sides.
 
 The profile is non-increasing, so an ε with δ(ε) certified ≤ target bounds ε(target) from above, and one with δ(ε)
-certified > target from below: the search needs no proof, only the last evaluation counts.
+certified > target from below. So the search itself needs no proof: only its last evaluations count.
 """
 
 import math

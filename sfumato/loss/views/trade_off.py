@@ -25,9 +25,9 @@ NARROW = 1e-9  # a stretch of t on which the points of a grid, as e^t, would be 
 def trade_off_curve(loss: PrivacyLoss, alpha: Floats, tolerance: float) -> Enclosure:
     """f at many type I errors at once.
 
-    One look at the profile tells about where each maximum is; three close points then certify it: if the middle one is
-    highest, concavity keeps the maximum between the outer two. The rest (ends, kinks of atomic laws) is searched one by
-    one.
+    One evaluation of the profile shows about where each maximum is; three close points then certify it: if the middle
+    one is highest, concavity keeps the maximum between the outer two. The rest (ends, kinks of atomic laws) is searched
+    one by one.
     """
     a = checked_array("alpha", alpha, 1.0, "numbers in [0, 1]")
     checked_tolerance(tolerance)
@@ -72,7 +72,7 @@ def closer(loss: PrivacyLoss, back: PrivacyLoss, t: Floats, a: Floats, tolerance
     """Points around the maxima, from a rough look at all of them, and how sharp the profile must be there: a lattice
     serves only its neighbourhood, so that a sharp look at everything would take dozens of them.
 
-    H counts beside 1 − H − xa: the smaller it is, the less sharply it must be known. It steers only.
+    H is subtracted from 1 − xa: the smaller it is, the less sharply it must be known. This only steers the search.
     """
     rough = two_sided(loss, back, t, ROUGH).upper
     best = (gains(t, a[:, None]) - rough).argmax(axis=1)
