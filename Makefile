@@ -118,8 +118,9 @@ bench-cost: $(VENV)/dev.stamp  ## each function in one row: worst input, cheapes
 walk: $(VENV)/dev.stamp  ## which functions and files one question runs through (OPTIONS="--short", "--json", "--only ask")
 	@PYTHONPATH=. $(BIN)/python tools/walk.py $(OPTIONS)
 
-docs-index: $(VENV)/dev.stamp  ## write the generated documents again: index of theorems, picture and list of files
+docs-index: $(VENV)/dev.stamp  ## write the generated documents again: theorems, tables of mechanisms, picture and list of files
 	@$(BIN)/python tools/theorems.py
+	@$(BIN)/python tools/mechanisms.py
 	@$(BIN)/python tools/architecture.py
 
 clean:  ## remove .venv, caches and builds

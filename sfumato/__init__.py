@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from sfumato.loss.bound import Bound
     from sfumato.loss.views.calibrate import calibrate
     from sfumato.mechanisms.additive.bounded_laplace import BoundedLaplace
+    from sfumato.mechanisms.additive.bounded_statistics import BoundedMean, BoundedSum, Count, Histogram
     from sfumato.mechanisms.additive.discrete_gaussian import DiscreteGaussian
     from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
     from sfumato.mechanisms.additive.gaussian import Gaussian
     from sfumato.mechanisms.additive.joint_laplace import JointLaplace
     from sfumato.mechanisms.additive.laplace import Laplace
     from sfumato.mechanisms.additive.staircase import Staircase
-    from sfumato.mechanisms.additive.statistics import BoundedMean, BoundedSum, Count, Histogram
     from sfumato.mechanisms.additive.truncated_laplace import TruncatedLaplace
     from sfumato.mechanisms.choice.argmax import StableArgmax, argmax, monotone_argmax
     from sfumato.mechanisms.choice.exponential import Exponential
@@ -57,10 +57,10 @@ PLACES = {
     "Measured": "sfumato.mechanisms.composition",
     "Following": "sfumato.mechanisms.composition",
     "Chain": "sfumato.mechanisms.composition",
-    "Count": "sfumato.mechanisms.additive.statistics",
-    "BoundedSum": "sfumato.mechanisms.additive.statistics",
-    "BoundedMean": "sfumato.mechanisms.additive.statistics",
-    "Histogram": "sfumato.mechanisms.additive.statistics",
+    "Count": "sfumato.mechanisms.additive.bounded_statistics",
+    "BoundedSum": "sfumato.mechanisms.additive.bounded_statistics",
+    "BoundedMean": "sfumato.mechanisms.additive.bounded_statistics",
+    "Histogram": "sfumato.mechanisms.additive.bounded_statistics",
     "BoundedLaplace": "sfumato.mechanisms.additive.bounded_laplace",
     "DiscreteGaussian": "sfumato.mechanisms.additive.discrete_gaussian",
     "DiscreteLaplace": "sfumato.mechanisms.additive.discrete_laplace",
@@ -161,6 +161,9 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name not in PLACES:
+        for package in ("sfumato.mechanisms", "sfumato.sampling") if name[:1].isupper() else ():
+            if hasattr(found := import_module(package), name):  # a mechanism or a sampling scheme that no list names
+                return getattr(found, name)
         raise AttributeError(f"module 'sfumato' has no attribute {name!r}; it has {', '.join(__all__)}")
     module = import_module(PLACES[name])
     return module if name in PACKAGES else getattr(module, name)

@@ -27,7 +27,7 @@ def releases() -> Iterator[Row]:
     for mechanism in MECHANISMS:
         for scale in (1, 10, 10**3, 10**6, 10**9):
             arguments = {"mechanism": mechanism, "scale": scale, "count": MILLION}
-            work = f"{mechanism}({scale:g}).plan of 10⁶ integers"
+            work = f"{mechanism}({scale:g}).release of 10⁶ integers"
             yield Row("2", work, "release_all", arguments, "numpy", ratio=1.5)
 
 

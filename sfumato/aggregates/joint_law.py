@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.mechanisms.additive.joint_laplace import OneOf
-from sfumato.noise.joint import JointLaplace
+from sfumato.noise.joint_laplace import JointLaplace
 from sfumato.noise.joint_margin import higher
 from sfumato.noise.table import Integers
 

@@ -17,9 +17,9 @@ from sfumato.mechanisms.dependent.stable import GaussianStableValue, Stable, Sta
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect, raw, written_out
 from sfumato.sql.domains import Domain, Kind, Scalar
+from sfumato.sql.emit.bounding import bounding_of, by, by_parts, listed
 from sfumato.sql.emit.request import Row
-from sfumato.sql.emit.sums import by
-from sfumato.sql.emit.values import X, by_parts, given, listed, step_of, values
+from sfumato.sql.emit.values import X, given, step_of
 from sfumato.sql.expressions import Expression
 from sfumato.sql.lattice import Lattice
 from sfumato.sql.parse.ast_guard import plain, shown
@@ -180,7 +180,7 @@ class StableMode(StandaloneRelease):
 def votes(plan: Plan, mode: Mode, salt: int, dialect: str | Dialect) -> str:
     """keys, a value, and how many have it: of all public values; else of the two most common ones of each group."""
     to, names = dialect_of(dialect).about(plan), listed(plan)
-    kept = values(plan, counted_value(mode, to), mode.of, salt, to, once=False)
+    kept = bounding_of(plan).values(plan, counted_value(mode, to), mode.of, salt, to, once=False)
     each = qualified(VALUES, [*names, VALUE])
     counted = f"(SELECT {', '.join([*each, f'COUNT(*) AS {COUNT}'])} FROM {VALUES} {by(each)}) AS {COUNTED}"
     if mode.choices is not None:

@@ -161,5 +161,5 @@ def above(measure: Measure) -> tuple[Measure, ...]:
         case What.VALUES:
             return rows, units
         case What.SUM | What.SQUARES:
-            return Measure(What.VALUES, measure.of), rows, units
+            return measure.counted_by, rows, units
     return ()

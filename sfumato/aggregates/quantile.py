@@ -16,8 +16,9 @@ from sfumato.mechanisms.choice.quantile import ByRank, Ranked
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Scalar
+from sfumato.sql.emit.bounding import listed
 from sfumato.sql.emit.request import Row, TableRequest
-from sfumato.sql.emit.values import RankWindow, Selection, listed, near, ranks
+from sfumato.sql.emit.values import RankWindow, Selection, near, ranks
 from sfumato.sql.expressions import Expression
 from sfumato.sql.lattice import Lattice
 from sfumato.sql.parse.ast_guard import shown

@@ -13,8 +13,8 @@ from sfumato.aggregates.price import Price
 from sfumato.sql.aggregate import StandaloneAggregate
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Scalar
+from sfumato.sql.emit.bounding import listed
 from sfumato.sql.emit.request import Row, TableRequest
-from sfumato.sql.emit.values import listed
 from sfumato.sql.plan import Plan
 
 SURE = 0.95

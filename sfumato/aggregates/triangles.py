@@ -17,7 +17,7 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Scalar
 from sfumato.sql.emit.request import Row
-from sfumato.sql.emit.sums import row_wise
+from sfumato.sql.emit.rows import row_wise
 from sfumato.sql.expressions import Column, Expression
 from sfumato.sql.parse.ast_guard import plain
 from sfumato.sql.parse.expressions import expression

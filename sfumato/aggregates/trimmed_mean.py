@@ -25,9 +25,9 @@ from sfumato.noise.lazy import Draw
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Scalar
+from sfumato.sql.emit.bounding import by, by_parts, listed
 from sfumato.sql.emit.request import Row
-from sfumato.sql.emit.sums import by
-from sfumato.sql.emit.values import RankWindow, by_parts, frequencies, listed
+from sfumato.sql.emit.values import RankWindow, frequencies
 from sfumato.sql.expressions import Expression
 from sfumato.sql.lattice import Lattice
 from sfumato.sql.parse.ast_guard import plain, shown

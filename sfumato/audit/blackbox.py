@@ -88,7 +88,7 @@ def audit(
     >>> found = sf.audit.audit(lambda data: len(data), [1, 2], [1, 2, 3], epsilon=1.0, samples=1000)
     >>> print(found)
     VIOLATED: the claim ε = 1 is refuted
-      certified  ε ≥ 4.368, with confidence 0.999
+      certified  ε ≥ 4.3679, with confidence 0.999
       ...
     """
     claims = attacked_claims(loss, epsilon, delta, samples)

@@ -1,8 +1,8 @@
 """Everything that sfumato ships and that promises something, with two neighbours that test it.
 
-This is what `sfumato audit` audits. A part joins by adding a file to `sfumato/audit/exhibits/` with a tuple EXHIBITS:
-files are found by walking that folder, and a test fails for any class of the package that has `release` and `loss` and
-no exhibit.
+This is what `sfumato audit` audits. A mechanism joins by stating `examples` in its class; any other part by adding a
+file to `sfumato/audit/exhibits/` with a tuple EXHIBITS: files are found by walking that folder, and a test fails for
+any class of the package that has `release` and `loss` and no exhibit.
 
     for exhibit in collected():                     # file by file
         exhibit.name, exhibit.claim, exhibit.theorems   # public; a PrivacyLoss; what it rests on

@@ -18,7 +18,7 @@ from sfumato.mechanisms.choice.quantile import ByRank
 from sfumato.mechanisms.dependent.private_test import Gate
 from sfumato.mechanisms.groups.transformed import Transformed, integer_counts
 from sfumato.mechanisms.randomized_response import RandomizedResponse
-from sfumato.mechanisms.values import numbers
+from sfumato.mechanisms.values import read_numbers
 from sfumato.sensitivity import Relation, Sensitivity
 
 SLACK = 1e-9  # relative: distances are reduced by this, so that rounding raises no false alarm
@@ -93,7 +93,7 @@ def price_counts(noise: Transformed, before: Any, after: Any) -> tuple[str, Priv
 
 def differences(before: Any, after: Any) -> list[Any]:
     """The differences entry by entry, exactly; ∞ where one entry is infinite and the other is not."""
-    first, second = (np.asarray(numbers(value)) for value in (before, after))
+    first, second = (np.asarray(read_numbers(value)) for value in (before, after))
     if first.shape != second.shape:
         raise NoPrice(f"{first.size} numbers on d0 and {second.size} on d1")
     return [difference(a, b) for a, b in zip(first.reshape(-1).tolist(), second.reshape(-1).tolist(), strict=True)]

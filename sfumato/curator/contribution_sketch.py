@@ -17,7 +17,7 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit.request import TableRequest
-from sfumato.sql.emit.sums import from_, unit_of
+from sfumato.sql.emit.rows import first_table, unit_of
 from sfumato.sql.expressions import Column
 from sfumato.sql.plan import Plan, Table
 from sfumato.sql.policy import Policy
@@ -57,7 +57,7 @@ class Sketch:
     def statements(self, dialect: str | Dialect) -> list[str]:
         """bin, number of units: for the rows, then for each column."""
         to, found = dialect_of(dialect), []
-        unit, rows = unit_of(self.table, numbered(0), to).sql(to.name), from_(self.table, to).sql(to.name)
+        unit, rows = unit_of(self.table, numbered(0), to).sql(to.name), first_table(self.table, to).sql(to.name)
         for what in ["COUNT(*)", *(self.different(name, to) for name in self.columns)]:
             each = f"SELECT {what} AS {COUNT} FROM {rows} WHERE NOT {unit} IS NULL GROUP BY {unit}"
             size = " ".join(f"WHEN {EACH}.{COUNT} <= {2**b} THEN {b}" for b in range(BINS - 1))

@@ -17,7 +17,7 @@ from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.mechanisms.additive.joint_laplace import OneOf
 from sfumato.mechanisms.keys.thresholds import threshold
-from sfumato.mechanisms.values import numbers
+from sfumato.mechanisms.values import read_numbers
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.plan import Plan, What
 from sfumato.sql.question import Question
@@ -129,7 +129,12 @@ class Offer:
         price = self.price.of(inner)
         if price is None or price.amount < self.price.amount or leak != self.leak:
             return None
-        return self if price == self.price else replace(self, price=price)
+        return self.at_price.setdefault(price, replace(self, price=price))
+
+    @cached_property
+    def at_price(self) -> dict[Price, "Offer"]:
+        """Offers of the same plan at other prices: each is worked out once."""
+        return {self.price: self}
 
     @cached_property
     def readers(self) -> dict[Aggregate, Reader]:
@@ -171,7 +176,7 @@ class Offer:
             return [[step] for step in self.relative.release(columns[0]).tolist()]
         together = {j: noise.joint for j, noise in enumerate(self.noise) if isinstance(noise, OneOf)}
         for joint in set(together.values()):  # one, or none
-            noisy = joint.release(np.stack([numbers(columns[j]) for j in together], axis=-1))
+            noisy = joint.release(np.stack([read_numbers(columns[j]) for j in together], axis=-1))
             for j, column in zip(together, noisy.T.tolist(), strict=True):
                 columns[j] = column
         for j, noise in enumerate(self.noise):

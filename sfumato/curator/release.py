@@ -8,10 +8,11 @@ from sfumato.aggregates.standalone import StandaloneRelease
 from sfumato.curator.offer import Offer
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
+from sfumato.sql.emit.bounding import listed
 from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.emit.sums import statement
-from sfumato.sql.emit.values import distinct, listed
-from sfumato.sql.plan import Measure, Plan, What
+from sfumato.sql.emit.values import distinct
+from sfumato.sql.plan import Plan, What
 from sfumato.sql.postprocess import ranked as by_value
 
 # ---- what the engine is asked ---------------------------------------------------------------------------------------
@@ -48,7 +49,7 @@ def sums(plan: Plan, salt: int, dialect: str | Dialect) -> TableRequest:
 
     def made(places: Sequence[int]) -> str:
         chosen = [summed[j] for j in places]
-        counts = [Measure(What.VALUES, m.of) for m in chosen]
+        counts = [m.counted_by for m in chosen if m.of is not None]
         beside = [m for m in dict.fromkeys(counts) if m in summed and m not in chosen]
         return statement(replace(plan, measures=(*chosen, *beside), standalone=()), salt, dialect)
 

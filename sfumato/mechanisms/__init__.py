@@ -1,13 +1,18 @@
-"""Mechanisms: what each does and what it costs, in one class, in one file."""
+"""Mechanisms: what each does and what it costs, in one class, in one file.
+
+A mechanism that the list below does not name is found by its class: all modules are imported then.
+"""
+
+from typing import TYPE_CHECKING
 
 from sfumato.mechanisms.additive.bounded_laplace import BoundedLaplace
+from sfumato.mechanisms.additive.bounded_statistics import BoundedMean, BoundedSum, Count, Histogram
 from sfumato.mechanisms.additive.discrete_gaussian import DiscreteGaussian
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.joint_laplace import JointLaplace
 from sfumato.mechanisms.additive.laplace import Laplace
 from sfumato.mechanisms.additive.staircase import Staircase
-from sfumato.mechanisms.additive.statistics import BoundedMean, BoundedSum, Count, Histogram
 from sfumato.mechanisms.additive.truncated_laplace import TruncatedLaplace
 from sfumato.mechanisms.base import Mechanism, Processed
 from sfumato.mechanisms.choice.argmax import StableArgmax, argmax, monotone_argmax
@@ -55,3 +60,13 @@ __all__ = [
     "argmax",
     "monotone_argmax",
 ]
+
+if not TYPE_CHECKING:  # type checkers read the list above, so that a misspelt name stays an error
+
+    def __getattr__(name):
+        from sfumato.mechanisms.base import shipped_mechanisms
+
+        found = {kind.__name__: kind for kind in shipped_mechanisms()} if name[:1].isupper() else {}  # no module is so
+        if name not in found:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return found[name]

@@ -1,13 +1,16 @@
-"""What releases, and what it costs: one class, in one file.
+"""The base class of mechanisms: what a mechanism releases and what that costs, in one class, in one file.
 
 Fields are public; private data are only ever arguments, so that every `repr` may be logged.
 """
 
+import importlib
 import inspect
+import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, SupportsFloat, TypeVar
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, SupportsFloat, TypeVar
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
@@ -16,6 +19,7 @@ from sfumato.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
     from sfumato.mechanisms.composition import Following, Measured
+    from sfumato.mechanisms.examples import Example
 
 Value = TypeVar("Value", contravariant=True)
 Output = TypeVar("Output", covariant=True)
@@ -30,23 +34,29 @@ class Mechanism(ABC, Generic[Value, Output]):
 
     source: Source = field(default=SYSTEM, repr=False, compare=False, kw_only=True)  # other than SYSTEM: for tests only
 
-    known: ClassVar[dict[str, type["Mechanism[Any, Any]"]]] = {}  # every class that can be built
+    known: ClassVar[dict[str, type["Mechanism[Any, Any]"]]] = {}  # every class that was imported and can be built
+    use: ClassVar[str] = ""  # when to choose it: a phrase for the table in docs/mechanisms.md
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if not inspect.isabstract(cls):
             Mechanism.known[cls.__name__] = cls
 
+    @classmethod
+    def examples(cls) -> "tuple[Example, ...]":
+        """Instances with neighbouring inputs: what the auditor and the common checks of the tests run."""
+        return ()
+
     @abstractmethod
     def release(self, value: Value) -> Output:
-        """One answer, freshly drawn."""
+        """One answer, with fresh noise."""
 
     @abstractmethod
     def loss(self, *args: Any, **kwargs: Any) -> PrivacyLoss:
         """The privacy loss of one release."""
 
     def then(self, process: Callable[[Output], Any]) -> "Processed":
-        """The same release, and something made of it: free, as it sees nothing else.
+        """Post-processing of the release: free, as `process` sees nothing but the answer.
 
         Theorem: post-processing cannot raise a divergence [Dwork & Roth 2014, Prop. 2.1]
         """
@@ -55,7 +65,7 @@ class Mechanism(ABC, Generic[Value, Output]):
     def on(
         self, query: "Callable[[Any], Value]", sensitivity: "Sensitivity | SupportsFloat | None" = None
     ) -> "Measured":
-        """This mechanism on the answer of a question to data, which has this sensitivity."""
+        """This mechanism on query(data), where the query has this sensitivity."""
         from sfumato.mechanisms.composition import Measured
 
         return Measured(self, query, sensitivity)
@@ -63,28 +73,33 @@ class Mechanism(ABC, Generic[Value, Output]):
     def following(
         self, query: "Callable[[Any, tuple[Any, ...]], Value]", sensitivity: "Sensitivity | SupportsFloat | None" = None
     ) -> "Following":
-        """The same in a `Chain`, where the question may look at the answers before it."""
+        """This mechanism in a `Chain`, on query(data, answers): the query may look at earlier answers."""
         from sfumato.mechanisms.composition import Following
 
         return Following(self, query, sensitivity)
 
+    def with_source(self, source: Source) -> Self:
+        """The same mechanism, where it and all noise inside it draw from this source of bits."""
+        return replace(self, **redirected_fields(self, source), source=source)
+
     def ready(self, count: int) -> None:  # most mechanisms have nothing to draw ahead
-        """Draw what the next `count` releases need, as far as it can be, before data are read."""
+        """Draw the noise of the next `count` releases ahead, as far as possible, before data are read."""
 
     def needs_sensitivity(self) -> bool:
-        """Does the price depend on how far one person can move the value?"""
+        """Does the loss depend on a sensitivity?"""
         return False
 
 
 @dataclass(frozen=True)
 class Processed(Mechanism[Any, Any]):
-    """Post-processing: what `process` makes of a release. Same loss."""
+    """Post-processing: `process` applied to a release. The loss stays the same."""
 
     inner: Mechanism[Any, Any]
     process: Callable[[Any], Any] = field(repr=False)
+    use = "for whatever is computed from a release: `mechanism.then(process)`"
 
     def __post_init__(self) -> None:
-        mechanism("inner", self.inner)
+        check_mechanism("inner", self.inner)
         if not callable(self.process):
             raise InvalidParameter(
                 f"process must be a function of the answer.\n  found:  a {type(self.process).__name__}\n"
@@ -103,11 +118,54 @@ class Processed(Mechanism[Any, Any]):
     def needs_sensitivity(self) -> bool:
         return self.inner.needs_sensitivity()
 
+    @classmethod
+    def examples(cls) -> "tuple[Example, ...]":
+        """Clamped noise, on numbers and on the answer of a query."""
+        from sfumato.mechanisms.additive.base import Clamp
+        from sfumato.mechanisms.additive.laplace import Laplace
+        from sfumato.mechanisms.examples import NUMBERS, ZERO_ONE, Example, Inputs, Neighbours
 
-def mechanism(name: str, value: object) -> "Mechanism[Any, Any]":
+        one, clamp, three = Fraction(1), Clamp(0, 3), Neighbours.numbers(3, 2)
+        count = cls(Laplace(1.0), clamp).on(len, 1)
+        return (
+            Example(cls(Laplace(1.0), clamp), (three, ZERO_ONE, Neighbours.numbers(0.0, 1.0)), NUMBERS, True, one),
+            Example(count, (Neighbours([7], []),), Inputs("data of a query", ([], [1.5], {}), ()), step=one),
+        )
+
+
+def check_mechanism(name: str, value: object) -> "Mechanism[Any, Any]":
     """`value`, if it is a mechanism."""
     if not isinstance(value, Mechanism):
         raise InvalidParameter(
             f"{name} must be a mechanism.\n  found:  a {type(value).__name__}\n  do:     give one: sf.Gaussian(2)"
         )
     return value
+
+
+def redirected_fields(holder: Any, source: Source) -> dict[str, Any]:
+    """The fields of a dataclass that hold mechanisms, each with this source."""
+    held = {f.name: getattr(holder, f.name) for f in fields(holder) if f.init and f.name != "source"}
+    changed = {name: redirected(value, source) for name, value in held.items()}
+    return {name: value for name, value in changed.items() if value is not held[name]}
+
+
+def redirected(value: Any, source: Source) -> Any:
+    """`value`, with this source for every mechanism in it; `value` itself if there is none."""
+    if isinstance(value, Mechanism):
+        return value.with_source(source)
+    if type(value) is tuple:
+        parts = tuple(redirected(part, source) for part in value)
+        return value if all(a is b for a, b in zip(parts, value, strict=True)) else parts
+    if is_dataclass(value) and not isinstance(value, type) and (changes := redirected_fields(value, source)):
+        return replace(value, **changes)
+    return value
+
+
+def shipped_mechanisms() -> list[type[Mechanism[Any, Any]]]:
+    """Every mechanism of the package that can be built, in the order of modules: all of them are imported first."""
+    from sfumato import mechanisms
+
+    for module in pkgutil.walk_packages(mechanisms.__path__, f"{mechanisms.__name__}."):
+        importlib.import_module(module.name)
+    ours = [kind for kind in Mechanism.known.values() if kind.__module__.startswith(f"{mechanisms.__name__}.")]
+    return sorted(ours, key=lambda kind: kind.__module__)  # within one module: as defined

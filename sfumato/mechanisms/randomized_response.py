@@ -1,4 +1,4 @@
-"""Randomized response: everybody tells the truth, sometimes."""
+"""Randomized response: each person answers truthfully with a known probability."""
 
 import math
 from dataclasses import dataclass
@@ -14,8 +14,9 @@ from sfumato.loss.kinds.coins import RandomizedResponseLoss
 from sfumato.loss.numeric import ULP
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice.base import below_one
-from sfumato.mechanisms.tallies import Tally
-from sfumato.mechanisms.values import numbers
+from sfumato.mechanisms.examples import INTEGERS, Example, Inputs, Neighbours
+from sfumato.mechanisms.response_error import Tally
+from sfumato.mechanisms.values import read_numbers
 from sfumato.noise import Bernoulli, Uniform
 from sfumato.noise.balls import Ball, ball, precision
 from sfumato.noise.table import Integers
@@ -43,8 +44,8 @@ class RandomizedResponse(Mechanism[ArrayLike, Responses]):
     """The value itself with probability e^ε/(e^ε + k − 1), else one of the k − 1 others, all equally likely; exactly.
 
     Values are 0, …, k − 1, one or an array of them (bool for k = 2), each answered independently: one person's own.
-    Private values are never refused: those outside are moved to the nearest. Nobody needs to be trusted, as everybody
-    can answer on his own device.
+    Private values are never refused: those outside are moved to the nearest. No curator needs to be trusted, as each
+    person can answer on a device of their own.
 
     Theorem: randomized response is ε-DP [Warner 1965]
     Theorem: k-ary randomized response, and what it costs [Kairouz, Oh & Viswanath 2016]
@@ -55,6 +56,7 @@ class RandomizedResponse(Mechanism[ArrayLike, Responses]):
 
     eps: float
     k: int = 2
+    use = "if nobody is to be trusted: everybody answers on a device of their own"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", checks.non_negative("eps", self.eps))
@@ -70,17 +72,17 @@ class RandomizedResponse(Mechanism[ArrayLike, Responses]):
         if self.k == 2 and (bits := as_bits(value)) is not None:
             flipped: NDArray[np.bool_] = bits ^ ~self.honest.draw(bits.size).reshape(bits.shape)
             return flipped if flipped.ndim else bool(flipped)
-        whole = numbers(value)
+        whole = read_numbers(value)
         if whole.dtype.kind == "f" and whole.size:
             raise InvalidParameter(
                 f"values must be whole numbers from 0 to {self.k - 1}.\n  found:  floats\n"
                 "  do:     number the possible answers and give the numbers"
             )
         inside = np.clip(whole, 0, self.k - 1).astype(np.int64, copy=False)
-        answers = self._answered(inside.reshape(-1)).reshape(whole.shape)
+        answers = self._answer(inside.reshape(-1)).reshape(whole.shape)
         return answers if answers.ndim else int(answers)
 
-    def _answered(self, values: Integers) -> Integers:
+    def _answer(self, values: Integers) -> Integers:
         """v if honest, else v + 1 + U mod k with U uniform below k − 1. All of it is drawn for every value."""
         honest = self.honest.draw(values.size)
         other = values + 1 + Uniform(self.k - 1, self.source).draw(values.size)
@@ -95,6 +97,16 @@ class RandomizedResponse(Mechanism[ArrayLike, Responses]):
         away answer as if they had some fixed value, the same loss is about `AddRemove`.
         """
         return RandomizedResponseLoss(self.eps, self.k, relation=relation)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        bits = (*INTEGERS.extremes, [True, False], np.array([True]), np.zeros((2, 0), bool))
+        yes_no = (Neighbours(False, True), Neighbours(0, 1), Neighbours([False], [True]))
+        of_five = (Neighbours(4, 2), Neighbours(0, 1), Neighbours([0], [3]))
+        return (
+            Example(cls(1.0), yes_no, Inputs("one of k answers", bits), rows=True, step=Fraction(1)),
+            Example(cls(0.5, 5), of_five, Inputs("one of k answers", INTEGERS.extremes), rows=True, step=Fraction(1)),
+        )
 
     # ---- what the answers tell ------------------------------------------------------------------------------------
 
@@ -114,7 +126,7 @@ class RandomizedResponse(Mechanism[ArrayLike, Responses]):
         Estimates may be negative or exceed n; they add up to n. Theirs is the error that `error(…, people=n)` bounds.
         """
         checks.whole("k, where all answers are counted,", self.k, 2, MOST_COUNTED)
-        found = np.asarray(numbers(answers))
+        found = np.asarray(read_numbers(answers))
         if found.dtype.kind == "f" or found.ndim != 1 or np.any((found < 0) | (found >= self.k)):
             raise InvalidParameter(
                 f"answers must be a row of whole numbers from 0 to {self.k - 1}.\n"

@@ -1,4 +1,4 @@
-"""Real numbers as balls: intervals that surely hold them, as narrow as one asks (python-flint)."""
+"""Ball arithmetic: real numbers as intervals that certainly hold them, as narrow as asked (python-flint)."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""The one question about real numbers that exact sampling asks: is a uniform u below θ?"""
+"""Lazy comparison: is a uniform number below a real θ? Exact sampling asks nothing else about real numbers."""
 
 from collections.abc import Callable
 
@@ -31,7 +31,7 @@ def happens(theta: Theta, source: Source, u: int = 0, known: int = 0, step: int 
         u, known = u << step | source.bits(step), known + step
 
 
-def below(bound: int, source: Source) -> int:
+def uniform_below(bound: int, source: Source) -> int:
     """A uniform integer in [0, bound), bound ≥ 1: as many bits as needed, drawn again while they are too large."""
     if bound < 1:
         raise AssertionError("no integer lies in [0, 0): the weights of this choice are wrong")  # else it would not end

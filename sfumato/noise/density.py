@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from sfumato.noise.balls import Ball
-from sfumato.noise.monotone import BETWEEN, BOTH_SIDES, Floats, MonotoneLaw
+from sfumato.noise.monotone import BETWEEN, BOTH_SIDES, Floats, MonotoneLaw, TailedLaw
 
 HALF = Fraction(1, 2)
 
@@ -82,7 +82,7 @@ class Cells(MonotoneLaw):
 
 
 @dataclass(frozen=True)
-class Rounded(Cells):
+class Rounded(Cells, TailedLaw):
     """round(N) for continuous noise N: P(k) is the mass of [k − ½, k + ½].
 
     Rounding is post-processing: for integer v, v + round(N) = round(v + N) is as private as v + N.

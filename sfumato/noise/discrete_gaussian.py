@@ -8,13 +8,13 @@ import numpy as np
 from flint import arb
 
 from sfumato.noise.balls import Ball, ball, ceiling, precision, ratio, rational
-from sfumato.noise.monotone import LEAST, MOST, Floats, MonotoneLaw
+from sfumato.noise.monotone import LEAST, MOST, Floats, TailedLaw
 
 SUMMED = 64  # up to this σ tails are sums; beyond, integrals that are never below them
 
 
 @dataclass(frozen=True)
-class DiscreteGaussian(MonotoneLaw):
+class DiscreteGaussian(TailedLaw):
     """P(k) ∝ exp(−k²/2σ²).  Canonne, Kamath & Steinke 2020.
 
     log P is concave, and |(log P)″| = 1/σ², so P″ = (z² − 1)P/σ² at z = k/σ.

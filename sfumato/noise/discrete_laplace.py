@@ -7,11 +7,11 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.noise.balls import Ball, ball, precision, ratio, rational
-from sfumato.noise.monotone import LEAST, MOST, Floats, MonotoneLaw
+from sfumato.noise.monotone import LEAST, MOST, Floats, TailedLaw
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace(MonotoneLaw):
+class DiscreteLaplace(TailedLaw):
     """P(k) ∝ exp(−|k|/s).  Ghosh, Roughgarden & Sundararajan 2009."""
 
     scale: Fraction | float

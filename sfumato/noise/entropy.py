@@ -33,7 +33,7 @@ class Source(Protocol):
         """Forget all state, as far as the source has any."""
 
 
-def fitting(bits: int) -> type[np.uint16] | type[np.uint32] | type[np.uint64]:
+def word_type(bits: int) -> type[np.uint16] | type[np.uint32] | type[np.uint64]:
     """The narrowest of our word types that holds so many bits."""
     return np.uint16 if bits <= 16 else np.uint32 if bits <= 32 else np.uint64
 
@@ -115,7 +115,7 @@ class Keystream(threading.local):
             self.cipher.update_into(ZEROS[: size - start], view[start:])
 
     def words(self, count: int, bits: int) -> Unsigned:
-        kind = fitting(bits)
+        kind = word_type(bits)
         size = count * np.dtype(kind).itemsize
         memory = np.empty(size + SPARE, np.uint8)
         self.fill(memory.data, size)

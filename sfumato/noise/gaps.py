@@ -25,7 +25,7 @@ class Gaps:
     exactly: Callable[[int], Fraction | int]
 
 
-def numbers(name: str, values: ArrayLike) -> Numbers:
+def finite_numbers(name: str, values: ArrayLike) -> Numbers:
     """A row of at least one finite number: float64, int64 or uint64, whichever holds them exactly."""
     row = np.asarray(values)
     if row.ndim != 1 or not row.size:
@@ -52,7 +52,7 @@ def numbers(name: str, values: ArrayLike) -> Numbers:
 
 def below_top(scores: ArrayLike) -> Gaps:
     """How far each score lies below the highest one."""
-    row = numbers("scores", scores)
+    row = finite_numbers("scores", scores)
     top = row.max()
     if row.dtype == np.float64:
         summit = Fraction(float(top))
@@ -74,7 +74,7 @@ def below_top(scores: ArrayLike) -> Gaps:
 
 def above_zero(name: str, values: ArrayLike) -> Gaps:
     """Numbers that are ≥ 0 already."""
-    row = numbers(name, values)
+    row = finite_numbers(name, values)
     if row.min() < 0:
         raise InvalidParameter(f"{name} must be ≥ 0.\n  found:  a negative number\n  do:     give numbers ≥ 0")
     return Gaps(

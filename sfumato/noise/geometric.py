@@ -1,4 +1,4 @@
-"""How often something happens before it fails for the first time."""
+"""The geometric law: the number of successes before the first failure."""
 
 from dataclasses import dataclass
 from fractions import Fraction

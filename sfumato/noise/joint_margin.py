@@ -1,4 +1,4 @@
-"""How far one of several numbers with joint noise may be off: tails in closed form, for any size and ε."""
+"""The marginal law of one number under joint noise: tails in closed form, for any size and ε."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from math import prod
 from flint import arb
 
 from sfumato.noise.balls import Ball, ball, precision
-from sfumato.noise.joint import JointLaplace
+from sfumato.noise.joint_laplace import JointLaplace
 
 GUARD = 96  # bits for each favoured part: A and B·rⁿ may nearly agree
 Pieces = tuple[tuple[Ball, bool], ...]  # a sum of constants, and of constants times rⁿ

@@ -127,7 +127,7 @@ class RoundedFirst:
         return f"RoundedFirst({self.lattice}, {self.multiples.size} values)"
 
     def growth(self) -> tuple[float, float, float]:
-        """What rounding added to (Δ₁, Δ₂, Δ_∞), never below the true growth."""
+        """The growth of (Δ₁, Δ₂, Δ_∞) by rounding, never below the true one."""
         d, step = self.multiples.size, self.lattice.step
         return product_up(d, step), sqrt_up(d * step**2), float(step)
 

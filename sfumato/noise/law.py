@@ -1,4 +1,4 @@
-"""What a law must be to be drawn exactly: known by balls, up to a constant factor."""
+"""The base class of laws that are drawn exactly: known by balls, up to a constant factor."""
 
 from abc import ABC, abstractmethod
 
@@ -6,7 +6,7 @@ from sfumato.noise.table import Table, Words
 
 
 class Law(ABC):
-    """A probability law on the integers that can cut words."""
+    """A probability law on the integers that has tables to draw from."""
 
     @abstractmethod
     def table(self, words: Words) -> Table:

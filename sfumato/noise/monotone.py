@@ -73,6 +73,14 @@ class MonotoneLaw(Law):
         return _table(self, words)
 
 
+class TailedLaw(MonotoneLaw):
+    """A monotone law whose tails are known, too: all that a mechanism needs of its noise."""
+
+    @abstractmethod
+    def beyond(self, m: int, prec: int) -> Ball:
+        """An enclosure of P(|K| > m), or one of a number that is nowhere below it, of about `prec` bits."""
+
+
 @lru_cache(maxsize=256)
 def _table(law: MonotoneLaw, words: Words) -> Table:
     """Bins of B integers on each side with certified weights, and the tails after K = J·B.

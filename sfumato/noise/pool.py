@@ -1,4 +1,4 @@
-"""Single draws whose time does not tell their value: blocks of public size are drawn ahead and handed out in order."""
+"""A pool of draws made ahead in blocks of public size, so that the time of a draw does not reveal its value."""
 
 import threading
 from dataclasses import dataclass, field

@@ -9,7 +9,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from sfumato.noise.balls import Ball, Exp, ball, ceiling, floor, precision, rational
-from sfumato.noise.entropy import Unsigned, fitting
+from sfumato.noise.entropy import Unsigned, word_type
 from sfumato.noise.table import Integers
 
 Floats = NDArray[np.float64]
@@ -85,7 +85,7 @@ def _table(unit: int) -> tuple[Integers, Integers, Unsigned, int]:
     """⌊2^unit·2^(−(q+1+SLACK)/STEPS)⌋ and ⌈2^unit·2^(−(q−SLACK)/STEPS)⌉ for q = 0, …, (unit + 1)·STEPS."""
     low = _halved([floor(_power(q + 1 + SLACK, STEPS, 62)) for q in range(STEPS)], unit, unit)
     high = -_halved([-ceiling(_power(q - SLACK, STEPS, 62)) for q in range(STEPS)], unit, unit)
-    return low, high, low.astype(fitting(unit)), int((high - low).max())
+    return low, high, low.astype(word_type(unit)), int((high - low).max())
 
 
 @lru_cache(maxsize=1)

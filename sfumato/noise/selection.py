@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike
 
 from sfumato.checks import whole
 from sfumato.noise.balls import Ball, precision
-from sfumato.noise.choice import MORE, Intervals
-from sfumato.noise.coin import below, happens
+from sfumato.noise.coin import happens, uniform_below
 from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.noise.exponential_coins import flips
-from sfumato.noise.gaps import below_top, numbers
+from sfumato.noise.gaps import below_top, finite_numbers
 from sfumato.noise.powers import powers
 from sfumato.noise.sampler import CHUNK
 from sfumato.noise.table import USUAL, Integers, Words
+from sfumato.noise.weighted_choice import MORE, Intervals
 
 
 def select(scores: ArrayLike, rate: Fraction | float, *, words: Words = USUAL, source: Source = SYSTEM) -> int:
@@ -68,7 +68,7 @@ def permute_and_flip(
     heads = flips(below_top(scores), rate, words, source)
     counts = [int(np.count_nonzero(heads[start : start + CHUNK])) for start in range(0, heads.size, CHUNK)]
     ends = list(accumulate(counts))
-    u = below(ends[-1], source)
+    u = uniform_below(ends[-1], source)
     part = bisect_right(ends, u)
     found = np.flatnonzero(heads[part * CHUNK : (part + 1) * CHUNK])
     return part * CHUNK + int(found[u - ends[part] + counts[part]])
@@ -82,7 +82,7 @@ def peel(
     The law is that of the `count` highest of score + Gumbel(1/rate) noise, in order.
     Theorem: peeling is the one-shot Gumbel mechanism [Durfee & Rogers 2019, section 4.1]
     """
-    row = numbers("scores", scores).copy()
+    row = finite_numbers("scores", scores).copy()
     left, names = whole("count", count, 0, row.size), np.arange(row.size)
     chosen = np.empty(left, np.int64)
     for turn in range(left):
@@ -111,7 +111,7 @@ def select_run(
     long = int(sizes.sum()) * int(most.max()) >= 1 << 62
     ends = np.cumsum(sizes.astype(object) * most.astype(object) if long else sizes * most)
     while True:
-        u = below(int(ends[-1]), source)
+        u = uniform_below(int(ends[-1]), source)
         i = int(np.searchsorted(ends, u, "right"))
         low, high = int(least[i]), int(most[i])
         k, place = divmod(u - int(ends[i]) + int(sizes[i]) * high, high)

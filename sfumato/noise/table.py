@@ -1,4 +1,4 @@
-"""How words are cut: integer intervals for what is sure, what must be asked, the tails, and starting again."""
+"""Tables for exact draws: a word falls into an interval that is accepted, needs a coin, is a tail, or starts again."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,11 +1,11 @@
-"""Integers below a bound, all equally likely."""
+"""Uniform integers below a bound."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from sfumato.checks import whole
-from sfumato.noise.coin import below
+from sfumato.noise.coin import uniform_below
 from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.noise.sampler import MOST_DRAWS
 from sfumato.noise.table import Integers
@@ -28,7 +28,7 @@ class Uniform:
 
     def one(self) -> int:
         """One integer."""
-        return below(self.bound, self.source)
+        return uniform_below(self.bound, self.source)
 
     def draw(self, count: int) -> Integers:
         """`count` independent integers."""

@@ -1,22 +1,83 @@
-"""What every way of sampling can do."""
+"""The base class of sampling schemes: how a batch is drawn, and what that does to a loss, in one class, in one file."""
 
+import importlib
+import inspect
+import pkgutil
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, MixedRelations
 from sfumato.loss.base import PrivacyLoss
-from sfumato.sensitivity import Relation
+from sfumato.sensitivity import Relation, Sensitivity
+
+Batch = NDArray[np.int64]
 
 
 class Sampling(ABC):
     """A way of drawing a batch; `amplify` turns the loss of what is done to it into the loss for everybody."""
+
+    known: ClassVar[dict[str, type["Sampling"]]] = {}  # every class that was imported and can be built
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if not inspect.isabstract(cls):
+            Sampling.known[cls.__name__] = cls
+
+    @classmethod
+    def examples(cls) -> "tuple[SamplingExample, ...]":
+        """Instances with neighbouring data: what the auditor and the common checks of the tests run."""
+        return ()
+
+    @abstractmethod
+    def batches(self, *args: Any, **kwargs: Any) -> Iterator[Batch]:
+        """One batch after the other, without end, as row numbers in ascending order; each is drawn afresh.
+
+        A batch is private: only what a mechanism with the loss given to `amplify` makes of it may be published.
+        """
 
     @abstractmethod
     def amplify(self, loss: PrivacyLoss) -> PrivacyLoss:
         """The loss of running the mechanism on a sampled batch."""
 
 
-def about(loss: PrivacyLoss, relation: Relation, sampling: str) -> None:
-    """Refuse a loss that speaks of other neighbours than this sampling's theorem."""
+@dataclass(frozen=True)
+class SampledRows:
+    """Data of an example: the arguments of `batches`, and a whole number for each row."""
+
+    arguments: tuple[object, ...]
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SamplingExample:
+    """A sampling scheme, data of two neighbours, and how far they move the sum of a batch's values."""
+
+    sampling: Sampling
+    first: SampledRows
+    second: SampledRows
+    sensitivity: Sensitivity = field(default_factory=lambda: Sensitivity.of(1))
+
+    def __str__(self) -> str:
+        return repr(self.sampling)
+
+
+def shipped_samplings() -> list[type[Sampling]]:
+    """Every sampling scheme of the package, in the order of modules: all of them are imported first."""
+    from sfumato import sampling
+
+    for module in pkgutil.walk_packages(sampling.__path__, f"{sampling.__name__}."):
+        importlib.import_module(module.name)
+    ours = [kind for kind in Sampling.known.values() if kind.__module__.startswith(f"{sampling.__name__}.")]
+    return sorted(ours, key=lambda kind: kind.__module__)
+
+
+def check_relation(loss: PrivacyLoss, relation: Relation, sampling: str) -> None:
+    """Refuse a loss about other neighbours than this sampling's theorem."""
     if not isinstance(loss, PrivacyLoss):
         raise InvalidParameter(
             f"{sampling}.amplify needs a loss.\n  found:  {type(loss).__name__}\n"

@@ -31,6 +31,9 @@ class Aggregate(ABC):
     spellings: ClassVar[tuple[Spelling, ...]] = ()
     listed: ClassVar[str] = ""  # its spellings, as documents and errors list them
     method: ClassVar[str] = ""  # of a column in Python, if it is derived: col("x").mode()
+    forms: ClassVar[
+        tuple[str, ...]
+    ] = ()  # calls for the fuzzer: {B} stands for a number with bounds, {x} for any value
     example: ClassVar[str] = ""  # a question about the table visits(patient_id, ward, stay, cost)
     centred: ClassVar[bool] = False  # its sums are taken from the middle of the range
     bits: ClassVar[int] = WIDE  # of values in steps: fewer where squares are summed

@@ -137,19 +137,30 @@ class What(Enum):
 
 @dataclass(frozen=True)
 class Measure:
-    """One integer per group. Values are taken from `centre`, in whole steps of 2^exponent."""
+    """One integer per group. Values are taken from `centre`, in whole steps of 2^exponent.
+
+    A row counts where it has a value; where `given` is set, where that has one, so that several sums are about the same
+    rows. Then the count of `given` must be a measure of the plan too.
+    """
 
     what: What
     of: Expression | None = None
     centre: float = 0.0
     exponent: int = 0
+    given: Expression | None = None
 
     def __repr__(self) -> str:
         if not self.of:
             return self.what.value
         short = f"{self.centre:g}"  # few digits only where they say it all: answers are stored under this text
         centre = short if float(short) == self.centre else repr(self.centre)
-        return f"{self.what.value}({self.of!r}, {centre}, {self.exponent})"
+        given = f", given {self.given!r}" if self.given is not None else ""
+        return f"{self.what.value}({self.of!r}, {centre}, {self.exponent}{given})"
+
+    @property
+    def counted_by(self) -> "Measure":
+        """The count of the rows that it sums."""
+        return Measure(What.VALUES, self.given or self.of)
 
     def span(self) -> tuple[int, int]:
         """The least and the most that one row adds, in steps."""
@@ -255,14 +266,3 @@ class Plan:
     def combinations(self) -> int:
         """How many keys `public` would list."""
         return math.prod(len(listed or ()) for listed in self.key_lists)
-
-    def bounds(self, measure: Measure) -> tuple[int, int]:
-        """The least and the most that one unit adds to one group; whoever has fewer rows, or no values, adds less."""
-        low, high = measure.span()
-        rows = 1 if measure.what is What.UNITS else self.rows
-        return min(low, 0) * rows, max(high, 0) * rows
-
-    def sensitivity(self, measure: Measure) -> int:
-        """How far one unit moves one group."""
-        low, high = self.bounds(measure)
-        return max(abs(low), abs(high), 1)

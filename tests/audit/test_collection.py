@@ -15,7 +15,7 @@ NAMES = [f"{exhibit.part}: {exhibit.name[:60]}, {exhibit.pair[:30]}" for exhibit
 
 
 def test_every_class_that_promises_something_is_shown():
-    assert not missing(), f"add exhibits of {missing()} to sfumato/audit/exhibits/"
+    assert not missing(), f"state `examples` in {missing()}, or add exhibits to sfumato/audit/exhibits/"
     ours = {kind for kind in Mechanism.known.values() if kind.__module__.startswith("sfumato.")}
     assert ours <= promising()
     assert {exhibit.part for exhibit in EXHIBITS} >= {"mechanisms", "dependent", "curator"}

@@ -19,12 +19,13 @@ import sfumato as sf
 from sfumato.errors import SfumatoError
 from sfumato.mechanisms import Mechanism, Processed
 from sfumato.mechanisms.composition import Following, Measured
+from sfumato.mechanisms.examples import Example
 from tests.audit import wrong
-from tests.checks.mechanism_examples import EXAMPLES, Example, classes_with_examples, concrete_classes
+from tests.checks.mechanism_examples import EXAMPLES, classes_with_examples, concrete_classes
 from tests.noise.sources import Recorded, Scripted
 
 every = pytest.mark.parametrize("example", EXAMPLES, ids=str)
-PAIRS = [(example, pair) for example in EXAMPLES for pair in example.pairs]
+PAIRS = [(example, pair) for example in EXAMPLES for pair in example.neighbours]
 each_pair = pytest.mark.parametrize(("example", "pair"), PAIRS, ids=lambda x: str(x))
 ONCE, AT_ONCE = 2000, 40_000  # runs one by one, and in arrays
 WRAPPERS = {Processed, Measured, Following}  # their theorem is that of what they wrap
@@ -45,9 +46,14 @@ def recorded(example: Example, name: str) -> Mechanism:
     return example.make(Recorded(f"{name} of {example}"))
 
 
+def bits_of(pair) -> str:
+    """The label of the bits recorded for a pair; whether they suffice to tell neighbours apart depends on luck."""
+    return f"apart Pair(d0={pair.first!r}, d1={pair.second!r}, told={pair.loss_arguments!r})"
+
+
 def test_every_class_has_an_example():
     missing = concrete_classes() - classes_with_examples()
-    assert not missing, f"add examples of {missing} to tests/checks/mechanism_examples.py"
+    assert not missing, f"state `examples` in {missing}"
 
 
 # ---- privacy ---------------------------------------------------------------------------------------------------------
@@ -57,11 +63,11 @@ class Seen:
     """Answers that were given, for more than one look at them: each side's own, in turn."""
 
     def __init__(self, pair, here, there):
-        self.kept = {id(pair.d0): here, id(pair.d1): there}
+        self.kept = {id(pair.first): here, id(pair.second): there}
 
     @staticmethod
     def one_by_one(mechanism, pair, n):
-        answers = ((mechanism.release(pair.d0), mechanism.release(pair.d1)) for _ in range(n))
+        answers = ((mechanism.release(pair.first), mechanism.release(pair.second)) for _ in range(n))
         return Seen(pair, *zip(*answers, strict=True))
 
     def many(self, value, n):
@@ -76,20 +82,23 @@ def test_no_audit_refutes_the_loss(example, pair):
 
     What answers value by value is asked fewer times here, and very often below.
     """
-    mechanism, runs = recorded(example, f"apart {pair}"), ONCE // 4 if example.rows else ONCE
+    mechanism, runs = recorded(example, bits_of(pair)), ONCE // 4 if example.rows else ONCE
     seen = Seen.one_by_one(mechanism, pair, runs)
-    found = sf.audit.audit(seen, pair.d0, pair.d1, loss=mechanism.loss(*pair.told), samples=runs)
+    found = sf.audit.audit(seen, pair.first, pair.second, loss=mechanism.loss(*pair.loss_arguments), samples=runs)
     assert not found.violated, found
-    assert example.rows or sf.audit.audit(seen, pair.d0, pair.d1, epsilon=0.0, samples=ONCE, confidence=0.99).violated
+    assert (
+        example.rows
+        or sf.audit.audit(seen, pair.first, pair.second, epsilon=0.0, samples=ONCE, confidence=0.99).violated
+    )
 
 
 @pytest.mark.parametrize(("example", "pair"), [p for p in PAIRS if p[0].rows], ids=lambda x: str(x))
 def test_no_audit_of_whole_arrays_refutes_the_loss(example, pair):
-    mechanism = recorded(example, f"apart {pair}")
-    seen = Seen(pair, *(Rows(mechanism).many(value, AT_ONCE) for value in (pair.d0, pair.d1)))
-    found = sf.audit.audit(seen, pair.d0, pair.d1, loss=mechanism.loss(*pair.told), samples=AT_ONCE)
+    mechanism = recorded(example, bits_of(pair))
+    seen = Seen(pair, *(Rows(mechanism).many(value, AT_ONCE) for value in (pair.first, pair.second)))
+    found = sf.audit.audit(seen, pair.first, pair.second, loss=mechanism.loss(*pair.loss_arguments), samples=AT_ONCE)
     assert not found.violated, found
-    assert sf.audit.audit(seen, pair.d0, pair.d1, epsilon=0.0, samples=AT_ONCE).violated
+    assert sf.audit.audit(seen, pair.first, pair.second, epsilon=0.0, samples=AT_ONCE).violated
 
 
 def test_audits_of_this_size_refute_too_little_noise_and_broken_bits():
@@ -106,7 +115,7 @@ def test_audits_of_this_size_refute_too_little_noise_and_broken_bits():
 def test_nothing_is_kept_of_the_data(example):
     mechanism = recorded(example, "repr")
     before = repr(mechanism)
-    for value in (*example.edges, *(d for pair in example.pairs for d in (pair.d0, pair.d1))):
+    for value in (*example.inputs.extremes, *(d for pair in example.neighbours for d in (pair.first, pair.second))):
         mechanism.release(value)
     assert repr(mechanism) == before == repr(example.make(sf.noise.Keystream()))
     assert "\n" not in before and "source" not in before
@@ -117,7 +126,7 @@ def test_nothing_is_kept_of_the_data(example):
 @every
 def test_data_are_left_as_they_are(example):
     mechanism = recorded(example, "unchanged")
-    for value in (*example.edges, *(d for pair in example.pairs for d in (pair.d0, pair.d1))):
+    for value in (*example.inputs.extremes, *(d for pair in example.neighbours for d in (pair.first, pair.second))):
         before = copy.deepcopy(value)
         mechanism.release(value)
         np.testing.assert_equal(*(vars(x) if hasattr(x, "__dict__") else x for x in (value, before)))
@@ -136,7 +145,7 @@ def leaves(output: object) -> list[object]:
 @every
 def test_private_values_are_never_refused_and_answers_lie_on_the_lattice(example):
     mechanism = recorded(example, "edges")
-    for value in example.edges:
+    for value in example.inputs.extremes:
         for x in leaves(mechanism.release(value)) if example.step else ():
             assert x is None or (Fraction(x) / example.step).denominator == 1
             assert x is None or (x - x == 0 and abs(x) <= 2**63 * example.step)
@@ -147,9 +156,9 @@ def test_types_and_shapes_of_answers_do_not_depend_on_values(example):
     """For values of one type: an integer that is huge, a float that is no number."""
     mechanism = recorded(example, "types")
     for kind in (int, float):
-        found = {type(mechanism.release(value)) for value in example.edges if type(value) is kind}
+        found = {type(mechanism.release(value)) for value in example.inputs.extremes if type(value) is kind}
         assert len(found) <= 1
-    for value in example.edges:
+    for value in example.inputs.extremes:
         if example.rows and isinstance(value, np.ndarray | list):
             assert np.shape(mechanism.release(value)) == np.shape(value)
 
@@ -160,16 +169,16 @@ def test_types_and_shapes_of_answers_do_not_depend_on_values(example):
 @every
 def test_prices_and_promises_draw_nothing(example):
     mechanism = example.make(Scripted(""))
-    for pair in example.pairs:
-        mechanism.loss(*pair.told)
+    for pair in example.neighbours:
+        mechanism.loss(*pair.loss_arguments)
     if example.distance:
-        mechanism.error(0.9, **example.promise)
+        mechanism.error(0.9, **example.error_arguments)
 
 
 @every
 def test_nonsense_is_refused_before_a_bit_is_drawn(example):
     mechanism = example.make(Scripted(""))
-    for value in example.nonsense:
+    for value in example.inputs.refused:
         with pytest.raises(SfumatoError, match="do:"):
             mechanism.release(value)
 
@@ -192,7 +201,7 @@ def test_parameters_that_make_no_sense_are_refused(example):
 def test_copies_have_noise_of_their_own(example):
     """Enough answers that two lists of them agree with probability below 1e-6 each time."""
     mechanism = example.make(sf.noise.entropy.SYSTEM)
-    value = example.pairs[0].d0
+    value = example.neighbours[0].first
     mechanism.release(value)  # whatever is drawn ahead is drawn now
     others = [mechanism, copy.copy(mechanism), copy.deepcopy(mechanism), pickle.loads(pickle.dumps(mechanism))]
     answers = [repr([leaves(other.release(value)) for _ in range(200)]) for other in others]
@@ -205,8 +214,8 @@ def test_copies_have_noise_of_their_own(example):
 @pytest.mark.parametrize("example", [x for x in EXAMPLES if x.distance], ids=str)
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
 def test_errors_are_missed_no_more_often_than_said(example, confidence):
-    mechanism, value, n = recorded(example, "errors"), example.pairs[0].d0, 2000
-    bound = mechanism.error(confidence, **example.promise)
+    mechanism, value, n = recorded(example, "errors"), example.neighbours[0].first, 2000
+    bound = mechanism.error(confidence, **example.error_arguments)
     misses = sum(example.distance(value, mechanism.release(value)) > bound for _ in range(n))
     assert bdtrc(max(misses - 1, 0), n, 1 - confidence) > 1e-6
 
@@ -216,7 +225,7 @@ def test_errors_are_missed_no_more_often_than_said(example, confidence):
 
 @each_pair
 def test_the_loss_comes_back_from_its_description(example, pair):
-    loss = example.make(Scripted("")).loss(*pair.told)
+    loss = example.make(Scripted("")).loss(*pair.loss_arguments)
     assert sf.loss.from_json(loss.to_json()) == loss
 
 
@@ -233,7 +242,7 @@ STATED = [one for one in EXAMPLES if isinstance(getattr(one.make(sf.noise.Keystr
 def test_what_leaks_is_at_most_the_stated_delta(example):
     """L keys leak no more than L·δ; where losses have a largest value, ε is finite at the very δ that is stated."""
     made = example.make(sf.noise.Keystream())
-    loss, stated = made.loss(*example.pairs[0].told), made.delta
+    loss, stated = made.loss(*example.neighbours[0].loss_arguments), made.delta
     if isinstance(made, sf.PartitionSelection):
         stated *= made.groups
     assert max(loss.leak()) <= stated

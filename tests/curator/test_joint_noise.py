@@ -21,7 +21,7 @@ from sfumato.mechanisms.keys.thresholds import threshold
 from sfumato.noise import Margin
 from sfumato.sql.policy import Policy
 from tests.noise.sources import Recorded
-from tests.noise.test_joint import points
+from tests.noise.test_joint_laplace import points
 
 F = Fraction
 RULES = """

@@ -21,7 +21,7 @@ from sfumato.mechanisms.additive import gaussian, joint_laplace
 from sfumato.mechanisms.choice import quantile
 from sfumato.mechanisms.groups import transformed
 from sfumato.mechanisms.groups.contract import absolute_sigma
-from sfumato.mechanisms.keys.thresholds import PREC, leaking, threshold
+from sfumato.mechanisms.keys.thresholds import PREC, leak_probability, threshold
 from sfumato.noise import DiscreteLaplace, Rounded, sampler
 from sfumato.noise.balls import ball, precision
 from sfumato.noise.gaussian import rounded_gaussian
@@ -151,7 +151,8 @@ def test_private_keys_leak_what_was_charged(clinic, asked):
     assert offered.key_delta == loss["failure"]
     with precision(PREC):
         at, below = (
-            leaking(law.beyond(least - 2, PREC) / 2, GROUPS) for least in (offered.threshold, offered.threshold - 1)
+            leak_probability(law.beyond(least - 2, PREC) / 2, GROUPS)
+            for least in (offered.threshold, offered.threshold - 1)
         )
         assert at <= ball(Fraction(loss["failure"])) < below
 

@@ -21,7 +21,8 @@ from sfumato.errors import QueryRefused
 from sfumato.ledger import Ledger
 from sfumato.mechanisms.choice.quantile import Ranked
 from sfumato.sql.dialects.duckdb import DuckDB
-from sfumato.sql.emit.sums import row_wise
+from sfumato.sql.emit.bounding import bounding_of
+from sfumato.sql.emit.rows import row_wise
 from sfumato.sql.emit.values import RankWindow, X, distinct, near, ranks
 from sfumato.sql.plan import What
 from sfumato.sql.policy import Policy
@@ -91,7 +92,7 @@ def test_a_person_changes_few_groups_and_in_each_few_values(sql, databases):
             both = set(found[None]) | set(found[who])
             change = [found[None].get(key, 0) - found[who].get(key, 0) for key in both]
             assert sum(map(bool, change)) <= plan.groups
-            assert all(0 <= by <= plan.sensitivity(measure) for by in change)
+            assert all(0 <= by <= bounding_of(plan).sensitivity(measure) for by in change)
             moved += any(change)
     assert moved > 0 or "DISTINCT diagnosis) FROM visits" in sql
 
@@ -289,7 +290,7 @@ def test_values_selected_by_rank_have_the_scores_of_all_values(name, aggregate, 
     scores = [np.repeat(score, counts) for _, counts, score in map(choice.runs, (near, far))]
     np.testing.assert_array_equal(*scores)
     for at in range(0, choice.points, max(1, choice.points // 200)):
-        assert len({choice.capped(choice.excess(d.total, d.up_to(at))) for d in (near, far)}) == 1
+        assert len({choice.cap_score(choice.excess(d.total, d.up_to(at))) for d in (near, far)}) == 1
     assert len(asked) == 3 and wanted.direct not in asked  # the window is wide for so few
 
 

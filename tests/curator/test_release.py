@@ -5,6 +5,7 @@ import pytest
 
 from sfumato.aggregates.noise_basis import Joint
 from sfumato.aggregates.registry import parse_question
+from sfumato.sql.emit.bounding import bounding_of
 from sfumato.sql.emit.sums import statement
 from sfumato.sql.policy import Policy
 from sfumato.sql.reserved_names import HASH
@@ -51,7 +52,7 @@ def test_a_person_moves_few_groups_and_each_a_little(sql, databases):
         assert len(changes) <= plan.groups
         for change in changes:
             for measure, by in zip(plan.measures, change, strict=True):
-                assert abs(by) <= plan.sensitivity(measure)
+                assert abs(by) <= bounding_of(plan).sensitivity(measure)
             for part, by in zip(joint.parts, joint.split(change), strict=True):
                 assert abs(by) <= part.size
         moved += bool(changes)

@@ -12,6 +12,7 @@ from functools import cache
 
 from sqlglot import ErrorLevel, exp, parse_one
 
+from sfumato.aggregates.registry import AGGREGATES as REGISTRY
 from sfumato.aggregates.registry import parse_question
 from sfumato.errors import QueryRefused
 from sfumato.sql.dialects import DIALECTS
@@ -74,6 +75,7 @@ AGGREGATES = [  # {B}: a number with bounds, {U}: the unit, {R}: one of RANKED
     "COUNT(*) FILTER (WHERE {b})", "SUM({B}) FILTER (WHERE {b})", "AVG({B}) FILTER (WHERE {b})",
     "COUNT(DISTINCT {x}) FILTER (WHERE {b})", "SUM(CASE WHEN {b} THEN 1 ELSE 0 END)",
     "SUM(LEAST(GREATEST({n}, 0), 150))", "COUNT(CASE WHEN {b} THEN {x} END)",
+    *(form for one in REGISTRY.classes for form in one.forms),
 ]  # fmt: skip
 RANKED = [
     "MEDIAN({B})", "MIN({B})", "MAX({B})", "QUANTILE({B}, 0.9)", "QUANTILE_CONT({B}, 0.25)",

@@ -10,6 +10,7 @@ import pytest
 from sqlglot import exp, parse_one
 
 from sfumato.aggregates.registry import AGGREGATES
+from sfumato.sql.emit.bounding import Bounding
 from sfumato.sql.expressions import Call
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.parse.date_forms import moving
@@ -143,15 +144,15 @@ def kinds_of(count=3 * BATCH):
 
 
 def test_a_bound_that_is_not_kept_is_seen(monkeypatch):
-    honest = Plan.sensitivity
-    monkeypatch.setattr(Plan, "sensitivity", lambda self, measure: max(1, honest(self, measure) // 2))
+    honest = Bounding.sensitivity
+    monkeypatch.setattr(Bounding, "sensitivity", lambda self, measure: max(1, honest(self, measure) // 2))
     assert kinds_of() == "a unit moves more than is claimed"
 
 
 @pytest.mark.slow
 def test_a_bound_on_groups_that_is_not_kept_is_seen(monkeypatch):
     """Statements keep one group more than the price is for."""
-    import sfumato.sql.emit.sums as emit
+    import sfumato.sql.emit.bounding as emit
 
     honest = emit.first_of
     monkeypatch.setattr(emit, "first_of", lambda rows, most: honest(rows, most + 1))

@@ -12,7 +12,7 @@ import sfumato as sf
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms import RandomizedResponse
 from sfumato.mechanisms.randomized_response import Truth
-from sfumato.mechanisms.tallies import Tally, spread_out
+from sfumato.mechanisms.response_error import Tally, spread_out
 from sfumato.noise.balls import ball, precision
 from tests.mechanisms.oracle import assert_within, e, exact
 from tests.noise.sources import RanOut, Recorded, Scripted, all_bit_strings

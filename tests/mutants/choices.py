@@ -8,9 +8,9 @@ import sfumato as sf
 from sfumato.audit import audit
 from sfumato.audit.collection import Rows
 from sfumato.mechanisms import randomized_response
-from sfumato.mechanisms.additive import statistics
+from sfumato.mechanisms.additive import bounded_statistics as statistics
 from sfumato.mechanisms.choice import base as choice
-from sfumato.mechanisms.choice.scores import scores
+from sfumato.mechanisms.choice.scores import read_scores
 from sfumato.mechanisms.streams import above_threshold
 from sfumato.noise import DiscreteLaplace
 from sfumato.noise.balls import ball, precision
@@ -179,7 +179,7 @@ def shown_maximum(patch):
     """
 
     def release(self, value):
-        noisy = scores(value) + self.sampler.draw(len(value))
+        noisy = read_scores(value) + self.sampler.draw(len(value))
         return int(noisy.max())
 
     patch(sf.ReportNoisyMax, "release", release)

@@ -14,7 +14,7 @@ from sfumato.curator import Curator, offer
 from sfumato.curator import release as tables
 from sfumato.errors import SfumatoError
 from sfumato.sql.dialects import duckdb
-from sfumato.sql.emit import sums as emit
+from sfumato.sql.emit import rows as emit
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.function import of_type
 from sfumato.sql.policy import Policy
@@ -131,7 +131,7 @@ def join_that_multiplies(patch):
     def unmatched(join, number, to):
         return emit.named(emit.source(join.table.name), emit.numbered(number))
 
-    patch(emit, "matched", unmatched)
+    patch(emit, "deduplicate_public", unmatched)
 
 
 def audit_24():

@@ -6,7 +6,7 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.audit import audit, replay
-from sfumato.mechanisms.additive import statistics
+from sfumato.mechanisms.additive import bounded_statistics as statistics
 from sfumato.noise import entropy
 from tests.mutants.plant import SURE, mutant
 
@@ -28,9 +28,9 @@ def nothing_clipped(patch):
     """
 
     def unclipped(data, lattice, first, last):
-        return np.array([statistics.steps_of(x, lattice) for x in data], np.int64)
+        return np.array([statistics.round_value(x, lattice) for x in data], np.int64)
 
-    patch(statistics, "bounded", unclipped)
+    patch(statistics, "clip_to_steps", unclipped)
 
 
 def audit_15():
@@ -51,7 +51,7 @@ def nothing_caught_of_nan(patch):
         with np.errstate(invalid="ignore"):
             return inside.astype(np.int64)
 
-    patch(statistics, "bounded", clipped)
+    patch(statistics, "clip_to_steps", clipped)
 
 
 def audit_16():
@@ -89,7 +89,7 @@ def width_for_size(patch):
         size = float((last - first) * lattice.step)
         return sf.Sensitivity(l0=1, linf=size, l1=size, l2=size, relation=relation)
 
-    patch(statistics, "one_value", one_value)
+    patch(statistics, "value_sensitivity", one_value)
 
 
 def audit_22():

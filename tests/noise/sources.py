@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.noise.entropy import fitting
+from sfumato.noise.entropy import word_type
 
 
 class Recorded:
@@ -31,11 +31,11 @@ class Recorded:
     def words(self, count, bits):
         """Wide blocks come from one hash in counter mode: Python loops would take all the time."""
         self.used += count * bits
-        size = count * np.dtype(fitting(bits)).itemsize
+        size = count * np.dtype(word_type(bits)).itemsize
         self.block += 1
         stream = hashlib.shake_128(f"{self.name} words {self.block}".encode()).digest(size)
-        words = np.frombuffer(stream, fitting(bits)).copy()
-        return words >> fitting(bits)(8 * words.dtype.itemsize - bits)
+        words = np.frombuffer(stream, word_type(bits)).copy()
+        return words >> word_type(bits)(8 * words.dtype.itemsize - bits)
 
     def renew(self):
         pass
@@ -61,7 +61,7 @@ class Scripted:
         return int(taken or "0", 2)
 
     def words(self, count, bits):
-        return np.array([self.bits(bits) for _ in range(count)], fitting(bits))
+        return np.array([self.bits(bits) for _ in range(count)], word_type(bits))
 
     def renew(self):
         pass

@@ -30,7 +30,7 @@ from sfumato.noise import (
 )
 from sfumato.noise.balls import ball, enclosure, precision
 from sfumato.noise.categorical import cut
-from sfumato.noise.coin import below, happens
+from sfumato.noise.coin import happens, uniform_below
 from sfumato.noise.monotone import MonotoneLaw, _magnitude
 from sfumato.noise.table import Words
 from tests.noise.sources import RanOut, Scripted, all_bit_strings
@@ -190,7 +190,7 @@ def test_an_exponential_coin_is_a_coin():
 
 def test_an_empty_range_is_noticed():
     with pytest.raises(AssertionError, match="no integer"):
-        below(0, Scripted("0" * 99))
+        uniform_below(0, Scripted("0" * 99))
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 5, 8])

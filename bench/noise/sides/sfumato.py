@@ -118,7 +118,7 @@ def latency(mechanism, value, scale, count):
     found.release(value)
 
     def work():
-        return {"rho": [correlation(*timed(found.plan, value, count))]}
+        return {"rho": [correlation(*timed(found.release, value, count))]}
 
     return work
 

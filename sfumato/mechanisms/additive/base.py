@@ -1,4 +1,4 @@
-"""An answer plus noise, on a public lattice.
+"""Additive noise: an answer plus noise, on a public lattice.
 
 Whole numbers are added to whole noise. For real numbers round(v + N) is drawn about v itself. Either way the answer is
 a multiple of the step, and its law is that of the ideal v + N seen through rounding, which costs nothing.
@@ -17,21 +17,17 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.base import Mechanism, Processed
-from sfumato.mechanisms.values import numbers, shifted
+from sfumato.mechanisms.values import read_numbers, shift_left
 from sfumato.noise import (
     Answer,
     Density,
-    DiscreteGaussian,
-    DiscreteLaplace,
     Lattice,
     Pool,
-    Rounded,
     Rounding,
     Sampler,
-    TruncatedLaplace,
     radius,
 )
-from sfumato.noise.monotone import LEAST, MOST
+from sfumato.noise.monotone import LEAST, MOST, TailedLaw
 from sfumato.noise.sampler import LARGEST
 from sfumato.noise.table import BRIEF, Integers
 from sfumato.rounding import round_up
@@ -40,7 +36,6 @@ from sfumato.sensitivity import Sensitivity
 MOST_WHOLE = checks.MOST_WHOLE
 FEW = 1 << 12  # draws for which a table is better made quickly
 FAR = 1 << 61  # two such ends are less than 2⁶³ apart, with room to spare
-Noise = Rounded | DiscreteGaussian | DiscreteLaplace | TruncatedLaplace
 Released = int | float | NDArray[np.int64] | NDArray[np.float64]
 
 
@@ -55,23 +50,23 @@ class Additive(Mechanism[ArrayLike, Released]):
     @property
     @abstractmethod
     def step(self) -> float | Fraction:
-        """How far apart answers lie: a power of two."""
+        """The distance between neighbouring answers: a power of two."""
 
     @cached_property
     def lattice(self) -> Lattice:
-        """Where answers lie."""
-        return on_lattice(self.step)
+        """The lattice of answers."""
+        return lattice_of_step(self.step)
 
     @abstractmethod
-    def law(self) -> Noise:
-        """The noise of whole multiples of the step, in steps."""
+    def law(self) -> TailedLaw:
+        """The law of the noise on whole multiples of the step, in steps."""
 
     @abstractmethod
     def density(self) -> Density | None:
-        """The noise of real numbers, in steps; None: this mechanism is for multiples of the step only."""
+        """The density of the noise on real numbers, in steps; None if only multiples of the step are taken."""
 
     def error(self, confidence: float = 0.95, coordinates: int = 1) -> float:
-        """With this probability all coordinates of a whole answer are off by at most this: the least such number.
+        """The least number by which, with this probability, no coordinate of a whole answer is off by more.
 
         Where values are real, count one step more: if v + N is within m + ½ steps of v, then |round(N)| ≤ m, and
         round(v + N) is within m + 1 steps of v. The saturation of answers at ±(2⁶³ − 1) steps is left aside.
@@ -79,7 +74,7 @@ class Additive(Mechanism[ArrayLike, Released]):
         return round_up(radius(self.law(), confidence, coordinates) * self.lattice.step)
 
     def clamped(self, low: float, high: float) -> "Processed":
-        """The same answers, those outside a public range put at its ends: post-processing.
+        """The same answers, clamped to a public range: post-processing.
 
         For Laplace noise this is not even cheaper: what lies beyond an end has one and the same loss.
         """
@@ -91,7 +86,7 @@ class Additive(Mechanism[ArrayLike, Released]):
 
     @cached_property
     def brief(self) -> Sampler:
-        """The same law, for some thousand draws."""
+        """A sampler of the same law that is built sooner, for up to some thousand draws."""
         return self.sampler if "sampler" in self.__dict__ else Sampler(self.law(), BRIEF, self.source)
 
     @cached_property
@@ -122,13 +117,13 @@ class Additive(Mechanism[ArrayLike, Released]):
         """int (or int64) if the step is 1, else float (or float64); arrays keep their shape."""
         if type(value) is int and self.lattice.exponent == 0:  # the same, twenty times as quick
             return max(-LARGEST, min(LARGEST, self.pool.about(max(-LARGEST, min(LARGEST, value)))))
-        return shown(self.answer(value))
+        return plain_numbers(self.answer(value))
 
     def answer(self, value: ArrayLike) -> Answer:
-        """The same as exact multiples of the step."""
+        """The answer as exact multiples of the step."""
         if type(value) is np.ndarray and value.dtype == np.int64 and value.ndim and self.lattice.exponent == 0:
-            return self.noisy(value)  # the same without a copy: `Sampler.about` treats −2⁶³ as `numbers` does
-        lattice, found = self.lattice, numbers(value)
+            return self.noisy(value)  # the same without a copy: `Sampler.about` treats −2⁶³ as `read_numbers` does
+        lattice, found = self.lattice, read_numbers(value)
         if not found.size:
             return Answer(lattice, np.zeros(found.shape, np.int64))
         if found.dtype.kind == "f":
@@ -138,7 +133,7 @@ class Additive(Mechanism[ArrayLike, Released]):
                 f"integers are finer than this lattice.\n  found:  a step of {float(lattice.step):g}\n"
                 "  do:     choose a step of at most 1, or give floats"
             )
-        return self.noisy(shifted(found.astype(np.int64, copy=False), -lattice.exponent))
+        return self.noisy(shift_left(found.astype(np.int64, copy=False), -lattice.exponent))
 
     def noisy(self, multiples: Integers) -> Answer:
         """Noise on private multiples of the step: single ones from the pool."""
@@ -156,7 +151,7 @@ class Scaled(Additive):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, self.named, checks.positive(self.named, getattr(self, self.named)))
-        in_steps(self.named, getattr(self, self.named), self.lattice)
+        scale_in_steps(self.named, getattr(self, self.named), self.lattice)
 
     @property
     def units(self) -> Fraction:
@@ -164,8 +159,8 @@ class Scaled(Additive):
         return self.lattice.units(getattr(self, self.named))
 
 
-def shown(answer: Answer) -> Released:
-    """int (or int64) if the step is 1, else float (or float64)."""
+def plain_numbers(answer: Answer) -> Released:
+    """The answer as int (or int64) if the step is 1, else as float (or float64)."""
     if answer.lattice.exponent == 0:
         return answer.multiples if answer.multiples.ndim else int(answer.multiples)
     return answer.floats() if answer.multiples.ndim else float(answer.floats())
@@ -195,7 +190,7 @@ class Clamp:
         return max(self.low, min(self.high, answer))
 
 
-def on_lattice(step: float | Fraction) -> Lattice:
+def lattice_of_step(step: float | Fraction) -> Lattice:
     """The lattice with exactly this step."""
     found = Lattice.within(step)
     if found.step != step:
@@ -205,7 +200,7 @@ def on_lattice(step: float | Fraction) -> Lattice:
     return found
 
 
-def in_steps(name: str, scale: float, lattice: Lattice) -> Fraction:
+def scale_in_steps(name: str, scale: float, lattice: Lattice) -> Fraction:
     """A scale in steps, if it is one that can be drawn."""
     found = lattice.units(scale)
     if not LEAST <= found <= MOST:
@@ -226,22 +221,22 @@ def whole_steps(size: float, lattice: Lattice) -> int:
     return math.ceil(Fraction(size) / lattice.step)
 
 
-def moved(sensitivity: Sensitivity | SupportsFloat) -> Sensitivity:
-    """A sensitivity that needs noise at all."""
+def positive_sensitivity(sensitivity: Sensitivity | SupportsFloat) -> Sensitivity:
+    """A sensitivity above 0; what no one can change needs no noise."""
     found = Sensitivity.of(sensitivity)
     if found.linf == 0:
         raise InvalidParameter(
-            "what no one can change needs no noise.\n  found:  sensitivity = 0\n  do:     publish it as it is"
+            "a value that no one can change needs no noise.\n  found:  sensitivity = 0\n  do:     publish it as it is"
         )
     return found
 
 
-def several(found: Sensitivity) -> int | None:
-    """The number of coordinates that change, if there are more than one and it is known."""
+def coordinate_count(found: Sensitivity) -> int | None:
+    """The number of coordinates that change, if it is known and above 1."""
     return int(found.l0) if 2 <= found.l0 <= MOST_WHOLE else None
 
 
-def ends(lattice: Lattice, low: float, high: float) -> tuple[int, int]:
+def bounds_in_steps(lattice: Lattice, low: float, high: float) -> tuple[int, int]:
     """A public range in steps."""
     found = [
         checks.number(name, end, -1e300, 1e300, allowed="a number") for name, end in (("low", low), ("high", high))

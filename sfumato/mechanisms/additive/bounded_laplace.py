@@ -1,7 +1,7 @@
 """Laplace noise, drawn again until the answer lies in a public range: pure ε-DP, on integers."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import SupportsFloat
@@ -13,9 +13,18 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import checks, noise
 from sfumato.errors import InvalidParameter
 from sfumato.loss.kinds.coins import PureLoss
-from sfumato.mechanisms.additive.base import Released, ends, in_steps, moved, on_lattice, shown, whole_steps
+from sfumato.mechanisms.additive.base import (
+    Released,
+    bounds_in_steps,
+    lattice_of_step,
+    plain_numbers,
+    positive_sensitivity,
+    scale_in_steps,
+    whole_steps,
+)
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.values import numbers, shifted
+from sfumato.mechanisms.examples import BOTH, ZERO_ONE, Example, Neighbours, number_example
+from sfumato.mechanisms.values import read_numbers, shift_left
 from sfumato.noise import Answer, Lattice, Sampler, radius
 from sfumato.noise.balls import Ball, ball, precision
 from sfumato.noise.monotone import LEAST
@@ -42,26 +51,27 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
     low: float
     high: float
     step: float | Fraction = 1
+    use = "if answers must lie in a range without piling up at its ends"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", checks.positive("scale", self.scale))
-        in_steps("scale", self.scale, self.lattice)
-        ends(self.lattice, self.low, self.high)  # refuses what is no range
+        scale_in_steps("scale", self.scale, self.lattice)
+        bounds_in_steps(self.lattice, self.low, self.high)  # refuses what is no range
         if self.tries > MOST_TRIES:
             raise InvalidParameter(
-                "the range is so narrow that answers tell next to nothing.\n"
+                "the range is so narrow that answers carry almost no information.\n"
                 f"  found:  a scale of {self.scale:g} and a range of {self.high - self.low:g}\n"
                 "  do:     choose a scale of at most 500 ranges"
             )
 
     @cached_property
     def lattice(self) -> Lattice:
-        return on_lattice(self.step)
+        return lattice_of_step(self.step)
 
     @cached_property
     def ends(self) -> tuple[int, int]:
         """The range in steps."""
-        return ends(self.lattice, self.low, self.high)
+        return bounds_in_steps(self.lattice, self.low, self.high)
 
     @property
     def units(self) -> Fraction:
@@ -74,28 +84,28 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
 
     @cached_property
     def tries(self) -> int:
-        """How many draws are made for an answer: at an end, where fewest fit, all miss with probability e⁻⁴⁰."""
+        """The number of draws for an answer: at an end, where fewest fit, all miss with probability e⁻⁴⁰."""
         (first, last), rate = self.ends, 1 / float(self.units)
         fit = -math.expm1(-(last - first + 1) * rate) / (1 + math.exp(-rate))
         return math.ceil(min(40 / fit, 2.0 * MOST_TRIES))
 
     def release(self, value: ArrayLike) -> Released:
         """int (or int64) if the step is 1, else float (or float64); arrays keep their shape."""
-        return shown(self.answer(value))
+        return plain_numbers(self.answer(value))
 
     def needs_sensitivity(self) -> bool:
         return True
 
     def answer(self, value: ArrayLike) -> Answer:
-        """The same as exact multiples of the step."""
-        found = numbers(value)
+        """The answer as exact multiples of the step."""
+        found = read_numbers(value)
         if (found.dtype.kind == "f" and found.size) or self.lattice.exponent > 0:
             raise InvalidParameter(
                 "BoundedLaplace is for whole numbers.\n  found:  real numbers, or a step above 1\n"
                 "  do:     count in whole steps of at most 1 and give integers"
             )
         first, last = self.ends
-        centres = np.clip(shifted(found.astype(np.int64, copy=False), -self.lattice.exponent), first, last)
+        centres = np.clip(shift_left(found.astype(np.int64, copy=False), -self.lattice.exponent), first, last)
         flat = [self._one(v) for v in centres.reshape(-1).tolist()]
         return Answer(self.lattice, np.array(flat, np.int64).reshape(centres.shape))
 
@@ -122,8 +132,12 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
         step: float | Fraction = 1,
     ) -> "BoundedLaplace":
         """The least scale, to six digits, that is ε-DP: at most 2Δ₁/ε."""
-        found, goal, lattice = moved(sensitivity), checks.positive("epsilon", epsilon), on_lattice(step)
-        first, last = ends(lattice, low, high)
+        found, goal, lattice = (
+            positive_sensitivity(sensitivity),
+            checks.positive("epsilon", epsilon),
+            lattice_of_step(step),
+        )
+        first, last = bounds_in_steps(lattice, low, high)
         size = whole_steps(found.norm("l1", "bounded Laplace noise"), lattice)
         if found.l0 < math.inf:
             size = min(size, math.ceil(found.l0) * (last - first))
@@ -158,6 +172,11 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
         """With this probability all coordinates are off by at most this, for any values in the range: the least."""
         first, last = self.ends
         return round_up(radius(WorstCentre(self.units, last - first), confidence, coordinates) * self.lattice.step)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        example = number_example(cls(1.0, 0, 4), ZERO_ONE, Neighbours.numbers(4, 3), BOTH)
+        return (replace(example, rows=False),)  # one value at a time: slow
 
 
 @dataclass(frozen=True)

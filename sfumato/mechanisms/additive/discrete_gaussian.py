@@ -8,7 +8,8 @@ from sfumato import noise
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.discrete_gaussian import DiscreteGaussianLoss
 from sfumato.loss.kinds.renyi import ZcdpLoss
-from sfumato.mechanisms.additive.base import MOST_WHOLE, Scaled, several, whole_steps
+from sfumato.mechanisms.additive.base import MOST_WHOLE, Scaled, coordinate_count, whole_steps
+from sfumato.mechanisms.examples import BOTH, ZERO_ONE, Example, Neighbours, number_example
 from sfumato.rounding import round_up
 from sfumato.sensitivity import Relation, Sensitivity
 
@@ -28,6 +29,7 @@ class DiscreteGaussian(Scaled):
     sigma: float
     step: float | Fraction = 1
     named = "sigma"
+    use = "to match others who use it"
 
     def law(self) -> noise.DiscreteGaussian:
         return noise.DiscreteGaussian(self.units)
@@ -41,12 +43,19 @@ class DiscreteGaussian(Scaled):
         The profile of a vector is not that of one coordinate moved by Δ₂: it depends on how the lattice lies.
         """
         found = Sensitivity.of(sensitivity)
-        size, count = found.norm("l2", "discrete Gaussian noise"), several(found)
+        size, count = found.norm("l2", "discrete Gaussian noise"), coordinate_count(found)
         if found.l1 <= size:
             return shifted_gaussian(self.units, whole_steps(found.l1, self.lattice), found.relation)
         if count and count <= FEW and Fraction(size) ** 2 >= count * Fraction(found.linf) ** 2:
             return count * shifted_gaussian(self.units, whole_steps(found.linf, self.lattice), found.relation)
         return ZcdpLoss(round_up(Fraction(size) ** 2 / (2 * Fraction(self.sigma) ** 2)), relation=found.relation)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (
+            number_example(cls(1.0), ZERO_ONE, Neighbours.numbers(10, 11), BOTH),
+            number_example(cls(3.0, 0.5), Neighbours.numbers(0, 3)),
+        )
 
 
 def shifted_gaussian(sigma: Fraction, distance: int, relation: Relation) -> PrivacyLoss:

@@ -9,7 +9,15 @@ from sfumato import checks, noise
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.coins import PureLoss
 from sfumato.loss.kinds.discrete_laplace import DiscreteLaplaceLoss
-from sfumato.mechanisms.additive.base import MOST_WHOLE, Scaled, moved, on_lattice, several, whole_steps
+from sfumato.mechanisms.additive.base import (
+    MOST_WHOLE,
+    Scaled,
+    coordinate_count,
+    lattice_of_step,
+    positive_sensitivity,
+    whole_steps,
+)
+from sfumato.mechanisms.examples import BOTH, ZERO_ONE, Example, Neighbours, number_example
 from sfumato.rounding import quotient_up, round_up
 from sfumato.sensitivity import Relation, Sensitivity
 
@@ -25,6 +33,7 @@ class DiscreteLaplace(Scaled):
     scale: float
     step: float | Fraction = 1
     named = "scale"
+    use = "for pure ε on counts: a little less noise than Laplace"
 
     def law(self) -> noise.DiscreteLaplace:
         return noise.DiscreteLaplace(self.units)
@@ -37,8 +46,10 @@ class DiscreteLaplace(Scaled):
         epsilon: float, sensitivity: Sensitivity | SupportsFloat = 1, step: float | Fraction = 1
     ) -> "DiscreteLaplace":
         """The noise that is ε-DP: scale = Δ₁/ε, Δ₁ and the quotient rounded up."""
-        lattice = on_lattice(step)
-        size = whole_steps(moved(sensitivity).norm("l1", "discrete Laplace noise"), lattice) * lattice.step
+        lattice = lattice_of_step(step)
+        size = (
+            whole_steps(positive_sensitivity(sensitivity).norm("l1", "discrete Laplace noise"), lattice) * lattice.step
+        )
         scale, goal = quotient_up(round_up(size), checks.positive("epsilon", epsilon)), float(epsilon)
         while geometric(lattice.units(scale), int(size / lattice.step), Relation.AddRemove).supremum()[0] > goal:
             scale = math.nextafter(scale, math.inf)
@@ -48,10 +59,17 @@ class DiscreteLaplace(Scaled):
         """That of one coordinate moved by Δ₁; where l0 coordinates move by linf each, their sum: less at δ > 0."""
         found = Sensitivity.of(sensitivity)
         size = whole_steps(found.norm("l1", "discrete Laplace noise"), self.lattice)
-        each, count = whole_steps(found.linf, self.lattice), several(found)
+        each, count = whole_steps(found.linf, self.lattice), coordinate_count(found)
         if count and size >= count * each:
             return count * geometric(self.units, each, found.relation)
         return geometric(self.units, size, found.relation)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (
+            number_example(cls(1.0), ZERO_ONE, Neighbours.numbers(10, 11), BOTH),
+            number_example(cls(0.5, 2**-20), ZERO_ONE),
+        )
 
 
 def geometric(scale: Fraction, distance: int, relation: Relation) -> PrivacyLoss:

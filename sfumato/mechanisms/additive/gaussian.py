@@ -9,7 +9,8 @@ from sfumato.loss.bound import Bound
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.numeric import ULP
 from sfumato.loss.views import gaussian_noise
-from sfumato.mechanisms.additive.base import Scaled, moved
+from sfumato.mechanisms.additive.base import Scaled, positive_sensitivity
+from sfumato.mechanisms.examples import BOTH, NUMBERS, REAL_PAIRS, ZERO_ONE, Example, Neighbours, number_example
 from sfumato.noise import Density, GaussianDensity, rounded_gaussian
 from sfumato.noise.density import Rounded
 from sfumato.rounding import quotient_up
@@ -32,6 +33,7 @@ class Gaussian(Scaled):
     sigma: float
     step: float | Fraction = 1
     named = "sigma"
+    use = "by default: it composes best, and vectors pay Δ₂"
 
     def law(self) -> Rounded:
         return rounded_gaussian(self.units)
@@ -74,12 +76,22 @@ class Gaussian(Scaled):
         found = Sensitivity.of(sensitivity)
         return GaussianLoss(quotient_up(found.norm("l2", "Gaussian noise"), self.sigma), relation=found.relation)
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (
+            number_example(cls(1.0), ZERO_ONE, BOTH, *REAL_PAIRS, inputs=NUMBERS),
+            number_example(cls(2.0), BOTH, inputs=NUMBERS),
+            number_example(cls(1.0, 2**-10), Neighbours.numbers(0.0, 1.0), inputs=NUMBERS),
+            number_example(cls(0.7, 2**-10), Neighbours.numbers(0.3, -0.7), ZERO_ONE, *REAL_PAIRS, inputs=NUMBERS),
+            number_example(cls(1e9), Neighbours.numbers(0, 10**9), Neighbours.numbers(0.0, 1e9), inputs=NUMBERS),
+        )
+
 
 def _calibrated(
     scale: Bound, epsilon: float, delta: float, sensitivity: Sensitivity | SupportsFloat, step: float | Fraction
 ) -> Gaussian:
     """σ = scale·Δ₂, rounded up until the loss itself certifies the target."""
-    size = moved(sensitivity).norm("l2", "Gaussian noise")
+    size = positive_sensitivity(sensitivity).norm("l2", "Gaussian noise")
     goal = checks.number("delta", delta, LEAST_DELTA, 1.0, allowed="a number from 1e-250 to 1")
     sigma, more = scale.upper * size * (1 + ULP), 16 * ULP
     while GaussianLoss(quotient_up(size, sigma)).delta(epsilon).upper > goal:

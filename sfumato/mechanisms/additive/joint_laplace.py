@@ -13,7 +13,8 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.kinds.coins import PureLoss
 from sfumato.mechanisms.additive.base import FEW
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.values import numbers
+from sfumato.mechanisms.examples import HUGE, NO_NUMBERS, Example, Inputs, Neighbours
+from sfumato.mechanisms.values import read_numbers
 from sfumato.noise import radius
 from sfumato.noise.table import BRIEF, USUAL, Integers
 from sfumato.rounding import round_up
@@ -34,6 +35,7 @@ class JointLaplace(Mechanism[ArrayLike, Integers]):
     eps: float
     sizes: tuple[int, ...]
     favours: tuple[float | Fraction, ...] = ()
+    use = "for pure ε on several numbers at once"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", checks.positive("eps", self.eps))
@@ -51,7 +53,7 @@ class JointLaplace(Mechanism[ArrayLike, Integers]):
 
     def release(self, value: ArrayLike) -> Integers:
         """int64, of the same shape; answers saturate at ±(2⁶³ − 1), so that no private value is refused."""
-        found = numbers(value)
+        found = read_numbers(value)
         if (found.size and found.dtype.kind == "f") or found.ndim < 1 or found.shape[-1] != len(self.sizes):
             raise InvalidParameter(
                 f"values are whole numbers, {len(self.sizes)} to a row.\n"
@@ -62,22 +64,41 @@ class JointLaplace(Mechanism[ArrayLike, Integers]):
         return self.law.about(rows, BRIEF if len(rows) <= FEW else USUAL, self.source).reshape(found.shape)
 
     def loss(self, relation: Relation = Relation.AddRemove) -> PureLoss:
-        """Of one row. Rows that one person moves add up."""
+        """The loss of one row. The losses of rows that one person moves add up."""
         return PureLoss(self.eps, relation=relation)
 
     def moved(self, change: Sequence[int]) -> PureLoss:
-        """Of one row that moves just so: all of ε if every number moves by its size, more if one moves farther."""
+        """The loss of a row that moves by `change`: ε if every number moves by its size, more if one moves farther."""
         return PureLoss(round_up(self.law.cost(change)))
 
     @cached_property
     def each(self) -> tuple["OneOf", ...]:
-        """The noise of each number, seen alone."""
+        """The marginal noise of each number."""
         return tuple(OneOf(self, j) for j in range(len(self.sizes)))
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        rows = Inputs(
+            "rows of integers",
+            ([0, HUGE], [-HUGE, 0], [[1, 2], [3, 4]], np.array([-(2**63), 2**63 - 1]), np.zeros((0, 2), np.int32)),
+            (*NO_NUMBERS, 3, [1], [1, 2, 3], [0.5, 1.0], []),
+        )
+        one = Fraction(1)
+        return (
+            Example(
+                cls(1.0, (1, 3), (0.375, 0)),
+                (Neighbours([0, 0], [1, 3]), Neighbours([5, -7], [4, -4])),
+                rows,
+                rows=True,
+                step=one,
+            ),
+            Example(cls(1.0, (2, 2)), (Neighbours([5, 0], [3, 2]),), rows, rows=True, step=one),
+        )
 
 
 @dataclass(frozen=True)
 class OneOf:
-    """The noise of one of several numbers."""
+    """The marginal noise of one of several numbers."""
 
     joint: JointLaplace
     place: int

@@ -1,4 +1,4 @@
-"""How far a noisy sum over a noisy count strays from the mean, whatever the values."""
+"""The error of a noisy sum over a noisy count, for the worst mean."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -6,8 +6,8 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.loss.numeric import Floats, floats
-from sfumato.mechanisms.additive.base import Noise
 from sfumato.mechanisms.additive.sums_of_noise import LOST, Cells
+from sfumato.noise.monotone import TailedLaw
 
 SLACK = 1e-11
 NEAR = 1e-9  # relative: where the search for the least error ends
@@ -20,8 +20,8 @@ class NoisyMean:
     Z is `count_law` times `count_step`.
     """
 
-    sum_law: Noise
-    count_law: Noise
+    sum_law: TailedLaw
+    count_law: TailedLaw
     count_step: float
     below: int
     above: int

@@ -7,7 +7,8 @@ from typing import SupportsFloat
 from sfumato import checks
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.coins import PureLoss, StaircaseLoss
-from sfumato.mechanisms.additive.base import MOST_WHOLE, Additive, in_steps
+from sfumato.mechanisms.additive.base import MOST_WHOLE, Additive, scale_in_steps
+from sfumato.mechanisms.examples import BOTH, NUMBERS, REAL_PAIRS, ZERO_ONE, Example, number_example
 from sfumato.noise import Rounded, StaircaseDensity, rounded_staircase
 from sfumato.sensitivity import Sensitivity
 
@@ -27,13 +28,14 @@ class Staircase(Additive):
     sensitivity: float = 1
     gamma: float | None = None
     step: float | Fraction = 1
+    use = "for one number and large ε: least expected error"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", checks.positive("eps", self.eps))
         object.__setattr__(self, "sensitivity", checks.positive("sensitivity", self.sensitivity))
         if self.gamma is not None:
             object.__setattr__(self, "gamma", checks.probability("gamma", self.gamma))
-        in_steps("sensitivity", self.sensitivity, self.lattice)
+        scale_in_steps("sensitivity", self.sensitivity, self.lattice)
         object.__setattr__(self, "gamma", float(Fraction(self.density().gamma)))
 
     def law(self) -> Rounded:
@@ -53,3 +55,10 @@ class Staircase(Additive):
         one = StaircaseLoss(self.eps, self.gamma or 0.0, relation=found.relation)
         count = checks.whole("the l0 sensitivity", int(min(count, 2 * MOST_WHOLE)), 1)
         return count * one.group(checks.whole("sensitivity in stairs", times, 1))
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (
+            number_example(cls(1.0), ZERO_ONE, BOTH, *REAL_PAIRS, inputs=NUMBERS),
+            number_example(cls(1.0, 1.0, 0.3, 2**-8), *REAL_PAIRS, inputs=NUMBERS),
+        )

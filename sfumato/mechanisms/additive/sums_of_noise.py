@@ -1,4 +1,4 @@
-"""How far sums of independent noises go, which is less than their reaches added up."""
+"""The radius of a sum of independent noises, which is less than the sum of their radii."""
 
 import math
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from sfumato.loss.numeric import TINY, ULP, Floats, floats
-from sfumato.mechanisms.additive.base import Noise
 from sfumato.noise.balls import ball, precision
+from sfumato.noise.monotone import TailedLaw
 
 CELLS = 8192  # on each side of 0; where one noise reaches further, cells are wider
 PREC = 192
@@ -31,7 +31,7 @@ class Cells:
         return self.chances.size // 2
 
     @staticmethod
-    def of(law: Noise, outside: float) -> "Cells":
+    def of(law: TailedLaw, outside: float) -> "Cells":
         """By balls: each chance is within 2 units in the last place, and no tail is below the true one."""
         last = _reach(law, outside)
         h = -(-last // CELLS) | 1
@@ -42,7 +42,7 @@ class Cells:
             return Cells(h, np.concatenate([right[::-1], [middle], right]), float(ends[-1].upper()))
 
 
-def sum_radius(law: Noise, terms: int, miss: float) -> int:
+def sum_radius(law: TailedLaw, terms: int, miss: float) -> int:
     """A t with P(|N₁ + … + N_m| > t) ≤ miss: the least if no noise reaches beyond 8192, up to 1e-16·miss.
 
     Each noise is put into cells of h numbers, so that the sum is off by at most m(h−1)/2: t is at most (m+1)(h−1) above
@@ -94,7 +94,7 @@ def _power(x: np.ndarray, n: int) -> np.ndarray:
     return found
 
 
-def _reach(law: Noise, chance: float) -> int:
+def _reach(law: TailedLaw, chance: float) -> int:
     """Some m with P(|K| > m) ≤ chance, at most a 32nd above the least one."""
     with precision(PREC):
         goal = ball(Fraction(chance))

@@ -8,8 +8,16 @@ from sfumato import checks, noise
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
-from sfumato.mechanisms.additive.base import Additive, in_steps, moved, on_lattice, several, whole_steps
+from sfumato.mechanisms.additive.base import (
+    Additive,
+    coordinate_count,
+    lattice_of_step,
+    positive_sensitivity,
+    scale_in_steps,
+    whole_steps,
+)
 from sfumato.mechanisms.additive.discrete_laplace import geometric
+from sfumato.mechanisms.examples import BOTH, ZERO_ONE, Example, number_example
 from sfumato.noise.balls import above, precision
 from sfumato.rounding import quotient_up, round_up
 from sfumato.sensitivity import Relation, Sensitivity
@@ -31,10 +39,11 @@ class TruncatedLaplace(Additive):
     scale: float
     bound: float
     step: float | Fraction = 1
+    use = "if no error may exceed a bound"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", checks.positive("scale", self.scale))
-        in_steps("scale", self.scale, self.lattice)
+        scale_in_steps("scale", self.scale, self.lattice)
         object.__setattr__(self, "bound", checks.positive("bound", self.bound))
         if not 1 <= self.steps <= 4 * 10**18:
             raise InvalidParameter(
@@ -58,8 +67,8 @@ class TruncatedLaplace(Additive):
         epsilon: float, delta: float, sensitivity: Sensitivity | SupportsFloat = 1, step: float | Fraction = 1
     ) -> "TruncatedLaplace":
         """The least bound that is (ε, δ)-DP with scale = Δ₁/ε."""
-        lattice = on_lattice(step)
-        size = whole_steps(moved(sensitivity).norm("l1", "truncated Laplace noise"), lattice)
+        lattice = lattice_of_step(step)
+        size = whole_steps(positive_sensitivity(sensitivity).norm("l1", "truncated Laplace noise"), lattice)
         goal = checks.number("delta", delta, 1e-300, 1.0, allowed="a number from 1e-300 to 1")
         scale = quotient_up(round_up(size * lattice.step), checks.positive("epsilon", epsilon))
         units = lattice.units(scale)
@@ -76,10 +85,14 @@ class TruncatedLaplace(Additive):
         """That of one coordinate moved by Δ₁; where l0 coordinates move by linf each, the sum of these."""
         found = Sensitivity.of(sensitivity)
         size = whole_steps(found.norm("l1", "truncated Laplace noise"), self.lattice)
-        each, count = whole_steps(found.linf, self.lattice), several(found)
+        each, count = whole_steps(found.linf, self.lattice), coordinate_count(found)
         if count and size >= count * each:
             return count * self._moved(each, found.relation)
         return self._moved(size, found.relation)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (number_example(cls(2.0, 6), ZERO_ONE, BOTH),)
 
     def _moved(self, distance: int, relation: Relation) -> PrivacyLoss:
         law = self.law()

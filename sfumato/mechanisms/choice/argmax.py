@@ -1,4 +1,4 @@
-"""The best candidate itself, or nothing: a choice whose error does not grow with the number of candidates."""
+"""Stable argmax: the best candidate itself, or nothing; its error does not grow with the number of candidates."""
 
 import math
 from dataclasses import dataclass
@@ -13,7 +13,8 @@ from sfumato.loss.kinds.coins import ApproxLoss
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice.base import below_one
 from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip
-from sfumato.mechanisms.choice.scores import halved, score_sensitivity, scores
+from sfumato.mechanisms.choice.scores import halved_sensitivity, read_scores, score_sensitivity
+from sfumato.mechanisms.examples import SCORES, Example, Neighbours
 from sfumato.mechanisms.keys.optimal_coins import Keeping
 from sfumato.rounding import round_up
 from sfumato.sensitivity import Sensitivity
@@ -40,6 +41,7 @@ class StableArgmax(Mechanism[ArrayLike, int | None]):
     eps: float
     delta: float
     utility_sensitivity: Sensitivity | SupportsFloat
+    use = "for more candidates than 1/δ: the best itself, or None"
 
     def __post_init__(self) -> None:
         keeping = Keeping(self.eps, self.delta)
@@ -50,7 +52,7 @@ class StableArgmax(Mechanism[ArrayLike, int | None]):
     @classmethod
     def monotone(cls, eps: float, delta: float, utility_sensitivity: Sensitivity | SupportsFloat) -> "StableArgmax":
         """For scores of which adding a person lowers none, or raises none: half the lead is enough."""
-        return cls(eps, delta, halved(utility_sensitivity))
+        return cls(eps, delta, halved_sensitivity(utility_sensitivity))
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
@@ -62,7 +64,7 @@ class StableArgmax(Mechanism[ArrayLike, int | None]):
 
     def release(self, value: ArrayLike) -> int | None:
         """The index of the best candidate, the first of several, or None."""
-        row = scores(value)
+        row = read_scores(value)
         if row.size == 1:
             return 0  # there is nothing to tell
         best = int(np.argmax(row))
@@ -83,6 +85,11 @@ class StableArgmax(Mechanism[ArrayLike, int | None]):
         """
         enough = self.keeping.sure(below_one("confidence", confidence)) - 1
         return round_up(max(enough, 0) * 2 * Fraction(self.sensitivity.linf))
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        leads = (Neighbours([2, 0], [1, 1]), Neighbours([8, 0], [7, 1]))
+        return (Example(cls(0.5, 0.05, 1), leads, SCORES, step=Fraction(1)),)
 
 
 def argmax(
@@ -110,4 +117,4 @@ def monotone_argmax(
     eps: float, delta: float, utility_sensitivity: Sensitivity | SupportsFloat, *, candidates: int
 ) -> PermuteAndFlip | StableArgmax:
     """The same for scores of which adding a person lowers none, or raises none, such as votes: half the error."""
-    return argmax(eps, delta, halved(utility_sensitivity), candidates=candidates)
+    return argmax(eps, delta, halved_sensitivity(utility_sensitivity), candidates=candidates)

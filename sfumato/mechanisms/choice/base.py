@@ -1,4 +1,4 @@
-"""What mechanisms that choose by scores have in common: ε, how far a person moves a score, and the rate ε/2Δ."""
+"""The base of mechanisms that choose by score: ε, the sensitivity Δ of the scores, and the rate ε/2Δ."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.choice.scores import halved, rate_of, score_sensitivity, scores
+from sfumato.mechanisms.choice.scores import halved_sensitivity, rate_of, read_scores, score_sensitivity
 from sfumato.sensitivity import Sensitivity
 
 Candidate = TypeVar("Candidate")
@@ -34,7 +34,7 @@ class Choice(Mechanism[ArrayLike, int]):
     @classmethod
     def monotone(cls, eps: float, utility_sensitivity: Sensitivity | SupportsFloat) -> Self:
         """For scores of which adding a person lowers none, or raises none: twice the rate at the same price."""
-        return cls(eps, halved(utility_sensitivity))
+        return cls(eps, halved_sensitivity(utility_sensitivity))
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
@@ -47,7 +47,7 @@ class Choice(Mechanism[ArrayLike, int]):
 
     def choose(self, candidates: Sequence[Candidate], utilities: ArrayLike) -> Candidate:
         """The chosen candidate itself. The list of candidates is public."""
-        return candidates[self.release(matched(candidates, utilities))]
+        return candidates[self.release(check_utilities(candidates, utilities))]
 
 
 def below_one(name: str, value: SupportsFloat) -> float:
@@ -55,14 +55,14 @@ def below_one(name: str, value: SupportsFloat) -> float:
     return checks.number(name, value, 0.0, math.nextafter(1.0, 0.0), allowed="a number ≥ 0 and below 1")
 
 
-def matched(candidates: Sequence[object], utilities: ArrayLike) -> ArrayLike:
+def check_utilities(candidates: Sequence[object], utilities: ArrayLike) -> ArrayLike:
     """The utilities, if there is one for each candidate."""
     if not isinstance(candidates, Sequence | np.ndarray):
         raise InvalidParameter(
             "candidates must be a list, in the order of their scores.\n"
             f"  found:  a {type(candidates).__name__}\n  do:     give list(candidates)"
         )
-    row = scores(utilities)
+    row = read_scores(utilities)
     if len(candidates) != row.size:
         raise InvalidParameter(
             "each candidate needs one score.\n"

@@ -1,4 +1,4 @@
-"""How often fresh noise crosses a level that is itself noisy: what choices and watches get wrong, never understated."""
+"""The probability that noise crosses a noisy level: the errors of report-noisy-max and above-threshold, from above."""
 
 import math
 from collections.abc import Callable

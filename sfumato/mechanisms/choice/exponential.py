@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 from sfumato import checks
 from sfumato.loss.kinds.bounded_range import BoundedRangeLoss
 from sfumato.mechanisms.choice.base import ROUNDING, Choice, below_one
-from sfumato.mechanisms.choice.scores import scores
+from sfumato.mechanisms.choice.scores import read_scores
+from sfumato.mechanisms.examples import DOWN, HALVES, UP, Example, score_example
 from sfumato.noise import select
 
 
@@ -28,9 +29,15 @@ class Exponential(Choice):
     1
     """
 
+    use = "for many choices: k of them cost as √k, and any utility will do"
+
     def release(self, value: ArrayLike) -> int:
         """The index of the chosen candidate, given the scores of all."""
-        return select(scores(value), self.rate, source=self.source)
+        return select(read_scores(value), self.rate, source=self.source)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (score_example(cls(1.0, 1), UP, DOWN), score_example(cls(1.0, 0.5), HALVES))
 
     def loss(self) -> BoundedRangeLoss:
         """Bounded range ε."""

@@ -11,7 +11,8 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.kinds.coins import PureLoss
 from sfumato.mechanisms.choice.base import Choice, below_one
 from sfumato.mechanisms.choice.contest import Contest, least_gap
-from sfumato.mechanisms.choice.scores import scores
+from sfumato.mechanisms.choice.scores import read_scores
+from sfumato.mechanisms.examples import DOWN, UP, WHOLE_SCORES, Example, score_example
 from sfumato.noise import DiscreteLaplace, Sampler
 from sfumato.noise.table import Integers
 from sfumato.rounding import round_up
@@ -37,6 +38,8 @@ class ReportNoisyMax(Choice):
     1
     """
 
+    use = "to match others who use it; PermuteAndFlip errs less"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.positive("eps", self.eps)
@@ -51,14 +54,18 @@ class ReportNoisyMax(Choice):
 
     def release(self, value: ArrayLike) -> int:
         """The index of the chosen candidate, given the whole scores of all."""
-        row = scores(value)
+        row = read_scores(value)
         if row.dtype != np.int64:
             raise InvalidParameter(
                 "ReportNoisyMax is for whole scores.\n  found:  floats\n"
                 "  do:     count in whole steps, or use Exponential or PermuteAndFlip, which take reals"
             )
         draws, beyond = self.sampler.draw_with_beyond(row.size)
-        return first_highest(row.astype(np.int64), draws, beyond)
+        return index_of_highest(row.astype(np.int64), draws, beyond)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (score_example(cls(1.0, 1), UP, DOWN, inputs=WHOLE_SCORES),)
 
     def loss(self) -> PureLoss:
         """Pure ε."""
@@ -84,7 +91,7 @@ class ReportNoisyMax(Choice):
         return round_up(least_gap(contest, lambda gap: contest.missed(contest.sides(gap), others, 0)) - 1)
 
 
-def first_highest(row: Integers, draws: Integers, beyond: dict[int, int]) -> int:
+def index_of_highest(row: Integers, draws: Integers, beyond: dict[int, int]) -> int:
     """The first place of the highest sum, exactly: no sum may wrap or saturate, or a shift would not be a shift."""
     row = np.clip(row, 1 - HALF, HALF - 1)  # moves no two scores apart
     if not beyond and max(int(draws.max()), -int(draws.min())) < HALF:

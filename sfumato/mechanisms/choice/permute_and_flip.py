@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 from sfumato import checks
 from sfumato.loss.kinds.coins import PureLoss
 from sfumato.mechanisms.choice.base import ROUNDING, Choice, below_one
-from sfumato.mechanisms.choice.scores import scores
+from sfumato.mechanisms.choice.scores import read_scores
+from sfumato.mechanisms.examples import DOWN, HALVES, UP, Example, score_example
 from sfumato.noise import permute_and_flip
 
 
@@ -27,9 +28,15 @@ class PermuteAndFlip(Choice):
     1
     """
 
+    use = "for one choice: it never errs more than Exponential"
+
     def release(self, value: ArrayLike) -> int:
         """The index of the chosen candidate, given the scores of all."""
-        return permute_and_flip(scores(value), self.rate, source=self.source)
+        return permute_and_flip(read_scores(value), self.rate, source=self.source)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (score_example(cls(1.0, 1), DOWN, UP), score_example(cls(1.0, 0.5), HALVES))
 
     def loss(self) -> PureLoss:
         """Pure ε."""

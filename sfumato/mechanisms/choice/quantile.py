@@ -1,7 +1,7 @@
 """A value of given rank on a public lattice, chosen exactly, with an interval around the true one."""
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -18,8 +18,9 @@ from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.mechanisms.additive.base import Additive
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.gaussian import Gaussian
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.examples import Example, Inputs, Neighbours
 from sfumato.noise import select_run
-from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.noise.table import Integers
 
 MOST_POINTS = 1 << 40
@@ -58,7 +59,17 @@ class Ranked:
         return int(self.sums[place - 1]) if place else self.before
 
 
-class ByRank(ABC):
+def ranked(*values: int) -> Ranked:
+    """These values, in any order, as examples use them."""
+    places, counts = np.unique(np.array(values, np.int64), return_counts=True)
+    return Ranked(len(values), places, counts.astype(np.int64), np.cumsum(counts, dtype=np.int64))
+
+
+ONE_MORE = (Neighbours(ranked(2), ranked(2, 6)), Neighbours(ranked(), ranked(7)))
+RANKED = Inputs("values in order", (ranked(), ranked(0), ranked(7, 7, 7), ranked(*range(8))), ())
+
+
+class ByRank(Mechanism[Ranked, tuple[int, int, int]]):
     """The value of rank p·n among n values on a lattice, of which one person has at most `values`.
 
     With p = a/b let T = a·n, L(v) and L⁻(v) the numbers of values ≤ v and < v, and
@@ -79,21 +90,20 @@ class ByRank(ABC):
     fraction: Fraction
     points: int
     values: int
-    source: Source
 
     def check(self) -> None:
-        """Numbers in their ranges."""
+        """Refuse parameters out of range."""
         checks.whole("points", self.points, 1, MOST_POINTS)
         checks.whole("values", self.values, 1)
         if not 0 <= self.fraction <= 1 or self.fraction.denominator > MOST_PARTS:
             raise InvalidParameter(
-                f"a quantile is a fraction from 0 to 1, with six digits.\n  found:  {float(self.fraction):g}\n"
+                f"a quantile is a fraction from 0 to 1, with at most six digits.\n  found:  {float(self.fraction):g}\n"
                 "  do:     ask for such as 0.5"
             )
 
     @abstractmethod
     def loss(self) -> PrivacyLoss:
-        """Of the choice and of all looks together."""
+        """The loss of the choice and of all noisy looks together."""
 
     @property
     @abstractmethod
@@ -103,7 +113,7 @@ class ByRank(ABC):
     @property
     @abstractmethod
     def noise(self) -> Additive:
-        """For one look."""
+        """The noise of one look at the data."""
 
     # ---- public numbers -----------------------------------------------------------------------------------------
 
@@ -113,7 +123,7 @@ class ByRank(ABC):
 
     @property
     def most(self) -> int:
-        """How far one person moves a score."""
+        """The sensitivity of a score."""
         a, b = self.fraction.numerator, self.fraction.denominator
         return self.values * max(a, b - a)
 
@@ -164,7 +174,7 @@ class ByRank(ABC):
 
     def release(self, data: Ranked) -> tuple[int, int, int]:
         """(value, low, high)."""
-        value = self.chosen(data)
+        value = self.choose(data)
         return value, self.lowest(data, value), self.highest(data, value)
 
     def excess(self, total: int, up_to: int) -> int:
@@ -182,17 +192,17 @@ class ByRank(ABC):
         score[1::2] = np.maximum(target - below[1:], self.fraction.denominator * (data.sums - data.counts) - target)
         return first, np.diff(first, append=self.points), np.clip(score, 0, self.cap)
 
-    def capped(self, score: int) -> int:
+    def cap_score(self, score: int) -> int:
         return max(-self.cap, min(self.cap, score))
 
-    def chosen(self, data: Ranked) -> int:
+    def choose(self, data: Ranked) -> int:
         """A point of the lattice by its score."""
         first, counts, score = self.runs(data)
         i, k = select_run(score - score[counts > 0].min(), counts, self.rate, source=self.source)
         return int(first[i]) + k
 
     def noisy(self, data: Ranked, at: int) -> int:
-        return int(self.noise.release(self.capped(self.excess(data.total, data.up_to(at)))))
+        return int(self.noise.release(self.cap_score(self.excess(data.total, data.up_to(at)))))
 
     def lowest(self, data: Ranked, value: int) -> int:
         """A point that the true value is not below: it is above u if T − b·L(u) > 0."""
@@ -202,7 +212,7 @@ class ByRank(ABC):
         def sure(j: int) -> bool:
             return value < 1 << j or self.noisy(data, value - (1 << j)) > self.sure
 
-        return max(0, value - (1 << found(sure, self.reach + 1)) + 1)
+        return max(0, value - (1 << first_sure(sure, self.reach + 1)) + 1)
 
     def highest(self, data: Ranked, value: int) -> int:
         """A point that the true value is not above: it is at most u if T − b·L(u) ≤ 0."""
@@ -214,7 +224,7 @@ class ByRank(ABC):
             u = value + (1 << j) - 1
             return u >= last or self.noisy(data, u) < -self.sure
 
-        return min(last, value + (1 << found(sure, self.reach + 1)) - 1)
+        return min(last, value + (1 << first_sure(sure, self.reach + 1)) - 1)
 
 
 @dataclass(frozen=True)
@@ -228,7 +238,7 @@ class Quantile(ByRank):
     fraction: Fraction
     points: int
     values: int = 1
-    source: Source = field(default=SYSTEM, repr=False, compare=False, kw_only=True)
+    use = "for a value by its rank, with an interval, on a Gaussian ledger"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mu", checks.positive("mu", self.mu))
@@ -245,6 +255,15 @@ class Quantile(ByRank):
     def noise(self) -> Gaussian:
         return Gaussian(self.most * math.sqrt(self.both / (1 - POINT)) / self.mu * (1 + 1e-14), source=self.source)
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        most = Neighbours(ranked(0, 0, 0), ranked(0, 0, 0, 7))
+        extremes = Inputs(RANKED.name, (ranked(), ranked(0)), ())
+        return (
+            Example(cls(2.0, Fraction(1, 2), 8), ONE_MORE, RANKED, step=Fraction(1)),
+            Example(cls(4.0, Fraction(1), 8), (most,), extremes, step=Fraction(1)),
+        )
+
 
 @dataclass(frozen=True)
 class PureQuantile(ByRank):
@@ -258,7 +277,7 @@ class PureQuantile(ByRank):
     fraction: Fraction
     points: int
     values: int = 1
-    source: Source = field(default=SYSTEM, repr=False, compare=False, kw_only=True)
+    use = "for a value by its rank, with an interval, under pure ε"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", checks.positive("eps", self.eps))
@@ -276,9 +295,13 @@ class PureQuantile(ByRank):
         found = DiscreteLaplace.of((1 - HALF) * self.eps / self.both * (1 - 1e-14), self.most)
         return DiscreteLaplace(found.scale, source=self.source)
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (Example(cls(2.0, Fraction(1, 2), 8), ONE_MORE, RANKED, step=Fraction(1)),)
 
-def found(sure: Callable[[int], bool], most: int) -> int:
-    """By halving: some j ≤ most at which it was sure, or `most`."""
+
+def first_sure(sure: Callable[[int], bool], most: int) -> int:
+    """Binary search: some j ≤ most at which it was sure, or `most`."""
     low, high = 0, most
     while low < high:
         middle = (low + high) // 2

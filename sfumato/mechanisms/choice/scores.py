@@ -1,4 +1,4 @@
-"""Scores of candidates, as mechanisms that choose read them."""
+"""Reading the scores of candidates, and their sensitivity."""
 
 from fractions import Fraction
 from typing import SupportsFloat
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter
-from sfumato.mechanisms.values import numbers
+from sfumato.mechanisms.values import read_numbers
 from sfumato.noise.balls import rational
 from sfumato.noise.powers import LEAST_RATE, MOST_RATE
 from sfumato.sensitivity import Relation, Sensitivity
@@ -15,14 +15,14 @@ from sfumato.sensitivity import Relation, Sensitivity
 HIGHEST = float(np.finfo(np.float64).max)
 
 
-def scores(values: ArrayLike) -> NDArray[np.int64] | NDArray[np.float64]:
+def read_scores(values: ArrayLike) -> NDArray[np.int64] | NDArray[np.float64]:
     """A row of finite numbers. How many there are and of which type is public; values are never refused.
 
     ±∞ counts as the largest double of that sign, and NaN, no score at all, as the lowest. Moving numbers into a range
     never moves two of them apart, but a candidate that is NaN for one data set and a number for its neighbour does: the
     sensitivity is that of the scores so read.
     """
-    row = numbers(values)
+    row = read_numbers(values)
     if row.ndim != 1 or not row.size:
         raise InvalidParameter(
             f"scores must be a row of numbers, one for each candidate.\n  found:  an array of shape {row.shape}\n"
@@ -35,7 +35,7 @@ def scores(values: ArrayLike) -> NDArray[np.int64] | NDArray[np.float64]:
 
 
 def score_sensitivity(value: Sensitivity | SupportsFloat) -> Sensitivity:
-    """How far one person can move a score: every score, at the same time."""
+    """The sensitivity of every score: one person may move all of them at the same time."""
     found = Sensitivity.of(value)
     if not found.norm("linf", "a choice by scores") > 0:
         raise InvalidParameter(
@@ -45,8 +45,8 @@ def score_sensitivity(value: Sensitivity | SupportsFloat) -> Sensitivity:
     return found
 
 
-def halved(value: Sensitivity | SupportsFloat) -> Sensitivity:
-    """The sensitivity of scores that one person moves all up or all down: half of what it seems.
+def halved_sensitivity(value: Sensitivity | SupportsFloat) -> Sensitivity:
+    """The sensitivity of monotone scores, which one person moves all up or all down: half of Δ.
 
     Proof. A choice that sees differences of scores only is the same after a common shift. Changes in [0, Δ], shifted by
     −Δ/2, are changes in [−Δ/2, Δ/2].

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import SupportsFloat
 
@@ -14,7 +15,8 @@ from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice.base import ROUNDING, below_one
 from sfumato.mechanisms.choice.exponential import Exponential
-from sfumato.mechanisms.choice.scores import halved, scores
+from sfumato.mechanisms.choice.scores import halved_sensitivity, read_scores
+from sfumato.mechanisms.examples import DOWN, SCORES, UP, Example, Inputs
 from sfumato.noise import peel
 from sfumato.noise.table import Integers
 from sfumato.sensitivity import Sensitivity
@@ -38,6 +40,7 @@ class TopK(Mechanism[ArrayLike, Integers]):
     k: int
     eps: float
     utility_sensitivity: Sensitivity | SupportsFloat
+    use = "for the best k of many, in order"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", checks.whole("k", self.k, 1))
@@ -47,7 +50,7 @@ class TopK(Mechanism[ArrayLike, Integers]):
     @classmethod
     def monotone(cls, k: int, eps: float, utility_sensitivity: Sensitivity | SupportsFloat) -> "TopK":
         """For scores of which adding a person lowers none, or raises none: twice the rate at the same price."""
-        return cls(k, eps, halved(utility_sensitivity))
+        return cls(k, eps, halved_sensitivity(utility_sensitivity))
 
     @cached_property
     def one(self) -> Exponential:
@@ -56,7 +59,7 @@ class TopK(Mechanism[ArrayLike, Integers]):
 
     def release(self, value: ArrayLike) -> Integers:
         """The indices of the chosen candidates, in the order chosen."""
-        row = scores(value)
+        row = read_scores(value)
         if row.size < self.k:
             raise InvalidParameter(
                 f"there are fewer than {self.k} candidates.\n  found:  {row.size}\n  do:     choose at most {row.size}"
@@ -96,6 +99,20 @@ class TopK(Mechanism[ArrayLike, Integers]):
             middle = (low + high) / 2
             low, high = (low, middle) if _missed(n, k, math.exp(-middle)) <= miss else (middle, high)
         return (high + ROUNDING) / float(self.one.rate) * (1 + ROUNDING)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        two_or_more = tuple(row for row in SCORES.extremes if np.size(row) > 1)  # type: ignore[arg-type]  # rows
+        return (
+            Example(
+                cls(2, 0.5, 1),
+                (UP, DOWN),
+                Inputs(SCORES.name, two_or_more),
+                step=Fraction(1),
+                distance=lambda row, found: max(max(row) - row[found[0]], sorted(row)[-2] - row[found[1]]),
+                error_arguments={"candidates": 4},
+            ),
+        )
 
 
 def _missed(n: int, k: int, p: float) -> float:

@@ -10,11 +10,12 @@ import numpy as np
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
-from sfumato.mechanisms.additive.base import Additive, Released, Scaled, shown
+from sfumato.mechanisms.additive.base import Additive, Released, Scaled, plain_numbers
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.laplace import Laplace
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.dependent.statistic import Exact, Statistic
+from sfumato.mechanisms.examples import ROWS_OF_NUMBERS, Example, Inputs, Neighbours
 from sfumato.noise.sampler import LARGEST
 from sfumato.rounding import round_up
 from sfumato.sensitivity import Sensitivity
@@ -96,10 +97,10 @@ class RoundedNoise:
         """One noisy answer, clipped to the range that can be represented."""
         if self.aligned:
             steps = max(-LARGEST, min(LARGEST, int(value / self.step)))
-            return shown(self.noise.noisy(np.array(steps, np.int64)))
+            return plain_numbers(self.noise.noisy(np.array(steps, np.int64)))
         fine = self.step / 2**FINE
         near = max(-MOST_FINE, min(MOST_FINE, math.floor(value / fine + Fraction(1, 2)))) * fine
-        return shown(self.noise.lattice.unrounded(np.array(float(near))).with_noise(self.noise.rounding))
+        return plain_numbers(self.noise.lattice.unrounded(np.array(float(near))).with_noise(self.noise.rounding))
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ class Everywhere(Mechanism[Any, Released]):
 
     statistic: Statistic[Any]
     noise: Additive
+    use = "for a statistic with noise for its global sensitivity: what the others must beat"
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):
@@ -138,3 +140,12 @@ class Everywhere(Mechanism[Any, Released]):
     def error(self, confidence: float = 0.95) -> float:
         """The error that is not exceeded with this probability."""
         return self.noise.error(confidence) + (0 if self.rounded.aligned else 2 * float(self.rounded.step))
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        from sfumato.mechanisms.additive.laplace import Laplace
+        from sfumato.mechanisms.dependent.trimmed_mean import TrimmedMean
+
+        pairs = (Neighbours([0, 8], [0, 8, 8]), Neighbours([0, 0], [0, 0, 8]))
+        inputs = Inputs("numbers, one per person", ROWS_OF_NUMBERS, ())
+        return (Example(cls(TrimmedMean(0, 8), Laplace(4.0)), pairs, inputs, step=Fraction(1)),)

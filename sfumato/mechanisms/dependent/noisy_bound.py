@@ -5,6 +5,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
@@ -14,6 +16,7 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.dependent.additive_noise import scale_noise
 from sfumato.mechanisms.dependent.private_test import Gate, IntegerNoise
 from sfumato.mechanisms.dependent.statistic import Statistic
+from sfumato.mechanisms.examples import Example, Inputs, Neighbours
 from sfumato.sensitivity import Sensitivity
 
 
@@ -40,6 +43,7 @@ class NoisyBound(Mechanism[Any, Bounded]):
     first: IntegerNoise
     unit: Gaussian | Laplace
     delta: float
+    use = "for counts in graphs: a noisy bound on the local sensitivity sets the scale"
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic) or self.statistic.drift is None or self.statistic.grain != 1:
@@ -95,3 +99,13 @@ class NoisyBound(Mechanism[Any, Bounded]):
     def error(self, confidence: float = 0.95, *, bound: int) -> float:
         """The error of an answer with this (public) bound that is not exceeded with this probability."""
         return self.noise_for(bound).error(confidence)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
+        from sfumato.mechanisms.additive.laplace import Laplace
+        from sfumato.mechanisms.dependent.graphs import Triangles
+
+        edges = Inputs("edges", ([], np.zeros((0, 2), int), [(0, 0), (-1, 99), (2**62, 1)]), ())
+        triangle = (Neighbours([(0, 1), (1, 2), (0, 2)], [(0, 1), (1, 2)]),)
+        return (Example(cls(Triangles(6), DiscreteLaplace(1.0), Laplace(1.0), 0.1), triangle, edges, step=Fraction(1)),)

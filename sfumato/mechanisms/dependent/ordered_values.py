@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter
-from sfumato.mechanisms.additive.base import ends, on_lattice
+from sfumato.mechanisms.additive.base import bounds_in_steps, lattice_of_step
 from sfumato.mechanisms.dependent.statistic import Exact, Statistic
-from sfumato.mechanisms.values import numbers
+from sfumato.mechanisms.values import read_numbers
 from sfumato.noise import Lattice
 from sfumato.noise.sampler import LARGEST
 from sfumato.noise.table import Integers
@@ -41,7 +41,7 @@ class Ordered:
     @staticmethod
     def of(data: ArrayLike, low: int, high: int, scale: float = 1.0) -> "Ordered":
         """Sorts values times `scale`, each rounded to an integer and clipped to the range; NaN counts as low."""
-        row = numbers(data)
+        row = read_numbers(data)
         if row.ndim != 1:
             raise InvalidParameter(
                 f"data must be one row of values.\n  found:  shape {row.shape}\n  do:     give one value per person"
@@ -159,12 +159,12 @@ class OfValues(Statistic[ArrayLike | Ordered]):
 
     @cached_property
     def lattice(self) -> Lattice:
-        return on_lattice(self.step)
+        return lattice_of_step(self.step)
 
     @cached_property
     def ends(self) -> tuple[int, int]:
         """The range in steps."""
-        return ends(self.lattice, self.low, self.high)
+        return bounds_in_steps(self.lattice, self.low, self.high)
 
     @property
     def span(self) -> Exact:

@@ -21,6 +21,7 @@ from sfumato.mechanisms.dependent.prediction_variance import PredictionVariance
 from sfumato.mechanisms.dependent.private_test import Gate, IntegerNoise
 from sfumato.mechanisms.dependent.statistic import Exact, Statistic
 from sfumato.mechanisms.dependent.trimmed_mean import TrimmedMean
+from sfumato.mechanisms.examples import LARGEST_DOUBLE, LEAST_DOUBLE, ROWS_OF_NUMBERS, Example, Inputs, Neighbours
 from sfumato.rounding import round_up
 from sfumato.sensitivity import AddRemove, Sensitivity
 
@@ -102,6 +103,7 @@ class LeverageReport(Mechanism[ArrayLike, Leverages]):
     variance: PredictionVariance
     noise: IntegerNoise
     miss: float = 1e-6
+    use = "to tell each person their own loss, for a linear regression"
 
     def __post_init__(self) -> None:
         if not isinstance(self.variance, PredictionVariance):
@@ -126,6 +128,17 @@ class LeverageReport(Mechanism[ArrayLike, Leverages]):
 
     def loss(self) -> PrivacyLoss:
         return self.noise.loss(1)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
+        from sfumato.mechanisms.dependent.prediction_variance import PredictionVariance
+
+        axes = [[0.0, 1.0], [1.0, 0.0]]
+        odd = [[math.nan, math.inf], [LARGEST_DOUBLE, -LARGEST_DOUBLE], [LEAST_DOUBLE, -0.0]]
+        rows = Inputs("rows of numbers", ([], np.zeros((0, 2)), odd), ())
+        made = cls(PredictionVariance((0.6, 0.8)), DiscreteLaplace(1.0), 0.1)
+        return (Example(made, (Neighbours(axes * 4, axes * 3 + axes[:1]),), rows),)
 
 
 @dataclass(frozen=True)
@@ -175,6 +188,7 @@ class MeanReport(Mechanism[ArrayLike | Ordered, Means]):
     count: IntegerNoise
     total: IntegerNoise
     miss: float = 1e-6
+    use = "to tell each person their own loss, for a mean"
 
     def __post_init__(self) -> None:
         if not isinstance(self.mean, TrimmedMean) or self.mean.trim:
@@ -217,6 +231,20 @@ class MeanReport(Mechanism[ArrayLike | Ordered, Means]):
                      for end in (min(ends), max(ends)))  # fmt: skip
         return Means(self.mean, many[0], low * self.mean.lattice.step, high * self.mean.lattice.step)
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
+        from sfumato.mechanisms.additive.laplace import Laplace
+        from sfumato.mechanisms.dependent.trimmed_mean import TrimmedMean
+
+        rows = Inputs("numbers, one per person", ROWS_OF_NUMBERS, ())
+        mean = TrimmedMean(0, 8, trim=0)
+        pairs = (Neighbours([2] * 9, [2] * 8), Neighbours([0, 8], [0, 8, 8]))
+        return (
+            Example(cls(mean, DiscreteLaplace(2.0), DiscreteLaplace(8.0), 0.1), (Neighbours([8] * 6, [8] * 5),), rows),
+            Example(cls(mean, Laplace(2.0), Laplace(8.0), 0.1), pairs, rows),
+        )
+
 
 @dataclass(frozen=True)
 class Moves:
@@ -249,6 +277,7 @@ class MovesReport(Mechanism[Any, Moves]):
     dilation: float = 0.1
     steps: int = 4
     miss: float = 1e-6
+    use = "to tell each person how far they move a statistic"
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):
@@ -284,6 +313,18 @@ class MovesReport(Mechanism[Any, Moves]):
         rung = self.ladder.rung(self.statistic.curve(self.statistic.prepare(value), window - 1) if window else ())
         place = max(0, min(release_integer(self.noise, rung) + self.margin, self.ladder.top))
         return Moves(round_up(min(Fraction(self.ladder.ceilings[place]), Fraction(self.statistic.everywhere))))
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
+        from sfumato.mechanisms.dependent.order_statistics import Quantile
+
+        rows = Inputs("numbers, one per person", ROWS_OF_NUMBERS, ())
+        pairs = (Neighbours([4] * 5, [4] * 6), Neighbours([4] * 4, [4] * 5))
+        return (
+            Example(cls(Quantile(0, 8), DiscreteLaplace(4.0), 0.5, 4, 0.1), (Neighbours([4] * 3, [4] * 2),), rows),
+            Example(cls(Quantile(0, 8), DiscreteLaplace(4.0), 0.3, miss=0.4), pairs, rows),
+        )
 
 
 def release_integer(noise: IntegerNoise, value: int) -> int:

@@ -12,8 +12,8 @@ from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.laplace import Laplace
 from sfumato.mechanisms.choice.base import below_one
-from sfumato.mechanisms.keys.thresholds import LEAST_DELTA, PREC, least
-from sfumato.mechanisms.values import numbers
+from sfumato.mechanisms.keys.thresholds import LEAST_DELTA, PREC, least_integer
+from sfumato.mechanisms.values import read_numbers
 from sfumato.noise.balls import Ball, above, ball, precision
 from sfumato.rounding import round_up
 from sfumato.sensitivity import Relation
@@ -57,7 +57,7 @@ class Gate:
 
     @cached_property
     def threshold(self) -> int:
-        return 1 + least(lambda t: bool(self.tail(t + 1) <= ball(Fraction(self.delta))))
+        return 1 + least_integer(lambda t: bool(self.tail(t + 1) <= ball(Fraction(self.delta))))
 
     @property
     def cap(self) -> int:
@@ -101,7 +101,7 @@ class Gate:
 
 def whole_distance(distance: object) -> int:
     """A private non-negative integer, clipped to 64 bits."""
-    found = numbers(distance)  # type: ignore[arg-type]
+    found = read_numbers(distance)  # type: ignore[arg-type]
     if found.ndim or found.dtype.kind != "i":
         raise InvalidParameter(
             f"a distance must be one whole number.\n  found:  a {type(distance).__name__}\n  do:     give an integer"

@@ -4,6 +4,7 @@
 mechanism behind a test.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -18,11 +19,12 @@ from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.mechanisms.additive.base import Additive, Released
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.laplace import Laplace
-from sfumato.mechanisms.base import Mechanism, mechanism
+from sfumato.mechanisms.base import Mechanism, check_mechanism
 from sfumato.mechanisms.dependent.additive_noise import FINE, RoundedNoise, check_unit_noise, scale_noise
 from sfumato.mechanisms.dependent.private_test import Gate, IntegerNoise, whole_distance
 from sfumato.mechanisms.dependent.statistic import Statistic
-from sfumato.mechanisms.keys.thresholds import LEAST_DELTA, PREC, least
+from sfumato.mechanisms.examples import ROWS_OF_NUMBERS, Example, Inputs, Neighbours
+from sfumato.mechanisms.keys.thresholds import LEAST_DELTA, PREC, least_integer
 from sfumato.mechanisms.streams.above_threshold import AboveThreshold
 from sfumato.noise.balls import Ball, ball, precision
 from sfumato.sensitivity import Sensitivity
@@ -45,6 +47,7 @@ class ProposeTestRelease(Mechanism[Any, "Released | None"]):
     test: IntegerNoise
     noise: Additive
     delta: float
+    use = "if the sensitivity is small on typical data: propose a bound, test it, release"
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):
@@ -89,6 +92,16 @@ class ProposeTestRelease(Mechanism[Any, "Released | None"]):
         """The least distance from which on data are answered with at least this probability."""
         return self.gate.sure(confidence)
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
+        from sfumato.mechanisms.dependent.order_statistics import Quantile
+
+        pairs = (Neighbours([0] * 4 + [2] * 4, [0] * 4 + [2] * 5), Neighbours([], [30]))
+        inputs = Inputs("numbers, one per person", ROWS_OF_NUMBERS, ())
+        made = cls(Quantile(0, 30), 2, DiscreteLaplace(1.0), DiscreteLaplace(2.0), 0.1)
+        return (Example(made, pairs, inputs, step=Fraction(1)),)
+
 
 MOST_BOUNDS = 4096
 
@@ -118,6 +131,7 @@ class SearchTestRelease(Mechanism[Any, "Passed | None"]):
     eps: float
     unit: Gaussian | Laplace
     delta: float
+    use = "if no one bound can be proposed: a few are tested at the price of one choice"
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):
@@ -166,7 +180,7 @@ class SearchTestRelease(Mechanism[Any, "Passed | None"]):
         first, second = AboveThreshold(self.eps, 0, 1, one).laws
         with precision(PREC):
             a, b = (ball(-1 / Fraction(law.scale)).exp() for law in (first, second))
-            level = 1 + least(lambda t: bool(difference(a, b, t + 1) <= ball(goal)))
+            level = 1 + least_integer(lambda t: bool(difference(a, b, t + 1) <= ball(goal)))
         return AboveThreshold(self.eps, level, 1, one, source=self.source)
 
     @property
@@ -196,6 +210,15 @@ class SearchTestRelease(Mechanism[Any, "Passed | None"]):
         """The error of an answer with this (public) bound that is not exceeded with this probability."""
         off = 0 if RoundedNoise.of(self.unit, self.statistic).aligned else 2 * float(self.unit.lattice.step)
         return self.noise(bound).error(confidence) + off
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        from sfumato.mechanisms.additive.laplace import Laplace
+        from sfumato.mechanisms.dependent.order_statistics import Quantile
+
+        pairs = (Neighbours([0] * 9 + [2] * 9, [0] * 9 + [2] * 10), Neighbours([], [30]))
+        inputs = Inputs("numbers, one per person", ROWS_OF_NUMBERS, ())
+        return (Example(cls(Quantile(0, 30), (1, 2, 4), 1.0, Laplace(2.0), 0.2), pairs, inputs),)
 
 
 def difference(a: Ball, b: Ball, t: int) -> Ball:
@@ -229,9 +252,10 @@ class TestedRelease(Mechanism[Any, Any]):
     margin: Callable[[Any], int] = field(repr=False)
     test: IntegerNoise
     delta: float
+    use = "for any mechanism whose loss is small on typical data, behind a test"
 
     def __post_init__(self) -> None:
-        mechanism("mechanism", self.mechanism)
+        check_mechanism("mechanism", self.mechanism)
         if not isinstance(self.promised, PrivacyLoss):
             raise InvalidParameter(
                 f"promised must be a PrivacyLoss.\n  found:  a {type(self.promised).__name__}\n"
@@ -262,3 +286,24 @@ class TestedRelease(Mechanism[Any, Any]):
     def sure(self, confidence: float = 0.95) -> int:
         """The least margin from which on data are answered with at least this probability."""
         return self.gate.sure(confidence)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        from sfumato.loss.kinds.laplace import LaplaceLoss
+        from sfumato.mechanisms.additive.gaussian import Gaussian
+        from sfumato.mechanisms.additive.laplace import Laplace
+
+        mean = Laplace(3.0).on(part_of_a_hundred, 3)
+        made = cls(mean, LaplaceLoss(1.0), people_beyond_five, Gaussian(3.0), 0.3)
+        pairs = (Neighbours([0] * 12, [0] * 11), Neighbours([0], [0, 0]), Neighbours([0] * 5, [0] * 6))
+        return (Example(made, pairs, Inputs("data of a query", ([], [math.nan], {}), ()), step=Fraction(1)),)
+
+
+def part_of_a_hundred(data: list[int]) -> int:
+    """A query that one person moves by at most 3 if there are six people or more, for the example."""
+    return round(100 / max(len(data), 1))
+
+
+def people_beyond_five(data: list[int]) -> int:
+    """The distance to data on which that query moves farther, for the example."""
+    return len(data) - 5

@@ -16,6 +16,7 @@ from sfumato.mechanisms.choice.base import below_one
 from sfumato.mechanisms.dependent.order_statistics import Quantile
 from sfumato.mechanisms.dependent.ordered_values import Ordered
 from sfumato.mechanisms.dependent.statistic import Exact
+from sfumato.mechanisms.examples import ROWS_OF_NUMBERS, Example, Inputs, Neighbours
 from sfumato.noise import select_run
 from sfumato.noise.table import Integers
 
@@ -40,6 +41,7 @@ class ChosenQuantile(Mechanism[ArrayLike | Ordered, Exact]):
 
     statistic: Quantile
     eta: float
+    use = "for a quantile: a value chosen by its rank, without a search for an interval"
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Quantile):
@@ -120,3 +122,9 @@ class ChosenQuantile(Mechanism[ArrayLike | Ordered, Exact]):
         c = below_one("confidence", confidence)
         odds = max(1.0, (self.points - 1) * c / (1 - c))
         return math.log(odds) / float(self.rate) / self.fraction[1] * (1 + 1e-12)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        pairs = (Neighbours([2], [2, 6]), Neighbours([], [7]), Neighbours([0, 0, 8], [0, 0, 8, 8]))
+        inputs = Inputs("numbers, one per person", ROWS_OF_NUMBERS)
+        return (Example(cls(Quantile(0, 8), 1.0), pairs, inputs, step=Fraction(1)),)

@@ -10,7 +10,7 @@ from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
-from sfumato.mechanisms.additive.base import on_lattice
+from sfumato.mechanisms.additive.base import lattice_of_step
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.dependent.cells import noise_radius
 from sfumato.mechanisms.dependent.ladder import Ladder
@@ -18,10 +18,11 @@ from sfumato.mechanisms.dependent.noise_family import Noise
 from sfumato.mechanisms.dependent.ordered_values import OfValues
 from sfumato.mechanisms.dependent.smooth_loss import SmoothLoss
 from sfumato.mechanisms.dependent.statistic import Exact, Statistic, answer_step
+from sfumato.mechanisms.examples import Example, Inputs, Neighbours
 from sfumato.noise import Certified, Lattice, Sampler, rounded_gaussian
 from sfumato.noise.balls import Ball, ball, precision
 from sfumato.noise.lazy import Draw
-from sfumato.noise.quantiles import radius as integer_radius
+from sfumato.noise.radius import radius as integer_radius
 from sfumato.rounding import quotient_up, round_up
 
 FINE = 40  # answers are rounded to 2^−FINE of the range
@@ -48,6 +49,7 @@ class Smooth(Mechanism[Any, float]):
     steps: int = 4
     step: float | Fraction | None = None
     least: float | Fraction | None = None
+    use = "for noise at the scale of the smooth sensitivity: small where the data are stable"
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):
@@ -67,7 +69,7 @@ class Smooth(Mechanism[Any, float]):
     @cached_property
     def lattice(self) -> Lattice:
         assert self.step is not None
-        return on_lattice(self.step)
+        return lattice_of_step(self.step)
 
     @cached_property
     def ladder(self) -> Ladder:
@@ -107,6 +109,15 @@ class Smooth(Mechanism[Any, float]):
         """The same with an error bound, from a noisy rung that is charged in addition."""
         return SmoothWithError(self, sigma, confidence, source=self.source)
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        from sfumato.mechanisms.dependent.order_statistics import Quantile
+        from sfumato.mechanisms.dependent.student_cauchy import StudentNoise
+
+        made = cls(Quantile(0, 8, p=Fraction(1, 2)), StudentNoise(4), 1.5, 0.3)
+        inputs = Inputs("numbers, one per person", ([], [0] * 9, [8, 0, 4], [math.nan, math.inf]), ())
+        return (Example(made, (Neighbours([], [8]),), inputs, step=Fraction(1)),)
+
 
 class Off(NamedTuple):
     """An answer, and an error bound at the requested confidence."""
@@ -129,6 +140,7 @@ class SmoothWithError(Mechanism[Any, Off]):
     inner: Smooth
     sigma: float
     confidence: float = 0.95
+    use = "for such an answer and a bound on its error"
 
     def __post_init__(self) -> None:
         if not isinstance(self.inner, Smooth):
@@ -178,3 +190,12 @@ class SmoothWithError(Mechanism[Any, Off]):
         power = float(ladder.power(max(0, min(rung, ladder.top))))
         width = round_up(Fraction(ladder.unit)) * math.exp(power) / self.inner.shift
         return (width * self.quantile + float(self.inner.lattice.step) / 2) * (1 + 1e-9)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        from sfumato.mechanisms.dependent.order_statistics import Quantile
+        from sfumato.mechanisms.dependent.student_cauchy import StudentNoise
+
+        inner = Smooth(Quantile(0, 8, p=Fraction(1, 2)), StudentNoise(4), 1.5, 0.3)
+        inputs = Inputs("numbers, one per person", ([], [0] * 9), ())
+        return (Example(cls(inner, 4.0), (Neighbours([0, 0, 8, 8, 8], [0, 0, 8, 8]),), inputs),)

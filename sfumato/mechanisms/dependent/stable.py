@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +18,8 @@ from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice.base import below_one
 from sfumato.mechanisms.dependent.private_test import Gate, whole_distance
-from sfumato.mechanisms.keys.key_types import in_order
+from sfumato.mechanisms.examples import HUGE, Example, Inputs, Neighbours
+from sfumato.mechanisms.keys.key_types import sorted_counts
 from sfumato.mechanisms.keys.optimal_coins import Keeping
 from sfumato.sensitivity import AddRemove, Relation
 
@@ -56,6 +58,7 @@ class StableValue(Mechanism[Stable, Any]):
     eps: float
     delta: float
     relation: Relation = AddRemove
+    use = "for a value that does not change when a few people do: the value itself, or None"
 
     def __post_init__(self) -> None:
         keeping = Keeping(self.eps, self.delta)
@@ -80,6 +83,13 @@ class StableValue(Mechanism[Stable, Any]):
         """The least distance from which on the value is released with at least this probability."""
         return max(self.keeping.sure(below_one("confidence", confidence)) - 1, 0)
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        distances: tuple[Any, ...] = (0, -5, HUGE, -HUGE, np.int64(3), True)
+        values = Inputs("stable values", tuple(Stable(1, d) for d in distances))
+        pairs = (Neighbours(Stable("a", 0), Stable("b", 0)), Neighbours(Stable("a", 3), Stable("a", 2)))
+        return (Example(cls(0.5, 0.05), pairs, values, step=Fraction(1)),)
+
 
 @dataclass(frozen=True)
 class GaussianStableValue(Mechanism[Stable, Any]):
@@ -99,6 +109,7 @@ class GaussianStableValue(Mechanism[Stable, Any]):
     sigma: float
     delta: float
     relation: Relation = AddRemove
+    use = "for such a value, on a Gaussian ledger"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", checks.positive("sigma", self.sigma))
@@ -122,6 +133,13 @@ class GaussianStableValue(Mechanism[Stable, Any]):
     def error(self, confidence: float = 0.95) -> int:
         """The least distance from which on the value is released with at least this probability."""
         return self.gate.sure(confidence)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        distances: tuple[Any, ...] = (0, -5, HUGE, -HUGE, np.int64(3), True)
+        values = Inputs("stable values", tuple(Stable(1, d) for d in distances))
+        pairs = (Neighbours(Stable("a", 3), Stable("a", 2)), Neighbours(Stable("a", 0), Stable("b", 0)))
+        return (Example(cls(3.0, 0.3), pairs, values, step=Fraction(1)),)
 
 
 def check_stable(value: object) -> Stable:
@@ -171,7 +189,7 @@ def top_set(votes: Iterable[Hashable] | Mapping[Hashable, int], k: int) -> Stabl
 
 
 def _top(votes: Iterable[Hashable] | Mapping[Hashable, int], k: int) -> tuple[tuple[Hashable, ...], int]:
-    keys, row = in_order(votes if isinstance(votes, Mapping) else Counter(votes))
+    keys, row = sorted_counts(votes if isinstance(votes, Mapping) else Counter(votes))
     order = sorted((-n, place) for place, n in enumerate(row.tolist()) if n > 0)
     inside, outside = order[:k], order[k:]
     chosen = tuple(keys[place] for place in sorted(place for _, place in inside))

@@ -20,6 +20,7 @@ from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.numeric import Floats, floats, logsumexp
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.dependent.laplace_gaussian import GaussianNoise
+from sfumato.mechanisms.examples import WHOLE, Example, Inputs, Neighbours
 from sfumato.mechanisms.groups.groupwise import GroupwiseLoss, Policy
 from sfumato.mechanisms.groups.transformed import integer_counts, reshape_like
 from sfumato.noise import Sampler, rounded_gaussian
@@ -59,6 +60,7 @@ class ProductOfGaussians(Mechanism[ArrayLike, float | Floats]):
 
     rho: float
     relative_error: float
+    use = "to compare with: noise that is multiplied, not added"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", checks.number("rho", self.rho, 1e-9, 1e6, allowed="a number from 1e-9 to 1e6"))
@@ -98,6 +100,11 @@ class ProductOfGaussians(Mechanism[ArrayLike, float | Floats]):
     def law(self, size: int) -> "Product":
         """The law of Y, for numerical study: its numbers are estimates, not bounds."""
         return Product(size, 1 / math.sqrt(2 * self.rho), self.relative_error)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        pairs = (Neighbours(4, 3), Neighbours(0, 1), Neighbours(9, 8))
+        return (Example(cls(0.5, 0.3), pairs, Inputs("integers", WHOLE), step=Fraction(1)),)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from sfumato.loss.kinds.wrappers import either
 from sfumato.loss.numeric import ULP, Floats, floats, ndtr
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.dependent.laplace_gaussian import GaussianNoise
+from sfumato.mechanisms.examples import WHOLE, Example, Inputs, Neighbours
 from sfumato.mechanisms.groups.groupwise import GroupwiseLoss, Policy
 from sfumato.mechanisms.groups.transformed import integer_counts, reshape_like
 from sfumato.noise.lazy import Draw
@@ -124,6 +125,7 @@ class ProportionalGaussian(Mechanism[ArrayLike, float | Floats]):
     """
 
     relative_error: float
+    use = "to compare with: Gaussian noise in proportion to the count"
 
     def __post_init__(self) -> None:
         r = checks.number("relative_error", self.relative_error, 1e-4, 1.0, allowed="a number from 1e-4 to 1")
@@ -179,3 +181,7 @@ class ProportionalGaussian(Mechanism[ArrayLike, float | Floats]):
         sizes = [max(x, 0) for x in counts.reshape(-1).tolist()]
         found = [Draw(GaussianNoise(), self.source).rounded(x, r * x) for x in sizes]
         return reshape_like(found, counts)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (Example(cls(0.5), (Neighbours(4, 3),), Inputs("integers", WHOLE), step=Fraction(1)),)

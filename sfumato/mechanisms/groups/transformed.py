@@ -14,12 +14,13 @@ from sfumato.loss.bound import Bound
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.numeric import Floats, floats
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.examples import INTEGERS, NO_NUMBERS, Example, Inputs, Neighbours
 from sfumato.mechanisms.groups.groupwise import GroupwiseLoss, Policy
 from sfumato.mechanisms.groups.integer_table import Steps, table_of
 from sfumato.mechanisms.groups.transforms import Estimator, Transform
-from sfumato.mechanisms.values import numbers
+from sfumato.mechanisms.values import read_numbers
 from sfumato.noise import Sampler, rounded_gaussian
-from sfumato.noise.quantiles import radius
+from sfumato.noise.radius import radius
 from sfumato.noise.table import Integers
 from sfumato.rounding import round_down, round_up
 
@@ -66,6 +67,7 @@ class Transformed(Mechanism[ArrayLike, float | Floats]):
     sigma: float
     rows: int = 1
     estimator: Estimator | None = None  # None: unbiased if the transform has that, otherwise median
+    use = "for counts whose error may grow with the group: noise on a transformed count"
 
     def __post_init__(self) -> None:
         if not isinstance(self.transform, Transform):
@@ -152,10 +154,19 @@ class Transformed(Mechanism[ArrayLike, float | Floats]):
     def root_mean_square_error(self, count: float) -> float:
         return math.sqrt(self.transform.square_error(float(count), self.sigma, self.chosen_estimator))
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        from sfumato.mechanisms.groups.transforms import Asinh, Log, SquareRoot
+
+        pairs = (Neighbours(0, 1), Neighbours(1, 2), Neighbours(6, 5))
+        counts = Inputs("integers", INTEGERS.extremes, (*NO_NUMBERS, 1.5, math.nan))
+        made = (cls(Asinh(2.0), 0.4), cls(Log(), 0.8), cls(SquareRoot(), 0.9))
+        return tuple(Example(one, pairs, counts, rows=True) for one in made)
+
 
 def integer_counts(value: ArrayLike) -> Integers:
     """Counts as int64. A wrong type, which is public, is refused; values never are."""
-    found = numbers(value)
+    found = read_numbers(value)
     if found.dtype.kind == "f" and found.size:
         raise InvalidParameter("counts must be integers.\n  found:  floats\n  do:     give integers, as COUNT(*) does")
     return found.astype(np.int64, copy=False)

@@ -1,4 +1,4 @@
-"""Groups whose very names are private: which types may be keys, and an order that tells nothing."""
+"""Private keys: the types that may be keys, and an order that reveals nothing about the data."""
 
 from collections.abc import Hashable, Mapping
 from datetime import date, datetime
@@ -15,7 +15,7 @@ Counts = Mapping[Key, int]
 PLAIN = (str, bytes, bool, int, float, type(None), date, datetime, np.generic)
 
 
-def in_order(counts: Mapping[Key, int]) -> tuple[list[Key], Integers]:
+def sorted_counts(counts: Mapping[Key, int]) -> tuple[list[Key], Integers]:
     """Keys sorted by type and value, and their counts, of which those below 0 count as 0.
 
     A mapping remembers in which order its keys came, and a set gives hints of it; whatever is made of these two lists
@@ -56,7 +56,7 @@ def _whole(count: object) -> int:
     return min(max(int(count), 0), LARGEST)
 
 
-def people(counts: object) -> Integers:
+def read_counts(counts: object) -> Integers:
     """A row of counts as int64, those below 0 as 0."""
     row = np.asarray(counts)
     if row.ndim != 1 or row.dtype.kind not in "biu":

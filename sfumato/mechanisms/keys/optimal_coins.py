@@ -1,4 +1,4 @@
-"""The most one may keep of what depends on few people: the best coins under (ε, δ)."""
+"""The optimal probability of keeping a key that n people have, under (ε, δ)."""
 
 from dataclasses import dataclass
 from fractions import Fraction

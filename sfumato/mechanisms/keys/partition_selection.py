@@ -1,4 +1,4 @@
-"""Which groups to show, when their names are private: the most that (ε, δ) allows."""
+"""Partition selection with private keys: keeps the most that (ε, δ) allows."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,8 @@ from sfumato import checks
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.coins import ApproxLoss
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.keys.key_types import in_order, people
+from sfumato.mechanisms.examples import KEY_COUNTS, Example, Neighbours
+from sfumato.mechanisms.keys.key_types import read_counts, sorted_counts
 from sfumato.mechanisms.keys.optimal_coins import Keeping
 
 
@@ -32,6 +33,7 @@ class PartitionSelection(Mechanism[Mapping[Hashable, int], list[Hashable]]):
     eps: float
     delta: float
     groups: int = 1
+    use = "for private keys alone: it keeps the most that (ε, δ) allows"
 
     def __post_init__(self) -> None:
         keeping = Keeping(self.eps, self.delta)
@@ -45,12 +47,12 @@ class PartitionSelection(Mechanism[Mapping[Hashable, int], list[Hashable]]):
 
     def release(self, value: Mapping[Hashable, int]) -> list[Hashable]:
         """The kept keys, sorted."""
-        keys, counts = in_order(value)
+        keys, counts = sorted_counts(value)
         return [key for key, kept in zip(keys, self.keep(counts), strict=True) if kept]
 
     def keep(self, counts: ArrayLike) -> NDArray[np.bool_]:
-        """Which to keep of a row of counts; its order must not depend on data other than the keys."""
-        return self.keeping.flips(people(counts), self.source)
+        """Which keys to keep, given a row of counts; its order must not depend on data other than the keys."""
+        return self.keeping.flips(read_counts(counts), self.source)
 
     def loss(self) -> PrivacyLoss:
         """`groups` times (ε, δ), composed; add/remove."""
@@ -59,3 +61,16 @@ class PartitionSelection(Mechanism[Mapping[Hashable, int], list[Hashable]]):
     def error(self, confidence: float = 0.95) -> int:
         """A key with more people than this is kept with at least this probability: the least such number."""
         return max(self.keeping.sure(confidence) - 1, 0)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        one_key = (
+            Neighbours({"a": 1}, {}),
+            Neighbours({"a": 4}, {"a": 3}),
+            Neighbours({"a": 3, "b": 1}, {"a": 3}),
+        )
+        two_keys = (Neighbours({"a": 4, "b": 1}, {"a": 3}), Neighbours({"a": 1, "b": 1}, {}))
+        return (
+            Example(cls(0.5, 0.05), one_key, KEY_COUNTS),
+            Example(cls(0.5, 0.05, 2), two_keys, KEY_COUNTS),
+        )

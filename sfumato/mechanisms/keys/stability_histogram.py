@@ -1,4 +1,4 @@
-"""Private groups by discrete Laplace noise and a threshold."""
+"""Partition selection by discrete Laplace noise and a threshold."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -6,6 +6,7 @@ from fractions import Fraction
 from sfumato import checks
 from sfumato.loss.kinds.discrete_laplace import DiscreteLaplaceLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
+from sfumato.mechanisms.examples import KEY_COUNTS, Example, Neighbours
 from sfumato.mechanisms.keys.thresholds import Thresholded
 from sfumato.noise import DiscreteLaplace
 from sfumato.noise.balls import Ball, ball
@@ -27,6 +28,7 @@ class StabilityHistogram(Thresholded):
     scale: float
     delta: float
     groups: int = 1
+    use = "for private keys and their counts, with Laplace noise"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", checks.positive("scale", self.scale))
@@ -43,3 +45,12 @@ class StabilityHistogram(Thresholded):
     def loss(self) -> LeakyLoss:
         """`groups` losses of the noise on one count, composed, and the leak; add/remove."""
         return LeakyLoss(self.groups * DiscreteLaplaceLoss(self.scale), self.leak)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        neighbours = (
+            Neighbours({"a": 4}, {"a": 3}),
+            Neighbours({"a": 1}, {}),
+            Neighbours({"a": 9}, {"a": 8}),
+        )
+        return (Example(cls(1.0, 0.05), neighbours, KEY_COUNTS, step=Fraction(1)),)

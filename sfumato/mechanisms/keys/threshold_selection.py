@@ -1,4 +1,4 @@
-"""Private groups by Gaussian noise and a threshold: what fits into a Gaussian ledger."""
+"""Partition selection by Gaussian noise and a threshold, priced for a Gaussian ledger."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -8,6 +8,7 @@ from flint import arb
 from sfumato import checks
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
+from sfumato.mechanisms.examples import KEY_COUNTS, Example, Neighbours
 from sfumato.mechanisms.keys.thresholds import Thresholded
 from sfumato.noise import rounded_gaussian
 from sfumato.noise.balls import Ball, ball
@@ -32,6 +33,7 @@ class ThresholdSelection(Thresholded):
     sigma: float
     delta: float
     groups: int = 1
+    use = "for private keys and their counts, on a Gaussian ledger"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", checks.positive("sigma", self.sigma))
@@ -48,3 +50,12 @@ class ThresholdSelection(Thresholded):
         """Gaussian with μ = √groups/σ, and the leak; add/remove."""
         distance = Sensitivity(l0=self.groups, linf=1).l2
         return LeakyLoss(GaussianLoss(quotient_up(distance, self.sigma)), self.leak)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        neighbours = (
+            Neighbours({"a": 1, "b": 1}, {}),
+            Neighbours({"a": 4, "b": 1}, {"a": 3}),
+            Neighbours({"a": 9, "b": 9}, {"a": 8, "b": 8}),
+        )
+        return (Example(cls(1.0, 0.2, 2), neighbours, KEY_COUNTS, step=Fraction(1)),)

@@ -1,4 +1,4 @@
-"""Noisy counts of private groups, shown where they reach a threshold."""
+"""Partition selection by threshold: noisy counts of private keys, released where they reach it."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping
@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import checks
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice.base import below_one
-from sfumato.mechanisms.keys.key_types import in_order, people
+from sfumato.mechanisms.keys.key_types import read_counts, sorted_counts
 from sfumato.noise import DiscreteLaplace, Rounded, Sampler, radius
 from sfumato.noise.balls import Ball, above, ball, precision
-from sfumato.noise.quantiles import Tailed
+from sfumato.noise.radius import Tailed
 from sfumato.noise.table import Integers
 from sfumato.rounding import round_up
 
@@ -41,7 +41,7 @@ class Thresholded(Mechanism[Mapping[Hashable, int], dict[Hashable, int]]):
     groups: int
 
     def check(self) -> None:
-        """Numbers in their ranges, before anything is drawn."""
+        """Refuse parameters out of range, before anything is drawn."""
         allowed = f"a number from {LEAST_DELTA:g} to 1: with delta = 0 no threshold is high enough"
         object.__setattr__(self, "delta", checks.number("delta", self.delta, LEAST_DELTA, 1.0, allowed=allowed))
         object.__setattr__(self, "groups", checks.whole("groups", self.groups, 1))
@@ -62,24 +62,24 @@ class Thresholded(Mechanism[Mapping[Hashable, int], dict[Hashable, int]]):
     @cached_property
     def threshold(self) -> int:
         """The least τ ≥ 1 with 1 − (1 − P(N ≥ τ − 1))^groups ≤ δ, decided by balls."""
-        return lowest(self.tail, self.delta, self.groups)
+        return lowest_threshold(self.tail, self.delta, self.groups)
 
     @cached_property
     def leak(self) -> float:
         """The probability that some key of one person alone comes out; never below, and at most δ."""
         with precision(PREC):
-            leak = leaking(self.tail(self.threshold - 1), self.groups)
+            leak = leak_probability(self.tail(self.threshold - 1), self.groups)
             return min(self.delta, round_up(above(leak)))
 
     def release(self, value: Mapping[Hashable, int]) -> dict[Hashable, int]:
         """The keys that come out, sorted, with their noisy counts."""
-        keys, counts = in_order(value)
+        keys, counts = sorted_counts(value)
         noisy, kept = self.noisy(counts)
         return {key: int(noisy[at]) for at, key in enumerate(keys) if kept[at]}
 
     def noisy(self, counts: ArrayLike) -> tuple[Integers, NDArray[np.bool_]]:
         """Noisy counts, and which of them to show; the others are 0. The row's order must tell nothing."""
-        row = people(counts)
+        row = read_counts(counts)
         found = self.sampler.about(row)
         kept = (found >= self.threshold) & (row > 0)
         return np.where(kept, found, 0), kept
@@ -98,30 +98,30 @@ class Thresholded(Mechanism[Mapping[Hashable, int], dict[Hashable, int]]):
             likely = bool(self.tail(1) >= ball(goal))
         if likely:  # fewer people than the threshold will do
             top = self.threshold - 1
-            return self.threshold - least(lambda t: t >= top or not self.tail(t + 1) >= ball(goal))
-        return self.threshold + least(lambda t: bool(self.tail(t + 1) <= ball(1 - goal)))
+            return self.threshold - least_integer(lambda t: t >= top or not self.tail(t + 1) >= ball(goal))
+        return self.threshold + least_integer(lambda t: bool(self.tail(t + 1) <= ball(1 - goal)))
 
 
 def threshold(law: Tailed, delta: float, groups: int) -> int:
-    """The same for any symmetric noise whose tails are known: P(N ≥ t) = P(|N| > t − 1)/2 for t > 0.
+    """The threshold for any symmetric noise whose tails are known: P(N ≥ t) = P(|N| > t − 1)/2 for t > 0.
 
     Other numbers of the same key may have noise that depends on this one: the proof asks only that keys be independent.
     """
-    return lowest(lambda t: law.beyond(t - 1, PREC) / 2 if t else 1 - law.beyond(0, PREC) / 2, delta, groups)
+    return lowest_threshold(lambda t: law.beyond(t - 1, PREC) / 2 if t else 1 - law.beyond(0, PREC) / 2, delta, groups)
 
 
-def lowest(tail: Callable[[int], Ball], delta: float, groups: int) -> int:
+def lowest_threshold(tail: Callable[[int], Ball], delta: float, groups: int) -> int:
     """The least τ ≥ 1 with 1 − (1 − P(N ≥ τ − 1))^groups ≤ δ."""
-    return 1 + least(lambda t: bool(leaking(tail(t), groups) <= ball(Fraction(delta))))
+    return 1 + least_integer(lambda t: bool(leak_probability(tail(t), groups) <= ball(Fraction(delta))))
 
 
-def leaking(tail: Ball, groups: int) -> Ball:
+def leak_probability(tail: Ball, groups: int) -> Ball:
     """1 − (1 − p)^groups."""
     return -(groups * (-tail).log1p()).expm1()
 
 
-def least(enough: Callable[[int], bool]) -> int:
-    """The least t ≥ 0 that is certainly enough, where more is enough, too."""
+def least_integer(enough: Callable[[int], bool]) -> int:
+    """The least t ≥ 0 that is certainly enough; `enough` is monotone."""
     with precision(PREC):
         low, high = 0, 1
         while not enough(high):

@@ -14,8 +14,9 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice.base import below_one
 from sfumato.mechanisms.choice.contest import Contest, least_gap
 from sfumato.mechanisms.choice.scores import score_sensitivity
+from sfumato.mechanisms.examples import STREAM, Example, Neighbours
 from sfumato.mechanisms.streams.session import Session, whole_number
-from sfumato.mechanisms.values import numbers
+from sfumato.mechanisms.values import read_numbers
 from sfumato.noise import DiscreteLaplace, Pool, Sampler
 from sfumato.rounding import round_up
 from sfumato.sensitivity import Relation, Sensitivity
@@ -29,7 +30,7 @@ class AboveThreshold(Mechanism[ArrayLike, list[bool]]):
 
     Queries and threshold are whole numbers; one person moves no answer by more than Δ. Noise is discrete Laplace: ρ of
     scale Δ/ε₁ for the threshold, drawn once, and a fresh ν of scale 2cΔ/ε₂ for each query, ε₁ + ε₂ = ε. No noisy answer
-    is shown: whoever wants it asks again and pays. `monotone` is for queries that one person moves all up or all down.
+    is released: that costs extra. `monotone` is for queries that one person moves all up or all down.
 
     Proof. Given ρ, answers are independent. Let q′ be the answers for a neighbour, whose threshold noise is ρ + Δ. If
     q + ν < T + ρ then q′ + ν < T + ρ + Δ: each "no" is at least as likely. "Yes" needs ν ≥ T + ρ − q, and for the
@@ -49,6 +50,7 @@ class AboveThreshold(Mechanism[ArrayLike, list[bool]]):
     count: int = 1
     sensitivity: Sensitivity | SupportsFloat = 1
     moves: int = field(default=2, kw_only=True)  # how far yes may move, in Δ: 2, or 1 for `monotone` queries
+    use = "for many questions of which few have a large answer"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", checks.positive("eps", self.eps))
@@ -96,12 +98,12 @@ class AboveThreshold(Mechanism[ArrayLike, list[bool]]):
         self.pool.ready(count)
 
     def begin(self) -> "Watch":
-        """A watch that answers query after query, whichever is asked next in the light of earlier answers."""
+        """A session that answers queries one by one; each may depend on earlier answers."""
         return Watch(self)
 
     def release(self, value: ArrayLike) -> list[bool]:
         """The answers to a row of queries, up to the last that is paid for."""
-        row = numbers(value)
+        row = read_numbers(value)
         if row.ndim != 1:
             raise InvalidParameter(
                 f"the answers to queries must be a row.\n  found:  an array of shape {row.shape}\n"
@@ -137,9 +139,19 @@ class AboveThreshold(Mechanism[ArrayLike, list[bool]]):
         contest = Contest(*self.laws, miss)
         return round_up(least_gap(contest, lambda gap: contest.missed_most(gap, n, self.count)) - 1)
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        one, monotone = cls(1.0, 0), cls(1.0, 0, 2, moves=1)
+        crossing = (Neighbours([0] * 5 + [1], [1] * 5 + [0]), Neighbours([0, 0], [-1, 1]))
+        rising = (Neighbours([0] * 4, [1] * 4), Neighbours([1, 1, 0, 0], [0, 0, -1, -1]))
+        return (
+            Example(one, crossing, STREAM, step=Fraction(1)),
+            Example(monotone, rising, STREAM, step=Fraction(1)),
+        )
+
 
 class Watch(Session):
-    """One run of `AboveThreshold`: a noisy threshold, and how often it may still say yes."""
+    """A session of `AboveThreshold`: a noisy threshold, and how often it may still say yes."""
 
     def __init__(self, mechanism: AboveThreshold) -> None:
         super().__init__()
@@ -156,9 +168,9 @@ class Watch(Session):
         return self._left
 
     def above(self, answer: int) -> bool:
-        """Is the answer to the next query above the threshold, as far as noise lets one tell?"""
+        """Is the noisy answer to the next query at least the noisy threshold?"""
         exact = whole_number(answer)
-        with self.turn():
+        with self.exclusive():
             if not self._left:
                 raise Exhausted(
                     f"this watch has said yes {self._mechanism.count} times, which is what was paid for.\n"

@@ -1,4 +1,4 @@
-"""What a mechanism remembers between answers, and that it does so only once."""
+"""The state of a mechanism between answers, which cannot be copied."""
 
 import threading
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from sfumato.noise.entropy import PROCESS
 
 
 class Session:
-    """Secret noise, and how many answers are left. A second copy would answer with the same noise, or twice as often.
+    """Secret noise and the number of answers left. A copy would answer with the same noise, or twice as often.
 
     So it cannot be copied or pickled, and in a forked child it does not answer. Threads take turns.
     """
@@ -22,13 +22,13 @@ class Session:
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise OneOfAKind(
-            f"a {type(self).__name__} cannot be copied or pickled: both would answer, and one is paid for.\n"
+            f"a {type(self).__name__} cannot be copied or pickled: both would answer, and only one is paid for.\n"
             "  do:     keep it where it is, and send its answers"
         )
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Alone, in the process where it began."""
+    def exclusive(self) -> Iterator[None]:
+        """Exclusive use, in the process where the session began."""
         if self._process != PROCESS.current():
             raise OneOfAKind(
                 f"this {type(self).__name__} began in another process, where it may go on answering.\n"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import SupportsFloat
 
 import numpy as np
@@ -11,11 +12,13 @@ from sfumato import checks
 from sfumato.errors import Exhausted, InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.additive.base import Additive
+from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.sums_of_noise import sum_radius
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.examples import STREAM, Example, Neighbours
 from sfumato.mechanisms.streams.session import Session, whole_number
-from sfumato.mechanisms.values import numbers
-from sfumato.noise.quantiles import inside
+from sfumato.mechanisms.values import read_numbers
+from sfumato.noise.radius import open_probability
 from sfumato.noise.sampler import LARGEST
 from sfumato.noise.table import Integers
 from sfumato.rounding import round_up
@@ -44,6 +47,7 @@ class TreeCounter(Mechanism[ArrayLike, Integers]):
 
     horizon: int
     noise: Additive
+    use = "for a count that is published again and again as it grows"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "horizon", checks.whole("horizon", self.horizon, 1))
@@ -71,7 +75,7 @@ class TreeCounter(Mechanism[ArrayLike, Integers]):
 
     def release(self, value: ArrayLike) -> Integers:
         """The noisy running counts of a whole row of numbers."""
-        row = numbers(value)
+        row = read_numbers(value)
         if row.ndim != 1 or row.size > self.horizon:
             raise InvalidParameter(
                 f"the numbers must be a row of at most {self.horizon}.\n  found:  an array of shape {row.shape}\n"
@@ -79,12 +83,12 @@ class TreeCounter(Mechanism[ArrayLike, Integers]):
             )
         exact: Iterable[int] = [whole_number(number) for number in row]
         counter = self.begin()
-        return np.fromiter((_clamped(counter.add(number)) for number in exact), np.int64, row.size)
+        return np.fromiter((_clamp(counter.add(number)) for number in exact), np.int64, row.size)
 
     def loss(self, sensitivity: Sensitivity | SupportsFloat = 1) -> PrivacyLoss:
         """As many losses of the noise as there are levels, composed, for a person who changes one step by this much.
 
-        Whoever may change k steps costs `.group(k)` of it.
+        For a person who may change k steps, take `.group(k)` of it.
         """
         found = Sensitivity.of(sensitivity)
         if not found.l0 <= 1:
@@ -105,14 +109,27 @@ class TreeCounter(Mechanism[ArrayLike, Integers]):
 
         Theorem: independent noise that is symmetric and falls away from 0 makes larger errors likelier [Anderson 1955]
         """
-        c, m = inside(confidence), self.levels
+        c, m = open_probability(confidence), self.levels
         m -= self.horizon + 1 != 1 << m  # only all ones has so many
         if m == 1:
             return self.noise.error(confidence)
         return round_up(sum_radius(self.noise.law(), m, float(1 - c)))
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        one_step = (Neighbours([1, 0, 0, 0], [0, 0, 0, 0]), Neighbours([0, 0, 1, 0], [0, 0, 0, 0]))
+        return (
+            Example(
+                cls(4, DiscreteLaplace(3.0)),
+                one_step,
+                STREAM,
+                step=Fraction(1),
+                distance=lambda row, counts: abs(counts[2] - sum(row[:3])),  # two noises, as many as there can be
+            ),
+        )
 
-def _clamped(total: int) -> int:
+
+def _clamp(total: int) -> int:
     return max(-LARGEST, min(LARGEST, total))
 
 
@@ -136,7 +153,7 @@ class Counter(Session):
     def add(self, number: int) -> int:
         """Add the next number; the noisy sum of all so far."""
         exact = whole_number(number)
-        with self.turn():
+        with self.exclusive():
             if self._steps == self._mechanism.horizon:
                 raise Exhausted(
                     f"this counter has come to its horizon of {self._mechanism.horizon} steps.\n"

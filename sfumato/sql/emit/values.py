@@ -9,42 +9,30 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sfumato.sql.dialects import dialect_of
-from sfumato.sql.dialects.base import Dialect, raw
+from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
-from sfumato.sql.emit.sums import by, cut, first_of, none, row_wise
+from sfumato.sql.emit.bounding import bounding_of, by, by_parts, listed, none
+from sfumato.sql.emit.rows import row_wise
 from sfumato.sql.expressions import Column, Expression
 from sfumato.sql.lattice import Lattice
 from sfumato.sql.plan import Plan
 from sfumato.sql.reserved_names import (
     ALL,
     BETWEEN,
-    CHOSEN,
-    COPY,
     COUNT,
     COUNTED,
-    CUT,
-    CUTS,
     GIVEN,
-    HASH,
-    HASHED,
     LIST,
     NEAR,
-    NUMBERED,
-    PAIRS,
-    PLACE,
     RANKED,
     READ,
-    ROWS,
     STEPS,
-    UNIT,
     UP_TO,
     VALUE,
     VALUES,
-    key,
     measure,
 )  # fmt: skip
 from sfumato.sql.reserved_names import of as qualified
-from sfumato.sql.units import RowUnit
 
 X = f"{READ}.{GIVEN}"  # a value of a row
 
@@ -55,7 +43,7 @@ def distinct(plan: Plan, of: Expression, salt: int, dialect: str | Dialect) -> s
     One unit changes it by at most `rows`: that many values are its own, and others may have them as well.
     """
     to, names = dialect_of(dialect).about(plan), qualified(VALUES, listed(plan))
-    kept = values(plan, given(of, to), of, salt, to, once=True)
+    kept = bounding_of(plan).values(plan, given(of, to), of, salt, to, once=True)
     counted = f"COUNT(DISTINCT {VALUES}.{VALUE}) AS {measure(0)}"
     return f"WITH {kept} SELECT {', '.join([*names, counted])} FROM {VALUES} {by(names)}"
 
@@ -85,10 +73,6 @@ def ranks(plan: Plan, lattice: Lattice, salt: int, dialect: str | Dialect) -> st
     upto = f"{to.total(count)} OVER ({split} ORDER BY {value}) AS {UP_TO}"
     shown = [*names, value, count, upto, f"{to.total(count)} OVER ({split}) AS {ALL}"]
     return f"WITH {frequencies(plan, lattice, salt, to)} SELECT {', '.join(shown)} FROM {COUNTED}"
-
-
-def by_parts(names: Sequence[str]) -> str:
-    return f"PARTITION BY {', '.join(names)}" if names else ""
 
 
 @dataclass(frozen=True)
@@ -132,7 +116,7 @@ class Selection:
 def frequencies(plan: Plan, lattice: Lattice, salt: int, to: Dialect, *more: str) -> str:
     """Tables of WITH, of which COUNTED has the keys, each VALUE, how many have it (COUNT), and `more`."""
     names = qualified(VALUES, [*listed(plan), VALUE])
-    kept = values(plan, step_of(lattice, to), lattice.of, salt, to, once=False)
+    kept = bounding_of(plan).values(plan, step_of(lattice, to), lattice.of, salt, to, once=False)
     shown = [*names, f"COUNT(*) AS {COUNT}", *more]
     return f"{kept}, {COUNTED} AS (SELECT {', '.join(shown)} FROM {VALUES} {by(names)})"
 
@@ -150,60 +134,6 @@ def near(plan: Plan, windows: Sequence[RankWindow], ranked: str, dialect: str | 
         f"WITH {NEAR} AS (SELECT {found} FROM {ranked} AS {RANKED} WHERE {near_one})"
         f" SELECT {shown} FROM {NEAR} {by(mine)}"
     )
-
-
-def values(plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool) -> str:
-    """Tables of WITH, of which VALUES has keys and VALUE for each value that is kept; `once`: different ones.
-
-    Equal values of a unit in a group are told apart by number COPY = 0, 1, …; as they are equal, it does not matter
-    which is which. Hash and VALUE order all that a unit has, so that exactly `rows` are kept.
-    """
-    rows = f"({row_wise(plan, {GIVEN: to.compiled(of)}, to).sql(to.name)}) AS {READ}"
-    names = listed(plan)
-    if isinstance(plan.table.unit, RowUnit):
-        each = f"SELECT {', '.join([*qualified(READ, names), f'{value} AS {VALUE}'])} FROM {rows}"
-        shown = ", ".join(qualified(NUMBERED, [*names, VALUE]))
-        return f"{VALUES} AS (SELECT {shown} FROM ({each}) AS {NUMBERED} WHERE NOT {NUMBERED}.{VALUE} IS NULL)"
-    owner = [UNIT, *names]
-    each = f"SELECT {', '.join([*qualified(READ, owner), f'{value} AS {VALUE}'])} FROM {rows}"
-    mine = qualified(NUMBERED, [*owner, VALUE])
-    number = "0" if once else f"ROW_NUMBER() OVER ({by_parts(mine)} ORDER BY {NUMBERED}.{VALUE})"
-    numbered = f"SELECT {', '.join([*mine, f'{number} AS {COPY}'])} FROM ({each}) AS {NUMBERED}"
-    again = to.materialized if names else ""  # only then it is read twice
-    found = f"{ROWS} AS {again}({numbered}{f' {by(mine)}' if once else ''})"
-    if names:
-        found += f", {chosen_groups(plan, salt, to)}"
-    source = CHOSEN if names else ROWS
-    mine, ordered = qualified(source, [*owner, VALUE]), qualified(HASHED, owner)
-    hashed = f"{hash_of(qualified(source, [*owner, VALUE, COPY]), salt, to)} AS {HASH}"
-    hashed = f"SELECT {', '.join([*mine, hashed])} FROM {source} WHERE NOT {source}.{VALUE} IS NULL"
-    order = f"ORDER BY {HASHED}.{HASH}, {HASHED}.{VALUE}"
-    placed = (
-        f"SELECT {HASHED}.*, ROW_NUMBER() OVER ({by_parts(ordered)} {order}) AS {PLACE} FROM ({hashed}) AS {HASHED}"
-    )
-    shown = ", ".join(qualified(RANKED, [*names, VALUE]))
-    return f"{found}, {VALUES} AS (SELECT {shown} FROM ({placed}) AS {RANKED} WHERE {RANKED}.{PLACE} <= {plan.rows})"
-
-
-def chosen_groups(plan: Plan, salt: int, to: Dialect) -> str:
-    """Tables of WITH, of which CHOSEN has the rows of ROWS in the groups that their unit keeps."""
-    mine = qualified(ROWS, [UNIT, *listed(plan)])
-    hashed = hash_of(mine, salt, to)
-    if to.windowed(plan.keys):
-        order = f"PARTITION BY {ROWS}.{UNIT} ORDER BY {', '.join([hashed, *mine[1:]])}"
-        placed = f"SELECT {ROWS}.*, DENSE_RANK() OVER ({order}) AS {PLACE} FROM {ROWS}"
-        return f"{CHOSEN} AS ({first_of(placed, plan.groups)})"
-    pairs = f"{PAIRS} AS (SELECT {', '.join([*mine, f'{hashed} AS {HASH}'])} FROM {ROWS} {by(mine)})"
-    within = f"LEFT JOIN {CUTS} ON {ROWS}.{UNIT} = {CUTS}.{UNIT} WHERE {CUTS}.{CUT} IS NULL OR {hashed} <= {CUTS}.{CUT}"
-    return f"{pairs}, {cut(plan.groups)}, {CHOSEN} AS (SELECT {ROWS}.* FROM {ROWS} {within})"
-
-
-def hash_of(names: Sequence[str], salt: int, to: Dialect) -> str:
-    return to.hashed([raw(name) for name in names], salt).sql(to.name)
-
-
-def listed(plan: Plan) -> list[str]:
-    return [key(i) for i in range(len(plan.keys))]
 
 
 def given(of: Expression, to: Dialect) -> str:

@@ -15,9 +15,9 @@ def answers(mechanism, value, n, rows):
     return [mechanism.release(value) for _ in range(n)]
 
 
-def with_the_same_bits(example, *values):
+def with_the_same_bits(make, *values):
     """The answers about several values with the same random bits each time."""
-    return [example.make(Recorded("the same bits")).release(value) for value in values]
+    return [make(Recorded("the same bits")).release(value) for value in values]
 
 
 def interval(k, n, miss=1e-6):

@@ -21,8 +21,8 @@ from tests.noise.sources import Recorded
 
 N = 20_000
 CUTS = range(-75, 4)
-FINE = [example for example in EXAMPLES if example.step != 1 and not isinstance(example.pairs[0].d0, dict)]
-PAIRS = [(example, pair) for example in FINE for pair in example.pairs]
+FINE = [example for example in EXAMPLES if example.step != 1 and not isinstance(example.neighbours[0].first, dict)]
+PAIRS = [(example, pair) for example in FINE for pair in example.neighbours]
 NAIVE = [(NaiveLaplace, sf.Laplace(1.0).loss(1)), (NaiveGaussian, sf.Gaussian(1.0).loss(1))]
 
 
@@ -94,8 +94,8 @@ def test_every_float_release_is_attacked():
 def test_precision_tells_nothing(example, pair):
     mechanism = example.make(Recorded(f"precision {example}"))
     n = N if example.rows else N // 10
-    found = [answers(mechanism, value, n, example.rows) for value in (pair.d0, pair.d1)]
-    assert precision_attack(found, mechanism.loss(*pair.told)) <= 0
+    found = [answers(mechanism, value, n, example.rows) for value in (pair.first, pair.second)]
+    assert precision_attack(found, mechanism.loss(*pair.loss_arguments)) <= 0
 
 
 @pytest.mark.parametrize(("naive", "loss"), NAIVE, ids=["Laplace", "Gaussian"])
@@ -130,9 +130,9 @@ def test_reachability_breaks_naive_noise():
 def test_every_answer_can_be_reached_from_every_value(example):
     """All answers are multiples of the step, and the low bits of the multiples take all values on both sides."""
     mechanism = example.make(Recorded(f"reach {example}"))
-    for pair in example.pairs:
+    for pair in example.neighbours:
         seen = []
-        for value in (pair.d0, pair.d1):
+        for value in (pair.first, pair.second):
             found = np.asarray(answers(mechanism, value, 2000, example.rows), np.float64).reshape(-1)
             multiples = np.ldexp(found, -int(np.log2(float(example.step))))  # exact
             assert np.all(multiples == np.rint(multiples))

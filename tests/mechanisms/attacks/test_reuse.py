@@ -24,7 +24,7 @@ from tests.noise.sources import Recorded
 
 pytestmark = pytest.mark.fresh_bits
 LENGTH, RARE = 200, 60
-ASKED = [(example.make(SYSTEM), example.pairs[0].d0) for example in EXAMPLES]
+ASKED = [(example.make(SYSTEM), example.neighbours[0].first) for example in EXAMPLES]
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 
@@ -71,7 +71,7 @@ def assert_all_different(*lists):
 @pytest.mark.parametrize("example", EXAMPLES, ids=str)
 def test_forked_children_do_not_repeat_noise(example):
     """Each in children of its own: one that takes a new key would take it for all."""
-    mechanism, value = example.make(SYSTEM), example.pairs[0].d0
+    mechanism, value = example.make(SYSTEM), example.neighbours[0].first
     mechanism.release(value)  # what is drawn ahead is there before the fork
     children = [in_a_forked_child(lambda: transcript(mechanism, value)) for _ in range(2)]
     assert len({*children, transcript(mechanism, value)}) == 3
@@ -135,7 +135,7 @@ class Overwritten(Recorded):
 def test_no_answer_is_a_view_of_random_words(example):
     source = Overwritten("overwritten")
     mechanism = example.make(source)
-    value = example.pairs[0].d0
+    value = example.neighbours[0].first
     rows = np.full((50, *np.shape(value)), value) if example.rows else value
     answers = [mechanism.release(x) for x in (value, rows, value, rows)]
     before = repr(answers)

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato as sf
-from tests.checks.mechanism_examples import Example, Pair
 from tests.mechanisms.attacks.common import with_the_same_bits
 from tests.mechanisms.attacks.naive import NaiveCounter, NaiveSum
 from tests.noise.sources import Recorded
@@ -102,8 +101,7 @@ def test_no_sum_wraps(name, shape):
 @pytest.mark.parametrize("name", ["Gaussian", "wide Gaussian", "Laplace", "Staircase"])
 def test_integers_among_floats_move_no_further_than_they_say(name, v):
     """As the nearest doubles, 2⁶⁰ + 128 and 2⁶⁰ + 129 are 256 apart."""
-    example = Example(WHOLE[name], (Pair(0, 1),), ())
-    x, y = with_the_same_bits(example, [v, 0.5], [v + 1, 0.5])
+    x, y = with_the_same_bits(WHOLE[name], [v, 0.5], [v + 1, 0.5])
     assert 0 <= y[0] - x[0] <= 1
 
 

@@ -1,4 +1,4 @@
-"""Noise that never leaves an interval."""
+"""The discrete Laplace law, truncated to an interval."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,13 +9,13 @@ from flint import arb
 from sfumato.checks import whole
 from sfumato.noise.balls import Ball, precision, ratio
 from sfumato.noise.discrete_laplace import DiscreteLaplace
-from sfumato.noise.monotone import Floats, MonotoneLaw
+from sfumato.noise.monotone import Floats, TailedLaw
 
 ANYTHING = 1e30  # no bound on how a curve bends: such bins ask balls
 
 
 @dataclass(frozen=True)
-class TruncatedLaplace(MonotoneLaw):
+class TruncatedLaplace(TailedLaw):
     """P(k) ∝ exp(−|k|/s) for |k| ≤ bound, and nothing else: the discrete Laplace law, given that it stays inside.
 
     The weights are those of the whole law, then 0: still falling, and still log-concave.

@@ -19,7 +19,7 @@ from sfumato.mechanisms import (
     argmax,
     monotone_argmax,
 )
-from sfumato.mechanisms.choice.noisy_max import HALF, first_highest
+from sfumato.mechanisms.choice.noisy_max import HALF, index_of_highest
 from sfumato.mechanisms.keys.optimal_coins import ONE, Keeping
 from sfumato.noise.balls import ball, precision
 from tests.mechanisms.oracle import PREC, assert_within, e, exact
@@ -134,11 +134,11 @@ def test_report_noisy_max_follows_its_law():
 def test_sums_neither_wrap_nor_saturate():
     zeros = np.zeros(3, np.int64)
     limits = np.array([2**63 - 1, -(2**63), 2**63 - 1])
-    assert first_highest(limits, zeros, {}) == 0
-    assert first_highest(limits, np.array([0, 0, 1]), {}) == 2
-    assert first_highest(limits, np.array([HALF, HALF, HALF + 1]), {}) == 2
-    assert first_highest(zeros, np.array([2**63 - 1, 0, 2**63 - 1]), {0: 2**64, 2: 2**64 + 1}) == 2
-    assert first_highest(zeros, zeros, {}) == 0
+    assert index_of_highest(limits, zeros, {}) == 0
+    assert index_of_highest(limits, np.array([0, 0, 1]), {}) == 2
+    assert index_of_highest(limits, np.array([HALF, HALF, HALF + 1]), {}) == 2
+    assert index_of_highest(zeros, np.array([2**63 - 1, 0, 2**63 - 1]), {0: 2**64, 2: 2**64 + 1}) == 2
+    assert index_of_highest(zeros, zeros, {}) == 0
 
 
 # ---- top k -----------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.errors import InvalidParameter
 from sfumato.loss import DiscreteLaplaceLoss, GaussianLoss, LaplaceLoss
-from sfumato.mechanisms.additive.statistics import bounded, exact_sum, one_value
+from sfumato.mechanisms.additive.bounded_statistics import clip_to_steps, exact_sum, value_sensitivity
 from sfumato.noise import Lattice
 from tests.noise.sources import Recorded
 
@@ -63,9 +63,9 @@ def test_one_person_moves_a_sum_by_no_more_than_the_sensitivity(before, one, aft
     for low, high, step in ((-3, 10, 1), (2, 2**60, 0.5), (-(2**61), 2**61, 1), (-8, 8, 4)):
         lattice = Lattice.within(step)
         first, last = int(Fraction(low) / lattice.step), int(Fraction(high) / lattice.step)
-        rest = bounded(before + after, lattice, first, last).tolist()
+        rest = clip_to_steps(before + after, lattice, first, last).tolist()
         for x in one:
-            with_one = bounded([*before, x, *after], lattice, first, last).tolist()
+            with_one = clip_to_steps([*before, x, *after], lattice, first, last).tolist()
             assert with_one[: len(before)] + with_one[len(before) + 1 :] == rest
             assert first <= with_one[len(before)] <= last
 
@@ -221,6 +221,6 @@ def test_a_mean_of_nobody_has_no_error(count):
 def test_what_one_value_moves_a_sum_by_is_never_below_the_exact_distance(relation, first, width, exponent):
     """Of more steps than a double has bits as well."""
     last, lattice = first + width, Lattice(exponent)
-    found = one_value(lattice, first, last, relation)
+    found = value_sensitivity(lattice, first, last, relation)
     moves = [abs(first), abs(last)] if relation is sf.AddRemove else [width]
     assert min(Fraction(size) for size in (found.linf, found.l1, found.l2)) >= max(moves) * lattice.step

@@ -1,4 +1,4 @@
-"""One of many outcomes by weight, for laws that are used a few times: cumulative sums instead of a guide."""
+"""A choice by weight, for laws that are drawn from a few times: cumulative sums instead of a table."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -14,9 +14,9 @@ from sfumato.checks import whole
 from sfumato.errors import InvalidParameter
 from sfumato.noise.balls import Ball, Real, ball, enclosure, precision
 from sfumato.noise.categorical import Categorical, cut
-from sfumato.noise.coin import below, happens
+from sfumato.noise.coin import happens, uniform_below
 from sfumato.noise.entropy import SYSTEM, Source
-from sfumato.noise.gaps import Numbers, numbers
+from sfumato.noise.gaps import Numbers, finite_numbers
 from sfumato.noise.sampler import CHUNK, MOST_DRAWS
 from sfumato.noise.table import USUAL, Integers, Words
 from sfumato.noise.uniform import Uniform
@@ -49,7 +49,7 @@ class Intervals:
         sums = self._sums()
         ends = list(accumulate(sums))
         while True:
-            u = below(ends[-1], source)
+            u = uniform_below(ends[-1], source)
             part = bisect_right(ends, u)
             u -= ends[part] - sums[part]
             low, high = self.both(part * CHUNK, (part + 1) * CHUNK)
@@ -119,7 +119,7 @@ def choose(
     if row.dtype.kind == "O":
         intervals = _of_balls(Categorical(list(row)), bits)
     else:
-        exact = numbers("weights", row)
+        exact = finite_numbers("weights", row)
         if exact.min() < 0 or not exact.max() > 0:
             raise InvalidParameter(
                 "weights must be ≥ 0, and not all 0.\n  found:  a negative weight, or only zeros\n"

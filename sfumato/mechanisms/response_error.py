@@ -1,4 +1,4 @@
-"""How far the number of those who say yes strays from its mean, whoever would say so truly."""
+"""The error of counts from randomized response: how far the number of "yes" strays from its mean, at worst."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""How far noise goes: the radius that holds it with a given probability, decided by balls."""
+"""The radius that holds noise with a given probability, decided by ball arithmetic."""
 
 import math
 from fractions import Fraction
@@ -26,7 +26,7 @@ def radius(law: Tailed, confidence: SupportsFloat, coordinates: int = 1) -> int:
     >>> radius(DiscreteLaplace(3), 0.95)
     9
     """
-    c, d = inside(confidence), whole("coordinates", coordinates, 1)
+    c, d = open_probability(confidence), whole("coordinates", coordinates, 1)
     if _enough(law, 0, c, d):
         return 0
     low, high = 0, 1
@@ -51,7 +51,7 @@ def _enough(law: Tailed, m: int, c: Fraction, d: int) -> bool:
     return False
 
 
-def inside(confidence: SupportsFloat) -> Fraction:
+def open_probability(confidence: SupportsFloat) -> Fraction:
     """A probability that is neither 0 nor 1."""
     least, most = math.ulp(0.0), math.nextafter(1.0, 0.0)
     return Fraction(

@@ -11,7 +11,7 @@ import numpy as np
 from sfumato.checks import whole
 from sfumato.errors import InvalidParameter
 from sfumato.noise.balls import Ball, ball, precision, rational
-from sfumato.noise.coin import below
+from sfumato.noise.coin import uniform_below
 from sfumato.noise.discrete_laplace import DiscreteLaplace
 from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.noise.joint_level import Level
@@ -159,4 +159,4 @@ class JointLaplace:
 
     def _one(self, j: int, level: int, source: Source) -> int:
         side = self.side(j, level)
-        return below(2 * side + 1, source) - side
+        return uniform_below(2 * side + 1, source) - side

@@ -1,0 +1,259 @@
+"""Bounding contributions: the one step between the rows of a unit and what it adds.
+
+What is kept of a unit is decided by keyed hashes of its own rows, so adding or removing a unit changes nothing of any
+other. Statement and sensitivity stand together: nothing else knows how contributions are bounded.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sfumato.sql.dialects.base import Dialect, raw
+from sfumato.sql.domains import Kind
+from sfumato.sql.emit.rows import row_wise
+from sfumato.sql.expressions import Expression
+from sfumato.sql.plan import Measure, Plan, What
+from sfumato.sql.reserved_names import (
+    CHOSEN,
+    COPY,
+    CUT,
+    CUTS,
+    GIVEN,
+    HASH,
+    HASHED,
+    HASHES,
+    LEAST,
+    NUMBERED,
+    PAIRS,
+    PLACE,
+    RANKED,
+    READ,
+    ROWS,
+    UNIT,
+    VALUE,
+    VALUES,
+    key,
+    measure,
+)  # fmt: skip
+from sfumato.sql.reserved_names import of as qualified
+from sfumato.sql.units import RowUnit
+
+
+@dataclass(frozen=True)
+class Bounding(ABC):
+    """A unit changes at most `groups` groups, and in each of them sums of at most `rows` rows."""
+
+    groups: int
+    rows: int
+
+    def bounds(self, measure: Measure) -> tuple[int, int]:
+        """The least and the most that one unit adds to one group; a unit with fewer rows, or no values, adds less."""
+        low, high = measure.span()
+        rows = 1 if measure.what is What.UNITS else self.rows
+        return min(low, 0) * rows, max(high, 0) * rows
+
+    def sensitivity(self, measure: Measure) -> int:
+        """How far one unit moves one group."""
+        low, high = self.bounds(measure)
+        return max(abs(low), abs(high), 1)
+
+    @abstractmethod
+    def sums(self, plan: Plan, measures: Sequence[Measure], rows: str, salt: int, to: Dialect) -> str:
+        """The statement for bounded sums: keys, then each measure; `rows` has unit, keys and values."""
+
+    @abstractmethod
+    def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool) -> str:
+        """Tables of WITH, of which VALUES has keys and VALUE for each value that is kept; `once`: different ones."""
+
+
+@dataclass(frozen=True)
+class EachRow(Bounding):
+    """Each row is a unit: there is nothing to bound but its values."""
+
+    def sums(self, plan: Plan, measures: Sequence[Measure], rows: str, salt: int, to: Dialect) -> str:
+        mine, counted = columns_of(measures)
+        keys = qualified(ROWS, listed(plan))
+        totals = [
+            f"{to.total(clamped_value(m, mine[j], counted[j], to))} AS {measure(j)}" for j, m in enumerate(measures)
+        ]
+        return f"SELECT {', '.join([*keys, *totals])} FROM {rows} {by(keys)}"
+
+    def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool) -> str:
+        names = listed(plan)
+        each = f"SELECT {', '.join([*qualified(READ, names), f'{value} AS {VALUE}'])} FROM {read_rows(plan, of, to)}"
+        shown = ", ".join(qualified(NUMBERED, [*names, VALUE]))
+        return f"{VALUES} AS (SELECT {shown} FROM ({each}) AS {NUMBERED} WHERE NOT {NUMBERED}.{VALUE} IS NULL)"
+
+
+@dataclass(frozen=True)
+class Box(Bounding):
+    """A hash cut to groups × rows: of each unit the groups, and in each the values, with the least keyed hashes."""
+
+    def sums(self, plan: Plan, measures: Sequence[Measure], rows: str, salt: int, to: Dialect) -> str:
+        """One row per (unit, group) first, clamped; of a unit with more groups than allowed those with the least keyed
+        hash of unit and keys are kept. If two hashes tie at the cut, the keys themselves decide; where that would make
+        the order slow, each is counted with the other, and neither is kept. Where units have few rows in a group, an
+        engine may be faster if the groups are chosen before their rows are summed.
+        """
+        (mine, counted), keys = columns_of(measures), listed(plan)
+        units = [m.what is What.UNITS for m in measures]  # one in each row of pairs
+        inner = [
+            f"{self.added(m, mine[j], counted[j], m.counted_by in measures, to)} AS {measure(j)}"
+            for j, m in enumerate(measures)
+            if not units[j]
+        ]
+        outer = [
+            f"{'COUNT(*)' if units[j] else to.total(f'{PAIRS}.{measure(j)}')} AS {measure(j)}"
+            for j in range(len(measures))
+        ]
+        owner, names = qualified(ROWS, [UNIT, *keys]), qualified(PAIRS, keys)
+        if not keys:
+            pairs = f"SELECT {', '.join([*owner, *inner])} FROM {rows} {by(owner)}"
+            return f"SELECT {', '.join(outer)} FROM ({pairs}) AS {PAIRS}"
+        hashed = hash_of(owner, salt, to)
+        if to.chosen_first(plan):
+            order = ", ".join([hashed, *qualified(ROWS, keys)])
+            place = f"DENSE_RANK() OVER (PARTITION BY {ROWS}.{UNIT} ORDER BY {order})"
+            kept = first_of(f"SELECT {ROWS}.*, {place} AS {PLACE} FROM {rows}", self.groups)
+            pairs = f"SELECT {', '.join([*owner, *inner])} FROM ({kept}) AS {ROWS} {by(owner)}"
+            return f"SELECT {', '.join([*names, *outer])} FROM ({pairs}) AS {PAIRS} {by(names)}"
+        pairs = f"SELECT {', '.join([*owner, *inner, f'{hashed} AS {HASH}'])} FROM {rows} {by(owner)}"
+        order = f"PARTITION BY {PAIRS}.{UNIT} ORDER BY {PAIRS}.{HASH}"
+        place = f"ROW_NUMBER() OVER ({', '.join([order, *names])})"
+        place = place if to.windowed(plan.keys) else f"COUNT(*) OVER ({order})"
+        kept = first_of(f"SELECT {PAIRS}.*, {place} AS {PLACE} FROM ({pairs}) AS {PAIRS}", self.groups)
+        return f"SELECT {', '.join([*names, *outer])} FROM ({kept}) AS {PAIRS} {by(names)}"
+
+    def added(self, measure: Measure, name: str, counted: str, in_proportion: bool, to: Dialect) -> str:
+        """What one unit adds to one group: never outside its bounds.
+
+        A sum whose values are counted as well is made smaller in proportion when the count is cut: their ratio is a
+        mean, and would otherwise be pulled away from it by units with many rows.
+        """
+        low, high = self.bounds(measure)
+        total = "COUNT(*)" if measure.what is What.ROWS else to.total(clamped_value(measure, name, counted, to))
+        if measure.what in (What.SUM, What.SQUARES) and in_proportion:
+            many = to.total(clamped_value(measure.counted_by, counted, counted, to))
+            less = to.divided(f"({total} * {self.rows})", many)
+            total = f"CASE WHEN {many} > {self.rows} THEN {less} ELSE {total} END"
+        return f"CAST(LEAST(GREATEST({total}, {low}), {high}) AS {to.whole(low, high)})"
+
+    def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool) -> str:
+        """Equal values of a unit in a group are numbered COPY = 0, 1, …; as they are equal, it does not matter which is
+        which. Hash and VALUE order all that a unit has, so that exactly `rows` are kept.
+        """
+        rows, names = read_rows(plan, of, to), listed(plan)
+        owner = [UNIT, *names]
+        each = f"SELECT {', '.join([*qualified(READ, owner), f'{value} AS {VALUE}'])} FROM {rows}"
+        mine = qualified(NUMBERED, [*owner, VALUE])
+        number = "0" if once else f"ROW_NUMBER() OVER ({by_parts(mine)} ORDER BY {NUMBERED}.{VALUE})"
+        numbered = f"SELECT {', '.join([*mine, f'{number} AS {COPY}'])} FROM ({each}) AS {NUMBERED}"
+        again = to.materialized if names else ""  # only then it is read twice
+        found = f"{ROWS} AS {again}({numbered}{f' {by(mine)}' if once else ''})"
+        if names:
+            found += f", {self.chosen_groups(plan, salt, to)}"
+        source = CHOSEN if names else ROWS
+        mine, ordered = qualified(source, [*owner, VALUE]), qualified(HASHED, owner)
+        hashed = f"{hash_of(qualified(source, [*owner, VALUE, COPY]), salt, to)} AS {HASH}"
+        hashed = f"SELECT {', '.join([*mine, hashed])} FROM {source} WHERE NOT {source}.{VALUE} IS NULL"
+        order = f"ORDER BY {HASHED}.{HASH}, {HASHED}.{VALUE}"
+        placed = (
+            f"SELECT {HASHED}.*, ROW_NUMBER() OVER ({by_parts(ordered)} {order}) AS {PLACE} FROM ({hashed}) AS {HASHED}"
+        )
+        shown = ", ".join(qualified(RANKED, [*names, VALUE]))
+        return (
+            f"{found}, {VALUES} AS (SELECT {shown} FROM ({placed}) AS {RANKED} WHERE {RANKED}.{PLACE} <= {self.rows})"
+        )
+
+    def chosen_groups(self, plan: Plan, salt: int, to: Dialect) -> str:
+        """Tables of WITH, of which CHOSEN has the rows of ROWS in the groups that their unit keeps."""
+        mine = qualified(ROWS, [UNIT, *listed(plan)])
+        hashed = hash_of(mine, salt, to)
+        if to.windowed(plan.keys):
+            order = f"PARTITION BY {ROWS}.{UNIT} ORDER BY {', '.join([hashed, *mine[1:]])}"
+            placed = f"SELECT {ROWS}.*, DENSE_RANK() OVER ({order}) AS {PLACE} FROM {ROWS}"
+            return f"{CHOSEN} AS ({first_of(placed, self.groups)})"
+        pairs = f"{PAIRS} AS (SELECT {', '.join([*mine, f'{hashed} AS {HASH}'])} FROM {ROWS} {by(mine)})"
+        within = (
+            f"LEFT JOIN {CUTS} ON {ROWS}.{UNIT} = {CUTS}.{UNIT} WHERE {CUTS}.{CUT} IS NULL OR {hashed} <= {CUTS}.{CUT}"
+        )
+        return f"{pairs}, {cut(self.groups)}, {CHOSEN} AS (SELECT {ROWS}.* FROM {ROWS} {within})"
+
+
+def bounding_of(plan: Plan) -> Bounding:
+    """How the contributions to a plan are bounded, by the policy."""
+    kind = EachRow if isinstance(plan.table.unit, RowUnit) else Box
+    return kind(plan.groups, plan.rows)
+
+
+# ---- pieces of statements -------------------------------------------------------------------------------------------
+
+
+def columns_of(measures: Sequence[Measure]) -> tuple[list[str], list[str]]:
+    """For each measure the column with its values, and the one that tells in which rows it counts."""
+    mine = [f"{ROWS}.{measure(j)}" for j in range(len(measures))]
+    return mine, [
+        mine[measures.index(m.counted_by)] if m.given is not None else mine[j] for j, m in enumerate(measures)
+    ]
+
+
+def read_rows(plan: Plan, of: Expression, to: Dialect) -> str:
+    return f"({row_wise(plan, {GIVEN: to.compiled(of)}, to).sql(to.name)}) AS {READ}"
+
+
+def first_of(rows: str, most: int) -> str:
+    """The rows whose place is not beyond this."""
+    return f"SELECT * FROM ({rows}) AS {RANKED} WHERE {RANKED}.{PLACE} <= {most}"
+
+
+def cut(most: int) -> str:
+    """Of units that have more groups among the pairs than this: the largest hash that is kept."""
+    last, next_ = (f"{LEAST}.{HASHES}[{i}]" for i in (most, most + 1))
+    return (
+        f"{LEAST} AS (SELECT {PAIRS}.{UNIT}, LIST_SORT(MIN({PAIRS}.{HASH}, {most + 1})) AS {HASHES} FROM {PAIRS}"
+        f" GROUP BY {PAIRS}.{UNIT} HAVING COUNT(*) > {most}),"
+        f" {CUTS} AS (SELECT {LEAST}.{UNIT}, CASE WHEN {last} = {next_} THEN {last} - 1 ELSE {last} END AS {CUT}"
+        f" FROM {LEAST})"
+    )
+
+
+def by(names: Sequence[str]) -> str:
+    return f"GROUP BY {', '.join(names)}" if names else ""
+
+
+def by_parts(names: Sequence[str]) -> str:
+    return f"PARTITION BY {', '.join(names)}" if names else ""
+
+
+def hash_of(names: Sequence[str], salt: int, to: Dialect) -> str:
+    return to.hashed([raw(name) for name in names], salt).sql(to.name)
+
+
+def listed(plan: Plan) -> list[str]:
+    return [key(i) for i in range(len(plan.keys))]
+
+
+def clamped_value(measure: Measure, name: str, counted: str, to: Dialect) -> str:
+    """What one row adds, in steps: an integer, and 0 where `counted` has no value.
+
+    A row that counts adds a number of the span, also if its own value is missing: the span times the count bounds the
+    sum.
+    """
+    if measure.of is None:
+        return "1"
+    if measure.what is What.VALUES:
+        missing = none(name, to) if measure.of.domain.kind is Kind.NUMBER else f"{name} IS NULL"
+        return f"CASE WHEN {missing} THEN 0 ELSE 1 END"
+    domain, (low, high) = measure.of.domain, measure.span()
+    value = f"(LEAST(GREATEST({name}, {domain.low!r}), {domain.high!r}) - ({measure.centre!r}))"
+    squared = measure.what is What.SQUARES  # of whole steps, as those that are summed: else variances would be off
+    scale = 2.0 ** -(measure.exponent // 2 if squared else measure.exponent)
+    steps = to.floor(f"{to.scaled(value, scale)} + 0.5")
+    steps = f"CAST({f'{steps} * {steps}' if squared else steps} AS {to.whole(low, high)})"
+    missing = f" WHEN {none(name, to)} THEN {min(max(0, low), high)}" if counted != name else ""
+    return f"CASE WHEN {none(counted, to)} THEN 0{missing} ELSE LEAST(GREATEST({steps}, {low}), {high}) END"
+
+
+def none(name: str, to: Dialect) -> str:
+    """Is there no number?"""
+    return f"{name} IS NULL OR {to.is_nan(raw(name)).sql(to.name)}"

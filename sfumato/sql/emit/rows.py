@@ -1,0 +1,219 @@
+"""The rows that a plan is about, as one SELECT: joined, filtered, each with its unit, its keys and its values.
+
+Everything is compiled from the plan; no text of the analyst reaches an engine.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from sfumato.sql.dialects.base import Dialect, written_out
+from sfumato.sql.domains import LONGEST_TEXT, Kind
+from sfumato.sql.expressions import Call, Column, Constant, Expression
+from sfumato.sql.functions.function import Sql, of_type, paren
+from sfumato.sql.plan import Join, Owner, Plan, Table
+from sfumato.sql.reserved_names import ABOVE, KEY, ONE, OWNERS, PLACE, RANKED, ROWS, STORED, UNIT, column, key, numbered
+from sfumato.sql.union import times
+from sfumato.sql.units import ColumnUnit
+
+# what each kind is compiled to, on every engine
+TYPES = {Kind.NUMBER: "DOUBLE", Kind.TEXT: "TEXT", Kind.TRUTH: "BOOLEAN", Kind.DATE: "TIMESTAMPNTZ"}
+
+
+def row_wise(plan: Plan, values: Mapping[str, Sql], to: Dialect) -> exp.Select:
+    """unit, keys and the named values, for each row that counts."""
+    table = plan.table
+    found = exp.select().from_(limit_rows_per_unit(table, 0, to) if plan.crossed else first_table(table, to))
+    for number, join in enumerate(plan.joins, 1):
+        right = deduplicate_public(join, number, to) if join.table.public else limit_joined_rows(join, number, to)
+        on = exp.and_(*(equal(join, number, *pair, to) for pair in join.on))
+        found = found.join(right, join_type="left", on=on, copy=False)  # each copy would be of all joins before
+    chosen = [exp.alias_(as_key(one, to), key(i)) for i, one in enumerate(plan.keys)]
+    chosen += [exp.alias_(value, name) for name, value in values.items()]
+    conditions: list[Sql] = []
+    if table.unit_column is not None:
+        chosen.insert(0, exp.alias_(unit_of(table, numbered(0), to), UNIT))
+        conditions.append(exp.column(table.unit_column, table=numbered(0), quoted=True).is_(exp.null()).not_())
+    if plan.where != Constant(True):
+        conditions.append(to.compiled(plan.where))
+    for one, listed in zip(plan.keys, plan.key_lists, strict=True):
+        if listed is not None:
+            public = written_out(type(to), one.domain.kind, listed)
+            conditions.append(exp.In(this=as_key(one, to), expressions=[exp.Var(this=public)]))
+    found = found.select(*chosen, copy=False)
+    return found.where(*conditions, copy=False) if conditions else found
+
+
+def source(name: str) -> exp.Table:
+    return exp.Table(this=exp.to_identifier(name, quoted=True))
+
+
+def named(rows: exp.Table | exp.Select, alias: str) -> exp.Expression:
+    title = exp.TableAlias(this=exp.to_identifier(alias))
+    if isinstance(rows, exp.Table):
+        rows.set("alias", title)
+        return rows
+    return exp.Subquery(this=rows, alias=title)
+
+
+def unit_of(table: Table, alias: str, to: Dialect) -> Sql:
+    """The unit of a row. Where it was looked up, it has been told apart already."""
+    assert table.unit_column is not None
+    column = exp.column(table.unit_column, table=alias, quoted=True)
+    return column if table.owner or table.branches else to.apart(column, to.type_of(table, table.unit_column))
+
+
+def of_unit(table: Table, to: Dialect, theirs: str | None = None) -> exp.Table | exp.Select:
+    """The rows of a table (its columns of the policy, and `theirs` as KEY) with their unit; where another table knows
+    it, that one is looked up, one unit for a key.
+
+    Keys are compared as texts: of one type they are equal then if they are equal, and nothing can raise.
+    """
+    if table.branches:
+        return stacked(table, to)
+    if table.edges:
+        return of_edges(table, to, theirs)
+    if table.owner is None:
+        return source(table.name) if theirs is None else listed(table, to, theirs)
+    unit = exp.alias_(exp.column(UNIT, table=OWNERS), table.unit_column, quoted=True)
+    mine = to.as_text(exp.column(table.owner.mine, table=STORED, quoted=True))
+    return (
+        listed(table, to, theirs)
+        .select(unit)
+        .join(named(owners(table.owner, to), OWNERS), on=exp.EQ(this=mine, expression=exp.column(KEY, table=OWNERS)))
+    )
+
+
+def owners(owner: Owner, to: Dialect) -> exp.Select:
+    """KEY and UNIT: whose each key of the table above is."""
+    unit = unit_of(owner.table, ABOVE, to)
+    return (
+        exp.select(exp.alias_(exp.column(KEY, table=ABOVE), KEY), exp.alias_(exp.Min(this=unit), UNIT))
+        .from_(named(of_unit(owner.table, to, owner.theirs), ABOVE))
+        .where(unit.copy().is_(exp.null()).not_())
+        .group_by(exp.column(KEY, table=ABOVE))
+    )
+
+
+def listed(table: Table, to: Dialect, theirs: str | None) -> exp.Select:
+    """A table of the database, its columns of the policy and its unit if that is one of them; and `theirs`, which rows
+    of others are found by, in words and under a name of ours: the policy may describe it too, or call a unit so."""
+    names = dict.fromkeys(table.columns)
+    if table.owner is None and isinstance(table.unit, ColumnUnit):
+        names[table.unit.name] = None
+    found = exp.select(*(exp.column(name, table=STORED, quoted=True) for name in names))
+    if theirs is not None:
+        found = found.select(exp.alias_(to.as_text(exp.column(theirs, table=STORED, quoted=True)), KEY))
+    return found.from_(exp.alias_(source(table.name), STORED))
+
+
+def of_edges(table: Table, to: Dialect, theirs: str | None) -> exp.Select:
+    """The rows of a table of edges. An edge is told in words: the length of its lesser node, then both; so that no two
+    edges are told alike, and one is told alike in both directions. None from a node to itself, or to nothing."""
+    uncut = [replace(table.columns[name], length=LONGEST_TEXT) for name in table.edges]  # or two edges would be one
+    a, b = (to.compiled(Column(f"stored.{name}", of)).sql(to.name) for name, of in zip(table.edges, uncut, strict=True))
+    if table.columns[table.edges[0]].kind is Kind.NUMBER:
+        a, b = (f"CASE WHEN {one} = 0 THEN 0 ELSE {one} END" for one in (a, b))  # −0 is 0
+    first, second = (to.as_text(exp.Var(this=f"{word}({a}, {b})")).sql(to.name) for word in ("LEAST", "GREATEST"))
+    words = f"CASE WHEN {a} <> {b} THEN CONCAT(LENGTH({first}), ':', {first}, {second}) END"
+    return listed(table, to, theirs).select(exp.alias_(exp.Var(this=words), table.unit_column, quoted=True))
+
+
+def stacked(table: Table, to: Dialect) -> exp.Select:
+    """The rows of all branches, with their unit; of different tables it is compared as a text, as in joins."""
+    mixed, parts = len(times(table)) > 1, []
+    for branch in table.branches:
+        inside = to.about(branch.rows)
+        values = {name: exp.Cast(this=inside.compiled(of), to=of_type(TYPES[table.columns[name].kind]))
+                  for name, of in branch.columns}  # fmt: skip
+        rows = exp.select(*(exp.column(name, table=ROWS, quoted=True) for name in values))
+        if table.unit_column is not None:
+            unit = exp.column(UNIT, table=ROWS)
+            rows = rows.select(exp.alias_(to.as_text(unit) if mixed else unit, table.unit_column, quoted=True))
+        elif not values:
+            rows = rows.select(exp.column(ONE, table=ROWS))
+        found = row_wise(branch.rows, values or {ONE: whole(1)}, inside)
+        parts.append(rows.from_(named(found, ROWS)))
+    both = exp.union(*parts, distinct=False)
+    return exp.select("*").from_(exp.Subquery(this=both, alias=exp.TableAlias(this=exp.to_identifier(ROWS))))
+
+
+def first_table(table: Table, to: Dialect) -> exp.Expression:
+    """The rows of a table, as the first one."""
+    return named(of_unit(table, to), numbered(0))
+
+
+def limit_rows_per_unit(
+    table: Table, place: int, to: Dialect, most: int = 0, apart: Sequence[Sql] = ()
+) -> exp.Expression:
+    """At most `rows` rows of each unit, before a join could multiply them: those with the least hash of their own
+    content; of equal rows it does not matter which. Another unit's rows have no say in it. Or so many of each unit and
+    each combination of what tells them `apart`."""
+    names = dict.fromkeys([*sorted(table.columns), *filter(None, [table.unit_column])])
+    mine = [exp.column(name, table=STORED, quoted=True) for name in names]
+    words = [to.content(one.copy(), to.type_of(table, one.name)) for one in mine]
+    order = exp.Order(expressions=[exp.Ordered(this=one) for one in [to.hashed(words, 0), *words]])
+    number = exp.Window(this=exp.RowNumber(), partition_by=[unit_of(table, STORED, to), *apart], order=order)
+    inner = exp.select(*mine, exp.alias_(number, PLACE)).from_(named(of_unit(table, to), STORED))
+    place_of = exp.column(PLACE, table=RANKED)
+    last = whole(most or table.rows)
+    outer = exp.select("*").from_(named(inner, RANKED)).where(exp.LTE(this=place_of, expression=last))
+    return named(outer, numbered(place))
+
+
+def limit_joined_rows(join: Join, place: int, to: Dialect) -> exp.Expression:
+    """A private table as it is joined: at most `rows` of a unit; or one for each combination of joined values."""
+    if not join.once:
+        return limit_rows_per_unit(join.table, place, to)
+    names = dict.fromkeys(name for _, name in join.on if name != join.table.unit_column)
+    return limit_rows_per_unit(join.table, place, to, 1, [joined_value(join, f"stored.{name}", to) for name in names])
+
+
+def joined_value(join: Join, origin: str, to: Dialect) -> Sql:
+    """A column of a joined table as ON compares it: units, and the keys by which they are found, as texts."""
+    name = origin.split(".", 1)[1]
+    if not join.table.public and (name == join.table.unit_column or name in join.exact):
+        return to.as_text(column(origin))
+    return to.compiled(Column(origin, join.table.columns[name]))
+
+
+def whole(value: int) -> Sql:
+    return exp.Literal.number(str(value))
+
+
+def equal(join: Join, number: int, mine: Expression, name: str, to: Dialect) -> Sql:
+    """ON: units are compared as texts (as doubles, long numbers of two people could be equal), the rest as typed."""
+    theirs = joined_value(join, f"t{number}.{name}", to)
+    if not join.table.public and isinstance(mine, Column) and (name == join.table.unit_column or name in join.exact):
+        return exp.EQ(this=to.as_text(column(mine.origin)), expression=theirs)
+    return exp.EQ(this=to.compiled(mine), expression=theirs)
+
+
+def as_key(key: Expression, to: Dialect) -> Sql:
+    """A key as it is released: dates in words (clients have no infinite ones, and would take one for another), and no
+    NaN, which equals itself here and not there."""
+    if isinstance(key, Column) and (plain := to.key(key)) is not None:
+        return plain
+    found = to.compiled(key)
+    match key.domain.kind:
+        case Kind.DATE:
+            return to.date_text(found)
+        case Kind.NUMBER if isinstance(key, Call):
+            return paren(exp.Case().when(to.is_nan(found), exp.null()).else_(found.copy()))
+    return found
+
+
+def deduplicate_public(join: Join, number: int, to: Dialect) -> exp.Expression:
+    """A public table with one row for each combination of the joined values, so that a row of ours finds one at most.
+
+    The values are compared as the policy types them, and so they are told apart; of several rows the least is taken.
+    """
+    typed = {name: to.compiled(Column(f"t{number}.{name}", domain)) for name, domain in join.table.columns.items()}
+    first = [typed[name] for name in dict.fromkeys(name for _, name in join.on)]
+    order = exp.Order(expressions=[exp.Ordered(this=one.copy(), nulls_first=False) for one in typed.values()])
+    place = exp.Window(this=exp.RowNumber(), partition_by=[one.copy() for one in first], order=order)
+    plain = [column(f"t{number}.{name}") for name in typed]
+    inner = exp.select(*plain, exp.alias_(place, PLACE)).from_(exp.alias_(source(join.table.name), numbered(number)))
+    outer = exp.select("*").from_(named(inner, RANKED)).where(exp.column(PLACE, table=RANKED).eq(1))
+    return named(outer, numbered(number))

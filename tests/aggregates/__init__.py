@@ -1,0 +1,1 @@
+"""Tests of sfumato/aggregates: laws over all of them, and one file for each."""
