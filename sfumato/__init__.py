@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sfumato.ledger.ledger import Ledger
     from sfumato.loss.base import PrivacyLoss
     from sfumato.loss.bound import Bound
-    from sfumato.loss.calibrate import calibrate
+    from sfumato.loss.views.calibrate import calibrate
     from sfumato.mechanisms.additive.bounded_laplace import BoundedLaplace as BoundedLaplace
     from sfumato.mechanisms.additive.bounded_statistics import BoundedMean as BoundedMean
     from sfumato.mechanisms.additive.bounded_statistics import BoundedSum as BoundedSum
@@ -92,7 +92,7 @@ PLACES = {
     "Sensitivity": "sfumato.sensitivity",
     "Poisson": "sfumato.sampling.poisson",
     "WithoutReplacement": "sfumato.sampling.without_replacement",
-    "calibrate": "sfumato.loss.calibrate",
+    "calibrate": "sfumato.loss.views.calibrate",
     "compare": "sfumato.teach.classical.compare",
     "Bound": "sfumato.loss.bound",
     "PrivacyLoss": "sfumato.loss.base",

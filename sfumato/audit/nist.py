@@ -37,7 +37,7 @@ ROWS = (
         "Every loss carries its neighbour relation as a type, and losses of different relations cannot be added. A "
         "curator's relation is add/remove of all rows of one unit.", CHECKED,
         ("tests/loss/test_bad_input.py::test_relations_are_never_mixed",
-         "tests/loss/test_group.py::test_replacing_is_removing_and_adding_in_the_worse_order",
+         "tests/loss/kinds/test_group.py::test_replacing_is_removing_and_adding_in_the_worse_order",
          "tests/mutants/test_mutants.py::test_a_planted_bug_is_found_and_nothing_without_it")),
     Question(4, "variants of the definition",
         "Are pure, approximate, zCDP, Rényi and f-DP converted, not compared raw?",

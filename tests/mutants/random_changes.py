@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 DECIDING = (
     *("sfumato/sensitivity.py", "sfumato/rounding.py", "sfumato/loss/views/gdp.py", "sfumato/loss/views/zcdp.py"),
     *(
-        "sfumato/loss/kinds/discrete_gaussian_price.py",
+        "sfumato/loss/kinds/discrete_gaussian.py",
         "sfumato/loss/views/gaussian_noise.py",
         "sfumato/ledger",
         "sfumato/curator",

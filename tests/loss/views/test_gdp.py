@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.loss.kinds.discrete_gaussian_price import beyond, log_tails
+from sfumato.loss.kinds.discrete_gaussian import beyond, log_tails
 from sfumato.loss.views.gdp import edge_prices
 
 L = sf.loss

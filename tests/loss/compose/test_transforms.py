@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.loss.compose.choose_engine import engine, grouped
+from sfumato.loss.compose.choose_engine import engine, group_transforms
 from sfumato.loss.compose.contour import Totals
 from sfumato.loss.compose.transforms.base import product
 from sfumato.loss.compose.transforms.sampled_gaussian import SampledGaussianTransform, drop
@@ -124,7 +124,7 @@ def test_gaussians_and_losses_that_end_in_atoms(seed):
     r = Random(f"transforms {seed}")
     scale, theta = magnitude(r, 1e-3, 5), magnitude(r, 1e-6, 100)
     terms = [(r.choice([1, 1, 3, round(magnitude(r, 1, 1e6))]), *term(r, scale)) for _ in range(r.randrange(1, 7))]
-    parts = grouped((count, loss) for count, loss, _ in terms)
+    parts = group_transforms((count, loss) for count, loss, _ in terms)
     spread = scale * math.sqrt(sum(count for count, _, _ in terms))
     near = spaced(r.uniform(0.5, 8) / spread / 12, 12)
     far = np.geomspace(0.1 / spread, 1e5 / scale, 40)

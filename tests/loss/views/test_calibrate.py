@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from sfumato.errors import InvalidParameter, OutOfReach
 from sfumato.loss.bound import Bound
-from sfumato.loss.calibrate import calibrate
 from sfumato.loss.kinds.coins import PureLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.laplace import LaplaceLoss
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss
+from sfumato.loss.views.calibrate import calibrate
 
 epsilons = st.floats(1e-3, 20)
 deltas = st.floats(-30, -1).map(lambda x: 10.0**x)

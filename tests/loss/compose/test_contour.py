@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.loss.compose.choose_engine import engine, grouped
+from sfumato.loss.compose.choose_engine import engine, group_transforms
 from sfumato.loss.compose.contour import Composition, Contour, Line, Saddle, Totals, plan
 from sfumato.loss.compose.transforms.base import Refused
 from sfumato.loss.compose.transforms.edges import TiltedEdges
@@ -90,7 +90,7 @@ def test_the_sum_over_nodes_is_the_sum_over_windows(theta, width):
     def curve(u):
         return truth.with_curve([truth.coin(eps)[1:3]], truth.gaussian(mu), u)
 
-    contour = laid(grouped([(1, L.PureLoss(eps)), (1, L.GaussianLoss(mu))]), theta, width, 60.0)
+    contour = laid(group_transforms([(1, L.PureLoss(eps)), (1, L.GaussianLoss(mu))]), theta, width, 60.0)
     window = 2 * mp.pi / mp.mpf(contour.line.step)
     for t in (0.0, 0.3, 0.7, 1.1):
         with mp.workdps(40):
@@ -104,7 +104,7 @@ def test_the_sum_over_nodes_is_the_sum_over_windows(theta, width):
 def test_the_sum_over_nodes_of_a_bare_coin():
     """Theorem 1 and 2 on two atoms: what the dropped nodes weigh is within the tail."""
     eps, theta, width = 0.7, 1.0, 0.5
-    contour = laid(grouped([(1, L.PureLoss(eps))]), theta, width, 2e4)
+    contour = laid(group_transforms([(1, L.PureLoss(eps))]), theta, width, 2e4)
 
     def curve(u):
         return mp.fsum(gain for p, q in truth.coin(eps) if (gain := p - mp.exp(u) * q) > 0)
@@ -136,7 +136,7 @@ def test_smoothing_bounds_a_single_atom_from_both_sides(tau):
 @pytest.mark.parametrize("tau", [1e-6, 1e-4, 1e-2])
 def test_a_smoothed_contour_holds_a_lattice_law_next_to_its_atoms(tau):
     eps, count = 0.5, 4
-    parts = grouped([(count, L.PureLoss(eps))])
+    parts = group_transforms([(count, L.PureLoss(eps))])
     saddle = Composition(parts, 0.0, 0.0).towards(1.0, 1e-6)
     line = plan([*parts, GaussianTransform(2 * tau)], saddle, tau, 1.0)
     totals = Totals.together([Totals.of(part, line) for part in [*parts, GaussianTransform(2 * tau)]])

@@ -18,7 +18,7 @@ REACH = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # the search looks at start�
 
 
 class Priced(Protocol):
-    """What a family returns: a loss, or anything else with a profile."""
+    """The values of a family: a loss, or anything else with a profile."""
 
     def delta(self, epsilon: float, /, *, tolerance: float = ...) -> Bound:
         """Enclosure of δ(ε), its relative gap about `tolerance`."""
@@ -59,7 +59,8 @@ def calibrate(
     for step in range(200):
         if poor is None or found.close(good, poor):
             break
-        point = found.between(good, poor) if step < 12 else found.middle(good, poor)  # profiles with jumps are halved
+        # profiles with jumps are halved
+        point = found.next_parameter(good, poor) if step < 12 else found.middle(good, poor)
         if point in (good, poor):  # floats are exhausted
             break
         good, poor = (point, poor) if found.meets(point, abs(math.log(poor / good))) else (good, point)
@@ -118,23 +119,23 @@ class Search:
     def look(self, point: float, tolerance: float) -> Bound:
         """One evaluation, remembered."""
         try:
-            return self.evaluated(point, tolerance)
+            return self.evaluate(point, tolerance)
         except Exception as problem:
             raise failure(point, problem) from problem
 
-    def allowed(self, point: float) -> bool:
+    def is_allowed(self, point: float) -> bool:
         """Does the family take this parameter? What it refuses as invalid is taken for the end of its range."""
         if point in self.seen or point in self.refused:
             return point in self.seen
         try:
-            self.evaluated(point, 1e-2)
+            self.evaluate(point, 1e-2)
         except InvalidParameter as problem:
             self.refused[point] = problem
         except Exception as problem:
             raise failure(point, problem) from problem
         return point in self.seen
 
-    def evaluated(self, point: float, tolerance: float) -> Bound:
+    def evaluate(self, point: float, tolerance: float) -> Bound:
         """δ(ε) at one parameter; whatever the family raises passes."""
         found = self.family(int(point) if self.integer else point).delta(self.epsilon, tolerance=tolerance)
         if not isinstance(found, Bound):
@@ -147,20 +148,20 @@ class Search:
     def start(self) -> float:
         """1, or the allowed parameter nearest to it that is found by doubling and halving."""
         first = 1.0 if self.low == 0 or math.isinf(self.high) else math.sqrt(self.low) * math.sqrt(self.high)
-        for point in self.around(self.moved(first, 0)):
-            if self.allowed(point):
+        for point in self.around(self.move(first, 0)):
+            if self.is_allowed(point):
                 return point
         refusal = next(iter(self.refused.values()))
         raise InvalidParameter(
-            f"the family refuses every parameter that was tried: {self.tried()}.\n  found:  {refusal}\n"
+            f"the family refuses every parameter that was tried: {self.attempts()}.\n  found:  {refusal}\n"
             "  do:     give low= and high= such that family(p) is a loss for low ≤ p ≤ high"
         )
 
     def around(self, point: float) -> list[float]:
         """A point and its multiples up and down, nearest first."""
-        return [point, *(p for power in REACH for p in (self.moved(point, power), self.moved(point, -power)))]
+        return [point, *(p for power in REACH for p in (self.move(point, power), self.move(point, -power)))]
 
-    def moved(self, point: float, power: int) -> float:
+    def move(self, point: float, power: int) -> float:
         """point·2^power, kept within the ends."""
         moved = min(max(point * 2.0**power, self.low), self.high)
         return round(moved) if self.integer else moved
@@ -170,7 +171,7 @@ class Search:
         here = self.start()
         others = [point for point in self.around(here) if point != here]
         for curve in (self.upper, self.distance):
-            for point in filter(self.allowed, others):
+            for point in filter(self.is_allowed, others):
                 first, second = curve(here), curve(point)
                 if not 0.95 * first <= second <= 1.05 * first:  # more than the tolerance it was asked with
                     return (second > first) == (point > here)
@@ -195,8 +196,8 @@ class Search:
         sign = 1 if met == rising else -1  # towards the other kind
         last, end = here, self.high if sign > 0 else self.low
         for power in REACH:
-            point = self.moved(here, sign * power)
-            if point == last or not self.allowed(point):
+            point = self.move(here, sign * power)
+            if point == last or not self.is_allowed(point):
                 break
             if self.meets(point) != met:
                 return (last, point) if met else (point, last)
@@ -211,13 +212,13 @@ class Search:
         """Is the bracket narrow enough?"""
         return abs(poor - good) <= (1 if self.integer else self.tolerance * good)
 
-    def between(self, good: float, poor: float) -> float:
+    def next_parameter(self, good: float, poor: float) -> float:
         """Next parameter: log p interpolated as a function of log δ, or the middle where that leads out.
 
         The guess is moved a third of the tolerance towards the farther side, so that in the end that side comes in too.
         """
         a, b = math.log(good), math.log(poor)
-        x = self.interpolated()
+        x = self.interpolate()
         if not min(a, b) < x < max(a, b):
             x = (a + b) / 2
         far = b if abs(b - x) > abs(a - x) else a
@@ -233,7 +234,7 @@ class Search:
         """Half way."""
         return (good + poor) // 2 if self.integer else good + (poor - good) / 2
 
-    def interpolated(self) -> float:
+    def interpolate(self) -> float:
         """log p where log δ should cross the target, through the three known points nearest to it; NaN if it cannot."""
         if self.delta == 0:
             return math.nan
@@ -251,11 +252,11 @@ class Search:
         method = f"calibrated to ε = {self.epsilon:g}, δ = {self.delta:g}"
         if poor is None:
             return Bound(float(good), float(good), method, "lower" if rising else "upper")
-        other = self.missed(good, poor, rising)
+        other = self.find_miss(good, poor, rising)
         low, high = (good, other) if rising else (other, good)
         return Bound(float(low), float(high), method, "lower" if rising else "upper")
 
-    def missed(self, good: float, poor: float, rising: bool) -> float:
+    def find_miss(self, good: float, poor: float, rising: bool) -> float:
         """A parameter certified to miss the target, close to one that is not certified to meet it."""
         known = [p for p, found in self.seen.items() if found.lower > self.delta and (p > good) == rising]
         if not known:
@@ -284,7 +285,7 @@ class Search:
                     f"{'rises' if rising else 'falls'}"
                 )
 
-    def tried(self) -> str:
+    def attempts(self) -> str:
         """The parameters that were asked, in words."""
         points = sorted([*self.seen, *self.refused])
         return f"{len(points)} between {points[0]:g} and {points[-1]:g}" if len(points) > 1 else f"{points[0]:g} only"
@@ -293,7 +294,7 @@ class Search:
         """The target is too strict for all parameters."""
         best = min(self.seen, key=lambda p: self.seen[p].upper)
         raise OutOfReach(
-            f"no parameter meets ε = {self.epsilon:g}, δ = {self.delta:g}.\n  tried:  {self.tried()}\n"
+            f"no parameter meets ε = {self.epsilon:g}, δ = {self.delta:g}.\n  tried:  {self.attempts()}\n"
             f"  found:  δ({self.epsilon:g}) = {self.seen[best]} at best, at {best:g}{self.refusals()}\n"
             "  do:     allow a larger epsilon or delta, or a wider range with low= and high="
         )
@@ -303,7 +304,7 @@ class Search:
         worst = max(self.seen, key=lambda p: self.seen[p].upper)
         raise OutOfReach(
             f"every parameter meets ε = {self.epsilon:g}, δ = {self.delta:g}, so none is nearest.\n"
-            f"  tried:  {self.tried()}\n"
+            f"  tried:  {self.attempts()}\n"
             f"  found:  δ({self.epsilon:g}) = {self.seen[worst]} at worst, at {worst:g}{self.refusals()}\n"
             "  do:     ask for a stricter target, or give low= and high=: their far end is then the answer"
         )

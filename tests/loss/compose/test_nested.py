@@ -11,8 +11,8 @@ import pytest
 import sfumato.loss as L  # noqa: N812
 from sfumato.loss.compose.choose_engine import engine
 from sfumato.loss.compose.discretise import discretise
-from sfumato.loss.compose.inner_table import tabulated
-from sfumato.loss.compose.nested import atoms, laid, sampled_sum, through_sampling
+from sfumato.loss.compose.inner_table import tabulate_sum
+from sfumato.loss.compose.nested import atoms, sampled_sum, split_onto_lattice, through_sampling
 from sfumato.sampling import Poisson
 
 
@@ -140,7 +140,7 @@ def test_every_mass_of_the_inner_law_is_held_by_a_plain_convolution(loss, count,
 def test_masses_laid_on_a_lattice_keep_both_measures():
     rng = np.random.default_rng(3)
     places, masses, h = rng.normal(size=50), rng.random(50), 0.01
-    start, (on,) = laid(places, (masses,), h)
+    start, (on,) = split_onto_lattice(places, (masses,), h)
     points = h * (start + np.arange(len(on)))
     assert on.sum() == pytest.approx(masses.sum(), rel=1e-14)
     assert (on * np.exp(-points)).sum() == pytest.approx((masses * np.exp(-places)).sum(), rel=1e-12)
@@ -179,7 +179,7 @@ def test_sampled_sums_agree_with_their_tables():
     """Another path: the inner profile at many nodes, and what convexity says between them."""
     inner = 10 * sampled()
     loss = Poisson(0.1).amplify(inner)
-    table = dataclasses.replace(loss, inner=tabulated(inner, 1e-4))
+    table = dataclasses.replace(loss, inner=tabulate_sum(inner, 1e-4))
     t = np.array([0.0, 0.01, 0.05, 0.2, 0.6])
     assert engine(20 * loss).method == engine(20 * table).method == "lattice"
     for found, other in (

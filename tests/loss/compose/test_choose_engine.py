@@ -15,9 +15,9 @@ import sfumato.loss as L  # noqa: N812
 from sfumato.ledger.budgets import Budget
 from sfumato.loss.compose.choose_engine import engine
 from sfumato.loss.compose.discretise import discretise
-from sfumato.loss.compose.inner_table import shortened
+from sfumato.loss.compose.inner_table import replace_inner_sum
 from sfumato.loss.compose.transforms.base import Refused
-from sfumato.loss.compose.transforms.discrete_gaussian import DiscreteGaussianTransform
+from sfumato.loss.compose.transforms.gaussian import DiscreteGaussianTransform
 from sfumato.sampling import Poisson, WithoutReplacement
 from sfumato.sensitivity import ReplaceOne
 
@@ -179,7 +179,7 @@ def test_batches_of_laplace_answers():
 
 def test_a_table_in_the_place_of_a_sampled_sum_holds_it():
     loss = WithoutReplacement(10, 1).amplify(5 * L.LaplaceLoss(0.3, relation=ReplaceOne))
-    short = shortened(loss, 20)
+    short = replace_inner_sum(loss, 20)
     assert short is not loss
     t = np.linspace(0.0, 0.29, 13)
     for ask in (L.PrivacyLoss.forward, L.PrivacyLoss.backward):
@@ -191,7 +191,7 @@ def test_a_table_in_the_place_of_a_sampled_sum_holds_it():
 
 def test_losses_that_are_not_composed_need_no_table():
     loss = sampled()
-    assert shortened(loss, 20) is loss
+    assert replace_inner_sum(loss, 20) is loss
 
 
 # ---- discrete Gaussians ---------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from sfumato.loss.kinds.coins import ApproxLoss, PureLoss, RandomizedResponseLos
 from sfumato.loss.kinds.discrete_gaussian import DiscreteGaussianLoss
 from sfumato.loss.kinds.discrete_laplace import DiscreteLaplaceLoss
 from sfumato.loss.kinds.finite import FinitePairLoss
-from sfumato.loss.kinds.from_profile import from_profile
+from sfumato.loss.kinds.from_curves import from_profile
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.group import group, replace_one
 from sfumato.loss.kinds.laplace import LaplaceLoss

@@ -13,7 +13,7 @@ import pytest
 import sfumato as sf
 from sfumato.errors import UnknownDescription
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.describable import ELSEWHERE, Part
+from sfumato.loss.describe import ELSEWHERE, Part
 from tests.checks.examples import EXAMPLES, concrete_classes
 
 PACKAGE = Path(sf.__file__).parent
@@ -39,7 +39,7 @@ def in_another_process(code: str, *words: str) -> str:
 def test_every_loss_and_part_that_is_shipped_can_be_found():
     code = (
         "import sfumato.ledger, json; from sfumato.loss.base import PrivacyLoss;"
-        "from sfumato.loss.describable import Part;"
+        "from sfumato.loss.describe import Part;"
         "print(json.dumps([*PrivacyLoss.known, *Part.known]))"
     )
     there = set(json.loads(in_another_process(code)))

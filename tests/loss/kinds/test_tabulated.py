@@ -14,9 +14,8 @@ from sfumato.loss.describe import from_json
 from sfumato.loss.kinds.bounded_range import BoundedRangeLoss
 from sfumato.loss.kinds.coins import ApproxLoss, PureLoss
 from sfumato.loss.kinds.finite import FinitePairLoss
+from sfumato.loss.kinds.from_curves import from_profile, from_trade_off
 from sfumato.loss.kinds.from_densities import from_cdfs, from_densities
-from sfumato.loss.kinds.from_profile import from_profile
-from sfumato.loss.kinds.from_trade_off import from_trade_off
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.laplace import LaplaceLoss
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss
