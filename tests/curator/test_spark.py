@@ -14,6 +14,8 @@ import pytest
 import sqlglot
 
 from sfumato.sql.dialects import spark
+from sfumato.sql.dialects.base import raw
+from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.texts import SPACES
 
 NOON = datetime(2024, 2, 29, 12, 34, 56)
@@ -23,9 +25,9 @@ CASES = [
     (spark.OWN["trim"], ("'  a b \u2003'",), "a b"),
     (spark.OWN["ltrim"], ("'  a b  '",), "a b  "),
     (spark.OWN["rtrim"], ("'  a b  '",), "  a b"),
-    (spark.OWN["starts_with"], ("'abc'", "'ab'"), True),
-    (spark.OWN["ends_with"], ("'abc'", "'ab'"), False),
-    (spark.OWN["contains"], ("'abc'", "'bc'"), True),
+    (FUNCTIONS["starts_with"].sql_in["spark"], ("'abc'", "'ab'"), True),
+    (FUNCTIONS["ends_with"].sql_in["spark"], ("'abc'", "'ab'"), False),
+    (lambda a, b: FUNCTIONS["contains"].emit(raw(a), raw(b)).sql("spark"), ("'abc'", "'bc'"), True),
     *((spark.floor, (f"{a}D",), value) for a, value in [(2.5, 2), (-2.5, -3), (1e300, 1e300)]),
     *((spark.ceil, (f"{a}D",), value) for a, value in [(2.5, 3), (-2.5, -2), (1e300, 1e300)]),
     *((spark.round_half_away, (f"{a}D",), value) for a, value in [(2.5, 3), (-2.5, -3), (2.4, 2), (1e300, 1e300)]),
