@@ -26,6 +26,7 @@ DECIDING = (
         "sfumato/loss/views/gaussian_noise.py",
         "sfumato/ledger",
         "sfumato/curator",
+        "sfumato/aggregates",
     ),
     *("sfumato/sql", "sfumato/mechanisms", "sfumato/noise", "sfumato/sampling", "sfumato/engines"),
 )
