@@ -23,12 +23,14 @@ from sfumato.sql.dialects import Dialect, dialect_of
 from sfumato.sql.domains import DATE, LONGEST_TEXT, TEXT, TRUTH, Kind, number
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions import FUNCTIONS
-from sfumato.sql.functions.patterns import LONGEST_PATTERN
-from sfumato.sql.reserved_names import numbered
+from sfumato.sql.reserved_names import table_alias
 
 LONG = LONGEST_TEXT
+RANDOM = " || ".join(f"MD5('{n} ' || i)" for n in range(LONG // 32))
+MIXED = f"TRANSLATE({RANDOM}, '0123456789abcdef', '{'😀😁' * 8}')"  # no two parts alike: hard for automata
 HARD = {  # i is a number; SQL that all engines read alike
     Kind.TEXT: [f"repeat('{sign}', {LONG - 8}) || i" for sign in (*"aAßΐЖ😀𐐀 1", "\u3000")]
+    + [MIXED]
     + [f"i || repeat('{sign}', {LONG - 8})" for sign in (" ", "\u3000")]
     + [f"'0.' || repeat('1', {LONG - 20}) || i || 'e-300'", f"i || '.' || repeat('0', {LONG - 20}) || 'x'",
        f"repeat('1', {LONG - 20}) || i || 'e9999'", f"'0.' || repeat('1', {LONG - 20}) || i || 'e-9999'",
@@ -44,19 +46,7 @@ EASY = {Kind.TEXT: "'a' || i % 10", Kind.NUMBER: "1.5 + i % 10", Kind.TRUTH: "tr
 DOMAINS = {Kind.TEXT: TEXT, Kind.NUMBER: number(), Kind.TRUTH: TRUTH, Kind.DATE: DATE}
 TYPES = {Kind.TEXT: "text", Kind.NUMBER: "double precision", Kind.TRUTH: "boolean",
          Kind.DATE: "timestamp without time zone"}  # fmt: skip
-CONSTANTS: dict[str, list[tuple[object, ...]]] = {  # what must stand in the question, after the first argument
-    "like": [(f"%{'a' * (LONGEST_PATTERN - 3)}b%",), (f"%_{'a' * 40}b%",), (f"%_{'😀' * 20}b%",), (f"%{'_' * 40}b",),
-             ("%a" * 9 + "%b",), (f"%{'😀' * 90}b%",)],
-    "substr": [(LONG // 2, LONG), (1, LONG)],
-    "right": [(LONG // 2,), (LONG,)],
-    "split_part": [("a", 1000), ("a" * 100 + "b", 2), ("😀", 1000)],
-    "replace": [("a", "b"), ("a" * 100 + "b", ""), ("😀", "b"), ("b" + "a" * (LONG // 2), ""),
-                ("b" + "😀" * (LONG // 2), "")],
-    "round to": [(12,), (0,)],
-    "power": [(10,), (2,)],
-    "width_bucket": [(0.0, 60.0, 1000)],
-    "clamp": [(0.0, 60.0)],
-}  # fmt: skip
+BOUNDS = ((0.0, 60.0),)  # of CLAMP
 SOUGHT = {  # second arguments: not there, but nearly, everywhere; of numbers what is far from the first
     Kind.TEXT: [one for sign in ("a", "😀") for one in (f"repeat('{sign}', {LONG // 2}) || 'b' || i",
                                                        f"'b' || repeat('{sign}', {LONG // 2})")],
@@ -75,7 +65,7 @@ def kinds(name: str) -> list[list[Kind]]:
 
 def columns(name: str, hard: bool) -> Iterator[tuple[list[str], list[Expression]]]:
     """Texts that make columns a, b, …, and arguments that are these columns or constants."""
-    fixed = CONSTANTS.get(name, [()])
+    fixed = FUNCTIONS[name].constants or (BOUNDS if name == "clamp" else ((),))
     listed = kinds(name)
     for constants in fixed if hard else fixed[:1]:
         free = listed[: len(listed) - len(constants)]
@@ -179,7 +169,7 @@ def measured(db: Engine, values: Sequence[str], expressions: Sequence[Sequence[E
     to, found = db.knowing(types), []
     for several in expressions:
         hashed = to.hashed([to.compiled(one) for one in several], 1).sql(to.name)
-        sql = f"SELECT BIT_XOR({hashed}) FROM hard AS {numbered(0)}"
+        sql = f"SELECT BIT_XOR({hashed}) FROM hard AS {table_alias(0)}"
         found.append(min(db.timed(sql) for _ in range(5)) / rows)
     return found
 
@@ -232,7 +222,7 @@ def of_reading(db: Engine, kind: Kind, rows: int) -> tuple[float, float, float]:
     for value in HARD[Kind.TEXT]:
         fill(db, [value], [db.kind_of(Kind.TEXT)], rows // 50)
         plain = db.dialect.as_text(names.column("t0.c0"))
-        sql = "SELECT BIT_XOR({}) FROM hard AS " + numbered(0)
+        sql = "SELECT BIT_XOR({}) FROM hard AS " + table_alias(0)
         before, after = (
             min(db.timed(sql.format(to.hashed([one], 1).sql(to.name))) for _ in range(5)) / (rows // 50)
             for one in (plain, to.compiled(column))

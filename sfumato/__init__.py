@@ -16,31 +16,39 @@ if TYPE_CHECKING:
     from sfumato.ledger.ledger import Ledger
     from sfumato.loss.base import PrivacyLoss
     from sfumato.loss.bound import Bound
-    from sfumato.loss.calibrate import calibrate
-    from sfumato.mechanisms.additive.bounded_laplace import BoundedLaplace
-    from sfumato.mechanisms.additive.bounded_statistics import BoundedMean, BoundedSum, Count, Histogram
+    from sfumato.loss.views.calibrate import calibrate
+    from sfumato.mechanisms.additive.bounded_laplace import BoundedLaplace as BoundedLaplace
+    from sfumato.mechanisms.additive.bounded_statistics import BoundedMean as BoundedMean
+    from sfumato.mechanisms.additive.bounded_statistics import BoundedSum as BoundedSum
+    from sfumato.mechanisms.additive.bounded_statistics import Count as Count
+    from sfumato.mechanisms.additive.bounded_statistics import Histogram as Histogram
     from sfumato.mechanisms.additive.discrete_gaussian import DiscreteGaussian
     from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
     from sfumato.mechanisms.additive.gaussian import Gaussian
-    from sfumato.mechanisms.additive.joint_laplace import JointLaplace
+    from sfumato.mechanisms.additive.joint_laplace import JointLaplace as JointLaplace
     from sfumato.mechanisms.additive.laplace import Laplace
-    from sfumato.mechanisms.additive.staircase import Staircase
-    from sfumato.mechanisms.additive.truncated_laplace import TruncatedLaplace
-    from sfumato.mechanisms.choice.argmax import StableArgmax, argmax, monotone_argmax
+    from sfumato.mechanisms.additive.staircase import Staircase as Staircase
+    from sfumato.mechanisms.additive.truncated_laplace import TruncatedLaplace as TruncatedLaplace
+    from sfumato.mechanisms.choice.argmax import StableArgmax as StableArgmax
+    from sfumato.mechanisms.choice.argmax import argmax as argmax
+    from sfumato.mechanisms.choice.argmax import monotone_argmax as monotone_argmax
     from sfumato.mechanisms.choice.exponential import Exponential
-    from sfumato.mechanisms.choice.noisy_max import ReportNoisyMax
-    from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip
-    from sfumato.mechanisms.choice.top_k import TopK
-    from sfumato.mechanisms.composition import Chain, Following, Measured
-    from sfumato.mechanisms.keys.partition_selection import PartitionSelection
-    from sfumato.mechanisms.keys.stability_histogram import StabilityHistogram
-    from sfumato.mechanisms.keys.threshold_selection import ThresholdSelection
+    from sfumato.mechanisms.choice.noisy_max import ReportNoisyMax as ReportNoisyMax
+    from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip as PermuteAndFlip
+    from sfumato.mechanisms.choice.top_k import TopK as TopK
+    from sfumato.mechanisms.composition import Chain as Chain
+    from sfumato.mechanisms.composition import Following as Following
+    from sfumato.mechanisms.composition import Measured as Measured
+    from sfumato.mechanisms.keys.partition_selection import PartitionSelection as PartitionSelection
+    from sfumato.mechanisms.keys.stability_histogram import StabilityHistogram as StabilityHistogram
+    from sfumato.mechanisms.keys.threshold_selection import ThresholdSelection as ThresholdSelection
     from sfumato.mechanisms.randomized_response import RandomizedResponse
-    from sfumato.mechanisms.streams.above_threshold import AboveThreshold
-    from sfumato.mechanisms.streams.tree_counter import TreeCounter
+    from sfumato.mechanisms.streams.above_threshold import AboveThreshold as AboveThreshold
+    from sfumato.mechanisms.streams.tree_counter import TreeCounter as TreeCounter
     from sfumato.sampling.poisson import Poisson
     from sfumato.sampling.without_replacement import WithoutReplacement
-    from sfumato.sensitivity import AddRemove, Relation, ReplaceOne, Sensitivity
+    from sfumato.sensitivity import AddRemove, ReplaceOne, Sensitivity
+    from sfumato.sensitivity import Relation as Relation
     from sfumato.teach.classical.compare import compare
 
 PLACES = {
@@ -84,7 +92,7 @@ PLACES = {
     "Sensitivity": "sfumato.sensitivity",
     "Poisson": "sfumato.sampling.poisson",
     "WithoutReplacement": "sfumato.sampling.without_replacement",
-    "calibrate": "sfumato.loss.calibrate",
+    "calibrate": "sfumato.loss.views.calibrate",
     "compare": "sfumato.teach.classical.compare",
     "Bound": "sfumato.loss.bound",
     "PrivacyLoss": "sfumato.loss.base",
@@ -103,45 +111,24 @@ PACKAGES = {
     "audit", "dependent", "errors", "groups", "ledger", "loss", "mechanisms", "noise", "plots", "sampling",
 }  # fmt: skip
 
+# The names that a newcomer meets. Every other name of PLACES, and every mechanism, is there too: sf.TopK.
 __all__ = [
-    "AboveThreshold",
     "AddRemove",
     "Bound",
-    "BoundedLaplace",
-    "BoundedMean",
-    "BoundedSum",
     "Budget",
-    "Chain",
-    "Count",
     "Curator",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Exponential",
-    "Following",
     "Gaussian",
-    "Histogram",
-    "JointLaplace",
     "Laplace",
     "Ledger",
-    "Measured",
-    "PartitionSelection",
-    "PermuteAndFlip",
     "Poisson",
     "PrivacyLoss",
     "RandomizedResponse",
-    "Relation",
     "ReplaceOne",
-    "ReportNoisyMax",
     "Sensitivity",
-    "StabilityHistogram",
-    "StableArgmax",
-    "Staircase",
-    "ThresholdSelection",
-    "TopK",
-    "TreeCounter",
-    "TruncatedLaplace",
     "WithoutReplacement",
-    "argmax",
     "audit",
     "calibrate",
     "col",
@@ -153,7 +140,6 @@ __all__ = [
     "ledger",
     "loss",
     "mechanisms",
-    "monotone_argmax",
     "noise",
     "sampling",
 ]

@@ -63,7 +63,7 @@ def test_the_version_is_listed_and_the_names_are_in_order():
 def test_every_public_name_can_be_the_first_one_used():
     """Each in a process of its own, as no name may rely on another having been imported before. The libraries of others
     are imported before the forks: they take nearly all of the time, and rely on nothing of ours."""
-    names = answer_of("import sfumato as sf; print(*sf.__all__)").split()
+    names = answer_of("import sfumato as sf; print(*sorted({*sf.__all__, *sf.PLACES}))").split()
     program = f"""
 import os, sys
 import click, duckdb, flint, numpy, scipy.fft, scipy.optimize, scipy.special, sqlglot

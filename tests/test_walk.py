@@ -27,8 +27,9 @@ def test_modules_that_call_each_other_are_named_with_the_calls_each_way():
 @pytest.mark.slow
 def test_a_stored_repeat_runs_less_than_the_question_and_reads_no_data(tmp_path, capsys):
     found = {walk.name: walk for walk in walks(tmp_path)}
-    assert set(found) == {"preview", "ask", "stored", "epsilon"}
+    assert set(found) == {"preview", "ask", "stored", "repeat", "epsilon"}
     assert 0 < len(found["stored"].functions) < len(found["ask"].functions)
+    assert len(found["repeat"].functions) <= 70 and not found["repeat"].pairs
     assert any(module.startswith("engines/") for module in found["ask"].files)
     assert not any(module.startswith(("engines/", "noise/sampler")) for module in found["stored"].files)
     assert not any(module.startswith("ledger/sqlite") for module in found["epsilon"].files)

@@ -12,8 +12,8 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.aggregate import Aggregate, Lattices
 from sfumato.sql.expressions import Column, Constant, Expression
 from sfumato.sql.nullable import never_nan, never_null
-from sfumato.sql.parse.ast_guard import plain, shown
-from sfumato.sql.parse.expressions import expression
+from sfumato.sql.parse.ast_guard import node_text, require_known_parts
+from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, Table, What
 from sfumato.sql.simplify import call
@@ -38,16 +38,16 @@ class Count(Linear):
     def parse(cls, node: exp.Expression, rows: Scope, keys: Sequence[Expression]) -> Aggregate:
         if isinstance(node, exp.Anonymous):
             raise QueryRefused("HISTOGRAM is a column of its own.\n  do:     ask SELECT HISTOGRAM(x, 0, 60, 12) FROM …")
-        plain(node)
+        require_known_parts(node)
         if isinstance(node, exp.CountIf):
-            return Count(call("case", expression(node.this, rows), ONE, NOTHING))
+            return Count(call("case", parse_expression(node.this, rows), ONE, NOTHING))
         if isinstance(node.this, exp.Star | None):
             return Count()
         if isinstance(node.this, exp.Distinct):
             return parse_distinct(node, node.this.expressions, rows)
         if node.expressions:
             raise QueryRefused("COUNT takes one argument.")
-        return Count(expression(node.this, rows))
+        return Count(parse_expression(node.this, rows))
 
     @property
     def arguments(self) -> tuple[Expression, ...]:
@@ -89,7 +89,7 @@ class CountDistinct(Linear):
 
     @classmethod
     def parse(cls, node: exp.Expression, rows: Scope, keys: Sequence[Expression]) -> Aggregate:
-        plain(node)
+        require_known_parts(node)
         return parse_distinct(node, [node.this], rows)
 
     @property
@@ -170,9 +170,9 @@ class CountReader(Reader):
 
 def parse_distinct(node: exp.Expression, values: Sequence[exp.Expression], rows: Scope) -> Aggregate:
     """COUNT(DISTINCT x)."""
-    of = [expression(one, rows) for one in values]
+    of = [parse_expression(one, rows) for one in values]
     if len(of) != 1:
-        raise QueryRefused(f"{shown(node)} is not allowed: DISTINCT is for COUNT of one column.")
+        raise QueryRefused(f"{node_text(node)} is not allowed: DISTINCT is for COUNT of one column.")
     return CountDistinct(of[0])
 
 

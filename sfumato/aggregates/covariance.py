@@ -15,8 +15,8 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.aggregate import Lattices
 from sfumato.sql.expressions import Constant, Expression
 from sfumato.sql.lattice import exponent
-from sfumato.sql.parse.ast_guard import plain, shown
-from sfumato.sql.parse.expressions import expression
+from sfumato.sql.parse.ast_guard import node_text, require_known_parts
+from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, What
 from sfumato.sql.simplify import call
@@ -88,12 +88,12 @@ class Paired(Linear):
 
     @classmethod
     def parse(cls, node: exp.Expression, rows: Scope, keys: Sequence[Expression]) -> Linear:
-        plain(node)
+        require_known_parts(node)
         if node.this is None or node.expression is None or isinstance(node.this, exp.Distinct):
-            raise QueryRefused(f"{shown(node)} takes two columns of numbers.")
-        y, x = expression(node.this, rows), expression(node.expression, rows)
+            raise QueryRefused(f"{node_text(node)} takes two columns of numbers.")
+        y, x = parse_expression(node.this, rows), parse_expression(node.expression, rows)
         for one in (y, x):
-            exponent(one, shown(node), BITS)  # refuses what has no bounds
+            exponent(one, node_text(node), BITS)  # refuses what has no bounds
         return cls(y, x)
 
     @property

@@ -15,19 +15,18 @@ from sfumato.mechanisms.choice.exponential import Exponential
 from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip
 from sfumato.mechanisms.dependent.stable import GaussianStableValue, Stable, StableValue
 from sfumato.sql.dialects import dialect_of
-from sfumato.sql.dialects.base import Dialect, raw, written_out
+from sfumato.sql.dialects.base import Dialect, literal_list, raw
 from sfumato.sql.domains import Domain, Kind, Scalar
 from sfumato.sql.emit.bounding import bounding_of, group_by, key_names, partition_by
 from sfumato.sql.emit.request import Row
 from sfumato.sql.emit.values import X, step_of, value_or_null
 from sfumato.sql.expressions import Expression
 from sfumato.sql.lattice import Lattice
-from sfumato.sql.parse.ast_guard import plain, shown
-from sfumato.sql.parse.expressions import expression
+from sfumato.sql.parse.ast_guard import node_text, require_known_parts
+from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Plan
-from sfumato.sql.reserved_names import COUNT, COUNTED, PLACE, RANKED, VALUE, VALUES
-from sfumato.sql.reserved_names import of as qualified
+from sfumato.sql.reserved_names import COUNT, COUNTED, PLACE, RANKED, VALUE, VALUES, qualify
 
 MOST_CHOICES = 10_000  # public values among which a mode is chosen; of more, only one that leads clearly is shown
 
@@ -62,10 +61,10 @@ class Mode(Standalone):
 
     @classmethod
     def parse(cls, node: exp.Expression, rows: Scope, keys: Sequence[Expression]) -> "Mode":
-        plain(node)
+        require_known_parts(node)
         if isinstance(node, exp.WithinGroup):
-            plain(node.this)
-        return Mode.over(expression(mode_argument(node), rows), shown(node))
+            require_known_parts(node.this)
+        return Mode.over(parse_expression(mode_argument(node), rows), node_text(node))
 
     @property
     def arguments(self) -> tuple[Expression, ...]:
@@ -181,20 +180,20 @@ def vote_statement(plan: Plan, mode: Mode, salt: int, dialect: str | Dialect) ->
     """keys, a value, and how many have it: of all public values; else of the two most common ones of each group."""
     to, names = dialect_of(dialect).about(plan), key_names(plan)
     kept = bounding_of(plan).values(plan, counted_value(mode, to), mode.of, salt, to, once=False)
-    each = qualified(VALUES, [*names, VALUE])
+    each = qualify(VALUES, [*names, VALUE])
     counted = f"(SELECT {', '.join([*each, f'COUNT(*) AS {COUNT}'])} FROM {VALUES} {group_by(each)}) AS {COUNTED}"
     if mode.choices is not None:
         public = None if mode.lattice else mode.of.domain.keys
-        shown = ", ".join(qualified(COUNTED, [*names, VALUE, COUNT]))
+        shown = ", ".join(qualify(COUNTED, [*names, VALUE, COUNT]))
         only = (
-            f" WHERE {COUNTED}.{VALUE} IN ({written_out(type(to), mode.of.domain.kind, public)})"
+            f" WHERE {COUNTED}.{VALUE} IN ({literal_list(type(to), mode.of.domain.kind, public)})"
             if public is not None
             else ""
         )
         return f"WITH {kept} SELECT {shown} FROM {counted}{only}"
-    order = f"{partition_by(qualified(COUNTED, names))} ORDER BY {COUNTED}.{COUNT} DESC, {COUNTED}.{VALUE}"
+    order = f"{partition_by(qualify(COUNTED, names))} ORDER BY {COUNTED}.{COUNT} DESC, {COUNTED}.{VALUE}"
     placed = f"SELECT {COUNTED}.*, ROW_NUMBER() OVER ({order}) AS {PLACE} FROM {counted}"
-    shown = ", ".join(qualified(RANKED, [*names, VALUE, COUNT]))
+    shown = ", ".join(qualify(RANKED, [*names, VALUE, COUNT]))
     return f"WITH {kept} SELECT {shown} FROM ({placed}) AS {RANKED} WHERE {RANKED}.{PLACE} <= 2"
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.calibrate import calibrate
 from sfumato.loss.kinds.bounded_range import range_of
 from sfumato.loss.kinds.coins import PureLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
+from sfumato.loss.views.calibrate import calibrate
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.joint_laplace import JointLaplace, OneOf

@@ -21,8 +21,8 @@ from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.emit.values import RankWindow, Selection, ranked_values, values_near_ranks
 from sfumato.sql.expressions import Expression
 from sfumato.sql.lattice import Lattice
-from sfumato.sql.parse.ast_guard import shown
-from sfumato.sql.parse.expressions import expression
+from sfumato.sql.parse.ast_guard import node_text
+from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Plan
 from sfumato.sql.reserved_names import KEPT
@@ -63,7 +63,7 @@ class Quantile(Standalone):
     @classmethod
     def parse(cls, node: exp.Expression, rows: Scope, keys: Sequence[Expression]) -> "Quantile":
         of, part = ranked_argument(node)
-        return Quantile(Lattice.over(expression(of, rows), shown(node)), part)
+        return Quantile(Lattice.over(parse_expression(of, rows), node_text(node)), part)
 
     @property
     def arguments(self) -> tuple[Expression, ...]:

@@ -14,8 +14,8 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.aggregate import Lattices
 from sfumato.sql.expressions import Call, Constant, Expression
 from sfumato.sql.lattice import exponent
-from sfumato.sql.parse.ast_guard import plain, shown
-from sfumato.sql.parse.expressions import expression
+from sfumato.sql.parse.ast_guard import node_text, require_known_parts
+from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, What
 
@@ -103,12 +103,12 @@ class SumReader(Reader):
 
 def bounded_argument(node: exp.Expression, rows: Scope) -> Expression:
     """The one argument of SUM, AVG or VARIANCE; refuses what has no bounds."""
-    plain(node)
-    spelled = node.sql_name() if isinstance(node, exp.Func) else shown(node)
+    require_known_parts(node)
+    spelled = node.sql_name() if isinstance(node, exp.Func) else node_text(node)
     if isinstance(node.this, exp.Distinct):
-        raise QueryRefused(f"{shown(node)} is not allowed: DISTINCT is for COUNT of one column.")
+        raise QueryRefused(f"{node_text(node)} is not allowed: DISTINCT is for COUNT of one column.")
     if isinstance(node.this, exp.Star | None) or node.expressions:
         raise QueryRefused(f"{spelled} takes one argument.")
-    of = expression(node.this, rows)
-    exponent(of, shown(node))
+    of = parse_expression(node.this, rows)
+    exponent(of, node_text(node))
     return of

@@ -19,12 +19,11 @@ from sfumato.sql.emit.bounding import bounding_of, group_by, key_names
 from sfumato.sql.emit.request import Row
 from sfumato.sql.emit.values import X, value_or_null
 from sfumato.sql.expressions import Expression
-from sfumato.sql.parse.ast_guard import plain, shown, small
-from sfumato.sql.parse.expressions import expression
+from sfumato.sql.parse.ast_guard import bounded_integer, node_text, require_known_parts
+from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Plan
-from sfumato.sql.reserved_names import COUNT, VALUE, VALUES
-from sfumato.sql.reserved_names import of as qualified
+from sfumato.sql.reserved_names import COUNT, VALUE, VALUES, qualify
 
 MOST = 100
 
@@ -48,8 +47,10 @@ class TopK(Standalone):
 
     @classmethod
     def parse(cls, node: exp.Expression, rows: Scope, keys: Sequence[Expression]) -> "TopK":
-        plain(node)
-        return TopK(expression(node.this, rows), small(node.args.get("expression"), shown(node), 1, MOST))
+        require_known_parts(node)
+        return TopK(
+            parse_expression(node.this, rows), bounded_integer(node.args.get("expression"), node_text(node), 1, MOST)
+        )
 
     @property
     def arguments(self) -> tuple[Expression, ...]:
@@ -95,7 +96,7 @@ class TopKRelease(StandaloneRelease):
         to, of = dialect_of(dialect).about(self.plan), self.aggregate.of
         value = to.date_text(raw(X)).sql(to.name) if of.domain.kind is Kind.DATE else value_or_null(of, to)
         kept = bounding_of(self.plan).values(self.plan, value, of, salt, to, once=True)
-        each = qualified(VALUES, [*key_names(self.plan), VALUE])
+        each = qualify(VALUES, [*key_names(self.plan), VALUE])
         return f"WITH {kept} SELECT {', '.join([*each, f'COUNT(*) AS {COUNT}'])} FROM {VALUES} {group_by(each)}"
 
     def prepare(self) -> None:

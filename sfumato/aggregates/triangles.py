@@ -19,12 +19,11 @@ from sfumato.sql.domains import Scalar
 from sfumato.sql.emit.request import Row
 from sfumato.sql.emit.rows import row_select
 from sfumato.sql.expressions import Column, Expression
-from sfumato.sql.parse.ast_guard import plain
-from sfumato.sql.parse.expressions import expression
+from sfumato.sql.parse.ast_guard import require_known_parts
+from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Plan, Table
-from sfumato.sql.reserved_names import CLOSED, COUNT, EDGES, ENDS, FIRST, OPEN, ROWS, SECOND, A, B
-from sfumato.sql.reserved_names import of as qualified
+from sfumato.sql.reserved_names import CLOSED, COUNT, EDGES, ENDS, FIRST, OPEN, ROWS, SECOND, A, B, qualify
 
 
 @dataclass(frozen=True)
@@ -42,10 +41,10 @@ class Triangles(Standalone):
 
     @classmethod
     def parse(cls, node: exp.Expression, rows: Scope, keys: Sequence[Expression]) -> "Triangles":
-        plain(node)
+        require_known_parts(node)
         if keys:
             raise QueryRefused("TRIANGLES is of one graph.\n  do:     choose its edges by WHERE, without GROUP BY")
-        return Triangles(edge_columns(rows.table, [expression(one, rows) for one in node.expressions]))
+        return Triangles(edge_columns(rows.table, [parse_expression(one, rows) for one in node.expressions]))
 
     @property
     def arguments(self) -> tuple[Expression, ...]:
@@ -107,7 +106,7 @@ def triangles_statement(plan: Plan, graph: Triangles, dialect: str | Dialect) ->
     """
     to = dialect_of(dialect).about(plan)
     rows = row_select(plan, {A: to.compiled(graph.ends[0]), B: to.compiled(graph.ends[1])}, to).sql(to.name)
-    a, b = qualified(ROWS, [A, B])
+    a, b = qualify(ROWS, [A, B])
     pairs = f"SELECT LEAST({a}, {b}) AS {A}, GREATEST({a}, {b}) AS {B} FROM ({rows}) AS {ROWS} WHERE {a} <> {b}"
     third = to.divided(f"(SELECT {CLOSED}.{COUNT} FROM {CLOSED})", "3")
     return (

@@ -30,12 +30,11 @@ from sfumato.sql.emit.request import Row
 from sfumato.sql.emit.values import RankWindow, frequencies
 from sfumato.sql.expressions import Expression
 from sfumato.sql.lattice import Lattice
-from sfumato.sql.parse.ast_guard import plain, shown
-from sfumato.sql.parse.expressions import expression
+from sfumato.sql.parse.ast_guard import node_text, require_known_parts
+from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Plan
-from sfumato.sql.reserved_names import ALL, COUNT, COUNTED, RANKED, SUM, SUM_UP_TO, UP_TO, VALUE, VALUES
-from sfumato.sql.reserved_names import of as qualified
+from sfumato.sql.reserved_names import ALL, COUNT, COUNTED, RANKED, SUM, SUM_UP_TO, UP_TO, VALUE, VALUES, qualify
 
 RUNG = 0.1  # of the price: how large the noise is, which the interval is made of
 FINE = 20  # bits of a range that the mean is told with, at least
@@ -61,18 +60,18 @@ class TrimmedMean(Standalone):
 
     @classmethod
     def parse(cls, node: exp.Expression, rows: Scope, keys: Sequence[Expression]) -> "TrimmedMean":
-        plain(node)
+        require_known_parts(node)
         arguments = node.expressions
         if not 1 <= len(arguments) <= 2 or isinstance(arguments[0], exp.Distinct):
-            raise QueryRefused(f"{shown(node)}: TRIMMED_MEAN takes a column and a number: TRIMMED_MEAN(x, 0.1).")
+            raise QueryRefused(f"{node_text(node)}: TRIMMED_MEAN takes a column and a number: TRIMMED_MEAN(x, 0.1).")
         part = fraction(arguments[1] if len(arguments) == 2 else None)
         if not 0 < part < Fraction(1, 2):
             raise QueryRefused(
-                f"{shown(node)} leaves nothing, or everything.\n"
+                f"{node_text(node)} leaves nothing, or everything.\n"
                 f"  found:  {float(part):g} of the values cut off at either end\n"
                 "  do:     ask TRIMMED_MEAN(x, 0.1), or AVG(x) for the mean of all"
             )
-        return TrimmedMean(Lattice.over(expression(arguments[0], rows), shown(node)), part)
+        return TrimmedMean(Lattice.over(parse_expression(arguments[0], rows), node_text(node)), part)
 
     @property
     def arguments(self) -> tuple[Expression, ...]:
@@ -202,17 +201,17 @@ def trimmed_statement(plan: Plan, trimmed: TrimmedMean, reach: int, salt: int, d
     """keys, how many values there are, and in order: values, how many have each, how many have it or less, and the sum
     of these; for all values that are within `reach` ranks of either end of what is kept."""
     to, names = dialect_of(dialect).about(plan), key_names(plan)
-    value, count, total = qualified(COUNTED, [VALUE, COUNT, SUM])
-    split = partition_by(qualified(COUNTED, names))
+    value, count, total = qualify(COUNTED, [VALUE, COUNT, SUM])
+    split = partition_by(qualify(COUNTED, names))
     running = [f"{to.total(of)} OVER ({split} ORDER BY {value}) AS {name}" for name, of in
                ((UP_TO, count), (SUM_UP_TO, total))]  # fmt: skip
-    mine = [*qualified(COUNTED, names), value, count, *running, f"{to.total(count)} OVER ({split}) AS {ALL}"]
+    mine = [*qualify(COUNTED, names), value, count, *running, f"{to.total(count)} OVER ({split}) AS {ALL}"]
     ranked = f"SELECT {', '.join(mine)} FROM {COUNTED}"
     part = trimmed.part
     windows = [RankWindow(one, 0, reach * part.denominator) for one in (part, Fraction(1) - part)]
     near = " OR ".join(window.holds() for window in windows)
-    kept = qualified(RANKED, names)
-    lists = to.lists(*qualified(RANKED, [VALUE, COUNT, UP_TO, SUM_UP_TO]))
+    kept = qualify(RANKED, names)
+    lists = to.lists(*qualify(RANKED, [VALUE, COUNT, UP_TO, SUM_UP_TO]))
     shown = ", ".join([*kept, f"CAST(MAX({RANKED}.{ALL}) AS BIGINT)", *lists])
     counted = frequencies(plan, trimmed.lattice, salt, to, f"{to.total(f'{VALUES}.{VALUE}')} AS {SUM}")
     return f"WITH {counted} SELECT {shown} FROM ({ranked}) AS {RANKED} WHERE {near} {group_by(kept)}"

@@ -32,12 +32,12 @@ ROWS = (
         "A unit is declared for every private table. The groups and rows that one unit contributes are bounded before "
         "anything is aggregated.", CHECKED,
         ("tests/curator/test_release.py::test_a_person_moves_few_groups_and_each_a_little",
-         "tests/curator/test_joins.py::test_a_person_moves_few_groups_and_each_a_little")),
+         "tests/sql/parse/test_joins.py::test_a_person_moves_few_groups_and_each_a_little")),
     Question(3, "neighbouring data sets", "Which relation, and does the sensitivity match it?",
         "Every loss carries its neighbour relation as a type, and losses of different relations cannot be added. A "
         "curator's relation is add/remove of all rows of one unit.", CHECKED,
         ("tests/loss/test_bad_input.py::test_relations_are_never_mixed",
-         "tests/loss/test_group.py::test_replacing_is_removing_and_adding_in_the_worse_order",
+         "tests/loss/kinds/test_group.py::test_replacing_is_removing_and_adding_in_the_worse_order",
          "tests/mutants/test_mutants.py::test_a_planted_bug_is_found_and_nothing_without_it")),
     Question(4, "variants of the definition",
         "Are pure, approximate, zCDP, Rényi and f-DP converted, not compared raw?",
@@ -60,7 +60,7 @@ ROWS = (
         "No exact number is released. The schema and all keys and bounds come from the owner's policy; previews and "
         "refusals read no data.", CHECKED,
         ("tests/curator/test_curator.py::test_a_preview_needs_no_data",
-         "tests/curator/test_reading.py::test_what_is_not_understood_in_full_is_refused",
+         "tests/sql/parse/test_select.py::test_what_is_not_understood_in_full_is_refused",
          "tests/curator/test_neighbours.py::test_what_an_analyst_sees_beside_values_is_the_same")),
     Question(7, "basic mechanisms", "Is there a proof, and does the implementation match it?",
         "Every mechanism cites or proves its theorem, draws its noise exactly, and is audited.", CHECKED,
@@ -100,10 +100,10 @@ ROWS = (
         "No synthetic data are made.", ABSENT, ()),
     Question(14, "unstructured data", "Is there a unit at all?",
         "Only tables are supported. A table is public or has a unit: a policy that does not say whose data these are "
-        "is refused.", CHECKED, ("tests/sql/test_draft.py::test_a_draft_is_toml_that_waits_for_its_owner",)),
+        "is refused.", CHECKED, ("tests/sql/test_policy_draft.py::test_a_draft_is_toml_that_waits_for_its_owner",)),
     Question(15, "query model", "Interactive, with hostile analysts, or one release?",
         "Interactive; analysts may be hostile, collude, and write any text.", CHECKED,
-        ("tests/curator/test_hostile.py::test_no_text_takes_long_or_fails_in_another_way",
+        ("tests/sql/parse/test_text.py::test_no_text_takes_long_or_fails_in_another_way",
          "tests/teach/attacks/test_demonstrations.py::test_what_claims_nothing_falls_and_a_curator_is_not_refuted",
          "tests/teach/attacks/test_demonstrations.py::test_an_exact_interface_gives_away_everything_and_the_curator_nothing")),
     Question(16, "trust model", "Who is trusted?",
@@ -127,7 +127,7 @@ ROWS = (
         "fixed sentence; response times can be padded to a public quantum. Caches and other processes on the machine "
         "are out of scope.",
         CHECKED,
-        ("tests/curator/test_totality.py::test_all_that_is_allowed_is_total",
+        ("tests/sql/functions/test_totality.py::test_all_that_is_allowed_is_total",
          "tests/curator/test_neighbours.py::test_what_an_analyst_sees_beside_values_is_the_same",
          "tests/curator/test_response.py::test_an_answer_and_a_failure_take_a_public_time")),
     Question(20, "security of data", "Is there no way to the data beside the curator?",

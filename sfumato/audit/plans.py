@@ -24,7 +24,7 @@ from sfumato.curator.release import keys_and_integers, release, statements
 from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.additive.joint_laplace import OneOf
 from sfumato.sensitivity import Sensitivity
-from sfumato.sql.dp_syntax import spelled
+from sfumato.sql.dp_syntax import parse_dp_syntax
 from sfumato.sql.plan import What
 from sfumato.sql.policy import Policy
 
@@ -44,7 +44,7 @@ class SqlQuestion:
     def offer(self) -> Offer:
         """Plan, price and noise; reads no data."""
         currency: type[Price] = Pure if self.policy.pure else Mu
-        asked = spelled(self.sql)
+        asked = parse_dp_syntax(self.sql)
         question = parse_question(asked.text, self.policy)
         if asked.relative_error is not None and is_grouped_count(question):
             return offer_for_relative_error(question, self.epsilon, self.delta, asked.relative_error, currency)

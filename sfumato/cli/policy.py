@@ -30,9 +30,9 @@ def init(data: Path, output: Path | None) -> None:
     """
     from sfumato.engines.duckdb import schema, untyped
     from sfumato.errors import PolicyError
-    from sfumato.sql.policy_draft import drafted
+    from sfumato.sql.policy_draft import draft_policy
 
-    text = drafted(schema(data), data.name, untyped(data))
+    text = draft_policy(schema(data), data.name, untyped(data))
     if output is None:
         click.echo(text, nl=False)
         return
@@ -59,9 +59,9 @@ def check(data: Path, place: Path | None, as_json: bool) -> None:
     """
     from sfumato.engines.duckdb import schema, untyped
     from sfumato.sql.policy import Policy
-    from sfumato.sql.policy_draft import checked
+    from sfumato.sql.policy_draft import check_policy
 
-    report = checked(Policy.load(place or default_policy(data)), schema(data), untyped(data))
+    report = check_policy(Policy.load(place or default_policy(data)), schema(data), untyped(data))
     if as_json:
         lists = {"promises": report.promises, "wrong": report.wrong, "missing": report.missing}
         click.echo(json.dumps(lists, ensure_ascii=False))

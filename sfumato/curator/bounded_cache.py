@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from sfumato.sql.emit.request import Row, TableRequest
-from sfumato.sql.reserved_names import KEPT, measure, of
+from sfumato.sql.reserved_names import KEPT, measure, qualify
 
 
 class CachedTable(Protocol):
@@ -101,7 +101,7 @@ def join_columns(request: TableRequest, found: Mapping[str, BoundedTable]) -> li
     for view in dict.fromkeys(found.values()):
         mine = [j for j, name in enumerate(request.columns) if found[name] is view]
         listed = [*request.keys, *(view.columns[request.columns[j]] for j in mine)]
-        rows = view.table.run(f"SELECT {', '.join(of(KEPT, listed))} FROM {KEPT}")
+        rows = view.table.run(f"SELECT {', '.join(qualify(KEPT, listed))} FROM {KEPT}")
         if len(mine) == len(request.columns):
             return rows
         for row in rows:

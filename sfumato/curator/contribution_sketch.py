@@ -21,8 +21,8 @@ from sfumato.sql.emit.rows import first_table, unit_of
 from sfumato.sql.expressions import Column
 from sfumato.sql.plan import Plan, Table
 from sfumato.sql.policy import Policy
-from sfumato.sql.reserved_names import BIN, COUNT, EACH, SIZES, numbered
-from sfumato.sql.units import RowUnit, text_of
+from sfumato.sql.reserved_names import BIN, COUNT, EACH, SIZES, table_alias
+from sfumato.sql.units import RowUnit, unit_text
 
 BINS = 21  # up to 2²⁰ and more
 SEEN = 5.0  # σ below which a bin is taken to be empty: one that is not would weigh as much as all others
@@ -57,7 +57,7 @@ class Sketch:
     def statements(self, dialect: str | Dialect) -> list[str]:
         """bin, number of units: for the rows, then for each column."""
         to, found = dialect_of(dialect), []
-        unit, rows = unit_of(self.table, numbered(0), to).sql(to.name), first_table(self.table, to).sql(to.name)
+        unit, rows = unit_of(self.table, table_alias(0), to).sql(to.name), first_table(self.table, to).sql(to.name)
         for what in ["COUNT(*)", *(self.distinct_values(name, to) for name in self.columns)]:
             each = f"SELECT {what} AS {COUNT} FROM {rows} WHERE NOT {unit} IS NULL GROUP BY {unit}"
             size = " ".join(f"WHEN {EACH}.{COUNT} <= {2**b} THEN {b}" for b in range(BINS - 1))
@@ -87,7 +87,7 @@ class Sketch:
 
 def sketch_key(table: Table) -> str:
     """What is stored under: the same for every price, as it is bought once."""
-    return f"sketch | {table.name} | {text_of(table.unit)} | {groupable_columns(table)!r}"
+    return f"sketch | {table.name} | {unit_text(table.unit)} | {groupable_columns(table)!r}"
 
 
 def groupable_columns(table: Table) -> list[str]:

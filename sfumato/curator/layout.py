@@ -12,7 +12,7 @@ from sfumato.sql.aggregate import Aggregate, StandaloneAggregate
 from sfumato.sql.domains import Kind, Scalar
 from sfumato.sql.expressions import Expression, Output
 from sfumato.sql.plan import Plan
-from sfumato.sql.postprocess import Value, evaluated, shaped
+from sfumato.sql.postprocess import Value, arrange_rows, evaluate
 from sfumato.sql.question import Question
 from sfumato.sql.units import RowUnit
 from sfumato.wording import plural
@@ -102,13 +102,13 @@ def lay_out_rows(question: Question, readings: Estimates) -> tuple[tuple[str, ..
     """Names and rows: all that comes after the aggregates, and beside each of them its interval."""
     width = len(question.plan.keys)
     values: list[list[Value]] = [[*key, *[value for value, _, _ in found]] for key, found in readings]
-    kept = shaped(question, values)
+    kept = arrange_rows(question, values)
     names: list[str] = []
     columns: list[list[Shown]] = []
     for name, e in question.columns:
         names.append(name)
         cells: list[Shown] = [
-            finite_or_none(values[i][e.place] if isinstance(e, Output) else evaluated(e, values[i])) for i in kept
+            finite_or_none(values[i][e.place] if isinstance(e, Output) else evaluate(e, values[i])) for i in kept
         ]
         columns.append(parse_dates(cells) if e.domain.kind is Kind.DATE else cells)
         if isinstance(e, Output) and is_plain_aggregate(question, e):

@@ -129,7 +129,12 @@ class Offer:
         price = self.price.of(inner)
         if price is None or price.amount < self.price.amount or leak != self.leak:
             return None
-        return self if price == self.price else replace(self, price=price)
+        return self.at_price.setdefault(price, replace(self, price=price))
+
+    @cached_property
+    def at_price(self) -> dict[Price, "Offer"]:
+        """Offers of the same plan at other prices: each is worked out once."""
+        return {self.price: self}
 
     @cached_property
     def readers(self) -> dict[Aggregate, Reader]:

@@ -12,7 +12,7 @@ from sfumato.ledger.places import store_at
 from sfumato.ledger.shares import ANALYST, OTHERS, OWNER
 from sfumato.ledger.store import Store
 from sfumato.sensitivity import AddRemove
-from sfumato.sql.policy import Limits, Policy, spelled_alike
+from sfumato.sql.policy import Limits, Policy, confusable_form
 
 ADDRESS = ("postgresql://", "postgres://")
 
@@ -115,7 +115,7 @@ def require_admitted(policy: Policy, who: str) -> None:
     if who in policy.analysts or who == OWNER:
         return
     names = [*policy.analysts, OWNER] if policy.analysts else []
-    alike = next((name for name in names if spelled_alike(name) == spelled_alike(who)), None)
+    alike = next((name for name in names if confusable_form(name) == confusable_form(who)), None)
     if alike is not None:
         raise QueryRefused(
             f"the policy does not name {who!r}, but somebody whose name looks the same.\n  found:  {alike!r}\n"

@@ -13,7 +13,7 @@ from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.emit.sums import statement
 from sfumato.sql.emit.values import distinct_counts
 from sfumato.sql.plan import Plan, What
-from sfumato.sql.postprocess import ranked as by_value
+from sfumato.sql.postprocess import sort_key as by_value
 
 # ---- what the engine is asked ---------------------------------------------------------------------------------------
 

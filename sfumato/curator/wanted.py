@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sfumato.errors import InvalidParameter, QueryRefused
-from sfumato.sql.dp_syntax import spelled
+from sfumato.sql.dp_syntax import parse_dp_syntax
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Wanted:
         """From a text and arguments; refuses numbers that make no sense."""
         if not isinstance(sql, str):
             raise QueryRefused("a question is a text.")
-        text = spelled(sql)
+        text = parse_dp_syntax(sql)
         goal = text.relative_error if text.relative_error is not None else relative_error
         if goal is not None:
             require_share(goal, text.epsilon or epsilon, error)

@@ -14,12 +14,12 @@ from sfumato import checks
 from sfumato.errors import InvalidParameter, LedgerDamaged
 from sfumato.ledger.amounts import UNITS, Amount, cost, limit
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.calibrate import calibrate
 from sfumato.loss.compose.sums import Sum, total
 from sfumato.loss.kinds.coins import ApproxLoss, PureLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.loss.kinds.renyi import ZcdpLoss
+from sfumato.loss.views.calibrate import calibrate
 from sfumato.loss.views.renyi_accountant import renyi_accountant
 from sfumato.rounding import rest_down, round_down, round_up, sqrt_up
 from sfumato.sensitivity import AddRemove, Relation

@@ -32,6 +32,9 @@ def ignore(point: str) -> None:
     """The probe of a ledger that is not under test."""
 
 
+described_loss = lru_cache(1024)(from_json)  # losses are immutable: each text is read once
+
+
 @dataclass(frozen=True, eq=False)
 class Ledger:
     """The ledger of one data set. Make a new one with `create`; open an existing one with `open`."""
@@ -138,7 +141,7 @@ class Ledger:
         """
         with self.store.reading() as transaction:
             stored = answers.newest_answers(transaction, question)
-        return [(from_json(str(charge.content["loss"])), answer.answer) for charge, answer in stored]
+        return [(described_loss(str(charge.content["loss"])), answer.answer) for charge, answer in stored]
 
     def question_lock(
         self, question: str, seconds: float, sleep: Callable[[float], None] = time.sleep

@@ -10,9 +10,8 @@ from sfumato.loss.kinds.coins import ApproxLoss, PureLoss, RandomizedResponseLos
 from sfumato.loss.kinds.discrete_gaussian import DiscreteGaussianLoss
 from sfumato.loss.kinds.discrete_laplace import DiscreteLaplaceLoss
 from sfumato.loss.kinds.finite import FinitePairLoss
+from sfumato.loss.kinds.from_curves import from_profile, from_trade_off
 from sfumato.loss.kinds.from_densities import from_cdfs, from_densities
-from sfumato.loss.kinds.from_profile import from_profile
-from sfumato.loss.kinds.from_trade_off import from_trade_off
 from sfumato.loss.kinds.gated import GatedLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.group import replace_one
@@ -21,6 +20,9 @@ from sfumato.loss.kinds.renyi import RenyiLoss, ZcdpLoss, from_renyi
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss, WithoutReplacementLoss
 from sfumato.loss.kinds.tabulated import TabulatedLoss
 from sfumato.loss.kinds.wrappers import Either, OneWay, Reversed, either
+from sfumato.loss.operations import OPERATIONS
+
+PrivacyLoss.operations = OPERATIONS
 
 __all__ = [
     "ApproxLoss",

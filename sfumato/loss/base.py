@@ -13,17 +13,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, SupportsFloat, overload
+from typing import ClassVar, NamedTuple, Protocol, Self, SupportsFloat, overload
 
-from sfumato import checks
 from sfumato.errors import InvalidParameter, MixedRelations
 from sfumato.loss.bound import Bound
+from sfumato.loss.compose.transforms.base import Transform
 from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
+from sfumato.loss.views.renyi_curve import RenyiCurve
 from sfumato.sensitivity import Relation
-
-if TYPE_CHECKING:
-    from sfumato.loss.compose.transforms.base import Transform
-    from sfumato.loss.kinds.renyi import RenyiCurve
 
 TOLERANCE = 1e-5  # relative gap asked of composed answers, unless the caller says otherwise
 
@@ -38,7 +35,7 @@ class Outcomes(NamedTuple):
 
 @dataclass(frozen=True)
 class PrivacyLoss(ABC):
-    """What a mechanism may reveal about one person. Losses add up (`a + b`), repeat (`k * a`) and can be looked at.
+    """The privacy loss of a mechanism about one person. Losses add up (`a + b`), repeat (`k * a`) and have views.
 
     P is the output on the data set with the person (add/remove) or with the one record (replace-one), Q without it or
     with the other. `remove` is the pair (P, Q), `add` the pair (Q, P); an answer is the worse of the two.
@@ -48,6 +45,7 @@ class PrivacyLoss(ABC):
 
     method: ClassVar[str] = "closed form"
     known: ClassVar[dict[str, type["PrivacyLoss"]]] = {}
+    operations: ClassVar["Operations"]  # set once, by sfumato.loss
 
     def __init_subclass__(cls) -> None:
         PrivacyLoss.known[cls.__name__] = cls
@@ -77,7 +75,7 @@ class PrivacyLoss(ABC):
         """The least ε with H_{e^ε}(P‖Q) ≤ goal, for losses that have a shorter way than to search the profile."""
         return None
 
-    def transform(self) -> "Transform | None":
+    def transform(self) -> Transform | None:
         """The loss on a vertical line of the complex plane, for losses that the contour engine can compose."""
         return None
 
@@ -110,15 +108,11 @@ class PrivacyLoss(ABC):
 
     def mean(self) -> Bound:
         """E_P[L], the divergence D₁(P‖Q) of this direction."""
-        from sfumato.loss.views.divergences import mean
-
-        return mean(self)
+        return self.operations.mean(self)
 
     def group(self, size: int) -> "PrivacyLoss":
         """The loss of `size` people who act together."""
-        from sfumato.loss.kinds.group import group
-
-        return group(self, size)
+        return self.operations.group(self, size)
 
     def rho_ceiling(self) -> float:
         """A ρ for which the loss is known to be ρ-zCDP at once: ε²/2 (or ε, if that is less) for ε-DP."""
@@ -137,11 +131,11 @@ class PrivacyLoss(ABC):
         """(step, offset) if the finite loss lives on the lattice offset + step·ℤ; None for other laws."""
         return None
 
-    def outcomes(self) -> "Outcomes | None":
+    def outcomes(self) -> Outcomes | None:
         """The finite losses one by one with their probabilities under P, where these are few and known to 16 ulps."""
         return None
 
-    def renyi_curve(self) -> "RenyiCurve | None":
+    def renyi_curve(self) -> RenyiCurve | None:
         """The Rényi curve, for losses about which nothing else is known: these add up as curves."""
         return None
 
@@ -162,17 +156,13 @@ class PrivacyLoss(ABC):
 
         Theorem: (ε, δ)-DP is a bound on the hockey-stick divergence [Barthe & Olmedo 2013; Balle & Wang 2018, Thm 5]
         """
-        from sfumato.loss.views.profile import delta, profile
-
         if several(epsilon):
-            return profile(self, epsilon, tolerance)  # type: ignore[arg-type]
-        return delta(self, epsilon, tolerance)  # type: ignore[arg-type]
+            return self.operations.profile(self, epsilon, tolerance)  # type: ignore[arg-type]
+        return self.operations.delta(self, epsilon, tolerance)  # type: ignore[arg-type]
 
     def epsilon(self, delta: SupportsFloat, *, tolerance: float = TOLERANCE) -> Bound:
         """The least ε with δ(ε) ≤ delta."""
-        from sfumato.loss.views.profile import epsilon
-
-        return epsilon(self, delta, tolerance)
+        return self.operations.epsilon(self, delta, tolerance)
 
     @overload
     def trade_off(self, alpha: float, *, tolerance: float = TOLERANCE) -> Bound: ...
@@ -186,17 +176,13 @@ class PrivacyLoss(ABC):
 
         Theorem: profile and trade-off are convex conjugates, f(a) = sup_ε 1 − δ(ε) − e^ε a [Dong et al. 2022, Prop. 6]
         """
-        from sfumato.loss.views.trade_off import trade_off, trade_off_curve
-
         if several(alpha):
-            return trade_off_curve(self, alpha, tolerance)  # type: ignore[arg-type]
-        return trade_off(self, alpha, tolerance)  # type: ignore[arg-type]
+            return self.operations.trade_off_curve(self, alpha, tolerance)  # type: ignore[arg-type]
+        return self.operations.trade_off(self, alpha, tolerance)  # type: ignore[arg-type]
 
     def renyi(self, order: SupportsFloat) -> Bound:
         """Rényi divergence D_order of the worse direction; order 1 is KL, order ∞ the largest loss."""
-        from sfumato.loss.views.divergences import renyi
-
-        return renyi(self, order)
+        return self.operations.renyi(self, order)
 
     def kl(self) -> Bound:
         """Kullback–Leibler divergence E_P[L], worse direction."""
@@ -204,15 +190,11 @@ class PrivacyLoss(ABC):
 
     def chi_squared(self) -> Bound:
         """χ² divergence E_Q[(P/Q − 1)²] = e^{D₂} − 1, worse direction."""
-        from sfumato.loss.views.divergences import chi_squared
-
-        return chi_squared(self)
+        return self.operations.chi_squared(self)
 
     def hellinger(self) -> Bound:
         """Squared Hellinger distance ½∫(√P − √Q)² = 1 − E_P[e^{−L/2}]."""
-        from sfumato.loss.views.divergences import hellinger
-
-        return hellinger(self)
+        return self.operations.hellinger(self)
 
     def total_variation(self) -> Bound:
         """Total variation distance = δ(0): the best advantage of any guess."""
@@ -220,42 +202,26 @@ class PrivacyLoss(ABC):
 
     def hockey_stick(self, alpha: SupportsFloat) -> Bound:
         """H_alpha = E_Q[(P/Q − alpha)₊] for any alpha ≥ 0, worse direction."""
-        from sfumato.loss.views.divergences import hockey_stick
-
-        return hockey_stick(self, alpha)
+        return self.operations.hockey_stick(self, alpha)
 
     def zcdp(self) -> Bound:
         """Least ρ with D_a ≤ ρ·a for all orders a > 1 (zero-concentrated DP)."""
-        from sfumato.loss.views.zcdp import least_rho
-
-        return least_rho(self)
+        return self.operations.least_rho(self)
 
     def gdp(self, slack: SupportsFloat = 0.0, *, tolerance: float = 1e-6) -> Bound:
         """Least μ such that δ(ε) ≤ slack + (1 − slack)·δ of a Gaussian with that μ, for all ε: the ledger's price."""
-        from sfumato.loss.views.gdp import least_mu
-
-        return least_mu(self, slack, tolerance)
+        return self.operations.least_mu(self, slack, tolerance)
 
     # ---- algebra --------------------------------------------------------------------------------------------------
 
     def __add__(self, other: "PrivacyLoss") -> "PrivacyLoss":
-        from sfumato.loss.compose.sums import Sum, one_more, total
-
-        if isinstance(self, Sum) and isinstance(other, PrivacyLoss) and not isinstance(other, Sum):
-            same_relation((self, other))
-            return one_more(self, other) if self.terms else total((1, other))
-        return total((1, self), (1, other)) if isinstance(other, PrivacyLoss) else NotImplemented
+        return self.operations.add(self, other) if isinstance(other, PrivacyLoss) else NotImplemented
 
     def __radd__(self, other: object) -> "PrivacyLoss":
         return self if other == 0 and not isinstance(other, PrivacyLoss) else NotImplemented  # sum([...]) starts at 0
 
     def __mul__(self, times: object) -> "PrivacyLoss":
-        from sfumato.loss.compose.sums import total
-
-        if isinstance(times, PrivacyLoss):
-            return NotImplemented
-        count = checks.whole("the number of repetitions", times, 0)
-        return self if count == 1 else total((count, self))
+        return NotImplemented if isinstance(times, PrivacyLoss) else self.operations.repeat(self, times)
 
     __rmul__ = __mul__
 
@@ -269,52 +235,33 @@ class PrivacyLoss(ABC):
     @property
     def remove(self) -> "PrivacyLoss":
         """The direction (P, Q) alone: the person is in the first data set."""
-        return self._one_way(Relation.Remove)
+        return self.operations.one_way(self, Relation.Remove)
 
     @property
     def add(self) -> "PrivacyLoss":
         """The direction (Q, P) alone: the person is in the second data set."""
-        return self._one_way(Relation.Add)
-
-    def _one_way(self, relation: Relation) -> "PrivacyLoss":
-        from sfumato.loss.kinds.wrappers import OneWay
-
-        if self.relation is not Relation.AddRemove:
-            raise MixedRelations(
-                f"{relation.value!r} is a direction of add/remove losses.\n"
-                f"  found:  a loss about {self.relation.value}\n"
-                "  do:     use .delta and the other views directly: they take the worse direction"
-            )
-        return OneWay(self if relation is Relation.Remove else self.reverse, relation=relation)
+        return self.operations.one_way(self, Relation.Add)
 
     # ---- descriptions and display ---------------------------------------------------------------------------------
 
     @property
     def description(self) -> dict[str, object]:
         """Class name and parameters as plain data; equal expressions have equal descriptions."""
-        from sfumato.loss.describe import describe
-
-        return describe(self)
+        return self.operations.describe(self)
 
     def to_json(self) -> str:
         """The canonical JSON of this loss: one text per expression."""
         text: str | None = self.__dict__.get("_json")
         if text is None:
-            from sfumato.loss.describe import to_json
-
-            text = to_json(self)
+            text = self.operations.to_json(self)
             object.__setattr__(self, "_json", text)
         return text
 
     def __str__(self) -> str:
-        from sfumato.loss.display import name
-
-        return name(self)
+        return self.operations.name(self)
 
     def _repr_html_(self) -> str:
-        from sfumato.loss.display import html
-
-        return html(self)
+        return self.operations.html(self)
 
 
 class Symmetric(PrivacyLoss):
@@ -348,6 +295,42 @@ class Wrapped(PrivacyLoss):
         return self.inner.one_pair
 
 
+class Composite(PrivacyLoss):
+    """A loss made of several independent ones: (how often, loss) pairs."""
+
+    terms: tuple[tuple[int, PrivacyLoss], ...]
+
+
+@dataclass(frozen=True)
+class Operations:
+    """The functions behind the methods of `PrivacyLoss`.
+
+    They need concrete losses, so they are defined in modules that import this one. `sfumato.loss` sets them when it is
+    imported, and Python imports it before any of its modules.
+    """
+
+    profile: Callable[[PrivacyLoss, Floats, float], Enclosure]
+    delta: Callable[[PrivacyLoss, SupportsFloat, float], Bound]
+    epsilon: Callable[[PrivacyLoss, SupportsFloat, float], Bound]
+    trade_off: Callable[[PrivacyLoss, SupportsFloat, float], Bound]
+    trade_off_curve: Callable[[PrivacyLoss, Floats, float], Enclosure]
+    mean: Callable[[PrivacyLoss], Bound]
+    renyi: Callable[[PrivacyLoss, SupportsFloat], Bound]
+    chi_squared: Callable[[PrivacyLoss], Bound]
+    hellinger: Callable[[PrivacyLoss], Bound]
+    hockey_stick: Callable[[PrivacyLoss, SupportsFloat], Bound]
+    least_rho: Callable[[PrivacyLoss], Bound]
+    least_mu: Callable[[PrivacyLoss, SupportsFloat, float], Bound]
+    add: Callable[[PrivacyLoss, PrivacyLoss], PrivacyLoss]
+    repeat: Callable[[PrivacyLoss, object], PrivacyLoss]
+    group: Callable[[PrivacyLoss, int], PrivacyLoss]
+    one_way: Callable[[PrivacyLoss, Relation], PrivacyLoss]
+    describe: Callable[[PrivacyLoss], dict[str, object]]
+    to_json: Callable[[PrivacyLoss], str]
+    name: Callable[[PrivacyLoss], str]
+    html: Callable[[PrivacyLoss], str]
+
+
 def several(values: object) -> bool:
     """Is this an array or a list, rather than one number?"""
     return isinstance(values, list | tuple) or bool(getattr(values, "ndim", 0))
@@ -376,3 +359,19 @@ def same_relation(losses: "tuple[PrivacyLoss, ...]") -> Relation:
             "  do:     give every loss the same relation=, or convert with sf.loss.replace_one(loss)"
         )
     return found.pop() if found else Relation.AddRemove
+
+
+class Engine(Protocol):
+    """Anything that can tell the forward profile of a composition."""
+
+    @property
+    def method(self) -> str: ...
+
+    def forward(self, eps: Floats, tolerance: float = ...) -> Enclosure:
+        """δ at every ε."""
+
+    def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
+        """The profile, sharp at least around the ε where it is `delta`."""
+
+    def least(self, goal: float, tolerance: float) -> Bound | None:
+        """The least ε with δ(ε) ≤ goal, if the engine has a shorter way than to search its profile."""

@@ -90,7 +90,7 @@ def worst(first: Bound, second: Bound) -> Bound:
     return Bound(max(first.lower, second.lower), max(first.upper, second.upper), first.method, first.safe)
 
 
-def widened(value: float, error: float, method: str) -> Bound:
+def widen(value: float, error: float, method: str) -> Bound:
     """value ± error as a Bound, rounded outward; what overflows is larger than every float, and log 0 is exact."""
     if not math.isfinite(value):
         return Bound(LARGEST if value > 0 else value, value, method)

@@ -1,4 +1,6 @@
-"""Losses as plain data: class name and parameters, in one canonical JSON text per expression.
+"""Losses and their parts as plain data: class name and parameters, in one canonical JSON text per expression.
+
+A part is no loss itself, such as the noise whose loss it is.
 
 A ledger stores these texts. Equal expressions (sums sorted, repeats merged) have equal texts. The layout is version 1;
 a later version must still read it.
@@ -8,12 +10,52 @@ import dataclasses
 import inspect
 import json
 from functools import cache
-from typing import cast
+from importlib import import_module
+from typing import ClassVar, cast
 
 from sfumato.errors import InvalidParameter, MixedRelations, UnknownDescription
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.describable import Part, load
+from sfumato.loss.compose.sums import Sum, total
 from sfumato.sensitivity import Relation
+
+# Losses and parts that are defined outside `sfumato.loss`: name → module, imported when a description names them. So
+# reading a ledger depends on the text alone, not on what was imported before. tests/loss/test_describe.py: complete.
+ELSEWHERE = {
+    "SmoothLoss": "sfumato.mechanisms.dependent.smooth_loss",
+    "ArsinhNormalNoise": "sfumato.mechanisms.dependent.log_normal",
+    "CauchyNoise": "sfumato.mechanisms.dependent.student_cauchy",
+    "GaussianNoise": "sfumato.mechanisms.dependent.laplace_gaussian",
+    "LaplaceLogNormalNoise": "sfumato.mechanisms.dependent.log_normal",
+    "LaplaceNoise": "sfumato.mechanisms.dependent.laplace_gaussian",
+    "StudentNoise": "sfumato.mechanisms.dependent.student_cauchy",
+    "UniformLogNormalNoise": "sfumato.mechanisms.dependent.log_normal",
+}
+
+
+def load(name: object) -> str | None:
+    """Import the module that defines the loss or part of this name; returns the name, if it is one."""
+    if not isinstance(name, str):
+        return None
+    if name in ELSEWHERE:
+        import_module(ELSEWHERE[name])
+    return name
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A frozen dataclass of numbers that a description may hold; found by the name of its class."""
+
+    known: ClassVar[dict[str, type["Part"]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        Part.known[cls.__name__] = cls
+
+    @property
+    def description(self) -> dict[str, object]:
+        """Class name and parameters."""
+        return {"part": type(self).__name__, **{f.name: getattr(self, f.name) for f in dataclasses.fields(self)}}
+
 
 VERSION = 1
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -71,8 +113,6 @@ def from_json(text: str) -> PrivacyLoss:
 
 def from_description(data: dict[str, object]) -> PrivacyLoss:
     """The loss that plain data describe; parameters are checked as if a user had typed them."""
-    from sfumato.loss.compose.sums import Sum, total
-
     data = dict(data)
     name = load(data.pop("loss", None))
     found = PrivacyLoss.known.get(name) if name is not None else None
@@ -86,7 +126,7 @@ def from_description(data: dict[str, object]) -> PrivacyLoss:
     if unknown := set(data) - set(allowed):
         raise UnknownDescription(f"{name} has no parameter {sorted(unknown)}.\n  known:  {sorted(allowed)}")
     try:
-        values = {key: revived(key, value) for key, value in data.items()}
+        values = {key: revive(key, value) for key, value in data.items()}
         if found is Sum:
             return total(
                 *cast(list[tuple[int, PrivacyLoss]], values["terms"]), relation=cast(Relation, values["relation"])
@@ -96,12 +136,12 @@ def from_description(data: dict[str, object]) -> PrivacyLoss:
         raise UnknownDescription(f"{name} cannot be built from this description: {problem}") from problem
 
 
-def revived(key: str, value: object) -> object:
+def revive(key: str, value: object) -> object:
     """Descriptions back into losses and their parts, lists into tuples."""
     if isinstance(value, dict):
         return part(value) if "part" in value else from_description(value)
     if isinstance(value, list):
-        return tuple(revived(key, item) for item in value)
+        return tuple(revive(key, item) for item in value)
     if key == "relation":
         try:
             return Relation(value)

@@ -98,15 +98,15 @@ def profile_grid(loss: PrivacyLoss, end: float) -> Floats:
     return np.unique(np.concatenate([even, near, [min(top, end)]]))
 
 
-def drawn_grid(loss: PrivacyLoss, end: float) -> Floats:
+def drawing_grid(loss: PrivacyLoss, end: float) -> Floats:
     """The ε to ask for. Half of one direction’s trade-off function comes from the other, which may reach further."""
     here = profile_grid(loss, end)
     return np.union1d(here, profile_grid(loss.reverse, reach(loss.reverse))) if loss.relation.one_way else here
 
 
 @dataclass(frozen=True)
-class Way:
-    """What is drawn of one direction: its profile H_{e^ε}(P‖Q) at some ε, and that of the other direction."""
+class DirectionCurves:
+    """The curves drawn of one direction: its profile H_{e^ε}(P‖Q) at some ε, and that of the other direction."""
 
     label: str
     eps: Floats
@@ -121,22 +121,22 @@ class Way:
         return floats(np.maximum(np.maximum(steep, gentle), 0.0))
 
 
-def ways(loss: PrivacyLoss, eps: Floats) -> list[Way]:
+def directions(loss: PrivacyLoss, eps: Floats) -> list[DirectionCurves]:
     """The loss itself, or its two directions by name where they differ."""
     ahead = loss.forward(eps, ROUGH)
     back = ahead if loss.reverse == loss else loss.backward(eps, ROUGH)
     if back is ahead or loss.relation.one_way:
-        return [Way("", eps, ahead, back)]
+        return [DirectionCurves("", eps, ahead, back)]
     first, second = ("remove", "add") if loss.relation is Relation.AddRemove else ("one way", "other way")
-    return [Way(first, eps, ahead, back), Way(second, eps, back, ahead)]
+    return [DirectionCurves(first, eps, ahead, back), DirectionCurves(second, eps, back, ahead)]
 
 
 def trade_off_curve(loss: PrivacyLoss, alpha: Floats) -> Floats:
     """The trade-off function at many type I errors, never above the truth: the convex hull of both directions."""
-    eps = drawn_grid(loss, reach(loss))
+    eps = drawing_grid(loss, reach(loss))
     ahead = loss.worst(eps, ROUGH)
     back = loss.reverse.worst(eps, ROUGH) if loss.relation.one_way else ahead
-    return Way("", eps, ahead, back).trade_off(alpha)
+    return DirectionCurves("", eps, ahead, back).trade_off(alpha)
 
 
 # ---- pictures --------------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def power_of_ten(exponent: int) -> str:
     return "1" if exponent == 0 else "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
-def profile_panel(found: list[Way], end: float) -> str:
+def profile_panel(found: list[DirectionCurves], end: float) -> str:
     """δ(ε) on a logarithmic scale, one line per direction."""
     panel = Panel(left=44, x_end=end, y_start=-8.0, y_end=0.0)
     inside = found[0].eps <= end
@@ -214,7 +214,7 @@ def profile_panel(found: list[Way], end: float) -> str:
     return "".join(parts)
 
 
-def trade_off_panel(found: list[Way]) -> str:
+def trade_off_panel(found: list[DirectionCurves]) -> str:
     """Type II against type I error, one line per direction, under the diagonal of blind guessing."""
     panel = Panel(left=296, x_end=1.0, y_start=0.0, y_end=1.0)
     parts = [panel.frame("trade-off: type II error", "type I error", [0, 0.5, 1], {0: "0", 0.5: "0.5", 1: "1"})]
@@ -228,13 +228,13 @@ def trade_off_panel(found: list[Way]) -> str:
     return "".join(parts)
 
 
-def highest(found: list[Way], eps: float, method: str) -> Bound:
+def highest(found: list[DirectionCurves], eps: float, method: str) -> Bound:
     """δ at one of the drawn ε, in the worse direction."""
     sides = [(way.ahead.lower[way.eps == eps][0], way.ahead.upper[way.eps == eps][0]) for way in found]
     return Bound(float(max(low for low, _ in sides)), float(max(high for _, high in sides)), method)
 
 
-def picture(found: list[Way], end: float) -> str:
+def picture(found: list[DirectionCurves], end: float) -> str:
     """Both panels as one inline SVG."""
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 510 200" width="510" role="img" '
@@ -252,7 +252,7 @@ def html(loss: PrivacyLoss) -> str:
         epsilon = loss.epsilon(FAINT, tolerance=ROUGH)
         seen = 1.15 * (reach(loss) if most_leak(loss) > 0 else min(epsilon.upper, FAR))
         end = seen if seen > 1e-300 else 1.0
-        found = ways(loss, np.union1d(drawn_grid(loss, end), [0.0, 1.0]))
+        found = directions(loss, np.union1d(drawing_grid(loss, end), [0.0, 1.0]))
         drawing = picture(found, end)
     delta, advantage = (highest(found, eps, loss.method) for eps in (1.0, 0.0))
     numbers = {"ε at δ = 10⁻⁶": epsilon, "δ at ε = 1": delta, "advantage (total variation)": advantage}

@@ -1,1 +1,1 @@
-"""SQL: text in, a typed question out. Pure: it touches no data and knows no noise."""
+"""SQL: text in, a typed question out. Pure: this package reads no data and knows no noise."""

@@ -1,7 +1,7 @@
-"""The face of an aggregate that plans know: how it is read from text, what it reads, and the sums it is made of.
+"""The interface of an aggregate as plans see it: how it is parsed, which values it reads, and the sums it needs.
 
-The aggregates themselves are in sfumato/aggregates, one file each. The parser is given their registry, which marks
-every call of an aggregate in the text with the class that reads it; the rest of the parser only looks at the mark.
+The aggregates themselves are in sfumato/aggregates, one file each. The parser gets their registry, which marks every
+call of an aggregate in the text with its class; the rest of the parser only looks at the mark.
 """
 
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ from sfumato.sql.domains import Domain, number
 from sfumato.sql.expressions import Constant, Expression
 from sfumato.sql.functions.function import Spelling
 from sfumato.sql.lattice import WIDE, exponent
-from sfumato.sql.parse.ast_guard import shown
+from sfumato.sql.parse.ast_guard import node_text
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, Table, What
 from sfumato.sql.simplify import call
@@ -25,7 +25,7 @@ MARK = "sfumato aggregate"
 
 
 class Aggregate(ABC):
-    """An aggregate of a question: what it reads of each row, and what is released for it."""
+    """An aggregate of a question: the values that it reads from each row, and what is released for it."""
 
     name: ClassVar[str]  # how previews call a column that has no name of its own
     spellings: ClassVar[tuple[Spelling, ...]] = ()
@@ -49,7 +49,7 @@ class Aggregate(ABC):
     @property
     @abstractmethod
     def arguments(self) -> tuple[Expression, ...]:
-        """What it reads of each row."""
+        """The expressions that it reads from each row."""
 
     @abstractmethod
     def with_arguments(self, *values: Expression) -> "Aggregate":
@@ -57,11 +57,11 @@ class Aggregate(ABC):
 
     @property
     def domain(self) -> Domain:
-        """What is known of its value in advance."""
+        """The public domain of its value."""
         return number()
 
     def filtered(self, condition: Expression) -> "Aggregate":
-        """FILTER (WHERE condition): of the values of those rows alone."""
+        """The same aggregate with FILTER (WHERE condition): other rows have no value."""
         if not self.arguments:
             raise QueryRefused(f"{self.name.upper()} takes no FILTER.\n  do:     choose its rows by WHERE")
         return self.with_arguments(*(call("case", condition, value, Constant(None)) for value in self.arguments))
@@ -70,14 +70,14 @@ class Aggregate(ABC):
         """The measures that it is read from, in the order in which it reads them; none if it is released on its own."""
         return ()
 
-    # ---- one form for one question: by default there is no other -----------------------------------------------------
+    # ---- canonical forms: by default an aggregate is its own ---------------------------------------------------------
 
     def as_count(self) -> "Aggregate":
-        """The count that this is, whatever the rows are: SUM(1)."""
+        """The count that this equals on every table, such as COUNT(*) for SUM(1); itself if there is none."""
         return self
 
     def as_row_count(self, table: Table, known: frozenset[Expression]) -> "Aggregate":
-        """The count of rows or units that this is, if the expressions `known` have a value in every row."""
+        """The count of rows or units that this equals if the expressions `known` are never NULL; itself if none."""
         return self
 
 
@@ -90,13 +90,12 @@ class StandaloneAggregate(Aggregate):
 
 @dataclass(frozen=True)
 class Lattices:
-    """How the values of each expression are put into whole steps, the same for all aggregates of a question: AVG(x) and
-    SUM(x) share one sum."""
+    """The lattice of each expression: the same for all aggregates of a question, so AVG(x) and SUM(x) share one sum."""
 
     aggregates: tuple[Aggregate, ...]
 
     def sum(self, of: Expression, name: str) -> Measure:
-        """The sum of these values; from the middle of the range, if a mean is asked for as well."""
+        """The sum of these values, measured from the middle of the range if a mean is asked for as well."""
         return Measure(What.SUM, of, self.centre(of), self.exponent(of, name))
 
     def squares(self, of: Expression, name: str) -> Measure:
@@ -109,7 +108,7 @@ class Lattices:
         return (of.domain.low + of.domain.high) / 2 if self.centred(of) else 0.0
 
     def exponent(self, of: Expression, name: str) -> int:
-        """Squares of values that are too fine would leave 64 bits."""
+        """Exponent of the step. Where squares are summed it is larger, so that sums stay within 64 bits."""
         return exponent(of, name, min((one.bits for one in self.aggregates if of in one.arguments), default=WIDE))
 
 
@@ -120,7 +119,7 @@ class Registry:
     classes: tuple[type[Aggregate], ...]
 
     def mark(self, root: exp.Expression) -> exp.Expression:
-        """Note on every call of an aggregate which class reads it; other aggregates are refused."""
+        """Mark every call of an aggregate with its class; refuse aggregates that are not in the registry."""
         by_spelling: dict[object, type[Aggregate]] = {
             spelling: one for one in self.classes for spelling in one.spellings
         }
@@ -132,7 +131,9 @@ class Registry:
                 node.meta[MARK] = by_spelling[spelling]
             elif isinstance(node, exp.AggFunc) and isinstance(node, exp.Expression):
                 listed = ", ".join(filter(None, (one.listed for one in self.classes)))
-                raise QueryRefused(f"{shown(node)} is not among the aggregates.\n  do:     ask {listed} or HISTOGRAM")
+                raise QueryRefused(
+                    f"{node_text(node)} is not among the aggregates.\n  do:     ask {listed} or HISTOGRAM"
+                )
         return root
 
 

@@ -1,7 +1,8 @@
 """Expressions over one row: total, deterministic, and in one normal form.
 
-An expression that could raise in an engine would be an answer, so there is none: numbers are doubles (which overflow to
-infinity), divisors are guarded, casts give NULL, and functions come from a list. Nothing looks beyond its own row.
+An error that depends on data would be an answer, so no expression can raise in an engine: numbers are doubles (which
+overflow to infinity), divisors are guarded, failing casts give NULL, and functions come from a list. An expression
+reads its own row only.
 """
 
 import re
@@ -14,11 +15,11 @@ from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.costs import READ_OTHER, READ_TEXT
 
 PLAIN = re.compile(r"[\w.]+")
-WORD = 32  # characters of a text that weigh as much as a name
+WORD = 32  # characters of a text that count as one word
 
 
-def unmistakable(name: str) -> str:
-    """A name in canonical texts: quoted if it could be read as more than a name, such as a column called "x, 1.0"."""
+def quote_name(name: str) -> str:
+    """A name in canonical texts: quoted if it could be read as something else, such as a column called "x, 1.0"."""
     return name if PLAIN.fullmatch(name) else repr(name)
 
 
@@ -30,7 +31,7 @@ class Column:
     domain: Domain
 
     def __repr__(self) -> str:
-        return unmistakable(self.origin)
+        return quote_name(self.origin)
 
     @property
     def weight(self) -> int:
@@ -73,7 +74,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Call:
-    """A function of the list below, or an operator."""
+    """A function of sql/functions, or an operator, applied to arguments."""
 
     name: str
     arguments: tuple["Expression", ...]
@@ -83,7 +84,7 @@ class Call:
 
     @cached_property
     def _text(self) -> str:
-        """Written once: operands are sorted by it at every step."""
+        """Cached: operands are sorted by it at every step."""
         return f"{self.name}({', '.join(map(repr, self.arguments))})"
 
     @cached_property
@@ -92,20 +93,20 @@ class Call:
 
     @cached_property
     def weight(self) -> int:
-        """How long it is once written out for an engine; views put into views could make that endless."""
+        """Its length as SQL text, in words; nested views could make it grow exponentially."""
         return 1 + sum(argument.weight for argument in self.arguments) * FUNCTIONS[self.name].copies
 
     @cached_property
     def cost(self) -> float:
-        """Nanoseconds that an engine needs for it in one row at most, whatever the row holds: all branches of a CASE,
-        and all that the text repeats."""
+        """Upper bound on the nanoseconds that an engine needs for it in one row, whatever the row holds: all branches
+        of a CASE count, and so do repeated arguments."""
         function = FUNCTIONS[self.name]
         return function.cost(*self.arguments) + sum(one.cost for one in self.arguments) * function.copies
 
 
 @dataclass(frozen=True)
 class Output:
-    """A released value: a key or an aggregate of the answer. What is made of it costs nothing."""
+    """A released value: a key or an aggregate of the answer. Post-processing it costs nothing."""
 
     place: int
     domain: Domain

@@ -1,4 +1,4 @@
-"""Values on a public lattice: whole steps of a power of two, chosen from the range and the policy's step alone."""
+"""Public lattices: values as multiples of a power of two, chosen from the range and the step in the policy alone."""
 
 import math
 import re
@@ -8,9 +8,9 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Expression, columns
 
-STACKED = re.compile(r"t\d+\.c[0-9a-f]{32}x*")  # columns of UNION ALL: names that no analyst has given
-FINE = 2**20  # steps across a range whose policy names none
-FINEST = 2**40  # steps across a range of which values are chosen
+STACKED = re.compile(r"t\d+\.c[0-9a-f]{32}x*")  # columns of UNION ALL, whose names are generated
+FINE = 2**20  # steps across a range without a step in the policy
+FINEST = 2**40  # steps across a range from which values are selected
 WIDE, LARGEST = 40, 2.0**100  # sums of 10^6 rows of 2^40 steps stay far below 2^63, whatever the data are
 
 
@@ -38,12 +38,12 @@ class Lattice:
 
     @property
     def spare(self) -> float:
-        """How far the value of a step is from those it stands for."""
+        """Largest distance of a value from its lattice point."""
         step = 2.0**self.exponent
         return 0.0 if self.of.domain.step and self.of.domain.step % step == 0 else step / 2
 
     def value(self, place: int, spare: float = 0.0) -> float:
-        """The number that a step stands for, within its range."""
+        """The number of a lattice point, clamped to the range."""
         found = self.origin + place * 2.0**self.exponent + spare
         return min(max(found, self.of.domain.low), self.of.domain.high)
 
@@ -55,7 +55,7 @@ def exponent(expression: Expression, text: str, wide: int = WIDE) -> int:
         if domain.kind is not Kind.NUMBER:
             days = "; of a date, DATE_DIFF('day', DATE '2020-01-01', x)" if domain.kind is Kind.DATE else ""
             raise QueryRefused(
-                f"{text} is of numbers.\n  found:  a {domain.kind.value}\n"
+                f"{text} takes numbers.\n  found:  a {domain.kind.value}\n"
                 f"  do:     ask about a number made of it, such as CLAMP(LENGTH(x), 0, 100){days}"
             )
         used = list(columns(expression))

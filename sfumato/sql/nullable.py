@@ -1,19 +1,19 @@
 """Which expressions always have a value, and which have one wherever a condition holds: from the text alone.
 
-NULL and NaN are two things. A column is never NaN (it is read as NULL on every engine), but arithmetic can make one,
-and what counts values counts neither.
+NULL and NaN differ. A column is never NaN (NaN is read as NULL on every engine), but arithmetic can produce NaN, and
+counts of values count neither.
 """
 
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 
-# NULL among the arguments makes these NULL on every engine: so if they have a value, all their arguments have one.
+# NULL among the arguments makes these NULL on every engine: if they are not NULL, none of their arguments is.
 STRICT = frozenset({"=", "<", "<=", "like", "not", "+", "-", "*", "/", "negative", "abs"})
 TRUTHS = frozenset({"and", "or", "not", "=", "<", "<=", "in"})  # never NULL if no argument is
 
 
 def never_null(expression: Expression) -> bool:
-    """Has it a value in every row? (It may be NaN.)"""
+    """Is it never NULL? (It may be NaN.)"""
     match expression:
         case Constant(value):
             return value is not None
@@ -29,7 +29,7 @@ def never_null(expression: Expression) -> bool:
 
 
 def never_nan(expression: Expression) -> bool:
-    """Can it not be NaN?"""
+    """Is it never NaN?"""
     if expression.domain.kind is not Kind.NUMBER:
         return True
     match expression:
@@ -42,26 +42,26 @@ def never_nan(expression: Expression) -> bool:
     return False
 
 
-def present(condition: Expression) -> frozenset[Expression]:
+def non_null_where(condition: Expression) -> frozenset[Expression]:
     """Expressions that are not NULL wherever the condition is true."""
     match condition:
         case Call("and", parts):
-            return frozenset[Expression]().union(*map(present, parts))
+            return frozenset[Expression]().union(*map(non_null_where, parts))
         case Call("or", parts):
-            first, *rest = map(present, parts)
+            first, *rest = map(non_null_where, parts)
             return first.intersection(*rest)
         case Call("not", (Call("is null", (inner,)),)):
-            return reached(inner)
+            return non_null_with(inner)
         case Call("not", (Call("and" | "or" | "coalesce" | "case" | "is null", _),)):
             return frozenset()
-    return reached(condition) if isinstance(condition, Call) else frozenset()
+    return non_null_with(condition) if isinstance(condition, Call) else frozenset()
 
 
-def reached(expression: Expression) -> frozenset[Expression]:
-    """Those that must have a value if this has one: itself, and what strict functions are of."""
+def non_null_with(expression: Expression) -> frozenset[Expression]:
+    """The expressions that are not NULL if this one is not: itself, and the arguments of strict functions in it."""
     found = frozenset({expression})
     if isinstance(expression, Call) and expression.name in STRICT:
-        return found.union(*map(reached, expression.arguments))
+        return found.union(*map(non_null_with, expression.arguments))
     if isinstance(expression, Call) and expression.name == "in":
-        return found | reached(expression.arguments[0])
+        return found | non_null_with(expression.arguments[0])
     return found

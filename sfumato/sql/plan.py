@@ -1,7 +1,7 @@
-"""The plan of a question: which rows, by which keys, and what must be released of each group.
+"""The plan of a question: which rows, grouped by which keys, and what is released for each group.
 
-Rows are those of a table, of UNION ALL, and of tables joined to it; released are integers that each unit moves by
-little (measures) and values that need a mechanism of their own (standalone). The rest of a question is post-processing.
+Rows come from a table or a UNION ALL, and tables joined to it. Two things are released: integers of bounded
+sensitivity (measures), and values with a mechanism of their own (standalone). All else is post-processing.
 Two questions with the same plan are the same question, however they are spelled.
 """
 
@@ -14,9 +14,9 @@ from functools import cached_property
 from typing import Protocol
 
 from sfumato.sql.domains import Domain, Scalar
-from sfumato.sql.expressions import Column, Constant, Expression, unmistakable
+from sfumato.sql.expressions import Column, Constant, Expression, quote_name
 from sfumato.sql.possible_keys import possible_keys
-from sfumato.sql.units import EACH_ROW, Unit, column_of, mistakable
+from sfumato.sql.units import EACH_ROW, Unit, column_of, explain_ambiguity
 
 
 class Standalone(Protocol):
@@ -34,7 +34,7 @@ class Standalone(Protocol):
 
     @property
     def arguments(self) -> tuple[Expression, ...]:
-        """What it reads of each row."""
+        """The expressions that it reads from each row."""
         ...
 
 
@@ -43,7 +43,8 @@ class Standalone(Protocol):
 
 @dataclass(frozen=True)
 class Table:
-    """One table: public, or a unit's, who adds to so many `groups` at most, and so many `rows` to each."""
+    """One table: public, or private, with contribution bounds: a unit adds to at most `groups` groups, and at most
+    `rows` rows to each."""
 
     name: str
     columns: Mapping[str, Domain]
@@ -58,7 +59,7 @@ class Table:
 
     @property
     def unit_column(self) -> str | None:
-        """What rows and questions call the unit; None where each row is one."""
+        """The name of the unit in rows and questions; None where each row is a unit."""
         return column_of(self.unit)
 
     @property
@@ -68,12 +69,12 @@ class Table:
 
     def unclear_unit(self, columns: Iterable[str]) -> str | None:
         """Why the policy does not say what the unit is, if the table has these columns; None if it does."""
-        return mistakable(self.unit, columns) if self.bare_word and not self.public else None
+        return explain_ambiguity(self.unit, columns) if self.bare_word and not self.public else None
 
 
 @dataclass(frozen=True)
 class Owner:
-    """The table whose rows say whose ours are: the row of it whose column `theirs` is our `mine`."""
+    """The parent table, in which the unit of a row is found: the parent row whose column `theirs` equals our `mine`."""
 
     table: Table
     mine: str
@@ -82,7 +83,7 @@ class Owner:
 
 @dataclass(frozen=True)
 class Branch:
-    """Rows of one SELECT, and what stands in each column of the stack."""
+    """One SELECT of a UNION ALL: its rows, and its expression for each column of the union."""
 
     rows: "Plan"  # without keys or measures
     columns: tuple[tuple[str, Expression], ...]
@@ -110,11 +111,11 @@ class Join:
 
     def __repr__(self) -> str:
         more = f" exactly {self.exact!r}{' once' if self.once else ''}" if self.exact else ""
-        return f"{unmistakable(self.table.name)} on {self.on!r}{more}"
+        return f"{quote_name(self.table.name)} on {self.on!r}{more}"
 
     @property
     def multiplies(self) -> bool:
-        """Can a row find several?"""
+        """Can a row have several matches?"""
         return not self.table.public and not self.once
 
 
@@ -122,7 +123,7 @@ class Join:
 
 
 class What(Enum):
-    """What is counted or summed in a group, over the rows that one unit has there."""
+    """The quantity that a measure counts or sums in a group, over the rows of one unit."""
 
     UNITS = "units"
     ROWS = "rows"
@@ -152,7 +153,7 @@ class Measure:
     def __repr__(self) -> str:
         if not self.of:
             return self.what.value
-        short = f"{self.centre:g}"  # few digits only where they say it all: answers are stored under this text
+        short = f"{self.centre:g}"  # short only if it is exact: answers are stored under this text
         centre = short if float(short) == self.centre else repr(self.centre)
         given = f", given {self.given!r}" if self.given is not None else ""
         return f"{self.what.value}({self.of!r}, {centre}, {self.exponent}{given})"
@@ -163,7 +164,7 @@ class Measure:
         return Measure(What.VALUES, self.given or self.of)
 
     def span(self) -> tuple[int, int]:
-        """The least and the most that one row adds, in steps."""
+        """The least and the most that one row adds, in lattice steps."""
         if self.of is None or self.what in (What.VALUES, What.DISTINCT):
             return 0, 1
         domain, step = self.of.domain, 2.0**self.exponent
@@ -188,9 +189,9 @@ class Plan:
 
     @property
     def canonical(self) -> str:
-        """One text for all spellings."""
+        """The canonical text: the same for all spellings of a question."""
         parts = [
-            unmistakable(self.table.name),
+            quote_name(self.table.name),
             repr(self.joins),
             repr(self.where),
             repr(self.keys),
@@ -203,7 +204,7 @@ class Plan:
             repr(table.edges) for table in tables if table.edges
         )  # other bounds: another one
         if [key.domain.keys and tuple(dict.fromkeys(key.domain.keys)) for key in self.keys] != list(self.key_lists):
-            parts.append(f"keys {self.key_lists!r}")  # WHERE rules some out
+            parts.append(f"keys {self.key_lists!r}")  # WHERE excludes some
         return " | ".join([*parts, hashlib.sha256(stated.encode()).hexdigest()[:16]])
 
     @property
@@ -213,15 +214,15 @@ class Plan:
 
     @property
     def rows(self) -> int:
-        """How many rows one unit has in a group at most."""
+        """The most rows that one unit has in a group."""
         joined = math.prod(join.table.rows for join in self.joins if join.multiplies)
-        if self.told_apart:  # what is in one group is of one branch
+        if self.keyed_by_branch:  # the rows of one group come from one branch
             return max(branch.rows.rows for branch in self.table.branches) * joined
         return self.table.rows * joined
 
     @property
-    def told_apart(self) -> bool:
-        """Is there a key that is another constant in each branch of UNION ALL?"""
+    def keyed_by_branch(self) -> bool:
+        """Is there a key that is a different constant in each branch of UNION ALL?"""
         branches = [dict(branch.columns) for branch in self.table.branches]
         names = {key.origin.removeprefix("t0.") for key in self.keys if isinstance(key, Column)}
         for name in names if branches else ():
@@ -237,7 +238,7 @@ class Plan:
 
     @property
     def groups(self) -> int:
-        """How many groups one unit touches at most: no more than there are, if all are known."""
+        """The most groups that one unit contributes to: no more than there are, if all keys are public."""
         if not self.keys:
             return 1
         return self.table.groups if self.discovered else min(self.table.groups, max(1, self.combinations))
@@ -249,7 +250,7 @@ class Plan:
 
     @property
     def discovered(self) -> bool:
-        """Must keys be found in the data?"""
+        """Are there private keys, which partition selection must find in the data?"""
         return any(key.domain.keys is None for key in self.keys)
 
     @property

@@ -13,7 +13,7 @@ from pathlib import Path
 from sfumato.errors import PolicyError
 from sfumato.sql.domains import LONGEST_TEXT, Domain, Kind, Scalar
 from sfumato.sql.plan import Owner, Table
-from sfumato.sql.reserved_names import PREFIX, folds, reserved
+from sfumato.sql.reserved_names import PREFIX, folds_everywhere, is_reserved
 from sfumato.sql.units import EDGE, ROW, ColumnUnit, EdgeUnit, RowUnit, Unit
 
 VERSION = 1
@@ -24,7 +24,8 @@ VIEWS = 16  # bounded tables that are kept, unless the policy says otherwise
 
 @dataclass(frozen=True)
 class Limits:
-    """What one question may take. Public, and above what any allowed question needs: whether one is met would tell."""
+    """Resource limits of one question. They are public, and above what any allowed question needs: exceeding one would
+    reveal something about the data."""
 
     response_quantum: float = 0.0  # seconds: answers leave 1, 2, 4, … of these after their charge; 0: at once
     timeout: float = 600.0  # seconds for one statement
@@ -36,7 +37,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Policy:
-    """All that is said in advance, and public."""
+    """Everything that is fixed in advance. It is public."""
 
     epsilon: float
     delta: float
@@ -45,8 +46,8 @@ class Policy:
     analysts: Mapping[str, float] = field(default_factory=dict)  # name → share of the budget; 0: none of it
     limits: Limits = Limits()
     pure: bool = False  # the budget is one of pure ε
-    others: float | bool = True  # who is not named: a share for all together; False: may not ask; True: the common rest
-    draft: bool = False  # its owner has not gone through it yet: no curator opens under it
+    others: float | bool = True  # people not named: a share for all together; False: may not ask; True: the common rest
+    draft: bool = False  # its owner has not reviewed it yet: no curator opens under it
 
     @staticmethod
     def read(text: str) -> "Policy":
@@ -142,7 +143,7 @@ class Reader:
         """
         found = self.only(data, *_names(data))
         named = {who: self.number(found, self.person(who), None, 0.0, 1.0) for who in found if who != OTHERS}
-        if len({spelled_alike(who) for who in named}) < len(named):
+        if len({confusable_form(who) for who in named}) < len(named):
             raise self.wrong("names that differ in case, spaces or hidden characters alone", "name each person once")
         others = found.get(OTHERS, not named)
         if not isinstance(others, bool):
@@ -242,14 +243,14 @@ class Reader:
         return Owner(Table(parent, {}), mine, theirs)
 
     def names(self, given: Iterable[str]) -> dict[str, str]:
-        """Names of the database in lower case, as questions have them: each once, and none that is ours."""
+        """Names of the database in lower case, as in questions: each once, and none that is reserved."""
         found: dict[str, str] = {}
         for name in given:
-            if not name or reserved(name):
+            if not name or is_reserved(name):
                 raise self.wrong(
                     f"the name {name!r}", f"names that begin with {PREFIX} are our own: make a view with another name"
                 )
-            if not folds(name):
+            if not folds_everywhere(name):
                 raise self.wrong(
                     f"the name {name!r}", "make a view with another name: engines do not fold capitals such as Ä to ä"
                 )
@@ -275,7 +276,7 @@ class Reader:
         return ends
 
     def owned(self, table: Table, others: Mapping[str, Table], below: int = 0) -> Table:
-        """The table with the one that its unit is found in, and so on along the chain."""
+        """The table with its parent table, in which its unit is found, and so on along the chain."""
         if table.owner is None:
             return table
         name, unit = table.owner.table.name, table.unit_column
@@ -338,20 +339,20 @@ class Reader:
 
 
 def names_unit(word: str | None, table: Table) -> bool:
-    """Does a question that names its unit name this table's? None: it names none."""
+    """Is this the unit of the table? True if a question names none (None)."""
     if word is None or not isinstance(table.unit, RowUnit):
         return word in (None, table.unit_column)
     return word == ROW and ROW not in table.columns
 
 
-def spelled_alike(name: str) -> str:
-    """One text for names that look the same: case, width, spaces and hidden characters are left out."""
+def confusable_form(name: str) -> str:
+    """The same text for all names that look alike: without case, width, spaces and hidden characters."""
     plain = "".join(c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) not in ("Cf", "Cc"))
     return " ".join(unicodedata.normalize("NFKC", plain.casefold()).split())
 
 
 def whole_numbers(low: float, high: float) -> tuple[Scalar, ...] | None:
-    """Those from low to high, if there are few: public keys, since the range is public."""
+    """The integers from low to high, if there are few: public keys, since the range is public."""
     if not high - low < WHOLE:
         return None
     return tuple(float(n) for n in range(math.ceil(low), math.floor(high) + 1)) or None

@@ -1,4 +1,4 @@
-"""A policy drafted from a schema, and what a policy says and leaves open. Only names and types are known here."""
+"""Drafts of policies from a schema, and checks of policies against one. Only names and types are read."""
 
 import json
 import textwrap
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sfumato.sql.domains import Domain, Kind
 from sfumato.sql.plan import Table
 from sfumato.sql.policy import Policy
-from sfumato.sql.reserved_names import folds, reserved
+from sfumato.sql.reserved_names import folds_everywhere, is_reserved
 from sfumato.sql.schema_check import NAMES, Schema, is_whole, kind_of, misfits
 from sfumato.sql.units import RowUnit
 from sfumato.wording import plural
@@ -19,7 +19,7 @@ PEOPLE = ("patient", "person", "people", "user", "customer", "client", "member",
 # ---- a draft --------------------------------------------------------------------------------------------------------
 
 
-def drafted(schema: Schema, source: str, untyped: Collection[str] = ()) -> str:
+def draft_policy(schema: Schema, source: str, untyped: Collection[str] = ()) -> str:
     """A policy in TOML for all tables, with TODO where only the owner knows; `untyped` are tables of CSV files."""
     parts = [
         f"""# A policy for {json.dumps(source)}, drafted from its schema: no value was read.
@@ -36,13 +36,13 @@ delta = 1e-6           # … but for this chance; keep it far below one over the
 # others = 0.1         # for everybody else together; if this is left out, nobody else may ask
 """
     ]
-    parts += [table_drafted(name, columns, name in untyped) for name, columns in sorted(schema.items())]
+    parts += [draft_table(name, columns, name in untyped) for name, columns in sorted(schema.items())]
     return "\n".join(parts)
 
 
-def table_drafted(name: str, columns: Mapping[str, str], untyped: bool = False) -> str:
-    guesses = units(name, columns)
-    lines = [f"[tables.{key(name)}]"]
+def draft_table(name: str, columns: Mapping[str, str], untyped: bool = False) -> str:
+    guesses = guess_units(name, columns)
+    lines = [f"[tables.{toml_key(name)}]"]
     if len(guesses) == 1:
         lines.append(f"unit = {json.dumps(guesses[0])}  # TODO: guessed from the name. Whose data is a row?")
     else:
@@ -52,18 +52,18 @@ def table_drafted(name: str, columns: Mapping[str, str], untyped: bool = False) 
         "# public = true  # instead of a unit, if anybody may see the whole table",
         "groups = 1  # TODO: the most groups of an answer that one person counts in; the rest is left out",
         "rows = 1    # TODO: the most rows that count for one person in one group; more noise, less left out",
-        f"[tables.{key(name)}.columns]",
+        f"[tables.{toml_key(name)}.columns]",
     ]
     if untyped:
         lines.append(UNTYPED)
     for column, kind in columns.items():
         found = kind_of(kind)
-        if found is None or reserved(column) or not folds(column):
+        if found is None or is_reserved(column) or not folds_everywhere(column):
             why = f"{kind} is of no use to questions" if found is None else "questions cannot have this name"
-            lines.append(f"# {key(column)}: {why}")
+            lines.append(f"# {toml_key(column)}: {why}")
             continue
         hint = "" if column in guesses else HINTS.get(found, "")
-        lines.append(f'{key(column)} = {{type = "{"integer" if is_whole(kind) else NAMES[found]}"}}{hint}')
+        lines.append(f'{toml_key(column)} = {{type = "{"integer" if is_whole(kind) else NAMES[found]}"}}{hint}')
     return "\n".join([*lines, ""])
 
 
@@ -77,15 +77,15 @@ HINTS = {
 }
 
 
-def units(table: str, columns: Mapping[str, str]) -> list[str]:
-    """Columns whose names speak of people; in a table of people, its id."""
+def guess_units(table: str, columns: Mapping[str, str]) -> list[str]:
+    """Columns whose names suggest people; in a table of people, its id."""
     named = [c for c in columns if any(c in (p, f"{p}_id", f"{p}id", f"{p}_no", f"{p}_number") for p in PEOPLE)]
     if not named and "id" in columns and any(table in (p, f"{p}s") for p in PEOPLE):
         return ["id"]
     return named
 
 
-def key(name: str) -> str:
+def toml_key(name: str) -> str:
     """A name as TOML writes it."""
     plain = name.replace("_", "").replace("-", "")
     return name if plain.isalnum() and plain.isascii() else json.dumps(name)
@@ -96,7 +96,7 @@ def key(name: str) -> str:
 
 @dataclass(frozen=True)
 class Check:
-    """What a policy promises; what is wrong with it; and what it leaves open."""
+    """The result of a check: what a policy promises, what is wrong with it, and what it leaves open."""
 
     promises: tuple[str, ...]
     wrong: tuple[str, ...]
@@ -104,25 +104,25 @@ class Check:
 
     def __str__(self) -> str:
         parts = [("This policy says", self.promises), ("Wrong", self.wrong), ("Left open", self.missing)]
-        listed = [f"{title}:\n" + "\n".join(map(point, lines)) for title, lines in parts if lines]
+        listed = [f"{title}:\n" + "\n".join(map(bullet, lines)) for title, lines in parts if lines]
         return "\n".join([*listed, "" if self.wrong else "Questions can be asked."]).rstrip()
 
 
-def point(line: str) -> str:
+def bullet(line: str) -> str:
     return textwrap.fill(line, 80, initial_indent="  · ", subsequent_indent="    ")
 
 
-def checked(policy: Policy, schema: Schema, untyped: Collection[str] = ()) -> Check:
+def check_policy(policy: Policy, schema: Schema, untyped: Collection[str] = ()) -> Check:
     """A policy beside the database that it is for; `untyped` are tables of files that say no types."""
     promises = [f"all answers together keep (ε, δ) = ({policy.epsilon:g}, {policy.delta:g}) for each person"]
-    promises += shares(policy)
+    promises += describe_shares(policy)
     wrong, missing = misfits(policy, schema, untyped), []
     if policy.draft:
         wrong.insert(0, "it is a draft: go through the lines with TODO, then remove draft = true")
     if policy.delta > 1e-4:
         missing.append(f"δ = {policy.delta:g} is a large chance: keep it far below one over the number of people")
     for name, table in policy.tables.items():
-        promises.append(in_words(table))
+        promises.append(describe_table(table))
         missing += gaps(table, schema.get(name, {}))
     missing += [
         f"{name}: not in the policy, so nobody can ask about it" for name in sorted(set(schema) - {*policy.tables})
@@ -130,7 +130,7 @@ def checked(policy: Policy, schema: Schema, untyped: Collection[str] = ()) -> Ch
     return Check(tuple(promises), tuple(wrong), tuple(missing))
 
 
-def shares(policy: Policy) -> list[str]:
+def describe_shares(policy: Policy) -> list[str]:
     """Who may ask, in words; it holds from the next opening of a curator on."""
     if not policy.analysts and policy.others is True:
         return []
@@ -146,7 +146,7 @@ def shares(policy: Policy) -> list[str]:
     return [*found, *rest, f"all others together may use {100 * policy.others:g} % of that"]
 
 
-def in_words(table: Table) -> str:
+def describe_table(table: Table) -> str:
     if table.public:
         return f"{table.name}: public, to be joined"
     if isinstance(table.unit, RowUnit):
@@ -159,7 +159,7 @@ def in_words(table: Table) -> str:
 
 
 def gaps(table: Table, columns: Mapping[str, str]) -> list[str]:
-    """What could be asked if the policy said more."""
+    """Descriptions of what cannot be asked because the policy does not say enough."""
     found = []
     for name, kind in columns.items():
         domain = table.columns.get(name)

@@ -1,7 +1,7 @@
-"""Which public keys can have rows at all under a condition: from text and policy alone, never from data.
+"""Which public keys can have rows under a condition: from text and policy alone, never from data.
 
-A key is left out only if the condition is not true in any row that has it: then its group is empty in every data set,
-and to show noise there, or not to show it, tells nothing. Whatever is not understood here leaves all keys as they are.
+A key is left out only if the condition is true in no row with this key. Its group is then empty in every data set, so
+leaving it out reveals nothing. A condition that is not understood here excludes no key.
 """
 
 import datetime
@@ -11,7 +11,7 @@ from sfumato.sql.domains import Kind, Scalar
 from sfumato.sql.expressions import Call, Constant, Expression
 
 Value = Scalar | datetime.datetime
-YES, NO, NULL = 1, 2, 4  # what a condition may be, as bits
+YES, NO, NULL = 1, 2, 4  # the truth values that a condition can have, as bits
 ANY = YES | NO | NULL
 ORDERS: dict[str, Callable[..., bool]] = {
     "=": lambda a, b: a == b,
@@ -21,7 +21,7 @@ ORDERS: dict[str, Callable[..., bool]] = {
 
 
 def possible_keys(key: Expression, where: Expression) -> tuple[Scalar, ...] | None:
-    """The public keys of an expression that rows can have where this holds; None if its keys are not public."""
+    """The public keys that an expression can have in rows where the condition holds; None if its keys are private."""
     keys = key.domain.keys
     if keys is None:
         return None
@@ -45,7 +45,7 @@ def mentions(expression: Expression, key: str) -> bool:
 
 
 def as_moment(value: Scalar) -> Value:
-    """A date that is compared as one; what is not written as `str` writes it stays a text."""
+    """A date in the form that `str` writes, to be compared as a date; anything else is returned unchanged."""
     try:
         found = datetime.datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
@@ -54,13 +54,13 @@ def as_moment(value: Scalar) -> Value:
 
 
 class Known:
-    """An expression over rows that have each of these keys in turn."""
+    """Evaluates expressions for each of these keys, whatever the other columns hold."""
 
     def __init__(self, key: str, values: Sequence[Value]) -> None:
         self.key, self.values = key, values
 
     def truths(self, expression: Expression) -> list[int]:
-        """What it may be for each key, other columns being anything."""
+        """For each key the truth values that the expression can have."""
         match expression:
             case Constant(value):
                 return [YES if value is True else NO if value is False else NULL] * len(self.values)
@@ -91,7 +91,7 @@ class Known:
         return [comparison(order, x, y) for x, y in zip(first, second, strict=True)]
 
     def known(self, expression: Expression) -> Sequence[Value] | None:
-        """Its value for each key, if that is all it depends on."""
+        """Its value for each key, if it depends on the key alone; otherwise None."""
         if repr(expression) == self.key:
             return self.values
         match expression:
@@ -107,12 +107,12 @@ def comparison(order: Callable[..., bool], a: Value, b: Value) -> int:
     if a is None or b is None:
         return NULL
     if isinstance(a, datetime.datetime) != isinstance(b, datetime.datetime) or isinstance(a, str) != isinstance(b, str):
-        return ANY  # a date that Python does not know
+        return ANY  # a date outside of Python's calendar
     return YES if order(a, b) else NO
 
 
 def and_of(parts: Sequence[int]) -> int:
-    """AND of what they may be."""
+    """The truth values that AND can have, from those of its operands."""
     some = 0
     for one in parts:
         some |= one

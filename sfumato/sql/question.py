@@ -1,4 +1,4 @@
-"""A question, read: the plan of what must be released, and what is then made of it."""
+"""A parsed question: the plan of what is released, and its post-processing."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +22,6 @@ class Question:
 
     @cached_property
     def sum_indexes(self) -> dict[Aggregate, tuple[int, ...]]:
-        """Where in the plan the sums of each aggregate are; those that are released on their own have none."""
+        """Indexes of each aggregate's sums among the measures of the plan; standalone aggregates have none."""
         lattices, place = Lattices(self.aggregates), {m: j for j, m in enumerate(self.plan.measures)}
         return {one: tuple(place[m] for m in one.sums(lattices)) for one in self.aggregates}

@@ -1,7 +1,7 @@
-"""Names that emitted SQL gives to tables and columns of its own: none that a policy can name.
+"""Reserved names: what emitted SQL calls its own tables and columns. A policy cannot use them.
 
-An engine looks a bare name up in all tables that a statement reads, the owner's among them. If an alias of ours were
-also a column of the owner's, a condition of ours could bind to the owner's values, and bound nothing. So:
+An engine resolves a bare name in all tables that a statement reads, including the owner's. If one of our aliases were
+also a column of the owner's, our condition could bind to the owner's values, and bound nothing. Therefore:
 
 - every alias, CTE and lambda variable is made by `ours`, whose prefix `Policy.read` refuses for tables and columns;
 - references to columns name their table as well (`of`), for columns that a database has and its policy does not name.
@@ -19,16 +19,16 @@ LABEL = re.compile(r"c[0-9a-f]{32}x*")  # a column of UNION ALL
 
 
 def ours(name: str) -> str:
-    """A name that no policy has."""
+    """A reserved name, which no policy can use."""
     return f"{PREFIX}{name}"
 
 
-def reserved(name: str) -> bool:
-    """May only emitted SQL use this name? Engines do not tell upper from lower case."""
+def is_reserved(name: str) -> bool:
+    """May only emitted SQL use this name? Engines ignore case."""
     return name.lower().startswith(PREFIX) or LABEL.fullmatch(name.lower()) is not None
 
 
-def folds(name: str) -> bool:
+def folds_everywhere(name: str) -> bool:
     """Is its lower case the same name to every engine? They fold A to a; Ä to ä, some do."""
     return all(sign == sign.lower() or sign.isascii() for sign in name)
 
@@ -63,13 +63,13 @@ def measure(place: int) -> str:
     return ours(f"m{place}")
 
 
-def numbered(place: int) -> str:
-    """The table number `place` of a plan, which lineages call t0, t1, …"""
+def table_alias(place: int) -> str:
+    """Alias of the table number `place` of a plan, which lineages call t0, t1, …"""
     return ours(f"t{place}")
 
 
-def of(rows: str, columns: Iterable[str]) -> list[str]:
-    """Columns of ours, each with the table that it is of."""
+def qualify(rows: str, columns: Iterable[str]) -> list[str]:
+    """Our columns, each qualified with its table."""
     return [f"{rows}.{column}" for column in columns]
 
 

@@ -1,8 +1,8 @@
 """Does a policy fit a database? Every table and column that it names is there, and of a type whose values it can mean.
 
-Only names and types are read. A type fits a kind if each of its values is one of that kind: a text is no number, even
-if some texts look like one, since all others would silently count as missing. CSV files have texts only; there, and
-nowhere else, a text may stand for anything.
+Only names and types are read. A type fits a kind if each of its values is of that kind. A text is not a number, even if
+some texts look like numbers: all others would silently count as missing. CSV files have texts only; there, and nowhere
+else, a text may stand for any kind.
 """
 
 import re
@@ -29,8 +29,8 @@ FITTING = {
 
 
 def kind_of(type_: str) -> Kind | None:
-    """The kind of a column of this type, if questions know one; a type that nobody knows is written as texts."""
-    name = base(type_)
+    """The kind of a column of this type; None if questions cannot use it. Unknown types are read as texts."""
+    name = base_type(type_)
     if "[" in name or name.startswith(NO_KIND):
         return None
     if name.startswith("BOOL"):
@@ -42,10 +42,10 @@ def kind_of(type_: str) -> Kind | None:
 
 def is_whole(type_: str) -> bool:
     """Does a column of this type hold whole numbers only?"""
-    return WHOLE.fullmatch(base(type_)) is not None
+    return WHOLE.fullmatch(base_type(type_)) is not None
 
 
-def base(type_: str) -> str:
+def base_type(type_: str) -> str:
     """The name of a type without its parameters; "DECIMAL(10,2)[]" keeps its brackets."""
     name = type_.removeprefix(DOMAIN).upper()
     return f"{name.split('(')[0].strip()}{'[]' if name.endswith(']') else ''}"
@@ -66,18 +66,18 @@ def require_fit(policy: Policy, schema: Schema, untyped: Collection[str] = ()) -
         more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
         raise PolicyError(
             "the policy does not fit the database.\n"
-            f"  found:  {joined([*found[:SHOWN], *more])}\n"
+            f"  found:  {join_lines([*found[:SHOWN], *more])}\n"
             "  do:     correct the policy; or give it a view that has the names and types that it says, such as"
             " CREATE VIEW … AS SELECT CAST(… AS DOUBLE) AS …"
         )
 
 
-def joined(lines: Iterable[str]) -> str:
+def join_lines(lines: Iterable[str]) -> str:
     return "\n          ".join(lines)
 
 
 def misfits(policy: Policy, schema: Schema, untyped: Collection[str] = ()) -> list[str]:
-    """What of the policy the database does not have, in words."""
+    """Descriptions of what the policy names and the database does not have."""
     found = []
     for name, table in policy.tables.items():
         if name not in schema:
@@ -90,7 +90,7 @@ def misfits(policy: Policy, schema: Schema, untyped: Collection[str] = ()) -> li
 
 
 def table_misfits(table: Table, columns: Mapping[str, str], untyped: bool) -> list[str]:
-    """What of one table would make questions fail, or answer about something else."""
+    """Descriptions of mismatches in one table: they would make questions fail or mislead."""
     found = []
     if (both := table.unclear_unit(columns)) is not None:
         found.append(f"{table.name}: {both}")
@@ -101,7 +101,7 @@ def table_misfits(table: Table, columns: Mapping[str, str], untyped: bool) -> li
         if name not in columns:
             found.append(f"{table.name}.{name}: there is no such column")
         elif not (untyped and kind_of(columns[name]) is Kind.TEXT) and not type_fits(columns[name], domain.kind):
-            found.append(f"{table.name}.{name} is {columns[name]} in the database; {in_policy(domain)}")
+            found.append(f"{table.name}.{name} is {columns[name]} in the database; {describe_domain(domain)}")
     return found
 
 
@@ -120,8 +120,8 @@ def type_fits(type_: str, kind: Kind) -> bool:
     return found is not None and found in FITTING[kind]
 
 
-def in_policy(domain: Domain) -> str:
-    """What the policy says of a column."""
+def describe_domain(domain: Domain) -> str:
+    """The domain of a column as the policy states it, in words."""
     if domain.kind is Kind.NUMBER and domain.bounded:
         return "the policy gives it a range (number)"
     return f"the policy says {NAMES[domain.kind]}"

@@ -1,18 +1,28 @@
-"""The normal form of an expression: checked, then simplified by the laws of algebra.py, so that spellings do not make
-questions."""
+"""The normal form of an expression, so that different spellings of one question are one question.
+
+`call` checks the arguments of a function, then applies the laws below. Each law holds for every row on every engine:
+under NULL (three truth values), NaN (equal to itself and above all numbers, as every engine orders it), −0 = 0,
+infinities, and texts that are compared by their bytes. A law that holds only approximately is not here: x + 0 is not x
+at −0, and (a + b) + c is not a + (b + c).
+"""
 
 import datetime
+import math
 import re
+from collections.abc import Callable, Sequence
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Call, Constant, Expression
 from sfumato.sql.functions import FUNCTIONS
-from sfumato.sql.functions.patterns import pattern_problem
-from sfumato.sql.rewrite_rules import simplified
+from sfumato.sql.functions.logic import one_of
+from sfumato.sql.nullable import never_null
 
-HEAVIEST = 2000  # words and signs of an expression, written out for an engine
+HEAVIEST = 2000  # words of an expression as SQL text
 WRITTEN = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?")
+NOTHING = Constant(None)
+SAFE = 1e-290, 1e290  # results that no engine rounds in a way of its own: far from overflow and underflow
+WILD = set("%_\\")
 
 
 def call(name: str, *arguments: Expression) -> Expression:
@@ -27,7 +37,7 @@ def call(name: str, *arguments: Expression) -> Expression:
         raise QueryRefused(f"{name.upper()} takes {len(function.kinds)} arguments.\n  found:  {len(arguments)}")
     if sum(argument.weight for argument in arguments) * function.copies >= HEAVIEST:
         raise QueryRefused(
-            f"this question is too long, written out.\n  found:  {name.upper()} of very long expressions"
+            f"this question is too long, with its views expanded.\n  found:  {name.upper()} of very long expressions"
         )
     for place, (kind, argument) in enumerate(zip(kinds, arguments, strict=True), 1):
         fitting = (kind,) if isinstance(kind, Kind) else kind
@@ -36,39 +46,21 @@ def call(name: str, *arguments: Expression) -> Expression:
                 f"{name.upper()}, argument {place}: must be a {' or '.join(one.value for one in fitting)}.\n"
                 f"  found:  a {argument.domain.kind.value}\n  do:     compare like with like, or CAST it"
             )
-    if name == "like":
-        check_pattern(arguments[1])
+    if function.check is not None:
+        function.check(*arguments)
     if function.alike:
         arguments = of_one_kind(name, arguments)
     if name == "case":
-        arguments = cases(arguments)
+        arguments = check_cases(arguments)
     if function.strict and Constant(None) in arguments:
         return Constant(None)
     if name in ("date", "timestamp"):
-        return written_date(name, arguments)
-    return simplified(name, tuple(sorted(arguments, key=repr)) if function.commutes else arguments)
+        return parse_date(name, arguments)
+    return apply_law(name, tuple(sorted(arguments, key=repr)) if function.commutes else arguments)
 
 
-def check_pattern(pattern: Expression) -> None:
-    """Refuses a pattern of LIKE that is not a text of the question (in lower case, of ILIKE), or is slow to match."""
-    match pattern:
-        case Constant(str() as text) | Call("lower", (Constant(str() as text),)):
-            if problem := pattern_problem(text):
-                raise QueryRefused(
-                    f"this pattern of LIKE could take long to match.\n  found:  {problem}\n"
-                    "  do:     write a shorter one, or several: x LIKE 'a%' AND x LIKE '%b_c%'"
-                )
-        case Constant(None):
-            pass
-        case _:
-            raise QueryRefused(
-                "LIKE takes a pattern in quotes.\n  found:  a pattern that is made in each row\n"
-                "  do:     ask CONTAINS(x, y), STARTS_WITH(x, y) or ENDS_WITH(x, y)"
-            )
-
-
-def cases(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    """WHEN takes conditions, and what follows is of one kind: an engine would cast, and a cast of data can raise."""
+def check_cases(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    """Check that WHEN has conditions and that all results are of one kind: an engine would cast, which can raise."""
     for condition in arguments[:-1:2]:
         call("and", condition)  # refuses what is no condition
     results = of_one_kind("case", (*arguments[1::2], arguments[-1]))
@@ -77,7 +69,7 @@ def cases(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
 
 
 def of_one_kind(name: str, arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    """The arguments, a text that is compared with a date read as one."""
+    """The arguments, all of one kind; a quoted text that is compared with a date is read as a date."""
     known = [a for a in arguments if a != Constant(None)]
     kinds = {a.domain.kind for a in known}
     if kinds == {Kind.DATE, Kind.TEXT}:
@@ -91,16 +83,16 @@ def of_one_kind(name: str, arguments: tuple[Expression, ...]) -> tuple[Expressio
     return arguments
 
 
-def written_date(name: str, arguments: tuple[Expression, ...]) -> Expression:
-    """A date that stands in the text, in one spelling."""
+def parse_date(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    """A date literal in canonical spelling."""
     match arguments:
         case (Constant(str() as text),) if WRITTEN.fullmatch(text):
-            return dated(name, text)
+            return date_constant(name, text)
     return Call(name, arguments)
 
 
-def dated(name: str, text: str) -> Expression:
-    """A date that stands in the text, in one spelling; one that is none stays as it is, and is NULL in every engine."""
+def date_constant(name: str, text: str) -> Expression:
+    """A date literal in canonical spelling; an invalid one is left as it is, and is NULL in every engine."""
     try:
         found = datetime.datetime.fromisoformat(text)
     except ValueError:
@@ -108,3 +100,207 @@ def dated(name: str, text: str) -> Expression:
     if name == "date":
         found = found.replace(hour=0, minute=0, second=0, microsecond=0)
     return Call("timestamp", (Constant(str(found)),))
+
+
+# ---- laws ------------------------------------------------------------------------------------------------------------
+
+
+def apply_law(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    """The normal form of a call whose arguments are in normal form."""
+    law = LAWS.get(name)
+    return law(name, arguments) if law else Call(name, arguments)
+
+
+def sort_unique(arguments: Sequence[Expression]) -> tuple[Expression, ...]:
+    """Without duplicates, in canonical order."""
+    return tuple(sorted(dict.fromkeys(arguments), key=repr))
+
+
+def flatten(name: str, arguments: Sequence[Expression]) -> list[Expression]:
+    """Flatten nested calls of an associative function."""
+    return [
+        part for one in arguments for part in (one.arguments if isinstance(one, Call) and one.name == name else (one,))
+    ]
+
+
+# ---- truths ---------------------------------------------------------------------------------------------------------
+
+
+def flat_and_or(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    """AND, OR: flat, without repetitions and neutral constants; x = 1 OR x = 2 is x IN (1, 2), and so for AND NOT."""
+    neutral, decided = Constant(name == "and"), Constant(name != "and")
+    flat = [part for part in flatten(name, arguments) if part != neutral]
+    if decided in flat:
+        return decided
+    unique = sort_unique(memberships(name, flat))
+    return unique[0] if len(unique) == 1 else Call(name, unique) if unique else neutral
+
+
+def memberships(name: str, parts: Sequence[Expression]) -> list[Expression]:
+    """Comparisons of one thing with constants as one IN (of OR), or as one NOT IN (of AND: De Morgan)."""
+    sought: dict[Expression, list[Expression]] = {}
+    others = []
+    for part in parts:
+        inside = part
+        if name == "and":
+            inside = part.arguments[0] if isinstance(part, Call) and part.name == "not" else NOTHING
+        match inside:
+            case Call("=", (one, of)) if is_constant(one) or is_constant(of):
+                of, one = (of, one) if is_constant(one) else (one, of)
+                sought.setdefault(of, []).append(one)
+            case Call("in", (of, *listed)) if all(map(is_constant, listed)):
+                sought.setdefault(of, []).extend(listed)
+            case _:
+                others.append(part)
+    merged = [membership("in", (of, *listed)) for of, listed in sought.items()]
+    return [*others, *(merged if name == "or" else [Call("not", (one,)) for one in merged])]
+
+
+def is_constant(expression: Expression) -> bool:
+    """Is it a literal of the question, or a date literal?"""
+    match expression:
+        case Constant() | Call("timestamp", (Constant(),)):
+            return True
+    return False
+
+
+def negation(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    """NOT goes inwards: orders are total, so NOT a < b is b <= a, and both are NULL together; De Morgan."""
+    match arguments[0]:
+        case Constant(value):
+            return Constant(None if value is None else not value)
+        case Call("not", (inner,)):
+            return inner
+        case Call("<", (a, b)):
+            return Call("<=", (b, a))
+        case Call("<=", (a, b)):
+            return Call("<", (b, a))
+        case Call("and" | "or" as other, parts):
+            return flat_and_or("or" if other == "and" else "and", tuple(negation("not", (one,)) for one in parts))
+    return Call(name, arguments)
+
+
+def comparison(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    """=, <, <=: of two constants it is known; x = TRUE is x."""
+    match name, arguments:
+        case _, (Constant(int() | float() | str() as a), Constant(int() | float() | str() as b)):
+            return Constant({"=": a == b, "<": a < b, "<=": a <= b}[name])  # type: ignore[operator]
+        case "=", (Constant(bool() as value), other) | (other, Constant(bool() as value)):
+            return other if value else negation("not", (other,))
+    return Call(name, tuple(sorted(arguments, key=repr)) if name == "=" else arguments)
+
+
+def membership(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    """IN: the list in one order, each once; of one, it is =."""
+    of, listed = arguments[0], sort_unique(arguments[1:])
+    if all(isinstance(one, Constant) for one in (of, *listed)):
+        return Constant(one_of(*(one.value for one in (of, *listed) if isinstance(one, Constant))))
+    if len(listed) == 1:
+        return NOTHING if listed[0] == NOTHING else comparison("=", (of, listed[0]))
+    return Call(name, (of, *listed))
+
+
+def null_test(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    """IS NULL."""
+    if arguments[0] == NOTHING:
+        return Constant(True)
+    return Constant(False) if never_null(arguments[0]) else Call(name, arguments)
+
+
+def like_pattern(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    """LIKE without wildcards is =: both compare bytes. A backslash is left alone."""
+    match arguments:
+        case (text, Constant(str() as pattern)) if not WILD & set(pattern):
+            return comparison("=", (text, Constant(pattern)))
+    return Call(name, arguments)
+
+
+def filter_condition(condition: Expression) -> Expression:
+    """A condition where only TRUE counts (WHERE, WHEN): NULL is as good as FALSE there, and so is `IS TRUE`."""
+    match condition:
+        case Constant(None):
+            return Constant(False)
+        case Call("coalesce", (inner, Constant(False))):
+            return filter_condition(inner)
+        case Call("and" | "or" as name, parts):
+            return flat_and_or(name, tuple(map(filter_condition, parts)))
+    return condition
+
+
+# ---- choices --------------------------------------------------------------------------------------------------------
+
+
+def case_branches(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    """CASE: without branches that cannot be reached, or that give what ELSE gives. A CASE of NULL alone is NULL: some
+    engines would take it for a text, and raise where it stands for a condition."""
+    kept: list[Expression] = []
+    otherwise = arguments[-1]
+    for condition, result in zip(arguments[:-1:2], arguments[1::2], strict=True):
+        condition = filter_condition(condition)
+        if condition == Constant(True):
+            otherwise = result
+            break
+        if condition != Constant(False):
+            kept += [condition, result]
+    while kept and kept[-1] == otherwise:
+        del kept[-2:]
+    return Call(name, (*kept, otherwise)) if kept else otherwise
+
+
+def coalesced_values(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    """COALESCE: flat, up to the first that is never NULL."""
+    kept: dict[Expression, None] = {}
+    for one in flatten(name, arguments):
+        if one != NOTHING:
+            kept.setdefault(one)
+        if never_null(one):
+            break
+    return Call(name, tuple(kept)) if len(kept) > 1 else next(iter(kept), NOTHING)
+
+
+def least_or_greatest(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    """LEAST, GREATEST: NULL is ignored."""
+    kept = sort_unique([one for one in flatten(name, arguments) if one != NOTHING])
+    return Call(name, kept) if len(kept) > 1 else kept[0] if kept else NOTHING
+
+
+# ---- numbers --------------------------------------------------------------------------------------------------------
+
+
+def constant_arithmetic(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    """Arithmetic of constants, in doubles as every engine has it; not by 0, not where it overflows or underflows."""
+    match arguments:
+        case (Constant(int() | float() as a), Constant(int() | float() as b)) if name != "/" or b:
+            found = {"+": float.__add__, "-": float.__sub__, "*": float.__mul__, "/": float.__truediv__}[name](
+                float(a), float(b)
+            )
+            exact_zero = not found and math.copysign(1.0, found) > 0 and (name in "+-" or not a)
+            if exact_zero or SAFE[0] < abs(found) < SAFE[1]:
+                whole = isinstance(a, int) and isinstance(b, int) and found.is_integer() and abs(found) < 2**53
+                return Constant(int(found) if whole else found)
+    return Call(name, arguments)
+
+
+def sign_change(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    match arguments[0]:
+        case Constant(int() | float() as value) if arguments[0].domain.kind is Kind.NUMBER:
+            return Constant(-value)
+        case Call("negative", (inner,)):
+            return inner
+    return Call(name, arguments)
+
+
+Law = Callable[[str, tuple[Expression, ...]], Expression]
+LAWS: dict[str, Law] = {
+    **dict.fromkeys(("and", "or"), flat_and_or),
+    "not": negation,
+    **dict.fromkeys(("=", "<", "<="), comparison),
+    "in": membership,
+    "is null": null_test,
+    "like": like_pattern,
+    "case": case_branches,
+    "coalesce": coalesced_values,
+    **dict.fromkeys(("least", "greatest"), least_or_greatest),
+    **dict.fromkeys("+-*/", constant_arithmetic),
+    "negative": sign_change,
+}

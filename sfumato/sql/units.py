@@ -1,6 +1,6 @@
-"""Whose data rows are: what one person, or whatever else is protected, has in a table.
+"""Privacy units: which rows of a table belong to one person, or to whatever else is protected.
 
-A unit is a type and not a word: a column may be called `row` or `edge`, and is then a column like any other.
+A unit is a type, not a string: a column may be called `row` or `edge`, and is then an ordinary column.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ class RowUnit:
 
 @dataclass(frozen=True, repr=False)
 class EdgeUnit:
-    """Each pair of nodes is protected, however often and in which order it is listed. Questions call it `edge`."""
+    """Each pair of nodes is a unit, however often and in whichever order it is listed. Questions call it `edge`."""
 
     def __str__(self) -> str:
         return EDGE
@@ -33,7 +33,7 @@ class EdgeUnit:
 
 @dataclass(frozen=True, repr=False)
 class ColumnUnit:
-    """All rows with one value of a column are one person's; the column is in the table, or found through another."""
+    """All rows with the same value of a column are one unit; the column is in the table or in a parent table."""
 
     name: str
 
@@ -41,22 +41,22 @@ class ColumnUnit:
         return self.name
 
     def __repr__(self) -> str:
-        return repr(text_of(self))
+        return repr(unit_text(self))
 
 
 EACH_ROW = RowUnit()
 Unit = RowUnit | ColumnUnit | EdgeUnit
 
 
-def text_of(unit: Unit) -> str:
-    """Part of the text that a stored answer is found by: for a column called `row` another one than for each row."""
+def unit_text(unit: Unit) -> str:
+    """The unit in canonical texts: a column called `row` differs from the unit `row`."""
     name = str(unit)
     plain = not isinstance(unit, ColumnUnit) or not (name in (ROW, EDGE) or name.startswith("column "))
     return name if plain else f"column {name}"
 
 
 def column_of(unit: Unit) -> str | None:
-    """The name by which rows, and questions about them, know their unit; None where each row is one."""
+    """The column that holds the unit, by the name that questions use; None where each row is a unit."""
     match unit:
         case ColumnUnit(name):
             return name
@@ -65,9 +65,9 @@ def column_of(unit: Unit) -> str | None:
     return None
 
 
-def mistakable(unit: Unit, columns: Iterable[str]) -> str | None:
-    """What else the word `row` or `edge` could mean where there is a column of that name, and how to say which; None if
-    there is none. Who means the column would otherwise protect each row by itself, and not all rows of a person."""
+def explain_ambiguity(unit: Unit, columns: Iterable[str]) -> str | None:
+    """Why `row` or `edge` is ambiguous where a column has that name, and how to say which is meant; None if it is not.
+    An owner who means the column would otherwise protect each row by itself, not all rows of a person."""
     found = next((name for name in columns if name.lower() == str(unit)), None)
     if isinstance(unit, ColumnUnit) or found is None:
         return None

@@ -26,7 +26,7 @@ from sfumato.sql.expressions import Call, Constant
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.plan import What
 from sfumato.sql.policy import Policy
-from sfumato.sql.postprocess import evaluated
+from sfumato.sql.postprocess import evaluate
 from tests.curator import clinic, odd
 from tests.curator.questions import exactly
 from tests.curator.test_edges import HIGH, LOW, OTHER, RANKS, SUMS
@@ -353,7 +353,7 @@ def test_what_is_computed_of_released_values_is_what_the_engine_computes(name):
     for values in itertools.product(*some):
         call = Call(name, tuple(Constant(value) for value in values))
         [expected] = connection.execute(f"SELECT {to.compiled(call).sql(to.name)}").fetchone()
-        assert evaluated(call, []) == expected, values
+        assert evaluate(call, []) == expected, values
 
 
 RANGES = [(-3.0, -1.0), (-2.0, 0.0), (-1.5, 2.0), (0.0, 0.5), (0.5, 4.0), (2.0, 2.0)]
@@ -369,5 +369,5 @@ def test_a_value_lies_within_the_bounds_that_are_said_of_it(name):
     for ranges in itertools.product(RANGES, repeat=len(kinds)):
         said = function.domain(*(Domain(Kind.NUMBER, low, high) for low, high in ranges))
         for values in itertools.product(*((low, (low + high) / 2, high) for low, high in ranges)):
-            found = evaluated(Call(name, tuple(Constant(value) for value in values)), [])
+            found = evaluate(Call(name, tuple(Constant(value) for value in values)), [])
             assert found is None or said.low <= found <= said.high, (ranges, values)

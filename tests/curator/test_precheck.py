@@ -14,7 +14,7 @@ from sfumato.errors import AnswerFailed, EngineUnavailable, PolicyError
 from sfumato.ledger import Budget, Ledger
 from sfumato.sql.domains import Kind
 from sfumato.sql.policy import Policy
-from sfumato.sql.policy_draft import drafted
+from sfumato.sql.policy_draft import draft_policy
 from sfumato.sql.schema_check import misfits, require_fit, type_fits
 from tests.curator.clinic import POLICY, built
 from tests.curator.wrapped import Wrapped
@@ -144,7 +144,7 @@ def test_a_message_lists_a_few_misfits_and_says_how_many_more():
 
 def test_nobody_asks_under_a_draft(tmp_path):
     place = made(tmp_path / "t.duckdb", "CREATE TABLE visits AS SELECT 1 AS patient_id, 3.0 AS stay")
-    text = drafted(DuckDB(place).schema(), "t.duckdb")
+    text = draft_policy(DuckDB(place).schema(), "t.duckdb")
     with pytest.raises(PolicyError, match="draft = true"):
         Curator.open(place, Policy.read(text), ledger=tmp_path / "book")
     assert not (tmp_path / "book").exists()

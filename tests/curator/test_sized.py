@@ -17,7 +17,7 @@ from sfumato.curator.offer import offer_for_relative_error
 from sfumato.curator.relative_counts import SIZES, is_grouped_count, relative_count
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss.kinds.gaussian import GaussianLoss
-from sfumato.sql.dp_syntax import spelled
+from sfumato.sql.dp_syntax import parse_dp_syntax
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 
@@ -195,7 +195,7 @@ def test_a_budget_of_pure_epsilon_has_no_contracts(tmp_path):
     ],
 )
 def test_the_clause_is_read_where_it_is_one(text, share):
-    found = spelled(text)
+    found = parse_dp_syntax(text)
     assert found.relative_error == share
     assert share is None or "RELATIVE" not in found.text.upper()
 

@@ -14,25 +14,27 @@ import pytest
 import sqlglot
 
 from sfumato.sql.dialects import spark
-from sfumato.sql.functions.letter_case import SPACES
+from sfumato.sql.dialects.base import raw
+from sfumato.sql.functions import FUNCTIONS
+from sfumato.sql.functions.texts import SPACES
 
 NOON = datetime(2024, 2, 29, 12, 34, 56)
 CASES = [
-    (spark.OWN["upper"], (spark.text("aZ o'neil ß é"),), "AZ O'NEIL ẞ É"),
-    (spark.OWN["lower"], (spark.text("Az O'NEIL É"),), "az o'neil é"),
+    (spark.OWN["upper"], (spark.quote("aZ o'neil ß é"),), "AZ O'NEIL ẞ É"),
+    (spark.OWN["lower"], (spark.quote("Az O'NEIL É"),), "az o'neil é"),
     (spark.OWN["trim"], ("'  a b \u2003'",), "a b"),
     (spark.OWN["ltrim"], ("'  a b  '",), "a b  "),
     (spark.OWN["rtrim"], ("'  a b  '",), "  a b"),
-    (spark.OWN["starts_with"], ("'abc'", "'ab'"), True),
-    (spark.OWN["ends_with"], ("'abc'", "'ab'"), False),
-    (spark.OWN["contains"], ("'abc'", "'bc'"), True),
+    (FUNCTIONS["starts_with"].sql_in["spark"], ("'abc'", "'ab'"), True),
+    (FUNCTIONS["ends_with"].sql_in["spark"], ("'abc'", "'ab'"), False),
+    (lambda a, b: FUNCTIONS["contains"].emit(raw(a), raw(b)).sql("spark"), ("'abc'", "'bc'"), True),
     *((spark.floor, (f"{a}D",), value) for a, value in [(2.5, 2), (-2.5, -3), (1e300, 1e300)]),
     *((spark.ceil, (f"{a}D",), value) for a, value in [(2.5, 3), (-2.5, -2), (1e300, 1e300)]),
-    *((spark.rounded, (f"{a}D",), value) for a, value in [(2.5, 3), (-2.5, -3), (2.4, 2), (1e300, 1e300)]),
-    *((lambda a: spark.rounded_to(a, 1), (f"{a}D",), value) for a, value in [(2.25, 2.3), (-2.25, -2.3)]),
-    *((spark.bucket, (f"{a}D", "0D", "10D", "5D"), value)
+    *((spark.round_half_away, (f"{a}D",), value) for a, value in [(2.5, 3), (-2.5, -3), (2.4, 2), (1e300, 1e300)]),
+    *((lambda a: spark.round_to(a, 1), (f"{a}D",), value) for a, value in [(2.25, 2.3), (-2.25, -2.3)]),
+    *((spark.width_bucket, (f"{a}D", "0D", "10D", "5D"), value)
       for a, value in [(-3, 0), (0, 1), (3.9, 2), (4, 3), (9.9, 5), (10, 6), (30, 6)]),
-    (spark.bucket, ("CAST(NULL AS DOUBLE)", "0D", "10D", "5D"), None),
+    (spark.width_bucket, ("CAST(NULL AS DOUBLE)", "0D", "10D", "5D"), None),
     *((spark.number_of_text, (f"'{a}'",), value)
       for a, value in [(" 1_0.5e2 ", 1050), ("-inf", float("-inf")), ("+Infinity", float("inf")), ("1 2", None)]),
     *((spark.truth_of_text, (f"'{a}'",), value) for a, value in [("YES", True), ("f", False), ("maybe", None)]),

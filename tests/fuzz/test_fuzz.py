@@ -13,11 +13,11 @@ from sfumato.aggregates.registry import AGGREGATES
 from sfumato.sql.emit.bounding import Bounding
 from sfumato.sql.expressions import Call
 from sfumato.sql.functions import FUNCTIONS
-from sfumato.sql.parse.date_forms import moving
+from sfumato.sql.parse.date_syntax import refuse_today
 from sfumato.sql.parse.expressions import SPELLED
-from sfumato.sql.parse.special_forms import SPECIAL, misplaced
+from sfumato.sql.parse.function_syntax import SPECIAL, refuse_histogram
 from sfumato.sql.plan import Plan
-from sfumato.sql.union import parts
+from sfumato.sql.union import row_expressions
 from tests.fuzz.grammar import INTERNAL
 from tests.fuzz.run import BATCH, Run
 
@@ -98,7 +98,7 @@ def test_every_function_is_reached(sample):
     found = Counter()
     for _, question in sample:
         for plan in rows_of(question.plan):
-            listed = [*parts(plan), *(of for branch in plan.table.branches for _, of in branch.columns)]
+            listed = [*row_expressions(plan), *(of for branch in plan.table.branches for _, of in branch.columns)]
             found.update(name for one in listed for name in called(one))
     assert set(FUNCTIONS) - set(found) == INTERNAL
 
@@ -113,8 +113,8 @@ def test_every_spelling_aggregate_clause_and_join_is_reached(sample):
         found |= {node.name.lower() for node in root.find_all(exp.Anonymous)}
         found |= {(node.side, node.kind) for node in root.find_all(exp.Join)}
         found |= {name for node in root.find_all(exp.Select) for name, value in node.args.items() if value}
-    never = {misplaced, moving}  # what is only refused
-    refused = {one for one, of in SPECIAL.items() if of in never or of.__qualname__.startswith("refused.")}
+    never = {refuse_histogram, refuse_today}  # what is only refused
+    refused = {one for one, of in SPECIAL.items() if of in never}
     assert {*SPECIAL, *SPELLED} - refused - found - UNSPOKEN == set()
     assert {spelling for one in AGGREGATES.classes for spelling in one.spellings} - found == set()
     assert {("", ""), ("LEFT", ""), ("", "INNER"), ("LEFT", "OUTER"), ("RIGHT", "")} <= found

@@ -65,7 +65,7 @@ def test_text_is_escaped(monkeypatch):
 
 
 def labels(loss):
-    return [way.label for way in display.ways(loss, np.array([0.0, 1.0]))]
+    return [direction.label for direction in display.directions(loss, np.array([0.0, 1.0]))]
 
 
 def test_both_directions_are_drawn_where_they_differ():

@@ -22,10 +22,11 @@ ROOT = Path(__file__).parents[2]
 DECIDING = (
     *("sfumato/sensitivity.py", "sfumato/rounding.py", "sfumato/loss/views/gdp.py", "sfumato/loss/views/zcdp.py"),
     *(
-        "sfumato/loss/kinds/discrete_gaussian_price.py",
+        "sfumato/loss/kinds/discrete_gaussian.py",
         "sfumato/loss/views/gaussian_noise.py",
         "sfumato/ledger",
         "sfumato/curator",
+        "sfumato/aggregates",
     ),
     *("sfumato/sql", "sfumato/mechanisms", "sfumato/noise", "sfumato/sampling", "sfumato/engines"),
 )

@@ -9,7 +9,7 @@ from tests.mutants.campaign import difference, outcome
 from tests.mutants.executed import CoverageMap, digest, marked_modules
 from tests.mutants.random_changes import Change, changed, changes, deciding, keyed_hash, parsed, sample
 
-SMALL = ["sfumato/rounding.py", "sfumato/sql/emit/sums.py", "sfumato/ledger/budgets.py"]
+SMALL = ["sfumato/rounding.py", "sfumato/sql/emit/bounding.py", "sfumato/ledger/budgets.py"]
 KINDS = {
     *("SQL", "and/or", "comparison", "constant", "direction", "dropped call", "dropped element", "dropped filter"),
     *("dropped fragment", "dropped keyword", "dropped operand", "dropped sign", "dropped term", "name"),

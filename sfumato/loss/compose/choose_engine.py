@@ -14,26 +14,24 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.loss.base import TOLERANCE, PrivacyLoss
+from sfumato.loss.base import TOLERANCE, Composite, Engine, PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.compose.binomial import Binomial
 from sfumato.loss.compose.contour import Composition
 from sfumato.loss.compose.contour_engine import ContourEngine
-from sfumato.loss.compose.engine import Engine
-from sfumato.loss.compose.inner_table import shortened
-from sfumato.loss.compose.lattice import FAR, Lattice
+from sfumato.loss.compose.inner_table import replace_inner_sum
+from sfumato.loss.compose.lattice import FAR, Lattice, together
 from sfumato.loss.compose.lattice_plan import MOST_POINTS, common_step
 from sfumato.loss.compose.moments import Moments, gives_all_away, too_large, too_many
 from sfumato.loss.compose.normal_limit import normal
-from sfumato.loss.compose.sums import Sum
-from sfumato.loss.compose.tilted_law import together
 from sfumato.loss.compose.transforms.base import Refused, Transform
 from sfumato.loss.kinds.coins import ApproxLoss, PureLoss, RandomizedResponseLoss, SignedLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
-from sfumato.loss.kinds.renyi import RenyiCurve, RenyiLoss, ZcdpLoss
+from sfumato.loss.kinds.renyi import RenyiLoss, ZcdpLoss
 from sfumato.loss.kinds.wrappers import OneWay
 from sfumato.loss.numeric import ULP, Enclosure, Floats
+from sfumato.loss.views.renyi_curve import RenyiCurve
 
 Terms = list[tuple[int, PrivacyLoss]]
 LEAST, MOST = 1e-24, 1e12  # log-moments of order 1
@@ -41,15 +39,15 @@ MANY_COINS = 10**9  # from here on the roundings of M count, not only those of M
 
 
 @lru_cache(maxsize=64)
-def engine(loss: Sum) -> Engine:
-    """The engine for this sum, looking forward."""
+def engine(loss: Composite) -> Engine:
+    """The engine for the forward direction of this sum."""
     terms = [(count, bare(term)) for count, term in loss.terms]
     leaky = any(isinstance(term, LeakyLoss) for _, term in terms)
     if leaky and common_step(tuple(term for _, term in terms)) is None:
-        terms = [pair for count, term in terms for pair in opened(count, term)]
+        terms = [pair for count, term in terms for pair in open_leaks(count, term)]
     terms = [(count, term) for count, term in terms if not reveals_nothing(term)]
     for _, term in terms:
-        if term.leak()[0] == 1 and term.sharp_ends:  # one that tells everything leaves nothing to the others
+        if term.leak()[0] == 1 and term.sharp_ends:  # a term that reveals everything decides alone
             return term
     terms = merge_curves(merge_gaussians(terms))
     if not terms:
@@ -74,12 +72,12 @@ def bare(loss: PrivacyLoss) -> PrivacyLoss:
     return (loss.pure or loss) if isinstance(loss, ZcdpLoss) else loss
 
 
-def opened(times: int, loss: PrivacyLoss) -> Terms:
-    """What a loss is made of: to leak now and then is a step of its own, δ = leak + (1 − leak)·(inner δ)."""
+def open_leaks(times: int, loss: PrivacyLoss) -> Terms:
+    """The parts of a leaky loss: its leak is a step of its own, since δ = leak + (1 − leak)·(inner δ)."""
     if not isinstance(loss, LeakyLoss):
         return [(times, loss)]
-    inner = loss.inner.terms if isinstance(loss.inner, Sum) else ((1, loss.inner),)
-    parts = [pair for count, term in inner for pair in opened(times * count, bare(term))]
+    inner = loss.inner.terms if isinstance(loss.inner, Composite) else ((1, loss.inner),)
+    parts = [pair for count, term in inner for pair in open_leaks(times * count, bare(term))]
     return [*parts, (times, ApproxLoss(0.0, loss.failure, relation=loss.relation))]
 
 
@@ -122,23 +120,25 @@ def within_reach(what: str, size: float) -> None:
     if size > checks.MOST:
         raise InvalidParameter(
             f"this composition is out of range: {what} = {size:.3g}.\n"
-            f"  found:  more than {checks.MOST:g}, the largest number that is reckoned with\n"
-            "  do:     compose fewer of them: nothing is left of anybody's privacy long before"
+            f"  found:  more than {checks.MOST:g}, the largest number that is supported\n"
+            "  do:     compose fewer of them: no privacy is left long before"
         )
 
 
 def binomial(terms: Terms) -> Binomial | None:
     """The closed form for terms that are all the same two-sided coin, apart from what they leak."""
-    coins = [(count, term) for count, term in terms if is_coin(term)]
-    if len(coins) < len(terms) or len({term.supremum()[0] for _, term in coins}) > 1:
+    for _, term in terms:
+        if not (isinstance(term, PureLoss | ApproxLoss) or (isinstance(term, RandomizedResponseLoss) and term.k == 2)):
+            return None
+    if len({term.supremum()[0] for _, term in terms}) > 1:
         return None
-    leak = together([(count, term.leak()[0]) for count, term in coins])
-    return Binomial(coins[0][1].supremum()[0], sum(count for count, _ in coins), leak)
+    leak = together([(count, term.leak()[0]) for count, term in terms])
+    return Binomial(terms[0][1].supremum()[0], sum(count for count, _ in terms), leak)
 
 
-def contour(terms: Terms, loss: Sum) -> ContourEngine | None:
+def contour(terms: Terms, loss: Composite) -> ContourEngine | None:
     """The contour engine, if every term has a transform and they do not share a lattice, where sums are exact."""
-    parts = grouped(terms)
+    parts = group_transforms(terms)
     if parts is None or not moderate(parts):
         return None
     step = common_step(tuple(term for _, term in terms))
@@ -167,7 +167,7 @@ def moderate(parts: Sequence[Transform], least: float = LEAST) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Plain:
-    """The lattice, or moments where no lattice can hold the sum: chosen when first asked, since looking takes time."""
+    """The lattice, or moments where no lattice can hold the sum; chosen at first use, since choosing takes time."""
 
     steps: tuple[tuple[int, PrivacyLoss], ...]
 
@@ -175,7 +175,7 @@ class Plain:
     def engine(self) -> Lattice | Moments:
         if gives_all_away(self.steps) or too_many(self.steps):
             return Moments(self.steps)
-        steps = tuple((count, shortened(term, count)) for count, term in self.steps)
+        steps = tuple((count, replace_inner_sum(term, count)) for count, term in self.steps)
         return Moments(self.steps) if too_large(steps) else Lattice(steps)
 
     @property
@@ -190,7 +190,7 @@ class Plain:
         return lambda t: self.within(t, near)
 
     def within(self, eps: Floats, curve: Callable[[Floats], Enclosure]) -> Enclosure:
-        """The lattice is not asked beyond FAR: the profile only falls."""
+        """The lattice answers up to FAR only; beyond, the profile is at most what it is there."""
         far = FAR if isinstance(self.engine, Lattice) else math.inf
         found = curve(np.minimum(eps, far))
         return Enclosure(np.where(eps > far, 0.0, found.lower), found.upper)
@@ -200,7 +200,7 @@ class Plain:
         return None
 
 
-def grouped(terms: Iterable[tuple[int, PrivacyLoss]]) -> list[Transform] | None:
+def group_transforms(terms: Iterable[tuple[int, PrivacyLoss]]) -> list[Transform] | None:
     """The terms as few transforms, or None if one has none."""
     kinds: dict[type[Transform], list[Transform]] = {}
     for count, term in terms:
@@ -210,8 +210,3 @@ def grouped(terms: Iterable[tuple[int, PrivacyLoss]]) -> list[Transform] | None:
             return None
         kinds.setdefault(type(found), []).append(found.times(count))
     return [part for kind, found in kinds.items() for part in kind.together(found)]
-
-
-def is_coin(loss: PrivacyLoss) -> bool:
-    """Binary randomized response, perhaps leaky."""
-    return isinstance(loss, PureLoss | ApproxLoss) or (isinstance(loss, RandomizedResponseLoss) and loss.k == 2)

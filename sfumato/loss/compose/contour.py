@@ -103,7 +103,7 @@ class Composition:
         window = 1.02 * max(float(width[at]), 3 * float(spreads[at]))
         return Saddle(float(theta[at]), eps, float(spreads[at]), float(goals[at]), window, others)
 
-    def reached(self, log_delta: float) -> float:
+    def approximate_epsilon(self, log_delta: float) -> float:
         """About the ε where δ is given: Chernoff's bound, less what the saddle point approximation makes of it."""
         theta, bound = self.best(lambda theta, k: (k - log_delta + log_peaks(theta)) / theta)
         near = self.log_moments(theta * np.array([0.9, 1.0, 1.1]))
@@ -165,7 +165,7 @@ class Line:
 
     @cached_property
     def tail_weights(self) -> Floats:
-        """What a ceiling at each far frequency contributes to the weight of all that is dropped."""
+        """The contribution of a ceiling at each far frequency to the weight of all dropped nodes."""
         return tails_of_ones(self.far)
 
     @cached_property
@@ -196,7 +196,7 @@ def tails_of_ones(omega: Floats) -> Floats:
 
 
 def tails(omega: Floats, log_ceiling: Floats) -> Floats:
-    """What the nodes beyond each frequency can weigh: ∫ ceiling/ω² dω/π, the ceiling read at the left of each cell."""
+    """The most that nodes beyond each frequency weigh: ∫ ceiling/ω² dω/π, the ceiling read at the left of each cell."""
     cells = np.exp(np.maximum(log_ceiling, -700.0)) * tails_of_ones(omega)
     return floats(np.cumsum(cells[::-1])[::-1])
 

@@ -1,4 +1,4 @@
-"""Answers from contours: which one serves a question, and who answers where none does."""
+"""The contour engine: which contour serves an ε, and which engine answers where none does."""
 
 import math
 from collections.abc import Callable
@@ -7,15 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.loss.base import TOLERANCE
+from sfumato.loss.base import TOLERANCE, Engine
 from sfumato.loss.bound import Bound
 from sfumato.loss.compose.contour import METHOD, Composition, Contour, bracket
-from sfumato.loss.compose.engine import Engine
 from sfumato.loss.compose.transforms.base import Refused
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 
 MOST_WORK = 20_000_000  # nodes × points of a profile
-FARTHEST = 1e12  # it is not asked beyond: the profile only falls
+FARTHEST = 1e12  # the largest ε with a contour: beyond, the profile only falls
 SHORT = 20_000  # nodes of contours that are remembered: longer ones take memory
 KEPT = 8  # contours remembered for neighbouring questions
 
@@ -95,7 +94,7 @@ class ContourEngine:
         return moment + 1e-9 + 1e-12 * abs(moment)
 
     def alone(self, eps: Floats, tolerance: float) -> Enclosure:
-        """δ at one ε that is hard to tell: from its own contour, and from the other engine if that is blurred too."""
+        """δ at one difficult ε: from its own contour, and from the other engine if that is blurred too."""
         try:
             found = self.composition.contour(float(eps[0]), max(tolerance / 10, 1e-13)).delta(eps)
         except Refused:
@@ -109,24 +108,24 @@ class ContourEngine:
         """The profile from the one contour that is sharp around the ε where it is `delta`."""
         try:
             finite = max(delta - self.composition.leak, 1e-3 * delta, 1e-300)
-            where = self.composition.reached(math.log(finite)) if eps is None else eps
+            where = self.composition.approximate_epsilon(math.log(finite)) if eps is None else eps
             return self.composition.contour(where, max(tolerance / 10, 1e-13)).delta
         except Refused:
             return self.otherwise.near(delta, tolerance, eps)
 
     def least(self, goal: float, tolerance: float) -> Bound | None:
-        """The least ε with δ(ε) ≤ goal, or None if contours cannot tell it well enough."""
+        """The least ε with δ(ε) ≤ goal, or None if contours are not sharp enough."""
         finite = goal - self.composition.leak
         if finite < 1e-3 * goal:
             return None
         try:
-            return self.settled(goal, finite, tolerance)
+            return self.search(goal, finite, tolerance)
         except Refused:
             return None
 
-    def settled(self, goal: float, finite: float, tolerance: float) -> Bound | None:
+    def search(self, goal: float, finite: float, tolerance: float) -> Bound | None:
         """Contours ever closer to the answer, until it is sharp enough or no sharper."""
-        eps, best = self.composition.reached(math.log(finite)), Bound(0.0, self.top, self.method)
+        eps, best = self.composition.approximate_epsilon(math.log(finite)), Bound(0.0, self.top, self.method)
         share = 0.2
         for _ in range(6):
             theta = self.composition.best(lambda theta, k: k - theta * eps - np.log(theta * (theta + 1)))[0]  # noqa: B023

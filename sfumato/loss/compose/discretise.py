@@ -12,9 +12,10 @@ Theorem: connect-the-dots is the least dominating law on given points [Doroshenk
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class Discrete:
 
     Its profile lies between the true profile H and e^{excess}·H with every chord drawn, plus `stray` at losses up to
     `stray_up_to`: near the largest loss H is so small that only its upper side is known. `infinite` ≥ P[L = ∞] ≥
-    `surely`; `lifted` is the mass brought up to the first point; `split` tells whether any mass was moved at all.
+    `surely`; `lifted` is the mass brought up to the first point; `split` is true if any mass was moved at all.
     Of sampled sums (nested.py), `inside` is what was split before sampling, and `noise` masses that may not be there.
     """
 
@@ -76,59 +77,81 @@ class Discrete:
         return Splits(before.squares + square, before.drift + square / 8, scatter, before.reach + self.h)
 
 
+class OwnLattice(Protocol):
+    """A loss that is put on a lattice by its atoms, without its profile."""
+
+    def spread(self) -> float:
+        """About the standard deviation."""
+
+    def ends(self, floor: float, left: float) -> tuple[float, float]:
+        """How far the lattice must reach on both sides."""
+
+    def finest(self, floor: float, left: float) -> float:
+        """The least step for which the lattice is not too long."""
+
+    def law(self, h: float, floor: float, left: float) -> Discrete:
+        """The law on a lattice of step h."""
+
+
+# Sampled sums are lattices of lattices: nested.py needs this module, and adds itself here.
+OWN_LATTICES: list[Callable[[PrivacyLoss], OwnLattice | None]] = []
+
+
+def own_lattice(loss: PrivacyLoss) -> OwnLattice | None:
+    """The lattice of a loss that has one of its own, or None: then it is read off the profile."""
+    for build in OWN_LATTICES:
+        if (found := build(loss)) is not None:
+            return found
+    return None
+
+
 SMALL = 10_000  # points: lattices up to this size are remembered
 MOST_POINTS = 400_000  # of the lattice of one loss
 
 
 def discretise(loss: PrivacyLoss, h: float, floor: float, left: float) -> Discrete:
     """The loss on a lattice of step h: on the right until H ≤ floor, on the left until what is lifted is ≤ left."""
-    from sfumato.loss.compose.nested import sampled_sum
-
-    if (nested := sampled_sum(loss)) is not None:
-        return nested.law(h, floor, left)
+    if (own := own_lattice(loss)) is not None:
+        return own.law(h, floor, left)
     right_end, left_end = ends(loss, floor, left)
-    return (remembered if right_end + left_end < SMALL * h else drawn)(loss, h, right_end, left_end)
+    return (remembered_dots if right_end + left_end < SMALL * h else connect_the_dots)(loss, h, right_end, left_end)
 
 
 @lru_cache(maxsize=512)
 def ends(loss: PrivacyLoss, floor: float, left: float) -> tuple[float, float]:
     """How far the lattice must reach on both sides."""
-    from sfumato.loss.compose.nested import sampled_sum
-
-    if (nested := sampled_sum(loss)) is not None:
-        return nested.ends(floor, left)
+    if (own := own_lattice(loss)) is not None:
+        return own.ends(floor, left)
     return right_cut(loss, floor), left_cut(loss, left)
 
 
 def finest(loss: PrivacyLoss, floor: float, left: float) -> float:
     """The least step for which a lattice of this loss is not too long."""
-    from sfumato.loss.compose.nested import sampled_sum
-
-    if (nested := sampled_sum(loss)) is not None:
-        return nested.finest(floor, left)
+    if (own := own_lattice(loss)) is not None:
+        return own.finest(floor, left)
     return sum(ends(loss, floor, left)) / MOST_POINTS
 
 
-def drawn(loss: PrivacyLoss, h: float, right_end: float, left_end: float) -> Discrete:
+def connect_the_dots(loss: PrivacyLoss, h: float, right_end: float, left_end: float) -> Discrete:
     """Profile at the lattice points, masses from its bends, certificate."""
     offset, split = lattice_offset(loss, h)
     if not split and (found := loss.outcomes()) is not None:
-        return listed(loss, found, h, offset)
+        return place_outcomes(loss, found, h, offset)
     first, last = math.floor((-left_end - offset) / h) - 1, math.ceil((right_end - offset) / h) + 1
     middle = math.ceil(-offset / h)  # index of the first point ≥ 0
     ahead_eps = np.maximum(offset + h * np.arange(middle, last + 1), 0.0)
     back_eps = np.maximum(-(offset + h * np.arange(middle - 1, first - 1, -1)), 0.0)
-    ahead = moved(loss.forward(ahead_eps), ahead_eps, h, offset)
-    back = moved(loss.backward(back_eps), back_eps, h, offset)
+    ahead = widen_for_rounding(loss.forward(ahead_eps), ahead_eps, h, offset)
+    back = widen_for_rounding(loss.backward(back_eps), back_eps, h, offset)
     masses = bends(ahead.upper, back.upper, ahead_eps[0], back_eps[0], h)
     open_left = bool(back_eps[-1] < loss.supremum()[1])
-    return certified(loss, masses, ahead, back, h=h, offset=offset, first=first, split=split, open_left=open_left)
+    return certify(loss, masses, ahead, back, h=h, offset=offset, first=first, split=split, open_left=open_left)
 
 
-remembered = lru_cache(maxsize=256)(drawn)
+remembered_dots = lru_cache(maxsize=256)(connect_the_dots)
 
 
-def listed(loss: PrivacyLoss, found: Outcomes, h: float, offset: float) -> Discrete:
+def place_outcomes(loss: PrivacyLoss, found: Outcomes, h: float, offset: float) -> Discrete:
     """Losses that live on the lattice, one by one: nothing is read off a profile, which says little near its end."""
     real = found.masses > 0
     losses = found.losses[real]
@@ -156,7 +179,7 @@ def listed(loss: PrivacyLoss, found: Outcomes, h: float, offset: float) -> Discr
     )
 
 
-def moved(values: Enclosure, eps: Floats, h: float, offset: float) -> Enclosure:
+def widen_for_rounding(values: Enclosure, eps: Floats, h: float, offset: float) -> Enclosure:
     """Widened for lattice points that are rounded: off by at most 2 ulps, and H falls no faster than just before."""
     slope = np.exp(np.minimum(eps, 700.0))  # |dH/dε| = e^ε·Q[L > ε]
     slope[1:] = np.minimum(slope[1:], np.maximum(-np.diff(values.upper), 0.0) / -math.expm1(-h))
@@ -227,7 +250,7 @@ def bends(ahead: Floats, back: Floats, right: float, left: float, h: float) -> F
     return np.maximum(masses, 0.0)
 
 
-def certified(
+def certify(
     loss: PrivacyLoss,
     masses: Floats,
     ahead: Enclosure,

@@ -1,8 +1,8 @@
-"""Sampled sums as tables: what is asked thousands of times is looked up.
+"""Sampled sums as tables: their profile is needed thousands of times, so it is looked up.
 
-A composition of sampled compositions asks for the inner profile at every point of a lattice, and each answer would be a
+A composition of sampled compositions needs the inner profile at every point of a lattice, and each value would be a
 composition of its own. The inner profile is therefore computed once at a few hundred nodes, from both sides. Between
-them convexity tells the rest, from both sides too (chords.py), so that the table is as certified as its values.
+them convexity bounds it, from both sides too (convex_bounds.py), so that the table is as certified as its values.
 """
 
 import dataclasses
@@ -12,42 +12,40 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.base import Composite, PrivacyLoss
 from sfumato.loss.compose.lattice import Lattice
 from sfumato.loss.compose.lattice_plan import rough
-from sfumato.loss.compose.nested import composed, sampled_sum
-from sfumato.loss.compose.sums import Sum
+from sfumato.loss.compose.nested import is_composed, sampled_sum
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss, WithoutReplacementLoss
-from sfumato.loss.kinds.tabulated import TabulatedLoss
+from sfumato.loss.kinds.tabulated import TabulatedLoss, choose_nodes, table
 from sfumato.loss.kinds.wrappers import OneWay, Reversed
 from sfumato.loss.numeric import Enclosure, Floats, floats
-from sfumato.loss.views.tabulate import sampled, table
 
 FLOOR = 1e-20  # a profile below this has ended
 LITTLE = 1e-7  # below this a backward profile is left open: it counts beside 1 − e^{−ε} there
 FIRST, MOST = 257, 4000  # nodes
-BLURRED = 1.5  # gaps, from which on another engine is asked
+BLURRED = 1.5  # gaps, from which on another engine answers
 SHARPEST, BLUNTEST = 1e-6, 1e-4  # relative gap of a table
 ALL = 2e-3  # relative gap of all steps together
 
 Curve = Callable[[Floats], Enclosure]
 
 
-def shortened(loss: PrivacyLoss, count: int) -> PrivacyLoss:
+def replace_inner_sum(loss: PrivacyLoss, count: int) -> PrivacyLoss:
     """The loss with a table in the place of a sum that is sampled, sharp enough for `count` of it."""
     if sampled_sum(loss) is not None:  # it is put on a lattice atom by atom
         return loss
     if isinstance(loss, Reversed):
-        inner = shortened(loss.inner, count)
+        inner = replace_inner_sum(loss.inner, count)
         return loss if inner is loss.inner else Reversed(inner, relation=loss.relation)
-    if not isinstance(loss, PoissonSampledLoss | WithoutReplacementLoss) or not composed(loss.inner):
+    if not isinstance(loss, PoissonSampledLoss | WithoutReplacementLoss) or not is_composed(loss.inner):
         return loss
     gap = min(max(10.0 ** math.floor(math.log10(ALL / count)), SHARPEST), BLUNTEST)
-    return dataclasses.replace(loss, inner=tabulated(loss.inner, gap))
+    return dataclasses.replace(loss, inner=tabulate_sum(loss.inner, gap))
 
 
 @lru_cache(maxsize=16)
-def tabulated(loss: Sum, gap: float) -> TabulatedLoss:
+def tabulate_sum(loss: Composite, gap: float) -> TabulatedLoss:
     """Both profiles at nodes: the forward one to a relative `gap`, the backward one only until it is little."""
     ahead = Lattice(tuple((count, inside(term)) for count, term in loss.terms))
     top = loss.supremum()[0]
@@ -62,19 +60,21 @@ def tabulated(loss: Sum, gap: float) -> TabulatedLoss:
         return Enclosure(low, high)
 
     end = min(top, rough(ahead.terms).saddle(FLOOR)[1])
-    nodes, forward, _ = sampled(curve, None, np.linspace(0.0, end, FIRST), MOST, gap)
+    nodes, forward, _ = choose_nodes(curve, None, np.linspace(0.0, end, FIRST), MOST, gap)
     if loss.reverse == loss:
         return table(nodes, forward, forward, loss.relation)
     back: Curve = lambda t: loss.backward(t, 10 * gap)  # noqa: E731
     last = where_little(back, min(loss.supremum()[1], end))
-    few, backward, _ = sampled(back, None, np.linspace(0.0, last, 33), MOST, 10 * gap)
+    few, backward, _ = choose_nodes(back, None, np.linspace(0.0, last, 33), MOST, 10 * gap)
     both = np.union1d(nodes, few)
-    return table(both, merged(curve, both, nodes, forward), continued(back, both, few, backward), loss.relation)
+    return table(
+        both, merge_values(curve, both, nodes, forward), extend_values(back, both, few, backward), loss.relation
+    )
 
 
 def inside(loss: PrivacyLoss) -> PrivacyLoss:
     """The pair itself, and tables in it."""
-    return shortened(loss.inner if isinstance(loss, OneWay) else loss, 1)
+    return replace_inner_sum(loss.inner if isinstance(loss, OneWay) else loss, 1)
 
 
 def where_little(curve: Curve, end: float) -> float:
@@ -84,7 +84,7 @@ def where_little(curve: Curve, end: float) -> float:
     return float(t[max(int(found[0]) - 1, 0)]) if len(found) else float(t[-1])
 
 
-def merged(curve: Curve, both: Floats, nodes: Floats, values: Enclosure) -> Enclosure:
+def merge_values(curve: Curve, both: Floats, nodes: Floats, values: Enclosure) -> Enclosure:
     """Values at more nodes: only the new ones are asked for."""
     fresh = np.isin(both, nodes, invert=True)
     low, high = np.empty_like(both), np.empty_like(both)
@@ -94,10 +94,10 @@ def merged(curve: Curve, both: Floats, nodes: Floats, values: Enclosure) -> Encl
     return Enclosure(low, high)
 
 
-def continued(curve: Curve, both: Floats, nodes: Floats, values: Enclosure) -> Enclosure:
+def extend_values(curve: Curve, both: Floats, nodes: Floats, values: Enclosure) -> Enclosure:
     """Values at more nodes; beyond the last of `nodes` only that the profile does not rise."""
     known = both <= nodes[-1]
-    found = merged(curve, both[known], nodes, values)
+    found = merge_values(curve, both[known], nodes, values)
     low, high = np.zeros_like(both), np.full_like(both, found.upper[-1])
     low[known], high[known] = found
     return Enclosure(low, high)

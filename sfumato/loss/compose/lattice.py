@@ -17,14 +17,18 @@ Theorem: the discrete Fourier transform errs by log₂(n) roundings in norm [Hig
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+from scipy.fft import next_fast_len
 
 from sfumato.loss.base import TOLERANCE
-from sfumato.loss.compose.lattice_plan import Rough, Terms, rough
-from sfumato.loss.compose.tilted_law import TiltedLaw, tilted
-from sfumato.loss.numeric import Enclosure, Floats
+from sfumato.loss.compose.discretise import Discrete, discretise
+from sfumato.loss.compose.lattice_plan import Plan, Rough, Terms, Window, rough
+from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, exp, log_peak
 
 FAR = 1e6  # the largest ε a lattice is asked for: beyond, the profile only falls
 Curve = Callable[[Floats], Enclosure]
@@ -68,10 +72,10 @@ class Lattice:
         end = begin + int(groups[0][1][-1]) + 1
         return self.tilted_towards(sketch, float(rising[end - 1]), tolerance).delta(rising[begin:end]), end
 
-    def tilted_towards(self, sketch: Rough, eps: float, tolerance: float) -> TiltedLaw:
+    def tilted_towards(self, sketch: Rough, eps: float, tolerance: float) -> "TiltedLaw":
         """The law that tells δ at one ε."""
         theta = sketch.tilts(np.array([eps]))[0][0]
-        return tilted(self.terms, sketch.plan(theta, eps, sketch.delta(theta, eps), tolerance))
+        return tilted_law(self.terms, sketch.plan(theta, eps, sketch.delta(theta, eps), tolerance))
 
     def near(self, delta: float, tolerance: float, eps: float | None = None) -> Curve:
         """The profile from the one law that is sharp around the ε where it is `delta`; a guess of that ε helps."""
@@ -79,4 +83,296 @@ class Lattice:
         theta, guess = sketch.saddle(delta)
         if eps is not None:
             (theta, _), guess = sketch.tilts(np.array([eps]))[0], eps
-        return tilted(self.terms, sketch.plan(theta, guess, delta, tolerance)).delta
+        return tilted_law(self.terms, sketch.plan(theta, guess, delta, tolerance)).delta
+
+
+PIECE = 65536  # frequencies worked on at a time, to save memory
+BLOCK = 512  # points whose sums are taken together
+EVERYTHING = 1e100  # what is more than this is too much in any case: δ is at most 1
+ENOUGH = -21.0  # log of a tilted mass that is small enough to lie outside a window
+LAMBDA = 1.1  # the lower bound's kernel is this much wider than the Gaussian it covers
+Complexes = npt.NDArray[np.complex128]
+
+
+@dataclass(frozen=True, eq=False)
+class TiltedLaw:
+    """The composed law f(l)·e^{K−θl} on l = origin + h·j, near the tilted mean; f sums to about one."""
+
+    theta: float
+    h: float
+    origin: float
+    masses: Floats
+    log_moment: float
+    entry_error: float  # of each f, from the FFT
+    lost: float  # tilted mass outside the window, or wrapped into it, or moved by rounding
+    slack: float  # relative uncertainty of e^K and of positions
+    excess: float  # the law's profile is at most e^excess times that of exact connect-the-dots
+    lifted: float  # share of δ that may stem from mass lifted at the left end
+    infinite: float
+    surely: float
+    hidden: float  # what certainty may exceed the truth by, because the excess is relative to it too
+    variance: float  # 2τ of the covering Gaussian: 0 if nothing was split
+    drift: float  # at most so much is the mean raised by splitting
+    scatter: float  # at most so much is the variance of what splitting adds
+    off: float = 0.0  # how far the sum can be from its point, where losses were put on points one by one
+
+    def delta(self, eps: Floats) -> Enclosure:
+        """δ from both sides at ε ≥ 0."""
+        theta, h = self.theta, self.h
+        main = self.hockey(eps)
+        peak = math.exp(log_peak(theta)) * (1 + 32 * ULP)
+        noise = self.entry_error * (1 / (h * theta) / (theta + 1) + peak) + self.lost * peak
+        # (1 − e^{t−s})₊ moves by no more than s does, and only where s or its point exceeds t: Chernoff
+        noise += self.off * exp(self.theta * self.off)
+        wobble = self.slack + 4 * ULP * theta * eps + 2 * ULP * (BLOCK + len(self.masses) / BLOCK) * (theta + 2)
+        factor = self.factor(eps)
+        high = self.infinite + factor * (main + noise) * (1 + wobble)
+        kept = math.exp(-self.excess) * (1 - self.lifted)
+        core = (main - noise) * (1 - wobble) * kept - self.kernel(eps) * (1 + wobble)
+        low = self.surely + np.maximum(factor * core * (1 - 8 * ULP) - self.unsure(eps, noise), 0.0)
+        return Enclosure(np.clip(low, 0.0, 1.0), np.minimum(high * (1 + 8 * ULP) + TINY, 1.0))
+
+    def factor(self, eps: Floats) -> Floats:
+        """e^{K−θε}; cut off where δ is 1 anyway, so that nothing overflows on the way."""
+        return np.exp(np.minimum(self.log_moment - self.theta * eps, 300.0))
+
+    def unsure(self, eps: Floats, noise: float) -> Floats:
+        """The error that the excess of the lattice profile over exact connect-the-dots adds.
+
+        The excess is relative to the whole profile, certainty included: that part is `hidden`. And the kernel ψ is an
+        average of hockey sticks with weights ψ″ + ψ′, whose negative part weighs A(1 + 1.22/√v): so much of the excess,
+        read a little before ε, may be missing from it.
+        """
+        if self.variance == 0 or self.excess == math.inf:
+            return np.full_like(eps, self.hidden)
+        scale, v = self.kernel_shape()
+        before = np.maximum(eps - 2 * math.sqrt(v), 0.0)
+        profile = np.minimum(self.infinite + self.factor(before) * (self.hockey(before) + noise) * 1.01, 1.0)
+        return self.hidden - math.expm1(-self.excess) * scale * (1 + 1.22 / math.sqrt(v)) * profile
+
+    def hockey(self, eps: Floats) -> Floats:
+        """Σ_{l > ε} f(l)e^{−θ(l−ε)}(1 − e^{−(l−ε)}): the first block term by term, the others from their two sums."""
+        theta, h, result = self.theta, self.h, np.empty_like(eps)
+        starts = self.origin + h * BLOCK * np.arange(len(self.blocks[0]))
+        for i, t in enumerate(eps):
+            begin = max(0, math.floor((t - self.origin) / h) + 1)
+            whole = -(-begin // BLOCK)
+            f = self.masses[begin : whole * BLOCK]
+            x = np.maximum(self.origin + h * np.arange(begin, begin + len(f)) - t, 0.0)
+            y = starts[whole:] - t
+            near = (f * np.exp(-theta * x) * -np.expm1(-x)).sum()
+            far = np.exp(-theta * y) * self.blocks[0][whole:] - np.exp(-(theta + 1) * y) * self.blocks[1][whole:]
+            result[i] = near + far.sum()
+        return result
+
+    @cached_property
+    def blocks(self) -> tuple[Floats, Floats]:
+        """Σf e^{−θx} and Σf e^{−(θ+1)x} of each block, x from its first point."""
+        table = self.masses.reshape(-1, BLOCK)
+        x = self.h * np.arange(BLOCK)
+        return table @ np.exp(-self.theta * x), table @ np.exp(-(self.theta + 1) * x)
+
+    def kernel_shape(self) -> tuple[float, float]:
+        """A and v of the kernel A·e^{−s²/2v} that covers what a Gaussian with 2τ adds."""
+        tau, v = self.variance / 2, LAMBDA * self.variance
+        curvature = 1 / (4 * tau) - 1 / (2 * v)
+        second = self.scatter + self.drift**2  # E N²
+        if self.drift >= v / 2:  # the kernel is no longer known to cover: the cells are too wide
+            return EVERYTHING, v
+        return min(math.sqrt(tau / math.pi) * exp(1 / (16 * curvature) + second / (2 * v)), EVERYTHING), v
+
+    def kernel(self, eps: Floats) -> Floats:
+        """Upper bound of what the covering Gaussian may add, in tilted units: E of A·e^{−(l−ε)²/2v}, v = λ·2τ."""
+        if self.variance == 0:
+            return 0 * eps
+        scale, v = self.kernel_shape()
+        result = np.empty_like(eps)
+        reach = 9 * math.sqrt(v)
+        for i, t in enumerate(eps):
+            centre = t - self.theta * v
+            begin = max(0, math.floor((centre - reach - self.origin) / self.h))
+            f = self.masses[begin : max(begin, math.ceil((centre + reach - self.origin) / self.h) + 1)]
+            x = self.origin + self.h * np.arange(begin, begin + len(f)) - t
+            power = np.log(f + max(self.entry_error, TINY)) - self.theta * x - x * x / (2 * v)
+            result[i] = np.exp(np.minimum(power, 300.0)).sum()
+        outside = math.exp(min(self.theta * (self.theta * v) / 2, 300.0)) * (math.exp(-40) + self.lost)
+        apart = exp((reach + self.theta * v) * self.off / v)  # points that are off by so much
+        return np.minimum(scale * (result + outside) * apart, EVERYTHING)
+
+
+@lru_cache(maxsize=1)
+def tilted_law(terms: Terms, plan: Plan) -> TiltedLaw:
+    """Discretise, tilt, transform, multiply, transform back."""
+    tilted_law.cache_clear()  # the law of before is not needed any more: its memory is
+    return compose([(count, discretise(loss, plan.h, plan.floor, plan.lifted)) for count, loss in terms], plan.window)
+
+
+class Tilt(NamedTuple):
+    """A convolution of tilted laws on n points from lattice index `first` on, wrapped: f and what is known of it."""
+
+    masses: Floats
+    moments: list[float]  # count·log Σ p e^{θl} of each part
+    entry_error: float
+    roundings: float
+
+
+def convolve(parts: list[tuple[int, Discrete]], theta: float, first: int, n: int) -> Tilt:
+    """Tilt, transform, multiply, transform back."""
+    phase: Complexes | None = None
+    moments, roundings, norms = [], 0.0, []
+    for count, part in parts:
+        x, moment, rounding = tilt(part, theta, n)
+        moments.append(count * moment)
+        roundings += count * rounding
+        norms.append((count, float(np.sqrt(x @ x))))
+        z = np.fft.rfft(x)  # numpy's transform keeps no plans: memory stays flat
+        del x
+        phase = add_logarithm(phase, count, z)
+    assert phase is not None
+    masses, entry_error = invert(phase, n, norms)
+    turn = (first - sum(count * part.start for count, part in parts)) % n
+    masses = np.concatenate([masses[turn:], masses[:turn]])
+    np.maximum(masses, 0.0, out=masses)
+    return Tilt(masses, moments, entry_error, roundings)
+
+
+def compose(parts: list[tuple[int, Discrete]], window: Window) -> TiltedLaw:
+    """The law of the sum of all parts in a window."""
+    theta, h = window.theta, parts[0][1].h
+    n = points((window.right - window.left) / h)
+    offset = math.fsum(count * part.offset for count, part in parts)
+    first = math.floor((window.left - offset) / h)  # lattice index of the window's left end
+    masses, moments, entry_error, roundings = convolve(parts, theta, first, n)
+    log_moment = math.fsum(moments)
+    origin = offset + first * h
+    size = math.fsum(count * (abs(part.offset) + h * len(part.masses)) for count, part in parts if part.offset)
+    splits = [(count, part.splits) for count, part in parts]
+    return TiltedLaw(
+        theta=theta,
+        h=h,
+        origin=origin,
+        masses=masses,
+        log_moment=log_moment,
+        entry_error=entry_error,
+        lost=outside(parts, window, log_moment, origin, origin + n * h) + roundings + strays(parts, theta),
+        slack=4 * ULP * (sum(abs(m) for m in moments) + abs(theta) * (abs(origin) + n * h + 4 * size)),
+        excess=math.fsum(count * part.excess for count, part in parts),
+        lifted=min(1.0, math.fsum(count * part.lifted for count, part in parts)),
+        infinite=together([(count, part.infinite) for count, part in parts]),
+        surely=together([(count, part.surely) for count, part in parts]) * (1 - 1e-14),
+        hidden=math.fsum(count * part.infinite * math.expm1(min(part.excess, 700.0)) for count, part in parts),
+        variance=math.fsum(count * split.squares for count, split in splits) * math.pi / 8,
+        drift=math.fsum(count * split.drift for count, split in splits),
+        scatter=math.fsum(count * split.scatter for count, split in splits),
+        off=math.fsum(count * part.slip for count, part in parts) * 1.001,
+    )
+
+
+def points(least: float) -> int:
+    """At least so many points, in whole blocks, of a size that transforms are fast for."""
+    return BLOCK * int(next_fast_len(max(1, math.ceil(least / BLOCK))))
+
+
+def tilt(part: Discrete, theta: float, n: int) -> tuple[Floats, float, float]:
+    """(tilted masses wrapped to n points, log moment, bound on their total rounding error)."""
+    losses = part.losses
+    with np.errstate(divide="ignore"):
+        power = theta * losses + np.log(part.masses)
+    top = float(power.max())
+    moment = top + math.log(float(np.exp(power - top).sum()))
+    x = np.exp(power - moment)
+    rounding = ULP * float((x * (8 + np.abs(theta * losses) + np.abs(np.where(x > 0, power, 0.0)) + abs(moment))).sum())
+    if len(x) > n:
+        padded = np.zeros(-(-len(x) // n) * n)
+        padded[: len(x)] = x
+        return padded.reshape(-1, n).sum(axis=0), moment, rounding
+    whole = np.zeros(n)
+    whole[: len(x)] = x
+    return whole, moment, rounding
+
+
+def add_logarithm(phase: Complexes | None, count: int, z: Complexes) -> Complexes:
+    """phase + count·log z, in place and in pieces to save memory; the real part of an exact zero is −∞."""
+    for i in range(0, len(z), PIECE):
+        piece = z[i : i + PIECE]
+        with np.errstate(divide="ignore"):
+            size = count * np.log(np.abs(piece))
+        turn = np.fmod(count * np.angle(piece), 2 * math.pi)
+        piece.real, piece.imag = size, turn
+        if phase is not None:
+            phase[i : i + PIECE] += piece
+    return z if phase is None else phase
+
+
+def invert(phase: Complexes, n: int, norms: list[tuple[int, float]]) -> tuple[Floats, float]:
+    """The law from the logarithm of its transform, and a bound on the error of each entry."""
+    transform = ULP * 4 * math.log2(n)  # relative error of one FFT in norm: log₂(n)·6.7 half-ulps and some
+    counts = sorted({count for count, _ in norms})
+    # |Φ/z| ≤ |Φ|^{1−1/count}, because every other factor is at most 1
+    powers = [1.0, 2.0, *(2 * (1 - 1 / count) for count in counts)]
+    means = np.zeros(len(powers))
+    for i in range(0, len(phase), PIECE):
+        piece = phase[i : i + PIECE]
+        means += [2 * float(np.exp(power * np.maximum(piece.real, -350.0)).sum()) / n for power in powers]
+        phase[i : i + PIECE] = np.exp(piece)
+    error = means[0] * ULP * (1600 + 8 * math.fsum(count for count, _ in norms)) + transform * math.sqrt(means[1])
+    for count, mean in zip(counts, means[2:], strict=True):
+        growth = 1.1 * math.exp(min(2 * count * transform, 700.0))
+        error += growth * transform * math.sqrt(mean) * math.fsum(c * norm for c, norm in norms if c == count)
+    return np.fft.irfft(phase, n), error
+
+
+def outside(parts: list[tuple[int, Discrete]], window: Window, log_moment: float, left: float, right: float) -> float:
+    """Tilted mass outside [left, right), by Chernoff's bound; none on a side where the support ends inside.
+
+    Any other tilt proves a bound. That of the window was chosen by a first look, whose far left is not that of these
+    parts: if it proves little here, tilts nearer to θ may prove more.
+    """
+    low = math.fsum(count * float(part.losses[0]) for count, part in parts)
+    high = math.fsum(count * float(part.losses[-1]) for count, part in parts)
+    result = 0.0
+    for other, edge, inside in ((window.up, right, high < right), (window.down, left, low >= left)):
+        if not inside:
+            power = 0.0
+            for share in (1.0, 0.7, 0.5, 0.35, 0.2):
+                tilt = window.theta + share * (other - window.theta)
+                moment = math.fsum(count * moment_of(part, tilt) for count, part in parts)
+                power = min(power, moment - log_moment - (tilt - window.theta) * edge)
+                if power < ENOUGH:
+                    break
+            result += math.exp(power)
+    return result
+
+
+def strays(parts: list[tuple[int, Discrete]], theta: float) -> float:
+    """Tilted mass of what is only known from above: masses that may not be there, and the end near the largest losses.
+
+    A profile of height g up to the loss l is covered by a mass g/(1 − e^{−w}) at l + w; w = 1/θ keeps its tilt small.
+    """
+    w = 1 / theta if theta > 0 else 1.0
+    logs = [
+        math.log(count * part.stray / -math.expm1(-w)) + theta * (part.stray_up_to + w) - moment_of(part, theta)
+        for count, part in parts
+        if part.stray
+    ]
+    logs += [
+        math.log(count) + moment_of(replace(part, masses=part.noise), theta) - moment_of(part, theta)
+        for count, part in parts
+        if part.noise is not None and part.noise.any()
+    ]
+    return math.fsum(math.exp(min(x, 0.0)) for x in logs)
+
+
+def moment_of(part: Discrete, theta: float) -> float:
+    """log Σ p e^{θl}."""
+    with np.errstate(divide="ignore"):
+        power = theta * part.losses + np.log(part.masses)
+    top = float(power.max())
+    return top + math.log(float(np.exp(power - top).sum()))
+
+
+def together(leaks: list[tuple[int, float]]) -> float:
+    """1 − Π(1 − leak)^count."""
+    if any(leak >= 1 for _, leak in leaks):
+        return 1.0
+    return abs(math.expm1(math.fsum(count * math.log1p(-leak) for count, leak in leaks)))

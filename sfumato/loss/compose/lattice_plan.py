@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.compose.discretise import Discrete, discretise, ends, finest
+from sfumato.loss.compose.discretise import Discrete, discretise, ends, finest, own_lattice
 from sfumato.loss.numeric import ULP, Floats, floats, log_peak
 
 MOST_POINTS = 1_450_000  # of the transform: about 45 MB of working memory
@@ -87,7 +87,7 @@ class Rough:
                 break
         thetas = grid[: len(powers)]
         scores = np.array(powers)[:, None] - thetas[:, None] * eps - (np.log(thetas) + np.log1p(thetas))[:, None]
-        best = refined(self, thetas, scores, eps)
+        best = refine_tilts(self, thetas, scores, eps)
         return [(float(theta), np.flatnonzero(best == theta)) for theta in np.unique(best)]
 
     def delta(self, theta: float, eps: float) -> float:
@@ -181,12 +181,12 @@ class Plan:
 
 
 def little(delta: float, count: int, tolerance: float) -> tuple[float, float]:
-    """What may be cut off on the right of each step, and lifted on its left: powers of ten, so that laws recur."""
+    """The mass to cut off on the right of each step, and to lift on its left: powers of ten, so that laws recur."""
     share = min(tolerance, 1e-3) / (100 * count)
     return 10.0 ** math.floor(math.log10(max(delta * share, 1e-290))), 10.0 ** math.floor(math.log10(share))
 
 
-def refined(sketch: Rough, thetas: Floats, scores: Floats, eps: Floats) -> Floats:
+def refine_tilts(sketch: Rough, thetas: Floats, scores: Floats, eps: Floats) -> Floats:
     """The grid's best θ for each ε; where the grid's factor 2 is coarse against the spread, a finer one near it."""
     best: Floats = thetas[np.argmin(scores, axis=0)]
     result = best.copy()
@@ -228,10 +228,8 @@ def rough(terms: Terms) -> Rough:
 
 def spread_of(loss: PrivacyLoss) -> float:
     """About the standard deviation of the loss: twice the mean is the variance for small losses, and min for large."""
-    from sfumato.loss.compose.nested import sampled_sum
-
-    if (nested := sampled_sum(loss)) is not None:
-        return nested.spread()
+    if (own := own_lattice(loss)) is not None:
+        return own.spread()
     t = np.concatenate([[0.0], np.geomspace(1e-9, 1e4, 400)])
     values = loss.forward(t).upper
     area = float(((values[1:] + values[:-1]) / 2 * np.diff(t)).sum())

@@ -1,4 +1,4 @@
-"""Composition of losses too large or too many for any lattice: what moments and single steps say, from both sides.
+"""Composition of losses too large or too many for any lattice: bounds from moments and single steps, from both sides.
 
 Log-moments add up: K(s) = Σ k·log E_P[e^{sL}]. With c(s) = s^s/(1+s)^{1+s}, the largest e^{−sx}(1 − e^{−x})₊,
     δ(ε) ≤ c(s)·e^{K(s) − sε}  for s > 0,     1 − δ(ε) = ∫min(p, e^ε q) ≤ e^{sε + K(−s)}  for 0 ≤ s ≤ 1,
@@ -86,8 +86,8 @@ class Moments:
 
 
 def step_by_step(terms: Terms, eps: Floats) -> Enclosure:
-    """What the profiles of single steps say: at least one of them, at most their sum at equal shares of ε, or one
-    at what is left of ε when all others lose most.
+    """Bounds from the profiles of single steps: δ is at least that of one step, and at most the sum at equal shares
+    of ε, or one step at the ε that is left when all others lose most.
 
     Theorem: epsilons and deltas add up [Dwork & Roth 2014, Thm 3.16]
     """

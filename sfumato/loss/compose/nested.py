@@ -22,11 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.compose.discretise import Discrete, Splits, discretise, ends
+from sfumato.loss.base import Composite, PrivacyLoss
+from sfumato.loss.compose.discretise import OWN_LATTICES, Discrete, Splits, discretise, ends
+from sfumato.loss.compose.lattice import convolve, moment_of, points, strays, together
 from sfumato.loss.compose.lattice_plan import Rough, Terms, rough, tidy
-from sfumato.loss.compose.sums import Sum
-from sfumato.loss.compose.tilted_law import convolved, moment_of, points, strays, together
+from sfumato.loss.compose.moments import too_large
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss
 from sfumato.loss.kinds.wrappers import OneWay, Reversed
 from sfumato.loss.numeric import TINY, ULP, Floats, floats
@@ -41,28 +41,29 @@ EXTRA = floats([0.3, 1.0])  # tilts beyond the last one, in its own units
 DOWN = -(2.0 ** np.arange(-6.0, 8.0))  # tilts that bound what lies far on the left
 
 
-def composed(loss: PrivacyLoss) -> bool:
+def is_composed(loss: PrivacyLoss) -> bool:
     """Is this a sum without leak that an engine answers for?"""
-    return isinstance(loss, Sum) and loss.leak() == (0.0, 0.0) and loss.method in ("lattice", "contour")
+    return isinstance(loss, Composite) and loss.leak() == (0.0, 0.0) and loss.method in ("lattice", "contour")
 
 
 @lru_cache(maxsize=256)
 def sampled_sum(loss: PrivacyLoss) -> "SampledSum | None":
     """The loss as a sampled sum, if it is one whose inner lattice is not too large."""
-    from sfumato.loss.compose.moments import too_large
-
     backward, sampled = (True, loss.inner) if isinstance(loss, Reversed) else (False, loss)
     if not isinstance(sampled, PoissonSampledLoss) or not 1e-6 <= sampled.rate < 1:
         return None
-    if not composed(sampled.inner):
+    if not is_composed(sampled.inner):
         return None
     inner = sampled.inner.reverse if backward else sampled.inner
-    if not isinstance(inner, Sum):
+    if not isinstance(inner, Composite):
         return None
     if sum(count for count, _ in inner.terms) > MOST_STEPS[math.isinf(max(inner.supremum()))]:
         return None
     terms = tuple((count, term.inner if isinstance(term, OneWay) else term) for count, term in inner.terms)
     return None if too_large(terms) else SampledSum(terms, sampled.rate, backward)
+
+
+OWN_LATTICES.append(sampled_sum)
 
 
 class Atoms(NamedTuple):
@@ -96,7 +97,7 @@ class SampledSum:
 
     def ends(self, floor: float, left: float) -> tuple[float, float]:
         """How far the lattice must reach on both sides."""
-        low, high = self.mapped(floats(reach(rough(self.terms), floor, left, 0.0 if self.backward else 1.0)))
+        low, high = self.map_loss(floats(reach(rough(self.terms), floor, left, 0.0 if self.backward else 1.0)))
         return max(float(high), 1e-12), max(-float(low), 1e-12)
 
     def finest(self, floor: float, left: float) -> float:
@@ -104,7 +105,7 @@ class SampledSum:
         low, high = reach(rough(self.terms), floor, left, 0.0 if self.backward else 1.0)
         return (high - low) * math.sqrt(self.steps) / MOST_POINTS
 
-    def mapped(self, l: Floats) -> Floats:  # noqa: E741  # l is a loss here as on the page of theorems
+    def map_loss(self, l: Floats) -> Floats:  # noqa: E741  # l is a loss here as on the page of theorems
         """log(1 − q + qe^l), or −log(1 − q + qe^{−l}) for terms (Q, P): increasing, a contraction."""
         q, sign = self.rate, -1.0 if self.backward else 1.0
         x = sign * l
@@ -117,7 +118,7 @@ class SampledSum:
         sketch = rough(self.terms)
         inner_step = sketch.step or tidy(h / math.sqrt(self.steps), [part for _, part in sketch.parts])
         q, inner = self.rate, atoms(self.terms, inner_step, floor, left, 0.0 if self.backward else 1.0)
-        x, slack = self.mapped(inner.losses), (len(inner.losses) + 64) * ULP
+        x, slack = self.map_loss(inner.losses), (len(inner.losses) + 64) * ULP
         if self.backward:
             places, end = np.append(x, -math.log1p(-q)), inner.infinite
             masses, noise, infinite = np.append(inner.masses, end), np.append(inner.noise, end), 0.0
@@ -132,7 +133,7 @@ class SampledSum:
             noise = np.append(inner.noise * weight, 2 * slack * (1 + q_mass))
             infinite = q * inner.infinite
         slip = 32 * ULP * (1 + float(np.abs(inner.losses).max()) + float(np.abs(places).max()))
-        start, (on_masses, on_noise) = laid(places, (masses, noise), h)
+        start, (on_masses, on_noise) = split_onto_lattice(places, (masses, noise), h)
         return Discrete(
             h=h,
             offset=0.0,
@@ -152,12 +153,12 @@ class SampledSum:
 
 
 def through_sampling(inner: Splits) -> Splits:
-    """What is left of inner splits: |N'| ≤ |N|, so E N'² ≤ E N² =: e, and 1 = E e^{−N'} ≤ 1 − E N' + e^R·e/2."""
+    """Inner splits after sampling: |N'| ≤ |N|, so E N'² ≤ E N² =: e, and 1 = E e^{−N'} ≤ 1 − E N' + e^R·e/2."""
     second = inner.scatter + inner.drift**2
     return Splits(inner.squares, math.exp(min(inner.reach, 50.0)) * second / 2, second, inner.reach)
 
 
-def laid(places: Floats, columns: tuple[Floats, ...], h: float) -> tuple[int, list[Floats]]:
+def split_onto_lattice(places: Floats, columns: tuple[Floats, ...], h: float) -> tuple[int, list[Floats]]:
     """Masses on hℤ, each divided between the two points around it so that its P-mass and its Q-mass stay."""
     below = np.floor(places / h)
     share = np.clip(np.expm1(below * h - places) / math.expm1(-h), 0.0, 1.0)
@@ -182,7 +183,7 @@ def reach(sketch: Rough, floor: float, left: float, weight: float) -> tuple[floa
 
 @lru_cache(maxsize=8)
 def atoms(terms: Terms, h: float, floor: float, left: float, weight: float) -> Atoms:
-    """The sum on a lattice: every mass from the tilt that tells it best, since rounding is relative to the largest.
+    """The sum on a lattice: every mass from its most accurate tilt, since rounding is relative to the largest mass.
 
     `weight` is 1 if the Q-mass of what is lifted on the left counts too, else 0.
     """
@@ -205,7 +206,7 @@ def atoms(terms: Terms, h: float, floor: float, left: float, weight: float) -> A
     bounds = [law.unit for law in laws]
     right = [*bounds, *steeper(parts, bounds[-1], EXTRA)] if stop < top else None
     flat = [*bounds, *steeper(parts, bounds[0], -EXTRA)] if start > bottom else None
-    masses, noise = stitched(laws, losses, h, flat, right)
+    masses, noise = stitch_regions(laws, losses, h, flat, right)
     before = lifted_mass(parts, float(losses[0]), weight) if start > bottom else 0.0
     masses[0] += before * math.exp(weight * losses[0])  # the edge is negative: as a P-mass it is less
     lifted = [count * part.lifted * max(1.0, math.exp(-weight * float(part.losses[0]))) for count, part in parts]
@@ -244,10 +245,10 @@ def steeper(parts: list[tuple[int, Discrete]], bound: Chernoff, extra: Floats) -
 
 
 class Region:
-    """The sum tilted by θ, wrapped onto n points: it tells the masses of some region best."""
+    """The sum tilted by θ, wrapped onto n points: it is the most accurate one for some region."""
 
     def __init__(self, parts: list[tuple[int, Discrete]], theta: float, start: int, n: int) -> None:
-        found = convolved(parts, theta, start, n)
+        found = convolve(parts, theta, start, n)
         self.masses, self.error = found.masses, found.entry_error + TINY
         self.unit = Chernoff(theta, math.fsum(found.moments))
         self.width = n * parts[0][1].h
@@ -260,12 +261,16 @@ class Region:
         """log of what may be too much between two losses: stray mass, and mass wrapped from either side."""
         theta, total = self.unit.theta, self.unit.largest(first, last) + math.log(self.stray + TINY)
         if beyond is not None:
-            total = np.logaddexp(total, self.wrapped([other for other in beyond if other.theta > theta], first, last))
+            total = np.logaddexp(
+                total, self.wrapped_mass([other for other in beyond if other.theta > theta], first, last)
+            )
         if before is not None:
-            total = np.logaddexp(total, self.wrapped([other for other in before if other.theta < theta], first, last))
+            total = np.logaddexp(
+                total, self.wrapped_mass([other for other in before if other.theta < theta], first, last)
+            )
         return total
 
-    def wrapped(self, others: list[Chernoff], first: Floats, last: Floats) -> Floats:
+    def wrapped_mass(self, others: list[Chernoff], first: Floats, last: Floats) -> Floats:
         """log of the mass from outside the window on one side, untilted in the wrong place."""
         gaps = [abs(other.theta - self.unit.theta) * self.width for other in others]
         powers = [
@@ -276,7 +281,7 @@ class Region:
 
 
 def left_of(loss: PrivacyLoss, floor: float, left: float, weight: float) -> float:
-    """What may be lifted of one term, so that its Q-mass, larger by e^{−l}, is little too where it counts."""
+    """The mass of one term to lift, so that its Q-mass, larger by e^{−l}, is little too where it counts."""
     share = left
     for _ in range(8 if weight and math.isinf(loss.supremum()[1]) else 0):
         share = max(left * math.exp(-min(ends(loss, floor, share)[1], 600.0)), 1e-280)
@@ -304,7 +309,7 @@ def tilts(sketch: Rough, high: float, first: float, floor: float) -> list[float]
     return found
 
 
-def stitched(
+def stitch_regions(
     laws: list[Region], losses: Floats, h: float, before: list[Chernoff] | None, beyond: list[Chernoff] | None
 ) -> tuple[Floats, Floats]:
     """Masses from above, and how much of each may not be there.

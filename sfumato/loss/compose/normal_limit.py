@@ -20,9 +20,8 @@ from functools import cache
 
 import numpy as np
 
-from sfumato.loss.base import TOLERANCE, PrivacyLoss
+from sfumato.loss.base import TOLERANCE, Engine, PrivacyLoss
 from sfumato.loss.bound import Bound
-from sfumato.loss.compose.engine import Engine
 from sfumato.loss.kinds.gaussian import gaussian_profile
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss
 from sfumato.loss.kinds.wrappers import Reversed
@@ -71,13 +70,13 @@ def powers(excess: list[tuple[float, float]]) -> tuple[tuple[float, float], tupl
     Schwarz say more.
     """
     second = excess[0]
-    third = signed(excess, (-3, 1))
-    fourth, sixth = signed(excess, (6, -4, 1))[1], signed(excess, (15, -20, 15, -6, 1))[1]
+    third = signed_sum(excess, (-3, 1))
+    fourth, sixth = signed_sum(excess, (6, -4, 1))[1], signed_sum(excess, (15, -20, 15, -6, 1))[1]
     absolute = min(third[1] + 2 * min(1.0, second[1]), math.sqrt(second[1] * fourth))
     return second, third, absolute, fourth, sixth
 
 
-def signed(excess: list[tuple[float, float]], weights: tuple[int, ...]) -> tuple[float, float]:
+def signed_sum(excess: list[tuple[float, float]], weights: tuple[int, ...]) -> tuple[float, float]:
     """Σ weight·(Rʲ − 1) from both sides, rounding included."""
     first = excess[: len(weights)]
     pairs = [(w * a, w * b) if w > 0 else (w * b, w * a) for w, (a, b) in zip(weights, first, strict=True)]
@@ -92,10 +91,10 @@ def from_ahead(
 
     Their fourth and third derivatives are 2/(1+x)³ and −2log(1+x)/(1+x)², and |log(1+x)| ≤ |x|/(1 − q).
     """
-    m2, m3, m4 = scaled(q, 2, second), scaled(q, 3, third), q**4 * fourth
+    m2, m3, m4 = scale_bounds(q, 2, second), scale_bounds(q, 3, third), q**4 * fourth
     bend = m4 / (12 * (1 - q) ** 3)
     mean = m2[0] / 2 - m3[1] / 6, m2[1] / 2 - m3[0] / 6 + bend
-    return gathered(q, mean, (m2[0] - bend, m2[1]), absolute, fourth, sixth)
+    return gather_moments(q, mean, (m2[0] - bend, m2[1]), absolute, fourth, sixth)
 
 
 def from_behind(
@@ -105,17 +104,17 @@ def from_behind(
 
     The latter from log²(1+x) ≤ x²/(1+x), and below from |log(1+x)| ≥ |x − x²/2| for x < 1, where x² − x³ > 0.
     """
-    m2, m3, m4 = scaled(q, 2, second), scaled(q, 3, third), q**4 * fourth
+    m2, m3, m4 = scale_bounds(q, 2, second), scale_bounds(q, 3, third), q**4 * fourth
     mean = m2[0] / 2 - m3[1] / 3, m2[1] / 2 - m3[0] / 3 + m4 / (4 * (1 - q) ** 4)
-    return gathered(q, mean, (m2[0] - m3[1], m2[1] - m3[0] + m4 / (1 - q)), absolute, fourth, sixth)
+    return gather_moments(q, mean, (m2[0] - m3[1], m2[1] - m3[0] + m4 / (1 - q)), absolute, fourth, sixth)
 
 
-def scaled(q: float, power: int, pair: tuple[float, float]) -> tuple[float, float]:
+def scale_bounds(q: float, power: int, pair: tuple[float, float]) -> tuple[float, float]:
     """qʲ times a pair of bounds."""
     return q**power * pair[0], q**power * pair[1]
 
 
-def gathered(
+def gather_moments(
     q: float, mean: tuple[float, float], square: tuple[float, float], absolute: float, fourth: float, sixth: float
 ) -> Moments:
     """Var L = E L² − (E L)², and ‖L − EL‖ⱼ ≤ ‖L‖ⱼ + |EL| with E|L|ʲ ≤ E|X|ʲ·(1−q)^{−j/2}."""
@@ -144,9 +143,9 @@ class Normal:
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         """δ within the proved error; where that is large, also from the other engine."""
-        return self.sharpened(eps, lambda t: self.otherwise.forward(t, tolerance))
+        return self.sharpen(eps, lambda t: self.otherwise.forward(t, tolerance))
 
-    def sharpened(self, eps: Floats, other: Callable[[Floats], Enclosure]) -> Enclosure:
+    def sharpen(self, eps: Floats, other: Callable[[Floats], Enclosure]) -> Enclosure:
         """δ from this law, and from another curve too where this one is blurred."""
         low, high = self.alone(eps)
         blurred = high - low > BLURRED * high
@@ -169,7 +168,7 @@ class Normal:
 
     def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
         other = cache(lambda: self.otherwise.near(delta, tolerance, eps))  # made if it is needed
-        return lambda t: self.sharpened(t, lambda part: other()(part))
+        return lambda t: self.sharpen(t, lambda part: other()(part))
 
     def least(self, goal: float, tolerance: float) -> Bound | None:
         """The least ε by bisection, or from the other engine if the law alone cannot tell it well.
@@ -177,10 +176,10 @@ class Normal:
         Any ε where δ is surely at most `goal` is an upper bound, since δ does not rise; any where it surely is not, a
         lower one.
         """
-        upper = bisected(lambda t: self.at(t).upper[0] <= goal, self.deviation * FARTHEST)[1]
+        upper = bisect(lambda t: self.at(t).upper[0] <= goal, self.deviation * FARTHEST)[1]
         if self.at(upper).upper[0] > goal:
             return self.otherwise.least(goal, tolerance)
-        lower = bisected(lambda t: self.at(t).lower[0] <= goal, upper)[0]
+        lower = bisect(lambda t: self.at(t).lower[0] <= goal, upper)[0]
         found = Bound(lower, upper, self.method)
         if found.gap <= BLURRED * found.upper:
             return found
@@ -196,7 +195,7 @@ def enclose_both(main: Enclosure, error: Floats) -> Enclosure:
     return Enclosure(np.maximum(main.lower - error, 0.0) * (1 - ULP), np.minimum((main.upper + error) * (1 + ULP), 1.0))
 
 
-def bisected(low_enough: Callable[[float], bool], top: float) -> tuple[float, float]:
+def bisect(low_enough: Callable[[float], bool], top: float) -> tuple[float, float]:
     """Two neighbours below `top`: the first is 0 or not low enough, the second low enough if `top` is."""
     if low_enough(0.0):
         return 0.0, 0.0

@@ -15,7 +15,7 @@ from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import TOLERANCE, PrivacyLoss, same_relation
 from sfumato.loss.bound import Bound, worst
-from sfumato.loss.compose.choose_engine import bare, grouped, moderate, reveals_nothing
+from sfumato.loss.compose.choose_engine import bare, group_transforms, moderate, reveals_nothing
 from sfumato.loss.compose.contour import Composition, Contour, Line, Totals, bracket
 from sfumato.loss.compose.sums import total
 from sfumato.loss.compose.transforms.base import Refused
@@ -36,7 +36,9 @@ class Running:
         self.delta, self.tolerance = checks.probability("delta", delta), checked_tolerance(tolerance)
         self.relation = relation
         self.counts: dict[PrivacyLoss, int] = {}
-        self.ways = [Way(self.delta, self.tolerance)] + ([] if relation.one_way else [Way(self.delta, self.tolerance)])
+        self.directions = [Direction(self.delta, self.tolerance)] + (
+            [] if relation.one_way else [Direction(self.delta, self.tolerance)]
+        )
         self.symmetric = True
 
     def add(self, loss: PrivacyLoss, times: int = 1) -> "Running":
@@ -49,11 +51,11 @@ class Running:
             self.counts[term] = self.counts.get(term, 0) + times * count
             if times * count == 0 or reveals_nothing(term):
                 continue
-            self.ways[0].add(bare(term), times * count)
+            self.directions[0].add(bare(term), times * count)
             if not self.relation.one_way:
                 back = bare(term.reverse)
                 self.symmetric = self.symmetric and back == bare(term)
-                self.ways[1].add(back, times * count)
+                self.directions[1].add(back, times * count)
         return self
 
     @property
@@ -63,14 +65,14 @@ class Running:
 
     def epsilon(self) -> Bound:
         """The least ε with δ(ε) ≤ delta, of the sum so far."""
-        found = [way.least() for way in (self.ways[:1] if self.symmetric else self.ways)]
+        found = [direction.least() for direction in (self.directions[:1] if self.symmetric else self.directions)]
         known = [bound for bound in found if bound is not None]
         if len(known) < len(found):
             return self.loss.epsilon(self.delta, tolerance=self.tolerance)
         return known[0] if len(known) == 1 else worst(*known)
 
 
-class Way:
+class Direction:
     """One direction of a growing sum."""
 
     def __init__(self, delta: float, tolerance: float) -> None:
@@ -125,7 +127,7 @@ class Way:
                 found = self.read(Contour(self.line, self.totals, surely, leak), finite)
                 if math.isfinite(found.upper) and found.gap <= self.tolerance * found.upper:
                     return found
-            contour = self.laid(surely, leak, finite)
+            contour = self.new_contour(surely, leak, finite)
             if contour is None:
                 return None
             found = self.read(contour, finite)
@@ -134,14 +136,14 @@ class Way:
         sharp = math.isfinite(found.upper) and found.gap <= max(self.tolerance, 1e-6) * found.upper
         return found if sharp else None
 
-    def laid(self, surely: float, leak: float, finite: float) -> Contour | None:
+    def new_contour(self, surely: float, leak: float, finite: float) -> Contour | None:
         """A new line, through the saddle point of the sum as it is now."""
         self.line = None
-        parts = grouped((count, loss) for loss, count in self.terms.items())
+        parts = group_transforms((count, loss) for loss, count in self.terms.items())
         if parts is None or not moderate(parts):
             return None
         composition = Composition(parts, surely, leak)
-        eps = composition.reached(math.log(finite))
+        eps = composition.approximate_epsilon(math.log(finite))
         contour = composition.contour(eps, min(max(0.05 * self.tolerance * eps, 1e-13), 1e-3), ROOM)
         self.line, self.totals, self.seen, self.eps = contour.line, contour.totals, {}, eps
         return contour

@@ -9,8 +9,10 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter, MixedRelations
-from sfumato.loss.base import TOLERANCE, PrivacyLoss, same_relation
+from sfumato.loss.base import TOLERANCE, Composite, PrivacyLoss, same_relation
 from sfumato.loss.bound import Bound
+from sfumato.loss.compose.choose_engine import engine
+from sfumato.loss.compose.moments import step_by_step
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 from sfumato.rounding import leak_up
 from sfumato.sensitivity import Relation
@@ -19,8 +21,8 @@ MOST = 10**15  # repetitions beyond which counts are no longer exact in a float
 
 
 @dataclass(frozen=True)
-class Sum(PrivacyLoss):
-    """Independent losses one after the other, each with how often; the empty sum reveals nothing.
+class Sum(Composite):
+    """A composition of independent losses, each with its count; the empty sum reveals nothing.
 
     The privacy loss of the whole is the sum of the losses, also when each mechanism is chosen in the light of earlier
     answers, as long as each step's pair is fixed in advance.
@@ -42,45 +44,35 @@ class Sum(PrivacyLoss):
 
     @property
     def method(self) -> str:  # type: ignore[override]  # the engine that answers depends on the terms
-        from sfumato.loss.compose.choose_engine import engine
-
         return engine(self).method
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
-        from sfumato.loss.compose.choose_engine import engine
-
         return self.cut(engine(self).forward)(eps, tolerance)
 
     def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         return self.reverse.forward(eps, tolerance)
 
     def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
-        from sfumato.loss.compose.choose_engine import engine
-
         near = engine(self).near(delta, tolerance, eps)
         return lambda t: self.cut(lambda x, _: near(x))(t, tolerance)
 
     def least(self, goal: float, tolerance: float) -> Bound | None:
-        from sfumato.loss.compose.choose_engine import engine
-
         if self.total_variation_ceiling() <= goal:
             return Bound(0.0, 0.0, "sum of single steps")
         return engine(self).least(goal, tolerance)
 
     def total_variation_ceiling(self) -> float:
-        """δ(0) ≤ Σ k·δᵢ(0), where these are known at once: tiny losses need no engine."""
+        """δ(0) ≤ Σ k·δᵢ(0), for terms with closed forms: tiny losses need no engine."""
         if any(term.method != "closed form" for _, term in self.terms):
             return math.inf
         zero = np.zeros(1)
         return math.fsum(count * float(term.forward(zero).upper[0]) for count, term in self.terms) * (1 + 4 * ULP)
 
     def cut(self, curve: Callable[[Floats, float], Enclosure]) -> Callable[[Floats, float], Enclosure]:
-        """The curve, and beyond the largest finite loss what leaks: engines need not know where the sum ends.
+        """The curve, cut to the leak beyond the largest finite loss: engines need not know where the sum ends.
 
-        Where a lattice is not sharp, because losses are of very different sizes, single steps may know better.
+        Where a lattice is not sharp, because losses are of very different sizes, single steps may give sharper bounds.
         """
-        from sfumato.loss.compose.moments import step_by_step
-
         top, leak = self.supremum()[0], self.leak()[0]
         engineered = self.method in ("lattice", "contour")
         plain = engineered and all(term.method == "closed form" for _, term in self.terms)
@@ -110,7 +102,9 @@ class Sum(PrivacyLoss):
         return ahead * (1 + 4 * ULP), back * (1 + 4 * ULP)
 
     def leak(self) -> tuple[float, float]:
-        return leak_of(self.terms, 0), leak_of(self.terms, 1)
+        """1 − Π(1 − leak)^count in both directions, rounded up; one leak alone is itself."""
+        leaks = [(count, term.leak()) for count, term in self.terms]
+        return leak_up((k, ahead) for k, (ahead, _) in leaks), leak_up((k, back) for k, (_, back) in leaks)
 
     def log_moment(self, s: float) -> Bound:
         parts = [(count, term.log_moment(s)) for count, term in self.terms]
@@ -141,11 +135,6 @@ class Sum(PrivacyLoss):
         return total(*((count, term.group(size)) for count, term in self.terms), relation=self.relation)
 
 
-def leak_of(terms: tuple[tuple[int, PrivacyLoss], ...], side: int) -> float:
-    """1 − Π(1 − leak)^count, rounded up; one leak alone is itself."""
-    return leak_up((count, term.leak()[side]) for count, term in terms)
-
-
 def total(*terms: tuple[int, PrivacyLoss], relation: Relation | None = None) -> PrivacyLoss:
     """The canonical sum: nested sums opened, equal terms merged, sorted; a single loss once is itself."""
     counts: dict[PrivacyLoss, int] = {}
@@ -163,12 +152,25 @@ def total(*terms: tuple[int, PrivacyLoss], relation: Relation | None = None) -> 
 
 
 def one_more(sum_: Sum, loss: PrivacyLoss) -> Sum:
-    """The canonical sum with one more loss, which finds its place among the sorted terms: sum([...]) takes no longer
-    than it must."""
+    """The canonical sum with one more loss, inserted among the sorted terms without sorting them again."""
     place = bisect_left(sum_.terms, loss.to_json(), key=lambda item: item[1].to_json())
     same = place < len(sum_.terms) and sum_.terms[place][1] == loss
     count = sum_.terms[place][0] + 1 if same else 1
     return canonical((*sum_.terms[:place], (not_too_many(count), loss), *sum_.terms[place + same :]), sum_.relation)
+
+
+def add(first: PrivacyLoss, second: PrivacyLoss) -> PrivacyLoss:
+    """The sum of two losses."""
+    if isinstance(first, Sum) and not isinstance(second, Sum):
+        same_relation((first, second))
+        return one_more(first, second) if first.terms else total((1, second))
+    return total((1, first), (1, second))
+
+
+def repeat(loss: PrivacyLoss, times: object) -> PrivacyLoss:
+    """A loss several times over."""
+    count = checks.whole("the number of repetitions", times, 0)
+    return loss if count == 1 else total((count, loss))
 
 
 def not_too_many(count: int) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.loss.base import TOLERANCE, Outcomes, PrivacyLoss, Symmetric
-from sfumato.loss.bound import Bound, widened
+from sfumato.loss.bound import Bound, widen
 from sfumato.loss.compose.transforms.bounded import LARGEST, BoundedTransform
 from sfumato.loss.compose.transforms.edges import EdgedTransform
 from sfumato.loss.kinds.discrete_laplace import DiscreteLaplaceLoss
@@ -78,7 +78,7 @@ class SignedLoss(Symmetric):
         if self.leaked() > 0:
             return Bound(math.inf, math.inf, "closed form")
         value = self.weight() * -math.expm1(-self.eps) * self.eps
-        return widened(value, 16 * ULP * value, "closed form")
+        return widen(value, 16 * ULP * value, "closed form")
 
     def atoms(self) -> tuple[float, float] | None:
         return (self.eps, 0.0) if self.eps > 0 else None
@@ -244,11 +244,11 @@ def signed_moment(eps: float, weight: float, silent: float, leak: float, s: floa
     if eps * abs(s) > 1 and (s < 0 or eps * s > 500):
         value = logsumexp(np.array([log(weight) + s * eps, log(weight) - (s + 1) * eps, log(silent)]))
         error = ULP * (64 + 8 * (abs(s) + 1) * eps)
-        return widened(value, error, "closed form") if value > -math.inf else Bound(value, value, "closed form")
+        return widen(value, error, "closed form") if value > -math.inf else Bound(value, value, "closed form")
     excess = weight * -math.expm1(-(s + 1) * eps) * math.expm1(s * eps) - leak
     if excess <= -1:
         return Bound(-math.inf, -math.inf, "closed form")
-    return widened(math.log1p(excess), ULP * 64 * abs(excess) / (1 + excess), "closed form")
+    return widen(math.log1p(excess), ULP * 64 * abs(excess) / (1 + excess), "closed form")
 
 
 def coin_moment(eps: float, s: float) -> Bound:

@@ -7,7 +7,7 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.loss.base import TOLERANCE, Symmetric
-from sfumato.loss.bound import Bound, widened
+from sfumato.loss.bound import Bound, widen
 from sfumato.loss.compose.transforms.edges import EdgedTransform
 from sfumato.loss.numeric import ULP, Enclosure, Floats, bend, enclose, logsumexp
 
@@ -59,7 +59,7 @@ class DiscreteLaplaceLoss(Symmetric):
         # the d − 1 masses between the ends form a geometric series
         inner = math.log(-math.expm1(-r)) - (1 + s) * d * r + log_powers((1 + 2 * s) * r, d - 1)
         value = logsumexp(np.array([-(1 + s) * d * r, inner, s * d * r])) - math.log1p(math.exp(-r))
-        return widened(value, ULP * (64 + 16 * (abs(s) + 1) * d * r), "closed form")
+        return widen(value, ULP * (64 + 16 * (abs(s) + 1) * d * r), "closed form")
 
     def mean(self) -> Bound:
         """r·(E|x + d| − E|x|) = (dr − 1 + e^{−dr}) + (1 − r/sinh r)(1 − e^{−dr}) with r = 1/scale: what Laplace noise
@@ -72,7 +72,7 @@ class DiscreteLaplaceLoss(Symmetric):
         step = x * x / 6 * (1 - 7 * x * x / 60) if x < 1e-3 else 1 - x / math.sinh(x)
         rough = -math.expm1(-d * r) * step
         error = slip + 8 * ULP * (smooth + rough) + (x**6 / 400 if x < 1e-3 else 4 * ULP)
-        return widened(smooth + rough, error, "closed form")
+        return widen(smooth + rough, error, "closed form")
 
     def transform(self) -> EdgedTransform | None:
         """A step of one is a coin: the noise either stays on its side or not."""

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import TOLERANCE, Outcomes, PrivacyLoss
-from sfumato.loss.bound import Bound, widened
+from sfumato.loss.bound import Bound, widen
 from sfumato.loss.numeric import ULP, Enclosure, Floats, enclose, floats, logsumexp
 from sfumato.rounding import round_down, round_up
 
-ROUNDING = 64 * ULP  # a sum this close to one is one; what is missing beyond it is an outcome nobody listed
+ROUNDING = 64 * ULP  # a sum this close to one is one; what is missing beyond it is an unlisted outcome
 TINY = 1e-320  # what a product of numbers near the smallest float may be off by
 
 
@@ -26,7 +26,7 @@ class FinitePairLoss(PrivacyLoss):
 
     H_{e^ε} = Σ (p − e^ε q)₊ = P[L > ε] − e^ε Q[L > ε], read off running sums in falling order of the loss.
     Where the entries add up to 1 only up to rounding, they stand for themselves divided by their sum. A larger missing
-    mass belongs to an outcome nobody listed: it may give everything away, and is counted as leak above but not below.
+    mass belongs to an unlisted outcome: it may give everything away, and is counted as leak above but not below.
 
     Theorem: the best test says "took part" where p > e^ε q [Neyman & Pearson 1933; Balle & Wang 2018, Thm 5]
     """
@@ -46,7 +46,7 @@ class FinitePairLoss(PrivacyLoss):
             )
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
-        pair = ranked(self.p, self.q)
+        pair = rank_outcomes(self.p, self.q)
         # An outcome within the margin of ε is counted: its share is within 2·margin·p of nothing, on either side.
         index = np.where(eps >= pair.top, 0, np.searchsorted(-pair.losses, pair.margin - eps, side="left"))
         half = np.exp(np.minimum(eps, pair.top) / 2)  # e^ε may overflow where e^ε q does not
@@ -60,7 +60,7 @@ class FinitePairLoss(PrivacyLoss):
         return self.reverse.forward(eps, tolerance)
 
     def supremum(self) -> tuple[float, float]:
-        pair = ranked(self.p, self.q)
+        pair = rank_outcomes(self.p, self.q)
         return pair.top, pair.bottom
 
     def leak(self) -> tuple[float, float]:
@@ -68,7 +68,7 @@ class FinitePairLoss(PrivacyLoss):
 
     @property
     def sharp_ends(self) -> bool:
-        """Nobody knows what an unlisted outcome gives away."""
+        """It is not known what an unlisted outcome gives away."""
         return normal(self.p).missing == normal(self.q).missing == 0
 
     def log_moment(self, s: float) -> Bound:
@@ -88,7 +88,7 @@ class FinitePairLoss(PrivacyLoss):
         if excess < -0.5 or np.any(s * losses > 300):  # far from 1 the sum itself is sharp: stay in logarithms
             value = logsumexp(np.log(p) + s * losses)
             error = abs(s) * float(np.max(errors, initial=0.0)) + ULP * (800 + 4 * abs(s) + len(p))
-            return widened(value, error + 4 * ULP * abs(value) if len(p) else 0.0, "closed form")
+            return widen(value, error + 4 * ULP * abs(value) if len(p) else 0.0, "closed form")
         size = math.fsum(np.abs(p * growth)) + abs(s) * math.fsum(np.abs(apart)) + abs(lost)
         error = 4 * ULP * ((3 + abs(s)) * size + abs(s) * math.fsum(np.abs(p * growth + apart)))
         error += 2 * abs(s) * math.fsum(p * (1 + growth) * errors) + (1 + abs(s)) * (first.missing + second.missing)
@@ -101,11 +101,11 @@ class FinitePairLoss(PrivacyLoss):
     def outcomes(self) -> Outcomes | None:
         first, second = normal(self.p), normal(self.q)
         shared = (first.mass > 0) & (second.mass > 0)
-        return Outcomes(log_ratio(first, second, shared)[0], first.mass[shared], ranked(self.p, self.q).margin)
+        return Outcomes(log_ratio(first, second, shared)[0], first.mass[shared], rank_outcomes(self.p, self.q).margin)
 
     def atoms(self) -> tuple[float, float] | None:
         """The lattice of the smallest gap between losses, if all losses lie on it up to their own rounding."""
-        rising, near = ranked(self.p, self.q).losses[::-1], 4 * ranked(self.p, self.q).margin
+        rising, near = rank_outcomes(self.p, self.q).losses[::-1], 4 * rank_outcomes(self.p, self.q).margin
         apart = rising[np.diff(rising, prepend=-np.inf) > near]
         if len(apart) < 2:
             return (abs(float(apart[0])), 0.0) if len(apart) and abs(apart[0]) > near else None
@@ -128,7 +128,7 @@ class Ranked(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def ranked(p: tuple[float, ...], q: tuple[float, ...]) -> Ranked:
+def rank_outcomes(p: tuple[float, ...], q: tuple[float, ...]) -> Ranked:
     """The outcomes that both distributions have, sorted once per pair."""
     first, second = normal(p), normal(q)
     shared = (first.mass > 0) & (second.mass > 0)

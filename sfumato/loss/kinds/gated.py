@@ -78,7 +78,7 @@ class GatedLoss(PrivacyLoss):
         lost, size = f - grow * f2, DOUBT * (f + grow * f2)
         with np.errstate(divide="ignore", invalid="ignore"):
             shift = np.where((p > 0) & (p2 > 0), np.log(p2) - np.log(p), np.where(p > 0, -FAR, 0.0))
-        answered = _signed(inner, (eps + shift).ravel(), tolerance)
+        answered = profile_at_any_sign(inner, (eps + shift).ravel(), tolerance)
         low, high = (side.reshape(lost.shape) for side in answered)
         least = np.maximum(lost - size, 0.0) + p * low * (1 - DOUBT)
         most = np.maximum(lost + size, 0.0) + p * high * (1 + DOUBT)
@@ -129,7 +129,7 @@ class GatedLoss(PrivacyLoss):
         return f"GatedLoss({self.inner!r}, <{len(self.passes)} stabilities>, failure={self.failure!r}{about})"
 
 
-def _signed(loss: PrivacyLoss, eps: Floats, tolerance: float) -> Enclosure:
+def profile_at_any_sign(loss: PrivacyLoss, eps: Floats, tolerance: float) -> Enclosure:
     """H_{e^ε}(P‖Q) for ε of either sign: e^ε·H_{e^−ε}(Q‖P) + 1 − e^ε below 0."""
     ahead = loss.forward(np.maximum(eps, 0.0), tolerance)
     if not np.any(eps < 0):

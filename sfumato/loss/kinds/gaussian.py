@@ -7,7 +7,7 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.loss.base import TOLERANCE, Symmetric
-from sfumato.loss.bound import Bound, widened
+from sfumato.loss.bound import Bound, widen
 from sfumato.loss.compose.transforms.gaussian import GaussianTransform
 from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, enclose, erfcx, ndtr
 from sfumato.rounding import product_up
@@ -73,13 +73,13 @@ class GaussianLoss(Symmetric):
 
     def log_moment(self, s: float) -> Bound:
         value = s * (s + 1) * self.mu * self.mu / 2
-        return widened(value, abs(value) * 4 * ULP, "closed form")
+        return widen(value, abs(value) * 4 * ULP, "closed form")
 
     def transform(self) -> GaussianTransform:
         return GaussianTransform(self.mu * self.mu)
 
     def mean(self) -> Bound:
-        return widened(self.mu * self.mu / 2, 2 * ULP * self.mu * self.mu, "closed form")
+        return widen(self.mu * self.mu / 2, 2 * ULP * self.mu * self.mu, "closed form")
 
     def rho_ceiling(self) -> float:
         return self.mu * self.mu / 2 * (1 + 4 * ULP)

@@ -26,12 +26,11 @@ from sfumato.loss.kinds.discrete_gaussian import DiscreteGaussianLoss
 from sfumato.loss.kinds.discrete_laplace import DiscreteLaplaceLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.laplace import LaplaceLoss
-from sfumato.loss.kinds.tabulated import TabulatedLoss
+from sfumato.loss.kinds.tabulated import MOST, TabulatedLoss, choose_nodes, first_nodes, reach, table
 from sfumato.loss.kinds.wrappers import Either, either
 from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
-from sfumato.loss.views.convex_bounds import CAP, Indices, Side, both_sides, convex, monotone, touched, unfolded
+from sfumato.loss.views.convex_bounds import CAP, Indices, Side, both_sides, convex, monotone, touching_corner, unfold
 from sfumato.loss.views.divergences import Curve
-from sfumato.loss.views.tabulate import MOST, first_nodes, reach, sampled, table
 from sfumato.sensitivity import Relation
 
 FLOOR = 1e-290  # every step multiplies δ by e^ε, so one step is followed far below any δ of interest
@@ -53,11 +52,11 @@ def group(loss: PrivacyLoss, size: int) -> PrivacyLoss:
         if count == 1:
             return one
         first = people(count - 1 if count % 2 else count // 2)
-        return first.then(one if count % 2 else first).thinned(alike)
+        return first.then(one if count % 2 else first).thin(alike)
 
     found, (top, bottom) = people(size), highest_losses(loss)
     ahead, back = Stopped(found.forward, size * top), Stopped(found.backward, size * bottom)
-    return tabulated(ahead, None if alike else back, lattice(loss.atoms(), size), loss.relation)
+    return tabulate_chain(ahead, None if alike else back, lattice(loss.atoms(), size), loss.relation)
 
 
 def replace_one(loss: PrivacyLoss) -> PrivacyLoss:
@@ -104,7 +103,7 @@ def two_orders(loss: PrivacyLoss) -> TabulatedLoss:
         return maximum(orders[0].forward(eps), orders[1].forward(eps))
 
     bends = lattice(atoms and (atoms[0], 0.0), 1)
-    return tabulated(Stopped(worse, sum(highest_losses(loss))), None, bends, Relation.ReplaceOne)
+    return tabulate_chain(Stopped(worse, sum(highest_losses(loss))), None, bends, Relation.ReplaceOne)
 
 
 # ---- polygons -----------------------------------------------------------------------------------------------------
@@ -129,7 +128,7 @@ class Polygon(NamedTuple):
     def best(self, eps: Floats) -> Indices:
         """The corner where r − e^ε·x is largest, ε ≥ 0: none beyond the one for ε = 0."""
         half = int(np.argmax(self.r - self.x)) + 2
-        return touched(self.x[:half], self.r[:half], eps)
+        return touching_corner(self.x[:half], self.r[:half], eps)
 
     def profile(self, eps: Floats, sign: Sign) -> Floats:
         """max r − e^ε·x, rounded outwards or inwards."""
@@ -139,11 +138,11 @@ class Polygon(NamedTuple):
 
     def then(self, second: "Polygon", sign: Sign) -> "Polygon":
         """The composition second(first(x)) at the corners of both, in the order of what lies between them."""
-        r, not_r, up = carried(self.r, self.not_r, second.x, second.not_x, second.r, second.not_r)
-        x, not_x, along = carried(second.x, second.not_x, self.r, self.not_r, self.x, self.not_x)
+        r, not_r, up = map_through(self.r, self.not_r, second.x, second.not_x, second.r, second.not_r)
+        x, not_x, along = map_through(second.x, second.not_x, self.r, self.not_r, self.x, self.not_x)
         order = np.argsort(np.append(key(self.r, self.not_r), key(second.x, second.not_x)), kind="stable")
         up, along = sign * np.append(up, 0 * second.r)[order], sign * np.append(0 * self.x, along)[order]
-        return rounded(
+        return round_corners(
             np.append(self.x, x)[order] - along,
             np.append(r, second.r)[order] + up,
             np.append(not_r, second.not_r)[order] - up,
@@ -158,7 +157,7 @@ def key(u: Floats, not_u: Floats) -> Floats:
         return u / not_u - not_u / u
 
 
-def carried(u: Floats, v: Floats, a: Floats, b: Floats, c: Floats, d: Floats) -> tuple[Floats, Floats, Floats]:
+def map_through(u: Floats, v: Floats, a: Floats, b: Floats, c: Floats, d: Floats) -> tuple[Floats, Floats, Floats]:
     """The polygon through (a, c), with complements b and d, at u = 1 − v: value, complement and rounding error.
 
     Shares of an edge are computed from the nearer end of [0, 1].
@@ -175,7 +174,7 @@ def carried(u: Floats, v: Floats, a: Floats, b: Floats, c: Floats, d: Floats) ->
     return c[k] + share * rise, d[k + 1] + rest * fall, error
 
 
-def rounded(x: Floats, r: Floats, not_r: Floats, not_x: Floats, sign: Sign) -> Polygon:
+def round_corners(x: Floats, r: Floats, not_r: Floats, not_x: Floats, sign: Sign) -> Polygon:
     """Corners moved outwards or inwards by 8 ulps, inside [0, 1] and in order: outwards is up and to the left."""
     up, down = 1 + sign * 8 * ULP, 1 - sign * 8 * ULP
     least = 0.0 if sign > 0 else 1e-320  # inwards, what underflows is not nothing
@@ -210,18 +209,18 @@ class Steps(NamedTuple):
         """The profile of (Q, P)."""
         return self.reverse.forward(eps)
 
-    def thinned(self, alike: bool) -> "Steps":
+    def thin(self, alike: bool) -> "Steps":
         """No more corners than that: tangents and the corners they touch, at slopes chosen as for a table."""
         if len(self.outer.x) <= 2 * NODES:
             return self
         ahead, back = above(self.forward), None if alike else above(self.backward)
         end = max(reach(curve, FLOOR) for curve in (ahead, back) if curve)
-        nodes = sampled(ahead, back, first_nodes(ahead, back, end), NODES)[0]
-        touched = [self.inner.best(nodes), len(self.inner.x) - 1 - self.inner.reverse.best(nodes)]
-        some = np.unique(np.concatenate([[0], *touched, [len(self.inner.x) - 1]]))
+        nodes = choose_nodes(ahead, back, first_nodes(ahead, back, end), NODES)[0]
+        corners = [self.inner.best(nodes), len(self.inner.x) - 1 - self.inner.reverse.best(nodes)]
+        some = np.unique(np.concatenate([[0], *corners, [len(self.inner.x) - 1]]))
         one, two = tangents(self.outer, nodes), tangents(self.outer.reverse, nodes)
         x, r, not_r, not_x = (np.append(v, w[::-1]) for v, w in zip(one, (*two[2:], *two[:2]), strict=True))
-        return Steps(rounded(x, r, not_r, not_x, 1), Polygon(*(values[some] for values in self.inner)))
+        return Steps(round_corners(x, r, not_r, not_x, 1), Polygon(*(values[some] for values in self.inner)))
 
 
 def above(curve: Curve) -> Curve:
@@ -263,13 +262,13 @@ def one_step(loss: PrivacyLoss) -> Steps:
 
     tops = zip((ahead, back), loss.supremum(), strict=True)
     end = max(min(top, CAP) if math.isfinite(top) else reach(curve, FLOOR) for curve, top in tops) or 1.0
-    first = spaced(first_nodes(ahead, back, end), *lattice(loss.atoms(), 1)(end))
-    nodes = spaced(sampled(ahead, None if loss.reverse == loss else back, first, NODES)[0])
+    first = space_out(first_nodes(ahead, back, end), *lattice(loss.atoms(), 1)(end))
+    nodes = space_out(choose_nodes(ahead, None if loss.reverse == loss else back, first, NODES)[0])
     one, other = monotone(ahead(nodes)), monotone(back(nodes))
-    t, upper = unfolded((nodes, one.upper), (nodes, other.upper))
+    t, upper = unfold((nodes, one.upper), (nodes, other.upper))
     upper[len(nodes) - 1] = min(one.upper[0], other.upper[0])
     right, left = map(valleys, both_sides(nodes, one, other))
-    s, lower = unfolded(right, left)
+    s, lower = unfold(right, left)
     lower[len(left[0]) - 1] = max(right[1][0], left[1][0])
     return Steps(corners(t, convex(t, upper), 1), corners(s, convex(s, lower), -1))
 
@@ -290,7 +289,7 @@ def corners(t: Floats, d: Floats, sign: Sign) -> Polygon:
     x, not_r = np.where(ahead, wide, 1 - tall), np.where(ahead, 1 - tall, wide)
     r, not_x = np.where(ahead, tall, 1 - wide), np.where(ahead, 1 - wide, tall)
     last, first = (np.clip(end * (1 + sign * 16 * ULP), 0.0, 1.0) for end in (d[-1:], d[:1]))
-    return rounded(
+    return round_corners(
         np.concatenate([[0.0], x[::-1], 1 - first])[sharp],
         np.concatenate([last, r[::-1], [1.0]])[sharp],
         np.concatenate([1 - last, not_r[::-1], [0.0]])[sharp],
@@ -342,13 +341,13 @@ def highest_losses(loss: PrivacyLoss) -> tuple[float, float]:
     return ahead, back
 
 
-def tabulated(ahead: Stopped, back: Stopped | None, bends: Bends, relation: Relation) -> TabulatedLoss:
+def tabulate_chain(ahead: Stopped, back: Stopped | None, bends: Bends, relation: Relation) -> TabulatedLoss:
     """The profiles of a chain as a table."""
     sides = [side for side in (ahead, back) if side]
     end, top = max(reach(side) for side in sides), max(side.top for side in sides)
-    first = spaced(first_nodes(ahead, back, min(end, top) or 1.0), *bends(end))
+    first = space_out(first_nodes(ahead, back, min(end, top) or 1.0), *bends(end))
     first = np.append(first, top) if first[-1] < top <= CAP else first
-    nodes = sampled(above(ahead), back and above(back), first, MOST)[0]
+    nodes = choose_nodes(above(ahead), back and above(back), first, MOST)[0]
     return table(nodes, ahead(nodes), (back or ahead)(nodes), relation)
 
 
@@ -364,7 +363,7 @@ def lattice(atoms: tuple[float, float] | None, count: int) -> Bends:
     return bends
 
 
-def spaced(nodes: Floats, *more: float) -> Floats:
+def space_out(nodes: Floats, *more: float) -> Floats:
     """All of them from 0 to the last, thinned out where they are too close for differences to be sharp."""
     near = NEAR * nodes[-2]  # the last may lie apart
     found = np.sort(np.append(nodes[:-1], more))

@@ -7,7 +7,7 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.loss.base import TOLERANCE, Symmetric
-from sfumato.loss.bound import Bound, widened
+from sfumato.loss.bound import Bound, widen
 from sfumato.loss.compose.transforms.bounded import LARGEST, BoundedTransform
 from sfumato.loss.compose.transforms.edges import EdgedTransform
 from sfumato.loss.numeric import ULP, Enclosure, Floats, bend, logsumexp, relative
@@ -50,7 +50,7 @@ class LaplaceLoss(Symmetric):
         if abs(c) * eps > 30 or (s < 0 and eps > 30):  # no cancellation any more; stay in logarithms
             parts = np.array([s * eps, -(s + 1) * eps, log_sinhc(c * eps) - eps / 2 + math.log(eps)])
             value = logsumexp(parts + math.log(0.5))
-            return widened(value, ULP * (64 + 8 * (abs(s) + 1) * eps), "closed form")
+            return widen(value, ULP * (64 + 8 * (abs(s) + 1) * eps), "closed form")
         ratio = math.sinh(c * eps) / c if abs(c) > 1e-9 else eps
         first = 2 * math.sinh((s + 1) * eps / 2) * math.sinh(s * eps / 2)
         second = ratio / 2 - math.sinh(eps / 2)
@@ -70,7 +70,7 @@ class LaplaceLoss(Symmetric):
 
     def mean(self) -> Bound:
         """ε − 1 + e^{−ε}."""
-        return widened(*bend(self.eps), "closed form")
+        return widen(*bend(self.eps), "closed form")
 
     def group(self, size: int) -> "LaplaceLoss":
         return LaplaceLoss(product_up(checks.whole("size", size, 0), self.eps), relation=self.relation)

@@ -34,16 +34,16 @@ class LeakyLoss(Wrapped):
             )
         object.__setattr__(self, "failure", checks.probability("failure", self.failure))
 
-    def mixed(self, found: Enclosure) -> Enclosure:
+    def mix(self, found: Enclosure) -> Enclosure:
         """failure + (1 − failure)·found."""
         low, high = (self.failure + (1 - self.failure) * side for side in found)
         return Enclosure(low * (1 - 4 * ULP), (high * (1 + 4 * ULP)).clip(max=1.0))
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
-        return self.mixed(self.inner.forward(eps, tolerance))
+        return self.mix(self.inner.forward(eps, tolerance))
 
     def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
-        return self.mixed(self.inner.backward(eps, tolerance))
+        return self.mix(self.inner.backward(eps, tolerance))
 
     def least(self, goal: float, tolerance: float) -> Bound | None:
         """H ≤ goal where the inner profile is at most (goal − failure)/(1 − failure), rounded to either side."""

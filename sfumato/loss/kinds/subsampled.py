@@ -1,4 +1,4 @@
-"""What sampling does to a loss: the person is probably not in the batch."""
+"""Losses amplified by subsampling: the person is probably not in the batch."""
 
 import math
 from collections.abc import Callable
@@ -16,10 +16,11 @@ from sfumato.loss.kinds.bounded_range import BoundedRangeLoss
 from sfumato.loss.kinds.coins import SignedLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.laplace import LaplaceLoss
-from sfumato.loss.kinds.renyi import RenyiCurve, log_choose, poisson_curve, without_replacement_curve
+from sfumato.loss.kinds.renyi import log_choose, poisson_curve, without_replacement_curve
 from sfumato.loss.kinds.wrappers import Reversed
 from sfumato.loss.numeric import ULP, Enclosure, Floats, logsumexp
 from sfumato.loss.views.divergences import log_moment
+from sfumato.loss.views.renyi_curve import RenyiCurve
 from sfumato.rounding import product_up
 from sfumato.sensitivity import Relation
 
@@ -27,7 +28,7 @@ LEAST = 1e-320  # a product that underflows is not zero
 MOST_WHOLE = 1000  # terms of a binomial sum
 
 
-def diluted(inner: Callable[[Floats], Enclosure], rate: float, eps: Floats) -> Enclosure:
+def dilute(inner: Callable[[Floats], Enclosure], rate: float, eps: Floats) -> Enclosure:
     """rate·H at log(1 + (e^ε − 1)/rate) = log((e^ε − 1 + rate)/rate), with rounding."""
     small = np.minimum(eps, 30.0)
     large = eps - math.log(rate) + np.log1p((rate - 1) * np.exp(-np.maximum(eps, 30.0)))
@@ -69,12 +70,12 @@ class PoissonSampledLoss(Wrapped):
         object.__setattr__(self, "rate", checks.number("rate", self.rate, 1e-200, 1.0, allowed="a rate in (0, 1]"))
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
-        return diluted(lambda t: self.inner.forward(t, tolerance), self.rate, eps)
+        return dilute(lambda t: self.inner.forward(t, tolerance), self.rate, eps)
 
     def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
         guess = None if eps is None else math.log1p(math.expm1(min(eps, 700.0)) / self.rate)
         inner = self.inner.near(min(delta / self.rate, 1.0), tolerance, guess)
-        return lambda t: diluted(inner, self.rate, t)
+        return lambda t: dilute(inner, self.rate, t)
 
     def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         q = self.rate
@@ -220,7 +221,7 @@ class WithoutReplacementLoss(Wrapped, Symmetric):
         return self.m / self.n
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
-        return diluted(lambda t: self.inner.worst(t, tolerance), self.rate, eps)
+        return dilute(lambda t: self.inner.worst(t, tolerance), self.rate, eps)
 
     def supremum(self) -> tuple[float, float]:
         top = mixed_top(max(self.inner.supremum()), self.rate)

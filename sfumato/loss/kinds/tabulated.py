@@ -1,11 +1,11 @@
-"""Losses known by samples: certified values at nodes, and what convexity says between them.
+"""Losses known by samples: certified values at nodes, what convexity says between them, and how nodes are chosen.
 
 Beyond the last node a profile lies below its last value, which therefore counts as leak. Losses given by Python
 functions become tables at construction: a table is plain data, a function is not.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import SupportsFloat
@@ -17,7 +17,9 @@ from sfumato.loss.base import TOLERANCE, PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import Enclosure, Floats, floats
 from sfumato.loss.views import divergences
-from sfumato.loss.views.convex_bounds import Side, both_sides
+from sfumato.loss.views.convex_bounds import CAP, Side, both_sides, convex, monotone, unfold
+from sfumato.loss.views.divergences import Curve, merge
+from sfumato.sensitivity import Relation
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class TabulatedLoss(PrivacyLoss):
         return TabulatedLoss(self.nodes, *back, *ahead, relation=self.relation.reversed)
 
     def __repr__(self) -> str:
-        """Short: thousands of numbers help nobody. `to_json` has them all; the brackets say they are left out."""
+        """A short form: the nodes are counted, not listed. `to_json` has all of them."""
         ends = f"<{len(self.nodes)} nodes up to {self.nodes[-1]!r}>, leak={self.leak()!r}"
         return f"{type(self).__name__}({ends}, relation={self.relation!r})"
 
@@ -118,3 +120,118 @@ def check_side(side: str, nodes: tuple[float, ...], upper: tuple[float, ...], lo
             )
     if np.any(floats(lower) > floats(upper)):
         raise InvalidParameter(f"{side}_lower is above {side}_upper somewhere.\n  do:     give lower ≤ truth ≤ upper")
+
+
+Function = Callable[[float], SupportsFloat] | Callable[[Floats], Floats]
+
+BELIEF = 1e-12  # relative error of what a user's function returns
+
+
+def evaluate_function(name: str, function: Function, points: Floats) -> Floats:
+    """A user's function at many points, at once if it can do that."""
+    with np.errstate(all="ignore"):
+        try:
+            found = floats(function(points)) if len(points) > 1 else floats(math.nan)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            found = floats(math.nan)
+        if found.shape == points.shape:
+            return found
+        try:
+            return floats([floats(function(float(point))).item() for point in points])  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError) as problem:
+            raise InvalidParameter(f"{name} must turn a number into a number.\n  found:  {problem}") from problem
+
+
+GAP = 1e-6  # relative gap asked of a table
+MOST = 3000  # nodes of a table
+FLOOR = 1e-18  # a profile below this has ended
+
+
+def tabulate(ahead: Curve, back: Curve | None, end: float, relation: Relation, most: int = MOST) -> TabulatedLoss:
+    """Two enclosed profiles as a table on [0, end]; without `back` both are the same."""
+    return table(*choose_nodes(ahead, back, first_nodes(ahead, back, end), most), relation)
+
+
+def table(nodes: Floats, ahead: Enclosure, back: Enclosure, relation: Relation) -> TabulatedLoss:
+    """The loss with these values at the nodes, its upper side made convex."""
+    ahead, back = monotone(ahead), monotone(back)
+    t, upper = unfold((nodes, ahead.upper), (nodes, back.upper))
+    middle = len(nodes) - 1
+    upper[middle] = min(ahead.upper[0], back.upper[0])
+    upper = convex(t, upper)
+    ahead = monotone(Enclosure(ahead.lower, upper[middle:]))
+    back = monotone(Enclosure(back.lower, upper[middle::-1]))
+    columns = (ahead.upper, np.minimum(ahead.lower, ahead.upper), back.upper, np.minimum(back.lower, back.upper))
+    return TabulatedLoss(tuple(nodes.tolist()), *(tuple(values.tolist()) for values in columns), relation=relation)
+
+
+def reach(curve: Curve, floor: float = FLOOR) -> float:
+    """Where the profile has ended, roughly: below the floor, or at what it never falls below."""
+
+    def ended(eps: float) -> bool:
+        here, last = curve(np.array([eps, CAP])).upper
+        return bool(here <= max(floor, last * (1 + 1e-9)))
+
+    low, high = 0.5, 1.0
+    while high < CAP and not ended(high):
+        low, high = high, min(2 * high, CAP)
+    while low > 1e-12 and ended(low):
+        low, high = low / 2, low
+    for _ in range(5):
+        middle = (low + high) / 2
+        low, high = (low, middle) if ended(middle) else (middle, high)
+    return high
+
+
+def first_nodes(ahead: Curve, back: Curve | None, end: float) -> Floats:
+    """Even cells; if there is leak, a node beyond the end, so that the last chord is as flat as the profile."""
+    nodes = np.linspace(0.0, end, 65)
+    leaks = any(curve(nodes[-2:]).lower[-1] > FLOOR for curve in (ahead, back) if curve)
+    return np.append(nodes, end + 1) if leaks else nodes
+
+
+def choose_nodes(
+    ahead: Curve, back: Curve | None, nodes: Floats, most: int = MOST, gap: float = GAP
+) -> tuple[Floats, Enclosure, Enclosure]:
+    """Nodes halved where the gap is largest until it is small everywhere; if they do not suffice, spread evenly."""
+    values = [ahead(nodes), (back or ahead)(nodes)]
+    while True:
+        first, second = both_sides(nodes, *map(monotone, values))
+        excess = gaps(first, gap) if back is None else np.maximum(gaps(first, gap), gaps(second, gap))
+        worst = np.argsort(-excess)[: most - len(nodes)]
+        chosen = np.sort(worst[excess[worst] > max(1.0, float(excess.max()) / 4)])
+        if not len(chosen):
+            break
+        fresh = (nodes[chosen] + nodes[chosen + 1]) / 2
+        found = ahead(fresh)
+        other = found if back is None else back(fresh)
+        values = [merge(nodes, v, fresh, f)[1] for v, f in zip(values, (found, other), strict=True)]
+        nodes = np.insert(nodes, np.searchsorted(nodes, fresh), fresh)
+    if len(nodes) < most:
+        return nodes, values[0], values[1]
+    nodes = spread(nodes, excess, most)
+    return nodes, ahead(nodes), (back or ahead)(nodes)
+
+
+def spread(nodes: Floats, excess: Floats, most: int) -> Floats:
+    """The gap of a cell grows with its width squared: nodes at equal steps of ∫√gap have equal gaps."""
+    share = np.concatenate([[0.0], np.cumsum(np.sqrt(excess + 0.05 * np.mean(excess)))])
+    return np.unique(np.interp(np.linspace(0.0, share[-1], most), share, nodes))
+
+
+def gaps(side: Side, gap: float = GAP) -> Floats:
+    """Largest gap inside each cell, in units of what is asked and of what the nodes themselves allow.
+
+    Less is asked of profiles below the floor: they matter only where many people act together.
+    """
+    nodes, width = side.nodes, np.diff(side.nodes)
+    noise = side.values.upper - side.values.lower
+    noise = np.maximum(noise[:-1], noise[1:])
+    noise = 4 * np.maximum(noise, np.maximum(np.append(noise[1:], 0.0), np.append(0.0, noise[:-1])))
+    worst = np.zeros_like(width)
+    for place in (0.25, 0.5, 0.75):
+        low, high = side(nodes[:-1] + place * width)
+        asked = gap * (1 + (np.log10(np.maximum(high, 1e-300)) / np.log10(FLOOR)) ** 2)
+        size = (high - low) / np.maximum(asked * high + noise, 1e-300)
+        worst = np.maximum(worst, np.where(width > 1e-13 * nodes[-1], size, 0.0))
+    return worst

@@ -75,6 +75,17 @@ class OneWay(Wrapped):
         return self.inner.outcomes()
 
 
+def one_way(loss: PrivacyLoss, relation: Relation) -> OneWay:
+    """One direction of an add/remove loss."""
+    if loss.relation is not Relation.AddRemove:
+        raise MixedRelations(
+            f"{relation.value!r} is a direction of add/remove losses.\n"
+            f"  found:  a loss about {loss.relation.value}\n"
+            "  do:     use .delta and the other views directly: they take the worse direction"
+        )
+    return OneWay(loss if relation is Relation.Remove else loss.reverse, relation=relation)
+
+
 @dataclass(frozen=True)
 class Reversed(Wrapped):
     """The pair (Q, P) of a loss that has no simpler name.
@@ -114,7 +125,7 @@ class Reversed(Wrapped):
         return found if found is not None else log_moment(self, s)
 
     def rho_ceiling(self) -> float:
-        """What holds for both directions of the loss inside."""
+        """The less of two bounds: of this direction, and of both directions of the inner loss."""
         return min(super().rho_ceiling(), self.inner.rho_ceiling())
 
     @property

@@ -40,7 +40,7 @@ class Side(NamedTuple):
         nodes, high = self.nodes, self.values.upper
         i = np.searchsorted(nodes, eps, side="right") - 1
         k = np.minimum(i + 1, len(nodes) - 1)
-        upper = straight(eps, nodes[i], high[i], nodes[k], high[k])
+        upper = straight_line(eps, nodes[i], high[i], nodes[k], high[k])
         return Enclosure(np.maximum(np.maximum(*self.lines(eps, i)), 0.0), np.minimum(upper * (1 + 8 * ULP), 1.0))
 
 
@@ -61,12 +61,12 @@ def one_side(nodes: Floats, values: Enclosure, mirrored: float) -> Side:
 
 
 def monotone(values: Enclosure) -> Enclosure:
-    """What is known of a profile because it does not rise."""
+    """The enclosure sharpened by monotony: a profile does not rise."""
     lower = np.maximum.accumulate(values.lower[::-1])[::-1]
     return Enclosure(lower, np.minimum.accumulate(values.upper))
 
 
-def straight(eps: Floats, t0: Floats, d0: Floats, t1: Floats, d1: Floats) -> Floats:
+def straight_line(eps: Floats, t0: Floats, d0: Floats, t1: Floats, d1: Floats) -> Floats:
     """The line in e^ε from (t0, d0) to (t1, d1) at t0 ≤ ε ≤ t1: forward profiles only; d1 where both ends are one."""
     share = np.expm1(np.minimum(eps - t1, 0.0)) / np.where(t0 < t1, np.expm1(t0 - t1), -1.0)
     return floats(d1 + (d0 - d1) * np.minimum(share, 1.0))
@@ -75,12 +75,12 @@ def straight(eps: Floats, t0: Floats, d0: Floats, t1: Floats, d1: Floats) -> Flo
 # ---- both directions on one line ----------------------------------------------------------------------------------
 
 
-def unfolded(ahead: tuple[Floats, Floats], back: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+def unfold(ahead: tuple[Floats, Floats], back: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
     """Nodes and values of both directions, each from 0 on, as one row with t = −ε for the backward profile."""
     return np.append(-back[0][:0:-1], ahead[0]), np.append(back[1][:0:-1], ahead[1])
 
 
-def seen(t: Floats, d: Floats) -> Floats:
+def full_profile(t: Floats, d: Floats) -> Floats:
     """H at e^t: d itself for t ≥ 0; for t < 0, where d is the other direction's profile, 1 − e^t + e^t·d."""
     below = np.minimum(t, 0.0)
     return np.where(t >= 0, d, np.exp(below) * d - np.expm1(below))
@@ -93,7 +93,7 @@ def chord(t: Floats, t0: Floats, d0: Floats, t1: Floats, d1: Floats) -> Floats:
     """
     ahead = t >= 0
     a, b, c = np.abs(t), np.where(ahead, t0, -t1), np.where(ahead, t1, -t0)
-    first, last = seen(b, np.where(ahead, d0, d1)), seen(c, np.where(ahead, d1, d0))
+    first, last = full_profile(b, np.where(ahead, d0, d1)), full_profile(c, np.where(ahead, d1, d0))
     whole = np.expm1(b - c)
     return floats((first * np.expm1(a - c) + last * np.exp(a - c) * np.expm1(b - a)) / whole)
 
@@ -139,7 +139,7 @@ def hull(x: Floats, r: Floats) -> tuple[Indices, Floats]:
             index = index[kept]
 
 
-def touched(x: Floats, r: Floats, eps: Floats) -> Indices:
+def touching_corner(x: Floats, r: Floats, eps: Floats) -> Indices:
     """The corner where r − e^ε·x is largest: where the slope of the concave hull passes e^ε."""
     kept, slope = hull(x, r)
     a = np.exp(eps)

@@ -12,16 +12,15 @@ Theorem: f-divergences are mixtures of hockey-stick divergences [Sason & Verdú 
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, SupportsFloat
+from typing import SupportsFloat
 
 import numpy as np
 
 from sfumato import checks
+from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound, worst
 from sfumato.loss.numeric import LARGEST, ULP, Enclosure, Floats, exp, log_peak, share
-
-if TYPE_CHECKING:
-    from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.views.profile import least_top
 
 Curve = Callable[[Floats], Enclosure]
 Ceiling = Callable[[float], float]
@@ -31,7 +30,7 @@ MOST_NODES = 16_000
 MOST_ORDER = 1e12  # Rényi orders beyond lie between this one and the largest loss
 
 
-def renyi(loss: "PrivacyLoss", order: SupportsFloat) -> Bound:
+def renyi(loss: PrivacyLoss, order: SupportsFloat) -> Bound:
     """D_order in the worse direction."""
     a = checks.number(
         "order", order, math.ulp(0.0), math.inf, allowed="a number > 0 (1 is KL, math.inf the largest loss)"
@@ -40,7 +39,7 @@ def renyi(loss: "PrivacyLoss", order: SupportsFloat) -> Bound:
     return one if loss.relation.one_way or loss.reverse == loss else worst(one, renyi_one_way(loss.reverse, a))
 
 
-def renyi_one_way(loss: "PrivacyLoss", a: float) -> Bound:
+def renyi_one_way(loss: PrivacyLoss, a: float) -> Bound:
     """D_a(P‖Q), for a < ½ from the reversed pair: log E_Q[e^{−a·log Q/P}]/(a − 1) needs no digits of 1 − a.
 
     Theorem: skew symmetry, D_a(P‖Q) = a/(1−a)·D_{1−a}(Q‖P) [van Erven & Harremoës 2014, Prop. 2]
@@ -58,7 +57,7 @@ def renyi_one_way(loss: "PrivacyLoss", a: float) -> Bound:
     return Bound(max(low + 0.0, 0.0) * (1 - 2 * ULP), max(high, 0.0) * (1 + 2 * ULP) + least, moment.method)
 
 
-def mean(loss: "PrivacyLoss") -> Bound:
+def mean(loss: PrivacyLoss) -> Bound:
     """E_P[L] by the integral."""
     if loss.leak()[0] > 0:
         return endless(loss)
@@ -66,21 +65,21 @@ def mean(loss: "PrivacyLoss") -> Bound:
     return Bound(min(exp(low), LARGEST) if loss.one_pair else 0.0, exp(high), "integral of the profiles")
 
 
-def chi_squared(loss: "PrivacyLoss") -> Bound:
+def chi_squared(loss: PrivacyLoss) -> Bound:
     """e^{D₂} − 1."""
     d2 = renyi(loss, 2.0)
     floor = math.inf if d2.lower == math.inf else min(exp_minus_one(d2.lower) * (1 - 2 * ULP), LARGEST)
     return Bound(floor, exp_minus_one(d2.upper) * (1 + 2 * ULP), d2.method)
 
 
-def hellinger(loss: "PrivacyLoss") -> Bound:
+def hellinger(loss: PrivacyLoss) -> Bound:
     """1 − M(−½): alike in both directions."""
     moment = loss.log_moment(-0.5)
     low, high = -math.expm1(min(moment.upper, 0.0)) * (1 - 2 * ULP), -math.expm1(moment.lower) * (1 + 2 * ULP)
     return Bound(max(0.0, low), min(max(0.0, high), 1.0), moment.method)
 
 
-def hockey_stick(loss: "PrivacyLoss", alpha: SupportsFloat) -> Bound:
+def hockey_stick(loss: PrivacyLoss, alpha: SupportsFloat) -> Bound:
     """H_α for all α ≥ 0: for α < 1 by H_α(P‖Q) = α·H_{1/α}(Q‖P) + 1 − α."""
     a = checks.extended("alpha", alpha)
     if a == math.inf:
@@ -98,7 +97,7 @@ def exp_minus_one(x: float) -> float:
     return math.expm1(x) if x < 709.7 else math.inf
 
 
-def log_moment(loss: "PrivacyLoss", s: float, ceiling_at: Ceiling | None = None) -> Bound:
+def log_moment(loss: PrivacyLoss, s: float, ceiling_at: Ceiling | None = None) -> Bound:
     """log E_P[e^{sL}; L < ∞] from the profiles. `ceiling_at(s')` bounds log-moments of higher order, for unbounded
     losses.
     """
@@ -118,21 +117,8 @@ def log_moment(loss: "PrivacyLoss", s: float, ceiling_at: Ceiling | None = None)
     return Bound(low, high, "integral of the profiles")
 
 
-def least_top(loss: "PrivacyLoss") -> float:
-    """The largest finite loss from below: where the profile is certainly still positive, term by term."""
-    from sfumato.loss.compose.sums import Sum
-    from sfumato.loss.views.profile import crossing
-
-    if isinstance(loss, Sum):
-        return math.fsum(count * least_top(term) for count, term in loss.terms) * (1 - 4 * ULP)
-    top = loss.supremum()[0]
-    if not loss.sharp_ends or not math.isfinite(top):
-        return top if loss.sharp_ends else 0.0
-    return crossing(lambda t: loss.forward(t), 0.0, top)[0]
-
-
-def endless(loss: "PrivacyLoss") -> Bound:
-    """What to say of a divergence that is infinite if the loss can be: certain only if the leak is."""
+def endless(loss: PrivacyLoss) -> Bound:
+    """A divergence that is infinite if the loss can be: that is certain only if the leak is."""
     return Bound(math.inf if loss.sharp_ends else 0.0, math.inf, loss.method)
 
 
@@ -146,12 +132,12 @@ def log_one_plus(x: float) -> float:
     return float(np.logaddexp(0.0, x))
 
 
-def ceiling_of(loss: "PrivacyLoss") -> Ceiling:
-    """What a loss can say at once about its higher moments; infinity where it can say nothing."""
+def ceiling_of(loss: PrivacyLoss) -> Ceiling:
+    """The loss's closed-form bound of its higher moments; infinity if it has none."""
     return getattr(loss, "moment_ceiling", lambda s: math.inf)
 
 
-def two_integrals(loss: "PrivacyLoss", s: float, ceiling_at: Ceiling) -> tuple[float, float]:
+def two_integrals(loss: PrivacyLoss, s: float, ceiling_at: Ceiling) -> tuple[float, float]:
     """Logarithm of the sum of both integrals, from below and above."""
     top, bottom = loss.supremum()
     one = integral(lambda t: loss.forward(t), s, top, loss.leak()[0], ceiling_at)

@@ -10,9 +10,9 @@ from html import escape
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.bound import Bound
-from sfumato.loss.calibrate import calibrate
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.numeric import ULP
+from sfumato.loss.views.calibrate import calibrate
 
 
 def classical_1(epsilon: float, delta: float) -> Bound:
@@ -129,7 +129,7 @@ class NoiseTable:
 
 
 def noise_table(epsilon: float, delta: float) -> NoiseTable:
-    """What each formula asks for, how that compares with the least noise, and which δ it truly gives.
+    """The noise of each formula, its ratio to the least noise, and the δ that it truly gives.
 
     Theorem: exact profile of the Gaussian mechanism [Balle & Wang 2018, Thm 8]
     """

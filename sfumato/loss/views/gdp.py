@@ -4,26 +4,25 @@ A loss is (μ, s)-dominated if δ(ε) ≤ s + (1−s)·δ_{G_μ}(ε) for all ε 
 """
 
 import math
-from typing import TYPE_CHECKING, SupportsFloat
+from typing import SupportsFloat
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato import checks
+from sfumato.loss.base import Composite, PrivacyLoss
 from sfumato.loss.bound import Bound
+from sfumato.loss.compose.choose_engine import engine
 from sfumato.loss.kinds.gaussian import GaussianLoss, gaussian_profile
 from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.loss.numeric import ULP, Floats, ndtri
 from sfumato.loss.views.profile import checked_tolerance, epsilon, least_leak, most_leak, top_of
 from sfumato.rounding import rest_down
 
-if TYPE_CHECKING:
-    from sfumato.loss.base import PrivacyLoss
-
 MOST_NODES = 4000
 
 
-def least_mu(loss: "PrivacyLoss", slack: SupportsFloat, tolerance: float) -> Bound:
+def least_mu(loss: PrivacyLoss, slack: SupportsFloat, tolerance: float) -> Bound:
     """Least μ with δ(ε) ≤ slack + (1 − slack)·δ_{G_μ}(ε) for all ε ≥ 0.
 
     μ = sup_t Φ⁻¹((P̄(t) − s)/(1−s)) − Φ⁻¹(Q̄(t)/(1−s)) over the tails P̄, Q̄ of the loss. Upper bounds of the
@@ -50,8 +49,8 @@ def least_mu(loss: "PrivacyLoss", slack: SupportsFloat, tolerance: float) -> Bou
         return Bound(0.0, 0.0, "closed form")
     if end < 1e-9 or end > 690:  # e^ε must be a float, and differ from 1 by digits that count
         known = loss.gaussian_ceiling() if s == 0 else math.inf
-        return Bound(forced(loss, s, end), min(most_mu(loss, s, end), known), loss.method)
-    return searched(loss, s, end, tolerance)
+        return Bound(forced_mu(loss, s, end), min(most_mu(loss, s, end), known), loss.method)
+    return search_mu(loss, s, end, tolerance)
 
 
 def without_leak(loss: LeakyLoss, s: float, tolerance: float) -> Bound:
@@ -62,14 +61,14 @@ def without_leak(loss: LeakyLoss, s: float, tolerance: float) -> Bound:
     return Bound(low.lower, high.upper, high.method)
 
 
-def end_of(loss: "PrivacyLoss", s: float) -> float:
+def end_of(loss: PrivacyLoss, s: float) -> float:
     """An ε from which on δ ≤ s; infinity if there is none."""
     if most_leak(loss) > s:
         return math.inf
     return min(top_of(loss), epsilon(loss, s, 1e-3).upper * (1 + 1e-6) if s > 0 else math.inf)
 
 
-def most_mu(loss: "PrivacyLoss", s: float, end: float) -> float:
+def most_mu(loss: PrivacyLoss, s: float, end: float) -> float:
     """An upper bound of 2Φ⁻¹(e^ε/(1+e^ε)): what slack leaves of (ε, slack)-DP is dominated by randomized response.
 
     That needs both directions, also where only one is asked for. 2·√(2π)/4 is the steepest slope
@@ -79,15 +78,12 @@ def most_mu(loss: "PrivacyLoss", s: float, end: float) -> float:
     return min(math.sqrt(math.pi / 2) * eps, 2 * math.sqrt(2 * eps)) * (1 + 8 * ULP)
 
 
-def simplest(loss: "PrivacyLoss") -> object:
+def simplest(loss: PrivacyLoss) -> object:
     """The loss or, for a sum with a closed form, the engine that stands for it."""
-    from sfumato.loss.compose.choose_engine import engine
-    from sfumato.loss.compose.sums import Sum
-
-    return engine(loss) if isinstance(loss, Sum) else loss
+    return engine(loss) if isinstance(loss, Composite) else loss
 
 
-def searched(loss: "PrivacyLoss", s: float, end: float, tolerance: float) -> Bound:
+def search_mu(loss: PrivacyLoss, s: float, end: float, tolerance: float) -> Bound:
     """Halve the edges that price highest until upper and lower meet."""
     sharp = max(min(tolerance, 1e-4), 1e-9)
     eps = np.linspace(0.0, end, 65)
@@ -111,7 +107,7 @@ def searched(loss: "PrivacyLoss", s: float, end: float, tolerance: float) -> Bou
         low, high, mirror = (np.insert(a, where, b) for a, b in zip((low, high, mirror), more, strict=True))
 
 
-def profiles(loss: "PrivacyLoss", eps: Floats, sharp: float) -> tuple[Floats, Floats, Floats]:
+def profiles(loss: PrivacyLoss, eps: Floats, sharp: float) -> tuple[Floats, Floats, Floats]:
     """The profile from below and above, and that of the reversed pair from above."""
     found = loss.worst(eps, sharp)
     back = loss.reverse.worst(eps, sharp).upper if loss.relation.one_way else found.upper
@@ -167,7 +163,7 @@ def inverse(eps: Floats, target: Floats) -> Floats:
     return np.where(target > 0, low, 0.0)
 
 
-def forced(loss: "PrivacyLoss", s: float, end: float) -> float:
+def forced_mu(loss: PrivacyLoss, s: float, end: float) -> float:
     """The μ that sampled profile values force."""
     eps = np.concatenate([[0.0], np.geomspace(1e-4, 50.0, 60) if end > 1 else np.linspace(0.0, end, 65)[1:]])
     return float(inverse(eps, (loss.worst(eps).lower - s) / (1 - s)).max())

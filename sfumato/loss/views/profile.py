@@ -1,24 +1,21 @@
 """δ(ε) and ε(δ), read off the profile with certified sides.
 
 The profile is non-increasing, so an ε with δ(ε) certified ≤ target bounds ε(target) from above, and one with δ(ε)
-certified > target from below: the search needs no proof, only the last evaluation counts.
+certified > target from below. So the search itself needs no proof: only its last evaluations count.
 """
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, SupportsFloat
+from typing import SupportsFloat
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
+from sfumato.loss.base import Composite, PrivacyLoss
 from sfumato.loss.bound import Bound, worst
 from sfumato.loss.numeric import ULP, Enclosure, Floats
-from sfumato.loss.views.divergences import least_top
-
-if TYPE_CHECKING:
-    from sfumato.loss.base import PrivacyLoss
 
 Curve = Callable[[Floats], Enclosure]
 Flags = npt.NDArray[np.bool_]
@@ -30,7 +27,7 @@ def checked_tolerance(tolerance: float) -> float:
     return checks.number("tolerance", tolerance, 1e-12, 0.5, allowed="a relative gap between 1e-12 and 0.5, e.g. 1e-6")
 
 
-def many(name: str, values: object, high: float, allowed: str) -> Floats:
+def checked_array(name: str, values: object, high: float, allowed: str) -> Floats:
     """An array of numbers from 0 to `high`, from a user."""
     try:
         if np.asarray(values).dtype.kind not in "fiuO":
@@ -46,9 +43,9 @@ def many(name: str, values: object, high: float, allowed: str) -> Floats:
     return found
 
 
-def profile(loss: "PrivacyLoss", eps: Floats, tolerance: float) -> Enclosure:
+def profile(loss: PrivacyLoss, eps: Floats, tolerance: float) -> Enclosure:
     """δ at many ε ≥ 0 at once."""
-    eps = many("epsilon", eps, math.inf, "numbers ≥ 0")
+    eps = checked_array("epsilon", eps, math.inf, "numbers ≥ 0")
     checked_tolerance(tolerance)
     finite = np.isfinite(eps)
     leak = most_leak(loss)
@@ -60,31 +57,31 @@ def profile(loss: "PrivacyLoss", eps: Floats, tolerance: float) -> Enclosure:
     return Enclosure(low, high)
 
 
-def most_leak(loss: "PrivacyLoss") -> float:
+def most_leak(loss: PrivacyLoss) -> float:
     """δ(∞), never below the truth."""
     ahead, back = loss.leak()
     return ahead if loss.relation.one_way else max(ahead, back)
 
 
-def least_leak(loss: "PrivacyLoss") -> float:
+def least_leak(loss: PrivacyLoss) -> float:
     """δ(∞) from below."""
     return most_leak(loss) * (1 - 16 * ULP) if loss.sharp_ends else 0.0
 
 
-def top_of(loss: "PrivacyLoss") -> float:
+def top_of(loss: PrivacyLoss) -> float:
     """The largest finite loss in the directions that count."""
     ahead, back = loss.supremum()
     return ahead if loss.relation.one_way else max(ahead, back)
 
 
-def delta(loss: "PrivacyLoss", epsilon: SupportsFloat, tolerance: float) -> Bound:
+def delta(loss: PrivacyLoss, epsilon: SupportsFloat, tolerance: float) -> Bound:
     """δ at one ε."""
     eps = checks.extended("epsilon", epsilon)
     found = profile(loss, np.array([eps]), tolerance)
     return Bound(float(found.lower[0]), float(found.upper[0]), loss.method)
 
 
-def epsilon(loss: "PrivacyLoss", target: SupportsFloat, tolerance: float) -> Bound:
+def epsilon(loss: PrivacyLoss, target: SupportsFloat, tolerance: float) -> Bound:
     """Least ε with δ(ε) ≤ target, in the worse direction."""
     goal = checks.probability("delta", target)
     checked_tolerance(tolerance)
@@ -101,7 +98,7 @@ def epsilon(loss: "PrivacyLoss", target: SupportsFloat, tolerance: float) -> Bou
     return worst(ahead, epsilon_one_way(loss.reverse, goal, tolerance))
 
 
-def epsilon_one_way(loss: "PrivacyLoss", goal: float, tolerance: float) -> Bound:
+def epsilon_one_way(loss: PrivacyLoss, goal: float, tolerance: float) -> Bound:
     """Least ε with H_{e^ε}(P‖Q) ≤ goal.
 
     A composed profile is first looked at roughly: the slope there says how sharp δ must be for ε to be sharp.
@@ -131,6 +128,16 @@ def epsilon_one_way(loss: "PrivacyLoss", goal: float, tolerance: float) -> Bound
     return Bound(*best, loss.method)
 
 
+def least_top(loss: PrivacyLoss) -> float:
+    """The largest finite loss from below: where the profile is certainly still positive, term by term."""
+    if isinstance(loss, Composite):
+        return math.fsum(count * least_top(term) for count, term in loss.terms) * (1 - 4 * ULP)
+    top = loss.supremum()[0]
+    if not loss.sharp_ends or not math.isfinite(top):
+        return top if loss.sharp_ends else 0.0
+    return crossing(lambda t: loss.forward(t), 0.0, top)[0]
+
+
 def crossing(
     curve: Curve, goal: float, top: float, known: tuple[float, float] = (0.0, math.inf), fine: float = 4 * ULP
 ) -> tuple[float, float]:
@@ -142,7 +149,7 @@ def crossing(
         if high > 1e300:
             return low, math.inf
         high = min(2 * high, top)
-    upper = narrowed(curve, lambda found: found.upper <= goal, low, high, fine)[1]
+    upper = narrow(curve, lambda found: found.upper <= goal, low, high, fine)[1]
     # a curve that is sharp only near the goal knows nothing far below it: step back from the upper side
     back = upper * (1 - 2.0 ** -np.arange(52.0, -1.0, -1.0))
     above = np.flatnonzero(curve(back).lower > goal)
@@ -150,10 +157,10 @@ def crossing(
         return low, upper
     first = int(above[0])
     after = float(back[first - 1]) if first else upper
-    return max(low, narrowed(curve, lambda found: found.lower <= goal, float(back[first]), after, fine)[0]), upper
+    return max(low, narrow(curve, lambda found: found.lower <= goal, float(back[first]), after, fine)[0]), upper
 
 
-def narrowed(
+def narrow(
     curve: Curve, done: Callable[[Enclosure], Flags], low: float, high: float, fine: float
 ) -> tuple[float, float]:
     """Shrink [low, high] around the first point where `done` holds (it holds at high) to relative width `fine`."""

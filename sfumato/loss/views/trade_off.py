@@ -5,17 +5,15 @@ is concave in x: any point bounds f from below, and chords continued beyond thei
 """
 
 import math
-from typing import TYPE_CHECKING, SupportsFloat
+from typing import SupportsFloat
 
 import numpy as np
 
 from sfumato import checks
+from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import ULP, Enclosure, Floats, floats
-from sfumato.loss.views.profile import WAYS, checked_tolerance, epsilon, many, top_of
-
-if TYPE_CHECKING:
-    from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.views.profile import WAYS, checked_array, checked_tolerance, epsilon, top_of
 
 GRID = 257  # points of the first look at a whole curve
 ROUNDS = 6  # of moving three points towards each maximum
@@ -24,14 +22,14 @@ ROUGH, NEAR = 1e-2, 4  # relative gap of a first look, and how many of its point
 NARROW = 1e-9  # a stretch of t on which the points of a grid, as e^t, would be the same float
 
 
-def trade_off_curve(loss: "PrivacyLoss", alpha: Floats, tolerance: float) -> Enclosure:
+def trade_off_curve(loss: PrivacyLoss, alpha: Floats, tolerance: float) -> Enclosure:
     """f at many type I errors at once.
 
-    One look at the profile tells about where each maximum is; three close points then certify it: if the middle one is
-    highest, concavity keeps the maximum between the outer two. The rest (ends, kinks of atomic laws) is searched one by
-    one.
+    One evaluation of the profile shows about where each maximum is; three close points then certify it: if the middle
+    one is highest, concavity keeps the maximum between the outer two. The rest (ends, kinks of atomic laws) is searched
+    one by one.
     """
-    a = many("alpha", alpha, 1.0, "numbers in [0, 1]")
+    a = checked_array("alpha", alpha, 1.0, "numbers in [0, 1]")
     checked_tolerance(tolerance)
     lower, upper = np.zeros_like(a), np.ones_like(a)
     rest = (a > 0) & (a < 1)
@@ -70,11 +68,11 @@ def trade_off_curve(loss: "PrivacyLoss", alpha: Floats, tolerance: float) -> Enc
     return Enclosure(lower, upper)
 
 
-def closer(loss: "PrivacyLoss", back: "PrivacyLoss", t: Floats, a: Floats, tolerance: float) -> tuple[Floats, float]:
+def closer(loss: PrivacyLoss, back: PrivacyLoss, t: Floats, a: Floats, tolerance: float) -> tuple[Floats, float]:
     """Points around the maxima, from a rough look at all of them, and how sharp the profile must be there: a lattice
     serves only its neighbourhood, so that a sharp look at everything would take dozens of them.
 
-    H counts beside 1 − H − xa: the smaller it is, the less sharply it must be known. It steers only.
+    H is subtracted from 1 − xa: the smaller it is, the less sharply it must be known. This only steers the search.
     """
     rough = two_sided(loss, back, t, ROUGH).upper
     best = (gains(t, a[:, None]) - rough).argmax(axis=1)
@@ -83,7 +81,7 @@ def closer(loss: "PrivacyLoss", back: "PrivacyLoss", t: Floats, a: Floats, toler
     return t[near], max(tolerance / 200 * max(1.0, float((value / np.maximum(rough[best], 1e-12)).min())), 1e-10)
 
 
-def right_end(loss: "PrivacyLoss", a: float) -> float:
+def right_end(loss: PrivacyLoss, a: float) -> float:
     """No maximum lies right of this.
 
     H is convex in x = e^t, so |H′| at e^t is at most δ(t − w)/(e^t − e^{t−w}), and less than a if δ(t − w) is at most
@@ -93,13 +91,13 @@ def right_end(loss: "PrivacyLoss", a: float) -> float:
     return epsilon(loss, -math.expm1(-w) * a * 0.99, 1e-2).upper + w
 
 
-def left_end(back: "PrivacyLoss", rest: float) -> float:
+def left_end(back: PrivacyLoss, rest: float) -> float:
     """No maximum lies at −t for t beyond this: δ'(t − w) ≥ Q[L < −t]·(1 − e^{−w}), and Q[L < −t] is `rest` there."""
     w = width(back, rest)
     return epsilon(back, -math.expm1(-w) * rest * 0.99, 1e-2).upper + w
 
 
-def width(loss: "PrivacyLoss", share: float) -> float:
+def width(loss: PrivacyLoss, share: float) -> float:
     """About how large the loss is, at most 1: ε where δ is a quarter of `share`, or what total variation says."""
     found = epsilon(loss, share / 4, 1e-2).upper
     return min(1.0, max(found or loss.delta(0.0, tolerance=1e-2).upper / share, 1e-12))
@@ -129,7 +127,7 @@ def parabola(values: Floats, step: Floats) -> Floats:
     return floats(np.where(bend < 0, -slope / np.minimum(bend, -1e-300), 4 * np.sign(slope)) * step)
 
 
-def one_by_one(loss: "PrivacyLoss", alpha: Floats, tolerance: float) -> Enclosure:
+def one_by_one(loss: PrivacyLoss, alpha: Floats, tolerance: float) -> Enclosure:
     """f at each type I error on its own."""
     found = [search(loss, a, tolerance) for a in alpha.tolist()]
     return Enclosure(floats([bound.lower for bound in found]), floats([bound.upper for bound in found]))
@@ -153,7 +151,7 @@ def maxima(t: Floats, h: Floats, a: Floats, tolerance: float) -> tuple[Floats, F
     return floats(centre), floats(np.minimum(step, (t[-1] - t[0]) / GRID))
 
 
-def reach(loss: "PrivacyLoss", alpha: float) -> tuple["PrivacyLoss", float, float]:
+def reach(loss: PrivacyLoss, alpha: float) -> tuple[PrivacyLoss, float, float]:
     """The loss for negative t, and the stretch of t that matters."""
     back = loss.reverse if loss.relation.one_way else loss
     return back, -min(top_of(back), 700.0), min(top_of(loss), -math.log(alpha) if alpha > 0 else math.inf, 700.0)
@@ -170,7 +168,7 @@ def gains(t: Floats, a: Floats | float) -> Floats:
     return floats(np.where(t < 0, np.exp(np.minimum(t, 0.0)) * (1 - a), 1 - np.exp(np.maximum(t, 0.0)) * a))
 
 
-def trade_off(loss: "PrivacyLoss", alpha: SupportsFloat, tolerance: float) -> Bound:
+def trade_off(loss: PrivacyLoss, alpha: SupportsFloat, tolerance: float) -> Bound:
     """f at one type I error. Closed forms cost nothing, so they are searched to the last digit; for compositions it is
     a curve of one point, so that one value takes no longer than many."""
     a = checks.probability("alpha", alpha)
@@ -181,7 +179,7 @@ def trade_off(loss: "PrivacyLoss", alpha: SupportsFloat, tolerance: float) -> Bo
     return Bound(float(found.lower[0]), float(found.upper[0]), loss.method, "lower")
 
 
-def search(loss: "PrivacyLoss", a: float, tolerance: float) -> Bound:
+def search(loss: PrivacyLoss, a: float, tolerance: float) -> Bound:
     """f at one type I error: cells that cannot hold the maximum are dropped and the rest is cut finer.
 
     On each cell the chords of the cells next door, continued, bound the function from above.
@@ -208,7 +206,7 @@ def search(loss: "PrivacyLoss", a: float, tolerance: float) -> Bound:
     return Bound(best * (1 - 8 * ULP), min(max(roof * (1 + 8 * ULP), best), 1.0), loss.method, "lower")
 
 
-def two_sided(loss: "PrivacyLoss", back: "PrivacyLoss", t: Floats, tolerance: float) -> Enclosure:
+def two_sided(loss: PrivacyLoss, back: PrivacyLoss, t: Floats, tolerance: float) -> Enclosure:
     """δ(t) for t ≥ 0 and e^t·δ'(−t) for t < 0: the part of H that is not already in 1 − e^t."""
     low, high = np.empty_like(t), np.empty_like(t)
     for side, pair, factor in ((t >= 0, loss, 0 * t), (t < 0, back, t)):

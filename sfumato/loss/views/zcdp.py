@@ -2,21 +2,18 @@
 
 import math
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound, worst
 from sfumato.loss.numeric import ULP
 from sfumato.loss.views.divergences import endless
-
-if TYPE_CHECKING:
-    from sfumato.loss.base import PrivacyLoss
 
 LEAST, MOST = 1e-6, 1e3  # s = order − 1
 FAR = 1e9  # an order so large that a limit shows
 GAP = 1e-6
 
 
-def least_rho(loss: "PrivacyLoss") -> Bound:
+def least_rho(loss: PrivacyLoss) -> Bound:
     """sup over orders a > 1 of D_a/a, in the worse direction.
 
     Theorem: zCDP is a linear bound on the Rényi curve [Bun & Steinke 2016, Def. 1.1]
@@ -28,7 +25,7 @@ def least_rho(loss: "PrivacyLoss") -> Bound:
     return worst(one, least_rho_one_way(loss.reverse))
 
 
-def least_rho_one_way(loss: "PrivacyLoss") -> Bound:
+def least_rho_one_way(loss: PrivacyLoss) -> Bound:
     """sup over s > 0 of K(s)/(s(s+1)), K = log_moment, from both sides.
 
     K is convex with K(0) = 0: on a cell the chord bounds it, and chord/(s(s+1)) has its maximum at an end or where

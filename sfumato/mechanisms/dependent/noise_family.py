@@ -7,7 +7,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 
-from sfumato.loss.describable import Part
+from sfumato.loss.describe import Part
 from sfumato.loss.numeric import Floats
 from sfumato.noise.lazy import Formula
 

@@ -1,7 +1,7 @@
-"""What engines spell differently, and what each must mean by it.
+"""Dialects: the SQL that engines spell differently, with one meaning on all of them.
 
-A dialect is trusted with two things: that no value of any row can make its text raise, and that it means the same on
-every engine. tests/curator/test_conformance.py asks every dialect the same questions about the same odd values.
+A dialect guarantees two things: no value in any row makes its SQL raise, and its SQL means the same as on every other
+engine. tests/curator/test_conformance.py asks every dialect the same questions about the same odd values.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ from sfumato.sql.functions.costs import Cost, require_cost
 from sfumato.sql.functions.function import Sql
 from sfumato.sql.plan import Plan, Table
 from sfumato.sql.reserved_names import column
-from sfumato.sql.union import cost as cost_of_row
+from sfumato.sql.union import row_cost as cost_of_row
 
 UNWRITTEN = (
     "engines write numbers in different ways, so a number is not cast to TEXT here.\n"
@@ -30,17 +30,17 @@ UNWRITTEN = (
 
 @dataclass(frozen=True)
 class Dialect(ABC):
-    """One engine's SQL. `schema` is what the engine calls the types of columns, where known: it may then leave out what
-    a type rules out; it is right without. `types` is the same for the tables of one plan: "t0.stay" → "integer"."""
+    """The SQL of one engine. `schema` has the engine's names of column types, where known; it allows simpler SQL, but
+    is not needed for correctness. `types` is the same for the tables of one plan: "t0.stay" → "integer"."""
 
-    costs: ClassVar[Mapping[str, Cost]] = {}  # of functions that may take longer here than their table states
+    costs: ClassVar[Mapping[str, Cost]] = {}  # of functions that may take longer here than their entries state
 
     schema: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     types: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def about(self, plan: Plan) -> Self:
-        """The same, of the tables of this plan. Raises QueryRefused if one row of it could take too long here: every
-        statement is written by what this returns, so none is without the check."""
+        """The dialect with the types of this plan's tables. Raises QueryRefused if one row could take too long: every
+        statement is written by the dialect that this returns, so the check cannot be skipped."""
         tables = [plan.table, *(join.table for join in plan.joins)]
         known = ((f"t{i}", self.stored(table)) for i, table in enumerate(tables))
         found = replace(self, types={f"{alias}.{name}": kind for alias, of in known for name, kind in of.items()})
@@ -48,18 +48,19 @@ class Dialect(ABC):
         return found
 
     def stored(self, table: Table) -> Mapping[str, str]:
-        """Column → type of what is read from the database as it is. A unit that is made or found elsewhere is not, even
-        if the database has a column of that name, nor are columns of UNION ALL, even if it has a table of that one."""
+        """Column → type, for columns that are read directly from the database. A unit that is computed or found in a
+        parent table is not among them, even if the database has a column of that name; nor are columns of UNION ALL,
+        even if it has a table of that name."""
         known = {} if table.branches else self.schema.get(table.name, {})
         made = table.unit_column if table.owner or table.edges else None
         return {name: kind for name, kind in known.items() if name != made}
 
     def type_of(self, table: Table, column: str) -> str | None:
-        """What the engine calls the type of a column, if that is known."""
+        """The engine's name for the type of a column, if it is known."""
         return self.stored(table).get(column)
 
     def accepts(self, plan: Plan) -> None:
-        """Raises QueryRefused if this engine cannot be told of something in it."""
+        """Raises QueryRefused if this engine cannot compute something in the plan."""
         parts = [plan.where, *plan.keys, *(mine for join in plan.joins for mine, _ in join.on)]
         parts += [m.of for m in plan.measures if m.of]
         parts += [value for one in plan.standalone for value in one.arguments]
@@ -80,14 +81,14 @@ class Dialect(ABC):
                 for argument in arguments:
                     self.accepted(argument)
 
-    # ---- what one row may take --------------------------------------------------------------------------------------
+    # ---- worst-case cost of a row -----------------------------------------------------------------------------------
 
     def release_cost(self, plan: Plan) -> float:
-        """Nanoseconds that this engine needs for one row of it at most."""
+        """Upper bound on the nanoseconds that this engine needs for one row of a plan."""
         return cost_of_row(plan, self.cost)
 
     def cost(self, expression: Expression) -> float:
-        """Nanoseconds that this engine needs for it in one row at most, whatever the row holds."""
+        """Upper bound on the nanoseconds that this engine needs for an expression in one row, whatever it holds."""
         match expression:
             case Column():
                 return self.reading_cost(expression)
@@ -96,8 +97,9 @@ class Dialect(ABC):
         return 0.0
 
     def own_cost(self, call: Call) -> float:
-        """The same without its arguments' own."""
-        return self.costs.get(call.name, FUNCTIONS[call.name].cost)(*call.arguments)
+        """The same without the cost of its arguments."""
+        function = FUNCTIONS[call.name]
+        return self.costs.get(call.name, function.cost_in.get(self.name, function.cost))(*call.arguments)
 
     def operands_cost(self, call: Call) -> float:
         return sum(map(self.cost, call.arguments)) * self.copies(call)
@@ -112,7 +114,7 @@ class Dialect(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """As sqlglot calls it."""
+        """The name of the dialect in sqlglot."""
 
     # ---- expressions over one row: total ----------------------------------------------------------------------------
 
@@ -122,7 +124,7 @@ class Dialect(ABC):
                 return self.literal(value)
             case Column(origin, domain):
                 type_ = self.types.get(origin)
-                return exp.Var(this=written(type(self), origin, domain.kind, type_, domain.needs_cut))
+                return exp.Var(this=column_text(type(self), origin, domain.kind, type_, domain.needs_cut))
             case Call():
                 if reason := self.refusal(expression):
                     raise QueryRefused(reason)
@@ -135,33 +137,37 @@ class Dialect(ABC):
         return [self.compiled(argument) for argument in call.arguments]
 
     @property
-    @abstractmethod
     def functions(self) -> frozenset[str]:
-        """Those of the list that this engine is told of. Others are refused, new ones too, until somebody has seen to
-        it that they cannot raise here."""
+        """The functions that this engine can compute."""
+        return frozenset(name for name in FUNCTIONS if self.supports(name))
+
+    @abstractmethod
+    def supports(self, name: str) -> bool:
+        """Can this engine compute the function? A new one is refused until somebody has made sure that it is total
+        here."""
 
     def refusal(self, call: Call) -> str | None:
-        """Why this engine is not told of it; None: it is."""
-        if call.name in self.functions:
+        """The reason why this engine refuses a call; None if it can compute it."""
+        if self.supports(call.name):
             return None
         return f"{call.name.upper()} cannot be asked of {self.name}.\n  do:     see docs/engines.md for what can"
 
     @abstractmethod
     def call(self, call: Call, *arguments: Sql) -> Sql:
-        """A function of the list: it never raises; NULL where it has no value."""
+        """The SQL of a call: it never raises; NULL where it has no value."""
 
     @abstractmethod
     def column(self, column: Sql, kind: Kind, type_: str | None) -> Sql:
-        """A column as the kind that the policy says: a double but no NaN, a text that is compared by its bytes, a
-        truth, a moment without a time zone. What is not of that kind becomes NULL, and so does a text of more than
-        LONGEST_TEXT characters where something else is read from it."""
+        """A column as the kind that the policy states: a double but not NaN, a text that is compared by its bytes, a
+        boolean, a timestamp without time zone. A value of another kind becomes NULL, and so does a text of more than
+        LONGEST_TEXT characters where another kind is read from it."""
 
     def cut(self, words: Sql) -> Sql:
-        """A text of LONGEST_TEXT characters at most: the first of them. Characters are those of Unicode, not bytes."""
+        """Truncate a text to LONGEST_TEXT characters (of Unicode, not bytes)."""
         return exp.Anonymous(this="LEFT", expressions=[words, exp.Literal.number(str(LONGEST_TEXT))])
 
     def cut_column(self, words: Sql) -> Sql:
-        """The same of a column, most of whose texts are short."""
+        """The same for a column, most of whose texts are short."""
         return self.cut(words)
 
     def literal(self, value: object) -> Sql:
@@ -186,15 +192,15 @@ class Dialect(ABC):
 
     @abstractmethod
     def as_text(self, value: Sql) -> Sql:
-        """Any value in words: equal ones of one type in equal words, which are compared by their bytes."""
+        """Any value as text, compared by its bytes: equal values of one type have equal texts."""
 
     def apart(self, column: Sql, type_: str | None) -> Sql:
-        """A column that tells people apart. Should a collation call two of its texts equal, which of them stood for
-        both would hang on the order of rows: so texts, and what may be one, are compared by their bytes."""
+        """A column that identifies units. If a collation treated two of its texts as equal, the order of rows would
+        decide which of them represents both. So texts, and columns that may be texts, are compared by their bytes."""
         return self.as_text(column)
 
     def content(self, column: Sql, type_: str | None) -> Sql:
-        """The same, of any column, or in words where not all types can be hashed and ordered."""
+        """The same for any column; as text where not all types can be hashed and ordered."""
         return self.as_text(column)
 
     @abstractmethod
@@ -204,28 +210,28 @@ class Dialect(ABC):
     # ---- plans ------------------------------------------------------------------------------------------------------
 
     def key(self, column: Column) -> Sql | None:
-        """A column that is a key, as it is, if there each number stands for itself; None: as everywhere else."""
+        """A key column unchanged, if equal values are equal numbers there; None: written as everywhere else."""
         return None
 
     def windowed(self, keys: Sequence[Expression]) -> bool:
-        """Is it fast to order by a hash and these keys? Otherwise groups are ordered by their hash alone."""
+        """Is ordering by a hash and these keys fast? Otherwise groups are ordered by their hash alone."""
         return True
 
     def chosen_first(self, plan: Plan) -> bool:
-        """Is it faster to choose a unit's groups while they are rows than when they are summed?"""
+        """Is it faster to choose a unit's groups from rows, before they are summed?"""
         return False
 
     def unread(self, column: Column) -> Sql | None:
-        """A column of numbers as it is, if NaN is above all of them in it, or not there; None: as everywhere else."""
+        """A numeric column unchanged, if NaN is absent or above all numbers in it; None: written as everywhere else."""
         return None
 
     def selected(self, name: str, parts: Sequence[float]) -> str:
-        """The values of a column below which these parts of all lie; "" where counting all of them is no slower."""
+        """The quantiles of a column at these fractions; "" where counting all values is no slower."""
         return ""
 
     @abstractmethod
     def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
-        """A 64-bit integer, from these values and the key alone: never position, rowid or random()."""
+        """A 64-bit hash of these values and the salt alone: never of a position, rowid or random()."""
 
     @property
     def materialized(self) -> str:
@@ -233,14 +239,14 @@ class Dialect(ABC):
 
     @abstractmethod
     def divided(self, a: str, b: str) -> str:
-        """The quotient of integers, cut towards 0."""
+        """The quotient of integers, truncated towards 0."""
 
     def total(self, integers: str) -> str:
         """A sum of 64-bit integers that does not overflow, however many there are."""
         return f"SUM({integers})"
 
     def whole(self, low: int, high: int) -> str:
-        """The type of integers of this range: the one of which sums are fast."""
+        """The integer type of this range whose sums are fast."""
         return "BIGINT"
 
     def scaled(self, value: str, by: float) -> str:
@@ -253,22 +259,23 @@ class Dialect(ABC):
 
     @abstractmethod
     def lists(self, *listed: str) -> list[str]:
-        """The values of these columns, each column as one list, in the order of the first."""
+        """The values of each column as a list, ordered by the first column."""
 
 
 def raw(text: str) -> Sql:
-    """A text that is SQL already."""
+    """SQL text as a node."""
     return exp.Var(this=text)
 
 
-def constants(arguments: Sequence[Expression]) -> list[int]:
-    """Whole numbers that stand in the question."""
+def integer_constants(arguments: Sequence[Expression]) -> list[int]:
+    """The arguments that are numeric constants, as integers."""
     return [int(a.value) for a in arguments if isinstance(a, Constant) and isinstance(a.value, int | float)]
 
 
 @lru_cache(maxsize=4096)
-def written(dialect: type[Dialect], origin: str, kind: Kind, type_: str | None, long: bool = False) -> str:
-    """A column as text, cut if it may be long: conditions have hundreds of them, and trees are slow to copy."""
+def column_text(dialect: type[Dialect], origin: str, kind: Kind, type_: str | None, long: bool = False) -> str:
+    """The SQL text of a column, truncated if it may be long. Cached: conditions have hundreds of columns, and trees are
+    slow to copy."""
     to = dialect()
     found = to.column(column(origin), kind, type_)
     found = to.cut_column(found) if long else found
@@ -276,7 +283,8 @@ def written(dialect: type[Dialect], origin: str, kind: Kind, type_: str | None, 
 
 
 @lru_cache(maxsize=256)
-def written_out(dialect: type[Dialect], kind: Kind, values: tuple[object, ...]) -> str:
-    """Constants of one kind (to Python, True and 1 are the same) as text: lists of public keys are long."""
+def literal_list(dialect: type[Dialect], kind: Kind, values: tuple[object, ...]) -> str:
+    """The SQL text of constants of one kind. Cached: lists of public keys are long. (`kind` is part of the cache key,
+    as True == 1 in Python.)"""
     to = dialect()
     return ", ".join(to.literal(value).sql(to.name) for value in values)

@@ -1,4 +1,4 @@
-"""DuckDB: the engine at home. What it is told of a function stands beside the function."""
+"""DuckDB, the default engine. Its SQL for a function is in the entry of the function."""
 
 import math
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ ALREADY = {(Kind.NUMBER, "DOUBLE"), (Kind.TRUTH, "BOOLEAN"), (Kind.DATE, "TIMEST
 TYPES = {Kind.TRUTH: "BOOLEAN", Kind.DATE: "TIMESTAMP", Kind.NUMBER: "DOUBLE"}
 
 
-def bytes_of(words: Sql) -> Sql:
+def byte_length(words: Sql) -> Sql:
     return exp.Anonymous(this="STRLEN", expressions=[words])
 
 
-def short(words: Sql) -> Sql:
-    """NULL for long texts, which are no numbers or dates: of a text that is one, each byte is a character. What a
-    column is, DuckDB knows before it reads a row, so nothing else is written out to be measured."""
-    size = bytes_of(exp.TryCast(this=words, to=of_type("TEXT")))
+def null_if_long(words: Sql) -> Sql:
+    """NULL for long texts, which are neither numbers nor dates (in those each byte is a character). DuckDB evaluates
+    TYPEOF before it reads a row, so values of other types are not converted to text to be measured."""
+    size = byte_length(exp.TryCast(this=words, to=of_type("TEXT")))
     fits = exp.LTE(this=size, expression=exp.Literal.number(str(LONGEST_TEXT)))
     kind = exp.Anonymous(this="TYPEOF", expressions=[words.copy()])
     other = exp.NEQ(this=kind, expression=exp.Literal.string("VARCHAR"))
@@ -45,13 +45,12 @@ class DuckDB(Dialect):
         return "duckdb"
 
     def reading_cost(self, column: Column) -> float:
-        """Numbers, dates and truths that may be texts take longer; without a schema it is not known yet."""
+        """Numbers, dates and booleans that may be stored as texts take longer; without a schema this is unknown."""
         type_ = self.types.get(column.origin, "VARCHAR" if self.schema else "")
         return READ_WORDS if column.domain.kind is not Kind.TEXT and "VARCHAR" in type_ else column.cost
 
-    @property
-    def functions(self) -> frozenset[str]:
-        return frozenset(FUNCTIONS)
+    def supports(self, name: str) -> bool:
+        return name in FUNCTIONS
 
     def call(self, call: Call, *arguments: Sql) -> Sql:
         return FUNCTIONS[call.name].emit(*arguments)
@@ -61,15 +60,15 @@ class DuckDB(Dialect):
             return exp.Cast(this=column, to=of_type("DOUBLE"))
         if kind is Kind.TEXT:
             return self.as_text(column)
-        words = short(column) if type_ is None or "VARCHAR" in type_ else column
+        words = null_if_long(column) if type_ is None or "VARCHAR" in type_ else column
         cast = column if (kind, type_) in ALREADY else exp.TryCast(this=words, to=of_type(TYPES[kind]))
         if kind is not Kind.NUMBER:
             return cast
         return paren(exp.Case().when(self.is_nan(cast), exp.null()).else_(cast.copy()))
 
     def cut_column(self, words: Sql) -> Sql:
-        """Texts that are short in bytes are passed on as they are: copying each takes as long as grouping by it."""
-        fits = exp.LTE(this=bytes_of(words), expression=exp.Literal.number(str(LONGEST_TEXT)))
+        """Texts that are short in bytes are used unchanged: copying a text takes as long as grouping by it."""
+        fits = exp.LTE(this=byte_length(words), expression=exp.Literal.number(str(LONGEST_TEXT)))
         return paren(exp.Case().when(fits, words.copy()).else_(self.cut(words.copy())))
 
     def number(self, value: float) -> Sql:
@@ -81,7 +80,7 @@ class DuckDB(Dialect):
         return exp.func("ISNAN", number)  # type: ignore[return-value]
 
     def as_text(self, value: Sql) -> Sql:
-        """A collation would call some texts equal, and show the one that came first; a cast does not take it away."""
+        """A collation would treat some texts as equal and show the first one; a cast does not remove the collation."""
         words = exp.TryCast(this=value, to=of_type("TEXT"))
         return exp.Collate(this=words, expression=exp.to_identifier("binary", quoted=True))
 
@@ -95,7 +94,7 @@ class DuckDB(Dialect):
         return self.as_text(moment)
 
     def key(self, column: Column) -> Sql | None:
-        """Integers are found in half the time that doubles take."""
+        """Looking up integers takes half the time of doubles."""
         known = column.domain.kind is Kind.NUMBER and self.types.get(column.origin) in WHOLE
         return names.column(column.origin) if known else None
 
@@ -103,8 +102,8 @@ class DuckDB(Dialect):
         return all(isinstance(key, Column) and self.key(key) is not None for key in keys)
 
     def chosen_first(self, plan: Plan) -> bool:
-        """To sort rows takes less than to sum them by group and then to sort the groups, unless groups are far fewer.
-        That they are not is what a low bound says, which is public."""
+        """Sorting rows is faster than summing them by group and sorting the groups, unless there are far fewer groups.
+        A low public bound on rows says that there are not."""
         return plan.rows <= FEW and self.windowed(plan.keys)
 
     def unread(self, column: Column) -> Sql | None:
@@ -115,14 +114,14 @@ class DuckDB(Dialect):
         return ", ".join(f"QUANTILE_DISC({name}, [{', '.join(map(repr, parts))}])[{i + 1}]" for i in range(len(parts)))
 
     def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
-        """Signed: joins and comparisons of it are a fifth faster."""
+        """A signed integer: its joins and comparisons are a fifth faster."""
         mixed = exp.Anonymous(this="HASH", expressions=[*listed, exp.Literal.number(str(salt))])
         return exp.Cast(
             this=exp.BitwiseRightShift(this=mixed, expression=exp.Literal.number("1")), to=of_type("BIGINT")
         )
 
     def whole(self, low: int, high: int) -> str:
-        """Sums of 32-bit integers are made in 64 bits, those of 64-bit ones in 128."""
+        """DuckDB sums 32-bit integers in 64 bits, and 64-bit integers in 128."""
         return "INTEGER" if low > -NARROW and high < NARROW else "BIGINT"
 
     def divided(self, a: str, b: str) -> str:

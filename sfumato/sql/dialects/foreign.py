@@ -1,4 +1,4 @@
-"""Engines whose casts are not total: they are told of them in words of ours."""
+"""Dialects of engines whose casts raise: each cast is written as a total expression."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -6,24 +6,29 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.dialects.base import UNWRITTEN, Dialect, constants, raw
+from sfumato.sql.dialects.base import UNWRITTEN, Dialect, integer_constants, raw
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Call
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.function import Sql
 from sfumato.sql.plan import Plan
 
+CASTS = ("number", "text", "date", "timestamp", "substr", "round to")
+
 
 @dataclass(frozen=True)
 class Foreign(Dialect):
-    """`same` functions are told as to DuckDB, `own` ones as stands there, and casts by `cast`."""
+    """A function is written as its entry says for this dialect, as `own` says, or, if it is a cast, by `cast`."""
 
-    same: ClassVar[frozenset[str]]
-    own: ClassVar[Mapping[str, Callable[..., str]]]
+    own: ClassVar[Mapping[str, Callable[..., str]]]  # functions whose SQL needs the helpers of the dialect
 
-    @property
-    def functions(self) -> frozenset[str]:
-        return frozenset({*self.same, *self.own, "number", "text", "date", "timestamp", "substr", "round to"})
+    def supports(self, name: str) -> bool:
+        function = FUNCTIONS[name]
+        return name in self.own or name in CASTS or self.name in function.same_in or self.name in function.sql_in
+
+    def is_same(self, name: str) -> bool:
+        """Is its SQL that of DuckDB?"""
+        return self.name in FUNCTIONS[name].same_in
 
     def accepts(self, plan: Plan) -> None:
         if plan.table.edges or not all(one.portable for one in plan.standalone):
@@ -36,14 +41,14 @@ class Foreign(Dialect):
         return super().refusal(call)
 
     def copies(self, call: Call) -> int:
-        """Our own words name a value before they repeat it."""
-        return super().copies(call) if call.name in self.same else 1
+        """SQL of our own names a value before it repeats it."""
+        return super().copies(call) if self.is_same(call.name) else 1
 
     def call(self, call: Call, *arguments: Sql) -> Sql:
-        if call.name in self.same:
+        if self.is_same(call.name):
             return FUNCTIONS[call.name].emit(*arguments)
         first, *rest = (argument.sql(self.name) for argument in arguments)
-        kind, numbers = call.arguments[0].domain.kind, constants(call.arguments[1:])
+        kind, numbers = call.arguments[0].domain.kind, integer_constants(call.arguments[1:])
         match call.name, kind:
             case "substr", _:
                 return raw(f"SUBSTRING({first}, {numbers[0]}, {numbers[1]})")
@@ -55,7 +60,7 @@ class Foreign(Dialect):
                 return self.as_text(arguments[0])
             case "round to" | "number" | "date" | "timestamp", _:
                 return raw(self.cast(call.name, kind, first, numbers))
-        return raw(self.own[call.name](first, *rest))
+        return raw((self.own.get(call.name) or FUNCTIONS[call.name].sql_in[self.name])(first, *rest))
 
     @abstractmethod
     def cast(self, name: str, kind: Kind, value: str, numbers: Sequence[int]) -> str:

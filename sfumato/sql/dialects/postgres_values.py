@@ -1,10 +1,10 @@
-"""Total expressions for PostgreSQL: each raising operation is asked only where it has an answer.
+"""Total expressions for PostgreSQL: an operation that can raise is evaluated only where it has a result.
 
-Values are named in a sub-select, so that each is evaluated once, and texts grow with the question and not with its
-depth; OFFSET 0 keeps the planner from putting them back.
+Values are named in a sub-select, so that each is evaluated once and the SQL text grows linearly with the question;
+OFFSET 0 keeps the planner from inlining them.
 """
 
-from sfumato.sql.functions.letter_case import SPACES
+from sfumato.sql.functions.texts import SPACES
 from sfumato.sql.reserved_names import ours
 
 A, B, D, E, F, H, K, M, N, P, S, T, V, W, X, Y, Z = map(ours, "abdefhkmnpstvwxyz")  # what a sub-select calls a value
@@ -31,14 +31,14 @@ def power(exponent: int) -> str:
     return f"CAST({2.0**exponent!r} AS {DOUBLE})"
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
 # ---- arithmetic -----------------------------------------------------------------------------------------------------
 
 
-def added(a: str, b: str) -> str:
+def add(a: str, b: str) -> str:
     """a + b, infinite where it is too large. Only of one sign it can be; halves are then added without fear (what is
     below 1 makes no difference there, and half of it could underflow)."""
     halves = f"GREATEST(ABS({A}), 1) * 0.5 + GREATEST(ABS({B}), 1) * 0.5 < {power(1023)}"
@@ -48,20 +48,20 @@ def added(a: str, b: str) -> str:
     return let(f"CASE WHEN {small} THEN {A} + {B} WHEN {A} IS NULL OR {B} IS NULL THEN NULL ELSE {large} END", a=a, b=b)
 
 
-def subtracted(a: str, b: str) -> str:
-    return added(a, f"(-({b}))")
+def subtract(a: str, b: str) -> str:
+    return add(a, f"(-({b}))")
 
 
-def multiplied(a: str, b: str) -> str:
-    return scaled("*", a, b)
+def multiply(a: str, b: str) -> str:
+    return product_or_quotient("*", a, b)
 
 
-def divided(a: str, b: str) -> str:
+def divide(a: str, b: str) -> str:
     """NULL by 0."""
-    return scaled("/", a, f"NULLIF({b}, 0)")
+    return product_or_quotient("/", a, f"NULLIF({b}, 0)")
 
 
-def scaled(sign: str, a: str, b: str) -> str:
+def product_or_quotient(sign: str, a: str, b: str) -> str:
     """a · b or a / b, infinite or 0 where PostgreSQL says overflow or underflow.
 
     Whether it would is seen from a rough result p · 2^(600k): values beyond 2^±500 are first brought between by 2^∓600,
@@ -91,12 +91,12 @@ def remainder(a: str, b: str) -> str:
     body = (
         f"CASE WHEN {A} IS NULL OR {B} IS NULL OR {B} = 0 THEN NULL WHEN {whole} THEN {quickly}"
         f" WHEN ABS({A}) >= {INFINITY} OR {B} = {NAN} THEN {NAN} WHEN ABS({B}) = {INFINITY} THEN {A}"
-        f" ELSE CAST(MOD({digits(A)}, {digits(B)}) AS {DOUBLE}) END"
+        f" ELSE CAST(MOD({exact_decimal(A)}, {exact_decimal(B)}) AS {DOUBLE}) END"
     )
     return let(body, a=a, b=b)
 
 
-def digits(a: str) -> str:
+def exact_decimal(a: str) -> str:
     """The finite double in full: m · 2^e, as a decimal."""
     bits = f"CAST(CAST('x' || ENCODE(FLOAT8SEND({a}), 'hex') AS BIT(64)) AS BIGINT)"
     least = f"CASE WHEN {E} > 0 THEN {2**52} ELSE 0 END"
@@ -111,30 +111,30 @@ def digits(a: str) -> str:
     return f"(SELECT {value} FROM (SELECT {whole} AS {M}, {shift} AS {K} FROM {parts} OFFSET 0) AS {Y})"
 
 
-def rounded(a: str) -> str:
+def round_half_away(a: str) -> str:
     """To the nearest whole number, halves away from 0; PostgreSQL's own ROUND takes them to even ones."""
     up = f"CASE WHEN ABS({A}) - FLOOR(ABS({A})) >= 0.5 THEN FLOOR(ABS({A})) + 1 ELSE FLOOR(ABS({A})) END"
     return let(f"CASE WHEN ABS({A}) < {power(53)} THEN CASE WHEN {A} < 0 THEN -({up}) ELSE {up} END ELSE {A} END", a=a)
 
 
-def rounded_to(a: str, places: int) -> str:
+def round_to(a: str, places: int) -> str:
     """Where the power of ten makes it infinite, it is as round as it gets."""
     tens = f"CAST({10.0**places!r} AS {DOUBLE})"
-    found = divided(rounded(multiplied(A, tens)), tens)
+    found = divide(round_half_away(multiply(A, tens)), tens)
     return let(let(f"CASE WHEN ABS({B}) < {INFINITY} THEN {B} ELSE {A} END", a=A, b=found), a=a)
 
 
-def bucket(a: str, low: str, high: str, count: str) -> str:
-    share = divided(subtracted(a, low), subtracted(high, low))
+def width_bucket(a: str, low: str, high: str, count: str) -> str:
+    share = divide(subtract(a, low), subtract(high, low))
     return let(f"CASE WHEN NOT {P} IS NULL THEN LEAST(GREATEST({P}, 0), ({count}) + 1) END",
-               p=f"FLOOR({multiplied(share, count)}) + 1")  # fmt: skip
+               p=f"FLOOR({multiply(share, count)}) + 1")  # fmt: skip
 
 
 def magnitude(a: str, least: float, sizes: int) -> str:
     ends = ", ".join(repr(2.0**n) for n in range(sizes))
     found = f"CAST(WIDTH_BUCKET({S}, CAST(ARRAY[{ends}] AS {DOUBLE}[])) AS {DOUBLE})"
     sized = let(f"CASE WHEN {A} < 0 THEN -{found} WHEN NOT {S} IS NULL THEN {found} END",
-                a=A, s=multiplied(f"ABS({A})", f"CAST({1 / least!r} AS {DOUBLE})"))  # fmt: skip
+                a=A, s=multiply(f"ABS({A})", f"CAST({1 / least!r} AS {DOUBLE})"))  # fmt: skip
     return let(sized, a=a)
 
 
@@ -166,14 +166,14 @@ def number_of_decimal(a: str) -> str:
 
 
 def moment_of_text(a: str) -> str:
-    """'2024-02-29', with a time after blanks or T, whose zone is passed over; 'infinity'; NULL for what is none."""
+    """'2024-02-29', with a time after blanks or T, whose zone is ignored; 'infinity'; NULL for other texts."""
     return read_moment(
         a, f"{DAY} + MAKE_INTERVAL(hours => {H}, mins => {MI}) + ({S} * 1000000 + {F}) * INTERVAL '1 microsecond'"
     )
 
 
 def day_of_text(a: str) -> str:
-    """Its midnight; blanks around it are passed over."""
+    """Its midnight; blanks around it are ignored."""
     return read_moment(f"BTRIM({a})", DAY)
 
 
@@ -192,14 +192,14 @@ def read_moment(a: str, made: str) -> str:
         f"{Z} BETWEEN -4711 AND 294247 AND {M} BETWEEN 1 AND 12 AND {D} BETWEEN 1 AND {longest}"
         f" AND {MI} < 60 AND {S} < 60 AND ({H} < 24 OR ({H} = 24 AND {MI} = 0 AND {S} = 0 AND {F} = 0))"
     )
-    found = within(let(f"CASE WHEN {valid} THEN {made} END", **parts))
+    found = within_calendar(let(f"CASE WHEN {valid} THEN {made} END", **parts))
     endless = f"LOWER({T}) IN ('inf', 'infinity') THEN CAST('infinity' AS TIMESTAMP)"
     endless += f" WHEN LOWER({T}) IN ('-inf', '-infinity') THEN CAST('-infinity' AS TIMESTAMP)"
     read = f"SELECT {T}, REGEXP_MATCH({T}, '{MOMENT}') AS {X} FROM (SELECT {a} AS {T} OFFSET 0) AS {S} OFFSET 0"
     return f"(SELECT CASE WHEN {endless} WHEN NOT {X} IS NULL THEN {found} END FROM ({read}) AS {V})"
 
 
-def within(a: str) -> str:
+def within_calendar(a: str) -> str:
     """A moment, none if other engines cannot hold it."""
     return let(f"CASE WHEN {M} <= {LAST} OR NOT ISFINITE({M}) THEN {M} END", m=a)
 
@@ -221,14 +221,14 @@ def text_of_moment(a: str) -> str:
 # ---- texts ----------------------------------------------------------------------------------------------------------
 
 
-def trimmed(side: str, a: str) -> str:
+def trim(side: str, a: str) -> str:
     return f"{side}({a}, '{SPACES}')"
 
 
 # ---- dates ----------------------------------------------------------------------------------------------------------
 
 
-def part(name: str, a: str) -> str:
+def date_part(name: str, a: str) -> str:
     """Of finite moments; there is a year 0, as astronomers have it."""
     found = f"CAST(DATE_PART('{name}', {D}) AS {DOUBLE})"
     if name == "year":
@@ -236,6 +236,6 @@ def part(name: str, a: str) -> str:
     return let(f"CASE WHEN ISFINITE({D}) THEN {found} END", d=a)
 
 
-def beginning(unit: str, a: str) -> str:
+def date_trunc(unit: str, a: str) -> str:
     last = "CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP)"
     return let(f"CASE WHEN {D} BETWEEN {FIRST} AND {last} THEN DATE_TRUNC('{unit}', {D}) END", d=a)

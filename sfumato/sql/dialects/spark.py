@@ -1,7 +1,7 @@
 """Spark SQL, 3.4 or newer, in ANSI mode or not, with the session's time zone UTC.
 
-Doubles do not raise here; divisors, casts and patterns do, and FLOOR gives a BIGINT. There is no engine for it yet: its
-texts are parsed by the tests, and were run once by hand.
+Doubles do not raise here; divisors, casts and patterns do, and FLOOR gives a BIGINT. There is no engine for it yet: the
+tests parse its SQL, which was run once by hand.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,8 +13,8 @@ from sfumato.sql.dialects.base import raw
 from sfumato.sql.dialects.foreign import Foreign
 from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.functions.function import Sql
-from sfumato.sql.functions.letter_case import SPACES, folded
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
+from sfumato.sql.functions.texts import SPACES, case_pairs
 from sfumato.sql.reserved_names import ours
 
 MOMENT = "TIMESTAMP_NTZ"
@@ -25,10 +25,6 @@ WRITTEN = (
     "^[+]?([0-9]{1,6})-([0-9]{1,2})-([0-9]{1,2})"
     "((T| +)([0-9]{1,2}):([0-9]{1,2})(:([0-9]{1,2})([.]([0-9]{0,6})[0-9]*)?)?(Z|[+-][0-9:]{2,6})?)?$"
 )
-SAME = frozenset({
-    "and", "or", "not", "=", "<", "<=", "is null", "in", "abs", "negative", "least", "greatest", "case", "coalesce",
-    "clamp", "replace", "||", "length", "+", "-", "*", "/", "mod",
-})  # fmt: skip
 PARTS = {
     "year": f"YEAR({V})",
     "month": f"MONTH({V})",
@@ -43,11 +39,11 @@ def let(body: str, value: str) -> str:
     return f"ELEMENT_AT(TRANSFORM(ARRAY({value}), {V} -> {body}), 1)"
 
 
-def text(value: str) -> str:
+def quote(value: str) -> str:
     return exp.Literal.string(value).sql("spark")
 
 
-BLANKS = text(" \t\n\v\f\r")
+BLANKS = quote(" \t\n\v\f\r")
 
 
 def floor(a: str) -> str:
@@ -59,20 +55,20 @@ def ceil(a: str) -> str:
     return let(f"CASE WHEN ABS({V}) < {2.0**53!r}D THEN CAST(CEIL({V}) AS DOUBLE) ELSE {V} END", a)
 
 
-def rounded(a: str) -> str:
+def round_half_away(a: str) -> str:
     """To the nearest whole number, halves away from 0."""
     whole = f"CAST(FLOOR(ABS({V})) AS DOUBLE)"
     up = f"({whole} + CASE WHEN ABS({V}) - {whole} >= 0.5D THEN 1 ELSE 0 END)"
     return let(f"CASE WHEN ABS({V}) < {2.0**53!r}D THEN CASE WHEN {V} < 0 THEN -{up} ELSE {up} END ELSE {V} END", a)
 
 
-def rounded_to(a: str, places: int) -> str:
-    found = f"({rounded(f'{X} * {10.0**places!r}D')} / {10.0**places!r}D)"
+def round_to(a: str, places: int) -> str:
+    found = f"({round_half_away(f'{X} * {10.0**places!r}D')} / {10.0**places!r}D)"
     better = f"CASE WHEN ABS({found}) < DOUBLE('Infinity') THEN {found} ELSE {X} END"
     return f"ELEMENT_AT(TRANSFORM(ARRAY({a}), {X} -> {better}), 1)"
 
 
-def bucket(a: str, low: str, high: str, count: str) -> str:
+def width_bucket(a: str, low: str, high: str, count: str) -> str:
     place = f"{floor(f'(({a}) - ({low})) / (({high}) - ({low})) * ({count})')} + 1"
     return let(f"CASE WHEN NOT {V} IS NULL THEN LEAST(GREATEST({V}, 0), ({count}) + 1) END", place)
 
@@ -87,25 +83,25 @@ def number_of_text(a: str) -> str:
     """NULL for what is none."""
     signed = f"CASE WHEN {V} LIKE '-%' THEN -DOUBLE('Infinity') ELSE DOUBLE('Infinity') END"
     special = f"WHEN LOWER({V}) RLIKE '^[+-]?inf(inity)?$' THEN {signed}"
-    read = f"WHEN {V} RLIKE {text(NUMERAL)} THEN TRY_CAST(REPLACE({V}, '_', '') AS DOUBLE)"
+    read = f"WHEN {V} RLIKE {quote(NUMERAL)} THEN TRY_CAST(REPLACE({V}, '_', '') AS DOUBLE)"
     nan = f"WHEN LOWER({V}) RLIKE '^[+-]?nan$' THEN DOUBLE('NaN')"
     return let(f"CASE {special} {nan} {read} END", f"TRIM(BOTH {BLANKS} FROM {a})")
 
 
-def taken(group: int, width: int) -> str:
+def moment_part(group: int, width: int) -> str:
     """A part of a written moment, at least so wide."""
-    found = f"REGEXP_EXTRACT({V}, {text(WRITTEN)}, {group})"
+    found = f"REGEXP_EXTRACT({V}, {quote(WRITTEN)}, {group})"
     return f"LPAD({found}, GREATEST({width}, LENGTH({found})), '0')"
 
 
-DAY = f"CONCAT({taken(1, 4)}, '-', {taken(2, 2)}, '-', {taken(3, 2)})"
-TIME = f"CONCAT({taken(6, 2)}, ':', {taken(7, 2)}, ':', {taken(9, 2)}, '.', {taken(11, 1)})"
+DAY = f"CONCAT({moment_part(1, 4)}, '-', {moment_part(2, 2)}, '-', {moment_part(3, 2)})"
+TIME = f"CONCAT({moment_part(6, 2)}, ':', {moment_part(7, 2)}, ':', {moment_part(9, 2)}, '.', {moment_part(11, 1)})"
 
 
 def moment_of_text(a: str) -> str:
-    """NULL for what is none; a zone is passed over."""
+    """The timestamp in a text, NULL if there is none; a time zone is ignored."""
     found = f"TRY_CAST(CONCAT({DAY}, ' ', {TIME}) AS {MOMENT})"
-    return let(f"CASE WHEN {V} RLIKE {text(WRITTEN)} THEN {found} END", a)
+    return let(f"CASE WHEN {V} RLIKE {quote(WRITTEN)} THEN {found} END", a)
 
 
 def day_of_text(a: str) -> str:
@@ -119,34 +115,30 @@ def truth_of_text(a: str) -> str:
     return let(f"CASE WHEN {V} IN ('true', 't', 'yes', 'y', '1') THEN TRUE {no} END", f"LOWER({a})")
 
 
-def in_case(name: str, a: str) -> str:
-    ours, theirs = folded(name)
+def change_case(name: str, a: str) -> str:
+    ours, theirs = case_pairs(name)
     plain = "abcdefghijklmnopqrstuvwxyz"
     first, second = (plain, plain.upper()) if name == "upper" else (plain.upper(), plain)
-    return f"TRANSLATE({a}, {text(first + ours)}, {text(second + theirs)})"
+    return f"TRANSLATE({a}, {quote(first + ours)}, {quote(second + theirs)})"
 
 
 OWN: dict[str, Callable[..., str]] = {
     "floor": floor,
     "ceil": ceil,
-    "round": rounded,
-    "width_bucket": bucket,
+    "round": round_half_away,
+    "width_bucket": width_bucket,
     "magnitude": magnitude,
-    "like": lambda a, b: f"({a} LIKE REPLACE({b}, {text(chr(92))}, {text(chr(92) * 2)}))",
-    "starts_with": lambda a, b: f"STARTSWITH({a}, {b})",
-    "ends_with": lambda a, b: f"ENDSWITH({a}, {b})",
-    "contains": lambda a, b: f"CONTAINS({a}, {b})",
-    "trim": lambda a: f"TRIM(BOTH {text(SPACES)} FROM {a})",
-    "ltrim": lambda a: f"TRIM(LEADING {text(SPACES)} FROM {a})",
-    "rtrim": lambda a: f"TRIM(TRAILING {text(SPACES)} FROM {a})",
-    "lower": lambda a: in_case("lower", a),
-    "upper": lambda a: in_case("upper", a),
+    "trim": lambda a: f"TRIM(BOTH {quote(SPACES)} FROM {a})",
+    "ltrim": lambda a: f"TRIM(LEADING {quote(SPACES)} FROM {a})",
+    "rtrim": lambda a: f"TRIM(TRAILING {quote(SPACES)} FROM {a})",
+    "lower": lambda a: change_case("lower", a),
+    "upper": lambda a: change_case("upper", a),
     **{name: lambda a, of=of: let(f"CAST({of} AS DOUBLE)", a) for name, of in PARTS.items()},
-    **{f"start of {unit}": lambda a, unit=unit: beginning(unit, a) for unit in ("year", "month", "day")},
+    **{f"start of {unit}": lambda a, unit=unit: date_trunc(unit, a) for unit in ("year", "month", "day")},
 }
 
 
-def beginning(unit: str, a: str) -> str:
+def date_trunc(unit: str, a: str) -> str:
     ends = (f"CAST('{end}' AS {MOMENT})" for end in ("0001-01-01", "9999-12-31 23:59:59.999999"))
     found = f"CAST(DATE_TRUNC('{unit}', {V}) AS {MOMENT})"
     return let(f"CASE WHEN {V} BETWEEN {' AND '.join(ends)} THEN {found} END", a)
@@ -156,7 +148,6 @@ def beginning(unit: str, a: str) -> str:
 class Spark(Foreign):
     """TRY_CAST is total here, doubles overflow to infinity; sums of integers are decimals, as 64 bits would raise."""
 
-    same = SAME
     own = OWN
 
     @property
@@ -166,7 +157,7 @@ class Spark(Foreign):
     def cast(self, name: str, kind: Kind, value: str, numbers: Sequence[int]) -> str:
         match name, kind:
             case "round to", _:
-                return rounded_to(value, numbers[0])
+                return round_to(value, numbers[0])
             case "number", Kind.TRUTH:
                 return f"CAST({value} AS DOUBLE)"
             case "number", _:
@@ -203,7 +194,7 @@ class Spark(Foreign):
         return raw(f"TRIM(LEADING '+' FROM CAST({moment.sql(self.name)} AS STRING))")
 
     def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
-        """NULL is passed over by XXHASH64, which makes ties, and the window breaks them."""
+        """XXHASH64 ignores NULL, which makes ties; the window breaks them."""
         return raw(f"XXHASH64({', '.join(one.sql(self.name) for one in listed)}, CAST({salt} AS BIGINT))")
 
     @property

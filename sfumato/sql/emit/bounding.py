@@ -34,8 +34,8 @@ from sfumato.sql.reserved_names import (
     VALUES,
     key,
     measure,
+    qualify,
 )  # fmt: skip
-from sfumato.sql.reserved_names import of as qualified
 from sfumato.sql.units import RowUnit
 
 
@@ -72,7 +72,7 @@ class EachRow(Bounding):
 
     def sums(self, plan: Plan, measures: Sequence[Measure], rows: str, salt: int, to: Dialect) -> str:
         mine, counted = columns_of(measures)
-        keys = qualified(ROWS, key_names(plan))
+        keys = qualify(ROWS, key_names(plan))
         totals = [
             f"{to.total(clamped_value(m, mine[j], counted[j], to))} AS {measure(j)}" for j, m in enumerate(measures)
         ]
@@ -80,8 +80,8 @@ class EachRow(Bounding):
 
     def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool) -> str:
         names = key_names(plan)
-        each = f"SELECT {', '.join([*qualified(READ, names), f'{value} AS {VALUE}'])} FROM {read_rows(plan, of, to)}"
-        shown = ", ".join(qualified(NUMBERED, [*names, VALUE]))
+        each = f"SELECT {', '.join([*qualify(READ, names), f'{value} AS {VALUE}'])} FROM {read_rows(plan, of, to)}"
+        shown = ", ".join(qualify(NUMBERED, [*names, VALUE]))
         return f"{VALUES} AS (SELECT {shown} FROM ({each}) AS {NUMBERED} WHERE NOT {NUMBERED}.{VALUE} IS NULL)"
 
 
@@ -106,13 +106,13 @@ class Box(Bounding):
             f"{'COUNT(*)' if units[j] else to.total(f'{PAIRS}.{measure(j)}')} AS {measure(j)}"
             for j in range(len(measures))
         ]
-        owner, names = qualified(ROWS, [UNIT, *keys]), qualified(PAIRS, keys)
+        owner, names = qualify(ROWS, [UNIT, *keys]), qualify(PAIRS, keys)
         if not keys:
             pairs = f"SELECT {', '.join([*owner, *inner])} FROM {rows} {group_by(owner)}"
             return f"SELECT {', '.join(outer)} FROM ({pairs}) AS {PAIRS}"
         hashed = hash_of(owner, salt, to)
         if to.chosen_first(plan):
-            order = ", ".join([hashed, *qualified(ROWS, keys)])
+            order = ", ".join([hashed, *qualify(ROWS, keys)])
             place = f"DENSE_RANK() OVER (PARTITION BY {ROWS}.{UNIT} ORDER BY {order})"
             kept = first_places(f"SELECT {ROWS}.*, {place} AS {PLACE} FROM {rows}", self.groups)
             pairs = f"SELECT {', '.join([*owner, *inner])} FROM ({kept}) AS {ROWS} {group_by(owner)}"
@@ -144,8 +144,8 @@ class Box(Bounding):
         """
         rows, names = read_rows(plan, of, to), key_names(plan)
         owner = [UNIT, *names]
-        each = f"SELECT {', '.join([*qualified(READ, owner), f'{value} AS {VALUE}'])} FROM {rows}"
-        mine = qualified(NUMBERED, [*owner, VALUE])
+        each = f"SELECT {', '.join([*qualify(READ, owner), f'{value} AS {VALUE}'])} FROM {rows}"
+        mine = qualify(NUMBERED, [*owner, VALUE])
         number = "0" if once else f"ROW_NUMBER() OVER ({partition_by(mine)} ORDER BY {NUMBERED}.{VALUE})"
         numbered = f"SELECT {', '.join([*mine, f'{number} AS {COPY}'])} FROM ({each}) AS {NUMBERED}"
         again = to.materialized if names else ""  # only then it is read twice
@@ -153,20 +153,20 @@ class Box(Bounding):
         if names:
             found += f", {self.chosen_groups(plan, salt, to)}"
         source = CHOSEN if names else ROWS
-        mine, ordered = qualified(source, [*owner, VALUE]), qualified(HASHED, owner)
-        hashed = f"{hash_of(qualified(source, [*owner, VALUE, COPY]), salt, to)} AS {HASH}"
+        mine, ordered = qualify(source, [*owner, VALUE]), qualify(HASHED, owner)
+        hashed = f"{hash_of(qualify(source, [*owner, VALUE, COPY]), salt, to)} AS {HASH}"
         hashed = f"SELECT {', '.join([*mine, hashed])} FROM {source} WHERE NOT {source}.{VALUE} IS NULL"
         order = f"ORDER BY {HASHED}.{HASH}, {HASHED}.{VALUE}"
         place = f"ROW_NUMBER() OVER ({partition_by(ordered)} {order}) AS {PLACE}"
         placed = f"SELECT {HASHED}.*, {place} FROM ({hashed}) AS {HASHED}"
-        shown = ", ".join(qualified(RANKED, [*names, VALUE]))
+        shown = ", ".join(qualify(RANKED, [*names, VALUE]))
         return (
             f"{found}, {VALUES} AS (SELECT {shown} FROM ({placed}) AS {RANKED} WHERE {RANKED}.{PLACE} <= {self.rows})"
         )
 
     def chosen_groups(self, plan: Plan, salt: int, to: Dialect) -> str:
         """Tables of WITH, of which CHOSEN has the rows of ROWS in the groups that their unit keeps."""
-        mine = qualified(ROWS, [UNIT, *key_names(plan)])
+        mine = qualify(ROWS, [UNIT, *key_names(plan)])
         hashed = hash_of(mine, salt, to)
         if to.windowed(plan.keys):
             order = f"PARTITION BY {ROWS}.{UNIT} ORDER BY {', '.join([hashed, *mine[1:]])}"

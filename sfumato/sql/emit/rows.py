@@ -8,13 +8,26 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from sfumato.sql.dialects.base import Dialect, written_out
+from sfumato.sql.dialects.base import Dialect, literal_list
 from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions.function import Sql, of_type, paren
 from sfumato.sql.plan import Join, Owner, Plan, Table
-from sfumato.sql.reserved_names import ABOVE, KEY, ONE, OWNERS, PLACE, RANKED, ROWS, STORED, UNIT, column, key, numbered
-from sfumato.sql.union import times
+from sfumato.sql.reserved_names import (
+    ABOVE,
+    KEY,
+    ONE,
+    OWNERS,
+    PLACE,
+    RANKED,
+    ROWS,
+    STORED,
+    UNIT,
+    column,
+    key,
+    table_alias,
+)
+from sfumato.sql.union import row_multiplicity
 from sfumato.sql.units import ColumnUnit
 
 # what each kind is compiled to, on every engine
@@ -33,14 +46,14 @@ def row_select(plan: Plan, values: Mapping[str, Sql], to: Dialect) -> exp.Select
     chosen += [exp.alias_(value, name) for name, value in values.items()]
     conditions: list[Sql] = []
     if table.unit_column is not None:
-        chosen.insert(0, exp.alias_(unit_of(table, numbered(0), to), UNIT))
-        conditions.append(exp.column(table.unit_column, table=numbered(0), quoted=True).is_(exp.null()).not_())
+        chosen.insert(0, exp.alias_(unit_of(table, table_alias(0), to), UNIT))
+        conditions.append(exp.column(table.unit_column, table=table_alias(0), quoted=True).is_(exp.null()).not_())
     if plan.where != Constant(True):
         conditions.append(to.compiled(plan.where))
-    for expression, values_of_key in zip(plan.keys, plan.key_lists, strict=True):
+    for one, values_of_key in zip(plan.keys, plan.key_lists, strict=True):
         if values_of_key is not None:
-            public = written_out(type(to), expression.domain.kind, values_of_key)
-            conditions.append(exp.In(this=as_key(expression, to), expressions=[exp.Var(this=public)]))
+            public = literal_list(type(to), one.domain.kind, values_of_key)
+            conditions.append(exp.In(this=as_key(one, to), expressions=[exp.Var(this=public)]))
     found = found.select(*chosen, copy=False)
     return found.where(*conditions, copy=False) if conditions else found
 
@@ -122,7 +135,7 @@ def edge_rows(table: Table, to: Dialect, theirs: str | None) -> exp.Select:
 
 def union_rows(table: Table, to: Dialect) -> exp.Select:
     """The rows of all branches, with their unit; of different tables it is compared as a text, as in joins."""
-    mixed, parts = len(times(table)) > 1, []
+    mixed, parts = len(row_multiplicity(table)) > 1, []
     for branch in table.branches:
         inside = to.about(branch.rows)
         values = {name: exp.Cast(this=inside.compiled(of), to=of_type(TYPES[table.columns[name].kind]))
@@ -141,7 +154,7 @@ def union_rows(table: Table, to: Dialect) -> exp.Select:
 
 def first_table(table: Table, to: Dialect) -> exp.Expression:
     """The rows of a table, as the first one."""
-    return aliased(rows_with_unit(table, to), numbered(0))
+    return aliased(rows_with_unit(table, to), table_alias(0))
 
 
 def limit_rows_per_unit(
@@ -159,7 +172,7 @@ def limit_rows_per_unit(
     place_of = exp.column(PLACE, table=RANKED)
     last = integer_literal(most or table.rows)
     outer = exp.select("*").from_(aliased(inner, RANKED)).where(exp.LTE(this=place_of, expression=last))
-    return aliased(outer, numbered(place))
+    return aliased(outer, table_alias(place))
 
 
 def limit_joined_rows(join: Join, place: int, to: Dialect) -> exp.Expression:
@@ -215,7 +228,7 @@ def deduplicate_public(join: Join, number: int, to: Dialect) -> exp.Expression:
     place = exp.Window(this=exp.RowNumber(), partition_by=[one.copy() for one in first], order=order)
     plain = [column(f"t{number}.{name}") for name in typed]
     inner = exp.select(*plain, exp.alias_(place, PLACE)).from_(
-        exp.alias_(stored_table(join.table.name), numbered(number))
+        exp.alias_(stored_table(join.table.name), table_alias(number))
     )
     outer = exp.select("*").from_(aliased(inner, RANKED)).where(exp.column(PLACE, table=RANKED).eq(1))
-    return aliased(outer, numbered(number))
+    return aliased(outer, table_alias(number))

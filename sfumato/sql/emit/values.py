@@ -31,8 +31,8 @@ from sfumato.sql.reserved_names import (
     VALUE,
     VALUES,
     measure,
+    qualify,
 )  # fmt: skip
-from sfumato.sql.reserved_names import of as qualified
 
 X = f"{READ}.{GIVEN}"  # a value of a row
 
@@ -42,7 +42,7 @@ def distinct_counts(plan: Plan, of: Expression, salt: int, dialect: str | Dialec
 
     One unit changes it by at most `rows`: that many values are its own, and others may have them as well.
     """
-    to, names = dialect_of(dialect).about(plan), qualified(VALUES, key_names(plan))
+    to, names = dialect_of(dialect).about(plan), qualify(VALUES, key_names(plan))
     kept = bounding_of(plan).values(plan, value_or_null(of, to), of, salt, to, once=True)
     counted = f"COUNT(DISTINCT {VALUES}.{VALUE}) AS {measure(0)}"
     return f"WITH {kept} SELECT {', '.join([*names, counted])} FROM {VALUES} {group_by(names)}"
@@ -60,7 +60,7 @@ class RankWindow:
     def holds(self) -> str:
         """Is one of the ranks UP_TO − COUNT + 1 … UP_TO inside?"""
         a, b = self.part.numerator, self.part.denominator
-        many, count, upto = qualified(RANKED, [ALL, COUNT, UP_TO])
+        many, count, upto = qualify(RANKED, [ALL, COUNT, UP_TO])
         above = f"{b} * ({upto} - {count}) - {a} * {many} - ({self.shift}) < {self.cap}"
         return f"({a} * {many} + ({self.shift}) - {b} * {upto} < {self.cap} AND {above})"
 
@@ -68,8 +68,8 @@ class RankWindow:
 def ranked_values(plan: Plan, lattice: Lattice, salt: int, dialect: str | Dialect) -> str:
     """keys, and each VALUE with how many have it (COUNT), how many have it or less (UP_TO), and how many there are
     (ALL)."""
-    to, names = dialect_of(dialect).about(plan), qualified(COUNTED, key_names(plan))
-    split, (value, count) = partition_by(names), qualified(COUNTED, [VALUE, COUNT])
+    to, names = dialect_of(dialect).about(plan), qualify(COUNTED, key_names(plan))
+    split, (value, count) = partition_by(names), qualify(COUNTED, [VALUE, COUNT])
     upto = f"{to.total(count)} OVER ({split} ORDER BY {value}) AS {UP_TO}"
     shown = [*names, value, count, upto, f"{to.total(count)} OVER ({split}) AS {ALL}"]
     return f"WITH {frequencies(plan, lattice, salt, to)} SELECT {', '.join(shown)} FROM {COUNTED}"
@@ -106,7 +106,7 @@ class Selection:
         one = f"CAST(UNNEST({BETWEEN}.{LIST}) AS DOUBLE) AS {GIVEN}"
         each = f"SELECT {BETWEEN}.{ALL}, {one} FROM ({found}) AS {BETWEEN}"
         steps = f"SELECT {READ}.{ALL}, {self.lattice} AS {VALUE} FROM ({each}) AS {READ}"
-        many, step = qualified(STEPS, [ALL, VALUE])
+        many, step = qualify(STEPS, [ALL, VALUE])
         return f"SELECT {many}, {step}, COUNT(*) FROM ({steps}) AS {STEPS} GROUP BY {many}, {step} ORDER BY {step}"
 
     def number(self, value: float) -> str:
@@ -115,7 +115,7 @@ class Selection:
 
 def frequencies(plan: Plan, lattice: Lattice, salt: int, to: Dialect, *more: str) -> str:
     """Tables of WITH, of which COUNTED has the keys, each VALUE, how many have it (COUNT), and `more`."""
-    names = qualified(VALUES, [*key_names(plan), VALUE])
+    names = qualify(VALUES, [*key_names(plan), VALUE])
     kept = bounding_of(plan).values(plan, step_of(lattice, to), lattice.of, salt, to, once=False)
     shown = [*names, f"COUNT(*) AS {COUNT}", *more]
     return f"{kept}, {COUNTED} AS (SELECT {', '.join(shown)} FROM {VALUES} {group_by(names)})"
@@ -127,9 +127,9 @@ def values_near_ranks(plan: Plan, windows: Sequence[RankWindow], ranked: str, di
     to, names = dialect_of(dialect).about(plan), key_names(plan)
     near_one = " OR ".join(window.holds() for window in windows)
     whole = [f"CAST({RANKED}.{name} AS BIGINT) AS {name}" for name in (UP_TO, ALL)]
-    found = ", ".join([*qualified(RANKED, [*names, VALUE, COUNT]), *whole])
-    mine, most = qualified(NEAR, names), f"MAX({NEAR}.{ALL})"
-    shown = ", ".join([*mine, most, *to.lists(*qualified(NEAR, [VALUE, COUNT, UP_TO]))])
+    found = ", ".join([*qualify(RANKED, [*names, VALUE, COUNT]), *whole])
+    mine, most = qualify(NEAR, names), f"MAX({NEAR}.{ALL})"
+    shown = ", ".join([*mine, most, *to.lists(*qualify(NEAR, [VALUE, COUNT, UP_TO]))])
     return (
         f"WITH {NEAR} AS (SELECT {found} FROM {ranked} AS {RANKED} WHERE {near_one})"
         f" SELECT {shown} FROM {NEAR} {group_by(mine)}"

@@ -1,4 +1,4 @@
-"""From one kind to another: what does not work is NULL."""
+"""Casts from one kind to another: NULL where the cast fails."""
 
 import datetime
 
@@ -6,8 +6,8 @@ from sqlglot import exp
 
 from sfumato.sql.domains import DATE, Kind, Scalar, number
 from sfumato.sql.functions.costs import each, per_character
-from sfumato.sql.functions.domains_of_results import written as in_words
 from sfumato.sql.functions.function import Function, Sql, of_type
+from sfumato.sql.functions.result_domains import value_text
 
 NUMBER, WORDS, YES, DAY = Kind.NUMBER, Kind.TEXT, Kind.TRUTH, Kind.DATE
 
@@ -32,12 +32,12 @@ def as_date(a: Sql) -> Sql:
 # ---- of released values ---------------------------------------------------------------------------------------------
 
 
-def dated(text: str) -> str:
-    """A date as keys are shown: without its time at midnight."""
+def to_date(text: str) -> str:
+    """A date in the form in which keys are shown: without its time, at midnight."""
     return str(datetime.datetime.fromisoformat(text)).removesuffix(" 00:00:00")
 
 
-def written(value: Scalar) -> str:
+def to_text(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -45,9 +45,9 @@ FUNCTIONS: dict[str, Function] = {
     "number": Function(
         ((NUMBER, WORDS, YES),), lambda a: a if a.kind is NUMBER else number(), as_number, float, cost=per_character(5)
     ),
-    "text": Function((None,), in_words, as_text, written, cost=each(1000)),
+    "text": Function((None,), value_text, as_text, to_text, cost=each(1000)),
     "date": Function(
-        ((WORDS, DAY),), lambda a: DATE, as_date, lambda a: dated(a[:10]), (exp.Date,), cost=per_character(5)
+        ((WORDS, DAY),), lambda a: DATE, as_date, lambda a: to_date(a[:10]), (exp.Date,), cost=per_character(5)
     ),
-    "timestamp": Function(((WORDS, DAY),), lambda a: DATE, as_time, dated, cost=per_character(5)),
+    "timestamp": Function(((WORDS, DAY),), lambda a: DATE, as_time, to_date, cost=per_character(5)),
 }

@@ -1,9 +1,9 @@
-"""What a function takes in one row at most, in nanoseconds of one core, so that no branch of a question can take long.
+"""Worst-case costs of functions, in nanoseconds per row on one core, so that no branch of a question can take long.
 
-An analyst sees how long an answer takes. `CASE WHEN id = 17 THEN f(x) END` takes as long as f does, in one row, if that
-person is there: so each function has a bound on its time that follows from the question alone, and a question the sum
-of them. `make bench-cost` measures every function at its worst input against these numbers, on DuckDB; what takes
-longer on another engine is stated in its dialect (`Dialect.costs`).
+An analyst sees how long an answer takes. `CASE WHEN id = 17 THEN f(x) END` takes as long as f does in one row, if that
+person is there. So the time of each function has a bound that follows from the question alone, and the bound of a
+question is the sum of them. `make bench-cost` measures every function at its worst input against these numbers, on
+DuckDB. Where another engine takes longer, the entry (`cost_in`) or the dialect (`costs`) states its cost.
 """
 
 from collections.abc import Callable
@@ -13,9 +13,10 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Domain
 
 MOST_COST = 2_000_000  # nanoseconds for one row of a question
-READ_TEXT, READ_OTHER, READ_WORDS = 5_000, 500, 5_000  # of a column; the last of numbers and dates in texts
+READ_TEXT, READ_OTHER = 5_000, 500  # to read a column
+READ_WORDS = 5_000  # to read a number or a date that is stored as text
 KEY = 2  # nanoseconds for each character of a key: hashed, compared and sorted
-COMPARE = 0.1  # nanoseconds to compare two characters, where many are compared at once
+COMPARE = 0.1  # nanoseconds to compare two characters, many at a time
 
 
 class Argument(Protocol):
@@ -29,18 +30,18 @@ Cost = Callable[..., float]
 
 
 def each(nanoseconds: float) -> Cost:
-    """So much for each argument, whatever its value; texts are looked at once, at the speed of memory."""
+    """A constant for each argument, whatever its value, plus one pass over texts at the speed of memory."""
     return lambda *arguments: sum(nanoseconds + one.domain.longest for one in arguments)
 
 
 def per_character(nanoseconds: float) -> Cost:
-    """So much for each character of the texts."""
+    """A constant for each character of the texts."""
     return lambda *arguments: 100 + nanoseconds * sum(one.domain.longest for one in arguments)
 
 
 def search(nanoseconds: float) -> Cost:
-    """So much for each character of a text in which another one is sought: from each place on, all of that may have to
-    be compared, many bytes at a time."""
+    """A constant for each character of a text that is searched for another one: at each position all of the other text
+    may have to be compared, many bytes at a time."""
 
     def cost(text: Argument, sought: Argument, *rest: Argument) -> float:
         long = text.domain.longest
@@ -51,7 +52,7 @@ def search(nanoseconds: float) -> Cost:
 
 
 def require_cost(worst: float, engine: str = "") -> None:
-    """Raises QueryRefused if a question may take so many nanoseconds for one row."""
+    """Raises QueryRefused if the worst case of a question for one row, in nanoseconds, is above MOST_COST."""
     if worst > MOST_COST:
         raise QueryRefused(
             f"this question could take too long for one row{engine and f' on {engine}'}:"

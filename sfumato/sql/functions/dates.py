@@ -1,4 +1,4 @@
-"""Parts of dates. Infinite dates have none; near the ends of time an engine raises, so it is never asked there."""
+"""Parts of dates. Infinite dates have none. Engines raise near the ends of the calendar, so dates are clamped."""
 
 import datetime
 from collections.abc import Callable
@@ -8,13 +8,13 @@ from sqlglot import exp
 from sfumato.sql.domains import DATE, Kind, Scalar, number
 from sfumato.sql.functions.casts import as_time
 from sfumato.sql.functions.costs import each
-from sfumato.sql.functions.domains_of_results import counted
 from sfumato.sql.functions.function import Function, Spelling, Sql, of_type, paren
+from sfumato.sql.functions.result_domains import integer_keys
 
 DAY = Kind.DATE
 
 
-def part(name: str) -> Callable[[Sql], Sql]:
+def emit_part(name: str) -> Callable[[Sql], Sql]:
     """A part of a date; infinite dates have none."""
 
     def emit(a: Sql) -> Sql:
@@ -25,35 +25,35 @@ def part(name: str) -> Callable[[Sql], Sql]:
     return emit
 
 
-def beginning(unit: str) -> Callable[[Sql], Sql]:
-    """The first moment of a year, quarter, month, week or day. Only of years 1 to 9999: near the ends of time an engine
-    raises, so it never sees what is outside, even if it should compute what CASE does not choose."""
+def emit_trunc(unit: str) -> Callable[[Sql], Sql]:
+    """DATE_TRUNC: the first moment of a year, quarter, month, week or day, for years 1 to 9999. Near the ends of the
+    calendar an engine raises, so dates are clamped first: it may evaluate branches that CASE does not choose."""
 
     def emit(a: Sql) -> Sql:
-        within, near = inside(a)
+        within, near = clamp_to_calendar(a)
         taken = exp.Anonymous(this="date_trunc", expressions=[exp.Literal.string(unit), near])
         return paren(exp.Case().when(within, as_time(taken)).else_(exp.null()))
 
     return emit
 
 
-def inside(a: Sql) -> tuple[Sql, Sql]:
-    """Is it in a year from 1 to 9999? And the moment itself, moved there if it is not."""
+def clamp_to_calendar(a: Sql) -> tuple[Sql, Sql]:
+    """(Is it in a year from 1 to 9999? The moment clamped to these years.)"""
     first, last = (as_time(exp.Literal.string(one)) for one in ("0001-01-01", "9999-12-31 23:59:59.999999"))
     near = exp.func("LEAST", exp.func("GREATEST", a.copy(), first.copy()), last.copy())
     return exp.Between(this=paren(a), low=first, high=last), near  # type: ignore[return-value]
 
 
-def week(a: Sql) -> Sql:
-    """Of the year, by ISO 8601; at the ends of time an engine raises."""
-    within, near = inside(a)
+def emit_week(a: Sql) -> Sql:
+    """The week of the year, by ISO 8601; clamped, as an engine raises at the ends of the calendar."""
+    within, near = clamp_to_calendar(a)
     taken = exp.Anonymous(this="date_part", expressions=[exp.Literal.string("week"), near])
     return paren(exp.Case().when(within, exp.Cast(this=taken, to=of_type("DOUBLE"))).else_(exp.null()))
 
 
-def days(a: Sql, b: Sql) -> Sql:
-    """Midnights from a to b."""
-    (one, first), (other, second) = inside(a), inside(b)
+def emit_days_between(a: Sql, b: Sql) -> Sql:
+    """The number of midnights from a to b."""
+    (one, first), (other, second) = clamp_to_calendar(a), clamp_to_calendar(b)
     taken = exp.Anonymous(this="date_diff", expressions=[exp.Literal.string("day"), first, second])
     both = exp.And(this=one, expression=other)
     return paren(exp.Case().when(both, exp.Cast(this=taken, to=of_type("DOUBLE"))).else_(exp.null()))
@@ -74,7 +74,7 @@ def weekday(text: str) -> float:
     return float(moment(text).isoweekday() % 7)
 
 
-def started(unit: str) -> Callable[[str], Scalar]:
+def start_of(unit: str) -> Callable[[str], Scalar]:
     """The first day of a unit, as keys are shown."""
 
     def found(text: str) -> Scalar:
@@ -93,31 +93,45 @@ def started(unit: str) -> Callable[[str], Scalar]:
     return found
 
 
-def taken(
-    name: str, low: int, high: int, after: Callable[[str], Scalar], *spelled: Spelling
-) -> Function:  # fmt: skip
+def date_part(name: str, low: int, high: int, after: Callable[[str], Scalar], *spelled: Spelling) -> Function:
     """A part of a date whose values are public keys."""
-    return Function((DAY,), lambda a: counted(low, high), part(name), after, spelled, copies=2, cost=each(200))
+    return Function(
+        (DAY,), lambda a: integer_keys(low, high), emit_part(name), after, spelled, copies=2, cost=each(200)
+    )
 
 
-def start(unit: str) -> Function:
-    return Function((DAY,), lambda a: DATE, beginning(unit), started(unit), copies=2, cost=each(200))
+def date_trunc(unit: str) -> Function:
+    return Function((DAY,), lambda a: DATE, emit_trunc(unit), start_of(unit), copies=2, cost=each(200))
 
 
 FUNCTIONS: dict[str, Function] = {
-    "year": Function((DAY,), lambda a: number(step=1.0), part("year"), part_of("year"), (exp.Year,), copies=2,
-                     cost=each(200)),
-    "quarter": taken("quarter", 1, 4, lambda a: float((moment(a).month + 2) // 3), exp.Quarter),
-    "month": taken("month", 1, 12, part_of("month"), exp.Month),
-    "week": Function((DAY,), lambda a: counted(1, 53), week, lambda a: float(moment(a).isocalendar().week),
-                     (exp.Week, exp.WeekOfYear), copies=2, cost=each(200)),
-    "day": taken("day", 1, 31, part_of("day"), exp.Day, exp.DayOfMonth),
-    "day of year": taken("doy", 1, 366, lambda a: float(moment(a).timetuple().tm_yday), exp.DayOfYear),
-    "weekday": taken("dow", 0, 6, weekday, exp.DayOfWeek, "weekday"),
-    "iso weekday": taken("isodow", 1, 7, lambda a: float(moment(a).isoweekday()), exp.DayOfWeekIso),
-    "hour": taken("hour", 0, 23, part_of("hour"), exp.Hour),
-    "minute": taken("minute", 0, 59, part_of("minute"), exp.Minute),
-    **{f"start of {unit}": start(unit) for unit in ("year", "quarter", "month", "week", "day")},
-    "days between": Function((DAY, DAY), lambda a, b: number(step=1.0), days,
-                             lambda a, b: float((moment(b).date() - moment(a).date()).days), copies=3, cost=each(200)),
-}  # fmt: skip
+    "year": Function(
+        (DAY,), lambda a: number(step=1.0), emit_part("year"), part_of("year"), (exp.Year,), copies=2, cost=each(200)
+    ),
+    "quarter": date_part("quarter", 1, 4, lambda a: float((moment(a).month + 2) // 3), exp.Quarter),
+    "month": date_part("month", 1, 12, part_of("month"), exp.Month),
+    "week": Function(
+        (DAY,),
+        lambda a: integer_keys(1, 53),
+        emit_week,
+        lambda a: float(moment(a).isocalendar().week),
+        (exp.Week, exp.WeekOfYear),
+        copies=2,
+        cost=each(200),
+    ),
+    "day": date_part("day", 1, 31, part_of("day"), exp.Day, exp.DayOfMonth),
+    "day of year": date_part("doy", 1, 366, lambda a: float(moment(a).timetuple().tm_yday), exp.DayOfYear),
+    "weekday": date_part("dow", 0, 6, weekday, exp.DayOfWeek, "weekday"),
+    "iso weekday": date_part("isodow", 1, 7, lambda a: float(moment(a).isoweekday()), exp.DayOfWeekIso),
+    "hour": date_part("hour", 0, 23, part_of("hour"), exp.Hour),
+    "minute": date_part("minute", 0, 59, part_of("minute"), exp.Minute),
+    **{f"start of {unit}": date_trunc(unit) for unit in ("year", "quarter", "month", "week", "day")},
+    "days between": Function(
+        (DAY, DAY),
+        lambda a, b: number(step=1.0),
+        emit_days_between,
+        lambda a, b: float((moment(b).date() - moment(a).date()).days),
+        copies=3,
+        cost=each(200),
+    ),
+}

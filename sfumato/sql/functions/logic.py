@@ -4,27 +4,26 @@ from sqlglot import exp
 
 from sfumato.sql.domains import Domain, Kind, Scalar
 from sfumato.sql.functions.costs import each
-from sfumato.sql.functions.domains_of_results import covering, truth
-from sfumato.sql.functions.function import Function, Sql, binary, folded, named, paren
-from sfumato.sql.functions.patterns import like, like_cost
+from sfumato.sql.functions.function import BOTH, Function, Sql, emit_binary, emit_call, emit_chain, paren
+from sfumato.sql.functions.result_domains import covering_domain, truth_domain
 
-YES, WORDS = Kind.TRUTH, Kind.TEXT
+YES = Kind.TRUTH
 
 
-def among(a: Sql, *rest: Sql) -> Sql:
+def emit_in(a: Sql, *rest: Sql) -> Sql:
     return paren(exp.In(this=paren(a), expressions=list(rest)))
 
 
-def cased(*arguments: Sql) -> Sql:
+def emit_case(*arguments: Sql) -> Sql:
     found = exp.Case()
     for condition, value in zip(arguments[:-1:2], arguments[1::2], strict=True):
         found = found.when(condition, value)
     return paren(found.else_(arguments[-1]))
 
 
-def chosen(*domains: Domain) -> Domain:
+def case_domain(*domains: Domain) -> Domain:
     """Of CASE: what all its results have in common."""
-    return covering(*domains[1:-1:2], domains[-1])
+    return covering_domain(*domains[1:-1:2], domains[-1])
 
 
 # ---- of released values ---------------------------------------------------------------------------------------------
@@ -54,20 +53,102 @@ def first_known(*values: Scalar) -> Scalar:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "and": Function((YES,), truth, folded(exp.And), all_of, (exp.And,), commutes=True, more=True, strict=False,
-                    cost=each(20)),
-    "or": Function((YES,), truth, folded(exp.Or), any_of, (exp.Or,), commutes=True, more=True, strict=False,
-                   cost=each(20)),
-    "not": Function((YES,), truth, lambda a: paren(exp.Not(this=paren(a))), lambda a: not a, (exp.Not,), cost=each(20)),
-    "=": Function((None, None), truth, binary(exp.EQ), lambda a, b: a == b, (exp.EQ,), commutes=True, alike=True,
-                  cost=each(20)),
-    "<": Function((None, None), truth, binary(exp.LT), lambda a, b: a < b, (exp.LT,), alike=True, cost=each(20)),
-    "<=": Function((None, None), truth, binary(exp.LTE), lambda a, b: a <= b, (exp.LTE,), alike=True, cost=each(20)),
-    "is null": Function((None,), truth, lambda a: paren(exp.Is(this=paren(a), expression=exp.null())),
-                        lambda a: a is None, strict=False, cost=each(20)),
-    "like": Function((WORDS, WORDS), truth, binary(exp.Like), like, cost=like_cost),
-    "in": Function((None, None), truth, among, one_of, (exp.In,), more=True, alike=True, strict=False, cost=each(20)),
-    "case": Function((None,), chosen, cased, first_true, more=True, strict=False, cost=each(20)),
-    "coalesce": Function((None,), covering, named("COALESCE"), first_known, (exp.Coalesce,), more=True, alike=True,
-                         strict=False, cost=each(20)),
-}  # fmt: skip
+    "and": Function(
+        (YES,),
+        truth_domain,
+        emit_chain(exp.And),
+        all_of,
+        (exp.And,),
+        commutes=True,
+        more=True,
+        strict=False,
+        cost=each(20),
+        same_in=BOTH,
+    ),
+    "or": Function(
+        (YES,),
+        truth_domain,
+        emit_chain(exp.Or),
+        any_of,
+        (exp.Or,),
+        commutes=True,
+        more=True,
+        strict=False,
+        cost=each(20),
+        same_in=BOTH,
+    ),
+    "not": Function(
+        (YES,),
+        truth_domain,
+        lambda a: paren(exp.Not(this=paren(a))),
+        lambda a: not a,
+        (exp.Not,),
+        cost=each(20),
+        same_in=BOTH,
+    ),
+    "=": Function(
+        (None, None),
+        truth_domain,
+        emit_binary(exp.EQ),
+        lambda a, b: a == b,
+        (exp.EQ,),
+        commutes=True,
+        alike=True,
+        cost=each(20),
+        same_in=BOTH,
+    ),
+    "<": Function(
+        (None, None),
+        truth_domain,
+        emit_binary(exp.LT),
+        lambda a, b: a < b,
+        (exp.LT,),
+        alike=True,
+        cost=each(20),
+        same_in=BOTH,
+    ),
+    "<=": Function(
+        (None, None),
+        truth_domain,
+        emit_binary(exp.LTE),
+        lambda a, b: a <= b,
+        (exp.LTE,),
+        alike=True,
+        cost=each(20),
+        same_in=BOTH,
+    ),
+    "is null": Function(
+        (None,),
+        truth_domain,
+        lambda a: paren(exp.Is(this=paren(a), expression=exp.null())),
+        lambda a: a is None,
+        strict=False,
+        cost=each(20),
+        same_in=BOTH,
+    ),
+    "in": Function(
+        (None, None),
+        truth_domain,
+        emit_in,
+        one_of,
+        (exp.In,),
+        more=True,
+        alike=True,
+        strict=False,
+        cost=each(20),
+        same_in=BOTH,
+    ),
+    "case": Function((None,), case_domain, emit_case, first_true, more=True, strict=False, cost=each(20), same_in=BOTH),
+    "coalesce": Function(
+        (None,),
+        covering_domain,
+        emit_call("COALESCE"),
+        first_known,
+        (exp.Coalesce,),
+        more=True,
+        alike=True,
+        strict=False,
+        cost=each(20),
+        same_in=BOTH,
+    ),
+}

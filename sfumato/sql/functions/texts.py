@@ -1,43 +1,47 @@
-"""Texts. None may grow until an engine fails or takes long: that would tell that such a text is there. How long one can
-be follows from its domain, and the dialect cuts what could be longer than LONGEST_TEXT."""
+"""Functions of texts. Lengths are capped: an out-of-memory failure or a slow row would reveal that such a value exists.
+
+The length of a text is bounded by its domain, and the dialect truncates what could exceed LONGEST_TEXT.
+"""
 
 import math
+from functools import cache
 
 from sqlglot import exp
 
-from sfumato.sql.domains import Kind, number
+from sfumato.sql.domains import LONGEST_TEXT, Kind, number
 from sfumato.sql.functions.costs import per_character, search
-from sfumato.sql.functions.domains_of_results import first_part, joined_text, same_text, truth
-from sfumato.sql.functions.function import Function, Sql, folded, named, of_type
-from sfumato.sql.functions.letter_case import SPACES, lower, upper
+from sfumato.sql.functions.function import BOTH, Function, Sql, emit_call, emit_chain, of_type
+from sfumato.sql.functions.result_domains import first_part, joined_text, same_text, truth_domain
 
 WORDS, NUMBER = Kind.TEXT, Kind.NUMBER
+LAST = 0x1E943  # the last character that has a case
+SPACES = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 
 
-def size_of(a: Sql) -> Sql:
+def emit_length(a: Sql) -> Sql:
     return exp.Cast(this=exp.Length(this=a), to=of_type("DOUBLE"))
 
 
-def slice_of(a: Sql, start: Sql, length: Sql) -> Sql:
+def emit_substring(a: Sql, start: Sql, length: Sql) -> Sql:
     return exp.Anonymous(
         this="substring",
         expressions=[a, exp.Cast(this=start, to=of_type("BIGINT")), exp.Cast(this=length, to=of_type("BIGINT"))],
     )
 
 
-def sliced(text: str, start: float, length: float) -> str:
+def substring(text: str, start: float, length: float) -> str:
     return text[int(start) - 1 : int(start) - 1 + int(length)]
 
 
-def last(a: Sql, length: Sql) -> Sql:
+def emit_right(a: Sql, length: Sql) -> Sql:
     return exp.Anonymous(this="right", expressions=[a, exp.Cast(this=length, to=of_type("BIGINT"))])
 
 
-def piece(a: Sql, between: Sql, place: Sql) -> Sql:
+def emit_split_part(a: Sql, between: Sql, place: Sql) -> Sql:
     return exp.Anonymous(this="split_part", expressions=[a, between, exp.Cast(this=place, to=of_type("BIGINT"))])
 
 
-def piece_of(text: str, between: str, place: float) -> str:
+def split_part(text: str, between: str, place: float) -> str:
     parts = text.split(between)
     return parts[int(place) - 1] if place <= len(parts) else ""
 
@@ -51,29 +55,130 @@ def upper_text(text: str) -> str:
     return "".join(map(upper, text))
 
 
-def place_in(a: Sql, b: Sql) -> Sql:
+def emit_position(a: Sql, b: Sql) -> Sql:
     return exp.Cast(this=exp.Anonymous(this="strpos", expressions=[a, b]), to=of_type("DOUBLE"))
 
 
+# ---- upper and lower case, letter by letter: engines that fold more (ß to SS, by locale) would not mean the same ----
+
+
+def upper(letter: str) -> str:
+    """The one letter that Unicode's simple mapping gives."""
+    found = ("ẞ" if letter == "ß" else "", letter.upper(), letter.title(), letter)
+    return next(one for one in found if len(one) == 1)
+
+
+def lower(letter: str) -> str:
+    return "i" if letter == "İ" else letter.lower()
+
+
+@cache
+def case_pairs(name: str) -> tuple[str, str]:
+    """The letters beyond ASCII that change, and what they become; for TRANSLATE."""
+    change, python = (upper, str.upper) if name == "upper" else (lower, str.lower)
+    letters = [chr(n) for n in range(128, LAST + 1) if python(chr(n)) != chr(n)]
+    pairs = [(letter, change(letter)) for letter in letters if change(letter) != letter]
+    return "".join(a for a, _ in pairs), "".join(b for _, b in pairs)
+
+
 FUNCTIONS: dict[str, Function] = {
-    "lower": Function((WORDS,), same_text, named("LOWER"), lower_text, (exp.Lower,), cost=per_character(25)),
-    "upper": Function((WORDS,), same_text, named("UPPER"), upper_text, (exp.Upper,), cost=per_character(25)),
-    "trim": Function((WORDS,), same_text, named("TRIM"), lambda a: a.strip(SPACES), cost=per_character(15)),
-    "ltrim": Function((WORDS,), same_text, named("LTRIM"), lambda a: a.lstrip(SPACES), cost=per_character(15)),
-    "rtrim": Function((WORDS,), same_text, named("RTRIM"), lambda a: a.rstrip(SPACES), cost=per_character(15)),
-    "substr": Function((WORDS, NUMBER, NUMBER), first_part, slice_of, sliced, cost=per_character(4)),
-    "right": Function((WORDS, NUMBER), first_part, last, lambda a, n: a[-int(n) :] if n else "", cost=per_character(4)),
-    "split_part": Function((WORDS, WORDS, NUMBER), same_text, piece, piece_of, cost=search(40)),
-    "position": Function((WORDS, WORDS), lambda a, b: number(0, math.inf, 1.0), place_in,
-                         lambda a, b: float(a.find(b) + 1), cost=search(20)),
-    "replace": Function((WORDS, WORDS, WORDS), same_text, named("REPLACE"), str.replace, cost=search(40)),
-    "||": Function((WORDS,), joined_text, folded(exp.DPipe), lambda *parts: "".join(parts), (exp.DPipe,), more=True,
-                   cost=per_character(3)),
-    "starts_with": Function((WORDS, WORDS), truth, named("STARTS_WITH"), str.startswith, (exp.StartsWith,),
-                            cost=per_character(2)),
-    "ends_with": Function((WORDS, WORDS), truth, named("ENDS_WITH"), str.endswith, (exp.EndsWith,),
-                          cost=per_character(2)),
-    "contains": Function((WORDS, WORDS), truth, named("CONTAINS"), str.__contains__, (exp.Contains,), cost=search(20)),
-    "length": Function((WORDS,), lambda a: number(0, math.inf, 1.0), size_of, len, (exp.Length,),
-                       cost=per_character(2)),
-}  # fmt: skip
+    "lower": Function((WORDS,), same_text, emit_call("LOWER"), lower_text, (exp.Lower,), cost=per_character(25)),
+    "upper": Function((WORDS,), same_text, emit_call("UPPER"), upper_text, (exp.Upper,), cost=per_character(25)),
+    "trim": Function((WORDS,), same_text, emit_call("TRIM"), lambda a: a.strip(SPACES), cost=per_character(15)),
+    "ltrim": Function((WORDS,), same_text, emit_call("LTRIM"), lambda a: a.lstrip(SPACES), cost=per_character(15)),
+    "rtrim": Function((WORDS,), same_text, emit_call("RTRIM"), lambda a: a.rstrip(SPACES), cost=per_character(15)),
+    "substr": Function(
+        (WORDS, NUMBER, NUMBER),
+        first_part,
+        emit_substring,
+        substring,
+        cost=per_character(4),
+        constants=((LONGEST_TEXT // 2, LONGEST_TEXT), (1, LONGEST_TEXT)),
+    ),
+    "right": Function(
+        (WORDS, NUMBER),
+        first_part,
+        emit_right,
+        lambda a, n: a[-int(n) :] if n else "",
+        cost=per_character(4),
+        constants=((LONGEST_TEXT // 2,), (LONGEST_TEXT,)),
+    ),
+    "split_part": Function(
+        (WORDS, WORDS, NUMBER),
+        same_text,
+        emit_split_part,
+        split_part,
+        cost=search(40),
+        constants=(("a", 1000), ("a" * 100 + "b", 2), ("😀", 1000)),
+    ),
+    "position": Function(
+        (WORDS, WORDS),
+        lambda a, b: number(0, math.inf, 1.0),
+        emit_position,
+        lambda a, b: float(a.find(b) + 1),
+        cost=search(20),
+    ),
+    "replace": Function(
+        (WORDS, WORDS, WORDS),
+        same_text,
+        emit_call("REPLACE"),
+        str.replace,
+        cost=search(40),
+        same_in=BOTH,
+        constants=(
+            ("a", "b"),
+            ("a" * 100 + "b", ""),
+            ("😀", "b"),
+            ("b" + "a" * (LONGEST_TEXT // 2), ""),
+            ("b" + "😀" * (LONGEST_TEXT // 2), ""),
+        ),
+    ),
+    "||": Function(
+        (WORDS,),
+        joined_text,
+        emit_chain(exp.DPipe),
+        lambda *parts: "".join(parts),
+        (exp.DPipe,),
+        more=True,
+        cost=per_character(3),
+        same_in=BOTH,
+    ),
+    "starts_with": Function(
+        (WORDS, WORDS),
+        truth_domain,
+        emit_call("STARTS_WITH"),
+        str.startswith,
+        (exp.StartsWith,),
+        cost=per_character(2),
+        same_in=("postgres",),
+        sql_in={"spark": lambda a, b: f"STARTSWITH({a}, {b})"},
+    ),
+    "ends_with": Function(
+        (WORDS, WORDS),
+        truth_domain,
+        emit_call("ENDS_WITH"),
+        str.endswith,
+        (exp.EndsWith,),
+        cost=per_character(2),
+        sql_in={"spark": lambda a, b: f"ENDSWITH({a}, {b})"},
+    ),
+    "contains": Function(
+        (WORDS, WORDS),
+        truth_domain,
+        emit_call("CONTAINS"),
+        str.__contains__,
+        (exp.Contains,),
+        cost=search(20),
+        same_in=("spark",),
+        sql_in={"postgres": lambda a, b: f"(STRPOS({a}, {b}) > 0)"},
+    ),
+    "length": Function(
+        (WORDS,),
+        lambda a: number(0, math.inf, 1.0),
+        emit_length,
+        len,
+        (exp.Length,),
+        cost=per_character(2),
+        same_in=BOTH,
+    ),
+}

@@ -1,1 +1,1 @@
-"""From the parser's tree to a question. Only what is understood in full is read; the rest is refused, in words."""
+"""From SQL text to a question. Unsupported syntax is refused with a reason, never ignored."""

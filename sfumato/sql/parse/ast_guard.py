@@ -1,4 +1,4 @@
-"""Nodes of the parser: which of their parts are understood, and what stands in them."""
+"""Guards on nodes of sqlglot: which parts of a node are supported, and literals in them."""
 
 import math
 
@@ -26,23 +26,23 @@ MORE: dict[type[exp.Expression], set[str]] = {  # further parts of a node that a
 }  # fmt: skip
 
 
-def plain(node: exp.Expression) -> None:
-    """Refuses a node with a part that is not understood: what is passed over would change the question's meaning."""
+def require_known_parts(node: exp.Expression) -> None:
+    """Refuse a node with a part that is not supported: ignoring it would change the meaning of the question."""
     for part, value in node.args.items():
         if value and part not in USUAL and part not in MORE.get(type(node), ()):
-            raise QueryRefused(f"{shown(node)}: {part.strip('_').upper().replace('_', ' ')} is not allowed here.")
+            raise QueryRefused(f"{node_text(node)}: {part.strip('_').upper().replace('_', ' ')} is not allowed here.")
 
 
-def shown(node: exp.Expression) -> str:
-    """The analyst's own words for it, shortened; the parser cannot write all that it reads, such as DATE()."""
+def node_text(node: exp.Expression) -> str:
+    """The SQL text of a node for messages, shortened; sqlglot cannot write all that it parses, such as DATE()."""
     try:
         return node.sql("duckdb", unsupported_level=ErrorLevel.IGNORE)[:60]
     except SqlglotError:
         return f"{node.key.upper()}(…)"
 
 
-def inner(node: exp.Expression) -> exp.Expression:
-    """What is called by a name, without it."""
+def without_alias(node: exp.Expression) -> exp.Expression:
+    """The node without its alias."""
     return node.this if isinstance(node, exp.Alias) else node
 
 
@@ -51,13 +51,13 @@ def alias(node: exp.Expression) -> str:
     found = node.args.get("alias")
     if isinstance(found, exp.TableAlias) and found.args.get("columns"):
         raise QueryRefused(
-            f"{shown(node)}: columns are not renamed in brackets here.\n  do:     write SELECT … AS name"
+            f"{node_text(node)}: columns are not renamed in brackets here.\n  do:     write SELECT … AS name"
         )
     return (node.alias or node.name).lower()
 
 
-def numeral(text: str) -> float | int:
-    """A literal; whole ones stay whole, up to what a double can tell apart."""
+def parse_number(text: str) -> float | int:
+    """The value of a numeric literal: an int if it is whole and exact as a double, else a float."""
     try:
         found = int(text) if text.isdecimal() and len(text) < 16 else float(text)
     except ValueError:
@@ -67,23 +67,23 @@ def numeral(text: str) -> float | int:
     return found
 
 
-def whole(node: object) -> int | None:
-    """A whole number that stands in the text, or none."""
-    value = numeral(node.this) if isinstance(node, exp.Literal) and not node.is_string else None
+def whole_number(node: object) -> int | None:
+    """The value of a whole number literal; None for anything else."""
+    value = parse_number(node.this) if isinstance(node, exp.Literal) and not node.is_string else None
     return value if isinstance(value, int) else None
 
 
-def small(node: exp.Expression | None, what: str, least: int, most: int) -> int:
-    """A whole number that stands in the text, of this size."""
-    value = whole(node)
+def bounded_integer(node: exp.Expression | None, what: str, least: int, most: int) -> int:
+    """The value of a whole number literal in this range."""
+    value = whole_number(node)
     if value is None or not least <= value <= most:
         raise QueryRefused(f"{what} takes whole numbers from {least} to {most:,} there.")
     return value
 
 
-def place_of(node: exp.Literal, what: str, most: int) -> int:
-    """The number of a column."""
-    place = whole(node)
+def column_number(node: exp.Literal, what: str, most: int) -> int:
+    """The number of a column, from 1: GROUP BY 2."""
+    place = whole_number(node)
     if place is None or not 1 <= place <= most:
         raise QueryRefused(f"{what} {node.this[:20]} names no column.")
     return place

@@ -1,4 +1,4 @@
-"""FROM, JOIN, WHERE and WITH: which rows a SELECT is about."""
+"""FROM, JOIN, WHERE and WITH: the rows of a SELECT."""
 
 from dataclasses import dataclass, field, replace
 
@@ -7,15 +7,14 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.sql.aggregate import calls_aggregate
 from sfumato.sql.expressions import Expression
-from sfumato.sql.parse.ast_guard import alias, inner, plain, shown
-from sfumato.sql.parse.expressions import expression
-from sfumato.sql.parse.joins import joined, sort_joins
+from sfumato.sql.parse.ast_guard import alias, node_text, require_known_parts, without_alias
+from sfumato.sql.parse.expressions import parse_expression
+from sfumato.sql.parse.joins import join_table, sort_joins
 from sfumato.sql.parse.scopes import Scope, columns_of
-from sfumato.sql.parse.unions import selects, united
+from sfumato.sql.parse.unions import selects, unite
 from sfumato.sql.plan import Table
 from sfumato.sql.policy import Policy
-from sfumato.sql.rewrite_rules import filter_condition
-from sfumato.sql.simplify import call
+from sfumato.sql.simplify import call, filter_condition
 
 MOST_JOINS = 10
 MAIN = "main"  # DuckDB's name for it
@@ -25,11 +24,11 @@ PARTS = {"expressions", "from_", "from", "joins", "where", "group", "having", "o
 
 @dataclass
 class Rows:
-    """One statement's tables: those of the policy, and those that WITH names."""
+    """The tables of one statement: those of the policy, and the views of WITH."""
 
     policy: Policy
     views: dict[str, Scope] = field(default_factory=dict)
-    schema: str = MAIN  # what the engine calls the place where the owner's tables are
+    schema: str = MAIN  # the engine's name for the schema of the owner's tables
 
     def scope(self, query: exp.Select) -> Scope:
         """FROM, JOIN and WHERE."""
@@ -46,25 +45,27 @@ class Rows:
         first, ordered = self.private_first(source.this, joins)
         found = self.source(first)
         for join in ordered:
-            found = joined(found, join, self.joinable(join.this), alias(join.this))
+            found = join_table(found, join, self.joinable(join.this), alias(join.this))
         if ordered is not joins:  # SELECT * shows columns in the order of the text
             written = [alias(node) for node in (source.this, *(join.this for join in joins))]
             names = sorted(found.names.items(), key=lambda item: written.index(item[0][0]))
             found = replace(found, names=dict(names))
         found = sort_joins(found)
         if where := query.args.get("where"):
-            found = replace(found, where=call("and", found.where, filter_condition(expression(where.this, found))))
+            found = replace(
+                found, where=call("and", found.where, filter_condition(parse_expression(where.this, found)))
+            )
         return found
 
     def name_views(self, query: exp.Query) -> None:
-        """WITH: each view may use those before it."""
+        """Read the views of WITH; each may use those before it."""
         found = query.args.get("with_") or query.args.get("with")
         if found is None:
             return
         if found.args.get("recursive"):
             raise QueryRefused("recursive WITH is not allowed.")
         for cte in found.expressions:
-            plain(cte)
+            require_known_parts(cte)
             name = alias(cte)
             self.views[name] = self.view(cte.this)
 
@@ -83,10 +84,10 @@ class Rows:
         join = joins[place]
         if join.kind not in ("", "INNER", "OUTER") or join.side not in (("", "RIGHT") if place == 0 else ("",)):
             kind = " ".join(filter(None, [join.side, join.kind]))
-            raise QueryRefused(f"{kind} JOIN is not allowed here: rows of {shown(source)} alone are nobody's.")
+            raise QueryRefused(f"{kind} JOIN is not allowed here: rows of {node_text(source)} alone are nobody's.")
         kept = {name: join.args[name] for name in ("on", "using") if join.args.get(name)}
         back = exp.Join(this=source, side="LEFT" if join.side == "RIGHT" else None, **kept)
-        plain(join)
+        require_known_parts(join)
         return join.this, [back, *joins[:place], *joins[place + 1 :]]
 
     def is_public(self, node: exp.Expression) -> bool:
@@ -95,7 +96,7 @@ class Rows:
         return table is not None and table.public
 
     def viewed(self, node: exp.Expression) -> bool:
-        """Is it a name of WITH? With a schema before it, it is a table of the owner's."""
+        """Does it name a view of WITH? A name with a schema is a table of the owner."""
         if (schema := node.args.get("db")) is None:
             return node.name.lower() in self.views
         if schema.name.lower() != self.schema:
@@ -103,7 +104,7 @@ class Rows:
         return False
 
     def source(self, node: exp.Expression) -> Scope:
-        plain(node)
+        require_known_parts(node)
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
             return self.view(node.this).renamed(alias(node) if node.alias else "")
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
@@ -118,7 +119,7 @@ class Rows:
 
     def joinable(self, node: exp.Expression) -> Table:
         """The table that JOIN names."""
-        plain(node)
+        require_known_parts(node)
         named = isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
         if not named or self.viewed(node):
             raise QueryRefused(
@@ -134,11 +135,11 @@ class Rows:
         return found
 
     def view(self, query: exp.Query) -> Scope:
-        """SELECTs over rows: their columns are expressions, put in where they are named."""
-        inside = Rows(self.policy, dict(self.views), self.schema)  # what WITH names in it is not known outside
+        """A SELECT over rows: references to its columns are replaced by their expressions."""
+        inside = Rows(self.policy, dict(self.views), self.schema)  # its views are not visible outside
         if isinstance(query, exp.SetOperation):
             inside.name_views(query)
-            return united([Rows(self.policy, dict(inside.views), self.schema).listed(one) for one in selects(query)])
+            return unite([Rows(self.policy, dict(inside.views), self.schema).listed(one) for one in selects(query)])
         if not isinstance(query, exp.Select):
             raise QueryRefused("FROM and WITH take SELECTs, alone or with UNION ALL between them.")
         scope, columns = inside.listed(query)
@@ -160,10 +161,10 @@ class Rows:
             )
         scope, columns = self.scope(query), []
         for node in query.expressions:
-            plain(node)
+            require_known_parts(node)
             if isinstance(node, exp.Star):
                 columns += [(name, scope.find("", name)) for name in dict.fromkeys(name for _, name in scope.names)]
             else:
-                name = node.alias_or_name.lower() if isinstance(node, exp.Alias | exp.Column) else shown(node)
-                columns.append((name, expression(inner(node), scope)))
+                name = node.alias_or_name.lower() if isinstance(node, exp.Alias | exp.Column) else node_text(node)
+                columns.append((name, parse_expression(without_alias(node), scope)))
         return scope, columns

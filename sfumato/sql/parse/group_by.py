@@ -1,4 +1,4 @@
-"""Above GROUP BY: keys and aggregates are outputs, and everything else is made of them."""
+"""Names above GROUP BY: keys and aggregates are outputs, and all other expressions are made of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,21 +8,21 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.sql.aggregate import Aggregate, calls_aggregate, kind_of
 from sfumato.sql.expressions import Expression, Output
-from sfumato.sql.parse.ast_guard import plain
-from sfumato.sql.parse.expressions import expression
+from sfumato.sql.parse.ast_guard import require_known_parts
+from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 
 
 @dataclass
 class Groups:
-    """What names stand for above GROUP BY; `aggregates` collects those that are met."""
+    """Resolves names above GROUP BY; collects the aggregates that it meets in `aggregates`."""
 
     rows: Scope
     keys: list[Expression]
     named: Mapping[str, exp.Expression]
     aggregates: list[Aggregate] = field(default_factory=list)
     busy: set[str] = field(default_factory=set)
-    met: dict[str, Expression] = field(default_factory=dict)  # named columns that were read: each once, or 2^n times
+    met: dict[str, Expression] = field(default_factory=dict)  # parsed named columns: parsing each once avoids 2^n calls
 
     def known(self, node: exp.Expression) -> Expression | None:
         if kind_of(node) is not None or isinstance(node, exp.Filter):
@@ -33,13 +33,13 @@ class Groups:
                 self.busy.add(name)
                 try:
                     if name not in self.met:
-                        self.met[name] = expression(self.named[name], self)
+                        self.met[name] = parse_expression(self.named[name], self)
                     return self.met[name]
                 finally:
                     self.busy.discard(name)
         if not calls_aggregate(node) and any(node.find_all(exp.Column)):
             try:
-                inner = expression(node, self.rows)
+                inner = parse_expression(node, self.rows)
             except QueryRefused:
                 if isinstance(node, exp.Column):
                     raise
@@ -57,16 +57,16 @@ class Groups:
         )
 
     def output(self, aggregate: Aggregate) -> Output:
-        """An output for this aggregate, the same one for the same aggregate."""
+        """The output of this aggregate; equal aggregates share one."""
         if aggregate not in self.aggregates:
             self.aggregates.append(aggregate)
         return Output(len(self.keys) + self.aggregates.index(aggregate), aggregate.domain)
 
     def aggregate(self, node: exp.Expression) -> Aggregate:
-        """The aggregate that a node calls; FILTER is of the rows that it is about."""
+        """The aggregate that a node calls, with its FILTER."""
         if isinstance(node, exp.Filter):
-            plain(node)
-            return self.aggregate(node.this).filtered(expression(node.expression.this, self.rows))
+            require_known_parts(node)
+            return self.aggregate(node.this).filtered(parse_expression(node.expression.this, self.rows))
         kind = kind_of(node)
         if kind is None:
             raise QueryRefused(f"{node.sql('duckdb')[:60]}: FILTER belongs to an aggregate.")

@@ -1,4 +1,4 @@
-"""HISTOGRAM(x, low, high, bins): a row for each bin, all of them public, also below, above and without a value."""
+"""HISTOGRAM(x, low, high, bins): a row for each bin, all public, including those below, above and for NULL."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Constant, Expression
-from sfumato.sql.parse.ast_guard import inner, shown
-from sfumato.sql.parse.expressions import Names, expression
-from sfumato.sql.parse.special_forms import bucket_key
+from sfumato.sql.parse.ast_guard import node_text, without_alias
+from sfumato.sql.parse.expressions import Names, parse_expression
+from sfumato.sql.parse.function_syntax import bucket_key
 from sfumato.sql.simplify import call
 
 NONE = Constant(-1)  # the bin of what has no value
@@ -45,20 +45,20 @@ class Histogram:
 
 def is_histogram(node: exp.Expression) -> bool:
     """Is this column one?"""
-    return isinstance(inner(node), exp.Anonymous) and inner(node).name.lower() == "histogram"
+    return isinstance(without_alias(node), exp.Anonymous) and without_alias(node).name.lower() == "histogram"
 
 
 def histogram(query: exp.Select, rows: Names) -> Histogram | None:
     """The one that a SELECT asks for."""
-    found = [inner(node) for node in query.expressions if is_histogram(node)]
+    found = [without_alias(node) for node in query.expressions if is_histogram(node)]
     if len(found) > 1:
         raise QueryRefused("ask for one HISTOGRAM at a time: two would count every pair of bins.")
-    return binned(found[0], rows) if found else None
+    return parse_histogram(found[0], rows) if found else None
 
 
-def binned(node: exp.Expression, rows: Names) -> Histogram:
+def parse_histogram(node: exp.Expression, rows: Names) -> Histogram:
     listed = [] if any(node.find_all(exp.Array)) else node.expressions
-    of, *rest = [expression(one, rows) for one in listed] or [NONE]
+    of, *rest = [parse_expression(one, rows) for one in listed] or [NONE]
     domain = of.domain
     if len(rest) == 1 and domain.kind is Kind.NUMBER and domain.bounded:  # the policy's range
         rest = [Constant(domain.low), Constant(domain.high), *rest]
@@ -68,6 +68,6 @@ def binned(node: exp.Expression, rows: Names) -> Histogram:
             return Histogram(key, float(low), float(high), bins)
     raise QueryRefused(
         "HISTOGRAM takes a column, the ends of its range, and how many bins lie between them.\n"
-        f"  found:  {shown(node)}\n"
+        f"  found:  {node_text(node)}\n"
         "  do:     ask HISTOGRAM(x, 0, 60, 12), or HISTOGRAM(x, 12) where the policy says low and high"
     )

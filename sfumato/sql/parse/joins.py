@@ -1,4 +1,4 @@
-"""JOIN: with a public table, or with a private one of the same unit, on the unit or on a key by which it is found."""
+"""JOIN: with a public table, or with a private one of the same unit, on the unit or on a key that identifies it."""
 
 from dataclasses import replace
 
@@ -7,8 +7,8 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import TEXT
 from sfumato.sql.expressions import Column, Expression, columns
-from sfumato.sql.parse.ast_guard import plain
-from sfumato.sql.parse.expressions import expression
+from sfumato.sql.parse.ast_guard import require_known_parts
+from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope, columns_of, renumber
 from sfumato.sql.plan import Join, Table
 from sfumato.sql.simplify import call
@@ -17,9 +17,9 @@ from sfumato.sql.units import RowUnit
 Pairs = list[tuple[Expression, str]]
 
 
-def joined(left: Scope, join: exp.Join, table: Table, alias: str) -> Scope:
-    """With a table, found by equality with columns of the rows so far."""
-    plain(join)
+def join_table(left: Scope, join: exp.Join, table: Table, alias: str) -> Scope:
+    """Join a table by equality with columns of the rows so far."""
+    require_known_parts(join)
     if join.side not in ("", "LEFT") or join.kind not in (("", "OUTER") if join.side else ("", "INNER")):
         raise QueryRefused(
             f"{' '.join(filter(None, [join.side, join.kind]))} JOIN is not allowed here.\n"
@@ -38,11 +38,11 @@ def joined(left: Scope, join: exp.Join, table: Table, alias: str) -> Scope:
     if inner and (swapped := child_first(both, found)) is not None:
         both, found = swapped
     both = replace(both, joins=(*left.joins, found))
-    return replace(both, where=call("and", both.where, matching(found, place))) if inner else both
+    return replace(both, where=call("and", both.where, match_condition(found, place))) if inner else both
 
 
-def matching(join: Join, place: int) -> Expression:
-    """A row was found."""
+def match_condition(join: Join, place: int) -> Expression:
+    """The condition that a row has a match."""
     name = join.on[0][1]
     unit = not join.table.public and name == join.table.unit_column  # of any type, and the policy need not say which
     match = Column(f"t{place}.{name}", TEXT) if unit else columns_of(join.table, place)[name]
@@ -50,22 +50,22 @@ def matching(join: Join, place: int) -> Expression:
 
 
 def equalities(join: exp.Join, both: Scope, place: int, left: Scope) -> Pairs:
-    """USING or ON as pairs: what is equal, of the rows so far, and to which column of the joined table."""
+    """USING or ON as pairs: an expression over the rows so far, and the column of the joined table that it equals."""
     if using := join.args.get("using"):
         names = [column.name.lower() for column in using]
-        return [alike(left.find("", name), both.find_in(place, name), name) for name in names]
+        return [require_same_kind(left.find("", name), both.find_in(place, name), name) for name in names]
     found = []
     on = join.args.get("on")
     on = on.unnest() if on is not None else None
     for part in on.flatten() if isinstance(on, exp.And) else [on] if on is not None else []:
         if not isinstance(part := part.unnest(), exp.EQ):
             raise QueryRefused("ON compares columns for equality, joined by AND.")
-        sides = [expression(part.this, both), expression(part.expression, both)]
+        sides = [parse_expression(part.this, both), parse_expression(part.expression, both)]
         mine = [s for s in sides if not any(c.origin.startswith(f"t{place}.") for c in columns(s))]
         other = [s for s in sides if isinstance(s, Column) and s.origin.startswith(f"t{place}.")]
         if len(mine) != 1 or len(other) != 1:
             raise QueryRefused("ON compares a column of the joined table with one of the rows before.")
-        found.append(alike(mine[0], other[0], other[0].origin.split(".", 1)[1]))
+        found.append(require_same_kind(mine[0], other[0], other[0].origin.split(".", 1)[1]))
     if not found:
         raise QueryRefused(
             "a JOIN needs ON or USING.\n  do:     write the equality after ON: JOIN wards ON visits.ward = wards.ward"
@@ -73,7 +73,7 @@ def equalities(join: exp.Join, both: Scope, place: int, left: Scope) -> Pairs:
     return found
 
 
-def alike(mine: Expression, theirs: Expression, name: str) -> tuple[Expression, str]:
+def require_same_kind(mine: Expression, theirs: Expression, name: str) -> tuple[Expression, str]:
     if mine.domain.kind is not theirs.domain.kind:
         raise QueryRefused(
             f"ON compares a {mine.domain.kind.value} with a {theirs.domain.kind.value}.\n  do:     CAST one"
@@ -93,7 +93,7 @@ def of_one_unit(left: Scope, right: Table, pairs: Pairs) -> Join:
     same = not isinstance(left.table.unit, RowUnit) and left.table.unit == right.unit
     units = [name for mine, name in pairs if isinstance(mine, Column) and mine.origin == left.table.unit_origin]
     on_unit = right.unit_column in units
-    keys = [name for mine, name in pairs if leads(left, mine, right, name)]
+    keys = [name for mine, name in pairs if identifies_unit(left, mine, right, name)]
     if not same or not (on_unit or keys):
         listed = ", ".join(dict.fromkeys(name for _, name in pairs))
         raise QueryRefused(
@@ -105,13 +105,13 @@ def of_one_unit(left: Scope, right: Table, pairs: Pairs) -> Join:
     assert right.unit_column is not None
     unit = columns_of(left.table, 0)[right.unit_column]
     whole = pairs if on_unit else [*pairs, (unit, right.unit_column)]
-    once = any(above(left, mine) == (right.name, name) for mine, name in pairs)  # `leads` holds of such a pair
+    once = any(owner_column(left, mine) == (right.name, name) for mine, name in pairs)  # `leads` holds of such a pair
     return Join(right, tuple(whole), tuple(dict.fromkeys(keys)), once)
 
 
-def leads(left: Scope, mine: Expression, right: Table, name: str) -> bool:
+def identifies_unit(left: Scope, mine: Expression, right: Table, name: str) -> bool:
     """Does the policy find units by this equality: of child and parent, or of two children of one parent?"""
-    parent, table = above(left, mine), table_of(left, mine)
+    parent, table = owner_column(left, mine), table_of(left, mine)
     theirs = (right.owner.table.name, right.owner.theirs) if right.owner and right.owner.mine == name else None
     if parent is not None and parent in ((right.name, name), theirs):
         return True
@@ -119,7 +119,7 @@ def leads(left: Scope, mine: Expression, right: Table, name: str) -> bool:
     return theirs is not None and table is not None and theirs == (table.name, column)
 
 
-def above(left: Scope, mine: Expression) -> tuple[str, str] | None:
+def owner_column(left: Scope, mine: Expression) -> tuple[str, str] | None:
     """The table and its column where the unit of this row is found, if this column is what it is found by."""
     table = table_of(left, mine)
     if table is None or table.owner is None or not isinstance(mine, Column):
@@ -129,7 +129,7 @@ def above(left: Scope, mine: Expression) -> tuple[str, str] | None:
 
 
 def table_of(left: Scope, mine: Expression) -> Table | None:
-    """The table that a bare column is of."""
+    """The table of a bare column."""
     if not isinstance(mine, Column):
         return None
     tables = [left.table, *(join.table for join in left.joins)]
@@ -160,14 +160,14 @@ def on_parent(mine: Expression, name: str) -> bool:
 
 
 def sort_joins(scope: Scope) -> Scope:
-    """Joins in an order that does not tell how they were written: each finds its rows by itself, once what it compares
-    with is there."""
+    """Joins in canonical order, whatever their order in the text: each join can be evaluated once the tables that it
+    compares with are there."""
     waiting, order = dict(enumerate(scope.joins, 1)), [0]
     if len(waiting) < 2:
         return scope
     while waiting:
         places = {f"t{old}": f"t{new}" for new, old in enumerate(order)}
-        ready = {i: join for i, join in waiting.items() if needs(join) <= set(places)}
+        ready = {i: join for i, join in waiting.items() if tables_needed(join) <= set(places)}
         first = min(ready, key=lambda i: (repr(renumber_join(ready[i], places)), i))
         order.append(first)
         del waiting[first]
@@ -179,8 +179,8 @@ def sort_joins(scope: Scope) -> Scope:
     return replace(scope, names=names, joins=joins, where=renumber(scope.where, places))
 
 
-def needs(join: Join) -> set[str]:
-    """The tables that it compares with."""
+def tables_needed(join: Join) -> set[str]:
+    """The tables that a join compares with."""
     return {one.origin.split(".", 1)[0] for mine, _ in join.on for one in columns(mine)}
 
 

@@ -1,11 +1,11 @@
-"""Aggregates in one form: COUNT(1) and SUM(1) are COUNT(*), and a FILTER that all aggregates share is a WHERE."""
+"""Canonical aggregates: COUNT(1) and SUM(1) become COUNT(*), and a FILTER that all aggregates share becomes a WHERE."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.expressions import Call, Constant, Expression
-from sfumato.sql.nullable import present
+from sfumato.sql.nullable import non_null_where
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.possible_keys import possible_keys
 from sfumato.sql.simplify import call
@@ -32,17 +32,17 @@ def normalise(
             possible_keys(key, where) == possible_keys(key, rows.where) for key in keys
         ):
             rows, found = replace(rows, where=where), [without_condition(one) for one in found]
-    known = present(rows.where)
+    known = non_null_where(rows.where)
     return rows, tuple(one if has_mean(one, found) else one.as_row_count(rows.table, known) for one in found)
 
 
 def has_mean(one: Aggregate, aggregates: Sequence[Aggregate]) -> bool:
-    """Is there a mean of the same? It has the sum and the count of values anyway; another number would cost more."""
+    """Is there a mean of the same values? It needs their sum and count anyway; another number would cost more."""
     return any(other.centred and other.arguments == one.arguments for other in aggregates)
 
 
 def shared_condition(aggregates: Sequence[Aggregate]) -> Expression | None:
-    """The condition that all values of all of them have, as CASE WHEN condition THEN … END."""
+    """The condition c, if all values of all aggregates are CASE WHEN c THEN … END."""
     found = {condition_of(value) for one in aggregates for value in one.arguments or (NOTHING,)}
     return found.pop() if len(found) == 1 else None
 
@@ -55,5 +55,5 @@ def condition_of(value: Expression) -> Expression | None:
 
 
 def without_condition(one: Aggregate) -> Aggregate:
-    """The same aggregate of what stands after THEN."""
+    """The same aggregate of the values after THEN."""
     return one.with_arguments(*(value.arguments[1] for value in one.arguments if isinstance(value, Call)))

@@ -1,4 +1,4 @@
-"""A SELECT around one with aggregates chooses, computes, filters and sorts released values: it costs nothing."""
+"""A SELECT around one with aggregates: post-processing that selects, computes, filters and sorts released values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,11 +8,11 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.sql.aggregate import calls_aggregate, kind_of
 from sfumato.sql.expressions import Expression
-from sfumato.sql.parse.ast_guard import alias, inner, plain, shown
-from sfumato.sql.parse.columns import Columns, number_after, ordered, titled
-from sfumato.sql.parse.expressions import expression
+from sfumato.sql.parse.ast_guard import alias, node_text, require_known_parts, without_alias
+from sfumato.sql.parse.expressions import parse_expression
+from sfumato.sql.parse.select_list import Columns, column_title, limit_or_offset, order_by
 from sfumato.sql.plan import Plan
-from sfumato.sql.postprocess import foreign
+from sfumato.sql.postprocess import require_postprocessing
 from sfumato.sql.question import Question
 from sfumato.sql.simplify import call
 
@@ -22,9 +22,9 @@ MOST_STEPS = 50_000_000  # parts of expressions over released values, in all gro
 
 
 def layers(query: exp.Select) -> list[exp.Select]:
-    """The SELECT with aggregates that this one is around, and those around it, outwards; none if there is no such."""
-    found, views = [query], named_in(query)
-    while not aggregated(found[-1]):
+    """The SELECT with aggregates inside this one, then those around it, outwards; empty if there is none."""
+    found, views = [query], views_of(query)
+    while not has_aggregates(found[-1]):
         source = found[-1].args.get("from_") or found[-1].args.get("from")
         node = source.this if source is not None else None
         inside = node.this if isinstance(node, exp.Subquery) else None
@@ -34,24 +34,24 @@ def layers(query: exp.Select) -> list[exp.Select]:
             inside, views = views[place].this, views[:place]
         if not isinstance(inside, exp.Select) or len(found) > MOST_LAYERS:
             return []
-        found, views = [*found, inside], [*views, *named_in(inside)]
+        found, views = [*found, inside], [*views, *views_of(inside)]
     core = found[-1].copy()
-    rows = [cte.copy() for cte in views if not aggregated(cte.this)]
+    rows = [cte.copy() for cte in views if not has_aggregates(cte.this)]
     core.set("with_", exp.With(expressions=rows) if rows else None)
     return [core, *reversed(found[:-1])] if len(found) > 1 else []
 
 
-def named_in(query: exp.Select) -> list[exp.CTE]:
+def views_of(query: exp.Select) -> list[exp.CTE]:
     """The views of its WITH."""
     views = query.args.get("with_") or query.args.get("with")
     if views is None or views.args.get("recursive"):
         return []
     for cte in views.expressions:
-        plain(cte)
+        require_known_parts(cte)
     return list(views.expressions)
 
 
-def aggregated(query: exp.Expression) -> bool:
+def has_aggregates(query: exp.Expression) -> bool:
     """Has this SELECT aggregates of its own?"""
     if not isinstance(query, exp.Select):
         return False
@@ -60,8 +60,8 @@ def aggregated(query: exp.Expression) -> bool:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """Names stand for columns of the answer."""
+class OuterNames:
+    """Resolves names as columns of the answer."""
 
     question: Question
     called: str
@@ -69,7 +69,7 @@ class Shown:
     def known(self, node: exp.Expression) -> Expression | None:
         if kind_of(node) is not None or isinstance(node, exp.Filter):
             raise QueryRefused(
-                f"{shown(node)} is over answers, not over rows.\n  do:     aggregate rows once, in the inner SELECT"
+                f"{node_text(node)} is over answers, not over rows.\n  do:     aggregate rows once, in the inner SELECT"
             )
         return None
 
@@ -81,8 +81,8 @@ class Shown:
         raise QueryRefused(f"{name!r} is not a column here.\n  found:  {known}\n  do:     use one of these")
 
 
-def around(query: exp.Select, question: Question) -> Question:
-    """The question with what the outer SELECT says."""
+def apply_outer_select(query: exp.Select, question: Question) -> Question:
+    """The question with the post-processing of an outer SELECT."""
     for part, value in query.args.items():
         if value and (part not in PARTS or (part.startswith("with") and value.args.get("recursive"))):
             raise QueryRefused(
@@ -90,36 +90,38 @@ def around(query: exp.Select, question: Question) -> Question:
                 "  do:     choose, compute, filter and sort what it gives; aggregate rows once"
             )
     source = query.args.get("from_") or query.args["from"]
-    plain(source.this)
-    names = Shown(question, alias(source.this))
+    require_known_parts(source.this)
+    names = OuterNames(question, alias(source.this))
     columns: Columns = []
     for node in query.expressions:
-        plain(node)
+        require_known_parts(node)
         if isinstance(node, exp.Star):
             columns += question.columns
         else:
-            columns.append((titled(node, [title for title, _ in columns]), expression(inner(node), names)))
+            columns.append(
+                (column_title(node, [title for title, _ in columns]), parse_expression(without_alias(node), names))
+            )
     found = replace(question, columns=tuple(columns))
     if where := query.args.get("where"):
-        first(question, "WHERE")
-        found = replace(found, having=call("and", question.having, expression(where.this, names)))
+        require_no_limit_yet(question, "WHERE")
+        found = replace(found, having=call("and", question.having, parse_expression(where.this, names)))
     if query.args.get("order"):
-        first(question, "ORDER BY")
-        found = replace(found, order=(*ordered(query, columns, names), *question.order))
+        require_no_limit_yet(question, "ORDER BY")
+        found = replace(found, order=(*order_by(query, columns, names), *question.order))
     if query.args.get("limit") or query.args.get("offset"):
-        first(question, "LIMIT")
-        found = replace(found, limit=number_after(query, "limit"), offset=number_after(query, "offset") or 0)
+        require_no_limit_yet(question, "LIMIT")
+        found = replace(found, limit=limit_or_offset(query, "limit"), offset=limit_or_offset(query, "offset") or 0)
     after = [*(e for _, e in found.columns), found.having, *(e for e, _ in found.order)]
     for one in after:
-        foreign(one)
+        require_postprocessing(one)
     if sum(e.weight for e in after) > HEAVIEST:
-        raise QueryRefused("this question is too long, written out.\n  do:     ask less at a time")
+        raise QueryRefused("this question is too long, with its views expanded.\n  do:     ask less at a time")
     check_layout(found.plan, after)
     return found
 
 
 def check_layout(plan: Plan, after: Sequence[Expression]) -> None:
-    """Refuses what would take long to make of released values: that is free, and could be asked again and again."""
+    """Refuse post-processing that takes long: it is free, and could be asked again and again."""
     if plan.combinations * sum(e.weight for e in after) > MOST_STEPS:
         raise QueryRefused(
             "this question takes too long to lay out.\n"
@@ -128,7 +130,7 @@ def check_layout(plan: Plan, after: Sequence[Expression]) -> None:
         )
 
 
-def first(question: Question, word: str) -> None:
-    """What comes after LIMIT would see less than all groups: one LIMIT, at the end."""
+def require_no_limit_yet(question: Question, word: str) -> None:
+    """Refuse a clause after LIMIT, where it would not see all groups: there is one LIMIT, at the end."""
     if question.limit is not None or question.offset:
         raise QueryRefused(f"{word} comes before LIMIT.\n  do:     ask with the inner LIMIT, and go on with the answer")

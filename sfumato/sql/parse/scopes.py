@@ -1,4 +1,4 @@
-"""What names stand for below GROUP BY: columns of one private table and of what is joined to it."""
+"""Names below GROUP BY: columns of one private table and of the tables joined to it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ ALWAYS = Constant(True)
 
 @dataclass(frozen=True)
 class Scope:
-    """What names stand for: rows of one private table and public ones, with a condition on them."""
+    """Resolves names over rows of one private table and joined tables, with a condition on them."""
 
     table: Table
     names: Mapping[tuple[str, str], Expression]  # (alias, column) → what it is
@@ -44,7 +44,7 @@ class Scope:
         raise QueryRefused(f"{name!r} is not a column of the joined table.")
 
     def renamed(self, alias: str) -> "Scope":
-        """All of it under one name."""
+        """The same columns under one alias."""
         return replace(self, names={(alias, name): e for (_, name), e in self.names.items()})
 
 
@@ -57,7 +57,7 @@ def columns_of(table: Table, place: int) -> dict[str, Column]:
 
 
 def renumber(expression: Expression, places: Mapping[str, str]) -> Expression:
-    """The same of tables that have other numbers: t1 → t2."""
+    """The same expression with tables renumbered: t1 → t2."""
     if isinstance(expression, Column):
         alias, name = expression.origin.split(".", 1)
         return replace(expression, origin=f"{places[alias]}.{name}") if alias in places else expression

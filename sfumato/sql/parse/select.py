@@ -1,4 +1,4 @@
-"""The outer SELECT: keys, columns, HAVING, ORDER BY, LIMIT."""
+"""SELECT with aggregates: keys, columns, HAVING, ORDER BY, LIMIT; from there to a plan."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,52 +10,52 @@ from sfumato.sql.aggregate import MARK, Aggregate, Lattices, StandaloneAggregate
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column, Constant, Expression, Output
 from sfumato.sql.functions.costs import require_cost
-from sfumato.sql.parse.ast_guard import inner, place_of, plain
-from sfumato.sql.parse.columns import Columns, number_after, ordered, titled
-from sfumato.sql.parse.expressions import expression
+from sfumato.sql.parse.ast_guard import column_number, require_known_parts, without_alias
+from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.from_where import MAIN, Rows
 from sfumato.sql.parse.group_by import Groups
 from sfumato.sql.parse.histogram import Histogram, histogram, is_histogram
 from sfumato.sql.parse.normalise_aggregates import normalise
-from sfumato.sql.parse.outer_select import around, check_layout, layers
+from sfumato.sql.parse.outer_select import apply_outer_select, check_layout, layers
 from sfumato.sql.parse.scopes import Scope
+from sfumato.sql.parse.select_list import Columns, column_title, limit_or_offset, order_by
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.policy import Policy
-from sfumato.sql.postprocess import foreign
+from sfumato.sql.postprocess import require_postprocessing
 from sfumato.sql.question import Question
-from sfumato.sql.union import cost, pruned, weight
+from sfumato.sql.union import branches_weight, prune_columns, row_cost
 from sfumato.sql.units import RowUnit
 
 MOST_KEYS, MOST_ROWS, HEAVIEST = 1_000_000, 1_000_000, 4_000
 
 
-def selected(query: exp.Select, policy: Policy, schema: str = MAIN) -> Question:
+def parse_select(query: exp.Select, policy: Policy, schema: str = MAIN) -> Question:
     """The question that a SELECT asks."""
     core, *outer = layers(query) or [query]
-    question = grouped(core, policy, schema)
+    question = parse_grouped_select(core, policy, schema)
     for one in outer:
-        question = around(one, question)
+        question = apply_outer_select(one, question)
     return question
 
 
-def grouped(query: exp.Select, policy: Policy, schema: str) -> Question:
+def parse_grouped_select(query: exp.Select, policy: Policy, schema: str) -> Question:
     """The SELECT that has the aggregates."""
     scope = Rows(policy, schema=schema).scope(query)
-    named = {node.alias.lower(): counting(node) for node in query.expressions if isinstance(node, exp.Alias)}
+    named = {node.alias.lower(): histogram_as_count(node) for node in query.expressions if isinstance(node, exp.Alias)}
     bins = histogram(query, scope)
-    groups = Groups(scope, keys(query, named, scope, *([bins.key] if bins else [])), named)
-    columns = shown_columns(query, groups, bins)
+    groups = Groups(scope, group_keys(query, named, scope, *([bins.key] if bins else [])), named)
+    columns = result_columns(query, groups, bins)
     having = query.args.get("having")
-    condition = expression(having.this, groups) if having else Constant(True)
+    condition = parse_expression(having.this, groups) if having else Constant(True)
     if condition.domain.kind is not Kind.TRUTH:
         raise QueryRefused("HAVING takes a condition.")
-    distinct(query, columns, groups)
-    question = within_limits(groups, columns, condition, sorted_rows(query, columns, groups, bins))
-    return replace(question, limit=number_after(query, "limit"), offset=number_after(query, "offset") or 0)
+    check_distinct(query, columns, groups)
+    question = build_question(groups, columns, condition, row_order(query, columns, groups, bins))
+    return replace(question, limit=limit_or_offset(query, "limit"), offset=limit_or_offset(query, "offset") or 0)
 
 
-def distinct(query: exp.Select, columns: Columns, groups: Groups) -> None:
-    """SELECT DISTINCT says nothing more where all keys are shown."""
+def check_distinct(query: exp.Select, columns: Columns, groups: Groups) -> None:
+    """Refuse SELECT DISTINCT unless all keys are shown, where it changes nothing."""
     found = query.args.get("distinct")
     if found is None:
         return
@@ -66,81 +66,85 @@ def distinct(query: exp.Select, columns: Columns, groups: Groups) -> None:
         )
 
 
-def counting(node: exp.Expression) -> exp.Expression:
-    """What a name stands for; a histogram's, for its counts."""
-    kind = kind_of(inner(node))
+def histogram_as_count(node: exp.Expression) -> exp.Expression:
+    """The node without its alias; COUNT(*) for a histogram, whose alias names its counts."""
+    kind = kind_of(without_alias(node))
     if not is_histogram(node) or kind is None:
-        return inner(node)
+        return without_alias(node)
     rows = exp.Count(this=exp.Star())
     rows.meta[MARK] = kind
     return rows
 
 
-def keys(
+def group_keys(
     query: exp.Select, named: Mapping[str, exp.Expression], scope: Scope, *more: Expression
 ) -> list[Expression]:  # fmt: skip
-    """GROUP BY, in one order: another one is no other question."""
+    """The keys of GROUP BY in canonical order."""
     group = query.args.get("group")
     if group is not None:
-        plain(group)
-    nodes = [key(node, query, named, scope) for node in group.expressions] if group is not None else []
-    if group is not None and group.args.get("all"):  # whatever is selected and no aggregate
-        nodes += [inner(n) for n in query.expressions if not calls_aggregate(n) and not is_histogram(n)]
-    found = sorted({*(expression(node, scope) for node in nodes), *more}, key=repr)
+        require_known_parts(group)
+    nodes = [group_key_node(node, query, named, scope) for node in group.expressions] if group is not None else []
+    if group is not None and group.args.get("all"):  # all selected columns without aggregates
+        nodes += [without_alias(n) for n in query.expressions if not calls_aggregate(n) and not is_histogram(n)]
+    found = sorted({*(parse_expression(node, scope) for node in nodes), *more}, key=repr)
     for one in found:
         if isinstance(one, Column) and one.origin == scope.table.unit_origin:
             raise QueryRefused("GROUP BY the unit would ask about each person.")
     return found
 
 
-def key(
+def group_key_node(
     node: exp.Expression, query: exp.Select, named: Mapping[str, exp.Expression], scope: Scope
 ) -> exp.Expression:  # fmt: skip
     """GROUP BY 2 means that column; a name means a column of the table first, then an alias."""
     if isinstance(node, exp.Literal) and not node.is_string:
-        return inner(query.expressions[place_of(node, "GROUP BY", len(query.expressions)) - 1])
+        return without_alias(query.expressions[column_number(node, "GROUP BY", len(query.expressions)) - 1])
     bare = isinstance(node, exp.Column) and not node.table and node.name.lower() in named
     if bare and not any(name == node.name.lower() for _, name in scope.names):
         return named[node.name.lower()]
     return node
 
 
-def shown_columns(query: exp.Select, groups: Groups, bins: Histogram | None) -> Columns:
-    """What is listed after SELECT, each under a name of its own; a histogram is its edges and its counts."""
+def result_columns(query: exp.Select, groups: Groups, bins: Histogram | None) -> Columns:
+    """The columns after SELECT with unique titles; a histogram has its edges and its counts."""
     found: Columns = []
     for node in query.expressions:
         if isinstance(node, exp.Star):
             raise QueryRefused("SELECT * would show rows.\n  do:     ask for keys and aggregates")
         if isinstance(node, exp.Alias):
-            plain(node)
+            require_known_parts(node)
         if bins is not None and is_histogram(node):
             found += bins.columns(groups.key(bins.key))
-        found.append((titled(node, [title for title, _ in found]), expression(counting(node), groups)))
+        found.append(
+            (column_title(node, [title for title, _ in found]), parse_expression(histogram_as_count(node), groups))
+        )
     return found
 
 
-def sorted_rows(
+def row_order(
     query: exp.Select, columns: Columns, groups: Groups, bins: Histogram | None
 ) -> list[tuple[Expression, bool]]:  # fmt: skip
-    """ORDER BY; bins are shown from the lowest if nothing is said."""
+    """ORDER BY; by default bins are shown from the lowest."""
     if query.args.get("order") or bins is None:
-        return ordered(query, columns, groups)
+        return order_by(query, columns, groups)
     shown_keys = [e for _, e in columns if isinstance(e, Output) and e.place < len(groups.keys)]
     return [*((e, False) for e in shown_keys), (bins.order(groups.key(bins.key)), False)]
 
 
-def within_limits(
+def build_question(
     groups: Groups, columns: Columns, having: Expression, order: list[tuple[Expression, bool]]
 ) -> Question:
-    """All of it as a question, unless it is too large."""
+    """The question, checked against all limits."""
     if not groups.aggregates:
         raise QueryRefused(
             "this question has no aggregate, so it would show rows.\n  do:     ask COUNT(*), SUM(…) or AVG(…)"
         )
     rows, aggregates = normalise(groups.rows, groups.keys, groups.aggregates)
-    core = planned(rows, groups.keys, aggregates)
+    core = build_plan(rows, groups.keys, aggregates)
     if core.rows > MOST_ROWS:
-        raise QueryRefused(f"too many rows of one unit after this join.\n  found:  {core.rows:,} are allowed for")
+        raise QueryRefused(
+            f"too many rows of one unit after this join.\n  found:  up to {core.rows:,} by the bounds of the policy"
+        )
     for key, listed in zip(core.keys, core.key_lists, strict=True):
         if listed == ():
             raise QueryRefused(
@@ -157,19 +161,19 @@ def within_limits(
         )
     after = [*(e for _, e in columns), having, *(e for e, _ in order)]
     for one in after:
-        foreign(one)
+        require_postprocessing(one)
     read = [*groups.keys, core.where, *(m.of for m in core.measures if m.of)]
     read += [e for one in core.standalone for e in one.arguments]
-    if sum(e.weight for e in [*read, *after]) + weight(core.table) > HEAVIEST:
-        raise QueryRefused("this question is too long, written out.\n  do:     ask less at a time")
-    require_cost(cost(core))
+    if sum(e.weight for e in [*read, *after]) + branches_weight(core.table) > HEAVIEST:
+        raise QueryRefused("this question is too long, with its views expanded.\n  do:     ask less at a time")
+    require_cost(row_cost(core))
     check_layout(core, after)
-    return Question(pruned(core), aggregates, tuple(columns), having, tuple(order), None)
+    return Question(prune_columns(core), aggregates, tuple(columns), having, tuple(order), None)
 
 
-def planned(rows: Scope, keys: Sequence[Expression], aggregates: tuple[Aggregate, ...]) -> Plan:
-    """The least measures that serve all aggregates, and those that are released on their own; in one order, so that the
-    order of columns does not make another plan. With private keys units are counted, whether asked for or not."""
+def build_plan(rows: Scope, keys: Sequence[Expression], aggregates: tuple[Aggregate, ...]) -> Plan:
+    """The fewest measures that serve all aggregates, and the standalone aggregates, in canonical order: the order of
+    columns does not change the plan. With private keys units are counted even if not asked for."""
     lattices = Lattices(aggregates)
     private = any(key.domain.keys is None for key in keys)
     measures = {Measure(What.UNITS)} if private else set()

@@ -1,30 +1,133 @@
-"""SQL text to a question: one SELECT, of an allow-list; whatever is not on it is refused, in words."""
+"""SQL text to a question: limits checked before anything takes time, one SELECT, then an allow-list.
 
+Texts come from strangers. Unsupported syntax is refused, never ignored.
+"""
+
+import re
+
+import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.aggregate import Registry
 from sfumato.sql.parse.from_where import MAIN
-from sfumato.sql.parse.limits import parsed
-from sfumato.sql.parse.select import selected
+from sfumato.sql.parse.select import parse_select
 from sfumato.sql.policy import Policy
 from sfumato.sql.question import Question
 
+LONGEST = 1 << 16  # bytes
+MOST_TOKENS = 2000
+DEEPEST = 24  # nested brackets
+DEEPEST_TYPES = 3  # after the name of a type: the parser tries each of those twice
+DEEPEST_TREE = 60  # nested operators; a chain of AND or OR counts once
+
+WORDS = re.compile(r"\w+|[^\w\s]")
+OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
+CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
+FIRST = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM}
+TYPES = frozenset(DuckDB.Parser.TYPE_TOKENS)
+
 
 def parse(text: str, policy: Policy, aggregates: Registry, schema: str = MAIN) -> Question:
-    """The question that a text asks, of tables that the engine has in this schema."""
+    """The question that a text asks, about tables that the engine has in this schema."""
     try:
-        root = aggregates.mark(parsed(text))
+        root = aggregates.mark(parse_statement(text))
         if isinstance(root, exp.SetOperation):
             raise QueryRefused(
-                "ask one SELECT with aggregates.\n  found:  SELECTs under each other\n"
-                "  do:     put rows under each other, and aggregate them: SELECT part, COUNT(*) FROM (\n"
+                "ask one SELECT with aggregates.\n  found:  a UNION of SELECTs\n"
+                "  do:     combine rows first, and aggregate them: SELECT part, COUNT(*) FROM (\n"
                 "            SELECT 'one' AS part FROM … UNION ALL SELECT 'two' FROM …) GROUP BY part"
             )
         if not isinstance(root, exp.Select):
             raise QueryRefused("ask exactly one SELECT.\n  found:  a statement of another kind")
-        return selected(root, policy, schema)
+        return parse_select(root, policy, schema)
     except RecursionError:
         raise QueryRefused("this question is nested too deeply.") from None
     except ArithmeticError:
-        raise QueryRefused("this question has numbers that cannot be reckoned with.") from None
+        raise QueryRefused("this question has numbers that are too large to compute with.") from None
+
+
+def has_too_many_words(text: str) -> bool:
+    """Does the text have too many words to be worth tokenising? Words in comments and quotes count as well."""
+    return sum(1 for _ in WORDS.finditer(text)) > 4 * MOST_TOKENS
+
+
+def parse_statement(text: str) -> exp.Expression:
+    """The single statement of a text, within the limits."""
+    if not isinstance(text, str):
+        raise QueryRefused("a question is a text.")
+    if len(text) > LONGEST or len(text.encode("utf-8", "replace")) > LONGEST:
+        raise QueryRefused(f"this question is too long.\n  do:     ask in at most {LONGEST:,} bytes")
+    if not text.strip():
+        raise QueryRefused("this question is empty.\n  do:     ask one SELECT statement")
+    if any((sign < " " and sign not in "\t\n\r") or "\ud800" <= sign <= "\udfff" for sign in text):
+        raise QueryRefused("a question is made of ordinary characters.\n  do:     leave out what cannot be printed")
+    if has_too_many_words(text):
+        raise too_long()
+    try:
+        check_tokens(sqlglot.tokenize(text, read="duckdb"))
+        read = sqlglot.parse(text, read="duckdb")
+        found = [one for one in read if one is not None and not isinstance(one, exp.Semicolon)]  # a comment after it
+    except QueryRefused:  # which is a ValueError
+        raise
+    except SqlglotError as problem:
+        place = getattr(problem, "errors", None) or [{}]
+        line, column = place[0].get("line"), place[0].get("col")
+        where = f" at line {line}, column {column}" if line else ""
+        raise QueryRefused(f"this is not SQL{where}.\n  do:     ask one SELECT statement") from None
+    except (RecursionError, ValueError, AttributeError, IndexError, KeyError, TypeError):
+        raise QueryRefused("this is not SQL that can be read.\n  do:     ask one SELECT statement") from None
+    if len(found) != 1:
+        raise QueryRefused(f"ask exactly one SELECT.\n  found:  {len(found)} statements")
+    root = found[0]
+    if not isinstance(root, exp.Expression):
+        raise QueryRefused("ask exactly one SELECT.")
+    if tree_depth(root) > DEEPEST_TREE:
+        raise QueryRefused(
+            f"this question is nested too deeply.\n  found:  more than {DEEPEST_TREE} operators inside each other"
+        )
+    return root
+
+
+def check_tokens(tokens: list[Token]) -> None:
+    """Check for one statement that begins like a question, few tokens, and few nested brackets."""
+    if len(tokens) > MOST_TOKENS:
+        raise too_long()
+    ends = [place for place, token in enumerate(tokens) if token.token_type is TokenType.SEMICOLON]
+    if ends and ends[0] + len(ends) < len(tokens):  # semicolons may end it
+        raise QueryRefused("ask exactly one SELECT.\n  found:  more than one statement")
+    if tokens and tokens[0].token_type not in FIRST:  # the parser would complain about commands in the log
+        raise QueryRefused("ask exactly one SELECT.\n  found:  a statement of another kind")
+    if any(token.token_type is TokenType.TILDE for token in tokens):  # the parser reads both meanings alike
+        raise QueryRefused(
+            "~ matches a whole text on DuckDB and a part of it on PostgreSQL.\n  do:     see docs/sql.md for patterns"
+        )
+    open_: list[bool] = []  # for each open bracket: does it follow the name of a type?
+    before = None
+    for token in tokens:
+        if token.token_type in OPEN:
+            open_.append(before in TYPES)
+            if len(open_) > DEEPEST or sum(open_) > DEEPEST_TYPES:
+                raise QueryRefused("this question is nested too deeply.\n  found:  many brackets inside each other")
+        elif token.token_type in CLOSE and open_:
+            open_.pop()
+        before = token.token_type
+
+
+def too_long() -> QueryRefused:
+    return QueryRefused(f"this question is too long.\n  do:     ask in at most {MOST_TOKENS:,} words and signs")
+
+
+def tree_depth(root: exp.Expression) -> int:
+    """Depth of the tree; a chain of ANDs or ORs counts as one. Not recursive: the tree may be very deep."""
+    deepest, waiting = 0, [(root, 1)]
+    while waiting:
+        node, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        for child in node.iter_expressions():
+            chained = isinstance(node, exp.And | exp.Or) and type(child) is type(node)
+            waiting.append((child, depth + (not chained and not isinstance(child, exp.Paren))))
+    return deepest

@@ -1,4 +1,4 @@
-"""UNION ALL of SELECTs over rows: columns by their place, under the names of the first."""
+"""UNION ALL of SELECTs over rows: columns by position, with the names of the first SELECT."""
 
 import math
 from dataclasses import replace
@@ -8,12 +8,12 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Domain, Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
-from sfumato.sql.functions.domains_of_results import covering
-from sfumato.sql.parse.ast_guard import plain
+from sfumato.sql.functions.result_domains import covering_domain
+from sfumato.sql.parse.ast_guard import require_known_parts
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Plan
-from sfumato.sql.postprocess import ranked
-from sfumato.sql.union import label, leaves, stacked
+from sfumato.sql.postprocess import sort_key
+from sfumato.sql.union import column_label, count_selects, stack_branches
 from sfumato.sql.units import RowUnit
 
 MOST_BRANCHES = 16
@@ -31,14 +31,14 @@ def selects(node: exp.Expression) -> list[exp.Select]:
                 named = bool(one.args.get("by_name"))
                 same = isinstance(one, exp.Union) and not one.args.get("distinct")
                 raise QueryRefused(
-                    "of SELECTs under each other, UNION ALL is the one that keeps each row as it is.\n"
+                    "only UNION ALL is supported between SELECTs: it keeps each row.\n"
                     f"  found:  {one.key.upper()}{' BY NAME' if named else ''}"
                     + ("\n  do:     leave BY NAME out, and list the columns in the same order" if same else "")
                 )
-            plain(one)
+            require_known_parts(one)
             waiting += [one.expression, one.this]
         elif isinstance(one, exp.Subquery) and not one.alias:
-            plain(one)
+            require_known_parts(one)
             waiting.append(one.this)
         elif isinstance(one, exp.Select):
             found.append(one)
@@ -47,43 +47,43 @@ def selects(node: exp.Expression) -> list[exp.Select]:
     return found
 
 
-def united(branches: list[Selected]) -> Scope:
-    """One scope for all: what stands at one place in each is one column, of all their domains together."""
+def unite(branches: list[Selected]) -> Scope:
+    """One scope for all branches: expressions at the same position are one column, whose domain covers theirs."""
     rows = [Plan(scope.table, scope.joins, scope.where, (), ()) for scope, _ in branches]
-    same_unit(rows)
+    require_same_unit(rows)
     widths = sorted({len(listed) for _, listed in branches})
     if len(widths) > 1:
         found = " and ".join(map(str, widths))
-        raise QueryRefused(f"UNION ALL puts SELECTs with as many columns under each other.\n  found:  {found} columns")
+        raise QueryRefused(f"UNION ALL needs SELECTs with equally many columns.\n  found:  {found} columns")
     names: dict[tuple[str, str], Expression] = {}
     values: dict[str, tuple[Expression, ...]] = {}
     domains = {}
     for place, (name, _) in enumerate(branches[0][1]):
         column = tuple(listed[place][1] for _, listed in branches)
         if all(isinstance(one, Column) and one.origin == rows[0].table.unit_origin for one in column):
-            names["", name] = Column(  # units are stacked as they are, and cut where they are read
-                f"t0.{rows[0].table.unit_column}", replace(together(column), length=math.inf)
+            names["", name] = Column(  # units are not truncated here, but where they are read
+                f"t0.{rows[0].table.unit_column}", replace(common_domain(column), length=math.inf)
             )
             continue
         column = of_one_kind(column, place + 1)
-        title = label(rows, column)
-        while values.get(title, column) != column:  # the same values, otherwise paired
+        title = column_label(rows, column)
+        while values.get(title, column) != column:  # the same values, paired differently
             title += "x"
-        values[title], domains[title] = column, together(column)
+        values[title], domains[title] = column, common_domain(column)
         names["", name] = Column(f"t0.{title}", domains[title])
-    table = stacked(rows, values, domains)
-    if leaves(table) > MOST_BRANCHES:
-        raise QueryRefused(f"at most {MOST_BRANCHES} SELECTs under each other.\n  found:  {leaves(table)}")
+    table = stack_branches(rows, values, domains)
+    if count_selects(table) > MOST_BRANCHES:
+        raise QueryRefused(f"at most {MOST_BRANCHES} SELECTs in a UNION ALL.\n  found:  {count_selects(table)}")
     return Scope(table, names)
 
 
-def together(column: tuple[Expression, ...]) -> Domain:
-    """What is known of all of them; keys in an order that does not tell which came first."""
-    found = covering(*(one.domain for one in column))
-    return found if found.keys is None else replace(found, keys=tuple(sorted(found.keys, key=ranked)))
+def common_domain(column: tuple[Expression, ...]) -> Domain:
+    """The domain that covers all branches; keys in canonical order."""
+    found = covering_domain(*(one.domain for one in column))
+    return found if found.keys is None else replace(found, keys=tuple(sorted(found.keys, key=sort_key)))
 
 
-def same_unit(rows: list[Plan]) -> None:
+def require_same_unit(rows: list[Plan]) -> None:
     units = {one.table.unit for one in rows}
     if len(units) > 1:
         listed = ", ".join(f"{one.table.name} of {str(one.table.unit)!r}" for one in rows)
@@ -103,7 +103,7 @@ def of_one_kind(column: tuple[Expression, ...], place: int) -> tuple[Expression,
         kinds = {one.domain.kind for one in column if one != Constant(None)}
     if len(kinds) > 1:
         raise QueryRefused(
-            f"UNION ALL, column {place}: values of one kind stand under each other.\n"
+            f"UNION ALL, column {place}: all values must be of one kind.\n"
             f"  found:  {', '.join(sorted(kind.value for kind in kinds))}\n  do:     CAST one of them"
         )
     return column

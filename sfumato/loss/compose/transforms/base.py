@@ -1,4 +1,4 @@
-"""What the contour engine asks of a loss: M(z) = E_P[e^{zL}; L < ∞] on a line z = θ + iω, with certificates.
+"""Transforms of losses for the contour engine: M(z) = E_P[e^{zL}; L < ∞] on a line z = θ + iω, with certificates.
 
 φ(ω) = M(θ + iω)/M(θ) is the characteristic function of the law tilted by e^{θL}. A transform tells log M roughly (to
 steer by), then, at a chosen θ, log M(θ) with its error, discs that hold φ at given frequencies, and a bound of |φ|

@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from sfumato.loss.compose.transforms.base import Discs, Refused, Tilted, Transform, powers
-from sfumato.loss.compose.transforms.sampled_gaussian import TiltedSampledGaussian, drop, turned
+from sfumato.loss.compose.transforms.sampled_gaussian import TiltedSampledGaussian, drop, turn_minus_one
 from sfumato.loss.numeric import ULP, Floats, floats
 
 SIZES = (8, 12, 16, 24, 32, 48, 64, 96, 192)  # points of Gauss's rule
@@ -91,7 +91,7 @@ class BoundedTransform(Transform):
         return floats(self.count * np.where(peak < 100, np.log1p(np.maximum(excess, -0.999)), large))
 
     def tilted(self, theta: float) -> Tilted:
-        return tilted(self, theta)
+        return tilted_term(self, theta)
 
 
 @lru_cache(maxsize=len(SIZES))
@@ -111,7 +111,7 @@ def gauss(size: int) -> tuple[Floats, Floats]:
 
 
 @lru_cache(maxsize=16)
-def tilted(term: BoundedTransform, theta: float) -> "TiltedBounded":
+def tilted_term(term: BoundedTransform, theta: float) -> "TiltedBounded":
     """The certified view: planning asks for it, and so does the contour."""
     return TiltedBounded(term, theta)
 
@@ -185,7 +185,7 @@ class TiltedBounded(Tilted):
         reach = np.minimum(2.0, omega * math.sqrt(float(w @ (y * y))))
         slip = float(w @ rule.slips) + 4 * ULP * (float(w @ np.abs(y)) + abs(self.mean))
         if len(omega) * len(w) < 300_000:
-            base = turned(np.multiply.outer(omega, y)) @ w
+            base = turn_minus_one(np.multiply.outer(omega, y)) @ w
             error = ULP * (len(w) + 32) * reach
         else:
             base = TiltedSampledGaussian.matrix(omega, w, y)

@@ -33,11 +33,8 @@ class EdgedTransform(Transform):
     @classmethod
     def together(cls, parts: Sequence[Transform]) -> Sequence[Transform]:
         mine = [part for part in parts if isinstance(part, EdgedTransform)]
-        return [EdgedTransform(*(np.concatenate(columns) for columns in zip(*(p.columns for p in mine), strict=True)))]
-
-    @property
-    def columns(self) -> tuple[Floats, ...]:
-        return self.eps, self.up, self.down, self.middle, self.slope, self.counts
+        columns = zip(*((p.eps, p.up, p.down, p.middle, p.slope, p.counts) for p in mine), strict=True)
+        return [EdgedTransform(*(np.concatenate(column) for column in columns))]
 
     def times(self, count: int) -> "EdgedTransform":
         return EdgedTransform(self.eps, self.up, self.down, self.middle, self.slope, self.counts * count)
@@ -86,7 +83,7 @@ class TiltedEdges(Tilted):
             w = omega[begin : begin + block]
             turn = inner[:, : len(w)] * np.exp(1j * (step * begin) * terms.eps)[:, None]
             phi = self.values(w, turn)
-            log[begin : begin + block] = log_of(multiplied(phi)) if once else terms.counts @ log_of(phi)
+            log[begin : begin + block] = log_of(multiply_rows(phi)) if once else terms.counts @ log_of(phi)
         total = float(terms.counts @ (self.slips + 40 * ULP)) + omega * float(terms.counts @ (4 * ULP * terms.eps))
         rounding = ULP * (
             16 * len(terms.eps) + 32 + (0 if once else 4 * (4 + len(terms.eps)) * float(terms.counts.sum()))
@@ -116,7 +113,7 @@ class TiltedEdges(Tilted):
         return result
 
 
-def multiplied(phi: Complexes) -> Complexes:
+def multiply_rows(phi: Complexes) -> Complexes:
     """The product of all rows, by halves."""
     while len(phi) > 1:
         half = len(phi) // 2

@@ -73,7 +73,7 @@ class SampledGaussianTransform(Transform):
             a = min(math.sqrt(2 * need / (1 + theta * self.mu**2 / 4)), 0.8 * math.pi / self.mu)
             extra = -theta * math.log(math.cos(self.mu * a / 2))
         bound = a * a / 2 + omega * self.mu * a + extra
-        h = rounded_down(2 * math.pi * a / (need + 0.7 + bound))
+        h = round_to_30_bits(2 * math.pi * a / (need + 0.7 + bound))
         return h, 2.02 * math.exp(bound - 2 * math.pi * a / h)
 
     def log_moments(self, theta: Floats) -> Floats:
@@ -94,7 +94,7 @@ class SampledGaussianTransform(Transform):
         return floats(self.count * np.where(excess < 1e100, np.log1p(np.minimum(excess, 1e100)), large))
 
     def tilted(self, theta: float) -> Tilted:
-        return tilted(self, theta)
+        return tilted_term(self, theta)
 
 
 def gains(powers: Floats, fall: Floats) -> Floats:
@@ -107,14 +107,14 @@ def gains(powers: Floats, fall: Floats) -> Floats:
     return floats(np.where(far, np.exp(np.minimum(powers - fall, 680.0)), near))
 
 
-def rounded_down(x: float) -> float:
+def round_to_30_bits(x: float) -> float:
     """x with 30 binary digits: whole multiples of it are exact."""
     mantissa, exponent = math.frexp(x)
     return math.ldexp(math.floor(mantissa * 2**30), exponent - 30)
 
 
 @lru_cache(maxsize=16)
-def tilted(term: SampledGaussianTransform, theta: float) -> "TiltedSampledGaussian":
+def tilted_term(term: SampledGaussianTransform, theta: float) -> "TiltedSampledGaussian":
     """The certified view: planning asks for it, and so does the contour."""
     return TiltedSampledGaussian(term, theta)
 
@@ -203,7 +203,7 @@ class TiltedSampledGaussian(Tilted):
         slip = float(w @ grid.slips) + 4 * ULP * (float(w @ np.abs(y)) + abs(self.mean))
         reach = np.minimum(2.0, omega * width)
         if len(omega) * points < 300_000:
-            base = turned(np.multiply.outer(omega, y)) @ w
+            base = turn_minus_one(np.multiply.outer(omega, y)) @ w
             error = ULP * (points + 32) * reach
         else:
             base = self.matrix(omega, w, y)
@@ -220,8 +220,8 @@ class TiltedSampledGaussian(Tilted):
         """
         n, step = len(omega), float(omega[1])
         block = math.isqrt(n - 1) + 1
-        coarse = turned(np.multiply.outer(np.arange(-(-n // block)) * (block * step), y)) * w
-        fine = turned(np.multiply.outer(np.arange(block) * step, y))
+        coarse = turn_minus_one(np.multiply.outer(np.arange(-(-n // block)) * (block * step), y)) * w
+        fine = turn_minus_one(np.multiply.outer(np.arange(block) * step, y))
         result: Complexes = (coarse @ fine.T + coarse.sum(axis=1)[:, None] + fine @ w).ravel()[:n]
         return result
 
@@ -278,7 +278,7 @@ class Density(NamedTuple):
     log_variation: float
 
 
-def turned(angle: Floats) -> Complexes:
+def turn_minus_one(angle: Floats) -> Complexes:
     """e^{i·angle} − 1, with relative accuracy near 0."""
     half = np.sin(angle / 2)
     result = np.empty(angle.shape, dtype=np.complex128)
