@@ -65,7 +65,7 @@ def mean_size(offer, aggregate):
     (own,) = [j for j in range(len(factors)) if j != count]
     a, b = float(factors[count]), float(factors[own])
     levels = np.arange(600)
-    chances, total = boxes.chance(joint, levels), 0.0
+    chances, total = boxes.level_probabilities(joint, levels), 0.0
     for chance, level in zip(chances, levels.tolist(), strict=True):
         side, n = joint.side(count, level), joint.side(own, level)
         k = np.arange(-side, side + 1)

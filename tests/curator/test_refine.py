@@ -43,7 +43,7 @@ def test_every_round_is_charged_and_all_together_cost_the_limit(curator):
     with pytest.raises(NotReached, match="already charged") as short:
         curator.ask(sql, epsilon=1.0, relative_error=1e-4)
     assert len(charges(curator)) == ROUNDS
-    limit = Mu.bought(1.0, 1e-9, 0.0).mu ** 2
+    limit = Mu.for_epsilon(1.0, 1e-9, 0.0).mu ** 2
     assert limit * (1 - 1e-9) <= curator.ledger.verify().spent.gauss / 1e15 <= limit * (1 + 1e-9)
     best = short.value.answer
     assert best.epsilon <= 1.0 + 1e-9
@@ -119,7 +119,7 @@ def test_averages_hold_the_truth_and_are_as_good_as_one_release_of_the_whole_pri
     for j, truth in enumerate(truths):
         assert sum(not low <= truth <= high for _, low, high in (row[j] for row in cells)) <= 14
     whole = refined(offers, noisy[0]).combined_offer
-    assert whole.price.mu == pytest.approx(Mu.bought(2.0, 1e-9, 0.0).mu, rel=1e-9)
+    assert whole.price.mu == pytest.approx(Mu.for_epsilon(2.0, 1e-9, 0.0).mu, rel=1e-9)
     spread = math.sqrt(sum((row[0][0] - truths[0]) ** 2 for row in cells) / 500)
     made_of = whole.joint.coefficients[question.sum_indexes[question.aggregates[0]][0]]
     sigma = math.hypot(*(float(c) * n.sigma for c, n in zip(made_of, whole.noise, strict=True)))
