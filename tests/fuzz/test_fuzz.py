@@ -154,8 +154,8 @@ def test_a_bound_on_groups_that_is_not_kept_is_seen(monkeypatch):
     """Statements keep one group more than the price is for."""
     import sfumato.sql.emit.bounding as emit
 
-    honest = emit.first_of
-    monkeypatch.setattr(emit, "first_of", lambda rows, most: honest(rows, most + 1))
+    honest = emit.first_places
+    monkeypatch.setattr(emit, "first_places", lambda rows, most: honest(rows, most + 1))
     assert kinds_of() == "a unit moves more than is claimed"
 
 

@@ -90,12 +90,12 @@ def having_before_noise(patch):
     Proof. A group of two counts as nobody and a group of three as three: one person moves it by 3, and 1 is covered.
     """
 
-    right = tables.split
+    right = tables.keys_and_integers
 
     def filtered(priced, rows):
         return [(key, counts) for key, counts in right(priced, rows) if counts[0] >= 3]
 
-    patch(tables, "split", filtered)
+    patch(tables, "keys_and_integers", filtered)
 
 
 def audit_19():
@@ -129,7 +129,7 @@ def join_that_multiplies(patch):
     """
 
     def unmatched(join, number, to):
-        return emit.named(emit.source(join.table.name), emit.numbered(number))
+        return emit.aliased(emit.stored_table(join.table.name), emit.table_alias(number))
 
     patch(emit, "deduplicate_public", unmatched)
 
