@@ -70,7 +70,8 @@ CONSTANTS = {
     "q": ["'a'", "'A'", "''", "'north'", "'%'", "'a%'", "'_'", "'\\'", "'d1'", "'b'", "'ä'"],
 }  # fmt: skip
 AGGREGATES = [  # {B}: a number with bounds, {U}: the unit, {R}: one of RANKED
-    "COUNT(*)", "COUNT(*)", "COUNT(*)", "COUNT(*)", "SUM({B})", "AVG({B})", "COUNT(1)", "COUNT({x})", "COUNT(DISTINCT {x})", "COUNT(DISTINCT {U})", "COUNT({U})",
+    "COUNT(*)", "COUNT(*)", "COUNT(*)", "COUNT(*)", "SUM({B})", "AVG({B})", "COUNT(1)", "COUNT({x})",
+    "COUNT(DISTINCT {x})", "COUNT(DISTINCT {U})", "COUNT({U})",
     "SUM({B})", "SUM({B})", "AVG({B})", "SUM(1)", "VARIANCE({B})", "VAR_POP({B})", "STDDEV({B})", "STDDEV_POP({B})",
     "STDDEV_SAMP({B})", "{R}", "{R}", "{R}", "{R} FILTER (WHERE {b})", "COUNT_IF({b})", "APPROX_COUNT_DISTINCT({x})",
     "COUNT(*) FILTER (WHERE {b})", "SUM({B}) FILTER (WHERE {b})", "AVG({B}) FILTER (WHERE {b})",
