@@ -74,7 +74,7 @@ class Sketch:
         value = to.compiled(Column(f"t0.{name}", self.table.columns[name])).sql(to.name)
         return f"(COUNT(DISTINCT {value}) + MAX(CASE WHEN {value} IS NULL THEN 1 ELSE 0 END))"
 
-    def release(self, tables: Sequence[Sequence[tuple[object, ...]]]) -> bytes:
+    def noisy_histograms(self, tables: Sequence[Sequence[tuple[object, ...]]]) -> bytes:
         """Noisy histograms, each with all its bins."""
         found = {}
         for name, rows in zip(["*", *self.columns], tables, strict=True):
