@@ -328,7 +328,9 @@ class Curator:
             checked = self.checked_requests(sketch.table_requests)
             with self.question_lock(sketch_key(table)):
                 if self.ledger.recall(sketch_key(table)) is None:
-                    self.purchase(sketch.loss(), self.loss_of_epsilon, sketch_key(table), None, checked, sketch.noisy_histograms)
+                    self.purchase(
+                        sketch.loss(), self.loss_of_epsilon, sketch_key(table), None, checked, sketch.noisy_histograms
+                    )
 
     @property
     def dialect(self) -> Dialect:

@@ -65,7 +65,7 @@ def test_a_person_is_in_one_bin_of_each_histogram(tmp_path):
 
 def test_noisy_bins_are_all_there(tmp_path):
     (table,) = tables_to_sketch(Policy.read(POLICY))
-    data = json.loads(Sketch(table, Mu(1.0)).release([[(0, 5), (3, 7)], [], [(20, 1)]]))
+    data = json.loads(Sketch(table, Mu(1.0)).noisy_histograms([[(0, 5), (3, 7)], [], [(20, 1)]]))
     assert {name: len(counts) for name, counts in data["units"].items()} == {"*": BINS, "diagnosis": BINS, "ward": BINS}
 
 
