@@ -13,7 +13,7 @@ from sfumato.curator.affordable import budget_refusal, loss_by_epsilon
 from sfumato.curator.answer import Answer
 from sfumato.curator.bounded_cache import BoundedTables
 from sfumato.curator.contribution_sketch import Sketch, sketch_key, tables_to_sketch
-from sfumato.curator.guard import Guard
+from sfumato.curator.failure_guard import Guard
 from sfumato.curator.layout import minimum_coverage
 from sfumato.curator.offer import Offer
 from sfumato.curator.open import account_of, open_engine, open_ledger, require_admitted, require_same_promise

@@ -7,7 +7,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.ledger import tables
 from sfumato.ledger.amounts import Amount
 from sfumato.ledger.budgets import Promise
-from sfumato.ledger.entries import require_int
+from sfumato.ledger.hash_chain import require_int
 from sfumato.ledger.journal import NextLine
 from sfumato.ledger.refusals import budget_exceeded
 from sfumato.ledger.shares import ANALYST, COMMON, OTHERS, PLAN, Shares, paying_account

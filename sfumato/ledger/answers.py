@@ -1,7 +1,7 @@
 """Stored answers: found again by charge, or by question and data version. The first answer stored is the answer."""
 
 from sfumato.ledger import tables
-from sfumato.ledger.entries import Entry, question_hash, require_int
+from sfumato.ledger.hash_chain import Entry, question_hash, require_int
 from sfumato.ledger.journal import NextLine
 from sfumato.ledger.store import Transaction
 

@@ -2,7 +2,7 @@
 
 from sfumato.errors import InvalidParameter, QuestionBlocked
 from sfumato.ledger import tables
-from sfumato.ledger.entries import Entry, question_hash, require_int
+from sfumato.ledger.hash_chain import Entry, question_hash, require_int
 from sfumato.ledger.journal import NextLine
 from sfumato.ledger.store import Transaction
 

@@ -11,7 +11,7 @@ from sfumato.ledger.accounts import account_for
 from sfumato.ledger.amounts import Amount
 from sfumato.ledger.answers import answer_to_charge
 from sfumato.ledger.budgets import Promise
-from sfumato.ledger.entries import require_int
+from sfumato.ledger.hash_chain import require_int
 from sfumato.ledger.journal import NextLine
 from sfumato.ledger.refusals import budget_exceeded
 from sfumato.ledger.state import read_amount

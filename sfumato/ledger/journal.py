@@ -9,7 +9,7 @@ from sfumato.errors import LedgerUnavailable
 from sfumato.ledger import tables
 from sfumato.ledger.anchor import Anchor
 from sfumato.ledger.budgets import Promise, describe_budget
-from sfumato.ledger.entries import START, Entry, chain_entry
+from sfumato.ledger.hash_chain import START, Entry, chain_entry
 from sfumato.ledger.shares import COMMON
 from sfumato.ledger.state import damage_error
 from sfumato.ledger.store import Store, Transaction

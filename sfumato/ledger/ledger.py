@@ -16,7 +16,7 @@ from sfumato.ledger.amounts import Amount
 from sfumato.ledger.anchor import Anchor
 from sfumato.ledger.budgets import Promise, budget_from_description, describe_budget
 from sfumato.ledger.charges import Receipt, Request, retry_if_unknown
-from sfumato.ledger.entries import Entry
+from sfumato.ledger.hash_chain import Entry
 from sfumato.ledger.journal import Journal, Mark, NextLine, Probe, random_name
 from sfumato.ledger.meter import Meter, Odometer
 from sfumato.ledger.places import AnchorPlace, Place, anchor_for, require_file, require_unused, store_at

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sfumato.errors import LedgerUnavailable
-from sfumato.ledger.entries import digest
+from sfumato.ledger.hash_chain import digest
 from sfumato.ledger.store import Store
 
 try:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from sfumato.errors import InvalidParameter, LedgerDamaged
 from sfumato.ledger.amounts import Amount
-from sfumato.ledger.entries import START, Entry, chain_hash, question_hash, require_int
+from sfumato.ledger.hash_chain import START, Entry, chain_hash, question_hash, require_int
 from sfumato.ledger.shares import COMMON, PLAN, Shares
 
 T = TypeVar("T")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from sfumato.ledger.amounts import UNITS, Amount
-from sfumato.ledger.entries import Entry, require_int
+from sfumato.ledger.hash_chain import Entry, require_int
 from sfumato.ledger.store import Transaction
 
 SCHEMA = 2

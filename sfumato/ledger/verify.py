@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from sfumato.errors import InvalidParameter, LedgerUnavailable
 from sfumato.ledger import tables
 from sfumato.ledger.anchor import Anchor, NoAnchor
-from sfumato.ledger.entries import Entry, require_int
+from sfumato.ledger.hash_chain import Entry, require_int
 from sfumato.ledger.state import State, damage_error
 from sfumato.ledger.store import Store, Transaction
 

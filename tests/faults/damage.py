@@ -12,7 +12,7 @@ import sfumato as sf
 from sfumato.errors import LedgerDamaged, LedgerUnavailable
 from sfumato.ledger import Amount, Budget, Ledger
 from sfumato.ledger.anchor import NoAnchor
-from sfumato.ledger.entries import Entry, chain_hash
+from sfumato.ledger.hash_chain import Entry, chain_hash
 from sfumato.ledger.sqlite import SqliteStore, SqliteTransaction, translate_errors
 from sfumato.ledger.state import State
 from sfumato.ledger.store import Transaction

@@ -7,7 +7,7 @@ import pytest
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, InvalidParameter, LedgerDamaged, LedgerError
 from sfumato.ledger import Amount, Budget, Ledger
-from sfumato.ledger.entries import chain_entry
+from sfumato.ledger.hash_chain import chain_entry
 from sfumato.ledger.state import replay
 
 SMALL = sf.loss.GaussianLoss(0.05)
