@@ -146,6 +146,14 @@ def import_optional(name: str) -> ModuleType:
         raise ImportError(f"this needs {name}.\n  do:     pip install {name}; or use .rows, .to_json()") from problem
 
 
+def format_interval(value: Cell, low: Cell, high: Cell, digits: int) -> str:
+    """Both ends; an end that is missing beside a value is open."""
+    if value is None:
+        return f"{format_cell(low, digits)} … {format_cell(high, digits)}"
+    ends = "-∞" if low is None else format_cell(low, digits), "∞" if high is None else format_cell(high, digits)
+    return " … ".join(ends)
+
+
 def format_columns(
     columns: Sequence[str], rows: Sequence[Sequence[Cell]], coverage: Mapping[str, float] = {}
 ) -> tuple[list[str], list[list[str]], list[bool]]:  # fmt: skip
@@ -164,7 +172,7 @@ def format_columns(
             digits = decimals(halves, 2)
             texts += [
                 [format_cell(c, digits) for c in cells],
-                [f"{format_cell(a, digits)} … {format_cell(b, digits)}" for a, b in spans],
+                [format_interval(c, *span, digits) for c, span in zip(cells, spans, strict=True)],
             ]
             names, right, i = (
                 [*names, format_cell(columns[i]), format_coverage(coverage.get(columns[i], 0.95))],

@@ -69,7 +69,7 @@ def is_plain_aggregate(question: Question, expression: Expression) -> bool:
 
 
 def finite_or_none(value: Value) -> Value:
-    """None for a product that no double holds."""
+    """None for a product that no double holds, and for the end of an interval that is open on that side."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -114,5 +114,5 @@ def lay_out_rows(question: Question, readings: Estimates) -> tuple[tuple[str, ..
         if isinstance(e, Output) and is_plain_aggregate(question, e):
             own = [readings[i][1][e.place - width] for i in kept]
             names += [f"{name} low", f"{name} high"]
-            columns += [[low for _, low, _ in own], [high for _, _, high in own]]
+            columns += [[finite_or_none(low) for _, low, _ in own], [finite_or_none(high) for _, _, high in own]]
     return tuple(names), tuple(zip(*columns, strict=True))

@@ -10,6 +10,8 @@ from sfumato.aggregates.covariance import Correlation, Interval
 from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import Mu
 from sfumato.aggregates.registry import parse_question
+from sfumato.curator import Curator
+from sfumato.curator.answer import Answer
 from sfumato.curator.layout import estimates
 from sfumato.curator.offer import Offer, offer_for_epsilon
 from sfumato.curator.release import release, statements
@@ -94,6 +96,20 @@ def test_without_data_nothing_is_claimed():
     tables = [connection.execute(text).fetchall() for text in statements(offer, 7, "duckdb")]
     ((_, ((value, low, high),)),) = estimates(offer, release(offer, tables))
     assert -1 <= low <= value <= high <= 1
+
+
+def test_an_interval_that_is_open_can_be_shown_and_written_as_json(tmp_path):
+    """A slope has no limits; with few rows its interval holds all numbers, which JSON has no word for."""
+    place = tmp_path / "few.duckdb"
+    with duckdb.connect(str(place)) as connection:
+        connection.execute("CREATE TABLE visits (patient_id BIGINT, stay DOUBLE, cost DOUBLE)")
+        connection.execute("INSERT INTO visits VALUES (1, 2, 3), (2, 3, NULL)")
+    lines = [line for line in POLICY.splitlines() if not line.startswith(("ward", "diagnosis", "day"))]
+    curator = Curator.open(place, Policy.read("\n".join(lines[: lines.index("[tables.wards]")])))
+    answer = curator.ask("SELECT REGR_SLOPE(cost, stay) AS s, CORR(cost, stay) AS c FROM visits", epsilon=1.0)
+    assert answer.rows[0][1:3] == (None, None) and answer.rows[0][4:] == (-1.0, 1.0)
+    assert "-∞ … ∞" in str(answer) and "-∞ … ∞" in answer._repr_html_()
+    assert Answer.from_json(answer.to_json()) == answer
 
 
 def test_the_order_of_columns_is_part_of_a_slope_and_not_of_the_sums():
