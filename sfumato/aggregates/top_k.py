@@ -1,6 +1,7 @@
 """APPROX_TOP_K(x, k): the k most common values of a group, where values are private."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -120,7 +121,7 @@ class TopKRelease(StandaloneRelease):
 
 
 def storable(value: object) -> Scalar:
-    """A value as JSON holds it; −0 is 0, so that they are one value."""
+    """A value as JSON holds it: −0 is 0, so that they are one value, and infinite numbers are texts."""
     if isinstance(value, float):
-        return value + 0.0
+        return value + 0.0 if math.isfinite(value) else str(value)
     return value if isinstance(value, str | int | bool | None) else str(value)

@@ -7,6 +7,7 @@ import pytest
 
 from sfumato.aggregates.price import Mu, Pure
 from sfumato.aggregates.registry import parse_question
+from sfumato.aggregates.top_k import storable
 from sfumato.curator import Curator
 from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import statements
@@ -97,3 +98,9 @@ def test_k_is_a_small_whole_number(k):
 def test_another_k_is_another_question():
     one, two = (parse_question(SQL.replace("3", k), RULES).plan.canonical for k in ("3", "4"))
     assert one != two
+
+
+@pytest.mark.parametrize(("value", "stored"), [(-0.0, 0.0), (2.5, 2.5), (float("inf"), "inf"), ("inf", "inf"), (7, 7)])
+def test_values_are_stored_as_json_holds_them(value, stored):
+    assert storable(value) == stored
+    assert json.loads(json.dumps([storable(value)], allow_nan=False)) == [stored]
