@@ -7,25 +7,31 @@ their ratios are about the same rows. Noise and prices are elsewhere: here are t
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sfumato.sql.dialects.base import Dialect
-from sfumato.sql.emit.bounding import clamped_value, columns_of, group_by, hash_of, key_names, partition_by
+from sfumato.sql.emit.bounding import clamped_value, columns_of, group_by, hash_of, key_names, partition_by, read_rows
 from sfumato.sql.emit.request import TableRequest
 from sfumato.sql.emit.rows import row_select
+from sfumato.sql.expressions import Expression
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.reserved_names import (
     BIN,
     COUNT,
     NORMS,
+    NUMBERED,
     ONE,
     PAIRS,
     PLACE,
     RANKED,
+    READ,
     ROWS,
     SCALED,
     SIZES,
     UNIT,
+    VALUE,
+    VALUES,
+    WEIGHT,
     WEIGHTED,
     measure,
     norm,
@@ -34,6 +40,7 @@ from sfumato.sql.reserved_names import (
 )
 
 WHOLE = 2**20  # a weight of one: weights are whole multiples of 1/WHOLE
+RANK_WHOLE = 2**10  # the same where ranks are weighted sums, which are multiplied by fractions of six digits
 LARGEST = 2**62  # squared norms beyond this leave their type
 LARGEST_SUM = 2**42  # norms beyond this do, where they are sums: WHOLE times a bound must fit
 
@@ -91,6 +98,32 @@ class Block:
     def edges(self, lengths: Sequence[float]) -> list[int]:
         """The upper ends of the bins of a histogram, as whole numbers."""
         return [self.bound(length * self.unit) for length in lengths]
+
+
+@dataclass(frozen=True)
+class RankBound:
+    """The bound of the norm of row counts, by whose weights rows count for ranks."""
+
+    bound: int
+    squares: bool
+
+    @staticmethod
+    def plan(plan: Plan) -> Plan:
+        """The plan whose norms are bounded: all rows of the groups, counted."""
+        return replace(plan, measures=(Measure(What.ROWS),), standalone=())
+
+    @property
+    def block(self) -> Block:
+        return Block((Coordinate(0, 1),), self.squares)
+
+    @property
+    def values(self) -> int:
+        """What one unit adds to the ranks of one group at most, in parts of 1/RANK_WHOLE of a row, rounded up."""
+        return math.isqrt(RANK_WHOLE**2 * self.bound) + 1 if self.squares else RANK_WHOLE * self.bound
+
+    def scaling(self, plan: Plan, to: Dialect) -> "Scaling":
+        counted = self.plan(plan)
+        return Scaling(counted, counted.measures, (self.block,), to)
 
 
 @dataclass(frozen=True)
@@ -186,18 +219,21 @@ class Scaling:
         of = f"{NORMS}.{norm(place)}"
         return f"SELECT COUNT(*) FROM {NORMS} WHERE {of} IS NULL OR {of} > {bound}"
 
-    def sums(self, bounds: Sequence[int]) -> str:
-        """keys, and each measure: a sum of whole numbers, each times the weight of its unit."""
+    def weights(self, bounds: Sequence[int]) -> str:
+        """unit, and its weight in each block, for units whose weight is less than WHOLE in one of them."""
         beyond = [f"{NORMS}.{norm(i)} IS NULL OR {NORMS}.{norm(i)} > {bound}" for i, bound in enumerate(bounds)]
         weights = [f"{self.weight(i, bound)} AS {weight(i)}" for i, bound in enumerate(bounds)]
-        some = f"SELECT {NORMS}.{UNIT}, {', '.join(weights)} FROM {NORMS} WHERE {' OR '.join(beyond)}"
+        return f"SELECT {NORMS}.{UNIT}, {', '.join(weights)} FROM {NORMS} WHERE {' OR '.join(beyond)}"
+
+    def sums(self, bounds: Sequence[int]) -> str:
+        """keys, and each measure: a sum of whole numbers, each times the weight of its unit."""
         names, block_of = qualify(PAIRS, self.keys), self.block_of()
         totals = []
         for j, m in enumerate(self.measures):
             factor = f"COALESCE({SCALED}.{weight(block_of[j])}, {WHOLE})"
             product = factor if m.what is What.UNITS else f"{PAIRS}.{measure(j)} * {factor}"
             totals.append(f"{self.to.total(product)} AS {measure(j)}")
-        joined = f"{PAIRS} LEFT JOIN ({some}) AS {SCALED} ON {PAIRS}.{UNIT} = {SCALED}.{UNIT}"
+        joined = f"{PAIRS} LEFT JOIN ({self.weights(bounds)}) AS {SCALED} ON {PAIRS}.{UNIT} = {SCALED}.{UNIT}"
         return f"SELECT {', '.join([*names, *totals])} FROM {joined} {group_by(names)}"
 
     def block_of(self) -> dict[int, int]:
@@ -216,6 +252,19 @@ class Scaling:
         else:
             scaled = f"CAST({self.to.divided(str(WHOLE * bound), of)} AS BIGINT)"
         return f"CASE WHEN {of} IS NULL THEN 0 WHEN {of} <= {bound} THEN {WHOLE} ELSE {scaled} END"
+
+    def values(self, value: str, of: Expression, bound: int) -> str:
+        """Tables of WITH, of which VALUES has keys, VALUE and WEIGHT for each row that has a value; a weight of one is
+        RANK_WHOLE."""
+        made = ", ".join(f"{name} AS {self.to.materialized}({sql})" for name, sql in self.tables())
+        shown = [*qualify(READ, self.keys), f"{value} AS {VALUE}"]
+        whole = f"COALESCE({SCALED}.{weight(0)}, {WHOLE})"
+        shown.append(f"CAST({self.to.divided(whole, str(WHOLE // RANK_WHOLE))} AS BIGINT) AS {WEIGHT}")
+        joined = f"{read_rows(self.plan, of, self.to)} LEFT JOIN ({self.weights([bound])}) AS {SCALED}"
+        each = f"SELECT {', '.join(shown)} FROM {joined} ON {READ}.{UNIT} = {SCALED}.{UNIT}"
+        kept = ", ".join(qualify(NUMBERED, [*self.keys, VALUE, WEIGHT]))
+        some = f"NOT {NUMBERED}.{VALUE} IS NULL AND {NUMBERED}.{WEIGHT} > 0"
+        return f"{made}, {VALUES} AS (SELECT {kept} FROM ({each}) AS {NUMBERED} WHERE {some})"
 
     # ---- votes for private keys -------------------------------------------------------------------------------------
 
