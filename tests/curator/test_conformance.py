@@ -269,7 +269,9 @@ def scaled_statements(sql, bound, dialect):
     offer = offer_for_epsilon(parse_question(sql, SCALED), 1.0, 1e-9, Mu)
     norms = NoisyNorms((0,) * len(EDGES), 1.0)
     choices = tuple(Choice(block, block.bound(bound), norms) for block in offer.blocks)
-    complete = dataclasses.replace(offer, choices=choices, ranks=Choice(offer.rank_block, bound, norms))
+    complete = dataclasses.replace(
+        offer, choices=choices, ranks=Choice(offer.rank_block, offer.rank_block.bound(bound), norms)
+    )
     steps = [NormHistogram(offer.plan, offer.price, i) for i in range(len(offer.blocks))]
     steps += [KeyVotes(offer.plan, offer.price, 1e-9)] if offer.plan.discovered else []
     asked = [request.direct for step in steps for request in step.requests(7, dialect)]
