@@ -28,17 +28,17 @@ from sfumato.curator.scaling import (
     cap_of,
     histogram_edges,
     is_free,
+    scaling_of,
     summed_measures,
 )
 from sfumato.ledger import Ledger
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.mechanisms.keys.thresholds import threshold_of_votes
-from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
-from sfumato.sql.emit.norm import WHOLE, Block, RankBound, Scaling
+from sfumato.sql.emit.norm import WHOLE, Block, RankBound
 from sfumato.sql.emit.request import Row, TableRequest
-from sfumato.sql.plan import Measure, Plan, What
+from sfumato.sql.plan import Plan
 from sfumato.sql.postprocess import sort_key
 
 FIRST_SHARE = 0.1  # of the budget: by its price the norms are found out of a question that names an error, not an ε
@@ -111,7 +111,7 @@ class NormHistogram(Step):
         return self.price.scaled_noise(WHOLE, 1.0)
 
     def requests(self, salt: int, dialect: Dialect) -> list[TableRequest]:
-        scaling = Scaling(self.plan, summed_measures(self.plan), self.blocks, dialect_of(dialect).about(self.plan))
+        scaling = scaling_of(self.plan, self.price.squares, dialect)
         return [scaling.request(scaling.histogram(self.place, histogram_edges(self.blocks[self.place])))]
 
     def release(self, tables: Sequence[Sequence[Row]]) -> bytes:
@@ -136,10 +136,6 @@ class KeyVotes(Step):
 
     leak: float = 0.0
 
-    @cached_property
-    def voters(self) -> Plan:
-        return replace(self.plan, measures=(Measure(What.UNITS),), standalone=())
-
     @property
     def canonical(self) -> str:
         return f"keys | {replace(self.plan, measures=(), standalone=()).canonical}"
@@ -161,8 +157,7 @@ class KeyVotes(Step):
         return threshold_of_votes(self.noise.law(), self.leak, MOST_KEYS, WHOLE, self.price.squares)
 
     def requests(self, salt: int, dialect: Dialect) -> list[TableRequest]:
-        plan = self.voters
-        scaling = Scaling(plan, plan.measures, blocks_of(plan, self.price.squares), dialect_of(dialect).about(plan))
+        scaling = scaling_of(self.plan, self.price.squares, dialect)
         return [scaling.request(scaling.votes(MOST_KEYS, salt))]
 
     def release(self, tables: Sequence[Sequence[Row]]) -> bytes:

@@ -41,6 +41,7 @@ from sfumato.sql.reserved_names import (
 
 WHOLE = 2**20  # a weight of one: weights are whole multiples of 1/WHOLE
 RANK_WHOLE = 2**10  # the same where ranks are weighted sums, which are multiplied by fractions of six digits
+LARGEST_ADDED = 2**52  # sums of a unit in a group beyond this leave their type when they are compared with sizes
 LARGEST = 2**62  # squared norms beyond this leave their type
 LARGEST_SUM = 2**42  # norms beyond this do, where they are sums: WHOLE times a bound must fit
 
@@ -167,9 +168,11 @@ class Scaling:
         return f"SELECT {', '.join([*owner, *added])} FROM ({rows}) AS {ROWS} {group_by(owner)}"
 
     def added(self, of: Measure, name: str, counted: str) -> str:
+        """What a unit adds to a group: NULL if that is so much that products with it would leave their type."""
         if of.what is What.ROWS:
             return "COUNT(*)"
-        return self.to.total(clamped_value(of, name, counted, self.to))
+        total = self.to.total(clamped_value(of, name, counted, self.to))
+        return f"CASE WHEN ABS({total}) < {LARGEST_ADDED} THEN CAST({total} AS BIGINT) END"
 
     def norms(self) -> str:
         """unit, and its norm in each block: NULL where a coordinate or the norm leaves its type."""
@@ -207,6 +210,20 @@ class Scaling:
 
     # ---- what is read of them ---------------------------------------------------------------------------------------
 
+    @staticmethod
+    def of(plan: Plan, measures: Sequence[Measure], blocks: Sequence[Block], squares: bool, to: Dialect) -> "Scaling":
+        """The tables of a plan; with private keys, units are counted too, so that its votes are read from them."""
+        listed, mine = tuple(measures), tuple(blocks)
+        if plan.discovered and all(m.what is not What.UNITS for m in listed):
+            listed, mine = (*listed, Measure(What.UNITS)), (*mine, Block((Coordinate(len(listed), 1),), squares))
+        return Scaling(plan, listed, mine, to.about(plan))
+
+    @property
+    def voters(self) -> int:
+        """The block that counts units: its norm is the number of keys of a unit."""
+        (index,) = (j for j, m in enumerate(self.measures) if m.what is What.UNITS)
+        return self.block_of()[index]
+
     def histogram(self, place: int, edges: Sequence[int]) -> str:
         """bin, and how many units have a norm in it; what does not fit its type is in the last one."""
         of = f"{NORMS}.{norm(place)}"
@@ -230,14 +247,26 @@ class Scaling:
         names, block_of = qualify(PAIRS, self.keys), self.block_of()
         totals = []
         for j, m in enumerate(self.measures):
-            factor = f"COALESCE({SCALED}.{weight(block_of[j])}, {WHOLE})"
-            product = factor if m.what is What.UNITS else f"{PAIRS}.{measure(j)} * {factor}"
+            block = block_of.get(j, 0)
+            if block >= len(bounds):
+                continue
+            factor = f"COALESCE({SCALED}.{weight(block)}, {WHOLE})"
+            product = factor if m.what is What.UNITS else f"{self.multiplied(j, block, bounds[block])} * {factor}"
             totals.append(f"{self.to.total(product)} AS {measure(j)}")
         joined = f"{PAIRS} LEFT JOIN ({self.weights(bounds)}) AS {SCALED} ON {PAIRS}.{UNIT} = {SCALED}.{UNIT}"
         return f"SELECT {', '.join([*names, *totals])} FROM {joined} {group_by(names)}"
 
+    def multiplied(self, place: int, block: int, bound: int) -> str:
+        """A measure that is multiplied by weights: in a wide type, unless a unit adds little enough to any sum.
+
+        A unit with weight W adds at most WHOLE·C sizes of a row to a measure, as W·q is bounded by that.
+        """
+        name, largest = f"{PAIRS}.{measure(place)}", max(map(abs, self.measures[place].span()))
+        fits = WHOLE * self.blocks[block].length(bound) * max(largest, 1) < LARGEST
+        return name if fits else self.to.wide(name)
+
     def block_of(self) -> dict[int, int]:
-        """The block of each measure."""
+        """The block of each measure; a part that nobody moves is in none."""
         return {one.measure: i for i, block in enumerate(self.blocks) for one in block.coordinates}
 
     def weight(self, place: int, bound: int) -> str:
@@ -271,10 +300,9 @@ class Scaling:
     def votes(self, most: int, salt: int) -> str:
         """keys, and a sum of votes: a unit with t keys votes WHOLE/√t (WHOLE/t) for each, t ≤ `most`.
 
-        Of more keys those with the least keyed hash count; if hashes tie, the keys decide, so `most` are kept. The
-        block of a plan whose only measure counts units has t as its norm.
+        Of more keys those with the least keyed hash count; if hashes tie, the keys decide, so `most` are kept.
         """
-        names, many = self.keys, f"{NORMS}.{norm(0)}"
+        names, many = self.keys, f"{NORMS}.{norm(self.voters)}"
         mine = qualify(PAIRS, [UNIT, *names])
         joined = f"{PAIRS} JOIN {NORMS} ON {PAIRS}.{UNIT} = {NORMS}.{UNIT}"
         few = f"SELECT {', '.join([*mine[1:], f'{many} AS {COUNT}'])} FROM {joined} WHERE {many} <= {most}"
@@ -290,6 +318,6 @@ class Scaling:
         """⌊WHOLE/√t⌋, or ⌊WHOLE/t⌋: squares (or votes) of one unit sum to WHOLE² (WHOLE) at most, as t·⌊WHOLE/√t⌋² is
         a whole number below WHOLE²·(1 + 2⁻⁴⁹) + 1."""
         many = f"{WEIGHTED}.{COUNT}"
-        if not self.blocks[0].squares:
+        if not self.blocks[self.voters].squares:
             return self.to.divided(str(WHOLE), many)
         return f"CAST({self.to.floor(f'{WHOLE} / SQRT({self.to.double(many)})')} AS BIGINT)"
