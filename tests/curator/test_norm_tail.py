@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from sfumato.curator.norm_tail import (
+    APART,
     BINS,
     CANDIDATES,
     EDGES,
@@ -48,9 +49,9 @@ def one_bin(place: int, units: float) -> Floats:
 
 
 def test_edges_are_roots_of_whole_numbers() -> None:
-    assert list(SQUARES[:7]) == [1, 4, 16, 64, 256, 512, 1024]
+    assert list(SQUARES[:7]) == [1, 4, 16, 64, 128, 256, 512]
     assert [round(edge * edge) for edge in EDGES] == list(SQUARES)
-    assert np.allclose(EDGES[5:] / EDGES[4:-1], math.sqrt(2))
+    assert np.allclose(EDGES[4:] / EDGES[3:-1], math.sqrt(2))
 
 
 def test_candidates_are_increasing_roots_of_whole_numbers() -> None:
@@ -89,7 +90,8 @@ def test_more_noise_never_raises_the_bound(counts: Floats, groups: int, deviatio
 
 def test_an_empty_table_has_nothing_left_out() -> None:
     tail = Tail.of(np.zeros(BINS), 10.0)
-    assert tail.total() == tail.about(1.0) == tail.at_most(1.0) == tail.scaled(1.0) == 0
+    assert tail.total() == tail.about(1.0) == tail.scaled(1.0) == 0
+    assert tail.at_most(1.0) == APART * 10.0 and tail.at_most(2.0) == 0
     assert choose_for_sums(tail, 5.0, 1) == choose_for_means(tail, 5.0, 1) == 1
 
 
@@ -116,6 +118,21 @@ def test_units_far_from_the_rest_are_a_tail_of_their_own() -> None:
     tail = Tail.of(one_bin(1, 6000) + one_bin(20, 200), 10.0)
     assert EDGES[18] < choose_for_sums(tail, 5.0, 1) < EDGES[22]
     assert 50 < tail.scaled(float(EDGES[17])) < 400
+
+
+def test_units_that_noise_hides_are_allowed_for() -> None:
+    """16 people with two or three times as many rows as all others, as in a table of laboratory tests.
+
+    90 % of 100; fewer than 80 would come by chance with 10⁻³.
+    """
+    counts = one_bin(8, 1600) + one_bin(9, 800) + one_bin(10, 240) + one_bin(11, 50)
+    hidden = one_bin(13, 6) + one_bin(14, 6)
+    rng, held = np.random.default_rng(15), 0
+    for _ in range(100):
+        tail = Tail.of(counts + hidden + rng.normal(0, 7, BINS), 7.0)
+        bound = choose_for_sums(tail, 2.3, 1)
+        held += sum(6 * max(EDGES[place] - bound, 0) for place in (13, 14)) <= tail.at_most(bound)
+    assert held >= 80
 
 
 def test_laplace_noise_needs_more_to_be_seen() -> None:
@@ -153,17 +170,17 @@ def sharp(rng: np.random.Generator) -> Floats:
 
 
 @pytest.mark.parametrize("law", [lognormal, weibull, sharp])
-@pytest.mark.parametrize("sigma", [6.0, 13.0, 60.0])
+@pytest.mark.parametrize("sigma", [6.0, 60.0])
 def test_what_is_left_out_is_at_most_what_is_said(law: object, sigma: float) -> None:
-    """97.5 % of 200; 185 or fewer of them would come by chance with 10⁻⁴."""
+    """97.5 % of 150; 137 or fewer of them would come by chance with 2·10⁻⁴."""
     rng = np.random.default_rng(11)
     norms = law(rng)  # type: ignore[operator]
     counts, held = histogram_of(norms), 0
-    for _ in range(200):
+    for _ in range(150):
         tail = Tail.of(counts + rng.normal(0, sigma, BINS), sigma)
         bound = choose_for_sums(tail, sigma / 3, 1)
         held += left_out_of(norms, bound) <= tail.at_most(bound)
-    assert held > 185
+    assert held > 137
 
 
 def test_the_total_is_about_right() -> None:
