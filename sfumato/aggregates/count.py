@@ -153,7 +153,7 @@ class CountReader(Reader):
 
     @property
     def error(self) -> float:
-        return self.spread.radius
+        return self.sums.widen(0.0, self.spread.radius, 0.0, 1.0)[1]
 
     def read(self, row: Sequence[Number]) -> NumberEstimate:
         return self.read_all([row])[0]
@@ -164,7 +164,8 @@ class CountReader(Reader):
         for row in rows:
             noisy = measure(index, row)
             value = round(noisy)  # halves to the even one, so that nothing is biased
-            estimates.append((value, min(noisy - radius, value), max(noisy + radius, value)))
+            low, high = self.sums.widen(noisy - radius, noisy + radius, 0.0, 1.0)
+            estimates.append((value, min(low, value), max(high, value)))
         return estimates
 
 

@@ -3,7 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from sfumato.aggregates.mean import MeanReader
 from sfumato.errors import QueryRefused
 from sfumato.sql.aggregate import Lattices
 from sfumato.sql.expressions import Constant, Expression
-from sfumato.sql.lattice import exponent
+from sfumato.sql.lattice import WIDE, exponent, lattice_middle
 from sfumato.sql.parse.ast_guard import node_text, require_known_parts
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
@@ -82,6 +82,7 @@ class Paired(Linear):
 
     squares = False
     bits = BITS
+    is_ratio = True
 
     y: Expression
     x: Expression
@@ -105,14 +106,15 @@ class Paired(Linear):
 
     def sums(self, lattices: Lattices) -> tuple[Measure, ...]:
         x, y = (call("clamp", one, Constant(one.domain.low), Constant(one.domain.high)) for one in (self.x, self.y))
-        middles = [(one.domain.low + one.domain.high) / 2 for one in (x, y)]
+        steps = [lattices.exponent_within(one, self.name, BITS, centred=True) for one in (x, y)]
+        middles = [lattice_middle(one, step) for one, step in zip((x, y), steps, strict=True)]
         product = call("*", *(call("-", one, Constant(c)) for one, c in zip((x, y), middles, strict=True)))
         found = [Measure(What.VALUES, product)]
-        for one, middle in zip((x, y), middles, strict=True):
-            found.append(Measure(What.SUM, one, middle, exponent(one, self.name, BITS), product))
-        found.append(Measure(What.SUM, product, 0.0, exponent(product, self.name)))
-        for one, middle in zip((x, y), middles, strict=True) if self.squares else ():
-            found.append(Measure(What.SQUARES, one, middle, 2 * exponent(one, self.name, BITS), product))
+        for one, middle, step in zip((x, y), middles, steps, strict=True):
+            found.append(Measure(What.SUM, one, middle, step, product))
+        found.append(Measure(What.SUM, product, 0.0, lattices.exponent_within(product, self.name, WIDE, centred=False)))
+        for one, middle, step in zip((x, y), middles, steps, strict=True) if self.squares else ():
+            found.append(Measure(What.SQUARES, one, middle, 2 * step, product))
         return tuple(found)
 
     def reader(self, sums: NoisySums) -> "PairedReader":
@@ -219,7 +221,7 @@ class PairedReader(Reader):
         """Of x, y, xy, and of the squares if they are there: each over the count, at its share of the confidence."""
         count, *others = self.sums.indexes
         share = 1 - (1 - self.sums.confidence) / len(others)
-        parts = (NoisySums(self.sums.joint, (j, count), self.sums.noise, share, self.sums.averaged) for j in others)
+        parts = (replace(self.sums, indexes=(j, count), confidence=share) for j in others)
         return [MeanReader(one) for one in parts]
 
     @cached_property
@@ -231,7 +233,7 @@ class PairedReader(Reader):
         for mean in self.means:
             sums, step = mean.sums.values(row), 2.0**mean.measure.exponent
             value = mean.steps(sums) * step
-            low, high = (end * step for end in mean.ends(sums, mean.reach))
+            low, high = (end * step for end in mean.widened_ends(sums, mean.reach))
             values.append(Interval(value, value))
             boxes.append(Interval(min(low, value), max(high, value)))
         limits = self.aggregate.limits

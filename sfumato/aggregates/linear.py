@@ -16,12 +16,34 @@ from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import Noise
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.domains import Scalar
+from sfumato.sql.plan import What
 from sfumato.wording import short_number
 
 CONFIDENCE = 0.95
 Number = float | int
 NumberEstimate = tuple[Number, Number, Number]  # value, low, high
 Estimate = tuple[Scalar, Scalar, Scalar]  # the same of any aggregate; one without an interval has no ends
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What scaling took away from the sums of a block: in each group at most `most` sizes of a row.
+
+    A mean differs from that of the weighted rows by at most λ·d, where λ is the share that was taken away and d how far
+    the means of these rows and of the others are apart; `apart` is the largest d that is allowed for, in halves of the
+    range: 2 holds for all data.
+
+    Theorem: T·m = S·m_w + L·m′ for the mean m′ of what was taken away, so m − m_w = (L/T)·(m′ − m_w)
+        [docs/theorems/contributions.md, Theorem 3]
+    """
+
+    most: float
+    apart: float
+    certain: bool = False  # for all data, not only by the shape of the tail
+
+    def share(self, count: float) -> float:
+        """λ, at most, in a group with this scaled count."""
+        return self.most / (max(count, 0.0) + self.most) if self.most else 0.0
 
 
 @dataclass(frozen=True)
@@ -33,6 +55,7 @@ class NoisySums:
     noise: tuple[Noise | None, ...]  # of each part; None: no noise
     confidence: float = CONFIDENCE
     averaged: bool = False  # parts are weighted means of several releases: Gaussian noise and at most ½ of rounding
+    missing: "Missing | None" = None  # what scaling took away; None: nothing
 
     def values(self, row: Sequence[Number]) -> list[Number]:
         """The noisy sums, from the noisy parts of a group."""
@@ -58,11 +81,26 @@ class NoisySums:
         reach = Reach.of(self.terms(coefficients), (), self.confidence)
         return Spread(math.sqrt(reach.fixed) + reach.least, self.confidence)
 
+    @property
+    def counted(self) -> bool:
+        """Are rows, or values, counted beside what is summed, so that norms are at least their number?"""
+        return any(m.what in (What.ROWS, What.VALUES) for m in self.joint.measures)
+
+    def widen(self, low: float, high: float, down: float, up: float) -> tuple[float, float]:
+        """An interval of a sum, with what was taken away: between −down and up for each size of a row, and a little
+        more, since weights are rounded down by at most two parts of their whole."""
+        if self.missing is None:
+            return low, high
+        floor = 2 / (self.joint.weight - 2)
+        low, high = low - down * self.missing.most, high + up * self.missing.most
+        return low - abs(low) * floor * (down > 0), high + abs(high) * floor
+
     def own_noise(self, place: int) -> tuple[Fraction, Terms]:
         """(κ, terms) of a sum that is κ times its parent, and noise of its own."""
         j = self.indexes[place]
         part = self.joint.parts[j]
-        alone = [Fraction(1, part.scale) if i == j else Fraction(0) for i in range(len(self.noise))]
+        below = part.scale * self.joint.weight_of(self.joint.measures[j])
+        alone = [Fraction(1, below) if i == j else Fraction(0) for i in range(len(self.noise))]
         return Fraction(part.shift, part.scale), self.terms(alone)
 
 

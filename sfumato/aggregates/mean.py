@@ -24,6 +24,7 @@ class Mean(Linear):
     listed = "AVG"
     example = "SELECT ward, AVG(stay) FROM visits GROUP BY ward"
     centred = True
+    is_ratio = True
     refinable = True
 
     of: Expression
@@ -84,7 +85,7 @@ class MeanReader(Reader):
     def read(self, row: Sequence[Number]) -> NumberEstimate:
         sums, step = self.sums.values(row), 2.0**self.measure.exponent
         value = self.measure.centre + self.steps(sums) * step
-        low, high = (self.measure.centre + end * step for end in self.ends(sums, self.reach))
+        low, high = (self.measure.centre + end * step for end in self.widened_ends(sums, self.reach))
         return value, min(low, value), max(high, value)
 
     def steps(self, sums: Sequence[Number]) -> float:
@@ -98,3 +99,12 @@ class MeanReader(Reader):
         d = sums[0] - self.middle * n
         low, high = ratio(d, d, n, reach)
         return max(self.middle + low, self.span[0]), min(self.middle + high, self.span[1])
+
+    def widened_ends(self, sums: Sequence[Number], reach: Reach) -> tuple[float, float]:
+        """The same of all rows, not of weighted ones: as far as what scaling took away may be apart from the rest."""
+        (low, high), missing = self.ends(sums, reach), self.sums.missing
+        if missing is None:
+            return low, high
+        more = missing.share(sums[1] - self.sums.spread(self.sums.coefficients(1)).radius) * missing.apart
+        more *= (self.span[1] - self.span[0]) / 2
+        return max(low - more, self.span[0]), min(high + more, self.span[1])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+from sfumato.sql.emit.norm import WHOLE
 from sfumato.sql.plan import Measure, Plan, What
 
 FAVOUR = Fraction(3, 8)
@@ -43,10 +44,20 @@ class NoiseBasis:
 
     measures: tuple[Measure, ...]
     rows: int
+    weight: int = 1  # of a row: where contributions are scaled, weighted parts are whole multiples of 1/weight
 
     @staticmethod
     def of(plan: Plan) -> "NoiseBasis":
-        return NoiseBasis(plan.measures, plan.rows)
+        return NoiseBasis(plan.measures, plan.rows, WHOLE if plan.table.scaled else 1)
+
+    def weight_of(self, measure: Measure) -> int:
+        """Different values are counted, not weighted."""
+        return 1 if measure.what is What.DISTINCT else self.weight
+
+    @property
+    def distinct(self) -> int:
+        """How many measures are counts of different values."""
+        return sum(m.what is What.DISTINCT for m in self.measures)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -60,7 +71,8 @@ class NoiseBasis:
         in it. Different values (DISTINCT) are no sum over units, so they stand alone.
         """
         low, high = measure.span()
-        parent = next((one for one in possible_parents(measure) if one in self.measures), None)
+        parents = possible_parents(measure, bounded=self.weight == 1)
+        parent = next((one for one in parents if one in self.measures), None)
         if parent is None:
             rows = 1 if measure.what is What.UNITS else self.rows
             return Part(max(abs(low), abs(high), 1) * rows)
@@ -78,7 +90,7 @@ class NoiseBasis:
         return tuple(self._coefficients(place) for place in range(len(self.measures)))
 
     def _coefficients(self, place: int) -> tuple[Fraction, ...]:
-        found, factor, at = [Fraction(0)] * len(self.parts), Fraction(1), place
+        found, factor, at = [Fraction(0)] * len(self.parts), Fraction(1, self.weight_of(self.measures[place])), place
         while True:
             part = self.parts[at]
             found[at] = factor / part.scale
@@ -154,14 +166,14 @@ class NoiseBasis:
         return total // denominator if total % denominator == 0 else total / denominator
 
 
-def possible_parents(measure: Measure) -> tuple[Measure, ...]:
-    """What may bound a measure, the nearest first."""
-    units, rows = Measure(What.UNITS), Measure(What.ROWS)
+def possible_parents(measure: Measure, bounded: bool) -> tuple[Measure, ...]:
+    """What may bound a measure, the nearest first: units only where the rows of each are bounded."""
+    units, rows = (Measure(What.UNITS),) if bounded else (), Measure(What.ROWS)
     match measure.what:
         case What.ROWS:
-            return (units,)
+            return units
         case What.VALUES:
-            return rows, units
+            return rows, *units
         case What.SUM | What.SQUARES:
-            return measure.counted_by, rows, units
+            return measure.counted_by, rows, *units
     return ()

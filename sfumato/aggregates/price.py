@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.loss.base import PrivacyLoss
@@ -63,6 +63,10 @@ class Price(ABC):
         """How much it is."""
 
     @abstractmethod
+    def with_amount(self, amount: float) -> "Price":
+        """So much of the same currency."""
+
+    @abstractmethod
     def part(self, share: float) -> "Price":
         """A share of this."""
 
@@ -77,6 +81,12 @@ class Price(ABC):
     @abstractmethod
     def deviation(self, size: int) -> float:
         """The standard deviation of that noise, nearly."""
+
+    squares: ClassVar[bool]  # does one unit cost by the L2 norm of what it moves? Else by the L1 norm
+
+    @abstractmethod
+    def scaled_noise(self, size: int, length: float) -> IndependentNoise:
+        """For whole numbers that one unit moves so that the numbers, divided by their sizes, have this norm."""
 
     @abstractmethod
     def quantile_mechanism(self, fraction: Fraction, points: int, values: int) -> ByRank:
@@ -131,6 +141,9 @@ class Mu(Price):
     def amount(self) -> float:
         return self.mu
 
+    def with_amount(self, amount: float) -> "Mu":
+        return Mu(amount)
+
     def part(self, share: float) -> "Mu":
         return Mu(self.mu * math.sqrt(share) * LESS)
 
@@ -142,6 +155,11 @@ class Mu(Price):
 
     def deviation(self, size: int) -> float:
         return size / self.mu
+
+    squares = True
+
+    def scaled_noise(self, size: int, length: float) -> Gaussian:
+        return Gaussian(size * length / self.mu / LESS)
 
     def quantile_mechanism(self, fraction: Fraction, points: int, values: int) -> Quantile:
         return Quantile(self.mu, fraction, points, values)
@@ -193,6 +211,9 @@ class Pure(Price):
     def amount(self) -> float:
         return self.eps
 
+    def with_amount(self, amount: float) -> "Pure":
+        return Pure(amount)
+
     def part(self, share: float) -> "Pure":
         return Pure(self.eps * share * LESS)
 
@@ -204,6 +225,11 @@ class Pure(Price):
 
     def deviation(self, size: int) -> float:
         return math.sqrt(2) * size / self.eps
+
+    squares = False
+
+    def scaled_noise(self, size: int, length: float) -> DiscreteLaplace:
+        return DiscreteLaplace(size * length / self.eps / LESS)
 
     def quantile_mechanism(self, fraction: Fraction, points: int, values: int) -> PureQuantile:
         return PureQuantile(self.eps, fraction, points, values)

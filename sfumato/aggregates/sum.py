@@ -86,7 +86,8 @@ class SumReader(Reader):
 
     @property
     def error(self) -> float:
-        return self.spread.radius
+        low, high = self.sums.widen(-self.spread.radius, self.spread.radius, *self.taken)
+        return max(-low, high)
 
     def read(self, row: Sequence[Number]) -> NumberEstimate:
         return self.read_all([row])[0]
@@ -97,8 +98,19 @@ class SumReader(Reader):
         estimates: list[NumberEstimate] = []
         for row in rows:
             value = measure(total, row) * step + (centre * measure(counted[0], row) if counted else 0.0)
-            estimates.append((value, value - radius, value + radius))
+            estimates.append((value, *self.sums.widen(value - radius, value + radius, *self.taken)))
         return estimates
+
+    @cached_property
+    def taken(self) -> tuple[float, float]:
+        """What one row that scaling took away may have added, downwards and upwards."""
+        domain, measure = self.measure.of.domain if self.measure.of else None, self.measure
+        if domain is None or self.sums.missing is None:
+            return 0.0, 0.0
+        if self.sums.counted:
+            return max(0.0, -domain.low), max(0.0, domain.high)
+        size = max(map(abs, measure.span())) * 2.0**measure.exponent  # norms are in units of this
+        return size if domain.low < 0 else 0.0, size if domain.high > 0 else 0.0
 
 
 def bounded_argument(node: exp.Expression, rows: Scope) -> Expression:

@@ -30,6 +30,7 @@ class Variance(Linear):
     listed = "VARIANCE"
     example = "SELECT ward, VARIANCE(stay) FROM visits GROUP BY ward"
     centred = True
+    is_ratio = True
     bits = BITS
 
     of: Expression
@@ -63,6 +64,7 @@ class StandardDeviation(Linear):
     listed = "STDDEV"
     example = "SELECT ward, STDDEV(stay) FROM visits GROUP BY ward"
     centred = True
+    is_ratio = True
     bits = BITS
 
     of: Expression
@@ -132,8 +134,18 @@ class VarianceReader(Reader):
         sums, step = self.sums.values(row), 2.0**self.mean.measure.exponent
         mean = self.mean.steps(sums)
         value = clip(sums[2] / max(1, sums[1]) - mean * mean, 0.0, self.largest) * step * step
-        low, high = (end * step**2 for end in self.ends(sums))
+        low, high = (end * step**2 for end in self.widened_ends(sums))
         return value, min(low, value), max(high, value)
+
+    def widened_ends(self, sums: Sequence[Number]) -> tuple[float, float]:
+        """The same as `ends` for all rows, not for weighted ones: a variance is a mean of squares, up to the square of
+        a mean, and what was taken away moves both."""
+        (low, high), missing = self.ends(sums), self.mean.sums.missing
+        if missing is None:
+            return low, high
+        n = sums[1] - self.sums.spread(self.sums.coefficients(1)).radius
+        more = min(1.0, missing.share(n) * missing.apart) * self.largest
+        return clip(low - more, 0.0, self.largest), clip(high + more, 0.0, self.largest)
 
     def ends(self, sums: Sequence[Number]) -> tuple[float, float]:
         """Where Q/n − (S/n)² is, in steps².

@@ -21,6 +21,37 @@ Cell = float | int | str | bool | datetime.date | None  # a datetime is a date
 STYLE = "text-align:{side};padding:2px 10px;white-space:nowrap"
 
 
+FOR_ALL_DATA, BY_THE_TAIL, NOISE_ONLY = "for all data", "by the shape of the tail", "noise only"
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What scaling took away from an answer.
+
+    `grade` says what intervals include: for all data (the policy states `most`), by the shape of the tail of
+    contributions (a model that heavy-tailed data may break), or noise alone. `people` holds for all data with 97.5 %.
+    """
+
+    grade: str
+    people: int | None = None  # at most so many count in part
+    about: float = 0.0  # share of all that is counted or summed
+    at_most: float = 0.0
+    warning: str = ""
+
+    def __str__(self) -> str:
+        if self.people is None:
+            return ""
+        whom = "Nobody counts" if not self.people else f"At most {self.people:,} people count"
+        found = f"{whom} in part"
+        found += f": about {percent(self.about)} left out, at most {percent(self.at_most)} ({self.grade})."
+        return f"{found} {self.warning}".strip()
+
+
+def percent(share: float) -> str:
+    """A share, with two digits; very little is not called nothing."""
+    return "0 %" if share <= 0 else "less than 0.01 %" if share < 1e-4 else f"{100 * share:.2g} %"
+
+
 @dataclass(frozen=True)
 class Answer:
     """Column names and rows; an aggregate called n is followed by `n low` and `n high`, which hold the truth at 95 %.
@@ -43,6 +74,7 @@ class Answer:
     policy: tuple[tuple[int, float], ...] = field(
         default=(), repr=False
     )  # (size, ε) of counts by group: a public function
+    left_out: LeftOut | None = field(default=None, repr=False)  # where contributions are scaled
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -69,7 +101,8 @@ class Answer:
         dates = set(data.pop("dates", ()))
         rows = tuple(tuple(parse_date(cell) if j in dates else cell for j, cell in enumerate(row)) for row in listed)
         policy = tuple((size, eps) for size, eps in data.pop("policy", ()))
-        return Answer(columns, rows, **data, policy=policy)
+        missing = data.pop("left_out", None)
+        return Answer(columns, rows, **data, policy=policy, left_out=LeftOut(**missing) if missing else None)
 
     def to_pandas(self) -> "pandas.DataFrame":
         return import_optional("pandas").DataFrame(list(self.rows), columns=list(self.columns))

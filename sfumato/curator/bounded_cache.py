@@ -57,8 +57,11 @@ class BoundedTables:
         try:
             if request.quick is not None:
                 return request.quick(engine.run)
-            if self.capacity and request.columns and isinstance(engine, CachingEngine):
-                return self.read_cached(engine, request)
+            if self.capacity and isinstance(engine, CachingEngine):
+                if request.tables:
+                    return self.read_tables(engine, request)
+                if request.columns:
+                    return self.read_cached(engine, request)
         except TimeoutError:
             raise
         except Exception:
@@ -77,6 +80,20 @@ class BoundedTables:
             join_columns(request, found) if request.read is None else found[request.columns[0]].table.run(request.read)
         )
         self.mark_used(list(dict.fromkeys(found.values())))
+        return rows
+
+    def read_tables(self, engine: CachingEngine, request: TableRequest) -> list[Row]:
+        """What `read` gives of its tables, which are made now unless they are kept."""
+        text = "; ".join(sql for _, sql in request.tables)
+        with self._lock:
+            view = next((one for one in self._views if text in one.columns), None)
+        if view is None:
+            (name, sql), *others = request.tables
+            view = BoundedTable(engine.keep(sql, name), {text: ""})
+            for name, sql in others:
+                view.table.run(f"CREATE TEMP TABLE {name} AS {sql}")
+        rows = view.table.run(request.read or "")
+        self.mark_used([view])
         return rows
 
     def mark_used(self, views: list[BoundedTable]) -> None:

@@ -5,7 +5,8 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from operator import add
 
 from sfumato.aggregates.builder import Rows
 from sfumato.aggregates.price import Mu, Pure
@@ -33,6 +34,7 @@ from sfumato.curator.refinement import Refinement, rounds
 from sfumato.curator.relative_counts import is_grouped_count
 from sfumato.curator.release import release, table_requests
 from sfumato.curator.response_padding import Clock, Response
+from sfumato.curator.steps import Step, Steps
 from sfumato.curator.suggest_bounds import (
     Bounds,
     count_deviation,
@@ -177,6 +179,10 @@ class Curator:
     def buy(self, offer: Offer, key: str | None = None) -> Purchase:
         """Check the engine, charge, run and keep, under the lock of this question; what somebody else has bought
         meanwhile is free."""
+        if offer.scaled and offer.choices is None:
+            offer = self.complete(offer, key)
+            if not offer.plan.parts:
+                return Purchase(offer, release(offer, []), True)
         checked = self.checked_requests(partial(table_requests, offer, self.salt))  # before the charge, should it fail
         offer.prepare()
         with self.question_lock(offer.canonical):
@@ -185,6 +191,28 @@ class Curator:
             loss_at = loss_by_epsilon(offer, self.policy.question_delta)
             noisy = self.purchase(offer.loss, loss_at, offer.canonical, key, checked, partial(release, offer))
             return Purchase(offer, noisy, True)
+
+    def complete(self, offer: Offer, key: str | None) -> Offer:
+        """The offer with its private keys and its bounds: what is stored of them, or bought now, one charge each."""
+        steps = Steps.of(offer, self.ledger)
+        trial = steps.completed()
+        self.checked_requests(partial(table_requests, trial, self.salt))  # before the first charge
+        trial.prepare()
+        loss_at = loss_by_epsilon(offer, self.policy.question_delta)
+        if steps.missing:
+            self.require_affordable(steps.losses(), offer.loss, loss_at)
+        while steps.missing:
+            self.buy_step(steps.missing[0], loss_at, key)
+            steps = steps.bought(self.ledger)
+        return steps.completed()
+
+    def buy_step(self, step: Step, loss_at: Callable[[float], PrivacyLoss], key: str | None) -> None:
+        """Buy what a question needs first, unless somebody else has bought it meanwhile."""
+        checked = self.checked_requests(partial(step.requests, self.salt))
+        with self.question_lock(step.canonical):
+            if step.find(self.ledger) is None:
+                own_key = f"{key} {step.canonical}" if key is not None else None
+                self.purchase(step.loss, loss_at, step.canonical, own_key, checked, step.release)
 
     def purchase(
         self, loss: PrivacyLoss, loss_at: Callable[[float], PrivacyLoss], question: str, key: str | None,
@@ -283,10 +311,13 @@ class Curator:
         """The loss of what ε buys, if none of it is a leak."""
         return self.planner.currency.for_epsilon(epsilon, self.policy.question_delta, 0.0).loss()
 
-    def require_affordable(self, loss: PrivacyLoss, loss_at: Callable[[float], PrivacyLoss]) -> None:
+    def require_affordable(
+        self, charges: Sequence[PrivacyLoss], loss: PrivacyLoss, loss_at: Callable[[float], PrivacyLoss]
+    ) -> None:
         """Refuse what is bought in several charges before the first of them, if the account does not hold them all."""
         _, limit, spent = self.ledger.account(self.who)
-        if not any(price.within(limit - spent) for price in self.ledger.prices(loss)):
+        cost = reduce(add, (self.ledger.prices(one)[-1] for one in charges))
+        if not cost.within(limit - spent):
             raise budget_refusal(loss, loss_at, self.ledger, self.who, self.policy.question_delta)
 
     def suggest_bounds(self, column: str, *, epsilon: float) -> Bounds:
@@ -300,7 +331,7 @@ class Curator:
         whole = self.planner.currency.for_epsilon(float(epsilon), self.policy.question_delta, 0.0)
         rough = self.most_exact_offer(Offer(magnitude_histogram(table, of), whole.part(0.5)))
         if find_stored(rough, self.ledger) is None:
-            self.require_affordable(whole.loss(), self.loss_of_epsilon)
+            self.require_affordable([whole.loss()], whole.loss(), self.loss_of_epsilon)
         first = self.answer(rough)
         low, high = rough_range(noisy_counts(first), count_deviation(rough))
         fine = self.most_exact_offer(Offer(position_histogram(table, of, low, high), whole.part(0.5)))
@@ -322,7 +353,7 @@ class Curator:
         tables = [table for table in tables_to_sketch(self.policy) if self.ledger.recall(sketch_key(table)) is None]
         whole = self.planner.currency.for_epsilon(float(epsilon), self.policy.question_delta, 0.0)
         if tables:
-            self.require_affordable(whole.loss(), self.loss_of_epsilon)
+            self.require_affordable([whole.loss()], whole.loss(), self.loss_of_epsilon)
         for table in tables:
             sketch = Sketch(table, whole.part(1 / len(tables)))
             checked = self.checked_requests(sketch.table_requests)

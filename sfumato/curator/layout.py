@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfumato.aggregates.linear import CONFIDENCE, Estimate
+from sfumato.curator.answer import LeftOut
 from sfumato.curator.offer import Offer
 from sfumato.sql.aggregate import Aggregate, StandaloneAggregate
 from sfumato.sql.domains import Kind, Scalar
 from sfumato.sql.expressions import Expression, Output
-from sfumato.sql.plan import Plan
+from sfumato.sql.plan import Plan, What
 from sfumato.sql.postprocess import Value, arrange_rows, evaluate
 from sfumato.sql.question import Question
 from sfumato.sql.units import RowUnit
@@ -51,7 +52,8 @@ def coverage_by_column(offer: Offer) -> dict[str, float]:
     for name, e in offer.question.columns:
         if is_plain_aggregate(offer.question, e) and isinstance(e, Output):
             aggregate = offer.question.aggregates[e.place - width]
-            found[name] = offer.readers[aggregate].coverage if aggregate in offer.readers else CONFIDENCE
+            exact = aggregate in offer.readers and not offer.scaled
+            found[name] = offer.readers[aggregate].coverage if exact else CONFIDENCE
     return found
 
 
@@ -73,14 +75,28 @@ def finite_or_none(value: Value) -> Value:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def bounding_note(plan: Plan) -> str:
-    """What an interval does not cover: rows that the policy's bounds leave out."""
+def bounding_note(plan: Plan, missing: LeftOut | None = None) -> str:
+    """What an interval does not cover, or what it covers beside noise: rows that are left out, or count in part."""
     table = plan.table
     if isinstance(table.unit, RowUnit):
         return ""
+    if table.scaled:
+        cut = cut_note(plan)
+        return " ".join(filter(None, [str(missing) if missing is not None else "", cut]))
     rows = plural(plan.rows if table.branches else table.rows, "row")
     most = f"{rows} in each of {plural(plan.groups, 'group')}" if plan.groups > 1 else rows
     return f"95 % is about the noise; of each {table.unit} at most {most} can count."
+
+
+def cut_note(plan: Plan) -> str:
+    """Which rows of a unit count where contributions cannot be scaled: for what is no sum, and before joins."""
+    unit, found = plan.table.unit, []
+    if plan.standalone or any(m.what is What.DISTINCT for m in plan.measures):
+        groups = f" in each of at most {plural(plan.groups, 'group')}" if plan.keys else ""
+        found.append(f"For what is no sum, one row of each {unit}{groups} counts, chosen by a hash.")
+    if plan.crossed:
+        found.append(f"Of each {unit} at most {plural(plan.table.rows, 'row')} of a table are joined.")
+    return " ".join(found)
 
 
 def parse_dates(texts: Sequence[Shown]) -> list[Shown]:

@@ -1,5 +1,6 @@
 """The price of a question, and the noise that it buys: known before any data are read."""
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -7,11 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.aggregates.linear import Linear, NoisySums, Reader
+from sfumato.aggregates.linear import CONFIDENCE, Linear, Missing, NoisySums, Reader
 from sfumato.aggregates.noise_basis import NoiseBasis
-from sfumato.aggregates.price import LESS, Mu, Noise, Price
+from sfumato.aggregates.price import LESS, IndependentNoise, Mu, Noise, Price
 from sfumato.aggregates.standalone import Standalone, StandaloneRelease
 from sfumato.curator.relative_counts import LAYOUT, RelativeCount, relative_count, require_contract
+from sfumato.curator.scaling import PEOPLE, Choice, NoisyNorms, blocks_of, cap_of, summed_measures
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
@@ -19,9 +21,12 @@ from sfumato.mechanisms.additive.joint_laplace import OneOf
 from sfumato.mechanisms.keys.thresholds import threshold
 from sfumato.mechanisms.values import read_numbers
 from sfumato.sql.aggregate import Aggregate
+from sfumato.sql.emit.norm import WHOLE, Block
 from sfumato.sql.plan import Plan, What
 from sfumato.sql.question import Question
+from sfumato.wording import short_number
 
+ENOUGH = 1 - 1e-9  # of a price: what was bought with it serves again
 CLOSE = 1e-4  # how near the least budget is found
 
 
@@ -41,6 +46,10 @@ class Offer:
     leak: float = 0.0  # for keys that must be found in the data, and for aggregates that need a slack
     draw: int = 0  # fresh noise has a number of its own: a stored answer is never taken for it
     within: float | None = None  # a relative error, for one count by group
+    choices: tuple[Choice, ...] | None = None  # the bound of each block, once chosen, where contributions are scaled
+    shown: tuple[tuple[object, ...], ...] | None = None  # private keys, once selected, likewise
+    whole: "Price | None" = None  # what was paid together with the steps before, likewise
+    whole_leak: float = 0.0
 
     @property
     def plan(self) -> Plan:
@@ -55,10 +64,33 @@ class Offer:
         inner = self.price.loss()
         return LeakyLoss(inner, self.leak) if self.leak else inner
 
+    @property
+    def scaled(self) -> bool:
+        return self.plan.table.scaled
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """What is scaled together."""
+        return blocks_of(self.plan, self.price.squares) if self.scaled else ()
+
+    @cached_property
+    def block_share(self) -> float:
+        """Blocks of scaled measures, counts of different values and standalone aggregates have the same share each."""
+        return 1 / max(1, len(self.blocks) + self.joint.distinct + len(self.plan.standalone))
+
+    @cached_property
+    def paid_loss(self) -> PrivacyLoss:
+        """What the question cost together with the steps that it needed."""
+        if self.whole is None:
+            return self.loss
+        return LeakyLoss(self.whole.loss(), self.whole_leak) if self.whole_leak else self.whole.loss()
+
     @cached_property
     def shares(self) -> tuple[float, ...]:
         """The share of each part, then of each standalone aggregate, in one group; 0 for a part that nobody moves."""
         alone = len(self.plan.standalone)
+        if self.scaled:
+            return (0.0,) * len(self.plan.measures) + (self.block_share / self.plan.groups,) * alone
         shares = self.price.shares([*self.joint.importances, *[1.0] * alone])
         return tuple(share / self.plan.groups for share in shares)
 
@@ -66,6 +98,8 @@ class Offer:
     def noise(self) -> tuple[Noise | None, ...]:
         """Of each part, in its own steps."""
         try:
+            if self.scaled:
+                return self.scaled_noise
             return self.price.noises(self.joint, self.shares[: len(self.plan.measures)])
         except InvalidParameter as problem:  # of text, policy and price alone
             raise QueryRefused(
@@ -73,6 +107,26 @@ class Offer:
                 f"  found:  for all that one unit may add, {str(problem).splitlines()[0]}\n"
                 "  do:     ask with a larger ε, or for fewer groups, or CLAMP to a range that is not so wide"
             ) from problem
+
+    @property
+    def scaled_noise(self) -> tuple[Noise | None, ...]:
+        """Of parts that are whole multiples of 1/WHOLE; counts of different values have noise of their own."""
+        found: list[Noise | None] = [None] * len(self.plan.measures)
+        for choice in self.choices or ():
+            price = self.price.part(self.block_share * (1 - PEOPLE))
+            for one in choice.block.coordinates:
+                index = self.plan.measures.index(summed_measures(self.plan)[one.measure])
+                found[index] = price.scaled_noise(WHOLE * one.size, choice.length)
+        for j, measure in enumerate(self.plan.measures):
+            if measure.what is What.DISTINCT:
+                found[j] = self.price.part(self.block_share / self.plan.groups).noise(self.joint.parts[j].size)
+        return tuple(found)
+
+    @cached_property
+    def people_noise(self) -> IndependentNoise | None:
+        """Of the number of units that count in part, if there is a choice of a bound."""
+        chosen = any(choice.norms is not None for choice in self.choices or ())
+        return self.price.part(self.block_share * PEOPLE).noise(1) if chosen else None
 
     @cached_property
     def relative(self) -> RelativeCount | None:
@@ -95,7 +149,16 @@ class Offer:
 
     @cached_property
     def key_delta(self) -> float:
-        """The part of the leak that pays for private keys: all of it, unless aggregates need some."""
+        """The part of the leak that pays for private keys: all of it, unless aggregates need some. Where contributions
+        are scaled, keys have been paid for before."""
+        if not self.plan.discovered or self.scaled:
+            return 0.0
+        both = any(one.needs_slack(type(self.price)) for one in standalone_of(self.plan))
+        return self.leak / 2 if both else self.leak
+
+    @property
+    def whole_key_delta(self) -> float:
+        """The part of the leak that pays for private keys of scaled contributions, before anything else is bought."""
         if not self.plan.discovered:
             return 0.0
         both = any(one.needs_slack(type(self.price)) for one in standalone_of(self.plan))
@@ -115,21 +178,41 @@ class Offer:
     @cached_property
     def canonical(self) -> str:
         """What answers are stored under. How noise is laid out is part of it: none must be read with another layout."""
+        if self.scaled:
+            return f"{self.plan.canonical} | weights of {WHOLE}" + (f" | round {self.draw}" if self.draw else "")
         layout = "together" if any(isinstance(noise, OneOf) for noise in self.noise) else "in parts"
         if self.within is not None:
             layout = f"within {self.within!r}, layout {LAYOUT}"
         return f"{self.plan.canonical} | {layout}" + (f" | round {self.draw}" if self.draw else "")
 
-    def stored_offer(self, loss: PrivacyLoss) -> "Offer | None":
+    def stored_offer(self, loss: PrivacyLoss, answer: bytes) -> "Offer | None":
         """The offer of the same plan that was charged as this loss, if it is at least as exact.
 
-        An answer with less noise serves who asked for more: it was released, so showing it tells nothing new.
+        An answer with less noise serves who asked for more: it was released, so showing it tells nothing new. What
+        scaled contributions have paid for steps counts as paid.
         """
         inner, leak = (loss.inner, loss.failure) if isinstance(loss, LeakyLoss) else (loss, 0.0)
         price = self.price.of(inner)
+        if self.scaled:
+            return self.stored_scaled_offer(price, leak, answer)
         if price is None or price.amount < self.price.amount or leak != self.leak:
             return None
         return self.at_price.setdefault(price, replace(self, price=price))
+
+    def stored_scaled_offer(self, price: Price | None, leak: float, answer: bytes) -> "Offer | None":
+        """The same of an answer that tells its own bounds and keys, and what was paid for all."""
+        if price is None or leak > self.leak:
+            return None
+        data = json.loads(answer)
+        whole = price.with_amount(data["paid"])
+        if whole.amount < self.price.amount * ENOUGH:
+            return None
+        choices = tuple(
+            Choice(block, one["bound"], NoisyNorms.of(one), cap_of(block, self.plan))
+            for block, one in zip(self.blocks, data["choices"], strict=True)
+        )
+        keys = tuple(tuple(key) for key in data["keys"]) if self.plan.discovered else None
+        return replace(self, price=price, leak=leak, choices=choices, shown=keys, whole=whole, whole_leak=self.leak)
 
     @cached_property
     def at_price(self) -> dict[Price, "Offer"]:
@@ -141,11 +224,29 @@ class Offer:
         """How each aggregate that is made of sums is read."""
         if self.relative is not None:
             return dict.fromkeys(self.question.aggregates, self.relative.reader)
+        if self.scaled and self.choices is None:
+            return {}
         return {
-            one: one.reader(NoisySums(self.joint, indexes, self.noise))
+            one: one.reader(self.noisy_sums(indexes))
             for one, indexes in self.question.sum_indexes.items()
             if isinstance(one, Linear)
         }
+
+    def noisy_sums(self, indexes: tuple[int, ...], confidence: float = CONFIDENCE, averaged: bool = False) -> NoisySums:
+        """The sums of an aggregate, with what scaling took away; then noise has half of what may be missed."""
+        missing = self.missing_of(indexes)
+        if missing is not None:
+            confidence = (1 + confidence) / 2
+        return NoisySums(self.joint, indexes, self.noise, confidence, averaged, missing)
+
+    def missing_of(self, indexes: tuple[int, ...]) -> Missing | None:
+        """What scaling took away from the block of these measures."""
+        summed = summed_measures(self.plan)
+        places = {summed.index(self.plan.measures[j]) for j in indexes if self.plan.measures[j] in summed}
+        for choice in self.choices or ():
+            if places & {one.measure for one in choice.block.coordinates}:
+                return choice.missing
+        return None
 
     def standalone_release(self, aggregate: Aggregate) -> StandaloneRelease:
         return self.standalone[self.plan.standalone.index(aggregate)]
@@ -157,6 +258,8 @@ class Offer:
     def promise(self, aggregate: Aggregate) -> str:
         """How good its column will be."""
         reader = self.readers.get(aggregate)
+        if reader is None and self.scaled and isinstance(aggregate, Linear):
+            return unbounded_promise(self.price.part(0.88))
         return reader.promise() if reader is not None else self.standalone_release(aggregate).promise()
 
     def prepare(self) -> None:
@@ -166,12 +269,21 @@ class Offer:
             _ = self.relative.contract.mechanism.sampler
         for release in self.standalone:
             release.prepare()
+        _ = self.people_noise
         for reader in self.readers.values():
             reader.read([0] * len(self.joint.parts))
 
     def add_noise(self, exact: Sequence[list[int]]) -> list[list[int]]:
         """Noise on every part of every group: the only place where it is added."""
         columns = self.joint.part_columns(exact)
+        if self.scaled:  # beyond 64 bits where sums have weights: noise is drawn by itself, and added to whole numbers
+            drawn = [() if noise is None or isinstance(noise, OneOf) else noise.release([0] * len(exact))
+                     for noise in self.noise]  # fmt: skip
+            columns = [
+                [x + int(n) for x, n in zip(column, noise, strict=True)] if len(noise) else column
+                for column, noise in zip(columns, map(np.atleast_1d, drawn), strict=True)
+            ]
+            return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in exact]
         if self.relative is not None:
             return [[step] for step in self.relative.release(columns[0]).tolist()]
         together = {j: noise.joint for j, noise in enumerate(self.noise) if isinstance(noise, OneOf)}
@@ -183,6 +295,14 @@ class Offer:
             if noise is not None and not isinstance(noise, OneOf):  # none only where a part is 0, whatever the data
                 columns[j] = np.atleast_1d(noise.release(columns[j])).tolist()
         return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in exact]
+
+
+def unbounded_promise(price: Price) -> str:
+    """What is known of an error before it is known how much people contribute."""
+    sizes = ", ".join(
+        f"± {short_number(1.96 * price.deviation(1) * k)} if people have up to {k:,}" for k in (1, 10, 100)
+    )
+    return f"in rows of full size: {sizes}; a tenth of the price finds out"
 
 
 def standalone_of(plan: Plan) -> tuple[Standalone, ...]:

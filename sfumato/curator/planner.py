@@ -4,13 +4,15 @@ Text, policy, dialect and currency decide; no data and no ledger. So what was wo
 time: a repeated question is neither parsed nor priced nor laid out again.
 """
 
+import json
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from sfumato.aggregates.price import Price
 from sfumato.aggregates.registry import parse_question
-from sfumato.curator.answer import Answer
+from sfumato.curator.answer import Answer, LeftOut
 from sfumato.curator.layout import Estimates, bounding_note, coverage_by_column, estimates, lay_out_rows
+from sfumato.curator.left_out import left_out
 from sfumato.curator.offer import Offer, offer_for_epsilon, offer_for_error, offer_for_relative_error
 from sfumato.curator.relative_counts import describe_policy, is_grouped_count, policy_by_group_size
 from sfumato.curator.wanted import Wanted
@@ -60,14 +62,16 @@ class Planner:
     def answer(self, offer: Offer, noisy: bytes) -> Answer:
         """The columns that were asked for, made of stored noisy values alone; what is left of the budget is not known
         here."""
-        return self.show(offer, estimates(offer, noisy), coverage_by_column(offer))
+        missing = left_out(offer, json.loads(noisy)) if offer.scaled else None
+        return self.show(offer, estimates(offer, noisy), coverage_by_column(offer), missing)
 
-    def show(self, offer: Offer, rows: Estimates, coverage: dict[str, float]) -> Answer:
+    def show(self, offer: Offer, rows: Estimates, coverage: dict[str, float], missing: LeftOut | None = None) -> Answer:
         """The same from estimates."""
         names, cells = lay_out_rows(offer.question, rows)
         delta = self.policy.question_delta
         policy = policy_by_group_size(offer, delta)
         return Answer(
-            names, cells, offer.loss.epsilon(delta).upper, delta, False, "", odds(offer.loss),
-            " ".join(filter(None, [bounding_note(offer.plan), describe_policy(policy)])), coverage, policy,
+            names, cells, offer.paid_loss.epsilon(delta).upper, delta, False, "", odds(offer.paid_loss),
+            " ".join(filter(None, [bounding_note(offer.plan, missing), describe_policy(policy)])), coverage, policy,
+            missing,
         )  # fmt: skip

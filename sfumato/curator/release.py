@@ -4,11 +4,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from sfumato.aggregates.standalone import StandaloneRelease
 from sfumato.curator.offer import Offer
+from sfumato.curator.scaling import summed_measures
+from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit.bounding import key_names
+from sfumato.sql.emit.norm import Scaling
 from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.emit.sums import statement
 from sfumato.sql.emit.values import distinct_counts
@@ -27,12 +32,27 @@ def table_requests(offer: Offer, salt: int, dialect: str | Dialect) -> list[Tabl
     """The tables that an answer is made of: all sums at once, each distinct count, and each batch of standalone
     aggregates."""
     plan = offer.plan
-    requests = [sums_request(plan, salt, dialect)] if any(m.what is not What.DISTINCT for m in plan.measures) else []
+    requests = scaled_requests(offer, dialect) if offer.scaled else []
+    if not offer.scaled and any(m.what is not What.DISTINCT for m in plan.measures):
+        requests = [sums_request(plan, salt, dialect)]
     for measure in plan.measures:
         if measure.what is What.DISTINCT and measure.of:
             sql = distinct_counts(plan, measure.of, salt, dialect)
             requests.append(TableRequest(sql, tuple(key_names(plan)), (sql,), lambda places, sql=sql: sql))  # type: ignore[misc]
     return requests + [type(batch[0]).request(batch, salt, dialect) for batch in batches(offer)]
+
+
+def scaled_requests(offer: Offer, dialect: str | Dialect) -> list[TableRequest]:
+    """All sums of scaled contributions; and how many units count in part, if there was a choice."""
+    plan, choices = offer.plan, offer.choices or ()
+    if not choices:
+        return []
+    scaling = Scaling(plan, summed_measures(plan), offer.blocks, dialect_of(dialect).about(plan))
+    found = [scaling.request(scaling.sums([choice.bound for choice in choices]))]
+    if offer.people_noise is not None:
+        place = next(i for i, choice in enumerate(choices) if choice.norms is not None)
+        found.append(scaling.request(scaling.scaled_units(place, choices[place].bound)))
+    return found
 
 
 def batches(offer: Offer) -> list[list[StandaloneRelease]]:
@@ -65,19 +85,25 @@ def release(offer: Offer, exact_tables: Sequence[Sequence[Row]]) -> bytes:
     plan, left = offer.plan, list(exact_tables)
     summed = [j for j, m in enumerate(plan.measures) if m.what is not What.DISTINCT]
     exact: dict[Row, list[int]] = {}
+    more: dict[str, object] = {}
+    if offer.scaled:
+        more = {"choices": [one.to_store() for one in offer.choices or ()], "paid": (offer.whole or offer.price).amount}
+    if offer.people_noise is not None:
+        ((people,),) = left.pop(1)
+        more["people"] = int(np.atleast_1d(offer.people_noise.release([int(people)]))[0])  # type: ignore[call-overload]
     for places in [*([summed] if summed else []), *([j] for j in range(len(plan.measures)) if j not in summed)]:
         for key, row in keys_and_integers(offer, left.pop(0)):
             sums_of_key = exact.setdefault(key, [0] * len(plan.measures))
             for j, value in zip(places, row, strict=True):
                 sums_of_key[j] = value
-    public = plan.public
+    public = plan.public if offer.shown is None else offer.shown
     keys = list(public) if public is not None else list(exact)
     noisy = offer.add_noise([exact.get(key, [0] * len(plan.measures)) for key in keys]) if keys else []
     if offer.threshold is not None:
         kept = [i for i, row in enumerate(noisy) if row[offer.unit_count_index] >= offer.threshold]
         kept.sort(key=lambda i: tuple(map(by_value, keys[i])))
         keys, noisy = [keys[i] for i in kept], [noisy[i] for i in kept]
-    data = {"keys": storable_keys(offer, keys), "noisy": noisy, **release_standalone(offer, keys, left)}
+    data = {"keys": storable_keys(offer.plan, keys), "noisy": noisy, **release_standalone(offer, keys, left)} | more
     return json.dumps(data, ensure_ascii=False).encode()
 
 
@@ -114,9 +140,9 @@ def normalize_zero(key: object) -> object:
     return key + 0.0 if isinstance(key, float | int) and not isinstance(key, bool) else key
 
 
-def storable_keys(offer: Offer, keys: list[Row]) -> list[list[object]]:
+def storable_keys(plan: Plan, keys: Sequence[Row]) -> list[list[object]]:
     """Keys as they are stored; a date without its time at midnight."""
-    dates = [j for j, by in enumerate(offer.plan.keys) if by.domain.kind is Kind.DATE]
+    dates = [j for j, by in enumerate(plan.keys) if by.domain.kind is Kind.DATE]
     found = [list(key) for key in keys]
     for key in found if dates else []:
         for j in dates:

@@ -15,7 +15,7 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Domain, number
 from sfumato.sql.expressions import Constant, Expression
 from sfumato.sql.functions.function import Spelling
-from sfumato.sql.lattice import WIDE, exponent
+from sfumato.sql.lattice import WIDE, exponent, lattice_middle
 from sfumato.sql.parse.ast_guard import node_text
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, Table, What
@@ -38,6 +38,7 @@ class Aggregate(ABC):
     centred: ClassVar[bool] = False  # its sums are taken from the middle of the range
     bits: ClassVar[int] = WIDE  # of values in steps: fewer where squares are summed
     is_count: ClassVar[bool] = False
+    is_ratio: ClassVar[bool] = False  # made of sums such that weights of rows cancel: a mean, a share, a slope
     refinable: ClassVar[bool] = False  # can rounds of growing price reach a relative error?
     has_interval: ClassVar[bool] = True
 
@@ -93,23 +94,31 @@ class Lattices:
     """The lattice of each expression: the same for all aggregates of a question, so AVG(x) and SUM(x) share one sum."""
 
     aggregates: tuple[Aggregate, ...]
+    scaled: bool = False  # are contributions scaled to a norm?
 
     def sum(self, of: Expression, name: str) -> Measure:
         """The sum of these values, measured from the middle of the range if a mean is asked for as well."""
-        return Measure(What.SUM, of, self.centre(of), self.exponent(of, name))
+        return Measure(What.SUM, of, self.centre(of, name), self.exponent(of, name))
 
     def squares(self, of: Expression, name: str) -> Measure:
-        return Measure(What.SQUARES, of, self.centre(of), 2 * self.exponent(of, name))
+        return Measure(What.SQUARES, of, self.centre(of, name), 2 * self.exponent(of, name))
 
     def centred(self, of: Expression) -> bool:
         return any(one.centred and of in one.arguments for one in self.aggregates)
 
-    def centre(self, of: Expression) -> float:
-        return (of.domain.low + of.domain.high) / 2 if self.centred(of) else 0.0
+    def centre(self, of: Expression, name: str) -> float:
+        """Where values are measured from: 0, or the middle of the range."""
+        return lattice_middle(of, self.exponent(of, name)) if self.centred(of) else 0.0
 
     def exponent(self, of: Expression, name: str) -> int:
-        """Exponent of the step. Where squares are summed it is larger, so that sums stay within 64 bits."""
-        return exponent(of, name, min((one.bits for one in self.aggregates if of in one.arguments), default=WIDE))
+        """Exponent of the step. Where squares are summed it is larger, so that sums stay within 64 bits; and where rows
+        have weights, so that noise does."""
+        bits = min((one.bits for one in self.aggregates if of in one.arguments), default=WIDE)
+        return self.exponent_within(of, name, bits, self.centred(of))
+
+    def exponent_within(self, of: Expression, name: str, bits: int, centred: bool) -> int:
+        """The same for values of at most so many bits, in steps; fewer where rows have weights."""
+        return exponent(of, name, bits * 3 // 5, centred) if self.scaled else exponent(of, name, bits)
 
 
 @dataclass(frozen=True)

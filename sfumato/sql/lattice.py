@@ -48,8 +48,9 @@ class Lattice:
         return min(max(found, self.of.domain.low), self.of.domain.high)
 
 
-def exponent(expression: Expression, text: str, wide: int = WIDE) -> int:
-    """The lattice of a sum: the policy's step, else a fine one, but never more than 2^wide steps; all public facts."""
+def exponent(expression: Expression, text: str, wide: int = WIDE, centred: bool = False) -> int:
+    """The lattice of a sum: the policy's step, else a fine one, but never more than 2^wide steps from 0, or from the
+    middle of the range (`centred`); all public facts."""
     domain = expression.domain
     if domain.kind is not Kind.NUMBER or not domain.bounded:
         if domain.kind is not Kind.NUMBER:
@@ -74,7 +75,14 @@ def exponent(expression: Expression, text: str, wide: int = WIDE) -> int:
             "  do:     ask for CLAMP(…, low, high) with ends that no value exceeds"
         )
     fine = _power(domain.step or (domain.high - domain.low) / FINE)
-    return max(fine, math.frexp(largest)[1] - wide, -200)
+    farthest = (domain.high - domain.low) / 2 if centred else largest
+    return max(fine, math.frexp(farthest)[1] - wide, -200)
+
+
+def lattice_middle(expression: Expression, exponent: int) -> float:
+    """The middle of a range, on the lattice: from any other place, whole steps would round every value the same way."""
+    step = 2.0**exponent
+    return float((expression.domain.low + expression.domain.high) / 2 // step * step)
 
 
 def _power(step: float) -> int:

@@ -8,7 +8,7 @@ Two questions with the same plan are the same question, however they are spelled
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import Protocol
@@ -40,11 +40,18 @@ class Standalone(Protocol):
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
 
+JOINED_ROWS = 64  # of a unit on each side of a join between private tables, if the policy states no bounds
+CUT_GROUPS = 4  # of a unit, for aggregates that are no sums, if the policy states no bounds
+
 
 @dataclass(frozen=True)
 class Table:
     """One table: public, or private, with contribution bounds: a unit adds to at most `groups` groups, and at most
-    `rows` rows to each."""
+    `rows` rows to each.
+
+    `scaled`: the policy states no such bounds, so what a unit adds to sums is scaled to a norm that each question
+    chooses; `rows` then limits the rows of a unit before a join, and `groups` what is no sum.
+    """
 
     name: str
     columns: Mapping[str, Domain]
@@ -56,6 +63,12 @@ class Table:
     branches: tuple["Branch", ...] = ()  # of UNION ALL: no table of the database, but rows of several
     edges: tuple[str, ...] = field(default=(), repr=False)  # two columns: each pair of their values is a unit
     bare_word: bool = field(default=False, repr=False)  # is the unit the word `row` or `edge`, which may be a column's?
+    scaled: bool = field(default=False, repr=False)
+    most: int | None = field(default=None, repr=False)  # rows that a unit has at most, as the owner states
+
+    def scale(self, most: int | None = None) -> "Table":
+        """The same table with contributions that are scaled to a norm, not cut."""
+        return replace(self, groups=CUT_GROUPS, rows=JOINED_ROWS, scaled=True, most=most)
 
     @property
     def unit_column(self) -> str | None:
@@ -205,6 +218,8 @@ class Plan:
         )  # other bounds: another one
         if [key.domain.keys and tuple(dict.fromkeys(key.domain.keys)) for key in self.keys] != list(self.key_lists):
             parts.append(f"keys {self.key_lists!r}")  # WHERE excludes some
+        if self.table.scaled:
+            parts.append("scaled")  # never taken for an answer about rows that were cut
         return " | ".join([*parts, hashlib.sha256(stated.encode()).hexdigest()[:16]])
 
     @property
@@ -214,7 +229,9 @@ class Plan:
 
     @property
     def rows(self) -> int:
-        """The most rows that one unit has in a group."""
+        """The most rows that one unit has in a group; of scaled contributions those that count for what is no sum."""
+        if self.table.scaled:
+            return 1
         joined = math.prod(join.table.rows for join in self.joins if join.multiplies)
         if self.keyed_by_branch:  # the rows of one group come from one branch
             return max(branch.rows.rows for branch in self.table.branches) * joined

@@ -179,7 +179,7 @@ class Reader:
         )
 
     def table(self, name: str, data: object) -> Table:
-        found = self.only(data, "public", "unit", "groups", "rows", "columns", "key", "parent_key", "edges")
+        found = self.only(data, "public", "unit", "groups", "rows", "most", "columns", "key", "parent_key", "edges")
         public = found.get("public", False)
         if not isinstance(public, bool):
             raise self.at("public").wrong(repr(public), "public is true or false")
@@ -196,6 +196,10 @@ class Reader:
         if isinstance(unit, RowUnit) and (rows, groups) != (1, 1):
             raise self.wrong("bounds on a person of one row", "leave rows and groups out: each row is a person")
         table = Table(name, columns, public, unit, groups, rows, bare_word=isinstance(found.get("unit"), str))
+        if not public and not isinstance(unit, RowUnit) and not {"rows", "groups"} & set(found):
+            table = table.scale()
+        if "most" in found:
+            table = table.scale(self.most_rows(found, table))
         if (both := table.unclear_unit(columns)) is not None:
             raise self.at("unit").wrong("a column of that name", both)
         if "edges" in found:
@@ -206,6 +210,12 @@ class Reader:
                 'to find the unit in another table: unit = "orders.customer_id" and key = "order_id"',
             )
         return table if parent is None else replace(table, owner=self.owner(found, parent))
+
+    def most_rows(self, found: Mapping[str, object], table: Table) -> int:
+        """How many rows a unit has at most, which the owner knows; intervals then hold for all such data."""
+        if not table.scaled:
+            raise self.at("most").wrong("it beside rows or groups, or where no unit owns rows", "leave it out")
+        return self.whole(found, "most", 10**9)
 
     def unit(self, found: Mapping[str, object]) -> tuple[Unit, str | None]:
         """The unit, and the table that it is found in if it is another one: "row", "patient_id", "orders.customer_id".

@@ -23,5 +23,6 @@ class Question:
     @cached_property
     def sum_indexes(self) -> dict[Aggregate, tuple[int, ...]]:
         """Indexes of each aggregate's sums among the measures of the plan; standalone aggregates have none."""
-        lattices, place = Lattices(self.aggregates), {m: j for j, m in enumerate(self.plan.measures)}
+        lattices = Lattices(self.aggregates, self.plan.table.scaled)
+        place = {m: j for j, m in enumerate(self.plan.measures)}
         return {one: tuple(place[m] for m in one.sums(lattices)) for one in self.aggregates}

@@ -37,6 +37,7 @@ def folds_everywhere(name: str) -> bool:
 ROWS, PAIRS, RANKED, CHOSEN, KEPT = ours("rows"), ours("pairs"), ours("ranked"), ours("chosen"), ours("kept")
 STORED, OWNERS, ABOVE = ours("stored"), ours("owners"), ours("above")  # rows of a table, and whose they are
 LEAST, CUTS = ours("least"), ours("cuts")
+NORMS, SCALED, WEIGHTED = ours("norms"), ours("scaled"), ours("weighted")  # scaling of contributions
 VALUES, READ, NUMBERED, HASHED, COUNTED, NEAR = (
     ours(name) for name in ("values", "read", "numbered", "hashed", "counted", "near")
 )
@@ -61,6 +62,15 @@ def key(place: int) -> str:
 
 def measure(place: int) -> str:
     return ours(f"m{place}")
+
+
+def norm(place: int) -> str:
+    """The norm of a unit's contributions to block number `place`, or its square."""
+    return ours(f"q{place}")
+
+
+def weight(place: int) -> str:
+    return ours(f"w{place}")
 
 
 def table_alias(place: int) -> str:

@@ -34,6 +34,9 @@ def stack_branches(
     if isinstance(table.unit, RowUnit):
         most = max(row_multiplicity(table).values())
         return replace(table, groups=most, rows=most)
+    if any(one.table.scaled for one in rows):
+        stated = [one.table.most for one in rows]
+        return table.scale(None if None in stated else sum(one or 0 for one in stated))
     return replace(table, groups=sum(one.table.groups for one in rows), rows=sum(one.rows for one in rows))
 
 

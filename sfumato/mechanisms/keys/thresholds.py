@@ -1,9 +1,10 @@
 """Partition selection by threshold: noisy counts of private keys, released where they reach it."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -108,6 +109,26 @@ def threshold(law: Tailed, delta: float, groups: int) -> int:
     Other numbers of the same key may have noise that depends on this one: the proof asks only that keys be independent.
     """
     return lowest_threshold(lambda t: law.beyond(t - 1, PREC) / 2 if t else 1 - law.beyond(0, PREC) / 2, delta, groups)
+
+
+@lru_cache(maxsize=256)
+def threshold_of_votes(law: Tailed, delta: float, groups: int, whole: int, squares: bool) -> int:
+    """The least τ that keys of one unit reach with probability δ at most, if a unit with t ≤ groups keys gives each of
+    them a vote of ⌊whole/√t⌋ (`squares`) or ⌊whole/t⌋.
+
+    Theorem: 1 − (1 − P(v_t + N ≥ τ))^t ≤ δ for every t ≤ groups; then a profile is at most δ + (1 − δ)·H, as for equal
+        votes of 1 [docs/theorems/contributions.md, Theorem 6]
+    """
+    votes = [math.isqrt(whole * whole // t) if squares else whole // t for t in range(1, groups + 1)]
+
+    def enough(tau: int) -> bool:
+        goal = ball(Fraction(delta))
+        return all(
+            tau > vote and bool(leak_probability(law.beyond(tau - vote - 1, PREC) / 2, t) <= goal)
+            for t, vote in enumerate(votes, 1)
+        )
+
+    return least_integer(enough)
 
 
 def lowest_threshold(tail: Callable[[int], Ball], delta: float, groups: int) -> int:

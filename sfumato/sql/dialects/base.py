@@ -245,6 +245,10 @@ class Dialect(ABC):
         """A sum of 64-bit integers that does not overflow, however many there are."""
         return f"SUM({integers})"
 
+    def double(self, integer: str) -> str:
+        """An integer as the nearest double."""
+        return f"CAST({integer} AS DOUBLE)"
+
     def whole(self, low: int, high: int) -> str:
         """The integer type of this range whose sums are fast."""
         return "BIGINT"

@@ -212,6 +212,9 @@ class Postgres(Foreign):
     def divided(self, a: str, b: str) -> str:
         return f"DIV({a}, {b})"
 
+    def double(self, integer: str) -> str:
+        return f"CAST({integer} AS {DOUBLE})"
+
     def scaled(self, value: str, by: float) -> str:
         """0 where the product would underflow, which raises."""
         return f"CASE WHEN ABS({value}) < 1e-200 THEN 0 ELSE {value} * {by!r} END"

@@ -173,9 +173,10 @@ def build_question(
 
 def build_plan(rows: Scope, keys: Sequence[Expression], aggregates: tuple[Aggregate, ...]) -> Plan:
     """The fewest measures that serve all aggregates, and the standalone aggregates, in canonical order: the order of
-    columns does not change the plan. With private keys units are counted even if not asked for."""
-    lattices = Lattices(aggregates)
-    private = any(key.domain.keys is None for key in keys)
+    columns does not change the plan. With private keys units are counted even if not asked for, unless contributions
+    are scaled: then keys are selected by votes."""
+    lattices = Lattices(aggregates, rows.table.scaled)
+    private = any(key.domain.keys is None for key in keys) and not rows.table.scaled
     measures = {Measure(What.UNITS)} if private else set()
     measures |= {measure for one in aggregates for measure in one.sums(lattices)}
     alone = [one for one in aggregates if isinstance(one, StandaloneAggregate)]

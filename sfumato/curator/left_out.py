@@ -1,0 +1,46 @@
+"""What an answer leaves out: how many people count in part, and what share of the rows that takes away."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from sfumato.aggregates.price import IndependentNoise
+from sfumato.curator.answer import BY_THE_TAIL, FOR_ALL_DATA, NOISE_ONLY, LeftOut
+from sfumato.curator.offer import Offer
+from sfumato.curator.scaling import LEFT_OUT, Choice
+from sfumato.mechanisms.additive.gaussian import Gaussian
+
+ALARM = 1.64  # deviations of noise by which the number of people exceeds what the tail predicts, 5 % of the time
+
+
+def left_out(offer: Offer, data: Mapping[str, Any]) -> LeftOut:
+    """From what is stored of an answer."""
+    choice = next((one for one in offer.choices or () if one.norms is not None), None)
+    if choice is None or choice.tail is None or choice.missing is None or offer.people_noise is None:
+        return LeftOut(NOISE_ONLY)
+    unit, length = choice.block.unit, choice.length / choice.block.unit
+    total = max(choice.tail.total(), 1.0)
+    most = choice.missing.most / unit
+    about = min(choice.tail.about(length), most)
+    people = max(0, data["people"] + upper_error(offer.people_noise))
+    grade = FOR_ALL_DATA if choice.missing.certain else BY_THE_TAIL
+    return LeftOut(grade, people, about / total, min(1.0, most / total), warning(choice, length, offer, data["people"]))
+
+
+def upper_error(noise: IndependentNoise) -> int:
+    """What the noise of a whole number falls short by with the probability 1 − LEFT_OUT at most."""
+    return math.ceil(noise.error(2 * LEFT_OUT - 1))
+
+
+def warning(choice: Choice, length: float, offer: Offer, people: int) -> str:
+    """More people count in part than the fitted tail predicts: then the interval may not hold the truth."""
+    noise = offer.people_noise
+    if choice.tail is None or noise is None or choice.missing is None or choice.missing.certain:
+        return ""
+    deviation = noise.sigma if isinstance(noise, Gaussian) else math.sqrt(2) * noise.scale
+    if people - choice.tail.scaled(length) <= ALARM * deviation:
+        return ""
+    return (
+        "WARNING: more people have long contributions than the shape of the others' suggests, so more may be left out "
+        "than stated. Ask the owner to state `most` in the policy, or buy a histogram of norms first."
+    )

@@ -1,0 +1,256 @@
+"""What a question about scaled contributions needs first: which private keys are shown, and how long contributions are.
+
+Each step is a purchase of its own, with its own price, canonical text and stored result, so it serves every later
+question about the same rows for nothing, and a retry never draws twice. The steps and the rest of a question cost what
+the question costs: prices are split before anything is read.
+
+Theorem: a histogram of norms with noise for μ₁, any bound that is a function of it, and scaled sums for μ₂ cost
+    √(μ₁² + μ₂²) together [docs/theorems/contributions.md, Theorem 2]
+"""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.aggregates.linear import Linear
+from sfumato.aggregates.price import IndependentNoise, Price
+from sfumato.curator.offer import Offer
+from sfumato.curator.release import split_keys
+from sfumato.curator.scaling import (
+    PEOPLE,
+    Choice,
+    NoisyNorms,
+    blocks_of,
+    cap_of,
+    histogram_edges,
+    is_free,
+    summed_measures,
+)
+from sfumato.ledger import Ledger
+from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.kinds.leaky import LeakyLoss
+from sfumato.mechanisms.keys.thresholds import threshold_of_votes
+from sfumato.sql.dialects import dialect_of
+from sfumato.sql.dialects.base import Dialect
+from sfumato.sql.emit.norm import WHOLE, Block, Scaling
+from sfumato.sql.emit.request import Row, TableRequest
+from sfumato.sql.plan import Measure, Plan, What
+from sfumato.sql.postprocess import sort_key
+
+KEYS_SHARE = 0.5  # of a question's price, if it shows private keys and more
+NORMS_SHARE = 0.1  # of the rest: for histograms of norms
+MOST_KEYS = 100  # that one unit votes for; of more, as many are chosen by a hash
+ENOUGH = 1 - 1e-9  # of a price: what was bought with it serves again
+
+
+@dataclass(frozen=True)
+class Step(ABC):
+    """A release that others are made with."""
+
+    plan: Plan
+    price: Price
+
+    @property
+    @abstractmethod
+    def canonical(self) -> str:
+        """What its result is stored under."""
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        return self.price.loss()
+
+    @abstractmethod
+    def requests(self, salt: int, dialect: Dialect) -> list[TableRequest]:
+        """What the engine is asked."""
+
+    @abstractmethod
+    def release(self, tables: Sequence[Sequence[Row]]) -> bytes:
+        """Noisy numbers, as they are stored."""
+
+    def find(self, ledger: Ledger) -> bytes | None:
+        """The most exact stored result that cost at least this much, or None."""
+        found: list[tuple[float, bytes]] = []
+        for loss, answer in ledger.answers(self.canonical):
+            inner, leak = (loss.inner, loss.failure) if isinstance(loss, LeakyLoss) else (loss, 0.0)
+            price = self.price.of(inner)
+            if price is not None and price.amount >= self.price.amount * ENOUGH and self.accepts(leak):
+                found.append((price.amount, answer))
+        return max(found, key=lambda one: one[0], default=(0.0, None))[1]
+
+    def accepts(self, leak: float) -> bool:
+        return leak == 0
+
+
+@dataclass(frozen=True)
+class NormHistogram(Step):
+    """How many units have contributions of each length, for one block of a plan's measures.
+
+    A unit is in one bin, so one unit changes one number by one.
+    """
+
+    place: int = 0  # of the block
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        return blocks_of(self.plan, self.price.squares)
+
+    @property
+    def canonical(self) -> str:
+        measures = summed_measures(self.plan)
+        mine = tuple(measures[one.measure] for one in self.blocks[self.place].coordinates)
+        alone = replace(self.plan, measures=mine, standalone=())
+        return f"norms | {'L2' if self.price.squares else 'L1'} | {alone.canonical}"
+
+    @cached_property
+    def noise(self) -> IndependentNoise:
+        return self.price.scaled_noise(WHOLE, 1.0)
+
+    def requests(self, salt: int, dialect: Dialect) -> list[TableRequest]:
+        scaling = Scaling(self.plan, summed_measures(self.plan), self.blocks, dialect_of(dialect).about(self.plan))
+        return [scaling.request(scaling.histogram(self.place, histogram_edges(self.blocks[self.place])))]
+
+    def release(self, tables: Sequence[Sequence[Row]]) -> bytes:
+        exact = [0] * len(histogram_edges(self.blocks[self.place]))
+        for place, many in tables[0]:
+            exact[int(place)] = int(many) * WHOLE  # type: ignore[call-overload]
+        noisy = [int(n) for n in np.atleast_1d(self.noise.release(exact))]
+        return json.dumps({"counts": noisy, "sigma": self.price.deviation(1)}).encode()
+
+    @staticmethod
+    def read(stored: bytes) -> NoisyNorms:
+        found = NoisyNorms.of(json.loads(stored))
+        assert found is not None
+        return found
+
+
+@dataclass(frozen=True)
+class KeyVotes(Step):
+    """Which private keys are shown: each unit has one vote of norm 1, shared evenly by its keys.
+
+    Theorem: showing keys whose noisy votes reach `threshold_of_votes` has a profile of at most δ + (1 − δ)·H, H that of
+        the noise [docs/theorems/contributions.md, Theorem 6]
+    """
+
+    leak: float = 0.0
+
+    @cached_property
+    def voters(self) -> Plan:
+        return replace(self.plan, measures=(Measure(What.UNITS),), standalone=())
+
+    @property
+    def canonical(self) -> str:
+        return f"keys | {replace(self.plan, measures=(), standalone=()).canonical}"
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        return LeakyLoss(self.price.loss(), self.leak)
+
+    def accepts(self, leak: float) -> bool:
+        return leak >= self.leak * ENOUGH
+
+    @cached_property
+    def noise(self) -> IndependentNoise:
+        return self.price.scaled_noise(WHOLE, 1.0)
+
+    @cached_property
+    def threshold(self) -> int:
+        """In parts of 1/WHOLE of a vote."""
+        return threshold_of_votes(self.noise.law(), self.leak, MOST_KEYS, WHOLE, self.price.squares)
+
+    def requests(self, salt: int, dialect: Dialect) -> list[TableRequest]:
+        plan = self.voters
+        scaling = Scaling(plan, plan.measures, blocks_of(plan, self.price.squares), dialect_of(dialect).about(plan))
+        return [scaling.request(scaling.votes(MOST_KEYS, salt))]
+
+    def release(self, tables: Sequence[Sequence[Row]]) -> bytes:
+        """The keys that are shown, in an order that tells nothing."""
+        votes = split_keys(tables[0], len(self.plan.keys))
+        if not votes:
+            return json.dumps({"keys": []}).encode()
+        noisy = np.atleast_1d(self.noise.release([int(many) for _, (many,) in votes]))  # type: ignore[call-overload]
+        shown = [key for (key, _), many in zip(votes, noisy, strict=True) if many >= self.threshold]
+        shown.sort(key=lambda key: tuple(map(sort_key, key)))
+        return json.dumps({"keys": shown}, ensure_ascii=False).encode()
+
+    @staticmethod
+    def read(stored: bytes) -> tuple[Row, ...]:
+        return tuple(tuple(key) for key in json.loads(stored)["keys"])
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of one offer: what is stored of them, what must be bought, and the price that is left for the rest."""
+
+    offer: Offer
+    keys: KeyVotes | None  # to be bought
+    norms: tuple[NormHistogram, ...]  # to be bought
+    shown: tuple[Row, ...] | None
+    known: tuple[NoisyNorms | None, ...]  # of each block
+    rest: Price  # what is left when all steps are paid
+
+    @staticmethod
+    def of(offer: Offer, ledger: Ledger) -> "Steps":
+        """Prices are split by what must be bought: half for keys, a tenth of the rest for norms, evenly by block."""
+        rest, keys, shown = 1.0, None, None
+        leak = offer.whole_key_delta
+        if offer.plan.discovered:
+            share = KEYS_SHARE if offer.plan.parts else 1.0
+            keys = KeyVotes(offer.plan, offer.price.part(share), leak)
+            stored = keys.find(ledger)
+            if stored is not None:
+                keys, shown = None, KeyVotes.read(stored)
+            else:
+                rest = 1 - share
+        chosen = [i for i, block in enumerate(offer.blocks) if not is_free(block, offer.plan)]
+        each = offer.price.part(rest * NORMS_SHARE / max(1, len(chosen))) if chosen else offer.price
+        steps = {i: NormHistogram(offer.plan, each, i) for i in chosen}
+        found = {i: step.find(ledger) for i, step in steps.items()}
+        known = tuple(
+            NormHistogram.read(stored) if (stored := found.get(i)) is not None else None
+            for i in range(len(offer.blocks))
+        )
+        missing = tuple(step for i, step in steps.items() if found[i] is None)
+        rest *= 1 - NORMS_SHARE * len(missing) / max(1, len(chosen))
+        return Steps(offer, keys, missing, shown, known, offer.price.part(rest))
+
+    @property
+    def missing(self) -> tuple[Step, ...]:
+        return (*([self.keys] if self.keys else []), *self.norms)
+
+    def bought(self, ledger: Ledger) -> "Steps":
+        """The same steps after a purchase: what was bought is known now, and prices stay as they were split."""
+        keys, shown = self.keys, self.shown
+        if keys is not None and (stored := keys.find(ledger)) is not None:
+            keys, shown = None, KeyVotes.read(stored)
+        known = list(self.known)
+        for step in self.norms:
+            if (stored := step.find(ledger)) is not None:
+                known[step.place] = NormHistogram.read(stored)
+        missing = tuple(step for step in self.norms if known[step.place] is None)
+        return replace(self, keys=keys, shown=shown, norms=missing, known=tuple(known), rest=self.rest)
+
+    def losses(self) -> list[PrivacyLoss]:
+        """All that will be charged."""
+        last = [self.completed().loss] if self.offer.plan.parts else []
+        return [*(step.loss for step in self.missing), *last]
+
+    def completed(self) -> Offer:
+        """The offer for the rest of the price, with bounds chosen from what is known; 1 where nothing is known yet."""
+        offer, plan = self.offer, self.offer.plan
+        groups = len(self.shown) if self.shown is not None else 1 if plan.discovered else max(1, plan.combinations)
+        price = self.rest.part(offer.block_share * (1 - PEOPLE))
+        means = all(one.is_ratio for one in offer.question.aggregates if isinstance(one, Linear))
+        choices = tuple(
+            Choice(block, block.bound(1.0))
+            if norms is None
+            else Choice.of(block, norms, price, groups, means, cap_of(block, plan))
+            for block, norms in zip(offer.blocks, self.known, strict=True)
+        )
+        return replace(
+            offer, price=self.rest, leak=offer.leak - offer.whole_key_delta, choices=choices, shown=self.shown,
+            whole=offer.price, whole_leak=offer.leak,
+        )  # fmt: skip

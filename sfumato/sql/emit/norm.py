@@ -1,0 +1,246 @@
+"""Bounding contributions by a norm: each unit's whole vector is scaled, and no row is cut.
+
+The vector of a unit has a coordinate for each group and each part of a block of measures. Whole-number weights, which
+depend on the unit's own rows alone, bring it to a norm of at most C; all measures of a block share the weight, so
+their ratios are about the same rows. Noise and prices are elsewhere: here are the statements and what they guarantee.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sfumato.sql.dialects.base import Dialect
+from sfumato.sql.emit.bounding import clamped_value, columns_of, group_by, hash_of, key_names, partition_by
+from sfumato.sql.emit.request import TableRequest
+from sfumato.sql.emit.rows import row_select
+from sfumato.sql.plan import Measure, Plan, What
+from sfumato.sql.reserved_names import (
+    BIN,
+    COUNT,
+    NORMS,
+    ONE,
+    PAIRS,
+    PLACE,
+    RANKED,
+    ROWS,
+    SCALED,
+    SIZES,
+    UNIT,
+    WEIGHTED,
+    measure,
+    norm,
+    qualify,
+    weight,
+)
+
+WHOLE = 2**20  # a weight of one: weights are whole multiples of 1/WHOLE
+LARGEST = 2**62  # squared norms beyond this leave their type
+LARGEST_SUM = 2**42  # norms beyond this do, where they are sums: WHOLE times a bound must fit
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """A part z = scale·m − shift·p of what a unit adds to a group, for the measures m and p; `size` is what one row
+    adds to |z| at most, and the unit in which the norm counts it."""
+
+    measure: int
+    size: int
+    scale: int = 1
+    shift: int = 0
+    parent: int = 0
+
+
+@dataclass(frozen=True)
+class Block:
+    """Coordinates that are scaled together; norms are whole numbers of 1/resolution, rounded up.
+
+    Theorem: let q ≥ Σ (resolution·z/size)² be whole, over all groups and coordinates of a unit, and let its weight W be
+        WHOLE if q ≤ B, and a whole number with W²·q ≤ WHOLE²·B otherwise. Then one unit moves Σ W·z by a vector whose
+        coordinates, divided by their sizes, have an L2 norm of at most WHOLE·√B/resolution. The same holds for sums
+        of |z| and L1, with W·q ≤ WHOLE·B [docs/theorems/contributions.md, Theorem 1]
+    """
+
+    coordinates: tuple[Coordinate, ...]
+    squares: bool = True  # the L2 norm; else the L1 norm
+    resolution: int = 1
+    finest: bool = False  # norms may be far below 1, the size of one row
+
+    def bound(self, length: float) -> int:
+        """The whole number B that stands for a norm of about this length, in sizes of a row."""
+        return max(1, math.floor((length * self.resolution) ** (2 if self.squares else 1) * (1 + 1e-12)))
+
+    def length(self, bound: int) -> float:
+        """The norm that B stands for, in sizes of a row."""
+        return (math.sqrt(bound) if self.squares else float(bound)) / self.resolution
+
+    @property
+    def most(self) -> int:
+        """The largest norm, or square of one, that fits its type."""
+        return LARGEST if self.squares else LARGEST_SUM
+
+    @property
+    def longest(self) -> int:
+        """The largest coordinate of which so many fit, squared and added up."""
+        return math.isqrt(self.most // len(self.coordinates)) if self.squares else self.most // len(self.coordinates)
+
+    @property
+    def unit(self) -> float:
+        """The length at which histograms of norms begin."""
+        return 1 / self.resolution if self.finest else 1.0
+
+    def edges(self, lengths: Sequence[float]) -> list[int]:
+        """The upper ends of the bins of a histogram, as whole numbers."""
+        return [self.bound(length * self.unit) for length in lengths]
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The statements of one plan whose contributions are scaled: all read the tables PAIRS and NORMS.
+
+    PAIRS has what each unit adds to each group; NORMS has each unit once, with its norm in each block, NULL if that
+    does not fit its type. Neither depends on a bound or a price, so an engine may keep them for later questions.
+    """
+
+    plan: Plan
+    measures: tuple[Measure, ...]
+    blocks: tuple[Block, ...]
+    to: Dialect
+
+    # ---- tables -----------------------------------------------------------------------------------------------------
+
+    def tables(self) -> tuple[tuple[str, str], ...]:
+        return (PAIRS, self.pairs()), (NORMS, self.norms())
+
+    def request(self, read: str) -> TableRequest:
+        """A statement that reads these tables."""
+        made = ", ".join(f"{name} AS {self.to.materialized}({sql})" for name, sql in self.tables())
+        return TableRequest(f"WITH {made} {read}", tuple(self.keys), tables=self.tables(), read=read)
+
+    @property
+    def keys(self) -> list[str]:
+        return key_names(self.plan)
+
+    def pairs(self) -> str:
+        """unit, keys, and each measure of what it adds to the group."""
+        values = {measure(j): self.to.compiled(m.of) for j, m in enumerate(self.measures) if m.of}
+        rows = row_select(self.plan, values or {ONE: self.to.literal(1)}, self.to).sql(self.to.name)
+        mine, counted = columns_of(self.measures)
+        owner = qualify(ROWS, [UNIT, *self.keys])
+        added = [
+            f"{self.added(m, mine[j], counted[j])} AS {measure(j)}"
+            for j, m in enumerate(self.measures)
+            if m.what is not What.UNITS
+        ]
+        return f"SELECT {', '.join([*owner, *added])} FROM ({rows}) AS {ROWS} {group_by(owner)}"
+
+    def added(self, of: Measure, name: str, counted: str) -> str:
+        if of.what is What.ROWS:
+            return "COUNT(*)"
+        return self.to.total(clamped_value(of, name, counted, self.to))
+
+    def norms(self) -> str:
+        """unit, and its norm in each block: NULL where a coordinate or the norm leaves its type."""
+        owner = f"{PAIRS}.{UNIT}"
+        sizes = [self.term(block) for block in self.blocks]
+        terms = ", ".join([owner, *(f"{one} AS {norm(i)}" for i, one in enumerate(sizes))])
+        each, by = f"SELECT {terms} FROM {PAIRS}", f"{SIZES}.{UNIT}"
+        found = [self.total(block, f"{SIZES}.{norm(i)}", norm(i)) for i, block in enumerate(self.blocks)]
+        return f"SELECT {', '.join([by, *found])} FROM ({each}) AS {SIZES} GROUP BY {by}"
+
+    def total(self, block: Block, terms: str, name: str) -> str:
+        """The norm of all groups together; one that is missing makes the whole missing."""
+        whole, all_fit = self.to.total(terms), f"COUNT({terms}) = COUNT(*)"
+        return f"CASE WHEN {all_fit} AND {whole} <= {block.most} THEN CAST({whole} AS BIGINT) END AS {name}"
+
+    def term(self, block: Block) -> str:
+        """What the coordinates of one group add to the norm, or NULL if that leaves its type."""
+        parts = [self.length(block, one) for one in block.coordinates]
+        fits = " AND ".join(f"{part} <= {block.longest}" for part in parts)
+        whole = [f"CAST({part} AS BIGINT)" for part in parts]
+        added = " + ".join(f"{one} * {one}" if block.squares else one for one in whole)
+        return f"CASE WHEN {fits} THEN {added} END"
+
+    def length(self, block: Block, of: Coordinate) -> str:
+        """⌈resolution·|z|/size⌉."""
+        if self.measures[of.measure].what is What.UNITS:
+            return str(block.resolution)
+        value = f"{PAIRS}.{measure(of.measure)}"
+        if of.shift or of.scale != 1:
+            value = f"({of.scale} * {value} - ({of.shift}) * {PAIRS}.{measure(of.parent)})"
+        signed = of.shift or self.measures[of.measure].span()[0] < 0
+        value = f"ABS({value})" if signed else value
+        many = f"{block.resolution} * {value}" if block.resolution > 1 else value
+        return many if of.size == 1 else f"({self.to.divided(f'({many} + {of.size - 1})', str(of.size))})"
+
+    # ---- what is read of them ---------------------------------------------------------------------------------------
+
+    def histogram(self, place: int, edges: Sequence[int]) -> str:
+        """bin, and how many units have a norm in it; what does not fit its type is in the last one."""
+        of = f"{NORMS}.{norm(place)}"
+        bins = " ".join(f"WHEN {of} <= {most} THEN {j}" for j, most in enumerate(edges[:-1]))
+        each = f"SELECT CASE {bins} ELSE {len(edges) - 1} END AS {BIN} FROM {NORMS}"
+        return f"SELECT {SIZES}.{BIN}, COUNT(*) FROM ({each}) AS {SIZES} GROUP BY {SIZES}.{BIN}"
+
+    def scaled_units(self, place: int, bound: int) -> str:
+        """How many units count in part."""
+        of = f"{NORMS}.{norm(place)}"
+        return f"SELECT COUNT(*) FROM {NORMS} WHERE {of} IS NULL OR {of} > {bound}"
+
+    def sums(self, bounds: Sequence[int]) -> str:
+        """keys, and each measure: a sum of whole numbers, each times the weight of its unit."""
+        beyond = [f"{NORMS}.{norm(i)} IS NULL OR {NORMS}.{norm(i)} > {bound}" for i, bound in enumerate(bounds)]
+        weights = [f"{self.weight(i, bound)} AS {weight(i)}" for i, bound in enumerate(bounds)]
+        some = f"SELECT {NORMS}.{UNIT}, {', '.join(weights)} FROM {NORMS} WHERE {' OR '.join(beyond)}"
+        names, block_of = qualify(PAIRS, self.keys), self.block_of()
+        totals = []
+        for j, m in enumerate(self.measures):
+            factor = f"COALESCE({SCALED}.{weight(block_of[j])}, {WHOLE})"
+            product = factor if m.what is What.UNITS else f"{PAIRS}.{measure(j)} * {factor}"
+            totals.append(f"{self.to.total(product)} AS {measure(j)}")
+        joined = f"{PAIRS} LEFT JOIN ({some}) AS {SCALED} ON {PAIRS}.{UNIT} = {SCALED}.{UNIT}"
+        return f"SELECT {', '.join([*names, *totals])} FROM {joined} {group_by(names)}"
+
+    def block_of(self) -> dict[int, int]:
+        """The block of each measure."""
+        return {one.measure: i for i, block in enumerate(self.blocks) for one in block.coordinates}
+
+    def weight(self, place: int, bound: int) -> str:
+        """A whole number W ≤ WHOLE with W²·q ≤ WHOLE²·B (W·q ≤ WHOLE·B); 0 for a norm that does not fit.
+
+        Roots and quotients of doubles are correctly rounded, so ⌊√(B/q)·WHOLE⌋ is at most one too large.
+        """
+        block, of = self.blocks[place], f"{NORMS}.{norm(place)}"
+        if block.squares:
+            ratio = f"SQRT({self.to.double(str(bound))} / {self.to.double(of)})"
+            scaled = f"GREATEST(CAST({self.to.floor(f'{ratio} * {WHOLE}')} AS BIGINT) - 1, 0)"
+        else:
+            scaled = f"CAST({self.to.divided(str(WHOLE * bound), of)} AS BIGINT)"
+        return f"CASE WHEN {of} IS NULL THEN 0 WHEN {of} <= {bound} THEN {WHOLE} ELSE {scaled} END"
+
+    # ---- votes for private keys -------------------------------------------------------------------------------------
+
+    def votes(self, most: int, salt: int) -> str:
+        """keys, and a sum of votes: a unit with t keys votes WHOLE/√t (WHOLE/t) for each, t ≤ `most`.
+
+        Of more keys those with the least keyed hash count; if hashes tie, the keys decide, so `most` are kept. The
+        block of a plan whose only measure counts units has t as its norm.
+        """
+        names, many = self.keys, f"{NORMS}.{norm(0)}"
+        mine = qualify(PAIRS, [UNIT, *names])
+        joined = f"{PAIRS} JOIN {NORMS} ON {PAIRS}.{UNIT} = {NORMS}.{UNIT}"
+        few = f"SELECT {', '.join([*mine[1:], f'{many} AS {COUNT}'])} FROM {joined} WHERE {many} <= {most}"
+        order = ", ".join([hash_of(mine, salt, self.to), *mine[1:]])
+        place = f"ROW_NUMBER() OVER ({partition_by(mine[:1])} ORDER BY {order}) AS {PLACE}"
+        ranked = f"SELECT {', '.join([*mine[1:], place])} FROM {joined} WHERE {many} IS NULL OR {many} > {most}"
+        kept, shown = ", ".join([*qualify(RANKED, names), str(most)]), qualify(WEIGHTED, names)
+        cut = f"SELECT {kept} FROM ({ranked}) AS {RANKED} WHERE {RANKED}.{PLACE} <= {most}"
+        votes = ", ".join([*shown, self.to.total(self.vote())])
+        return f"SELECT {votes} FROM ({few} UNION ALL {cut}) AS {WEIGHTED} {group_by(shown)}"
+
+    def vote(self) -> str:
+        """⌊WHOLE/√t⌋, or ⌊WHOLE/t⌋: squares (or votes) of one unit sum to WHOLE² (WHOLE) at most, as t·⌊WHOLE/√t⌋² is
+        a whole number below WHOLE²·(1 + 2⁻⁴⁹) + 1."""
+        many = f"{WEIGHTED}.{COUNT}"
+        if not self.blocks[0].squares:
+            return self.to.divided(str(WHOLE), many)
+        return f"CAST({self.to.floor(f'{WHOLE} / SQRT({self.to.double(many)})')} AS BIGINT)"
