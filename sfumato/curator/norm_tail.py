@@ -124,10 +124,11 @@ class Tail:
         found: Floats = (self.norms[0] - self.left_out(bounds)) @ self.likely
         return found
 
-    def scaled(self, bound: float) -> float:
-        """The number of units with norms above C, about."""
+    def scaled(self, bound: float, confidence: float | None = None) -> float:
+        """The number of units with norms above C, about; or what it does not exceed with this confidence."""
         above = int(np.searchsorted(NORMS, bound, side="right"))
-        return float(quantile(self.units[above : above + 1], self.likely, 0.5)[0])
+        weights, q = (self.likely, 0.5) if confidence is None else (self.cautious, confidence)
+        return float(quantile(self.units[above : above + 1], weights, q)[0])
 
     def reached(self, candidates: Floats) -> Floats:
         """Candidates up to the first one beyond which no model has a unit: a larger one leaves out nothing less."""

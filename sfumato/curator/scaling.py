@@ -93,8 +93,9 @@ class NoisyNorms:
 
     @staticmethod
     def of(data: Mapping[str, Any]) -> "NoisyNorms | None":
-        """As it was stored, if there is one."""
-        return NoisyNorms(tuple(data["counts"]), data["sigma"]) if data.get("counts") is not None else None
+        """As it was stored, if there is one with the bins of today."""
+        counts = tuple(data.get("counts") or ())
+        return NoisyNorms(counts, data["sigma"]) if len(counts) == len(EDGES) else None
 
     @cached_property
     def units(self) -> list[float]:

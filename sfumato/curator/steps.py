@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.aggregates.price import IndependentNoise, Price
+from sfumato.curator.norm_tail import EDGES
 from sfumato.curator.offer import Offer
 from sfumato.curator.ratios import asks_ratios_only
 from sfumato.curator.release import split_keys
@@ -104,7 +105,7 @@ class NormHistogram(Step):
         measures = summed_measures(self.plan)
         mine = tuple(measures[one.measure] for one in self.blocks[self.place].coordinates)
         alone = replace(self.plan, measures=mine, standalone=())
-        return f"norms | {'L2' if self.price.squares else 'L1'} | {alone.canonical}"
+        return f"norms | {'L2' if self.price.squares else 'L1'}, {len(EDGES)} bins | {alone.canonical}"
 
     @cached_property
     def noise(self) -> IndependentNoise:
