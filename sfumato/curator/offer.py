@@ -24,7 +24,7 @@ from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.emit.norm import WHOLE, Block, RankBound
 from sfumato.sql.plan import Plan, What
 from sfumato.sql.question import Question
-from sfumato.wording import plural, short_number
+from sfumato.wording import short_number
 
 ENOUGH = 1 - 1e-9  # of a price: what was bought with it serves again
 CLOSE = 1e-4  # how near the least budget is found
@@ -278,7 +278,7 @@ class Offer:
         """How good its column will be."""
         reader = self.readers.get(aggregate)
         if reader is None and self.scaled and self.choices is None:
-            return unbounded_promise(self.price)
+            return unbounded_promise(self.price, aggregate)
         return reader.promise() if reader is not None else self.standalone_release(aggregate).promise()
 
     def prepare(self) -> None:
@@ -316,12 +316,14 @@ class Offer:
         return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in exact]
 
 
-def unbounded_promise(price: Price) -> str:
+def unbounded_promise(price: Price, aggregate: Aggregate) -> str:
     """What is known of an error before it is known how much people contribute."""
-    errors = [
-        f"± {short_number(2.24 * price.deviation(k))} if most have up to {plural(k, 'row')}" for k in (1, 10, 100)
-    ]
-    return f"{', '.join(errors)}; a tenth of the price finds that out"
+    if not aggregate.is_count:
+        return "± depends on how much people contribute, which a tenth of the price finds out"
+    errors = [short_number(2.24 * price.deviation(k)) for k in (1, 10, 100)]
+    return "± {} if people have 1 row each, ± {} if up to 10, ± {} if up to 100; a tenth of the price finds out".format(
+        *errors
+    )
 
 
 def standalone_of(plan: Plan) -> tuple[Standalone, ...]:

@@ -139,7 +139,7 @@ def build_preview(offer: "Offer", ledger: Ledger, who: str, delta: float) -> Pre
     sketch = ledger.recall(sketch_key(offer.plan.table))
     truncation = tuple(describe_truncation(offer.plan, sketch)) if sketch else ()
     return Preview(
-        offer, offer.loss.epsilon(delta).upper, delta, kept is not None, fits,
+        offer, offer.paid_loss.epsilon(delta).upper, delta, kept is not None, fits,
         share_left(limit, spent), share_left(limit, spent + price) if fits else 0.0,
         odds(promise.loss_of(total)), odds(promise.loss_of(total + price)),
         None if fits or kept else largest_fitting_epsilon(offer, ledger, limit - spent, delta),
