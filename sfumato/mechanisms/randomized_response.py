@@ -19,7 +19,7 @@ from sfumato.mechanisms.response_error import Tally
 from sfumato.mechanisms.values import read_numbers
 from sfumato.noise import Bernoulli, Uniform
 from sfumato.noise.balls import Ball, ball, precision
-from sfumato.noise.table import Integers
+from sfumato.noise.draw_table import Integers
 from sfumato.sensitivity import Relation, ReplaceOne
 
 Responses = bool | int | NDArray[np.bool_] | Integers

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.errors import InvalidParameter
+from sfumato.noise.draw_table import Integers
 from sfumato.noise.sampler import LARGEST
-from sfumato.noise.table import Integers
 
 EXACT = (np.float16, np.float32, np.float64)
 WHOLE = (int, np.integer, np.bool_)

@@ -1,4 +1,4 @@
-"""Continuous noise seen through a lattice: the cell in which a real-valued draw falls, drawn without the draw."""
+"""Continuous noise on a lattice: the index of the cell in which a real-valued draw falls, sampled directly."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Real noise given by a formula in uniform numbers, of which only as many bits are drawn as an answer needs.
+"""Real noise given by a formula in uniform numbers, drawn lazily: only as many bits as the answer needs.
 
 Heavy tails do not fit into the tables of `monotone`, and a scale that depends on private data must not decide which
 table is built. Here the uniforms are drawn first, the same number of bits whatever the scale, and the formula is

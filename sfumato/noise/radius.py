@@ -1,4 +1,4 @@
-"""The radius that holds noise with a given probability, decided by ball arithmetic."""
+"""The least radius that contains noise with a given probability, decided by ball arithmetic."""
 
 import math
 from fractions import Fraction

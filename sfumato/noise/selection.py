@@ -1,4 +1,4 @@
-"""One of many candidates, chosen by its score: exponential selection and permute-and-flip."""
+"""Selection of a candidate by its score: the exponential mechanism, permute-and-flip, peeling."""
 
 from bisect import bisect_right
 from fractions import Fraction
@@ -9,14 +9,12 @@ from numpy.typing import ArrayLike
 
 from sfumato.checks import whole
 from sfumato.noise.balls import Ball, precision
-from sfumato.noise.coin import happens, uniform_below
+from sfumato.noise.bernoulli import flip_coins, happens
+from sfumato.noise.categorical import MORE, Intervals
+from sfumato.noise.draw_table import CHUNK, USUAL, Integers, Words
 from sfumato.noise.entropy import SYSTEM, Source
-from sfumato.noise.exponential_coins import flips
-from sfumato.noise.gaps import below_top, finite_numbers
-from sfumato.noise.powers import powers
-from sfumato.noise.sampler import CHUNK
-from sfumato.noise.table import USUAL, Integers, Words
-from sfumato.noise.weighted_choice import MORE, Intervals
+from sfumato.noise.exponential_weights import below_top, finite_numbers, powers
+from sfumato.noise.uniform import uniform_below
 
 
 def select(scores: ArrayLike, rate: Fraction | float, *, words: Words = USUAL, source: Source = SYSTEM) -> int:
@@ -65,7 +63,7 @@ def permute_and_flip(
     >>> permute_and_flip([0, 10**6, 5], 1)
     1
     """
-    heads = flips(below_top(scores), rate, words, source)
+    heads = flip_coins(below_top(scores), rate, words, source)
     counts = [int(np.count_nonzero(heads[start : start + CHUNK])) for start in range(0, heads.size, CHUNK)]
     ends = list(accumulate(counts))
     u = uniform_below(ends[-1], source)

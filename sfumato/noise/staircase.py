@@ -1,4 +1,4 @@
-"""Staircase noise, seen through a lattice."""
+"""Staircase noise rounded to the integers."""
 
 from dataclasses import dataclass
 from fractions import Fraction

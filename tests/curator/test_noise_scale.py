@@ -25,7 +25,7 @@ from sfumato.mechanisms.keys.thresholds import PREC, leak_probability, threshold
 from sfumato.noise import DiscreteLaplace, Rounded, sampler
 from sfumato.noise.balls import ball, precision
 from sfumato.noise.gaussian import rounded_gaussian
-from sfumato.noise.joint_level import Level
+from sfumato.noise.joint_laplace import Level
 from sfumato.noise.lazy import Draw
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built

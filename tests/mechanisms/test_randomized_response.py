@@ -45,7 +45,7 @@ def test_one_answer_has_its_law(eps, k, value):
 
 
 def tiny(mechanism):
-    from sfumato.noise.table import Words
+    from sfumato.noise.draw_table import Words
 
     return Words(guide=2, word=3, coin=2, step=1)
 

@@ -27,9 +27,9 @@ from sfumato.noise import (
     Sampler,
     radius,
 )
+from sfumato.noise.draw_table import BRIEF, Integers
 from sfumato.noise.monotone import LEAST, MOST, TailedLaw
 from sfumato.noise.sampler import LARGEST
-from sfumato.noise.table import BRIEF, Integers
 from sfumato.rounding import round_up
 from sfumato.sensitivity import Sensitivity
 

@@ -27,8 +27,8 @@ from sfumato.mechanisms.examples import BOTH, ZERO_ONE, Example, Neighbours, num
 from sfumato.mechanisms.values import read_numbers, shift_left
 from sfumato.noise import Answer, Lattice, Sampler, radius
 from sfumato.noise.balls import Ball, ball, precision
+from sfumato.noise.draw_table import Integers
 from sfumato.noise.monotone import LEAST
-from sfumato.noise.table import Integers
 from sfumato.rounding import quotient_up, round_up
 from sfumato.sensitivity import Sensitivity
 

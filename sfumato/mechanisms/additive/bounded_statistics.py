@@ -25,9 +25,9 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import DATA, LARGEST_DOUBLE, Example, Inputs, Neighbours
 from sfumato.mechanisms.values import read_numbers, shift_left
 from sfumato.noise import Lattice
+from sfumato.noise.draw_table import Integers
 from sfumato.noise.radius import open_probability
 from sfumato.noise.sampler import LARGEST
-from sfumato.noise.table import Integers
 from sfumato.rounding import round_up
 from sfumato.sensitivity import AddRemove, Relation, ReplaceOne, Sensitivity
 

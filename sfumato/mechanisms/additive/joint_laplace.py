@@ -16,7 +16,7 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import HUGE, NO_NUMBERS, Example, Inputs, Neighbours
 from sfumato.mechanisms.values import read_numbers
 from sfumato.noise import radius
-from sfumato.noise.table import BRIEF, USUAL, Integers
+from sfumato.noise.draw_table import BRIEF, USUAL, Integers
 from sfumato.rounding import round_up
 from sfumato.sensitivity import Relation
 

@@ -14,7 +14,7 @@ from sfumato.mechanisms.choice.contest import Contest, least_gap
 from sfumato.mechanisms.choice.scores import read_scores
 from sfumato.mechanisms.examples import DOWN, UP, WHOLE_SCORES, Example, score_example
 from sfumato.noise import DiscreteLaplace, Sampler
-from sfumato.noise.table import Integers
+from sfumato.noise.draw_table import Integers
 from sfumato.rounding import round_up
 
 HALF = 2**62  # two numbers below it add up within int64

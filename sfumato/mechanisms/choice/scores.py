@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.values import read_numbers
 from sfumato.noise.balls import rational
-from sfumato.noise.powers import LEAST_RATE, MOST_RATE
+from sfumato.noise.exponential_weights import LEAST_RATE, MOST_RATE
 from sfumato.sensitivity import Relation, Sensitivity
 
 HIGHEST = float(np.finfo(np.float64).max)

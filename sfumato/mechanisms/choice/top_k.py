@@ -18,7 +18,7 @@ from sfumato.mechanisms.choice.exponential import Exponential
 from sfumato.mechanisms.choice.scores import halved_sensitivity, read_scores
 from sfumato.mechanisms.examples import DOWN, SCORES, UP, Example, Inputs
 from sfumato.noise import peel
-from sfumato.noise.table import Integers
+from sfumato.noise.draw_table import Integers
 from sfumato.sensitivity import Sensitivity
 
 MOST_SUMMED = 10**5

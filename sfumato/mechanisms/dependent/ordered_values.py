@@ -16,8 +16,8 @@ from sfumato.mechanisms.additive.base import bounds_in_steps, lattice_of_step
 from sfumato.mechanisms.dependent.statistic import Exact, Statistic
 from sfumato.mechanisms.values import read_numbers
 from sfumato.noise import Lattice
+from sfumato.noise.draw_table import Integers
 from sfumato.noise.sampler import LARGEST
-from sfumato.noise.table import Integers
 
 FEW = 1 << 62  # sums below this are int64
 

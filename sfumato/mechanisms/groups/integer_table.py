@@ -17,7 +17,7 @@ import numpy as np
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.groups.transforms import MOST, Given, Identity, Transform
 from sfumato.noise.balls import ball, floor, precision
-from sfumato.noise.table import Integers
+from sfumato.noise.draw_table import Integers
 
 CHUNK = 1 << 15  # counts processed at a time, so that they stay in the cache
 OCTAVES = 50  # 10^15 < 2^50

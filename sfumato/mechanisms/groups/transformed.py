@@ -20,8 +20,8 @@ from sfumato.mechanisms.groups.integer_table import Steps, table_of
 from sfumato.mechanisms.groups.transforms import Estimator, Transform
 from sfumato.mechanisms.values import read_numbers
 from sfumato.noise import Sampler, rounded_gaussian
+from sfumato.noise.draw_table import Integers
 from sfumato.noise.radius import radius
-from sfumato.noise.table import Integers
 from sfumato.rounding import round_down, round_up
 
 BLOCK = 1 << 17  # counts whose noise is drawn together

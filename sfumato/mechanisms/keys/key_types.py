@@ -7,8 +7,8 @@ from typing import TypeVar
 import numpy as np
 
 from sfumato.errors import InvalidParameter
+from sfumato.noise.draw_table import Integers
 from sfumato.noise.sampler import LARGEST
-from sfumato.noise.table import Integers
 
 Key = TypeVar("Key", bound=Hashable)
 Counts = Mapping[Key, int]

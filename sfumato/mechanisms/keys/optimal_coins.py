@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sfumato import checks
 from sfumato.errors import OutOfReach
 from sfumato.noise.balls import ball, ceiling, floor, precision
+from sfumato.noise.draw_table import Integers
 from sfumato.noise.entropy import Source
-from sfumato.noise.table import Integers
 
 BITS = 128  # of a probability
 ONE = 1 << BITS

@@ -14,8 +14,8 @@ from sfumato.mechanisms.choice.base import below_one
 from sfumato.mechanisms.keys.key_types import read_counts, sorted_counts
 from sfumato.noise import DiscreteLaplace, Rounded, Sampler, radius
 from sfumato.noise.balls import Ball, above, ball, precision
+from sfumato.noise.draw_table import Integers
 from sfumato.noise.radius import Tailed
-from sfumato.noise.table import Integers
 from sfumato.rounding import round_up
 
 LEAST_DELTA = 1e-100

@@ -18,9 +18,9 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import STREAM, Example, Neighbours
 from sfumato.mechanisms.streams.session import Session, whole_number
 from sfumato.mechanisms.values import read_numbers
+from sfumato.noise.draw_table import Integers
 from sfumato.noise.radius import open_probability
 from sfumato.noise.sampler import LARGEST
-from sfumato.noise.table import Integers
 from sfumato.rounding import round_up
 from sfumato.sensitivity import Sensitivity
 
