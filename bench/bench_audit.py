@@ -22,7 +22,7 @@ from bench.audit.bugs import BUGS, Seeded
 from bench.common.run import BENCH
 from bench.common.side import Side
 from sfumato.audit import audit
-from sfumato.audit.collection import Rows, collected
+from sfumato.audit.exhibits import Rows, all_exhibits
 from sfumato.mechanisms import Gaussian, Laplace
 
 SURE = 0.999
@@ -88,7 +88,7 @@ def power(runs: int) -> dict[str, object]:
 
 def quiet(runs: int) -> dict[str, object]:
     """False alarms of all exhibits, each audited again and again with fresh bits."""
-    exhibits = [one for one in collected() if one.part == "mechanisms" or one.rows]
+    exhibits = [one for one in all_exhibits() if one.part == "mechanisms" or one.rows]
     alarms, count = 0, 0
     for exhibit in exhibits:
         for _ in range(5 * runs):

@@ -2,7 +2,7 @@
 
 The extremes follow from the policy alone: ends of ranges and values beyond them, NaN and infinities, more rows and
 groups than a unit may contribute, keys that nobody else has, unit identifiers that are equal as doubles. Databases are
-small: they are for replay (`sfumato.audit.plans`), where one run on each of two databases is enough.
+small: they are for replay (`sfumato.audit.question_replay`), where one run on each of two databases is enough.
 """
 
 import math

@@ -6,7 +6,7 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.audit import audit
-from sfumato.audit.collection import Rows
+from sfumato.audit.exhibits import Rows
 from sfumato.mechanisms import randomized_response
 from sfumato.mechanisms.additive import bounded_statistics as statistics
 from sfumato.mechanisms.choice import base as choice

@@ -7,7 +7,7 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.audit import audit, white_box
-from sfumato.audit.collection import Rows
+from sfumato.audit.exhibits import Rows
 from sfumato.loss.kinds import gaussian
 from sfumato.loss.numeric import Enclosure
 from sfumato.mechanisms.additive import base as additive

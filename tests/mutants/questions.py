@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from sfumato.audit import audit
 from sfumato.audit.corpus import Database, Neighbours
-from sfumato.audit.plans import SqlQuestion
+from sfumato.audit.question_replay import SqlQuestion
 from sfumato.curator import Curator, offer
 from sfumato.curator import release as tables
 from sfumato.errors import SfumatoError

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import bdtr, bdtrc
 
 import sfumato as sf
-from sfumato.audit.exhibits.sampling import SampledSum
+from sfumato.audit.exhibits import SampledSum
 from sfumato.errors import InvalidParameter, MixedRelations
 from sfumato.sampling.base import SampledRows
 from tests.noise.sources import Recorded
