@@ -20,8 +20,8 @@ from sfumato.mechanisms.additive import discrete_laplace as geometric
 from sfumato.mechanisms.additive import gaussian, joint_laplace
 from sfumato.mechanisms.choice import quantile
 from sfumato.mechanisms.groups import transformed
-from sfumato.mechanisms.groups.contract import absolute_sigma
-from sfumato.mechanisms.keys.thresholds import PREC, leak_probability, threshold
+from sfumato.mechanisms.groups.relative_error import absolute_sigma
+from sfumato.mechanisms.keys.threshold_selection import PREC, leak_probability, threshold
 from sfumato.noise import DiscreteLaplace, Rounded, sampler
 from sfumato.noise.balls import ball, precision
 from sfumato.noise.gaussian import rounded_gaussian

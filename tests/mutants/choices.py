@@ -10,7 +10,7 @@ from sfumato.audit.exhibits import Rows
 from sfumato.mechanisms import randomized_response
 from sfumato.mechanisms.additive import bounded_statistics as statistics
 from sfumato.mechanisms.choice import base as choice
-from sfumato.mechanisms.choice.scores import read_scores
+from sfumato.mechanisms.choice.base import read_scores
 from sfumato.mechanisms.streams import above_threshold
 from sfumato.noise import DiscreteLaplace
 from sfumato.noise.balls import ball, precision

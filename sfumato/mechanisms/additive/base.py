@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.base import Mechanism, Processed
-from sfumato.mechanisms.values import read_numbers, shift_left
+from sfumato.mechanisms.private_inputs import read_numbers, shift_left
 from sfumato.noise import (
     Answer,
     Density,

@@ -24,7 +24,7 @@ from sfumato.mechanisms.additive.base import (
 )
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import BOTH, ZERO_ONE, Example, Neighbours, number_example
-from sfumato.mechanisms.values import read_numbers, shift_left
+from sfumato.mechanisms.private_inputs import read_numbers, shift_left
 from sfumato.noise import Answer, Lattice, Sampler, radius
 from sfumato.noise.balls import Ball, ball, precision
 from sfumato.noise.draw_table import Integers

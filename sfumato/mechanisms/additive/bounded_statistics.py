@@ -17,13 +17,13 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.numeric import ULP
 from sfumato.mechanisms.additive.base import Additive, Released, bounds_in_steps, lattice_of_step, plain_numbers
+from sfumato.mechanisms.additive.combined_noise import NoisyMean
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.laplace import Laplace
-from sfumato.mechanisms.additive.mean_error import NoisyMean
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import DATA, LARGEST_DOUBLE, Example, Inputs, Neighbours
-from sfumato.mechanisms.values import read_numbers, shift_left
+from sfumato.mechanisms.private_inputs import read_numbers, shift_left
 from sfumato.noise import Lattice
 from sfumato.noise.draw_table import Integers
 from sfumato.noise.radius import open_probability

@@ -1,4 +1,4 @@
-"""The Laplace law's shape on the integers, for counts and sums of integers."""
+"""Discrete Laplace noise, for counts and sums of integers."""
 
 import math
 from dataclasses import dataclass

@@ -87,14 +87,14 @@ class TruncatedLaplace(Additive):
         size = whole_steps(found.norm("l1", "truncated Laplace noise"), self.lattice)
         each, count = whole_steps(found.linf, self.lattice), coordinate_count(found)
         if count and size >= count * each:
-            return count * self._moved(each, found.relation)
-        return self._moved(size, found.relation)
+            return count * self._loss_of_move(each, found.relation)
+        return self._loss_of_move(size, found.relation)
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         return (number_example(cls(2.0, 6), ZERO_ONE, BOTH),)
 
-    def _moved(self, distance: int, relation: Relation) -> PrivacyLoss:
+    def _loss_of_move(self, distance: int, relation: Relation) -> PrivacyLoss:
         law = self.law()
         return LeakyLoss(geometric(Fraction(law.scale), distance, relation), _leak(law, distance), relation=relation)
 

@@ -14,7 +14,7 @@ from flint import arb
 import sfumato as sf
 from sfumato.errors import Exhausted, InvalidParameter, OneOfAKind
 from sfumato.mechanisms import AboveThreshold, DiscreteLaplace, Gaussian, TreeCounter
-from sfumato.mechanisms.additive import sums_of_noise as sums
+from sfumato.mechanisms.additive import combined_noise as sums
 from tests.mechanisms import laws
 from tests.mechanisms.oracle import assert_within, e, exact
 from tests.noise.sources import RanOut, Recorded, Scripted

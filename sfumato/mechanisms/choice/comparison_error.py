@@ -71,7 +71,7 @@ class Contest:
             np.where(t >= 0, np.log1p(-np.where(t >= 0, beyond, 0.0)), rate * np.minimum(t, 0.0) - math.log(share))
         )
 
-    def missed(self, sides: Sides, low: int, high: int) -> float:
+    def miss_probability(self, sides: Sides, low: int, high: int) -> float:
         """P(not all are right); never below."""
         wrong = -np.expm1(low * sides.below + high * sides.above)
         return min(float(np.sum(sides.mass * wrong)) * (1 + SLACK) + 2 * math.exp(-self.rate * self.cells), 1.0)
@@ -85,7 +85,7 @@ class Contest:
         sides, top = self.sides(gap), min(most_high, draws)
 
         def slope(j: int) -> tuple[float, float]:
-            """missed(j + 1) − missed(j) = Σ p·a^{m−j}b^j·(1 − b/a), and how far it may be off."""
+            """miss_probability(j + 1) − miss_probability(j) = Σ p·a^{m−j}b^j·(1 − b/a), and how far it may be off."""
             terms = np.exp((draws - j) * sides.below + j * sides.above) * -np.expm1(sides.above - sides.below)
             terms *= sides.mass
             return float(np.sum(terms)), SLACK * float(np.sum(np.abs(terms)))
@@ -94,7 +94,7 @@ class Contest:
         while low < high:
             middle = (low + high) // 2
             low, high = (middle + 1, high) if slope(middle)[0] > 0 else (low, middle)
-        found = self.missed(sides, draws - low, low)
+        found = self.miss_probability(sides, draws - low, low)
         if low < top:
             rise, doubt = slope(low)
             found += (top - low) * max(rise + doubt, 0.0)
