@@ -18,8 +18,8 @@ from sfumato.ledger.budgets import Promise, budget_from_description, describe_bu
 from sfumato.ledger.charges import Receipt, Request, retry_if_unknown
 from sfumato.ledger.hash_chain import Entry
 from sfumato.ledger.journal import Journal, Mark, NextLine, Probe, random_name
+from sfumato.ledger.location import AnchorPlace, Place, anchor_for, require_file, require_unused, store_at
 from sfumato.ledger.meter import Meter, Odometer
-from sfumato.ledger.places import AnchorPlace, Place, anchor_for, require_file, require_unused, store_at
 from sfumato.ledger.shares import ANALYST, COMMON, FORMER, OWNER, PLAN, Shares, paying_account
 from sfumato.ledger.state import State, read_amount, replay
 from sfumato.ledger.store import Store

@@ -1,4 +1,4 @@
-"""Spent so far: the meter, which is a reading, and the odometer, which is valid at all times.
+"""The privacy spent so far: the meter, which is a reading, and the odometer, which is valid at all times.
 
 The guarantee of a ledger is its budget. The sum spent by a moment that the reader chooses is not a guarantee: somebody
 who stops at the luckiest moment has learnt more than the sum says (docs/theorems/ledger.md).

@@ -45,7 +45,7 @@ class Report:
             )
         shares = "\n".join(
             f"  {name or 'common account':24} {left}" for name, (limit, spent) in self.accounts.items()
-            for left in [", ".join(self._used(limit, spent)) or "empty"]
+            for left in [", ".join(self._describe_use(limit, spent)) or "empty"]
         )  # fmt: skip
         asked = ", ".join(f"{who} {count}" for who, count in sorted(self.charges.items())) or "nobody"
         return (
@@ -59,7 +59,7 @@ class Report:
         )
 
     @staticmethod
-    def _used(limit: Amount, spent: Amount) -> list[str]:
+    def _describe_use(limit: Amount, spent: Amount) -> list[str]:
         counters = ((n, getattr(spent, n), getattr(limit, n)) for n in UNITS)
         return [f"{MEANINGS[n]} {100 * used / most:.1f} %" for n, used, most in counters if most]
 
