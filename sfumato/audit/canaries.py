@@ -174,8 +174,10 @@ def one_run(
     alpha = (1 - sure) / len(tried) / (1 if loss is None else 2)
     order = np.argsort(scores, kind="stable")
     rights = [(r, count_right(inside, order, r)) for r in tried]
-    best = max(((lower_bound(v, r, count, slack, alpha), r, v) for r, v in rights), key=lambda result: result[0])
-    ceiling = max(lower_bound(r, r, count, slack, alpha) for r in tried)
+    best = max(
+        ((epsilon_lower_bound(v, r, count, slack, alpha), r, v) for r, v in rights), key=lambda result: result[0]
+    )
+    ceiling = max(epsilon_lower_bound(r, r, count, slack, alpha) for r in tried)
     bound = Bound(best[0], math.inf, "guesses about canaries of one run", "lower")
     chance = None if loss is None else min(1.0, len(tried) * min(p_value_of_loss(v, r, count, loss) for r, v in rights))
     return OneRun(bound, slack, claimed, sure, count, best[1], best[2], ceiling, chance)
@@ -229,7 +231,7 @@ def count_right(inside: NDArray[np.bool_], order: NDArray[np.intp], guesses: int
     return int(np.count_nonzero(~inside[out]) + np.count_nonzero(inside[into]))
 
 
-def lower_bound(right: int, guesses: int, canaries: int, delta: float, alpha: float) -> float:
+def epsilon_lower_bound(right: int, guesses: int, canaries: int, delta: float, alpha: float) -> float:
     """An ε that is larger than the true one at δ with probability at most alpha; 0 if nothing can be said."""
     low, high = 0.0, 2.0
     if p_value_of_epsilon(right, guesses, canaries, low, delta) > alpha:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.audit.blackbox import audit
-from sfumato.audit.corpus import Neighbours, neighbours
+from sfumato.audit.corpus import NeighbouringDatabases, neighbours
 from sfumato.audit.question_replay import SqlQuestion
 from sfumato.audit.replay import NothingToReplay, Replay, replay
 from sfumato.audit.result import Audit
@@ -81,7 +81,7 @@ WORST = next(pair for pair in neighbours(POLICY) if pair.name == "visits: many r
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowByRow:
     """A mechanism that answers each number of an array independently, with `many` for many answers at once."""
 
     mechanism: Any
@@ -140,12 +140,12 @@ class Exhibit:
     def subject(self, source: Source = SYSTEM) -> Any:
         """The object that the auditor runs."""
         made = self.mechanism if source is SYSTEM else self.make(source)
-        return Rows(made) if self.rows else made
+        return RowByRow(made) if self.rows else made
 
     def replay(self) -> Replay | None:
         """Replay against its own claim; None if it calls no primitive."""
         if isinstance(self.mechanism, SqlQuestion):
-            return self.mechanism.replay(Neighbours(self.pair, self.d0, self.d1))  # type: ignore[arg-type]  # databases
+            return self.mechanism.replay(NeighbouringDatabases(self.pair, self.d0, self.d1))  # type: ignore[arg-type]  # databases
         try:
             return replay(self.mechanism, self.d0, self.d1, self.claim)
         except NothingToReplay:
@@ -198,7 +198,7 @@ def mechanism_exhibits() -> Iterator[Exhibit]:
 
 
 @dataclass(frozen=True)
-class SampledSum:
+class NoisySampledSum:
     """The sum of a sampled batch with discrete Laplace noise: the loss of the noise, amplified.
 
     The noise is drawn from its law, not released: a replay would see it move by more than sampling lets anybody see.
@@ -227,8 +227,8 @@ def sampling_exhibits() -> Iterator[Exhibit]:
     for kind in shipped_samplings():
         for example in kind.examples():
 
-            def make(source: Source, example: SamplingExample = example) -> SampledSum:
-                return SampledSum(example.sampling, 1.0, example.sensitivity, source)
+            def make(source: Source, example: SamplingExample = example) -> NoisySampledSum:
+                return NoisySampledSum(example.sampling, 1.0, example.sensitivity, source)
 
             yield Exhibit("sampling", make, example.first, example.second)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from html import escape
 
-from sfumato.audit.nist import CHECKED, ROWS, Question
+from sfumato.audit.nist import CHECKED, ROWS, NistQuestion
 
 TIERS = ("black box", "replay", "white box")
 MARKS = {True: "✗", False: "✓", None: "·"}
@@ -83,7 +83,7 @@ class Report:
     when: str
     confidence: float
     findings: tuple[Finding, ...]
-    rows: tuple[Question, ...] = ROWS
+    rows: tuple[NistQuestion, ...] = ROWS
 
     @property
     def refuted(self) -> tuple[Finding, ...]:

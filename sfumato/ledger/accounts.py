@@ -14,7 +14,7 @@ from sfumato.ledger.budgets import Promise
 from sfumato.ledger.hash_chain import require_int
 from sfumato.ledger.journal import NextLine
 from sfumato.ledger.shares import ANALYST, COMMON, OTHERS, PLAN, Shares, describe_account, paying_account
-from sfumato.ledger.state import read_shares, replay
+from sfumato.ledger.state import read_shares, replay_entries
 from sfumato.ledger.store import Transaction
 
 DIGITS = 4
@@ -80,7 +80,7 @@ def set_shares(line: NextLine, shares: Shares) -> bool:
     limits = changed_limits(line.transaction, shares)
     if limits is None:
         return False
-    state = replay(tables.entries(line.transaction))
+    state = replay_entries(tables.entries(line.transaction))
     state.share(shares, limits)
     tables.replace_accounts(line.transaction, state.accounts)
     units = {name: list(limit) for name, limit in limits.items()}

@@ -17,7 +17,7 @@ PERIODS = ("opened", "renewed")
 
 
 @dataclass(frozen=True)
-class Report:
+class OwnerReport:
     """The state of a ledger in public numbers: none of them comes from data."""
 
     lines: int
@@ -64,7 +64,7 @@ class Report:
         return [f"{MEANINGS[n]} {100 * used / most:.1f} %" for n, used, most in counters if most]
 
 
-def report(ledger: Ledger) -> Report:
+def report(ledger: Ledger) -> OwnerReport:
     """Verify a ledger, and report on it."""
     state, history = ledger.verify(), [entry.content for entry in ledger.history()]
     periods = [content for content in history if content["kind"] in PERIODS]
@@ -74,7 +74,7 @@ def report(ledger: Ledger) -> Report:
             charges[str(content["who"])] += 1
     promise, delta = ledger.promise, ledger.promise.delta
     together, together_delta = union(ledger)
-    return Report(
+    return OwnerReport(
         lines=state.seq,
         version=state.version,
         promises=tuple(kind_and_promise(content["budget"]) for content in periods),

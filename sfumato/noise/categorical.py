@@ -19,7 +19,7 @@ from sfumato.checks import whole
 from sfumato.errors import InvalidParameter
 from sfumato.noise.balls import Ball, Real, ball, below, ceiling, enclosure, floor, precision, rational
 from sfumato.noise.bernoulli import happens
-from sfumato.noise.draw_table import CHUNK, MOST_DRAWS, USUAL, Integers, Law, Table, Words
+from sfumato.noise.draw_table import CHUNK, MOST_DRAWS, USUAL, DrawTable, Integers, Law, Words
 from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.noise.exponential_weights import Numbers, finite_numbers
 from sfumato.noise.monotone import PREC
@@ -53,14 +53,14 @@ class Categorical(Law):
                 )
         object.__setattr__(self, "weights", found)
 
-    def table(self, words: Words) -> Table:
+    def table(self, words: Words) -> DrawTable:
         return _table(self, words)
 
 
 @lru_cache(maxsize=64)
-def _table(law: Categorical, words: Words) -> Table:
+def _table(law: Categorical, words: Words) -> DrawTable:
     C, low, rest = integer_bounds(law, words.word)
-    return Table(words, 0, range(len(low)), low, rest, (), partial(_acceptance, law, C, low, rest))
+    return DrawTable(words, 0, range(len(low)), low, rest, (), partial(_acceptance, law, C, low, rest))
 
 
 def integer_bounds(law: Categorical, bits: int) -> tuple[Fraction, list[int], list[int]]:

@@ -50,7 +50,7 @@ class Squeeze:
 
 
 @dataclass(frozen=True)
-class Tail:
+class TableTail:
     """The outcomes beyond the bins on one side: block g has probability 2^-(g+1) and 2^bits equal places.
 
     `outcome(x)` is the integer at distance x ≥ 0 from the end of the bins; `acceptance(g, x, prec)` encloses the
@@ -64,7 +64,7 @@ class Tail:
 
 
 @dataclass(frozen=True)
-class Table:
+class DrawTable:
     """Bins of 2^bits integers from `base` on, with integer weights low ≤ C·p(k) ≤ low + rest for every k of a bin.
 
     The range [0, 2^word) of a word is divided into the `sure` intervals (of width low), the `rest` intervals (of width
@@ -79,7 +79,7 @@ class Table:
     base: Sequence[int]
     low: Sequence[int]
     rest: Sequence[int]
-    tails: tuple[Tail, ...]
+    tails: tuple[TableTail, ...]
     acceptance: Callable[[int, int, int], Ball]
     squeeze: Squeeze | None = None
     bases: Integers = field(init=False, repr=False, compare=False)
@@ -112,5 +112,5 @@ class Law(ABC):
     """A probability law on the integers that has tables to draw from."""
 
     @abstractmethod
-    def table(self, words: Words) -> Table:
+    def table(self, words: Words) -> DrawTable:
         """The table of this law for words of this kind (cached: a scale pays for it once)."""

@@ -14,7 +14,7 @@ from sfumato.checks import whole
 from sfumato.errors import InvalidParameter
 from sfumato.noise.balls import Ball, ball, below, ceiling, floor, precision, ratio, rational
 from sfumato.noise.discrete_laplace import DiscreteLaplace
-from sfumato.noise.draw_table import MOST_DRAWS, USUAL, Integers, Law, Table, Tail, Words
+from sfumato.noise.draw_table import MOST_DRAWS, USUAL, DrawTable, Integers, Law, TableTail, Words
 from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.noise.monotone import PREC
 from sfumato.noise.sampler import BLOCK, LARGEST, Sampler, saturating_sum
@@ -55,12 +55,12 @@ class Level(Law):
     def fall(self, r: int) -> Ball:
         return ratio(-r * self.rate.numerator, self.rate.denominator).exp()
 
-    def table(self, words: Words) -> Table:
+    def table(self, words: Words) -> DrawTable:
         return _table(self, words)
 
 
 @lru_cache(maxsize=64)
-def _table(law: Level, words: Words) -> Table:
+def _table(law: Level, words: Words) -> DrawTable:
     """Bins of B levels, in which the falling and the rising factor are bounded at their ends, and a tail after K = J·B.
 
     K·rate ≥ parts + 1, so that the curve falls from K on: its log has the slope −rate + Σ 2s/(2Ks + M) < 0.
@@ -86,10 +86,10 @@ def _table(law: Level, words: Words) -> Table:
         high = [ceiling(ball(C) * x) for x in highest]
         edge = max(1, ceiling(2 * blocks * ball(C) * last))
     rest = [h - s for s, h in zip(low, high, strict=True)]
-    tail = Tail(
+    tail = TableTail(
         edge, distance.bit_length() - 1, partial(_outcome, end), partial(_tail_acceptance, law, end, C * blocks / edge)
     )
-    return Table(words, bits, range(0, end, width), low, rest, (tail,), partial(_acceptance, law, C, low, rest))
+    return DrawTable(words, bits, range(0, end, width), low, rest, (tail,), partial(_acceptance, law, C, low, rest))
 
 
 def _outcome(end: int, x: int) -> int:

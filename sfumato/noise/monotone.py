@@ -10,7 +10,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from sfumato.noise.balls import Ball, ball, below, ceiling, floor, precision
-from sfumato.noise.draw_table import Integers, Law, Squeeze, Table, Tail, Words
+from sfumato.noise.draw_table import DrawTable, Integers, Law, Squeeze, TableTail, Words
 
 Floats = NDArray[np.float64]
 Acceptance = Callable[[int, int, int], Ball]  # bin, value, precision ↦ the probability to keep it
@@ -68,7 +68,7 @@ class MonotoneLaw(Law):
         """(a, b): in bin j the weight is that of j·width up to magnitude a, and that of (j + 1)·width from b on."""
         return None
 
-    def table(self, words: Words) -> Table:
+    def table(self, words: Words) -> DrawTable:
         return _table(self, words)
 
 
@@ -81,10 +81,10 @@ class TailedLaw(MonotoneLaw):
 
 
 @lru_cache(maxsize=256)
-def _table(law: MonotoneLaw, words: Words) -> Table:
+def _table(law: MonotoneLaw, words: Words) -> DrawTable:
     """Bins of B integers on each side with certified weights, and the tails after K = J·B.
 
-    `room` leaves a unit free for each number that is rounded up; Table asserts the sum. Squeeze: Lemma 4.
+    `room` leaves a unit free for each number that is rounded up; DrawTable asserts the sum. Squeeze: Lemma 4.
     """
     bits = max(0, int(law.spread / words.bins).bit_length() - 1)
     width = 1 << bits
@@ -109,14 +109,14 @@ def _table(law: MonotoneLaw, words: Words) -> Table:
     high = [x for ahead in sides for x in (up[:count] if bits else up[ahead:][:count])]
     rest = [h - s for s, h in zip(low, high, strict=True)]
     acceptance = partial(_acceptance, law, C, low, rest)
-    return Table(
+    return DrawTable(
         words,
         bits,
         [k for side in range(len(sides)) for k in _bases(side, count, width)],
         low,
         rest,
         tuple(
-            Tail(
+            TableTail(
                 edge,
                 distance.bit_length() - 1,
                 partial(_outcome, side, end),

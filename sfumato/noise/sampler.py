@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sfumato.checks import whole
 from sfumato.noise.bernoulli import happens
-from sfumato.noise.draw_table import CHUNK, MOST_DRAWS, UNDECIDED, USUAL, Integers, Law, Table, Words
+from sfumato.noise.draw_table import CHUNK, MOST_DRAWS, UNDECIDED, USUAL, DrawTable, Integers, Law, Words
 from sfumato.noise.entropy import SYSTEM, Source, Unsigned
 
 LARGEST = 2**63 - 1
@@ -29,7 +29,7 @@ class Sampler:
     law: Law
     words: Words = USUAL
     source: Source = SYSTEM
-    table: Table = field(init=False, repr=False, compare=False)
+    table: DrawTable = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", self.law.table(self.words))

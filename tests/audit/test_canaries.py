@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from scipy.special import ndtri
 
 import sfumato as sf
-from sfumato.audit.canaries import Tangents, count_right, lower_bound, p_value_of_epsilon, p_value_of_loss
+from sfumato.audit.canaries import Tangents, count_right, epsilon_lower_bound, p_value_of_epsilon, p_value_of_loss
 from sfumato.errors import InvalidParameter
 from tests.audit.noisy_training import Canary, MeanClipped, Training
 from tests.noise.sources import Recorded
@@ -46,7 +46,7 @@ def test_the_p_value_grows_with_epsilon_so_that_bisection_finds_the_end(r, m, sh
     v = round(share * r)
     found = [p_value_of_epsilon(v, r, m, eps, delta) for eps in np.linspace(0, 6, 61)]
     assert all(a <= b + 1e-12 for a, b in pairwise(found))
-    bound = lower_bound(v, r, m, delta, 0.01)
+    bound = epsilon_lower_bound(v, r, m, delta, 0.01)
     assert bound == 0 or p_value_of_epsilon(v, r, m, bound, delta) <= 0.01 < p_value_of_epsilon(
         v, r, m, bound + 1e-5, delta
     )
@@ -56,7 +56,7 @@ def test_the_p_value_grows_with_epsilon_so_that_bisection_finds_the_end(r, m, sh
 def test_coins_that_tell_the_truth_as_often_as_they_may_are_rarely_accused(eps):
     """Exactly: right guesses about randomized responses are binomial, so the chance of an alarm is a sum."""
     r, honest = 200, 1 / (1 + math.exp(-eps))
-    alarms = [v for v in range(r + 1) if lower_bound(v, r, r, 0.0, 0.01) > eps]
+    alarms = [v for v in range(r + 1) if epsilon_lower_bound(v, r, r, 0.0, 0.01) > eps]
     chance = float(tail(min(alarms), r, Fraction(honest)))
     assert 0.001 < chance <= 0.01  # and not much less: the bound is sharp
 

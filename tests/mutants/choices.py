@@ -6,7 +6,7 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.audit import audit
-from sfumato.audit.exhibits import Rows
+from sfumato.audit.exhibits import RowByRow
 from sfumato.mechanisms import randomized_response
 from sfumato.mechanisms.additive import bounded_statistics as statistics
 from sfumato.mechanisms.choice import base as choice
@@ -38,7 +38,7 @@ def histogram_of_replacement(patch):
 
 def audit_6():
     response = sf.RandomizedResponse(1.0, 8)
-    return audit(Rows(response), 0, 1, loss=response.loss(), samples=1024, confidence=SURE)
+    return audit(RowByRow(response), 0, 1, loss=response.loss(), samples=1024, confidence=SURE)
 
 
 @mutant(6, "black box", audit_6)
@@ -57,7 +57,7 @@ def binary_truth(patch):
 
 def audit_7():
     response = sf.RandomizedResponse(1.0, 3)
-    return audit(Rows(response), 0, 1, loss=response.loss(), samples=4096, confidence=SURE)
+    return audit(RowByRow(response), 0, 1, loss=response.loss(), samples=4096, confidence=SURE)
 
 
 @mutant(7, "black box", audit_7)

@@ -21,7 +21,7 @@ NEAR = 1e-9  # relative: where the search for the least error ends
 
 
 @dataclass(frozen=True)
-class Cells:
+class NoiseCells:
     """J = the noise in cells of an odd width h, numbered from 0: P(J = j) for |j| ≤ R, and what is outside."""
 
     width: int
@@ -34,7 +34,7 @@ class Cells:
         return self.chances.size // 2
 
     @staticmethod
-    def of(law: TailedLaw, outside: float) -> "Cells":
+    def of(law: TailedLaw, outside: float) -> "NoiseCells":
         """By balls: each chance is within 2 units in the last place, and no tail is below the true one."""
         last = _reach(law, outside)
         h = -(-last // CELLS) | 1
@@ -42,7 +42,7 @@ class Cells:
             ends = [law.beyond(h * j + (h - 1) // 2, PREC) for j in range(max(1, -(-last // h)) + 1)]
             right = np.array([float((a - b) / 2) for a, b in pairwise(ends)])
             middle = float(1 - ends[0])
-            return Cells(h, np.concatenate([right[::-1], [middle], right]), float(ends[-1].upper()))
+            return NoiseCells(h, np.concatenate([right[::-1], [middle], right]), float(ends[-1].upper()))
 
 
 def sum_radius(law: TailedLaw, terms: int, miss: float) -> int:
@@ -61,7 +61,7 @@ def sum_radius(law: TailedLaw, terms: int, miss: float) -> int:
     Theorem: convolutions of laws that are symmetric and fall away from 0 are, too [Wintner 1938]
     Theorem: for such Z, P(|k + Z| ≤ t) falls with |k| [Anderson 1955]
     """
-    cells = Cells.of(law, LOST * miss / terms)
+    cells = NoiseCells.of(law, LOST * miss / terms)
     j = floats(np.arange(-cells.reach, cells.reach + 1))
     theta, growth = _tilt(cells.chances, j, terms, miss)
     tilted = cells.chances * np.exp(theta * j - growth)
@@ -128,7 +128,7 @@ class NoisyMean:
     @cached_property
     def counts(self) -> tuple[Floats, Floats, Floats, float]:
         """Cells of Z: left ends, right ends, chances, and what is missed: it is outside, or n + Z < 1."""
-        cells = Cells.of(self.count_law, LOST * self.miss)
+        cells = NoiseCells.of(self.count_law, LOST * self.miss)
         middles = np.arange(-cells.reach, cells.reach + 1.0) * cells.width
         half = (cells.width - 1) / 2
         left, right = (middles - half) * self.count_step, (middles + half) * self.count_step
@@ -139,7 +139,7 @@ class NoisyMean:
     @cached_property
     def tails(self) -> tuple[Floats, Floats]:
         """Edges of cells of Y + U, U uniform on [−½, ½], from 0 on, and the chance that it passes each."""
-        cells = Cells.of(self.sum_law, LOST * self.miss)
+        cells = NoiseCells.of(self.sum_law, LOST * self.miss)
         right = cells.chances[cells.reach + 1 :]
         beyond = np.cumsum(np.append(right, cells.outside / 2)[::-1])[::-1]
         edges = (np.arange(beyond.size) + 0.5) * cells.width
