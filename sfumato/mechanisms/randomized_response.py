@@ -103,7 +103,7 @@ class RandomizedResponse(Mechanism[ArrayLike, Responses]):
             Example(cls(0.5, 5), of_five, Inputs("one of k answers", INTEGERS.extremes), rows=True, step=Fraction(1)),
         )
 
-    # ---- what the answers tell ------------------------------------------------------------------------------------
+    # ---- estimates from the answers ---------------------------------------------------------------------------------
 
     @property
     def truth(self) -> float:

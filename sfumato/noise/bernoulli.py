@@ -127,7 +127,7 @@ def flip_coins(gaps: Gaps, rate: Fraction | float, words: Words, source: Source)
         y = bound.steps(gaps.near(start, start + part.size))
         sure = np.take(bound.narrow, y.astype(np.int64), mode="clip")  # clip never acts; it is faster than raise
         np.less(u, sure, out=part)
-        u -= sure  # wraps below: such numbers are large, or looked at again in vain
+        u -= sure  # wraps below: such numbers are large, or only cost a second comparison
         again = np.flatnonzero(u < bound.width)
         first = u[again] + sure[again]
         least, most = bound.bounds(y[again])

@@ -86,7 +86,7 @@ def _acceptance(law: Categorical, C: Fraction, low: list[int], rest: list[int], 
 class Intervals:
     """Integers low ≤ C·wᵢ ≤ high, i < size; `weight(i, prec)` encloses C·wᵢ.
 
-    They are asked for by parts, from start to stop, so that they stay in the cache: `high` of all parts first, and then
+    They are computed by parts, from start to stop, so that they stay in the cache: `high` of all parts first, and then
     `both` of the parts in which a draw falls. The sum of a part is below 2⁶³; for `draw`, the sum of all is.
     """
 

@@ -23,7 +23,7 @@ LEAST_EXPONENT, MOST_EXPONENT = -900, 900
 
 
 def fineness(spread: Fraction) -> int:
-    """t ≥ 1 such that N is looked at in cells of 2^-t. Carries are asked for once in 2^t draws.
+    """t ≥ 1 such that N is drawn in cells of 2^-t. A carry needs a coin once in 2^t draws.
 
     20 unless offsets would then need more than 32 bits, 16 unless the cells would leave int64. Speed only.
     """
@@ -229,7 +229,7 @@ class RoundedFirst:
         return product_up(d, step), sqrt_up(d * step**2), float(step)
 
     def paid(self) -> OnLattice:
-        """The same values as lattice values, said by someone who has priced the growth."""
+        """The same values as lattice values, for a caller who has priced the growth of the sensitivity."""
         return OnLattice(self.lattice, self.multiples)
 
 

@@ -71,7 +71,7 @@ class Powers:
 
 
 def powers(rate: Fraction | float, unit: int) -> Powers:
-    """Bounds for a public rate ≥ 0, in units of 2^−unit. Tables are made once, when first asked for."""
+    """Bounds for a public rate ≥ 0, in units of 2^−unit. Tables are built once, when first needed."""
     exact = rational("rate", rate, 0, MOST_RATE)
     if exact:
         rational("rate", exact, LEAST_RATE, MOST_RATE)

@@ -196,7 +196,7 @@ class JointLaplace:
         """`count` rows, and {row: z} for those that may not fit into 64 bits.
 
         A level, and each favoured part as if there were no box; again where one is outside. Then the others, uniform in
-        the box. Levels so high that numbers might not fit are looked at one by one, as Python integers.
+        the box. Levels so high that numbers might not fit are treated one by one, as Python integers.
         """
         noise = np.zeros((whole("count", count, 0, MOST_DRAWS), len(self.sizes)), np.int64)
         levels, far = np.zeros(count, np.int64), dict[int, list[int]]()

@@ -76,7 +76,7 @@ class Sampler:
     # ---- many draws -------------------------------------------------------------------------------------------------
 
     def draw(self, count: int) -> Integers:
-        """`count` independent draws; those beyond ±(2⁶³ − 1) are put there.
+        """`count` independent draws, saturated at ±(2⁶³ − 1).
 
         To add noise to private values use `about`: v + N saturates; v + saturated N would reveal v where N is large.
         """

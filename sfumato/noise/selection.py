@@ -22,7 +22,7 @@ def select(scores: ArrayLike, rate: Fraction | float, *, words: Words = USUAL, s
 
     Weights are e^{rate·(score − top)}, known by integers in units of 2⁻⁴⁰. Parts of 2¹⁵ candidates stay below 2⁵⁶ and
     are added up as Python integers, so there may be any number. Each candidate costs the same, whatever its score; one
-    selection in about 370 asks balls. Integer scores that lie 2⁶³ or more apart take longer to convert.
+    selection in about 370 needs balls. Integer scores that lie 2⁶³ or more apart take longer to convert.
     Theorem: P(i) ∝ e^{rate·scoreᵢ}, whatever the bounds [docs/theorems/noise.md, Theorem 7]
     Theorem: this is ε-DP if rate = ε/2Δ for scores of sensitivity Δ [McSherry & Talwar 2007, Thm 6]
 
@@ -97,7 +97,7 @@ def select_run(
     """(i, k), k < countᵢ, with probability e^{−rate·gapᵢ}/Σcount·e^{−rate·gap} exactly: runs of one score.
 
     As `select`, where candidate (i, k) has `high` places for itself: a uniform place among all of them says which
-    candidate it is, and which of its places. Runs may be as long as one likes, or empty; gaps are whole, from 0 up to
+    candidate it is, and which of its places. Runs may have any length, or be empty; gaps are whole, from 0 up to
     2⁵³, and that of one run with candidates is 0.
     Theorem: P(i, k) ∝ e^{−rate·gapᵢ}, whatever the bounds [docs/theorems/noise.md, Theorem 7]
 

@@ -107,7 +107,7 @@ class Additive(Mechanism[ArrayLike, Released]):
     def ready(self, count: int) -> None:
         """Draw the noise of the next `count` single whole numbers, a public number, before data are read.
 
-        How long a release takes then does not tell its noise. (CPython keeps the integers from −5 to 256 at hand, so
+        The time of a release then does not reveal its noise. (CPython keeps the integers from −5 to 256 at hand, so
         answers among these come some 10 ns sooner; but the answer is public.)
         """
         self.pool.ready(count)

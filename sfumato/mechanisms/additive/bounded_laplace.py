@@ -40,7 +40,7 @@ MOST_TRIES = 1 << 16
 class BoundedLaplace(Mechanism[ArrayLike, Released]):
     """P(answer = k) ∝ e^{−|k − v|/scale} over the multiples k of `step` in [low, high], for a multiple v put into it.
 
-    The factor that makes these add up to 1 depends on v, and tells about it: that costs up to Δ/scale once more.
+    The factor that makes these add up to 1 depends on v and reveals something about it, which costs up to Δ/scale more.
     `DiscreteLaplace(scale).clamped(low, high)` costs nothing more; prefer it unless a pile-up at the ends is bad.
 
     Theorem: bounded Laplace noise is ε-DP with ε = Δ/scale + log C(low + Δ)/C(low), C(v) = Σe^{−|k−v|/scale}
@@ -110,7 +110,7 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
         return Answer(self.lattice, np.array(flat, np.int64).reshape(centres.shape))
 
     def _one(self, centre: int) -> int:
-        """The first of `tries` draws that fits. All are made, and looked at, so that time does not tell the centre."""
+        """The first of `tries` draws that fits. All are drawn and read, so that the time does not reveal the centre."""
         first, last = self.ends
         while True:
             noise_ = self.sampler.draw(self.tries)  # saturated draws do not fit: no end is 2⁶² steps away

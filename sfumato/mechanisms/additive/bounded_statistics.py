@@ -332,7 +332,7 @@ def check_row(data: object) -> None:
 def clip_to_steps(data: Iterable[object], lattice: Lattice, first: int, last: int) -> Integers:
     """Private values as whole steps from first to last.
 
-    Each value is looked at by itself: a list in which one person has a float must not turn the others' integers into
+    Each value is read by itself: a list in which one person has a float must not turn the others' integers into
     floats, and what is no number counts as 0.
     """
     if isinstance(data, np.ndarray) and data.dtype.kind in "iubf" and data.dtype.itemsize <= 8:
@@ -366,7 +366,7 @@ def round_value(value: object, lattice: Lattice) -> int:
         return max(-FAR, min(FAR, steps))
     try:
         x = float(value)  # type: ignore[arg-type]  # what has no float counts as 0
-    except Exception:  # an error would tell
+    except Exception:  # an error would reveal something about the value
         x = 0.0
     return int(round_floats(np.array([x]), lattice)[0])
 

@@ -71,6 +71,8 @@ class JointLaplace(Mechanism[ArrayLike, Integers]):
         """The loss of a row that moves by `change`: ε if every number moves by its size, more if one moves farther."""
         return PureLoss(round_up(self.law.cost(change)))
 
+    moved = loss_of_move  # the name before version 0.2
+
     @cached_property
     def each(self) -> tuple["OneOf", ...]:
         """The marginal noise of each number."""

@@ -65,7 +65,7 @@ class StableArgmax(Mechanism[ArrayLike, int | None]):
         """The index of the best candidate, the first of several, or None."""
         row = read_scores(value)
         if row.size == 1:
-            return 0  # there is nothing to tell
+            return 0  # no difference to release
         best = int(np.argmax(row))
         top, row[best] = row[best], row[best - 1]  # any other: then the highest is the second
         lead = Fraction(top.item()) - Fraction(row.max().item())

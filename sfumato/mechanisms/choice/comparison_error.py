@@ -11,8 +11,8 @@ import numpy as np
 from sfumato.loss.numeric import Floats, floats
 from sfumato.noise import DiscreteLaplace
 
-CELLS = 1024  # per scale of the level, where it is not looked at number by number
-BEYOND = 32  # e⁻³² of the misses that are asked for lie outside of what is summed, and count as missed
+CELLS = 1024  # per scale of the level, where it is not summed number by number
+BEYOND = 32  # e⁻³² of the allowed misses lie outside of the sum, and count as missed
 SLACK = 1e-11  # relative: more than a thousand roundings, sixteen units each, of numbers whose logarithm is below 100
 
 
@@ -37,7 +37,7 @@ class Contest:
 
     level: DiscreteLaplace
     fresh: DiscreteLaplace
-    miss: float  # the chance that is asked about
+    miss: float  # the allowed probability of a miss
 
     @cached_property
     def width(self) -> int:
@@ -105,7 +105,7 @@ class Contest:
 
 
 def least_gap(contest: Contest, missed: Callable[[int], float]) -> int:
-    """The least gap ≥ 1 at which no more is missed than is asked for, or a sixteenth of a cell more.
+    """The least gap ≥ 1 at which no more is missed than is allowed, or a sixteenth of a cell more.
 
     Exactly the least one where h = 1, unless what is missed there is within 1e-11 of the miss, relatively.
     """

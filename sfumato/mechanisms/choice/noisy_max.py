@@ -1,4 +1,4 @@
-"""Report noisy max: noise for every candidate, and which of them comes out highest."""
+"""Report noisy max: add noise to every score, and release the index of the highest."""
 
 from dataclasses import dataclass
 from functools import cached_property

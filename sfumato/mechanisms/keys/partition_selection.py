@@ -70,7 +70,7 @@ class Keeping:
         return np.array([chance >> 64 for chance in self.chances[:-1]], np.uint64)
 
     def flip_coins(self, counts: Integers, source: Source) -> NDArray[np.bool_]:
-        """One coin of probability π(n) for each n. A word that equals the first 64 bits asks for 64 more."""
+        """One coin of probability π(n) for each n. A word that equals the first 64 bits needs 64 more."""
         last = len(self.chances) - 1
         n = np.clip(counts, 0, last)
         words = source.words(n.size, 64)
@@ -105,7 +105,7 @@ class PartitionSelection(Mechanism[Mapping[Hashable, int], list[Hashable]]):
 
     Give how many people have each key, where each person counts once for a key, and for at most `groups` keys. A person
     more or less changes so many independent coins, each from π(n) to π(n ± 1): `groups` times (ε, δ), composed. Keys
-    that nobody has are kept with probability π(0) = 0, so they need not be listed. Keys come out sorted.
+    that nobody has are kept with probability π(0) = 0, so they need not be listed. Keys are released sorted.
 
     Theorem: no (ε, δ)-DP rule for one key keeps more at any n [Desfontaines, Voss & Gipson 2022]
 

@@ -30,9 +30,9 @@ PREC = 200
 
 
 class Thresholded(Mechanism[Mapping[Hashable, int], dict[Hashable, int]]):
-    """Whole noise on the number of people of each key; keys whose noisy count is at least `threshold` come out with it.
+    """Noise on the number of people of each key; keys whose noisy count reaches `threshold` are released with it.
 
-    Each person counts once for a key, and for at most `groups` keys. Keys that nobody has never come out.
+    Each person counts once for a key, and for at most `groups` keys. Keys that nobody has are never released.
 
     Theorem: with p = P(1 + N ≥ threshold), L = groups and leak = 1 − (1−p)^L, a profile is at most
       leak + (1 − leak)·H, where H is the profile of the noise on L counts [the proof below]
@@ -73,19 +73,19 @@ class Thresholded(Mechanism[Mapping[Hashable, int], dict[Hashable, int]]):
 
     @cached_property
     def leak(self) -> float:
-        """The probability that some key of one person alone comes out; never below, and at most δ."""
+        """The probability that a key of one person alone is released; never below, and at most δ."""
         with precision(PREC):
             leak = leak_probability(self.tail(self.threshold - 1), self.groups)
             return min(self.delta, round_up(above(leak)))
 
     def release(self, value: Mapping[Hashable, int]) -> dict[Hashable, int]:
-        """The keys that come out, sorted, with their noisy counts."""
+        """The released keys, sorted, with their noisy counts."""
         keys, counts = sorted_counts(value)
         noisy, kept = self.noisy(counts)
         return {key: int(noisy[at]) for at, key in enumerate(keys) if kept[at]}
 
     def noisy(self, counts: ArrayLike) -> tuple[Integers, NDArray[np.bool_]]:
-        """Noisy counts, and which of them to show; the others are 0. The row's order must tell nothing."""
+        """Noisy counts, and which of them to show; the others are 0. The order of the row must not depend on data."""
         row = read_counts(counts)
         found = self.sampler.about(row)
         kept = (found >= self.threshold) & (row > 0)
@@ -96,7 +96,7 @@ class Thresholded(Mechanism[Mapping[Hashable, int], dict[Hashable, int]]):
         return radius(self.law(), confidence)
 
     def sure(self, confidence: float = 0.95) -> int:
-        """A key with at least so many people comes out with at least this probability: the least such number.
+        """A key with at least so many people is released with at least this probability: the least such number.
 
         n people fall short of τ with probability P(N ≥ n − τ + 1) if n ≥ τ, and reach it with P(N ≥ τ − n) if not.
         """
@@ -112,7 +112,7 @@ class Thresholded(Mechanism[Mapping[Hashable, int], dict[Hashable, int]]):
 def threshold(law: Tailed, delta: float, groups: int) -> int:
     """The threshold for any symmetric noise whose tails are known: P(N ≥ t) = P(|N| > t − 1)/2 for t > 0.
 
-    Other numbers of the same key may have noise that depends on this one: the proof asks only that keys be independent.
+    Other numbers of the same key may have noise that depends on this one: the proof only needs independent keys.
     """
     return lowest_threshold(lambda t: law.beyond(t - 1, PREC) / 2 if t else 1 - law.beyond(0, PREC) / 2, delta, groups)
 
@@ -144,7 +144,7 @@ class ThresholdSelection(Thresholded):
     """Rounded Gaussian noise, and the least threshold τ with 1 − (1 − Φ̄((τ − 3/2)/σ))^groups ≤ δ.
 
     Its loss is Gaussian with μ = √groups/σ, and a leak of at most δ: on a ledger it costs (μ², δ), and the noisy counts
-    that come out with the keys cost nothing more. A person's L keys move L counts by one each: √L in L2.
+    that are released with the keys cost nothing more. A person's L keys move L counts by one each: √L in L2.
 
     Theorem: the Gaussian mechanism is Δ₂/σ-GDP [Dong, Roth & Su 2022, Thm 2.7]
 

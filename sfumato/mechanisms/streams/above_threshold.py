@@ -177,5 +177,5 @@ class Watch(Session):
                 )
             found = self._mechanism.pool.reaches(self._level, exact)
             self._left -= found
-            self._mechanism.ready(1)  # the next draw, before its query is asked
+            self._mechanism.ready(1)  # the next draw, before its query is run
             return found

@@ -171,7 +171,7 @@ def apply_outer_select(query: exp.Select, question: Question) -> Question:
 
 
 def check_layout(plan: Plan, after: Sequence[Expression]) -> None:
-    """Refuse post-processing that takes long: it is free, and could be asked again and again."""
+    """Refuse post-processing that takes long: it is free, and could be repeated without limit."""
     if plan.combinations * sum(e.weight for e in after) > MOST_STEPS:
         raise QueryRefused(
             "this question takes too long to lay out.\n"

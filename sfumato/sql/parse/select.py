@@ -239,7 +239,7 @@ def build_question(
 
 def build_plan(rows: Scope, keys: Sequence[Expression], aggregates: tuple[Aggregate, ...]) -> Plan:
     """The fewest measures that serve all aggregates, and the standalone aggregates, in canonical order: the order of
-    columns does not change the plan. With private keys units are counted even if not asked for."""
+    columns does not change the plan. With private keys, units are always counted."""
     lattices = Lattices(aggregates)
     private = any(key.domain.keys is None for key in keys)
     measures = {Measure(What.UNITS)} if private else set()
