@@ -18,8 +18,8 @@ from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.mechanisms.additive.joint_laplace import OneOf
-from sfumato.mechanisms.keys.thresholds import threshold
-from sfumato.mechanisms.values import read_numbers
+from sfumato.mechanisms.keys.threshold_selection import threshold
+from sfumato.mechanisms.private_inputs import read_numbers
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.emit.norm import WHOLE, Block, RankBound
 from sfumato.sql.plan import Plan, What

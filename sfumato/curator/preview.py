@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from sfumato.curator.affordable import largest_affordable_epsilon, loss_by_epsilon
 from sfumato.ledger import Amount, Ledger
+from sfumato.ledger.accounts import round_down_digits
 from sfumato.ledger.meter import READING, odds
-from sfumato.ledger.refusals import round_down_digits
 
 if TYPE_CHECKING:  # heavy, and of no use to who only looks at a budget
     from sfumato.curator.offer import Offer

@@ -16,9 +16,9 @@ import numpy as np
 from sfumato.aggregates.linear import CONFIDENCE, Number, NumberEstimate, Reader
 from sfumato.aggregates.price import Mu, Price
 from sfumato.errors import QueryRefused
-from sfumato.mechanisms.groups.contract import LEAST, MOST, MeanError, absolute_sigma
 from sfumato.mechanisms.groups.groupwise import GroupwiseLoss
-from sfumato.noise.table import Integers
+from sfumato.mechanisms.groups.relative_error import LEAST, MOST, MeanError, absolute_sigma
+from sfumato.noise.draw_table import Integers
 from sfumato.sql.question import Question
 
 if TYPE_CHECKING:

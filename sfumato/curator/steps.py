@@ -35,7 +35,7 @@ from sfumato.curator.scaling import (
 from sfumato.ledger import Ledger
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
-from sfumato.mechanisms.keys.thresholds import threshold_of_votes
+from sfumato.mechanisms.keys.threshold_selection import threshold_of_votes
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.emit.norm import WHOLE, Block, RankBound
 from sfumato.sql.emit.request import Row, TableRequest

@@ -16,7 +16,7 @@ import sfumato as sf
 from sfumato.audit import Audit, Timed, audit, audit_until
 from sfumato.audit.blackbox import Claim, choose_event
 from sfumato.audit.features import Split, all_features
-from sfumato.audit.outputs import Raised, columns
+from sfumato.audit.outputs import Raised, output_columns
 from sfumato.noise import Bernoulli, Categorical, DiscreteLaplace, Exp, GaussianDensity, Rounding, Sampler
 from tests.audit import wrong
 from tests.audit.wrong import Wrong
@@ -267,7 +267,7 @@ def test_runs_that_are_held_back_have_no_part_in_the_choice(ordinary):
         sides = [list(ordinary(rng, data, n)) for data in (0, 1)]
         if tail:
             sides = [[*side[:known], *(garbage[i % len(garbage)] for i in range(n - known))] for side in sides]
-        features = all_features(*columns((sides[0], sides[1]), known), Split(learn, known))
+        features = all_features(*output_columns((sides[0], sides[1]), known), Split(learn, known))
         choice = choose_event(features, [Claim(1.0, 0.0)], learn, known)
         chosen.append((choice.feature.describe(choice.keep), choice.value, choice.likelier, choice.alternative))
     assert chosen[0] == chosen[1]
