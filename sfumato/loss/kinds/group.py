@@ -7,11 +7,16 @@ The curve is held between two polygons whose corners are (Q-tail, P-tail). A com
 corners are those of the first, carried through the second, and those of the second, pulled back through the first. When
 there are too many, the inner polygon drops corners, and the outer one keeps fewer of its tangents.
 
+Under Poisson sampling more is known than the sampled pair says: the number of people in the batch is binomial, and so
+many are what the inner loss is asked about. Their curve is r = Σ w_j r_j, r_j that of j people, r_0(x) = x. Chains of
+the sampled pair compose to more: r₁((1−q)x + q·r₁(x)) ≥ (1−q)r₁(x) + q·r₁(r₁(x)), as r₁ is concave.
+
 Theorem: k people cost the k-fold composition of r = 1 − f [Dong, Roth & Su 2022, Thm 2.14]
+Theorem: sampled, they cost the binomial mean of r₀, …, r_k [Schuchardt et al. 2024; proof in sampled_group.py]
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -21,11 +26,14 @@ from sfumato import checks
 from sfumato.errors import MixedRelations
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.compose.sums import Sum, nothing, total
+from sfumato.loss.compose.transforms.sampled_gaussian import binomial_weights
 from sfumato.loss.kinds.coins import ApproxLoss, PureLoss
 from sfumato.loss.kinds.discrete_gaussian import DiscreteGaussianLoss
 from sfumato.loss.kinds.discrete_laplace import DiscreteLaplaceLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.laplace import LaplaceLoss
+from sfumato.loss.kinds.sampled_group import MOST_PEOPLE, SampledGaussianGroupLoss
+from sfumato.loss.kinds.subsampled import PoissonSampledLoss
 from sfumato.loss.kinds.tabulated import MOST, TabulatedLoss, choose_nodes, first_nodes, reach, table
 from sfumato.loss.kinds.wrappers import Either, either
 from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
@@ -36,6 +44,7 @@ from sfumato.sensitivity import Relation
 FLOOR = 1e-290  # every step multiplies δ by e^ε, so one step is followed far below any δ of interest
 NODES = 12_000  # slopes on either side at which a polygon has corners
 NEAR = 1e-7  # least distance of nodes, relative to the last
+MOST_CURVES = 10  # people under sampling whose curves are averaged: more are a chain of sampled pairs
 Sign = Literal[1, -1]  # outer polygons round outwards, inner ones inwards
 Bends = Callable[[float], Floats]
 
@@ -45,6 +54,10 @@ def group(loss: PrivacyLoss, size: int) -> PrivacyLoss:
     size = checks.whole("size", size, 0)
     if size < 2:
         return loss if size else nothing(loss.relation)
+    if isinstance(loss, PoissonSampledLoss) and (sampled := sampled_people(loss, size)) is not None:
+        return sampled
+    if isinstance(loss, SampledGaussianGroupLoss) and loss.size * size <= MOST_PEOPLE:
+        return SampledGaussianGroupLoss(loss.mu, loss.rate, loss.size * size)
     one, alike = one_step(loss), loss.reverse == loss
 
     def people(count: int) -> Steps:
@@ -57,6 +70,53 @@ def group(loss: PrivacyLoss, size: int) -> PrivacyLoss:
     found, (top, bottom) = people(size), highest_losses(loss)
     ahead, back = Stopped(found.forward, size * top), Stopped(found.backward, size * bottom)
     return tabulate_chain(ahead, None if alike else back, lattice(loss.atoms(), size), loss.relation)
+
+
+def sampled_people(loss: PoissonSampledLoss, size: int) -> PrivacyLoss | None:
+    """Several people, each in the batch or not: the binomial mean over how many are. None if these are too many."""
+    if loss.rate == 1:
+        return loss.inner.group(size)
+    if isinstance(loss.inner, GaussianLoss) and size <= MOST_PEOPLE:
+        return SampledGaussianGroupLoss(loss.inner.mu, loss.rate, size) if loss.inner.mu > 0 else loss
+    if size > MOST_CURVES:
+        return None
+    groups = [loss.inner.group(j) for j in range(1, size + 1)]
+    shares = binomial_weights(size, loss.rate).shares
+    found = mean_of_curves(shares, [one_step(inner) for inner in groups])
+    tops = [highest_losses(inner) for inner in groups]
+    ahead, back = (log_mean_exp(shares, [0.0, *(sign * top[i] for top in tops)]) for i, sign in ((0, 1), (1, -1)))
+    return tabulate_chain(
+        Stopped(found.forward, ahead), Stopped(found.backward, -back), lattice(None, 1), loss.relation
+    )
+
+
+def log_mean_exp(shares: Sequence[float], powers: Sequence[float]) -> float:
+    """log Σ share·e^power for shares that add up to 1, rounded away from 0."""
+    if max(powers) == math.inf:
+        return math.inf
+    with np.errstate(divide="ignore"):
+        value = float(np.logaddexp.reduce(np.log(shares) + np.array(powers)))
+    return value + math.copysign(
+        1e-13 * (1 + max(abs(x) for x in powers if math.isfinite(x))), max(powers) or min(powers)
+    )
+
+
+def mean_of_curves(shares: Sequence[float], curves: "Sequence[Steps]") -> "Steps":
+    """Σ share_j·r_j at the corners of all of them; the first share is that of r₀(x) = x."""
+
+    def mean(polygons: Sequence[Polygon], sign: Sign) -> Polygon:
+        x, not_x = (np.concatenate(part) for part in zip(*((p.x, p.not_x) for p in polygons), strict=True))
+        order = np.argsort(key(x, not_x), kind="stable")
+        x, not_x = x[order], not_x[order]
+        r, not_r = shares[0] * x, shares[0] * not_x
+        for share, polygon in zip(shares[1:], polygons, strict=True):
+            up, down, error = map_through(x, not_x, polygon.x, polygon.not_x, polygon.r, polygon.not_r)
+            r = r + share * (up + sign * error)
+            not_r = not_r + share * (down - sign * error)
+        more = sign * 2 * (len(shares) + 1) * ULP
+        return round_corners(x, r * (1 + more), not_r * (1 - more), not_x, sign)
+
+    return Steps(mean([c.outer for c in curves], 1), mean([c.inner for c in curves], -1))
 
 
 def replace_one(loss: PrivacyLoss) -> PrivacyLoss:
