@@ -164,11 +164,6 @@ class Line:
         return (self.weights / (z * (z + 1))).astype(np.complex128)
 
     @cached_property
-    def tail_weights(self) -> Floats:
-        """The contribution of a ceiling at each far frequency to the weight of all dropped nodes."""
-        return tails_of_ones(self.far)
-
-    @cached_property
     def alias_powers(self) -> tuple[float, float]:
         """log of peak·r/(1 − r) for both other tilts, r = e^{−|θ'−θ|W}."""
         width = 2 * math.pi / self.step * (1 - 1e-15)
@@ -267,7 +262,7 @@ class Contour:
         radius = totals.discs.radius + (len(phi) + 32) * ULP * np.abs(phi)
         self.noise = float(radius @ np.abs(line.kernel))
         self.turning = float(np.abs(self.terms) @ line.omega)
-        self.tail = float(np.exp(np.maximum(totals.log_ceiling, -700.0)) @ line.tail_weights)
+        self.tail = float(np.exp(np.maximum(totals.log_ceiling, -700.0)) @ tails_of_ones(line.far))
         self.density = line.weights * phi
         if line.tau > 0:
             self.density_noise = float(radius @ line.weights) + density_tail(line.far, totals.log_ceiling, line.tau)
@@ -306,19 +301,15 @@ class Contour:
             found.append((float(moment) - self.log_moment + self.slip + power + slack, other - self.theta))
         return tuple(found)
 
-    def aliases(self, t: Floats) -> Floats:
-        """At most what the other windows add, in units of M(θ)e^{−θt}."""
-        total = np.zeros_like(t)
-        for power, slope in self.alias_terms:
-            total = total + np.exp(np.minimum(power - slope * t + 8 * ULP * np.abs(slope * t), 300.0))
-        return total
-
     def delta(self, t: Floats) -> Enclosure:
         """δ from both sides at every t."""
         main, density, _ = self.sums(t)
         phase = 4 * ULP * (np.abs(t) + self.totals.drift + abs(self.centre)) + self.totals.lag
         error = self.noise + phase * self.turning + self.tail
-        low = main - error - self.aliases(t)
+        aliases = np.zeros_like(t)  # at most what the other windows add
+        for a, b in self.alias_terms:
+            aliases = aliases + np.exp(np.minimum(a - b * t + 8 * ULP * np.abs(b * t), 300.0))
+        low = main - error - aliases
         if self.line.tau > 0:
             tau = self.line.tau
             denser = density + self.density_noise + phase * self.density_turning
