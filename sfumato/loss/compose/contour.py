@@ -23,6 +23,7 @@ from sfumato.loss.bound import Bound
 from sfumato.loss.compose.transforms.base import Complexes, Discs, Refused, Transform, product
 from sfumato.loss.compose.transforms.gaussian import GaussianTransform
 from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, floats, log_peaks
+from sfumato.progress import may_take_long
 
 METHOD = "contour"
 MOST_NODES = 100_000  # about 30 MB of working memory
@@ -117,6 +118,7 @@ class Composition:
         saddle = self.towards(eps, sharp)
         line = plan(self.transforms, saddle, 0.0, room)
         if line.nodes > MANY_NODES:
+            may_take_long()
             tau = (blur or sharp) / (5 * saddle.theta * (saddle.theta + 1))
             smooth = plan([*self.transforms, GaussianTransform(2 * tau)], saddle, tau, room)
             line = smooth if smooth.nodes < line.nodes else line

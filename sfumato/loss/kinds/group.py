@@ -39,6 +39,7 @@ from sfumato.loss.kinds.wrappers import Either, either
 from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
 from sfumato.loss.views.convex_bounds import CAP, Indices, Side, both_sides, convex, monotone, touching_corner, unfold
 from sfumato.loss.views.divergences import Curve
+from sfumato.progress import watched
 from sfumato.sensitivity import Relation
 
 FLOOR = 1e-290  # every step multiplies δ by e^ε, so one step is followed far below any δ of interest
@@ -119,6 +120,7 @@ def mean_of_curves(shares: Sequence[float], curves: "Sequence[Steps]") -> "Steps
     return Steps(mean([c.outer for c in curves], 1), mean([c.inner for c in curves], -1))
 
 
+@watched("computing the loss of replacing somebody")
 def replace_one(loss: PrivacyLoss) -> PrivacyLoss:
     """An add/remove loss as a loss about replacing one person: one leaves and another joins, in the worse order.
 
