@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.loss.compose.lattice import Lattice
 from sfumato.loss.describe import from_json
-from sfumato.loss.kinds.group import mean_of_curves, one_step
+from sfumato.loss.kinds.group import one_step
+from sfumato.loss.kinds.polygons import mean_of_curves
 from tests.configurations import Random, magnitude
 
 L = sf.loss
@@ -164,6 +165,12 @@ def test_composed_groups_agree_with_a_lattice(mu, rate, size, count):
         assert np.all(found.lower <= other.upper)
         assert np.all(other.lower <= found.upper)
         assert np.all(found.upper - found.lower <= 2e-5 * found.upper + 1e-15)
+
+
+def test_shares_that_underflow_still_count():
+    """At rate 1e-200 the chance of two people is no float; one alone has a loss above 2,500 half of the time."""
+    found = sf.Poisson(1e-200).amplify(L.LaplaceLoss(3000.0)).group(2)
+    assert np.all(found.forward(np.array([0.0, 1.0, 650.0])).upper >= 0.99e-200)
 
 
 def test_a_group_in_dp_sgd_is_sharp_and_cheaper_than_a_chain_of_pairs():
