@@ -36,9 +36,7 @@ def counted(pair: truth.Finite, count: int) -> list[tuple[mp.mpf, mp.mpf]]:
     """The probabilities of each number of first outcomes among `count`."""
     (a, b), _ = pair
     ways = (math.comb(count, i) for i in range(count + 1))
-    return [
-        (way * a**i * (1 - a) ** (count - i), way * b**i * (1 - b) ** (count - i)) for i, way in enumerate(ways)
-    ]
+    return [(way * a**i * (1 - a) ** (count - i), way * b**i * (1 - b) ** (count - i)) for i, way in enumerate(ways)]
 
 
 def many_coins(pair: truth.Finite, count: int, t: float) -> mp.mpf:
