@@ -60,9 +60,9 @@ def test_the_version_is_listed_and_the_names_are_in_order():
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_every_public_name_can_be_the_first_one_used():
-    """Each in a process of its own, as no name may rely on another having been imported before; of names from one module
-    one, as they import the same. The libraries of others are imported before the forks: they take nearly all of the
-    time, and rely on nothing of ours."""
+    """Each in a process of its own, as no name may rely on another having been imported before; of the names of one
+    module one, as they import the same. The libraries of others are imported before the forks: they take nearly all of
+    the time, and rely on nothing of ours."""
     program = "names = {sf.PLACES.get(name, name): name for name in sorted({*sf.__all__, *sf.PLACES})}"
     names = answer_of(f"import sfumato as sf; {program}; print(*names.values())").split()
     program = f"""
