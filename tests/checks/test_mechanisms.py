@@ -82,7 +82,7 @@ def test_no_audit_refutes_the_loss(example, pair):
 
     What answers value by value is asked fewer times here, and very often below.
     """
-    mechanism, runs = recorded(example, bits_of(pair)), ONCE // 4 if example.rows else ONCE
+    mechanism, runs = recorded(example, bits_of(pair)), ONCE // 8 if example.rows else ONCE
     seen = Seen.one_by_one(mechanism, pair, runs)
     found = sf.audit.audit(seen, pair.first, pair.second, loss=mechanism.loss(*pair.loss_arguments), samples=runs)
     assert not found.violated, found
