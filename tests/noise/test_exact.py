@@ -212,7 +212,7 @@ def test_a_uniform_integer_is_uniform(bound):
 def test_rounding_about_a_real_value_is_exact(density, value):
     source = Scripted()
     rounding = Rounding(density, Words(guide=2, word=5, coin=2, step=1, reach=3), source, fine=1)
-    found, left = all_bit_strings(lambda: int(rounding.about(np.array([value]))[0]), source, 13)
+    found, left = all_bit_strings(lambda: int(rounding.about(np.array([value]))[0]), source, 12)
     assert left < 0.35
     v = Fraction(value)
     with precision(300):

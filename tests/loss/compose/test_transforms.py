@@ -152,7 +152,7 @@ def test_gaussians_and_losses_that_end_in_atoms(seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(seed=seeds)
 def test_sampled_gaussians_in_both_directions(seed):
     r = Random(f"sampled transforms {seed}")
