@@ -38,7 +38,7 @@ def warning(choice: Choice, length: float, offer: Offer, people: int) -> str:
     if choice.tail is None or noise is None or choice.missing is None or choice.missing.certain:
         return ""
     deviation = noise.sigma if isinstance(noise, Gaussian) else math.sqrt(2) * noise.scale
-    if people - choice.tail.scaled(length, LEFT_OUT) <= ALARM * deviation:
+    if people - choice.tail.scaled(length) <= ALARM * deviation:
         return ""
     return (
         "WARNING: more people have long contributions than the shape of the others' suggests, so more may be left out "

@@ -45,6 +45,7 @@ HEAVY = 4.0  # weight of a straight tail where we promise "at most"
 APART = 1.5  # where we promise "at most": so many σ of units may lie apart from every shape, twice as far out
 UNSEEN = 0.25  # σ of units that are not enough for a tail to reach farther
 CAUTION = 0.35  # quantile of E(C) that is weighed against noise; its mean square is ruled by the fattest tail
+EXPECTED = 0.7  # quantile of the number of scaled units that an alarm compares with
 GROUPS_WEIGHT = 0.75  # noise of K groups counts as K^this: 1 is best for the total error and leaves out more of a group
 DIFFERENT = 0.1  # how far left-out rows are taken to be from others in the mean, in halves of the range
 
@@ -124,11 +125,19 @@ class Tail:
         found: Floats = (self.norms[0] - self.left_out(bounds)) @ self.likely
         return found
 
-    def scaled(self, bound: float, confidence: float | None = None) -> float:
-        """The number of units with norms above C, about; or what it does not exceed with this confidence."""
+    def scaled(self, bound: float) -> float:
+        """The number of units with norms above C; rather more than fewer, as an alarm depends on it."""
         above = int(np.searchsorted(NORMS, bound, side="right"))
-        weights, q = (self.likely, 0.5) if confidence is None else (self.cautious, confidence)
-        return float(quantile(self.units[above : above + 1], weights, q)[0])
+        return float(quantile(self.units[above : above + 1], self.likely, EXPECTED)[0])
+
+    def longest(self, confidence: float = 0.975) -> float:
+        """The norm that nobody exceeds, with this confidence if the tail has one of the shapes.
+
+        A unit's weight is then at least C/longest, so of a group with a weighted count S at most S·(longest/C − 1) is
+        left out: less than E(C) where a group is small.
+        """
+        last = (self.units >= 0.1).sum(0).clip(1, len(NORMS)) - 1  # a tenth of a unit: hardly anybody
+        return max(float(quantile(NORMS[last][None], self.cautious, confidence)[0]), 2 * self.reach())
 
     def reached(self, candidates: Floats) -> Floats:
         """Candidates up to the first one beyond which no model has a unit: a larger one leaves out nothing less."""

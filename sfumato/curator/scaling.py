@@ -133,13 +133,14 @@ class Choice:
             return None
         unit, length = self.block.unit, self.length / self.block.unit
         if self.cap is None:
-            return Missing(self.tail.at_most(length, LEFT_OUT) * unit, DIFFERENT)
+            times = self.tail.longest(LEFT_OUT) / length - 1
+            return Missing(self.tail.at_most(length, LEFT_OUT) * unit, DIFFERENT, times=max(0.0, times))
         cap = self.cap / unit
         most = capped_left_out(
             self.norms.units, self.norms.sigma, length, cap, LEFT_OUT, len(candidates_below(cap)),
             step=1 / WHOLE, laplace=not self.block.squares,
         )  # fmt: skip
-        return Missing(most * unit, RANGE, certain=True)
+        return Missing(most * unit, RANGE, certain=True, times=max(0.0, cap / length - 1) * (1 + 1e-9))
 
     @staticmethod
     def of(block: Block, norms: NoisyNorms, price: Price, groups: int, means: bool, cap: float | None) -> "Choice":
