@@ -33,6 +33,9 @@ CANDIDATES: Floats = np.sqrt(np.unique(np.floor(2.0 ** (np.arange(4 * PLACES - 3
 POINTS = 4  # a place is four norms, evenly on the scale of logarithms
 NORMS: Floats = np.r_[np.ones(POINTS), 2.0 ** ((np.arange(POINTS * (PLACES + BEYOND - 1)) + 0.5) / (2 * POINTS))]
 FIRST_POINT = POINTS * FIRST_PLACE  # of each bin
+# Where norms, or their squares, are whole numbers, small ones lie at these points; a point stands for the next of them.
+WHOLE_NORMS: Floats = np.where(NORMS < 8, np.ceil(NORMS), NORMS)
+ROOT_NORMS: Floats = np.where(NORMS < 4, np.sqrt(np.ceil(NORMS**2)), NORMS)
 
 # Constants were chosen on one half of the tables of bench/truth and reported on the other (`make bench-truth`).
 SEEN = 5.5  # σ from which a bin is taken to be there: at 4.5, C came out 100 times too large once in 8,000 runs
@@ -77,9 +80,10 @@ class Tail:
     likely: Floats  # of each model; their sum is 1
     cautious: Floats  # the same with HEAVY weight on straight tails
     sigma: float
+    points: Floats  # the norm at each point
 
     @staticmethod
-    def of(counts: Sequence[float] | Floats, sigma: float, *, laplace: bool = False) -> "Tail":
+    def of(counts: Sequence[float] | Floats, sigma: float, *, laplace: bool = False, points: Floats = NORMS) -> "Tail":
         """Fit noisy numbers of units per bin, each with noise of standard deviation `sigma`."""
         noisy = np.asarray(counts, float)
         if noisy.shape != (BINS,) or not (np.isfinite(noisy).all() and 0 < sigma < math.inf):
@@ -89,12 +93,12 @@ class Tail:
         fit = Fit.of(noisy, sigma, start, last)
         # Units far from the rest are not the tail of the rest: what a fit does not explain is fitted alone.
         apart = fit.unexplained(laplace)
-        return (fit if apart is None else Fit.of(noisy, sigma, apart, max(apart, last))).tail()
+        return (fit if apart is None else Fit.of(noisy, sigma, apart, max(apart, last))).tail(points)
 
     def left_out(self, bounds: ArrayLike) -> Floats:
         """E(C) = Σ (norm − C)⁺ for each C (rows) under each model (columns)."""
         each = np.atleast_1d(np.asarray(bounds, float))
-        above = np.searchsorted(NORMS, each, side="right")
+        above = np.searchsorted(self.points, each, side="right")
         found: Floats = np.maximum(self.norms[above] - each[:, None] * self.units[above], 0)
         return found
 
@@ -114,7 +118,7 @@ class Tail:
     def reach(self) -> float:
         """The norm above which the tail has less than UNSEEN·σ units, about."""
         seen = self.units @ self.likely >= UNSEEN * self.sigma
-        return float(NORMS[max(int(seen.sum()) - 1, 0)])  # units at a point and after it fall from point to point
+        return float(self.points[max(int(seen.sum()) - 1, 0)])  # units at a point and after it fall from point to point
 
     def total(self) -> float:
         """Σ norm, about: what shares are shown of."""
@@ -127,7 +131,7 @@ class Tail:
 
     def scaled(self, bound: float) -> float:
         """The number of units with norms above C; rather more than fewer, as an alarm depends on it."""
-        above = int(np.searchsorted(NORMS, bound, side="right"))
+        above = int(np.searchsorted(self.points, bound, side="right"))
         return float(quantile(self.units[above : above + 1], self.likely, EXPECTED)[0])
 
     def longest(self, confidence: float = 0.975) -> float:
@@ -137,12 +141,12 @@ class Tail:
         left out: less than E(C) where a group is small.
         """
         last = (self.units >= 0.1).sum(0).clip(1, len(NORMS)) - 1  # a tenth of a unit: hardly anybody
-        return max(float(quantile(NORMS[last][None], self.cautious, confidence)[0]), 2 * self.reach())
+        return max(float(quantile(self.points[last][None], self.cautious, confidence)[0]), 2 * self.reach())
 
     def reached(self, candidates: Floats) -> Floats:
         """Candidates up to the first one beyond which no model has a unit: a larger one leaves out nothing less."""
-        points = np.flatnonzero(self.units.max(1) > 1e-3)
-        top = NORMS[points[-1]] if len(points) else 1.0
+        some = np.flatnonzero(self.units[:-1].max(1) > 1e-3)
+        top = self.points[some[-1]] if len(some) else 1.0
         return candidates[: int(np.searchsorted(candidates, top)) + 1]
 
 
@@ -179,7 +183,7 @@ class Fit:
         above = sightings(best / self.sigma, UNEXPLAINED, laplace)
         return self.start + max(above) if max(above, default=0) > 0 else None
 
-    def tail(self) -> Tail:
+    def tail(self, points: Floats = NORMS) -> Tail:
         """Models from the first fitted bin on, the measured numbers before it."""
         plausible = np.flatnonzero(self.likelihood > IMPLAUSIBLE)
         first = int(FIRST_POINT[self.start])
@@ -188,7 +192,7 @@ class Fit:
         counts[first:end] = (self.amplitude[plausible, None] * SHAPES[plausible, : end - first]).T
         width = np.diff(FIRST_POINT)[: self.start]
         counts[:first] = np.repeat(np.maximum(self.noisy[: self.start], 0) / width, width)[:, None]
-        norms = counts[:-1] * NORMS[:, None]
+        norms = counts[:-1] * points[:, None]
         likely = self.likelihood[plausible]
         cautious = likely * np.where(STRAIGHT[plausible], HEAVY, 1.0)
         return Tail(
@@ -197,6 +201,7 @@ class Fit:
             likely / likely.sum(),
             cautious / cautious.sum(),
             self.sigma,
+            points,
         )
 
 

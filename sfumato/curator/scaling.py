@@ -16,6 +16,9 @@ from sfumato.curator.norm_tail import (
     CANDIDATES,
     DIFFERENT,
     EDGES,
+    NORMS,
+    ROOT_NORMS,
+    WHOLE_NORMS,
     Tail,
     candidates_below,
     capped_left_out,
@@ -51,15 +54,17 @@ def blocks_of(plan: Plan, squares: bool) -> tuple[Block, ...]:
         parent = 0 if part.parent is None else measures.index(plan.measures[part.parent])
         if part.size:
             found[m.what is What.UNITS].append(Coordinate(j, part.size, part.scale, part.shift, parent))
-    blocks = [rows_block(measures, found[False], squares)] if found[False] else []
-    return tuple(blocks + ([Block(tuple(found[True]), squares)] if found[True] else []))
+    blocks = [rows_block(measures, found[False], squares, bool(plan.keys))] if found[False] else []
+    return tuple(blocks + ([Block(tuple(found[True]), squares, whole=not squares)] if found[True] else []))
 
 
-def rows_block(measures: Sequence[Measure], coordinates: Sequence[Coordinate], squares: bool) -> Block:
-    """Norms are whole where all sizes are 1. Where rows are not counted, sums may be far below the size of a row."""
-    whole = all(one.size == 1 for one in coordinates)
+def rows_block(measures: Sequence[Measure], coordinates: Sequence[Coordinate], squares: bool, by_group: bool) -> Block:
+    """Norms, or their squares, are whole where all sizes are 1. Where rows are not counted, sums may be far below the
+    size of a row."""
+    if all(one.size == 1 for one in coordinates):
+        return Block(tuple(coordinates), squares, whole=not squares or (len(coordinates) == 1 and not by_group))
     counted = any(measures[one.measure].what in (What.ROWS, What.VALUES) for one in coordinates)
-    return Block(tuple(coordinates), squares, 1 if whole else FINE if counted else FINEST, not whole and not counted)
+    return Block(tuple(coordinates), squares, FINE if counted else FINEST, not counted)
 
 
 def scaling_of(plan: Plan, squares: bool, dialect: str | Dialect) -> Scaling:
@@ -101,8 +106,9 @@ class NoisyNorms:
     def units(self) -> list[float]:
         return [count / WHOLE for count in self.counts]
 
-    def tail(self, laplace: bool) -> Tail:
-        return Tail.of(self.units, self.sigma, laplace=laplace)
+    def tail(self, block: Block) -> Tail:
+        points = WHOLE_NORMS if block.whole else ROOT_NORMS if block.resolution == 1 else NORMS
+        return Tail.of(self.units, self.sigma, laplace=not block.squares, points=points)
 
 
 @dataclass(frozen=True)
@@ -124,7 +130,7 @@ class Choice:
 
     @cached_property
     def tail(self) -> Tail | None:
-        return None if self.norms is None else self.norms.tail(not self.block.squares)
+        return None if self.norms is None else self.norms.tail(self.block)
 
     @cached_property
     def missing(self) -> Missing | None:
@@ -155,7 +161,7 @@ class Choice:
             )  # fmt: skip
         else:
             choose = choose_for_means if means else choose_for_sums
-            length = choose(norms.tail(laplace), deviation, groups, candidates)
+            length = choose(norms.tail(block), deviation, groups, candidates)
         return Choice(block, block.bound(min(length, float(candidates[-1])) * block.unit), norms, cap)
 
 
