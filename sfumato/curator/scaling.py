@@ -23,7 +23,9 @@ from sfumato.curator.norm_tail import (
     choose_for_means,
     choose_for_sums,
 )
-from sfumato.sql.emit.norm import WHOLE, Block, Coordinate
+from sfumato.sql.dialects import dialect_of
+from sfumato.sql.dialects.base import Dialect
+from sfumato.sql.emit.norm import WHOLE, Block, Coordinate, Scaling
 from sfumato.sql.plan import Measure, Plan, What
 
 NOISE, LEFT_OUT = (1 + CONFIDENCE) / 2, (1 + CONFIDENCE) / 2  # each side of an interval misses with half of 5 %
@@ -60,6 +62,11 @@ def rows_block(measures: Sequence[Measure], coordinates: Sequence[Coordinate], s
     return Block(tuple(coordinates), squares, 1 if whole else FINE if counted else FINEST, not whole and not counted)
 
 
+def scaling_of(plan: Plan, squares: bool, dialect: str | Dialect) -> Scaling:
+    """The statements of a plan. All steps of a question, and its sums, read the same two tables."""
+    return Scaling.of(plan, summed_measures(plan), blocks_of(plan, squares), squares, dialect_of(dialect))
+
+
 def is_free(block: Block, plan: Plan) -> bool:
     """Is there nothing to choose? Without keys, a unit is counted once."""
     return not plan.keys and all(summed_measures(plan)[one.measure].what is What.UNITS for one in block.coordinates)
@@ -86,8 +93,9 @@ class NoisyNorms:
 
     @staticmethod
     def of(data: Mapping[str, Any]) -> "NoisyNorms | None":
-        """As it was stored, if there is one."""
-        return NoisyNorms(tuple(data["counts"]), data["sigma"]) if data.get("counts") is not None else None
+        """As it was stored, if there is one with the bins of today."""
+        counts = tuple(data.get("counts") or ())
+        return NoisyNorms(counts, data["sigma"]) if len(counts) == len(EDGES) else None
 
     @cached_property
     def units(self) -> list[float]:
@@ -125,13 +133,14 @@ class Choice:
             return None
         unit, length = self.block.unit, self.length / self.block.unit
         if self.cap is None:
-            return Missing(self.tail.at_most(length, LEFT_OUT) * unit, DIFFERENT)
+            times = self.tail.longest(LEFT_OUT) / length - 1
+            return Missing(self.tail.at_most(length, LEFT_OUT) * unit, DIFFERENT, times=max(0.0, times))
         cap = self.cap / unit
         most = capped_left_out(
             self.norms.units, self.norms.sigma, length, cap, LEFT_OUT, len(candidates_below(cap)),
             step=1 / WHOLE, laplace=not self.block.squares,
         )  # fmt: skip
-        return Missing(most * unit, RANGE, certain=True)
+        return Missing(most * unit, RANGE, certain=True, times=max(0.0, cap / length - 1) * (1 + 1e-9))
 
     @staticmethod
     def of(block: Block, norms: NoisyNorms, price: Price, groups: int, means: bool, cap: float | None) -> "Choice":

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sfumato.audit.corpus import neighbours
-from sfumato.audit.exhibits.curator import POLICY
-from sfumato.audit.plans import SqlQuestion
+from sfumato.audit.exhibits import POLICY
+from sfumato.audit.question_replay import SqlQuestion
 
 
 @pytest.mark.parametrize(

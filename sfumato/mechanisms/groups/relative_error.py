@@ -15,7 +15,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import ULP, Floats
 from sfumato.mechanisms.groups.groupwise import GroupwiseLoss
-from sfumato.mechanisms.groups.integer_table import OFF, Table
+from sfumato.mechanisms.groups.integer_table import OFF, IntegerTable
 from sfumato.mechanisms.groups.lower_bound import psi
 from sfumato.mechanisms.groups.transformed import Transformed
 from sfumato.mechanisms.groups.transforms import Asinh, Estimator, Log, relative_mean_error
@@ -223,7 +223,7 @@ class Certificate:
     def limit(self) -> float:
         """An upper bound of x²·v(x) for large groups, in rows², with the table."""
         table = self.mechanism.table
-        steeper = (1 + 2.0 ** -(table.bits + 1)) ** 2 if isinstance(table, Table) else math.inf
+        steeper = (1 + 2.0 ** -(table.bits + 1)) ** 2 if isinstance(table, IntegerTable) else math.inf
         return self.ideal * steeper * (1 + 8 * ULP)
 
     @cached_property

@@ -17,7 +17,7 @@ PERIODS = ("opened", "renewed")
 
 
 @dataclass(frozen=True)
-class Report:
+class OwnerReport:
     """The state of a ledger in public numbers: none of them comes from data."""
 
     lines: int
@@ -45,7 +45,7 @@ class Report:
             )
         shares = "\n".join(
             f"  {name or 'common account':24} {left}" for name, (limit, spent) in self.accounts.items()
-            for left in [", ".join(self._used(limit, spent)) or "empty"]
+            for left in [", ".join(self._describe_use(limit, spent)) or "empty"]
         )  # fmt: skip
         asked = ", ".join(f"{who} {count}" for who, count in sorted(self.charges.items())) or "nobody"
         return (
@@ -59,12 +59,12 @@ class Report:
         )
 
     @staticmethod
-    def _used(limit: Amount, spent: Amount) -> list[str]:
+    def _describe_use(limit: Amount, spent: Amount) -> list[str]:
         counters = ((n, getattr(spent, n), getattr(limit, n)) for n in UNITS)
         return [f"{MEANINGS[n]} {100 * used / most:.1f} %" for n, used, most in counters if most]
 
 
-def report(ledger: Ledger) -> Report:
+def report(ledger: Ledger) -> OwnerReport:
     """Verify a ledger, and report on it."""
     state, history = ledger.verify(), [entry.content for entry in ledger.history()]
     periods = [content for content in history if content["kind"] in PERIODS]
@@ -74,7 +74,7 @@ def report(ledger: Ledger) -> Report:
             charges[str(content["who"])] += 1
     promise, delta = ledger.promise, ledger.promise.delta
     together, together_delta = union(ledger)
-    return Report(
+    return OwnerReport(
         lines=state.seq,
         version=state.version,
         promises=tuple(kind_and_promise(content["budget"]) for content in periods),

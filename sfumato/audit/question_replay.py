@@ -15,7 +15,7 @@ from typing import Any
 
 from sfumato.aggregates.price import Mu, Price, Pure
 from sfumato.aggregates.registry import parse_question
-from sfumato.audit.corpus import Database, Neighbours
+from sfumato.audit.corpus import Database, NeighbouringDatabases
 from sfumato.audit.primitive_prices import SLACK, price_counts, price_rows
 from sfumato.audit.replay import Replay, Step, replay, undercharge
 from sfumato.curator.offer import Offer, offer_for_epsilon, offer_for_relative_error
@@ -67,7 +67,7 @@ class SqlQuestion:
         """The loss that the ledger is charged."""
         return self.offer.loss
 
-    def replay(self, pair: Neighbours) -> Replay:
+    def replay(self, pair: NeighbouringDatabases) -> Replay:
         """How far the unit in which the databases differ moves the tables, and the loss of that move."""
         try:
             exact = [self.exact(database) for database in (pair.whole, pair.without)]

@@ -9,7 +9,7 @@ import pytest
 from flint import arb
 
 from sfumato.mechanisms import AboveThreshold, ReportNoisyMax
-from sfumato.mechanisms.choice.contest import Contest, least_gap
+from sfumato.mechanisms.choice.comparison_error import Contest, least_gap
 from sfumato.noise import DiscreteLaplace
 from sfumato.noise.balls import precision
 from tests.mechanisms.oracle import PREC, e
@@ -75,7 +75,7 @@ def missed_by_balls(scales, gap, low, high, reach=50):
 @pytest.mark.parametrize(("gap", "low", "high"), [(1, 1, 0), (9, 10**12, 0), (40, 3, 2), (200, 10**6, 10)])
 def test_sums_are_never_below_the_truth_and_hardly_above(scales, gap, low, high):
     contest = Contest(*(DiscreteLaplace(scale) for scale in scales), 1e-3)
-    found, truth = contest.missed(contest.sides(gap), low, high), missed_by_balls(scales, gap, low, high)
+    found, truth = contest.miss_probability(contest.sides(gap), low, high), missed_by_balls(scales, gap, low, high)
     assert truth <= found <= truth * (1 + 3e-11) + 1e-16
 
 
@@ -106,7 +106,7 @@ def test_errors_that_are_no_doubles_are_rounded_up(confidence):
     """Of noise beyond 2⁵³, where a gap less one is between two doubles."""
     best, watch = ReportNoisyMax(1e-17, 1), AboveThreshold(1e-17, 0)
     contest = Contest(best.law(), best.law(), 1 - confidence)
-    gap = least_gap(contest, lambda gap: contest.missed(contest.sides(gap), 4, 0))
+    gap = least_gap(contest, lambda gap: contest.miss_probability(contest.sides(gap), 4, 0))
     assert gap - 1 <= Fraction(best.error(confidence, candidates=5)) <= gap * (1 + Fraction(2) ** -52)
     contest = Contest(*watch.laws, 1 - confidence)
     gap = least_gap(contest, lambda gap: contest.missed_most(gap, 5, 1))
@@ -192,7 +192,7 @@ def test_the_worst_share_of_high_queries_is_found():
     contest = Contest(DiscreteLaplace(3), DiscreteLaplace(5), 0.1)
     for gap, most in ((5, 40), (12, 7), (30, 40)):
         sides = contest.sides(gap)
-        each = [contest.missed(sides, 40 - j, j) for j in range(most + 1)]
+        each = [contest.miss_probability(sides, 40 - j, j) for j in range(most + 1)]
         assert max(each) <= contest.missed_most(gap, 40, most) <= max(each) * (1 + 1e-9)
 
 
@@ -203,7 +203,7 @@ def test_errors_of_above_threshold_are_missed_as_often_as_said():
     row, runs = [100 - g] * 19 + [100 + g], 4000
     wrong = sum(mechanism.release(row) != [False] * 19 + [True] for _ in range(runs))
     contest = Contest(*mechanism.laws, 0.2)
-    p = contest.missed(contest.sides(g), 19, 1)
+    p = contest.miss_probability(contest.sides(g), 19, 1)
     assert 0.1 < p <= 0.2 and abs(wrong - runs * p) < 4.9 * math.sqrt(runs * p * (1 - p))
 
 

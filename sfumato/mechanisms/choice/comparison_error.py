@@ -11,8 +11,8 @@ import numpy as np
 from sfumato.loss.numeric import Floats, floats
 from sfumato.noise import DiscreteLaplace
 
-CELLS = 1024  # per scale of the level, where it is not looked at number by number
-BEYOND = 32  # e⁻³² of the misses that are asked for lie outside of what is summed, and count as missed
+CELLS = 1024  # per scale of the level, where it is not summed number by number
+BEYOND = 32  # e⁻³² of the allowed misses lie outside of the sum, and count as missed
 SLACK = 1e-11  # relative: more than a thousand roundings, sixteen units each, of numbers whose logarithm is below 100
 
 
@@ -37,7 +37,7 @@ class Contest:
 
     level: DiscreteLaplace
     fresh: DiscreteLaplace
-    miss: float  # the chance that is asked about
+    miss: float  # the allowed probability of a miss
 
     @cached_property
     def width(self) -> int:
@@ -71,7 +71,7 @@ class Contest:
             np.where(t >= 0, np.log1p(-np.where(t >= 0, beyond, 0.0)), rate * np.minimum(t, 0.0) - math.log(share))
         )
 
-    def missed(self, sides: Sides, low: int, high: int) -> float:
+    def miss_probability(self, sides: Sides, low: int, high: int) -> float:
         """P(not all are right); never below."""
         wrong = -np.expm1(low * sides.below + high * sides.above)
         return min(float(np.sum(sides.mass * wrong)) * (1 + SLACK) + 2 * math.exp(-self.rate * self.cells), 1.0)
@@ -85,7 +85,7 @@ class Contest:
         sides, top = self.sides(gap), min(most_high, draws)
 
         def slope(j: int) -> tuple[float, float]:
-            """missed(j + 1) − missed(j) = Σ p·a^{m−j}b^j·(1 − b/a), and how far it may be off."""
+            """miss_probability(j + 1) − miss_probability(j) = Σ p·a^{m−j}b^j·(1 − b/a), and how far it may be off."""
             terms = np.exp((draws - j) * sides.below + j * sides.above) * -np.expm1(sides.above - sides.below)
             terms *= sides.mass
             return float(np.sum(terms)), SLACK * float(np.sum(np.abs(terms)))
@@ -94,7 +94,7 @@ class Contest:
         while low < high:
             middle = (low + high) // 2
             low, high = (middle + 1, high) if slope(middle)[0] > 0 else (low, middle)
-        found = self.missed(sides, draws - low, low)
+        found = self.miss_probability(sides, draws - low, low)
         if low < top:
             rise, doubt = slope(low)
             found += (top - low) * max(rise + doubt, 0.0)
@@ -105,7 +105,7 @@ class Contest:
 
 
 def least_gap(contest: Contest, missed: Callable[[int], float]) -> int:
-    """The least gap ≥ 1 at which no more is missed than is asked for, or a sixteenth of a cell more.
+    """The least gap ≥ 1 at which no more is missed than is allowed, or a sixteenth of a cell more.
 
     Exactly the least one where h = 1, unless what is missed there is within 1e-11 of the miss, relatively.
     """

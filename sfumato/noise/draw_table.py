@@ -1,5 +1,6 @@
-"""Tables for exact draws: a word falls into an interval that is accepted, needs a coin, is a tail, or starts again."""
+"""Tables for exact draws: a random word is accepted, needs a coin, lies in a tail, or starts a new round."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -10,15 +11,18 @@ from sfumato.noise.balls import Ball
 
 Integers = NDArray[np.int64]
 
+MOST_DRAWS = 2**40
+CHUNK = 1 << 15  # draws at a time: their words and values stay in the cache
 UNDECIDED = int(np.iinfo(np.int64).min)  # no draw of a bin: bins end below 2⁶³
 
 
 @dataclass(frozen=True)
 class Words:
-    """How many bits are looked at. The law drawn does not depend on them; tests use tiny ones.
+    """Numbers of bits that draws read. They change the speed and never the law; tests use tiny ones.
 
-    `guide`: of a word at first. `word`: of a word in all. `coin`: to keep or drop, as integers. `step`: each time balls
-    cannot tell yet. `bins`: per scale, for scales that need bins. `reach`: bins on a side; None: as the law wants.
+    `guide`: bits of a word that are read first. `word`: all bits of a word. `coin`: bits of an integer comparison.
+    `step`: further bits each time that balls do not decide. `bins`: bins per scale, for scales that need bins.
+    `reach`: bins on each side; None leaves it to the law.
     """
 
     guide: int = 16
@@ -30,41 +34,42 @@ class Words:
 
 
 USUAL = Words()
-BRIEF = Words(guide=14, bins=8)  # for few draws: sooner made, and slower to draw from
+BRIEF = Words(guide=14, bins=8)  # for few draws: faster to build, slower to draw from
 
 
 @dataclass(frozen=True)
 class Squeeze:
-    """Bounds of the probability to keep a draw of `rest`, for whole arrays: f lies within (D ± slack)/2^coin.
+    """Bounds on the probability of accepting a draw of `rest`, for whole arrays: it lies within (D ± slack)/2^coin.
 
-    `chord(k, q)` is D for values k of bins q, and `asked(k, q)` says which values skip the squeeze.
+    `chord(k, q)` is D for values k of bins q, and `undecided(k, q)` says for which values balls must decide.
     """
 
     chord: Callable[[Integers, Integers], Integers]
     slack: Integers
-    asked: Callable[[Integers, Integers], NDArray[np.bool_]]
+    undecided: Callable[[Integers, Integers], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
-class Tail:
+class TableTail:
     """The outcomes beyond the bins on one side: block g has probability 2^-(g+1) and 2^bits equal places.
 
-    `outcome(x)` is the integer at distance x ≥ 0 from the bins' end; `kept(g, x, prec)` encloses its probability to be
-    kept, in [0, 1].
+    `outcome(x)` is the integer at distance x ≥ 0 from the end of the bins; `acceptance(g, x, prec)` encloses the
+    probability, in [0, 1], that it is accepted.
     """
 
     weight: int
     bits: int
     outcome: Callable[[int], int]
-    kept: Callable[[int, int, int], Ball]
+    acceptance: Callable[[int, int, int], Ball]
 
 
 @dataclass(frozen=True)
-class Table:
+class DrawTable:
     """Bins of 2^bits integers from `base` on, with integer weights low ≤ C·p(k) ≤ low + rest for every k of a bin.
 
-    In a word's range [0, 2^word) come first the `sure` intervals (low wide), then the `rest` (rest wide), the tails,
-    and what remains, which means: start again. `kept(q, k, prec)` encloses (C·p(k) − low)/rest, in [0, 1].
+    The range [0, 2^word) of a word is divided into the `sure` intervals (of width low), the `rest` intervals (of width
+    rest), the tails, and a remainder that starts a new round. `acceptance(q, k, prec)` encloses (C·p(k) − low)/rest, in
+    [0, 1].
     Theorem: One round gives k with probability 2^-word·c·p(k), the same c for all k, so the first round that does not
       start again has law p, whatever the normalising constant [docs/theorems/noise.md, Theorem 1]
     """
@@ -74,8 +79,8 @@ class Table:
     base: Sequence[int]
     low: Sequence[int]
     rest: Sequence[int]
-    tails: tuple[Tail, ...]
-    kept: Callable[[int, int, int], Ball]
+    tails: tuple[TableTail, ...]
+    acceptance: Callable[[int, int, int], Ball]
     squeeze: Squeeze | None = None
     bases: Integers = field(init=False, repr=False, compare=False)
     ends: NDArray[np.uint64] = field(init=False, repr=False, compare=False)
@@ -101,3 +106,11 @@ def _guide(ends: NDArray[np.uint64], bases: Integers, words: Words) -> Integers:
     last = np.cumsum(np.bincount(whole.astype(np.int64), minlength=cells))[:cells]
     sure = (first == last) & (first < len(bases))
     return np.where(sure, bases[np.minimum(first, len(bases) - 1)], UNDECIDED)
+
+
+class Law(ABC):
+    """A probability law on the integers that has tables to draw from."""
+
+    @abstractmethod
+    def table(self, words: Words) -> DrawTable:
+        """The table of this law for words of this kind (cached: a scale pays for it once)."""

@@ -1,10 +1,9 @@
-"""Everything that sfumato ships and that promises something, with two neighbours that test it.
+"""Exhibits: everything that sfumato ships with a privacy claim, each with two neighbours that test the claim.
 
-This is what `sfumato audit` audits. A mechanism joins by stating `examples` in its class; any other part by adding a
-file to `sfumato/audit/exhibits/` with a tuple EXHIBITS: files are found by walking that folder, and a test fails for
-any class of the package that has `release` and `loss` and no exhibit.
+This is what `sfumato audit` audits. Mechanisms and sampling schemes join by stating `examples` in their class, SQL
+questions by a line in QUESTIONS. A test fails for any class of the package with `release` and `loss` and no exhibit.
 
-    for exhibit in collected():                     # file by file
+    for exhibit in all_exhibits():
         exhibit.name, exhibit.claim, exhibit.theorems   # public; a PrivacyLoss; what it rests on
         exhibit.audit(samples=4096)                 # black box: an Audit, against the whole claimed profile
         exhibit.replay()                            # grey box: a Replay, or None if it is one primitive
@@ -15,30 +14,74 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sfumato.audit import exhibits
 from sfumato.audit.blackbox import audit
-from sfumato.audit.corpus import Neighbours
-from sfumato.audit.plans import SqlQuestion
+from sfumato.audit.corpus import NeighbouringDatabases, neighbours
+from sfumato.audit.question_replay import SqlQuestion
 from sfumato.audit.replay import NothingToReplay, Replay, replay
 from sfumato.audit.result import Audit
 from sfumato.audit.whitebox import NoStatedLaw, WhiteBox, white_box
 from sfumato.loss.base import PrivacyLoss
+from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
+from sfumato.mechanisms.base import shipped_mechanisms
+from sfumato.noise import Sampler
 from sfumato.noise.entropy import SYSTEM, Source
+from sfumato.sampling.base import SampledRows, Sampling, SamplingExample, shipped_samplings
+from sfumato.sensitivity import Sensitivity
+from sfumato.sql.policy import Policy
 
 PACKAGE = Path(__file__).parents[1]
 ONE_BY_ONE, AT_ONCE = 4096, 65536  # runs on each side that take about a second
 MANY = 1 << 20  # draws, enough to detect an error of 1 %
+PARTS = ("dependent", "groups")  # rooms of mechanisms that the report names
+
+# A small clinic, and pairs of it with and without its busiest patient.
+POLICY = Policy.read("""
+version = 1
+[budget]
+epsilon = 8.0
+delta = 1e-6
+[tables.visits]
+unit = "patient_id"
+groups = 2
+rows = 3
+[tables.visits.columns]
+ward = {type = "text", keys = ["north", "south", "west"]}
+diagnosis = {type = "text"}
+stay = {low = 0, high = 60, step = 0.125}
+cost = {low = -100, high = 1000}
+urgent = {type = "boolean"}
+day = {type = "date"}
+[tables.wards]
+public = true
+[tables.wards.columns]
+ward = {type = "text"}
+floor = {type = "number", keys = [1, 2]}
+""")
+
+QUESTIONS = (
+    "SELECT COUNT(*) FROM visits",
+    "SELECT ward, COUNT(DISTINCT patient_id) FROM visits GROUP BY ward",
+    "SELECT ward, SUM(stay), AVG(cost) FROM visits GROUP BY ward",
+    "SELECT STDDEV(stay) FROM visits WHERE urgent",
+    "SELECT diagnosis, COUNT(*) FROM visits GROUP BY diagnosis",
+    "SELECT COUNT(DISTINCT diagnosis) FROM visits",
+    "SELECT floor, SUM(stay) FROM visits JOIN wards USING (ward) GROUP BY floor",
+    "SELECT ward, COUNT(*) FROM visits GROUP BY ward HAVING COUNT(*) > 3 ORDER BY 2 DESC LIMIT 2",
+    "SELECT MEDIAN(stay) FROM visits",
+    "SELECT ward, COUNT(*) FROM visits GROUP BY ward WITH RELATIVE ERROR 20 %",
+)
+WORST = next(pair for pair in neighbours(POLICY) if pair.name == "visits: many rows in many groups")
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowByRow:
     """A mechanism that answers each number of an array independently, with `many` for many answers at once."""
 
     mechanism: Any
@@ -62,7 +105,7 @@ class Exhibit:
     make: Callable[[Source], Any]
     d0: object
     d1: object
-    told: tuple[object, ...] = ()  # what `loss` is told about the two: a sensitivity, or nothing
+    loss_arguments: tuple[object, ...] = ()  # of `loss`: a sensitivity, or nothing
     rows: bool = False
 
     @cached_property
@@ -84,7 +127,7 @@ class Exhibit:
     @property
     def claim(self) -> PrivacyLoss:
         """The claimed loss of one release."""
-        loss: PrivacyLoss = self.mechanism.loss(*self.told)
+        loss: PrivacyLoss = self.mechanism.loss(*self.loss_arguments)
         return loss
 
     @property
@@ -97,12 +140,12 @@ class Exhibit:
     def subject(self, source: Source = SYSTEM) -> Any:
         """The object that the auditor runs."""
         made = self.mechanism if source is SYSTEM else self.make(source)
-        return Rows(made) if self.rows else made
+        return RowByRow(made) if self.rows else made
 
     def replay(self) -> Replay | None:
         """Replay against its own claim; None if it calls no primitive."""
         if isinstance(self.mechanism, SqlQuestion):
-            return self.mechanism.replay(Neighbours(self.pair, self.d0, self.d1))  # type: ignore[arg-type]  # databases
+            return self.mechanism.replay(NeighbouringDatabases(self.pair, self.d0, self.d1))  # type: ignore[arg-type]  # databases
         try:
             return replay(self.mechanism, self.d0, self.d1, self.claim)
         except NothingToReplay:
@@ -136,13 +179,74 @@ def theorem_lines(kind: type) -> list[str]:
     return lines
 
 
-def collected() -> tuple[Exhibit, ...]:
-    """All exhibits, file by file."""
-    names = sorted(module.name for module in pkgutil.iter_modules(exhibits.__path__, f"{exhibits.__name__}."))
-    return tuple(one for name in names for one in importlib.import_module(name).EXHIBITS)
+def mechanism_exhibits() -> Iterator[Exhibit]:
+    """Each example of each mechanism, on its first pair of neighbours: the one where its price is tightest."""
+    for kind in shipped_mechanisms():
+        room = kind.__module__.split(".")[2]
+        for example in kind.examples():
+            pair = example.neighbours[0]
+            yield Exhibit(
+                room if room in PARTS else "mechanisms",
+                example.make,
+                pair.first,
+                pair.second,
+                pair.loss_arguments,
+                example.rows,
+            )
+    noise = DiscreteLaplace(1.0)
+    yield Exhibit("mechanisms", noise.with_source, 2**63 - 2, 2**63 - 1, (1,), rows=True)  # where answers saturate
 
 
-def promising() -> set[type]:
+@dataclass(frozen=True)
+class NoisySampledSum:
+    """The sum of a sampled batch with discrete Laplace noise: the loss of the noise, amplified.
+
+    The noise is drawn from its law, not released: a replay would see it move by more than sampling lets anybody see.
+    """
+
+    sampling: Sampling
+    scale: float
+    sensitivity: Sensitivity
+    source: Source = field(default=SYSTEM, repr=False, compare=False)
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        return Sampler(DiscreteLaplace(self.scale).law(), source=self.source)
+
+    def release(self, data: SampledRows) -> int:
+        batch = next(self.sampling.batches(*data.arguments, source=self.source))
+        total: int = sum(data.values[int(row)] for row in batch)
+        return total + self.sampler.one()
+
+    def loss(self) -> PrivacyLoss:
+        return self.sampling.amplify(DiscreteLaplace(self.scale).loss(self.sensitivity))
+
+
+def sampling_exhibits() -> Iterator[Exhibit]:
+    """Each sampling scheme, with noise on the sum of a batch, on the neighbours that its class states."""
+    for kind in shipped_samplings():
+        for example in kind.examples():
+
+            def make(source: Source, example: SamplingExample = example) -> NoisySampledSum:
+                return NoisySampledSum(example.sampling, 1.0, example.sensitivity, source)
+
+            yield Exhibit("sampling", make, example.first, example.second)
+
+
+def question_exhibits() -> Iterator[Exhibit]:
+    """SQL questions about the clinic, with and without its busiest patient."""
+    for sql in QUESTIONS:
+        question = SqlQuestion(sql, POLICY)
+        yield Exhibit("curator", lambda source, question=question: question, WORST.whole, WORST.without)  # type: ignore[misc]
+
+
+@lru_cache(maxsize=1)
+def all_exhibits() -> tuple[Exhibit, ...]:
+    """All exhibits, part by part."""
+    return (*question_exhibits(), *mechanism_exhibits(), *sampling_exhibits())
+
+
+def claiming_classes() -> set[type]:
     """Every concrete class of the package that has both `release` and `loss`."""
     return {
         kind
@@ -161,6 +265,6 @@ def _classes() -> Iterator[type]:
                 yield thing
 
 
-def missing() -> set[type]:
+def without_exhibit() -> set[type]:
     """Classes with a privacy claim and without an exhibit."""
-    return promising() - {type(exhibit.mechanism) for exhibit in collected()}
+    return claiming_classes() - {type(exhibit.mechanism) for exhibit in all_exhibits()}
