@@ -42,7 +42,7 @@ SEEN = 5.5  # σ from which a bin is taken to be there: at 4.5, C came out 100 t
 FALSE_SIGHTING = 1e-7 / BINS  # the same as a probability, for noise whose tail is not that of a Gaussian
 CLEAR = 12.0  # the tail begins where so many σ of units lie above: fewer tell nothing of a shape
 AFTER = 8  # bins after the last one seen that are fitted, too: that nothing is seen there says how the tail falls
-UNEXPLAINED = 3.5  # σ of units above the best fit from which on they are a tail of their own
+UNEXPLAINED, NEAR = 3.0, 3  # σ of units above the best fit, so few bins after the last one seen, that are a new tail
 IMPLAUSIBLE = 1e-3  # models less likely than the best by this factor are left out
 HEAVY = 4.0  # weight of a straight tail where we promise "at most"
 APART = 1.5  # where we promise "at most": so many σ of units may lie apart from every shape, twice as far out
@@ -92,7 +92,7 @@ class Tail:
         start = first_clear(noisy, sigma, last)
         fit = Fit.of(noisy, sigma, start, last)
         # Units far from the rest are not the tail of the rest: what a fit does not explain is fitted alone.
-        apart = fit.unexplained(laplace)
+        apart = fit.unexplained(last, laplace)
         return (fit if apart is None else Fit.of(noisy, sigma, apart, max(apart, last))).tail(points)
 
     def left_out(self, bounds: ArrayLike) -> Floats:
@@ -177,11 +177,12 @@ class Fit:
         found: Floats = np.exp((squares.min() - squares) / (2 * self.sigma**2))
         return found
 
-    def unexplained(self, laplace: bool) -> int | None:
+    def unexplained(self, last: int, laplace: bool) -> int | None:
         """The last bin, if any after the first, where there are more units than the best model explains."""
-        best = self.residuals[np.argmax(self.likelihood)]
-        above = sightings(best / self.sigma, UNEXPLAINED, laplace)
-        return self.start + max(above) if max(above, default=0) > 0 else None
+        z = self.residuals[np.argmax(self.likelihood)] / self.sigma
+        near = z[: last - self.start + 1 + NEAR]
+        above = max(sightings(z, SEEN, laplace) + sightings(near, UNEXPLAINED, laplace), default=0)
+        return self.start + above if above > 0 else None
 
     def tail(self, points: Floats = NORMS) -> Tail:
         """Models from the first fitted bin on, the measured numbers before it."""
