@@ -60,10 +60,10 @@ def scaling_of(sql, squares=True, policy=POLICY):
     return Scaling(plan, summed_measures(plan), blocks_of(plan, squares), dialect_of("duckdb").about(plan))
 
 
-def counting(squares=True, resolution=1):
+def counting(squares=True, what=What.ROWS):
     """A block of one count, for tables that are made by hand."""
-    block = Block((Coordinate(0, 1),), squares, resolution)
-    return Scaling(scaling_of("SELECT COUNT(*) FROM t").plan, (Measure(What.ROWS),), (block,), dialect_of("duckdb"))
+    block = Block((Coordinate(0, 1),), squares)
+    return Scaling(scaling_of("SELECT COUNT(*) FROM t").plan, (Measure(what),), (block,), dialect_of("duckdb"))
 
 
 # ---- weights ---------------------------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def test_a_guess_in_doubles_alone_would_be_above_the_bound():
 def test_votes_of_a_unit_are_the_largest_whole_ones(squares):
     connection = duckdb.connect()
     connection.execute(f"CREATE TABLE {WEIGHTED} AS SELECT i AS {COUNT} FROM range(1, 101) r(i)")
-    vote = counting(squares).vote()
+    vote = counting(squares, What.UNITS).vote()
     found = connection.execute(f"SELECT {COUNT}, {vote} FROM {WEIGHTED} ORDER BY 1").fetchall()
     for t, w in found:
         assert w == (math.isqrt(WHOLE**2 // t) if squares else WHOLE // t)
