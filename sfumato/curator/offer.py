@@ -69,6 +69,11 @@ class Offer:
     def scaled(self) -> bool:
         return self.plan.table.scaled
 
+    @property
+    def incomplete(self) -> bool:
+        """Are bounds still to be chosen, and private keys to be selected? Then the price is for these, too."""
+        return self.scaled and self.choices is None
+
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
         """What is scaled together."""
@@ -205,13 +210,17 @@ class Offer:
             return None
         return self.at_price.setdefault(price, replace(self, price=price))
 
+    def reading(self, answer: bytes) -> "Offer":
+        """The offer by which an answer that was charged as this one is read: it tells its own bounds and keys."""
+        return (self.stored_scaled_offer(self.price, self.leak, answer) or self) if self.scaled else self
+
     def stored_scaled_offer(self, price: Price | None, leak: float, answer: bytes) -> "Offer | None":
         """The same of an answer that tells its own bounds and keys, and what was paid for all."""
         if price is None or leak > self.leak:
             return None
         data = json.loads(answer)
         whole = price.with_amount(data["paid"])
-        if whole.amount < self.price.amount * ENOUGH:
+        if whole.amount < (self.whole or self.price).amount * ENOUGH:
             return None
         choices = tuple(
             Choice(block, one["bound"], NoisyNorms.of(one), cap_of(block, self.plan))
@@ -259,9 +268,10 @@ class Offer:
         return NoisySums(self.joint, indexes, self.noise, confidence, missing=missing)
 
     def missing_of(self, indexes: tuple[int, ...]) -> Missing | None:
-        """What scaling took away from the block of these measures."""
-        summed = summed_measures(self.plan)
-        places = {summed.index(self.plan.measures[j]) for j in indexes if self.plan.measures[j] in summed}
+        """What scaling took away from the block of these measures, and of those that they are seen from."""
+        summed, parents = summed_measures(self.plan), [self.joint.parts[j].parent for j in indexes]
+        seen = [self.plan.measures[j] for j in (*indexes, *parents) if j is not None]
+        places = {summed.index(one) for one in seen if one in summed}
         for choice in self.choices or ():
             if places & {one.measure for one in choice.block.coordinates}:
                 return choice.missing

@@ -78,7 +78,8 @@ def is_free(block: Block, plan: Plan) -> bool:
 
 
 def cap_of(block: Block, plan: Plan) -> float | None:
-    """The longest norm that there can be, if the policy states how many rows a unit has at most."""
+    """The longest norm that there can be, if the policy states how many rows a unit has at most, and if it fits its
+    type: of a unit with a longer one nothing would be left, which no bound on what is left out covers."""
     most = plan.table.most
     if most is None or plan.crossed:
         return None
@@ -86,7 +87,8 @@ def cap_of(block: Block, plan: Plan) -> float | None:
     if all(summed_measures(plan)[one.measure].what is What.UNITS for one in block.coordinates):
         groups = min(most, max(1, plan.combinations)) if not plan.discovered else most
         return math.sqrt(groups) if block.squares else float(groups)
-    return most * (math.sqrt(many) if block.squares else float(many))
+    cap = most * (math.sqrt(many) if block.squares else float(many))
+    return cap if block.bound(cap) <= block.most else None
 
 
 @dataclass(frozen=True)
