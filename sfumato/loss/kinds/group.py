@@ -69,12 +69,16 @@ def group(loss: PrivacyLoss, size: int) -> PrivacyLoss:
 
 
 def sampled_people(loss: PoissonSampledLoss, size: int) -> PrivacyLoss | None:
-    """Several people, each in the batch or not: the binomial mean over how many are. None if these are too many."""
+    """Several people, each in the batch or not: the binomial mean over how many are.
+
+    None if these are too many, or if the inner loss is a sum, whose groups would each be composed at thousands of
+    nodes: the chain of sampled pairs, which is larger, answers then.
+    """
     if loss.rate == 1:
         return loss.inner.group(size)
     if isinstance(loss.inner, GaussianLoss) and size <= MOST_PEOPLE:
         return SampledGaussianGroupLoss(loss.inner.mu, loss.rate, size) if loss.inner.mu > 0 else loss
-    if size > MOST_CURVES:
+    if size > MOST_CURVES or isinstance(loss.inner, Sum):
         return None
     groups = [loss.inner.group(j) for j in range(1, size + 1)]
     weights = binomial_weights(size, loss.rate)
