@@ -44,13 +44,18 @@ class Missing:
     times: float = math.inf  # nobody's contributions are longer than 1 + `times` bounds, so no weight is less than that
 
     def rows(self, count: float) -> float:
-        """What was taken away at most from a group with this scaled count: weights are at least 1/(1 + times)."""
-        return min(self.most, max(count, 0.0) * self.times) if self.times < math.inf else self.most
+        """What was taken away at most from a group with this scaled count."""
+        return min(self.most, max(count, 0.0) * (1 / self.least_weight - 1)) if self.least_weight > 0 else self.most
+
+    @property
+    def least_weight(self) -> float:
+        """Weights are at least 1/(1 + times), up to their rounding."""
+        return 1 / (1 + self.times) - ROUNDED / WHOLE
 
     def share(self, count: float) -> float:
         """λ, at most, in a group with this scaled count; weights are rounded down, too."""
-        least, farthest = max(count, 0.0), self.times / (1 + self.times) if self.times < math.inf else 1.0
-        return min(1.0, min(self.most / (least + self.most), farthest) + ROUNDED / WHOLE) if self.most else 0.0
+        taken = self.most / (max(count, 0.0) + self.most) if self.most else 0.0
+        return min(1.0, taken + ROUNDED / WHOLE, 1 - self.least_weight)
 
 
 @dataclass(frozen=True)

@@ -96,10 +96,19 @@ class Tail:
         return (fit if apart is None else Fit.of(noisy, sigma, apart, max(apart, last))).tail(points)
 
     def left_out(self, bounds: ArrayLike) -> Floats:
-        """E(C) = Σ (norm − C)⁺ for each C (rows) under each model (columns)."""
+        """E(C) = Σ (norm − C)⁺ for each C (rows) under each model (columns); in the bin that holds C, as if all were at
+        its upper end.
+
+        Where everybody has the same number of rows, they are at one point of a bin. Spread over it, half of them would
+        seem to be below a C in its middle, and the truth would be far outside of the interval.
+        """
         each = np.atleast_1d(np.asarray(bounds, float))
-        above = np.searchsorted(self.points, each, side="right")
-        found: Floats = np.maximum(self.norms[above] - each[:, None] * self.units[above], 0)
+        own = np.searchsorted(EDGES[:-1] * (1 + 1e-9), each)
+        points = np.append(FIRST_POINT, FIRST_POINT[-1])  # the last bin has no upper end
+        start, end, high = points[own], points[own + 1], np.maximum(EDGES[own] - each, 0)
+        above = np.maximum(end, np.searchsorted(self.points, each, side="right"))
+        beyond = np.maximum(self.norms[above] - each[:, None] * self.units[above], 0)
+        found: Floats = beyond + (self.units[start] - self.units[end]) * high[:, None]
         return found
 
     def about(self, bound: float) -> float:
@@ -126,7 +135,8 @@ class Tail:
 
     def kept(self, bounds: Floats) -> Floats:
         """Σ min(norm, C) for each C, about."""
-        found: Floats = (self.norms[0] - self.left_out(bounds)) @ self.likely
+        above = np.searchsorted(NORMS, bounds, side="right")
+        found: Floats = (self.norms[0] - self.norms[above] + bounds[:, None] * self.units[above]) @ self.likely
         return found
 
     def scaled(self, bound: float) -> float:
