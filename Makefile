@@ -89,7 +89,7 @@ bench-noise: $(VENV)/dev.stamp $(NOISE_PEERS)  ## time exact noise against NumPy
 bench-curator: $(VENV)/dev.stamp  ## time the curator on 10 million rows beside plain SQL (3 min; OPTIONS="--table t6")
 	@$(BIN)/python bench/bench_curator.py --json $(OPTIONS)
 
-bench-truth: $(VENV)/dev.stamp $(TRUTH_PEERS)  ## do answers tell the truth where people have many rows? (1 h; OPTIONS="--quick", "--only flights")
+bench-truth: $(VENV)/dev.stamp $(TRUTH_PEERS)  ## do answers tell the truth where people have many rows? (2 h; OPTIONS="--quick --tables flights")
 	@$(BIN)/python bench/truth/simulate.py
 	@$(BIN)/python bench/truth/run.py --json $(OPTIONS)
 

@@ -50,7 +50,9 @@ class Curators:
         low, high = RANGES.get(table, {}).get(name, (None, None))
         if kind == "BOOLEAN":
             return f'{name} = {{type = "boolean"}}'
-        if low is not None and name != "y":
+        if low is not None and kind != "DOUBLE" and high - low < 100:
+            return f'{name} = {{type = "integer", low = {low}, high = {high}}}'  # may be a key, too
+        if low is not None:
             return (
                 f'{name} = {{type = "number"{"" if stated.unbounded else f", low = {low}, high = {high}, step = 1"}}}'
             )
