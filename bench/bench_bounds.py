@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.aggregates.price import most_mu
-from sfumato.curator.suggest_bounds import BINS, LATER, refined_range, rough_range, round_outward
+from sfumato.curator.suggest_bounds import LATER, refined_range, rough_range, round_outward
+from sfumato.curator.value_votes import BINS
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ from functools import cached_property, partial, reduce
 from operator import add
 
 from sfumato.aggregates.builder import Rows
-from sfumato.aggregates.price import Mu, Pure
+from sfumato.aggregates.price import Mu, Price, Pure
 from sfumato.curator.affordable import budget_refusal, loss_by_epsilon
 from sfumato.curator.answer import Answer
 from sfumato.curator.bounded_cache import BoundedTables
@@ -35,18 +35,8 @@ from sfumato.curator.relative_counts import is_grouped_count
 from sfumato.curator.release import release, table_requests
 from sfumato.curator.response_padding import Clock, Response
 from sfumato.curator.steps import Step, Steps
-from sfumato.curator.suggest_bounds import (
-    Bounds,
-    count_deviation,
-    magnitude_histogram,
-    noisy_counts,
-    number_column,
-    position_histogram,
-    refined_range,
-    rough_range,
-    round_outward,
-    target_outside,
-)  # fmt: skip
+from sfumato.curator.suggest_bounds import Bounds, number_column, rough_range, share_outside, suggested_range
+from sfumato.curator.value_votes import NoisyCounts, ValueVotes, magnitude_histogram, position_histogram
 from sfumato.curator.wanted import Wanted, require_positive
 from sfumato.engines.base import Engine
 from sfumato.errors import BudgetExceeded, EngineUnavailable, NotReached
@@ -302,11 +292,6 @@ class Curator:
 
     # ---- what is bought for previews and policies -------------------------------------------------------------------
 
-    def most_exact_offer(self, offer: Offer) -> Offer:
-        """The offer whose answer would be shown: a stored one may be more exact."""
-        found = find_stored(offer, self.ledger)
-        return found[0] if found is not None else offer
-
     def loss_of_epsilon(self, epsilon: float) -> PrivacyLoss:
         """The loss of what ε buys, if none of it is a leak."""
         return self.planner.currency.for_epsilon(epsilon, self.policy.question_delta, 0.0).loss()
@@ -329,23 +314,27 @@ class Curator:
         require_positive("epsilon", epsilon)
         table, of = number_column(column, self.policy)
         whole = self.planner.currency.for_epsilon(float(epsilon), self.policy.question_delta, 0.0)
-        rough = self.most_exact_offer(Offer(magnitude_histogram(table, of), whole.part(0.5)))
-        if find_stored(rough, self.ledger) is None:
+        half, sizes = whole.part(0.5), magnitude_histogram(table, of)
+        if not any(one.serves(half) for one in NoisyCounts.stored(sizes, half, self.ledger)):
             self.require_affordable([whole.loss()], whole.loss(), self.loss_of_epsilon)
-        first = self.answer(rough)
-        low, high = rough_range(noisy_counts(first), count_deviation(rough))
-        fine = self.most_exact_offer(Offer(position_histogram(table, of, low, high), whole.part(0.5)))
-        second = self.answer(fine)
-        low, high = refined_range(
-            noisy_counts(second), count_deviation(fine), target_outside(whole, fine.plan), low, high
-        )
-        return Bounds(
-            column,
-            round_outward(low, up=False),
-            round_outward(high, up=True),
-            float(epsilon),
-            first.charged or second.charged,
-        )
+        first, bought = self.value_histogram(sizes, half)
+        ends = rough_range(first.counts, first.sigma)
+        places = position_histogram(table, of, *ends)
+        second, bought_too = self.value_histogram(places, half)
+        low, high = suggested_range(second, places.plan, *ends)
+        outside = share_outside(second, first, ends, low, high)
+        return Bounds(column, low, high, float(epsilon), bought or bought_too, outside)
+
+    def value_histogram(self, question: Question, price: Price, key: str | None = None) -> tuple[NoisyCounts, bool]:
+        """The most exact histogram that is stored and cost at least this much, or a new one; and whether it is new."""
+        stored = [one for one in NoisyCounts.stored(question, price, self.ledger) if one.serves(price)]
+        if stored:
+            return stored[0], False
+        if question.plan.table.scaled:
+            self.buy_step(ValueVotes(question.plan, price), self.loss_of_epsilon, key)
+        else:
+            self.buy(Offer(question, price), key)
+        return next(one for one in NoisyCounts.stored(question, price, self.ledger) if one.serves(price)), True
 
     def register(self, *, epsilon: float) -> None:
         """Buy the sketch of contributions, once: previews then say what the bounds of the policy cut off."""

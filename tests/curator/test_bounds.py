@@ -11,14 +11,13 @@ from sfumato.curator import Curator
 from sfumato.curator.offer import Offer
 from sfumato.curator.release import statements
 from sfumato.curator.suggest_bounds import (
-    magnitude_histogram,
     number_column,
-    position_histogram,
     refined_range,
     rough_range,
     round_outward,
     tail_end,
 )
+from sfumato.curator.value_votes import magnitude_histogram, position_histogram
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.sql.functions.numbers import SIZES
 from sfumato.sql.policy import Policy
