@@ -12,6 +12,7 @@ from sfumato.aggregates.builder import Rows
 from sfumato.aggregates.price import Mu, Price, Pure
 from sfumato.curator.affordable import budget_refusal, loss_by_epsilon
 from sfumato.curator.answer import Answer
+from sfumato.curator.automatic_bounds import AutomaticBounds, FoundBounds, reads_unbounded, with_clamping
 from sfumato.curator.bounded_cache import BoundedTables
 from sfumato.curator.contribution_sketch import Sketch, sketch_key, tables_to_sketch
 from sfumato.curator.failure_guard import Guard
@@ -34,15 +35,17 @@ from sfumato.curator.refinement import Refinement, rounds
 from sfumato.curator.relative_counts import is_grouped_count
 from sfumato.curator.release import release, table_requests
 from sfumato.curator.response_padding import Clock, Response
-from sfumato.curator.steps import Step, Steps
-from sfumato.curator.suggest_bounds import Bounds, number_column, rough_range, share_outside, suggested_range
+from sfumato.curator.steps import Step, Steps, step_key
+from sfumato.curator.suggest_bounds import Bounds, is_seen, number_column, rough_range, share_outside, suggested_range
 from sfumato.curator.value_votes import NoisyCounts, ValueVotes, magnitude_histogram, position_histogram
 from sfumato.curator.wanted import Wanted, require_positive
 from sfumato.engines.base import Engine
-from sfumato.errors import BudgetExceeded, EngineUnavailable, NotReached
+from sfumato.errors import BudgetExceeded, EngineUnavailable, NotReached, QueryRefused, UnboundedColumn
 from sfumato.ledger import Ledger, PureBudget
+from sfumato.ledger.meter import odds
 from sfumato.ledger.shares import OWNER
 from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.emit.request import Row, TableRequest
@@ -51,6 +54,7 @@ from sfumato.sql.policy import VIEWS, Policy
 from sfumato.sql.question import Question
 
 PATIENT = 8  # time-outs
+LEAST_REST = 0.44  # of a question's price, when half of it and a tenth of the rest have bought its steps
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,11 @@ class Curator:
         relative_error: float | None = None,
     ) -> Preview:  # fmt: skip
         """Price, errors and odds. Free, and no data are touched."""
-        return self.preview_of(self.offer(sql, epsilon, error, relative_error))
+        wanted = Wanted.of(sql, epsilon, error, relative_error)
+        try:
+            return self.preview_of(self.planner.offer(wanted))
+        except UnboundedColumn:
+            return self.preview_unbounded(AutomaticBounds.of(self.planner, wanted, self.ledger))
 
     def ask(
         self, sql: str, *, epsilon: float | None = None, error: float | None = None,
@@ -135,7 +143,10 @@ class Curator:
         """
         self.probe("ask: asked")
         wanted = Wanted.of(sql, epsilon, error, relative_error)
-        question = self.planner.plan(wanted)  # pure: text and policy, or QueryRefused
+        try:
+            question = self.planner.plan(wanted)  # pure: text and policy, or QueryRefused
+        except UnboundedColumn:
+            return self.ask_unbounded(AutomaticBounds.of(self.planner, wanted, self.ledger), key)
         if wanted.relative_error is not None and not is_grouped_count(question) and not wanted.explained:
             return self.refine(question, wanted, key)
         offer = self.planner.offer(wanted)  # pure: noise, loss, promised errors
@@ -160,11 +171,23 @@ class Curator:
     def find(self, offer: Offer, key: str | None = None) -> Purchase | None:
         """The answer stored under this idempotency key; or one to the same question that is at least as exact."""
         if key is not None:
-            before = self.ledger.find_receipt(offer.loss, question=offer.canonical, who=self.who, key=key)
+            loss = self.charged_loss(offer, key)
+            before = self.ledger.find_receipt(loss, question=offer.canonical, who=self.who, key=key)
             if before is not None and before.answer is not None:
-                return Purchase(offer, before.answer, False)
+                return Purchase(offer.stored_offer(loss, before.answer) or offer, before.answer, False)
         found = find_stored(offer, self.ledger)
         return Purchase(*found, False) if found is not None else None
+
+    def charged_loss(self, offer: Offer, key: str) -> PrivacyLoss:
+        """The loss of a request that may have been charged under this key: where contributions are scaled, of what is
+        left after the steps that it bought."""
+        charge = self.ledger.find_charge(who=self.who, key=key) if offer.scaled else None
+        if charge is None or charge[0] != offer.canonical:
+            return offer.loss
+        inner = charge[1].inner if isinstance(charge[1], LeakyLoss) else charge[1]
+        price = offer.price.of(inner)
+        least = offer.price.part(LEAST_REST).amount
+        return charge[1] if price is not None and least <= price.amount <= offer.price.amount else offer.loss
 
     def buy(self, offer: Offer, key: str | None = None) -> Purchase:
         """Check the engine, charge, run and keep, under the lock of this question; what somebody else has bought
@@ -194,6 +217,10 @@ class Curator:
         while steps.missing:
             self.buy_step(steps.missing[0], loss_at, key)
             steps = steps.bought(self.ledger)
+        charge = self.ledger.find_charge(who=self.who, key=key) if key is not None else None
+        if charge is not None and key is not None and charge[0] == offer.canonical:  # interrupted before
+            inner = loss.inner if isinstance(loss := self.charged_loss(offer, key), LeakyLoss) else loss
+            steps = replace(steps, rest=offer.price.of(inner) or steps.rest)
         return steps.completed()
 
     def buy_step(self, step: Step, loss_at: Callable[[float], PrivacyLoss], key: str | None) -> None:
@@ -201,7 +228,7 @@ class Curator:
         checked = self.checked_requests(partial(step.requests, self.salt))
         with self.question_lock(step.canonical):
             if step.find(self.ledger) is None:
-                own_key = f"{key} {step.canonical}" if key is not None else None
+                own_key = step_key(key, step.canonical) if key is not None else None
                 self.purchase(step.loss, loss_at, step.canonical, own_key, checked, step.release)
 
     def purchase(
@@ -333,8 +360,86 @@ class Curator:
         if question.plan.table.scaled:
             self.buy_step(ValueVotes(question.plan, price), self.loss_of_epsilon, key)
         else:
-            self.buy(Offer(question, price), key)
+            offer = Offer(question, price)
+            self.buy(offer, step_key(key, offer.canonical) if key is not None else None)
         return next(one for one in NoisyCounts.stored(question, price, self.ledger) if one.serves(price)), True
+
+    # ---- columns without bounds -------------------------------------------------------------------------------------
+
+    def ask_unbounded(self, found: AutomaticBounds, key: str | None) -> Answer:
+        """The answer under bounds that are stored, or bought now, inside the question's price."""
+        if found.wanted.explained:
+            return self.explain(self.preview_unbounded(found))
+        charge = self.ledger.find_charge(who=self.who, key=key) if key is not None else None
+        known = found.best_known(charge[0] if charge else None, lambda text: self.was_charged(text, key))
+        bounds, wanted = known if known is not None else (self.buy_bounds(found, key), found.rest)
+        try:
+            answer = self.under_bounds(bounds).ask(
+                wanted.text, epsilon=wanted.epsilon, error=wanted.error, relative_error=wanted.relative_error, key=key
+            )
+        except NotReached as short:
+            best = with_clamping(short.answer, bounds) if isinstance(short.answer, Answer) else None
+            raise NotReached(str(short), best) from None
+        if known is None and wanted.epsilon is not None:  # what was paid for all
+            loss = found.widest.loss
+            answer = replace(
+                answer, epsilon=loss.epsilon(answer.delta).upper, odds=odds(loss), charged=True,
+                coverage=dict(answer.coverage),
+            )  # fmt: skip
+        return with_clamping(answer, bounds)
+
+    def preview_unbounded(self, found: AutomaticBounds) -> Preview:
+        """The same before it is asked: with stored bounds as with bounds of the policy."""
+        known = found.best_known()
+        if known is not None:
+            bounds, wanted = known
+            preview = self.under_bounds(bounds).preview(
+                wanted.text, epsilon=wanted.epsilon, error=wanted.error, relative_error=wanted.relative_error
+            )
+            return replace(preview, lost=(*preview.lost, *(one.words for one in bounds)))
+        if found.wanted.epsilon is None:
+            raise QueryRefused(
+                "what this error costs depends on bounds that are not known yet.\n"
+                f"  found:  {'; '.join(found.plan_words)}\n"
+                "  do:     ask; or preview by epsilon=; or let the owner buy bounds once: sfumato policy suggest"
+            )
+        preview, aggregates = self.preview_of(found.widest), found.widest.question.aggregates
+        unknown = tuple(one for one in aggregates if reads_unbounded(one))
+        return replace(preview, lost=(*preview.lost, *found.plan_words), unbounded=unknown)
+
+    def buy_bounds(self, found: AutomaticBounds, key: str | None) -> tuple[FoundBounds, ...]:
+        """Bounds of all columns of a question that have none; each histogram is a charge of its own."""
+        if key is not None and self.ledger.find_charge(who=self.who, key=key) is not None:
+            self.find(found.widest, key)  # the key was used for another question
+        trial = found.widest if not found.widest.scaled else Steps.of(found.widest, self.ledger).completed()
+        self.checked_requests(partial(table_requests, trial, self.salt))  # before the first charge
+        trial.prepare()
+        loss_at = loss_by_epsilon(found.widest, self.policy.question_delta)
+        self.require_affordable(found.charges, found.widest.loss, loss_at)
+        for name, column, *_ in found.columns:
+            table, of = number_column(f"{name}.{column}", self.policy)
+            sizes, _ = self.value_histogram(magnitude_histogram(table, of), found.price, key)
+            if not is_seen(sizes):
+                raise NotReached(
+                    f"no bounds of {name}.{column} were found for this price.\n"
+                    f"  found:  too few people for ε = {found.epsilon:.2g}, of which a part is charged\n"
+                    "  do:     ask with a larger ε, or CLAMP it, or let the owner state low and high in the policy",
+                    None,
+                )
+            ends = rough_range(sizes.counts, sizes.sigma)
+            self.value_histogram(position_histogram(table, of, *ends), found.price, key)
+        return next(found.combinations())
+
+    def under_bounds(self, bounds: Sequence[FoundBounds]) -> "Curator":
+        """The same curator under a policy with these bounds."""
+        planner = self.planner.with_bounds(tuple(one.ends for one in bounds))
+        asked = replace(self, policy=planner.policy)
+        vars(asked)["planner"] = planner
+        return asked
+
+    def was_charged(self, question: str, key: str | None) -> bool:
+        """Was this step bought under this request's key?"""
+        return key is not None and self.ledger.find_charge(who=self.who, key=step_key(key, question)) is not None
 
     def register(self, *, epsilon: float) -> None:
         """Buy the sketch of contributions, once: previews then say what the bounds of the policy cut off."""

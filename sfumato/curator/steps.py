@@ -8,6 +8,7 @@ Theorem: a histogram of norms with noise for μ₁, any bound that is a function
     √(μ₁² + μ₂²) together [docs/theorems/contributions.md, Theorem 2]
 """
 
+import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -45,6 +46,11 @@ KEYS_SHARE = 0.5  # of a question's price, if it shows private keys and more
 NORMS_SHARE = 0.1  # of the rest: for histograms of norms
 MOST_KEYS = 100  # that one unit votes for; of more, as many are chosen by a hash
 ENOUGH = 1 - 1e-9  # of a price: what was bought with it serves again
+
+
+def step_key(key: str, question: str) -> str:
+    """The idempotency key of a step that is bought for a request with this key: one for each step, and short."""
+    return f"{key[:120]} step {hashlib.sha256(f'{key} {question}'.encode()).hexdigest()[:32]}"
 
 
 @dataclass(frozen=True)

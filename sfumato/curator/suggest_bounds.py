@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from sfumato.curator.answer import percent
 from sfumato.curator.value_votes import BINS, NoisyCounts
@@ -15,6 +15,7 @@ from sfumato.sql.plan import Plan, Table
 from sfumato.sql.policy import Policy
 
 SURE = 5.5  # σ: a bin that holds nothing is above this with 2e-8
+SURE_RUN = 4.5  # the same of a run of bins, of which there are fewer
 CLEAR = (8.0, 5.0, 3.5)  # σ of a sum of bins from which on its place is known: well, rather, at all
 LATER = 3.0  # a question that uses the bounds is taken to have so many times the μ
 CERTAIN = 1.64  # deviations of noise that are added for an upper bound, which then fails in 5 %
@@ -77,11 +78,21 @@ def rough_range(counts: Sequence[float], sigma: float) -> tuple[float, float]:
     return (low, high) if low < high else (0.0, LEAST_SIZE)
 
 
+def is_seen(sizes: NoisyCounts) -> bool:
+    """Is there a size at which there surely are values?"""
+    return any(n > SURE * sizes.sigma for n in sizes.counts)
+
+
 def outer_end(size: int) -> float:
     """The outer end of a bin."""
     if size > 0:
         return LEAST_SIZE * 2.0 ** (size + 1)
     return LEAST_SIZE if size == 0 else -LEAST_SIZE * 2.0 ** (-size - 1)
+
+
+def inner_end(size: int) -> float:
+    """The end of a bin that is nearer to 0."""
+    return math.copysign(LEAST_SIZE * 2.0 ** (abs(size) - 1), size) if size else 0.0
 
 
 def refined_range(counts: Sequence[float], sigma: float, aim: float, low: float, high: float) -> tuple[float, float]:
@@ -107,7 +118,7 @@ def tail_end(counts: Sequence[float], sigma: float, aim: float) -> float | None:
 
     Where values are clearly there, where four times as many are, and where sixteen times as many are: these two steps
     tell how the tail falls. They are continued down to `aim`, and grow as one does to the other. With few values one
-    must look at what is less clear; and the end is never inside what is seen at all.
+    must look at what is less clear; and the end is never inside what is seen at all, as a sum or as a run of bins.
     """
     seen = [tail_marks(counts, sigma, aim, clear) for clear in CLEAR]
     marks, many = next((one for one in seen if len(one[0]) == 3), seen[-1])
@@ -120,7 +131,24 @@ def tail_end(counts: Sequence[float], sigma: float, aim: float) -> float | None:
     while more > 0:
         step *= growth
         left, more = left - min(1.0, more) * step, more - 1
-    return max(0.0, min(left, seen[-1][0][0]))
+    return max(0.0, min(left, seen[-1][0][0], outermost(counts, sigma)))
+
+
+def outermost(counts: Sequence[float], sigma: float) -> float:
+    """Where the run of 1, 2, 4, 8, … bins begins that surely holds values and ends leftmost; all bins if none does.
+
+    A sum from the left has the noise of all empty bins before; a run has only its own, so it sees an end that is not
+    a tail, such as that of evenly spread values.
+    """
+    sums = list(accumulate(counts, initial=0.0))
+    begin, end, length = len(counts), len(counts), 1
+    while length < end:
+        least = sigma * math.sqrt(length) * (SURE if length < 4 else SURE_RUN)
+        ends = (i for i in range(length, end) if sums[i] - sums[i - length] > least)
+        if (found := next(ends, None)) is not None:
+            begin, end = found - length, found
+        length *= 2
+    return float(begin)
 
 
 def tail_marks(counts: Sequence[float], sigma: float, aim: float, clear: float) -> tuple[list[float], float]:
@@ -168,6 +196,8 @@ def share_outside(
     width = (last - first) / BINS
     centres = [first + (i - 0.5) * width for i in range(BINS + 2)]
     beyond = [n for x, n in zip(centres, places.counts, strict=True) if not low <= x <= high]
+    if low < first or high > last:  # the ends were moved outwards, where only sizes tell something
+        beyond += [n for i, n in enumerate(sizes.counts) if not low < inner_end(i - SIZES) < high]
     total = max(math.fsum(places.counts), places.sigma)
     votes, noise = max(0.0, math.fsum(beyond)), CERTAIN * places.sigma * math.sqrt(len(beyond))
     people = max(math.fsum(n for n in sizes.counts if n > SURE * sizes.sigma), 1.0)

@@ -85,12 +85,17 @@ class NoisyCounts:
     by_unit: bool  # are these votes of norm 1?
 
     @staticmethod
+    def canonical(question: Question, price: Price) -> str:
+        """What such a histogram is stored under, whatever it costs."""
+        if question.plan.table.scaled:
+            return ValueVotes(question.plan, price).canonical
+        return Offer(question, price).canonical
+
+    @staticmethod
     def stored(question: Question, price: Price, ledger: Ledger) -> "list[NoisyCounts]":
         """All that are stored, whatever they cost; the most exact first."""
-        votes = ValueVotes(question.plan, price) if question.plan.table.scaled else None
-        canonical = votes.canonical if votes is not None else Offer(question, price).canonical
         found = []
-        for loss, answer in ledger.answers(canonical):
+        for loss, answer in ledger.answers(NoisyCounts.canonical(question, price)):
             if (paid := price.of(loss)) is not None:
                 found.append(NoisyCounts.read(question, paid, answer))
         return sorted(found, key=lambda one: -one.price.amount)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from sfumato.errors import QueryRefused
+from sfumato.errors import QueryRefused, UnboundedColumn
 from sfumato.sql.aggregate import MARK, Aggregate, Lattices, StandaloneAggregate, calls_aggregate, kind_of
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column, Constant, Expression, Output
@@ -19,6 +19,7 @@ from sfumato.sql.parse.normalise_aggregates import normalise
 from sfumato.sql.parse.outer_select import apply_outer_select, check_layout, layers
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.parse.select_list import Columns, column_title, limit_or_offset, order_by
+from sfumato.sql.parse.unbounded import name_unbounded
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.policy import Policy
 from sfumato.sql.postprocess import require_postprocessing
@@ -32,15 +33,18 @@ MOST_KEYS, MOST_ROWS, HEAVIEST = 1_000_000, 1_000_000, 4_000
 def parse_select(query: exp.Select, policy: Policy, schema: str = MAIN) -> Question:
     """The question that a SELECT asks."""
     core, *outer = layers(query) or [query]
-    question = parse_grouped_select(core, policy, schema)
+    scope = Rows(policy, schema=schema).scope(core)
+    try:
+        question = parse_grouped_select(core, scope)
+    except UnboundedColumn as refusal:
+        raise name_unbounded(refusal, scope.table, scope.joins) from None
     for one in outer:
         question = apply_outer_select(one, question)
     return question
 
 
-def parse_grouped_select(query: exp.Select, policy: Policy, schema: str) -> Question:
-    """The SELECT that has the aggregates."""
-    scope = Rows(policy, schema=schema).scope(query)
+def parse_grouped_select(query: exp.Select, scope: Scope) -> Question:
+    """The SELECT that has the aggregates, over these rows."""
     named = {node.alias.lower(): histogram_as_count(node) for node in query.expressions if isinstance(node, exp.Alias)}
     bins = histogram(query, scope)
     groups = Groups(scope, group_keys(query, named, scope, *([bins.key] if bins else [])), named)
