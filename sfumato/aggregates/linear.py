@@ -16,7 +16,6 @@ from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import Noise
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.domains import Scalar
-from sfumato.sql.plan import What
 from sfumato.wording import short_number
 
 CONFIDENCE = 0.95
@@ -80,11 +79,6 @@ class NoisySums:
             return spread(self.terms(coefficients), self.confidence)
         reach = Reach.of(self.terms(coefficients), (), self.confidence)
         return Spread(math.sqrt(reach.fixed) + reach.least, self.confidence)
-
-    @property
-    def counted(self) -> bool:
-        """Are rows, or values, counted beside what is summed, so that norms are at least their number?"""
-        return any(m.what in (What.ROWS, What.VALUES) for m in self.joint.measures)
 
     def widen(self, low: float, high: float, down: float, up: float) -> tuple[float, float]:
         """An interval of a sum, with what was taken away: between −down and up for each size of a row, and a little

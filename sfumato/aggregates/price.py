@@ -20,7 +20,7 @@ from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.joint_laplace import JointLaplace, OneOf
 from sfumato.mechanisms.choice.exponential import Exponential
 from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip
-from sfumato.mechanisms.choice.quantile import ByRank, PureQuantile, Quantile
+from sfumato.mechanisms.choice.quantile import POINT, ByRank, PureQuantile, Quantile
 from sfumato.mechanisms.dependent.additive_noise import Everywhere
 from sfumato.mechanisms.dependent.mechanism_choice import at, on_ledger
 from sfumato.mechanisms.dependent.noisy_bound import NoisyBound
@@ -31,6 +31,7 @@ from sfumato.mechanisms.dependent.statistic import Statistic
 IndependentNoise = Gaussian | DiscreteLaplace
 Noise = IndependentNoise | OneOf
 ENOUGH = 3.0  # of μ or ε: noise whose scale depends on data gets no smaller for more
+SLOPE = 1.59576  # below 4/√(2π): a bounded range r costs at most r/SLOPE
 LESS = 1 - 1e-14  # rounding never makes noise smaller than the price says
 
 
@@ -91,6 +92,11 @@ class Price(ABC):
     @abstractmethod
     def quantile_mechanism(self, fraction: Fraction, points: int, values: int) -> ByRank:
         """A value by its rank."""
+
+    @abstractmethod
+    def weighted_quantile_mechanism(self, fraction: Fraction, points: int, values: int, by_group: bool) -> ByRank:
+        """A value by its rank in every group at once, where what a unit adds to the ranks of all groups has a norm of
+        at most `values`."""
 
     @abstractmethod
     def noises(self, joint: NoiseBasis, shares: Sequence[float]) -> tuple[Noise | None, ...]:
@@ -164,6 +170,18 @@ class Mu(Price):
     def quantile_mechanism(self, fraction: Fraction, points: int, values: int) -> Quantile:
         return Quantile(self.mu, fraction, points, values)
 
+    def weighted_quantile_mechanism(self, fraction: Fraction, points: int, values: int, by_group: bool) -> Quantile:
+        """In one group a range r costs μ(r), in many groups r ≤ SLOPE·μ(r) is what adds up: `values` makes up for it.
+
+        Theorem: a range r costs at most r/SLOPE, SLOPE = 4/√(2π), so ranges rₖ that are in proportion to what a unit
+            adds to group k cost √Σμ(rₖ)² ≤ ‖r‖₂/SLOPE together [docs/theorems/contributions.md, Theorem 7]
+        """
+        found = Quantile(self.mu, fraction, points, values)
+        if not by_group:
+            return found
+        linear = SLOPE * math.sqrt(POINT) * self.mu
+        return Quantile(self.mu, fraction, points, math.ceil(values * max(1.0, found.range / linear) * (1 + 1e-12)))
+
     def noises(self, joint: NoiseBasis, shares: Sequence[float]) -> tuple[Noise | None, ...]:
         """Each by itself: nothing is gained by noise that is not independent."""
         sizes = (part.size for part in joint.parts)
@@ -232,6 +250,10 @@ class Pure(Price):
         return DiscreteLaplace(size * length / self.eps / LESS)
 
     def quantile_mechanism(self, fraction: Fraction, points: int, values: int) -> PureQuantile:
+        return PureQuantile(self.eps, fraction, points, values)
+
+    def weighted_quantile_mechanism(self, fraction: Fraction, points: int, values: int, by_group: bool) -> PureQuantile:
+        """Ranges add up over groups, in proportion to what a unit adds to each."""
         return PureQuantile(self.eps, fraction, points, values)
 
     def noises(self, joint: NoiseBasis, shares: Sequence[float]) -> tuple[Noise | None, ...]:

@@ -17,6 +17,7 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Scalar
 from sfumato.sql.emit.bounding import key_names
+from sfumato.sql.emit.norm import RANK_WHOLE, RankBound
 from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.emit.values import RankWindow, Selection, ranked_values, values_near_ranks
 from sfumato.sql.expressions import Expression
@@ -53,6 +54,7 @@ class Quantile(Standalone):
     example = "SELECT ward, MEDIAN(stay), MAX(stay) FROM visits GROUP BY ward"
     stored_as = "chosen"
     portable = True
+    weighted = True
 
     lattice: Lattice
     part: Fraction
@@ -79,16 +81,24 @@ class Quantile(Standalone):
     def release(self, plan: Plan, price: Price, slack: float) -> "QuantileRelease":
         return QuantileRelease(plan, price, slack, self)
 
+    def weighted_release(self, plan: Plan, price: Price, bound: RankBound) -> "QuantileRelease":
+        return QuantileRelease(plan, price, 0.0, self, bound)
+
 
 @dataclass(frozen=True)
 class QuantileRelease(StandaloneRelease):
     """A value of the lattice, chosen by the distance of its rank from the one asked for, and an interval."""
 
     aggregate: Quantile
+    bound: RankBound | None = None  # of weights, where contributions are scaled
 
     @cached_property
     def mechanism(self) -> ByRank:
-        return self.price.quantile_mechanism(self.aggregate.part, self.aggregate.lattice.points, self.plan.rows)
+        """With a bound, one for all groups: what a unit adds to their ranks has a norm of at most `values`."""
+        fraction, points = self.aggregate.part, self.aggregate.lattice.points
+        if self.bound is None:
+            return self.price.quantile_mechanism(fraction, points, self.plan.rows)
+        return self.price.weighted_quantile_mechanism(fraction, points, self.bound.values, bool(self.plan.keys))
 
     @cached_property
     def window(self) -> RankWindow:
@@ -107,8 +117,10 @@ class QuantileRelease(StandaloneRelease):
         """Values around the ranks of one column. All its values are kept if it is certain that there are not many."""
         mine = [one for one in batch if isinstance(one, QuantileRelease)]
         plan, lattice, windows = mine[0].plan, mine[0].aggregate.lattice, [one.window for one in mine]
-        sql = ranked_values(plan, lattice, salt, dialect)
+        sql = ranked_values(plan, lattice, salt, dialect, mine[0].bound)
         direct, keys = values_near_ranks(plan, windows, f"({sql})", dialect), tuple(key_names(plan))
+        if mine[0].bound is not None:
+            return TableRequest(direct, keys)
         alone = isinstance(plan.table.unit, RowUnit) and not keys and len(mine) == 1
         if alone and dialect_of(dialect).selected("x", [0.5]):
             return TableRequest(direct, quick=RankFetch(windows[0], direct, Selection.of(plan, lattice, dialect)))
@@ -130,8 +142,9 @@ class QuantileRelease(StandaloneRelease):
 
     def promise(self) -> str:
         """MIN and MAX aim inside the data."""
-        depth = f", {abs(self.mechanism.shift):,} ranks inside the data" if self.mechanism.extreme else ""
-        return f"a value within {self.mechanism.ranks():,.0f} ranks of it at 95 %{depth}"
+        whole = 1 if self.bound is None else RANK_WHOLE
+        depth = f", {abs(self.mechanism.shift) // whole:,} ranks inside the data" if self.mechanism.extreme else ""
+        return f"a value within {self.mechanism.ranks() / whole:,.0f} ranks of it at 95 %{depth}"
 
 
 def ranked_argument(node: exp.Expression) -> tuple[exp.Expression, Fraction]:

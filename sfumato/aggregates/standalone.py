@@ -14,6 +14,7 @@ from sfumato.sql.aggregate import StandaloneAggregate
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Scalar
 from sfumato.sql.emit.bounding import key_names
+from sfumato.sql.emit.norm import RankBound
 from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.plan import Plan
 
@@ -30,6 +31,10 @@ class Standalone(StandaloneAggregate):
     @abstractmethod
     def release(self, plan: Plan, price: Price, slack: float) -> "StandaloneRelease":
         """Its mechanism for this share of a price, by public facts alone."""
+
+    def weighted_release(self, plan: Plan, price: Price, bound: RankBound) -> "StandaloneRelease":
+        """The same for all groups together, where rows count with the weights of their units (`weighted`)."""
+        raise AssertionError(f"{self.name} has no weights")
 
 
 @dataclass(frozen=True)

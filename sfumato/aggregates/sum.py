@@ -86,7 +86,7 @@ class SumReader(Reader):
 
     @property
     def error(self) -> float:
-        low, high = self.sums.widen(-self.spread.radius, self.spread.radius, *self.taken)
+        low, high = self.sums.widen(-self.spread.radius, self.spread.radius, *self.taken())
         return max(-low, high)
 
     def read(self, row: Sequence[Number]) -> NumberEstimate:
@@ -98,19 +98,39 @@ class SumReader(Reader):
         estimates: list[NumberEstimate] = []
         for row in rows:
             value = measure(total, row) * step + (centre * measure(counted[0], row) if counted else 0.0)
-            estimates.append((value, *self.sums.widen(value - radius, value + radius, *self.taken)))
+            estimates.append((value, *self.sums.widen(value - radius, value + radius, *self.taken(value, row))))
         return estimates
 
-    @cached_property
-    def taken(self) -> tuple[float, float]:
-        """What one row that scaling took away may have added, downwards and upwards."""
-        domain, measure = self.measure.of.domain if self.measure.of else None, self.measure
-        if domain is None or self.sums.missing is None:
+    def taken(self, value: Number | None = None, row: Sequence[Number] = ()) -> tuple[float, float]:
+        """What a row that scaling took away may have added to the sum, downwards and upwards.
+
+        By the shape of the tail, such rows are as far from the others in the mean as is allowed for (`Missing.apart`);
+        for all data, or where rows are not counted, they may be anywhere in the range.
+        """
+        measure, missing = self.measure, self.sums.missing
+        if measure.of is None or missing is None:
             return 0.0, 0.0
-        if self.sums.counted:
-            return max(0.0, -domain.low), max(0.0, domain.high)
-        size = max(map(abs, measure.span())) * 2.0**measure.exponent  # norms are in units of this
-        return size if domain.low < 0 else 0.0, size if domain.high > 0 else 0.0
+        low, high = measure.of.domain.low, measure.of.domain.high
+        if self.count_index is None:
+            size = max(map(abs, measure.span())) * 2.0**measure.exponent  # norms are in units of this
+            return size * (low < 0), size * (high > 0)
+        if value is not None and not missing.certain:
+            count = max(1.0, float(self.sums.joint.measure(self.count_index, row)) - self.count_radius)
+            apart = missing.apart * (high - low) / 2 + self.spread.radius / count
+            low, high = max(low, min(value / count, high) - apart), min(high, max(value / count, low) + apart)
+        return max(0.0, -low), max(0.0, high)
+
+    @cached_property
+    def count_index(self) -> int | None:
+        """Where the values, or the rows, that are summed are counted."""
+        measures = self.sums.joint.measures
+        counts = (self.measure.counted_by, Measure(What.ROWS))
+        return next((measures.index(one) for one in counts if one in measures), None)
+
+    @cached_property
+    def count_radius(self) -> float:
+        assert self.count_index is not None
+        return self.sums.spread(self.sums.joint.coefficients[self.count_index]).radius
 
 
 def bounded_argument(node: exp.Expression, rows: Scope) -> Expression:

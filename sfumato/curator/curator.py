@@ -1,6 +1,7 @@
 """The trusted curator: plan, price, charge, run, plan. The only place where they meet."""
 
 import hashlib
+import math
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -17,7 +18,7 @@ from sfumato.curator.bounded_cache import BoundedTables
 from sfumato.curator.contribution_sketch import Sketch, sketch_key, tables_to_sketch
 from sfumato.curator.failure_guard import Guard
 from sfumato.curator.layout import minimum_coverage
-from sfumato.curator.offer import Offer
+from sfumato.curator.offer import Offer, offer_for_error, required_leak
 from sfumato.curator.open import account_of, open_engine, open_ledger, require_admitted, require_same_promise
 from sfumato.curator.planner import Planner
 from sfumato.curator.precheck import CheckedRequests, check_requests, require_engine
@@ -35,7 +36,7 @@ from sfumato.curator.refinement import Refinement, rounds
 from sfumato.curator.relative_counts import is_grouped_count
 from sfumato.curator.release import release, table_requests
 from sfumato.curator.response_padding import Clock, Response
-from sfumato.curator.steps import Step, Steps, step_key
+from sfumato.curator.steps import FIRST_SHARE, Step, Steps, step_key
 from sfumato.curator.suggest_bounds import Bounds, is_seen, number_column, rough_range, share_outside, suggested_range
 from sfumato.curator.value_votes import NoisyCounts, ValueVotes, magnitude_histogram, position_histogram
 from sfumato.curator.wanted import Wanted, require_positive
@@ -128,9 +129,12 @@ class Curator:
         """Price, errors and odds. Free, and no data are touched."""
         wanted = Wanted.of(sql, epsilon, error, relative_error)
         try:
-            return self.preview_of(self.planner.offer(wanted))
+            question = self.planner.plan(wanted)
         except UnboundedColumn:
             return self.preview_unbounded(AutomaticBounds.of(self.planner, wanted, self.ledger))
+        if question.plan.table.scaled and wanted.epsilon is None:
+            return self.preview_of(self.offer_within(question, float(wanted.error or 0.0), buy=False))
+        return self.preview_of(self.planner.offer(wanted))
 
     def ask(
         self, sql: str, *, epsilon: float | None = None, error: float | None = None,
@@ -149,6 +153,8 @@ class Curator:
             return self.ask_unbounded(AutomaticBounds.of(self.planner, wanted, self.ledger), key)
         if wanted.relative_error is not None and not is_grouped_count(question) and not wanted.explained:
             return self.refine(question, wanted, key)
+        if question.plan.table.scaled and wanted.epsilon is None:
+            return self.answer(self.offer_within(question, float(wanted.error or 0.0), buy=not wanted.explained), key)
         offer = self.planner.offer(wanted)  # pure: noise, loss, promised errors
         self.probe("ask: priced")
         if wanted.explained:
@@ -223,6 +229,28 @@ class Curator:
             steps = replace(steps, rest=offer.price.of(inner) or steps.rest)
         return steps.completed()
 
+    def offer_within(self, question: Question, error: float, *, buy: bool) -> Offer:
+        """The cheapest offer with this error, where contributions are scaled: how long they are decides what it costs,
+        so a histogram of norms is bought first, as a charge of its own."""
+        delta, currency = self.policy.question_delta, self.planner.currency
+        leak = required_leak(question, delta, currency)
+        whole = Offer(question, currency.for_epsilon(self.policy.epsilon, delta, leak), leak)
+        first = replace(whole, price=whole.price.part(FIRST_SHARE))
+        steps = Steps.of(first, self.ledger)
+        if steps.missing and not buy:
+            epsilon = max(step.loss.epsilon(delta).upper for step in steps.missing)
+            raise QueryRefused(
+                "what this error costs depends on how much people contribute, which is not known yet.\n"
+                f"  found:  no histogram of norms; asking buys it first, for about ε = {epsilon:.2g}\n"
+                "  do:     ask; or preview by epsilon=; or let the owner buy histograms once (curator.register)"
+            )
+        while steps.missing:
+            self.buy_step(steps.missing[0], loss_by_epsilon(first, delta), None)
+            steps = steps.bought(self.ledger)
+        return offer_for_error(
+            question, error, delta, self.policy.epsilon, currency, lambda offer: steps.at(offer.price).completed()
+        )
+
     def buy_step(self, step: Step, loss_at: Callable[[float], PrivacyLoss], key: str | None) -> None:
         """Buy what a question needs first, unless somebody else has bought it meanwhile."""
         checked = self.checked_requests(partial(step.requests, self.salt))
@@ -272,9 +300,18 @@ class Curator:
         If that does not suffice, or the budget ends, `NotReached` holds the best answer so far.
         """
         limit, goal = float(wanted.epsilon or 0.0), float(wanted.relative_error or 0.0)
+        offers = rounds(question, limit, self.policy.question_delta, self.planner.currency)
         bought, charged = Refinement(), False
+        if question.plan.table.scaled:
+            whole = self.planner.currency.for_epsilon(limit, self.policy.question_delta, 0.0)
+            first = self.complete(Offer(question, whole), key)
+            offers = tuple(
+                replace(first, price=one.price.part(first.price.amount**2 / whole.amount**2), whole=None, draw=one.draw)
+                for one in offers
+            )
+            bought = Refinement(steps=math.sqrt(max(0.0, whole.amount**2 - first.price.amount**2)))
         try:
-            for i, offer in enumerate(rounds(question, limit, self.policy.question_delta, self.planner.currency)):
+            for i, offer in enumerate(offers):
                 own_key = f"{key} round {i}" if key is not None else None
                 purchase = self.find(offer, own_key) or self.buy(offer, own_key)
                 bought, charged = bought.with_round(purchase.offer, purchase.noisy), charged or purchase.charged

@@ -9,6 +9,7 @@ from typing import Any
 from sfumato.aggregates.linear import CONFIDENCE, Estimate
 from sfumato.curator.answer import LeftOut
 from sfumato.curator.offer import Offer
+from sfumato.curator.ratios import ratio_columns
 from sfumato.sql.aggregate import Aggregate, StandaloneAggregate
 from sfumato.sql.domains import Kind, Scalar
 from sfumato.sql.expressions import Expression, Output
@@ -23,7 +24,7 @@ Estimates = Sequence[tuple[Sequence[str | float | None], Sequence[Estimate]]]  #
 
 
 def estimates(offer: Offer, noisy: bytes) -> Estimates:
-    """Keys, and (value, low, high) of each aggregate, from what is stored."""
+    """Keys, and (value, low, high) of each aggregate, then of each column that is a ratio, from what is stored."""
     data = json.loads(noisy)
     columns: list[Sequence[Estimate]] = []
     for aggregate in offer.question.aggregates:
@@ -32,6 +33,7 @@ def estimates(offer: Offer, noisy: bytes) -> Estimates:
         else:
             release, stored = offer.standalone_release(aggregate), stored_values(offer, aggregate, data)
             columns.append([release.read(values) for values in stored])
+    columns += [column.read_all(data["noisy"]) for column in ratio_columns(offer).values()]
     rows = zip(*columns, strict=True) if columns else ((),) * len(data["keys"])
     return list(zip(data["keys"], map(list, rows), strict=True))
 
@@ -54,12 +56,13 @@ def coverage_by_column(offer: Offer) -> dict[str, float]:
             aggregate = offer.question.aggregates[e.place - width]
             exact = aggregate in offer.readers and not offer.scaled
             found[name] = offer.readers[aggregate].coverage if exact else CONFIDENCE
-    return found
+    return found | {offer.question.columns[place][0]: CONFIDENCE for place in ratio_columns(offer)}
 
 
 def minimum_coverage(offer: Offer) -> dict[str, float]:
     """The same where only that is known."""
-    return dict.fromkeys(coverage_by_column(offer), CONFIDENCE)
+    ratios = {offer.question.columns[place][0] for place in ratio_columns(offer)}
+    return dict.fromkeys(set(coverage_by_column(offer)) - ratios, CONFIDENCE)
 
 
 def is_plain_aggregate(question: Question, expression: Expression) -> bool:
@@ -114,21 +117,36 @@ def parse_moment(text: Shown) -> Shown:
         return text
 
 
-def lay_out_rows(question: Question, readings: Estimates) -> tuple[tuple[str, ...], tuple[tuple[Shown, ...], ...]]:
-    """Names and rows: all that comes after the aggregates, and beside each of them its interval."""
+def around(cell: Shown, estimate: Estimate) -> Estimate:
+    """The interval of a ratio, wide enough for the value that is shown, which is made of rounded counts."""
+    value, low, high = estimate
+    if not all(isinstance(x, int | float) for x in (cell, low, high)):
+        return None, None, None
+    return value, min(low, cell), max(high, cell)  # type: ignore[type-var, return-value]
+
+
+def lay_out_rows(
+    question: Question, readings: Estimates, ratios: Sequence[int] = ()
+) -> tuple[tuple[str, ...], tuple[tuple[Shown, ...], ...]]:
+    """Names and rows: all that comes after the aggregates, and beside each of them, and of the columns at the places
+    `ratios`, its interval."""
     width = len(question.plan.keys)
     values: list[list[Value]] = [[*key, *[value for value, _, _ in found]] for key, found in readings]
     kept = arrange_rows(question, values)
     names: list[str] = []
     columns: list[list[Shown]] = []
-    for name, e in question.columns:
+    for place, (name, e) in enumerate(question.columns):
         names.append(name)
         cells: list[Shown] = [
             finite_or_none(values[i][e.place] if isinstance(e, Output) else evaluate(e, values[i])) for i in kept
         ]
         columns.append(parse_dates(cells) if e.domain.kind is Kind.DATE else cells)
-        if isinstance(e, Output) and is_plain_aggregate(question, e):
-            own = [readings[i][1][e.place - width] for i in kept]
+        plain = isinstance(e, Output) and is_plain_aggregate(question, e)
+        if plain or place in ratios:
+            at = e.place - width if isinstance(e, Output) else len(question.aggregates) + list(ratios).index(place)
+            own = [readings[i][1][at] for i in kept]
+            if place in ratios:
+                own = [around(cell, one) for cell, one in zip(cells, own, strict=True)]
             names += [f"{name} low", f"{name} high"]
             columns += [[finite_or_none(low) for _, low, _ in own], [finite_or_none(high) for _, _, high in own]]
     return tuple(names), tuple(zip(*columns, strict=True))

@@ -21,10 +21,10 @@ from sfumato.mechanisms.additive.joint_laplace import OneOf
 from sfumato.mechanisms.keys.thresholds import threshold
 from sfumato.mechanisms.values import read_numbers
 from sfumato.sql.aggregate import Aggregate
-from sfumato.sql.emit.norm import WHOLE, Block
+from sfumato.sql.emit.norm import WHOLE, Block, RankBound
 from sfumato.sql.plan import Plan, What
 from sfumato.sql.question import Question
-from sfumato.wording import short_number
+from sfumato.wording import plural, short_number
 
 ENOUGH = 1 - 1e-9  # of a price: what was bought with it serves again
 CLOSE = 1e-4  # how near the least budget is found
@@ -47,6 +47,7 @@ class Offer:
     draw: int = 0  # fresh noise has a number of its own: a stored answer is never taken for it
     within: float | None = None  # a relative error, for one count by group
     choices: tuple[Choice, ...] | None = None  # the bound of each block, once chosen, where contributions are scaled
+    ranks: Choice | None = None  # the same for the weights by which rows count for ranks
     shown: tuple[tuple[object, ...], ...] | None = None  # private keys, once selected, likewise
     whole: "Price | None" = None  # what was paid together with the steps before, likewise
     whole_leak: float = 0.0
@@ -143,9 +144,14 @@ class Offer:
         slacks = [one.needs_slack(type(self.price)) for one in aggregates]
         spare = self.leak - self.key_delta
         slack = spare / (sum(slacks) * self.plan.groups) * LESS if any(slacks) else 0.0
-        prices = map(self.price.part, self.shares[len(self.plan.measures) :])
-        triples = zip(aggregates, prices, slacks, strict=True)
-        return tuple(one.release(self.plan, price, slack if needs else 0.0) for one, price, needs in triples)
+        found = []
+        for one, share, needs in zip(aggregates, self.shares[len(self.plan.measures) :], slacks, strict=True):
+            if self.scaled and one.weighted:
+                bound = RankBound(self.ranks.bound if self.ranks is not None else 1, self.price.squares)
+                found.append(one.weighted_release(self.plan, self.price.part(self.block_share), bound))
+            else:
+                found.append(one.release(self.plan, self.price.part(share), slack if needs else 0.0))
+        return tuple(found)
 
     @cached_property
     def key_delta(self) -> float:
@@ -211,8 +217,21 @@ class Offer:
             Choice(block, one["bound"], NoisyNorms.of(one), cap_of(block, self.plan))
             for block, one in zip(self.blocks, data["choices"], strict=True)
         )
+        stored = data.get("ranks")
+        ranks = Choice(self.rank_block, stored["bound"], NoisyNorms.of(stored)) if stored else None
         keys = tuple(tuple(key) for key in data["keys"]) if self.plan.discovered else None
-        return replace(self, price=price, leak=leak, choices=choices, shown=keys, whole=whole, whole_leak=self.leak)
+        return replace(
+            self, price=price, leak=leak, choices=choices, ranks=ranks, shown=keys, whole=whole, whole_leak=self.leak
+        )
+
+    @property
+    def weighs_ranks(self) -> bool:
+        """Is there an aggregate for whose ranks rows count with the weights of their units?"""
+        return self.scaled and any(one.weighted for one in standalone_of(self.plan))
+
+    @property
+    def rank_block(self) -> Block:
+        return RankBound(1, self.price.squares).block
 
     @cached_property
     def at_price(self) -> dict[Price, "Offer"]:
@@ -232,12 +251,12 @@ class Offer:
             if isinstance(one, Linear)
         }
 
-    def noisy_sums(self, indexes: tuple[int, ...], confidence: float = CONFIDENCE, averaged: bool = False) -> NoisySums:
+    def noisy_sums(self, indexes: tuple[int, ...], confidence: float = CONFIDENCE) -> NoisySums:
         """The sums of an aggregate, with what scaling took away; then noise has half of what may be missed."""
         missing = self.missing_of(indexes)
         if missing is not None:
             confidence = (1 + confidence) / 2
-        return NoisySums(self.joint, indexes, self.noise, confidence, averaged, missing)
+        return NoisySums(self.joint, indexes, self.noise, confidence, missing=missing)
 
     def missing_of(self, indexes: tuple[int, ...]) -> Missing | None:
         """What scaling took away from the block of these measures."""
@@ -258,8 +277,8 @@ class Offer:
     def promise(self, aggregate: Aggregate) -> str:
         """How good its column will be."""
         reader = self.readers.get(aggregate)
-        if reader is None and self.scaled and isinstance(aggregate, Linear):
-            return unbounded_promise(self.price.part(0.88))
+        if reader is None and self.scaled and self.choices is None:
+            return unbounded_promise(self.price)
         return reader.promise() if reader is not None else self.standalone_release(aggregate).promise()
 
     def prepare(self) -> None:
@@ -299,10 +318,10 @@ class Offer:
 
 def unbounded_promise(price: Price) -> str:
     """What is known of an error before it is known how much people contribute."""
-    sizes = ", ".join(
-        f"± {short_number(1.96 * price.deviation(1) * k)} if people have up to {k:,}" for k in (1, 10, 100)
-    )
-    return f"in rows of full size: {sizes}; a tenth of the price finds out"
+    errors = [
+        f"± {short_number(2.24 * price.deviation(k))} if most have up to {plural(k, 'row')}" for k in (1, 10, 100)
+    ]
+    return f"{', '.join(errors)}; a tenth of the price finds that out"
 
 
 def standalone_of(plan: Plan) -> tuple[Standalone, ...]:
@@ -343,27 +362,36 @@ def required_leak(question: Question, delta: float, currency: type[Price]) -> fl
     )
 
 
-def offer_for_error(question: Question, error: float, delta: float, most: float, currency: type[Price]) -> Offer:
-    """The least price with which every count and sum is within `error` at 95 %; at most what `most` (ε) buys."""
+def offer_for_error(
+    question: Question, error: float, delta: float, most: float, currency: type[Price],
+    complete: Callable[[Offer], Offer] = lambda offer: offer,
+) -> Offer:  # fmt: skip
+    """The least price with which every count and sum is within `error` at 95 %; at most what `most` (ε) buys.
+
+    `complete` gives an offer its bounds, where contributions are scaled.
+    """
     leak = required_leak(question, delta, currency)
     whole = currency.for_epsilon(most, delta, leak)
-    if any(Offer(question, whole, leak).error(one) is None for one in question.aggregates):
+
+    def at(share: float) -> Offer:
+        return complete(Offer(question, whole.part(share) if share < 1 else whole, leak))
+
+    def worst(offer: Offer) -> float:
+        return max(offer.error(one) or 0.0 for one in question.aggregates)
+
+    best = at(1.0)
+    if any(best.error(one) is None for one in question.aggregates):
         raise QueryRefused(
             "an absolute error can be promised for counts and sums only.\n"
             "  found:  an aggregate whose error depends on how many values there are\n"
             "  do:     ask by epsilon=, and look at the interval of the answer"
         )
-
-    def worst(offer: Offer) -> float:
-        return max(offer.error(one) or 0.0 for one in question.aggregates)
-
-    if (found := worst(Offer(question, whole, leak))) > error:
+    if (found := worst(best)) > error:
         raise QueryRefused(
             f"± {error:g} would cost more than the whole budget.\n  found:  ± {found:.3g} at ε = {most:g}\n"
             "  do:     ask for a larger error, or for fewer aggregates or groups"
         )
-    high = least_share(lambda share: worst(Offer(question, whole.part(share), leak)), found, error)
-    return Offer(question, whole.part(high) if high < 1 else whole, leak)
+    return at(least_share(lambda share: worst(at(share)), found, error))
 
 
 def least_share(worst: Callable[[float], float], found: float, error: float) -> float:

@@ -14,6 +14,7 @@ from sfumato.curator.answer import Answer, LeftOut
 from sfumato.curator.layout import Estimates, bounding_note, coverage_by_column, estimates, lay_out_rows
 from sfumato.curator.left_out import left_out
 from sfumato.curator.offer import Offer, offer_for_epsilon, offer_for_error, offer_for_relative_error
+from sfumato.curator.ratios import ratio_columns
 from sfumato.curator.relative_counts import describe_policy, is_grouped_count, policy_by_group_size
 from sfumato.curator.wanted import Wanted
 from sfumato.errors import QueryRefused
@@ -73,11 +74,15 @@ class Planner:
         """The columns that were asked for, made of stored noisy values alone; what is left of the budget is not known
         here."""
         missing = left_out(offer, json.loads(noisy)) if offer.scaled else None
-        return self.show(offer, estimates(offer, noisy), coverage_by_column(offer), missing)
+        ratios = tuple(ratio_columns(offer))
+        return self.show(offer, estimates(offer, noisy), coverage_by_column(offer), missing, ratios)
 
-    def show(self, offer: Offer, rows: Estimates, coverage: dict[str, float], missing: LeftOut | None = None) -> Answer:
-        """The same from estimates."""
-        names, cells = lay_out_rows(offer.question, rows)
+    def show(
+        self, offer: Offer, rows: Estimates, coverage: dict[str, float], missing: LeftOut | None = None,
+        ratios: tuple[int, ...] = (),
+    ) -> Answer:  # fmt: skip
+        """The same from estimates; those of columns that are ratios come last."""
+        names, cells = lay_out_rows(offer.question, rows, ratios)
         delta = self.policy.question_delta
         policy = policy_by_group_size(offer, delta)
         return Answer(

@@ -6,10 +6,10 @@ question, charged before it is drawn, with fresh noise; whether another one foll
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sfumato.aggregates.linear import CONFIDENCE, Linear, NoisySums, NumberEstimate
+from sfumato.aggregates.linear import CONFIDENCE, Linear, NumberEstimate
 from sfumato.aggregates.price import Mu, Price
 from sfumato.curator.offer import Offer
 from sfumato.errors import QueryRefused
@@ -44,9 +44,10 @@ class Refinement:
 
     offers: tuple[Offer, ...] = ()
     tables: tuple[bytes, ...] = ()
+    steps: float = 0.0  # μ of what was bought before the first round
 
     def with_round(self, offer: Offer, noisy: bytes) -> "Refinement":
-        return Refinement((*self.offers, offer), (*self.tables, noisy))
+        return Refinement((*self.offers, offer), (*self.tables, noisy), self.steps)
 
     @cached_property
     def weights(self) -> list[float]:
@@ -57,8 +58,8 @@ class Refinement:
     @cached_property
     def combined_offer(self) -> Offer:
         """One offer that costs what all of them cost."""
-        mu = math.sqrt(math.fsum(offer.price.amount**2 for offer in self.offers)) * (1 + 1e-15)
-        return Offer(self.offers[0].question, Mu(mu))
+        mu = math.sqrt(math.fsum(offer.price.amount**2 for offer in self.offers) + self.steps**2) * (1 + 1e-15)
+        return replace(self.offers[0], price=Mu(mu), draw=0)
 
     @cached_property
     def noise(self) -> tuple[Gaussian | None, ...]:
@@ -74,7 +75,7 @@ class Refinement:
         first, question = self.offers[0], self.offers[0].question
         sure = 1 - (1 - CONFIDENCE) / ROUNDS
         readers = [
-            one.reader(NoisySums(first.joint, question.sum_indexes[one], self.noise, sure, averaged=True))
+            one.reader(replace(first.noisy_sums(question.sum_indexes[one], sure), noise=self.noise, averaged=True))
             for one in question.aggregates
             if isinstance(one, Linear)
         ]

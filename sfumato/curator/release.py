@@ -8,12 +8,10 @@ import numpy as np
 
 from sfumato.aggregates.standalone import StandaloneRelease
 from sfumato.curator.offer import Offer
-from sfumato.curator.scaling import summed_measures
-from sfumato.sql.dialects import dialect_of
+from sfumato.curator.scaling import scaling_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit.bounding import key_names
-from sfumato.sql.emit.norm import Scaling
 from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.emit.sums import statement
 from sfumato.sql.emit.values import distinct_counts
@@ -47,7 +45,7 @@ def scaled_requests(offer: Offer, dialect: str | Dialect) -> list[TableRequest]:
     plan, choices = offer.plan, offer.choices or ()
     if not choices:
         return []
-    scaling = Scaling(plan, summed_measures(plan), offer.blocks, dialect_of(dialect).about(plan))
+    scaling = scaling_of(plan, offer.price.squares, dialect)
     found = [scaling.request(scaling.sums([choice.bound for choice in choices]))]
     if offer.people_noise is not None:
         place = next(i for i, choice in enumerate(choices) if choice.norms is not None)
@@ -88,6 +86,8 @@ def release(offer: Offer, exact_tables: Sequence[Sequence[Row]]) -> bytes:
     more: dict[str, object] = {}
     if offer.scaled:
         more = {"choices": [one.to_store() for one in offer.choices or ()], "paid": (offer.whole or offer.price).amount}
+    if offer.ranks is not None:
+        more["ranks"] = offer.ranks.to_store()
     if offer.people_noise is not None:
         ((people,),) = left.pop(1)
         more["people"] = int(np.atleast_1d(offer.people_noise.release([int(people)]))[0])  # type: ignore[call-overload]

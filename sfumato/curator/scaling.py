@@ -23,7 +23,9 @@ from sfumato.curator.norm_tail import (
     choose_for_means,
     choose_for_sums,
 )
-from sfumato.sql.emit.norm import WHOLE, Block, Coordinate
+from sfumato.sql.dialects import dialect_of
+from sfumato.sql.dialects.base import Dialect
+from sfumato.sql.emit.norm import WHOLE, Block, Coordinate, Scaling
 from sfumato.sql.plan import Measure, Plan, What
 
 NOISE, LEFT_OUT = (1 + CONFIDENCE) / 2, (1 + CONFIDENCE) / 2  # each side of an interval misses with half of 5 %
@@ -58,6 +60,11 @@ def rows_block(measures: Sequence[Measure], coordinates: Sequence[Coordinate], s
     whole = all(one.size == 1 for one in coordinates)
     counted = any(measures[one.measure].what in (What.ROWS, What.VALUES) for one in coordinates)
     return Block(tuple(coordinates), squares, 1 if whole else FINE if counted else FINEST, not whole and not counted)
+
+
+def scaling_of(plan: Plan, squares: bool, dialect: str | Dialect) -> Scaling:
+    """The statements of a plan. All steps of a question, and its sums, read the same two tables."""
+    return Scaling.of(plan, summed_measures(plan), blocks_of(plan, squares), squares, dialect_of(dialect))
 
 
 def is_free(block: Block, plan: Plan) -> bool:

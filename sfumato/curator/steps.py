@@ -17,9 +17,9 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato.aggregates.linear import Linear
 from sfumato.aggregates.price import IndependentNoise, Price
 from sfumato.curator.offer import Offer
+from sfumato.curator.ratios import asks_ratios_only
 from sfumato.curator.release import split_keys
 from sfumato.curator.scaling import (
     PEOPLE,
@@ -29,19 +29,20 @@ from sfumato.curator.scaling import (
     cap_of,
     histogram_edges,
     is_free,
+    scaling_of,
     summed_measures,
 )
 from sfumato.ledger import Ledger
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.mechanisms.keys.thresholds import threshold_of_votes
-from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
-from sfumato.sql.emit.norm import WHOLE, Block, Scaling
+from sfumato.sql.emit.norm import WHOLE, Block, RankBound
 from sfumato.sql.emit.request import Row, TableRequest
-from sfumato.sql.plan import Measure, Plan, What
+from sfumato.sql.plan import Plan
 from sfumato.sql.postprocess import sort_key
 
+FIRST_SHARE = 0.1  # of the budget: by its price the norms are found out of a question that names an error, not an ε
 KEYS_SHARE = 0.5  # of a question's price, if it shows private keys and more
 NORMS_SHARE = 0.1  # of the rest: for histograms of norms
 MOST_KEYS = 100  # that one unit votes for; of more, as many are chosen by a hash
@@ -116,7 +117,7 @@ class NormHistogram(Step):
         return self.price.scaled_noise(WHOLE, 1.0)
 
     def requests(self, salt: int, dialect: Dialect) -> list[TableRequest]:
-        scaling = Scaling(self.plan, summed_measures(self.plan), self.blocks, dialect_of(dialect).about(self.plan))
+        scaling = scaling_of(self.plan, self.price.squares, dialect)
         return [scaling.request(scaling.histogram(self.place, histogram_edges(self.blocks[self.place])))]
 
     def release(self, tables: Sequence[Sequence[Row]]) -> bytes:
@@ -126,11 +127,9 @@ class NormHistogram(Step):
         noisy = [int(n) for n in np.atleast_1d(self.noise.release(exact))]
         return json.dumps({"counts": noisy, "sigma": self.price.deviation(1)}).encode()
 
-    @staticmethod
-    def read(stored: bytes) -> NoisyNorms:
-        found = NoisyNorms.of(json.loads(stored))
-        assert found is not None
-        return found
+    def find_norms(self, ledger: Ledger) -> NoisyNorms | None:
+        stored = self.find(ledger)
+        return None if stored is None else NoisyNorms.of(json.loads(stored))
 
 
 @dataclass(frozen=True)
@@ -142,10 +141,6 @@ class KeyVotes(Step):
     """
 
     leak: float = 0.0
-
-    @cached_property
-    def voters(self) -> Plan:
-        return replace(self.plan, measures=(Measure(What.UNITS),), standalone=())
 
     @property
     def canonical(self) -> str:
@@ -168,8 +163,7 @@ class KeyVotes(Step):
         return threshold_of_votes(self.noise.law(), self.leak, MOST_KEYS, WHOLE, self.price.squares)
 
     def requests(self, salt: int, dialect: Dialect) -> list[TableRequest]:
-        plan = self.voters
-        scaling = Scaling(plan, plan.measures, blocks_of(plan, self.price.squares), dialect_of(dialect).about(plan))
+        scaling = scaling_of(self.plan, self.price.squares, dialect)
         return [scaling.request(scaling.votes(MOST_KEYS, salt))]
 
     def release(self, tables: Sequence[Sequence[Row]]) -> bytes:
@@ -193,70 +187,71 @@ class Steps:
 
     offer: Offer
     keys: KeyVotes | None  # to be bought
-    norms: tuple[NormHistogram, ...]  # to be bought
+    norms: tuple[NormHistogram, ...]  # of each block that has a choice, and of ranks at the end
+    known: tuple[NoisyNorms | None, ...]  # what is stored of these
     shown: tuple[Row, ...] | None
-    known: tuple[NoisyNorms | None, ...]  # of each block
     rest: Price  # what is left when all steps are paid
 
     @staticmethod
     def of(offer: Offer, ledger: Ledger) -> "Steps":
-        """Prices are split by what must be bought: half for keys, a tenth of the rest for norms, evenly by block."""
+        """Prices are split by what must be bought: half for keys, a tenth of the rest for norms, evenly."""
         rest, keys, shown = 1.0, None, None
-        leak = offer.whole_key_delta
         if offer.plan.discovered:
             share = KEYS_SHARE if offer.plan.parts else 1.0
-            keys = KeyVotes(offer.plan, offer.price.part(share), leak)
-            stored = keys.find(ledger)
-            if stored is not None:
+            keys = KeyVotes(offer.plan, offer.price.part(share), offer.whole_key_delta)
+            if (stored := keys.find(ledger)) is not None:
                 keys, shown = None, KeyVotes.read(stored)
             else:
                 rest = 1 - share
-        chosen = [i for i, block in enumerate(offer.blocks) if not is_free(block, offer.plan)]
-        each = offer.price.part(rest * NORMS_SHARE / max(1, len(chosen))) if chosen else offer.price
-        steps = {i: NormHistogram(offer.plan, each, i) for i in chosen}
-        found = {i: step.find(ledger) for i, step in steps.items()}
-        known = tuple(
-            NormHistogram.read(stored) if (stored := found.get(i)) is not None else None
-            for i in range(len(offer.blocks))
-        )
-        missing = tuple(step for i, step in steps.items() if found[i] is None)
-        rest *= 1 - NORMS_SHARE * len(missing) / max(1, len(chosen))
-        return Steps(offer, keys, missing, shown, known, offer.price.part(rest))
+        plans = [(offer.plan, i) for i, block in enumerate(offer.blocks) if not is_free(block, offer.plan)]
+        plans += [(RankBound.plan(offer.plan), 0)] if offer.weighs_ranks else []
+        each = rest * NORMS_SHARE / max(1, len(plans))
+        norms = tuple(NormHistogram(plan, offer.price.part(each), i) for plan, i in plans)
+        known = tuple(step.find_norms(ledger) for step in norms)
+        left = rest - each * known.count(None)
+        return Steps(offer, keys, norms, known, shown, offer.price.part(left) if left else offer.price)
 
     @property
     def missing(self) -> tuple[Step, ...]:
-        return (*([self.keys] if self.keys else []), *self.norms)
+        norms = (step for step, known in zip(self.norms, self.known, strict=True) if known is None)
+        return (*([self.keys] if self.keys else []), *norms)
 
     def bought(self, ledger: Ledger) -> "Steps":
         """The same steps after a purchase: what was bought is known now, and prices stay as they were split."""
         keys, shown = self.keys, self.shown
         if keys is not None and (stored := keys.find(ledger)) is not None:
             keys, shown = None, KeyVotes.read(stored)
-        known = list(self.known)
-        for step in self.norms:
-            if (stored := step.find(ledger)) is not None:
-                known[step.place] = NormHistogram.read(stored)
-        missing = tuple(step for step in self.norms if known[step.place] is None)
-        return replace(self, keys=keys, shown=shown, norms=missing, known=tuple(known), rest=self.rest)
+        return replace(self, keys=keys, shown=shown, known=tuple(step.find_norms(ledger) for step in self.norms))
+
+    def at(self, price: Price) -> "Steps":
+        """What is known, for another price of the rest."""
+        return replace(self, offer=replace(self.offer, price=price), rest=price)
 
     def losses(self) -> list[PrivacyLoss]:
         """All that will be charged."""
         last = [self.completed().loss] if self.offer.plan.parts else []
         return [*(step.loss for step in self.missing), *last]
 
+    @property
+    def groups(self) -> int:
+        """The number of groups, if it is public or released; else one."""
+        plan = self.offer.plan
+        return len(self.shown or ()) or 1 if plan.discovered else max(1, plan.combinations)
+
     def completed(self) -> Offer:
         """The offer for the rest of the price, with bounds chosen from what is known; 1 where nothing is known yet."""
-        offer, plan = self.offer, self.offer.plan
-        groups = len(self.shown) if self.shown is not None else 1 if plan.discovered else max(1, plan.combinations)
-        price = self.rest.part(offer.block_share * (1 - PEOPLE))
-        means = all(one.is_ratio for one in offer.question.aggregates if isinstance(one, Linear))
-        choices = tuple(
-            Choice(block, block.bound(1.0))
-            if norms is None
-            else Choice.of(block, norms, price, groups, means, cap_of(block, plan))
-            for block, norms in zip(offer.blocks, self.known, strict=True)
-        )
+        offer, norms = self.offer, list(zip(self.norms, self.known, strict=True))
+        means = asks_ratios_only(offer.question)
+        ranks = self.choice(offer.rank_block, norms.pop()[1], True) if offer.weighs_ranks else None
+        known = {step.place: found for step, found in norms}
+        choices = tuple(self.choice(block, known.get(i), means) for i, block in enumerate(offer.blocks))
         return replace(
-            offer, price=self.rest, leak=offer.leak - offer.whole_key_delta, choices=choices, shown=self.shown,
-            whole=offer.price, whole_leak=offer.leak,
+            offer, price=self.rest, leak=offer.leak - offer.whole_key_delta, choices=choices, ranks=ranks,
+            shown=self.shown, whole=offer.price, whole_leak=offer.leak,
         )  # fmt: skip
+
+    def choice(self, block: Block, norms: NoisyNorms | None, means: bool) -> Choice:
+        if norms is None:
+            return Choice(block, block.bound(1.0))
+        price = self.rest.part(self.offer.block_share * (1 - PEOPLE))
+        return Choice.of(block, norms, price, self.groups, means, cap_of(block, self.offer.plan))

@@ -49,11 +49,13 @@ epsilon = 500
 delta = 1e-6
 [tables.numbers]
 unit = "id"
+rows = 1
 [tables.numbers.columns]
 a = {type = "number"}
 b = {type = "number"}
 [tables.texts]
 unit = "id"
+rows = 1
 [tables.texts.columns]
 s = {type = "text"}
 p = {type = "text"}
@@ -62,11 +64,13 @@ m = {type = "date"}
 t = {type = "boolean"}
 [tables.dates]
 unit = "id"
+rows = 1
 [tables.dates.columns]
 d = {type = "date"}
 e = {type = "date"}
 [tables.truths]
 unit = "id"
+rows = 1
 [tables.truths.columns]
 y = {type = "boolean"}
 z = {type = "boolean"}

@@ -15,8 +15,11 @@ from sqlglot import exp
 
 from sfumato.aggregates.price import Mu
 from sfumato.aggregates.registry import parse_question
+from sfumato.curator.norm_tail import EDGES
 from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import split_keys, statements
+from sfumato.curator.scaling import Choice, NoisyNorms
+from sfumato.curator.steps import KeyVotes, NormHistogram
 from sfumato.engines.duckdb import DuckDB
 from sfumato.sql.dialects import DIALECTS, dialect_of
 from sfumato.sql.domains import Domain, Kind
@@ -254,6 +257,38 @@ def test_edge_values_are_counted_right_and_the_same_everywhere(kind, matrix):
             clamped = [min(max(v, LOW), HIGH) for v in known]
             truth = [sum(clamped), np.mean(clamped), np.var(clamped), np.std(clamped)]
             np.testing.assert_allclose(found[2:6], truth, rtol=1e-4, atol=0.3)
+
+
+# ---- scaled contributions -------------------------------------------------------------------------------------------
+
+SCALED = Policy.read((WIDE + MORE).replace("groups = 1000\nrows = 1000\n", ""))
+
+
+def scaled_statements(sql, bound, dialect):
+    """Everything that an engine is asked for a question whose contributions are scaled: steps, and the rest."""
+    offer = offer_for_epsilon(parse_question(sql, SCALED), 1.0, 1e-9, Mu)
+    norms = NoisyNorms((0,) * len(EDGES), 1.0)
+    choices = tuple(Choice(block, block.bound(bound), norms) for block in offer.blocks)
+    complete = dataclasses.replace(
+        offer, choices=choices, ranks=Choice(offer.rank_block, offer.rank_block.bound(bound), norms)
+    )
+    steps = [NormHistogram(offer.plan, offer.price, i) for i in range(len(offer.blocks))]
+    steps += [KeyVotes(offer.plan, offer.price, 1e-9)] if offer.plan.discovered else []
+    asked = [request.direct for step in steps for request in step.requests(7, dialect)]
+    return len(offer.plan.keys), [*asked, *statements(complete, 7, dialect)]
+
+
+@pytest.mark.parametrize("bound", [1, 2.5])
+@pytest.mark.parametrize("sql", [*QUESTIONS, *ORDERED])
+def test_scaled_contributions_are_the_same_everywhere(sql, bound, home, away):
+    """But for different values, which are cut by a hash, and engines have different ones."""
+    found, sql = [], re.sub(r"COUNT\(DISTINCT (?!patient_id)\w+\)", "COUNT(*)", sql)
+    for engine in (home, away):
+        width, asked = scaled_statements(sql, bound, DIALECTS[engine.dialect])
+        tables = [split_keys(engine.run(text), width) for text in asked]
+        found.append([sorted(repr((key, [whole(one) for one in rest])) for key, rest in rows) for rows in tables])
+    assert found[0] == found[1]
+    assert any(found[0])
 
 
 # ---- bounds ---------------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from tests.curator.clinic import POLICY, built
 FRIENDS = """
 [tables.friends]
 edges = ["a", "b"]
+rows = 1
 [tables.friends.columns]
 a = {type = "TYPE"}
 b = {type = "TYPE"}

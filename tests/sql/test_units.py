@@ -147,6 +147,7 @@ def test_a_question_may_say_whose_unit_it_takes_for_granted(unit, more, word, ri
 JOINED = """
 [tables.people]
 unit = "person"
+rows = 1
 columns.age = {low = 0, high = 100, step = 1}
 [tables.orders]
 unit = "person"

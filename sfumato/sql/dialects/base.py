@@ -245,6 +245,10 @@ class Dialect(ABC):
         """A sum of 64-bit integers that does not overflow, however many there are."""
         return f"SUM({integers})"
 
+    def wide(self, integer: str) -> str:
+        """An integer in a type in which products of 64-bit integers fit."""
+        return f"CAST({integer} AS DECIMAL(38, 0))"
+
     def double(self, integer: str) -> str:
         """An integer as the nearest double."""
         return f"CAST({integer} AS DOUBLE)"

@@ -124,6 +124,9 @@ class DuckDB(Dialect):
         """DuckDB sums 32-bit integers in 64 bits, and 64-bit integers in 128."""
         return "INTEGER" if low > -NARROW and high < NARROW else "BIGINT"
 
+    def wide(self, integer: str) -> str:
+        return f"CAST({integer} AS HUGEINT)"
+
     def divided(self, a: str, b: str) -> str:
         return f"{a} // {b}"
 

@@ -7,25 +7,31 @@ their ratios are about the same rows. Noise and prices are elsewhere: here are t
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sfumato.sql.dialects.base import Dialect
-from sfumato.sql.emit.bounding import clamped_value, columns_of, group_by, hash_of, key_names, partition_by
+from sfumato.sql.emit.bounding import clamped_value, columns_of, group_by, hash_of, key_names, partition_by, read_rows
 from sfumato.sql.emit.request import TableRequest
 from sfumato.sql.emit.rows import row_select
+from sfumato.sql.expressions import Expression
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.reserved_names import (
     BIN,
     COUNT,
     NORMS,
+    NUMBERED,
     ONE,
     PAIRS,
     PLACE,
     RANKED,
+    READ,
     ROWS,
     SCALED,
     SIZES,
     UNIT,
+    VALUE,
+    VALUES,
+    WEIGHT,
     WEIGHTED,
     measure,
     norm,
@@ -34,6 +40,8 @@ from sfumato.sql.reserved_names import (
 )
 
 WHOLE = 2**20  # a weight of one: weights are whole multiples of 1/WHOLE
+RANK_WHOLE = 2**10  # the same where ranks are weighted sums, which are multiplied by fractions of six digits
+LARGEST_ADDED = 2**52  # sums of a unit in a group beyond this leave their type when they are compared with sizes
 LARGEST = 2**62  # squared norms beyond this leave their type
 LARGEST_SUM = 2**42  # norms beyond this do, where they are sums: WHOLE times a bound must fit
 
@@ -94,6 +102,32 @@ class Block:
 
 
 @dataclass(frozen=True)
+class RankBound:
+    """The bound of the norm of row counts, by whose weights rows count for ranks."""
+
+    bound: int
+    squares: bool
+
+    @staticmethod
+    def plan(plan: Plan) -> Plan:
+        """The plan whose norms are bounded: all rows of the groups, counted."""
+        return replace(plan, measures=(Measure(What.ROWS),), standalone=())
+
+    @property
+    def block(self) -> Block:
+        return Block((Coordinate(0, 1),), self.squares)
+
+    @property
+    def values(self) -> int:
+        """What one unit adds to the ranks of one group at most, in parts of 1/RANK_WHOLE of a row, rounded up."""
+        return math.isqrt(RANK_WHOLE**2 * self.bound) + 1 if self.squares else RANK_WHOLE * self.bound
+
+    def scaling(self, plan: Plan, to: Dialect) -> "Scaling":
+        counted = self.plan(plan)
+        return Scaling(counted, counted.measures, (self.block,), to)
+
+
+@dataclass(frozen=True)
 class Scaling:
     """The statements of one plan whose contributions are scaled: all read the tables PAIRS and NORMS.
 
@@ -134,9 +168,11 @@ class Scaling:
         return f"SELECT {', '.join([*owner, *added])} FROM ({rows}) AS {ROWS} {group_by(owner)}"
 
     def added(self, of: Measure, name: str, counted: str) -> str:
+        """What a unit adds to a group: NULL if that is so much that products with it would leave their type."""
         if of.what is What.ROWS:
             return "COUNT(*)"
-        return self.to.total(clamped_value(of, name, counted, self.to))
+        total = self.to.total(clamped_value(of, name, counted, self.to))
+        return f"CASE WHEN ABS({total}) < {LARGEST_ADDED} THEN CAST({total} AS BIGINT) END"
 
     def norms(self) -> str:
         """unit, and its norm in each block: NULL where a coordinate or the norm leaves its type."""
@@ -174,6 +210,20 @@ class Scaling:
 
     # ---- what is read of them ---------------------------------------------------------------------------------------
 
+    @staticmethod
+    def of(plan: Plan, measures: Sequence[Measure], blocks: Sequence[Block], squares: bool, to: Dialect) -> "Scaling":
+        """The tables of a plan; with private keys, units are counted too, so that its votes are read from them."""
+        listed, mine = tuple(measures), tuple(blocks)
+        if plan.discovered and all(m.what is not What.UNITS for m in listed):
+            listed, mine = (*listed, Measure(What.UNITS)), (*mine, Block((Coordinate(len(listed), 1),), squares))
+        return Scaling(plan, listed, mine, to.about(plan))
+
+    @property
+    def voters(self) -> int:
+        """The block that counts units: its norm is the number of keys of a unit."""
+        (index,) = (j for j, m in enumerate(self.measures) if m.what is What.UNITS)
+        return self.block_of()[index]
+
     def histogram(self, place: int, edges: Sequence[int]) -> str:
         """bin, and how many units have a norm in it; what does not fit its type is in the last one."""
         of = f"{NORMS}.{norm(place)}"
@@ -186,22 +236,37 @@ class Scaling:
         of = f"{NORMS}.{norm(place)}"
         return f"SELECT COUNT(*) FROM {NORMS} WHERE {of} IS NULL OR {of} > {bound}"
 
-    def sums(self, bounds: Sequence[int]) -> str:
-        """keys, and each measure: a sum of whole numbers, each times the weight of its unit."""
+    def weights(self, bounds: Sequence[int]) -> str:
+        """unit, and its weight in each block, for units whose weight is less than WHOLE in one of them."""
         beyond = [f"{NORMS}.{norm(i)} IS NULL OR {NORMS}.{norm(i)} > {bound}" for i, bound in enumerate(bounds)]
         weights = [f"{self.weight(i, bound)} AS {weight(i)}" for i, bound in enumerate(bounds)]
-        some = f"SELECT {NORMS}.{UNIT}, {', '.join(weights)} FROM {NORMS} WHERE {' OR '.join(beyond)}"
+        return f"SELECT {NORMS}.{UNIT}, {', '.join(weights)} FROM {NORMS} WHERE {' OR '.join(beyond)}"
+
+    def sums(self, bounds: Sequence[int]) -> str:
+        """keys, and each measure: a sum of whole numbers, each times the weight of its unit."""
         names, block_of = qualify(PAIRS, self.keys), self.block_of()
         totals = []
         for j, m in enumerate(self.measures):
-            factor = f"COALESCE({SCALED}.{weight(block_of[j])}, {WHOLE})"
-            product = factor if m.what is What.UNITS else f"{PAIRS}.{measure(j)} * {factor}"
+            block = block_of.get(j, 0)
+            if block >= len(bounds):
+                continue
+            factor = f"COALESCE({SCALED}.{weight(block)}, {WHOLE})"
+            product = factor if m.what is What.UNITS else f"{self.multiplied(j, block, bounds[block])} * {factor}"
             totals.append(f"{self.to.total(product)} AS {measure(j)}")
-        joined = f"{PAIRS} LEFT JOIN ({some}) AS {SCALED} ON {PAIRS}.{UNIT} = {SCALED}.{UNIT}"
+        joined = f"{PAIRS} LEFT JOIN ({self.weights(bounds)}) AS {SCALED} ON {PAIRS}.{UNIT} = {SCALED}.{UNIT}"
         return f"SELECT {', '.join([*names, *totals])} FROM {joined} {group_by(names)}"
 
+    def multiplied(self, place: int, block: int, bound: int) -> str:
+        """A measure that is multiplied by weights: in a wide type, unless a unit adds little enough to any sum.
+
+        A unit with weight W adds at most WHOLE·C sizes of a row to a measure, as W·q is bounded by that.
+        """
+        name, largest = f"{PAIRS}.{measure(place)}", max(map(abs, self.measures[place].span()))
+        fits = WHOLE * self.blocks[block].length(bound) * max(largest, 1) < LARGEST
+        return name if fits else self.to.wide(name)
+
     def block_of(self) -> dict[int, int]:
-        """The block of each measure."""
+        """The block of each measure; a part that nobody moves is in none."""
         return {one.measure: i for i, block in enumerate(self.blocks) for one in block.coordinates}
 
     def weight(self, place: int, bound: int) -> str:
@@ -216,6 +281,19 @@ class Scaling:
         else:
             scaled = f"CAST({self.to.divided(str(WHOLE * bound), of)} AS BIGINT)"
         return f"CASE WHEN {of} IS NULL THEN 0 WHEN {of} <= {bound} THEN {WHOLE} ELSE {scaled} END"
+
+    def values(self, value: str, of: Expression, bound: int) -> str:
+        """Tables of WITH, of which VALUES has keys, VALUE and WEIGHT for each row that has a value; a weight of one is
+        RANK_WHOLE."""
+        made = ", ".join(f"{name} AS {self.to.materialized}({sql})" for name, sql in self.tables())
+        shown = [*qualify(READ, self.keys), f"{value} AS {VALUE}"]
+        whole = f"COALESCE({SCALED}.{weight(0)}, {WHOLE})"
+        shown.append(f"CAST({self.to.divided(whole, str(WHOLE // RANK_WHOLE))} AS BIGINT) AS {WEIGHT}")
+        joined = f"{read_rows(self.plan, of, self.to)} LEFT JOIN ({self.weights([bound])}) AS {SCALED}"
+        each = f"SELECT {', '.join(shown)} FROM {joined} ON {READ}.{UNIT} = {SCALED}.{UNIT}"
+        kept = ", ".join(qualify(NUMBERED, [*self.keys, VALUE, WEIGHT]))
+        some = f"NOT {NUMBERED}.{VALUE} IS NULL AND {NUMBERED}.{WEIGHT} > 0"
+        return f"{made}, {VALUES} AS (SELECT {kept} FROM ({each}) AS {NUMBERED} WHERE {some})"
 
     # ---- votes for bins of values -----------------------------------------------------------------------------------
 
@@ -242,10 +320,9 @@ class Scaling:
     def votes(self, most: int, salt: int) -> str:
         """keys, and a sum of votes: a unit with t keys votes WHOLE/√t (WHOLE/t) for each, t ≤ `most`.
 
-        Of more keys those with the least keyed hash count; if hashes tie, the keys decide, so `most` are kept. The
-        block of a plan whose only measure counts units has t as its norm.
+        Of more keys those with the least keyed hash count; if hashes tie, the keys decide, so `most` are kept.
         """
-        names, many = self.keys, f"{NORMS}.{norm(0)}"
+        names, many = self.keys, f"{NORMS}.{norm(self.voters)}"
         mine = qualify(PAIRS, [UNIT, *names])
         joined = f"{PAIRS} JOIN {NORMS} ON {PAIRS}.{UNIT} = {NORMS}.{UNIT}"
         few = f"SELECT {', '.join([*mine[1:], f'{many} AS {COUNT}'])} FROM {joined} WHERE {many} <= {most}"
@@ -261,6 +338,6 @@ class Scaling:
         """⌊WHOLE/√t⌋, or ⌊WHOLE/t⌋: squares (or votes) of one unit sum to WHOLE² (WHOLE) at most, as t·⌊WHOLE/√t⌋² is
         a whole number below WHOLE²·(1 + 2⁻⁴⁹) + 1."""
         many = f"{WEIGHTED}.{COUNT}"
-        if not self.blocks[0].squares:
+        if not self.blocks[self.voters].squares:
             return self.to.divided(str(WHOLE), many)
         return f"CAST({self.to.floor(f'{WHOLE} / SQRT({self.to.double(many)})')} AS BIGINT)"

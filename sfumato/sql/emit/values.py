@@ -12,6 +12,7 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit.bounding import bounding_of, group_by, is_missing, key_names, partition_by
+from sfumato.sql.emit.norm import RankBound
 from sfumato.sql.emit.rows import row_select
 from sfumato.sql.expressions import Column, Expression
 from sfumato.sql.lattice import Lattice
@@ -30,6 +31,7 @@ from sfumato.sql.reserved_names import (
     UP_TO,
     VALUE,
     VALUES,
+    WEIGHT,
     measure,
     qualify,
 )  # fmt: skip
@@ -65,14 +67,17 @@ class RankWindow:
         return f"({a} * {many} + ({self.shift}) - {b} * {upto} < {self.cap} AND {above})"
 
 
-def ranked_values(plan: Plan, lattice: Lattice, salt: int, dialect: str | Dialect) -> str:
+def ranked_values(
+    plan: Plan, lattice: Lattice, salt: int, dialect: str | Dialect, bound: RankBound | None = None
+) -> str:
     """keys, and each VALUE with how many have it (COUNT), how many have it or less (UP_TO), and how many there are
-    (ALL)."""
+    (ALL). With a bound, rows count with weights whose norm it limits."""
     to, names = dialect_of(dialect).about(plan), qualify(COUNTED, key_names(plan))
+    counted = frequencies(plan, lattice, salt, to) if bound is None else weighted_frequencies(plan, lattice, bound, to)
     split, (value, count) = partition_by(names), qualify(COUNTED, [VALUE, COUNT])
     upto = f"{to.total(count)} OVER ({split} ORDER BY {value}) AS {UP_TO}"
     shown = [*names, value, count, upto, f"{to.total(count)} OVER ({split}) AS {ALL}"]
-    return f"WITH {frequencies(plan, lattice, salt, to)} SELECT {', '.join(shown)} FROM {COUNTED}"
+    return f"WITH {counted} SELECT {', '.join(shown)} FROM {COUNTED}"
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,14 @@ def frequencies(plan: Plan, lattice: Lattice, salt: int, to: Dialect, *more: str
     names = qualify(VALUES, [*key_names(plan), VALUE])
     kept = bounding_of(plan).values(plan, step_of(lattice, to), lattice.of, salt, to, once=False)
     shown = [*names, f"COUNT(*) AS {COUNT}", *more]
+    return f"{kept}, {COUNTED} AS (SELECT {', '.join(shown)} FROM {VALUES} {group_by(names)})"
+
+
+def weighted_frequencies(plan: Plan, lattice: Lattice, bound: RankBound, to: Dialect) -> str:
+    """Tables of WITH, of which COUNTED has the keys, each VALUE, and the weight of its rows (COUNT)."""
+    names = qualify(VALUES, [*key_names(plan), VALUE])
+    kept = bound.scaling(plan, to).values(step_of(lattice, to), lattice.of, bound.bound)
+    shown = [*names, f"CAST({to.total(f'{VALUES}.{WEIGHT}')} AS BIGINT) AS {COUNT}"]
     return f"{kept}, {COUNTED} AS (SELECT {', '.join(shown)} FROM {VALUES} {group_by(names)})"
 
 
