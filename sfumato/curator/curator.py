@@ -13,11 +13,11 @@ from sfumato.aggregates.builder import Rows
 from sfumato.aggregates.price import Mu, Price, Pure
 from sfumato.curator.affordable import budget_refusal, loss_by_epsilon
 from sfumato.curator.answer import Answer
-from sfumato.curator.automatic_bounds import AutomaticBounds, FoundBounds, reads_unbounded, with_clamping
 from sfumato.curator.bounded_cache import BoundedTables
-from sfumato.curator.contribution_sketch import Sketch, sketch_key, tables_to_sketch
+from sfumato.curator.contribution_sketch import Sketch, missing_norms, sketch_key, tables_to_sketch
 from sfumato.curator.failure_guard import Guard
 from sfumato.curator.layout import minimum_coverage
+from sfumato.curator.left_out import expected_words
 from sfumato.curator.offer import Offer, offer_for_error, required_leak
 from sfumato.curator.open import account_of, open_engine, open_ledger, require_admitted, require_same_promise
 from sfumato.curator.planner import Planner
@@ -37,13 +37,13 @@ from sfumato.curator.relative_counts import is_grouped_count
 from sfumato.curator.release import release, table_requests
 from sfumato.curator.response_padding import Clock, Response
 from sfumato.curator.steps import FIRST_SHARE, Step, Steps, step_key
-from sfumato.curator.suggest_bounds import Bounds, is_seen, number_column, rough_range, share_outside, suggested_range
+from sfumato.curator.suggest_bounds import Bounds, number_column, rough_range, share_outside, suggested_range
+from sfumato.curator.unbounded_questions import ask_unbounded, preview_unbounded
 from sfumato.curator.value_votes import NoisyCounts, ValueVotes, magnitude_histogram, position_histogram
 from sfumato.curator.wanted import Wanted, require_positive
 from sfumato.engines.base import Engine
 from sfumato.errors import BudgetExceeded, EngineUnavailable, NotReached, QueryRefused, UnboundedColumn
 from sfumato.ledger import Ledger, PureBudget
-from sfumato.ledger.meter import odds
 from sfumato.ledger.shares import OWNER
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
@@ -131,7 +131,7 @@ class Curator:
         try:
             question = self.planner.plan(wanted)
         except UnboundedColumn:
-            return self.preview_unbounded(AutomaticBounds.of(self.planner, wanted, self.ledger))
+            return preview_unbounded(self, wanted)
         if question.plan.table.scaled and wanted.epsilon is None:
             return self.preview_of(self.offer_within(question, float(wanted.error or 0.0), buy=False))
         return self.preview_of(self.planner.offer(wanted))
@@ -150,7 +150,7 @@ class Curator:
         try:
             question = self.planner.plan(wanted)  # pure: text and policy, or QueryRefused
         except UnboundedColumn:
-            return self.ask_unbounded(AutomaticBounds.of(self.planner, wanted, self.ledger), key)
+            return ask_unbounded(self, wanted, key)
         if wanted.relative_error is not None and not is_grouped_count(question) and not wanted.explained:
             return self.refine(question, wanted, key)
         if question.plan.table.scaled and wanted.epsilon is None:
@@ -332,7 +332,13 @@ class Curator:
         return self.planner.show(bought.combined_offer, bought.read(), minimum_coverage(bought.combined_offer))
 
     def preview_of(self, offer: Offer) -> Preview:
-        return build_preview(offer, self.ledger, self.who, self.policy.question_delta)
+        """The preview of an offer; errors are known where the histograms of norms that it needs are stored."""
+        preview = build_preview(offer, self.ledger, self.who, self.policy.question_delta)
+        steps = Steps.of(offer, self.ledger) if offer.scaled and offer.choices is None and not preview.free else None
+        if steps is None or None in steps.known or not offer.plan.parts:
+            return preview
+        sharp = steps.completed()
+        return replace(preview, sharp=sharp, lost=(*preview.lost, *expected_words(sharp)))
 
     def explain(self, preview: Preview) -> Answer:
         """EXPLAIN PRIVACY: the preview as an answer, which costs nothing."""
@@ -401,92 +407,28 @@ class Curator:
             self.buy(offer, step_key(key, offer.canonical) if key is not None else None)
         return next(one for one in NoisyCounts.stored(question, price, self.ledger) if one.serves(price)), True
 
-    # ---- columns without bounds -------------------------------------------------------------------------------------
-
-    def ask_unbounded(self, found: AutomaticBounds, key: str | None) -> Answer:
-        """The answer under bounds that are stored, or bought now, inside the question's price."""
-        if found.wanted.explained:
-            return self.explain(self.preview_unbounded(found))
-        charge = self.ledger.find_charge(who=self.who, key=key) if key is not None else None
-        known = found.best_known(charge[0] if charge else None, lambda text: self.was_charged(text, key))
-        bounds, wanted = known if known is not None else (self.buy_bounds(found, key), found.rest)
-        try:
-            answer = self.under_bounds(bounds).ask(
-                wanted.text, epsilon=wanted.epsilon, error=wanted.error, relative_error=wanted.relative_error, key=key
-            )
-        except NotReached as short:
-            best = with_clamping(short.answer, bounds) if isinstance(short.answer, Answer) else None
-            raise NotReached(str(short), best) from None
-        if known is None and wanted.epsilon is not None:  # what was paid for all
-            loss = found.widest.loss
-            answer = replace(
-                answer, epsilon=loss.epsilon(answer.delta).upper, odds=odds(loss), charged=True,
-                coverage=dict(answer.coverage),
-            )  # fmt: skip
-        return with_clamping(answer, bounds)
-
-    def preview_unbounded(self, found: AutomaticBounds) -> Preview:
-        """The same before it is asked: with stored bounds as with bounds of the policy."""
-        known = found.best_known()
-        if known is not None:
-            bounds, wanted = known
-            preview = self.under_bounds(bounds).preview(
-                wanted.text, epsilon=wanted.epsilon, error=wanted.error, relative_error=wanted.relative_error
-            )
-            return replace(preview, lost=(*preview.lost, *(one.words for one in bounds)))
-        if found.wanted.epsilon is None:
-            raise QueryRefused(
-                "what this error costs depends on bounds that are not known yet.\n"
-                f"  found:  {'; '.join(found.plan_words)}\n"
-                "  do:     ask; or preview by epsilon=; or let the owner buy bounds once: sfumato policy suggest"
-            )
-        preview, aggregates = self.preview_of(found.widest), found.widest.question.aggregates
-        unknown = tuple(one for one in aggregates if reads_unbounded(one))
-        return replace(preview, lost=(*preview.lost, *found.plan_words), unbounded=unknown)
-
-    def buy_bounds(self, found: AutomaticBounds, key: str | None) -> tuple[FoundBounds, ...]:
-        """Bounds of all columns of a question that have none; each histogram is a charge of its own."""
-        if key is not None and self.ledger.find_charge(who=self.who, key=key) is not None:
-            self.find(found.widest, key)  # the key was used for another question
-        trial = found.widest if not found.widest.scaled else Steps.of(found.widest, self.ledger).completed()
-        self.checked_requests(partial(table_requests, trial, self.salt))  # before the first charge
-        trial.prepare()
-        loss_at = loss_by_epsilon(found.widest, self.policy.question_delta)
-        self.require_affordable(found.charges, found.widest.loss, loss_at)
-        for name, column, *_ in found.columns:
-            table, of = number_column(f"{name}.{column}", self.policy)
-            sizes, _ = self.value_histogram(magnitude_histogram(table, of), found.price, key)
-            if not is_seen(sizes):
-                raise NotReached(
-                    f"no bounds of {name}.{column} were found for this price.\n"
-                    f"  found:  too few people for ε = {found.epsilon:.2g}, of which a part is charged\n"
-                    "  do:     ask with a larger ε, or CLAMP it, or let the owner state low and high in the policy",
-                    None,
-                )
-            ends = rough_range(sizes.counts, sizes.sigma)
-            self.value_histogram(position_histogram(table, of, *ends), found.price, key)
-        return next(found.combinations())
-
-    def under_bounds(self, bounds: Sequence[FoundBounds]) -> "Curator":
-        """The same curator under a policy with these bounds."""
-        planner = self.planner.with_bounds(tuple(one.ends for one in bounds))
-        asked = replace(self, policy=planner.policy)
-        vars(asked)["planner"] = planner
-        return asked
-
-    def was_charged(self, question: str, key: str | None) -> bool:
-        """Was this step bought under this request's key?"""
-        return key is not None and self.ledger.find_charge(who=self.who, key=step_key(key, question)) is not None
-
     def register(self, *, epsilon: float) -> None:
-        """Buy the sketch of contributions, once: previews then say what the bounds of the policy cut off."""
+        """Buy what tells how much people contribute, once: previews then say how exact an answer will be, and questions
+        need not buy it again.
+
+        Of each table whose contributions are scaled that is a histogram of norms for COUNT(*) alone and by each column
+        that may be a key; of others, a sketch of what the bounds of the policy cut off. Tables share ε evenly, and so
+        do the histograms of a table. What is stored already and cost as much is not bought again.
+        """
         require_positive("epsilon", epsilon)
-        tables = [table for table in tables_to_sketch(self.policy) if self.ledger.recall(sketch_key(table)) is None]
         whole = self.planner.currency.for_epsilon(float(epsilon), self.policy.question_delta, 0.0)
-        if tables:
+        tables = tables_to_sketch(self.policy)
+        norms = missing_norms(
+            [table for table in tables if table.scaled], whole.part(1 / max(1, len(tables))), self.ledger
+        )
+        cut = [table for table in tables if not table.scaled and self.ledger.recall(sketch_key(table)) is None]
+        items = len(cut) + len({step.plan.table.name for step in norms})
+        if items:
             self.require_affordable([whole.loss()], whole.loss(), self.loss_of_epsilon)
-        for table in tables:
-            sketch = Sketch(table, whole.part(1 / len(tables)))
+        for step in missing_norms([one.plan.table for one in norms], whole.part(1 / max(1, items)), self.ledger):
+            self.buy_step(step, self.loss_of_epsilon, None)
+        for table in cut:
+            sketch = Sketch(table, whole.part(1 / items))
             checked = self.checked_requests(sketch.table_requests)
             with self.question_lock(sketch_key(table)):
                 if self.ledger.recall(sketch_key(table)) is None:
