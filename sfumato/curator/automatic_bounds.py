@@ -18,7 +18,15 @@ from sfumato.curator.answer import NOISE_ONLY, Answer, LeftOut, percent
 from sfumato.curator.offer import Offer
 from sfumato.curator.planner import ColumnBounds, Planner
 from sfumato.curator.preview import find_stored
-from sfumato.curator.suggest_bounds import Outside, is_seen, number_column, rough_range, share_outside, suggested_range
+from sfumato.curator.suggest_bounds import (
+    FARTHEST,
+    Outside,
+    is_seen,
+    number_column,
+    rough_range,
+    share_outside,
+    suggested_range,
+)
 from sfumato.curator.value_votes import NoisyCounts, magnitude_histogram, position_histogram
 from sfumato.curator.wanted import Wanted
 from sfumato.errors import QueryRefused, UnboundedColumn
@@ -26,13 +34,12 @@ from sfumato.ledger import Ledger
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.expressions import columns
-from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
 from sfumato.sql.policy import Policy
 
 SHARE = 0.2  # of a question's price, for the bounds of all its columns
 FIRST_SHARE = 0.02  # of the budget, if a question names an error: its price is known only after its bounds
 WORN = 1 / 16  # of what this question would pay: bounds that cost less are bought anew
-WIDEST = LEAST_SIZE * 2.0**SIZES  # the range of sizes: public
+WIDEST = 2 * FARTHEST  # wider than any bounds that are found or stated: marks those that are not known yet
 TRIED = 16  # combinations of stored bounds
 
 

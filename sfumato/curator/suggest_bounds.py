@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from sfumato.curator.answer import percent
@@ -18,6 +18,7 @@ SURE = 5.5  # σ: a bin that holds nothing is above this with 2e-8
 SURE_RUN = 4.5  # the same of a run of bins, of which there are fewer
 CLEAR = (8.0, 5.0, 3.5)  # σ of a sum of bins from which on its place is known: well, rather, at all
 LATER = 3.0  # a question that uses the bounds is taken to have so many times the μ
+FARTHEST = 1e15  # bounds that a policy may state
 CERTAIN = 1.64  # deviations of noise that are added for an upper bound, which then fails in 5 %
 
 
@@ -61,7 +62,10 @@ def number_column(column: str, policy: Policy) -> tuple[Table, Column]:
         raise QueryRefused(
             f"{column!r} is not a column of numbers of a private table.\n  do:     give it as 'visits.stay'"
         )
-    return table, Column(f"t0.{name}", domain)
+    free = replace(domain, low=-math.inf, high=math.inf, keys=None)  # where values lie does not depend on bounds
+    if table.scaled and not table.edges:  # what is stored stays valid when the policy says more about other columns
+        table = replace(table, columns={name: free})
+    return table, Column(f"t0.{name}", free)
 
 
 # ---- what is made of noisy counts -----------------------------------------------------------------------------------
@@ -179,9 +183,9 @@ def target_outside(counts: NoisyCounts, plan: Plan) -> float:
 
 
 def suggested_range(counts: NoisyCounts, plan: Plan, low: float, high: float) -> tuple[float, float]:
-    """Low and high from counts of places between these ends, with three digits."""
+    """Low and high from counts of places between these ends, with three digits, as far as a policy may state them."""
     a, b = refined_range(counts.counts, counts.sigma, target_outside(counts, plan), low, high)
-    return round_outward(a, up=False), round_outward(b, up=True)
+    return max(-FARTHEST, round_outward(a, up=False)), min(FARTHEST, round_outward(b, up=True))
 
 
 def share_outside(
