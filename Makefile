@@ -15,6 +15,7 @@ INSTALL := $(call install,$(BIN)/python)
 # The libraries that benchmarks compare sfumato with, each in its own environment.
 PEERS := $(patsubst bench/composition/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/composition/sides/*.txt))
 NOISE_PEERS := $(patsubst bench/noise/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/noise/sides/*.txt))
+TRUTH_PEERS := bench/.peers/truth-data.stamp
 CURATOR_PEERS := $(patsubst bench/curator/sides/%.txt,bench/.peers/curator-%.stamp,$(wildcard bench/curator/sides/*.txt))
 
 # No target is the name of a file, except the stamps.
@@ -87,6 +88,10 @@ bench-noise: $(VENV)/dev.stamp $(NOISE_PEERS)  ## time exact noise against NumPy
 
 bench-curator: $(VENV)/dev.stamp  ## time the curator on 10 million rows beside plain SQL (3 min; OPTIONS="--table t6")
 	@$(BIN)/python bench/bench_curator.py --json $(OPTIONS)
+
+bench-truth: $(VENV)/dev.stamp $(TRUTH_PEERS)  ## do answers tell the truth where people have many rows? (1 h; OPTIONS="--quick", "--only flights")
+	@$(BIN)/python bench/truth/simulate.py
+	@$(BIN)/python bench/truth/run.py --json $(OPTIONS)
 
 bench-faults: $(VENV)/dev.stamp  ## break ledgers in every way we know (15 min; OPTIONS="--kills 200 --flips 10000")
 	@$(BIN)/python bench/bench_faults.py $(OPTIONS)
@@ -174,6 +179,9 @@ endef
 
 bench/.peers/curator-%.stamp: bench/curator/sides/%.txt | $(BIN)/python
 	$(call peer,curator-$*)
+
+bench/.peers/truth-%.stamp: bench/truth/sides/%.txt | $(BIN)/python
+	$(call peer,truth-$*)
 
 bench/.peers/%.stamp: bench/composition/sides/%.txt | $(BIN)/python
 	$(call peer,$*)

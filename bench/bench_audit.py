@@ -22,7 +22,7 @@ from bench.audit.bugs import BUGS, Seeded
 from bench.common.run import BENCH
 from bench.common.side import Side
 from sfumato.audit import audit
-from sfumato.audit.collection import Rows, collected
+from sfumato.audit.exhibits import RowByRow, all_exhibits
 from sfumato.mechanisms import Gaussian, Laplace
 
 SURE = 0.999
@@ -37,7 +37,7 @@ OUTSIDE = [  # library, mechanism, (ε, δ), is it flagged?
 
 def tight(runs: int) -> dict[str, object]:
     """The certified ε of Laplace(1) on a fine lattice, 10⁵ runs on each side."""
-    noise = Rows(Laplace(1.0, 2**-10))
+    noise = RowByRow(Laplace(1.0, 2**-10))
     found = sorted(audit(noise, 0.0, 1.0, samples=100_000, confidence=SURE).epsilon.lower for _ in range(2 * runs))
     middle = float(np.median(found))
     print(
@@ -51,8 +51,8 @@ def fast() -> dict[str, object]:
     row = Gaussian(2.0, 2**-10)
     times = {}
     for name, mechanism, d0, d1 in (
-        ("a number", Rows(Laplace(1.0, 2**-10)), 0.0, 1.0),
-        ("eight numbers", Rows(row), np.zeros(8), np.ones(8)),
+        ("a number", RowByRow(Laplace(1.0, 2**-10)), 0.0, 1.0),
+        ("eight numbers", RowByRow(row), np.zeros(8), np.ones(8)),
     ):
         spent = []
         for _ in range(3):
@@ -88,7 +88,7 @@ def power(runs: int) -> dict[str, object]:
 
 def quiet(runs: int) -> dict[str, object]:
     """False alarms of all exhibits, each audited again and again with fresh bits."""
-    exhibits = [one for one in collected() if one.part == "mechanisms" or one.rows]
+    exhibits = [one for one in all_exhibits() if one.part == "mechanisms" or one.rows]
     alarms, count = 0, 0
     for exhibit in exhibits:
         for _ in range(5 * runs):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.composition import Following as Following
     from sfumato.mechanisms.composition import Measured as Measured
     from sfumato.mechanisms.keys.partition_selection import PartitionSelection as PartitionSelection
-    from sfumato.mechanisms.keys.stability_histogram import StabilityHistogram as StabilityHistogram
+    from sfumato.mechanisms.keys.threshold_selection import StabilityHistogram as StabilityHistogram
     from sfumato.mechanisms.keys.threshold_selection import ThresholdSelection as ThresholdSelection
     from sfumato.mechanisms.randomized_response import RandomizedResponse
     from sfumato.mechanisms.streams.above_threshold import AboveThreshold as AboveThreshold
@@ -85,7 +85,7 @@ PLACES = {
     "argmax": "sfumato.mechanisms.choice.argmax",
     "PartitionSelection": "sfumato.mechanisms.keys.partition_selection",
     "ThresholdSelection": "sfumato.mechanisms.keys.threshold_selection",
-    "StabilityHistogram": "sfumato.mechanisms.keys.stability_histogram",
+    "StabilityHistogram": "sfumato.mechanisms.keys.threshold_selection",
     "AboveThreshold": "sfumato.mechanisms.streams.above_threshold",
     "TreeCounter": "sfumato.mechanisms.streams.tree_counter",
     "monotone_argmax": "sfumato.mechanisms.choice.argmax",

@@ -3,10 +3,58 @@
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 PATIENCE = 2.0  # seconds before the message appears
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Task:
+    """Work under way, and its message once there is one."""
+
+    def __init__(self, what: str | None = None) -> None:
+        self.what = what  # None if a message is under way
+        self.message = ExitStack()
+
+
+CURRENT: ContextVar[Task | None] = ContextVar("task", default=None)
+
+
+def watched(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A function that is nearly always quick: a message is prepared only when `may_take_long` is called inside it.
+
+    A message takes a thread, which would take as long as a quick answer does.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def run(*args: P.args, **kwargs: P.kwargs) -> R:
+            if CURRENT.get() is not None:
+                return function(*args, **kwargs)
+            task = Task(what)
+            token = CURRENT.set(task)
+            try:
+                with task.message:
+                    return function(*args, **kwargs)
+            finally:
+                CURRENT.reset(token)
+
+        return run
+
+    return decorate
+
+
+def may_take_long() -> None:
+    """Say that the work under way may take long: from now on, a message appears after two seconds."""
+    task = CURRENT.get()
+    if task is not None and task.what is not None:
+        what, task.what = task.what, None
+        task.message.enter_context(show_progress(what))
 
 
 @contextmanager
@@ -26,9 +74,11 @@ def show_progress(what: str) -> Iterator[None]:
 
     printer = threading.Thread(target=print_message, daemon=True)
     printer.start()
+    token = CURRENT.set(Task())  # one message at a time
     try:
         yield
     finally:
+        CURRENT.reset(token)
         done.set()
         printer.join()
         if printed.is_set():

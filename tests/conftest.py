@@ -10,6 +10,10 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Before numpy is imported, which reads it then: the threads of a matrix product wait for each other by spinning, and
+# where every core has a test of its own they spin for longer than they multiply. Processes that tests start inherit it.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from sfumato.curator import Curator
 from sfumato.noise import entropy
 

@@ -377,15 +377,21 @@ def distinct_coins(coins: Sequence[tuple[float, float]], t: float) -> mp.mpf:
 # ---- sampled Gaussians, many times ----------------------------------------------------------------------------------
 
 
-def sampled_moment(rate: float, mu: float, sign: int, z: mp.mpc, reach: float, step: float) -> list[tuple]:
-    """(weight, loss) at the points of a trapezoid sum for E e^{zL}, L = ±log G: G = 1 − q + qe^{μx−μ²/2} under Q."""
+def sampled_moment(
+    rate: float, mu: float, sign: int, z: mp.mpc, reach: float, step: float, people: int = 1
+) -> list[tuple]:
+    """(weight, loss) at the points of a trapezoid sum for E e^{zL}, L = ±log G: G = 1 − q + qe^{μx−μ²/2} under Q.
+
+    For more people G is the mean of e^{jμx − j²μ²/2} over a binomial j.
+    """
     q, m, h = mp.mpf(rate), mp.mpf(mu), mp.mpf(step)
     power = z + 1 if sign > 0 else -z
-    right = reach + (float(z) + 1) * mu if sign > 0 else reach
+    right = reach + (float(z) + 1) * mu * people if sign > 0 else reach
+    chances = [mp.binomial(people, j) * q**j * (1 - q) ** (people - j) for j in range(1, people + 1)]
     found = []
     for n in range(-math.ceil(reach / step), math.ceil(right / step) + 1):
         x = n * h
-        g = mp.log1p(q * mp.expm1(m * x - m * m / 2))
+        g = mp.log1p(mp.fsum(w * mp.expm1(j * m * (x - j * m / 2)) for j, w in enumerate(chances, 1)))
         found.append((h / mp.sqrt(2 * mp.pi) * mp.exp(power * g - x * x / 2), sign * g))
     return found
 

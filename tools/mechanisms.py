@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from sfumato.audit.collection import theorem_lines
+from sfumato.audit.exhibits import theorem_lines
 from sfumato.loss.display import name
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.base import shipped_mechanisms

@@ -164,7 +164,7 @@ class CountReader(Reader):
         for row in rows:
             noisy = measure(index, row)
             value = round(noisy)  # halves to the even one, so that nothing is biased
-            low, high = self.sums.widen(noisy - radius, noisy + radius, 0.0, 1.0)
+            low, high = self.sums.widen(noisy - radius, noisy + radius, 0.0, 1.0, noisy + radius)
             estimates.append((value, min(low, value), max(high, value)))
         return estimates
 

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.mechanisms.additive.joint_laplace import OneOf
-from sfumato.noise.joint_laplace import JointLaplace
-from sfumato.noise.joint_margin import higher
-from sfumato.noise.table import Integers
+from sfumato.noise.draw_table import Integers
+from sfumato.noise.joint_laplace import JointLaplace, level_tail
 
 Floats = NDArray[np.float64]
 MISSED = 1e-5  # the chance of boxes that are left out, as if what they hold were never within an interval
@@ -36,14 +35,14 @@ class Boxes:
     @lru_cache(maxsize=64)
     def of(joint: JointLaplace) -> "Boxes":
         highest = 1
-        while float(higher(joint, highest, BITS)) > MISSED:
+        while float(level_tail(joint, highest, BITS)) > MISSED:
             highest = highest * 5 // 4 + 1
         if highest < MOST:
             levels = np.arange(highest + 1)
             chances = level_probabilities(joint, levels) * (1 - MISSED)
         else:
             levels = np.arange(1, MOST + 1) * highest // MOST
-            above = np.array([1.0, *(float(higher(joint, int(r), BITS)) for r in levels)])
+            above = np.array([1.0, *(float(level_tail(joint, int(r), BITS)) for r in levels)])
             chances = np.maximum(-np.diff(above), 0.0)
         sides = np.array([[joint.side(j, int(r)) for j in range(len(joint.sizes))] for r in levels], float)
         return Boxes(chances, sides, int(highest >= MOST))

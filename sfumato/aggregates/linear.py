@@ -16,9 +16,11 @@ from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import Noise
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.domains import Scalar
+from sfumato.sql.emit.norm import WHOLE
 from sfumato.wording import short_number
 
 CONFIDENCE = 0.95
+ROUNDED = 2.001  # parts of WHOLE by which a weight is below √(B/q) at most
 Number = float | int
 NumberEstimate = tuple[Number, Number, Number]  # value, low, high
 Estimate = tuple[Scalar, Scalar, Scalar]  # the same of any aggregate; one without an interval has no ends
@@ -39,10 +41,16 @@ class Missing:
     most: float
     apart: float
     certain: bool = False  # for all data, not only by the shape of the tail
+    times: float = math.inf  # nobody's contributions are longer than 1 + `times` bounds, so no weight is less than that
+
+    def rows(self, count: float) -> float:
+        """What was taken away at most from a group with this scaled count: weights are at least 1/(1 + times)."""
+        return min(self.most, max(count, 0.0) * self.times) if self.times < math.inf else self.most
 
     def share(self, count: float) -> float:
-        """λ, at most, in a group with this scaled count."""
-        return self.most / (max(count, 0.0) + self.most) if self.most else 0.0
+        """λ, at most, in a group with this scaled count; weights are rounded down, too."""
+        least, farthest = max(count, 0.0), self.times / (1 + self.times) if self.times < math.inf else 1.0
+        return min(1.0, min(self.most / (least + self.most), farthest) + ROUNDED / WHOLE) if self.most else 0.0
 
 
 @dataclass(frozen=True)
@@ -80,13 +88,13 @@ class NoisySums:
         reach = Reach.of(self.terms(coefficients), (), self.confidence)
         return Spread(math.sqrt(reach.fixed) + reach.least, self.confidence)
 
-    def widen(self, low: float, high: float, down: float, up: float) -> tuple[float, float]:
+    def widen(self, low: float, high: float, down: float, up: float, count: float = math.inf) -> tuple[float, float]:
         """An interval of a sum, with what was taken away: between −down and up for each size of a row, and a little
-        more, since weights are rounded down by at most two parts of their whole."""
+        more, since weights are rounded down. `count`: a scaled count that the group does not exceed."""
         if self.missing is None:
             return low, high
-        floor = 2 / (self.joint.weight - 2)
-        low, high = low - down * self.missing.most, high + up * self.missing.most
+        floor, rows = ROUNDED / (self.joint.weight - ROUNDED), self.missing.rows(count)
+        low, high = low - down * rows, high + up * rows
         return low - abs(low) * floor * (down > 0), high + abs(high) * floor
 
     def own_noise(self, place: int) -> tuple[Fraction, Terms]:

@@ -1,5 +1,6 @@
 """SUM(x): of values with public bounds."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -98,7 +99,8 @@ class SumReader(Reader):
         estimates: list[NumberEstimate] = []
         for row in rows:
             value = measure(total, row) * step + (centre * measure(counted[0], row) if counted else 0.0)
-            estimates.append((value, *self.sums.widen(value - radius, value + radius, *self.taken(value, row))))
+            ends = self.sums.widen(value - radius, value + radius, *self.taken(value, row), self.most_rows(row))
+            estimates.append((value, *ends))
         return estimates
 
     def taken(self, value: Number | None = None, row: Sequence[Number] = ()) -> tuple[float, float]:
@@ -119,6 +121,12 @@ class SumReader(Reader):
             apart = missing.apart * (high - low) / 2 + self.spread.radius / count
             low, high = max(low, min(value / count, high) - apart), min(high, max(value / count, low) + apart)
         return max(0.0, -low), max(0.0, high)
+
+    def most_rows(self, row: Sequence[Number]) -> float:
+        """What the scaled count of the group does not exceed, if rows are counted."""
+        if self.count_index is None or self.sums.missing is None:
+            return math.inf
+        return float(self.sums.joint.measure(self.count_index, row)) + self.count_radius
 
     @cached_property
     def count_index(self) -> int | None:

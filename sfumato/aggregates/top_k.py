@@ -12,7 +12,7 @@ from sqlglot import exp
 from sfumato.aggregates.linear import Estimate
 from sfumato.aggregates.price import IndependentNoise, Price
 from sfumato.aggregates.standalone import Standalone, StandaloneRelease
-from sfumato.mechanisms.keys.thresholds import threshold
+from sfumato.mechanisms.keys.threshold_selection import threshold
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect, raw
 from sfumato.sql.domains import TEXT, Domain, Kind, Scalar

@@ -19,6 +19,7 @@ from sfumato.sql.plan import Measure, What
 
 MEAN, GIVEN_MEAN = 0.99, 0.96  # that the mean is where it is taken to be, and the rest then
 BITS = 20  # of values in steps, so that their squares fit
+RANGE_SQUARED = 4.0  # the square of a range, in largest variances
 
 
 @dataclass(frozen=True)
@@ -138,14 +139,18 @@ class VarianceReader(Reader):
         return value, min(low, value), max(high, value)
 
     def widened_ends(self, sums: Sequence[Number]) -> tuple[float, float]:
-        """The same as `ends` for all rows, not for weighted ones: a variance is a mean of squares, up to the square of
-        a mean, and what was taken away moves both."""
+        """The same as `ends` for all rows, not for weighted ones.
+
+        Theorem: −λ·V_w ≤ V − V_w ≤ λ·(range² − V_w), and range² is four times the largest variance
+            [docs/theorems/contributions.md, Theorem 3]
+        """
         (low, high), missing = self.ends(sums), self.mean.sums.missing
         if missing is None:
             return low, high
         n = sums[1] - self.sums.spread(self.sums.coefficients(1)).radius
-        more = min(1.0, missing.share(n) * missing.apart) * self.largest
-        return clip(low - more, 0.0, self.largest), clip(high + more, 0.0, self.largest)
+        share, apart = missing.share(n), RANGE_SQUARED if missing.certain else missing.apart
+        down, up = share * min(1.0, apart) * self.largest, share * apart * self.largest
+        return clip(low - down, 0.0, self.largest), clip(high + up, 0.0, self.largest)
 
     def ends(self, sums: Sequence[Number]) -> tuple[float, float]:
         """Where Q/n − (S/n)² is, in steps².

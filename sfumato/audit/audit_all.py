@@ -3,10 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from sfumato.audit.collection import AT_ONCE, MANY, ONE_BY_ONE, Exhibit, collected
 from sfumato.audit.conversation import Conversation
 from sfumato.audit.corpus import Database
-from sfumato.audit.exhibits.curator import POLICY, WORST
+from sfumato.audit.exhibits import AT_ONCE, MANY, ONE_BY_ONE, POLICY, WORST, Exhibit, all_exhibits
 from sfumato.audit.report import Evidence, Finding, Theorem
 from sfumato.errors import InvalidParameter
 from sfumato.ledger import Budget, PureBudget
@@ -25,7 +24,7 @@ CONVERSATIONS = tuple(
 
 def select_exhibits(words: Sequence[str] = ()) -> tuple[Exhibit, ...]:
     """The exhibits whose part or name contains one of these words; all exhibits without words."""
-    every = (*collected(), *CONVERSATIONS)
+    every = (*all_exhibits(), *CONVERSATIONS)
     selected = tuple(
         each for each in every if not words or any(w.lower() in f"{each.part} {each.name}".lower() for w in words)
     )

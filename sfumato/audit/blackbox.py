@@ -17,7 +17,7 @@ from sfumato.audit.outputs import (
     Raised,
     Sides,
     append_runs,
-    columns,
+    output_columns,
     require_distinct,
     run_many,
 )
@@ -145,7 +145,7 @@ def audit_runs(sides: Sides, at: Split, claims: Sequence[Claim], sure: float, al
     count = len(sides[0])
     held_out = count - at.known
     with np.errstate(all="ignore"):  # outputs may be arbitrarily large
-        numbers, labels = columns(sides, at.known)
+        numbers, labels = output_columns(sides, at.known)
         choice = choose_event(all_features(numbers, labels, at), claims, at.learn, at.known)
         if choice is None:
             words, claim, seen, likelier, certified = "none worth trying", claims[0], (0, 0), 0, 0.0

@@ -17,21 +17,79 @@ from numpy.typing import NDArray
 from scipy import special
 
 from sfumato import checks
-from sfumato.audit.guesses import p_value as p_value_of
 from sfumato.audit.result import format_down
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound
+from sfumato.loss.views.profile import most_leak, top_of
 from sfumato.noise.bernoulli import Bernoulli
 from sfumato.noise.entropy import SYSTEM, Source
 
+LINES = 240  # tangents by which the trade-off function is bounded from below
+FAR = 30.0
+LEAST = 1e-15  # smaller p-values are reported as this
 Floats = NDArray[np.float64]
 Canary = TypeVar("Canary")
 Model = TypeVar("Model")
 
 FEWEST = 10
 SHARES = ((3, 4), (1, 4), (1, 16))  # of the canaries that are guessed; not all: coins need not be half heads
-SLACK = 1e-9  # relative, for rounding of binomial tails
+SLACK = 1e-9  # relative, for the rounding of sums and of binomial tails
+
+
+class Tangents:
+    """A lower bound on a trade-off function: the maximum of its tangents, given by points (ε, δ) of the profile."""
+
+    def __init__(self, loss: PrivacyLoss):
+        end = loss.epsilon(min(1.0, most_leak(loss) + 1e-9), tolerance=1e-3).upper
+        eps = np.linspace(0.0, min(end, top_of(loss), FAR), LINES)
+        delta = loss.delta(eps, tolerance=1e-3).upper
+        # a ↦ 1 − δ − e^ε·a, and the mirrored line: f is its own inverse
+        self.at_zero = np.concatenate([1 - delta, (1 - delta) * np.exp(-eps)])
+        self.slope = np.concatenate([np.exp(eps), np.exp(-eps)])
+
+    def __call__(self, alpha: float) -> float:
+        """f(alpha), never above the truth."""
+        return max(0.0, float(np.max(self.at_zero - self.slope * alpha)))
+
+
+def least_total(tau: float, right: int, guesses: int, canaries: int, f: Tangents) -> float:
+    """The least sum of all p_i if at least `right` right guesses have probability tau."""
+    high, wrong = tau * right / canaries, tau * (guesses - right) / canaries
+    for i in range(right - 1, -1, -1):
+        more = f(1 - high) * (1 - SLACK)
+        if more > wrong:
+            high, wrong = high + i / (guesses - i) * (more - wrong), more
+        if high + wrong > 2 * guesses / canaries:
+            break
+    return (high + wrong) * canaries / guesses
+
+
+def p_value_of_loss(right: int, guesses: int, canaries: int, loss: PrivacyLoss) -> float:
+    """The probability of at least so many right guesses if the loss is as claimed; never below the truth.
+
+    p_i is the probability that exactly i of r guesses about m canaries are right. Flip the coin of a canary that was
+    guessed right: for the same model that guess is now wrong, so one guess fewer is right. The trade-off function f
+    bounds how likely the same model is after the flip. So for every set of counts, and for {i, i + 1, …} in particular,
+
+        R_{i+1} ≤ 1 − f(H_i)    R_i = Σ_{j≥i} j·p_j / m    H_i = Σ_{j≥i} (r − j)·p_j / m
+
+    Theorem: the average over canaries and coins keeps f-DP, as 1 − f is concave [Mahloujifar, Melis & Chaudhuri 2025,
+        Thm 9; docs/theorems/canaries.md]
+    Theorem: given P(right ≥ v) = τ, mass put as low and as late as these inequalities allow is the least in all; if it
+        exceeds 1, P(right ≥ v) < τ [docs/theorems/canaries.md]
+    """
+    if not right:
+        return 1.0
+    f, low, high = Tangents(loss), LEAST, 1.0
+    if least_total(high, right, guesses, canaries, f) <= 1 + SLACK:
+        return 1.0
+    if least_total(low, right, guesses, canaries, f) > 1 + SLACK:
+        return low
+    while high / low > 1.001:
+        tau = math.sqrt(low * high)
+        low, high = (tau, high) if least_total(tau, right, guesses, canaries, f) <= 1 + SLACK else (low, tau)
+    return high
 
 
 @dataclass(frozen=True)
@@ -99,7 +157,7 @@ def one_run(
 
     The highest scores are guessed to be included and the lowest to be left out. A few numbers of guesses, fixed in
     advance, are tried, each at its share of 1 − confidence. A claimed `loss` is also tested as a whole
-    (sfumato/audit/guesses.py), which is more powerful than its ε at δ; each of the two tests has half of 1 −
+    (sfumato/audit/canaries.py), which is more powerful than its ε at δ; each of the two tests has half of 1 −
     confidence. Keep the number of canaries well below (1 − confidence)/δ: with more, the claim itself allows some to be
     published.
 
@@ -116,10 +174,12 @@ def one_run(
     alpha = (1 - sure) / len(tried) / (1 if loss is None else 2)
     order = np.argsort(scores, kind="stable")
     rights = [(r, count_right(inside, order, r)) for r in tried]
-    best = max(((lower_bound(v, r, count, slack, alpha), r, v) for r, v in rights), key=lambda result: result[0])
-    ceiling = max(lower_bound(r, r, count, slack, alpha) for r in tried)
+    best = max(
+        ((epsilon_lower_bound(v, r, count, slack, alpha), r, v) for r, v in rights), key=lambda result: result[0]
+    )
+    ceiling = max(epsilon_lower_bound(r, r, count, slack, alpha) for r in tried)
     bound = Bound(best[0], math.inf, "guesses about canaries of one run", "lower")
-    chance = None if loss is None else min(1.0, len(tried) * min(p_value_of(v, r, count, loss) for r, v in rights))
+    chance = None if loss is None else min(1.0, len(tried) * min(p_value_of_loss(v, r, count, loss) for r, v in rights))
     return OneRun(bound, slack, claimed, sure, count, best[1], best[2], ceiling, chance)
 
 
@@ -171,20 +231,22 @@ def count_right(inside: NDArray[np.bool_], order: NDArray[np.intp], guesses: int
     return int(np.count_nonzero(~inside[out]) + np.count_nonzero(inside[into]))
 
 
-def lower_bound(right: int, guesses: int, canaries: int, delta: float, alpha: float) -> float:
+def epsilon_lower_bound(right: int, guesses: int, canaries: int, delta: float, alpha: float) -> float:
     """An ε that is larger than the true one at δ with probability at most alpha; 0 if nothing can be said."""
     low, high = 0.0, 2.0
-    if p_value(right, guesses, canaries, low, delta) > alpha:
+    if p_value_of_epsilon(right, guesses, canaries, low, delta) > alpha:
         return 0.0
-    while p_value(right, guesses, canaries, high, delta) <= alpha:
+    while p_value_of_epsilon(right, guesses, canaries, high, delta) <= alpha:
         low, high = high, 2 * high
     while high - low > 1e-6:
         middle = (low + high) / 2
-        low, high = (middle, high) if p_value(right, guesses, canaries, middle, delta) <= alpha else (low, middle)
+        low, high = (
+            (middle, high) if p_value_of_epsilon(right, guesses, canaries, middle, delta) <= alpha else (low, middle)
+        )
     return low * (1 - 2.0**-50)
 
 
-def p_value(right: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
+def p_value_of_epsilon(right: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
     """The probability of at least so many right guesses under (ε, δ)-DP, from above; it grows with ε.
 
     With δ > 0 the number of right guesses is at most B + F with E[F] ≤ 2mδ; the worst F is i with probability 2mδ/i,

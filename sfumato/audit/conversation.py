@@ -13,7 +13,7 @@ from functools import cached_property
 import duckdb
 
 from sfumato.audit.corpus import Database
-from sfumato.audit.plans import SALT
+from sfumato.audit.question_replay import SALT
 from sfumato.curator import Curator
 from sfumato.errors import BudgetExceeded, SfumatoError
 from sfumato.ledger import Ledger, Promise, PureBudget

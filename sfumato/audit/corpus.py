@@ -2,7 +2,7 @@
 
 The extremes follow from the policy alone: ends of ranges and values beyond them, NaN and infinities, more rows and
 groups than a unit may contribute, keys that nobody else has, unit identifiers that are equal as doubles. Databases are
-small: they are for replay (`sfumato.audit.plans`), where one run on each of two databases is enough.
+small: they are for replay (`sfumato.audit.question_replay`), where one run on each of two databases is enough.
 """
 
 import math
@@ -52,7 +52,7 @@ class Database:
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class NeighbouringDatabases:
     """A database with one unit, and the same database without it."""
 
     name: str
@@ -70,13 +70,13 @@ def column_types(table: Table) -> dict[str, str]:
     return types
 
 
-def neighbours(policy: Policy) -> tuple[Neighbours, ...]:
+def neighbours(policy: Policy) -> tuple[NeighbouringDatabases, ...]:
     """All pairs for this policy; at least 25 for any table with a number and a text."""
     private = [name for name, table in policy.tables.items() if not table.public]
     return tuple(pair for name in private for pair in table_neighbours(policy, name))
 
 
-def table_neighbours(policy: Policy, name: str) -> Iterator[Neighbours]:
+def table_neighbours(policy: Policy, name: str) -> Iterator[NeighbouringDatabases]:
     table = policy.tables[name]
     plain = ordinary_row(table)
     for column, domain in table.columns.items():
@@ -104,7 +104,7 @@ def table_neighbours(policy: Policy, name: str) -> Iterator[Neighbours]:
 
 def make_pair(
     policy: Policy, name: str, words: str, rows_of_unit: list[Row], others: int = PEOPLE, unit: int = UNIT
-) -> Neighbours:
+) -> NeighbouringDatabases:
     """The rows of other units, with and without the rows of one unit."""
     table = policy.tables[name]
     base: dict[str, list[Row]] = {other: public_rows(policy, each) for other, each in policy.tables.items()}
@@ -115,7 +115,9 @@ def make_pair(
     add_rows(base, table, None, [ordinary_row(table)])  # a row whose unit is NULL must not count
     without = Database(policy, {key: tuple(rows) for key, rows in base.items()})
     add_rows(base, table, unit, rows_of_unit)
-    return Neighbours(f"{name}: {words}", Database(policy, {key: tuple(rows) for key, rows in base.items()}), without)
+    return NeighbouringDatabases(
+        f"{name}: {words}", Database(policy, {key: tuple(rows) for key, rows in base.items()}), without
+    )
 
 
 def add_rows(base: dict[str, list[Row]], table: Table, unit: int | None, rows: list[Row]) -> None:

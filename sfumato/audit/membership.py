@@ -23,7 +23,7 @@ MOST = 1e308
 
 
 @dataclass(frozen=True)
-class Rate:
+class AttackRate:
     """An attack at one threshold: observed false alarms and finds, with limits that hold for all rates at once."""
 
     threshold: float
@@ -48,7 +48,7 @@ class Rate:
 class Membership:
     """Finds at several rates of false alarms, and the most that the claim allows, with simultaneous confidence."""
 
-    rates: tuple[Rate, ...]
+    rates: tuple[AttackRate, ...]
     confidence: float
     inside: int
     outside: int
@@ -111,7 +111,7 @@ def membership(
         alarms, hits = (int(np.count_nonzero(side > threshold)) for side in (counted, here))
         upper, lower = clopper_pearson(alarms, len(counted), beta)[1], clopper_pearson(hits, len(here), beta)[0]
         allowed = 1.0 if loss is None else min(1.0, 1 - loss.trade_off(upper).lower)
-        results.append(Rate(threshold, alarms / len(counted), upper, hits / len(here), lower, allowed))
+        results.append(AttackRate(threshold, alarms / len(counted), upper, hits / len(here), lower, allowed))
     return Membership(tuple(results), sure, len(here), len(away))
 
 

@@ -189,7 +189,7 @@ class Labels:
     values: tuple[Sequence[Hashable], Sequence[Hashable]]
 
 
-def columns(sides: Sides, known: int) -> tuple[list[Numbers], list[Labels]]:
+def output_columns(sides: Sides, known: int) -> tuple[list[Numbers], list[Labels]]:
     """All columns of the outputs. The set of columns depends only on the first `known` runs on each side."""
     if (blocks := matrices(sides, known)) is not None:
         return [Numbers(name, x) for name, x in blocks.items()], []
@@ -199,7 +199,7 @@ def columns(sides: Sides, known: int) -> tuple[list[Numbers], list[Labels]]:
     for path in paths:
         name = "the output" + "".join(f"[{key!r}]" for key in path)
         leaves = tuple([leaf_at(value, path) for value in side] for side in plain)
-        kinds_here = tuple([kind_of(leaf) for leaf in side] for side in leaves)
+        kinds_here = tuple([output_kind(leaf) for leaf in side] for side in leaves)
         labels.append(Labels(name, kinds_here))  # type: ignore[arg-type]  # a pair, as there are two sides
         seen = [leaf for side in leaves for leaf in side[:known]]
         if any(isinstance(leaf, numbers.Real) for leaf in seen):
@@ -321,7 +321,7 @@ def leaf_at(value: object, path: Path) -> object:
     return f"{len(value)} entries" if isinstance(value, dict | list) else value
 
 
-def kind_of(leaf: object) -> str:
+def output_kind(leaf: object) -> str:
     """A leaf as a label: texts and truth values themselves, the names of unusual numbers, else the type."""
     if isinstance(leaf, float):
         return "a float" if leaf - leaf == 0 and (leaf or str(leaf)[0] != "-") else repr(leaf)
@@ -348,4 +348,4 @@ def shape_of(value: object) -> str:
     """The outermost structure of an output: its type and length, or the keys of a table."""
     if isinstance(value, dict):
         return f"a table with keys {', '.join(sorted(map(text_of, value)))}"
-    return f"a sequence of {len(value)}" if isinstance(value, list) else kind_of(value)
+    return f"a sequence of {len(value)}" if isinstance(value, list) else output_kind(value)

@@ -17,8 +17,8 @@ from sfumato.mechanisms.choice.base import Choice
 from sfumato.mechanisms.choice.quantile import ByRank
 from sfumato.mechanisms.dependent.private_test import Gate
 from sfumato.mechanisms.groups.transformed import Transformed, integer_counts
+from sfumato.mechanisms.private_inputs import read_numbers
 from sfumato.mechanisms.randomized_response import RandomizedResponse
-from sfumato.mechanisms.values import read_numbers
 from sfumato.sensitivity import Relation, Sensitivity
 
 SLACK = 1e-9  # relative: distances are reduced by this, so that rounding raises no false alarm
@@ -74,7 +74,7 @@ def price_rows(noise: JointLaplace, moves: Sequence[Sequence[int]]) -> tuple[str
     rows = [row for row in moves if any(row)]
     if not rows:
         return "did not move", nothing()
-    each = [noise.moved(row) for row in rows]
+    each = [noise.loss_of_move(row) for row in rows]
     farthest = max(Fraction(abs(d), s) for row in rows for d, s in zip(row, noise.sizes, strict=True))
     return f"{len(rows)} rows moved by up to {float(farthest):.6g} of their sizes", sum(each[1:], each[0])
 

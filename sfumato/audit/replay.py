@@ -45,7 +45,7 @@ RUNS = 3  # more than one: outputs may agree by chance, as 0 · anything does
 
 
 @dataclass(frozen=True)
-class Call:
+class RecordedCall:
     """One call of a primitive: its method, its input and its output (both private, so not in the repr)."""
 
     primitive: Primitive
@@ -129,7 +129,7 @@ def replay(mechanism: object, d0: object, d1: object, loss: PrivacyLoss) -> Repl
 
 def replay_once(run: Callable[[object], object], d0: object, d1: object, loss: PrivacyLoss) -> Replay:
     """One run on each data set."""
-    tape: list[Call] = []
+    tape: list[RecordedCall] = []
     with hook_primitives(recorder(tape)):
         first = outcome(run, d0)
     if not tape:
@@ -154,7 +154,7 @@ def replay_once(run: Callable[[object], object], d0: object, d1: object, loss: P
     return Replay(tuple(steps), tuple(problems), loss)
 
 
-def price_calls(tape: Sequence[Call], values: Sequence[Any]) -> tuple[list[Step], list[str]]:
+def price_calls(tape: Sequence[RecordedCall], values: Sequence[Any]) -> tuple[list[Step], list[str]]:
     """How far the inputs moved, call by call, up to the first move that has no known loss."""
     steps: list[Step] = []
     for number, (call, after) in enumerate(zip(tape, values, strict=False), 1):
@@ -216,13 +216,13 @@ class Diverged(Exception):
     """The run on d1 called other primitives than the run on d0."""
 
 
-def recorder(tape: list[Call]) -> Hook:
+def recorder(tape: list[RecordedCall]) -> Hook:
     """A hook that runs each primitive and records its input and output."""
 
     def record(primitive: Primitive, method: str, value: Any, run: Callable[[], Any]) -> Any:
         answer = run()
         if len(tape) < MOST:
-            tape.append(Call(primitive, method, value, answer))
+            tape.append(RecordedCall(primitive, method, value, answer))
         return answer
 
     return record
@@ -232,7 +232,7 @@ def recorder(tape: list[Call]) -> Hook:
 class Player:
     """Returns the recorded outputs, and keeps the inputs of the second run."""
 
-    tape: tuple[Call, ...]
+    tape: tuple[RecordedCall, ...]
     values: list[Any] = field(default_factory=list)
     excused: bool = False  # a private test passed that must fail on one of the data sets: δ covers the rest
     problems: list[str] = field(default_factory=list)

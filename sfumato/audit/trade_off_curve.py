@@ -12,7 +12,7 @@ from sfumato import checks
 from sfumato.audit.blackbox import CHOOSE, LEARN, checked_sizes, count_codes
 from sfumato.audit.certify import clopper_pearson
 from sfumato.audit.features import Feature, Split, all_features
-from sfumato.audit.outputs import columns, require_distinct, run_many
+from sfumato.audit.outputs import output_columns, require_distinct, run_many
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.coins import ApproxLoss
@@ -20,7 +20,7 @@ from sfumato.loss.kinds.coins import ApproxLoss
 TESTS = 32  # points of a curve
 
 
-class Rate(NamedTuple):
+class ErrorRate(NamedTuple):
     """A probability: the observed rate, and a confidence interval."""
 
     low: float
@@ -32,8 +32,8 @@ class Rate(NamedTuple):
 class Point:
     """One test, "it was d1 if …": its error rates on d0 and on d1, and the least miss rate that the claim allows."""
 
-    false_alarm: Rate
-    miss: Rate
+    false_alarm: ErrorRate
+    miss: ErrorRate
     claimed: float  # the least miss rate that the claim allows at this rate of false alarms
 
     @property
@@ -122,16 +122,16 @@ def trade_off(
     at = Split(int(LEARN * count), int((LEARN + CHOOSE) * count))
     sides = run_many(mechanism, (d0, d1), count)
     with np.errstate(all="ignore"):
-        feature, order = most_separating(all_features(*columns(sides, at.known), at), at)
+        feature, order = most_separating(all_features(*output_columns(sides, at.known), at), at)
         counts = count_codes(feature.held_out(), feature.size)
         cuts = even_cuts(count_codes(feature.codes, feature.size).sum(axis=0)[order])
     totals = np.cumsum(counts[:, order], axis=1)[:, cuts]
     beta, n = (1 - sure) / (2 * len(cuts)), count - at.known
-    rates = [[Rate(low, k / n, high) for k in row for low, high in [clopper_pearson(k, n, beta)]]
+    rates = [[ErrorRate(low, k / n, high) for k in row for low, high in [clopper_pearson(k, n, beta)]]
              for row in totals.tolist()]  # fmt: skip
     allowed = claim.trade_off(np.array([rate.high for rate in rates[0]]), tolerance=1e-3).lower
     points = tuple(
-        Point(a, Rate(1 - b.high, 1 - b.seen, 1 - b.low), float(least))
+        Point(a, ErrorRate(1 - b.high, 1 - b.seen, 1 - b.low), float(least))
         for a, b, least in zip(rates[0], rates[1], np.atleast_1d(allowed), strict=True)
     )
     return Curve(points, feature.name, count, sure)

@@ -163,7 +163,7 @@ def read_sql(sql: str) -> str:
 def describe_charge(curator: "Curator", key: str) -> str:
     """Say whether an interrupted question was charged."""
     keys = [str(entry.content.get("key")) for entry in curator.ledger.history()]
-    if any(known == key or known.startswith((f"{key} round ", f"{key} step ")) for known in keys):
+    if any(known == key or known.startswith(f"{key} round ") for known in keys):
         return (
             "The question was charged, and stays charged.\n"
             f"  do:     ask it again with --key {key}: it is not charged again"

@@ -71,6 +71,6 @@ def require_writable(places: tuple[Path, ...]) -> None:
 
 def render(report: "Report", place: Path) -> str:
     """The report in the format of the file's suffix."""
-    from sfumato.audit.html_report import page
+    from sfumato.audit.report import page
 
     return {".html": page(report), ".json": report.to_json(), ".txt": f"{report}\n"}[place.suffix]

@@ -58,7 +58,7 @@ def verify(place: Path, anchor: Path | None, as_json: bool) -> None:
 def report(place: Path, anchor: Path | None, as_json: bool) -> None:
     """Report what is promised, what is spent, and by whom."""
     from sfumato.ledger import Ledger
-    from sfumato.ledger.report import report as ledger_report
+    from sfumato.ledger.owner_report import report as ledger_report
 
     result = ledger_report(Ledger.open(place, anchor=anchor))
     click.echo(result.to_json() if as_json else str(result))
@@ -101,7 +101,7 @@ def renew(
     sfumato ledger renew clinic.duckdb.ledger --epsilon 1 --why "the year 2027"
     """
     from sfumato.ledger import Ledger
-    from sfumato.ledger.report import union
+    from sfumato.ledger.owner_report import union
 
     opened = Ledger.open(place, anchor=anchor)
     first = opened.promise

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Amount, Ledger
-from sfumato.ledger.refusals import DIGITS, refusal
+from sfumato.ledger.accounts import DIGITS, refusal
 from sfumato.loss.base import PrivacyLoss
 
 if TYPE_CHECKING:

@@ -46,7 +46,6 @@ from sfumato.errors import BudgetExceeded, EngineUnavailable, NotReached, QueryR
 from sfumato.ledger import Ledger, PureBudget
 from sfumato.ledger.shares import OWNER
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.emit.request import Row, TableRequest
@@ -55,7 +54,6 @@ from sfumato.sql.policy import VIEWS, Policy
 from sfumato.sql.question import Question
 
 PATIENT = 8  # time-outs
-LEAST_REST = 0.44  # of a question's price, when half of it and a tenth of the rest have bought its steps
 
 
 @dataclass(frozen=True)
@@ -176,29 +174,17 @@ class Curator:
 
     def find(self, offer: Offer, key: str | None = None) -> Purchase | None:
         """The answer stored under this idempotency key; or one to the same question that is at least as exact."""
-        if key is not None:
-            loss = self.charged_loss(offer, key)
-            before = self.ledger.find_receipt(loss, question=offer.canonical, who=self.who, key=key)
+        if key is not None and not offer.incomplete:  # else its own loss is not known yet
+            before = self.ledger.find_receipt(offer.loss, question=offer.canonical, who=self.who, key=key)
             if before is not None and before.answer is not None:
-                return Purchase(offer.stored_offer(loss, before.answer) or offer, before.answer, False)
+                return Purchase(offer.reading(before.answer), before.answer, False)
         found = find_stored(offer, self.ledger)
         return Purchase(*found, False) if found is not None else None
-
-    def charged_loss(self, offer: Offer, key: str) -> PrivacyLoss:
-        """The loss of a request that may have been charged under this key: where contributions are scaled, of what is
-        left after the steps that it bought."""
-        charge = self.ledger.find_charge(who=self.who, key=key) if offer.scaled else None
-        if charge is None or charge[0] != offer.canonical:
-            return offer.loss
-        inner = charge[1].inner if isinstance(charge[1], LeakyLoss) else charge[1]
-        price = offer.price.of(inner)
-        least = offer.price.part(LEAST_REST).amount
-        return charge[1] if price is not None and least <= price.amount <= offer.price.amount else offer.loss
 
     def buy(self, offer: Offer, key: str | None = None) -> Purchase:
         """Check the engine, charge, run and keep, under the lock of this question; what somebody else has bought
         meanwhile is free."""
-        if offer.scaled and offer.choices is None:
+        if offer.incomplete:
             offer = self.complete(offer, key)
             if not offer.plan.parts:
                 return Purchase(offer, release(offer, []), True)
@@ -209,24 +195,32 @@ class Curator:
                 return found
             loss_at = loss_by_epsilon(offer, self.policy.question_delta)
             noisy = self.purchase(offer.loss, loss_at, offer.canonical, key, checked, partial(release, offer))
-            return Purchase(offer, noisy, True)
+            return Purchase(offer.reading(noisy), noisy, True)
 
     def complete(self, offer: Offer, key: str | None) -> Offer:
-        """The offer with its private keys and its bounds: what is stored of them, or bought now, one charge each."""
-        steps = Steps.of(offer, self.ledger)
+        """The offer with its private keys and its bounds: what is stored of them, or bought now, one charge each.
+
+        A retry under the same idempotency key splits the price as the first try did, and is charged for nothing twice.
+        """
+        bought: set[str] = set()
+
+        def is_paid(step: Step) -> bool:
+            return step.canonical in bought or self.is_charged(step.loss, step.canonical, step.own_key(key))
+
+        steps = Steps.of(offer, self.ledger, is_paid)
         trial = steps.completed()
+        if self.is_charged(trial.loss, trial.canonical, key):  # or raises, if the key was used for something else
+            return trial
         self.checked_requests(partial(table_requests, trial, self.salt))  # before the first charge
         trial.prepare()
         loss_at = loss_by_epsilon(offer, self.policy.question_delta)
         if steps.missing:
-            self.require_affordable(steps.losses(), offer.loss, loss_at)
+            first = [step.loss for step in steps.missing if not is_paid(step)]
+            self.require_affordable([*first, trial.loss] if offer.plan.parts else first, offer.loss, loss_at)
         while steps.missing:
-            self.buy_step(steps.missing[0], loss_at, key)
-            steps = steps.bought(self.ledger)
-        charge = self.ledger.find_charge(who=self.who, key=key) if key is not None else None
-        if charge is not None and key is not None and charge[0] == offer.canonical:  # interrupted before
-            inner = loss.inner if isinstance(loss := self.charged_loss(offer, key), LeakyLoss) else loss
-            steps = replace(steps, rest=offer.price.of(inner) or steps.rest)
+            if self.buy_step(steps.missing[0], loss_at, key):
+                bought.add(steps.missing[0].canonical)
+            steps = Steps.of(offer, self.ledger, is_paid)  # what somebody else has bought meanwhile is free
         return steps.completed()
 
     def offer_within(self, question: Question, error: float, *, buy: bool) -> Offer:
@@ -251,13 +245,20 @@ class Curator:
             question, error, delta, self.policy.epsilon, currency, lambda offer: steps.at(offer.price).completed()
         )
 
-    def buy_step(self, step: Step, loss_at: Callable[[float], PrivacyLoss], key: str | None) -> None:
-        """Buy what a question needs first, unless somebody else has bought it meanwhile."""
+    def is_charged(self, loss: PrivacyLoss, question: str, key: str | None) -> bool:
+        """Was this charged under this idempotency key before?"""
+        return key is not None and self.ledger.find_receipt(loss, question=question, who=self.who, key=key) is not None
+
+    def buy_step(self, step: Step, loss_at: Callable[[float], PrivacyLoss], key: str | None) -> bool:
+        """Buy what a question needs first, unless somebody else has bought it meanwhile: did we?"""
         checked = self.checked_requests(partial(step.requests, self.salt))
         with self.question_lock(step.canonical):
-            if step.find(self.ledger) is None:
-                own_key = step_key(key, step.canonical) if key is not None else None
-                self.purchase(step.loss, loss_at, step.canonical, own_key, checked, step.release)
+            if step.find(self.ledger) is not None:
+                return False
+            self.purchase(step.loss, loss_at, step.canonical, step.own_key(key), checked, step.release)
+            if step.find(self.ledger) is None:  # charged under this key before the data changed: what it gave is old
+                self.purchase(step.loss, loss_at, step.canonical, None, checked, step.release)
+            return True
 
     def purchase(
         self, loss: PrivacyLoss, loss_at: Callable[[float], PrivacyLoss], question: str, key: str | None,
@@ -404,7 +405,9 @@ class Curator:
             self.buy_step(ValueVotes(question.plan, price), self.loss_of_epsilon, key)
         else:
             offer = Offer(question, price)
-            self.buy(offer, step_key(key, offer.canonical) if key is not None else None)
+            self.buy(offer, step_key(key, offer.canonical))
+            if not NoisyCounts.stored(question, price, self.ledger):  # charged under this key before the data changed
+                self.buy(offer)
         return next(one for one in NoisyCounts.stored(question, price, self.ledger) if one.serves(price)), True
 
     def register(self, *, epsilon: float) -> None:

@@ -33,18 +33,22 @@ CANDIDATES: Floats = np.sqrt(np.unique(np.floor(2.0 ** (np.arange(4 * PLACES - 3
 POINTS = 4  # a place is four norms, evenly on the scale of logarithms
 NORMS: Floats = np.r_[np.ones(POINTS), 2.0 ** ((np.arange(POINTS * (PLACES + BEYOND - 1)) + 0.5) / (2 * POINTS))]
 FIRST_POINT = POINTS * FIRST_PLACE  # of each bin
+# Where norms, or their squares, are whole numbers, small ones lie at these points; a point stands for the next of them.
+WHOLE_NORMS: Floats = np.where(NORMS < 8, np.ceil(NORMS), NORMS)
+ROOT_NORMS: Floats = np.where(NORMS < 4, np.sqrt(np.ceil(NORMS**2)), NORMS)
 
 # Constants were chosen on one half of the tables of bench/truth and reported on the other (`make bench-truth`).
 SEEN = 5.5  # σ from which a bin is taken to be there: at 4.5, C came out 100 times too large once in 8,000 runs
 FALSE_SIGHTING = 1e-7 / BINS  # the same as a probability, for noise whose tail is not that of a Gaussian
 CLEAR = 12.0  # the tail begins where so many σ of units lie above: fewer tell nothing of a shape
 AFTER = 8  # bins after the last one seen that are fitted, too: that nothing is seen there says how the tail falls
-UNEXPLAINED = 3.5  # σ of units above the best fit from which on they are a tail of their own
+UNEXPLAINED, NEAR = 3.0, 3  # σ of units above the best fit, so few bins after the last one seen, that are a new tail
 IMPLAUSIBLE = 1e-3  # models less likely than the best by this factor are left out
 HEAVY = 4.0  # weight of a straight tail where we promise "at most"
 APART = 1.5  # where we promise "at most": so many σ of units may lie apart from every shape, twice as far out
 UNSEEN = 0.25  # σ of units that are not enough for a tail to reach farther
 CAUTION = 0.35  # quantile of E(C) that is weighed against noise; its mean square is ruled by the fattest tail
+EXPECTED = 0.7  # quantile of the number of scaled units that an alarm compares with
 GROUPS_WEIGHT = 0.75  # noise of K groups counts as K^this: 1 is best for the total error and leaves out more of a group
 DIFFERENT = 0.1  # how far left-out rows are taken to be from others in the mean, in halves of the range
 
@@ -76,9 +80,10 @@ class Tail:
     likely: Floats  # of each model; their sum is 1
     cautious: Floats  # the same with HEAVY weight on straight tails
     sigma: float
+    points: Floats  # the norm at each point
 
     @staticmethod
-    def of(counts: Sequence[float] | Floats, sigma: float, *, laplace: bool = False) -> "Tail":
+    def of(counts: Sequence[float] | Floats, sigma: float, *, laplace: bool = False, points: Floats = NORMS) -> "Tail":
         """Fit noisy numbers of units per bin, each with noise of standard deviation `sigma`."""
         noisy = np.asarray(counts, float)
         if noisy.shape != (BINS,) or not (np.isfinite(noisy).all() and 0 < sigma < math.inf):
@@ -87,13 +92,13 @@ class Tail:
         start = first_clear(noisy, sigma, last)
         fit = Fit.of(noisy, sigma, start, last)
         # Units far from the rest are not the tail of the rest: what a fit does not explain is fitted alone.
-        apart = fit.unexplained(laplace)
-        return (fit if apart is None else Fit.of(noisy, sigma, apart, max(apart, last))).tail()
+        apart = fit.unexplained(last, laplace)
+        return (fit if apart is None else Fit.of(noisy, sigma, apart, max(apart, last))).tail(points)
 
     def left_out(self, bounds: ArrayLike) -> Floats:
         """E(C) = Σ (norm − C)⁺ for each C (rows) under each model (columns)."""
         each = np.atleast_1d(np.asarray(bounds, float))
-        above = np.searchsorted(NORMS, each, side="right")
+        above = np.searchsorted(self.points, each, side="right")
         found: Floats = np.maximum(self.norms[above] - each[:, None] * self.units[above], 0)
         return found
 
@@ -113,7 +118,7 @@ class Tail:
     def reach(self) -> float:
         """The norm above which the tail has less than UNSEEN·σ units, about."""
         seen = self.units @ self.likely >= UNSEEN * self.sigma
-        return float(NORMS[max(int(seen.sum()) - 1, 0)])  # units at a point and after it fall from point to point
+        return float(self.points[max(int(seen.sum()) - 1, 0)])  # units at a point and after it fall from point to point
 
     def total(self) -> float:
         """Σ norm, about: what shares are shown of."""
@@ -125,14 +130,23 @@ class Tail:
         return found
 
     def scaled(self, bound: float) -> float:
-        """The number of units with norms above C, about."""
-        above = int(np.searchsorted(NORMS, bound, side="right"))
-        return float(quantile(self.units[above : above + 1], self.likely, 0.5)[0])
+        """The number of units with norms above C; rather more than fewer, as an alarm depends on it."""
+        above = int(np.searchsorted(self.points, bound, side="right"))
+        return float(quantile(self.units[above : above + 1], self.likely, EXPECTED)[0])
+
+    def longest(self, confidence: float = 0.975) -> float:
+        """The norm that nobody exceeds, with this confidence if the tail has one of the shapes.
+
+        A unit's weight is then at least C/longest, so of a group with a weighted count S at most S·(longest/C − 1) is
+        left out: less than E(C) where a group is small.
+        """
+        last = (self.units >= 0.1).sum(0).clip(1, len(NORMS)) - 1  # a tenth of a unit: hardly anybody
+        return max(float(quantile(self.points[last][None], self.cautious, confidence)[0]), 2 * self.reach())
 
     def reached(self, candidates: Floats) -> Floats:
         """Candidates up to the first one beyond which no model has a unit: a larger one leaves out nothing less."""
-        points = np.flatnonzero(self.units.max(1) > 1e-3)
-        top = NORMS[points[-1]] if len(points) else 1.0
+        some = np.flatnonzero(self.units[:-1].max(1) > 1e-3)
+        top = self.points[some[-1]] if len(some) else 1.0
         return candidates[: int(np.searchsorted(candidates, top)) + 1]
 
 
@@ -163,13 +177,14 @@ class Fit:
         found: Floats = np.exp((squares.min() - squares) / (2 * self.sigma**2))
         return found
 
-    def unexplained(self, laplace: bool) -> int | None:
+    def unexplained(self, last: int, laplace: bool) -> int | None:
         """The last bin, if any after the first, where there are more units than the best model explains."""
-        best = self.residuals[np.argmax(self.likelihood)]
-        above = sightings(best / self.sigma, UNEXPLAINED, laplace)
-        return self.start + max(above) if max(above, default=0) > 0 else None
+        z = self.residuals[np.argmax(self.likelihood)] / self.sigma
+        near = z[: last - self.start + 1 + NEAR]
+        above = max(sightings(z, SEEN, laplace) + sightings(near, UNEXPLAINED, laplace), default=0)
+        return self.start + above if above > 0 else None
 
-    def tail(self) -> Tail:
+    def tail(self, points: Floats = NORMS) -> Tail:
         """Models from the first fitted bin on, the measured numbers before it."""
         plausible = np.flatnonzero(self.likelihood > IMPLAUSIBLE)
         first = int(FIRST_POINT[self.start])
@@ -178,7 +193,7 @@ class Fit:
         counts[first:end] = (self.amplitude[plausible, None] * SHAPES[plausible, : end - first]).T
         width = np.diff(FIRST_POINT)[: self.start]
         counts[:first] = np.repeat(np.maximum(self.noisy[: self.start], 0) / width, width)[:, None]
-        norms = counts[:-1] * NORMS[:, None]
+        norms = counts[:-1] * points[:, None]
         likely = self.likelihood[plausible]
         cautious = likely * np.where(STRAIGHT[plausible], HEAVY, 1.0)
         return Tail(
@@ -187,6 +202,7 @@ class Fit:
             likely / likely.sum(),
             cautious / cautious.sum(),
             self.sigma,
+            points,
         )
 
 

@@ -18,13 +18,13 @@ from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.mechanisms.additive.joint_laplace import OneOf
-from sfumato.mechanisms.keys.thresholds import threshold
-from sfumato.mechanisms.values import read_numbers
+from sfumato.mechanisms.keys.threshold_selection import threshold
+from sfumato.mechanisms.private_inputs import read_numbers
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.emit.norm import WHOLE, Block, RankBound
 from sfumato.sql.plan import Plan, What
 from sfumato.sql.question import Question
-from sfumato.wording import plural, short_number
+from sfumato.wording import short_number
 
 ENOUGH = 1 - 1e-9  # of a price: what was bought with it serves again
 CLOSE = 1e-4  # how near the least budget is found
@@ -68,6 +68,11 @@ class Offer:
     @property
     def scaled(self) -> bool:
         return self.plan.table.scaled
+
+    @property
+    def incomplete(self) -> bool:
+        """Are bounds still to be chosen, and private keys to be selected? Then the price is for these, too."""
+        return self.scaled and self.choices is None
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -205,13 +210,17 @@ class Offer:
             return None
         return self.at_price.setdefault(price, replace(self, price=price))
 
+    def reading(self, answer: bytes) -> "Offer":
+        """The offer by which an answer that was charged as this one is read: it tells its own bounds and keys."""
+        return (self.stored_scaled_offer(self.price, self.leak, answer) or self) if self.scaled else self
+
     def stored_scaled_offer(self, price: Price | None, leak: float, answer: bytes) -> "Offer | None":
         """The same of an answer that tells its own bounds and keys, and what was paid for all."""
         if price is None or leak > self.leak:
             return None
         data = json.loads(answer)
         whole = price.with_amount(data["paid"])
-        if whole.amount < self.price.amount * ENOUGH:
+        if whole.amount < (self.whole or self.price).amount * ENOUGH:
             return None
         choices = tuple(
             Choice(block, one["bound"], NoisyNorms.of(one), cap_of(block, self.plan))
@@ -259,9 +268,10 @@ class Offer:
         return NoisySums(self.joint, indexes, self.noise, confidence, missing=missing)
 
     def missing_of(self, indexes: tuple[int, ...]) -> Missing | None:
-        """What scaling took away from the block of these measures."""
-        summed = summed_measures(self.plan)
-        places = {summed.index(self.plan.measures[j]) for j in indexes if self.plan.measures[j] in summed}
+        """What scaling took away from the block of these measures, and of those that they are seen from."""
+        summed, parents = summed_measures(self.plan), [self.joint.parts[j].parent for j in indexes]
+        seen = [self.plan.measures[j] for j in (*indexes, *parents) if j is not None]
+        places = {summed.index(one) for one in seen if one in summed}
         for choice in self.choices or ():
             if places & {one.measure for one in choice.block.coordinates}:
                 return choice.missing
@@ -278,7 +288,7 @@ class Offer:
         """How good its column will be."""
         reader = self.readers.get(aggregate)
         if reader is None and self.scaled and self.choices is None:
-            return unbounded_promise(self.price)
+            return unbounded_promise(self.price, aggregate)
         return reader.promise() if reader is not None else self.standalone_release(aggregate).promise()
 
     def prepare(self) -> None:
@@ -316,12 +326,14 @@ class Offer:
         return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in exact]
 
 
-def unbounded_promise(price: Price) -> str:
+def unbounded_promise(price: Price, aggregate: Aggregate) -> str:
     """What is known of an error before it is known how much people contribute."""
-    errors = [
-        f"± {short_number(2.24 * price.deviation(k))} if most have up to {plural(k, 'row')}" for k in (1, 10, 100)
-    ]
-    return f"{', '.join(errors)}; a tenth of the price finds that out"
+    if not aggregate.is_count:
+        return "± depends on how much people contribute, which a tenth of the price finds out"
+    errors = [short_number(2.24 * price.deviation(k)) for k in (1, 10, 100)]
+    return "± {} if people have 1 row each, ± {} if up to 10, ± {} if up to 100; a tenth of the price finds out".format(
+        *errors
+    )
 
 
 def standalone_of(plan: Plan) -> tuple[Standalone, ...]:

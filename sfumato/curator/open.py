@@ -8,7 +8,7 @@ from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.worker import Worker
 from sfumato.errors import InvalidParameter, PolicyError, QueryRefused
 from sfumato.ledger import Budget, Ledger, Promise, PureBudget
-from sfumato.ledger.places import store_at
+from sfumato.ledger.location import store_at
 from sfumato.ledger.shares import ANALYST, OTHERS, OWNER
 from sfumato.ledger.store import Store
 from sfumato.sensitivity import AddRemove

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from sfumato.curator.affordable import largest_affordable_epsilon, loss_by_epsilon
 from sfumato.ledger import Amount, Ledger
+from sfumato.ledger.accounts import round_down_digits
 from sfumato.ledger.meter import READING, odds
-from sfumato.ledger.refusals import round_down_digits
 
 if TYPE_CHECKING:  # heavy, and of no use to who only looks at a budget
     from sfumato.curator.offer import Offer
@@ -143,7 +143,7 @@ def build_preview(offer: "Offer", ledger: Ledger, who: str, delta: float) -> Pre
     sketch = ledger.recall(sketch_key(offer.plan.table))
     truncation = tuple(describe_truncation(offer.plan, sketch)) if sketch else ()
     return Preview(
-        offer, offer.loss.epsilon(delta).upper, delta, kept is not None, fits,
+        offer, offer.paid_loss.epsilon(delta).upper, delta, kept is not None, fits,
         share_left(limit, spent), share_left(limit, spent + price) if fits else 0.0,
         odds(promise.loss_of(total)), odds(promise.loss_of(total + price)),
         None if fits or kept else largest_fitting_epsilon(offer, ledger, limit - spent, delta),

@@ -16,9 +16,9 @@ import numpy as np
 from sfumato.aggregates.linear import CONFIDENCE, Number, NumberEstimate, Reader
 from sfumato.aggregates.price import Mu, Price
 from sfumato.errors import QueryRefused
-from sfumato.mechanisms.groups.contract import LEAST, MOST, MeanError, absolute_sigma
 from sfumato.mechanisms.groups.groupwise import GroupwiseLoss
-from sfumato.noise.table import Integers
+from sfumato.mechanisms.groups.relative_error import LEAST, MOST, MeanError, absolute_sigma
+from sfumato.noise.draw_table import Integers
 from sfumato.sql.question import Question
 
 if TYPE_CHECKING:
@@ -30,8 +30,10 @@ SMALLEST, LARGEST = 1e-3, 1e7  # floors
 
 
 def is_grouped_count(question: Question) -> bool:
-    """Is it one count by group, and nothing else?"""
+    """Is it one count by group, and nothing else? Contracts are about whole rows: scaled counts are refined instead."""
     plan = question.plan
+    if plan.table.scaled:
+        return False
     only = len(question.aggregates) == 1 and question.aggregates[0].is_count
     return only and bool(plan.keys) and len(plan.measures) == 1 and plan.parts == 1
 

@@ -16,6 +16,9 @@ from sfumato.curator.norm_tail import (
     CANDIDATES,
     DIFFERENT,
     EDGES,
+    NORMS,
+    ROOT_NORMS,
+    WHOLE_NORMS,
     Tail,
     candidates_below,
     capped_left_out,
@@ -51,15 +54,17 @@ def blocks_of(plan: Plan, squares: bool) -> tuple[Block, ...]:
         parent = 0 if part.parent is None else measures.index(plan.measures[part.parent])
         if part.size:
             found[m.what is What.UNITS].append(Coordinate(j, part.size, part.scale, part.shift, parent))
-    blocks = [rows_block(measures, found[False], squares)] if found[False] else []
-    return tuple(blocks + ([Block(tuple(found[True]), squares)] if found[True] else []))
+    blocks = [rows_block(measures, found[False], squares, bool(plan.keys))] if found[False] else []
+    return tuple(blocks + ([Block(tuple(found[True]), squares, whole=not squares)] if found[True] else []))
 
 
-def rows_block(measures: Sequence[Measure], coordinates: Sequence[Coordinate], squares: bool) -> Block:
-    """Norms are whole where all sizes are 1. Where rows are not counted, sums may be far below the size of a row."""
-    whole = all(one.size == 1 for one in coordinates)
+def rows_block(measures: Sequence[Measure], coordinates: Sequence[Coordinate], squares: bool, by_group: bool) -> Block:
+    """Norms, or their squares, are whole where all sizes are 1. Where rows are not counted, sums may be far below the
+    size of a row."""
+    if all(one.size == 1 for one in coordinates):
+        return Block(tuple(coordinates), squares, whole=not squares or (len(coordinates) == 1 and not by_group))
     counted = any(measures[one.measure].what in (What.ROWS, What.VALUES) for one in coordinates)
-    return Block(tuple(coordinates), squares, 1 if whole else FINE if counted else FINEST, not whole and not counted)
+    return Block(tuple(coordinates), squares, FINE if counted else FINEST, not counted)
 
 
 def scaling_of(plan: Plan, squares: bool, dialect: str | Dialect) -> Scaling:
@@ -73,7 +78,8 @@ def is_free(block: Block, plan: Plan) -> bool:
 
 
 def cap_of(block: Block, plan: Plan) -> float | None:
-    """The longest norm that there can be, if the policy states how many rows a unit has at most."""
+    """The longest norm that there can be, if the policy states how many rows a unit has at most, and if it fits its
+    type: of a unit with a longer one nothing would be left, which no bound on what is left out covers."""
     most = plan.table.most
     if most is None or plan.crossed:
         return None
@@ -81,7 +87,8 @@ def cap_of(block: Block, plan: Plan) -> float | None:
     if all(summed_measures(plan)[one.measure].what is What.UNITS for one in block.coordinates):
         groups = min(most, max(1, plan.combinations)) if not plan.discovered else most
         return math.sqrt(groups) if block.squares else float(groups)
-    return most * (math.sqrt(many) if block.squares else float(many))
+    cap = most * (math.sqrt(many) if block.squares else float(many))
+    return cap if block.bound(cap) <= block.most else None
 
 
 @dataclass(frozen=True)
@@ -93,15 +100,17 @@ class NoisyNorms:
 
     @staticmethod
     def of(data: Mapping[str, Any]) -> "NoisyNorms | None":
-        """As it was stored, if there is one."""
-        return NoisyNorms(tuple(data["counts"]), data["sigma"]) if data.get("counts") is not None else None
+        """As it was stored, if there is one with the bins of today."""
+        counts = tuple(data.get("counts") or ())
+        return NoisyNorms(counts, data["sigma"]) if len(counts) == len(EDGES) else None
 
     @cached_property
     def units(self) -> list[float]:
         return [count / WHOLE for count in self.counts]
 
-    def tail(self, laplace: bool) -> Tail:
-        return Tail.of(self.units, self.sigma, laplace=laplace)
+    def tail(self, block: Block) -> Tail:
+        points = WHOLE_NORMS if block.whole else ROOT_NORMS if block.resolution == 1 else NORMS
+        return Tail.of(self.units, self.sigma, laplace=not block.squares, points=points)
 
 
 @dataclass(frozen=True)
@@ -123,7 +132,7 @@ class Choice:
 
     @cached_property
     def tail(self) -> Tail | None:
-        return None if self.norms is None else self.norms.tail(not self.block.squares)
+        return None if self.norms is None else self.norms.tail(self.block)
 
     @cached_property
     def missing(self) -> Missing | None:
@@ -132,13 +141,14 @@ class Choice:
             return None
         unit, length = self.block.unit, self.length / self.block.unit
         if self.cap is None:
-            return Missing(self.tail.at_most(length, LEFT_OUT) * unit, DIFFERENT)
+            times = self.tail.longest(LEFT_OUT) / length - 1
+            return Missing(self.tail.at_most(length, LEFT_OUT) * unit, DIFFERENT, times=max(0.0, times))
         cap = self.cap / unit
         most = capped_left_out(
             self.norms.units, self.norms.sigma, length, cap, LEFT_OUT, len(candidates_below(cap)),
             step=1 / WHOLE, laplace=not self.block.squares,
         )  # fmt: skip
-        return Missing(most * unit, RANGE, certain=True)
+        return Missing(most * unit, RANGE, certain=True, times=max(0.0, cap / length - 1) * (1 + 1e-9))
 
     @staticmethod
     def of(block: Block, norms: NoisyNorms, price: Price, groups: int, means: bool, cap: float | None) -> "Choice":
@@ -153,7 +163,7 @@ class Choice:
             )  # fmt: skip
         else:
             choose = choose_for_means if means else choose_for_sums
-            length = choose(norms.tail(laplace), deviation, groups, candidates)
+            length = choose(norms.tail(block), deviation, groups, candidates)
         return Choice(block, block.bound(min(length, float(candidates[-1])) * block.unit), norms, cap)
 
 

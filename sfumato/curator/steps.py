@@ -11,13 +11,14 @@ Theorem: a histogram of norms with noise for μ₁, any bound that is a function
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from sfumato.aggregates.price import IndependentNoise, Price
+from sfumato.curator.norm_tail import EDGES
 from sfumato.curator.offer import Offer
 from sfumato.curator.ratios import asks_ratios_only
 from sfumato.curator.release import split_keys
@@ -35,7 +36,7 @@ from sfumato.curator.scaling import (
 from sfumato.ledger import Ledger
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
-from sfumato.mechanisms.keys.thresholds import threshold_of_votes
+from sfumato.mechanisms.keys.threshold_selection import threshold_of_votes
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.emit.norm import WHOLE, Block, RankBound
 from sfumato.sql.emit.request import Row, TableRequest
@@ -47,11 +48,12 @@ KEYS_SHARE = 0.5  # of a question's price, if it shows private keys and more
 NORMS_SHARE = 0.1  # of the rest: for histograms of norms
 MOST_KEYS = 100  # that one unit votes for; of more, as many are chosen by a hash
 ENOUGH = 1 - 1e-9  # of a price: what was bought with it serves again
+HALF = 0.49  # the same of a histogram of norms, which need not be as exact: keys that were paid for double its price
 
 
-def step_key(key: str, question: str) -> str:
-    """The idempotency key of a step that is bought for a request with this key: one for each step, and short."""
-    return f"{key[:120]} step {hashlib.sha256(f'{key} {question}'.encode()).hexdigest()[:32]}"
+def step_key(key: str | None, question: str) -> str | None:
+    """The idempotency key of a step, of a question that has this one."""
+    return None if key is None else hashlib.sha256(f"{key} {question}".encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -79,17 +81,26 @@ class Step(ABC):
         """Noisy numbers, as they are stored."""
 
     def find(self, ledger: Ledger) -> bytes | None:
-        """The most exact stored result that cost at least this much, or None."""
+        """The most exact stored result that cost at least about this much, or None."""
         found: list[tuple[float, bytes]] = []
         for loss, answer in ledger.answers(self.canonical):
             inner, leak = (loss.inner, loss.failure) if isinstance(loss, LeakyLoss) else (loss, 0.0)
             price = self.price.of(inner)
-            if price is not None and price.amount >= self.price.amount * ENOUGH and self.accepts(leak):
+            if price is not None and price.amount >= self.least_amount and self.accepts(leak):
                 found.append((price.amount, answer))
         return max(found, key=lambda one: one[0], default=(0.0, None))[1]
 
+    @property
+    def least_amount(self) -> float:
+        """What was bought for at least this serves instead."""
+        return self.price.amount * ENOUGH
+
     def accepts(self, leak: float) -> bool:
         return leak == 0
+
+    def own_key(self, key: str | None) -> str | None:
+        """The idempotency key of this step, of a question that has this one."""
+        return step_key(key, self.canonical)
 
 
 @dataclass(frozen=True)
@@ -110,7 +121,11 @@ class NormHistogram(Step):
         measures = summed_measures(self.plan)
         mine = tuple(measures[one.measure] for one in self.blocks[self.place].coordinates)
         alone = replace(self.plan, measures=mine, standalone=())
-        return f"norms | {'L2' if self.price.squares else 'L1'} | {alone.canonical}"
+        return f"norms | {'L2' if self.price.squares else 'L1'}, {len(EDGES)} bins | {alone.canonical}"
+
+    @property
+    def least_amount(self) -> float:
+        return self.price.part(HALF).amount
 
     @cached_property
     def noise(self) -> IndependentNoise:
@@ -193,22 +208,27 @@ class Steps:
     rest: Price  # what is left when all steps are paid
 
     @staticmethod
-    def of(offer: Offer, ledger: Ledger) -> "Steps":
-        """Prices are split by what must be bought: half for keys, a tenth of the rest for norms, evenly."""
+    def of(offer: Offer, ledger: Ledger, is_paid: Callable[[Step], bool] = lambda step: False) -> "Steps":
+        """Prices are split by what must be bought: half for keys, a tenth of the rest for norms, evenly.
+
+        What this question `is_paid` for already has its share, too: so a retry splits the price as the first try did.
+        """
         rest, keys, shown = 1.0, None, None
         if offer.plan.discovered:
             share = KEYS_SHARE if offer.plan.parts else 1.0
             keys = KeyVotes(offer.plan, offer.price.part(share), offer.whole_key_delta)
-            if (stored := keys.find(ledger)) is not None:
-                keys, shown = None, KeyVotes.read(stored)
-            else:
+            stored = keys.find(ledger)
+            if stored is None or is_paid(keys):
                 rest = 1 - share
+            if stored is not None:
+                keys, shown = None, KeyVotes.read(stored)
         plans = [(offer.plan, i) for i, block in enumerate(offer.blocks) if not is_free(block, offer.plan)]
         plans += [(RankBound.plan(offer.plan), 0)] if offer.weighs_ranks else []
         each = rest * NORMS_SHARE / max(1, len(plans))
         norms = tuple(NormHistogram(plan, offer.price.part(each), i) for plan, i in plans)
         known = tuple(step.find_norms(ledger) for step in norms)
-        left = rest - each * known.count(None)
+        mine = sum(found is None or is_paid(step) for step, found in zip(norms, known, strict=True))
+        left = rest - each * mine
         return Steps(offer, keys, norms, known, shown, offer.price.part(left) if left else offer.price)
 
     @property

@@ -72,8 +72,7 @@ def preview_unbounded(curator: "Curator", wanted: Wanted) -> Preview:
 
 def buy_bounds(curator: "Curator", found: AutomaticBounds, key: str | None) -> tuple[FoundBounds, ...]:
     """Bounds of all columns of a question that have none; each histogram is a charge of its own."""
-    if key is not None and curator.ledger.find_charge(who=curator.who, key=key) is not None:
-        curator.find(found.widest, key)  # the key was used for another question
+    curator.is_charged(found.widest.loss, found.widest.canonical, key)  # raises if the key was used for something else
     trial = found.widest if not found.widest.scaled else Steps.of(found.widest, curator.ledger).completed()
     curator.checked_requests(partial(table_requests, trial, curator.salt))  # before the first charge
     trial.prepare()
@@ -104,4 +103,5 @@ def under_bounds(curator: "Curator", bounds: Sequence[FoundBounds]) -> "Curator"
 
 def was_charged(curator: "Curator", question: str, key: str | None) -> bool:
     """Was this step bought under this request's key?"""
-    return key is not None and curator.ledger.find_charge(who=curator.who, key=step_key(key, question)) is not None
+    own = step_key(key, question)
+    return own is not None and curator.ledger.find_charge(who=curator.who, key=own) is not None

@@ -71,7 +71,7 @@ class Reply:
 
 
 @dataclass(eq=False)
-class Session:
+class WorkerProcess:
     """One worker process with an open database, and the requests that it is working on."""
 
     process: "subprocess.Popen[bytes]"
@@ -84,10 +84,10 @@ class Session:
     _writing: threading.Lock = field(default_factory=threading.Lock)
 
     @staticmethod
-    def start(engine: DuckDB) -> "Session":
+    def start(engine: DuckDB) -> "WorkerProcess":
         """Start a process, and wait until it has opened the database."""
         places = os.pathsep.join(place for place in (str(Path(__file__).parents[2]), *sys.path) if place)
-        session = Session(
+        session = WorkerProcess(
             subprocess.Popen(
                 [sys.executable, "-P", "-m", "sfumato.engines.worker"],
                 stdin=subprocess.PIPE,
@@ -207,7 +207,7 @@ class Worker:
     """An engine whose statements run in a worker process; `engine` has its settings, and is never opened here."""
 
     engine: DuckDB
-    _session: Session | None = field(default=None, init=False, repr=False)
+    _session: WorkerProcess | None = field(default=None, init=False, repr=False)
     _starting: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -264,10 +264,10 @@ class Worker:
                     break
         raise WorkerEnded("the engine's process ended during a statement; it may have run out of memory")
 
-    def session(self) -> Session:
+    def session(self) -> WorkerProcess:
         with self._starting:
             if self._session is None or not self._session.alive:
-                self._session = Session.start(self.engine)
+                self._session = WorkerProcess.start(self.engine)
                 weakref.finalize(self, self._session.end)
             return self._session
 
@@ -293,7 +293,7 @@ os.register_at_fork(after_in_child=forget_all)
 class RemoteTable:
     """A table that the worker process keeps. Once that process has ended, statements fail and it must be made again."""
 
-    session: Session = field(repr=False)
+    session: WorkerProcess = field(repr=False)
     number: int
     limit: float | None
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)

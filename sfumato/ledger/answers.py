@@ -5,7 +5,7 @@ from sfumato.ledger.hash_chain import Entry, question_hash, require_int
 from sfumato.ledger.journal import NextLine
 from sfumato.ledger.store import Transaction
 
-NEWEST = 32  # stored answers to one question that are looked at
+NEWEST = 32  # stored answers to one question that are considered
 
 
 def answer_to_charge(transaction: Transaction, charge: int) -> bytes | None:

@@ -7,13 +7,12 @@ from typing import TypeVar
 from sfumato import checks
 from sfumato.errors import CommitUnknown, KeyReused, LedgerUnavailable, PolicyError
 from sfumato.ledger import blocks, tables
-from sfumato.ledger.accounts import account_for
+from sfumato.ledger.accounts import account_for, budget_exceeded
 from sfumato.ledger.amounts import Amount
 from sfumato.ledger.answers import answer_to_charge
 from sfumato.ledger.budgets import Promise
 from sfumato.ledger.hash_chain import require_int
 from sfumato.ledger.journal import NextLine
-from sfumato.ledger.refusals import budget_exceeded
 from sfumato.ledger.state import read_amount
 from sfumato.ledger.store import Transaction
 from sfumato.loss.base import PrivacyLoss

@@ -18,10 +18,10 @@ from sfumato.ledger.budgets import Promise, budget_from_description, describe_bu
 from sfumato.ledger.charges import Receipt, Request, retry_if_unknown
 from sfumato.ledger.hash_chain import Entry
 from sfumato.ledger.journal import Journal, Mark, NextLine, Probe, random_name
+from sfumato.ledger.location import AnchorPlace, Place, anchor_for, require_file, require_unused, store_at
 from sfumato.ledger.meter import Meter, Odometer
-from sfumato.ledger.places import AnchorPlace, Place, anchor_for, require_file, require_unused, store_at
 from sfumato.ledger.shares import ANALYST, COMMON, FORMER, OWNER, PLAN, Shares, paying_account
-from sfumato.ledger.state import State, read_amount, replay
+from sfumato.ledger.state import State, read_amount, replay_entries
 from sfumato.ledger.store import Store
 from sfumato.ledger.verify import verify
 from sfumato.loss.base import PrivacyLoss
@@ -272,7 +272,7 @@ class Ledger:
         """Lower the cost of a charge to the present price of its loss, if no counter rises; the cost that holds now."""
         price = self.prices(loss)[-1]
         with self._append("reprice") as line:
-            state = replay(tables.entries(line.transaction))
+            state = replay_entries(tables.entries(line.transaction))
             if seq not in state.costs:
                 raise InvalidParameter(f"only a charge can be repriced.\n  found:  line {seq!r}")
             account, before = state.costs[seq]

@@ -1,4 +1,4 @@
-"""Spent so far: the meter, which is a reading, and the odometer, which is valid at all times.
+"""The privacy spent so far: the meter, which is a reading, and the odometer, which is valid at all times.
 
 The guarantee of a ledger is its budget. The sum spent by a moment that the reader chooses is not a guarantee: somebody
 who stops at the luckiest moment has learnt more than the sum says (docs/theorems/ledger.md).
@@ -47,7 +47,7 @@ class Meter:
 
 
 @dataclass(frozen=True)
-class Level:
+class OdometerLevel:
     """A level of the ladder: what may be spent up to it, and its ε."""
 
     limit: Amount
@@ -68,11 +68,11 @@ class Odometer:
     limit: Amount
 
     @cached_property
-    def levels(self) -> tuple[Level, ...]:
+    def levels(self) -> tuple[OdometerLevel, ...]:
         """All levels, from the lowest to the budget itself."""
         return tuple(self._make_levels())
 
-    def _make_levels(self) -> Iterator[Level]:
+    def _make_levels(self) -> Iterator[OdometerLevel]:
         if isinstance(self.promise, PureBudget):
             return
         delta, slack = Fraction(self.promise.delta), self.limit.real("leak")
@@ -81,7 +81,7 @@ class Odometer:
         for j in range(LEVELS - 1, -1, -1):
             units = int(getattr(self.limit, counter) * 2.0 ** (-j / 4)) if j else getattr(self.limit, counter)
             level = replace(self.limit, leak=0, **{counter: units})
-            yield Level(replace(level, leak=self.limit.leak), self.promise.epsilon_of(level, share))
+            yield OdometerLevel(replace(level, leak=self.limit.leak), self.promise.epsilon_of(level, share))
 
     def reading(self, spent: Amount) -> float:
         """The ε of the lowest level that covers what is spent; infinite above the first budget, after a renewal."""

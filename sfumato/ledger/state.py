@@ -127,7 +127,7 @@ class State:
         return sum((spent for _, spent in self.accounts.values()), Amount())
 
 
-def replay(entries: Iterable[Entry]) -> State:
+def replay_entries(entries: Iterable[Entry]) -> State:
     state = State()
     for entry in entries:
         state.follow(entry)

@@ -22,8 +22,7 @@ from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip
 from sfumato.mechanisms.choice.top_k import TopK
 from sfumato.mechanisms.composition import Chain, Following, Measured
 from sfumato.mechanisms.keys.partition_selection import PartitionSelection
-from sfumato.mechanisms.keys.stability_histogram import StabilityHistogram
-from sfumato.mechanisms.keys.threshold_selection import ThresholdSelection
+from sfumato.mechanisms.keys.threshold_selection import StabilityHistogram, ThresholdSelection
 from sfumato.mechanisms.randomized_response import RandomizedResponse
 from sfumato.mechanisms.streams.above_threshold import AboveThreshold
 from sfumato.mechanisms.streams.tree_counter import TreeCounter

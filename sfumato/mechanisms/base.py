@@ -145,16 +145,16 @@ def check_mechanism(name: str, value: object) -> "Mechanism[Any, Any]":
 def redirected_fields(holder: Any, source: Source) -> dict[str, Any]:
     """The fields of a dataclass that hold mechanisms, each with this source."""
     held = {f.name: getattr(holder, f.name) for f in fields(holder) if f.init and f.name != "source"}
-    changed = {name: redirected(value, source) for name, value in held.items()}
+    changed = {name: redirect_source(value, source) for name, value in held.items()}
     return {name: value for name, value in changed.items() if value is not held[name]}
 
 
-def redirected(value: Any, source: Source) -> Any:
+def redirect_source(value: Any, source: Source) -> Any:
     """`value`, with this source for every mechanism in it; `value` itself if there is none."""
     if isinstance(value, Mechanism):
         return value.with_source(source)
     if type(value) is tuple:
-        parts = tuple(redirected(part, source) for part in value)
+        parts = tuple(redirect_source(part, source) for part in value)
         return value if all(a is b for a, b in zip(parts, value, strict=True)) else parts
     if is_dataclass(value) and not isinstance(value, type) and (changes := redirected_fields(value, source)):
         return replace(value, **changes)

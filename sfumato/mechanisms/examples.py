@@ -75,7 +75,7 @@ DATA = Inputs("one value per person", (*ROWS_OF_NUMBERS, ["x", None, 1j, [], Tru
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Two inputs that differ in one person, and what `loss` must be told about them: a sensitivity, or nothing."""
+    """Two inputs that differ in one person, and the arguments of `loss` for them: a sensitivity, or nothing."""
 
     first: object
     second: object

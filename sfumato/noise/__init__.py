@@ -4,29 +4,24 @@ No float decides an outcome, no support is cut off, and no seed is taken. docs/t
 """
 
 from sfumato.noise.balls import Certified, Exp, Real
-from sfumato.noise.bernoulli import Bernoulli, exponential_coin
-from sfumato.noise.categorical import Categorical
+from sfumato.noise.bernoulli import Bernoulli, exponential_coin, exponential_coins
+from sfumato.noise.categorical import Categorical, choose
 from sfumato.noise.density import Density, Floored, Rounded
 from sfumato.noise.discrete_gaussian import DiscreteGaussian
-from sfumato.noise.discrete_laplace import DiscreteLaplace
+from sfumato.noise.discrete_laplace import DiscreteLaplace, TruncatedLaplace
+from sfumato.noise.draw_table import Law
+from sfumato.noise.dyadic_lattice import Answer, Lattice, OnLattice, RoundedFirst, Rounding, Unrounded
 from sfumato.noise.entropy import Keystream, Source
-from sfumato.noise.exponential_coins import exponential_coins
 from sfumato.noise.gaussian import GaussianDensity, rounded_gaussian
 from sfumato.noise.geometric import Geometric, geometric
-from sfumato.noise.joint_laplace import JointLaplace
-from sfumato.noise.joint_margin import Margin
+from sfumato.noise.joint_laplace import JointLaplace, Margin
 from sfumato.noise.laplace import LaplaceDensity, rounded_laplace
-from sfumato.noise.lattice import Answer, Lattice, OnLattice, RoundedFirst, Unrounded
-from sfumato.noise.law import Law
-from sfumato.noise.off_lattice import Rounding
 from sfumato.noise.pool import Pool
 from sfumato.noise.radius import radius
 from sfumato.noise.sampler import Sampler
 from sfumato.noise.selection import peel, permute_and_flip, select, select_run
 from sfumato.noise.staircase import StaircaseDensity, rounded_staircase
-from sfumato.noise.truncated_laplace import TruncatedLaplace
 from sfumato.noise.uniform import Uniform
-from sfumato.noise.weighted_choice import choose
 
 __all__ = [
     "Answer",

@@ -1,4 +1,4 @@
-"""Ball arithmetic: real numbers as intervals that certainly hold them, as narrow as asked (python-flint)."""
+"""Ball arithmetic (python-flint): a real number as an interval that contains it, as narrow as needed."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""Continuous noise seen through a lattice: the cell in which a real-valued draw falls, drawn without the draw."""
+"""Continuous noise on a lattice: the index of the cell in which a real-valued draw falls, sampled directly."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class Density(ABC):
 
 
 @dataclass(frozen=True)
-class Cells(MonotoneLaw):
+class CellLaw(MonotoneLaw):
     """The number of the cell of width 1 in which continuous noise falls; `ahead` halves from k the cell of k begins."""
 
     density: Density
@@ -82,7 +82,7 @@ class Cells(MonotoneLaw):
 
 
 @dataclass(frozen=True)
-class Rounded(Cells, TailedLaw):
+class Rounded(CellLaw, TailedLaw):
     """round(N) for continuous noise N: P(k) is the mass of [k − ½, k + ½].
 
     Rounding is post-processing: for integer v, v + round(N) = round(v + N) is as private as v + N.
@@ -103,7 +103,7 @@ class Rounded(Cells, TailedLaw):
 
 
 @dataclass(frozen=True)
-class Floored(Cells):
+class Floored(CellLaw):
     """⌊N⌋ for continuous noise N: P(k) is the mass of [k, k + 1], symmetric about −½."""
 
     sides = BETWEEN

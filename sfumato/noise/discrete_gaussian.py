@@ -1,4 +1,4 @@
-"""The Gaussian's shape on the integers."""
+"""The discrete Gaussian law on the integers."""
 
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Random bits: a keystream per thread, keyed by the operating system, of which no bit is ever used twice."""
+"""Random bits: one keystream per thread, keyed by the operating system. No bit is used twice."""
 
 import mmap
 import os

@@ -1,4 +1,4 @@
-"""Gaussian noise, seen through a lattice."""
+"""Gaussian noise rounded to the integers."""
 
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Laplace noise, seen through a lattice."""
+"""Laplace noise rounded to the integers."""
 
 from dataclasses import dataclass
 from fractions import Fraction

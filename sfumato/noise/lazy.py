@@ -1,4 +1,4 @@
-"""Real noise given by a formula in uniform numbers, of which only as many bits are drawn as an answer needs.
+"""Real noise given by a formula in uniform numbers, drawn lazily: only as many bits as the answer needs.
 
 Heavy tails do not fit into the tables of `monotone`, and a scale that depends on private data must not decide which
 table is built. Here the uniforms are drawn first, the same number of bits whatever the scale, and the formula is
@@ -29,7 +29,7 @@ class Formula(ABC):
 
     @abstractmethod
     def value(self, uniforms: list[Ball]) -> Ball:
-        """An enclosure of f on a box of uniforms; not finite where the box does not tell."""
+        """An enclosure of f on a box of uniforms; not finite where the box does not decide."""
 
     def accepted(self, uniforms: list[Ball]) -> bool | None:
         """Does the whole box belong to what is kept? None: a part of it, so more bits are needed.
@@ -65,7 +65,7 @@ class Uniforms:
 
 @dataclass
 class Draw:
-    """One draw of a formula: a real number of which ever smaller enclosures can be asked.
+    """One draw of a formula: a real number with enclosures as small as needed.
 
     Theorem: ⌊v + c·Z + ½⌋ is found exactly and almost surely after finitely many bits, whatever v and c > 0
       [docs/theorems/dilation.md, Theorem 5]
@@ -81,7 +81,7 @@ class Draw:
             self.uniforms = Uniforms(self.source, self.formula.count)
 
     def _settled(self) -> bool:
-        """Is the draw kept? More bits where the box does not tell."""
+        """Is the draw accepted? Reads more bits where the box does not decide."""
         while True:
             with precision(self.uniforms.bits + GUARD):
                 found = self.formula.accepted(self.uniforms.balls())

@@ -10,11 +10,10 @@ from flint import arb
 from numpy.typing import NDArray
 
 from sfumato.noise.balls import Ball, ball, below, ceiling, floor, precision
-from sfumato.noise.law import Law
-from sfumato.noise.table import Integers, Squeeze, Table, Tail, Words
+from sfumato.noise.draw_table import DrawTable, Integers, Law, Squeeze, TableTail, Words
 
 Floats = NDArray[np.float64]
-Kept = Callable[[int, int, int], Ball]  # bin, value, precision ↦ the probability to keep it
+Acceptance = Callable[[int, int, int], Ball]  # bin, value, precision ↦ the probability to keep it
 
 PREC = 128  # of the balls in tables
 LEAST, MOST = Fraction(1, 1000), Fraction(10**18)
@@ -69,7 +68,7 @@ class MonotoneLaw(Law):
         """(a, b): in bin j the weight is that of j·width up to magnitude a, and that of (j + 1)·width from b on."""
         return None
 
-    def table(self, words: Words) -> Table:
+    def table(self, words: Words) -> DrawTable:
         return _table(self, words)
 
 
@@ -82,10 +81,10 @@ class TailedLaw(MonotoneLaw):
 
 
 @lru_cache(maxsize=256)
-def _table(law: MonotoneLaw, words: Words) -> Table:
+def _table(law: MonotoneLaw, words: Words) -> DrawTable:
     """Bins of B integers on each side with certified weights, and the tails after K = J·B.
 
-    `room` leaves a unit free for each number that is rounded up; Table asserts the sum. Squeeze: Lemma 4.
+    `room` leaves a unit free for each number that is rounded up; DrawTable asserts the sum. Squeeze: Lemma 4.
     """
     bits = max(0, int(law.spread / words.bins).bit_length() - 1)
     width = 1 << bits
@@ -109,24 +108,24 @@ def _table(law: MonotoneLaw, words: Words) -> Table:
     low = [x for ahead in sides for x in (down[1:] if bits else down[ahead:][:count])]
     high = [x for ahead in sides for x in (up[:count] if bits else up[ahead:][:count])]
     rest = [h - s for s, h in zip(low, high, strict=True)]
-    kept = partial(_kept, law, C, low, rest)
-    return Table(
+    acceptance = partial(_acceptance, law, C, low, rest)
+    return DrawTable(
         words,
         bits,
         [k for side in range(len(sides)) for k in _bases(side, count, width)],
         low,
         rest,
         tuple(
-            Tail(
+            TableTail(
                 edge,
                 distance.bit_length() - 1,
                 partial(_outcome, side, end),
-                partial(_tail_kept, law, side, end, C * blocks / edge),
+                partial(_tail_acceptance, law, side, end, C * blocks / edge),
             )
             for side in range(len(sides))
         ),
-        kept,
-        _squeeze(law, words, bits, high[:count], rest[:count], kept) if bits else None,
+        acceptance,
+        _squeeze(law, words, bits, high[:count], rest[:count], acceptance) if bits else None,
     )
 
 
@@ -143,17 +142,19 @@ def _magnitude(law: MonotoneLaw, k: int) -> int:
     return k + law.sides[0] if k >= 0 else -1 - k + law.sides[1]
 
 
-def _kept(law: MonotoneLaw, C: Fraction, low: list[int], rest: list[int], q: int, k: int, prec: int) -> Ball:
+def _acceptance(law: MonotoneLaw, C: Fraction, low: list[int], rest: list[int], q: int, k: int, prec: int) -> Ball:
     """(C·p(k) − low)/rest."""
     return (ball(C) * law.weight(_magnitude(law, k), prec) - low[q]) / rest[q]
 
 
-def _tail_kept(law: MonotoneLaw, side: int, end: int, factor: Fraction, g: int, x: int, prec: int) -> Ball:
+def _tail_acceptance(law: MonotoneLaw, side: int, end: int, factor: Fraction, g: int, x: int, prec: int) -> Ball:
     """c·S·2^(g+1)·p(k)/t, with c·S = C·blocks."""
     return ball(factor * (2 << g)) * law.weight(_magnitude(law, _outcome(side, end, x)), prec)
 
 
-def _squeeze(law: MonotoneLaw, words: Words, bits: int, high: list[int], rest: list[int], kept: Kept) -> Squeeze | None:
+def _squeeze(
+    law: MonotoneLaw, words: Words, bits: int, high: list[int], rest: list[int], acceptance: Acceptance
+) -> Squeeze | None:
     width = 1 << bits
     units = np.maximum(1, np.array(rest, float)) / 2.0**words.coin
     if (bend := law.bend(np.arange(len(high), dtype=np.float64) * width, width)) is not None:
@@ -162,7 +163,7 @@ def _squeeze(law: MonotoneLaw, words: Words, bits: int, high: list[int], rest: l
         return _bent(law, words.coin, bits, (1.01 * before * bend / 8 + 4) / units)
     if law.flat(0, width) is not None:
         flats = [law.flat(j, width) or NEVER for j in range(len(high))]
-        return _stepped(law, words.coin, bits, flats, rest, kept, 4 / units)
+        return _stepped(law, words.coin, bits, flats, rest, acceptance, 4 / units)
     return None
 
 
@@ -175,7 +176,7 @@ def _magnitudes(law: MonotoneLaw, k: Integers) -> Integers:
 
 
 def _bent(law: MonotoneLaw, coin: int, bits: int, bound: Floats) -> Squeeze:
-    """Lemma 4: the kept-probability of a bin runs along its chord, up to the curve's bend and four units."""
+    """Lemma 4: the acceptance probability within a bin runs along its chord, up to the curve's bend and four units."""
     count, width = len(bound), 1 << bits
 
     def chord(k: Integers, q: Integers) -> Integers:
@@ -183,20 +184,26 @@ def _bent(law: MonotoneLaw, coin: int, bits: int, bound: Floats) -> Squeeze:
         d = (q % count + 1) * width - _magnitudes(law, k)
         return d << (coin - bits) if bits <= coin else d >> (bits - coin)
 
-    def asked(k: Integers, q: Integers) -> NDArray[np.bool_]:
+    def undecided(k: Integers, q: Integers) -> NDArray[np.bool_]:
         zero: NDArray[np.bool_] = k == 0  # the curve may lie above the weight there
         return zero
 
-    return Squeeze(chord, _slack(law, bound), asked)
+    return Squeeze(chord, _slack(law, bound), undecided)
 
 
 def _stepped(
-    law: MonotoneLaw, coin: int, bits: int, flats: list[tuple[int, int]], rest: list[int], kept: Kept, bound: Floats
+    law: MonotoneLaw,
+    coin: int,
+    bits: int,
+    flats: list[tuple[int, int]],
+    rest: list[int],
+    acceptance: Acceptance,
+    bound: Floats,
 ) -> Squeeze:
-    """Where the weight is that of a bin's inner (outer) end, a draw is kept (dropped), up to four units.
+    """Where the weight is that of a bin's inner (outer) end, a draw is accepted (rejected), up to four units.
 
     The one cell across a break has a probability of its own, from its ball. On either side of 0 it is the same function
-    of the magnitude, so the first side is asked.
+    of the magnitude, so the first side is undecided.
     """
     count = len(flats)
     upper, lower = (np.array(x, np.int64) for x in zip(*flats, strict=True))
@@ -204,15 +211,15 @@ def _stepped(
     with precision(PREC):
         for j, (before, after) in enumerate(flats):
             if after == before + 2 and rest[j] and j << bits <= before + 1 <= (j + 1) << bits:
-                across[j] = floor(kept(j, before + 1, PREC) * 2**coin)
+                across[j] = floor(acceptance(j, before + 1, PREC) * 2**coin)
 
     def chord(k: Integers, q: Integers) -> Integers:
         m, j = _magnitudes(law, k), q % count
         return np.where(m <= upper[j], 1 << coin, np.where(m >= lower[j], 0, across[j]))
 
-    def asked(k: Integers, q: Integers) -> NDArray[np.bool_]:
+    def undecided(k: Integers, q: Integers) -> NDArray[np.bool_]:
         m, j = _magnitudes(law, k), q % count
         between: NDArray[np.bool_] = (m > upper[j]) & (m < lower[j]) & (lower[j] > upper[j] + 2)
         return between
 
-    return Squeeze(chord, _slack(law, bound), asked)
+    return Squeeze(chord, _slack(law, bound), undecided)

@@ -1,4 +1,4 @@
-"""The radius that holds noise with a given probability, decided by ball arithmetic."""
+"""The least radius that contains noise with a given probability, decided by ball arithmetic."""
 
 import math
 from fractions import Fraction
@@ -20,7 +20,7 @@ class Tailed(Protocol):
 def radius(law: Tailed, confidence: SupportsFloat, coordinates: int = 1) -> int:
     """The least m such that `coordinates` independent draws are all within ±m, with this probability or more.
 
-    (1 − P(|K| > m))^d ≥ c is P(|K| > m) ≤ 1 − c^{1/d}. Where balls of 1024 bits cannot tell, m is one more.
+    (1 − P(|K| > m))^d ≥ c is P(|K| > m) ≤ 1 − c^{1/d}. Where balls of 1024 bits do not decide, m is one more.
 
     >>> from sfumato.noise import DiscreteLaplace
     >>> radius(DiscreteLaplace(3), 0.95)

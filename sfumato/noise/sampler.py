@@ -1,4 +1,4 @@
-"""Draws from a table, one at a time or a million: the same rounds, in another order of bits."""
+"""Draws from a table, one at a time or by the million: the same rounds with the bits in another order."""
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
@@ -8,14 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.checks import whole
-from sfumato.noise.coin import happens
+from sfumato.noise.bernoulli import happens
+from sfumato.noise.draw_table import CHUNK, MOST_DRAWS, UNDECIDED, USUAL, DrawTable, Integers, Law, Words
 from sfumato.noise.entropy import SYSTEM, Source, Unsigned
-from sfumato.noise.law import Law
-from sfumato.noise.table import UNDECIDED, USUAL, Integers, Table, Words
 
 LARGEST = 2**63 - 1
-MOST_DRAWS = 2**40
-CHUNK = 1 << 15  # draws at a time: their words and values stay in the cache
 BLOCK = 1 << 19  # draws whose slow cases are gathered
 NEAR, FAR = 1 << 61, 1 << 62  # if |noise| ≤ NEAR, a sum that leaves 64 bits wraps to a number beyond ±FAR
 
@@ -32,7 +29,7 @@ class Sampler:
     law: Law
     words: Words = USUAL
     source: Source = SYSTEM
-    table: Table = field(init=False, repr=False, compare=False)
+    table: DrawTable = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", self.law.table(self.words))
@@ -49,7 +46,7 @@ class Sampler:
         return k
 
     def round(self) -> int | None:
-        """One word, cut as the table says; None means: start again."""
+        """One round: the outcome of one word, or None if a new round must start."""
         table, words, source = self.table, self.words, self.source
         u = source.bits(words.guide)
         if (base := table.guide.item(u)) != UNDECIDED:
@@ -57,31 +54,31 @@ class Sampler:
         u = u << (words.word - words.guide) | source.bits(words.word - words.guide)
         i, n = bisect_right(table.ends, u), len(table.base)
         if i >= 2 * n:
-            return self.far(i - 2 * n)
+            return self.draw_tail(i - 2 * n)
         k = table.base[i % n] + source.bits(table.bits)
-        return k if i < n or self.kept(i - n, k) else None
+        return k if i < n or self.accepts(i - n, k) else None
 
-    def kept(self, q: int, k: int, u: int = 0, known: int = 0) -> bool:
-        """Rest: k of bin q stays with probability (C·p(k) − low)/rest."""
-        return happens(lambda prec: self.table.kept(q, k, prec), self.source, u, known, self.words.step)
+    def accepts(self, q: int, k: int, u: int = 0, known: int = 0) -> bool:
+        """Accept k of bin q with probability (C·p(k) − low)/rest."""
+        return happens(lambda prec: self.table.acceptance(q, k, prec), self.source, u, known, self.words.step)
 
-    def far(self, side: int) -> int | None:
-        """Tail: block g with probability 2^-(g+1), a uniform place in it, which stays with its exact probability."""
+    def draw_tail(self, side: int) -> int | None:
+        """A draw of a tail: block g with probability 2^-(g+1), a uniform place in it, accepted with its probability."""
         if side >= len(self.table.tails):
             return None
         tail, g = self.table.tails[side], 0
         while not self.source.bits(1):
             g += 1
         x = (g << tail.bits) + self.source.bits(tail.bits)
-        stays = happens(lambda prec: tail.kept(g, x, prec), self.source, step=self.words.step)
+        stays = happens(lambda prec: tail.acceptance(g, x, prec), self.source, step=self.words.step)
         return tail.outcome(x) if stays else None
 
     # ---- many draws -------------------------------------------------------------------------------------------------
 
     def draw(self, count: int) -> Integers:
-        """`count` independent draws; those beyond ±(2⁶³ − 1) are put there.
+        """`count` independent draws, saturated at ±(2⁶³ − 1).
 
-        To add noise to private values use `about`: v + N saturates, v + saturated N would tell v where N is far out.
+        To add noise to private values use `about`: v + N saturates; v + saturated N would reveal v where N is large.
         """
         values, beyond = self.draw_with_beyond(count)
         for place, k in beyond.items():
@@ -91,7 +88,7 @@ class Sampler:
     def about(self, values: Integers) -> Integers:
         """v + N, one independent N for each v, saturated at ±(2⁶³ − 1); v = −2⁶³ counts as −(2⁶³ − 1).
 
-        The exact sum is saturated, so this is post-processing of it; wrapping or an error would tell.
+        The exact sum is saturated, so this is post-processing of it. Wrapping or an error would reveal the sum.
         """
         flat = values.reshape(-1)
         total, beyond = self.draw_with_beyond(flat.size)
@@ -136,7 +133,7 @@ class Sampler:
     def _rounds(
         self, values: Integers, todo: NDArray[np.intp], u: NDArray[np.uint64], start: int, beyond: dict[int, int]
     ) -> NDArray[np.bool_]:
-        """Finish one round at each place of `todo`, whose word is u; tell which must start again."""
+        """Finish one round at each place of `todo`, whose word is u; return which must start again."""
         n, last = len(self.table.base), 2 * len(self.table.base) + len(self.table.tails)
         i = np.searchsorted(self.table.ends, u, "right")
         q = np.where(i < 2 * n, i % n, 0)
@@ -146,9 +143,9 @@ class Sampler:
         values[todo] = k
         again = i >= 2 * n
         rest = np.flatnonzero((i >= n) & ~again)
-        again[rest] = ~self._kept(k[rest], q[rest])
+        again[rest] = ~self._accepts(k[rest], q[rest])
         for at in np.flatnonzero((i >= 2 * n) & (i < last)).tolist():
-            if (far := self.far(int(i[at]) - 2 * n)) is not None:
+            if (far := self.draw_tail(int(i[at]) - 2 * n)) is not None:
                 again[at], place = False, int(todo[at])
                 if abs(far) <= NEAR:
                     values[place] = far
@@ -161,16 +158,16 @@ class Sampler:
         words = self.source.words(count, self.table.bits)
         return words.view(np.int64) if words.dtype == np.uint64 else words
 
-    def _kept(self, k: Integers, q: Integers) -> NDArray[np.bool_]:
-        """`kept` for arrays: `coin` bits against integer bounds, and balls for the few in between."""
+    def _accepts(self, k: Integers, q: Integers) -> NDArray[np.bool_]:
+        """`accepts` for arrays: `coin` bits against integer bounds, and balls for the few in between."""
         if self.table.squeeze is None:
-            return np.array([self.kept(*pair) for pair in zip(q.tolist(), k.tolist(), strict=True)], bool)
+            return np.array([self.accepts(*pair) for pair in zip(q.tolist(), k.tolist(), strict=True)], bool)
         squeeze, coin = self.table.squeeze, self.words.coin
         u = self.source.words(k.size, coin).astype(np.int64)
         chord, slack = squeeze.chord(k, q), squeeze.slack[q]
         keep = u + slack < chord
-        for at in np.flatnonzero(~keep & (u <= chord + slack) | squeeze.asked(k, q)).tolist():
-            keep[at] = self.kept(int(q[at]), int(k[at]), int(u[at]), coin)
+        for at in np.flatnonzero(~keep & (u <= chord + slack) | squeeze.undecided(k, q)).tolist():
+            keep[at] = self.accepts(int(q[at]), int(k[at]), int(u[at]), coin)
         return keep
 
 
@@ -184,7 +181,7 @@ def add_near(values: Integers, noise: Integers) -> None:
 
     An exact sum e that does not fit is at most 2⁶³ + NEAR in size and wraps to e ∓ 2⁶⁴, which is beyond ±FAR. So if no
     number is beyond ±FAR, nothing has wrapped. Wrapped or not, the number seen is beyond ±FAR if and only if the
-    saturated answer is: the time of the rare path tells nothing that the answers do not. max |value| would tell more.
+    saturated answer is: the time of the rare path reveals nothing beyond the answers. max |value| would reveal more.
     """
     np.add(values, noise, out=noise)
     if noise.min(initial=0) <= -FAR or noise.max(initial=0) >= FAR:
@@ -204,7 +201,7 @@ def add_saturating(values: Integers, noise: Integers) -> None:
 
 
 def saturating_sum(a: Integers, b: Integers) -> Integers:
-    """a + b, at most ±(2⁶³ − 1), for numbers of at most that: int64 sums would wrap, and errors would tell."""
+    """a + b, saturated at ±(2⁶³ − 1): int64 sums would wrap, and an error would reveal the sum."""
     total = b.copy()
     add_saturating(a, total)
     return total

@@ -1,4 +1,4 @@
-"""One of many candidates, chosen by its score: exponential selection and permute-and-flip."""
+"""Selection of a candidate by its score: the exponential mechanism, permute-and-flip, peeling."""
 
 from bisect import bisect_right
 from fractions import Fraction
@@ -9,14 +9,12 @@ from numpy.typing import ArrayLike
 
 from sfumato.checks import whole
 from sfumato.noise.balls import Ball, precision
-from sfumato.noise.coin import happens, uniform_below
+from sfumato.noise.bernoulli import flip_coins, happens
+from sfumato.noise.categorical import MORE, Intervals
+from sfumato.noise.draw_table import CHUNK, USUAL, Integers, Words
 from sfumato.noise.entropy import SYSTEM, Source
-from sfumato.noise.exponential_coins import flips
-from sfumato.noise.gaps import below_top, finite_numbers
-from sfumato.noise.powers import powers
-from sfumato.noise.sampler import CHUNK
-from sfumato.noise.table import USUAL, Integers, Words
-from sfumato.noise.weighted_choice import MORE, Intervals
+from sfumato.noise.exponential_weights import below_top, finite_numbers, powers
+from sfumato.noise.uniform import uniform_below
 
 
 def select(scores: ArrayLike, rate: Fraction | float, *, words: Words = USUAL, source: Source = SYSTEM) -> int:
@@ -24,7 +22,7 @@ def select(scores: ArrayLike, rate: Fraction | float, *, words: Words = USUAL, s
 
     Weights are e^{rate·(score − top)}, known by integers in units of 2⁻⁴⁰. Parts of 2¹⁵ candidates stay below 2⁵⁶ and
     are added up as Python integers, so there may be any number. Each candidate costs the same, whatever its score; one
-    selection in about 370 asks balls. Integer scores that lie 2⁶³ or more apart take longer to convert.
+    selection in about 370 needs balls. Integer scores that lie 2⁶³ or more apart take longer to convert.
     Theorem: P(i) ∝ e^{rate·scoreᵢ}, whatever the bounds [docs/theorems/noise.md, Theorem 7]
     Theorem: this is ε-DP if rate = ε/2Δ for scores of sensitivity Δ [McSherry & Talwar 2007, Thm 6]
 
@@ -65,7 +63,7 @@ def permute_and_flip(
     >>> permute_and_flip([0, 10**6, 5], 1)
     1
     """
-    heads = flips(below_top(scores), rate, words, source)
+    heads = flip_coins(below_top(scores), rate, words, source)
     counts = [int(np.count_nonzero(heads[start : start + CHUNK])) for start in range(0, heads.size, CHUNK)]
     ends = list(accumulate(counts))
     u = uniform_below(ends[-1], source)
@@ -99,7 +97,7 @@ def select_run(
     """(i, k), k < countᵢ, with probability e^{−rate·gapᵢ}/Σcount·e^{−rate·gap} exactly: runs of one score.
 
     As `select`, where candidate (i, k) has `high` places for itself: a uniform place among all of them says which
-    candidate it is, and which of its places. Runs may be as long as one likes, or empty; gaps are whole, from 0 up to
+    candidate it is, and which of its places. Runs may have any length, or be empty; gaps are whole, from 0 up to
     2⁵³, and that of one run with candidates is 0.
     Theorem: P(i, k) ∝ e^{−rate·gapᵢ}, whatever the bounds [docs/theorems/noise.md, Theorem 7]
 

@@ -1,4 +1,4 @@
-"""Staircase noise, seen through a lattice."""
+"""Staircase noise rounded to the integers."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -39,7 +39,7 @@ class StaircaseDensity(Density):
 
     @cached_property
     def spread(self) -> Fraction:
-        """A scale for bins of which one draw in 16 to 32 asks, and none of which has two breaks.
+        """A scale for bins such that one draw in 16 to 32 needs a ball, and no bin has two breaks.
 
         With B cells in a bin, breaks take B of Δ(γ + 1/(e^ε − 1)). If ε is so small that bins no wider than stairs
         would be too many, bins follow the decay and have several breaks (see `bend`).

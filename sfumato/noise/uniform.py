@@ -5,12 +5,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.checks import whole
-from sfumato.noise.coin import uniform_below
+from sfumato.noise.draw_table import MOST_DRAWS, Integers
 from sfumato.noise.entropy import SYSTEM, Source
-from sfumato.noise.sampler import MOST_DRAWS
-from sfumato.noise.table import Integers
 
 MOST_BOUND = 2**63
+
+
+def uniform_below(bound: int, source: Source) -> int:
+    """A uniform integer in [0, bound), bound ≥ 1: as many bits as needed, drawn again while they are too large."""
+    if bound < 1:
+        raise AssertionError("no integer lies in [0, 0): the weights of this choice are wrong")  # else it would not end
+    bits = (bound - 1).bit_length()
+    while True:
+        if (u := source.bits(bits)) < bound:
+            return u
 
 
 @dataclass(frozen=True)

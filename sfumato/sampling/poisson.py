@@ -32,8 +32,8 @@ class Poisson(Sampling):
     def batches(self, people: int, *, source: "Source | None" = None) -> Iterator[Batch]:
         """Row numbers below `people`, each with probability `rate` exactly; `source` is for tests only."""
         from sfumato.noise.bernoulli import Bernoulli  # here, as pricing needs no noise
+        from sfumato.noise.draw_table import USUAL
         from sfumato.noise.entropy import SYSTEM
-        from sfumato.noise.table import USUAL
 
         size = checks.whole("people", people, 0)
         coin = Bernoulli(self.rate, USUAL, source or SYSTEM)

@@ -1,4 +1,4 @@
-"""One-run audits of training: exact where the law is known; only broken training is accused."""
+"""One-run audits of training: p-values are exact or worst-case, and only broken training is accused."""
 
 import json
 import math
@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from scipy.special import ndtri
 
 import sfumato as sf
-from sfumato.audit.canaries import count_right, lower_bound, p_value
+from sfumato.audit.canaries import Tangents, count_right, epsilon_lower_bound, p_value_of_epsilon, p_value_of_loss
 from sfumato.errors import InvalidParameter
 from tests.audit.noisy_training import Canary, MeanClipped, Training
+from tests.noise.sources import Recorded
 
 
 def tail(v, r, honest):
@@ -26,7 +28,7 @@ def tail(v, r, honest):
 def test_without_delta_the_p_value_is_the_binomial_tail(r, share, eps):
     v = round(share * r)
     exact = float(tail(v, r, Fraction(1 / (1 + math.exp(-eps)))))
-    assert exact <= p_value(v, r, r, eps, 0.0) <= min(1.0, exact * (1 + 1e-8))
+    assert exact <= p_value_of_epsilon(v, r, r, eps, 0.0) <= min(1.0, exact * (1 + 1e-8))
 
 
 @given(r=st.integers(2, 12), share=st.floats(0.2, 1), eps=st.floats(0, 3), moved=st.floats(1e-3, 1))
@@ -36,23 +38,25 @@ def test_with_delta_it_covers_every_way_in_which_guesses_may_be_given_away(r, sh
     honest = Fraction(1 / (1 + math.exp(-eps)))
     reached = [float(tail(v - i, r, honest)) for i in range(m + 1)]
     law = linprog([-p for p in reached], A_ub=[list(range(m + 1))], b_ub=[moved], A_eq=[[1] * (m + 1)], b_eq=[1])
-    assert p_value(v, r, m, eps, moved / (2 * m)) >= -law.fun - 1e-9
+    assert p_value_of_epsilon(v, r, m, eps, moved / (2 * m)) >= -law.fun - 1e-9
 
 
 @given(r=st.integers(1, 60), m=st.integers(60, 200), share=st.floats(0, 1), delta=st.floats(0, 1e-2))
 def test_the_p_value_grows_with_epsilon_so_that_bisection_finds_the_end(r, m, share, delta):
     v = round(share * r)
-    found = [p_value(v, r, m, eps, delta) for eps in np.linspace(0, 6, 61)]
+    found = [p_value_of_epsilon(v, r, m, eps, delta) for eps in np.linspace(0, 6, 61)]
     assert all(a <= b + 1e-12 for a, b in pairwise(found))
-    bound = lower_bound(v, r, m, delta, 0.01)
-    assert bound == 0 or p_value(v, r, m, bound, delta) <= 0.01 < p_value(v, r, m, bound + 1e-5, delta)
+    bound = epsilon_lower_bound(v, r, m, delta, 0.01)
+    assert bound == 0 or p_value_of_epsilon(v, r, m, bound, delta) <= 0.01 < p_value_of_epsilon(
+        v, r, m, bound + 1e-5, delta
+    )
 
 
 @pytest.mark.parametrize("eps", [0.5, 1.0, 2.0])
 def test_coins_that_tell_the_truth_as_often_as_they_may_are_rarely_accused(eps):
     """Exactly: right guesses about randomized responses are binomial, so the chance of an alarm is a sum."""
     r, honest = 200, 1 / (1 + math.exp(-eps))
-    alarms = [v for v in range(r + 1) if lower_bound(v, r, r, 0.0, 0.01) > eps]
+    alarms = [v for v in range(r + 1) if epsilon_lower_bound(v, r, r, 0.0, 0.01) > eps]
     chance = float(tail(min(alarms), r, Fraction(honest)))
     assert 0.001 < chance <= 0.01  # and not much less: the bound is sharp
 
@@ -118,3 +122,62 @@ def test_wrong_use_is_explained(words, told):
 def test_where_delta_alone_allows_to_publish_the_canaries_nothing_is_said():
     found = sf.audit.one_run(set, list(range(1000)), lambda model, i: i in model, delta=1e-3)
     assert found.epsilon.lower == 0 and found.ceiling == 0 and not found.violated
+
+
+def normal(shift, n, seed):
+    return ndtri(np.random.default_rng(seed).random(n)) + shift
+
+
+LOSSES = [sf.loss.PureLoss(1.0), sf.loss.GaussianLoss(0.7), sf.loss.ApproxLoss(0.5, 0.05), sf.loss.LaplaceLoss(2.0)]
+
+
+def worst_law(right, guesses, canaries, f):
+    """The largest P(right ≥ v) over all laws that keep R_{i+1} ≤ 1 − f(H_i), as a linear program over tangents."""
+    rows, limits, j = [], [], np.arange(guesses + 1)
+    for i in range(guesses):
+        high, wrong = (j * (j >= i + 1) / canaries, (guesses - j) * (j >= i) / canaries)
+        for at_zero, slope in zip(f.at_zero, f.slope, strict=True):
+            rows.append(high - slope * wrong)  # 1 − R ≥ at_zero − slope·H
+            limits.append(1 - at_zero)
+    found = linprog(-(j >= right).astype(float), A_ub=rows, b_ub=limits, A_eq=[np.ones(guesses + 1)], b_eq=[1])
+    return -found.fun
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize(("right", "guesses", "canaries"), [(5, 6, 6), (6, 6, 20), (7, 10, 12), (9, 14, 30)])
+def test_the_recursion_is_the_worst_law_of_all(loss, right, guesses, canaries, monkeypatch):
+    monkeypatch.setattr("sfumato.audit.canaries.LINES", 40)
+    found = p_value_of_loss(right, guesses, canaries, loss)
+    worst = worst_law(right, guesses, canaries, Tangents(loss))
+    assert worst - 1e-7 <= found <= worst * 1.002 + 1e-7
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_tangents_lie_below_the_trade_off_function_and_near_it(loss):
+    f = Tangents(loss)
+    for alpha in (0.0, 1e-4, 0.01, 0.2, 0.5, 0.9, 1.0):
+        truth = loss.trade_off(alpha)
+        assert f(alpha) <= truth.upper + 1e-12
+        assert f(alpha) >= truth.lower - 2e-3
+
+
+@given(r=st.integers(1, 30), share=st.floats(0, 1), eps=st.floats(0.05, 3))
+def test_it_covers_independent_coins(r, share, eps):
+    v = round(share * r)
+    exact = float(tail(v, r, Fraction(1 / (1 + math.exp(-eps)))))
+    assert p_value_of_loss(v, r, r, sf.loss.PureLoss(eps)) >= exact * (1 - 1e-6)
+
+
+def test_a_loss_tells_more_than_its_epsilon():
+    """Scores 0.6 apart under a claim of μ = 0.25: refuted as a loss, not by its ε at δ; with recorded coins."""
+    canaries = list(range(4000))
+    scores = normal(0.0, 4000, 5)
+    found = sf.audit.one_run(
+        set,
+        canaries,
+        lambda inside, i: scores[i] + 0.6 * (i in inside),
+        loss=sf.loss.GaussianLoss(0.25),
+        source=Recorded("coins"),
+    )
+    assert found.violated and found.epsilon.lower < found.claimed and found.chance < 0.005
+    assert "chance" in str(found)

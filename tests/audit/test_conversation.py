@@ -7,7 +7,7 @@ import pytest
 from sfumato.audit import conversation, replay
 from sfumato.audit.audit_all import CONVERSATIONS
 from sfumato.audit.conversation import Conversation, InMemory
-from sfumato.audit.exhibits.curator import POLICY, WORST
+from sfumato.audit.exhibits import POLICY, WORST
 from sfumato.ledger import Budget, PureBudget
 
 FEW = ("SELECT COUNT(*) AS n FROM visits", "select count(*) from visits", "SELECT * FROM visits")

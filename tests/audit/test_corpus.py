@@ -2,8 +2,8 @@
 
 import sfumato as sf
 from sfumato.audit.corpus import neighbours
-from sfumato.audit.exhibits.curator import POLICY
-from sfumato.audit.plans import SqlQuestion
+from sfumato.audit.exhibits import POLICY
+from sfumato.audit.question_replay import SqlQuestion
 
 
 def test_a_corpus_is_made_for_any_policy():

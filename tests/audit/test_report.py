@@ -10,9 +10,8 @@ from click.testing import CliRunner
 import sfumato as sf
 from sfumato.audit import audit_all as everything
 from sfumato.audit.audit_all import audit_exhibit, select_exhibits
-from sfumato.audit.collection import Exhibit
-from sfumato.audit.html_report import page
-from sfumato.audit.report import TIERS, Evidence, Finding, Report, Theorem
+from sfumato.audit.exhibits import Exhibit
+from sfumato.audit.report import TIERS, Evidence, Finding, Report, Theorem, page
 from sfumato.cli import main
 
 
@@ -102,7 +101,7 @@ def test_what_strangers_write_stays_text():
 
 @pytest.fixture
 def run(monkeypatch):
-    monkeypatch.setattr(everything, "collected", lambda: (RIGHT, WRONG))
+    monkeypatch.setattr(everything, "all_exhibits", lambda: (RIGHT, WRONG))
     monkeypatch.setattr(everything, "CONVERSATIONS", ())
     return lambda *words: CliRunner().invoke(main, ["audit", *map(str, words)])
 

@@ -5,11 +5,11 @@ import math
 import pytest
 
 import sfumato as sf
-from sfumato.audit.collection import collected
+from sfumato.audit.exhibits import all_exhibits
 from sfumato.audit.stated_laws import stated_law
 
 KNOWN = [
-    one for one in collected() if stated_law(one.mechanism, one.d0) is not None and stated_law(one.mechanism, one.d1)
+    one for one in all_exhibits() if stated_law(one.mechanism, one.d0) is not None and stated_law(one.mechanism, one.d1)
 ]
 
 

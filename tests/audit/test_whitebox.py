@@ -10,14 +10,14 @@ import pytest
 
 import sfumato as sf
 from sfumato.audit import white_box
-from sfumato.audit.collection import collected
+from sfumato.audit.exhibits import all_exhibits
 from sfumato.audit.stated_laws import StatedLaw, stated_law
 from sfumato.audit.whitebox import check_entropy, check_fit, check_tails
 from sfumato.errors import InvalidParameter
 from tests.noise.sources import Recorded
 
 KNOWN = [
-    one for one in collected() if stated_law(one.mechanism, one.d0) is not None and stated_law(one.mechanism, one.d1)
+    one for one in all_exhibits() if stated_law(one.mechanism, one.d0) is not None and stated_law(one.mechanism, one.d1)
 ]
 
 

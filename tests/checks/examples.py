@@ -41,6 +41,7 @@ EXAMPLES: list[PrivacyLoss] = [
     L.PoissonSampledLoss(L.FinitePairLoss((0.6, 0.4), (0.1, 0.9)), 0.2),
     L.WithoutReplacementLoss(L.GaussianLoss(1.0, relation=sf.ReplaceOne), 100, 10),
     L.PoissonSampledLoss(L.GaussianLoss(1.0), 0.1).reverse,
+    L.SampledGaussianGroupLoss(1.0, 0.1, 3),
     L.FinitePairLoss((0.6, 0.4), (0.1, 0.9)).remove,
     L.PoissonSampledLoss(L.GaussianLoss(1.0), 0.1).add,
     L.either(L.GaussianLoss(0.5), L.LaplaceLoss(0.5)),

@@ -27,7 +27,7 @@ from tests.noise.sources import Recorded, Scripted
 every = pytest.mark.parametrize("example", EXAMPLES, ids=str)
 PAIRS = [(example, pair) for example in EXAMPLES for pair in example.neighbours]
 each_pair = pytest.mark.parametrize(("example", "pair"), PAIRS, ids=lambda x: str(x))
-ONCE, AT_ONCE = 2000, 40_000  # runs one by one, and in arrays
+ONCE, AT_ONCE = 2000, 20_000  # runs one by one, and in arrays
 WRAPPERS = {Processed, Measured, Following}  # their theorem is that of what they wrap
 NONSENSE = [math.nan, math.inf, -math.inf, "1", 1j, [1.0], b"1"]
 
@@ -82,7 +82,7 @@ def test_no_audit_refutes_the_loss(example, pair):
 
     What answers value by value is asked fewer times here, and very often below.
     """
-    mechanism, runs = recorded(example, bits_of(pair)), ONCE // 4 if example.rows else ONCE
+    mechanism, runs = recorded(example, bits_of(pair)), ONCE // 8 if example.rows else ONCE
     seen = Seen.one_by_one(mechanism, pair, runs)
     found = sf.audit.audit(seen, pair.first, pair.second, loss=mechanism.loss(*pair.loss_arguments), samples=runs)
     assert not found.violated, found

@@ -9,7 +9,7 @@ from sfumato.curator import Curator
 from sfumato.curator.affordable import candidate_epsilon, candidate_index
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Amount, Budget, Ledger, PureBudget, ZcdpBudget
-from sfumato.ledger.refusals import round_down_digits
+from sfumato.ledger.accounts import round_down_digits
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 

@@ -131,6 +131,7 @@ def test_sizes_are_found_on_both_sides_of_zero():
 
 def test_no_bounds_are_suggested_that_a_policy_cannot_state(tmp_path):
     with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
-        connection.execute("CREATE TABLE people AS SELECT (i - 2500) * 1e290 AS income, '' AS name FROM range(5000) t(i)")
+        incomes = "SELECT (i - 2500) * 1e290 AS income, '' AS name FROM range(5000) t(i)"
+        connection.execute(f"CREATE TABLE people AS {incomes}")
     bounds = Curator.open(tmp_path / "people.duckdb", Policy.read(POLICY)).suggest_bounds("people.income", epsilon=9.0)
     assert (bounds.low, bounds.high) == (-1e15, 1e15)

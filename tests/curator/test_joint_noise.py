@@ -15,9 +15,7 @@ from sfumato.aggregates.registry import parse_question
 from sfumato.curator.offer import Offer, offer_for_epsilon
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.joint_laplace import JointLaplace, OneOf
-from sfumato.mechanisms.keys.stability_histogram import StabilityHistogram
-from sfumato.mechanisms.keys.threshold_selection import ThresholdSelection
-from sfumato.mechanisms.keys.thresholds import threshold
+from sfumato.mechanisms.keys.threshold_selection import StabilityHistogram, ThresholdSelection, threshold
 from sfumato.noise import Margin
 from sfumato.sql.policy import Policy
 from tests.noise.sources import Recorded

@@ -20,12 +20,12 @@ from sfumato.mechanisms.additive import discrete_laplace as geometric
 from sfumato.mechanisms.additive import gaussian, joint_laplace
 from sfumato.mechanisms.choice import quantile
 from sfumato.mechanisms.groups import transformed
-from sfumato.mechanisms.groups.contract import absolute_sigma
-from sfumato.mechanisms.keys.thresholds import PREC, leak_probability, threshold
+from sfumato.mechanisms.groups.relative_error import absolute_sigma
+from sfumato.mechanisms.keys.threshold_selection import PREC, leak_probability, threshold
 from sfumato.noise import DiscreteLaplace, Rounded, sampler
 from sfumato.noise.balls import ball, precision
 from sfumato.noise.gaussian import rounded_gaussian
-from sfumato.noise.joint_level import Level
+from sfumato.noise.joint_laplace import Level
 from sfumato.noise.lazy import Draw
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built

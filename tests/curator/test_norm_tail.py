@@ -191,6 +191,17 @@ def test_the_total_is_about_right() -> None:
     assert tail.scaled(40.0) == pytest.approx((norms > 40).sum(), abs=60)
 
 
+@pytest.mark.parametrize("law", [lognormal, weibull, sharp])
+def test_nobody_is_longer_than_what_is_said(law: object) -> None:
+    """97.5 % of 100; 90 or fewer of them would come by chance with 2·10⁻⁴."""
+    rng = np.random.default_rng(16)
+    norms = law(rng)  # type: ignore[operator]
+    counts = histogram_of(norms)
+    tails = [Tail.of(counts + rng.normal(0, 10, BINS), 10.0) for _ in range(100)]
+    assert sum(norms.max() <= tail.longest() for tail in tails) > 90
+    assert all(tail.longest(0.9) <= tail.longest(0.975) for tail in tails)
+
+
 @given(seed=st.integers(0, 10**6), cap=st.floats(1, 1e4), bound=st.floats(1, 1e4))
 @settings(deadline=None, max_examples=50)
 def test_a_cap_bounds_what_is_left_out_without_noise(seed: int, cap: float, bound: float) -> None:

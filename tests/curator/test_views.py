@@ -99,7 +99,7 @@ def test_random_rows_give_the_same_numbers_warm_cold_and_direct(tmp_path):
 @pytest.mark.parametrize("policy", [POLICY, ROWS], ids=["patients", "rows"])
 def test_random_questions_read_the_same_numbers_warm_cold_and_direct(engine, policy):
     views, maker, asked = BoundedTables(4), Maker(20), []
-    while len(asked) < 20:
+    while len(asked) < 12:
         sql = maker.question()
         try:
             wanted(sql, policy)
@@ -107,7 +107,7 @@ def test_random_questions_read_the_same_numbers_warm_cold_and_direct(engine, pol
             continue
         asked.append(sql)
     truth = {sql: direct(engine, sql, policy=policy) for sql in asked}
-    for sql in random.Random(21).choices(asked, k=60):  # each warm or cold, as the ones before it left it
+    for sql in random.Random(21).choices(asked, k=36):  # each warm or cold, as the ones before it left it
         assert answers(views, engine, sql, policy=policy) == truth[sql]
     others = (
         "LIST(",
@@ -116,7 +116,7 @@ def test_random_questions_read_the_same_numbers_warm_cold_and_direct(engine, pol
         "QUANTILE_DISC",
     )  # values that may be many, votes, and what is found by rank
     assert all(any(mark in sql for mark in others) for sql in engine.run_directly)
-    assert 15 <= len(engine.made) < 100
+    assert 12 <= len(engine.made) < 60
 
 
 def test_a_warm_question_makes_nothing(engine):

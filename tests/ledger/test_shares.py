@@ -8,7 +8,7 @@ import sfumato as sf
 from sfumato.errors import BudgetExceeded, InvalidParameter, LedgerDamaged, LedgerError
 from sfumato.ledger import Amount, Budget, Ledger
 from sfumato.ledger.hash_chain import chain_entry
-from sfumato.ledger.state import replay
+from sfumato.ledger.state import replay_entries
 
 SMALL = sf.loss.GaussianLoss(0.05)
 NAMES = ("ann", "bob", "others", "owner", "eve")
@@ -67,7 +67,7 @@ def test_a_line_whose_limits_are_not_the_whole_is_damage(limits):
         entries, limits = ledger.history(), {"": list(ledger.promise.amount), "others": [0, 0, 0, 0]}
     content = {"kind": "shares", "shares": {"ann": 0.5}, "others": False, "limits": limits}
     with pytest.raises(LedgerDamaged):
-        replay([*entries, chain_entry(entries[-1].hash, entries[-1].seq + 1, content)])
+        replay_entries([*entries, chain_entry(entries[-1].hash, entries[-1].seq + 1, content)])
 
 
 @pytest.mark.parametrize(("named", "others"), [({"ann": 1.1}, False), ({"ann": 0.5}, 0.6), ({"": 0.1}, 0), ({}, -1)])

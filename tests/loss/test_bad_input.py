@@ -37,12 +37,13 @@ CONSTRUCTORS = [
     (L.StaircaseLoss, {"eps": 1.0, "gamma": 0.3}),
     (L.ZcdpLoss, {"rho": 0.1, "xi": 0.1}),
     (L.PoissonSampledLoss, {"inner": L.GaussianLoss(1.0), "rate": 0.1}),
+    (L.SampledGaussianGroupLoss, {"mu": 1.0, "rate": 0.1, "size": 3}),
     (L.WithoutReplacementLoss, {"inner": replaced, "n": 10, "m": 3}),
     (sf.Poisson, {"rate": 0.1}),
     (sf.WithoutReplacement, {"n": 10, "m": 3}),
 ]
 SPOILED = [(build, good, name) for build, good in CONSTRUCTORS for name in good if name != "inner"]
-INTEGERS = {"sensitivity", "k", "n", "m"}
+INTEGERS = {"sensitivity", "k", "n", "m", "size"}
 ids = [f"{build.__name__}.{name}" for build, _, name in SPOILED]
 
 

@@ -272,6 +272,7 @@ EXTREMES: list[PrivacyLoss] = [
     L.either(L.GaussianLoss(1e4), L.LaplaceLoss(1e-100)),
     *(L.PoissonSampledLoss(L.GaussianLoss(x), q) for x, q in ((1e4, 1e-200), (1.0, 1 - 2**-53))),
     L.PoissonSampledLoss(L.LaplaceLoss(1e4), 1.0),
+    *(L.SampledGaussianGroupLoss(x, q, k) for x, q, k in ((1e4, 1e-200, 3), (1.0, 1 - 2**-53, 100), (1e-100, 0.5, 2))),
     L.PoissonSampledLoss(L.LaplaceLoss(1e4), 0.5).reverse,
     L.WithoutReplacementLoss(L.GaussianLoss(1e4, relation=replaced), 10**15, 1),
     L.WithoutReplacementLoss(L.LaplaceLoss(1e-12, relation=replaced), 10**15, 10**15 - 1),

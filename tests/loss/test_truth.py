@@ -36,7 +36,7 @@ def check(family, seed, tolerance=1e-5):
     assert not violations(case, [loss.forward(case.eps, tolerance), loss.backward(case.eps, tolerance)])
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(seed=seeds)
 @example(seed=1442)  # μ = 5e16: μ/2 − ε/μ is known only to ±10
 def test_gaussian_profiles(seed):
@@ -49,32 +49,32 @@ def test_several_gaussians(seed):
     check(families.several_gaussians, seed)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(seed=seeds)
 def test_laplace_profiles(seed):
     check(families.one_laplace, seed)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(seed=seeds)
 def test_bounded_range_profiles(seed):
     check(families.one_bounded_range, seed)
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(seed=seeds)
 def test_discrete_gaussian_profiles(seed):
     check(families.one_discrete_gaussian, seed)
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(seed=seeds)
 def test_sampled_gaussian_profiles_in_both_directions(seed):
     check(families.one_sampled_gaussian, seed)
 
 
-@settings(max_examples=800)
+@settings(max_examples=400)
 @given(seed=seeds)
 def test_pairs_with_a_list_of_outcomes(seed):
     """Randomized response, (ε, δ), k-ary, staircase, discrete Laplace, sampled ones, and random pairs."""
@@ -123,7 +123,7 @@ def test_the_epsilon_of_a_gaussian_is_where_the_truth_says(mu, delta):
 
 
 @pytest.mark.slow
-@settings(max_examples=120)
+@settings(max_examples=50)
 @given(seed=seeds)
 def test_equal_coins_are_binomial(seed):
     check(families.equal_coins, seed)
@@ -134,7 +134,7 @@ def test_equal_coins_are_binomial(seed):
     ("eps", "k", "t"),
     [
         (0.01, 10**6, 60.0),
-        (0.001, 10**7, 25.0),
+        (0.003, 10**6, 25.0),
         (3.0, 10**5, 280_000.0),
         (12.0, 10**6, 11_999_850.0),  # what is left over at each step, 1 − p, is tiny and must keep its digits
         (16.0, 849_154, 13_586_420.0),
@@ -151,7 +151,7 @@ def test_many_or_strong_coins_stay_binomial(eps, k, t):
 
 
 @pytest.mark.slow
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(seed=seeds)
 def test_equal_laplaces_against_the_exact_convolution(seed):
     check(families.equal_laplaces, seed)
@@ -177,7 +177,7 @@ def thinned(case, count=4):
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(seed=seeds)
 def test_finite_products_by_enumeration_on_the_lattice(seed):
     """The engine itself, also where the sum would have a closed form; one direction per seed."""
@@ -194,7 +194,7 @@ def test_finite_products_by_enumeration_on_the_lattice(seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(seed=seeds)
 def test_finite_products_by_enumeration_through_sums(seed):
     case = thinned(configuration(families.several_finite, seed))
@@ -204,7 +204,7 @@ def test_finite_products_by_enumeration_through_sums(seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(seed=seeds)
 def test_a_curve_and_finite_pairs_through_sums(seed):
     """A Gaussian, Laplace, bounded-range or sampled Gaussian loss with coins, staircases, random pairs …"""
@@ -280,7 +280,7 @@ def divergence(pair, order):
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(seed=seeds)
 def test_divergences_of_pairs_with_a_list_of_outcomes(seed):
     loss, pair = families.finite_loss(families.Random(f"divergence {seed}"), 1e-6, 20.0)

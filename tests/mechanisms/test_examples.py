@@ -3,14 +3,14 @@
 import pytest
 
 import sfumato as sf
-from sfumato.audit.collection import collected
+from sfumato.audit.exhibits import all_exhibits
 from sfumato.mechanisms.base import Mechanism, shipped_mechanisms
 from sfumato.noise.entropy import SYSTEM
 from sfumato.sampling.base import shipped_samplings
 from tests.noise.sources import Recorded
 from tools.mechanisms import PAGE, page
 
-EXHIBITS = collected()
+EXHIBITS = all_exhibits()
 
 
 def test_the_tables_of_the_documents_are_current():
@@ -23,7 +23,9 @@ def test_every_example_is_audited_on_its_first_neighbours(kind):
     for example in kind.examples():
         pair = example.neighbours[0]
         claims = [
-            one.told for one in EXHIBITS if repr(one.mechanism) == str(example) and repr(one.d0) == repr(pair.first)
+            one.loss_arguments
+            for one in EXHIBITS
+            if repr(one.mechanism) == str(example) and repr(one.d0) == repr(pair.first)
         ]
         assert pair.loss_arguments in claims
 

@@ -11,8 +11,7 @@ from flint import arb
 import sfumato as sf
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms import RandomizedResponse
-from sfumato.mechanisms.randomized_response import Truth
-from sfumato.mechanisms.response_error import Tally, spread_out
+from sfumato.mechanisms.randomized_response import Tally, Truth, spread_out
 from sfumato.noise.balls import ball, precision
 from tests.mechanisms.oracle import assert_within, e, exact
 from tests.noise.sources import RanOut, Recorded, Scripted, all_bit_strings
@@ -45,7 +44,7 @@ def test_one_answer_has_its_law(eps, k, value):
 
 
 def tiny(mechanism):
-    from sfumato.noise.table import Words
+    from sfumato.noise.draw_table import Words
 
     return Words(guide=2, word=3, coin=2, step=1)
 
@@ -165,7 +164,7 @@ def test_the_bound_for_many_is_above_what_all_cases_give(eps, k):
     for n in (1, 7, 500):
         for miss in (0.5, 0.05, 1e-9):
             tally = Tally(eps, k, n)
-            assert tally._bounded(miss) >= tally._tried(miss) - tally.doubt
+            assert tally._largest_error_bounded(miss) >= tally._largest_error_tried(miss) - tally.doubt
 
 
 def binomial(n, p):

@@ -37,7 +37,7 @@ from tests.mutants.executed import (
     run_pytest,
     test_files,
 )
-from tests.mutants.random_changes import ROOT, Change, changed, deciding, parsed, sample
+from tests.mutants.random_changes import ROOT, Change, changed, changes, deciding, parsed, sample
 
 HARMLESS = Path(__file__).with_name("harmless.txt")
 # before the fork, so that no child imports them again
@@ -296,6 +296,8 @@ def report(chosen: list[Change], found: dict[str, dict[str, object]]) -> str:
     )
     lines.append(f"{len(survivors) - len(left)} harmless, {len(left)} open; ")
     lines.append(f"{100 * (counted - len(left)) / max(1, counted):.1f} % of those that are not harmless are noticed")
+    known = {one.name for path in deciding("") for one in changes(path)}
+    lines += [f"\nno such change any more, in {HARMLESS.name}: {name}" for name in reasons if name not in known]
     return "\n".join(lines[: len(left)]) + "\n" + "".join(lines[len(left) :])
 
 

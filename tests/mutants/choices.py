@@ -6,11 +6,11 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.audit import audit
-from sfumato.audit.collection import Rows
+from sfumato.audit.exhibits import RowByRow
 from sfumato.mechanisms import randomized_response
 from sfumato.mechanisms.additive import bounded_statistics as statistics
 from sfumato.mechanisms.choice import base as choice
-from sfumato.mechanisms.choice.scores import read_scores
+from sfumato.mechanisms.choice.base import read_scores
 from sfumato.mechanisms.streams import above_threshold
 from sfumato.noise import DiscreteLaplace
 from sfumato.noise.balls import ball, precision
@@ -38,7 +38,7 @@ def histogram_of_replacement(patch):
 
 def audit_6():
     response = sf.RandomizedResponse(1.0, 8)
-    return audit(Rows(response), 0, 1, loss=response.loss(), samples=1024, confidence=SURE)
+    return audit(RowByRow(response), 0, 1, loss=response.loss(), samples=1024, confidence=SURE)
 
 
 @mutant(6, "black box", audit_6)
@@ -57,7 +57,7 @@ def binary_truth(patch):
 
 def audit_7():
     response = sf.RandomizedResponse(1.0, 3)
-    return audit(Rows(response), 0, 1, loss=response.loss(), samples=4096, confidence=SURE)
+    return audit(RowByRow(response), 0, 1, loss=response.loss(), samples=4096, confidence=SURE)
 
 
 @mutant(7, "black box", audit_7)

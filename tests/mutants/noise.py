@@ -7,7 +7,7 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.audit import audit, white_box
-from sfumato.audit.collection import Rows
+from sfumato.audit.exhibits import RowByRow
 from sfumato.loss.kinds import gaussian
 from sfumato.loss.numeric import Enclosure
 from sfumato.mechanisms.additive import base as additive
@@ -19,7 +19,7 @@ from tests.mutants.plant import SURE, mutant
 
 
 def audit_1():
-    return audit(Rows(sf.Laplace.of(0.5, 1, 2**-6)), 0.0, 1.0, epsilon=0.5, samples=4096, confidence=SURE)
+    return audit(RowByRow(sf.Laplace.of(0.5, 1, 2**-6)), 0.0, 1.0, epsilon=0.5, samples=4096, confidence=SURE)
 
 
 @mutant(1, "black box", audit_1)
@@ -38,7 +38,7 @@ def scale_upside_down(patch):
 
 def audit_3():
     noise = sf.Gaussian(4.0)
-    return audit(Rows(noise), 0, 4, loss=noise.loss(4), samples=8192, confidence=SURE)
+    return audit(RowByRow(noise), 0, 4, loss=noise.loss(4), samples=8192, confidence=SURE)
 
 
 @mutant(3, "black box", audit_3)
@@ -106,7 +106,7 @@ def ten_percent_less(patch):
 
 def audit_25():
     noise = sf.Laplace(1.0, 2**-40)
-    return audit(Rows(noise), 0.0, 1.0, loss=noise.loss(1), samples=4096, confidence=SURE)
+    return audit(RowByRow(noise), 0.0, 1.0, loss=noise.loss(1), samples=4096, confidence=SURE)
 
 
 @mutant(25, "black box", audit_25)

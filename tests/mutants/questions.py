@@ -8,8 +8,8 @@ from pathlib import Path
 from sqlglot import exp
 
 from sfumato.audit import audit
-from sfumato.audit.corpus import Database, Neighbours
-from sfumato.audit.plans import SqlQuestion
+from sfumato.audit.corpus import Database, NeighbouringDatabases
+from sfumato.audit.question_replay import SqlQuestion
 from sfumato.curator import Curator, offer
 from sfumato.curator import release as tables
 from sfumato.errors import SfumatoError
@@ -50,7 +50,7 @@ WARDS = ({"ward": "north", "floor": 1}, {"ward": "north", "floor": 1}, {"ward": 
 def pair(table, mine, others):
     """A database with rows of one person, and without them."""
     whole, without = (Database(POLICY, {table: tuple(rows), "wards": WARDS}) for rows in ([*others, *mine], others))
-    return Neighbours("planted", whole, without)
+    return NeighbouringDatabases("planted", whole, without)
 
 
 def visits(*diagnoses, patient=1, ward="north"):

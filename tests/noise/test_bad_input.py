@@ -31,7 +31,8 @@ from sfumato.noise import (
     rounded_staircase,
     sampler,
 )
-from sfumato.noise.sampler import CHUNK, FAR, NEAR, add_near, add_saturating, saturating_sum
+from sfumato.noise.draw_table import CHUNK
+from sfumato.noise.sampler import FAR, NEAR, add_near, add_saturating, saturating_sum
 from tests.noise.sources import Recorded, Scripted
 
 LARGEST = 2**63 - 1

@@ -1,4 +1,4 @@
-"""What no statistic can see: weights enclose the law, kept-probabilities lie in [0, 1], squeezes hold the truth."""
+"""Certificates of tables: weights enclose the law, acceptance probabilities lie in [0, 1], squeezes hold."""
 
 from fractions import Fraction
 
@@ -22,9 +22,9 @@ from sfumato.noise import (
     rounded_staircase,
 )
 from sfumato.noise.balls import ball, precision
+from sfumato.noise.draw_table import Words
 from sfumato.noise.gaussian import ENOUGH
 from sfumato.noise.staircase import LOW_STAIRS
-from sfumato.noise.table import Words
 
 LAWS = {
     "discrete Laplace": DiscreteLaplace,
@@ -56,21 +56,21 @@ def test_every_probability_to_keep_lies_in_its_range_and_in_its_squeeze(name, sc
         k = table.base[q] + min(int(where * width), width - 1)
         with precision(400):
             if table.rest[q]:
-                kept = table.kept(q, k, 300)
-                assert not kept < 0
-                assert not kept > 1
+                accepted = table.acceptance(q, k, 300)
+                assert not accepted < 0
+                assert not accepted > 1
                 at = np.array([k]), np.array([q])
-                if table.squeeze is not None and not table.squeeze.asked(*at)[0]:
+                if table.squeeze is not None and not table.squeeze.undecided(*at)[0]:
                     chord = int(table.squeeze.chord(*at)[0])
                     slack = int(table.squeeze.slack[q])
-                    assert abs(kept * 2**32 - chord) <= slack + 1
+                    assert abs(accepted * 2**32 - chord) <= slack + 1
     for side, tail in enumerate(table.tails):
         for g in range(4):
             for place in (0, (1 << tail.bits) - 1):
                 with precision(400):
-                    kept = tail.kept(g, (g << tail.bits) + place, 300)
-                    assert not kept > 1, side
-                    assert not kept < 0
+                    accepted = tail.acceptance(g, (g << tail.bits) + place, 300)
+                    assert not accepted > 1, side
+                    assert not accepted < 0
 
 
 @given(sigma=st.floats(ENOUGH, 1e9), z=st.floats(0, 6.99))
@@ -109,9 +109,9 @@ def test_the_words_chosen_do_not_change_what_is_certified():
         for q in range(0, len(table.base), 7):
             with precision(300):
                 if table.rest[q]:
-                    kept = table.kept(q, table.base[q], 200)
-                    assert not kept < 0
-                    assert not kept > 1
+                    accepted = table.acceptance(q, table.base[q], 200)
+                    assert not accepted < 0
+                    assert not accepted > 1
 
 
 STAIRS = [rounded_staircase(1, 700), rounded_staircase(4, 3000), rounded_staircase(0.1, 90), rounded_staircase(1, 50)]
@@ -130,12 +130,12 @@ def test_the_squeeze_holds_in_every_cell_of_stairs(law):
         for k in range(table.base[q], table.base[q] + (1 << table.bits)):
             at = np.array([k]), np.array([q])
             total += 1
-            if table.squeeze.asked(*at)[0]:
+            if table.squeeze.undecided(*at)[0]:
                 continue
             decided += 1
             with precision(400):
-                kept = table.kept(q, k, 300)
-                assert abs(kept * 2**32 - int(table.squeeze.chord(*at)[0])) <= int(table.squeeze.slack[q]) + 1
+                accepted = table.acceptance(q, k, 300)
+                assert abs(accepted * 2**32 - int(table.squeeze.chord(*at)[0])) <= int(table.squeeze.slack[q]) + 1
             assert law.density.eps < LOW_STAIRS or table.squeeze.slack[q] < 2**20
     assert total > 0
     assert decided == total or (decided >= total - 2 and law.density.eps < LOW_STAIRS)  # all but k = 0
@@ -152,7 +152,7 @@ class AllCoins:
 class Asking(Sampler):
     """Counts the coins that the squeeze leaves open, and drops them."""
 
-    def kept(self, q, k, u=0, known=0):
+    def accepts(self, q, k, u=0, known=0):
         ASKED.append((q, k, u, known))
         return False
 
@@ -170,10 +170,10 @@ def test_all_coins_of_a_squeeze_keep_what_they_should_and_ask_about_the_rest(law
     for q, base in enumerate(table.base):
         for k in range(base, base + (1 << table.bits)):
             ASKED.clear()
-            keep = sampler._kept(np.full(1024, k), np.full(1024, q))
+            keep = sampler._accepts(np.full(1024, k), np.full(1024, q))
             assert all(known == 10 for *_, known in ASKED)
             with precision(300):
-                f = table.kept(q, k, 200) * 1024
+                f = table.acceptance(q, k, 200) * 1024
                 assert not f < int(keep.sum())
                 assert not f > int(keep.sum()) + len(ASKED)
             asked, coins = asked + len(ASKED), coins + 1024

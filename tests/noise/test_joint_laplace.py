@@ -11,10 +11,9 @@ from scipy.special import bdtr, bdtrc
 from sfumato.errors import InvalidParameter
 from sfumato.noise import JointLaplace, Margin, Sampler
 from sfumato.noise.balls import ball, precision
-from sfumato.noise.joint_level import Level
-from sfumato.noise.joint_margin import higher
+from sfumato.noise.draw_table import BRIEF, USUAL
+from sfumato.noise.joint_laplace import Level, level_tail
 from sfumato.noise.sampler import LARGEST
-from sfumato.noise.table import BRIEF, USUAL
 from sfumato.noise.uniform import below_each
 from tests.noise.sources import RanOut, Recorded, Scripted, all_bit_strings
 from tests.noise.test_exact import TINY, assert_proportional
@@ -199,7 +198,7 @@ def test_tails_of_levels_are_the_sums_of_their_weights(law):
     weights = [weight(r) for r in range(300)]
     for r in (0, 1, 5, 20):
         truth = math.fsum(weights[r + 1 :]) / math.fsum(weights)
-        assert float(higher(law, r, 100)) == pytest.approx(truth, rel=1e-6)
+        assert float(level_tail(law, r, 100)) == pytest.approx(truth, rel=1e-6)
 
 
 @pytest.mark.parametrize("eps", [1e-12, 1e-3, 0.3, 100.0])

@@ -17,10 +17,8 @@ from hypothesis import strategies as st
 from sfumato.errors import InvalidParameter
 from sfumato.noise import Certified, Exp, choose, exponential_coins, peel, permute_and_flip, select, select_run
 from sfumato.noise.balls import ball, enclosure, precision
-from sfumato.noise.gaps import below_top
-from sfumato.noise.powers import STEPS, powers
-from sfumato.noise.sampler import CHUNK
-from sfumato.noise.table import Words
+from sfumato.noise.draw_table import CHUNK, Words
+from sfumato.noise.exponential_weights import STEPS, below_top, powers
 from tests.noise.sources import Recorded, Scripted, all_bit_strings
 from tests.noise.test_statistics import FALSE_ALARM, chi_square
 

@@ -30,8 +30,8 @@ from sfumato.noise import (
     rounded_staircase,
 )
 from sfumato.noise.balls import precision
+from sfumato.noise.draw_table import Words
 from sfumato.noise.monotone import _magnitude
-from sfumato.noise.table import Words
 from tests.noise.sources import Recorded
 
 FALSE_ALARM = 1e-4

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import bdtr, bdtrc
 
 import sfumato as sf
-from sfumato.audit.exhibits.sampling import SampledSum
+from sfumato.audit.exhibits import NoisySampledSum
 from sfumato.errors import InvalidParameter, MixedRelations
 from sfumato.sampling.base import SampledRows
 from tests.noise.sources import Recorded
@@ -53,9 +53,9 @@ def test_the_price_of_a_unit_is_refuted_by_rows_sampled_one_by_one():
     unit, nobody = SampledRows((10,), (1,) * 10), SampledRows((0,), ())
     size = sf.Sensitivity.of(10)
     claim = PoissonUnits(0.1).amplify(sf.DiscreteLaplace(0.5).loss(size))
-    apart = SampledSum(sf.Poisson(0.1), 0.5, size, Recorded("apart"))
+    apart = NoisySampledSum(sf.Poisson(0.1), 0.5, size, Recorded("apart"))
     assert sf.audit.audit(apart, unit, nobody, loss=claim, samples=4000).violated
-    whole = SampledSum(PoissonUnits(0.1), 0.5, size, Recorded("whole"))
+    whole = NoisySampledSum(PoissonUnits(0.1), 0.5, size, Recorded("whole"))
     rows = SampledRows(([1] * 10,), (1,) * 10)
     assert not sf.audit.audit(whole, rows, SampledRows(([0][:0],), ()), loss=claim, samples=2000).violated
 

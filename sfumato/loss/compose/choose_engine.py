@@ -19,6 +19,7 @@ from sfumato.loss.bound import Bound
 from sfumato.loss.compose.binomial import Binomial
 from sfumato.loss.compose.contour import Composition
 from sfumato.loss.compose.contour_engine import ContourEngine
+from sfumato.loss.compose.facts import facts
 from sfumato.loss.compose.inner_table import replace_inner_sum
 from sfumato.loss.compose.lattice import FAR, Lattice, together
 from sfumato.loss.compose.lattice_plan import MOST_POINTS, common_step
@@ -45,9 +46,9 @@ def engine(loss: Composite) -> Engine:
     leaky = any(isinstance(term, LeakyLoss) for _, term in terms)
     if leaky and common_step(tuple(term for _, term in terms)) is None:
         terms = [pair for count, term in terms for pair in open_leaks(count, term)]
-    terms = [(count, term) for count, term in terms if not reveals_nothing(term)]
+    terms = [(count, term) for count, term in terms if not facts(term).reveals_nothing]
     for _, term in terms:
-        if term.leak()[0] == 1 and term.sharp_ends:  # a term that reveals everything decides alone
+        if facts(term).leak[0] == 1 and facts(term).sharp_ends:  # a term that reveals everything decides alone
             return term
     terms = merge_curves(merge_gaussians(terms))
     if not terms:
@@ -81,11 +82,6 @@ def open_leaks(times: int, loss: PrivacyLoss) -> Terms:
     return [*parts, (times, ApproxLoss(0.0, loss.failure, relation=loss.relation))]
 
 
-def reveals_nothing(loss: PrivacyLoss) -> bool:
-    """Is the loss always zero?"""
-    return loss.supremum() == (0.0, 0.0) and loss.leak() == (0.0, 0.0)
-
-
 def merge_gaussians(terms: Terms) -> Terms:
     """All Gaussians as one, μ = √Σkμ²."""
     mine = [(count, term) for count, term in terms if isinstance(term, GaussianLoss)]
@@ -101,7 +97,7 @@ def merge_curves(terms: Terms) -> Terms:
     curves: list[RenyiCurve] = []
     rest: Terms = []
     for count, term in terms:
-        curve = term.renyi_curve()
+        curve = facts(term).renyi_curve
         if curve is None:
             rest.append((count, term))
         else:
@@ -205,8 +201,8 @@ def group_transforms(terms: Iterable[tuple[int, PrivacyLoss]]) -> list[Transform
     kinds: dict[type[Transform], list[Transform]] = {}
     for count, term in terms:
         coin = term.bounded() if count > MANY_COINS and isinstance(term, SignedLoss) else None
-        found = coin or term.transform()
+        found = coin or facts(term).transform
         if found is None:
             return None
         kinds.setdefault(type(found), []).append(found.times(count))
-    return [part for kind, found in kinds.items() for part in kind.together(found)]
+    return [part for kind, found in kinds.items() for part in (kind.together(found) if len(found) > 1 else found)]

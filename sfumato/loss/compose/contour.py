@@ -23,6 +23,7 @@ from sfumato.loss.bound import Bound
 from sfumato.loss.compose.transforms.base import Complexes, Discs, Refused, Transform, product
 from sfumato.loss.compose.transforms.gaussian import GaussianTransform
 from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, floats, log_peaks
+from sfumato.progress import may_take_long
 
 METHOD = "contour"
 MOST_NODES = 100_000  # about 30 MB of working memory
@@ -117,6 +118,7 @@ class Composition:
         saddle = self.towards(eps, sharp)
         line = plan(self.transforms, saddle, 0.0, room)
         if line.nodes > MANY_NODES:
+            may_take_long()
             tau = (blur or sharp) / (5 * saddle.theta * (saddle.theta + 1))
             smooth = plan([*self.transforms, GaussianTransform(2 * tau)], saddle, tau, room)
             line = smooth if smooth.nodes < line.nodes else line
@@ -162,11 +164,6 @@ class Line:
         """weight/(z(z+1)) at the nodes."""
         z = self.theta + 1j * self.omega
         return (self.weights / (z * (z + 1))).astype(np.complex128)
-
-    @cached_property
-    def tail_weights(self) -> Floats:
-        """The contribution of a ceiling at each far frequency to the weight of all dropped nodes."""
-        return tails_of_ones(self.far)
 
     @cached_property
     def alias_powers(self) -> tuple[float, float]:
@@ -267,7 +264,7 @@ class Contour:
         radius = totals.discs.radius + (len(phi) + 32) * ULP * np.abs(phi)
         self.noise = float(radius @ np.abs(line.kernel))
         self.turning = float(np.abs(self.terms) @ line.omega)
-        self.tail = float(np.exp(np.maximum(totals.log_ceiling, -700.0)) @ line.tail_weights)
+        self.tail = float(np.exp(np.maximum(totals.log_ceiling, -700.0)) @ tails_of_ones(line.far))
         self.density = line.weights * phi
         if line.tau > 0:
             self.density_noise = float(radius @ line.weights) + density_tail(line.far, totals.log_ceiling, line.tau)
@@ -306,19 +303,15 @@ class Contour:
             found.append((float(moment) - self.log_moment + self.slip + power + slack, other - self.theta))
         return tuple(found)
 
-    def aliases(self, t: Floats) -> Floats:
-        """At most what the other windows add, in units of M(θ)e^{−θt}."""
-        total = np.zeros_like(t)
-        for power, slope in self.alias_terms:
-            total = total + np.exp(np.minimum(power - slope * t + 8 * ULP * np.abs(slope * t), 300.0))
-        return total
-
     def delta(self, t: Floats) -> Enclosure:
         """δ from both sides at every t."""
         main, density, _ = self.sums(t)
         phase = 4 * ULP * (np.abs(t) + self.totals.drift + abs(self.centre)) + self.totals.lag
         error = self.noise + phase * self.turning + self.tail
-        low = main - error - self.aliases(t)
+        aliases = np.zeros_like(t)  # at most what the other windows add
+        for a, b in self.alias_terms:
+            aliases = aliases + np.exp(np.minimum(a - b * t + 8 * ULP * np.abs(b * t), 300.0))
+        low = main - error - aliases
         if self.line.tau > 0:
             tau = self.line.tau
             denser = density + self.density_noise + phase * self.density_turning

@@ -16,7 +16,7 @@ from sfumato.loss.numeric import ULP, Enclosure, Floats
 MOST_WORK = 20_000_000  # nodes × points of a profile
 FARTHEST = 1e12  # the largest ε with a contour: beyond, the profile only falls
 SHORT = 20_000  # nodes of contours that are remembered: longer ones take memory
-KEPT = 8  # contours remembered for neighbouring questions
+KEPT, KEPT_NODES = 32, 160_000  # contours remembered for neighbouring questions: a whole profile needs a dozen or two
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,8 @@ class ContourEngine:
         contour = self.composition.contour(min(first + 2 * spread, last), max(sharp / 20, 1e-13), 1.7, sharp)
         if len(contour.terms) <= SHORT:
             self.latest.insert(0, (contour, sharp))
-            del self.latest[KEPT:]
+            while len(self.latest) > KEPT or sum(len(kept.terms) for kept, _ in self.latest) > KEPT_NODES:
+                self.latest.pop()
         return contour
 
     def elsewhere(self, rising: Floats, begin: int, tolerance: float) -> tuple[Enclosure, int]:

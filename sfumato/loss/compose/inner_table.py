@@ -16,6 +16,8 @@ from sfumato.loss.base import Composite, PrivacyLoss
 from sfumato.loss.compose.lattice import Lattice
 from sfumato.loss.compose.lattice_plan import rough
 from sfumato.loss.compose.nested import is_composed, sampled_sum
+from sfumato.loss.compose.transforms.edges import EdgedTransform
+from sfumato.loss.compose.transforms.gaussian import DiscreteGaussianTransform
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss, WithoutReplacementLoss
 from sfumato.loss.kinds.tabulated import TabulatedLoss, choose_nodes, table
 from sfumato.loss.kinds.wrappers import OneWay, Reversed
@@ -24,6 +26,7 @@ from sfumato.loss.numeric import Enclosure, Floats, floats
 FLOOR = 1e-20  # a profile below this has ended
 LITTLE = 1e-7  # below this a backward profile is left open: it counts beside 1 − e^{−ε} there
 FIRST, MOST = 257, 4000  # nodes
+MANY = 100  # steps of a sum that contours answer for
 BLURRED = 1.5  # gaps, from which on another engine answers
 SHARPEST, BLUNTEST = 1e-6, 1e-4  # relative gap of a table
 ALL = 2e-3  # relative gap of all steps together
@@ -49,8 +52,11 @@ def tabulate_sum(loss: Composite, gap: float) -> TabulatedLoss:
     """Both profiles at nodes: the forward one to a relative `gap`, the backward one only until it is little."""
     ahead = Lattice(tuple((count, inside(term)) for count, term in loss.terms))
     top = loss.supremum()[0]
+    many = loss.method == "contour" and sum(count for count, _ in loss.terms) >= MANY and has_density(loss)
 
     def curve(t: Floats) -> Enclosure:
+        if many:
+            return loss.forward(t, gap / 2)
         found = ahead.forward(t, gap / 2)
         low, high = found.lower, np.where(t >= top, 0.0, found.upper)
         blurred = (high - low > BLURRED * gap * high) & (high > LITTLE)
@@ -70,6 +76,12 @@ def tabulate_sum(loss: Composite, gap: float) -> TabulatedLoss:
     return table(
         both, merge_values(curve, both, nodes, forward), extend_values(back, both, few, backward), loss.relation
     )
+
+
+def has_density(loss: Composite) -> bool:
+    """Does some term smooth the sum? Contours then take as long for a million steps as for a hundred, while lattices
+    become finer."""
+    return any(not isinstance(term.transform(), EdgedTransform | DiscreteGaussianTransform) for _, term in loss.terms)
 
 
 def inside(loss: PrivacyLoss) -> PrivacyLoss:

@@ -29,6 +29,7 @@ from sfumato.loss.base import TOLERANCE
 from sfumato.loss.compose.discretise import Discrete, discretise
 from sfumato.loss.compose.lattice_plan import Plan, Rough, Terms, Window, rough
 from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, exp, log_peak
+from sfumato.progress import may_take_long
 
 FAR = 1e6  # the largest ε a lattice is asked for: beyond, the profile only falls
 Curve = Callable[[Floats], Enclosure]
@@ -203,6 +204,7 @@ class TiltedLaw:
 @lru_cache(maxsize=1)
 def tilted_law(terms: Terms, plan: Plan) -> TiltedLaw:
     """Discretise, tilt, transform, multiply, transform back."""
+    may_take_long()
     tilted_law.cache_clear()  # the law of before is not needed any more: its memory is
     return compose([(count, discretise(loss, plan.h, plan.floor, plan.lifted)) for count, loss in terms], plan.window)
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.compose.discretise import Discrete, discretise, ends, finest, own_lattice
+from sfumato.loss.compose.facts import facts
 from sfumato.loss.numeric import ULP, Floats, floats, log_peak
 
 MOST_POINTS = 1_450_000  # of the transform: about 45 MB of working memory
@@ -238,7 +239,7 @@ def spread_of(loss: PrivacyLoss) -> float:
 
 def common_step(losses: tuple[PrivacyLoss, ...]) -> float | None:
     """The step of a lattice on which every loss lives, each with its own offset."""
-    steps = [found[0] for loss in losses if (found := loss.atoms()) is not None]
+    steps = [found[0] for loss in losses if (found := facts(loss).atoms) is not None]
     if len(steps) < len(losses):
         return None
     least = min(steps)

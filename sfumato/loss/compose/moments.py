@@ -17,6 +17,7 @@ import numpy as np
 
 from sfumato.loss.base import TOLERANCE, PrivacyLoss
 from sfumato.loss.compose.discretise import ends
+from sfumato.loss.compose.facts import facts
 from sfumato.loss.compose.lattice import FAR
 from sfumato.loss.compose.lattice_plan import LEFT_OUT, LIFTED
 from sfumato.loss.compose.transforms.base import Refused
@@ -40,7 +41,7 @@ def too_many(terms: Terms) -> bool:
 
 def gives_all_away(terms: Terms) -> bool:
     """Is there a step that leaks nearly everything?"""
-    return any(loss.leak()[0] > NEARLY_ALL for _, loss in terms)
+    return any(facts(loss).leak[0] > NEARLY_ALL for _, loss in terms)
 
 
 def too_large(terms: Terms) -> bool:

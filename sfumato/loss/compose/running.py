@@ -15,8 +15,9 @@ from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import TOLERANCE, PrivacyLoss, same_relation
 from sfumato.loss.bound import Bound, worst
-from sfumato.loss.compose.choose_engine import bare, group_transforms, moderate, reveals_nothing
+from sfumato.loss.compose.choose_engine import bare, group_transforms, moderate
 from sfumato.loss.compose.contour import Composition, Contour, Line, Totals, bracket
+from sfumato.loss.compose.facts import facts
 from sfumato.loss.compose.sums import total
 from sfumato.loss.compose.transforms.base import Refused
 from sfumato.loss.numeric import ULP
@@ -49,7 +50,7 @@ class Running:
         same_relation((loss,) if loss.relation is self.relation else (loss, total(relation=self.relation)))
         for count, term in getattr(loss, "terms", ((1, loss),)):
             self.counts[term] = self.counts.get(term, 0) + times * count
-            if times * count == 0 or reveals_nothing(term):
+            if times * count == 0 or facts(term).reveals_nothing:
                 continue
             self.directions[0].add(bare(term), times * count)
             if not self.relation.one_way:

@@ -4,6 +4,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from sfumato.errors import InvalidParameter, MixedRelations
 from sfumato.loss.base import TOLERANCE, Composite, PrivacyLoss, same_relation
 from sfumato.loss.bound import Bound
 from sfumato.loss.compose.choose_engine import engine
+from sfumato.loss.compose.facts import facts
 from sfumato.loss.compose.moments import step_by_step
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 from sfumato.rounding import leak_up
@@ -47,63 +49,51 @@ class Sum(Composite):
         return engine(self).method
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
-        return self.cut(engine(self).forward)(eps, tolerance)
+        return self.cut(engine(self).forward(eps, tolerance), eps, tolerance)
 
     def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         return self.reverse.forward(eps, tolerance)
 
     def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
         near = engine(self).near(delta, tolerance, eps)
-        return lambda t: self.cut(lambda x, _: near(x))(t, tolerance)
+        return lambda t: self.cut(near(t), t, tolerance)
 
     def least(self, goal: float, tolerance: float) -> Bound | None:
-        if self.total_variation_ceiling() <= goal:
+        # δ(0) ≤ Σ k·δᵢ(0): tiny losses need no engine
+        if math.fsum(count * total_variation_ceiling(term) for count, term in self.terms) * (1 + 4 * ULP) <= goal:
             return Bound(0.0, 0.0, "sum of single steps")
         return engine(self).least(goal, tolerance)
 
-    def total_variation_ceiling(self) -> float:
-        """δ(0) ≤ Σ k·δᵢ(0), for terms with closed forms: tiny losses need no engine."""
-        if any(term.method != "closed form" for _, term in self.terms):
-            return math.inf
-        zero = np.zeros(1)
-        return math.fsum(count * float(term.forward(zero).upper[0]) for count, term in self.terms) * (1 + 4 * ULP)
-
-    def cut(self, curve: Callable[[Floats, float], Enclosure]) -> Callable[[Floats, float], Enclosure]:
-        """The curve, cut to the leak beyond the largest finite loss: engines need not know where the sum ends.
+    def cut(self, found: Enclosure, eps: Floats, tolerance: float) -> Enclosure:
+        """A profile, cut to the leak beyond the largest finite loss: engines need not know where the sum ends.
 
         Where a lattice is not sharp, because losses are of very different sizes, single steps may give sharper bounds.
         """
-        top, leak = self.supremum()[0], self.leak()[0]
-        engineered = self.method in ("lattice", "contour")
-        plain = engineered and all(term.method == "closed form" for _, term in self.terms)
-
-        def known(eps: Floats, tolerance: float) -> Enclosure:
-            found = curve(eps, tolerance)
-            low, high = found.lower.copy(), found.upper.copy()
-            loose = high > (1 + 4 * tolerance) * low
-            if plain and np.any(loose):
-                one = step_by_step(self.terms, eps[loose])
-                low[loose], high[loose] = np.maximum(low[loose], one.lower), np.minimum(high[loose], one.upper)
-            return Enclosure(low, np.where(eps >= top, np.minimum(high, leak), high))
-
-        return known
+        low, high = found.lower.copy(), found.upper.copy()
+        loose = high > (1 + 4 * tolerance) * low
+        engineered = np.any(loose) and self.method in ("lattice", "contour")
+        if engineered and all(term.method == "closed form" for _, term in self.terms):
+            one = step_by_step(self.terms, eps[loose])
+            low[loose], high[loose] = np.maximum(low[loose], one.lower), np.minimum(high[loose], one.upper)
+        beyond = eps >= self.supremum()[0]
+        return Enclosure(low, np.where(beyond, np.minimum(high, self.leak()[0]), high) if np.any(beyond) else high)
 
     @property
     def sharp_ends(self) -> bool:
-        return all(term.sharp_ends for _, term in self.terms)
+        return all(facts(term).sharp_ends for _, term in self.terms)
 
     @property
     def one_pair(self) -> bool:
         return all(term.one_pair for _, term in self.terms)
 
     def supremum(self) -> tuple[float, float]:
-        tops = [(count, term.supremum()) for count, term in self.terms]
+        tops = [(count, facts(term).supremum) for count, term in self.terms]
         ahead, back = math.fsum(k * t for k, (t, _) in tops), math.fsum(k * b for k, (_, b) in tops)
         return ahead * (1 + 4 * ULP), back * (1 + 4 * ULP)
 
     def leak(self) -> tuple[float, float]:
         """1 − Π(1 − leak)^count in both directions, rounded up; one leak alone is itself."""
-        leaks = [(count, term.leak()) for count, term in self.terms]
+        leaks = [(count, facts(term).leak) for count, term in self.terms]
         return leak_up((k, ahead) for k, (ahead, _) in leaks), leak_up((k, back) for k, (_, back) in leaks)
 
     def log_moment(self, s: float) -> Bound:
@@ -125,9 +115,9 @@ class Sum(Composite):
 
     @property
     def reverse(self) -> PrivacyLoss:
-        if not self.relation.one_way and all(term.reverse is term for _, term in self.terms):
+        if not self.relation.one_way and all(facts(term).reverse is term for _, term in self.terms):
             return self
-        return total(*((count, term.reverse) for count, term in self.terms), relation=self.relation.reversed)
+        return total(*((count, facts(term).reverse) for count, term in self.terms), relation=self.relation.reversed)
 
     def group(self, size: int) -> PrivacyLoss:
         """Groups step by step: each step's pair for the group, composed."""
@@ -145,10 +135,23 @@ def total(*terms: tuple[int, PrivacyLoss], relation: Relation | None = None) -> 
         for count, term in loss.terms if isinstance(loss, Sum) else ((1, loss),):
             counts[term] = counts.get(term, 0) + times * count
     relation = same_relation(tuple(loss for _, loss in terms)) if terms else relation or Relation.AddRemove
-    kept = [(not_too_many(count), term) for term, count in counts.items() if count]
-    if len(kept) > 1:
-        kept.sort(key=lambda item: item[1].to_json())
+    terms_kept = [term for term, count in counts.items() if count]
+    if len(terms_kept) > 1:
+        terms_kept.sort(key=canonical_text)
+    kept = [(not_too_many(counts[term]), term) for term in terms_kept]
     return kept[0][1] if len(kept) == 1 and kept[0][0] == 1 else canonical(tuple(kept), relation)
+
+
+@lru_cache(maxsize=256)
+def canonical_text(loss: PrivacyLoss) -> str:
+    """The JSON text, by which terms are sorted; the same for equal losses."""
+    return loss.to_json()
+
+
+@lru_cache(maxsize=256)
+def total_variation_ceiling(loss: PrivacyLoss) -> float:
+    """δ(0) from above, for a loss with a closed form; infinity for others."""
+    return float(loss.forward(np.zeros(1)).upper[0]) if loss.method == "closed form" else math.inf
 
 
 def one_more(sum_: Sum, loss: PrivacyLoss) -> Sum:

@@ -3,17 +3,19 @@
 Let r(x) = 1 − f(x), f the trade-off curve, be the largest P-probability of an event with Q-probability x: concave and
 rising. If P₁(A) ≤ r₁(P₀(A)) and P₂(A) ≤ r₂(P₁(A)) for all events, then P₂(A) ≤ r₂(r₁(P₀(A))): steps compose.
 
-The curve is held between two polygons whose corners are (Q-tail, P-tail). A composition of polygons is a polygon: its
-corners are those of the first, carried through the second, and those of the second, pulled back through the first. When
-there are too many, the inner polygon drops corners, and the outer one keeps fewer of its tangents.
+The curve is held between two polygons (polygons.py), which compose to polygons.
+
+Under Poisson sampling more is known than the sampled pair says: the number of people in the batch is binomial, and so
+many are what the inner loss is asked about. Their curve is r = Σ w_j r_j, r_j that of j people, r_0(x) = x. Chains of
+the sampled pair compose to more: r₁((1−q)x + q·r₁(x)) ≥ (1−q)r₁(x) + q·r₁(r₁(x)), as r₁ is concave.
 
 Theorem: k people cost the k-fold composition of r = 1 − f [Dong, Roth & Su 2022, Thm 2.14]
+Theorem: sampled, they cost the binomial mean of r₀, …, r_k [Schuchardt et al. 2024; proof in sampled_group.py]
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -21,22 +23,25 @@ from sfumato import checks
 from sfumato.errors import MixedRelations
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.compose.sums import Sum, nothing, total
+from sfumato.loss.compose.transforms.sampled_gaussian import binomial_weights
 from sfumato.loss.kinds.coins import ApproxLoss, PureLoss
 from sfumato.loss.kinds.discrete_gaussian import DiscreteGaussianLoss
 from sfumato.loss.kinds.discrete_laplace import DiscreteLaplaceLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.laplace import LaplaceLoss
+from sfumato.loss.kinds.polygons import FLOOR, NODES, Polygon, Sign, Steps, above, mean_of_curves, round_corners
+from sfumato.loss.kinds.sampled_group import MOST_PEOPLE, SampledGaussianGroupLoss
+from sfumato.loss.kinds.subsampled import PoissonSampledLoss
 from sfumato.loss.kinds.tabulated import MOST, TabulatedLoss, choose_nodes, first_nodes, reach, table
 from sfumato.loss.kinds.wrappers import Either, either
 from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
-from sfumato.loss.views.convex_bounds import CAP, Indices, Side, both_sides, convex, monotone, touching_corner, unfold
+from sfumato.loss.views.convex_bounds import CAP, Side, both_sides, convex, monotone, unfold
 from sfumato.loss.views.divergences import Curve
+from sfumato.progress import watched
 from sfumato.sensitivity import Relation
 
-FLOOR = 1e-290  # every step multiplies δ by e^ε, so one step is followed far below any δ of interest
-NODES = 12_000  # slopes on either side at which a polygon has corners
 NEAR = 1e-7  # least distance of nodes, relative to the last
-Sign = Literal[1, -1]  # outer polygons round outwards, inner ones inwards
+MOST_CURVES = 10  # people under sampling whose curves are averaged: more are a chain of sampled pairs
 Bends = Callable[[float], Floats]
 
 
@@ -45,6 +50,10 @@ def group(loss: PrivacyLoss, size: int) -> PrivacyLoss:
     size = checks.whole("size", size, 0)
     if size < 2:
         return loss if size else nothing(loss.relation)
+    if isinstance(loss, PoissonSampledLoss) and (sampled := sampled_people(loss, size)) is not None:
+        return sampled
+    if isinstance(loss, SampledGaussianGroupLoss) and loss.size * size <= MOST_PEOPLE:
+        return SampledGaussianGroupLoss(loss.mu, loss.rate, loss.size * size)
     one, alike = one_step(loss), loss.reverse == loss
 
     def people(count: int) -> Steps:
@@ -59,6 +68,38 @@ def group(loss: PrivacyLoss, size: int) -> PrivacyLoss:
     return tabulate_chain(ahead, None if alike else back, lattice(loss.atoms(), size), loss.relation)
 
 
+def sampled_people(loss: PoissonSampledLoss, size: int) -> PrivacyLoss | None:
+    """Several people, each in the batch or not: the binomial mean over how many are.
+
+    None if these are too many, or if the inner loss is a sum, whose groups would each be composed at thousands of
+    nodes: the chain of sampled pairs, which is larger, answers then.
+    """
+    if loss.rate == 1:
+        return loss.inner.group(size)
+    if isinstance(loss.inner, GaussianLoss) and size <= MOST_PEOPLE:
+        return SampledGaussianGroupLoss(loss.inner.mu, loss.rate, size) if loss.inner.mu > 0 else loss
+    if size > MOST_CURVES or isinstance(loss.inner, Sum):
+        return None
+    groups = [loss.inner.group(j) for j in range(1, size + 1)]
+    weights = binomial_weights(size, loss.rate)
+    found = mean_of_curves(weights.shares, [one_step(inner) for inner in groups])
+    tops = [highest_losses(inner) for inner in groups]
+    ahead, back = (log_mean_exp(weights.logs, [0.0, *(sign * top[i] for top in tops)]) for i, sign in ((0, 1), (1, -1)))
+    return tabulate_chain(
+        Stopped(found.forward, ahead), Stopped(found.backward, -back), lattice(None, 1), loss.relation
+    )
+
+
+def log_mean_exp(logs: Sequence[float], powers: Sequence[float]) -> float:
+    """log Σ share·e^power for logarithms of shares that add up to 1, rounded away from 0."""
+    if max(powers) == math.inf:
+        return math.inf
+    value = float(np.logaddexp.reduce(np.array(logs) + np.array(powers)))
+    size = 1 + max(abs(x) for x in (*logs, *powers) if math.isfinite(x))
+    return value + math.copysign(1e-13 * size, max(powers) or min(powers))
+
+
+@watched("computing the loss of replacing somebody")
 def replace_one(loss: PrivacyLoss) -> PrivacyLoss:
     """An add/remove loss as a loss about replacing one person: one leaves and another joins, in the worse order.
 
@@ -104,148 +145,6 @@ def two_orders(loss: PrivacyLoss) -> TabulatedLoss:
 
     bends = lattice(atoms and (atoms[0], 0.0), 1)
     return tabulate_chain(Stopped(worse, sum(highest_losses(loss))), None, bends, Relation.ReplaceOne)
-
-
-# ---- polygons -----------------------------------------------------------------------------------------------------
-
-
-class Polygon(NamedTuple):
-    """Corners of a concave curve from (0, leak) to (1 − other leak, 1), with the complements 1 − r and 1 − x.
-
-    All four are sharp where they are small: either end of the curve carries a tail.
-    """
-
-    x: Floats
-    r: Floats
-    not_r: Floats
-    not_x: Floats
-
-    @property
-    def reverse(self) -> "Polygon":
-        """(Q, P)."""
-        return Polygon(*(values[::-1] for values in (self.not_r, self.not_x, self.x, self.r)))
-
-    def best(self, eps: Floats) -> Indices:
-        """The corner where r − e^ε·x is largest, ε ≥ 0: none beyond the one for ε = 0."""
-        half = int(np.argmax(self.r - self.x)) + 2
-        return touching_corner(self.x[:half], self.r[:half], eps)
-
-    def profile(self, eps: Floats, sign: Sign) -> Floats:
-        """max r − e^ε·x, rounded outwards or inwards."""
-        m = self.best(eps)
-        value = self.r[m] * (1 + sign * 32 * ULP) - np.exp(eps) * self.x[m] * (1 - sign * 32 * ULP)
-        return np.clip(value, 0.0, 1.0)
-
-    def then(self, second: "Polygon", sign: Sign) -> "Polygon":
-        """The composition second(first(x)) at the corners of both, in the order of what lies between them."""
-        r, not_r, up = map_through(self.r, self.not_r, second.x, second.not_x, second.r, second.not_r)
-        x, not_x, along = map_through(second.x, second.not_x, self.r, self.not_r, self.x, self.not_x)
-        order = np.argsort(np.append(key(self.r, self.not_r), key(second.x, second.not_x)), kind="stable")
-        up, along = sign * np.append(up, 0 * second.r)[order], sign * np.append(0 * self.x, along)[order]
-        return round_corners(
-            np.append(self.x, x)[order] - along,
-            np.append(r, second.r)[order] + up,
-            np.append(not_r, second.not_r)[order] - up,
-            np.append(self.not_x, not_x)[order] + along,
-            sign,
-        )
-
-
-def key(u: Floats, not_u: Floats) -> Floats:
-    """u/(1 − u) − (1 − u)/u: sorts numbers near 0 and near 1 to two ulps of the smaller side."""
-    with np.errstate(divide="ignore", over="ignore"):
-        return u / not_u - not_u / u
-
-
-def map_through(u: Floats, v: Floats, a: Floats, b: Floats, c: Floats, d: Floats) -> tuple[Floats, Floats, Floats]:
-    """The polygon through (a, c), with complements b and d, at u = 1 − v: value, complement and rounding error.
-
-    Shares of an edge are computed from the nearer end of [0, 1].
-    """
-    k = np.clip(np.searchsorted(key(a, b), key(u, v), side="right") - 1, 0, len(a) - 2)
-    low = u <= v
-    width = np.where(low, a[k + 1] - a[k], b[k] - b[k + 1])
-    part, left = np.where(low, u - a[k], b[k] - v), np.where(low, a[k + 1] - u, v - b[k + 1])
-    some, edge = np.where(width > 0, width, 1.0), width > 0
-    share = np.where(edge, np.clip(part, 0.0, width) / some, 1.0)
-    rest = np.where(edge, np.clip(left, 0.0, width) / some, 0.0)
-    rise, fall = c[k + 1] - c[k], d[k] - d[k + 1]
-    error = 4 * ULP * np.minimum(np.minimum(u, v) / some, 1.0) * np.maximum(rise, fall)
-    return c[k] + share * rise, d[k + 1] + rest * fall, error
-
-
-def round_corners(x: Floats, r: Floats, not_r: Floats, not_x: Floats, sign: Sign) -> Polygon:
-    """Corners moved outwards or inwards by 8 ulps, inside [0, 1] and in order: outwards is up and to the left."""
-    up, down = 1 + sign * 8 * ULP, 1 - sign * 8 * ULP
-    least = 0.0 if sign > 0 else 1e-320  # inwards, what underflows is not nothing
-    x, not_r = np.clip(x * down + least, 0.0, 1.0), np.clip(not_r * down + least, 0.0, 1.0)
-    r, not_x = np.clip(r * up, 0.0, 1.0), np.clip(not_x * up, 0.0, 1.0)
-    higher, lower = np.maximum.accumulate, np.minimum.accumulate
-    if sign > 0:
-        return Polygon(lower(x[::-1])[::-1], higher(r), lower(not_r), higher(not_x[::-1])[::-1])
-    return Polygon(higher(x), lower(r[::-1])[::-1], higher(not_r[::-1])[::-1], lower(not_x))
-
-
-class Steps(NamedTuple):
-    """The curve r of a chain, between two polygons."""
-
-    outer: Polygon
-    inner: Polygon
-
-    @property
-    def reverse(self) -> "Steps":
-        """(Q, P)."""
-        return Steps(self.outer.reverse, self.inner.reverse)
-
-    def then(self, second: "Steps") -> "Steps":
-        """One more step."""
-        return Steps(self.outer.then(second.outer, 1), self.inner.then(second.inner, -1))
-
-    def forward(self, eps: Floats) -> Enclosure:
-        """The profile of (P, Q)."""
-        return Enclosure(self.inner.profile(eps, -1), self.outer.profile(eps, 1))
-
-    def backward(self, eps: Floats) -> Enclosure:
-        """The profile of (Q, P)."""
-        return self.reverse.forward(eps)
-
-    def thin(self, alike: bool) -> "Steps":
-        """No more corners than that: tangents and the corners they touch, at slopes chosen as for a table."""
-        if len(self.outer.x) <= 2 * NODES:
-            return self
-        ahead, back = above(self.forward), None if alike else above(self.backward)
-        end = max(reach(curve, FLOOR) for curve in (ahead, back) if curve)
-        nodes = choose_nodes(ahead, back, first_nodes(ahead, back, end), NODES)[0]
-        corners = [self.inner.best(nodes), len(self.inner.x) - 1 - self.inner.reverse.best(nodes)]
-        some = np.unique(np.concatenate([[0], *corners, [len(self.inner.x) - 1]]))
-        one, two = tangents(self.outer, nodes), tangents(self.outer.reverse, nodes)
-        x, r, not_r, not_x = (np.append(v, w[::-1]) for v, w in zip(one, (*two[2:], *two[:2]), strict=True))
-        return Steps(round_corners(x, r, not_r, not_x, 1), Polygon(*(values[some] for values in self.inner)))
-
-
-def above(curve: Curve) -> Curve:
-    """The upper side as if it were exact, to choose nodes by."""
-
-    def exact(eps: Floats) -> Enclosure:
-        high = curve(eps).upper
-        return Enclosure(high * (1 - 64 * ULP), high)
-
-    return exact
-
-
-def tangents(polygon: Polygon, nodes: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Where the tangents of neighbouring slopes e^ε meet, ε ≥ 0 falling; the steepest one runs on to x = 0.
-
-    Wherever the meeting point is put, it lies above both tangents: an error in it does no harm.
-    """
-    slope, m = np.exp(nodes[::-1]), polygon.best(nodes[::-1])
-    x, r = polygon.x[m], polygon.r[m]
-    wide, steep, flat = np.diff(x), slope[:-1], slope[1:]
-    along = np.clip((np.diff(r) - flat * wide) / (steep - flat), 0.0, np.maximum(wide, 0.0))
-    high = np.maximum(r[:-1] + steep * along, r[1:] - flat * (wide - along)) + 8 * ULP * r[1:]
-    start = np.maximum(r[:1] * (1 + 8 * ULP) - slope[0] * x[:1] * (1 - 8 * ULP), 0.0)
-    left, top = np.append(0.0, x[:-1] + along) * (1 - 8 * ULP), np.minimum(np.append(start, high), 1.0)
-    return left, top, 1 - top, 1 - left
 
 
 # ---- one step -----------------------------------------------------------------------------------------------------

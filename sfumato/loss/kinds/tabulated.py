@@ -19,6 +19,7 @@ from sfumato.loss.numeric import Enclosure, Floats, floats
 from sfumato.loss.views import divergences
 from sfumato.loss.views.convex_bounds import CAP, Side, both_sides, convex, monotone, unfold
 from sfumato.loss.views.divergences import Curve, merge
+from sfumato.progress import may_take_long
 from sfumato.sensitivity import Relation
 
 
@@ -194,6 +195,7 @@ def choose_nodes(
     ahead: Curve, back: Curve | None, nodes: Floats, most: int = MOST, gap: float = GAP
 ) -> tuple[Floats, Enclosure, Enclosure]:
     """Nodes halved where the gap is largest until it is small everywhere; if they do not suffice, spread evenly."""
+    may_take_long()
     values = [ahead(nodes), (back or ahead)(nodes)]
     while True:
         first, second = both_sides(nodes, *map(monotone, values))

@@ -132,6 +132,9 @@ class Reversed(Wrapped):
     def reverse(self) -> PrivacyLoss:
         return self.inner
 
+    def group(self, size: int) -> PrivacyLoss:
+        return self.inner.group(size).reverse
+
     def atoms(self) -> tuple[float, float] | None:
         found = self.inner.atoms()
         return found and (found[0], -found[1])

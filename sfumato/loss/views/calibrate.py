@@ -13,6 +13,7 @@ from typing import NoReturn, Protocol
 from sfumato import checks
 from sfumato.errors import InvalidParameter, OutOfReach
 from sfumato.loss.bound import Bound
+from sfumato.progress import watched
 
 REACH = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # the search looks at start·2^±these
 
@@ -24,6 +25,7 @@ class Priced(Protocol):
         """Enclosure of δ(ε), its relative gap about `tolerance`."""
 
 
+@watched("calibrating")
 def calibrate(
     family: Callable[[float], Priced],
     *,

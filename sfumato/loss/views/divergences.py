@@ -21,6 +21,7 @@ from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound, worst
 from sfumato.loss.numeric import LARGEST, ULP, Enclosure, Floats, exp, log_peak, share
 from sfumato.loss.views.profile import least_top
+from sfumato.progress import may_take_long
 
 Curve = Callable[[Floats], Enclosure]
 Ceiling = Callable[[float], float]
@@ -139,6 +140,7 @@ def ceiling_of(loss: PrivacyLoss) -> Ceiling:
 
 def two_integrals(loss: PrivacyLoss, s: float, ceiling_at: Ceiling) -> tuple[float, float]:
     """Logarithm of the sum of both integrals, from below and above."""
+    may_take_long()
     top, bottom = loss.supremum()
     one = integral(lambda t: loss.forward(t), s, top, loss.leak()[0], ceiling_at)
     two = integral(lambda t: loss.backward(t), -(s + 1), bottom, loss.leak()[1], lambda _: math.inf)

@@ -85,17 +85,16 @@ def epsilon(loss: PrivacyLoss, target: SupportsFloat, tolerance: float) -> Bound
     """Least ε with δ(ε) ≤ target, in the worse direction."""
     goal = checks.probability("delta", target)
     checked_tolerance(tolerance)
-    ahead = epsilon_one_way(loss, goal, tolerance)
-    if loss.relation.one_way or loss.reverse == loss:
+    ahead, back = epsilon_one_way(loss, goal, tolerance), loss if loss.relation.one_way else loss.reverse
+    if back == loss:
         return ahead
-    top, leak = loss.reverse.supremum()[0], loss.reverse.leak()[0]
-    if leak <= goal and top <= ahead.lower:  # the other direction cannot be worse
+    if back.leak()[0] <= goal and back.supremum()[0] <= ahead.lower:  # the other direction cannot be worse
         return ahead
     if loss.method != "closed form" and 0 < ahead.lower < math.inf:  # nor can it if its δ there is small enough
-        roughly = loss.reverse.near(goal, 0.5, ahead.lower)
+        roughly = back.near(goal, 0.5, ahead.lower)
         if roughly(np.array([ahead.lower])).upper[0] <= goal:
             return ahead
-    return worst(ahead, epsilon_one_way(loss.reverse, goal, tolerance))
+    return worst(ahead, epsilon_one_way(back, goal, tolerance))
 
 
 def epsilon_one_way(loss: PrivacyLoss, goal: float, tolerance: float) -> Bound:

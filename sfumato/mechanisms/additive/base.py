@@ -6,6 +6,7 @@ a multiple of the step, and its law is that of the ideal v + N seen through roun
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,8 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
+from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.base import Mechanism, Processed
-from sfumato.mechanisms.values import read_numbers, shift_left
+from sfumato.mechanisms.private_inputs import read_numbers, shift_left
 from sfumato.noise import (
     Answer,
     Density,
@@ -27,11 +29,11 @@ from sfumato.noise import (
     Sampler,
     radius,
 )
+from sfumato.noise.draw_table import BRIEF, Integers
 from sfumato.noise.monotone import LEAST, MOST, TailedLaw
 from sfumato.noise.sampler import LARGEST
-from sfumato.noise.table import BRIEF, Integers
 from sfumato.rounding import round_up
-from sfumato.sensitivity import Sensitivity
+from sfumato.sensitivity import Relation, Sensitivity
 
 MOST_WHOLE = checks.MOST_WHOLE
 FEW = 1 << 12  # draws for which a table is better made quickly
@@ -105,7 +107,7 @@ class Additive(Mechanism[ArrayLike, Released]):
     def ready(self, count: int) -> None:
         """Draw the noise of the next `count` single whole numbers, a public number, before data are read.
 
-        How long a release takes then does not tell its noise. (CPython keeps the integers from −5 to 256 at hand, so
+        The time of a release then does not reveal its noise. (CPython keeps the integers from −5 to 256 at hand, so
         answers among these come some 10 ns sooner; but the answer is public.)
         """
         self.pool.ready(count)
@@ -234,6 +236,24 @@ def positive_sensitivity(sensitivity: Sensitivity | SupportsFloat) -> Sensitivit
 def coordinate_count(found: Sensitivity) -> int | None:
     """The number of coordinates that change, if it is known and above 1."""
     return int(found.l0) if 2 <= found.l0 <= MOST_WHOLE else None
+
+
+def loss_by_coordinates(
+    sensitivity: Sensitivity | SupportsFloat,
+    lattice: Lattice,
+    noise: str,
+    shifted: Callable[[int, Relation], PrivacyLoss],
+) -> PrivacyLoss:
+    """That of one coordinate moved by Δ₁; where l0 coordinates move by linf each, their sum: less at δ > 0.
+
+    `shifted(steps, relation)` is the loss of this noise, moved by so many steps.
+    """
+    found = Sensitivity.of(sensitivity)
+    size = whole_steps(found.norm("l1", noise), lattice)
+    each, count = whole_steps(found.linf, lattice), coordinate_count(found)
+    if count and size >= count * each:
+        return count * shifted(each, found.relation)
+    return shifted(size, found.relation)
 
 
 def bounds_in_steps(lattice: Lattice, low: float, high: float) -> tuple[int, int]:

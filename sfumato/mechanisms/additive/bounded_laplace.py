@@ -24,11 +24,11 @@ from sfumato.mechanisms.additive.base import (
 )
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import BOTH, ZERO_ONE, Example, Neighbours, number_example
-from sfumato.mechanisms.values import read_numbers, shift_left
+from sfumato.mechanisms.private_inputs import read_numbers, shift_left
 from sfumato.noise import Answer, Lattice, Sampler, radius
 from sfumato.noise.balls import Ball, ball, precision
+from sfumato.noise.draw_table import Integers
 from sfumato.noise.monotone import LEAST
-from sfumato.noise.table import Integers
 from sfumato.rounding import quotient_up, round_up
 from sfumato.sensitivity import Sensitivity
 
@@ -40,7 +40,7 @@ MOST_TRIES = 1 << 16
 class BoundedLaplace(Mechanism[ArrayLike, Released]):
     """P(answer = k) ∝ e^{−|k − v|/scale} over the multiples k of `step` in [low, high], for a multiple v put into it.
 
-    The factor that makes these add up to 1 depends on v, and tells about it: that costs up to Δ/scale once more.
+    The factor that makes these add up to 1 depends on v and reveals something about it, which costs up to Δ/scale more.
     `DiscreteLaplace(scale).clamped(low, high)` costs nothing more; prefer it unless a pile-up at the ends is bad.
 
     Theorem: bounded Laplace noise is ε-DP with ε = Δ/scale + log C(low + Δ)/C(low), C(v) = Σe^{−|k−v|/scale}
@@ -110,7 +110,7 @@ class BoundedLaplace(Mechanism[ArrayLike, Released]):
         return Answer(self.lattice, np.array(flat, np.int64).reshape(centres.shape))
 
     def _one(self, centre: int) -> int:
-        """The first of `tries` draws that fits. All are made, and looked at, so that time does not tell the centre."""
+        """The first of `tries` draws that fits. All are drawn and read, so that the time does not reveal the centre."""
         first, last = self.ends
         while True:
             noise_ = self.sampler.draw(self.tries)  # saturated draws do not fit: no end is 2⁶² steps away

@@ -17,17 +17,17 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.numeric import ULP
 from sfumato.mechanisms.additive.base import Additive, Released, bounds_in_steps, lattice_of_step, plain_numbers
+from sfumato.mechanisms.additive.combined_noise import NoisyMean
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.laplace import Laplace
-from sfumato.mechanisms.additive.mean_error import NoisyMean
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import DATA, LARGEST_DOUBLE, Example, Inputs, Neighbours
-from sfumato.mechanisms.values import read_numbers, shift_left
+from sfumato.mechanisms.private_inputs import read_numbers, shift_left
 from sfumato.noise import Lattice
+from sfumato.noise.draw_table import Integers
 from sfumato.noise.radius import open_probability
 from sfumato.noise.sampler import LARGEST
-from sfumato.noise.table import Integers
 from sfumato.rounding import round_up
 from sfumato.sensitivity import AddRemove, Relation, ReplaceOne, Sensitivity
 
@@ -332,7 +332,7 @@ def check_row(data: object) -> None:
 def clip_to_steps(data: Iterable[object], lattice: Lattice, first: int, last: int) -> Integers:
     """Private values as whole steps from first to last.
 
-    Each value is looked at by itself: a list in which one person has a float must not turn the others' integers into
+    Each value is read by itself: a list in which one person has a float must not turn the others' integers into
     floats, and what is no number counts as 0.
     """
     if isinstance(data, np.ndarray) and data.dtype.kind in "iubf" and data.dtype.itemsize <= 8:
@@ -366,7 +366,7 @@ def round_value(value: object, lattice: Lattice) -> int:
         return max(-FAR, min(FAR, steps))
     try:
         x = float(value)  # type: ignore[arg-type]  # what has no float counts as 0
-    except Exception:  # an error would tell
+    except Exception:  # an error would reveal something about the value
         x = 0.0
     return int(round_floats(np.array([x]), lattice)[0])
 

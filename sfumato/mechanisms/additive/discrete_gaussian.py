@@ -1,4 +1,4 @@
-"""The Gaussian's shape on the integers."""
+"""Discrete Gaussian noise, for counts and sums of integers."""
 
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,8 +1,9 @@
-"""The Laplace law's shape on the integers, for counts and sums of integers."""
+"""Discrete Laplace noise, for counts and sums of integers."""
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import SupportsFloat
 
 from sfumato import checks, noise
@@ -12,8 +13,8 @@ from sfumato.loss.kinds.discrete_laplace import DiscreteLaplaceLoss
 from sfumato.mechanisms.additive.base import (
     MOST_WHOLE,
     Scaled,
-    coordinate_count,
     lattice_of_step,
+    loss_by_coordinates,
     positive_sensitivity,
     whole_steps,
 )
@@ -51,18 +52,15 @@ class DiscreteLaplace(Scaled):
             whole_steps(positive_sensitivity(sensitivity).norm("l1", "discrete Laplace noise"), lattice) * lattice.step
         )
         scale, goal = quotient_up(round_up(size), checks.positive("epsilon", epsilon)), float(epsilon)
-        while geometric(lattice.units(scale), int(size / lattice.step), Relation.AddRemove).supremum()[0] > goal:
+        while shifted_laplace(lattice.units(scale), int(size / lattice.step), Relation.AddRemove).supremum()[0] > goal:
             scale = math.nextafter(scale, math.inf)
         return DiscreteLaplace(scale, step)
 
     def loss(self, sensitivity: Sensitivity | SupportsFloat = 1) -> PrivacyLoss:
         """That of one coordinate moved by Δ₁; where l0 coordinates move by linf each, their sum: less at δ > 0."""
-        found = Sensitivity.of(sensitivity)
-        size = whole_steps(found.norm("l1", "discrete Laplace noise"), self.lattice)
-        each, count = whole_steps(found.linf, self.lattice), coordinate_count(found)
-        if count and size >= count * each:
-            return count * geometric(self.units, each, found.relation)
-        return geometric(self.units, size, found.relation)
+        return loss_by_coordinates(
+            sensitivity, self.lattice, "discrete Laplace noise", partial(shifted_laplace, self.units)
+        )
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
@@ -72,7 +70,7 @@ class DiscreteLaplace(Scaled):
         )
 
 
-def geometric(scale: Fraction, distance: int, relation: Relation) -> PrivacyLoss:
+def shifted_laplace(scale: Fraction, distance: int, relation: Relation) -> PrivacyLoss:
     """Discrete Laplace noise moved by so many steps; of very many steps only that it is distance/scale-DP."""
     if distance > MOST_WHOLE:
         return PureLoss(quotient_up(round_up(distance), float(scale)), relation=relation)

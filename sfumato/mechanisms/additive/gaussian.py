@@ -49,7 +49,7 @@ class Gaussian(Scaled):
 
         Theorem: the Gaussian mechanism is (ε, δ)-DP if and only if its profile is ≤ δ at ε [Balle & Wang 2018, Thm 8]
         """
-        return _calibrated(gaussian_noise.analytic(epsilon, delta), epsilon, delta, sensitivity, step)
+        return _calibrate(gaussian_noise.analytic(epsilon, delta), epsilon, delta, sensitivity, step)
 
     @staticmethod
     def classical_1(
@@ -59,7 +59,7 @@ class Gaussian(Scaled):
 
         Theorem: for ε < 1 this is (ε, δ)-DP [Dwork & Roth 2014, Thm A.1]
         """
-        return _calibrated(gaussian_noise.classical_1(epsilon, delta), epsilon, delta, sensitivity, step)
+        return _calibrate(gaussian_noise.classical_1(epsilon, delta), epsilon, delta, sensitivity, step)
 
     @staticmethod
     def classical_2(
@@ -69,7 +69,7 @@ class Gaussian(Scaled):
 
         Theorem: this is (ε, δ)-DP for all ε > 0 [Zhao et al. 2019, Mechanism 2]
         """
-        return _calibrated(gaussian_noise.classical_2(epsilon, delta), epsilon, delta, sensitivity, step)
+        return _calibrate(gaussian_noise.classical_2(epsilon, delta), epsilon, delta, sensitivity, step)
 
     def loss(self, sensitivity: Sensitivity | SupportsFloat = 1) -> GaussianLoss:
         """μ = Δ₂/σ."""
@@ -87,7 +87,7 @@ class Gaussian(Scaled):
         )
 
 
-def _calibrated(
+def _calibrate(
     scale: Bound, epsilon: float, delta: float, sensitivity: Sensitivity | SupportsFloat, step: float | Fraction
 ) -> Gaussian:
     """σ = scale·Δ₂, rounded up until the loss itself certifies the target."""

@@ -14,9 +14,9 @@ from sfumato.loss.kinds.coins import PureLoss
 from sfumato.mechanisms.additive.base import FEW
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import HUGE, NO_NUMBERS, Example, Inputs, Neighbours
-from sfumato.mechanisms.values import read_numbers
+from sfumato.mechanisms.private_inputs import read_numbers
 from sfumato.noise import radius
-from sfumato.noise.table import BRIEF, USUAL, Integers
+from sfumato.noise.draw_table import BRIEF, USUAL, Integers
 from sfumato.rounding import round_up
 from sfumato.sensitivity import Relation
 
@@ -67,9 +67,11 @@ class JointLaplace(Mechanism[ArrayLike, Integers]):
         """The loss of one row. The losses of rows that one person moves add up."""
         return PureLoss(self.eps, relation=relation)
 
-    def moved(self, change: Sequence[int]) -> PureLoss:
+    def loss_of_move(self, change: Sequence[int]) -> PureLoss:
         """The loss of a row that moves by `change`: ε if every number moves by its size, more if one moves farther."""
         return PureLoss(round_up(self.law.cost(change)))
+
+    moved = loss_of_move  # the name before version 0.2
 
     @cached_property
     def each(self) -> tuple["OneOf", ...]:

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import SupportsFloat
 
 from flint import arb
@@ -13,7 +13,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.coins import PureLoss
 from sfumato.loss.kinds.tabulated import TabulatedLoss
-from sfumato.mechanisms.additive.base import Additive, coordinate_count, whole_steps
+from sfumato.mechanisms.additive.base import Additive, loss_by_coordinates
 from sfumato.mechanisms.examples import BOTH, ZERO_ONE, Example, Neighbours, number_example
 from sfumato.noise.balls import Ball, above, ball, below, precision
 from sfumato.noise.monotone import TailedLaw
@@ -94,12 +94,7 @@ class Skellam(Additive):
 
     def loss(self, sensitivity: Sensitivity | SupportsFloat = 1) -> PrivacyLoss:
         """That of one coordinate moved by Δ₁; where l0 coordinates move by linf each, their sum: less at δ > 0."""
-        found = Sensitivity.of(sensitivity)
-        size = whole_steps(found.norm("l1", "Skellam noise"), self.lattice)
-        each, count = whole_steps(found.linf, self.lattice), coordinate_count(found)
-        if count and size >= count * each:
-            return count * shifted_skellam(self.units, each, found.relation)
-        return shifted_skellam(self.units, size, found.relation)
+        return loss_by_coordinates(sensitivity, self.lattice, "Skellam noise", partial(shifted_skellam, self.units))
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

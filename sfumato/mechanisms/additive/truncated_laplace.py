@@ -10,13 +10,13 @@ from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.mechanisms.additive.base import (
     Additive,
-    coordinate_count,
     lattice_of_step,
+    loss_by_coordinates,
     positive_sensitivity,
     scale_in_steps,
     whole_steps,
 )
-from sfumato.mechanisms.additive.discrete_laplace import geometric
+from sfumato.mechanisms.additive.discrete_laplace import shifted_laplace
 from sfumato.mechanisms.examples import BOTH, ZERO_ONE, Example, number_example
 from sfumato.noise.balls import above, precision
 from sfumato.rounding import quotient_up, round_up
@@ -83,20 +83,17 @@ class TruncatedLaplace(Additive):
 
     def loss(self, sensitivity: Sensitivity | SupportsFloat = 1) -> PrivacyLoss:
         """That of one coordinate moved by Δ₁; where l0 coordinates move by linf each, the sum of these."""
-        found = Sensitivity.of(sensitivity)
-        size = whole_steps(found.norm("l1", "truncated Laplace noise"), self.lattice)
-        each, count = whole_steps(found.linf, self.lattice), coordinate_count(found)
-        if count and size >= count * each:
-            return count * self._moved(each, found.relation)
-        return self._moved(size, found.relation)
+        return loss_by_coordinates(sensitivity, self.lattice, "truncated Laplace noise", self._loss_of_move)
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         return (number_example(cls(2.0, 6), ZERO_ONE, BOTH),)
 
-    def _moved(self, distance: int, relation: Relation) -> PrivacyLoss:
+    def _loss_of_move(self, distance: int, relation: Relation) -> PrivacyLoss:
         law = self.law()
-        return LeakyLoss(geometric(Fraction(law.scale), distance, relation), _leak(law, distance), relation=relation)
+        return LeakyLoss(
+            shifted_laplace(Fraction(law.scale), distance, relation), _leak(law, distance), relation=relation
+        )
 
 
 def _leak(law: noise.TruncatedLaplace, distance: int) -> float:

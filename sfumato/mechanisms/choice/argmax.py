@@ -11,11 +11,10 @@ from numpy.typing import ArrayLike
 
 from sfumato.loss.kinds.coins import ApproxLoss
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.choice.base import below_one
+from sfumato.mechanisms.choice.base import below_one, halved_sensitivity, read_scores, score_sensitivity
 from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip
-from sfumato.mechanisms.choice.scores import halved_sensitivity, read_scores, score_sensitivity
 from sfumato.mechanisms.examples import SCORES, Example, Neighbours
-from sfumato.mechanisms.keys.optimal_coins import Keeping
+from sfumato.mechanisms.keys.partition_selection import Keeping
 from sfumato.rounding import round_up
 from sfumato.sensitivity import Sensitivity
 
@@ -66,13 +65,13 @@ class StableArgmax(Mechanism[ArrayLike, int | None]):
         """The index of the best candidate, the first of several, or None."""
         row = read_scores(value)
         if row.size == 1:
-            return 0  # there is nothing to tell
+            return 0  # no difference to release
         best = int(np.argmax(row))
         top, row[best] = row[best], row[best - 1]  # any other: then the highest is the second
         lead = Fraction(top.item()) - Fraction(row.max().item())
         steps = math.ceil(lead / (2 * Fraction(self.sensitivity.linf)))
         count = np.array([min(steps, len(self.keeping.chances))], np.int64)
-        return best if self.keeping.flips(count, self.source)[0] else None
+        return best if self.keeping.flip_coins(count, self.source)[0] else None
 
     def loss(self) -> ApproxLoss:
         """(ε, δ)."""

@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike
 
 from sfumato import checks
 from sfumato.loss.kinds.bounded_range import BoundedRangeLoss
-from sfumato.mechanisms.choice.base import ROUNDING, Choice, below_one
-from sfumato.mechanisms.choice.scores import read_scores
+from sfumato.mechanisms.choice.base import ROUNDING, Choice, below_one, read_scores
 from sfumato.mechanisms.examples import DOWN, HALVES, UP, Example, score_example
 from sfumato.noise import select
 

@@ -1,4 +1,4 @@
-"""Report noisy max: noise for every candidate, and which of them comes out highest."""
+"""Report noisy max: add noise to every score, and release the index of the highest."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,12 +9,11 @@ from numpy.typing import ArrayLike
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.kinds.coins import PureLoss
-from sfumato.mechanisms.choice.base import Choice, below_one
-from sfumato.mechanisms.choice.contest import Contest, least_gap
-from sfumato.mechanisms.choice.scores import read_scores
+from sfumato.mechanisms.choice.base import Choice, below_one, read_scores
+from sfumato.mechanisms.choice.comparison_error import Contest, least_gap
 from sfumato.mechanisms.examples import DOWN, UP, WHOLE_SCORES, Example, score_example
 from sfumato.noise import DiscreteLaplace, Sampler
-from sfumato.noise.table import Integers
+from sfumato.noise.draw_table import Integers
 from sfumato.rounding import round_up
 
 HALF = 2**62  # two numbers below it add up within int64
@@ -88,7 +87,7 @@ class ReportNoisyMax(Choice):
         contest = Contest(self.law(), self.law(), miss)
         if not others:
             return 0.0
-        return round_up(least_gap(contest, lambda gap: contest.missed(contest.sides(gap), others, 0)) - 1)
+        return round_up(least_gap(contest, lambda gap: contest.miss_probability(contest.sides(gap), others, 0)) - 1)
 
 
 def index_of_highest(row: Integers, draws: Integers, beyond: dict[int, int]) -> int:

@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike
 
 from sfumato import checks
 from sfumato.loss.kinds.coins import PureLoss
-from sfumato.mechanisms.choice.base import ROUNDING, Choice, below_one
-from sfumato.mechanisms.choice.scores import read_scores
+from sfumato.mechanisms.choice.base import ROUNDING, Choice, below_one, read_scores
 from sfumato.mechanisms.examples import DOWN, HALVES, UP, Example, score_example
 from sfumato.noise import permute_and_flip
 
@@ -58,11 +57,11 @@ class PermuteAndFlip(Choice):
         low, high = -math.log(min(1.0, 2 * miss / (k - 1))), 0.0  # of rt: the first is enough, the second is not
         while low - high > ROUNDING * (1 + low):
             middle = (low + high) / 2
-            low, high = (middle, high) if _missed(k, math.exp(-middle)) <= miss else (low, middle)
+            low, high = (middle, high) if _miss_probability(k, math.exp(-middle)) <= miss else (low, middle)
         return (low + ROUNDING) / float(self.rate) * (1 + ROUNDING)
 
 
-def _missed(k: int, p: float) -> float:
+def _miss_probability(k: int, p: float) -> float:
     """1 − (1 − (1−p)^k)/(kp), never below."""
     if p == 1:
         return (k - 1) / k

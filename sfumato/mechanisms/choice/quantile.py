@@ -21,7 +21,7 @@ from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import Example, Inputs, Neighbours
 from sfumato.noise import select_run
-from sfumato.noise.table import Integers
+from sfumato.noise.draw_table import Integers
 
 MOST_POINTS = 1 << 40
 MOST_PARTS = 10**6  # of a fraction

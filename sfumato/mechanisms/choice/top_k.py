@@ -13,12 +13,11 @@ from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.choice.base import ROUNDING, below_one
+from sfumato.mechanisms.choice.base import ROUNDING, below_one, halved_sensitivity, read_scores
 from sfumato.mechanisms.choice.exponential import Exponential
-from sfumato.mechanisms.choice.scores import halved_sensitivity, read_scores
 from sfumato.mechanisms.examples import DOWN, SCORES, UP, Example, Inputs
 from sfumato.noise import peel
-from sfumato.noise.table import Integers
+from sfumato.noise.draw_table import Integers
 from sfumato.sensitivity import Sensitivity
 
 MOST_SUMMED = 10**5
@@ -90,14 +89,14 @@ class TopK(Mechanism[ArrayLike, Integers]):
         k = min(self.k, n)
         if k == 1:
             return self.one.error(confidence, candidates=n)
-        if _missed(n, k, 1.0) <= miss:
+        if _miss_probability(n, k, 1.0) <= miss:
             return 0.0
         if not self.one.rate:
             return math.inf
         low, high = 0.0, math.log(n * (1 + math.log(k)) / miss) + ROUNDING  # of rate·t: the second is enough
         while high - low > ROUNDING * (1 + high):
             middle = (low + high) / 2
-            low, high = (low, middle) if _missed(n, k, math.exp(-middle)) <= miss else (middle, high)
+            low, high = (low, middle) if _miss_probability(n, k, math.exp(-middle)) <= miss else (middle, high)
         return (high + ROUNDING) / float(self.one.rate) * (1 + ROUNDING)
 
     @classmethod
@@ -115,7 +114,7 @@ class TopK(Mechanism[ArrayLike, Integers]):
         )
 
 
-def _missed(n: int, k: int, p: float) -> float:
+def _miss_probability(n: int, k: int, p: float) -> float:
     """The smaller of both bounds, never below it.
 
     Beyond 10⁵ choices each round is counted like the last before, and log(1 + p/l) as p·∫dx/x from l − 1 to l.

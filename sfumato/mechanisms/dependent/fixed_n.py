@@ -13,7 +13,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.numeric import ULP, Floats, floats
 from sfumato.mechanisms.dependent.ordered_values import OfValues, Ordered
 from sfumato.mechanisms.dependent.statistic import Exact
-from sfumato.noise.table import Integers
+from sfumato.noise.draw_table import Integers
 from sfumato.sensitivity import Relation, ReplaceOne
 
 MOST_SIZE = 10**12

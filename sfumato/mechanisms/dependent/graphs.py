@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.dependent.statistic import Exact, Statistic
-from sfumato.noise.table import Integers
+from sfumato.noise.draw_table import Integers
 from sfumato.sensitivity import AddRemove, Relation
 
 MARK = 1 << 30

@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.additive.base import bounds_in_steps, lattice_of_step
 from sfumato.mechanisms.dependent.statistic import Exact, Statistic
-from sfumato.mechanisms.values import read_numbers
+from sfumato.mechanisms.private_inputs import read_numbers
 from sfumato.noise import Lattice
+from sfumato.noise.draw_table import Integers
 from sfumato.noise.sampler import LARGEST
-from sfumato.noise.table import Integers
 
 FEW = 1 << 62  # sums below this are int64
 

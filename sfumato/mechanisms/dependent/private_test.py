@@ -12,8 +12,8 @@ from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.laplace import Laplace
 from sfumato.mechanisms.choice.base import below_one
-from sfumato.mechanisms.keys.thresholds import LEAST_DELTA, PREC, least_integer
-from sfumato.mechanisms.values import read_numbers
+from sfumato.mechanisms.keys.threshold_selection import LEAST_DELTA, PREC, least_integer
+from sfumato.mechanisms.private_inputs import read_numbers
 from sfumato.noise.balls import Ball, above, ball, precision
 from sfumato.rounding import round_up
 from sfumato.sensitivity import Relation

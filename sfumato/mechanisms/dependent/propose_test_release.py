@@ -24,7 +24,7 @@ from sfumato.mechanisms.dependent.additive_noise import FINE, RoundedNoise, chec
 from sfumato.mechanisms.dependent.private_test import Gate, IntegerNoise, whole_distance
 from sfumato.mechanisms.dependent.statistic import Statistic
 from sfumato.mechanisms.examples import ROWS_OF_NUMBERS, Example, Inputs, Neighbours
-from sfumato.mechanisms.keys.thresholds import LEAST_DELTA, PREC, least_integer
+from sfumato.mechanisms.keys.threshold_selection import LEAST_DELTA, PREC, least_integer
 from sfumato.mechanisms.streams.above_threshold import AboveThreshold
 from sfumato.noise.balls import Ball, ball, precision
 from sfumato.sensitivity import Sensitivity

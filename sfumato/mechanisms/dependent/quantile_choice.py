@@ -18,7 +18,7 @@ from sfumato.mechanisms.dependent.ordered_values import Ordered
 from sfumato.mechanisms.dependent.statistic import Exact
 from sfumato.mechanisms.examples import ROWS_OF_NUMBERS, Example, Inputs, Neighbours
 from sfumato.noise import select_run
-from sfumato.noise.table import Integers
+from sfumato.noise.draw_table import Integers
 
 UNLIKELY = 1e-6  # probability of a choice among capped scores, if the true quantile has the score 0
 MOST_SCORE = 1 << 52

@@ -19,8 +19,8 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice.base import below_one
 from sfumato.mechanisms.dependent.private_test import Gate, whole_distance
 from sfumato.mechanisms.examples import HUGE, Example, Inputs, Neighbours
-from sfumato.mechanisms.keys.key_types import sorted_counts
-from sfumato.mechanisms.keys.optimal_coins import Keeping
+from sfumato.mechanisms.keys.partition_selection import Keeping
+from sfumato.mechanisms.private_inputs import sorted_counts
 from sfumato.sensitivity import AddRemove, Relation
 
 
@@ -73,7 +73,7 @@ class StableValue(Mechanism[Stable, Any]):
     def release(self, value: Stable) -> Any:
         checked = check_stable(value)
         steps = min(whole_distance(checked.distance), len(self.keeping.chances)) + 1
-        return checked.value if self.keeping.flips(np.array([steps], np.int64), self.source)[0] else None
+        return checked.value if self.keeping.flip_coins(np.array([steps], np.int64), self.source)[0] else None
 
     def loss(self) -> ApproxLoss:
         """(ε, δ)."""

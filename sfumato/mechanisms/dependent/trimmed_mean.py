@@ -12,7 +12,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.choice.quantile import MOST_PARTS
 from sfumato.mechanisms.dependent.ordered_values import OfValues, Ordered
 from sfumato.mechanisms.dependent.statistic import Exact
-from sfumato.noise.table import Integers
+from sfumato.noise.draw_table import Integers
 from sfumato.sensitivity import AddRemove, Relation
 
 NEAR = 1e-12  # candidates this close in doubles are compared as fractions

@@ -17,7 +17,7 @@ import numpy as np
 from sfumato.errors import InvalidParameter
 from sfumato.mechanisms.groups.transforms import MOST, Given, Identity, Transform
 from sfumato.noise.balls import ball, floor, precision
-from sfumato.noise.table import Integers
+from sfumato.noise.draw_table import Integers
 
 CHUNK = 1 << 15  # counts processed at a time, so that they stay in the cache
 OCTAVES = 50  # 10^15 < 2^50
@@ -82,7 +82,7 @@ class Counts(Steps):
 
 
 @dataclass(frozen=True, eq=False)
-class Table(Steps):
+class IntegerTable(Steps):
     """The values at knots, and the rise of each segment between two knots.
 
     u = x + 1, from 1 to 2⁵⁰, is exact as a double: its exponent and the first `bits` bits of its mantissa name the
@@ -169,7 +169,7 @@ def table_of(transform: Transform, sigma: float) -> Steps:
     return table_with_bits(transform, sigma, min(FEWEST + more, MANIEST))
 
 
-def table_with_bits(transform: Transform, sigma: float, bits: int) -> Table:
+def table_with_bits(transform: Transform, sigma: float, bits: int) -> IntegerTable:
     ends = knots(bits)
     heights = scaled_heights(transform, sigma, ends)
     power = finest_power(transform, heights, ends, bits)
@@ -199,7 +199,7 @@ def finest_power(transform: Transform, heights: list[int], ends: list[int], bits
     return power
 
 
-def build_table(transform: Transform, wanted: list[int], ends: list[int], bits: int, power: int) -> Table:
+def build_table(transform: Transform, wanted: list[int], ends: list[int], bits: int, power: int) -> IntegerTable:
     """The concave integer table that approximates the wanted values at the knots from below.
 
     A segment rises as wanted, but never more steeply than the segment before. For a concave transform this only removes
@@ -218,7 +218,7 @@ def build_table(transform: Transform, wanted: list[int], ends: list[int], bits: 
         slack = max(slack, target - at)
     if slack > BENT * 2**power:
         raise not_concave(transform, None, "is not concave, or too straight for steps of this size")
-    return Table(bits, power, base, gain, slack, chord_error(wanted, ends))
+    return IntegerTable(bits, power, base, gain, slack, chord_error(wanted, ends))
 
 
 def chord_error(values: list[int], ends: list[int]) -> int:

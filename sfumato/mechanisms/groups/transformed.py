@@ -18,10 +18,10 @@ from sfumato.mechanisms.examples import INTEGERS, NO_NUMBERS, Example, Inputs, N
 from sfumato.mechanisms.groups.groupwise import GroupwiseLoss, Policy
 from sfumato.mechanisms.groups.integer_table import Steps, table_of
 from sfumato.mechanisms.groups.transforms import Estimator, Transform
-from sfumato.mechanisms.values import read_numbers
+from sfumato.mechanisms.private_inputs import read_numbers
 from sfumato.noise import Sampler, rounded_gaussian
+from sfumato.noise.draw_table import Integers
 from sfumato.noise.radius import radius
-from sfumato.noise.table import Integers
 from sfumato.rounding import round_down, round_up
 
 BLOCK = 1 << 17  # counts whose noise is drawn together

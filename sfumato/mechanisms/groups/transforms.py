@@ -36,7 +36,7 @@ class Transform(ABC):
     """An increasing concave function g of counts 0, 1, 2, …, and its inverse.
 
     `ball` is only the target of an integer table. The privacy loss is computed from the table itself
-    (`integer_table.Table`), so it does not depend on how accurately g is computed, nor on g being exactly concave.
+    (`IntegerTable`), so it does not depend on how accurately g is computed, nor on g being exactly concave.
     """
 
     estimators: tuple[Estimator, ...] = (Estimator.MEDIAN,)

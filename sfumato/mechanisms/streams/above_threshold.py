@@ -11,12 +11,11 @@ from sfumato import checks
 from sfumato.errors import Exhausted, InvalidParameter
 from sfumato.loss.kinds.coins import PureLoss
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.choice.base import below_one
-from sfumato.mechanisms.choice.contest import Contest, least_gap
-from sfumato.mechanisms.choice.scores import score_sensitivity
+from sfumato.mechanisms.choice.base import below_one, score_sensitivity
+from sfumato.mechanisms.choice.comparison_error import Contest, least_gap
 from sfumato.mechanisms.examples import STREAM, Example, Neighbours
-from sfumato.mechanisms.streams.session import Session, whole_number
-from sfumato.mechanisms.values import read_numbers
+from sfumato.mechanisms.private_inputs import read_numbers, read_stream_value
+from sfumato.mechanisms.streams.session import Session
 from sfumato.noise import DiscreteLaplace, Pool, Sampler
 from sfumato.rounding import round_up
 from sfumato.sensitivity import Relation, Sensitivity
@@ -109,7 +108,7 @@ class AboveThreshold(Mechanism[ArrayLike, list[bool]]):
                 f"the answers to queries must be a row.\n  found:  an array of shape {row.shape}\n"
                 "  do:     give one dimension"
             )
-        exact, watch, found = [whole_number(answer) for answer in row], self.begin(), []
+        exact, watch, found = [read_stream_value(answer) for answer in row], self.begin(), []
         for answer in exact:
             if not watch.left:
                 break
@@ -169,7 +168,7 @@ class Watch(Session):
 
     def above(self, answer: int) -> bool:
         """Is the noisy answer to the next query at least the noisy threshold?"""
-        exact = whole_number(answer)
+        exact = read_stream_value(answer)
         with self.exclusive():
             if not self._left:
                 raise Exhausted(
@@ -178,5 +177,5 @@ class Watch(Session):
                 )
             found = self._mechanism.pool.reaches(self._level, exact)
             self._left -= found
-            self._mechanism.ready(1)  # the next draw, before its query is asked
+            self._mechanism.ready(1)  # the next draw, before its query is run
             return found

@@ -5,9 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-import numpy as np
-
-from sfumato.errors import InvalidParameter, OneOfAKind
+from sfumato.errors import OneOfAKind
 from sfumato.noise.entropy import PROCESS
 
 
@@ -36,13 +34,3 @@ class Session:
             )
         with self._lock:
             yield
-
-
-def whole_number(value: object) -> int:
-    """A private number as a whole one of any size. Types are public."""
-    if not isinstance(value, int | np.integer | np.bool_):
-        raise InvalidParameter(
-            f"values of a stream must be whole numbers.\n  found:  a {type(value).__name__}\n"
-            "  do:     count in whole steps and give integers"
-        )
-    return int(value)

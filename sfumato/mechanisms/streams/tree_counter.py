@@ -12,15 +12,15 @@ from sfumato import checks
 from sfumato.errors import Exhausted, InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.additive.base import Additive
+from sfumato.mechanisms.additive.combined_noise import sum_radius
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
-from sfumato.mechanisms.additive.sums_of_noise import sum_radius
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import STREAM, Example, Neighbours
-from sfumato.mechanisms.streams.session import Session, whole_number
-from sfumato.mechanisms.values import read_numbers
+from sfumato.mechanisms.private_inputs import read_numbers, read_stream_value
+from sfumato.mechanisms.streams.session import Session
+from sfumato.noise.draw_table import Integers
 from sfumato.noise.radius import open_probability
 from sfumato.noise.sampler import LARGEST
-from sfumato.noise.table import Integers
 from sfumato.rounding import round_up
 from sfumato.sensitivity import Sensitivity
 
@@ -81,7 +81,7 @@ class TreeCounter(Mechanism[ArrayLike, Integers]):
                 f"the numbers must be a row of at most {self.horizon}.\n  found:  an array of shape {row.shape}\n"
                 "  do:     give one dimension, and a horizon that is long enough"
             )
-        exact: Iterable[int] = [whole_number(number) for number in row]
+        exact: Iterable[int] = [read_stream_value(number) for number in row]
         counter = self.begin()
         return np.fromiter((_clamp(counter.add(number)) for number in exact), np.int64, row.size)
 
@@ -152,7 +152,7 @@ class Counter(Session):
 
     def add(self, number: int) -> int:
         """Add the next number; the noisy sum of all so far."""
-        exact = whole_number(number)
+        exact = read_stream_value(number)
         with self.exclusive():
             if self._steps == self._mechanism.horizon:
                 raise Exhausted(

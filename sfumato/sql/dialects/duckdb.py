@@ -19,6 +19,7 @@ NARROW = 2**30
 FEW = 2
 WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"}  # each is a double of its own
 ALREADY = {(Kind.NUMBER, "DOUBLE"), (Kind.TRUTH, "BOOLEAN"), (Kind.DATE, "TIMESTAMP")}
+POINT_ZERO = r"\.0$"  # DuckDB writes the double 3 as 3.0; integers are doubles here, and their texts end before it
 TYPES = {Kind.TRUTH: "BOOLEAN", Kind.DATE: "TIMESTAMP", Kind.NUMBER: "DOUBLE"}
 
 
@@ -53,7 +54,10 @@ class DuckDB(Dialect):
         return name in FUNCTIONS
 
     def call(self, call: Call, *arguments: Sql) -> Sql:
-        return FUNCTIONS[call.name].emit(*arguments)
+        found = FUNCTIONS[call.name].emit(*arguments)
+        if call.name == "text" and call.arguments[0].domain.kind is Kind.NUMBER:
+            return exp.Anonymous(this="REGEXP_REPLACE", expressions=[found, *map(exp.Literal.string, (POINT_ZERO, ""))])
+        return found
 
     def column(self, column: Sql, kind: Kind, type_: str | None) -> Sql:
         if kind is Kind.NUMBER and type_ in WHOLE:

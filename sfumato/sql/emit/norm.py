@@ -72,6 +72,7 @@ class Block:
     squares: bool = True  # the L2 norm; else the L1 norm
     resolution: int = 1
     finest: bool = False  # norms may be far below 1, the size of one row
+    whole: bool = False  # norms are whole numbers: one count, in one group or as a sum over groups
 
     def bound(self, length: float) -> int:
         """The whole number B that stands for a norm of about this length, in sizes of a row."""

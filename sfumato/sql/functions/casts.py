@@ -38,7 +38,10 @@ def to_date(text: str) -> str:
 
 
 def to_text(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """As DuckDB's dialect writes it: a whole number without a point."""
+    if isinstance(value, str):
+        return value
+    return str(value).lower() if isinstance(value, bool) else str(value).removesuffix(".0")
 
 
 FUNCTIONS: dict[str, Function] = {

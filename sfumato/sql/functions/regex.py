@@ -39,7 +39,7 @@ class InvalidPattern(ValueError):
     """Why a pattern is not allowed."""
 
 
-class Reader:
+class PatternReader:
     """Reads a pattern from left to right; each method returns how many states its part needs."""
 
     def __init__(self, pattern: str) -> None:
@@ -184,7 +184,7 @@ def automaton_size(pattern: str) -> int:
     """How many states the automaton of this pattern has; raises InvalidPattern if it is not of the grammar."""
     if len(pattern) > LONGEST_PATTERN:
         raise InvalidPattern(f"{len(pattern):,} characters; {LONGEST_PATTERN} are allowed")
-    return Reader(pattern).read()
+    return PatternReader(pattern).read()
 
 
 def check_pattern(text: Argument, pattern: Argument) -> None:

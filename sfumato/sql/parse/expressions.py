@@ -22,14 +22,14 @@ class Names(Protocol):
 
     def find(self, alias: str, name: str) -> Expression: ...
 
-    def known(self, node: exp.Expression) -> Expression | None:
-        """The expression of a whole node, if it is known directly; None if its parts must be parsed."""
+    def resolve(self, node: exp.Expression) -> Expression | None:
+        """The expression of a node that has a meaning as a whole; None if its parts must be parsed."""
         ...
 
 
 def parse_expression(node: exp.Expression, names: Names) -> Expression:
     """The expression of a node, with names resolved by `names`."""
-    if (known := names.known(node)) is not None:
+    if (known := names.resolve(node)) is not None:
         return known
 
     def go(*nodes: exp.Expr | None) -> list[Expression]:

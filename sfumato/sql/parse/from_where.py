@@ -92,10 +92,10 @@ class Rows:
 
     def is_public(self, node: exp.Expression) -> bool:
         named = isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
-        table = self.policy.tables.get(node.name.lower()) if named and not self.viewed(node) else None
+        table = self.policy.tables.get(node.name.lower()) if named and not self.is_view(node) else None
         return table is not None and table.public
 
-    def viewed(self, node: exp.Expression) -> bool:
+    def is_view(self, node: exp.Expression) -> bool:
         """Does it name a view of WITH? A name with a schema is a table of the owner."""
         if (schema := node.args.get("db")) is None:
             return node.name.lower() in self.views
@@ -106,12 +106,12 @@ class Rows:
     def source(self, node: exp.Expression) -> Scope:
         require_known_parts(node)
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
-            return self.view(node.this).renamed(alias(node) if node.alias else "")
+            return self.view(node.this).under_alias(alias(node) if node.alias else "")
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             raise QueryRefused("FROM takes tables of the policy, and SELECTs over them.")
         name = node.name.lower()
-        if self.viewed(node):
-            return self.views[name].renamed(alias(node))
+        if self.is_view(node):
+            return self.views[name].under_alias(alias(node))
         table = self.table(name)
         if table.public:
             raise QueryRefused(f"{name} is public: ask the database itself, or join it to a private table.")
@@ -121,7 +121,7 @@ class Rows:
         """The table that JOIN names."""
         require_known_parts(node)
         named = isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
-        if not named or self.viewed(node):
+        if not named or self.is_view(node):
             raise QueryRefused(
                 f"{node.name or 'this'} cannot be joined.\n  do:     join tables of the policy themselves"
             )
@@ -139,17 +139,19 @@ class Rows:
         inside = Rows(self.policy, dict(self.views), self.schema)  # its views are not visible outside
         if isinstance(query, exp.SetOperation):
             inside.name_views(query)
-            return unite([Rows(self.policy, dict(inside.views), self.schema).listed(one) for one in selects(query)])
+            return unite(
+                [Rows(self.policy, dict(inside.views), self.schema).rows_and_columns(one) for one in selects(query)]
+            )
         if not isinstance(query, exp.Select):
             raise QueryRefused("FROM and WITH take SELECTs, alone or with UNION ALL between them.")
-        scope, columns = inside.listed(query)
+        scope, columns = inside.rows_and_columns(query)
         names: dict[tuple[str, str], Expression] = {}
         for name, of in columns:
             if names.setdefault(("", name), of) != of:
                 raise QueryRefused(f"two columns are called {name!r}.\n  do:     give one another name: … AS other")
         return replace(scope, names=names)
 
-    def listed(self, query: exp.Select) -> tuple[Scope, list[tuple[str, Expression]]]:
+    def rows_and_columns(self, query: exp.Select) -> tuple[Scope, list[tuple[str, Expression]]]:
         """The rows of a SELECT, and its columns in order."""
         if any(query.args.get(part) for part in ("group", "having", "limit", "offset", "distinct")) or (
             calls_aggregate(query)

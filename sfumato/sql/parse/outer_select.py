@@ -1,24 +1,74 @@
-"""A SELECT around one with aggregates: post-processing that selects, computes, filters and sorts released values."""
+"""The outer SELECT: column titles, ORDER BY, LIMIT, and post-processing by a SELECT around one with aggregates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.aggregate import calls_aggregate, kind_of
 from sfumato.sql.expressions import Expression
-from sfumato.sql.parse.ast_guard import alias, node_text, require_known_parts, without_alias
-from sfumato.sql.parse.expressions import parse_expression
-from sfumato.sql.parse.select_list import Columns, column_title, limit_or_offset, order_by
+from sfumato.sql.parse.ast_guard import (
+    alias,
+    column_number,
+    node_text,
+    require_known_parts,
+    whole_number,
+    without_alias,
+)
+from sfumato.sql.parse.expressions import Names, parse_expression
+from sfumato.sql.parse.histogram import is_histogram
 from sfumato.sql.plan import Plan
 from sfumato.sql.postprocess import require_postprocessing
 from sfumato.sql.question import Question
 from sfumato.sql.simplify import call
 
+Columns = list[tuple[str, Expression]]
 PARTS = {"expressions", "from_", "from", "where", "order", "limit", "offset", "with_", "with"}
 HEAVIEST, MOST_LAYERS = 4_000, 8
 MOST_STEPS = 50_000_000  # parts of expressions over released values, in all groups together
+
+
+def column_title(node: exp.Expression, taken: list[str]) -> str:
+    """The title of a column of the answer: its alias, name or text, made unique."""
+    bare = isinstance(node, exp.Count) and isinstance(node.this, exp.Star | None)
+    counted = bare or (is_histogram(node) and not node.alias)
+    own = node.alias or (node.name if isinstance(node, exp.Column) else "")  # the parser calls COUNT(1) by its 1
+    name = "count" if counted else own or node_text(node)
+    return next(title for i in count(1) if (title := name if i == 1 else f"{name} {i}") not in taken)
+
+
+def order_by(query: exp.Select, columns: Columns, names: Names) -> list[tuple[Expression, bool]]:
+    """ORDER BY: (expression, is it descending?)."""
+    order = query.args.get("order")
+    found = []
+    for one in order.expressions if order else []:
+        require_known_parts(one)
+        found.append((order_expression(one.this, columns, names), bool(one.args.get("desc"))))
+    return found
+
+
+def order_expression(node: exp.Expression, columns: Columns, names: Names) -> Expression:
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return columns[column_number(node, "ORDER BY", len(columns)) - 1][1]
+    if isinstance(node, exp.Column) and not node.table:
+        for name, found in columns:
+            if name.lower() == node.name.lower():  # a title comes before a column of the rows
+                return found
+    return parse_expression(node, names)
+
+
+def limit_or_offset(query: exp.Select, word: str) -> int | None:
+    """The number after LIMIT or OFFSET; None if there is none."""
+    node = query.args.get(word)
+    if node is None:
+        return None
+    require_known_parts(node)
+    found = whole_number(node.expression)
+    if found is None:
+        raise QueryRefused(f"{word.upper()} takes a whole number.")
+    return found
 
 
 def layers(query: exp.Select) -> list[exp.Select]:
@@ -66,7 +116,7 @@ class OuterNames:
     question: Question
     called: str
 
-    def known(self, node: exp.Expression) -> Expression | None:
+    def resolve(self, node: exp.Expression) -> Expression | None:
         if kind_of(node) is not None or isinstance(node, exp.Filter):
             raise QueryRefused(
                 f"{node_text(node)} is over answers, not over rows.\n  do:     aggregate rows once, in the inner SELECT"
@@ -121,7 +171,7 @@ def apply_outer_select(query: exp.Select, question: Question) -> Question:
 
 
 def check_layout(plan: Plan, after: Sequence[Expression]) -> None:
-    """Refuse post-processing that takes long: it is free, and could be asked again and again."""
+    """Refuse post-processing that takes long: it is free, and could be repeated without limit."""
     if plan.combinations * sum(e.weight for e in after) > MOST_STEPS:
         raise QueryRefused(
             "this question takes too long to lay out.\n"

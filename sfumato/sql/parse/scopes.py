@@ -33,7 +33,7 @@ class Scope:
             f"  do:     {'say which table it is from' if found else 'use one of these, or add it to the policy'}"
         )
 
-    def known(self, node: exp.Expression) -> Expression | None:
+    def resolve(self, node: exp.Expression) -> Expression | None:
         return None
 
     def find_in(self, place: int, name: str) -> Expression:
@@ -43,7 +43,7 @@ class Scope:
                 return found
         raise QueryRefused(f"{name!r} is not a column of the joined table.")
 
-    def renamed(self, alias: str) -> "Scope":
+    def under_alias(self, alias: str) -> "Scope":
         """The same columns under one alias."""
         return replace(self, names={(alias, name): e for (_, name), e in self.names.items()})
 

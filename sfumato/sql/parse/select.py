@@ -1,7 +1,7 @@
-"""SELECT with aggregates: keys, columns, HAVING, ORDER BY, LIMIT; from there to a plan."""
+"""SELECT with aggregates: GROUP BY, columns, HAVING, ORDER BY, LIMIT; from there to a plan."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -13,12 +13,18 @@ from sfumato.sql.functions.costs import require_cost
 from sfumato.sql.parse.ast_guard import column_number, require_known_parts, without_alias
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.from_where import MAIN, Rows
-from sfumato.sql.parse.group_by import Groups
 from sfumato.sql.parse.histogram import Histogram, histogram, is_histogram
 from sfumato.sql.parse.normalise_aggregates import normalise
-from sfumato.sql.parse.outer_select import apply_outer_select, check_layout, layers
+from sfumato.sql.parse.outer_select import (
+    Columns,
+    apply_outer_select,
+    check_layout,
+    column_title,
+    layers,
+    limit_or_offset,
+    order_by,
+)
 from sfumato.sql.parse.scopes import Scope
-from sfumato.sql.parse.select_list import Columns, column_title, limit_or_offset, order_by
 from sfumato.sql.parse.unbounded import name_unbounded
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.policy import Policy
@@ -28,6 +34,66 @@ from sfumato.sql.union import branches_weight, prune_columns, row_cost
 from sfumato.sql.units import RowUnit
 
 MOST_KEYS, MOST_ROWS, HEAVIEST = 1_000_000, 1_000_000, 4_000
+
+
+@dataclass
+class Groups:
+    """Resolves names above GROUP BY, where keys and aggregates are outputs; collects the aggregates that it meets."""
+
+    rows: Scope
+    keys: list[Expression]
+    named: Mapping[str, exp.Expression]
+    aggregates: list[Aggregate] = field(default_factory=list)
+    busy: set[str] = field(default_factory=set)
+    met: dict[str, Expression] = field(default_factory=dict)  # parsed named columns: parsing each once avoids 2^n calls
+
+    def resolve(self, node: exp.Expression) -> Expression | None:
+        if kind_of(node) is not None or isinstance(node, exp.Filter):
+            return self.output(self.aggregate(node))
+        if isinstance(node, exp.Column) and not node.table and node.name.lower() in self.named:
+            name = node.name.lower()
+            if name not in self.busy and not any(known == name for _, known in self.rows.names):
+                self.busy.add(name)
+                try:
+                    if name not in self.met:
+                        self.met[name] = parse_expression(self.named[name], self)
+                    return self.met[name]
+                finally:
+                    self.busy.discard(name)
+        if not calls_aggregate(node) and any(node.find_all(exp.Column)):
+            try:
+                inner = parse_expression(node, self.rows)
+            except QueryRefused:
+                if isinstance(node, exp.Column):
+                    raise
+                return None
+            if inner in self.keys:
+                return self.key(inner)
+        return None
+
+    def key(self, key: Expression) -> Output:
+        return Output(self.keys.index(key), key.domain)
+
+    def find(self, alias: str, name: str) -> Expression:
+        raise QueryRefused(
+            f"{name!r} is neither a key nor inside an aggregate.\n  do:     GROUP BY it, or aggregate it: SUM({name})"
+        )
+
+    def output(self, aggregate: Aggregate) -> Output:
+        """The output of this aggregate; equal aggregates share one."""
+        if aggregate not in self.aggregates:
+            self.aggregates.append(aggregate)
+        return Output(len(self.keys) + self.aggregates.index(aggregate), aggregate.domain)
+
+    def aggregate(self, node: exp.Expression) -> Aggregate:
+        """The aggregate that a node calls, with its FILTER."""
+        if isinstance(node, exp.Filter):
+            require_known_parts(node)
+            return self.aggregate(node.this).filtered(parse_expression(node.expression.this, self.rows))
+        kind = kind_of(node)
+        if kind is None:
+            raise QueryRefused(f"{node.sql('duckdb')[:60]}: FILTER belongs to an aggregate.")
+        return kind.parse(node, self.rows, self.keys)
 
 
 def parse_select(query: exp.Select, policy: Policy, schema: str = MAIN) -> Question:

@@ -11,8 +11,8 @@ from itertools import groupby
 import numpy as np
 from scipy.special import bdtr
 
+from sfumato.audit.canaries import p_value_of_loss
 from sfumato.audit.certify import clopper_pearson
-from sfumato.audit.guesses import p_value
 from sfumato.curator.answer import format_table
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.numeric import Floats, floats
@@ -60,17 +60,17 @@ class AttackResult:
 
         Theorem: independent tries of chance at most p are right no more often than coins [Hoeffding 1956, Thm 5]
         Theorem: guesses from one transcript are right no more often than its trade-off function allows
-            [Mahloujifar, Melis & Chaudhuri 2025, Thm 9; sfumato/audit/guesses.py]
+            [Mahloujifar, Melis & Chaudhuri 2025, Thm 9; sfumato/audit/canaries.py]
         """
         if self.bound >= 1:
             return 1.0
         if self.at_once is None:
             enough = bdtr(np.arange(self.tries + 1), self.tries, self.bound) >= 1 - RARE / 2
             return float(np.argmax(enough)) / self.tries
-        low, high = 0, self.tries  # p_value falls with the number of right guesses
+        low, high = 0, self.tries  # p_value_of_loss falls with the number of right guesses
         while low < high:
             middle = (low + high) // 2
-            rare = p_value(middle + 1, self.tries, self.tries, self.at_once) <= RARE / 2
+            rare = p_value_of_loss(middle + 1, self.tries, self.tries, self.at_once) <= RARE / 2
             low, high = (low, middle) if rare else (middle + 1, high)
         return low / self.tries
 
@@ -90,7 +90,7 @@ class AttackResult:
     def refuted(self) -> bool:
         """Is the claim refuted?"""
         if self.at_once is not None:
-            return p_value(round(self.share * self.tries), self.tries, self.tries, self.at_once) <= 2 * MISS
+            return p_value_of_loss(round(self.share * self.tries), self.tries, self.tries, self.at_once) <= 2 * MISS
         return self.certified > self.bound
 
     @property

@@ -25,9 +25,7 @@ delta = 1e-6
 journalist = 0.2              # a share of the budget
 
 [tables.visits]
-unit = "patient_id"           # a person is a patient
-groups = 6                    # who counts in at most 6 groups of an answer
-rows = 10                     # with at most 10 visits in each
+unit = "patient_id"           # a person is a patient, with any number of visits
 [tables.visits.columns]
 patient_id = {type = "number"}
 age = {low = 0, high = 100, step = 1}
@@ -39,6 +37,7 @@ cost = {low = 0, high = 20000, step = 1}
 
 [tables.patients]
 unit = "patient_id"
+rows = 1                      # each patient is listed once
 [tables.patients.columns]
 patient_id = {type = "number"}
 age = {low = 0, high = 100, step = 1}

@@ -237,10 +237,11 @@ def attack(demo: Clinic, folder: Path) -> Attack:
 WELCOME = f"""A clinic, its curator, and a dozen questions
 ────────────────────────────────────────────
 {clinic.PATIENTS:,} patients and {clinic.VISITS:,} visits, synthetic, made from a seed. The owner's
-policy promises every patient ε = 2 at δ = 1e-6 for all answers together, and
-bounds the contribution of one patient to 6 groups with 10 visits in each. Rows
-beyond that are left out, which the 95 % intervals (of the noise) do not cover.
-The truth on the right is shown here only; the curator releases it to nobody.
+policy promises every patient ε = 2 at δ = 1e-6 for all answers together. It
+does not say how many visits a patient has: each question finds that out, for a
+tenth of its price, and scales down the few patients with very many visits. The
+95 % intervals cover the noise and what that leaves out. The truth on the right
+is shown here only; the curator releases it to nobody.
 """
 
 

@@ -24,7 +24,7 @@ from sfumato.mechanisms.dependent.quantile_choice import ChosenQuantile
 from sfumato.mechanisms.dependent.smooth import Smooth
 from sfumato.mechanisms.dependent.smooth_loss import SmoothLoss
 from sfumato.mechanisms.dependent.statistic import Statistic
-from sfumato.mechanisms.keys.optimal_coins import Keeping
+from sfumato.mechanisms.keys.partition_selection import Keeping
 from sfumato.teach.figures.style import (
     BLUE,
     DOTS,

@@ -9,11 +9,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sfumato.mechanisms.groups.contract import contract
 from sfumato.mechanisms.groups.groupwise import GroupwiseLoss
 from sfumato.mechanisms.groups.lower_bound import psi
 from sfumato.mechanisms.groups.product_of_gaussians import ProductOfGaussians, ProductPair
 from sfumato.mechanisms.groups.proportional_gaussian import ProportionalGaussian, ScaledPair
+from sfumato.mechanisms.groups.relative_error import contract
 from sfumato.mechanisms.groups.transformed import Transformed
 from sfumato.mechanisms.groups.transforms import Asinh, Estimator, Identity, Log, SquareRoot, Transform
 from sfumato.teach.figures.style import (

@@ -54,7 +54,7 @@ def test_the_transform_holds_the_moment_and_every_disc(loss, rate, sign):
         term = replace(loss.bounded(), rate=rate, sign=sign).times(count)
         view = term.tilted(theta)
         step = 2.0**-3 / (count**0.5 * view.length)
-        omega = step * np.arange(12)
+        omega = step * np.array([0, 1, 2, 5, 11])
         discs = view.discs(omega)
         with mp.workdps(40):
             true = moment(loss, rate, sign, mp.mpf(theta))
@@ -77,7 +77,7 @@ def test_no_later_value_exceeds_a_ceiling(loss, rate, theta):
     assert np.all(np.diff(log_ceiling) <= 1e-15)
     with mp.workdps(20):
         true = moment(loss, rate, 1, mp.mpf(theta))
-        for i in range(0, 200, 7):
+        for i in range(0, 200, 18):
             phi = abs(moment(loss, rate, 1, mp.mpc(theta, float(omega[i])))) / true
             assert mp.log(phi) <= log_ceiling[i] + 1e-12
 

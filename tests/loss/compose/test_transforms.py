@@ -52,16 +52,16 @@ def laplace(eps):
 class Sampled:
     """One sampled Gaussian by a trapezoid sum that is fine enough for every frequency up to `most`."""
 
-    def __init__(self, rate, mu, sign, theta, most):
+    def __init__(self, rate, mu, sign, theta, most, people=1):
         need = 2.31 * (DIGITS + 10)
         strip = min(math.sqrt(2 * need), 0.75 * math.pi / mu)
-        grow = strip**2 / 2 + most * mu * strip
+        grow = strip**2 / 2 + most * people * mu * strip
         if sign < 0:
-            strip = min(strip, math.sqrt(2 * need / (1 + theta * mu * mu / 4)))
-            grow = strip**2 / 2 + most * mu * strip - theta * math.log(math.cos(mu * strip / 2))
-        reach = math.sqrt(2 * (need - (theta * math.log1p(-rate) if sign < 0 else 0.0))) + 1
+            strip = min(strip, math.sqrt(2 * need / (1 + theta * people * mu * mu / 4)))
+            grow = strip**2 / 2 + people * (most * mu * strip - theta * math.log(math.cos(mu * strip / 2)))
+        reach = math.sqrt(2 * (need - (theta * people * math.log1p(-rate) if sign < 0 else 0.0))) + 1
         step = 2 * math.pi * strip / (need + grow)
-        self.points = truth.sampled_moment(rate, mu, sign, mp.mpf(theta), reach, step)
+        self.points = truth.sampled_moment(rate, mu, sign, mp.mpf(theta), reach, step, people)
         self.moment = mp.fsum(w for w, _ in self.points)
 
     def phi(self, omega):
@@ -152,7 +152,7 @@ def test_gaussians_and_losses_that_end_in_atoms(seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(seed=seeds)
 def test_sampled_gaussians_in_both_directions(seed):
     r = Random(f"sampled transforms {seed}")
@@ -171,15 +171,25 @@ def test_sampled_gaussians_at_the_edges(rate, mu, theta, count, sign):
     check_sampled(rate, mu, sign, theta, count, 8.0, 4)
 
 
-def check_sampled(rate, mu, sign, theta, count, reach, nodes):
-    view = SampledGaussianTransform(rate, mu, sign, count).tilted(theta)
+@settings(max_examples=12)
+@given(seed=seeds)
+def test_groups_under_sampling_in_both_directions(seed):
+    r = Random(f"sampled groups {seed}")
+    rate, people = magnitude(r, 1e-4, 0.99), r.choice([2, 3, 5])
+    mu, theta, sign = magnitude(r, 0.01, 3), magnitude(r, 1e-3, 20), r.choice([1, -1])
+    count = r.choice([1, round(magnitude(r, 1, 1e7))])
+    check_sampled(rate, mu, sign, theta, count, r.uniform(0.5, 8), 3, people)
+
+
+def check_sampled(rate, mu, sign, theta, count, reach, nodes, people=1):
+    view = SampledGaussianTransform(rate, mu, sign, count, people).tilted(theta)
     grid = view.grid
     one = math.sqrt(float(grid.weights @ (sign * grid.losses - view.mean) ** 2))  # only says where to look
-    most = min(reach / (one * math.sqrt(count)), 40 / mu)  # further on the truth takes too many points
+    most = min(reach / (one * math.sqrt(count)), 40 / (mu * people))  # further on the truth takes too many points
     near = spaced(most / nodes, nodes)
     far = near[-1] * np.array([0.01, 0.3, 1.0, 1.7, 4.0])
     with mp.workdps(DIGITS + 15):
-        exact = Sampled(rate, mu, sign, theta, far[-1])
+        exact = Sampled(rate, mu, sign, theta, far[-1], people)
         check_moment(view, count * mp.log(exact.moment))
         values = [exact.phi(omega) ** count for omega in near]
         check_discs(view.discs(near), view.centre, 4 * ULP * (view.drift + abs(view.centre)), near, values)

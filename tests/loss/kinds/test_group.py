@@ -151,7 +151,7 @@ def test_a_million_people():
     assert encloses(group(GaussianLoss(2e-6), 10**6), GaussianLoss(2.0), gap=3e-3)
 
 
-@pytest.mark.parametrize("loss", [GaussianLoss(0.3), LaplaceLoss(0.2), PoissonSampledLoss(GaussianLoss(1.0), 0.2)])
+@pytest.mark.parametrize("loss", [GaussianLoss(0.3), LaplaceLoss(0.2), PoissonSampledLoss(LaplaceLoss(1.0), 0.2)])
 def test_polygons_with_few_corners_are_wide_but_honest(loss, monkeypatch):
     sharp = group(loss, 12)
     monkeypatch.setattr("sfumato.loss.kinds.group.NODES", 150)
@@ -323,7 +323,7 @@ def test_a_pure_loss_is_tighter_in_groups_than_its_eps_says():
     "loss", [PoissonSampledLoss(GaussianLoss(1.0), 0.1), FinitePairLoss((0.5, 0.3, 0.2), (0.05, 0.3, 0.65))]
 )
 def test_reversing_commutes_with_grouping(loss):
-    one, other = group(loss.reverse, 3), group(loss, 3).reverse
+    one, other = loss.reverse.group(3), loss.group(3).reverse
     eps = np.linspace(0, 5, 50)
     for first, second in ((one.forward(eps), other.forward(eps)), (one.backward(eps), other.backward(eps))):
         assert np.all(first.lower <= second.upper)

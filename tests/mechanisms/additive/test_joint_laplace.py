@@ -52,7 +52,7 @@ def test_the_loss_is_pure_and_rows_add_up():
 @pytest.mark.parametrize("change", [(1, 0), (0, 1), (1, 1), (2, 5)])
 def test_what_a_change_costs_is_rounded_up(change):
     mechanism = JointLaplace(0.7, (3, 7))
-    assert Fraction(mechanism.moved(change).eps) >= mechanism.law.cost(change)
+    assert Fraction(mechanism.loss_of_move(change).eps) >= mechanism.law.cost(change)
 
 
 def mean_size(law, place):
@@ -86,9 +86,9 @@ def test_the_error_of_one_number_is_the_least_that_holds():
 def test_a_move_costs_its_norm_and_never_more_than_epsilon_inside_the_box():
     mechanism = JointLaplace(1.0, (2, 5), (0.25, 0))
     for change in [(2, 5), (-2, 0), (2, -5)]:
-        assert mechanism.moved(change).eps == 1.0
-    assert 0.5 < mechanism.moved((1, 3)).eps < 1.0
-    assert mechanism.moved((4, 10)).eps == 2.0
+        assert mechanism.loss_of_move(change).eps == 1.0
+    assert 0.5 < mechanism.loss_of_move((1, 3)).eps < 1.0
+    assert mechanism.loss_of_move((4, 10)).eps == 2.0
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3])

@@ -19,7 +19,7 @@ from tests.mechanisms.attacks.common import answers, excess, promised
 from tests.mechanisms.attacks.naive import NaiveGaussian, NaiveLaplace
 from tests.noise.sources import Recorded
 
-N = 20_000
+N = 10_000
 CUTS = range(-75, 4)
 FINE = [example for example in EXAMPLES if example.step != 1 and not isinstance(example.neighbours[0].first, dict)]
 PAIRS = [(example, pair) for example in FINE for pair in example.neighbours]

@@ -18,7 +18,7 @@ from sfumato.mechanisms.choice import exponential, permute_and_flip, top_k
 from sfumato.noise import Bernoulli, Rounding, Sampler, peel, select
 from sfumato.noise import permute_and_flip as flip
 from sfumato.noise.balls import ball, precision
-from sfumato.noise.table import Words
+from sfumato.noise.draw_table import Words
 from tests.mechanisms import laws
 from tests.mechanisms.oracle import e, exact, normalised
 from tests.noise.sources import Recorded, Scripted, all_bit_strings

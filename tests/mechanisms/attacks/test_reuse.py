@@ -87,7 +87,7 @@ def test_a_fork_breaks_naive_noise():
 
 @pytest.mark.slow
 def test_threads_do_not_repeat_noise():
-    found = [[] for _ in range(3)]
+    found = [[] for _ in range(2)]
     threads = [threading.Thread(target=lambda mine=mine: mine.extend(transcripts(ASKED))) for mine in found]
     for thread in threads:
         thread.start()

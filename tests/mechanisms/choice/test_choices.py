@@ -20,7 +20,7 @@ from sfumato.mechanisms import (
     monotone_argmax,
 )
 from sfumato.mechanisms.choice.noisy_max import HALF, index_of_highest
-from sfumato.mechanisms.keys.optimal_coins import ONE, Keeping
+from sfumato.mechanisms.keys.partition_selection import ONE, Keeping
 from sfumato.noise.balls import ball, precision
 from tests.mechanisms.oracle import PREC, assert_within, e, exact
 from tests.noise.sources import RanOut, Recorded, Scripted
@@ -256,13 +256,13 @@ def test_coins_are_compared_with_all_their_bits():
     keeping, n = Keeping(1.0, 1e-6), np.array([5])
     chance = keeping.chances[5]
     first, second = chance >> 64, chance % 2**64
-    assert keeping.flips(n, Words(first - 1, None)).all()
-    assert not keeping.flips(n, Words(first + 1, None)).any()
-    assert keeping.flips(n, Words(first, second - 1)).all()
-    assert not keeping.flips(n, Words(first, second)).any()
+    assert keeping.flip_coins(n, Words(first - 1, None)).all()
+    assert not keeping.flip_coins(n, Words(first + 1, None)).any()
+    assert keeping.flip_coins(n, Words(first, second - 1)).all()
+    assert not keeping.flip_coins(n, Words(first, second)).any()
     everything = np.array([-(2**63), -1, 0, 10**6, 2**63 - 1])
-    assert keeping.flips(everything, Words(0, 0)).tolist() == [False, False, False, True, True]
-    assert keeping.flips(everything, Words(2**64 - 1, 0)).tolist() == [False, False, False, True, True]
+    assert keeping.flip_coins(everything, Words(0, 0)).tolist() == [False, False, False, True, True]
+    assert keeping.flip_coins(everything, Words(2**64 - 1, 0)).tolist() == [False, False, False, True, True]
 
 
 def test_the_least_sure_number_is_found():

@@ -17,7 +17,7 @@ from sfumato.mechanisms.dependent import (
     mode,
     top_set,
 )
-from sfumato.mechanisms.keys.optimal_coins import Keeping
+from sfumato.mechanisms.keys.partition_selection import Keeping
 from tests.mechanisms.dependent import brute
 from tests.noise.sources import Recorded
 

@@ -61,7 +61,7 @@ def test_local_sensitivities_are_those_of_the_definition_under_add_remove(statis
 @pytest.mark.parametrize("share", SHARES)
 def test_a_share_cut_off_is_never_more_sensitive_than_its_bound(share):
     """A_k is at least LS_k, and A_k(x) ≤ A_{k+1}(x′), also for people who have two values each."""
-    people, alone, twice = 7, *(TrimmedShare(0, 7, share=Fraction(share), values=r) for r in (1, 2))
+    people, alone, twice = 6, *(TrimmedShare(0, 7, share=Fraction(share), values=r) for r in (1, 2))
     worlds, neighbours = brute.multisets(VALUES, people), brute.one_more_or_less(VALUES, people)
     curve = brute.worst_within(worlds, alone.value, neighbours)
     one, two = ({x: statistic.curve(x, 7) for x in worlds} for statistic in (alone, twice))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sfumato import groups
 from sfumato.errors import InvalidParameter
-from sfumato.mechanisms.groups.integer_table import MOST, Table, knots, segment_index, table_of
+from sfumato.mechanisms.groups.integer_table import MOST, IntegerTable, knots, segment_index, table_of
 
 TRANSFORMS = [
     (groups.Asinh(10.0), 0.0627),
@@ -84,7 +84,7 @@ def test_a_table_is_concave_and_rises_segment_by_segment():
 def test_products_of_a_segment_fit_into_64_bits():
     for which in TRANSFORMS:
         table = table_of(*which)
-        if isinstance(table, Table):
+        if isinstance(table, IntegerTable):
             wide = [int(table.gain[segment_index(u, table.bits)]) for u in knots(table.bits)[:-1] if u >> table.bits]
             assert max(wide) < 2**40 and int(table.base.max()) + max(wide) < 2**61
 

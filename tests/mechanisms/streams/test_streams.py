@@ -14,7 +14,7 @@ from flint import arb
 import sfumato as sf
 from sfumato.errors import Exhausted, InvalidParameter, OneOfAKind
 from sfumato.mechanisms import AboveThreshold, DiscreteLaplace, Gaussian, TreeCounter
-from sfumato.mechanisms.additive import sums_of_noise as sums
+from sfumato.mechanisms.additive import combined_noise as sums
 from tests.mechanisms import laws
 from tests.mechanisms.oracle import assert_within, e, exact
 from tests.noise.sources import RanOut, Recorded, Scripted
@@ -295,7 +295,7 @@ def test_wide_cells_cost_little(scale):
     k = np.minimum(np.arange(size), size - np.arange(size))
     one = np.exp(-k / scale)
     law = np.fft.irfft(np.fft.rfft(one / one.sum()) ** terms, size)
-    cells = sums.Cells.of(noise.law(), 0.05e-16 / terms)
+    cells = sums.NoiseCells.of(noise.law(), 0.05e-16 / terms)
     slack = (terms + 1) * (cells.width - 1)
     assert cells.width > 1 and slack < scale / 20
     assert law[k > t].sum() <= 0.05 + 1e-10 and law[k > t - slack - 1].sum() > 0.05 - 1e-10

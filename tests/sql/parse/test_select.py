@@ -66,7 +66,7 @@ SAME = {  # a question: what plain SQL makes of it
     "SELECT floor, COUNT(*) FROM visits LEFT JOIN wards USING (ward) WHERE floor IS NOT NULL GROUP BY floor":
         f"SELECT floor, COUNT(*) FROM visits JOIN wards USING (ward) WHERE {KNOWN} GROUP BY floor",
     "SELECT COALESCE(CAST(floor AS TEXT), 'none') AS f, COUNT(*) FROM visits LEFT JOIN wards USING (ward) GROUP BY f":
-        f"SELECT COALESCE(CAST(CAST(floor AS DOUBLE) AS TEXT), 'none') AS f, COUNT(*) FROM visits LEFT JOIN wards"
+        "SELECT COALESCE(CAST(floor AS TEXT), 'none') AS f, COUNT(*) FROM visits LEFT JOIN wards"
         f" USING (ward) WHERE {KNOWN} GROUP BY f",
     "SELECT TRUNC(cost / 7) AS c, COUNT(*) FROM visits GROUP BY c":
         f"SELECT TRUNC(cost / 7), COUNT(*) FROM visits WHERE {KNOWN} GROUP BY 1",

@@ -1,6 +1,6 @@
 """Texts of strangers: refused in words, at once, and without a charge."""
 
-import sys
+import cProfile
 
 import pytest
 import sqlglot
@@ -23,18 +23,9 @@ RULES = Policy.read(POLICY)
 
 def work(act):
     """How many functions of Python are called: the same on every machine, unlike time."""
-    calls = 0
-
-    def count(frame, event, argument):
-        nonlocal calls
-        calls += event == "call"
-
-    sys.setprofile(count)
-    try:
-        act()
-    finally:
-        sys.setprofile(None)
-    return calls
+    profile = cProfile.Profile(builtins=False)
+    profile.runcall(act)
+    return sum(one.callcount for one in profile.getstats())
 
 
 def outcome(text):

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from scipy.special import bdtr, ndtr
 
 import sfumato as sf
-from sfumato.audit.guesses import p_value
+from sfumato.audit.canaries import p_value_of_loss
 from sfumato.cli import main
 from sfumato.ledger import Budget
 from sfumato.teach.attacks import averaging, differencing, linkage, membership, reconstruction, refusals
@@ -218,7 +218,7 @@ def test_many_guesses_from_one_transcript_are_allowed_more_than_as_many_transcri
     apart, together = (AttackResult("", 0.6, 60, "much", best_guess(loss), one) for one in (None, loss))
     assert best_guess(loss) < apart.most < together.most < 1
     right = round(together.most * 60)
-    assert p_value(right + 1, 60, 60, loss) <= 0.025 < p_value(right, 60, 60, loss)
+    assert p_value_of_loss(right + 1, 60, 60, loss) <= 0.025 < p_value_of_loss(right, 60, 60, loss)
     assert not together.refuted and replace(together, share=1.0).refuted
 
 

@@ -1,0 +1,49 @@
+"""What composing a loss needs to know of it, looked up once: the same losses come again in every sum.
+
+Facts are remembered with the loss itself and for equal losses.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.compose.transforms.base import Transform
+from sfumato.loss.views.renyi_curve import RenyiCurve
+
+
+class Facts(NamedTuple):
+    """What the methods of `PrivacyLoss` of the same names return."""
+
+    supremum: tuple[float, float]
+    leak: tuple[float, float]
+    sharp_ends: bool
+    atoms: tuple[float, float] | None
+    renyi_curve: RenyiCurve | None
+    transform: Transform | None
+    reverse: PrivacyLoss
+    reveals_nothing: bool  # is the loss always zero?
+
+
+def facts(loss: PrivacyLoss) -> Facts:
+    """The facts about one loss."""
+    found: Facts | None = loss.__dict__.get("_facts")
+    if found is None:
+        found = gather_facts(loss)
+        object.__setattr__(loss, "_facts", found)
+    return found
+
+
+@lru_cache(maxsize=256)
+def gather_facts(loss: PrivacyLoss) -> Facts:
+    """The facts, from the loss."""
+    supremum, leak = loss.supremum(), loss.leak()
+    return Facts(
+        supremum=supremum,
+        leak=leak,
+        sharp_ends=loss.sharp_ends,
+        atoms=loss.atoms(),
+        renyi_curve=loss.renyi_curve(),
+        transform=loss.transform(),
+        reverse=loss.reverse,
+        reveals_nothing=supremum == leak == (0.0, 0.0),
+    )
