@@ -102,6 +102,9 @@ bench-ledger: $(VENV)/dev.stamp  ## time a million charges (5 min; OPTIONS="--co
 bench-groups: $(VENV)/dev.stamp  ## time counts of a million groups (10 s)
 	@$(BIN)/python bench/bench_groups.py $(OPTIONS)
 
+bench-bounds: $(VENV)/dev.stamp  ## suggested bounds on real columns with many rows per unit (4 min; OPTIONS="--laws")
+	@$(BIN)/python bench/bench_bounds.py $(OPTIONS)
+
 bench-reconstruction: $(VENV)/dev.stamp  ## attack a live curator: 1,600 questions on each of 20 databases (15 min)
 	@$(BIN)/python bench/bench_reconstruction.py $(OPTIONS)
 

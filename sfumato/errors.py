@@ -9,9 +9,10 @@ SfumatoError
 ├── OneOfAKind            a state that must not exist twice was copied        (also a TypeError)
 ├── PolicyError           a policy that is wrong or incomplete                (also a ValueError)
 ├── QueryRefused          a question that is refused; never because of data   (also a ValueError)
+│   └── UnboundedColumn   it sums a column without bounds, for which the curator can find some
 ├── EngineUnavailable     the database cannot run the question; nothing was charged
 ├── AnswerFailed          a charged question that could not be answered
-├── NotReached            the price does not buy the relative error; what it bought is in `answer`
+├── NotReached            the price does not buy what was asked for; what it bought is in `answer`
 └── LedgerError           a problem with a ledger; nothing was released
     ├── BudgetExceeded    the account does not cover the cost of a question
     ├── LedgerUnavailable the store cannot be reached or written
@@ -93,8 +94,20 @@ class QueryRefused(SfumatoError, ValueError):
     """A question is refused because of its text, the policy or the ledger. Never because of data."""
 
 
+class UnboundedColumn(QueryRefused):
+    """A question sums values of a column that has no bounds; `Curator.ask` finds bounds for it, inside the price.
+
+    `origin` is the column's lineage; `table` and `column` are its names in the policy, once they are known.
+    """
+
+    def __init__(self, words: str, origin: str, table: str = "", column: str = ""):
+        super().__init__(words)
+        self.origin, self.table, self.column = origin, table, column
+
+
 class NotReached(SfumatoError):
-    """The price did not buy the relative error. What it did buy was charged, and is in `answer`."""
+    """The price did not buy the relative error, or bounds of a column. What it did buy was charged, and is in
+    `answer`."""
 
     def __init__(self, words: str, answer: object):
         super().__init__(words)

@@ -88,6 +88,7 @@ def test_errors_are_told_without_a_traceback(run, tmp_path):
 
 COMMANDS = [
     (), ("ask",), ("preview",), ("budget",), ("demo",), ("policy",), ("policy", "init"), ("policy", "check"),
+    ("policy", "suggest"), ("policy", "upgrade"),
     ("ledger",), ("ledger", "create"), ("ledger", "verify"), ("ledger", "report"), ("ledger", "history"),
     ("ledger", "blocked"), ("ledger", "unblock"), ("ledger", "renew"), ("data",), ("data", "version"),
     ("attack",), ("attack", "differencing"), ("attack", "averaging"),
@@ -266,6 +267,47 @@ def test_a_policy_is_drafted_and_checked(run, clinic, tmp_path):
     assert told.exit_code == 0
     assert "a person is a patient_id" in told.output
     assert json.loads(run("policy", "check", clinic, "--json").output)["wrong"] == []
+
+
+def test_a_draft_can_be_asked_when_its_owner_has_checked_it(run, clinic, tmp_path):
+    place = tmp_path / "drafted.toml"
+    run("policy", "init", clinic, "-o", place)
+    text = place.read_text().replace("draft = true", "draft = false")
+    place.write_text(text.replace("# public = true", "public = true").replace("# most", "#"))
+    told = run("policy", "check", clinic, "--policy", place)
+    assert told.exit_code == 0
+    examples = json.loads(run("policy", "check", clinic, "--policy", place, "--json").output)["examples"]
+    assert len(examples) == 3
+    for sql in examples:
+        assert sql in told.output
+        assert (
+            run("preview", clinic, sql, "--policy", place, "--epsilon", 0.1, "--ledger", tmp_path / "l").exit_code == 0
+        )
+
+
+def test_an_upgrade_is_shown_and_then_written(run, clinic, tmp_path):
+    place = tmp_path / "clinic.toml"
+    before = place.read_text()
+    shown = run("policy", "upgrade", place)
+    assert shown.exit_code == 0
+    assert "-groups = 2" in shown.output and "+# groups = 2" in shown.output
+    assert place.read_text() == before
+    assert "written" in run("policy", "upgrade", place, "--write").output
+    assert place.read_text() == before.replace("groups = 2", "# groups = 2").replace("rows = 3", "# rows = 3")
+    assert "nothing to change" in run("policy", "upgrade", place, "--write").output
+    assert run("policy", "upgrade", tmp_path / "gone.toml").exit_code == 7
+
+
+def test_suggested_bounds_are_written_with_their_price(run, clinic, tmp_path):
+    place = tmp_path / "clinic.toml"
+    before = place.read_text()
+    shown = run("policy", "suggest", clinic, "visits.stay", "--epsilon", 4)
+    assert shown.exit_code == 0
+    assert "+stay = {step = 0.125, low = " in shown.output
+    assert place.read_text() == before
+    assert run("policy", "suggest", clinic, "visits.stay", "--epsilon", 4, "--write").exit_code == 0
+    assert "# suggested for ε = 4: about " in place.read_text()
+    assert run("policy", "suggest", clinic, "visits.ward", "--epsilon", 4).exit_code == 3
 
 
 def test_a_draft_is_made_of_metadata_alone(run, tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""`sfumato policy`: draft and check the data owner's policy."""
+"""`sfumato policy`: draft, check and edit the data owner's policy."""
 
 import json
 import sys
@@ -6,16 +6,22 @@ from pathlib import Path
 
 import click
 
-from sfumato.cli.ask import default_policy
-from sfumato.cli.common import FILE, JSON
+from sfumato.cli.ask import default_policy, open_curator
+from sfumato.cli.common import ANCHOR, FILE, JSON, LEDGER
 
 
 @click.group()
 def policy() -> None:
-    """Draft and check the data owner's policy.
+    """Draft, check and edit the data owner's policy.
 
-    A policy states who is protected (the unit), what is public, the bounds of values, how much one person may
-    contribute, and the privacy budget.
+    A policy states who is protected (the unit), what is public, and the privacy budget. Bounds of values may be stated;
+    if they are not, they are found privately, for a price.
+
+    \b
+    sfumato policy init clinic.duckdb -o clinic.toml       a draft
+    sfumato policy check clinic.duckdb                     what can be asked
+    sfumato policy suggest clinic.duckdb visits.stay --epsilon 0.1 --write
+    sfumato policy upgrade clinic.toml                     drop rows and groups
     """
 
 
@@ -24,6 +30,10 @@ def policy() -> None:
 @click.option("--output", "-o", type=FILE, help="Write it to this file, which must not exist.")
 def init(data: Path, output: Path | None) -> None:
     """Draft a policy from the schema of DATA. Reads no values.
+
+    The unit (whose data a row is) is guessed from the names of columns, and said to be: check it, since all privacy is
+    about units. Nothing must be known about how many rows people have, or how large values are. Values of columns whose
+    type lists them (ENUM) are public keys. The draft has `draft = true`, and nobody can ask until you remove it.
 
     \b
     sfumato policy init clinic.duckdb -o clinic.toml
@@ -44,7 +54,7 @@ def init(data: Path, output: Path | None) -> None:
             f"the draft cannot be written.\n  found:  {output.name}: {problem.strerror}\n"
             "  do:     choose the name of a file that does not exist, in a folder that does"
         ) from problem
-    todo = text.count("TODO")
+    todo = text.count("TODO:")
     click.echo(f"{output.name}: drafted, {todo} places marked TODO wait for you. Then: sfumato policy check {data}")
 
 
@@ -53,9 +63,13 @@ def init(data: Path, output: Path | None) -> None:
 @click.option("--policy", "place", type=FILE, help="The policy [default: DATA with suffix .toml].")
 @JSON
 def check(data: Path, place: Path | None, as_json: bool) -> None:
-    """Show what a policy promises, and what is missing in it. Reads no values.
+    """Show what a policy promises, what is missing in it, and what can be asked. Reads no values.
 
-    Exit code 7 if questions would fail: a missing table or column, or a type that does not fit.
+    Exit code 7 if it is unfinished (a draft, a table without a unit), or if questions would fail: a missing table or
+    column, or a type that does not fit.
+
+    \b
+    sfumato policy check clinic.duckdb
     """
     from sfumato.engines.duckdb import schema, untyped
     from sfumato.sql.policy import Policy
@@ -63,8 +77,82 @@ def check(data: Path, place: Path | None, as_json: bool) -> None:
 
     report = check_policy(Policy.load(place or default_policy(data)), schema(data), untyped(data))
     if as_json:
-        lists = {"promises": report.promises, "wrong": report.wrong, "missing": report.missing}
+        lists = {
+            "promises": report.promises, "wrong": report.wrong, "missing": report.missing, "examples": report.examples
+        }  # fmt: skip
         click.echo(json.dumps(lists, ensure_ascii=False))
     else:
         click.echo(str(report))
     sys.exit(7 if report.wrong else 0)
+
+
+@policy.command()
+@click.argument("place", metavar="FILE", type=FILE)
+@click.option("--write", is_flag=True, help="Change the file; otherwise the change is only shown.")
+def upgrade(place: Path, write: bool) -> None:
+    """Propose to drop `rows` and `groups` from the policy FILE.
+
+    They cut rows away for every question alike. Without them each question scales what one person adds by a bound that
+    it chooses, privately, inside its price, and its interval says what that leaves out. The lines stay as comments.
+    Answers that were stored under the old bounds are not served for the new questions.
+
+    \b
+    sfumato policy upgrade clinic.toml
+    sfumato policy upgrade clinic.toml --write
+    """
+    from sfumato.sql.policy_edit import without_limits
+
+    show_or_write(place, without_limits(read_policy(place)), write)
+
+
+@policy.command()
+@click.argument("data", type=FILE)
+@click.argument("column")
+@click.option("--epsilon", type=float, required=True, help="The price in ε; charged once.")
+@click.option("--write", is_flag=True, help="Write the bounds into the policy; otherwise they are only shown.")
+@click.option("--policy", "place", type=FILE, help="The policy [default: DATA with suffix .toml].")
+@LEDGER
+@ANCHOR
+def suggest(
+    data: Path, column: str, epsilon: float, write: bool, place: Path | None, ledger: Path | None, anchor: Path | None
+) -> None:  # fmt: skip
+    """Find bounds for a COLUMN of DATA, privately, and write them into the policy.
+
+    Two noisy histograms of its values are charged to the budget, once. Bounds in the policy cost questions nothing;
+    without them the first question that sums the column pays for them. The line says what they cost, and about which
+    share of values lies outside.
+
+    \b
+    sfumato policy suggest clinic.duckdb visits.stay --epsilon 0.1
+    sfumato policy suggest clinic.duckdb visits.stay --epsilon 0.1 --write
+    """
+    from sfumato.sql.policy_edit import with_column_bounds
+
+    where = place or default_policy(data)
+    bounds = open_curator(data, where, ledger, anchor, "owner").suggest_bounds(column, epsilon=epsilon)
+    table, _, name = column.lower().partition(".")
+    comment = f"suggested for ε = {epsilon:.3g}: {bounds.outside}"
+    show_or_write(where, with_column_bounds(read_policy(where), table, name, bounds.low, bounds.high, comment), write)
+
+
+def read_policy(place: Path) -> str:
+    from sfumato.errors import PolicyError
+
+    try:
+        return place.read_text("utf-8")
+    except OSError as problem:
+        raise PolicyError(f"the policy cannot be read.\n  found:  {place.name}: {problem.strerror}") from problem
+
+
+def show_or_write(place: Path, text: str, write: bool) -> None:
+    """Show what would change; and change it, if that is wanted."""
+    import difflib
+
+    before = read_policy(place)
+    changes = difflib.unified_diff(before.splitlines(), text.splitlines(), place.name, place.name, n=1, lineterm="")
+    click.echo("\n".join(changes) or f"{place.name}: nothing to change")
+    if write and text != before:
+        place.write_text(text, "utf-8")
+        click.echo(f"{place.name}: written")
+    elif text != before:
+        click.echo("Nothing was written: --write does that.", err=True)

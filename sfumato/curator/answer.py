@@ -37,8 +37,23 @@ class LeftOut:
     about: float = 0.0  # share of all that is counted or summed
     at_most: float = 0.0
     warning: str = ""
+    clamped: dict[str, list[float]] = field(default_factory=dict)  # column → low, high, share outside, at most
 
     def __str__(self) -> str:
+        return " ".join(filter(None, [self.in_part, self.beyond_bounds]))
+
+    @property
+    def beyond_bounds(self) -> str:
+        """What clamping took away: bounds that the policy does not state were found before."""
+        return " ".join(
+            f"Values of {name} were clamped to [{low:g}, {high:g}]: about {percent(about)} lie outside, at most"
+            f" {percent(most)}."
+            for name, (low, high, about, most) in self.clamped.items()
+        )
+
+    @property
+    def in_part(self) -> str:
+        """What scaling took away."""
         if self.people is None:
             return ""
         whom = "Nobody counts" if not self.people else f"At most {self.people:,} people count"

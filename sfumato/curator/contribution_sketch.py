@@ -1,25 +1,28 @@
-"""How much people contribute, bought once: what the bounds of the policy cut off can then be told before a question.
+"""How much people contribute, bought once: what is left out, and how exact answers are, can then be told before.
 
-For each table whose unit is a column: how many units have 1, 2, 3–4, 5–8, … rows, and for each column that may be a
-key, how many have so many different values of it.
+For a table whose contributions are scaled: the histograms of norms of the common questions. For one whose bounds the
+policy states: how many units have 1, 2, 3–4, 5–8, … rows, and for each column that may be a key, how many have so many
+different values of it.
 """
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from sfumato.aggregates.price import IndependentNoise, Price
+from sfumato.curator.steps import NormHistogram
+from sfumato.ledger import Ledger
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit.request import TableRequest
 from sfumato.sql.emit.rows import first_table, unit_of
-from sfumato.sql.expressions import Column
-from sfumato.sql.plan import Plan, Table
+from sfumato.sql.expressions import Column, Constant
+from sfumato.sql.plan import Measure, Plan, Table, What
 from sfumato.sql.policy import Policy
 from sfumato.sql.reserved_names import BIN, COUNT, EACH, SIZES, table_alias
 from sfumato.sql.units import RowUnit, unit_text
@@ -99,6 +102,23 @@ def groupable_columns(table: Table) -> list[str]:
 def tables_to_sketch(policy: Policy) -> list[Table]:
     """The tables that there is something to sketch of."""
     return [table for table in policy.tables.values() if not table.public and not isinstance(table.unit, RowUnit)]
+
+
+def common_norms(table: Table, price: Price) -> list[NormHistogram]:
+    """Histograms of the norms of COUNT(*), alone and by each column that may be a key."""
+    keys = [(), *((Column(f"t0.{name}", table.columns[name]),) for name in groupable_columns(table))]
+    plans = [Plan(table, (), Constant(True), key, (Measure(What.ROWS),)) for key in keys]
+    return list({(step := NormHistogram(plan, price)).canonical: step for plan in plans}.values())
+
+
+def missing_norms(tables: Sequence[Table], price: Price, ledger: Ledger) -> list[NormHistogram]:
+    """The common histograms of these tables that are not stored; those of a table share this price evenly."""
+    found = []
+    for table in {table.name: table for table in tables}.values():
+        every = common_norms(table, price)
+        lacking = [one for one in every if replace(one, price=price.part(1 / len(every))).find(ledger) is None]
+        found += [replace(one, price=price.part(1 / len(lacking))) for one in lacking]
+    return found
 
 
 def describe_truncation(plan: Plan, stored: bytes) -> list[str]:

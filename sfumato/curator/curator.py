@@ -10,13 +10,14 @@ from functools import cached_property, partial, reduce
 from operator import add
 
 from sfumato.aggregates.builder import Rows
-from sfumato.aggregates.price import Mu, Pure
+from sfumato.aggregates.price import Mu, Price, Pure
 from sfumato.curator.affordable import budget_refusal, loss_by_epsilon
 from sfumato.curator.answer import Answer
 from sfumato.curator.bounded_cache import BoundedTables
-from sfumato.curator.contribution_sketch import Sketch, sketch_key, tables_to_sketch
+from sfumato.curator.contribution_sketch import Sketch, missing_norms, sketch_key, tables_to_sketch
 from sfumato.curator.failure_guard import Guard
 from sfumato.curator.layout import minimum_coverage
+from sfumato.curator.left_out import expected_words
 from sfumato.curator.offer import Offer, offer_for_error, required_leak
 from sfumato.curator.open import account_of, open_engine, open_ledger, require_admitted, require_same_promise
 from sfumato.curator.planner import Planner
@@ -35,22 +36,13 @@ from sfumato.curator.refinement import Refinement, rounds
 from sfumato.curator.relative_counts import is_grouped_count
 from sfumato.curator.release import release, table_requests
 from sfumato.curator.response_padding import Clock, Response
-from sfumato.curator.steps import FIRST_SHARE, Step, Steps
-from sfumato.curator.suggest_bounds import (
-    Bounds,
-    count_deviation,
-    magnitude_histogram,
-    noisy_counts,
-    number_column,
-    position_histogram,
-    refined_range,
-    rough_range,
-    round_outward,
-    target_outside,
-)  # fmt: skip
+from sfumato.curator.steps import FIRST_SHARE, Step, Steps, step_key
+from sfumato.curator.suggest_bounds import Bounds, number_column, rough_range, share_outside, suggested_range
+from sfumato.curator.unbounded_questions import ask_unbounded, preview_unbounded
+from sfumato.curator.value_votes import NoisyCounts, ValueVotes, magnitude_histogram, position_histogram
 from sfumato.curator.wanted import Wanted, require_positive
 from sfumato.engines.base import Engine
-from sfumato.errors import BudgetExceeded, EngineUnavailable, NotReached, QueryRefused
+from sfumato.errors import BudgetExceeded, EngineUnavailable, NotReached, QueryRefused, UnboundedColumn
 from sfumato.ledger import Ledger, PureBudget
 from sfumato.ledger.shares import OWNER
 from sfumato.loss.base import PrivacyLoss
@@ -134,7 +126,10 @@ class Curator:
     ) -> Preview:  # fmt: skip
         """Price, errors and odds. Free, and no data are touched."""
         wanted = Wanted.of(sql, epsilon, error, relative_error)
-        question = self.planner.plan(wanted)
+        try:
+            question = self.planner.plan(wanted)
+        except UnboundedColumn:
+            return preview_unbounded(self, wanted)
         if question.plan.table.scaled and wanted.epsilon is None:
             return self.preview_of(self.offer_within(question, float(wanted.error or 0.0), buy=False))
         return self.preview_of(self.planner.offer(wanted))
@@ -150,7 +145,10 @@ class Curator:
         """
         self.probe("ask: asked")
         wanted = Wanted.of(sql, epsilon, error, relative_error)
-        question = self.planner.plan(wanted)  # pure: text and policy, or QueryRefused
+        try:
+            question = self.planner.plan(wanted)  # pure: text and policy, or QueryRefused
+        except UnboundedColumn:
+            return ask_unbounded(self, wanted, key)
         if wanted.relative_error is not None and not is_grouped_count(question) and not wanted.explained:
             return self.refine(question, wanted, key)
         if question.plan.table.scaled and wanted.epsilon is None:
@@ -335,7 +333,13 @@ class Curator:
         return self.planner.show(bought.combined_offer, bought.read(), minimum_coverage(bought.combined_offer))
 
     def preview_of(self, offer: Offer) -> Preview:
-        return build_preview(offer, self.ledger, self.who, self.policy.question_delta)
+        """The preview of an offer; errors are known where the histograms of norms that it needs are stored."""
+        preview = build_preview(offer, self.ledger, self.who, self.policy.question_delta)
+        steps = Steps.of(offer, self.ledger) if offer.scaled and offer.choices is None and not preview.free else None
+        if steps is None or None in steps.known or not offer.plan.parts:
+            return preview
+        sharp = steps.completed()
+        return replace(preview, sharp=sharp, lost=(*preview.lost, *expected_words(sharp)))
 
     def explain(self, preview: Preview) -> Answer:
         """EXPLAIN PRIVACY: the preview as an answer, which costs nothing."""
@@ -359,11 +363,6 @@ class Curator:
 
     # ---- what is bought for previews and policies -------------------------------------------------------------------
 
-    def most_exact_offer(self, offer: Offer) -> Offer:
-        """The offer whose answer would be shown: a stored one may be more exact."""
-        found = find_stored(offer, self.ledger)
-        return found[0] if found is not None else offer
-
     def loss_of_epsilon(self, epsilon: float) -> PrivacyLoss:
         """The loss of what ε buys, if none of it is a leak."""
         return self.planner.currency.for_epsilon(epsilon, self.policy.question_delta, 0.0).loss()
@@ -386,33 +385,53 @@ class Curator:
         require_positive("epsilon", epsilon)
         table, of = number_column(column, self.policy)
         whole = self.planner.currency.for_epsilon(float(epsilon), self.policy.question_delta, 0.0)
-        rough = self.most_exact_offer(Offer(magnitude_histogram(table, of), whole.part(0.5)))
-        if find_stored(rough, self.ledger) is None:
+        half, sizes = whole.part(0.5), magnitude_histogram(table, of)
+        if not any(one.serves(half) for one in NoisyCounts.stored(sizes, half, self.ledger)):
             self.require_affordable([whole.loss()], whole.loss(), self.loss_of_epsilon)
-        first = self.answer(rough)
-        low, high = rough_range(noisy_counts(first), count_deviation(rough))
-        fine = self.most_exact_offer(Offer(position_histogram(table, of, low, high), whole.part(0.5)))
-        second = self.answer(fine)
-        low, high = refined_range(
-            noisy_counts(second), count_deviation(fine), target_outside(whole, fine.plan), low, high
-        )
-        return Bounds(
-            column,
-            round_outward(low, up=False),
-            round_outward(high, up=True),
-            float(epsilon),
-            first.charged or second.charged,
-        )
+        first, bought = self.value_histogram(sizes, half)
+        ends = rough_range(first.counts, first.sigma)
+        places = position_histogram(table, of, *ends)
+        second, bought_too = self.value_histogram(places, half)
+        low, high = suggested_range(second, places.plan, *ends)
+        outside = share_outside(second, first, ends, low, high)
+        return Bounds(column, low, high, float(epsilon), bought or bought_too, outside)
+
+    def value_histogram(self, question: Question, price: Price, key: str | None = None) -> tuple[NoisyCounts, bool]:
+        """The most exact histogram that is stored and cost at least this much, or a new one; and whether it is new."""
+        stored = [one for one in NoisyCounts.stored(question, price, self.ledger) if one.serves(price)]
+        if stored:
+            return stored[0], False
+        if question.plan.table.scaled:
+            self.buy_step(ValueVotes(question.plan, price), self.loss_of_epsilon, key)
+        else:
+            offer = Offer(question, price)
+            self.buy(offer, step_key(key, offer.canonical))
+            if not NoisyCounts.stored(question, price, self.ledger):  # charged under this key before the data changed
+                self.buy(offer)
+        return next(one for one in NoisyCounts.stored(question, price, self.ledger) if one.serves(price)), True
 
     def register(self, *, epsilon: float) -> None:
-        """Buy the sketch of contributions, once: previews then say what the bounds of the policy cut off."""
+        """Buy what tells how much people contribute, once: previews then say how exact an answer will be, and questions
+        need not buy it again.
+
+        Of each table whose contributions are scaled that is a histogram of norms for COUNT(*) alone and by each column
+        that may be a key; of others, a sketch of what the bounds of the policy cut off. Tables share ε evenly, and so
+        do the histograms of a table. What is stored already and cost as much is not bought again.
+        """
         require_positive("epsilon", epsilon)
-        tables = [table for table in tables_to_sketch(self.policy) if self.ledger.recall(sketch_key(table)) is None]
         whole = self.planner.currency.for_epsilon(float(epsilon), self.policy.question_delta, 0.0)
-        if tables:
+        tables = tables_to_sketch(self.policy)
+        norms = missing_norms(
+            [table for table in tables if table.scaled], whole.part(1 / max(1, len(tables))), self.ledger
+        )
+        cut = [table for table in tables if not table.scaled and self.ledger.recall(sketch_key(table)) is None]
+        items = len(cut) + len({step.plan.table.name for step in norms})
+        if items:
             self.require_affordable([whole.loss()], whole.loss(), self.loss_of_epsilon)
-        for table in tables:
-            sketch = Sketch(table, whole.part(1 / len(tables)))
+        for step in missing_norms([one.plan.table for one in norms], whole.part(1 / max(1, items)), self.ledger):
+            self.buy_step(step, self.loss_of_epsilon, None)
+        for table in cut:
+            sketch = Sketch(table, whole.part(1 / items))
             checked = self.checked_requests(sketch.table_requests)
             with self.question_lock(sketch_key(table)):
                 if self.ledger.recall(sketch_key(table)) is None:

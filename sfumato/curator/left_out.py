@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from sfumato.aggregates.price import IndependentNoise
-from sfumato.curator.answer import BY_THE_TAIL, FOR_ALL_DATA, NOISE_ONLY, LeftOut
+from sfumato.curator.answer import BY_THE_TAIL, FOR_ALL_DATA, NOISE_ONLY, LeftOut, percent
 from sfumato.curator.offer import Offer
 from sfumato.curator.scaling import LEFT_OUT, Choice
 from sfumato.mechanisms.additive.gaussian import Gaussian
@@ -18,13 +19,28 @@ def left_out(offer: Offer, data: Mapping[str, Any]) -> LeftOut:
     choice = next((one for one in offer.choices or () if one.norms is not None), None)
     if choice is None or choice.tail is None or choice.missing is None or offer.people_noise is None:
         return LeftOut(NOISE_ONLY)
+    people, length = max(0, data["people"] + upper_error(offer.people_noise)), choice.length / choice.block.unit
+    return replace(expected(choice), people=people, warning=warning(choice, length, offer, data["people"]))
+
+
+def expected(choice: Choice) -> LeftOut:
+    """What a bound leaves out, from the histogram that it was chosen from: known before anything is asked."""
+    if choice.tail is None or choice.missing is None:
+        return LeftOut(NOISE_ONLY)
     unit, length = choice.block.unit, choice.length / choice.block.unit
-    total = max(choice.tail.total(), 1.0)
-    most = choice.missing.most / unit
+    total, most = max(choice.tail.total(), 1.0), choice.missing.most / unit
     about = min(choice.tail.about(length), most)
-    people = max(0, data["people"] + upper_error(offer.people_noise))
     grade = FOR_ALL_DATA if choice.missing.certain else BY_THE_TAIL
-    return LeftOut(grade, people, about / total, min(1.0, most / total), warning(choice, length, offer, data["people"]))
+    return LeftOut(grade, None, about / total, min(1.0, most / total))
+
+
+def expected_words(offer: Offer) -> tuple[str, ...]:
+    """The same for a preview."""
+    choice = next((one for one in offer.choices or () if one.norms is not None), None)
+    if choice is None:
+        return ()
+    found = expected(choice)
+    return (f"about {percent(found.about)} will be left out, at most {percent(found.at_most)} ({found.grade})",)
 
 
 def upper_error(noise: IndependentNoise) -> int:

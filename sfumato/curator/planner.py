@@ -5,7 +5,7 @@ time: a repeated question is neither parsed nor priced nor laid out again.
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from sfumato.aggregates.price import Price
@@ -24,6 +24,7 @@ from sfumato.sql.policy import Policy, names_unit
 from sfumato.sql.question import Question
 
 REMEMBERED = 64  # questions
+ColumnBounds = tuple[str, str, float, float]  # table, column, low, high
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +37,17 @@ class Planner:
     currency: type[Price]
 
     def __post_init__(self) -> None:
-        for name in ("plan", "offer", "answer"):
+        for name in ("plan", "offer", "answer", "with_bounds"):
             object.__setattr__(self, name, lru_cache(REMEMBERED)(getattr(self, name)))
+
+    def with_bounds(self, bounds: tuple[ColumnBounds, ...]) -> "Planner":
+        """The same under a policy in which these columns have these bounds."""
+        tables = dict(self.policy.tables)
+        for name, column, low, high in bounds:
+            table = tables[name]
+            bounded = replace(table.columns[column], low=low, high=high)
+            tables[name] = replace(table, columns={**table.columns, column: bounded})
+        return replace(self, policy=replace(self.policy, tables=tables))
 
     def plan(self, wanted: Wanted) -> Question:
         """The question that a text asks, or QueryRefused."""

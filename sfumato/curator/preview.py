@@ -30,6 +30,8 @@ class Preview:
     odds_after: str = field(repr=False)
     largest: float | None = None  # if it does not fit: the largest ε of this question that does
     lost: tuple[str, ...] = ()  # what the policy's bounds leave out, from the sketch of contributions
+    sharp: "Offer | None" = field(default=None, repr=False)  # with bounds chosen from what is stored: for errors
+    unbounded: tuple["Aggregate", ...] = field(default=(), repr=False)  # those of values whose bounds are not known yet
 
     def errors(self) -> Iterator[tuple[str, float | None]]:
         """Each aggregate by the name of its column, with its ± at 95 %; None where that depends on private numbers."""
@@ -41,11 +43,13 @@ class Preview:
             yield names.get(place, aggregate.name), self.error(aggregate)
 
     def error(self, aggregate: "Aggregate") -> float | None:
-        return self.offer.error(aggregate)
+        return (self.sharp or self.offer).error(aggregate) if aggregate not in self.unbounded else None
 
     def words(self, aggregate: "Aggregate") -> str:
         """How good this column will be."""
-        return self.offer.promise(aggregate)
+        if aggregate in self.unbounded:
+            return "its error depends on the bounds of its values, which are found first"
+        return (self.sharp or self.offer).promise(aggregate)
 
     @property
     def threshold(self) -> int | None:

@@ -51,6 +51,11 @@ ENOUGH = 1 - 1e-9  # of a price: what was bought with it serves again
 HALF = 0.49  # the same of a histogram of norms, which need not be as exact: keys that were paid for double its price
 
 
+def step_key(key: str | None, question: str) -> str | None:
+    """The idempotency key of a step, of a question that has this one."""
+    return None if key is None else hashlib.sha256(f"{key} {question}".encode()).hexdigest()
+
+
 @dataclass(frozen=True)
 class Step(ABC):
     """A release that others are made with."""
@@ -95,7 +100,7 @@ class Step(ABC):
 
     def own_key(self, key: str | None) -> str | None:
         """The idempotency key of this step, of a question that has this one."""
-        return None if key is None else hashlib.sha256(f"{key} {self.canonical}".encode()).hexdigest()
+        return step_key(key, self.canonical)
 
 
 @dataclass(frozen=True)

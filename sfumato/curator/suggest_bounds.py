@@ -2,42 +2,55 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 
-from sfumato.aggregates.count import Count
-from sfumato.aggregates.price import Price
-from sfumato.curator.answer import Answer
-from sfumato.curator.offer import Offer
+from sfumato.curator.answer import percent
+from sfumato.curator.value_votes import BINS, NoisyCounts
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind
-from sfumato.sql.expressions import Column, Constant, Expression, Output
+from sfumato.sql.expressions import Column
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
-from sfumato.sql.plan import Measure, Plan, Table, What
+from sfumato.sql.plan import Plan, Table
 from sfumato.sql.policy import Policy
-from sfumato.sql.question import Question
-from sfumato.sql.simplify import call
 
 SURE = 5.5  # σ: a bin that holds nothing is above this with 2e-8
+SURE_RUN = 4.5  # the same of a run of bins, of which there are fewer
 CLEAR = (8.0, 5.0, 3.5)  # σ of a sum of bins from which on its place is known: well, rather, at all
 LATER = 3.0  # a question that uses the bounds is taken to have so many times the μ
-BINS = 400
+FARTHEST = 1e15  # bounds that a policy may state
+CERTAIN = 1.64  # deviations of noise that are added for an upper bound, which then fails in 5 %
+
+
+@dataclass(frozen=True)
+class Outside:
+    """Which share lies beyond bounds, roughly, from noisy histograms: of the values, where each person's have the same
+    weight together; `at_most` with 95 %. And of the people at least which share has such a value; None if unknown."""
+
+    values: float
+    at_most: float
+    people: float | None = None
+
+    def __str__(self) -> str:
+        people = f", of at least about {percent(self.people)} of people" if self.people else ""
+        return f"about {percent(self.values)} of values{people} lie outside, at most {percent(self.at_most)}"
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Suggested low and high for a column."""
+    """Suggested low and high for a column, and what lies outside."""
 
     column: str
     low: float
     high: float
     epsilon: float
     charged: bool
+    outside: Outside = Outside(0.0, 1.0)
 
     def __str__(self) -> str:
         name = self.column.split(".")[-1]
         price = f"ε = {self.epsilon:.3g}" if self.charged else "free: this was asked before"
-        return f"{name} = {{low = {self.low:g}, high = {self.high:g}}}    # {price}"
+        return f"{name} = {{low = {self.low:g}, high = {self.high:g}}}    # {price}; {self.outside}"
 
 
 def number_column(column: str, policy: Policy) -> tuple[Table, Column]:
@@ -49,23 +62,10 @@ def number_column(column: str, policy: Policy) -> tuple[Table, Column]:
         raise QueryRefused(
             f"{column!r} is not a column of numbers of a private table.\n  do:     give it as 'visits.stay'"
         )
-    return table, Column(f"t0.{name}", domain)
-
-
-def magnitude_histogram(table: Table, of: Column) -> Question:
-    """How many values there are of each size: a bin to a doubling, from 2⁻¹⁰ to 2⁵⁰, on both sides of 0."""
-    return count_by_key(table, call("magnitude", of))
-
-
-def position_histogram(table: Table, of: Column, low: float, high: float) -> Question:
-    """How many values lie in each of BINS equal parts of a range, and on both sides of it."""
-    return count_by_key(table, call("width_bucket", of, Constant(low), Constant(high), Constant(BINS)))
-
-
-def count_by_key(table: Table, key: Expression) -> Question:
-    plan = Plan(table, (), Constant(True), (key,), (Measure(What.ROWS),))
-    columns = (("place", Output(0, key.domain)), ("n", Output(1, key.domain)))
-    return Question(plan, (Count(),), columns, Constant(True), (), None)
+    free = replace(domain, low=-math.inf, high=math.inf, keys=None)  # where values lie does not depend on bounds
+    if table.scaled and not table.edges:  # what is stored stays valid when the policy says more about other columns
+        table = replace(table, columns={name: free})
+    return table, Column(f"t0.{name}", free)
 
 
 # ---- what is made of noisy counts -----------------------------------------------------------------------------------
@@ -82,11 +82,21 @@ def rough_range(counts: Sequence[float], sigma: float) -> tuple[float, float]:
     return (low, high) if low < high else (0.0, LEAST_SIZE)
 
 
+def is_seen(sizes: NoisyCounts) -> bool:
+    """Is there a size at which there surely are values?"""
+    return any(n > SURE * sizes.sigma for n in sizes.counts)
+
+
 def outer_end(size: int) -> float:
     """The outer end of a bin."""
     if size > 0:
         return LEAST_SIZE * 2.0 ** (size + 1)
     return LEAST_SIZE if size == 0 else -LEAST_SIZE * 2.0 ** (-size - 1)
+
+
+def inner_end(size: int) -> float:
+    """The end of a bin that is nearer to 0."""
+    return math.copysign(LEAST_SIZE * 2.0 ** (abs(size) - 1), size) if size else 0.0
 
 
 def refined_range(counts: Sequence[float], sigma: float, aim: float, low: float, high: float) -> tuple[float, float]:
@@ -112,7 +122,7 @@ def tail_end(counts: Sequence[float], sigma: float, aim: float) -> float | None:
 
     Where values are clearly there, where four times as many are, and where sixteen times as many are: these two steps
     tell how the tail falls. They are continued down to `aim`, and grow as one does to the other. With few values one
-    must look at what is less clear; and the end is never inside what is seen at all.
+    must look at what is less clear; and the end is never inside what is seen at all, as a sum or as a run of bins.
     """
     seen = [tail_marks(counts, sigma, aim, clear) for clear in CLEAR]
     marks, many = next((one for one in seen if len(one[0]) == 3), seen[-1])
@@ -125,7 +135,24 @@ def tail_end(counts: Sequence[float], sigma: float, aim: float) -> float | None:
     while more > 0:
         step *= growth
         left, more = left - min(1.0, more) * step, more - 1
-    return max(0.0, min(left, seen[-1][0][0]))
+    return max(0.0, min(left, seen[-1][0][0], outermost(counts, sigma)))
+
+
+def outermost(counts: Sequence[float], sigma: float) -> float:
+    """Where the run of 1, 2, 4, 8, … bins begins that surely holds values and ends leftmost; all bins if none does.
+
+    A sum from the left has the noise of all empty bins before; a run has only its own, so it sees an end that is not
+    a tail, such as that of evenly spread values.
+    """
+    sums = list(accumulate(counts, initial=0.0))
+    begin, end, length = len(counts), len(counts), 1
+    while length < end:
+        least = sigma * math.sqrt(length) * (SURE if length < 4 else SURE_RUN)
+        ends = (i for i in range(length, end) if sums[i] - sums[i - length] > least)
+        if (found := next(ends, None)) is not None:
+            begin, end = found - length, found
+        length *= 2
+    return float(begin)
 
 
 def tail_marks(counts: Sequence[float], sigma: float, aim: float, clear: float) -> tuple[list[float], float]:
@@ -149,16 +176,37 @@ def round_outward(x: float, up: bool) -> float:
     return float(f"{(math.ceil if up else math.floor)(x / unit) * unit:.12g}")
 
 
-def noisy_counts(answer: Answer) -> list[float]:
-    return [float(n) for n in answer.column("n") if isinstance(n, int | float)]
+def target_outside(counts: NoisyCounts, plan: Plan) -> float:
+    """How many values (or votes) may lie beyond suggested bounds: where the noise of a later sum, with LATER times the
+    accuracy of both histograms, grows by as much for a wider range as its bias falls."""
+    return 0.8 * counts.price.part(2.0).deviation(plan.rows) / LATER
 
 
-def count_deviation(offer: Offer) -> float:
-    """Of the noise of a question that only counts rows."""
-    return offer.price.part(1 / offer.plan.groups).deviation(offer.plan.rows)
+def suggested_range(counts: NoisyCounts, plan: Plan, low: float, high: float) -> tuple[float, float]:
+    """Low and high from counts of places between these ends, with three digits, as far as a policy may state them."""
+    a, b = refined_range(counts.counts, counts.sigma, target_outside(counts, plan), low, high)
+    return max(-FARTHEST, round_outward(a, up=False)), min(FARTHEST, round_outward(b, up=True))
 
 
-def target_outside(whole: Price, plan: Plan) -> float:
-    """How many values may lie beyond suggested bounds: where the noise of a later sum, with LATER times this price's
-    accuracy, grows by as much for a wider range as its bias falls."""
-    return 0.8 * whole.deviation(plan.rows) / LATER
+def share_outside(
+    places: NoisyCounts, sizes: NoisyCounts, ends: tuple[float, float], low: float, high: float
+) -> Outside:  # fmt: skip
+    """What lies beyond low and high, from counts of places between `ends`, and from counts of sizes.
+
+    A vote for a bin is 1 at most, so at least so many people are outside as there are votes; and a unit has one vote of
+    norm 1 for few sizes, so there are about as many votes for sizes as people.
+    """
+    first, last = ends
+    width = (last - first) / BINS
+    centres = [first + (i - 0.5) * width for i in range(BINS + 2)]
+    beyond = [n for x, n in zip(centres, places.counts, strict=True) if not low <= x <= high]
+    if low < first or high > last:  # the ends were moved outwards, where only sizes tell something
+        beyond += [n for i, n in enumerate(sizes.counts) if not low < inner_end(i - SIZES) < high]
+    total = max(math.fsum(places.counts), places.sigma)
+    votes, noise = max(0.0, math.fsum(beyond)), CERTAIN * places.sigma * math.sqrt(len(beyond))
+    people = max(math.fsum(n for n in sizes.counts if n > SURE * sizes.sigma), 1.0)
+    return Outside(
+        min(1.0, votes / total),
+        min(1.0, (votes + noise) / total),
+        min(1.0, votes / people) if places.by_unit else None,
+    )

@@ -95,10 +95,9 @@ def charge(
 
 def find_receipt(transaction: Transaction, request: Request) -> Receipt | None:
     """The receipt of the same request, if it was charged before. Raises if its key was used for another question."""
-    rows = transaction.run("SELECT seq FROM requests WHERE who = ? AND key = ?", request.who, request.key)
-    if not rows:
+    seq = charge_under(transaction, request.who, request.key)
+    if seq is None:
         return None
-    seq = require_int(rows[0][0])
     charged: Mapping[str, object] = tables.entry(transaction, seq).content
     if charged["question"] != request.question or charged["loss"] != request.loss:
         raise KeyReused(
@@ -109,6 +108,18 @@ def find_receipt(transaction: Transaction, request: Request) -> Receipt | None:
         seq, request.who, request.key, request.question, read_amount(charged["cost"]), str(charged["account"]),
         require_int(charged["version"]), answer_to_charge(transaction, seq), first=False,
     )  # fmt: skip
+
+
+def charge_under(transaction: Transaction, who: str, key: str) -> int | None:
+    """The number of the charge under this key."""
+    rows = transaction.run("SELECT seq FROM requests WHERE who = ? AND key = ?", who, key)
+    return require_int(rows[0][0]) if rows else None
+
+
+def charged_under(transaction: Transaction, who: str, key: str) -> Mapping[str, object] | None:
+    """What was charged under this key."""
+    seq = charge_under(transaction, who, key)
+    return None if seq is None else tables.entry(transaction, seq).content
 
 
 def retry_if_unknown(act: Callable[[], T]) -> T:

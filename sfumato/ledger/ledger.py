@@ -117,6 +117,12 @@ class Ledger:
         with self.store.reading() as transaction:
             return charges.find_receipt(transaction, Request.of(loss, question, who, key))
 
+    def find_charge(self, *, who: str, key: str) -> tuple[str, PrivacyLoss] | None:
+        """(question, loss) that this person was charged for under this idempotency key, if anything."""
+        with self.store.reading() as transaction:
+            content = charges.charged_under(transaction, who, key)
+        return None if content is None else (str(content["question"]), described_loss(str(content["loss"])))
+
     def keep(self, receipt: Receipt, answer: bytes) -> bytes:
         """Store the answer to a charge. Only what this returns may be sent: the first answer stored is the answer."""
         if not isinstance(answer, bytes):

@@ -1,11 +1,14 @@
 """Drafts of policies from a schema, and checks of policies against one. Only names and types are read."""
 
 import json
+import re
 import textwrap
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from sfumato.sql.domains import Domain, Kind
+from sqlglot.dialects.duckdb import DuckDB
+
+from sfumato.sql.domains import LONGEST_TEXT, Domain, Kind
 from sfumato.sql.plan import Table
 from sfumato.sql.policy import Policy
 from sfumato.sql.reserved_names import folds_everywhere, is_reserved
@@ -23,11 +26,12 @@ def draft_policy(schema: Schema, source: str, untyped: Collection[str] = ()) -> 
     """A policy in TOML for all tables, with TODO where only the owner knows; `untyped` are tables of CSV files."""
     parts = [
         f"""# A policy for {json.dumps(source)}, drafted from its schema: no value was read.
-# Everything in it is public. Lines with TODO wait for you; then run: sfumato policy check
+# Everything in it is public. It works as it is where whose data the rows are could be guessed: check each `unit`, and
+# the budget. Lines with TODO wait for you; then run: sfumato policy check
 version = 1
-draft = true           # TODO: remove this line when you have gone through the others; nobody can ask before
+draft = true           # TODO: remove this line when you have checked the others; nobody can ask before
 
-[budget]               # TODO: what may ever be told about one person, by all answers together
+[budget]               # what may ever be told about one person, by all answers together
 epsilon = 1.0          # an attacker's odds change by a factor of e^1 = 2.7 at most …
 delta = 1e-6           # … but for this chance; keep it far below one over the number of people
 
@@ -36,24 +40,23 @@ delta = 1e-6           # … but for this chance; keep it far below one over the
 # others = 0.1         # for everybody else together; if this is left out, nobody else may ask
 """
     ]
-    parts += [draft_table(name, columns, name in untyped) for name, columns in sorted(schema.items())]
+    parts += [draft_table(name, schema, name in untyped) for name in sorted(schema)]
     return "\n".join(parts)
 
 
-def draft_table(name: str, columns: Mapping[str, str], untyped: bool = False) -> str:
+def draft_table(name: str, schema: Schema, untyped: bool = False) -> str:
+    columns = schema[name]
     guesses = guess_units(name, columns)
     lines = [f"[tables.{toml_key(name)}]"]
     if len(guesses) == 1:
-        lines.append(f"unit = {json.dumps(guesses[0])}  # TODO: guessed from the name. Whose data is a row?")
+        lines.append(f"unit = {json.dumps(guesses[0])}  # guessed from its name: all rows of one are one person's data")
+        lines.append("# most = 1000  # only if you know that nobody has more rows: intervals then hold for all data")
     else:
         which = f"; perhaps {' or '.join(guesses)}" if guesses else ""
         lines.append(f'# unit = "…"  # TODO: the column that tells people apart{which}. "row": each row is a person')
-    lines += [
-        "# public = true  # instead of a unit, if anybody may see the whole table",
-        "groups = 1  # TODO: the most groups of an answer that one person counts in; the rest is left out",
-        "rows = 1    # TODO: the most rows that count for one person in one group; more noise, less left out",
-        f"[tables.{toml_key(name)}.columns]",
-    ]
+        lines += [f"# {line}" for line in guess_parents(name, schema)]
+        lines.append("# public = true  # instead of a unit, if anybody may see the whole table")
+    lines.append(f"[tables.{toml_key(name)}.columns]")
     if untyped:
         lines.append(UNTYPED)
     for column, kind in columns.items():
@@ -62,8 +65,10 @@ def draft_table(name: str, columns: Mapping[str, str], untyped: bool = False) ->
             why = f"{kind} is of no use to questions" if found is None else "questions cannot have this name"
             lines.append(f"# {toml_key(column)}: {why}")
             continue
-        hint = "" if column in guesses else HINTS.get(found, "")
-        lines.append(f'{toml_key(column)} = {{type = "{"integer" if is_whole(kind) else NAMES[found]}"}}{hint}')
+        listed = enum_values(kind)
+        hint = "" if column in guesses or listed else HINTS.get(found, "")
+        keys = f", keys = {json.dumps(listed, ensure_ascii=False)}" if listed else ""
+        lines.append(f'{toml_key(column)} = {{type = "{"integer" if is_whole(kind) else NAMES[found]}"{keys}}}{hint}')
     return "\n".join([*lines, ""])
 
 
@@ -72,9 +77,29 @@ UNTYPED = (
     "# what is no number or no date then counts as missing"
 )
 HINTS = {
-    Kind.NUMBER: "  # TODO: low = …, high = … (what is possible, not what is there), or it cannot be summed",
-    Kind.TEXT: '  # TODO: keys = ["…"] if its values are known to all, or rare groups vanish',
+    Kind.NUMBER: "  # low = …, high = … if it is known what is possible; else bounds are found, privately, for a price",
+    Kind.TEXT: '  # keys = ["…"] if its values are known to all; else its groups are found, and rare ones vanish',
 }
+
+
+def enum_values(type_: str) -> list[str]:
+    """The values of an ENUM, which its type lists."""
+    if not type_.upper().startswith("ENUM("):
+        return []
+    found = [text.replace("''", "'") for text in re.findall(r"'((?:[^']|'')*)'", type_)]
+    return found if all(0 < len(text) <= LONGEST_TEXT for text in found) and len({*found}) == len(found) else []
+
+
+def guess_parents(name: str, schema: Schema) -> list[str]:
+    """Lines that would find the unit in another table: one with a unit, which shares a column such as order_id."""
+    found = []
+    for other, columns in sorted(schema.items()):
+        units = guess_units(other, columns)
+        shared = [c for c in schema[name] if c.endswith("id") and c in columns and c not in units]
+        if other != name and len(units) == 1 and len(shared) == 1:
+            unit, key = json.dumps(f"{other}.{units[0]}"), json.dumps(shared[0])
+            found.append(f"unit = {unit}, with key = {key}: if its rows belong to rows of {json.dumps(other)}")
+    return found
 
 
 def guess_units(table: str, columns: Mapping[str, str]) -> list[str]:
@@ -101,11 +126,14 @@ class Check:
     promises: tuple[str, ...]
     wrong: tuple[str, ...]
     missing: tuple[str, ...]
+    examples: tuple[str, ...] = ()  # questions that can be asked
 
     def __str__(self) -> str:
         parts = [("This policy says", self.promises), ("Wrong", self.wrong), ("Left open", self.missing)]
         listed = [f"{title}:\n" + "\n".join(map(bullet, lines)) for title, lines in parts if lines]
-        return "\n".join([*listed, "" if self.wrong else "Questions can be asked."]).rstrip()
+        if not self.wrong:
+            listed.append("Questions can be asked. For example:\n" + "\n".join(f"  {one}" for one in self.examples))
+        return "\n".join(listed).rstrip()
 
 
 def bullet(line: str) -> str:
@@ -127,7 +155,27 @@ def check_policy(policy: Policy, schema: Schema, untyped: Collection[str] = ()) 
     missing += [
         f"{name}: not in the policy, so nobody can ask about it" for name in sorted(set(schema) - {*policy.tables})
     ]
-    return Check(tuple(promises), tuple(wrong), tuple(missing))
+    examples = [one for table in policy.tables.values() for one in example_questions(table)]
+    return Check(tuple(promises), tuple(wrong), tuple(missing), tuple(examples))
+
+
+def example_questions(table: Table) -> list[str]:
+    """Questions about a table that this policy allows: how many, by a key, and about a number."""
+    if table.public:
+        return []
+    name, columns = sql_name(table.name), {c: d for c, d in table.columns.items() if c != table.unit_column}
+    texts = [c for c, d in columns.items() if d.kind is Kind.TEXT]
+    keys = [c for c, d in columns.items() if d.keys is not None] or texts
+    numbers = [c for c, d in columns.items() if d.kind is Kind.NUMBER and c not in keys and c not in table.edges]
+    found = [f"SELECT COUNT(*) FROM {name}"]
+    found += [f"SELECT {sql_name(c)}, COUNT(*) FROM {name} GROUP BY {sql_name(c)}" for c in keys[:1]]
+    return found + [f"SELECT AVG({sql_name(c)}) FROM {name}" for c in numbers[:1]]
+
+
+def sql_name(name: str) -> str:
+    """A name as SQL writes it."""
+    plain = re.fullmatch(r"[a-z_][a-z0-9_]*", name) and name.upper() not in DuckDB.Tokenizer.KEYWORDS
+    return name if plain else '"' + name.replace('"', '""') + '"'
 
 
 def describe_shares(policy: Policy) -> list[str]:
@@ -151,6 +199,9 @@ def describe_table(table: Table) -> str:
         return f"{table.name}: public, to be joined"
     if isinstance(table.unit, RowUnit):
         return f"{table.name}: each row is a person"
+    if table.scaled and not table.edges:
+        most = f"; nobody has more than {plural(table.most, 'row')}" if table.most else ""
+        return f"{table.name}: a person is a {table.unit}; what one adds is scaled as each question needs{most}"
     groups, rows = plural(table.groups, "group"), plural(table.rows, "row")
     if table.edges:
         pair = " and ".join(table.edges)
@@ -173,7 +224,7 @@ def gaps(table: Table, columns: Mapping[str, str]) -> list[str]:
 
 def gap(domain: Domain) -> str:
     if domain.kind is Kind.NUMBER and not domain.bounded and domain.keys is None:
-        return "no low and high, so SUM and AVG are refused unless the question clamps it"
+        return "no low and high, so the first SUM or AVG of it buys bounds with a fifth of its price"
     if domain.kind is Kind.TEXT and domain.keys is None:
         return "no keys, so its groups are found privately, and small ones vanish"
     return ""

@@ -11,14 +11,13 @@ from sfumato.curator import Curator
 from sfumato.curator.offer import Offer
 from sfumato.curator.release import statements
 from sfumato.curator.suggest_bounds import (
-    magnitude_histogram,
     number_column,
-    position_histogram,
     refined_range,
     rough_range,
     round_outward,
     tail_end,
 )
+from sfumato.curator.value_votes import magnitude_histogram, position_histogram
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.sql.functions.numbers import SIZES
 from sfumato.sql.policy import Policy
@@ -128,3 +127,11 @@ def test_sizes_are_found_on_both_sides_of_zero():
     counts[SIZES] = 100.0
     assert rough_range(counts, 1.0) == (0.0, 4.0)
     assert rough_range(counts[::-1], 1.0) == (-4.0, 0.0)
+
+
+def test_no_bounds_are_suggested_that_a_policy_cannot_state(tmp_path):
+    with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
+        incomes = "SELECT (i - 2500) * 1e290 AS income, '' AS name FROM range(5000) t(i)"
+        connection.execute(f"CREATE TABLE people AS {incomes}")
+    bounds = Curator.open(tmp_path / "people.duckdb", Policy.read(POLICY)).suggest_bounds("people.income", epsilon=9.0)
+    assert (bounds.low, bounds.high) == (-1e15, 1e15)

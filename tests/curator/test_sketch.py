@@ -86,3 +86,41 @@ def test_odd_prices_are_refused(curator):
 def test_its_name_does_not_tell_its_price():
     (table,) = tables_to_sketch(Policy.read(POLICY))
     assert "mu" not in sketch_key(table)
+
+
+SCALED = """
+version = 1
+[budget]
+epsilon = 20.0
+delta = 1e-6
+{kind}
+[tables.visits]
+unit = "patient_id"
+[tables.visits.columns]
+ward = {{type = "text", keys = ["cardiology", "surgery", "maternity"]}}
+diagnosis = {{type = "text"}}
+stay = {{low = 0, high = 30}}
+"""
+
+
+@pytest.mark.parametrize("kind", ["", 'kind = "pure"'])
+def test_histograms_of_norms_make_previews_sharp(tmp_path, kind):
+    data = built(tmp_path / "clinic.duckdb", patients=2000)
+    curator = Curator.open(data, Policy.read(SCALED.format(kind=kind)))
+    asked = ["SELECT COUNT(*) AS n FROM visits", "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"]
+    asked += [] if kind else ["SELECT diagnosis, COUNT(*) AS n FROM visits GROUP BY diagnosis"]
+    assert all(dict(curator.preview(sql, epsilon=0.5).errors())["n"] is None for sql in asked)
+    curator.register(epsilon=6.0)
+    spent = curator.ledger.verify().spent
+    price = curator.ledger.prices(curator.loss_of_epsilon(6.0))[-1]
+    assert all(0.99 * most <= part <= most + 4 for part, most in zip(spent, price, strict=True) if most)
+    for sql in asked:
+        seen = curator.preview(sql, epsilon=0.5)
+        assert 0 < dict(seen.errors())["n"] < 5000
+        assert "will be left out" in str(seen)
+        assert seen.epsilon == pytest.approx(0.5, rel=1e-6)
+    curator.register(epsilon=6.0)
+    assert curator.ledger.verify().spent == spent  # all of it is stored
+    charges = len(curator.ledger.history())
+    curator.ask(asked[0], epsilon=0.5)
+    assert len(curator.ledger.history()) - charges == 2  # no histogram of its own

@@ -113,6 +113,50 @@ def test_a_check_finds_what_would_fail(unit, stay, more, complaint):
     assert "can be asked" not in str(found)
 
 
+def test_a_draft_works_where_the_unit_is_known():
+    schema = {"visits": {**SCHEMA["visits"], "ward": "ENUM('north', 'o''brien', 'ü')"}}
+    text = draft_policy(schema, "clinic.duckdb")
+    assert text.count("TODO:") == 1  # the line that makes it a draft
+    assert "guessed from its name" in text and "# most = " in text
+    draft = Policy.read(text)
+    assert draft.draft and draft.tables["visits"].scaled
+    assert draft.tables["visits"].columns["ward"].keys == ("north", "o'brien", "ü")
+    found = check_policy(draft, schema)
+    assert any("draft" in line for line in found.wrong)
+    assert "can be asked" not in str(found)
+    ready = Policy.read(text.replace("draft = true", "draft = false"))
+    done = check_policy(ready, schema)
+    assert not done.wrong
+    assert "scaled as each question needs" in " ".join(str(done).split())
+    assert done.examples == (
+        "SELECT COUNT(*) FROM visits",
+        "SELECT ward, COUNT(*) FROM visits GROUP BY ward",
+        "SELECT AVG(stay) FROM visits",
+    )
+
+
+def test_a_draft_names_the_table_in_which_a_unit_may_be_found():
+    schema = {"orders": {"order_id": "INT", "customer_id": "INT"}, "items": {"order_id": "INT", "price": "DOUBLE"}}
+    text = draft_policy(schema, "shop.duckdb")
+    assert '# unit = "orders.customer_id", with key = "order_id"' in text
+    assert draft_policy({"a\nb": schema["orders"], "items": schema["items"]}, "x").count("\nb") == 0
+    assert draft_policy(schema, "x").count("TODO:") == 2
+
+
+def test_examples_are_questions():
+    from sfumato.aggregates.registry import parse_question
+
+    schema = {'odd "t"': {"user_id": "INT", "select": "VARCHAR", "x y": "BIGINT"}, "e": {"a": "INT", "b": "INT"}}
+    edges = '[tables.e]\nedges = ["a", "b"]\n[tables.e.columns]\na = {type = "number"}\nb = {type = "number"}\n'
+    text = draft_policy({'odd "t"': schema['odd "t"']}, "x").replace("draft = true", "") + edges
+    policy = Policy.read(text)
+    found = check_policy(policy, schema)
+    assert len(found.examples) == 4
+    for one in found.examples[:2]:
+        parse_question(one, policy)
+    parse_question(found.examples[2].replace("AVG", "COUNT"), policy)  # bounds are found by the curator
+
+
 def test_a_draft_for_a_csv_file_says_how_numbers_and_dates_are_named():
     typed, untyped = (draft_policy({"t": {"stay": "VARCHAR"}}, "t.csv", found) for found in ((), ("t",)))
     assert "A CSV file says no types".lower() in untyped.lower() and "no types" not in typed

@@ -296,6 +296,26 @@ class Scaling:
         some = f"NOT {NUMBERED}.{VALUE} IS NULL AND {NUMBERED}.{WEIGHT} > 0"
         return f"{made}, {VALUES} AS (SELECT {kept} FROM ({each}) AS {NUMBERED} WHERE {some})"
 
+    # ---- votes for bins of values -----------------------------------------------------------------------------------
+
+    def value_votes(self) -> str:
+        """keys, and a sum of votes: a unit with c rows in a group and the norm √q (q) votes ⌊WHOLE·c/√q⌋ (⌊WHOLE·c/q⌋)
+        for it; one whose norm does not fit its type does not vote. The plan counts rows, and nothing else.
+
+        Squares of one unit sum to WHOLE² at most: the sum is whole, and doubles make it WHOLE²·(1 + 2⁻⁴⁹) at most. Sums
+        of ⌊WHOLE·c/q⌋ are exact, and WHOLE·c fits its type where q does.
+        """
+        many, whole = f"{PAIRS}.{measure(0)}", f"{NORMS}.{norm(0)}"
+        if self.blocks[0].squares:
+            share = f"{self.to.double(many)} * {WHOLE} / SQRT({self.to.double(whole)})"
+            vote = f"CAST({self.to.floor(share)} AS BIGINT)"
+        else:
+            vote = self.to.divided(f"{many} * {WHOLE}", whole)
+        names = qualify(PAIRS, self.keys)
+        total = self.to.total(f"CASE WHEN {whole} IS NULL THEN 0 ELSE {vote} END")
+        joined = f"{PAIRS} JOIN {NORMS} ON {PAIRS}.{UNIT} = {NORMS}.{UNIT}"
+        return f"SELECT {', '.join([*names, total])} FROM {joined} {group_by(names)}"
+
     # ---- votes for private keys -------------------------------------------------------------------------------------
 
     def votes(self, most: int, salt: int) -> str:

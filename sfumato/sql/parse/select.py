@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from sfumato.errors import QueryRefused
+from sfumato.errors import QueryRefused, UnboundedColumn
 from sfumato.sql.aggregate import MARK, Aggregate, Lattices, StandaloneAggregate, calls_aggregate, kind_of
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column, Constant, Expression, Output
@@ -25,6 +25,7 @@ from sfumato.sql.parse.outer_select import (
     order_by,
 )
 from sfumato.sql.parse.scopes import Scope
+from sfumato.sql.parse.unbounded import name_unbounded
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.policy import Policy
 from sfumato.sql.postprocess import require_postprocessing
@@ -98,15 +99,18 @@ class Groups:
 def parse_select(query: exp.Select, policy: Policy, schema: str = MAIN) -> Question:
     """The question that a SELECT asks."""
     core, *outer = layers(query) or [query]
-    question = parse_grouped_select(core, policy, schema)
+    scope = Rows(policy, schema=schema).scope(core)
+    try:
+        question = parse_grouped_select(core, scope)
+    except UnboundedColumn as refusal:
+        raise name_unbounded(refusal, scope.table, scope.joins) from None
     for one in outer:
         question = apply_outer_select(one, question)
     return question
 
 
-def parse_grouped_select(query: exp.Select, policy: Policy, schema: str) -> Question:
-    """The SELECT that has the aggregates."""
-    scope = Rows(policy, schema=schema).scope(query)
+def parse_grouped_select(query: exp.Select, scope: Scope) -> Question:
+    """The SELECT that has the aggregates, over these rows."""
     named = {node.alias.lower(): histogram_as_count(node) for node in query.expressions if isinstance(node, exp.Alias)}
     bins = histogram(query, scope)
     groups = Groups(scope, group_keys(query, named, scope, *([bins.key] if bins else [])), named)

@@ -1,0 +1,209 @@
+"""Bounds of columns for which the policy states none: found inside the price of the first question that needs them.
+
+They come from the same two noisy histograms as suggested bounds, which are stored, so later questions use them for
+nothing. Values beyond are clamped, and the answer says so. Everything here is a function of the question's text, of the
+policy and of what is stored: no data are in it.
+
+Theorem: histograms for a share of a price, bounds that are any function of them, and an answer under these bounds for
+    the rest cost the price together [docs/theorems/contributions.md, Theorem 2: adaptive composition]
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice, product
+
+from sfumato.aggregates.price import Price
+from sfumato.curator.answer import NOISE_ONLY, Answer, LeftOut, percent
+from sfumato.curator.offer import Offer
+from sfumato.curator.planner import ColumnBounds, Planner
+from sfumato.curator.preview import find_stored
+from sfumato.curator.suggest_bounds import (
+    FARTHEST,
+    Outside,
+    is_seen,
+    number_column,
+    rough_range,
+    share_outside,
+    suggested_range,
+)
+from sfumato.curator.value_votes import NoisyCounts, magnitude_histogram, position_histogram
+from sfumato.curator.wanted import Wanted
+from sfumato.errors import QueryRefused, UnboundedColumn
+from sfumato.ledger import Ledger
+from sfumato.loss.base import PrivacyLoss
+from sfumato.sql.aggregate import Aggregate
+from sfumato.sql.expressions import columns
+from sfumato.sql.policy import Policy
+
+SHARE = 0.2  # of a question's price, for the bounds of all its columns
+FIRST_SHARE = 0.02  # of the budget, if a question names an error: its price is known only after its bounds
+WORN = 1 / 16  # of what this question would pay: bounds that cost less are bought anew
+WIDEST = 2 * FARTHEST  # wider than any bounds that are found or stated: marks those that are not known yet
+TRIED = 16  # combinations of stored bounds
+
+
+@dataclass(frozen=True)
+class FoundBounds:
+    """Bounds of one column from two stored histograms, and what those cost."""
+
+    table: str
+    column: str
+    low: float
+    high: float
+    outside: Outside
+    price: Price  # of the second histogram, which is that of the first
+    histograms: tuple[str, ...]  # canonical texts
+
+    @property
+    def ends(self) -> ColumnBounds:
+        return self.table, self.column, self.low, self.high
+
+    @property
+    def words(self) -> str:
+        return (
+            f"values of {self.column} are clamped to [{self.low:g}, {self.high:g}]:"
+            f" about {percent(self.outside.values)} lie outside, at most {percent(self.outside.at_most)}"
+        )
+
+
+def unbounded_columns(planner: Planner, wanted: Wanted) -> tuple[ColumnBounds, ...]:
+    """The columns that a question needs bounds for, with the widest bounds that may be found; QueryRefused if it would
+    be refused all the same. What is allowed with the widest range is allowed with any: domains only shrink."""
+    found: tuple[ColumnBounds, ...] = ()
+    while True:
+        try:
+            planner.with_bounds(found).plan(wanted)
+            return found
+        except UnboundedColumn as refusal:
+            number_column(f"{refusal.table}.{refusal.column}", planner.policy)
+            if any(refusal.column == column and refusal.table == table for table, column, *_ in found):
+                raise QueryRefused(str(refusal)) from None
+            found = (*found, (refusal.table, refusal.column, -WIDEST, WIDEST))
+
+
+def stored_bounds(table: str, column: str, policy: Policy, price: Price, ledger: Ledger) -> list[FoundBounds]:
+    """All bounds of a column that stored histograms give, the most exact first."""
+    of_table, of = number_column(f"{table}.{column}", policy)
+    sizes, found = magnitude_histogram(of_table, of), []
+    for first in NoisyCounts.stored(sizes, price, ledger):
+        if not is_seen(first):
+            continue
+        ends = rough_range(first.counts, first.sigma)
+        places = position_histogram(of_table, of, *ends)
+        for second in NoisyCounts.stored(places, price, ledger):
+            low, high = suggested_range(second, places.plan, *ends)
+            outside = share_outside(second, first, ends, low, high)
+            names = tuple(NoisyCounts.canonical(one, price) for one in (sizes, places))
+            found.append(FoundBounds(table, column, low, high, outside, second.price, names))
+    return sorted(found, key=lambda one: -one.price.amount)
+
+
+@dataclass(frozen=True)
+class AutomaticBounds:
+    """The columns of one question that need bounds, and the price of these."""
+
+    planner: Planner
+    wanted: Wanted
+    columns: tuple[ColumnBounds, ...]  # with the widest bounds
+    ledger: Ledger
+
+    @staticmethod
+    def of(planner: Planner, wanted: Wanted, ledger: Ledger) -> "AutomaticBounds":
+        return AutomaticBounds(planner, wanted, unbounded_columns(planner, wanted), ledger)
+
+    @cached_property
+    def widest(self) -> Offer:
+        """The question with the widest bounds, for its whole price, or for the budget if it names an error: what it
+        costs at most, and whether it can be asked at all."""
+        return self.offer_under(self.columns, self.question_of(self.wanted))
+
+    def offer_under(self, bounds: Sequence[ColumnBounds], wanted: Wanted) -> Offer:
+        return self.planner.with_bounds(tuple(bounds)).offer(wanted)
+
+    @property
+    def share(self) -> float:
+        return FIRST_SHARE if self.wanted.epsilon is None else SHARE
+
+    @cached_property
+    def price(self) -> Price:
+        """Of one histogram of one column."""
+        return self.widest.price.part(self.share / (2 * len(self.columns)))
+
+    @property
+    def epsilon(self) -> float:
+        """Of all histograms together."""
+        return self.widest.price.part(self.share).loss().epsilon(self.planner.policy.question_delta).upper
+
+    @cached_property
+    def rest(self) -> Wanted:
+        """What is asked for after bounds were bought: the same for the rest of its price; an error stays as it is."""
+        if self.wanted.epsilon is None:
+            return self.wanted
+        left = replace(self.widest, price=self.widest.price.part(1 - SHARE))
+        return replace(self.wanted, epsilon=left.loss.epsilon(self.planner.policy.question_delta).lower * (1 - 1e-9))
+
+    @property
+    def charges(self) -> list[PrivacyLoss]:
+        """All that will be charged at most, if the question has a price."""
+        bounds = [self.price.loss()] * (2 * len(self.columns))
+        if self.wanted.epsilon is None:
+            return bounds
+        return [*bounds, self.offer_under(self.columns, self.question_of(self.rest)).loss]
+
+    @property
+    def plan_words(self) -> tuple[str, ...]:
+        """What will be done, for a preview."""
+        names = ", ".join(f"{table}.{column}" for table, column, *_ in self.columns)
+        price = "the price" if self.wanted.epsilon is not None else "the budget"
+        return (
+            f"the policy states no bounds of {names}: {100 * self.share:g} % of {price} (ε = {self.epsilon:.2g}) finds"
+            " them first, once for all later questions; values beyond them will be clamped",
+        )
+
+    def combinations(self) -> Iterator[tuple[FoundBounds, ...]]:
+        """Stored bounds of all columns, the most exact first."""
+        each = [stored_bounds(t, c, self.planner.policy, self.price, self.ledger) for t, c, *_ in self.columns]
+        return islice(product(*each), TRIED)
+
+    def best_known(
+        self, charged: str | None = None, bought: Callable[[str], bool] = lambda question: False
+    ) -> "tuple[tuple[FoundBounds, ...], Wanted] | None":
+        """Stored bounds, and what is asked for under them: the whole price; or the rest, if this request had bought
+        them before it was interrupted, or where that finds a stored answer. None if bounds must be bought.
+
+        Of a request with an idempotency key: what was charged under it, and whether this one bought a histogram.
+        """
+        usable = None
+        for bounds in self.combinations():
+            mine = any(bought(text) for one in bounds for text in one.histograms)
+            offer = self.offer_under([one.ends for one in bounds], self.question_of(self.rest))
+            if charged is not None:
+                if offer.canonical == charged:
+                    return bounds, self.rest if mine else self.wanted
+            elif mine or (self.wanted.epsilon and find_stored(offer, self.ledger) is not None):
+                return bounds, self.rest
+            elif usable is None and self.good_enough(bounds):
+                usable = bounds
+        return (usable, self.wanted) if usable is not None else None
+
+    def question_of(self, wanted: Wanted) -> Wanted:
+        """The same with a price: that of the budget if it names an error."""
+        return replace(wanted, epsilon=wanted.epsilon or self.planner.policy.epsilon, error=None, relative_error=None)
+
+    def good_enough(self, found: Sequence[FoundBounds]) -> bool:
+        return all(one.price.amount >= self.price.part(WORN).amount for one in found)
+
+
+def reads_unbounded(aggregate: Aggregate) -> bool:
+    """Does it read a column whose bounds are not known yet? The policy states none that are as wide."""
+    return any(one.domain.high >= WIDEST for value in aggregate.arguments for one in columns(value))
+
+
+def with_clamping(answer: Answer, bounds: Sequence[FoundBounds]) -> Answer:
+    """The answer, saying which values were clamped."""
+    clamped = {one.column: [one.low, one.high, one.outside.values, one.outside.at_most] for one in bounds}
+    missing = replace(answer.left_out or LeftOut(NOISE_ONLY), clamped=clamped)
+    return replace(
+        answer, note=f"{answer.note} {missing.beyond_bounds}".strip(), left_out=missing, coverage=dict(answer.coverage)
+    )

@@ -1,0 +1,113 @@
+"""Noisy histograms of the values of a column: their sizes, and their places in a range.
+
+Where contributions are scaled each unit has one vote of norm 1, so nothing must be known about how many rows people
+have. Where the policy states `rows` and `groups`, or each row is a person, they are ordinary counts by public keys.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.aggregates.count import Count
+from sfumato.aggregates.price import IndependentNoise, Price
+from sfumato.curator.offer import Offer
+from sfumato.curator.release import split_keys
+from sfumato.curator.scaling import blocks_of
+from sfumato.curator.steps import ENOUGH, Step
+from sfumato.ledger import Ledger
+from sfumato.sql.dialects import dialect_of
+from sfumato.sql.dialects.base import Dialect
+from sfumato.sql.emit.norm import WHOLE, Scaling
+from sfumato.sql.emit.request import Row, TableRequest
+from sfumato.sql.expressions import Column, Constant, Expression, Output
+from sfumato.sql.plan import Measure, Plan, Table, What
+from sfumato.sql.question import Question
+from sfumato.sql.simplify import call
+
+BINS = 400
+
+
+def magnitude_histogram(table: Table, of: Column) -> Question:
+    """How many values there are of each size: a bin to a doubling, from 2⁻¹⁰ to 2⁵⁰, on both sides of 0."""
+    return count_by_key(table, call("magnitude", of))
+
+
+def position_histogram(table: Table, of: Column, low: float, high: float) -> Question:
+    """How many values lie in each of BINS equal parts of a range, and on both sides of it."""
+    return count_by_key(table, call("width_bucket", of, Constant(low), Constant(high), Constant(BINS)))
+
+
+def count_by_key(table: Table, key: Expression) -> Question:
+    plan = Plan(table, (), Constant(True), (key,), (Measure(What.ROWS),))
+    columns = (("place", Output(0, key.domain)), ("n", Output(1, key.domain)))
+    return Question(plan, (Count(),), columns, Constant(True), (), None)
+
+
+@dataclass(frozen=True)
+class ValueVotes(Step):
+    """Where values lie: each unit has one vote of norm 1, shared by the bins as its values are.
+
+    Theorem: a unit with cₖ values in bin k, q = Σ cₖ², votes ⌊WHOLE·cₖ/√q⌋ for bin k, so it moves all bins together by
+        an L2 norm of at most WHOLE; with ⌊WHOLE·cₖ/Σc⌋ by an L1 norm of at most WHOLE
+        [docs/theorems/contributions.md, Theorem 1 with B = 1]
+    """
+
+    @property
+    def canonical(self) -> str:
+        return f"votes | {'L2' if self.price.squares else 'L1'} | {self.plan.canonical}"
+
+    @cached_property
+    def noise(self) -> IndependentNoise:
+        return self.price.scaled_noise(WHOLE, 1.0)
+
+    def requests(self, salt: int, dialect: Dialect) -> list[TableRequest]:
+        plan = self.plan
+        scaling = Scaling(plan, plan.measures, blocks_of(plan, self.price.squares), dialect_of(dialect).about(plan))
+        return [scaling.request(scaling.value_votes())]
+
+    def release(self, tables: Sequence[Sequence[Row]]) -> bytes:
+        """Noise on every bin, also on those where nothing is."""
+        exact = {key: int(votes or 0) for key, (votes,) in split_keys(tables[0], 1)}  # type: ignore[call-overload]
+        noisy = np.atleast_1d(self.noise.release([exact.get(key, 0) for key in self.plan.public or ()])).tolist()
+        return json.dumps({"votes": noisy}).encode()
+
+
+@dataclass(frozen=True)
+class NoisyCounts:
+    """A released histogram: votes or values in each bin, with noise of this deviation, for this price."""
+
+    counts: tuple[float, ...]
+    sigma: float
+    price: Price
+    by_unit: bool  # are these votes of norm 1?
+
+    @staticmethod
+    def canonical(question: Question, price: Price) -> str:
+        """What such a histogram is stored under, whatever it costs."""
+        if question.plan.table.scaled:
+            return ValueVotes(question.plan, price).canonical
+        return Offer(question, price).canonical
+
+    @staticmethod
+    def stored(question: Question, price: Price, ledger: Ledger) -> "list[NoisyCounts]":
+        """All that are stored, whatever they cost; the most exact first."""
+        found = []
+        for loss, answer in ledger.answers(NoisyCounts.canonical(question, price)):
+            if (paid := price.of(loss)) is not None:
+                found.append(NoisyCounts.read(question, paid, answer))
+        return sorted(found, key=lambda one: -one.price.amount)
+
+    @staticmethod
+    def read(question: Question, price: Price, answer: bytes) -> "NoisyCounts":
+        data, plan = json.loads(answer), question.plan
+        if plan.table.scaled:
+            return NoisyCounts(tuple(n / WHOLE for n in data["votes"]), price.deviation(1), price, True)
+        sigma = price.part(1 / plan.groups).deviation(plan.rows)
+        return NoisyCounts(tuple(float(n) for (n,) in data["noisy"]), sigma, price, False)
+
+    def serves(self, price: Price) -> bool:
+        """Was at least so much paid for it?"""
+        return self.price.amount >= price.amount * ENOUGH
