@@ -151,7 +151,9 @@ class RandomizedResponse(Mechanism[ArrayLike, Responses]):
             return 0.0
         if self.eps == 0:
             return math.inf
-        return Tally(self.eps, self.k, n).radius(miss) / (-math.expm1(-self.eps) * self.truth) * (1 + 64 * ULP)
+        return (
+            Tally.of_response(self.eps, self.k, n).radius(miss) / (-math.expm1(-self.eps) * self.truth) * (1 + 64 * ULP)
+        )
 
 
 def as_bits(value: ArrayLike) -> NDArray[np.bool_] | None:

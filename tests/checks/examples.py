@@ -23,6 +23,8 @@ EXAMPLES: list[PrivacyLoss] = [
     L.DiscreteLaplaceLoss(1.5, 4),
     L.RandomizedResponseLoss(1.0),
     L.RandomizedResponseLoss(0.2, 7),
+    L.SignedPairLoss(1.0, 0.36),
+    L.SignedPairLoss(0.5, 0.6224593312018546, relation=sf.ReplaceOne),
     L.PureLoss(0.7),
     L.ApproxLoss(0.5, 1e-4),
     L.ApproxLoss(0.0, 0.1),
