@@ -8,6 +8,7 @@ from sfumato.local.odds import Odds
 from sfumato.local.projective import ProjectiveResponse
 from sfumato.local.randomizer import Randomizer
 from sfumato.local.response import Response
+from sfumato.local.shuffle import Shuffled
 from sfumato.local.subset import SubsetSelection
 from sfumato.local.unary import UnaryEncoding
 
@@ -20,6 +21,7 @@ __all__ = [
     "ProjectiveResponse",
     "Randomizer",
     "Response",
+    "Shuffled",
     "SubsetSelection",
     "Target",
     "UnaryEncoding",

@@ -17,6 +17,7 @@ from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.group import replace_one
 from sfumato.loss.kinds.laplace import LaplaceLoss
 from sfumato.loss.kinds.renyi import RenyiLoss, ZcdpLoss, from_renyi
+from sfumato.loss.kinds.shuffled import ShuffledLoss
 from sfumato.loss.kinds.signed_pair import SignedPairLoss
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss, WithoutReplacementLoss
 from sfumato.loss.kinds.tabulated import TabulatedLoss
@@ -44,6 +45,7 @@ __all__ = [
     "RenyiLoss",
     "Reversed",
     "Running",
+    "ShuffledLoss",
     "SignedPairLoss",
     "StaircaseLoss",
     "Sum",

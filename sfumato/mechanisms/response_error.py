@@ -19,7 +19,7 @@ SHEVTSOVA = 0.56
 
 @dataclass(frozen=True)
 class Tally:
-    """X = Bin(m, p) + Bin(n − m, q): m of n people hold a value and say so with probability p, the others with q < p."""
+    """X = Bin(m, p) + Bin(n − m, q): m of n people hold a value and say so with p, the others with q < p."""
 
     chances: tuple[float, float]  # p and q
     odds: tuple[float, float]  # p/(1 − p) and q/(1 − q), without cancellation
