@@ -27,7 +27,8 @@ def Shuffled(  # noqa: N802  # reads like the losses, one of which it is
     local ε, by clones. Fresh rounds add up: `10 * Shuffled(…)`. Colluders and bots are not honest; reports of one
     person that are shuffled together are one report, with the randomizer of the bundle.
 
-    Theorem: any ε₀-LDP report is with e^−ε₀ one of two clones of the victim's [Feldman, McMillan & Talwar 2021, Thm 3.1]
+    Theorem: with e^−ε₀ an ε₀-LDP report is one of two clones of the victim's
+        [Feldman, McMillan & Talwar 2021, Thm 3.1]
     Theorem: an ε₀-LDP pair is a mixture of two reports with odds e^ε₀ [Kairouz, Oh & Viswanath 2015, Thm 3.1]
 
     >>> print(Shuffled(Response.two_coins(), 10_000).epsilon(1e-6))
@@ -72,10 +73,8 @@ def shuffled_exactly(channel: list[Law], people: int, alpha: Fraction | float) -
         laws = [add_report(crowd, row) for row in rows]
         for first in laws:
             for second in laws:
-                stick = sum(
-                    (max(p - factor * second.get(h, Fraction(0)), Fraction(0)) for h, p in first.items()), Fraction(0)
-                )
-                worst = max(worst, stick)
+                gains = (p - factor * second.get(h, Fraction(0)) for h, p in first.items())
+                worst = max(worst, sum((gain for gain in gains if gain > 0), Fraction(0)))
     return worst
 
 

@@ -79,7 +79,7 @@ class ShuffledLoss(Symmetric):
         Theorem: a mean-preserving spread raises the mean of a convex function [Rothschild & Stiglitz 1970, Thm 2]
         """
         E = math.exp(self.eps)
-        rest = ((self.both, E), (self.neither, 1.0))
+        rest: tuple[tuple[float, float], ...] = ((self.both, E), (self.neither, 1.0))
         if self.both and self.people > LARGE:
             rest = ((self.both + self.neither / E, E),)
         return Crowd(self.people, 2 * self.one, 0.5, tuple(part for part in rest if part[0]))
@@ -213,7 +213,7 @@ class ShuffledLoss(Symmetric):
 def meeting_point(curve: Callable[[float], float], goal: float, start: float, top: float, side: int) -> float:
     """A t just after (side 1) or just before (side −1) the one at which a falling curve meets the goal.
 
-    A secant on log δ, kept inside a bracket. It aims at half of NEAR on the side that is wanted, so that the answer is a
+    A secant on log δ, kept inside a bracket. It aims at half of NEAR on the side that is wanted, so the answer is a
     point at which the curve is certainly at most, or above, the goal.
     """
     if curve(0.0) <= goal:
