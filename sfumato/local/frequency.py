@@ -110,13 +110,8 @@ class FrequencyOracle(Randomizer):
     @property
     def gap(self) -> Fraction:
         """p − q; refused if reports tell nothing."""
-        found = self.p - self.q
-        if not found:
-            raise InvalidParameter(
-                "reports with ε = 0 tell nothing, so nothing can be estimated from them.\n"
-                "  found:  equal odds for all values\n  do:     ask with ε > 0"
-            )
-        return found
+        require_information(self.odds)
+        return self.p - self.q
 
     @property
     def total_variance(self) -> float:
@@ -165,6 +160,15 @@ class FrequencyOracle(Randomizer):
     def gain(self) -> float:
         """By how much one hostile report can move n·f̂_v at most: max(1 − q, q)/(p − q)."""
         return float(max(1 - self.q, self.q) / self.gap)
+
+
+def require_information(odds: Odds) -> None:
+    """Refuses odds with which reports do not depend on the value."""
+    if odds.truth == odds.lie:
+        raise InvalidParameter(
+            "reports with ε = 0 tell nothing, so nothing can be estimated from them.\n"
+            "  found:  equal odds for all values\n  do:     ask with ε > 0"
+        )
 
 
 def not_reports(oracle: FrequencyOracle, found: str) -> InvalidParameter:

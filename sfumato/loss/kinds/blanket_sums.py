@@ -115,7 +115,7 @@ def chord_weights(edges: Floats, masses: Floats, means: Floats) -> Floats:
 
 def spread_out(crowd: Crowd, live: Floats, others: Floats, weight: Floats, rest: Floats, left: float) -> Nodes:
     """Several classes of others, one after the other, each in cells with whole edges given all before it."""
-    z = cell_edges(crowd.people, MOST_CELLS if len(crowd.rest) == 1 else MOST_CELLS // 3, FAR)[:, None]
+    z = cell_edges(crowd.people, MOST_CELLS if len(crowd.rest) == 1 else MOST_CELLS // 5, FAR)[:, None]
     for chance, amount in crowd.rest:
         p = min(1.0, chance / left)
         spread = np.sqrt(others * p * (1 - p)) + (np.abs(z) == FAR[-1]) * 4.0
