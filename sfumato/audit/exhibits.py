@@ -23,6 +23,7 @@ import numpy as np
 
 from sfumato.audit.blackbox import audit
 from sfumato.audit.corpus import NeighbouringDatabases, neighbours
+from sfumato.audit.local_reports import REPORTS, LocalReport
 from sfumato.audit.question_replay import SqlQuestion
 from sfumato.audit.replay import NothingToReplay, Replay, replay
 from sfumato.audit.result import Audit
@@ -240,10 +241,20 @@ def question_exhibits() -> Iterator[Exhibit]:
         yield Exhibit("curator", lambda source, question=question: question, WORST.whole, WORST.without)  # type: ignore[misc]
 
 
+def local_exhibits() -> Iterator[Exhibit]:
+    """The report of one person, by each local randomizer, on the two values that are easiest to tell apart."""
+    for randomizer, first, second in REPORTS:
+
+        def make(source: Source, randomizer: object = randomizer) -> LocalReport:
+            return LocalReport(randomizer, source)
+
+        yield Exhibit("local", make, first, second, rows=True)
+
+
 @lru_cache(maxsize=1)
 def all_exhibits() -> tuple[Exhibit, ...]:
     """All exhibits, part by part."""
-    return (*question_exhibits(), *mechanism_exhibits(), *sampling_exhibits())
+    return (*question_exhibits(), *mechanism_exhibits(), *sampling_exhibits(), *local_exhibits())
 
 
 def claiming_classes() -> set[type]:

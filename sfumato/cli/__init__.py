@@ -1,6 +1,6 @@
 """The command line: a thin surface over the package. It takes no decision, and imports nothing heavy to start."""
 
-from sfumato.cli import ask, attack, audit, data, demo, ledger, policy
+from sfumato.cli import ask, attack, audit, data, demo, ledger, policy, survey
 from sfumato.cli.common import main
 
 __all__ = ["main"]
@@ -15,5 +15,6 @@ for command in (
     audit.audit,
     attack.attack,
     demo.demo,
+    survey.survey,
 ):
     main.add_command(command)

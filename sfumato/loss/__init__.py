@@ -18,6 +18,8 @@ from sfumato.loss.kinds.group import replace_one
 from sfumato.loss.kinds.laplace import LaplaceLoss
 from sfumato.loss.kinds.renyi import RenyiLoss, ZcdpLoss, from_renyi
 from sfumato.loss.kinds.sampled_group import SampledGaussianGroupLoss
+from sfumato.loss.kinds.shuffled import ShuffledLoss
+from sfumato.loss.kinds.signed_pair import SignedPairLoss
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss, WithoutReplacementLoss
 from sfumato.loss.kinds.tabulated import TabulatedLoss
 from sfumato.loss.kinds.wrappers import Either, OneWay, Reversed, either
@@ -45,6 +47,8 @@ __all__ = [
     "Reversed",
     "Running",
     "SampledGaussianGroupLoss",
+    "ShuffledLoss",
+    "SignedPairLoss",
     "StaircaseLoss",
     "Sum",
     "TabulatedLoss",

@@ -146,7 +146,9 @@ class RandomizedResponse(Mechanism[ArrayLike, Responses]):
             return 0.0
         if self.eps == 0:
             return math.inf
-        return Tally(self.eps, self.k, n).radius(miss) / (-math.expm1(-self.eps) * self.truth) * (1 + 64 * ULP)
+        return (
+            Tally.of_response(self.eps, self.k, n).radius(miss) / (-math.expm1(-self.eps) * self.truth) * (1 + 64 * ULP)
+        )
 
 
 def as_bits(value: ArrayLike) -> NDArray[np.bool_] | None:
@@ -164,26 +166,23 @@ def as_bits(value: ArrayLike) -> NDArray[np.bool_] | None:
 
 @dataclass(frozen=True)
 class Tally:
-    """X = Bin(m, p) + Bin(n − m, q): m of n people hold a value and say so with probability p, the others with q < p.
+    """X = Bin(m, p) + Bin(n − m, q): m of n people hold a value and say so with p, the others with q < p."""
 
-    p = 1/(1 + (k−1)e^{−ε}) and q = e^{−ε}p, as in randomized response.
-    """
-
-    eps: float
-    k: int
+    chances: tuple[float, float]  # p and q
+    odds: tuple[float, float]  # p/(1 − p) and q/(1 − q), without cancellation
     people: int
 
-    @property
-    def chances(self) -> tuple[float, float]:
-        """p and q."""
-        small = math.exp(-min(self.eps, MOST_EPS))
-        return 1 / (1 + (self.k - 1) * small), small / (1 + (self.k - 1) * small)
+    @staticmethod
+    def of_response(eps: float, k: int, people: int) -> "Tally":
+        """Randomized response: p = 1/(1 + (k−1)e^{−ε}) and q = e^{−ε}p."""
+        small, large = math.exp(-min(eps, MOST_EPS)), math.exp(min(eps, MOST_EPS))
+        chances = 1 / (1 + (k - 1) * small), small / (1 + (k - 1) * small)
+        return Tally(chances, (large / (k - 1), 1 / (large + (k - 2))), people)
 
     @property
-    def odds(self) -> tuple[float, float]:
-        """p/(1 − p) and q/(1 − q), without cancellation."""
-        large = math.exp(min(self.eps, MOST_EPS))
-        return large / (self.k - 1), 1 / (large + (self.k - 2))
+    def mirrored(self) -> bool:
+        """Is 1 − q = p? Then m and n − m holders are mirror images."""
+        return self.chances[0] + self.chances[1] == 1
 
     @property
     def doubt(self) -> float:
@@ -207,10 +206,10 @@ class Tally:
     # ---- few people: every case ------------------------------------------------------------------------------------
 
     def _largest_error_tried(self, miss: float) -> float:
-        """The largest of the least radii. If k = 2, m and n − m are mirror images: 1 − q = p."""
+        """The largest of the least radii."""
         found = -self.doubt
         for m in spread_out(self.people):
-            if self.k == 2 and 2 * m > self.people:
+            if self.mirrored and 2 * m > self.people:
                 continue
             held, others = binomial(m, self.odds[0]), binomial(self.people - m, self.odds[1])
             if self._beyond(held, others, m, found) > miss:

@@ -1,6 +1,7 @@
 """Examples of every loss class, found through the register of classes: a new class without an example fails a test."""
 
 import inspect
+import math
 
 import sfumato as sf
 from sfumato.loss.base import PrivacyLoss
@@ -23,6 +24,10 @@ EXAMPLES: list[PrivacyLoss] = [
     L.DiscreteLaplaceLoss(1.5, 4),
     L.RandomizedResponseLoss(1.0),
     L.RandomizedResponseLoss(0.2, 7),
+    L.ShuffledLoss(1.0, 50, 1 / (math.e + 1), 0.0, 0.0, relation=sf.ReplaceOne),
+    L.ShuffledLoss(1.0, 300, 1 / (math.e + 3), 0.0, 2 / (math.e + 3), third=1 / (math.e + 3)),
+    L.SignedPairLoss(1.0, 0.36),
+    L.SignedPairLoss(0.5, 0.6224593312018546, relation=sf.ReplaceOne),
     L.PureLoss(0.7),
     L.ApproxLoss(0.5, 1e-4),
     L.ApproxLoss(0.0, 0.1),

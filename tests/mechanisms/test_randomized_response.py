@@ -163,7 +163,7 @@ def test_the_error_of_many_holds_and_is_not_wasteful(eps, k, above):
 def test_the_bound_for_many_is_above_what_all_cases_give(eps, k):
     for n in (1, 7, 500):
         for miss in (0.5, 0.05, 1e-9):
-            tally = Tally(eps, k, n)
+            tally = Tally.of_response(eps, k, n)
             assert tally._largest_error_bounded(miss) >= tally._largest_error_tried(miss) - tally.doubt
 
 

@@ -1,0 +1,107 @@
+"""`sfumato survey`: design a survey with local privacy, respond to it, shuffle reports, estimate, simulate."""
+
+from pathlib import Path
+
+import click
+
+from sfumato.cli.common import FILE, JSON
+
+DESIGN = click.argument("design", type=FILE)
+
+
+@click.group()
+def survey() -> None:
+    """Surveys in which each person's answer is randomised before it is sent.
+
+    \b
+    sfumato survey design pets.json "Do you have a pet?" -a no -a yes --two-coins
+    sfumato survey respond pets.json yes --store my-response.json
+    sfumato survey estimate pets.json reports.jsonl
+    sfumato survey simulate pets.json --people 1000 --share 0.7 --share 0.3
+    """
+
+
+@survey.command()
+@DESIGN
+@click.argument("question")
+@click.option("-a", "--answer", "answers", multiple=True, required=True, help="A possible answer; repeat for each.")
+@click.option("--epsilon", type=float, help="ε of one response.")
+@click.option("--error", type=float, help="Instead of ε: the standard error that a share may have, with --people.")
+@click.option("--people", type=int, help="How many people are expected.")
+@click.option("--two-coins", is_flag=True, help="Yes or no by two coins: ε = ln 3.")
+def design(
+    design: Path, question: str, answers: tuple[str, ...], epsilon: float | None, error: float | None,
+    people: int | None, two_coins: bool,
+) -> None:  # fmt: skip
+    """Write the DESIGN of a survey: whole numbers that every client can draw with, and a hash that names it."""
+    from sfumato.local.survey import design_survey
+
+    accuracy = (error, people) if error is not None and people is not None else None
+    made = design_survey(question, answers, epsilon=epsilon, accuracy=accuracy, two_coins=two_coins)
+    with design.open("x", encoding="utf-8") as file:
+        file.write(made.text + "\n")
+    click.echo(
+        f"written: {design}\nhash: {made.hash}\nε = {made.randomizer.epsilon:.6g}, {made.randomizer!r}", err=True
+    )
+
+
+@survey.command()
+@DESIGN
+@click.argument("answer")
+@click.option("--store", type=FILE, required=True, help="Keep the response here, so that a retry sends the same.")
+def respond(design: Path, answer: str, store: Path) -> None:
+    """Randomise an ANSWER and print the report. A second call prints the stored report again."""
+    from sfumato.local.survey import read_design, respond_once
+
+    click.echo(respond_once(read_design(design), answer, store))
+
+
+@survey.command()
+@DESIGN
+@click.argument("reports", type=FILE)
+@click.option("--confidence", type=float, default=0.95, show_default=True)
+@click.option("--hostile", type=int, help="Show what so many hostile reports could do [default: 1 %].")
+@JSON
+def estimate(design: Path, reports: Path, confidence: float, hostile: int | None, as_json: bool) -> None:
+    """Estimate the shares of all answers from REPORTS, one JSON object per line."""
+    from sfumato.local.survey import estimate_survey, read_design
+
+    with reports.open("rb") as lines:
+        found = estimate_survey(read_design(design), lines, confidence=confidence, hostile=hostile)
+    click.echo(found.to_json() if as_json else str(found))
+
+
+@survey.command()
+@click.argument("reports", type=FILE)
+@click.argument("shuffled", type=FILE)
+def shuffle(reports: Path, shuffled: Path) -> None:
+    """Write REPORTS without identifiers and in sorted order to SHUFFLED."""
+    from sfumato.local.shuffle import shuffle_file
+
+    click.echo(f"{shuffle_file(reports, shuffled):,} reports", err=True)
+
+
+@survey.command()
+@DESIGN
+@click.option("--people", type=int, default=1000, show_default=True)
+@click.option("--share", "shares", type=float, multiple=True, help="The true share of each answer, in order.")
+@JSON
+def simulate(design: Path, people: int, shares: tuple[float, ...], as_json: bool) -> None:
+    """Show what so many made-up people would give."""
+    from sfumato.local.survey import read_design
+    from sfumato.local.survey import simulate as run
+
+    found = run(read_design(design), people, shares or None)
+    click.echo(found.to_json() if as_json else str(found))
+
+
+@survey.command()
+@DESIGN
+@click.argument("folder", type=FILE)
+def page(design: Path, folder: Path) -> None:
+    """Write a page for browsers to FOLDER: static files that randomise on the respondent's own machine."""
+    from sfumato.local.survey import read_design
+    from sfumato.local.survey.page import write_page
+
+    for place in write_page(read_design(design), folder):
+        click.echo(f"written: {place}", err=True)

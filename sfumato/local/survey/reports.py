@@ -1,0 +1,89 @@
+"""Reading reports: every line is accepted or counted as malformed, duplicate or of another design; none raises."""
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sfumato.local.survey.design import Design
+from sfumato.local.survey.respond import SAFE
+
+MOST_LENGTH = 1 << 16  # characters of a line
+IDENTIFIER = re.compile(r"[0-9a-f]{32}")
+HEXADECIMAL = re.compile(r"[0-9a-f]+")
+
+
+@dataclass(frozen=True)
+class Tallied:
+    """Accepted reports, and how many lines were not."""
+
+    reports: tuple[int, ...] = field(repr=False)
+    malformed: int
+    duplicate: int
+    other_design: int
+
+
+def read_reports(design: Design, lines: Iterable[str | bytes]) -> Tallied:
+    """All lines of a file, in any order. What is accepted depends on the form of a report, never on its value.
+
+    Two lines with one identifier are one person's retry: the first counts. Shuffled lines have no identifiers, and then
+    equal lines are different people's.
+    """
+    found: list[int] = []
+    seen: set[str] = set()
+    malformed = duplicate = other = 0
+    for line in lines:
+        parsed = parse_line(line)
+        if parsed is None:
+            malformed += 1
+        elif parsed["design"] != design.hash:
+            other += 1
+        elif (report := read_report(design, parsed["report"])) is None:
+            malformed += 1
+        elif (name := parsed.get("id")) is not None and name in seen:
+            duplicate += 1
+        else:
+            if isinstance(name, str):
+                seen.add(name)
+            found.append(report)
+    return Tallied(tuple(found), malformed, duplicate, other)
+
+
+def parse_line(line: str | bytes) -> dict[str, object] | None:
+    """The object of a line with exactly our keys, or None."""
+    if len(line) > MOST_LENGTH:
+        return None
+    try:
+        text = line.decode() if isinstance(line, bytes) else line
+        found = json.loads(text, object_pairs_hook=without_repeats, parse_constant=refuse, parse_float=refuse)
+    except (ValueError, RecursionError, TypeError, OverflowError):
+        return None
+    if not isinstance(found, dict) or not {"design", "report"} <= set(found) <= {"design", "report", "id"}:
+        return None
+    name = found.get("id")
+    if "id" in found and not (isinstance(name, str) and IDENTIFIER.fullmatch(name)):
+        return None
+    return found if isinstance(found["design"], str) else None
+
+
+def without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object whose keys differ; two readers could take different ones of equal keys."""
+    if len({name for name, _ in pairs}) != len(pairs):
+        raise ValueError("a key is there twice")
+    return dict(pairs)
+
+
+def refuse(text: str) -> None:
+    """Floats, NaN and infinities have no place in a report."""
+    raise ValueError("no whole number")
+
+
+def read_report(design: Design, value: object) -> int | None:
+    """The report as an integer if a client can have sent it in this form, else None."""
+    oracle = design.randomizer
+    if oracle.report_bound > SAFE:
+        width = ((oracle.report_bound - 1).bit_length() + 3) // 4
+        if not (isinstance(value, str) and len(value) == width and HEXADECIMAL.fullmatch(value)):
+            return None
+        value = int(value, 16)
+    return value if type(value) is int and oracle.is_report(value) else None
