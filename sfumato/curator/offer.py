@@ -230,8 +230,9 @@ class Offer:
         ranks = Choice(self.rank_block, stored["bound"], NoisyNorms.of(stored)) if stored else None
         keys = tuple(tuple(key) for key in data["keys"]) if self.plan.discovered else None
         return replace(
-            self, price=price, leak=leak, choices=choices, ranks=ranks, shown=keys, whole=whole, whole_leak=self.leak
-        )
+            self, price=price, leak=leak, choices=choices, ranks=ranks, shown=keys, whole=whole,
+            whole_leak=max(self.leak, self.whole_leak),
+        )  # fmt: skip
 
     @property
     def weighs_ranks(self) -> bool:

@@ -59,7 +59,7 @@ class Refinement:
     def combined_offer(self) -> Offer:
         """One offer that costs what all of them cost."""
         mu = math.sqrt(math.fsum(offer.price.amount**2 for offer in self.offers) + self.steps**2) * (1 + 1e-15)
-        return replace(self.offers[0], price=Mu(mu), draw=0)
+        return replace(self.offers[0], price=Mu(mu), draw=0, whole=None, whole_leak=0.0)
 
     @cached_property
     def noise(self) -> tuple[Gaussian | None, ...]:

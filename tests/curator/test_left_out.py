@@ -1,0 +1,86 @@
+"""What an answer says of what it leaves out, and the ways to ask about scaled contributions."""
+
+import json
+
+import pytest
+
+from sfumato.curator.answer import BY_THE_TAIL, FOR_ALL_DATA, NOISE_ONLY, Answer
+from sfumato.errors import NotReached, PolicyError, QueryRefused
+from tests.curator.people import DEFAULT, opened, spent, stated
+
+COUNT = "SELECT COUNT(*) AS n FROM t"
+
+
+def test_an_answer_says_how_many_people_count_in_part_and_on_what_that_rests(tmp_path):
+    answer = opened(tmp_path, *DEFAULT).ask(COUNT, epsilon=5.0)
+    assert answer.left_out.grade == BY_THE_TAIL
+    assert answer.left_out.people >= 0
+    assert 0 <= answer.left_out.about <= answer.left_out.at_most <= 1
+    assert "count in part" in str(answer)
+    assert "count in part" in answer._repr_html_()
+    again = Answer.from_json(answer.to_json())
+    assert again.left_out == answer.left_out
+    assert json.loads(answer.to_json())["left_out"]["grade"] == BY_THE_TAIL
+
+
+def test_what_the_owner_states_of_rows_makes_intervals_hold_for_all_data(tmp_path):
+    answer = opened(tmp_path, *DEFAULT, more="most = 10").ask(COUNT, epsilon=5.0)
+    assert answer.left_out.grade == FOR_ALL_DATA
+    assert not answer.left_out.warning
+    ((_, low, high),) = answer.rows
+    assert low <= 800 <= high
+    for more in ("most = 10\nrows = 3", "most = 0", "most = 2.5"):
+        with pytest.raises(PolicyError):
+            stated(more=more)
+
+
+def test_where_there_is_nothing_to_choose_nothing_is_bought(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    answer = curator.ask("SELECT COUNT(DISTINCT u) AS n FROM t", epsilon=5.0)
+    assert answer.left_out.grade == NOISE_ONLY
+    assert len(curator.ledger.verify().costs) == 1
+    ((_, low, high),) = answer.rows
+    assert low <= 260 <= high
+
+
+def test_an_error_buys_norms_first_and_then_the_least_that_reaches_it(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    with pytest.raises(QueryRefused, match="asking buys it first"):
+        curator.preview(COUNT, error=100)
+    assert spent(curator) == (0, 0)
+    ((n, low, high),) = curator.ask(COUNT, error=100).rows
+    assert max(high - n, n - low) <= 101
+    assert len(curator.ledger.verify().costs) == 2
+    assert curator.preview(COUNT, error=100).free
+    assert not curator.ask(COUNT, error=100).charged
+
+
+def test_a_relative_error_is_reached_in_rounds_that_share_one_bound(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    ((n, low, high),) = curator.ask(COUNT, relative_error=0.5, epsilon=15.0).rows
+    assert max(high - n, n - low) <= 0.5 * low
+    with pytest.raises(NotReached) as found:
+        curator.ask("SELECT k, COUNT(*) AS n FROM t GROUP BY k", relative_error=0.001, epsilon=0.5)
+    assert found.value.answer.epsilon == pytest.approx(0.5, rel=0.01)
+
+
+def test_a_price_that_was_paid_is_told_the_same_when_the_answer_is_shown_again(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    sql = "SELECT w, COUNT(*) AS n FROM t GROUP BY w"
+    first, again = curator.ask(sql, epsilon=3.0), curator.ask(sql, epsilon=3.0)
+    assert (first.charged, again.charged) == (True, False)
+    assert first.epsilon == pytest.approx(3.0, rel=1e-6) == again.epsilon
+    assert curator.preview(sql, epsilon=3.0).epsilon == pytest.approx(3.0, rel=1e-6)
+    assert first.rows == again.rows
+
+
+def test_ranks_are_weighted_and_hold_the_median(tmp_path):
+    """Recorded noise; an interval misses with 5 % at most."""
+    for budget in ("epsilon = 40.0\ndelta = 1e-6", 'epsilon = 40.0\nkind = "pure"'):
+        place = tmp_path / str(len(budget))
+        place.mkdir()
+        ((value, low, high),) = (
+            opened(place, *DEFAULT, budget=budget).ask("SELECT MEDIAN(y) AS m FROM t", epsilon=20.0).rows
+        )
+        assert low <= value <= high
+        assert low <= 5 <= high

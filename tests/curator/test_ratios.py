@@ -1,0 +1,55 @@
+"""Ratios of released sums get the interval of a mean, where the denominator counts the rows of the numerator."""
+
+import pytest
+
+from sfumato.aggregates.registry import parse_question
+from sfumato.curator.ratios import Ratio, asks_ratios_only
+from tests.curator.people import DEFAULT, opened, stated
+
+RATIOS = [
+    ("COUNT_IF(x < 0) / COUNT(*)", 1.0),
+    ("100.0 * COUNT_IF(x < 0) / COUNT(*)", 100.0),
+    ("100 * (COUNT_IF(x < 0) / COUNT(*))", 100.0),
+    ("COUNT(*) FILTER (WHERE x < 0) * 1.0 / COUNT(*)", 1.0),
+    ("CAST(COUNT_IF(x < 0) AS DOUBLE) / NULLIF(COUNT(*), 0)", 1.0),
+    ("SUM(y) / COUNT(*)", 1.0),
+]
+OTHERS = [
+    "COUNT(*) / COUNT_IF(x < 0)",  # not a mean: the denominator counts fewer rows
+    "COUNT_IF(x < 0) / COUNT_IF(y > 5)",
+    "COUNT_IF(x < 0) / (COUNT(*) + 1)",
+    "ROUND(COUNT_IF(x < 0) / COUNT(*), 2)",
+    "COUNT(DISTINCT u) / COUNT(*)",
+]
+
+
+@pytest.mark.parametrize(("form", "factor"), RATIOS)
+def test_a_ratio_is_recognised_however_it_is_written(form, factor):
+    question = parse_question(f"SELECT k, {form} AS r FROM t GROUP BY k", stated())
+    found = Ratio.of(question, question.columns[1][1])
+    assert found is not None
+    assert found.factor == factor
+    assert asks_ratios_only(question)
+    assert not asks_ratios_only(parse_question(f"SELECT k, {form} AS r, COUNT(*) FROM t GROUP BY k", stated()))
+
+
+@pytest.mark.parametrize("form", OTHERS)
+def test_other_ratios_have_no_interval(form, tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    assert curator.ask(f"SELECT {form} AS r FROM t", epsilon=5.0).columns == ("r",)
+
+
+@pytest.mark.parametrize("more", ["", "rows = 30\ngroups = 3"])
+def test_the_interval_of_a_ratio_holds_the_truth_and_the_value(more, tmp_path):
+    """Recorded noise; each interval would miss with 5 % at most, so one of six rows may: two would with 3 %."""
+    curator = opened(tmp_path, *DEFAULT, more=more)
+    sql = "SELECT k, 100.0 * COUNT_IF(y >= 5) / COUNT(*) AS share, SUM(y) / COUNT(*) AS mean FROM t GROUP BY k"
+    answer = curator.ask(sql, epsilon=15.0)
+    assert answer.columns == ("k", "share", "share low", "share high", "mean", "mean low", "mean high")
+    truth = {row[0]: row[1:] for row in curator.engine.run(sql)}
+    inside = 0
+    for k, share, low, high, mean, mean_low, mean_high in answer.rows:
+        assert low <= share <= high
+        assert mean_low <= mean <= mean_high
+        inside += (low <= truth[k][0] <= high) + (mean_low <= truth[k][1] <= mean_high)
+    assert inside >= 5
