@@ -14,7 +14,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,13 @@ QUESTIONS = (
     "SELECT ward, COUNT(*) FROM visits GROUP BY ward HAVING COUNT(*) > 3 ORDER BY 2 DESC LIMIT 2",
     "SELECT MEDIAN(stay) FROM visits",
     "SELECT ward, COUNT(*) FROM visits GROUP BY ward WITH RELATIVE ERROR 20 %",
+)
+SCALED_POLICY = replace(POLICY, tables={**POLICY.tables, "visits": POLICY.tables["visits"].scale()})
+SCALED_QUESTIONS = (
+    "SELECT COUNT(*) FROM visits",
+    "SELECT ward, SUM(stay), AVG(cost), COUNT(DISTINCT patient_id) FROM visits GROUP BY ward",
+    "SELECT diagnosis, COUNT(*) FROM visits GROUP BY diagnosis",
+    "SELECT ward, MEDIAN(stay) FROM visits GROUP BY ward",
 )
 WORST = next(pair for pair in neighbours(POLICY) if pair.name == "visits: many rows in many groups")
 
@@ -237,6 +244,9 @@ def question_exhibits() -> Iterator[Exhibit]:
     """SQL questions about the clinic, with and without its busiest patient."""
     for sql in QUESTIONS:
         question = SqlQuestion(sql, POLICY)
+        yield Exhibit("curator", lambda source, question=question: question, WORST.whole, WORST.without)  # type: ignore[misc]
+    for sql in SCALED_QUESTIONS:
+        question = SqlQuestion(sql, SCALED_POLICY)
         yield Exhibit("curator", lambda source, question=question: question, WORST.whole, WORST.without)  # type: ignore[misc]
 
 

@@ -8,7 +8,7 @@ import pytest
 from mpmath import mp, mpf
 
 from sfumato.aggregates.price import Mu, Pure
-from sfumato.mechanisms.keys.thresholds import threshold, threshold_of_votes
+from sfumato.mechanisms.keys.threshold_selection import threshold, threshold_of_votes
 
 WHOLE, MOST = 2**20, 100
 
