@@ -38,6 +38,7 @@ from sfumato.sql.policy import Policy
 
 PACKAGE = Path(__file__).parents[1]
 ONE_BY_ONE, AT_ONCE = 4096, 65536  # runs on each side that take about a second
+SEVERAL = 16  # a question in several steps has so many times fewer runs
 MANY = 1 << 20  # draws, enough to detect an error of 1 %
 PARTS = ("dependent", "groups")  # rooms of mechanisms that the report names
 
@@ -79,10 +80,9 @@ QUESTIONS = (
 )
 SCALED_POLICY = replace(POLICY, tables={**POLICY.tables, "visits": POLICY.tables["visits"].scale()})
 SCALED_QUESTIONS = (
-    "SELECT COUNT(*) FROM visits",
-    "SELECT ward, SUM(stay), AVG(cost), COUNT(DISTINCT patient_id) FROM visits GROUP BY ward",
-    "SELECT diagnosis, COUNT(*) FROM visits GROUP BY diagnosis",
-    "SELECT ward, MEDIAN(stay) FROM visits GROUP BY ward",
+    "SELECT COUNT(*), COUNT(DISTINCT patient_id) FROM visits",
+    "SELECT ward, SUM(stay), COUNT(*) FROM visits GROUP BY ward",
+    "SELECT diagnosis, AVG(stay) FROM visits GROUP BY diagnosis",
 )
 WORST = next(pair for pair in neighbours(POLICY) if pair.name == "visits: many rows in many groups")
 
@@ -172,6 +172,8 @@ class Exhibit:
     def audit(self, samples: int | None = None, confidence: float = 0.9999, source: Source = SYSTEM) -> Audit:
         """Black box: its outputs against its own claim."""
         count = samples or (AT_ONCE if self.rows else ONE_BY_ONE)
+        if isinstance(self.mechanism, SqlQuestion) and self.mechanism.offer.incomplete:
+            count = max(64, count // SEVERAL)  # each run buys histograms and fits them
         return audit(self.subject(source), self.d0, self.d1, samples=count, confidence=confidence, loss=self.claim)
 
 
