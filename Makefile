@@ -47,7 +47,7 @@ test-oldest: .venv-oldest/dev.stamp  ## the tests with the oldest versions that 
 test-newest: .venv-newest/dev.stamp  ## the tests with the newest versions available (OPTIONS="tests/curator")
 	@.venv-newest/bin/python -m pytest -q -n auto $(OPTIONS)
 
-mutants: $(VENV)/dev.stamp  ## plant thirty bugs in sfumato and check that the auditor finds each (1 min)
+mutants: $(VENV)/dev.stamp  ## plant 38 bugs in sfumato and check that the auditor finds each (1 min)
 	@$(BIN)/python -m tests.mutants
 
 fuzz: $(VENV)/dev.stamp  ## questions from the grammar with and without one unit (1 h; OPTIONS="--count 1000 --seed 7 --engine postgres")

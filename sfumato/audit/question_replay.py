@@ -18,6 +18,7 @@ from sfumato.aggregates.registry import parse_question
 from sfumato.audit.corpus import Database, NeighbouringDatabases
 from sfumato.audit.primitive_prices import SLACK, price_counts, price_rows
 from sfumato.audit.replay import Replay, Step, replay, undercharge
+from sfumato.audit.scaled_replay import Read, release_all, replay_scaled
 from sfumato.curator.offer import Offer, offer_for_epsilon, offer_for_relative_error
 from sfumato.curator.relative_counts import is_grouped_count
 from sfumato.curator.release import keys_and_integers, release, statements
@@ -60,6 +61,9 @@ class SqlQuestion:
 
     def many(self, database: Database, count: int) -> list[object]:
         """`count` releases with fresh noise; the data are read once."""
+        if self.offer.incomplete:
+            read = cached_read(database)
+            return [json.loads(release_all(self.offer, read, SALT)) for _ in range(count)]
         exact = self.exact(database)
         return [json.loads(release(self.offer, exact)) for _ in range(count)]
 
@@ -69,6 +73,8 @@ class SqlQuestion:
 
     def replay(self, pair: NeighbouringDatabases) -> Replay:
         """How far the unit in which the databases differ moves the tables, and the loss of that move."""
+        if self.offer.incomplete:
+            return replay_scaled(self.offer, cached_read(pair.whole), cached_read(pair.without), SALT)
         try:
             exact = [self.exact(database) for database in (pair.whole, pair.without)]
             tables = [self.measures(rows) for rows in exact]
@@ -134,6 +140,19 @@ class SqlQuestion:
         for joint in set(together.values()):
             steps.append(Step(repr(joint), *price_rows(joint, [[row[j] for j in together] for row in changes])))
         return steps, []
+
+
+def cached_read(database: Database) -> Read:
+    """Each statement is run once."""
+    connection, known = database.connect(), dict[str, list[Any]]()
+
+    def read(statements: list[str]) -> list[list[Any]]:
+        for sql in statements:
+            if sql not in known:
+                known[sql] = connection.execute(sql).fetchall()
+        return [known[sql] for sql in statements]
+
+    return read
 
 
 Asked = SqlQuestion  # the name before version 0.2

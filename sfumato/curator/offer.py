@@ -21,7 +21,7 @@ from sfumato.mechanisms.additive.joint_laplace import OneOf
 from sfumato.mechanisms.keys.threshold_selection import threshold
 from sfumato.mechanisms.private_inputs import read_numbers
 from sfumato.sql.aggregate import Aggregate
-from sfumato.sql.emit.norm import WHOLE, Block, RankBound
+from sfumato.sql.emit.norm import LARGEST, WHOLE, Block, RankBound
 from sfumato.sql.plan import Plan, What
 from sfumato.sql.question import Question
 from sfumato.wording import short_number
@@ -306,14 +306,6 @@ class Offer:
     def add_noise(self, exact: Sequence[list[int]]) -> list[list[int]]:
         """Noise on every part of every group: the only place where it is added."""
         columns = self.joint.part_columns(exact)
-        if self.scaled:  # beyond 64 bits where sums have weights: noise is drawn by itself, and added to whole numbers
-            drawn = [() if noise is None or isinstance(noise, OneOf) else noise.release([0] * len(exact))
-                     for noise in self.noise]  # fmt: skip
-            columns = [
-                [x + int(n) for x, n in zip(column, noise, strict=True)] if len(noise) else column
-                for column, noise in zip(columns, map(np.atleast_1d, drawn), strict=True)
-            ]
-            return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in exact]
         if self.relative is not None:
             return [[step] for step in self.relative.release(columns[0]).tolist()]
         together = {j: noise.joint for j, noise in enumerate(self.noise) if isinstance(noise, OneOf)}
@@ -323,8 +315,15 @@ class Offer:
                 columns[j] = column
         for j, noise in enumerate(self.noise):
             if noise is not None and not isinstance(noise, OneOf):  # none only where a part is 0, whatever the data
-                columns[j] = np.atleast_1d(noise.release(columns[j])).tolist()
+                columns[j] = release_integers(noise, columns[j])
         return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in exact]
+
+
+def release_integers(noise: IndependentNoise, exact: list[int]) -> list[int]:
+    """Noise on whole numbers. Weighted sums may be beyond 64 bits: then it is drawn by itself, and added to them."""
+    if max(map(abs, exact), default=0) < LARGEST:
+        return np.atleast_1d(noise.release(exact)).tolist()  # type: ignore[no-any-return]
+    return [x + int(n) for x, n in zip(exact, np.atleast_1d(noise.release([0] * len(exact))), strict=True)]
 
 
 def unbounded_promise(price: Price, aggregate: Aggregate) -> str:

@@ -13,7 +13,7 @@ from unittest import mock
 
 import tests.mutants
 
-SURE = 1 - 1e-5  # of a black-box audit: thirty right ones raise an alarm with 3e-4 together
+SURE = 1 - 1e-5  # of a black-box audit: forty right ones raise an alarm with 4e-4 together
 
 
 @dataclass(frozen=True)

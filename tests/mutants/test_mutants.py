@@ -1,4 +1,4 @@
-"""The quicker of the planted bugs; `make mutants` plants all thirty.
+"""The quicker of the planted bugs; `make mutants` plants all.
 
 Bits are recorded; with others, an audit without a bug would raise an alarm with probability at most 1e-5.
 """
@@ -11,8 +11,8 @@ MUTANTS = every()
 QUICK = [one for one in MUTANTS if not one.slow]
 
 
-def test_there_are_thirty_with_a_proof_each():
-    assert [one.number for one in MUTANTS] == list(range(1, 31))
+def test_there_are_thirty_eight_with_a_proof_each():
+    assert [one.number for one in MUTANTS] == list(range(1, 39))
     assert all("Proof. " in one.proof for one in MUTANTS)
     assert len(QUICK) >= 15
 

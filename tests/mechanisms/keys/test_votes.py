@@ -9,6 +9,7 @@ from mpmath import mp, mpf
 from sfumato.mechanisms.keys.thresholds import threshold, threshold_of_votes
 
 from sfumato.aggregates.price import Mu, Pure
+from sfumato.mechanisms.keys.threshold_selection import threshold, threshold_of_votes
 
 WHOLE, MOST = 2**20, 100
 
