@@ -138,9 +138,9 @@ class Choices:
             f"best: {NAMES[self.default.scheme]} (least total error up to 3 %, then fewest bits)",
             f"errors are of shares among {self.people:,} people",
             f"hostile: what {self.hostile:,} of them could move, for each item × how many items at once",
-            f"a trusted curator would have {self.central_gain:,.0f} times less error at the same ε. Where two servers exist",
-            "that do not collude, secure aggregation (Prio) gives the same without trust in either of them, and one",
-            "hostile person then moves a count by 1 at most.",
+            f"a trusted curator would have {self.central_gain:,.0f} times less error at the same ε. Where two servers",
+            "exist that do not collude, secure aggregation (Prio) gives the same without trust in either of them, and",
+            "one hostile person then moves a count by 1 at most.",
         ]
         if self.rows[0].shuffled_epsilon is not None:
             shuffled = Shuffled(self.default, self.people)

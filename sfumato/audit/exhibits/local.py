@@ -31,7 +31,7 @@ class LocalReport:
 
     def release(self, value: object) -> object:
         found = replace(self.randomizer, source=self.source).randomize(np.atleast_1d(np.asarray(value)))
-        return found if np.ndim(value) else found[0]
+        return found if isinstance(value, np.ndarray) and value.ndim else found[0]
 
     def loss(self) -> PrivacyLoss:
         loss: PrivacyLoss = self.randomizer.loss()
