@@ -4,9 +4,9 @@
 
 Times are processor times for a million values or reports; peers do fewer and are scaled up. Peers live in
 bench/.peers/<name>, which `make bench-local` prepares; rows of those that are not there are left out. Then, unless
---only leaves it out, E: errors against theory (160 repeats, raw estimates, bar 2 %), the default against the optimum for
-k from 2 to 10⁵ (bars 1.10, and 1.03 from k = 100 on), and coverage (bars 95 % for exact intervals, 94–96 % for normal
-ones).
+--only leaves it out, E: errors against theory (160 repeats, raw estimates, bar 2 %), the default against the optimum
+for k from 2 to 10⁵ (bars 1.10, and 1.03 from k = 100 on), and coverage (bars 95 % for exact
+intervals, 94–96 % for normal ones).
 """
 
 import math

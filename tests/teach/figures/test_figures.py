@@ -179,6 +179,7 @@ def test_the_lecture_figures_are_those_of_the_documents(tmp_path):
         ROOT / "docs" / "tutorial.md",
         ROOT / "docs" / "dependent.md",
         ROOT / "docs" / "larger-groups.md",
+        ROOT / "docs" / "local.md",
     ]
     text = "".join(path.read_text(encoding="utf-8") for path in shown)
     assert {path.name for path in made} == set(re.findall(r'src="(?:docs/)?figures/([\w.]+)"', text))
