@@ -16,6 +16,7 @@ INSTALL := $(call install,$(BIN)/python)
 PEERS := $(patsubst bench/composition/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/composition/sides/*.txt))
 NOISE_PEERS := $(patsubst bench/noise/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/noise/sides/*.txt))
 TRUTH_PEERS := bench/.peers/truth-data.stamp
+LOCAL_PEERS := $(patsubst bench/local/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/local/sides/*.txt))
 CURATOR_PEERS := $(patsubst bench/curator/sides/%.txt,bench/.peers/curator-%.stamp,$(wildcard bench/curator/sides/*.txt))
 
 # No target is the name of a file, except the stamps.
@@ -85,6 +86,9 @@ bench-soundness: $(VENV)/dev.stamp  ## random losses against independent truth (
 
 bench-noise: $(VENV)/dev.stamp $(NOISE_PEERS)  ## time exact noise against NumPy, OpenDP, diffprivlib (4 min; OPTIONS="--only 1 A6")
 	@$(BIN)/python bench/bench_noise.py --json $(OPTIONS)
+
+bench-local: $(VENV)/dev.stamp $(LOCAL_PEERS)  ## local privacy against multi-freq-ldpy and OpenDP; errors and coverage (5 min; OPTIONS="--only 1 E")
+	@$(BIN)/python bench/bench_local.py --json $(OPTIONS)
 
 bench-curator: $(VENV)/dev.stamp  ## time the curator on 10 million rows beside plain SQL (3 min; OPTIONS="--table t6")
 	@$(BIN)/python bench/bench_curator.py --json $(OPTIONS)
@@ -187,4 +191,7 @@ bench/.peers/%.stamp: bench/composition/sides/%.txt | $(BIN)/python
 	$(call peer,$*)
 
 bench/.peers/%.stamp: bench/noise/sides/%.txt | $(BIN)/python
+	$(call peer,$*)
+
+bench/.peers/%.stamp: bench/local/sides/%.txt | $(BIN)/python
 	$(call peer,$*)

@@ -14,11 +14,12 @@ from bench.common.serve import timed
 from bench.common.side import Side
 from bench.common.table import Result, Times, render
 from bench.composition.work import ROWS, epsilon
+from bench.local.work import ROWS as LOCAL_ROWS
 from bench.noise.work import ROWS as NOISE_ROWS
 
 PEERS = [
     (folder, rows, peer)
-    for folder, rows in (("composition", ROWS), ("noise", NOISE_ROWS))
+    for folder, rows in (("composition", ROWS), ("noise", NOISE_ROWS), ("local", LOCAL_ROWS))
     for peer in sorted({row.peer for row in rows if row.peer})
 ]
 

@@ -43,14 +43,6 @@ class DuchiMean(MeanRandomizer):
         return 2 * STEPS * (self.odds.truth + self.odds.lie)
 
     @property
-    def ratio(self) -> Fraction:
-        return self.odds.ratio
-
-    @property
-    def epsilon(self) -> float:
-        return self.odds.epsilon
-
-    @property
     def classes(self) -> Classes:
         return Classes(Fraction(self.odds.lie, self.odds.truth + self.odds.lie), Fraction(0), Fraction(0))
 

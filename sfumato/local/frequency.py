@@ -33,14 +33,6 @@ class FrequencyOracle(Randomizer):
     odds: Odds
 
     @property
-    def ratio(self) -> Fraction:
-        return self.odds.ratio
-
-    @property
-    def epsilon(self) -> float:
-        return self.odds.epsilon
-
-    @property
     @abstractmethod
     def p(self) -> Fraction:
         """P[the report supports the sender's value]."""

@@ -11,6 +11,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.local.draws import Below, many_below
 from sfumato.local.duchi import DuchiMean
 from sfumato.local.mean import MeanRandomizer
+from sfumato.local.odds import Odds
 from sfumato.local.piecewise import PiecewiseMean
 from sfumato.local.randomizer import Classes, Reports
 from sfumato.loss.numeric import Floats, floats
@@ -54,12 +55,8 @@ class HybridMean(MeanRandomizer):
         return Fraction(self.share, PARTS)
 
     @property
-    def ratio(self) -> Fraction:
-        return self.duchi.ratio
-
-    @property
-    def epsilon(self) -> float:
-        return self.duchi.epsilon
+    def weights(self) -> Odds:
+        return self.duchi.odds
 
     @property
     def classes(self) -> Classes:

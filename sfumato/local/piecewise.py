@@ -59,14 +59,6 @@ class PiecewiseMean(MeanRandomizer):
         return self.cells - self.window
 
     @property
-    def ratio(self) -> Fraction:
-        return self.odds.ratio
-
-    @property
-    def epsilon(self) -> float:
-        return self.odds.epsilon
-
-    @property
     def classes(self) -> Classes:
         """Windows at the two ends do not meet."""
         unit = Fraction(self.odds.lie, self.total)

@@ -65,14 +65,20 @@ class Randomizer(ABC):
             Randomizer.known[cls.scheme] = cls
 
     @property
-    @abstractmethod
-    def ratio(self) -> Fraction:
-        """e^ε: how much likelier a report is under a value that it supports than under one that it does not."""
+    def weights(self) -> Odds:
+        """The odds of the truth: the field `odds` of most randomizers."""
+        found: Odds = getattr(self, "odds")  # noqa: B009  # a property of that name would become the field's default
+        return found
 
     @property
-    @abstractmethod
+    def ratio(self) -> Fraction:
+        """e^ε: how much likelier a report is under a value that it supports than under one that it does not."""
+        return self.weights.ratio
+
+    @property
     def epsilon(self) -> float:
         """ε of one report, rounded up."""
+        return self.weights.epsilon
 
     @property
     @abstractmethod
@@ -144,8 +150,3 @@ def read_values(values: ArrayLike, k: int) -> NDArray[np.int64]:
             "  do:     map every answer to a number of the domain before it is randomised"
         )
     return found.astype(np.int64, copy=False)
-
-
-def odds_of(eps_or_odds: "float | Odds", units: int) -> Odds:
-    """Odds as they are, or those of an ε."""
-    return eps_or_odds if isinstance(eps_or_odds, Odds) else Odds.of(eps_or_odds, units)

@@ -65,14 +65,6 @@ class UnitVector(Randomizer):
         return self.near * self.odds.truth + (self.codebook - self.near) * self.odds.lie
 
     @property
-    def ratio(self) -> Fraction:
-        return self.odds.ratio
-
-    @property
-    def epsilon(self) -> float:
-        return self.odds.epsilon
-
-    @property
     def classes(self) -> Classes:
         unit = Fraction(self.odds.lie, self.total)
         return Classes(self.near * unit, Fraction(0), (self.codebook - 2 * self.near) * unit)

@@ -17,6 +17,7 @@ from sfumato.teach.figures.curves import profiles, renyi_curves, tangents, trade
 from sfumato.teach.figures.data_dependent import propose_test_release, smooth_noise, stable_choice
 from sfumato.teach.figures.definitions import hockey_stick, region, two_errors
 from sfumato.teach.figures.larger_groups import all_orders, larger_groups
+from sfumato.teach.figures.local_privacy import local_against_central
 
 
 def lecture_figures(directory: str | Path) -> list[Path]:
@@ -46,6 +47,7 @@ def lecture_figures(directory: str | Path) -> list[Path]:
         "proposed": propose_test_release,
         "larger_groups": larger_groups,
         "all_orders": all_orders,
+        "local_against_central": local_against_central,
     }
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
