@@ -1,6 +1,7 @@
 """The trusted curator: plan, price, charge, run, plan. The only place where they meet."""
 
 import hashlib
+import json
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from sfumato.curator.bounded_cache import BoundedTables
 from sfumato.curator.contribution_sketch import Sketch, missing_norms, sketch_key, tables_to_sketch
 from sfumato.curator.failure_guard import Guard
 from sfumato.curator.layout import minimum_coverage
-from sfumato.curator.left_out import expected_words
+from sfumato.curator.left_out import expected_words, left_out
 from sfumato.curator.offer import Offer, offer_for_error, required_leak
 from sfumato.curator.open import account_of, open_engine, open_ledger, require_admitted, require_same_promise
 from sfumato.curator.planner import Planner
@@ -330,7 +331,10 @@ class Curator:
         )
 
     def refined_answer(self, bought: Refinement) -> Answer:
-        return self.planner.show(bought.combined_offer, bought.read(), minimum_coverage(bought.combined_offer))
+        last, missing = bought.offers[-1], None
+        if last.scaled:
+            missing = left_out(last, json.loads(bought.tables[-1]))
+        return self.planner.show(bought.combined_offer, bought.read(), minimum_coverage(bought.combined_offer), missing)
 
     def preview_of(self, offer: Offer) -> Preview:
         """The preview of an offer; errors are known where the histograms of norms that it needs are stored."""

@@ -94,7 +94,10 @@ def bounding_note(plan: Plan, missing: LeftOut | None = None) -> str:
 def cut_note(plan: Plan) -> str:
     """Which rows of a unit count where contributions cannot be scaled: for what is no sum, and before joins."""
     unit, found = plan.table.unit, []
-    if plan.standalone or any(m.what is What.DISTINCT for m in plan.measures):
+    weighted = [isinstance(one, StandaloneAggregate) and one.weighted for one in plan.standalone]
+    if any(weighted):
+        found.append(f"Ranks are of rows with weights: a {unit} with very many rows counts for less in each.")
+    if not all(weighted) or any(m.what is What.DISTINCT for m in plan.measures):
         groups = f" in each of at most {plural(plan.groups, 'group')}" if plan.keys else ""
         found.append(f"For what is no sum, one row of each {unit}{groups} counts, chosen by a hash.")
     if plan.crossed:
