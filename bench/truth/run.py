@@ -259,14 +259,17 @@ def count_summary(cells: Sequence[CountCell]) -> None:
     if owners:
         say("error ≤ 0.5 of an owner's with 90 % quantiles", geometric(owners) <= 0.5, f"{geometric(owners):.2f}")
     ones = [cell for cell in cells if cell.kind == "ones"]
-    for stored, bar in ((False, 1.08), (True, 1.02)):
+    for stored, bar in ((False, 1.08), (True, 1.02)) if ones else ():
         found = geometric([cell.error for cell in ones if cell.stored == stored] or [0.0])
         noise = 1.0 + 2.5 / math.sqrt(2 * sum(c.answers for c in ones) / 2 or 1)
         say(f"one row per person, {'stored' if stored else 'own'}: ≤ {bar}", found <= bar * noise, f"{found:.3f}")
     bots = [cell for cell in cells if cell.name.startswith("bots") and cell.stored]
-    say(
-        "bots, stored: coverage ≥ 90 %", all(c.coverage >= 0.9 for c in bots), str([round(c.coverage, 2) for c in bots])
-    )
+    if bots:
+        say(
+            "bots, stored: coverage ≥ 90 %",
+            all(c.coverage >= 0.9 for c in bots),
+            str([round(c.coverage, 2) for c in bots]),
+        )
     alarms = [cell.warned for cell in smooth if not cell.stored]
     power = {
         f"{c.name} ε = {c.epsilon:g}": round(c.warned, 2) for c in cells if c.name.startswith("bots") and not c.stored
