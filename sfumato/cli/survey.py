@@ -6,7 +6,8 @@ import click
 
 from sfumato.cli.common import FILE, JSON
 
-DESIGN = click.argument("design", type=FILE)
+THERE = click.Path(exists=True, dir_okay=False, path_type=Path)
+DESIGN = click.argument("design", type=THERE)
 
 
 @click.group()
@@ -22,7 +23,7 @@ def survey() -> None:
 
 
 @survey.command()
-@DESIGN
+@click.argument("design", type=FILE)
 @click.argument("question")
 @click.option("-a", "--answer", "answers", multiple=True, required=True, help="A possible answer; repeat for each.")
 @click.option("--epsilon", type=float, help="ε of one response.")
@@ -38,8 +39,9 @@ def design(
 
     accuracy = (error, people) if error is not None and people is not None else None
     made = design_survey(question, answers, epsilon=epsilon, accuracy=accuracy, two_coins=two_coins)
-    with design.open("x", encoding="utf-8") as file:
-        file.write(made.text + "\n")
+    if design.exists():
+        raise click.ClickException(f"{design} is there already; a design is never changed, as its hash names it")
+    design.write_text(made.text + "\n", encoding="utf-8")
     click.echo(
         f"written: {design}\nhash: {made.hash}\nε = {made.randomizer.epsilon:.6g}, {made.randomizer!r}", err=True
     )
@@ -58,7 +60,7 @@ def respond(design: Path, answer: str, store: Path) -> None:
 
 @survey.command()
 @DESIGN
-@click.argument("reports", type=FILE)
+@click.argument("reports", type=THERE)
 @click.option("--confidence", type=float, default=0.95, show_default=True)
 @click.option("--hostile", type=int, help="Show what so many hostile reports could do [default: 1 %].")
 @JSON
@@ -72,7 +74,7 @@ def estimate(design: Path, reports: Path, confidence: float, hostile: int | None
 
 
 @survey.command()
-@click.argument("reports", type=FILE)
+@click.argument("reports", type=THERE)
 @click.argument("shuffled", type=FILE)
 def shuffle(reports: Path, shuffled: Path) -> None:
     """Write REPORTS without identifiers and in sorted order to SHUFFLED."""

@@ -6,6 +6,7 @@ drawn from independently is further away by the luck of that draw. One number ca
 
 from enum import Enum
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -48,9 +49,9 @@ def exact_interval(
     Theorem: the Clopper–Pearson interval covers [Clopper & Pearson 1934]
     """
     miss = miss_of(confidence, simultaneous)
-    p, q, gap = float(oracle.p), float(oracle.q), float(oracle.gap)
+    q, gap = float(oracle.q), float(oracle.gap)
     if target is Target.PEOPLE:
-        radius = Tally((p, q), (odds(oracle.p), odds(oracle.q)), people).radius(miss) / (people * gap) * (1 + 1e-12)
+        radius = tally_radius(oracle.p, oracle.q, people, miss) / (people * gap) * (1 + 1e-12)
         middle = (counts / people - q) / gap
         low, high = middle - radius, middle + radius
     else:
@@ -77,6 +78,12 @@ def normal_interval(
     else:
         spread = np.sqrt(seen * (1 - seen) / people) / gap
     return Interval(np.clip(middle - z * spread, 0.0, 1.0), np.clip(middle + z * spread, 0.0, 1.0))
+
+
+@lru_cache(maxsize=256)
+def tally_radius(p: Fraction, q: Fraction, people: int, miss: float) -> float:
+    """How far the number of supporting reports strays from its mean, at worst, but for this probability."""
+    return Tally((float(p), float(q)), (odds(p), odds(q)), people).radius(miss)
 
 
 def odds(chance: Fraction) -> float:

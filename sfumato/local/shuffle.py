@@ -32,7 +32,7 @@ def Shuffled(  # noqa: N802  # reads like the losses, one of which it is
     Theorem: an ε₀-LDP pair is a mixture of two reports with odds e^ε₀ [Kairouz, Oh & Viswanath 2015, Thm 3.1]
 
     >>> print(Shuffled(Response.two_coins(), 10_000).epsilon(1e-6))
-    0.048915
+    0.0489149
     """
     count = checks.whole("people", people, 1, MOST_PEOPLE)
     crowd = count if honest is None else checks.whole("honest", honest, 1, count)

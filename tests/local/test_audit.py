@@ -57,6 +57,7 @@ def test_the_auditor_passes_every_randomizer_of_numbers(kind):
     assert not sf.audit.audit(Many(), -1.0, 1.0, samples=20_000, confidence=SURE, loss=oracle.loss()).violated
 
 
+@pytest.mark.slow
 def test_the_auditor_passes_vectors_and_rappor():
     vectors = sf.local.UnitVector(2, sf.local.Odds(3, 1), 4, 16, source=Recorded("audit vectors"))
 

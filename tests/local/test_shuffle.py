@@ -92,6 +92,7 @@ def test_the_variation_ratio_formula_is_no_bound_and_ours_is(row):
     assert loss.delta(row["eps"]).upper >= exact * (1 - 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", [one for one in SMALL if one.epsilon and one.report_bound <= 16], ids=repr)
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_every_randomizer_is_covered_by_its_shuffled_loss(oracle, n):
@@ -131,6 +132,7 @@ def test_two_classes_of_others_are_summed_as_by_brute_force():
         assert loss.delta(t).upper >= total / n
 
 
+@pytest.mark.slow
 def test_large_crowds_with_two_classes_are_bounded_by_a_spread():
     """From 100,000 people on classes are merged; the two ways to sum differ by less than 1 in 1,000."""
     loss = sf.local.Shuffled(sf.local.SubsetSelection.of(40, 1.0), 50_000)

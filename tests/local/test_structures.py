@@ -222,6 +222,7 @@ def test_a_curator_is_better_by_the_root_of_half_the_people():
             assert sf.local.choose(2, n, eps).central_gain == pytest.approx(math.sqrt(n / 2), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_central_target_is_met_by_every_row():
     found = sf.local.choose(8, 1000, central=(0.5, 1e-6), bits=3)
     assert all(0.3 < row.shuffled_epsilon <= 0.5 for row in found.rows)

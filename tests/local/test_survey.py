@@ -161,6 +161,7 @@ def test_a_hundred_thousand_fuzzed_lines_never_raise():
         assert found.malformed > 50_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", [PETS, WIDE], ids=["pets", "wide"])
 def test_a_whole_survey_with_shuffling(design, tmp_path):
     """The share of the first answer among 1,500 people: inside the exact interval of 99.99 %."""
@@ -214,5 +215,8 @@ def test_the_command_line_goes_all_the_way(tmp_path):
     assert "500 accepted" in shown.output
     page = run(main, ["survey", "page", design, str(tmp_path / "page")])
     assert page.exit_code == 0 and (tmp_path / "page" / "index.html").exists()
+    twice = run(main, ["survey", "design", design, "Another?", "-a", "no", "-a", "yes", "--epsilon", "1"])
+    assert twice.exit_code == 1 and "there already" in twice.output
+    assert run(main, ["survey", "estimate", design, str(tmp_path / "nowhere")]).exit_code == 2
     wrong = run(main, ["survey", "respond", design, "perhaps", "--store", str(tmp_path / "x")])
     assert wrong.exit_code == 1 and "none of the survey's answers" in wrong.output
