@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sfumato.aggregates.registry import parse_question
+from sfumato.curator.release import split_keys
 from sfumato.curator.scaling import blocks_of, histogram_edges, summed_measures
 from sfumato.errors import QueryRefused
 from sfumato.sql.emit.norm import WHOLE, Scaling
@@ -90,14 +91,13 @@ class ScaledChecker:
     def sums(self, scaling, bounds, one, other):
         """The norm of what moved, over all groups, is at most the bound."""
         width, apart = len(scaling.keys), [defaultdict(Fraction) for _ in scaling.blocks]
-        asked = [j for j, m in enumerate(scaling.measures)]
         for sign, which in ((1, one), (-1, other)):
-            for row in self.run(which, scaling, scaling.sums(bounds)):
-                values = dict(zip(asked, (int(x or 0) for x in row[width:]), strict=True))
+            for shown, rest in split_keys(self.run(which, scaling, scaling.sums(bounds)), width):
+                values = [int(x or 0) for x in rest]
                 for block, found in zip(scaling.blocks, apart, strict=True):
                     for c in block.coordinates:
                         z = c.scale * values[c.measure] - c.shift * values[c.parent]
-                        found[repr(row[:width]), c.measure] += sign * Fraction(z, c.size)
+                        found[repr(shown), c.measure] += sign * Fraction(z, c.size)
         for block, bound, found in zip(scaling.blocks, bounds, apart, strict=True):
             moved = sum(z**2 if block.squares else abs(z) for z in found.values())
             power = 2 if block.squares else 1
@@ -107,8 +107,9 @@ class ScaledChecker:
     def votes(self, scaling, most, one, other):
         """Votes of one unit are equal, few, and of norm 1."""
         width = len(scaling.keys)
-        both = [{repr(row[:width]): int(row[width]) for row in self.run(which, scaling, scaling.votes(most, SALT))}
-                for which in (one, other)]  # fmt: skip
+        read = scaling.votes(most, SALT)
+        tables = [split_keys(self.run(which, scaling, read), width) for which in (one, other)]
+        both = [{repr(shown): int(many) for shown, (many,) in table} for table in tables]
         apart = [abs(both[0].get(key, 0) - both[1].get(key, 0)) for key in both[0].keys() | both[1].keys()]
         apart = [d for d in apart if d]
         squares = scaling.blocks[scaling.voters].squares

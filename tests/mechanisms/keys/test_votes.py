@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from mpmath import mp, mpf
-from sfumato.mechanisms.keys.thresholds import threshold, threshold_of_votes
 
 from sfumato.aggregates.price import Mu, Pure
 from sfumato.mechanisms.keys.threshold_selection import threshold, threshold_of_votes
