@@ -97,6 +97,7 @@ def release(offer: Offer, exact_tables: Sequence[Sequence[Row]]) -> bytes:
             for j, value in zip(places, row, strict=True):
                 sums_of_key[j] = value
     public = plan.public if offer.shown is None else offer.shown
+    assert public is not None or not offer.scaled, "private keys are selected by votes before"
     keys = list(public) if public is not None else list(exact)
     noisy = offer.add_noise([exact.get(key, [0] * len(plan.measures)) for key in keys]) if keys else []
     if offer.threshold is not None:
