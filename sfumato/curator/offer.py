@@ -12,6 +12,7 @@ from sfumato.aggregates.linear import CONFIDENCE, Linear, Missing, NoisySums, Re
 from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import LESS, IndependentNoise, Mu, Noise, Price
 from sfumato.aggregates.standalone import Standalone, StandaloneRelease
+from sfumato.curator.ratios import asks_ratios_only
 from sfumato.curator.relative_counts import LAYOUT, RelativeCount, relative_count, require_contract
 from sfumato.curator.scaling import PEOPLE, Choice, NoisyNorms, blocks_of, cap_of, summed_measures
 from sfumato.errors import InvalidParameter, QueryRefused
@@ -187,10 +188,21 @@ class Offer:
         return threshold(noise.law(), self.key_delta, self.plan.groups) if noise is not None else None
 
     @cached_property
+    def for_means(self) -> bool:
+        """Are contributions scaled to a norm that is best for means? Counts of such an answer leave out more."""
+        return self.scaled and asks_ratios_only(self.question)
+
+    @property
+    def served_by(self) -> tuple[str, ...]:
+        """The canonical texts of answers that serve this question: means are read from answers about counts too."""
+        return (self.canonical, self.canonical.replace(", for means", "")) if self.for_means else (self.canonical,)
+
+    @cached_property
     def canonical(self) -> str:
         """What answers are stored under. How noise is laid out is part of it: none must be read with another layout."""
         if self.scaled:
-            return f"{self.plan.canonical} | weights of {WHOLE}" + (f" | round {self.draw}" if self.draw else "")
+            bound = f"weights of {WHOLE}{', for means' if self.for_means else ''}"
+            return f"{self.plan.canonical} | {bound}" + (f" | round {self.draw}" if self.draw else "")
         layout = "together" if any(isinstance(noise, OneOf) for noise in self.noise) else "in parts"
         if self.within is not None:
             layout = f"within {self.within!r}, layout {LAYOUT}"

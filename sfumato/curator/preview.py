@@ -158,7 +158,8 @@ def largest_fitting_epsilon(offer: "Offer", ledger: Ledger, left: Amount, delta:
 
 def find_stored(offer: "Offer", ledger: Ledger) -> "tuple[Offer, bytes] | None":
     """The most exact answer to the same plan that is stored, if it is at least as exact as what is asked for."""
-    kept = [(offer.stored_offer(loss, answer), answer) for loss, answer in ledger.answers(offer.canonical)]
+    stored = (one for canonical in offer.served_by for one in ledger.answers(canonical))
+    kept = [(offer.stored_offer(loss, answer), answer) for loss, answer in stored]
     return max(
         ((found, a) for found, a in kept if found is not None),
         key=lambda pair: (pair[0].whole or pair[0].price).amount,

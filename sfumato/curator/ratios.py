@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 from sfumato.aggregates.linear import Number, NumberEstimate
 from sfumato.aggregates.mean import MeanReader
-from sfumato.curator.offer import Offer
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.expressions import Call, Constant, Expression, Output
 from sfumato.sql.question import Question
+
+if TYPE_CHECKING:
+    from sfumato.curator.offer import Offer
 
 ZERO = Constant(0.0)
 
@@ -41,7 +43,7 @@ class Ratio:
                     return Ratio(numerator, denominator, factor)
         return None
 
-    def reader(self, offer: Offer) -> MeanReader | None:
+    def reader(self, offer: "Offer") -> MeanReader | None:
         """How its interval is read: None unless noise is added to the numerator as seen from the denominator."""
         indexes = [offer.question.sum_indexes.get(one, ()) for one in (self.numerator, self.denominator)]
         if not all(len(one) == 1 for one in indexes) or (offer.scaled and offer.choices is None):
@@ -89,7 +91,7 @@ class RatioColumn:
         return [(c * value, min(c * low, c * high), max(c * low, c * high)) for value, low, high in found]
 
 
-def ratio_columns(offer: Offer) -> dict[int, RatioColumn]:
+def ratio_columns(offer: "Offer") -> dict[int, RatioColumn]:
     """The columns of a question that are ratios with an interval, by their place."""
     found = {}
     for place, (_, expression) in enumerate(offer.question.columns):

@@ -20,7 +20,6 @@ import numpy as np
 from sfumato.aggregates.price import IndependentNoise, Price
 from sfumato.curator.norm_tail import EDGES
 from sfumato.curator.offer import Offer
-from sfumato.curator.ratios import asks_ratios_only
 from sfumato.curator.release import split_keys
 from sfumato.curator.scaling import (
     PEOPLE,
@@ -261,7 +260,7 @@ class Steps:
     def completed(self) -> Offer:
         """The offer for the rest of the price, with bounds chosen from what is known; 1 where nothing is known yet."""
         offer, norms = self.offer, list(zip(self.norms, self.known, strict=True))
-        means = asks_ratios_only(offer.question)
+        means = offer.for_means
         ranks = self.choice(offer.rank_block, norms.pop()[1], True) if offer.weighs_ranks else None
         known = {step.place: found for step, found in norms}
         choices = tuple(self.choice(block, known.get(i), means) for i, block in enumerate(offer.blocks))

@@ -53,3 +53,15 @@ def test_the_interval_of_a_ratio_holds_the_truth_and_the_value(more, tmp_path):
         assert mean_low <= mean <= mean_high
         inside += (low <= truth[k][0] <= high) + (mean_low <= truth[k][1] <= mean_high)
     assert inside >= 5
+
+
+def test_an_answer_about_counts_serves_ratios_and_not_the_other_way_round(tmp_path):
+    """A norm that is best for means leaves out more rows, so counts would be worse than they were paid for."""
+    curator = opened(tmp_path, *DEFAULT)
+    share, both = "SELECT COUNT_IF(x < 0) / COUNT(*) AS r FROM t", "SELECT COUNT_IF(x < 0) AS a, COUNT(*) AS n FROM t"
+    assert curator.ask(share, epsilon=2.0).charged
+    assert curator.ask(both, epsilon=2.0).charged
+    assert not curator.ask(both, epsilon=2.0).charged
+    assert not curator.ask(share, epsilon=2.0).charged
+    assert curator.ask(both, epsilon=3.0).charged
+    assert not curator.ask(share, epsilon=3.0).charged
