@@ -6,6 +6,7 @@ cancel. Other ratios are shown without an interval.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sfumato.aggregates.linear import Number, NumberEstimate
 from sfumato.aggregates.mean import MeanReader
