@@ -202,7 +202,7 @@ def test_where_levels_are_taken_together_radii_are_a_little_larger_and_never_too
 def test_boxes_have_the_chances_that_balls_know():
     for joint, _ in SMALL:
         law, found = joint.law, Boxes.of(joint.law)
-        above = [float(boxes.higher(law, r, 64)) for r in range(len(found.chances))]
+        above = [float(boxes.level_tail(law, r, 64)) for r in range(len(found.chances))]
         chances = -np.diff([1.0, *above])
         assert found.chances == pytest.approx(chances, rel=2 * boxes.MISSED, abs=1e-12)
         assert (found.chances <= chances + 1e-15).all()
@@ -216,7 +216,7 @@ def test_levels_that_are_taken_together_are_taken_as_the_highest():
     assert law.levels == 1
     sums = np.cumsum(found.chances)
     for level, chance in list(zip((found.sides[:, 0] / 2).tolist(), sums.tolist(), strict=True))[::16]:
-        assert chance == pytest.approx(1 - float(boxes.higher(law, int(level), 64)), abs=1e-12)
+        assert chance == pytest.approx(1 - float(boxes.level_tail(law, int(level), 64)), abs=1e-12)
     assert 1 - 2 * boxes.MISSED < sums[-1] < 1
 
 
