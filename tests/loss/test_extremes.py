@@ -289,6 +289,8 @@ EXTREMES: list[PrivacyLoss] = [
     SMOOTH(NOISES.GaussianNoise(), 100.0, 3.0, 1, 100.0),
     SMOOTH(NOISES.CauchyNoise(2.0), 100.0, 1e-300, 2, 100.0),
     SMOOTH(NOISES.ArsinhNormalNoise(2.0), 1e-4, 1e-12),
+    *(L.SignedPairLoss(x, w) for x, w in ((1e-12, 0.5), (30.0, 0.99), (1.0, 1e-12))),
+    *(L.ShuffledLoss(x, n, 1 / (math.exp(x) + 1), 0.0, 0.0) for x, n in ((0.01, 2), (10.0, 10**4), (1.0, 10**5))),
     10**15 * L.PureLoss(1e-12),
     10**15 * L.PureLoss(1e100),
 ]

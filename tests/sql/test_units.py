@@ -17,7 +17,7 @@ from sfumato.sql.units import ColumnUnit, EdgeUnit, RowUnit
 from tests.curator.questions import moved
 
 BUDGET = "version = 1\n[budget]\nepsilon = 900\ndelta = 1e-6\n"
-ROWS = "[tables.visits]\nunit = {unit}\ncolumns.stay = {{low = 0, high = 9, step = 1}}\n"
+ROWS = "[tables.visits]\nunit = {unit}\nrows = 1\ncolumns.stay = {{low = 0, high = 9, step = 1}}\n"
 LINKS = "[tables.links]\n{unit}edges = ['a', 'b']\ncolumns.a = {{type = 'number'}}\ncolumns.b = {{type = 'number'}}\n"
 
 

@@ -20,6 +20,7 @@ DELTA = 1e-6
 PEOPLE = """
 [tables.people]
 unit = "id"
+rows = 1
 [tables.people.columns]
 id = {low = 0, high = 10000, step = 1}
 secret = {type = "boolean"}

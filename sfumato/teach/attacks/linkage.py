@@ -24,6 +24,7 @@ BIRTHDAYS = f"* REPLACE (DATE '{BORN}' + CAST(born AS INTEGER) AS born)"
 PATIENT = """
 [tables.patients]
 unit = "id"
+rows = 1
 [tables.patients.columns]
 id = {low = 0, high = 100000, step = 1}
 born = {type = "date"}
