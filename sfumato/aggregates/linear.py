@@ -8,7 +8,7 @@ and so do their intervals: the truth is there.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sfumato.aggregates.intervals import Reach, Spread, Terms, spread
@@ -20,6 +20,7 @@ from sfumato.sql.emit.norm import WHOLE
 from sfumato.wording import short_number
 
 CONFIDENCE = 0.95
+COUNT_PART = 0.02  # of what an interval may miss: for the count by which the share of left-out rows is bounded
 ROUNDED = 2.001  # parts of WHOLE by which a weight is below √(B/q) at most
 Number = float | int
 NumberEstimate = tuple[Number, Number, Number]  # value, low, high
@@ -101,6 +102,16 @@ class NoisySums:
         floor, rows = ROUNDED / (self.joint.weight - ROUNDED), self.missing.rows(count)
         low, high = low - down * rows, high + up * rows
         return low - abs(low) * floor * (down > 0), high + abs(high) * floor
+
+    @property
+    def noise_confidence(self) -> float:
+        """The confidence of the noise of means and sums: COUNT_PART of what may be missed is for a bounded count."""
+        return self.confidence if self.missing is None else 1 - (1 - COUNT_PART) * (1 - self.confidence)
+
+    def count_radius(self, index: int) -> float:
+        """A measure is farther off on one given side with at most COUNT_PART of what an interval may miss."""
+        confidence = 1 - 2 * COUNT_PART * (1 - self.confidence)
+        return replace(self, confidence=confidence).spread(self.joint.coefficients[index]).radius
 
     def own_noise(self, place: int) -> tuple[Fraction, Terms]:
         """(κ, terms) of a sum that is κ times its parent, and noise of its own."""

@@ -77,7 +77,7 @@ class MeanReader(Reader):
 
     @cached_property
     def reach(self) -> Reach:
-        return self.reach_at(self.sums.confidence)
+        return self.reach_at(self.sums.noise_confidence)
 
     def reach_at(self, confidence: float) -> Reach:
         return Reach.of(self.sums.own_noise(0)[1], self.count_noise, confidence)
@@ -105,6 +105,6 @@ class MeanReader(Reader):
         (low, high), missing = self.ends(sums, reach), self.sums.missing
         if missing is None:
             return low, high
-        more = missing.share(sums[1] - self.sums.spread(self.sums.coefficients(1)).radius) * missing.apart
+        more = missing.share(sums[1] - self.sums.count_radius(self.sums.indexes[1])) * missing.apart
         more *= (self.span[1] - self.span[0]) / 2
         return max(low - more, self.span[0]), min(high + more, self.span[1])

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -79,7 +79,7 @@ class SumReader(Reader):
         if len(self.sums.indexes) > 1:
             centre, values = Fraction(self.measure.centre), self.sums.coefficients(1)
             coefficients = [a + centre * b for a, b in zip(coefficients, values, strict=True)]
-        return self.sums.spread(coefficients)
+        return replace(self.sums, confidence=self.sums.noise_confidence).spread(coefficients)
 
     @property
     def coverage(self) -> float:
@@ -138,7 +138,7 @@ class SumReader(Reader):
     @cached_property
     def count_radius(self) -> float:
         assert self.count_index is not None
-        return self.sums.spread(self.sums.joint.coefficients[self.count_index]).radius
+        return self.sums.count_radius(self.count_index)
 
 
 def bounded_argument(node: exp.Expression, rows: Scope) -> Expression:

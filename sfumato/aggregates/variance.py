@@ -9,7 +9,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from sfumato.aggregates.intervals import Reach, ratio
-from sfumato.aggregates.linear import Linear, NoisySums, Number, NumberEstimate, Reader, clip
+from sfumato.aggregates.linear import CONFIDENCE, Linear, NoisySums, Number, NumberEstimate, Reader, clip
 from sfumato.aggregates.mean import MeanReader
 from sfumato.aggregates.sum import bounded_argument
 from sfumato.sql.aggregate import Lattices
@@ -108,9 +108,13 @@ class VarianceReader(Reader):
         low, high = self.mean.span
         return ((high - low) / 2) ** 2
 
+    def confidence_of(self, part: float) -> float:
+        """MEAN and GIVEN_MEAN are for 95 % together; where that is more, both miss in proportion."""
+        return 1 - (1 - part) * (1 - self.sums.noise_confidence) / (1 - CONFIDENCE)
+
     @cached_property
     def mean_reach(self) -> Reach:
-        return self.mean.reach_at(MEAN)
+        return self.mean.reach_at(self.confidence_of(MEAN))
 
     @cached_property
     def square_middle(self) -> float:
@@ -123,7 +127,8 @@ class VarianceReader(Reader):
         own, square = self.sums.own_noise(0)[1], self.sums.own_noise(2)[1]
         no_own, no_square = (tuple((Fraction(0), noise) for _, noise in terms) for terms in (own, square))
         count = self.mean.count_noise
-        return Reach.of(square + no_own, count, GIVEN_MEAN), Reach.of(no_square + own, count, GIVEN_MEAN)
+        sure = self.confidence_of(GIVEN_MEAN)
+        return Reach.of(square + no_own, count, sure), Reach.of(no_square + own, count, sure)
 
     def square_reach(self, factor: float) -> Reach:
         """With so many times the sum's own noise: what it adds grows with the factor, or with its square."""
@@ -147,7 +152,7 @@ class VarianceReader(Reader):
         (low, high), missing = self.ends(sums), self.mean.sums.missing
         if missing is None:
             return low, high
-        n = sums[1] - self.sums.spread(self.sums.coefficients(1)).radius
+        n = sums[1] - self.sums.count_radius(self.sums.indexes[1])
         share, apart = missing.share(n), RANGE_SQUARED if missing.certain else missing.apart
         down, up = share * min(1.0, apart) * self.largest, share * apart * self.largest
         return clip(low - down, 0.0, self.largest), clip(high + up, 0.0, self.largest)

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.aggregates.linear import ROUNDED, Missing, NoisySums
+from sfumato.aggregates.linear import COUNT_PART, ROUNDED, Missing, NoisySums
 from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import Mu, Pure
 from sfumato.aggregates.registry import parse_question
+from sfumato.aggregates.variance import GIVEN_MEAN, MEAN
 from sfumato.curator.norm_tail import BINS, SQUARES, Tail, choose_for_sums
 from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.scaling import PEOPLE, Choice, NoisyNorms, blocks_of, cap_of, histogram_edges
@@ -245,3 +246,22 @@ def test_blocks_have_every_measure_that_somebody_can_move():
         plan = offer_of(sql).plan
         places = [one.measure for block in blocks_of(plan, True) for one in block.coordinates]
         assert sorted(places) == list(range(len(plan.measures)))
+
+
+def test_noise_and_the_count_that_bounds_a_share_miss_no_more_than_allowed():
+    """With what was left out, which has the other half, an interval of a mean, a sum or a variance misses 5 %."""
+    offer = offer_for_epsilon(parse_question("SELECT AVG(y), VARIANCE(y) FROM t", stated()), 1.0, 1e-6, Mu)
+    norms = NoisyNorms((2**24,) * BINS, 1.0)
+    found = replace(offer, choices=tuple(Choice(block, block.bound(2.0), norms) for block in offer.blocks))
+    for aggregate, indexes in found.question.sum_indexes.items():
+        sums = found.noisy_sums(indexes)
+        assert sums.missing is not None
+        assert 1 - sums.confidence == pytest.approx(0.025)
+        counted = (1 - replace(sums, confidence=1 - 2 * COUNT_PART * 0.025).confidence) / 2
+        reader = aggregate.reader(sums)
+        parts = (
+            [reader.confidence_of(MEAN), reader.confidence_of(GIVEN_MEAN)] if hasattr(reader, "square_reach") else []
+        )
+        noise = sum(1 - part for part in parts) if parts else 1 - sums.noise_confidence
+        assert noise + counted <= 0.025 * (1 + 1e-9)
+        assert sums.count_radius(indexes[1]) > sums.spread(sums.coefficients(1)).radius
