@@ -13,7 +13,7 @@ from sfumato.aggregates.linear import COUNT_PART, ROUNDED, Missing, NoisySums
 from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import Mu, Pure
 from sfumato.aggregates.registry import parse_question
-from sfumato.aggregates.variance import GIVEN_MEAN, MEAN
+from sfumato.aggregates.variance import GIVEN_MEAN, MEAN, VarianceReader
 from sfumato.curator.norm_tail import BINS, SQUARES, Tail, choose_for_sums
 from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.scaling import PEOPLE, Choice, NoisyNorms, blocks_of, cap_of, histogram_edges
