@@ -5,6 +5,7 @@ from pathlib import Path
 
 from sfumato.engines.base import Engine
 from sfumato.engines.duckdb import DuckDB
+from sfumato.engines.pool import WorkerPool
 from sfumato.engines.worker import Worker
 from sfumato.errors import InvalidParameter, PolicyError, QueryRefused
 from sfumato.ledger import Budget, Ledger, Promise, PureBudget
@@ -52,7 +53,7 @@ def open_ledger(
 
 def default_ledger_path(engine: Engine) -> Path:
     """Where the ledger of a file is."""
-    if isinstance(engine, DuckDB | Worker):
+    if isinstance(engine, DuckDB | Worker | WorkerPool):
         return Path(f"{engine.path}.ledger")
     raise InvalidParameter(
         "a ledger has no place of its own here.\n  found:  data that are not in a file\n"
