@@ -34,6 +34,9 @@ tour: $(VENV)/plot.stamp  ## the calculus of privacy loss, in tables and figures
 audit: $(VENV)/run.stamp  ## try to break every mechanism; writes audit.html and audit.json (2 min; OPTIONS="--quick")
 	@$(BIN)/python -m sfumato audit --out audit.html --out audit.json $(OPTIONS)
 
+serve: $(VENV)/server.stamp  ## a service with the data of the demo: asked over HTTP, with tokens to try
+	@$(BIN)/python -m sfumato serve --demo $(OPTIONS)
+
 test: lint types  ## everything that must hold: lint, types, tests, documents
 	@echo "· pytest"
 	@$(BIN)/python -m pytest -q -n auto
@@ -149,6 +152,11 @@ $(VENV)/run.stamp: pyproject.toml | $(BIN)/python
 	@$(INSTALL) -e .
 	@touch $@
 
+$(VENV)/server.stamp: pyproject.toml | $(BIN)/python
+	@echo "· preparing $(VENV) to serve"
+	@$(INSTALL) -e '.[server]'
+	@touch $@ $(VENV)/run.stamp
+
 $(VENV)/plot.stamp: pyproject.toml | $(BIN)/python
 	@echo "· preparing $(VENV) to draw with sfumato"
 	@$(INSTALL) -e '.[plot]'
@@ -157,7 +165,7 @@ $(VENV)/plot.stamp: pyproject.toml | $(BIN)/python
 $(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
 	@echo "· preparing $(VENV) to work on sfumato"
 	@$(INSTALL) -e '.[dev]'
-	@touch $@ $(VENV)/plot.stamp $(VENV)/run.stamp
+	@touch $@ $(VENV)/plot.stamp $(VENV)/server.stamp $(VENV)/run.stamp
 
 # Separate environments, rebuilt when pyproject.toml has changed; `make clean` brings newer versions.
 .venv-oldest/dev.stamp: pyproject.toml tools/oldest.py

@@ -135,6 +135,9 @@ class TooManyRequests(AccessRefused):
         self.after = after
 
 
+FAILED_SERVICE = "the service failed. The operator can read why in its log."
+
+
 class ServiceFailed(SfumatoError):
     """A service failed in a way that it was not made for. The text is always the same; details are in its log."""
 

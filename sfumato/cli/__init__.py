@@ -1,6 +1,6 @@
 """The command line: a thin surface over the package. It takes no decision, and imports nothing heavy to start."""
 
-from sfumato.cli import ask, attack, audit, data, demo, ledger, policy, survey
+from sfumato.cli import ask, attack, audit, data, demo, ledger, policy, serve, survey
 from sfumato.cli.common import main
 
 __all__ = ["main"]
@@ -16,5 +16,7 @@ for command in (
     attack.attack,
     demo.demo,
     survey.survey,
+    serve.serve,
+    serve.token,
 ):
     main.add_command(command)

@@ -31,6 +31,7 @@ from sfumato.engines.base import Engine
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.pool import WorkerPool
 from sfumato.errors import (
+    FAILED_SERVICE,
     InvalidParameter,
     NotAllowed,
     NotAuthenticated,
@@ -66,7 +67,7 @@ RIGHTS: Mapping[Role, frozenset[str]] = {
     Role.STEWARD: ASK | INSPECT | {"check policy", "tokens"},
     Role.OWNER: ASK | INSPECT | {"check policy", "tokens", "publish policy"},
 }
-FAILED = "the service failed. The operator can read why in its log."
+QUICK = 16  # threads for calls that are no questions
 ANALYSTS, FINISHED = 1000, 1000  # analysts whose curators are kept; long questions whose outcome is
 
 
@@ -137,13 +138,15 @@ class Service:
     failed: FailedAttempts = field(default_factory=FailedAttempts)
     metrics: Metrics = field(default_factory=Metrics)
     stopping: bool = False
-    _threads: ThreadPoolExecutor = field(init=False, repr=False)
+    _threads: ThreadPoolExecutor = field(init=False, repr=False)  # questions, which may take long
+    _quick: ThreadPoolExecutor = field(init=False, repr=False)  # everything else, which must not wait for them
     _jobs: "OrderedDict[str, Future[Answer]]" = field(default_factory=OrderedDict, repr=False)
     _waiting: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
-        self._threads = ThreadPoolExecutor(self.limits.threads, "sfumato call")
+        self._threads = ThreadPoolExecutor(self.limits.threads, "sfumato ask")
+        self._quick = ThreadPoolExecutor(QUICK, "sfumato call")
 
     @staticmethod
     def open(configuration: Configuration) -> "Service":
@@ -360,7 +363,7 @@ class Service:
         except Exception as error:
             problem = error
             unforeseen(error, **found.content)
-            raise ServiceFailed(FAILED) from None
+            raise ServiceFailed(FAILED_SERVICE) from None
         finally:
             if not isinstance(problem, TooManyRequests):
                 outcome = {} if problem is None else {"refused": type(problem).__name__}
@@ -392,12 +395,13 @@ class Service:
     # ---- from asyncio -------------------------------------------------------------------------------------------
 
     def submit(self, act: Callable[P, T], *args: P.args, **named: P.kwargs) -> "Future[T]":
-        """Run an act in a thread of the bounded pool. Raises TooManyRequests if too many wait."""
+        """Run an act in a thread of a bounded pool. Raises TooManyRequests if too many wait."""
         with self._lock:
             if self._waiting >= self.limits.waiting + self.limits.threads:
                 raise TooManyRequests("the service is busy.\n  do:     try again in a moment", 1.0)
             self._waiting += 1
-        future = self._threads.submit(partial(act, *args, **named))
+        threads = self._threads if getattr(act, "__func__", None) is Service.ask else self._quick
+        future = threads.submit(partial(act, *args, **named))
         future.add_done_callback(self._done)
         return future
 
@@ -415,8 +419,9 @@ class Service:
     ) -> Answer | str:  # fmt: skip
         """The answer; or, if it takes longer than this, the id under which `stored` will find it."""
         key = new_key() if key is None else key
-        asking = partial(self.ask, epsilon=epsilon, error=error, relative_error=relative_error, key=key)
-        future = self.submit(asking, person, data, text)
+        future = self.submit(
+            self.ask, person, data, text, epsilon=epsilon, error=error, relative_error=relative_error, key=key
+        )
         try:
             return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(future)), seconds)
         except TimeoutError:
@@ -437,7 +442,8 @@ class Service:
 
     def close(self) -> None:
         """Close what is open. A call that has not ended stays charged; its answer is stored, or can be made again."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._threads, self._quick):
+            threads.shutdown(wait=False, cancel_futures=True)
         for data in self.data.values():
             data.curator.engine.close()
             data.curator.ledger.close()
