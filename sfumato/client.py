@@ -71,6 +71,7 @@ class Remote:
     timeout: float = 60.0  # seconds for one reply
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
     _local: threading.local = field(default_factory=threading.local, init=False, repr=False)
+    _open: list[http.client.HTTPConnection] = field(default_factory=list, init=False, repr=False)
 
     def ask(
         self, sql: str, *, epsilon: float | None = None, error: float | None = None,
@@ -151,7 +152,7 @@ class Remote:
                 status, reply, after = self._send(method, path, data, sent)
                 break
             except (OSError, http.client.HTTPException) as problem:
-                self.close()
+                self._drop()
                 if attempt + 1 == ATTEMPTS or isinstance(problem, ssl.SSLCertVerificationError):
                     raise ServiceFailed(
                         f"the service cannot be reached.\n  found:  {self.host}: {type(problem).__name__}\n"
@@ -171,6 +172,7 @@ class Remote:
         connection = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = self._connect()
+            self._open.append(connection)
         connection.request(method, path, body, dict(headers))
         reply = connection.getresponse()
         content = reply.read(LONGEST)
@@ -185,10 +187,20 @@ class Remote:
         context = ssl.create_default_context(cafile=self.certificates)
         return http.client.HTTPSConnection(self.host, self.port, timeout=self.timeout, context=context)
 
-    def close(self) -> None:
+    def _drop(self) -> None:
+        """Give up the connection of this thread."""
         connection, self._local.connection = getattr(self._local, "connection", None), None
         if connection is not None:
             connection.close()
+            self._open.remove(connection)
+
+    def close(self) -> None:
+        """Close the connections of all threads; the next request opens another one."""
+        for connection in self._open:
+            connection.close()
+
+    def __del__(self) -> None:
+        self.close()
 
 
 def connect(

@@ -95,9 +95,9 @@ def service_options(command: Callable[..., None]) -> Callable[..., None]:
 def identities(place: Path, name: str | None) -> "dict[str, Identity]":
     """The tokens of each data set of a service."""
     from sfumato.errors import InvalidParameter
+    from sfumato.ledger.location import store_at
     from sfumato.server.configuration import Configuration
     from sfumato.server.identity import Identity
-    from sfumato.server.service import identity_store
 
     if place.suffix != ".toml":
         ledgers = {place.name: str(place)}
@@ -108,7 +108,7 @@ def identities(place: Path, name: str | None) -> "dict[str, Identity]":
         raise InvalidParameter(f"the service has no such data set.\n  found:  {name}")
     found = {}
     for data, ledger in ledgers.items():
-        store = identity_store(ledger)
+        store = store_at(ledger)
         if not store.exists():
             raise InvalidParameter(
                 f"there is no ledger yet.\n  found:  none of {data}\n  do:     sfumato serve --check {place.name}"

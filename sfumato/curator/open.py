@@ -9,13 +9,10 @@ from sfumato.engines.pool import WorkerPool
 from sfumato.engines.worker import Worker
 from sfumato.errors import InvalidParameter, PolicyError, QueryRefused
 from sfumato.ledger import Budget, Ledger, Promise, PureBudget
-from sfumato.ledger.location import store_at
+from sfumato.ledger.location import ADDRESS, resolve, store_at
 from sfumato.ledger.shares import ANALYST, OTHERS, OWNER
-from sfumato.ledger.store import Store
 from sfumato.sensitivity import AddRemove
 from sfumato.sql.policy import Limits, Policy, confusable_form
-
-ADDRESS = ("postgresql://", "postgres://")
 
 
 def open_engine(data: str | os.PathLike[str] | Engine, limits: Limits) -> Engine:
@@ -41,11 +38,7 @@ def open_ledger(
                 "  do:     give the anchor to Ledger.open or Ledger.create"
             )
         return apply_policy(place, policy)
-    where: Path | Store = Path(place) if place is not None else default_ledger_path(engine)
-    if isinstance(place, str) and place.startswith(ADDRESS):
-        from sfumato.ledger.postgres import PostgresStore  # an extra
-
-        where = PostgresStore.at(place)
+    where = resolve(place) if place is not None else default_ledger_path(engine)
     if store_at(where).exists():
         return apply_policy(Ledger.open(where, anchor=anchor), policy)
     return apply_policy(Ledger.create(where, budget_of(policy), anchor=anchor), policy)

@@ -274,6 +274,14 @@ class Ledger:
         with self._append("unblock") as line:
             blocks.unblock(line, charge, why)
 
+    def forfeit(self, why: str) -> None:
+        """Count all that is left in every account as spent: for answers that no line records."""
+        why = checks.text("why", why)
+        for name, (limit, spent) in self.accounts().items():
+            if any(rest := limit - spent):
+                with self._append("charge") as line:
+                    charges.spend_rest(line, self.promise, name, rest, why)
+
     def reprice(self, seq: int, loss: PrivacyLoss) -> Amount:
         """Lower the cost of a charge to the present price of its loss, if no counter rises; the cost that holds now."""
         price = self.prices(loss)[-1]

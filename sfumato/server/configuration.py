@@ -24,8 +24,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from sfumato.curator.open import ADDRESS
 from sfumato.errors import InvalidParameter
+from sfumato.ledger.location import ADDRESS
 
 HTTP = "127.0.0.1:8080"
 SUFFIXES = (".duckdb", ".db", ".parquet", ".csv", "")

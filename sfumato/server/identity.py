@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sfumato.errors import InvalidParameter, NotAuthenticated
+from sfumato.ledger.backup import ExtraTable
 from sfumato.ledger.shares import OWNER
 from sfumato.ledger.store import Row, Store
 from sfumato.sql.policy import confusable_form
@@ -24,10 +25,18 @@ DAYS, LONGEST_DAYS = 90, 3650
 DAY = 86_400
 COLUMNS = "id, who, role, hash, stored_key, server_key, created, expires, revoked"
 TABLES = (
-    "CREATE TABLE IF NOT EXISTS tokens (id TEXT PRIMARY KEY, who TEXT NOT NULL, role TEXT NOT NULL, hash TEXT NOT NULL,"
-    " stored_key TEXT NOT NULL, server_key TEXT NOT NULL, created BIGINT NOT NULL, expires BIGINT NOT NULL,"
-    " revoked BIGINT NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS token_salt (id BIGINT PRIMARY KEY CHECK (id = 1), secret TEXT NOT NULL)",
+    ExtraTable(
+        "tokens",
+        "CREATE TABLE IF NOT EXISTS tokens (id TEXT PRIMARY KEY, who TEXT NOT NULL, role TEXT NOT NULL,"
+        " hash TEXT NOT NULL, stored_key TEXT NOT NULL, server_key TEXT NOT NULL, created BIGINT NOT NULL,"
+        " expires BIGINT NOT NULL, revoked BIGINT NOT NULL)",
+        COLUMNS,
+    ),
+    ExtraTable(
+        "token_salt",
+        "CREATE TABLE IF NOT EXISTS token_salt (id BIGINT PRIMARY KEY CHECK (id = 1), secret TEXT NOT NULL)",
+        "id, secret",
+    ),
 )
 WRONG = "this token is not valid here.\n  do:     check it, or ask the owner for a new one: sfumato token new"
 
@@ -78,8 +87,8 @@ class Identity:
     def open(store: Store, clock: Callable[[], float] = time.time) -> "Identity":
         """Create the tables where there are none."""
         with store.writing() as transaction:
-            for statement in TABLES:
-                transaction.run(statement)
+            for table in TABLES:
+                transaction.run(table.create)
             if not transaction.run("SELECT id FROM token_salt"):
                 transaction.run("INSERT INTO token_salt (id, secret) VALUES (1, ?)", secrets.token_hex(32))
         return Identity(store, clock)

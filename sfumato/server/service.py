@@ -25,7 +25,7 @@ from typing import ParamSpec, TypeVar
 
 from sfumato.curator import Curator
 from sfumato.curator.answer import Answer
-from sfumato.curator.open import ADDRESS, apply_policy
+from sfumato.curator.open import apply_policy
 from sfumato.curator.preview import Preview, Standing, budget_standing
 from sfumato.engines.base import Engine
 from sfumato.engines.duckdb import DuckDB
@@ -43,8 +43,7 @@ from sfumato.errors import (
     TooManyRequests,
 )
 from sfumato.ledger.hash_chain import Entry
-from sfumato.ledger.location import store_at
-from sfumato.ledger.store import Store
+from sfumato.ledger.location import ADDRESS, store_at
 from sfumato.server.admission import Admission, FailedAttempts
 from sfumato.server.audit_log import AuditLog
 from sfumato.server.catalogue import Catalogue
@@ -456,7 +455,8 @@ def open_data(settings: DataSet, limits: Limits) -> OpenData:
     policy = with_limits(Policy.load(settings.policy), limits)
     engine = open_engine(settings, policy, limits)
     curator = Curator.open(engine, policy, ledger=settings.ledger, anchor=settings.anchor)
-    return OpenData(settings, curator, Identity.open(identity_store(settings.ledger)))
+    identity = Identity.open(store_at(settings.ledger))  # its own connection: log-ins do not wait for charges
+    return OpenData(settings, curator, identity)
 
 
 def open_engine(settings: DataSet, policy: Policy, limits: Limits) -> Engine:
@@ -466,15 +466,6 @@ def open_engine(settings: DataSet, policy: Policy, limits: Limits) -> Engine:
         return Postgres(settings.source, timeout=policy.limits.timeout)
     timeout, memory, spill = policy.limits.timeout, policy.limits.memory, policy.limits.spill
     return WorkerPool(DuckDB(Path(settings.source), timeout=timeout, memory=memory, spill=spill), limits.workers)
-
-
-def identity_store(ledger: str) -> Store:
-    """A connection of its own to the store of a ledger, so that log-ins do not wait for charges."""
-    if ledger.startswith(ADDRESS):
-        from sfumato.ledger.postgres import PostgresStore  # an extra
-
-        return PostgresStore.at(ledger)
-    return store_at(ledger)
 
 
 def with_limits(policy: Policy, limits: Limits) -> Policy:

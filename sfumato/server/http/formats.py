@@ -1,7 +1,5 @@
 """Answers in the form that a client accepts: JSON, CSV, or an Arrow stream."""
 
-import csv
-import io
 import json
 from collections.abc import Mapping
 
@@ -41,21 +39,5 @@ def render(answer: Answer, media: str, extra: Mapping[str, object], headers: Map
         return Response(json.dumps({**extra, **json.loads(answer.to_json())}, ensure_ascii=False), 200, headers, JSON)
     told = {"Sfumato-Epsilon": f"{answer.epsilon!r}", "Sfumato-Delta": f"{answer.delta!r}",
             "Sfumato-Charged": str(answer.charged).lower()}  # fmt: skip
-    body = to_csv(answer) if media == CSV else to_arrow(answer)
+    body = answer.to_csv() if media == CSV else answer.to_arrow_stream()
     return Response(body, 200, {**headers, **told}, f"{CSV}; charset=utf-8; header=present" if media == CSV else media)
-
-
-def to_csv(answer: Answer) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(answer.columns)
-    writer.writerows(["" if cell is None else cell for cell in row] for row in answer.rows)
-    return text.getvalue().encode("utf-8", "replace")
-
-
-def to_arrow(answer: Answer) -> bytes:
-    pyarrow = import_optional("pyarrow")
-    table, sink = answer.to_arrow(), io.BytesIO()
-    with pyarrow.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue()
