@@ -130,6 +130,9 @@ bench-hostile: $(VENV)/dev.stamp  ## processor time until hostile texts are refu
 bench-cost: $(VENV)/dev.stamp  ## each function in one row: worst input, cheapest, and what its table states (2 min; OPTIONS='--engine postgres' there)
 	@$(BIN)/python bench/bench_cost.py $(OPTIONS)
 
+clients: $(VENV)/dev.stamp bench/.peers/server-clients.stamp  ## ask the demo from psql, six drivers and pandas by the PostgreSQL door
+	@$(BIN)/python bench/server/check_clients.py
+
 walk: $(VENV)/dev.stamp  ## which functions and files one question runs through (OPTIONS="--short", "--json", "--only ask")
 	@PYTHONPATH=. $(BIN)/python tools/walk.py $(OPTIONS)
 
@@ -194,6 +197,9 @@ bench/.peers/curator-%.stamp: bench/curator/sides/%.txt | $(BIN)/python
 
 bench/.peers/truth-%.stamp: bench/truth/sides/%.txt | $(BIN)/python
 	$(call peer,truth-$*)
+
+bench/.peers/server-%.stamp: bench/server/sides/%.txt | $(BIN)/python
+	$(call peer,server-$*)
 
 bench/.peers/%.stamp: bench/composition/sides/%.txt | $(BIN)/python
 	$(call peer,$*)

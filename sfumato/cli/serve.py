@@ -70,6 +70,11 @@ def build_demo() -> Path:
     click.echo(f"  export SFUMATO_TOKEN={tokens['journalist']}")
     click.echo(f"  sfumato ask http://{listen}/clinic --epsilon 0.1 \\")
     click.echo('    "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"\n')
+    psql = Configuration.load(place).postgres
+    assert psql is not None
+    click.echo("Or from psql, or anything else that speaks to PostgreSQL; the token is the password:\n")
+    click.echo("  PGPASSWORD=$SFUMATO_TOKEN PGOPTIONS='-c sfumato.epsilon=0.1' \\")
+    click.echo(f"    psql -h {psql.host} -p {psql.port} -U journalist clinic\n")
     click.echo(f"The owner's token is {tokens['owner']}\n")
     return place
 

@@ -12,6 +12,9 @@ SERVICE = """\
 [http]
 listen = "127.0.0.1:8080"
 
+[postgres]
+listen = "127.0.0.1:5433"
+
 [data.clinic]
 source = "clinic.duckdb"
 policy = "clinic.toml"

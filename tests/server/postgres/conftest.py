@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -11,10 +12,10 @@ from sfumato.server.postgres.door import PostgresDoor
 from tests.server.conftest import configuration
 
 
-@pytest.fixture
-def door(service, tmp_path):
-    """The door, with an event loop in a thread of its own."""
-    found = PostgresDoor(service, configuration(tmp_path), Listen("127.0.0.1", 0), None)
+@contextmanager
+def open_door(service, settings, tls=None):
+    """A door, with an event loop in a thread of its own."""
+    found = PostgresDoor(service, settings, Listen("127.0.0.1", 0), tls)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -24,6 +25,12 @@ def door(service, tmp_path):
     loop.call_soon_threadsafe(loop.stop)
     thread.join(20)
     loop.close()
+
+
+@pytest.fixture
+def door(service, tmp_path):
+    with open_door(service, configuration(tmp_path)) as found:
+        yield found
 
 
 @pytest.fixture

@@ -7,6 +7,12 @@ import psycopg
 import pytest
 from psycopg.generators import execute
 
+from sfumato.server.configuration import Tls
+from sfumato.server.run import tls_context
+from tests.server.conftest import configuration
+from tests.server.postgres.conftest import open_door
+from tests.server.test_run import write_certificate
+
 SQL = "SELECT ward, COUNT(*) AS n, AVG(stay) FROM visits GROUP BY ward ORDER BY ward"
 
 
@@ -200,3 +206,19 @@ def test_cancel_stops_waiting_and_keeps_the_answer(service, connect):
     assert len(connect().execute(SQL).fetchall()) == 3
     lines = service.data["clinic"].curator.ledger.history()
     assert [one.content["kind"] for one in lines].count("charged") == 1
+
+
+@pytest.mark.parametrize("mode", ["disable", "require", "verify-full"])
+def test_tls(service, tokens, tmp_path, mode):
+    """With a certificate, a token never crosses the wire in the open."""
+    write_certificate(tmp_path, 1)
+    context = tls_context(Tls(tmp_path / "cert.pem", tmp_path / "key.pem"))
+    with open_door(service, configuration(tmp_path), context) as door:
+        words = {"user": "ann", "password": tokens["ann"], "dbname": "clinic", "port": door.port, "sslmode": mode}
+        if mode == "disable":
+            with pytest.raises(psycopg.OperationalError, match="TLS"):
+                psycopg.connect(host="localhost", **words)
+        else:
+            with psycopg.connect(host="localhost", sslrootcert=str(tmp_path / "cert.pem"), **words) as connection:
+                assert connection.pgconn.ssl_in_use
+                assert connection.execute("SELECT 1").fetchone() == (1,)
