@@ -30,15 +30,16 @@ def survey() -> None:
 @click.option("--error", type=float, help="Instead of ε: the standard error that a share may have, with --people.")
 @click.option("--people", type=int, help="How many people are expected.")
 @click.option("--two-coins", is_flag=True, help="Yes or no by two coins: ε = ln 3.")
+@click.option("--bits", type=float, help="The most bits that a report may have.")
 def design(
     design: Path, question: str, answers: tuple[str, ...], epsilon: float | None, error: float | None,
-    people: int | None, two_coins: bool,
+    people: int | None, two_coins: bool, bits: float | None,
 ) -> None:  # fmt: skip
     """Write the DESIGN of a survey: whole numbers that every client can draw with, and a hash that names it."""
     from sfumato.local.survey import design_survey
 
     accuracy = (error, people) if error is not None and people is not None else None
-    made = design_survey(question, answers, epsilon=epsilon, accuracy=accuracy, two_coins=two_coins)
+    made = design_survey(question, answers, epsilon=epsilon, accuracy=accuracy, two_coins=two_coins, bits=bits)
     if design.exists():
         raise click.ClickException(f"{design} is there already; a design is never changed, as its hash names it")
     design.write_text(made.text + "\n", encoding="utf-8")

@@ -17,6 +17,12 @@ def pack(bits: Bits) -> NDArray[np.uint8]:
     return np.packbits(bits, axis=1)
 
 
+def integers(packed: NDArray[np.uint8], k: int) -> list[int]:
+    """Packed rows of k ≤ 62 values as the integers of single reports: value v is the bit 2^v."""
+    found: list[int] = (np.unpackbits(packed, axis=1, count=k) @ (1 << np.arange(k))).tolist()
+    return found
+
+
 def unpacked_sums(packed: NDArray[np.uint8]) -> Counts:
     """Sums of all columns of bits: bytes are unpacked and added up in blocks whose sums fit into a byte."""
     total = np.zeros(8 * packed.shape[1], np.int64)
@@ -35,7 +41,7 @@ def count_bits(packed: NDArray[np.uint8], k: int) -> Counts:
     plane of reports needs about five operations in all; unpacking it would need fifty. The few planes that are left
     are unpacked.
     """
-    rows, width = packed.shape
+    width = packed.shape[1]
     words = max(1, PLANE // width) * width
     whole = packed.size // (8 * words)
     if whole < 4:

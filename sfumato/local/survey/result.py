@@ -1,13 +1,14 @@
 """What a survey tells: shares with both intervals, what hostile reports could do, and what it cost each person."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.local.estimate import FrequencyEstimate, estimate
-from sfumato.local.intervals import Target
+from sfumato.local.estimate import FrequencyEstimate, Target, estimate
 from sfumato.local.shuffle import Shuffled
 from sfumato.local.survey.design import Design
 from sfumato.local.survey.reports import Tallied, read_reports
@@ -101,3 +102,17 @@ def estimate_survey(
     found = estimate(design.randomizer, list(tallied.reports))
     count = max(1, found.people // 100) if hostile is None else checks.whole("hostile", hostile, 0)
     return SurveyResult(design, tallied, found, confidence, count)
+
+
+def simulate(design: Design, people: int, shares: Sequence[float] | None = None) -> SurveyResult:
+    """The result of n made-up people; shares are equal unless given. Fresh noise each time."""
+    n, k = checks.whole("people", people, 1, 10**8), design.randomizer.k
+    wanted = np.full(k, 1 / k) if shares is None else np.asarray(checks.distribution("shares", shares))
+    if wanted.size != k:
+        raise InvalidParameter(f"give one share for each of the {k} answers.\n  found:  {wanted.size} shares")
+    ends = np.rint(np.cumsum(wanted) * n).astype(np.int64)
+    values = np.repeat(np.arange(k), np.diff(ends, prepend=0))
+    oracle = design.randomizer
+    reports = oracle.read_reports(oracle.randomize(values))
+    found = FrequencyEstimate(oracle, n, oracle.support(reports))
+    return SurveyResult(design, Tallied((), 0, 0, 0), found, 0.95, max(1, n // 100))
