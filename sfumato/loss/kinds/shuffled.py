@@ -205,9 +205,15 @@ class ShuffledLoss(Symmetric):
     def epsilon(self, delta: SupportsFloat, *, tolerance: float = TOLERANCE) -> Bound:
         """The least ε with δ(ε) ≤ delta, between that of a crowd of equal others and the blanket's; at most ε₀."""
         goal = checks.probability("delta", delta)
-        most = super().epsilon(goal, tolerance=tolerance).upper if goal > self.leak()[0] else self.eps
+        most = self.blanket_epsilon(goal, tolerance)
         start = min(self.guess(max(goal, 1e-15)), most)
         return Bound(min(meeting_point(self.lower, max(goal, 1e-15), start, self.eps, -1), most), most, self.method)
+
+    def blanket_epsilon(self, goal: float, tolerance: float) -> float:
+        """The blanket's ε. Its far end leaks less than FLOOR, and is looked at only if the goal is there."""
+        if goal > FLOOR:
+            return meeting_point(self.upper, goal, self.guess(goal), self.eps, 1)
+        return super().epsilon(goal, tolerance=tolerance).upper if goal > self.leak()[0] else self.eps
 
     # ---- the rest of a loss -----------------------------------------------------------------------------------------
 
@@ -219,8 +225,13 @@ class ShuffledLoss(Symmetric):
         """The largest loss has a chance that is lost in rounding."""
         return False
 
+    @cached_property
+    def beyond(self) -> float:
+        """What is counted as leak."""
+        return self.upper(self.end)
+
     def leak(self) -> tuple[float, float]:
-        return self.upper(self.end), self.upper(self.end)
+        return self.beyond, self.beyond
 
     def log_moment(self, s: float) -> Bound:
         return divergences.log_moment(self, s)
