@@ -18,9 +18,9 @@ def pack(bits: Bits) -> NDArray[np.uint8]:
 
 
 def integers(packed: NDArray[np.uint8], k: int) -> list[int]:
-    """Packed rows of k ≤ 62 values as the integers of single reports: value v is the bit 2^v."""
-    found: list[int] = (np.unpackbits(packed, axis=1, count=k) @ (1 << np.arange(k))).tolist()
-    return found
+    """Packed rows as the integers of single reports: value v is the bit 2^v."""
+    turned = np.packbits(np.unpackbits(packed, axis=1, count=k), axis=1, bitorder="little")
+    return [int.from_bytes(row.tobytes(), "little") for row in turned]
 
 
 def unpacked_sums(packed: NDArray[np.uint8]) -> Counts:

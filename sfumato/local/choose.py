@@ -188,13 +188,9 @@ def choose(
         delta = 1e-6
         checks.number("epsilon", epsilon, 1e-6, MOST_LOCAL, allowed=f"a number from 1e-6 to {MOST_LOCAL:g}")
         oracles = [make(epsilon) for make, most in makers if epsilon <= most]
-    fitting = [one for one in oracles if bits is None or one.bits <= bits]
-    if not fitting:
-        raise OutOfReach(
-            f"no randomizer for {k:,} values fits into {bits} bits"
-            if oracles
-            else "no local ε meets the central target"
-        )
+    if not oracles:
+        raise OutOfReach("no local ε meets the central target.\n  do:     ask more people, or allow a larger ε")
+    fitting = within(oracles, bits)
     rows = [
         Choice(one, n, Shuffled(one, n).epsilon(delta).upper if shuffled or central is not None else None)
         for one in fitting
@@ -214,17 +210,28 @@ def frequency_oracle(k: int, eps: float, bits: float | None = None) -> Frequency
     (Response(k=2, odds=Odds(truth=2850325, lie=1048576)), 'subset', 'pgr')
     """
     response = Response.of(k, eps)
-    if k == 2 or response.odds.truth == response.odds.lie:
-        return response
     found: list[FrequencyOracle] = [response]
+    if k == 2 or response.odds.truth == response.odds.lie:
+        return within(found, bits)[0]
     if k <= MOST_SUBSET:
         found.append(SubsetSelection.of(k, eps))
         if found[1].bits == response.bits:  # sets of one value
-            return response
+            return within([response], bits)[0]
     if k > MOST_SUBSET or (bits is not None and found[-1].bits > bits):
         found.append(ProjectiveResponse.of(k, eps))
-    fitting = [one for one in found if bits is None or one.bits <= bits]
-    return min(fitting or [response], key=lambda one: one.total_variance)
+    return min(within(found, bits), key=lambda one: one.total_variance)
+
+
+def within(oracles: list[FrequencyOracle], bits: float | None) -> list[FrequencyOracle]:
+    """Those whose reports fit into so many bits; refused if none does."""
+    found = [one for one in oracles if bits is None or one.bits <= bits]
+    if not found:
+        least = min(one.bits for one in oracles)
+        raise OutOfReach(
+            f"no randomizer for {oracles[0].k:,} values has reports of at most {bits:g} bits.\n"
+            f"  found:  {least:g} bits at least\n  do:     allow more bits"
+        )
+    return found
 
 
 Maker = Callable[[float], FrequencyOracle]

@@ -67,7 +67,7 @@ class RangeTree:
 
     @cached_property
     def oracles(self) -> tuple[FrequencyOracle, ...]:
-        """One for each level, the coarsest first; reports are numbers of at most 53 bits."""
+        """One for each level, the coarsest first, whose reports hold at most 53 bits."""
         sizes = [max(2, self.nodes(level)) for level in range(1, self.height + 1)]
         return tuple(frequency_oracle(size, self.eps, bits=53) for size in sizes)
 
@@ -126,7 +126,10 @@ class RangeEstimate:
         return float(self.shares[-1][a:b].sum())
 
     def range_error(self, confidence: float = 0.95) -> float:
-        """A normal radius for any one range: at most 2(b − 1) raw nodes of each level; least squares lowers it."""
+        """A normal radius for any one range, and a wide one: at most 2(b − 1) raw nodes of each level, each at its worst.
+
+        Least squares lowers the error, so this covers more often than the confidence says, also with few reports.
+        """
         z = -float(ndtri(miss_of(confidence, 1) / 2))
         return z * float(np.sqrt(sum(2 * (self.tree.branching - 1) * v for v in self.spread)))
 

@@ -135,8 +135,8 @@ def least_epsilon(k: int, error: float, people: int, bits: float | None = None) 
 
 def read_design(source: str | Path) -> Design:
     """The design in a file or text; refused unless it is one of ours, in full."""
-    text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
     try:
+        text = source.read_text(encoding="utf-8-sig") if isinstance(source, Path) else source
         found = json.loads(text)
     except (ValueError, RecursionError) as problem:
         raise not_a_design(f"no JSON ({type(problem).__name__})") from problem
