@@ -86,6 +86,8 @@ class HeavyHitters:
         kept: dict[bytes, float] = {b"": 1.0}
         for group in range(1, self.length + 1):
             seeds, said = groups[group]
+            if not len(said):
+                return {}
             candidates = [
                 prefix + letter
                 for prefix in kept
@@ -120,14 +122,12 @@ class HeavyHitters:
 
     def share(self, seeds: Words, said: NDArray[np.int64], prefix: bytes) -> float:
         """(C/n − 1/g)/(p − 1/g) with C the reports whose bucket is the prefix's."""
-        if not len(said):
-            return 0.0
         return self.share_of(int(np.count_nonzero(buckets(seeds, prefix, self.response.k) == said)), len(said))
 
     def share_of(self, count: int, reports: int) -> float:
         """The estimate from so many matching reports."""
         g = self.response.k
-        return float(count / max(reports, 1) - 1 / g) / (float(self.response.p) - 1 / g)
+        return float(count / reports - 1 / g) / (float(self.response.p) - 1 / g)
 
 
 def least_count(reports: int, q: float, chance: float) -> int:

@@ -126,7 +126,7 @@ class RangeEstimate:
         return float(self.shares[-1][a:b].sum())
 
     def range_error(self, confidence: float = 0.95) -> float:
-        """A normal radius for any one range, and a wide one: at most 2(b − 1) raw nodes of each level, each at its worst.
+        """A normal radius for any one range, and a wide one: 2(b − 1) raw nodes of each level, each at its worst.
 
         Least squares lowers the error, so this covers more often than the confidence says, also with few reports.
         """
