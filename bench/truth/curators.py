@@ -5,12 +5,13 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import duckdb
 
 import sfumato as sf
+from sfumato.curator.open import open_ledger
 from sfumato.sql.policy import Policy
 
 DELTA = 1e-6
@@ -36,6 +37,7 @@ class Curators:
     """Curators of one database."""
 
     file: Path
+    opened: dict[int, sf.Curator] = field(default_factory=dict, repr=False)  # by policy
 
     def policy(self, table: str, stated: Stated) -> Policy:
         unit = UNITS.get(table, "u")
@@ -68,9 +70,15 @@ class Curators:
 
     @contextmanager
     def fresh(self, policy: Policy) -> Iterator[sf.Curator]:
-        """A curator with nothing spent and nothing stored."""
+        """A curator with nothing spent and nothing stored. The engine with its kept tables and the plans are those of
+        the first one under this policy: exact numbers are the same for all, and what is released is in the ledger."""
         folder = Path(tempfile.mkdtemp(prefix="sfumato-truth-"))
         try:
-            yield sf.Curator.open(self.file, policy=policy, ledger=folder / "ledger")
+            if id(policy) not in self.opened:
+                self.opened[id(policy)] = sf.Curator.open(self.file, policy=policy, ledger=folder / "first")
+            first = self.opened[id(policy)]
+            curator = replace(first, ledger=open_ledger(folder / "ledger", first.engine, policy, None))
+            vars(curator)["planner"] = first.planner
+            yield curator
         finally:
             shutil.rmtree(folder)

@@ -407,17 +407,16 @@ def keys(bench: Bench) -> None:
         sql = f"SELECT {key}, COUNT(*) AS n FROM {table} GROUP BY {key}"
         for epsilon in bench.epsilons:
             progress(f"{key} ε = {epsilon:g}")
-            repeats = max(5, bench.repeats // 5)
             many: Callable[[Policy, int], float] = lambda policy, times, sql=sql, epsilon=epsilon: float(  # noqa: E731
                 np.mean([len(bench.ask(policy, sql, epsilon)) for _ in range(times)])
             )
-            ours = many(bench.curators.policy(table, Stated(private=(key,))), repeats)
+            ours = many(bench.curators.policy(table, Stated(private=(key,))), bench.repeats)
             boxes = {
                 groups: many(
                     bench.curators.policy(table, Stated(f"groups = {groups}\nrows = 10", private=(key,))),
-                    repeats // 2 + 1,
+                    bench.repeats // 4 + 1,
                 )
-                for groups in (1, 2, 4, 8, 16)
+                for groups in (1, 2, 4, 8, 16, 32)
             }
             good &= ours >= 0.97 * max(boxes.values()) - 1
             bench.note("keys", {"key": key, "epsilon": epsilon, "ours": ours, "boxes": list(boxes.values())})
@@ -440,7 +439,7 @@ def suggested(bench: Bench) -> None:
         for column in columns:
             ends = f"SELECT quantile_cont({column}, 0.99) - quantile_cont({column}, 0.01) FROM {table}"
             wide, shares, widths = float(bench.connection.execute(ends).fetchall()[0][0]), [], []
-            for _ in range(max(5, bench.repeats // 3)):
+            for _ in range(bench.repeats):
                 with bench.curators.fresh(policy) as curator:
                     bounds = curator.suggest_bounds(f"{table}.{column}", epsilon=0.5)
                 outside = f"avg(CASE WHEN {column} BETWEEN {bounds.low} AND {bounds.high} THEN 0 ELSE 1 END)"
@@ -479,11 +478,11 @@ def main() -> None:
             SECTIONS[name](bench)
         except SfumatoError as problem:
             say(name, False, str(problem).splitlines()[0])
+        if chosen.json:  # after each section, as all of them take hours
+            chosen.json.parent.mkdir(parents=True, exist_ok=True)
+            chosen.json.write_text(json.dumps(bench.found | {"repeats": repeats}, indent=1, allow_nan=False) + "\n")
+            print(f"{name} written to {chosen.json}", file=sys.stderr)
     print(f"{time.perf_counter() - start:.0f} s", file=sys.stderr)
-    if chosen.json:
-        chosen.json.parent.mkdir(parents=True, exist_ok=True)
-        chosen.json.write_text(json.dumps(bench.found | {"repeats": repeats}, indent=1, allow_nan=False) + "\n")
-        print(f"written to {chosen.json}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sfumato.aggregates.count import CountReader
 from sfumato.aggregates.linear import CONFIDENCE, Estimate
 from sfumato.curator.answer import LeftOut
 from sfumato.curator.offer import Offer
@@ -128,13 +129,27 @@ def around(cell: Shown, estimate: Estimate) -> Estimate:
     return value, min(low, cell), max(high, cell)  # type: ignore[type-var, return-value]
 
 
+def plain_values(readings: Estimates) -> list[list[Value]]:
+    """Keys and values of each group, without intervals."""
+    return [[*key, *[value for value, _, _ in found]] for key, found in readings]
+
+
+def left_out_by_row(offer: Offer, noisy: bytes, readings: Estimates) -> tuple[float, ...]:
+    """The share that was left out at most, for each row that is shown: known where rows are counted."""
+    counts = [one for one in offer.readers.values() if isinstance(one, CountReader) and one.sums.missing is not None]
+    if not counts:
+        return ()
+    shares = counts[0].left_out_at_most(json.loads(noisy)["noisy"])
+    return tuple(shares[i] for i in arrange_rows(offer.question, plain_values(readings)))
+
+
 def lay_out_rows(
     question: Question, readings: Estimates, ratios: Sequence[int] = ()
 ) -> tuple[tuple[str, ...], tuple[tuple[Shown, ...], ...]]:
     """Names and rows: all that comes after the aggregates, and beside each of them, and of the columns at the places
     `ratios`, its interval."""
     width = len(question.plan.keys)
-    values: list[list[Value]] = [[*key, *[value for value, _, _ in found]] for key, found in readings]
+    values = plain_values(readings)
     kept = arrange_rows(question, values)
     names: list[str] = []
     columns: list[list[Shown]] = []
