@@ -119,7 +119,7 @@ class NormHistogram(Step):
     def canonical(self) -> str:
         measures = summed_measures(self.plan)
         mine = tuple(measures[one.measure] for one in self.blocks[self.place].coordinates)
-        alone = replace(self.plan, measures=mine, standalone=())
+        alone = replace(self.plan, measures=mine, standalone=()).of_columns_read()
         return f"norms | {'L2' if self.price.squares else 'L1'}, {len(EDGES)} bins | {alone.canonical}"
 
     @property
@@ -158,7 +158,7 @@ class KeyVotes(Step):
 
     @property
     def canonical(self) -> str:
-        return f"keys | {replace(self.plan, measures=(), standalone=()).canonical}"
+        return f"keys | {replace(self.plan, measures=(), standalone=()).of_columns_read().canonical}"
 
     @property
     def loss(self) -> PrivacyLoss:

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Protocol
 
 from sfumato.sql.domains import Domain, Scalar
-from sfumato.sql.expressions import Column, Constant, Expression, quote_name
+from sfumato.sql.expressions import Column, Constant, Expression, columns, quote_name
 from sfumato.sql.possible_keys import possible_keys
 from sfumato.sql.units import EACH_ROW, Unit, column_of, explain_ambiguity
 
@@ -79,6 +79,14 @@ class Table:
     def unit_origin(self) -> str | None:
         """The lineage of the unit where this table is the first one."""
         return None if self.unit_column is None else f"t0.{self.unit_column}"
+
+    def describing(self, names: Iterable[str]) -> "Table":
+        """The same table with the descriptions of these columns alone, of its unit, and of what finds that."""
+        kept, owner = {*names, self.unit_column, *self.edges}, self.owner
+        if owner is not None:
+            kept.add(owner.mine)
+            owner = replace(owner, table=owner.table.describing([owner.theirs]))
+        return replace(self, columns={name: one for name, one in self.columns.items() if name in kept}, owner=owner)
 
     def unclear_unit(self, columns: Iterable[str]) -> str | None:
         """Why the policy does not say what the unit is, if the table has these columns; None if it does."""
@@ -221,6 +229,26 @@ class Plan:
         if self.table.scaled:
             parts.append("scaled")  # never taken for an answer about rows that were cut
         return " | ".join([*parts, hashlib.sha256(stated.encode()).hexdigest()[:16]])
+
+    def of_columns_read(self) -> "Plan":
+        """The same plan over tables that describe only the columns that it reads: a release that is stored under its
+        canonical text stays in use when the owner describes another column otherwise.
+
+        Rows of a private join are cut by a hash of all their columns, and a union has columns of its own: these keep
+        their tables as they are.
+        """
+        if self.crossed or self.table.branches:
+            return self
+        listed = [*self.keys, self.where, *(of for m in self.measures for of in (m.of, m.given) if of is not None)]
+        listed += [of for one in self.standalone for of in one.arguments]
+        listed += [of for join in self.joins for of, _ in join.on]
+        read = [column.origin.partition(".") for of in listed for column in columns(of)]
+        names = {place: [name for at, _, name in read if at == f"t{place}"] for place in range(len(self.joins) + 1)}
+        joins = tuple(
+            replace(join, table=join.table.describing([*names[i], *(theirs for _, theirs in join.on), *join.exact]))
+            for i, join in enumerate(self.joins, 1)
+        )
+        return replace(self, table=self.table.describing(names[0]), joins=joins)
 
     @property
     def parts(self) -> int:

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+import sfumato as sf
 from sfumato.curator.steps import Steps
 from sfumato.errors import BudgetExceeded, KeyReused
-from tests.curator.people import DEFAULT, GAUSSIAN, PURE, charges, opened, spent
+from sfumato.sql.policy import Policy
+from tests.curator.people import DEFAULT, GAUSSIAN, POLICY, PURE, charges, opened, spent
 
 BY_KEY = "SELECT w, COUNT(*) FROM t GROUP BY w"
 POINTS = ("data: before", "data: read", "noise: drawn", "answer: due")
@@ -216,3 +218,48 @@ def test_measures_that_nobody_can_move_are_answered(tmp_path, budget):
     low, high = answer.rows[0][4], answer.rows[0][5]
     assert low / 5 == pytest.approx(answer.rows[0][1], abs=1) and high / 5 == pytest.approx(answer.rows[0][2], abs=1)
     assert curator.ask("SELECT AVG(CLAMP(y, 5, 5)) FROM t", epsilon=1).rows[0][0] == 5
+
+
+def reopened(curator, of, old, new):
+    """The same data and ledger under a policy in which one text is another one."""
+    described = stated_text(of).replace(old, new)
+    assert described != stated_text(of)
+    return sf.Curator.open(curator.engine, Policy.read(described), ledger=curator.ledger)
+
+
+def stated_text(budget):
+    return POLICY.format(budget=budget, more="")
+
+
+@pytest.mark.parametrize("question", [BY_KEY, "SELECT k, SUM(y) FROM t WHERE x > 0 GROUP BY k", "SELECT COUNT(*) FROM t"])
+def test_what_steps_bought_stays_in_use_when_another_column_is_described_otherwise(tmp_path, question):
+    curator = opened(tmp_path, *DEFAULT)
+    curator.ask(question, epsilon=2)
+    first = len(charges(curator))
+    later = reopened(curator, GAUSSIAN, 'd = {type = "date"}', 'd = {type = "text"}')
+    later.ask(question, epsilon=2)
+    assert len(charges(later)) == first + 1, "the answer itself is about the policy as it is; its steps are not"
+    curator.ledger.verify()
+
+
+def test_steps_are_bought_again_when_a_column_that_they_read_is_described_otherwise(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    question = "SELECT k, SUM(y) FROM t GROUP BY k"
+    curator.ask(question, epsilon=2)
+    assert len(charges(curator)) == 2
+    later = reopened(curator, GAUSSIAN, "y = {low = 0, high = 10", "y = {low = 0, high = 20")
+    later.ask(question, epsilon=2)
+    assert len(charges(later)) == 4
+    by_other_keys = reopened(curator, GAUSSIAN, 'keys = ["a", "b", "c"]', 'keys = ["a", "b"]')
+    by_other_keys.ask(question, epsilon=2)
+    assert len(charges(by_other_keys)) == 6
+
+
+def test_a_private_join_keeps_its_steps_to_the_policy_as_it_is(tmp_path):
+    """Which rows are joined depends on a hash of all columns, so other descriptions may mean other rows."""
+    curator = opened(tmp_path, *DEFAULT, "INSERT INTO s SELECT 'u' || (i % 60), i % 4 FROM range(90) r(i)")
+    question = "SELECT COUNT(*) FROM t JOIN s ON t.u = s.u"
+    curator.ask(question, epsilon=2)
+    later = reopened(curator, GAUSSIAN, 'd = {type = "date"}', 'd = {type = "text"}')
+    later.ask(question, epsilon=2)
+    assert len(charges(later)) == 4
