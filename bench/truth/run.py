@@ -209,7 +209,7 @@ def counts(bench: Bench) -> None:
         if not bench.wants(question.table) or question.table == "movielens":
             continue
         asked = Asked.of(bench, question)
-        data, policy = Prepared.of(asked.rows), bench.curators.policy(question.table, Stated())
+        data, policy = Prepared.of(asked.rows, bool(question.keys)), bench.curators.policy(question.table, Stated())
         for epsilon in bench.epsilons:
             progress(f"{question.name} ε = {epsilon:g}")
             pair = [count_cell(bench, asked, data, policy, epsilon, stored) for stored in (False, True)]

@@ -53,6 +53,7 @@ from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.parse.from_where import MAIN
 from sfumato.sql.policy import VIEWS, Policy
 from sfumato.sql.question import Question
+from sfumato.sql.tighten import QuestionBounds
 
 PATIENT = 8  # time-outs
 
@@ -123,10 +124,11 @@ class Curator:
 
     def preview(
         self, sql: str, *, epsilon: float | None = None, error: float | None = None,
-        relative_error: float | None = None,
+        relative_error: float | None = None, rows: int | None = None, groups: int | None = None,
+        most: int | None = None,
     ) -> Preview:  # fmt: skip
         """Price, errors and odds. Free, and no data are touched."""
-        wanted = Wanted.of(sql, epsilon, error, relative_error)
+        wanted = Wanted.of(sql, epsilon, error, relative_error, QuestionBounds(rows, groups, most))
         try:
             question = self.planner.plan(wanted)
         except UnboundedColumn:
@@ -137,15 +139,17 @@ class Curator:
 
     def ask(
         self, sql: str, *, epsilon: float | None = None, error: float | None = None,
-        relative_error: float | None = None, key: str | None = None,
+        relative_error: float | None = None, key: str | None = None, rows: int | None = None,
+        groups: int | None = None, most: int | None = None,
     ) -> Answer:  # fmt: skip
         """A private answer. Charged durably before data are read, stored durably before it is returned.
 
         With a relative error ε is what a count by group costs, and the most that other questions may: see `refine`.
         `key` is an idempotency key: the same request with the same key is charged once.
+        `rows`, `groups`, `most`: tighter bounds than the policy's, for this question alone.
         """
         self.probe("ask: asked")
-        wanted = Wanted.of(sql, epsilon, error, relative_error)
+        wanted = Wanted.of(sql, epsilon, error, relative_error, QuestionBounds(rows, groups, most))
         try:
             question = self.planner.plan(wanted)  # pure: text and policy, or QueryRefused
         except UnboundedColumn:

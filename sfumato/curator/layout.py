@@ -85,8 +85,10 @@ def bounding_note(plan: Plan, missing: LeftOut | None = None) -> str:
     if isinstance(table.unit, RowUnit):
         return ""
     if table.scaled:
-        cut = cut_note(plan)
-        return " ".join(filter(None, [str(missing) if missing is not None else "", cut]))
+        supposed = (
+            f"Supposed: no {table.unit} has more than {plural(table.most or 0, 'row')}." if table.supposed else ""
+        )
+        return " ".join(filter(None, [str(missing) if missing is not None else "", supposed, cut_note(plan)]))
     rows = plural(plan.rows if table.branches else table.rows, "row")
     most = f"{rows} in each of {plural(plan.groups, 'group')}" if plan.groups > 1 else rows
     return f"95 % is about the noise; of each {table.unit} at most {most} can count."

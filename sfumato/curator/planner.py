@@ -58,7 +58,7 @@ class Planner:
 
     def plan(self, wanted: Wanted) -> Question:
         """The question that a text asks, or QueryRefused."""
-        question = parse_question(wanted.text, self.policy, self.namespace)
+        question = parse_question(wanted.text, self.policy, self.namespace, wanted.bounds)
         if not names_unit(wanted.unit, question.plan.table):
             raise QueryRefused(
                 f"{wanted.unit!r} is not the unit here.\n  found:  {str(question.plan.table.unit)!r} in the policy"

@@ -65,6 +65,7 @@ class Table:
     bare_word: bool = field(default=False, repr=False)  # is the unit the word `row` or `edge`, which may be a column's?
     scaled: bool = field(default=False, repr=False)
     most: int | None = field(default=None, repr=False)  # rows that a unit has at most, as the owner states
+    supposed: bool = field(default=False, repr=False)  # or as who asks supposes: answers are about that, then
 
     def scale(self, most: int | None = None) -> "Table":
         """The same table with contributions that are scaled to a norm, not cut."""
@@ -226,8 +227,8 @@ class Plan:
         )  # other bounds: another one
         if [key.domain.keys and tuple(dict.fromkeys(key.domain.keys)) for key in self.keys] != list(self.key_lists):
             parts.append(f"keys {self.key_lists!r}")  # WHERE excludes some
-        if self.table.scaled:
-            parts.append("scaled")  # never taken for an answer about rows that were cut
+        if self.table.scaled:  # never taken for an answer about rows that were cut
+            parts.append(f"scaled, most {self.table.most}" if self.table.supposed else "scaled")
         return " | ".join([*parts, hashlib.sha256(stated.encode()).hexdigest()[:16]])
 
     def of_columns_read(self) -> "Plan":
@@ -237,6 +238,8 @@ class Plan:
         Rows of a private join are cut by a hash of all their columns, and a union has columns of its own: these keep
         their tables as they are.
         """
+        if self.table.supposed:
+            return replace(self, table=replace(self.table, supposed=False)).of_columns_read()
         if self.crossed or self.table.branches:
             return self
         listed = [*self.keys, self.where, *(of for m in self.measures for of in (m.of, m.given) if of is not None)]
