@@ -37,6 +37,7 @@ from sfumato.curator.refinement import Refinement, rounds
 from sfumato.curator.relative_counts import is_grouped_count
 from sfumato.curator.release import release, table_requests
 from sfumato.curator.response_padding import Clock, Response
+from sfumato.curator.retried_errors import FirstTry
 from sfumato.curator.steps import FIRST_SHARE, Step, Steps, step_key
 from sfumato.curator.suggest_bounds import Bounds, number_column, rough_range, share_outside, suggested_range
 from sfumato.curator.unbounded_questions import ask_unbounded, preview_unbounded
@@ -157,7 +158,7 @@ class Curator:
         if wanted.relative_error is not None and not is_grouped_count(question) and not wanted.explained:
             return self.refine(question, wanted, key)
         if question.plan.table.scaled and wanted.epsilon is None:
-            return self.answer(self.offer_within(question, float(wanted.error or 0.0), buy=not wanted.explained), key)
+            return self.ask_within(question, float(wanted.error or 0.0), key, explained=wanted.explained)
         offer = self.planner.offer(wanted)  # pure: noise, loss, promised errors
         self.probe("ask: priced")
         if wanted.explained:
@@ -228,9 +229,21 @@ class Curator:
             steps = Steps.of(offer, self.ledger, is_paid)  # what somebody else has bought meanwhile is free
         return steps.completed()
 
-    def offer_within(self, question: Question, error: float, *, buy: bool) -> Offer:
+    def ask_within(self, question: Question, error: float, key: str | None, *, explained: bool) -> Answer:
+        """The answer with this error, where contributions are scaled."""
+        if explained:
+            return self.explain(self.preview_of(self.offer_within(question, error, buy=False)))
+        before = FirstTry.find(self, question, error, key)
+        if before is not None and before.answer is not None:
+            shown = self.planner.answer(before.offer.reading(before.answer), before.answer)
+            return self.with_account(shown, False)
+        return self.answer(self.offer_within(question, error, buy=True, key=key, before=before), key)
+
+    def offer_within(
+        self, question: Question, error: float, *, buy: bool, key: str | None = None, before: FirstTry | None = None
+    ) -> Offer:  # fmt: skip
         """The cheapest offer with this error, where contributions are scaled: how long they are decides what it costs,
-        so a histogram of norms is bought first, as a charge of its own."""
+        so a histogram of norms is bought first, as a charge of its own. What was charged `before` is the price."""
         delta, currency = self.policy.question_delta, self.planner.currency
         leak = required_leak(question, delta, currency)
         whole = Offer(question, currency.for_epsilon(self.policy.epsilon, delta, leak), leak)
@@ -244,11 +257,14 @@ class Curator:
                 "  do:     ask; or preview by epsilon=; or let the owner buy histograms once (curator.register)"
             )
         while steps.missing:
-            self.buy_step(steps.missing[0], loss_by_epsilon(first, delta), None)
+            self.buy_step(steps.missing[0], loss_by_epsilon(first, delta), key)
             steps = steps.bought(self.ledger)
-        return offer_for_error(
+        if before is not None:
+            return replace(steps.at(before.offer.price).completed(), promised=error)
+        found = offer_for_error(
             question, error, delta, self.policy.epsilon, currency, lambda offer: steps.at(offer.price).completed()
         )
+        return replace(found, promised=error)
 
     def is_charged(self, loss: PrivacyLoss, question: str, key: str | None) -> bool:
         """Was this charged under this idempotency key before?"""

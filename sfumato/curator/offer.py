@@ -52,6 +52,7 @@ class Offer:
     shown: tuple[tuple[object, ...], ...] | None = None  # private keys, once selected, likewise
     whole: "Price | None" = None  # what was paid together with the steps before, likewise
     whole_leak: float = 0.0
+    promised: float | None = None  # the error that its price follows from
 
     @property
     def plan(self) -> Plan:

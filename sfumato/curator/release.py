@@ -86,6 +86,8 @@ def release(offer: Offer, exact_tables: Sequence[Sequence[Row]]) -> bytes:
     more: dict[str, object] = {}
     if offer.scaled:
         more = {"choices": [one.to_store() for one in offer.choices or ()], "paid": (offer.whole or offer.price).amount}
+    if offer.promised is not None:
+        more["error"] = offer.promised
     if offer.ranks is not None:
         more["ranks"] = offer.ranks.to_store()
     if offer.people_noise is not None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.sql.dp_syntax import parse_dp_syntax
-from sfumato.sql.tighten import QuestionBounds
+from sfumato.sql.tighten import AS_STATED, QuestionBounds
 
 
 @dataclass(frozen=True)
@@ -17,12 +17,12 @@ class Wanted:
     relative_error: float | None = None
     unit: str | None = None  # whose unit the text takes for granted
     explained: bool = False  # EXPLAIN PRIVACY: only the preview is asked for
-    bounds: QuestionBounds = QuestionBounds()  # tighter ones than those of the policy
+    bounds: QuestionBounds = AS_STATED  # tighter ones than those of the policy
 
     @staticmethod
     def of(
         sql: str, epsilon: float | None = None, error: float | None = None, relative_error: float | None = None,
-        bounds: QuestionBounds = QuestionBounds(),
+        bounds: QuestionBounds = AS_STATED,
     ) -> "Wanted":  # fmt: skip
         """From a text and arguments; refuses numbers that make no sense."""
         if not isinstance(sql, str):

@@ -9,7 +9,7 @@ from sqlglot.errors import SqlglotError
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.parse.text import LONGEST, has_too_many_words
-from sfumato.sql.tighten import QuestionBounds
+from sfumato.sql.tighten import AS_STATED, QuestionBounds
 
 EXPLAIN = re.compile(r"\s*EXPLAIN\s+PRIVACY\b", re.IGNORECASE)
 OPTIONS = re.compile(r"\s*SELECT\s+WITH\s+DIFFERENTIAL_PRIVACY\b(?:\s+OPTIONS\s*\(([^()]*)\))?", re.IGNORECASE)
@@ -30,7 +30,7 @@ class DpSyntax:
     unit: str | None = None
     explained: bool = False
     relative_error: float | None = None
-    bounds: QuestionBounds = QuestionBounds()
+    bounds: QuestionBounds = AS_STATED
 
 
 def parse_dp_syntax(text: str) -> DpSyntax:
@@ -54,7 +54,7 @@ def parse_dp_syntax(text: str) -> DpSyntax:
             case "max_groups_contributed" | "max_rows_contributed":
                 raise QueryRefused(
                     f"OPTIONS: {name} is spelled otherwise here.\n"
-                    "  do:     rows = 3, groups = 2: at most 3 rows of a unit count in each of 2 groups; or leave it out"
+                    "  do:     leave it out, or rows = 3, groups = 2: 3 rows of a unit in each of 2 groups at most"
                 )
             case "delta" | "min_privacy_units_per_group":
                 raise QueryRefused(

@@ -27,7 +27,8 @@ class QuestionBounds:
         for name, value in self.stated().items():
             if type(value) is not int or not 1 <= value <= LARGEST:
                 raise InvalidParameter(
-                    f"{name} is a number of rows or groups.\n  found:  {value!r}\n  do:     give a whole number from 1 on"
+                    f"{name} is a number of rows or groups.\n  found:  {value!r}\n"
+                    "  do:     give a whole number from 1 on"
                 )
 
     def stated(self) -> dict[str, int]:
@@ -77,6 +78,9 @@ class QuestionBounds:
                     f"  found:  {name} = {value}, where {table.name} has {limits[name]} in the policy\n"
                     f"  do:     give at most {limits[name]}, or leave {name} out"
                 )
+
+
+AS_STATED = QuestionBounds()  # by the policy
 
 
 def private_tables(plan: Plan) -> Iterator[Table]:

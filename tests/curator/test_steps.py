@@ -231,7 +231,10 @@ def stated_text(budget):
     return POLICY.format(budget=budget, more="")
 
 
-@pytest.mark.parametrize("question", [BY_KEY, "SELECT k, SUM(y) FROM t WHERE x > 0 GROUP BY k", "SELECT COUNT(*) FROM t"])
+QUESTIONS = (BY_KEY, "SELECT k, SUM(y) FROM t WHERE x > 0 GROUP BY k", "SELECT COUNT(*) FROM t")
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
 def test_what_steps_bought_stays_in_use_when_another_column_is_described_otherwise(tmp_path, question):
     curator = opened(tmp_path, *DEFAULT)
     curator.ask(question, epsilon=2)
@@ -263,3 +266,60 @@ def test_a_private_join_keeps_its_steps_to_the_policy_as_it_is(tmp_path):
     later = reopened(curator, GAUSSIAN, 'd = {type = "date"}', 'd = {type = "text"}')
     later.ask(question, epsilon=2)
     assert len(charges(later)) == 4
+
+
+WITHIN = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
+
+
+def test_a_retry_with_an_error_is_answered_as_it_was_after_a_better_histogram_was_bought(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    first = curator.ask(WITHIN, error=200, key="mine")
+    curator.register(epsilon=12)
+    before = charges(curator)
+    again = curator.ask(WITHIN, error=200, key="mine")
+    assert again.rows == first.rows and not again.charged and charges(curator) == before
+    with pytest.raises(KeyReused):
+        curator.ask(WITHIN, error=190, key="mine")
+    with pytest.raises(KeyReused):
+        curator.ask("SELECT COUNT(*) FROM t", error=200, key="mine")
+    assert charges(curator) == before, "nothing is bought for a request that is refused"
+
+
+def test_a_retry_with_an_error_after_a_crash_runs_under_the_charge_that_was_made(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    with pytest.raises(Crash):
+        crashing(curator, "noise: drawn", 2).ask(WITHIN, error=200, key="mine")
+    made, paid = charges(curator), spent(curator)
+    assert len(made) == 2
+    answer = curator.ask(WITHIN, error=200, key="mine")
+    assert charges(curator) == made and spent(curator) == paid
+    assert curator.ask(WITHIN, error=200, key="mine").rows == answer.rows
+    curator.ledger.verify()
+
+
+def test_a_retry_with_an_error_after_a_crash_and_a_better_histogram_costs_nothing_more(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    with pytest.raises(Crash):
+        crashing(curator, "noise: drawn", 2).ask(WITHIN, error=200, key="mine")
+    curator.register(epsilon=12)
+    made = charges(curator)
+    assert curator.ask(WITHIN, error=200, key="mine").rows
+    assert charges(curator) == made
+    curator.ledger.verify()
+
+
+def test_a_retry_with_an_error_pays_for_a_step_once(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    with pytest.raises(Crash):
+        crashing(curator, "noise: drawn", 1).ask(WITHIN, error=200, key="mine")
+    assert len(charges(curator)) == 1
+    curator.ask(WITHIN, error=200, key="mine")
+    assert len(charges(curator)) == 2
+
+
+def test_a_retry_with_an_error_gives_the_same_answer_after_the_data_have_changed(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    first = curator.ask(WITHIN, error=200, key="mine")
+    curator.ledger.new_version("new rows")
+    before = charges(curator)
+    assert curator.ask(WITHIN, error=200, key="mine").rows == first.rows and charges(curator) == before

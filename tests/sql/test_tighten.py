@@ -15,7 +15,7 @@ OPTIONS = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 2, {}) k, COUNT(*)
 def test_a_question_may_state_bounds_where_the_policy_has_none(tmp_path):
     """60 people have 10 rows, 200 have one: of 3 rows of each, 380 count. Noise at ε = 15 is far below 100."""
     curator = opened(tmp_path, *DEFAULT)
-    ((n, low, high),) = curator.ask(COUNT, epsilon=15, rows=3).rows
+    ((_, low, high),) = curator.ask(COUNT, epsilon=15, rows=3).rows
     assert low <= 380 <= high and high - low < 100
     assert "at most 3 rows" in curator.ask(COUNT, epsilon=15, rows=3).note
     assert len(charges(curator)) == 1, "nothing is chosen, so nothing is bought first"
