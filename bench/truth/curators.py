@@ -16,6 +16,7 @@ from sfumato.sql.policy import Policy
 
 DELTA = 1e-6
 HEAD = f"version = 1\n[budget]\nepsilon = 900\ndelta = 0.05\nquestion_delta = {DELTA}\n"
+PURE = 'version = 1\n[budget]\nepsilon = 900\nkind = "pure"\n'
 UNITS = {"flights": "tailnum", "insteval": "s", "nafld": "id", "pizza": "id", "baseball": "id", "movielens": "u"}
 RANGES = {  # of numbers: what is possible
     "flights": {"distance": (0, 5000), "dep_delay": (-60, 600), "arr_delay": (-120, 600), "air_time": (0, 720)},
@@ -30,6 +31,7 @@ class Stated:
     bounds: str = ""  # lines of the policy, such as rows = 1
     private: tuple[str, ...] = ()  # columns whose keys are private
     unbounded: bool = False  # numbers have no ranges
+    pure: bool = False  # the budget is of pure ε
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Curators:
         with duckdb.connect(str(self.file), read_only=True) as connection:
             columns = connection.execute(f"DESCRIBE {table}").fetchall()
             lines = [self.column(connection, table, name, kind, stated) for name, kind, *_ in columns if name != unit]
-        head = f'{HEAD}[tables.{table}]\nunit = "{unit}"\n{stated.bounds}\n[tables.{table}.columns]\n'
+        head = f'{PURE if stated.pure else HEAD}[tables.{table}]\nunit = "{unit}"\n{stated.bounds}\n[tables.{table}.columns]\n'
         return Policy.read(head + "\n".join(lines) + "\n")
 
     def column(self, connection: duckdb.DuckDBPyConnection, table: str, name: str, kind: str, stated: Stated) -> str:
