@@ -46,7 +46,8 @@ class Curators:
         with duckdb.connect(str(self.file), read_only=True) as connection:
             columns = connection.execute(f"DESCRIBE {table}").fetchall()
             lines = [self.column(connection, table, name, kind, stated) for name, kind, *_ in columns if name != unit]
-        head = f'{PURE if stated.pure else HEAD}[tables.{table}]\nunit = "{unit}"\n{stated.bounds}\n[tables.{table}.columns]\n'
+        head = PURE if stated.pure else HEAD
+        head += f'[tables.{table}]\nunit = "{unit}"\n{stated.bounds}\n[tables.{table}.columns]\n'
         return Policy.read(head + "\n".join(lines) + "\n")
 
     def column(self, connection: duckdb.DuckDBPyConnection, table: str, name: str, kind: str, stated: Stated) -> str:

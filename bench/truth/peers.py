@@ -5,8 +5,9 @@
 All of them need to be told how much one person may add. They advise a high quantile of what people have: here the 95 %
 and the 99 % quantile of groups per person, of rows in a group and of rows per person are tried, read from the data
 themselves, which costs them nothing. Noise is Laplace or Gaussian. The best of these four is compared, which no owner
-could choose. Ours, on a Gaussian ledger or on one of pure ε, is told nothing and pays for what it finds out. All have (ε, δ) = (1, 1e-6), public keys and ranges.
-Error: root of the mean squared difference from the plain answer over groups and draws; of sums apart from counts.
+could choose. Ours, on a Gaussian ledger or on one of pure ε, is told nothing and pays for what it finds out. All have
+(ε, δ) = (1, 1e-6), public keys and ranges. Error: root of the mean squared difference from the plain answer over groups
+and draws; of sums apart from counts.
 """
 
 import argparse

@@ -1,6 +1,7 @@
 """SmartNoise SQL, which bounds rows of a person, not groups.
 
-Its own exact aggregates are made once, and noise is drawn anew. Its ε is per column: it is divided by their number. The noise is that of its defaults.
+Its own exact aggregates are made once, and noise is drawn anew. Its ε is per column: it is divided by their number.
+The noise is that of its defaults.
 """
 
 from functools import cache
