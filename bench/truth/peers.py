@@ -29,7 +29,7 @@ from bench.truth.data import BENCH, prepared
 HERE = Path(__file__).parent
 EPSILON, DELTA = 1.0, 1e-6
 PEERS = {"opendp": "OpenDP", "pipelinedp": "PipelineDP", "smartnoise": "SmartNoise", "tumult": "Tumult"}
-FEWER = {"tumult": 6, "opendp": 12}  # draws of who needs seconds for each
+FEWER = {"tumult": 4, "opendp": 5}  # draws of who needs seconds for each
 QUANTILES = (0.95, 0.99)
 
 
