@@ -158,21 +158,22 @@ def main() -> None:
     file, found = prepared(), list[Found]()
     curators = Curators(file)
     sides = [Side(name, HERE, BENCH / f".peers/curator-{name}/bin/python", 900) for name in chosen.only]
-    with duckdb.connect(str(file), read_only=True) as connection:
-        for job in [one for one in JOBS if any(part in one.name for part in chosen.jobs)]:
-            place = table_of(connection, job)
-            truth = truth_of(place)
-            mine = ours(curators, job, truth, chosen.draws)
-            found.append(mine)
-            print(f"{job.name:28} ours {mine.errors} {mine.how}", flush=True)
-            for side in (one for one in sides if one.installed):
-                one = theirs(side, job, place, truth, min(chosen.draws, FEWER.get(side.name, chosen.draws)))
-                found.append(one)
-                ratios = [f"{a / b:.1f}×" for a, b in zip(one.errors, mine.errors, strict=False)]
-                print(f"{job.name:28} {one.system:12} {' '.join(ratios) or 'failed'}  {one.how}", flush=True)
-                if chosen.json:
-                    chosen.json.parent.mkdir(parents=True, exist_ok=True)
-                    chosen.json.write_text(json.dumps([asdict(x) for x in found], indent=1) + "\n")
+    jobs = [one for one in JOBS if any(part in one.name for part in chosen.jobs)]
+    with duckdb.connect(str(file), read_only=True) as connection:  # a curator locks the file system away from it
+        places = {job: table_of(connection, job) for job in jobs}
+    for job in jobs:
+        truth = truth_of(places[job])
+        mine = ours(curators, job, truth, chosen.draws)
+        found.append(mine)
+        print(f"{job.name:28} ours {mine.errors} {mine.how}", flush=True)
+        for side in (one for one in sides if one.installed):
+            one = theirs(side, job, places[job], truth, min(chosen.draws, FEWER.get(side.name, chosen.draws)))
+            found.append(one)
+            ratios = [f"{a / b:.1f}×" for a, b in zip(one.errors, mine.errors, strict=False)]
+            print(f"{job.name:28} {one.system:12} {' '.join(ratios) or 'failed'}  {one.how}", flush=True)
+            if chosen.json:
+                chosen.json.parent.mkdir(parents=True, exist_ok=True)
+                chosen.json.write_text(json.dumps([asdict(x) for x in found], indent=1) + "\n")
     for side in sides:
         side.stop()
     summary(found)
