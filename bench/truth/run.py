@@ -28,15 +28,13 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench.truth.curators import Curators, Stated
 from bench.truth.data import BENCH, prepared
 from bench.truth.questions import QUESTIONS, Question, Rows
-from bench.truth.simulate import EPSILONS, PEOPLE, SHARE, Prepared, mu_of
+from bench.truth.simulate import EPSILONS, Prepared, mu_of
 from sfumato.curator.answer import Answer
-from sfumato.curator.norm_tail import CANDIDATES
 from sfumato.errors import SfumatoError
 from sfumato.sql.policy import Policy
 
 Floats = NDArray[np.float64]
 FIRST = 4.0  # ε of the question that leaves a histogram
-ENDS = 2.2415  # deviations of noise between an answer and the lower end of its interval
 MEANS = (  # name, table, SQL of the answer, what is true
     ("AVG(dep_delay) by origin", "flights", "origin", "AVG(dep_delay)", "avg(dep_delay)"),
     ("AVG(arr_delay) by month", "flights", "month", "AVG(arr_delay)", "avg(arr_delay)"),
@@ -78,10 +76,16 @@ class Bench:
         self.found.setdefault(section, []).append(row)
 
     def ask(self, policy: Policy, sql: str, epsilon: float, first: str = "") -> Answer:
+        return self.ask_and_read(policy, sql, epsilon, first)[0]
+
+    def ask_and_read(self, policy: Policy, sql: str, epsilon: float, first: str = "") -> tuple[Answer, int]:
+        """An answer, and the squared norm that contributions were scaled to, which is stored with it."""
         with self.curators.fresh(policy) as curator:
             if first:
                 curator.ask(first, epsilon=FIRST)
-            return curator.ask(sql, epsilon=epsilon)
+            answer = curator.ask(sql, epsilon=epsilon)
+            ((_, stored), *_) = curator.ledger.answers(curator.offer(sql, epsilon=epsilon).canonical)
+            return answer, json.loads(stored)["choices"][0]["bound"]
 
 
 def by_key(answer: Answer, keys: int, name: str) -> dict[tuple[object, ...], float]:
@@ -164,18 +168,14 @@ class CountCell:
 
 def count_cell(bench: Bench, asked: Asked, data: Prepared, policy: Policy, epsilon: float, stored: bool) -> CountCell:
     truth = np.array(list(asked.truth.values()))
-    norms = np.sqrt(asked.rows.squares())
-    mu = mu_of(epsilon)
-    share = 1 - PEOPLE - (0 if stored else SHARE)
+    norms, mu = asked.rows.squares(), mu_of(epsilon)
     squares, inside, people, seen = [], [], [], []
     for _ in range(bench.repeats):
-        answer = bench.ask(policy, asked.sql(), epsilon, asked.first if stored else "")
+        answer, bound = bench.ask_and_read(policy, asked.sql(), epsilon, asked.first if stored else "")
         n, low, high = asked.columns(answer)
         squares.append(((n - truth) ** 2).sum())
         inside.append(((low <= truth) & (truth <= high)).mean())
-        # The bound is not shown; noise tells it within the distance of two candidates.
-        bound = float(np.median(n - low)) / ENDS * mu * math.sqrt(share)
-        scaled = (norms > CANDIDATES[np.argmin(np.abs(np.log(CANDIDATES / max(bound, 1.0))))] * (1 + 1e-9)).sum()
+        scaled = (norms > bound).sum()
         left = answer.left_out
         people.append(left is None or left.people is None or scaled <= left.people)
         seen.append((left.about, left.at_most, bool(left.warning)) if left else (0, 0, False))

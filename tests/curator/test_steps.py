@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 import sfumato as sf
+from sfumato.curator.scaling import histogram_edges, scaling_of
 from sfumato.curator.steps import Steps
 from sfumato.errors import BudgetExceeded, KeyReused
 from sfumato.sql.policy import Policy
@@ -323,3 +324,44 @@ def test_a_retry_with_an_error_gives_the_same_answer_after_the_data_have_changed
     curator.ledger.new_version("new rows")
     before = charges(curator)
     assert curator.ask(WITHIN, error=200, key="mine").rows == first.rows and charges(curator) == before
+
+
+def test_under_pure_epsilon_one_histogram_of_counts_serves_every_grouping(tmp_path):
+    curator = opened(tmp_path, *DEFAULT, budget=PURE)
+    by = ("SELECT k, COUNT(*) FROM t GROUP BY k", "SELECT MONTH(d) AS m, COUNT(*) FROM t GROUP BY m")
+    for sql in (*by, "SELECT COUNT(*) FROM t"):
+        curator.ask(sql, epsilon=2)
+    assert [one.split(" | ")[0] for one in charges(curator)] == ["norms", "t", "t", "t"]
+    curator.ask("SELECT COUNT(*) FROM t WHERE y > 3", epsilon=2)
+    curator.ask("SELECT k, SUM(y) FROM t GROUP BY k", epsilon=2)
+    assert [one.split(" | ")[0] for one in charges(curator)][4:] == ["norms", "t", "norms", "t"], (
+        "other rows, other sums"
+    )
+    curator.ledger.verify()
+
+
+def test_under_gaussian_budgets_each_grouping_has_norms_of_its_own(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    for sql in ("SELECT k, COUNT(*) FROM t GROUP BY k", "SELECT COUNT(*) FROM t"):
+        curator.ask(sql, epsilon=2)
+    assert [one.split(" | ")[0] for one in charges(curator)] == ["norms", "t", "norms", "t"]
+
+
+def test_a_shared_histogram_has_no_shorter_norm_than_a_grouping(tmp_path):
+    """Rows with a key that the policy does not list count in no group: their norms are then too long, never short."""
+    unlisted = "INSERT INTO t SELECT 'u' || (i % 60), 'z', 1, 1, 'w', 1, NULL FROM range(300) r(i)"
+    curator = opened(tmp_path, *DEFAULT, unlisted, budget=PURE)
+    offer = curator.offer("SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=2)
+    (step,) = Steps.of(offer, curator.ledger).norms
+    shared = rows_of(curator, step.requests(1, curator.dialect)[0])
+    scaling = scaling_of(offer.plan, False, curator.dialect)
+    own = rows_of(curator, scaling.request(scaling.histogram(0, histogram_edges(step.blocks[0]))))
+    assert sum(own.values()) == sum(shared.values()) == 260
+    assert all(
+        sum(n for b, n in shared.items() if b >= i) >= sum(n for b, n in own.items() if b >= i) for i in range(60)
+    )
+    assert shared != own
+
+
+def rows_of(curator, request):
+    return {int(place): int(many) for place, many in curator.engine.run(request.direct)}
