@@ -76,7 +76,10 @@ class Bench:
         self.found.setdefault(section, []).append(row)
 
     def ask(self, policy: Policy, sql: str, epsilon: float, first: str = "") -> Answer:
-        return self.ask_and_read(policy, sql, epsilon, first)[0]
+        with self.curators.fresh(policy) as curator:
+            if first:
+                curator.ask(first, epsilon=FIRST)
+            return curator.ask(sql, epsilon=epsilon)
 
     def ask_and_read(self, policy: Policy, sql: str, epsilon: float, first: str = "") -> tuple[Answer, int]:
         """An answer, and the squared norm that contributions were scaled to, which is stored with it."""

@@ -131,7 +131,8 @@ def measure(data: Prepared, epsilon: float, stored: bool, repeats: int, seed: in
         coverage = float((ndtr(out / sigma + Z) - ndtr((out - most) / sigma - Z)).mean())
         noise_only = float((ndtr(out / sigma + 1.96) - ndtr(out / sigma - 1.96)).mean())
         total = max(tail.total(), 1.0)
-        warned = float(ndtr((data.scaled[index] - tail.scaled(bound)) * third - 1.64))
+        bin_ = int(np.searchsorted(EDGES[:-1] * (1 + 1e-9), bound))  # people beyond the bin of the bound are compared
+        warned = float(ndtr((data.histogram[bin_ + 1 :].sum() - tail.scaled(EDGES[bin_])) * third - 1.64))
         found.append((square, coverage, noise_only, out.sum() / data.truth.sum(), most / total, bound, warned))
     square, *rest = np.array(found).T
     means = [float(np.median(one) if place in (3, 4, 5) else one.mean()) for place, one in enumerate(rest, 1)]

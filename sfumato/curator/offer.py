@@ -137,6 +137,13 @@ class Offer:
         return self.price.part(self.block_share * PEOPLE).noise(1) if chosen else None
 
     @cached_property
+    def counts_near(self) -> bool:
+        """Are there two numbers of such units, near the bound and beyond the end of its bin? A unit is in one of them,
+        so both together are moved by one."""
+        chosen = next((choice for choice in self.choices or () if choice.norms is not None), None)
+        return chosen is not None and chosen.far > chosen.bound
+
+    @cached_property
     def relative(self) -> RelativeCount | None:
         """The mechanism of a count by group whose error is relative, in one group."""
         piece = self.price.part(self.shares[0]) if self.within is not None else None

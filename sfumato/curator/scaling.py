@@ -134,6 +134,12 @@ class Choice:
     def length(self) -> float:
         return self.block.length(self.bound)
 
+    @property
+    def far(self) -> int:
+        """The end of the bin that holds the bound: how many units are beyond it is what the histogram tells."""
+        edges = histogram_edges(self.block)[:-1]
+        return next((edge for edge in edges if edge >= self.bound), self.bound)
+
     def to_store(self) -> dict[str, object]:
         found: dict[str, object] = {"bound": self.bound}
         return found if self.norms is None else found | {"counts": self.norms.counts, "sigma": self.norms.sigma}
