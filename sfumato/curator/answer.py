@@ -65,11 +65,12 @@ class LeftOut:
     @property
     def beyond_bounds(self) -> str:
         """What clamping took away: bounds that the policy does not state were found before."""
-        return " ".join(
+        found = [
             f"Values of {name} were clamped to [{low:g}, {high:g}]: about {percent(about)} lie outside, at most"
             f" {percent(most)}."
             for name, (low, high, about, most) in self.clamped.items()
-        )
+        ]
+        return " ".join([*found, "Intervals are about clamped values."]) if found else ""
 
     @property
     def in_part(self) -> str:

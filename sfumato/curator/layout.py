@@ -104,7 +104,8 @@ def cut_note(plan: Plan) -> str:
         groups = f" in each of at most {plural(plan.groups, 'group')}" if plan.keys else ""
         found.append(f"For what is no sum, one row of each {unit}{groups} counts, chosen by a hash.")
     if plan.crossed:
-        found.append(f"Of each {unit} at most {plural(plan.table.rows, 'row')} of a table are joined.")
+        cut = f"Of each {unit} at most {plural(plan.table.rows, 'row')} of a table are joined"
+        found.append(f"{cut}; intervals do not include what that leaves out.")
     return " ".join(found)
 
 
