@@ -96,6 +96,9 @@ bench-local: $(VENV)/dev.stamp $(LOCAL_PEERS)  ## local privacy against multi-fr
 bench-curator: $(VENV)/dev.stamp  ## time the curator on 10 million rows beside plain SQL (3 min; OPTIONS="--table t6")
 	@$(BIN)/python bench/bench_curator.py --json $(OPTIONS)
 
+bench-truth-peers: $(VENV)/dev.stamp $(TRUTH_PEERS) $(CURATOR_PEERS)  ## four other systems where people have many rows (40 min; OPTIONS="--only opendp")
+	@$(BIN)/python bench/truth/peers.py --json $(OPTIONS)
+
 bench-truth: $(VENV)/dev.stamp $(TRUTH_PEERS)  ## do answers tell the truth where people have many rows? (2 h; OPTIONS="--quick --tables flights")
 	@$(BIN)/python bench/truth/simulate.py
 	@$(BIN)/python bench/truth/run.py --json $(OPTIONS)
