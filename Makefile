@@ -109,6 +109,9 @@ bench-faults: $(VENV)/dev.stamp  ## break ledgers in every way we know (15 min; 
 bench-ledger: $(VENV)/dev.stamp  ## time a million charges (5 min; OPTIONS="--count 100000")
 	@$(BIN)/python bench/bench_ledger.py $(OPTIONS)
 
+bench-server: $(VENV)/dev.stamp  ## a service under load, kill -9, two on one ledger (2 min; OPTIONS="--seconds 300 --connections 200 --kills 200")
+	@$(BIN)/python bench/bench_server.py $(OPTIONS)
+
 bench-groups: $(VENV)/dev.stamp  ## time counts of a million groups (10 s)
 	@$(BIN)/python bench/bench_groups.py $(OPTIONS)
 
