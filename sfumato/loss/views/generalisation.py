@@ -27,7 +27,7 @@ SLACK = 1 + 2.0**-40  # rounding of the few operations here
 
 @dataclass(frozen=True)
 class Generalisation:
-    """What a loss about replacing one of n people implies about over-fitting. Every bound names its conditions.
+    """What a loss about replacing one of n people implies about `OverFitting`. Every bound names its conditions.
 
     >>> import sfumato as sf
     >>> found = sf.loss.PureLoss(0.1, relation=sf.ReplaceOne).generalisation(10_000)
