@@ -65,7 +65,10 @@ class Generalisation:
         kept = self.loss.trade_off(side).lower
         gain = 1 - kept - side if kept >= side else self.loss.total_variation().upper
         found = near + (2 * missed / b if missed else 0.0) + gain / side
-        return Bound(0.0, min(1.0, found * SLACK + 1e-15 / side), f"trade-off function: {STATISTICS}")
+        found = min(1.0, found * SLACK + 1e-15 / side)
+        if missed < b:  # or by the statistic itself
+            found = min(found, near + self.high_probability(b - missed).upper)
+        return Bound(0.0, found, f"trade-off function or max-information: {STATISTICS}")
 
     def high_probability(self, beta: SupportsFloat) -> Bound:
         """With probability 1 − beta the chosen statistic is no further on the data from the distribution than this.
