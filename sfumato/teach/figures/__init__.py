@@ -24,8 +24,8 @@ from sfumato.teach.figures.style import Picture
 attacked, proposed, saved = attack_chart, propose_test_release, save_png  # the names before version 0.2
 
 __all__ = [
-    "Picture", "accountants", "adaptive_over_fitting", "all_orders", "attack_chart", "attacked", "central_limit", "composition", "contour",
-    "gaussian_noise", "guarantees", "hockey_stick", "larger_groups", "lecture_figures",
+    "Picture", "accountants", "adaptive_over_fitting", "all_orders", "attack_chart", "attacked", "central_limit",
+    "composition", "contour", "gaussian_noise", "guarantees", "hockey_stick", "larger_groups", "lecture_figures",
     "local_against_central", "over_fitting_bounds", "profiles",
     "propose_test_release", "proposed", "region", "renyi_curves", "save_png", "saved", "smooth_noise",
     "stable_choice", "tangents", "trade_off_functions", "two_errors",
