@@ -40,6 +40,8 @@ PICTURES = {
     "local against central": lambda: plots.local_against_central(1000),
     "adaptive over-fitting": lambda: plots.adaptive_over_fitting(2000, 200),
     "bounds on over-fitting": lambda: plots.over_fitting_bounds(1000),
+    "exposed people": lambda: plots.exposed_people(200),
+    "private regressions": lambda: plots.private_regressions((300, 1000), 2),
     "central limit": lambda: plots.central_limit(counts=(1, 4)),
     "larger groups": lambda: plots.larger_groups((1, 10, 1000)),
     "guarantees by size": lambda: plots.guarantees({"5 %": groups.contract(0.05, 10).policy}, 1e-6, (1, 100)),
