@@ -1,0 +1,1 @@
+"""Private learning: estimators under the same ledger as questions."""
