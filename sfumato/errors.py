@@ -12,6 +12,7 @@ SfumatoError
 │   └── UnboundedColumn   it sums a column without bounds, for which the curator can find some
 ├── EngineUnavailable     the database cannot run the question; nothing was charged
 ├── AnswerFailed          a charged question that could not be answered
+├── CheckpointFailed      a checkpoint of a training run was not written      (also an OSError)
 ├── NotReached            the price does not buy what was asked for; what it bought is in `answer`
 └── LedgerError           a problem with a ledger; nothing was released
     ├── BudgetExceeded    the account does not cover the cost of a question
@@ -123,3 +124,7 @@ class EngineUnavailable(SfumatoError):
 
 class AnswerFailed(SfumatoError):
     """A charged question could not be answered. The text is always the same; details are in the operator's log."""
+
+
+class CheckpointFailed(SfumatoError, OSError):
+    """A checkpoint could not be written. The model, its charge and an earlier checkpoint are unchanged."""

@@ -64,6 +64,10 @@ class PoissonUnits(Sampling):
         """The pair ((1−q)Q + qP, Q) and its reverse, for a loss about adding or removing one unit."""
         return Poisson(self.rate).amplify(loss)
 
+    @property
+    def share(self) -> float:
+        return self.rate
+
     @classmethod
     def examples(cls) -> tuple[SamplingExample, ...]:
         two = Sensitivity.of(2)  # a unit's two rows, each counted once

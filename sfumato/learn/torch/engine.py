@@ -1,0 +1,137 @@
+"""The engine of private training: from losses, one for each example, to noisy gradients in the parameters' `grad`."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+
+import torch
+from torch import Tensor, nn
+
+from sfumato.errors import InvalidParameter
+from sfumato.learn.torch.bookkeeping import Bookkeeper
+from sfumato.learn.torch.clipping import Adaptive, Clipping
+from sfumato.learn.torch.costs import Costs
+from sfumato.learn.torch.layers import Tape
+from sfumato.learn.torch.noise import Move, Noise, Session, sampler_of, total_move
+from sfumato.learn.torch.parts import Part
+from sfumato.learn.torch.sums import ClippedSum, FloatError, float_error
+from sfumato.noise.entropy import SYSTEM, Source
+from sfumato.sensitivity import Relation
+
+Forward = Callable[[], Tensor]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The public shape of physical batches: places for examples, and rows of data for each example."""
+
+    places: int
+    rows: int = 1
+
+    @property
+    def total(self) -> int:
+        return self.places * self.rows
+
+
+class Engine:
+    """Clips, sums and adds noise for one model. Everything that it keeps between steps is public or noisy."""
+
+    def __init__(
+        self, model: nn.Module, clipping: Clipping, noise: Noise, shape: Shape, divisor: float,
+        sums: torch.dtype = torch.float64, source: Source = SYSTEM,
+    ) -> None:  # fmt: skip
+        self.keeper, self.clipping, self.noise, self.shape = Bookkeeper(model), clipping, noise, shape
+        self.divisor, self.source, self.dtype = divisor, source, sums
+        self.sum = ClippedSum(self.keeper.parameters, noise.bits, sums)
+        self.costs = Costs(sums)
+        self.session: Session = noise.begin(source)
+        self.error: FloatError | None = None
+
+    # ---- before the charge ------------------------------------------------------------------------------------------
+
+    def probe(self, losses: Forward) -> FloatError:
+        """Run the model on made-up data: shapes, rounding errors, and that no example sees another one.
+
+        The loss of one example alone must leave the gradients of all other rows zero.
+        """
+        buffers = {name: b.clone() for name, b in self.keeper.model.named_buffers()}
+        parts = self.record(losses, only=self.shape.total // 2)
+        for part in parts:
+            touched = part.touched()
+            touched[self.shape.total // 2 // self.shape.rows] = False
+            if bool(touched.any()):
+                raise InvalidParameter(
+                    "examples of a batch see each other, so no clipping bounds what one of them does.\n"
+                    f"  found:  the loss of one example has gradients at others, in {self.name(part)}\n"
+                    "  do:     let the first dimension be the example everywhere; compute losses for each example"
+                )
+        changed = [n for n, b in self.keeper.model.named_buffers() if not torch.equal(b, buffers[n])]
+        if changed:
+            raise InvalidParameter(
+                "the forward pass writes data into buffers, where no noise protects them.\n"
+                f"  found:  {', '.join(changed)}\n  do:     remove these statistics, or freeze their module with eval()"
+            )
+        parts = [self.costs.choose(part) for part in self.record(losses)]
+        self.error = float_error(
+            parts, self.shape.places, self.noise.bits, self.dtype, self.keeper.names, trusted(parts)
+        )
+        return self.error
+
+    def name(self, part: Part) -> str:
+        return self.keeper.names[id(part.parameter)]
+
+    def move(self, relation: Relation) -> Move:
+        """How far one example moves a step. Adaptive clipping also releases a count, which an example moves by ½."""
+        aside = Fraction(0)
+        if isinstance(self.clipping, Adaptive):
+            aside = (Fraction(1, 2) / Fraction(self.clipping.count_noise)) ** 2
+        return total_move(0.0 if self.error is None else self.error.growth, aside)
+
+    # ---- one step ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def recording(self) -> Iterator[Tape]:
+        with self.keeper.recording(self.shape.total) as tape:
+            yield tape
+
+    def record(self, losses: Forward, only: int | None = None) -> list[Part]:
+        """The parts of one physical batch."""
+        with self.recording() as tape:
+            found = losses()
+            return self.backward(found if only is None else found[only : only + 1], tape)
+
+    def backward(self, losses: Tensor, tape: Tape) -> list[Part]:
+        parts = self.keeper.gradients(losses, tape)
+        return parts if self.shape.rows == 1 else [part.grouped(self.shape.rows) for part in parts]
+
+    def add(self, losses: Tensor, tape: Tape, mask: Tensor) -> None:
+        """Add one physical batch to the sum of this step."""
+        parts = [self.costs.choose(part) for part in self.backward(losses, tape)]
+        self.sum.add(parts, mask, self.clipping)
+
+    @torch.no_grad()
+    def release(self) -> None:
+        """Add noise to the sum of this step, and leave the noisy mean gradient in the parameters. An empty sum too."""
+        scale = self.clipping.norm / 2.0**self.noise.bits / self.divisor
+        for slot, parameter in enumerate(self.keeper.parameters):
+            noisy = torch.from_numpy(self.session.release(slot, self.sum.take(slot)))
+            grad = noisy.to(parameter.device, torch.float64 if parameter.dtype == torch.float64 else torch.float32)
+            parameter.grad = grad.mul_(scale).view(parameter.shape).to(parameter.dtype)
+        if isinstance(self.clipping, Adaptive):
+            self.adapt(self.clipping)
+        self.session.advance()
+        self.sum.clear()
+
+    def adapt(self, clipping: Adaptive) -> None:
+        """Move the clip norm by the noisy count of examples below it, in units of 2^-20."""
+        sampler = sampler_of(Fraction(clipping.count_noise) * 2**20, self.source)
+        count = sampler.one() + round(self.sum.unclipped * 2**20)
+        self.clipping = clipping.next(0.5 + count / 2**20 / self.divisor)
+
+
+def trusted(parts: list[Part]) -> bool:
+    """Are products taken in full precision, on a processor whose kernels add in the given type?"""
+    fine = all(part.parameter.dtype in (torch.float32, torch.float64) for part in parts)
+    here = all(part.parameter.device.type == "cpu" for part in parts)
+    return fine and here and torch.get_float32_matmul_precision() == "highest" and not torch.is_autocast_enabled("cpu")
