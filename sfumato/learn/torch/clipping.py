@@ -15,7 +15,7 @@ from torch import Tensor
 from sfumato import checks
 from sfumato.rounding import sqrt_up
 
-SHY = 1 - 2.0**-20  # weights below 1 are rounded to float32 and multiplied in it: this keeps products below the norm
+SHY = 1 - 2.0**-48  # pays for the roundings of these few doubles
 
 
 def limit(squared: Tensor, norm: float) -> Tensor:

@@ -71,8 +71,9 @@ class ClippedSum:
                 part.blank(broken)
         self.unclipped += float((usable & (whole.sqrt() <= clipping.norm)).sum()) - float(mask.sum()) / 2
         scale = 2.0**self.bits / clipping.norm
+        room = 1 - 4 * unit(self.dtype)  # products of weights and gradients are rounded in this type
         for part, weight in zip(parts, weights, strict=True):
-            masked = torch.where(usable, weight, 0.0)
+            masked = torch.where(usable, weight * room, 0.0)
             found = part.weighted_sum(masked, self.dtype).double().mul_(scale).round_()
             self.put(part, found.to(torch.int64))
 
