@@ -32,7 +32,7 @@ class Transformer(nn.Module):
         self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, words, bias=False)
 
     def forward(self, index):
-        return self.head(self.norm(self.blocks(self.words(index)))).transpose(1, 2)
+        return self.head(self.norm(self.blocks(self.words(index)))).flatten(0, 1)
 
 
 def small_cnn():
@@ -59,7 +59,7 @@ def images(*shape):
 WORK = {
     "MLP 784-256-256-10": (mlp, images(784), 256),
     "transformer d128 L2 T64": (
-        Transformer, lambda n: (torch.randint(0, 2000, (n, 64)), torch.randint(0, 2000, (n, 64))), 32
+        Transformer, lambda n: (torch.randint(0, 2000, (n, 64)), torch.randint(0, 2000, (n * 64,))), 32
     ),
     "CNN, MNIST-like": (small_cnn, images(1, 28, 28), 256),
     "CNN, six convolutions": (six_convolutions, images(3, 32, 32), 64),

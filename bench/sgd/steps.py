@@ -11,8 +11,9 @@ from sfumato.learn.torch.noise import Independent, Session
 CLIP, SIGMA, RATE = 1.0, 1.0, 0.1
 
 
-def per_row(losses):
-    return losses if losses.dim() == 1 else losses.flatten(1).mean(1)
+def per_row(losses, count):
+    """One loss for each example: words of a text are averaged."""
+    return losses.view(count, -1).mean(1)
 
 
 def plain(model, x, y, noise=False):
@@ -38,17 +39,17 @@ class Silent(Session):
         return multiples
 
 
-def ours(model, x, y, noise=True, sums=torch.float64):
+def ours(model, x, y, noise=True, sums=None):
     engine = Engine(model, Flat(CLIP), Independent(SIGMA), Shape(len(x)), len(x), sums)
     optimizer, criterion = torch.optim.SGD(model.parameters(), RATE), nn.CrossEntropyLoss(reduction="none")
     mask = torch.ones(len(x), dtype=torch.bool)
-    engine.probe(lambda: per_row(criterion(model(x), y)))
+    engine.probe(lambda: per_row(criterion(model(x), y), len(x)))
     if not noise:
         engine.session = Silent()
 
     def step():
         with engine.recording() as tape:
-            engine.add(per_row(criterion(model(x), y)), tape, mask)
+            engine.add(per_row(criterion(model(x), y), len(x)), tape, mask)
         engine.release()
         optimizer.step()
 
@@ -83,6 +84,7 @@ METHODS = {
     "plain + exact noise": lambda *a: plain(*a, noise=True),
     "sfumato": ours,
     "sfumato, no noise": lambda *a: ours(*a, noise=False),
+    "sfumato, float64 sums": lambda *a: ours(*a, sums=torch.float64),
     "sfumato, float32 sums": lambda *a: ours(*a, sums=torch.float32),
     "sfumato, float32 sums, no noise": lambda *a: ours(*a, noise=False, sums=torch.float32),
     "Opacus ghost": opacus,

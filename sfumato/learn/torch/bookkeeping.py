@@ -5,7 +5,7 @@ Inside `recording` the layers of a model run by the rules of `layers`; outside, 
 Theorem: clipped sums need one forward and one backward pass [Bu, Wang, Zha & Karypis 2023, book-keeping]
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -39,12 +39,11 @@ class Bookkeeper:
                 self.rules.append((module, rule_for(name, module)))
 
     @contextmanager
-    def recording(self, examples: int) -> Iterator[Tape]:
+    def recording(self, examples: int, change: Callable[[Part], Part] = lambda part: part) -> Iterator[Tape]:
         """Inside, the model notes its gradients on the tape that this yields."""
         for name, module in self.model.named_modules():
             refuse_mixing(name, module)  # again: a call of train() may have changed it
-        tape = Tape()
-        tape.examples = examples
+        tape = Tape(examples, change)
         for module, rule in self.rules:
             module.forward = partial(rule.forward, module, tape)
         try:

@@ -1,47 +1,64 @@
-"""A cost model: for each layer, is it cheaper to form the gradients of all examples, or to take ghost norms?
+"""A cost model: which way to the norms and sums of a layer's gradients is the cheapest?
 
-Both ways are timed when a layer's shapes are first seen, on made-up data: no time of private data decides anything.
+Gradients can be formed and kept, formed twice, or never (ghost norms). All are timed when a layer's shapes are first
+seen, on made-up data: no time of private data decides anything.
 """
 
 import time
 
 import torch
 
-from sfumato.learn.torch.parts import Outers, Part, Vectors
+from sfumato.learn.torch.parts import FormedTwice, Outers, Part, Sums, Vectors
 
-MOST = 1 << 22  # numbers of formed gradients that may be kept for one layer
+KEPT = 1 << 23  # numbers of formed gradients that may be kept for one layer
 ROUNDS = 3
+Shape = tuple[int, ...]
+
+
+def keep(part: Outers) -> Part:
+    """Form all gradients now."""
+    return Vectors(part.parameter, part.each(), part.rows)
+
+
+def form_twice(part: Outers) -> Part:
+    """Form them when they are needed."""
+    return FormedTwice(part.parameter, len(part.inputs), part.form, part.rows)
+
+
+def ghost(part: Outers) -> Part:
+    """Never form them."""
+    return part
+
+
+WAYS = (keep, form_twice, ghost)
 
 
 class Costs:
-    """Which way is cheaper, for each shape of a layer's gradients."""
+    """The cheapest way, for each shape of a layer's gradients."""
 
-    def __init__(self, dtype: torch.dtype) -> None:
+    def __init__(self, dtype: Sums) -> None:
         self.dtype = dtype
-        self.formed: dict[tuple[int, ...], bool] = {}
+        self.ways: dict[Shape, int] = {}
 
     def choose(self, part: Part) -> Part:
-        """The same part, formed if that is cheaper."""
+        """The same gradients, in the cheapest way."""
         if not isinstance(part, Outers) or part.inputs.shape[1] == 1:
             return part
         key = (*part.inputs.shape, part.outputs.shape[2])
-        if key not in self.formed:
-            self.formed[key] = self.measure(part)
-        return Vectors(part.parameter, part.each(), part.rows) if self.formed[key] else part
+        if key not in self.ways:
+            self.ways[key] = self.measure(part)
+        return WAYS[self.ways[key]](part)
 
-    def measure(self, part: Outers) -> bool:
-        """Is forming cheaper than ghost norms?"""
-        count, _, d = part.inputs.shape
-        if count * d * part.outputs.shape[2] > MOST:
-            return False
+    def measure(self, part: Outers) -> int:
+        """The number of the cheapest way; large gradients are not kept."""
+        (count, _, d), p = part.inputs.shape, part.outputs.shape[2]
         made_up = Outers(part.parameter, torch.zeros_like(part.inputs), torch.zeros_like(part.outputs), part.rows)
-        ghost = min(self.seconds(made_up) for _ in range(ROUNDS))
-        formed = min(self.seconds(made_up, True) for _ in range(ROUNDS))
-        return formed < ghost
+        ways = range(0 if count * d * p <= KEPT else 1, len(WAYS))
+        return min(ways, key=lambda way: min(self.seconds(made_up, way) for _ in range(ROUNDS)))
 
-    def seconds(self, part: Outers, form: bool = False) -> float:
+    def seconds(self, part: Outers, way: int) -> float:
         started = time.perf_counter()
-        way: Part = Vectors(part.parameter, part.each(), part.rows) if form else part
-        way.norm_squared()
-        way.weighted_sum(torch.ones(len(part.inputs), dtype=torch.float64, device=part.inputs.device), self.dtype)
+        found = WAYS[way](part)
+        found.norm_squared()
+        found.weighted_sum(torch.ones(len(part.inputs), dtype=torch.float64, device=part.inputs.device), self.dtype)
         return time.perf_counter() - started

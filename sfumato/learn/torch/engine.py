@@ -14,7 +14,7 @@ from sfumato.learn.torch.clipping import Adaptive, Clipping
 from sfumato.learn.torch.costs import Costs
 from sfumato.learn.torch.layers import Tape
 from sfumato.learn.torch.noise import Move, Noise, Session, sampler_of, total_move
-from sfumato.learn.torch.parts import Part
+from sfumato.learn.torch.parts import Part, Sums
 from sfumato.learn.torch.sums import ClippedSum, FloatError, float_error
 from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.sensitivity import Relation
@@ -39,7 +39,7 @@ class Engine:
 
     def __init__(
         self, model: nn.Module, clipping: Clipping, noise: Noise, shape: Shape, divisor: float,
-        sums: torch.dtype = torch.float64, source: Source = SYSTEM,
+        sums: Sums = None, source: Source = SYSTEM,
     ) -> None:  # fmt: skip
         self.keeper, self.clipping, self.noise, self.shape = Bookkeeper(model), clipping, noise, shape
         self.divisor, self.source, self.dtype = divisor, source, sums
@@ -72,7 +72,7 @@ class Engine:
                 "the forward pass writes data into buffers, where no noise protects them.\n"
                 f"  found:  {', '.join(changed)}\n  do:     remove these statistics, or freeze their module with eval()"
             )
-        parts = [self.costs.choose(part) for part in self.record(losses)]
+        parts = self.record(losses)
         self.error = float_error(
             parts, self.shape.places, self.noise.bits, self.dtype, self.keeper.names, trusted(parts)
         )
@@ -92,8 +92,11 @@ class Engine:
 
     @contextmanager
     def recording(self) -> Iterator[Tape]:
-        with self.keeper.recording(self.shape.total) as tape:
+        with self.keeper.recording(self.shape.total, self.choose if self.shape.rows == 1 else same) as tape:
             yield tape
+
+    def choose(self, part: Part) -> Part:
+        return self.costs.choose(part)
 
     def record(self, losses: Forward, only: int | None = None) -> list[Part]:
         """The parts of one physical batch."""
@@ -103,12 +106,13 @@ class Engine:
 
     def backward(self, losses: Tensor, tape: Tape) -> list[Part]:
         parts = self.keeper.gradients(losses, tape)
-        return parts if self.shape.rows == 1 else [part.grouped(self.shape.rows) for part in parts]
+        if self.shape.rows == 1:
+            return parts
+        return [self.choose(part.grouped(self.shape.rows)) for part in parts]
 
     def add(self, losses: Tensor, tape: Tape, mask: Tensor) -> None:
         """Add one physical batch to the sum of this step."""
-        parts = [self.costs.choose(part) for part in self.backward(losses, tape)]
-        self.sum.add(parts, mask, self.clipping)
+        self.sum.add(self.backward(losses, tape), mask, self.clipping)
 
     @torch.no_grad()
     def release(self) -> None:
@@ -128,6 +132,11 @@ class Engine:
         sampler = sampler_of(Fraction(clipping.count_noise) * 2**20, self.source)
         count = sampler.one() + round(self.sum.unclipped * 2**20)
         self.clipping = clipping.next(0.5 + count / 2**20 / self.divisor)
+
+
+def same(part: Part) -> Part:
+    """No change."""
+    return part
 
 
 def trusted(parts: list[Part]) -> bool:

@@ -9,6 +9,7 @@ Theorem: norms here are never below the exact norm of what is summed [docs/theor
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -16,6 +17,10 @@ from torch import Tensor, nn
 
 LEAST = 1.2e-38  # float32 loses what is smaller; float64 loses less
 CHUNK = 1 << 22  # numbers that are held at once while examples are summed in float64
+AT_ONCE = 1 << 20  # numbers of formed gradients at a time if they are not kept: they stay in the cache
+TERMS = 64  # terms that are added in float32 before their sum joins others: fewer mean a smaller error bound
+
+Sums = torch.dtype | None  # the type of sums; None: each part chooses the cheapest way that has a small proved error
 
 
 def unit(dtype: torch.dtype) -> float:
@@ -26,15 +31,33 @@ def unit(dtype: torch.dtype) -> float:
 def squares(x: Tensor) -> Tensor:
     """Σx² over all but the first dimension in float64, never below the truth: one stage of summation per dimension.
 
-    k non-negative terms in any order are off by less than a factor 1 + k·eps; stages add their k. A square below LEAST
-    may be lost.
+    k non-negative terms in any order are off by less than a factor 1 + k·unit; stages add their k, and a root that is
+    squared again two. A square below LEAST may be lost.
     """
-    total, terms = x.square(), 3
-    lost = LEAST * x[0].numel() if len(x) else 0.0
+    flat = x if x.dim() > 1 else x[:, None]
+    total, terms = torch.linalg.vector_norm(flat, dim=-1).square(), flat.shape[-1] + 8
     while total.dim() > 1:
         terms += total.shape[-1]
         total = total.sum(-1)
+    lost = LEAST * (x[0].numel() if len(x) else 0)
     return (total.double() + lost) * (1 + terms * unit(x.dtype))
+
+
+def in_blocks(count: int, blocked: bool, summed: Callable[[slice], Tensor]) -> Tensor:
+    """Σ over examples: of all at once, or of blocks of TERMS, whose sums are then added."""
+    size = TERMS if blocked and count > TERMS else max(1, count)
+    total = summed(slice(0, size))
+    for start in range(size, count, size):
+        total += summed(slice(start, start + size))
+    return total
+
+
+def block_error(count: int, dtype: Sums, own: torch.dtype) -> float:
+    """Error of `in_blocks` in units of Σ|terms|: k terms in any order are off by γ_k, and so are the blocks."""
+    if dtype is None:
+        blocks = -(-count // TERMS)
+        return (min(count, TERMS) + blocks + 3) * unit(own)
+    return (count + 3) * unit(dtype)
 
 
 class Part(ABC):
@@ -48,7 +71,7 @@ class Part(ABC):
         """The squared norm of each example's gradient in float64, never below the truth."""
 
     @abstractmethod
-    def weighted_sum(self, weights: Tensor, dtype: torch.dtype) -> Tensor:
+    def weighted_sum(self, weights: Tensor, dtype: Sums) -> Tensor:
         """Σ_i weights_i · gradient_i, summed in this type."""
 
     @abstractmethod
@@ -56,7 +79,7 @@ class Part(ABC):
         """The gradients of all examples, formed."""
 
     @abstractmethod
-    def error(self, dtype: torch.dtype) -> float | None:
+    def error(self, dtype: Sums) -> float | None:
         """Error of `weighted_sum` in units of Σ_i weights_i·norm_i, over all examples; None if no bound is proved."""
 
     @abstractmethod
@@ -87,22 +110,23 @@ class Vectors(Part):
     def norm_squared(self) -> Tensor:
         return squares(self.values)
 
-    def weighted_sum(self, weights: Tensor, dtype: torch.dtype) -> Tensor:
+    def weighted_sum(self, weights: Tensor, dtype: Sums) -> Tensor:
         flat = self.values.flatten(1)
-        if dtype == flat.dtype:
-            total = weights.to(dtype) @ flat
-        else:  # a few examples at a time, so that the copy in the wider type stays small
-            total = torch.zeros(flat.shape[1], dtype=dtype, device=flat.device)
-            size = max(1, CHUNK // max(1, flat.shape[1]))
-            for start in range(0, len(flat), size):
-                total += weights[start : start + size].to(dtype) @ flat[start : start + size].to(dtype)
+        if dtype is None or dtype == flat.dtype:
+            return in_blocks(len(flat), dtype is None, lambda b: weights[b].to(flat.dtype) @ flat[b]).view(
+                self.values.shape[1:]
+            )
+        total = torch.zeros(flat.shape[1], dtype=dtype, device=flat.device)
+        size = max(1, CHUNK // max(1, flat.shape[1]))  # so that the copy in the wider type stays small
+        for start in range(0, len(flat), size):
+            total += weights[start : start + size].to(dtype) @ flat[start : start + size].to(dtype)
         return total.view(self.values.shape[1:])
 
     def each(self) -> Tensor:
         return self.values
 
-    def error(self, dtype: torch.dtype) -> float:
-        return (len(self.values) + 3) * unit(dtype)
+    def error(self, dtype: Sums) -> float:
+        return block_error(len(self.values), dtype, self.values.dtype)
 
     def touched(self) -> Tensor:
         return self.values.flatten(1).any(1)
@@ -143,22 +167,30 @@ class Outers(Part):
         ]
         return (lengths[0] * lengths[1]).sum(1) * (1 + (lengths[0].shape[1] + 3) * unit(torch.float64))
 
-    def weighted_sum(self, weights: Tensor, dtype: torch.dtype) -> Tensor:
+    def weighted_sum(self, weights: Tensor, dtype: Sums) -> Tensor:
         a, g = self.inputs, self.outputs
+        if a.shape[1] == 1 and (dtype is None or dtype == a.dtype):
+            rows, scaled = a[:, 0], g[:, 0] * weights.to(g.dtype)[:, None]
+            return in_blocks(len(a), dtype is None, lambda b: scaled[b].t() @ rows[b])
+        dtype = torch.float64 if dtype is None else dtype
         scaled = g.to(dtype) * weights.to(dtype)[:, None, None]
         return scaled.flatten(0, 1).t() @ a.flatten(0, 1).to(dtype)
 
     def each(self) -> Tensor:
-        return torch.bmm(self.outputs.transpose(1, 2), self.inputs)
+        return self.form(slice(None))
 
-    def error(self, dtype: torch.dtype) -> float | None:
+    def form(self, chunk: slice) -> Tensor:
+        return torch.bmm(self.outputs[chunk].transpose(1, 2), self.inputs[chunk])
+
+    def error(self, dtype: Sums) -> float | None:
         """With one place, the norm is the size of the summed terms. With more, terms may cancel: their size is at most
         norm/√slack, as `norm_squared` contains slack·spread²; in float32 that is too much to be useful."""
         count, places = self.inputs.shape[:2]
-        relative = (count * places + 3) * unit(dtype)
         if places == 1:
-            return relative
-        return relative / self.slack() ** 0.5 if dtype == torch.float64 else None
+            return block_error(count, dtype, self.inputs.dtype)
+        if dtype not in (None, torch.float64):
+            return None
+        return (count * places + 3) * unit(torch.float64) / self.slack() ** 0.5
 
     def touched(self) -> Tensor:
         return self.outputs.flatten(1).any(1)
@@ -194,7 +226,8 @@ class Lookups(Part):
         lengths = (g.square().sum(2).double() + LEAST * g.shape[2]).sqrt() * (1 + (g.shape[2] + 3) * unit(g.dtype))
         return lengths.sum(1) * (1 + (g.shape[1] + 3) * unit(torch.float64))
 
-    def weighted_sum(self, weights: Tensor, dtype: torch.dtype) -> Tensor:
+    def weighted_sum(self, weights: Tensor, dtype: Sums) -> Tensor:
+        dtype = torch.float64 if dtype is None else dtype
         scaled = self.outputs.to(dtype) * weights.to(dtype)[:, None, None]
         total = torch.zeros(self.parameter.shape, dtype=dtype, device=scaled.device)
         return total.index_add_(0, self.index.flatten(), scaled.flatten(0, 1))
@@ -204,10 +237,10 @@ class Lookups(Part):
         total = g.new_zeros(len(g), *self.parameter.shape)
         return total.scatter_add_(1, self.index[:, :, None].expand_as(g), g)
 
-    def error(self, dtype: torch.dtype) -> float | None:
-        if dtype != torch.float64:
+    def error(self, dtype: Sums) -> float | None:
+        if dtype not in (None, torch.float64):
             return None
-        return (self.index.numel() + 3) * unit(dtype) / self.slack() ** 0.5
+        return (self.index.numel() + 3) * unit(torch.float64) / self.slack() ** 0.5
 
     def touched(self) -> Tensor:
         return self.outputs.flatten(1).any(1)
@@ -218,6 +251,55 @@ class Lookups(Part):
 
     def blank(self, rows: Tensor) -> None:
         self.outputs = self.outputs.index_fill(0, rows, 0.0)
+
+
+@dataclass(eq=False)
+class FormedTwice(Part):
+    """Gradients that are too large to keep: a few examples at a time are formed for norms, and once more for sums."""
+
+    parameter: nn.Parameter
+    count: int
+    form: Callable[[slice], Tensor]
+    rows: tuple[int, int] | None = None
+    blanks: Tensor | None = None
+
+    def chunks(self) -> list[slice]:
+        size = max(1, AT_ONCE // max(1, self.parameter.numel()))
+        return [slice(start, min(start + size, self.count)) for start in range(0, self.count, size)]
+
+    def formed(self, chunk: slice) -> Vectors:
+        values = self.form(chunk)
+        if self.blanks is not None:
+            inside = self.blanks[(self.blanks >= chunk.start) & (self.blanks < chunk.stop)] - chunk.start
+            values = values.index_fill(0, inside, 0.0)
+        return Vectors(self.parameter, values, self.rows)
+
+    def norm_squared(self) -> Tensor:
+        return torch.cat([self.formed(chunk).norm_squared() for chunk in self.chunks()])
+
+    def weighted_sum(self, weights: Tensor, dtype: Sums) -> Tensor:
+        sums = (self.formed(chunk).weighted_sum(weights[chunk], dtype) for chunk in self.chunks())
+        total = next(sums)
+        for more in sums:
+            total += more
+        return total
+
+    def each(self) -> Tensor:
+        return torch.cat([self.formed(chunk).values for chunk in self.chunks()])
+
+    def error(self, dtype: Sums) -> float:
+        first = self.formed(self.chunks()[0])
+        inner, own = first.error(dtype), first.values.dtype
+        return inner + (len(self.chunks()) + 1) * unit(own if dtype is None else dtype)
+
+    def touched(self) -> Tensor:
+        return torch.cat([self.formed(chunk).touched() for chunk in self.chunks()])
+
+    def grouped(self, size: int) -> Part:
+        return Vectors(self.parameter, self.each(), self.rows).grouped(size)
+
+    def blank(self, rows: Tensor) -> None:
+        self.blanks = rows
 
 
 def join(parts: list[Part]) -> Part:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.learn.torch.clipping import Clipping
-from sfumato.learn.torch.parts import Part, unit
+from sfumato.learn.torch.parts import Part, Sums, unit
 from sfumato.noise.draw_table import Integers
 from sfumato.rounding import product_up, sqrt_up, sum_up
 
@@ -45,7 +45,7 @@ class ClippedSum:
 
     parameters: Sequence[nn.Parameter]
     bits: int
-    dtype: torch.dtype
+    dtype: Sums
     multiples: list[Tensor | None] = field(init=False)
     unclipped: float = field(init=False, default=0.0)  # examples below the norm less those above, halved
 
@@ -70,12 +70,13 @@ class ClippedSum:
             for part in parts:
                 part.blank(broken)
         self.unclipped += float((usable & (whole.sqrt() <= clipping.norm)).sum()) - float(mask.sum()) / 2
-        scale = 2.0**self.bits / clipping.norm
-        room = 1 - 4 * unit(self.dtype)  # products of weights and gradients are rounded in this type
+        room = 1 - 4 * unit(self.dtype or torch.float32)  # products of weights and gradients are rounded in this type
+        scale = room * 2.0**self.bits / clipping.norm  # in the weights: it then costs nothing
+        done: dict[int, Tensor] = {}
         for part, weight in zip(parts, weights, strict=True):
-            masked = torch.where(usable, weight * room, 0.0)
-            found = part.weighted_sum(masked, self.dtype).double().mul_(scale).round_()
-            self.put(part, found.to(torch.int64))
+            if id(weight) not in done:
+                done[id(weight)] = torch.where(usable, weight * scale, 0.0)
+            self.put(part, part.weighted_sum(done[id(weight)], self.dtype).round_().to(torch.int64))
 
     def put(self, part: Part, found: Tensor) -> None:
         slot = self.slots[id(part.parameter)]
@@ -99,7 +100,7 @@ class ClippedSum:
 
 
 def float_error(
-    parts: Sequence[Part], places: int, bits: int, dtype: torch.dtype, names: dict[int, str], trusted: bool
+    parts: Sequence[Part], places: int, bits: int, dtype: Sums, names: dict[int, str], trusted: bool
 ) -> FloatError:
     """The growth of the sensitivity for physical batches like this one; it depends on shapes only."""
     errors = {part.place: part.error(dtype) for part in parts}

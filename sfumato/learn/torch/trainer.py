@@ -68,7 +68,7 @@ class Trainer:
         augmentations: int = 1,
         units: Sequence[int] | None = None,
         per_unit: int = 1,
-        sums: torch.dtype = torch.float64,
+        sums: torch.dtype | None = None,
         source: Source = SYSTEM,
         who: str | None = None,
     ) -> None:

@@ -8,7 +8,8 @@ from torch import nn
 
 from sfumato.learn.torch.bookkeeping import Bookkeeper
 from sfumato.learn.torch.clipping import Flat
-from sfumato.learn.torch.costs import Costs
+from sfumato.learn.torch.costs import WAYS, Costs
+from sfumato.learn.torch import parts
 from sfumato.learn.torch.layers import convolution
 from sfumato.learn.torch.parts import Outers, Vectors
 from sfumato.learn.torch.sums import ClippedSum
@@ -67,23 +68,26 @@ def test_ghost_norms_and_formed_gradients_agree_for_random_shapes(count, places,
 
 
 @pytest.mark.parametrize("name", ["linear with places", "transformer", "LSTM", "attention"])
-def test_both_ways_of_the_cost_model_give_the_same_sum(name):
+def test_all_ways_of_the_cost_model_give_the_same_sum(name):
     make, data = MODELS[name]
     torch.manual_seed(1)
     model, x = make(), data(4, torch.Generator().manual_seed(1))
 
-    def form(part):
-        return Vectors(part.parameter, part.each(), part.rows)
-
-    agree(summed(model, x, 1.0, change=form), summed(model, x, 1.0))
+    expected = clipped_sum(each_gradient(model, x), 1.0)
+    for way in WAYS:
+        for dtype in (None, torch.float32, torch.float64):
+            agree(
+                summed(model, x, 1.0, dtype, lambda part, way=way: way(part) if isinstance(part, Outers) else part),
+                expected,
+            )
 
 
 def test_kernels_that_are_not_kept_give_the_same_sum(monkeypatch):
     make, data = MODELS["conv 2"]
     model, x = make(), data(5, torch.Generator().manual_seed(2))
     expected = clipped_sum(each_gradient(model, x), 1.0)
-    monkeypatch.setattr(convolution, "HELD", 0)
-    monkeypatch.setattr(convolution, "AT_ONCE", 100)
+    monkeypatch.setattr(convolution, "KEPT", 0)
+    monkeypatch.setattr(parts, "AT_ONCE", 100)
     agree(summed(model, x, 1.0), expected)
     agree(summed(model, x, 1.0, torch.float32), expected)
 
@@ -93,7 +97,7 @@ def test_the_cost_model_decides_by_shapes_and_only_for_layers_with_places():
     weight = nn.Parameter(torch.zeros(3, 4))
     one = Outers(weight, torch.ones(2, 1, 4), torch.ones(2, 1, 3))
     assert costs.choose(one) is one
-    costs.formed[(2, 6, 4, 3)] = True
+    costs.ways[(2, 6, 4, 3)] = 0
     assert isinstance(costs.choose(Outers(weight, torch.ones(2, 6, 4), torch.ones(2, 6, 3))), Vectors)
 
 

@@ -1,6 +1,7 @@
 """The contract of a supported kind of layer: a forward pass that notes on a tape what its gradients are made of."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor, nn
@@ -10,14 +11,14 @@ from sfumato.learn.torch.parts import Part
 
 
 class Tape:
-    """The parts of one backward pass, and how many examples it has."""
+    """The parts of one backward pass, each changed as it is noted, and how many examples the batch has."""
 
-    def __init__(self) -> None:
+    def __init__(self, examples: int, change: Callable[[Part], Part] = lambda part: part) -> None:
         self.parts: list[Part] = []
-        self.examples = 0
+        self.examples, self.change = examples, change
 
     def note(self, part: Part) -> None:
-        self.parts.append(part)
+        self.parts.append(self.change(part))
 
     def check(self, layer: str, found: Tensor) -> None:
         """Refuse a layer whose first dimension is not the example: its gradients could not be told apart."""

@@ -11,10 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.learn.torch.layers.base import Layer, Tape, trainable
-from sfumato.learn.torch.parts import Part, Vectors, squares, unit
+from sfumato.learn.torch.parts import FormedTwice, Vectors
 
-HELD = 1 << 22  # numbers of formed gradients that are kept until their weights are known
-AT_ONCE = 1 << 22  # numbers of formed gradients at a time if they are not kept
+KEPT = 1 << 22  # numbers of formed gradients that are kept until their weights are known
 
 
 @dataclass(frozen=True)
@@ -43,54 +42,6 @@ class Geometry:
         return found.view(count, *weight.shape)
 
 
-@dataclass(eq=False)
-class Kernels(Part):
-    """Gradients of a kernel that are too large to keep: formed a few examples at a time, once for norms, once for sums."""
-
-    parameter: nn.Parameter
-    inputs: Tensor
-    outputs: Tensor
-    geometry: Geometry
-    rows: tuple[int, int] | None = None
-
-    def chunks(self) -> list[slice]:
-        size = max(1, AT_ONCE // self.parameter.numel())
-        return [slice(start, start + size) for start in range(0, len(self.inputs), size)]
-
-    def formed(self, chunk: slice) -> Tensor:
-        return self.geometry.kernels(self.inputs[chunk], self.outputs[chunk], self.parameter.detach())
-
-    def norm_squared(self) -> Tensor:
-        return torch.cat([squares(self.formed(chunk)) for chunk in self.chunks()])
-
-    def weighted_sum(self, weights: Tensor, dtype: torch.dtype) -> Tensor:
-        if dtype == self.inputs.dtype:
-            scaled = self.outputs * weights.to(dtype).view(-1, *[1] * (self.outputs.dim() - 1))
-            found: Tensor = self.geometry.backward(
-                scaled, self.inputs, self.parameter.detach(), 0, [False, True, False]
-            )[1]
-            return found
-        total = torch.zeros(self.parameter.shape, dtype=dtype, device=weights.device)
-        for chunk in self.chunks():
-            total += Vectors(self.parameter, self.formed(chunk)).weighted_sum(weights[chunk], dtype)
-        return total
-
-    def each(self) -> Tensor:
-        return torch.cat([self.formed(chunk) for chunk in self.chunks()])
-
-    def error(self, dtype: torch.dtype) -> float | None:
-        return (len(self.inputs) + 3) * unit(dtype) if dtype != self.inputs.dtype else None
-
-    def touched(self) -> Tensor:
-        return self.outputs.flatten(1).any(1)
-
-    def grouped(self, size: int) -> Part:
-        return Vectors(self.parameter, self.each()).grouped(size)
-
-    def blank(self, rows: Tensor) -> None:
-        self.inputs, self.outputs = (x.index_fill(0, rows, 0.0) for x in (self.inputs, self.outputs))
-
-
 class ConvolutionCall(torch.autograd.Function):
     """The convolution; backward returns the gradient of x alone."""
 
@@ -111,11 +62,12 @@ class ConvolutionCall(torch.autograd.Function):
         module, geometry, g = ctx.module, ctx.geometry, grads[0].detach()
         x, weight = x.detach(), module.weight.detach()
         if trainable(module.weight):
-            small = len(x) * weight.numel() <= HELD
+            def form(chunk: slice) -> Tensor:
+                return geometry.kernels(x[chunk], g[chunk], weight)
+
+            kept = len(x) * weight.numel() <= KEPT
             ctx.tape.note(
-                Vectors(module.weight, geometry.kernels(x, g, weight))
-                if small
-                else Kernels(module.weight, x, g, geometry)
+                Vectors(module.weight, form(slice(None))) if kept else FormedTwice(module.weight, len(x), form)
             )
         if module.bias is not None and trainable(module.bias):
             ctx.tape.note(Vectors(module.bias, g.flatten(2).sum(2)))
