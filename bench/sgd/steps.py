@@ -43,7 +43,7 @@ def ours(model, x, y, noise=True, sums=None):
     engine = Engine(model, Flat(CLIP), Independent(SIGMA), Shape(len(x)), len(x), sums)
     optimizer, criterion = torch.optim.SGD(model.parameters(), RATE), nn.CrossEntropyLoss(reduction="none")
     mask = torch.ones(len(x), dtype=torch.bool)
-    engine.probe(lambda: per_row(criterion(model(x), y), len(x)))
+    engine.probe(lambda seed, same: per_row(criterion(model(x), y), len(x)))
     if not noise:
         engine.session = Silent()
 

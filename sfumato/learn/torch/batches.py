@@ -68,21 +68,28 @@ class Data:
                 total[present] = default_collate(found)
             return total
         source = self.tensors[field]
-        total = source[chosen.clamp(min=0).to(source.device)]
-        if not bool(present.all()):
-            total[~present.to(total.device)] = 0
+        total = source.new_zeros(len(chosen), *source.shape[1:])
+        total[present.to(source.device)] = source[chosen[present].to(source.device)]
         return total
 
-    def made_up(self, count: int) -> tuple[Tensor, ...]:
-        """Rows of the same types and shapes that have nothing to do with the data: random numbers, zeros and ones."""
-        generator = torch.Generator().manual_seed(0)  # public: this is no noise
+    def made_up(self, count: int, seed: int, same: slice) -> tuple[Tensor, ...]:
+        """Rows of the same types and shapes that have nothing to do with the data: random numbers, zeros and ones.
+
+        The rows of `same` do not depend on the seed.
+        """
         first = self.tensors if isinstance(self.tensors, tuple) else tuple(x[None] for x in self.sample(0))
-        return tuple(
-            torch.randn(count, *x.shape[1:], generator=generator).to(x.device, x.dtype)
-            if x.dtype.is_floating_point
-            else torch.randint(0, 2, (count, *x.shape[1:]), generator=generator).to(x.device, x.dtype)
-            for x in first
-        )
+        fields = tuple(random_rows(x, count, seed) for x in first)
+        for field, fixed in zip(fields, (random_rows(x, count, 0) for x in first), strict=True):
+            field[same] = fixed[same]
+        return fields
+
+
+def random_rows(like: Tensor, count: int, seed: int) -> Tensor:
+    """Public random numbers of this type and shape: this is no noise."""
+    generator, shape = torch.Generator().manual_seed(seed), (count, *like.shape[1:])
+    if like.dtype.is_floating_point:
+        return torch.randn(shape, generator=generator).to(like.device, like.dtype)
+    return torch.randint(0, 2, shape, generator=generator).to(like.device, like.dtype)
 
 
 def read(data: Any) -> tuple[Any, int]:
@@ -120,22 +127,30 @@ def unit_table(units: Sequence[int], rows: int, per_unit: int) -> Tensor:
     return torch.from_numpy(table)
 
 
-def shuffle(batch: Batch, source: Source) -> Tensor:
-    """The same numbers in random order. Equal keys would only make two places less random."""
-    return torch.from_numpy(batch[np.argsort(source.words(len(batch), 64), kind="stable")])
+def places_of(batch: Batch, places: int, capacity: int, source: Source) -> Tensor:
+    """Row numbers in random places, −1 where there is none: whole physical batches, as many as the capacity has.
+
+    All injections into the capacity are equally likely. So if one example leaves, all others stay where they are (for a
+    suitable coupling), and their gradients stay the same bit by bit. Beyond the capacity there are further physical
+    batches; an example that comes then moves one other there.
+    """
+    order = batch[np.argsort(source.words(len(batch), 64), kind="stable")]  # equal keys: no matter
+    main = np.full(capacity, -1, np.int64)
+    inside = order[:capacity]
+    main[np.argsort(source.words(capacity, 64), kind="stable")[: len(inside)]] = inside
+    rest = order[capacity:]
+    further = np.full(-(-len(rest) // places) * places, -1, np.int64)
+    further[: len(rest)] = rest
+    return torch.from_numpy(np.concatenate([main, further])).view(-1, places)
 
 
 def physical_batches(
     data: Data, sampling: Sampling, shape: Shape, steps: int, source: Source = SYSTEM
 ) -> Iterator[Physical]:
-    """The physical batches of so many logical ones; an empty logical batch is one physical batch without examples."""
+    """The physical batches of so many logical ones; an empty logical batch has them, too, without examples."""
     stream = sampling.stream(data.people, source)
     for _ in range(steps):
-        order = shuffle(next(stream), source)
-        starts = range(0, max(1, len(order)), shape.places)
-        for start in starts:
-            index = torch.full((shape.places,), -1, dtype=torch.int64)
-            chosen = order[start : start + shape.places]
-            index[: len(chosen)] = chosen
+        table = places_of(next(stream), shape.places, shape.capacity, source)
+        for number, index in enumerate(table):
             tensors, share = data.take(index, shape.rows)
-            yield Physical(tensors, index >= 0, share, start == starts[-1])
+            yield Physical(tensors, index >= 0, share, number + 1 == len(table))

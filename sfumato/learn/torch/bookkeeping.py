@@ -75,8 +75,8 @@ class Bookkeeper:
         whole = {id(group[0].parameter) for group in groups.values() if group[0].rows is None}
         if any(group[0].rows is not None and id(group[0].parameter) in whole for group in groups.values()):
             raise InvalidParameter(
-                "one attention layer is used both for self-attention and with other keys.\n  found:  two kinds of calls\n"
-                "  do:     use a layer of its own for each"
+                "one attention layer is used both for self-attention and with other keys.\n"
+                "  found:  two kinds of calls\n  do:     use a layer of its own for each"
             )
         return [join(group) for group in groups.values()]
 
@@ -88,8 +88,8 @@ def rule_for(name: str, module: nn.Module) -> Layer:
     if rule is None:
         raise InvalidParameter(
             f"gradients of this layer cannot be clipped example by example.\n  found:  {where}\n"
-            "  do:     build it from nn.Linear, nn.Embedding, nn.Conv1d to 3d, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm,\n"
-            "          nn.MultiheadAttention, nn.LSTM or nn.GRU; or freeze it: module.requires_grad_(False)"
+            "  do:     build it from nn.Linear, nn.Embedding, nn.Conv1d to 3d, nn.LayerNorm, nn.GroupNorm,\n"
+            "          nn.RMSNorm, nn.MultiheadAttention, nn.LSTM or nn.GRU; or freeze it: module.requires_grad_(False)"
         )
     if reason := rule.refusal(module):
         raise InvalidParameter(f"this layer is refused: {reason}.\n  found:  {where}\n  do:     change or freeze it")
@@ -102,7 +102,7 @@ def refuse_mixing(name: str, module: nn.Module) -> None:
         isinstance(module, _BatchNorm) or module.track_running_stats
     ):  # fmt: skip
         raise InvalidParameter(
-            "batch normalisation and running statistics mix the examples of a batch: no clipping bounds what one does.\n"
+            "batch normalisation and running statistics mix examples, so no clipping bounds what one of them does.\n"
             f"  found:  {name or 'the model itself'} ({type(module).__name__})\n  do:     use {INSTEAD};\n"
             "          or, for a pre-trained model, freeze this layer and call its eval()"
         )

@@ -8,6 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import torch
 from torch import Tensor
@@ -130,6 +131,11 @@ class Adaptive(Clipping):
 
     def weights(self, squared: Sequence[Tensor]) -> list[Tensor]:
         return Flat(self.start).weights(squared)
+
+    @property
+    def aside(self) -> Fraction:
+        """μ² of the count in one step, for one example that comes or goes."""
+        return (Fraction(1, 2) / Fraction(self.count_noise)) ** 2
 
     def next(self, share: float) -> "Adaptive":
         """The clipping of the next step, given the noisy share of examples below the norm."""

@@ -17,21 +17,26 @@ from sfumato.learn.torch.noise import Move, Noise, Session, sampler_of, total_mo
 from sfumato.learn.torch.parts import Part, Sums
 from sfumato.learn.torch.sums import ClippedSum, FloatError, float_error
 from sfumato.noise.entropy import SYSTEM, Source
-from sfumato.sensitivity import Relation
 
-Forward = Callable[[], Tensor]
+Probe = Callable[[int, slice], Tensor]  # losses of made-up rows: by a seed, but for some rows that stay the same
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The public shape of physical batches: places for examples, and rows of data for each example."""
+    """The public shape of physical batches: places for examples, rows of data for each example, and how many physical
+    batches a logical one has at least."""
 
     places: int
     rows: int = 1
+    batches: int = 1
 
     @property
     def total(self) -> int:
         return self.places * self.rows
+
+    @property
+    def capacity(self) -> int:
+        return self.places * self.batches
 
 
 class Engine:
@@ -50,42 +55,54 @@ class Engine:
 
     # ---- before the charge ------------------------------------------------------------------------------------------
 
-    def probe(self, losses: Forward) -> FloatError:
+    def probe(self, losses: Probe) -> FloatError:
         """Run the model on made-up data: shapes, rounding errors, and that no example sees another one.
 
-        The loss of one example alone must leave the gradients of all other rows zero.
+        The loss of one example alone must leave the gradients of all other rows zero; and its gradient must be the same
+        bit by bit, whatever the others are.
         """
         buffers = {name: b.clone() for name, b in self.keeper.model.named_buffers()}
-        parts = self.record(losses, only=self.shape.total // 2)
-        for part in parts:
-            touched = part.touched()
-            touched[self.shape.total // 2 // self.shape.rows] = False
-            if bool(touched.any()):
-                raise InvalidParameter(
-                    "examples of a batch see each other, so no clipping bounds what one of them does.\n"
-                    f"  found:  the loss of one example has gradients at others, in {self.name(part)}\n"
-                    "  do:     let the first dimension be the example everywhere; compute losses for each example"
-                )
+        one = self.shape.places // 2
+        rows = slice(one * self.shape.rows, (one + 1) * self.shape.rows)
+        with torch.random.fork_rng(devices=[]):
+            self.refuse_mixing(self.made_up(losses, 0, rows, alone=True), one)
+            parts, again = (self.made_up(losses, seed, rows) for seed in (0, 1))
         changed = [n for n, b in self.keeper.model.named_buffers() if not torch.equal(b, buffers[n])]
         if changed:
             raise InvalidParameter(
                 "the forward pass writes data into buffers, where no noise protects them.\n"
                 f"  found:  {', '.join(changed)}\n  do:     remove these statistics, or freeze their module with eval()"
             )
-        parts = self.record(losses)
+        apart = all(torch.equal(own(a, one), own(b, one)) for a, b in zip(parts, again, strict=True))
         self.error = float_error(
-            parts, self.shape.places, self.noise.bits, self.dtype, self.keeper.names, trusted(parts)
+            parts, self.shape.places, self.noise.bits, self.dtype, self.keeper.names, apart and trusted(parts)
         )
         return self.error
+
+    def made_up(self, losses: Probe, seed: int, rows: slice, alone: bool = False) -> list[Part]:
+        """The parts of a made-up batch, or of one example's loss in it."""
+        torch.manual_seed(0)  # dropout and augmentations are the same each time
+        with self.recording() as tape:
+            found = losses(seed, rows)
+            return self.backward(found[rows] if alone else found, tape)
+
+    def refuse_mixing(self, parts: list[Part], one: int) -> None:
+        for part in parts:
+            touched = part.touched()
+            touched[one] = False
+            if bool(touched.any()):
+                raise InvalidParameter(
+                    "examples of a batch see each other, so no clipping bounds what one of them does.\n"
+                    f"  found:  the loss of one example has gradients at others, in {self.name(part)}\n"
+                    "  do:     let the first dimension be the example everywhere; compute losses for each example"
+                )
 
     def name(self, part: Part) -> str:
         return self.keeper.names[id(part.parameter)]
 
-    def move(self, relation: Relation) -> Move:
+    def move(self) -> Move:
         """How far one example moves a step. Adaptive clipping also releases a count, which an example moves by ½."""
-        aside = Fraction(0)
-        if isinstance(self.clipping, Adaptive):
-            aside = (Fraction(1, 2) / Fraction(self.clipping.count_noise)) ** 2
+        aside = self.clipping.aside if isinstance(self.clipping, Adaptive) else Fraction(0)
         return total_move(0.0 if self.error is None else self.error.growth, aside)
 
     # ---- one step ---------------------------------------------------------------------------------------------------
@@ -97,12 +114,6 @@ class Engine:
 
     def choose(self, part: Part) -> Part:
         return self.costs.choose(part)
-
-    def record(self, losses: Forward, only: int | None = None) -> list[Part]:
-        """The parts of one physical batch."""
-        with self.recording() as tape:
-            found = losses()
-            return self.backward(found if only is None else found[only : only + 1], tape)
 
     def backward(self, losses: Tensor, tape: Tape) -> list[Part]:
         parts = self.keeper.gradients(losses, tape)
@@ -132,6 +143,13 @@ class Engine:
         sampler = sampler_of(Fraction(clipping.count_noise) * 2**20, self.source)
         count = sampler.one() + round(self.sum.unclipped * 2**20)
         self.clipping = clipping.next(0.5 + count / 2**20 / self.divisor)
+
+
+def own(part: Part, one: int) -> Tensor:
+    """The gradient of one example, as the engine would add it."""
+    alone = torch.zeros(len(part.norm_squared()), dtype=torch.float64, device=part.parameter.device)
+    alone[one] = 1.0
+    return part.weighted_sum(alone, torch.float64)
 
 
 def same(part: Part) -> Part:

@@ -48,6 +48,7 @@ class ClippedSum:
     dtype: Sums
     multiples: list[Tensor | None] = field(init=False)
     unclipped: float = field(init=False, default=0.0)  # examples below the norm less those above, halved
+    pending: bool = field(init=False, default=False)  # was a physical batch added?
 
     def __post_init__(self) -> None:
         self.slots = {id(parameter): slot for slot, parameter in enumerate(self.parameters)}
@@ -56,11 +57,12 @@ class ClippedSum:
     def clear(self) -> None:
         """Begin a new logical batch: its sum is 0, which is what an empty batch has."""
         self.multiples = [None] * len(self.parameters)
-        self.unclipped = 0.0
+        self.unclipped, self.pending = 0.0, False
 
     @torch.no_grad()
     def add(self, parts: Sequence[Part], mask: Tensor, clipping: Clipping) -> None:
         """Add one physical batch; examples outside the mask, and those whose gradient is not finite, add 0."""
+        self.pending = True
         squared = [part.norm_squared() for part in parts]
         weights = clipping.weights(squared)
         whole = torch.stack(squared).sum(0)
@@ -85,9 +87,7 @@ class ClippedSum:
             self.multiples[slot] = found if before is None else before.add_(found)
             return
         if before is None:
-            before = self.multiples[slot] = torch.zeros(
-                part.parameter.shape, dtype=torch.int64, device=found.device
-            )
+            before = self.multiples[slot] = torch.zeros(part.parameter.shape, dtype=torch.int64, device=found.device)
         before[part.rows[0] : part.rows[1]] += found
 
     def take(self, slot: int) -> Integers:

@@ -1,7 +1,6 @@
 """The trainer: a model, a loss, data, a sampler; priced and charged once, then trained step by step."""
 
 import copy
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,15 +15,16 @@ from sfumato.learn.torch.batches import Augment, Data, Physical, physical_batche
 from sfumato.learn.torch.charge import Charge, Funds, charge_run
 from sfumato.learn.torch.checkpoint import load_checkpoint, save_checkpoint
 from sfumato.learn.torch.clipping import Clipping, clipping_of
-from sfumato.learn.torch.engine import Engine, Shape
+from sfumato.learn.torch.engine import Engine
 from sfumato.learn.torch.noise import Noise, noise_of
-from sfumato.learn.torch.planning import calibrated
+from sfumato.learn.torch.planning import calibrated_noise
 from sfumato.learn.torch.progress import Progress
+from sfumato.learn.torch.sizes import physical_shape, public_batch_size
 from sfumato.learn.torch.sums import FloatError
 from sfumato.loss.base import PrivacyLoss
 from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.sampling.base import Sampling
-from sfumato.sensitivity import ReplaceOne
+from sfumato.sampling.poisson_units import PoissonUnits
 
 Loss = Callable[..., Tensor]
 
@@ -75,16 +75,23 @@ class Trainer:
         self.model, self.criterion, self.sampler = model, per_example(loss), sampler
         self.steps = checks.whole("steps", steps, 1)
         self.augment, self.source = augment, source
-        rows = checks.whole("per_unit", per_unit, 1) if units is not None else checks.whole("augmentations", augmentations, 1)
+        rows = checks.whole("augmentations", augmentations, 1)
+        if units is not None:
+            rows = checks.whole("per_unit", per_unit, 1)
+        elif isinstance(sampler, PoissonUnits):
+            raise InvalidParameter(
+                "PoissonUnits samples whole units.\n  found:  no units\n"
+                "  do:     give units=, the unit of each row, and per_unit=, the most rows of one that are used"
+            )
         self.data = Data(data, units, rows)
         divisor = public_batch_size(sampler, batch_size)
-        shape = Shape(physical or places_for(sampler, divisor), rows)
+        shape = physical_shape(sampler, divisor, rows, physical)
         clipping = clipping_of(clip)
-        priced = calibrated(noise, sampler, clipping, self.steps, budget) if noise is None else noise_of(noise)
+        priced = calibrated_noise(sampler, clipping, self.steps, budget) if noise is None else noise_of(noise)
         self.engine = Engine(model, clipping, priced, shape, divisor, sums, source)
         self.optimizer = optimizer or torch.optim.SGD(self.engine.keeper.parameters, lr=0.1)
         self.float_error: FloatError = self.engine.probe(self._made_up)
-        self.loss: PrivacyLoss = priced.loss(sampler, self.engine.move(sampler.relation), self.steps)
+        self.loss: PrivacyLoss = priced.loss(sampler, self.engine.move(), self.steps)
         self.budget, self.who = budget, who
         self.charge: Charge | None = None
         self.done = 0
@@ -99,10 +106,10 @@ class Trainer:
         """ε of the whole run at δ, never below the truth."""
         return self.loss.epsilon(delta).upper
 
-    def _made_up(self) -> Tensor:
+    def _made_up(self, seed: int, same: slice) -> Tensor:
         shape = self.engine.shape
         share = torch.full((shape.total,), 1 / shape.rows, dtype=torch.float64)
-        return self._losses(self.data.made_up(shape.total), share)
+        return self._losses(self.data.made_up(shape.total, seed, same), share)
 
     # ---- training -----------------------------------------------------------------------------------------------------
 
@@ -190,23 +197,3 @@ def per_example(loss: Loss) -> Loss:
     each = copy.copy(loss)
     each.reduction = "none"  # type: ignore[attr-defined]
     return each
-
-
-def public_batch_size(sampler: Sampling, given: int | None) -> float:
-    """The number that sums are divided by: given, or the batch size of a sampler that has a public one."""
-    if given is not None:
-        return checks.positive("batch_size", given)
-    if sampler.relation is ReplaceOne:
-        return float(sampler.m)  # type: ignore[attr-defined]
-    raise InvalidParameter(
-        "batch_size is missing: the public number that sums of gradients are divided by.\n"
-        f"  found:  {sampler!r}, whose batches have a private size\n"
-        "  do:     give the number of examples that you expect in a batch, e.g. batch_size=256"
-    )
-
-
-def places_for(sampler: Sampling, size: float) -> int:
-    """Places of a physical batch: batches of a public size fit exactly, random ones nearly always."""
-    if sampler.relation is ReplaceOne:
-        return int(size)
-    return 8 * math.ceil((size + 2 * math.sqrt(size)) / 8)

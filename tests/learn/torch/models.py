@@ -29,7 +29,9 @@ class Recurrent(nn.Module):
 
     def forward(self, x):
         out, state = self.rnn(x)
-        return out.flatten(1).sum(1, keepdim=True) + (state[0] if isinstance(state, tuple) else state).sum((0, 2))[:, None]
+        return (
+            out.flatten(1).sum(1, keepdim=True) + (state[0] if isinstance(state, tuple) else state).sum((0, 2))[:, None]
+        )
 
 
 class Tied(nn.Module):

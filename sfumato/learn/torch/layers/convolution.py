@@ -62,6 +62,7 @@ class ConvolutionCall(torch.autograd.Function):
         module, geometry, g = ctx.module, ctx.geometry, grads[0].detach()
         x, weight = x.detach(), module.weight.detach()
         if trainable(module.weight):
+
             def form(chunk: slice) -> Tensor:
                 return geometry.kernels(x[chunk], g[chunk], weight)
 
