@@ -11,7 +11,7 @@ from sfumato import checks
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss
 from sfumato.loss.kinds.tabulated import TabulatedLoss, table
-from sfumato.loss.numeric import Enclosure, Floats
+from sfumato.loss.numeric import Enclosure, Floats, floats
 from sfumato.progress import may_take_long, watched
 from sfumato.sampling.base import Batch, SampledRows, Sampling, SamplingExample, check_relation
 from sfumato.sensitivity import AddRemove
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Upper = Callable[[Floats], Floats]
 
 RARE = (0.1, 0.02)  # expected participations c of the Poisson sampling that bounds an epoch: small is sharp, and slow
-GOALS = (1e-3, 1e-6, 1e-10)  # δ around which the bound is sharp
+GOALS = (3e-2, 1e-4, 1e-7, 1e-11)  # δ around which the bound is sharp
 NODES = 400
 FAR = 80.0
 ENDED = 1e-18
@@ -40,7 +40,7 @@ class BallsInBins(Sampling):
         E_Q(U − α)₊ ≤ E_Q(Π − α')₊ / (wt(1 − η)^t):       the epoch's H_α is at most that of t Poisson batches at α'.
     For the other direction let L = Σ_j log(1 − η + ηr_j) ≤ c(U − 1), so 1 − αU ≤ (α/c)·(−L − s), s = c(1 − 1/α), and
         E_Q(1 − αU)₊ ≤ (α/c)·∫_s^∞ Q(−L > x) dx = (α/c)·(B(s) + ∫_s^∞ B) ≤ (α/c)·(1 + m − s)·B(s),
-    with B(x) = H_{e^x} of the Poisson pair from without to with, which is 0 beyond m = −t·log(1 − η). Both bounds become
+    with B(x) = H_{e^x} of the Poisson pair from without to with, 0 beyond m = −t·log(1 − η). Both bounds become
     equalities as η → 0. The pair dominates adaptive batches, since given the others' bins each batch is a randomised
     function of a draw of P or Q (Blackwell), and the others' bins do not depend on the person.
 
@@ -120,11 +120,11 @@ def rare_sampling(loss: PrivacyLoss, bins: int, c: float) -> tuple[Upper, Upper]
         at = np.maximum(moved - 1e-14 * (1 + np.abs(moved)), 0.0)
         found = np.min([curve(at).upper for curve in ahead], axis=0)
         found = found + np.maximum(-np.expm1(np.minimum(moved, 0.0)), 0.0)  # where α' < 1: H falls by at most 1 − α'
-        return np.minimum(found / share * (1 + 1e-12), 1.0)
+        return floats(np.minimum(found / share * (1 + 1e-12), 1.0))
 
     def backward(eps: Floats) -> Floats:
         moved = -c * np.expm1(-eps)
         found = np.min([curve(np.maximum(moved - 1e-14, 0.0)).upper for curve in back], axis=0)
-        return np.minimum(np.exp(np.minimum(eps, 700.0)) / c * (1 - quiet - moved) * found * (1 + 1e-12), 1.0)
+        return floats(np.minimum(np.exp(np.minimum(eps, 700.0)) / c * (1 - quiet - moved) * found * (1 + 1e-12), 1.0))
 
     return forward, backward

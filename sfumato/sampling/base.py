@@ -46,7 +46,7 @@ class Sampling(ABC):
 
     @abstractmethod
     def amplify(self, loss: PrivacyLoss) -> PrivacyLoss:
-        """The loss of running the mechanism on a sampled batch, or on each of the `span` batches that belong together."""
+        """The loss of running the mechanism on a sampled batch, or on `span` batches that belong together."""
 
     @property
     def span(self) -> int:

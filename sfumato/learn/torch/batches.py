@@ -67,7 +67,7 @@ class Data:
             if found:
                 total[present] = default_collate(found)
             return total
-        source = self.tensors[field]
+        source: Tensor = self.tensors[field]
         total = source.new_zeros(len(chosen), *source.shape[1:])
         total[present.to(source.device)] = source[chosen[present].to(source.device)]
         return total

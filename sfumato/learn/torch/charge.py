@@ -47,7 +47,7 @@ def charge_run(budget: Funds, loss: PrivacyLoss, description: str, who: str | No
     if found > epsilon:
         raise BudgetExceeded(
             f"this run does not fit its budget.\n  found:  ε = {found:.4g} at δ = {delta:.3g}, for a budget of "
-            f"ε = {epsilon:g}\n  do:     take more noise, fewer steps or smaller batches; or leave noise out, and it is "
-            "calibrated"
+            f"ε = {epsilon:g}\n  do:     take more noise, fewer steps or smaller batches; or leave noise out: then it "
+            "is calibrated"
         )
     return Charge(loss, found, delta)

@@ -7,7 +7,6 @@ which turns the exact multiples of each step into noisy ones. torch's generator 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
+from sfumato.loss.numeric import Floats
 from sfumato.noise.draw_table import Integers
 from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.noise.gaussian import rounded_gaussian
@@ -72,9 +72,8 @@ def step_loss(multiplier: float, move: Move, sampling: Sampling) -> GaussianLoss
     return GaussianLoss(sqrt_up(Fraction(mu) ** 2 + aside) if aside else mu, relation=sampling.relation)
 
 
-@lru_cache(16)
 def sampler_of(deviation: Fraction, source: Source) -> Sampler:
-    """Exact Gaussian noise on the integers."""
+    """Exact Gaussian noise on the integers; tables are cached by the law."""
     return Sampler(rounded_gaussian(deviation), source=source)
 
 
@@ -115,7 +114,7 @@ class Tree(Noise):
     has binary ones. An example takes part in one step of an epoch, thus in at most ⌊log₂ T⌋ + 1 nodes; the tree starts
     anew in each epoch. No amplification is needed: use it with sf.FixedCycles or sf.ShuffledEpochs.
 
-    Theorem: all prefix sums are post-processing of the noisy nodes [Kairouz et al. 2021, DP-FTRL; Chan, Shi & Song 2011]
+    Theorem: all prefix sums are post-processing of the noisy nodes [Kairouz et al. 2021; Chan, Shi & Song 2011]
     """
 
     multiplier: float
@@ -200,7 +199,7 @@ class Banded(Noise):
         if not isinstance(sampling, FixedCycles) or cycle < self.band:
             raise InvalidParameter(
                 "banded noise needs examples that return after at least `band` steps.\n"
-                f"  found:  band = {self.band}, {sampling!r}\n  do:     use sf.FixedCycles with at least as many batches"
+                f"  found:  band = {self.band}, {sampling!r}\n  do:     use sf.FixedCycles with as many batches"
             )
         column = Fraction(sum(c * c for c in self.coefficients), 2**24)
         one = step_loss(self.multiplier, move, sampling)
@@ -216,7 +215,7 @@ class BandedSession(Session):
     def __init__(self, noise: Banded, sampler: Sampler) -> None:
         self.noise, self.sampler = noise, sampler
         self.exact: dict[int, list[Integers]] = {}
-        self.solved: dict[int, list[np.ndarray[tuple[int], np.dtype[np.float64]]]] = {}
+        self.solved: dict[int, list[Floats]] = {}
 
     def release(self, slot: int, multiples: Integers) -> Integers:
         c = self.noise.coefficients
@@ -224,9 +223,9 @@ class BandedSession(Session):
         exact.insert(0, multiples)
         del exact[self.noise.band :]
         mixed = np.zeros_like(multiples)  # in units of 2^-12 of the lattice: still whole
-        for k, values in zip(c, exact, strict=False):
-            mixed += k * values
-        estimate = self.sampler.about(mixed) / 2.0**12
+        for k, sums in zip(c, exact, strict=False):
+            mixed += k * sums
+        estimate: Floats = self.sampler.about(mixed) / 2.0**12
         for k, values in zip(c[1:], solved, strict=False):
             estimate -= k / 2**12 * values
         solved.insert(0, estimate)

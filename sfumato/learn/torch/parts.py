@@ -8,6 +8,7 @@ Theorem: ‖Σ_t g_t a_tᵀ‖² = Σ_{s,t} ⟨a_s, a_t⟩⟨g_s, g_t⟩ (ghost 
 Theorem: norms here are never below the exact norm of what is summed [docs/theorems/sgd.md, Theorem 2]
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,7 +41,13 @@ def squares(x: Tensor) -> Tensor:
         terms += total.shape[-1]
         total = total.sum(-1)
     lost = LEAST * (x[0].numel() if len(x) else 0)
-    return (total.double() + lost) * (1 + terms * unit(x.dtype))
+    found: Tensor = (total.double() + lost) * (1 + terms * unit(x.dtype))
+    return found
+
+
+def in_groups(x: Tensor, size: int) -> Tensor:
+    """Rows in groups of so many."""
+    return x.reshape(-1, size, *x.shape[1:])
 
 
 def in_blocks(count: int, blocked: bool, summed: Callable[[slice], Tensor]) -> Tensor:
@@ -132,7 +139,7 @@ class Vectors(Part):
         return self.values.flatten(1).any(1)
 
     def grouped(self, size: int) -> "Vectors":
-        return Vectors(self.parameter, self.values.unflatten(0, (-1, size)).sum(1), self.rows)
+        return Vectors(self.parameter, in_groups(self.values, size).sum(1), self.rows)
 
     def blank(self, rows: Tensor) -> None:
         self.values = self.values.index_fill(0, rows, 0.0)
@@ -190,13 +197,13 @@ class Outers(Part):
             return block_error(count, dtype, self.inputs.dtype)
         if dtype not in (None, torch.float64):
             return None
-        return (count * places + 3) * unit(torch.float64) / self.slack() ** 0.5
+        return (count * places + 3) * unit(torch.float64) / math.sqrt(self.slack())
 
     def touched(self) -> Tensor:
         return self.outputs.flatten(1).any(1)
 
     def grouped(self, size: int) -> "Outers":
-        a, g = (x.unflatten(0, (-1, size)).flatten(1, 2) for x in (self.inputs, self.outputs))
+        a, g = (in_groups(x, size).flatten(1, 2) for x in (self.inputs, self.outputs))
         return Outers(self.parameter, a, g, self.rows)
 
     def blank(self, rows: Tensor) -> None:
@@ -240,13 +247,13 @@ class Lookups(Part):
     def error(self, dtype: Sums) -> float | None:
         if dtype not in (None, torch.float64):
             return None
-        return (self.index.numel() + 3) * unit(torch.float64) / self.slack() ** 0.5
+        return (self.index.numel() + 3) * unit(torch.float64) / math.sqrt(self.slack())
 
     def touched(self) -> Tensor:
         return self.outputs.flatten(1).any(1)
 
     def grouped(self, size: int) -> "Lookups":
-        index, g = (x.unflatten(0, (-1, size)).flatten(1, 2) for x in (self.index, self.outputs))
+        index, g = (in_groups(x, size).flatten(1, 2) for x in (self.index, self.outputs))
         return Lookups(self.parameter, index, g, self.rows)
 
     def blank(self, rows: Tensor) -> None:

@@ -42,9 +42,9 @@ class Step:
 class Trainer:
     """DP-SGD of a model on data: `fit()` trains it, `loss` is what that costs, charged once before the first batch.
 
-    `sampler` draws the batches and decides the price. `clip` is a norm or a kind of clipping, `noise` a multiplier of it
-    or a kind of noise; without `noise` the least one that meets the budget is taken. `batch_size` is the public number
-    that sums are divided by. `budget` is a ledger or (ε, δ).
+    `sampler` draws the batches and decides the price. `clip` is a norm or a kind of clipping. `noise` is a multiple of
+    that norm or a kind of noise; without it, the least one that meets the budget is taken. `batch_size` is the public
+    number that sums are divided by. `budget` is a ledger or (ε, δ).
 
     Gradients are clipped example by example without being formed, summed in float64 and rounded to a public lattice,
     with exact noise on the sum. Training losses are not shown: they are data without noise.
@@ -96,7 +96,7 @@ class Trainer:
         self.charge: Charge | None = None
         self.done = 0
 
-    # ---- what is known before data are read ---------------------------------------------------------------------------
+    # ---- what is known before data are read ----------------------------------------------------------------
 
     @property
     def noise(self) -> Noise:
@@ -111,7 +111,7 @@ class Trainer:
         share = torch.full((shape.total,), 1 / shape.rows, dtype=torch.float64)
         return self._losses(self.data.made_up(shape.total, seed, same), share)
 
-    # ---- training -----------------------------------------------------------------------------------------------------
+    # ---- training ------------------------------------------------------------------------------------------
 
     def fit(self, progress: bool = True) -> "Trainer":
         """All steps. A keyboard interrupt ends the run after the last whole step: the charge stays."""
@@ -163,7 +163,7 @@ class Trainer:
         each = found.flatten(1).mean(1) if found.dim() > 1 else found
         return torch.where(share.to(device) > 0, each * share.to(device, each.dtype), torch.zeros_like(each))
 
-    # ---- keeping ------------------------------------------------------------------------------------------------------
+    # ---- keeping -------------------------------------------------------------------------------------------
 
     def describe(self) -> str:
         """The run in words, for the ledger: public parameters only."""

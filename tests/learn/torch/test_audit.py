@@ -1,8 +1,9 @@
 """White-box canaries: a trained model keeps its promise, and each planted bug is found.
 
-Each canary is one coordinate of a linear model, with a gradient ten times as long as the clip norm. All noisy gradients
-are shown to the auditor. Confidence is 99.9 %: an honest run would be accused with probability 1e-3; bits are recorded.
-Power, measured over 20 seeds each: all four bugs were found 20 times of 20, the honest run was accused 0 times of 20.
+Each canary is one coordinate of a linear model, with a gradient forty times as long as the clip norm. All noisy
+gradients are shown to the auditor. Confidence is 99.9 %: an honest run would be accused with probability 1e-3; bits are
+recorded. Power, measured over 20 seeds each: noise on the mean, noise once per epoch and no clipping were found 20 times
+of 20, a reused order 19 times; the honest run was accused 0 times.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,11 @@ from sfumato.noise.entropy import SYSTEM
 from tests.noise.sources import Recorded
 
 torch.set_num_threads(1)
-CANARIES, STEPS, SIZE = 500, 10, 50
+CANARIES, STEPS, SIZE, SIGMA, LONG = 500, 10, 50, 4.0, 40.0
+ORDERED, CYCLE = 1000, 50  # canaries and steps of the audit of a reused order
+
+
+CLAIM = STEPS * sf.Poisson(0.1).amplify(sf.loss.GaussianLoss(1.01 / SIGMA))
 
 
 class Unclipped(Flat):
@@ -55,14 +60,14 @@ class ReusedOrder(sf.Poisson):
 
     def batches(self, people, *, source=None):
         while True:
-            for start in range(STEPS):
-                yield np.arange(start, people, STEPS)
+            for start in range(CYCLE):
+                yield np.arange(start, people, CYCLE)
 
 
 def gradients(included, *, clip=None, noise=None, sampler=None, name=""):
     """Train on the included canaries; all noisy gradients, step by step, and the price of the run."""
     x = torch.zeros(len(included), CANARIES)
-    x[range(len(included)), included] = 10.0
+    x[range(len(included)), included] = LONG
     model = nn.Linear(CANARIES, 1, bias=False)
     shown = []
 
@@ -72,36 +77,27 @@ def gradients(included, *, clip=None, noise=None, sampler=None, name=""):
 
     run = Trainer(
         model, lambda out, _: -out[:, 0], (x, torch.zeros(len(included))), sampler=sampler or sf.Poisson(0.1),
-        batch_size=SIZE, steps=STEPS, clip=clip or Flat(1.0), noise=noise or Independent(1.0), budget=(1e6, 0.5),
+        batch_size=SIZE, steps=STEPS, clip=clip or Flat(1.0), noise=noise or Independent(SIGMA), budget=(1e6, 0.5),
         optimizer=Watching(model.parameters(), lr=0.1), source=Recorded(f"run {name}"),
     )  # fmt: skip
     run.fit(progress=False)
     return torch.stack(shown)  # −x is the gradient: included canaries are negative
 
 
-def total(shown, canary, included):
+def total(shown, canary):
     return -float(shown[:, canary].sum())
 
 
-def in_its_batch(shown, canary, included):
-    """With a known order the auditor knows the step of each canary."""
-    return -float(shown[included.index(canary) % STEPS, canary]) if canary in included else -float(shown[0, canary])
-
-
-def exact_steps(shown, canary, included):
+def exact_steps(shown, canary):
     return float((shown[1:, canary] < -0.99).sum())
 
 
 def audit(score, **bug):
-    train = {}
-
     def run(included):
-        train["in"] = included
         return gradients(included, **bug)
 
-    claim = STEPS * sf.Poisson(0.1).amplify(sf.loss.GaussianLoss(1.01))
     return sf.audit.one_run(
-        run, list(range(CANARIES)), lambda shown, canary: score(shown, canary, train["in"]), loss=claim,
+        run, list(range(CANARIES)), lambda shown, canary: score(shown, canary), epsilon=CLAIM.epsilon(1e-5).upper,
         confidence=0.999, source=Recorded(f"coins {bug.get('name', '')}"),
     )  # fmt: skip
 
@@ -116,8 +112,8 @@ def test_an_honest_run_keeps_its_promise():
     ("score", "bug"),
     [
         (total, {"clip": Unclipped(1.0)}),
-        (total, {"noise": NoiseOnTheMean(1.0)}),
-        (exact_steps, {"noise": NoiseOnce(1.0)}),
+        (total, {"noise": NoiseOnTheMean(SIGMA)}),
+        (exact_steps, {"noise": NoiseOnce(SIGMA)}),
     ],
     ids=["no clipping", "noise on the mean", "noise once per epoch"],
 )
@@ -126,40 +122,34 @@ def test_a_planted_bug_is_found(score, bug):
 
 
 def test_a_reused_order_of_batches_is_found():
-    """The auditor knows in which step a canary would be: all later canaries move by one place if it is left out, so
-    the position is that among all canaries, included or not. Here every canary keeps its place: the left-out ones are
-    in the data, with a zero gradient."""
-    found = audit_known_order(ReusedOrder(0.1))
-    assert found.violated
-    assert not audit_known_order(sf.Poisson(0.1)).violated
+    """The auditor knows in which step a canary would be. Left-out canaries keep their rows, with a zero gradient."""
+    assert audit_known_order(ReusedOrder(1 / CYCLE)).violated
+    assert not audit_known_order(sf.Poisson(1 / CYCLE)).violated
 
 
-def audit_known_order(sampler):
-    claim = STEPS * sf.Poisson(0.1).amplify(sf.loss.GaussianLoss(1.01))
-
+def audit_known_order(sampler, name=""):
     def train(included):
-        x = torch.zeros(CANARIES, CANARIES)
-        x[included, included] = 10.0
-        model = nn.Linear(CANARIES, 1, bias=False)
+        x = torch.zeros(ORDERED, ORDERED)
+        x[included, included] = LONG
+        model = nn.Linear(ORDERED, 1, bias=False)
         shown = []
 
         class Watching(torch.optim.SGD):
             def step(self, closure=None):
-                shown.append(model.weight.grad.flatten().clone() * SIZE)
+                shown.append(model.weight.grad.flatten().clone())
 
         Trainer(
-            model, lambda out, _: -out[:, 0], (x, torch.zeros(CANARIES)), sampler=sampler, batch_size=SIZE,
-            steps=STEPS, noise=1.0, budget=(1e6, 0.5), optimizer=Watching(model.parameters(), lr=0.1),
-            source=Recorded("known order"),
+            model, lambda out, _: -out[:, 0], (x, torch.zeros(ORDERED)), sampler=sampler, batch_size=20,
+            steps=CYCLE, noise=1.0, budget=(1e6, 0.5), optimizer=Watching(model.parameters(), lr=0.1),
+            source=Recorded(f"known order {name}"),
         ).fit(progress=False)  # fmt: skip
         return torch.stack(shown)
 
-    def score(shown, canary):
-        return -float(shown[canary % STEPS, canary])
-
     return sf.audit.one_run(
-        train, list(range(CANARIES)), score, loss=claim, confidence=0.999, source=Recorded("coins of known order")
-    )
+        train, list(range(ORDERED)), lambda shown, canary: -float(shown[canary % CYCLE, canary]),
+        loss=CYCLE * sf.Poisson(1 / CYCLE).amplify(sf.loss.GaussianLoss(1.01)), confidence=0.999,
+        source=Recorded(f"coins of known order {name}"),
+    )  # fmt: skip
 
 
 def test_a_membership_attack_on_a_trained_model_takes_three_lines():
@@ -167,5 +157,4 @@ def test_a_membership_attack_on_a_trained_model_takes_three_lines():
     for i in range(40):
         for scores, included in ((with_it, [0, 1, 2]), (without, [1, 2])):
             scores.append(-float(gradients(included, name=f"{i} {len(included)}")[:, 0].sum()))
-    claim = STEPS * sf.Poisson(0.1).amplify(sf.loss.GaussianLoss(1.01))
-    assert not sf.audit.membership(with_it, without, claim).violated
+    assert not sf.audit.membership(with_it, without, CLAIM).violated

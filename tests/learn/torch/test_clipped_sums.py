@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from sfumato.learn.torch import parts
 from sfumato.learn.torch.bookkeeping import Bookkeeper
 from sfumato.learn.torch.clipping import Flat
 from sfumato.learn.torch.costs import WAYS, Costs
-from sfumato.learn.torch import parts
 from sfumato.learn.torch.layers import convolution
 from sfumato.learn.torch.parts import Outers, Vectors
 from sfumato.learn.torch.sums import ClippedSum

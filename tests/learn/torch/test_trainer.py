@@ -150,7 +150,15 @@ def test_an_own_loop_learns_and_is_charged_alike():
     model, (x, y) = net(), data()
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     optimizer, batches = make_private(
-        model, optimizer, (x, y), sampler=sf.Poisson(0.1), batch_size=20, steps=40, noise=0.2, budget=ENOUGH, physical=16
+        model,
+        optimizer,
+        (x, y),
+        sampler=sf.Poisson(0.1),
+        batch_size=20,
+        steps=40,
+        noise=0.2,
+        budget=ENOUGH,
+        physical=16,
     )
     criterion = nn.CrossEntropyLoss(reduction="none")
     updates = 0

@@ -36,7 +36,7 @@ def attend(
     """The arguments and results of nn.MultiheadAttention."""
     q, k, v = project(module, tape, query, key, value)
     heads = module.num_heads
-    q, k, v = (x.unflatten(2, (heads, -1)).transpose(1, 2) for x in (q, k, v))
+    q, k, v = (x.view(*x.shape[:2], heads, -1).transpose(1, 2) for x in (q, k, v))
     mask = merged_mask(key_padding_mask, attn_mask, heads, q)
     drop = module.dropout if module.training else 0.0
     weights = None
@@ -60,7 +60,7 @@ def project(module: Any, tape: Tape, query: Tensor, key: Tensor, value: Tensor) 
             for i, (weight, x) in enumerate(zip(weights, (query, key, value), strict=True))
         )
     if query is key and key is value:
-        return Owner(tape, module.in_proj_weight, module.in_proj_bias).apply(query, NAME).split(size, 2)
+        return Owner(tape, module.in_proj_weight, module.in_proj_bias).apply(query, NAME).chunk(3, 2)
     return tuple(
         Owner(tape, module.in_proj_weight, module.in_proj_bias, (i * size, (i + 1) * size)).apply(x, NAME)
         for i, x in enumerate((query, key, value))
@@ -78,6 +78,6 @@ def merged_mask(padding: Tensor | None, mask: Tensor | None, heads: int, q: Tens
         if shape == "keys":
             added = added[:, None, None, :]
         elif added.dim() == 3:
-            added = added.unflatten(0, (-1, heads))
+            added = added.view(-1, heads, *added.shape[1:])
         found = added if found is None else found + added
     return found

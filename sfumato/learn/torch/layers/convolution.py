@@ -39,7 +39,7 @@ class Geometry:
         wide = weight.expand(count, *weight.shape).reshape(count * weight.shape[0], *weight.shape[1:])
         inputs, outputs = (t.reshape(1, count * t.shape[1], *t.shape[2:]) for t in (x, g))
         found: Tensor = self.backward(outputs, inputs, wide, count, [False, True, False])[1]
-        return found.view(count, *weight.shape)
+        return found.reshape(count, *weight.shape)
 
 
 class ConvolutionCall(torch.autograd.Function):
@@ -52,9 +52,10 @@ class ConvolutionCall(torch.autograd.Function):
         ctx.save_for_backward(x)
         ctx.module, ctx.tape, ctx.geometry = module, tape, geometry
         none = [0] * len(geometry.stride)
-        return torch.ops.aten.convolution(
+        found: Tensor = torch.ops.aten.convolution(
             x, weight, bias, geometry.stride, geometry.padding, geometry.dilation, False, none, geometry.groups
         )
+        return found
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:

@@ -57,7 +57,9 @@ def run(
     module: Any, tape: Tape, x: Tensor, state: tuple[Tensor, ...], suffix: str, backwards: bool
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """One layer in one direction."""
-    weights = [getattr(module, f"{name}{suffix}", None) for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh")]
+    weights: list[Any] = [
+        getattr(module, f"{name}{suffix}", None) for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
+    ]
     inputs = Owner(tape, weights[0], weights[1]).apply(x, NAME)
     recurrent = Owner(tape, weights[2], weights[3])
     places = range(x.shape[1])
