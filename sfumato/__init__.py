@@ -46,7 +46,10 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.randomized_response import RandomizedResponse
     from sfumato.mechanisms.streams.above_threshold import AboveThreshold as AboveThreshold
     from sfumato.mechanisms.streams.tree_counter import TreeCounter as TreeCounter
+    from sfumato.sampling.balls_in_bins import BallsInBins as BallsInBins
+    from sfumato.sampling.fixed_cycles import FixedCycles as FixedCycles
     from sfumato.sampling.poisson import Poisson
+    from sfumato.sampling.shuffled_epochs import ShuffledEpochs as ShuffledEpochs
     from sfumato.sampling.without_replacement import WithoutReplacement
     from sfumato.sensitivity import AddRemove, ReplaceOne, Sensitivity
     from sfumato.sensitivity import Relation as Relation
@@ -95,6 +98,9 @@ PLACES = {
     "Sensitivity": "sfumato.sensitivity",
     "Poisson": "sfumato.sampling.poisson",
     "WithoutReplacement": "sfumato.sampling.without_replacement",
+    "BallsInBins": "sfumato.sampling.balls_in_bins",
+    "ShuffledEpochs": "sfumato.sampling.shuffled_epochs",
+    "FixedCycles": "sfumato.sampling.fixed_cycles",
     "calibrate": "sfumato.loss.views.calibrate",
     "compare": "sfumato.teach.classical.compare",
     "Bound": "sfumato.loss.bound",
