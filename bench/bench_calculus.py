@@ -7,11 +7,11 @@ machine does not matter. Bars: 300 ms and a relative gap of 1e-3. A bar that is 
 only if a question failed or took longer than the limit.
 
 Rows 1 and 2 missed the bars (1.1 s and 3.1e-3, 270 ms and 1.2e-3) as long as the inner profile was a table: the gap of
-the table, largest where the profile is least known, was charged at every step, and once more to the kernel of the lower
-bound. Their inner sums are now put on a lattice and mapped through sampling atom by atom (compose/nested.py). So are
-sums in batches without replacement (rows 23 to 26: 1.1 to 1.8 s before). Sampled Laplace, bounded-range and coin losses
-are composed on a contour (compose/transforms/bounded.py). Groups under sampling are binomial mixtures with a transform of
-their own (kinds/sampled_group.py); as a chain of sampled pairs, row 21 had a gap of .13.
+the table, largest where the profile is least known, was charged at every step, and once more to the kernel of the
+lower bound. Their inner sums are now put on a lattice and mapped through sampling atom by atom (compose/nested.py). So
+are sums in batches without replacement (rows 23 to 26: 1.1 to 1.8 s before). Sampled Laplace, bounded-range and coin
+losses are composed on a contour (compose/transforms/bounded.py). Groups under sampling are binomial mixtures with a
+transform of their own (kinds/sampled_group.py); as a chain of sampled pairs, row 21 had a gap of .13.
 
 A trade-off and a price are decided around one ε, so they are read off laws that are sharp there (rows 28, 34, 36 to 39:
 .8 to 8 s before; rows 30 and 33: 3.3 and 1.4 s). Rényi moments are read off one lattice for all orders

@@ -181,8 +181,8 @@ def at_one(loss: PrivacyLoss, a: float, tolerance: float) -> Bound:
     back, low, high = reach(loss, a)
     closed = loss.method == "closed form"
     nearby = Bound(0.0, 1.0 - a, loss.method, "lower") if closed else search_nearby(loss, a, tolerance)
-    if nearby.gap <= max(tolerance, CLOSE * (loss.method == "lattice")) * nearby.upper:
-        return nearby
+    if nearby.gap <= max(tolerance, CLOSE * (loss.method == "lattice")) * nearby.upper or not (closed or loss.one_pair):
+        return nearby  # the profile of a class of mechanisms is never sharp from below
     whole = search(lambda t: two_sided(loss, back, t, tolerance), a, low, high, 0.0 if closed else tolerance / 4)
     found = whole.bound(loss.method)
     return Bound(max(nearby.lower, found.lower), min(nearby.upper, found.upper), loss.method, "lower")
