@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.learn.bounded_rows import UNIT, BoundedRows, UnitWeights
+from sfumato.learn.bounded_rows import UNIT, BoundedRows, UnitWeights, add_up
 from sfumato.learn.spending import Spending, spending_of
 from sfumato.learn.tables import (
     Bounds,
@@ -215,6 +215,13 @@ class Estimator(ABC):
         noisy = spending.add_noise(rows.sum(), rows.sensitivity(spending.relation))
         return noisy.astype(np.float64) / UNIT
 
+    def noisy_sum_by_class(
+        self, rows: BoundedRows, labels: NDArray[np.int64], count: int, spending: Spending
+    ) -> Matrix:
+        """Σ row with noise for each of `count` classes, of which a row is in one; rows of other labels are left out."""
+        exact = np.stack([add_up(rows.integers[labels == k]) for k in range(count)])
+        return spending.add_noise_by_block(exact, rows.sensitivity(AddRemove)).astype(np.float64) / UNIT
+
     def noisy_gram(self, rows: BoundedRows, spending: Spending) -> tuple[Matrix, float]:
         """Σ row·rowᵀ with noise on its upper triangle, mirrored; and the deviation of the noise."""
         exact, sensitivity = rows.gram(), rows.gram_sensitivity(spending.relation)
@@ -235,6 +242,13 @@ class Estimator(ABC):
         """What `row_count` needs of the budget."""
         return 0.0 if self.spending().relation is Relation.ReplaceOne and table.weights is None else 0.03
 
+    def count_rows(self, table: Table, spending: Spending) -> tuple[float, Spending]:
+        """How many rows there are, nearly, and what is left to spend."""
+        share = self.count_share(table)
+        if not share:
+            return float(max(len(table), 1)), spending
+        return self.row_count(table, spending.part(share)), spending.part(1 - share)
+
     # ---- using a fitted model ---------------------------------------------------------------------------------------
 
     def check_fitted(self) -> None:
@@ -243,6 +257,9 @@ class Estimator(ABC):
                 f"This {type(self).__name__} instance is not fitted yet.\n  found:  no coefficients\n"
                 "  do:     call fit(X, y) first"
             )
+
+    def names_in(self) -> Sequence[str] | None:
+        return getattr(self, "feature_names_in_", None)
 
     def new_rows(self, X: Data) -> Matrix:
         """Rows to predict for: as many columns as were fitted."""

@@ -43,23 +43,25 @@ class Schedule:
 
 
 SHORTEST = 0.5
+MOST_STEPS = 60
 
 
 def choose_schedule(
-    n: float, d: int, spending: Spending, norm: float, box: float, longest: float, tolerated: float, most: int = 60
+    n: float, d: int, spending: Spending, norm: float, box: float, longest: float, tolerated: float, pace: float = 0.5
 ) -> Schedule:
     """Descend for as long as noise allows: until the noise of all d coefficients has the length `tolerated`.
 
     With Gaussian noise the noise of all steps together has the deviation time·norm·fold/(μ·n) on each coefficient,
-    however many steps there are. Under pure ε each of T steps has T times the noise, so there are few.
+    however many steps there are; one step is at most `pace` long, unless that takes too many. Under pure ε each of T
+    steps has T times the noise, so there are few.
     """
     if isinstance(spending, GaussianSpending):
         each = norm * spending.fold / (spending.amount * n)
         time = max(min(longest, tolerated / (each * math.sqrt(d))), SHORTEST)
-        steps = max(1, min(most, math.ceil(time / 0.5)))
+        steps = max(1, min(MOST_STEPS, math.ceil(time / pace)))
         return Schedule(steps, time / steps, norm, box)
     each = joint_deviation(d) * min(box, norm) * spending.fold / (spending.amount * n)
-    steps = max(1, min(most, math.floor((tolerated / (each * math.sqrt(d))) ** (2 / 3))))
+    steps = max(1, min(MOST_STEPS, math.floor((tolerated / (each * math.sqrt(d))) ** (2 / 3))))
     time = max(min(longest, tolerated / (each * math.sqrt(d * steps))), SHORTEST)
     return Schedule(steps, time / steps, norm, box)
 

@@ -1,7 +1,6 @@
 """Linear regression: from a noisy Gram matrix where there are many rows, by noisy descent where there are few."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -144,13 +143,6 @@ class LinearRegression(Regressor):
         )  # fmt: skip
         self.set_coefficients(theta[:-1], float(theta[-1]), table)
 
-    def count_rows(self, table: Table, spending: Spending) -> tuple[float, Spending]:
-        """How many rows there are, nearly, and what is left to spend."""
-        share = self.count_share(table)
-        if not share:
-            return float(max(len(table), 1)), spending
-        return self.row_count(table, spending.part(share)), spending.part(1 - share)
-
     def chosen_solver(self, n: float, d: int, spending: Spending) -> str:
         """A public choice: it depends on the price and on the number of rows, which is public or noisy."""
         if self.solver != "auto":
@@ -203,9 +195,6 @@ class LinearRegression(Regressor):
         target = Bounds.of(self.y_bounds, 1, None, "y bounds")
         scaled = bounds.scale(rows) @ self.scaled_coef_ + self.scaled_intercept_
         return target.middle[0] + target.half[0] * np.clip(scaled, -1.0, 1.0)
-
-    def names_in(self) -> Sequence[str] | None:
-        return getattr(self, "feature_names_in_", None)
 
     def expected_error(self, n: int, d: int) -> tuple[float, str]:
         spending = self.spending()

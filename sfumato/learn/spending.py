@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import SupportsFloat
@@ -11,12 +12,15 @@ import numpy as np
 from sfumato import checks
 from sfumato.errors import InvalidParameter, MixedRelations
 from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.kinds.bounded_range import range_of
 from sfumato.loss.kinds.coins import PureLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.views.calibrate import calibrate
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.joint_laplace import JointLaplace
+from sfumato.mechanisms.choice.exponential import Exponential
+from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip
 from sfumato.noise.draw_table import Integers
 from sfumato.rounding import product_down, quotient_up
 from sfumato.sensitivity import Relation, Sensitivity
@@ -49,6 +53,17 @@ class Spending(ABC):
     @abstractmethod
     def add_noise(self, sums: Integers, sensitivity: Sensitivity) -> Integers:
         """`sums` with exact noise; one unit moves them by at most `sensitivity`, all coordinates together."""
+
+    @abstractmethod
+    def add_noise_by_block(self, sums: Integers, sensitivity: Sensitivity) -> Integers:
+        """The same for the rows of a matrix, where each row of data is in one block; `sensitivity` is about adding it.
+
+        Replacing it is removing it from one block and adding another row to the same or to another one.
+        """
+
+    @abstractmethod
+    def choose(self, utilities: Sequence[int], rows: int = 1) -> int:
+        """The place of a large utility. One unit adds from 0 to `rows` to every utility, all in one direction."""
 
     @abstractmethod
     def deviation(self, sensitivity: Sensitivity, coordinates: int) -> float:
@@ -91,6 +106,17 @@ class GaussianSpending(Spending):
         found: Integers = gaussian(self.scale(sensitivity)).answer(np.ascontiguousarray(sums, np.int64)).multiples
         return found
 
+    def add_noise_by_block(self, sums: Integers, sensitivity: Sensitivity) -> Integers:
+        most = Sensitivity(l2=self.fold * sensitivity.norm("l2", "Gaussian noise"), relation=self.relation)
+        return self.add_noise(sums, most)
+
+    def choose(self, utilities: Sequence[int], rows: int = 1) -> int:
+        """The exponential mechanism of bounded range.
+
+        Theorem: a range that costs μ under add/remove costs 2μ for two such moves [Dong, Roth & Su 2022, Thm 2.14]
+        """
+        return int(by_range(self.amount / self.fold * LESS, rows).release(utilities))
+
     def scale(self, sensitivity: Sensitivity) -> float:
         """σ = Δ₂/μ, rounded up: of whole steps, so at least a thousandth of one."""
         return max(quotient_up(sensitivity.norm("l2", "Gaussian noise"), self.amount * LESS), 1e-3)
@@ -127,6 +153,19 @@ class PureSpending(Spending):
         found: Integers = noise.answer(flat).multiples
         return found
 
+    def add_noise_by_block(self, sums: Integers, sensitivity: Sensitivity) -> Integers:
+        """ε for each block under add/remove; half of it where rows are replaced, since that touches two, or one twice.
+
+        Theorem: mechanisms on disjoint parts of the data cost the largest of them [McSherry 2009, Thm 4]
+        """
+        each = PureSpending(self.amount / self.fold * LESS, Relation.AddRemove)
+        alone = Sensitivity(l0=sums.shape[1], linf=sensitivity.linf, l1=sensitivity.l1, l2=sensitivity.l2)
+        return np.stack([each.add_noise(block, alone) for block in sums])
+
+    def choose(self, utilities: Sequence[int], rows: int = 1) -> int:
+        """Permute and flip, which is never worse than the exponential mechanism [McKenna & Sheldon 2020]."""
+        return int(by_flips(self.amount / self.fold * LESS, rows).release(utilities))
+
     def joint_is_less(self, sensitivity: Sensitivity, coordinates: int) -> bool:
         box = (coordinates + 1) / math.sqrt(3) * sensitivity.linf
         return coordinates > 1 and box < math.sqrt(2) * sensitivity.l1
@@ -139,6 +178,16 @@ class PureSpending(Spending):
 
 gaussian = lru_cache(256)(Gaussian)  # samplers hold tables, which depend on public scales alone
 joint_of_sizes = lru_cache(64)(JointLaplace)
+
+
+@lru_cache(64)
+def by_range(mu: float, rows: int) -> Exponential:
+    return Exponential.monotone(range_of(mu), rows)
+
+
+@lru_cache(64)
+def by_flips(eps: float, rows: int) -> PermuteAndFlip:
+    return PermuteAndFlip.monotone(eps, rows)
 
 
 def joint(eps: float, size: int, count: int) -> JointLaplace:
