@@ -17,6 +17,7 @@ from sfumato.curator.answer import Answer
 from sfumato.curator.bounded_cache import BoundedTables
 from sfumato.curator.contribution_sketch import Sketch, missing_norms, sketch_key, tables_to_sketch
 from sfumato.curator.failure_guard import Guard
+from sfumato.curator.fit_in_database import fit_from, regression_question
 from sfumato.curator.layout import minimum_coverage
 from sfumato.curator.left_out import expected_words, left_out
 from sfumato.curator.offer import Offer, offer_for_error, required_leak
@@ -45,6 +46,7 @@ from sfumato.curator.value_votes import NoisyCounts, ValueVotes, magnitude_histo
 from sfumato.curator.wanted import Wanted, require_positive
 from sfumato.engines.base import Engine
 from sfumato.errors import BudgetExceeded, EngineUnavailable, NotReached, NotStored, QueryRefused, UnboundedColumn
+from sfumato.learn.linear_regression import LinearRegression
 from sfumato.ledger import Ledger, PureBudget
 from sfumato.ledger.shares import OWNER
 from sfumato.loss.base import PrivacyLoss
@@ -171,6 +173,17 @@ class Curator:
         if wanted.explained:
             return self.explain(self.preview_of(offer))
         return self.answer(offer, key)
+
+    def fit(self, estimator: LinearRegression, sql: str, *, y: str, epsilon: float, key: str | None = None) -> Answer:
+        """Fit a linear regression of column `y` to the rows of a SELECT, in the database, for ε in all.
+
+        The estimator's bounds are public. What leaves the database are the noisy moments, one answer, which is charged,
+        stored and free on repetition; it is returned, and the estimator is fitted to it.
+        """
+        known, question, features = regression_question(estimator, sql, y)
+        answer = self.ask(question, epsilon=epsilon, key=key)
+        fit_from(answer, known, features)
+        return answer
 
     def answer(self, offer: Offer, key: str | None = None) -> Answer:
         """The stored answer, or a new one."""
