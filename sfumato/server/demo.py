@@ -19,7 +19,7 @@ SERVICE = """\
 listen = "{listen}"
 
 [postgres]
-listen = "127.0.0.1:5433"
+listen = "{postgres}"
 
 [data.clinic]
 source = "clinic.duckdb"
@@ -27,12 +27,14 @@ policy = "clinic.toml"
 """
 
 
-def build(folder: Path, listen: str = "127.0.0.1:8080") -> tuple[Path, dict[str, str]]:
+def build(
+    folder: Path, listen: str = "127.0.0.1:8080", postgres: str = "127.0.0.1:5433"
+) -> tuple[Path, dict[str, str]]:
     """Write the clinic and its configuration to this folder: the file to serve, and tokens."""
     clinic.build(folder / "clinic.duckdb")
     (folder / "clinic.toml").write_text(clinic.POLICY, "utf-8")
     place = folder / "service.toml"
-    place.write_text(SERVICE.format(listen=listen), "utf-8")
+    place.write_text(SERVICE.format(listen=listen, postgres=postgres), "utf-8")
     service = Service.open(Configuration.load(place))
     people = {"journalist": Role.ANALYST, "owner": Role.OWNER, "auditor": Role.AUDITOR}
     tokens = {who: service.data["clinic"].identity.new(who, role) for who, role in people.items()}
@@ -47,6 +49,7 @@ class DemoService:
     url: str
     tokens: dict[str, str] = field(repr=False)
     folder: Path
+    postgres: int  # the port of its PostgreSQL door
     process: "subprocess.Popen[str]" = field(repr=False)
 
     def stop(self) -> None:
@@ -57,7 +60,7 @@ class DemoService:
 
 def serve_demo(folder: Path | None = None) -> DemoService:
     """Start a service with the made-up clinic, on a free port of this machine."""
-    place, tokens = build(folder or Path(tempfile.mkdtemp(prefix="sfumato-")), "127.0.0.1:0")
+    place, tokens = build(folder or Path(tempfile.mkdtemp(prefix="sfumato-")), "127.0.0.1:0", "127.0.0.1:0")
     root = str(Path(__file__).parents[2])
     process = subprocess.Popen(
         [sys.executable, "-m", "sfumato", "serve", str(place)], stderr=subprocess.PIPE, text=True,
@@ -65,4 +68,5 @@ def serve_demo(folder: Path | None = None) -> DemoService:
     )  # fmt: skip
     assert process.stderr is not None
     first = json.loads(process.stderr.readline())
-    return DemoService(f"http://127.0.0.1:{first['ports']['http']}/clinic", tokens, place.parent, process)
+    ports = first["ports"]
+    return DemoService(f"http://127.0.0.1:{ports['http']}/clinic", tokens, place.parent, ports["postgres"], process)
