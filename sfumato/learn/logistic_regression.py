@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sfumato.learn.base import Classifier, Table
 from sfumato.learn.descent import Schedule, choose_schedule, descend, joint_deviation
+from sfumato.learn.row_wise import row_products, row_sums
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.standard_scaler import Spreads, measure_spreads, spread_noise
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector
@@ -87,7 +88,7 @@ class LogisticRegression(Classifier):
         goal = (labels == 1)[:, None] * 1.0 if kinds == 2 else (labels[:, None] == np.arange(kinds)) * 1.0
 
         def gradients(theta: Vector) -> Matrix:
-            wrong = probabilities(rows @ theta.reshape(width, -1).T)[:, -width:] - goal
+            wrong = probabilities(row_products(rows, theta.reshape(width, -1)))[:, -width:] - goal
             return (wrong[:, :, None] * rows[:, None, :]).reshape(len(rows), width * rows.shape[1])
 
         size = width * rows.shape[1]
@@ -128,5 +129,5 @@ def probabilities(logits: Matrix) -> Matrix:
     if logits.shape[1] == 1:
         logits = np.column_stack([np.zeros(len(logits)), logits])
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    found: Matrix = powers / powers.sum(axis=1, keepdims=True)
+    found: Matrix = powers / row_sums(powers)[:, None]
     return found
