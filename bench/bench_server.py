@@ -205,7 +205,7 @@ def kills(folder: Path, options: argparse.Namespace) -> list[Row]:
         nonlocal failed
         i = 0
         while not stop.is_set():
-            i, key = i + 1, f"client {k} question {i}"
+            i, key = i + 1, f"client-{k}-question-{i}"
             while not stop.is_set():
                 try:
                     answer = connect(server.url, token=token).ask(question(1000 * k + i), epsilon=0.01, key=key)

@@ -21,7 +21,7 @@ from sfumato.curator.fit_in_database import fit_from, regression_question
 from sfumato.curator.layout import minimum_coverage
 from sfumato.curator.left_out import expected_words, left_out
 from sfumato.curator.offer import Offer, offer_for_error, required_leak
-from sfumato.curator.open import account_of, open_engine, open_ledger, require_admitted, require_same_promise
+from sfumato.curator.open import Data, account_of, open_engine, open_ledger, require_admitted, require_same_promise
 from sfumato.curator.planner import Planner
 from sfumato.curator.precheck import CheckedRequests, check_requests, require_engine
 from sfumato.curator.preview import (
@@ -85,15 +85,16 @@ class Curator:
 
     @staticmethod
     def open(
-        data: str | os.PathLike[str] | Engine, policy: str | os.PathLike[str] | Policy, *,
+        data: Data, policy: str | os.PathLike[str] | Policy, *,
         ledger: str | os.PathLike[str] | Ledger | None = None, anchor: str | os.PathLike[str] | None = None,
     ) -> "Curator":  # fmt: skip
-        """The curator of this database under this policy: of a file or folder, of a database whose address begins with
-        postgresql://, or of an engine. The ledger of a file lies beside it unless said otherwise: another file, an
-        address (postgresql://…?schema=clinic), or a Ledger. Whichever it is, it must keep the policy's promise, and the
+        """The curator of this database under this policy: of a file, a folder or a pattern of Parquet files, of a
+        database whose address begins with postgresql://, of data frames by name ({"visits": frame}), of a connection of
+        DuckDB, or of an engine. The ledger of a file lies beside it unless said otherwise: another file, an address
+        (postgresql://…?schema=clinic), or a Ledger. Whichever it is, it must keep the policy's promise, and the
         policy's shares are set in it; that is an act in its book if they are new."""
         stated = policy if isinstance(policy, Policy) else Policy.load(policy)
-        engine = open_engine(data, stated.limits)
+        engine = open_engine(data, stated.limits, stated.delimiters)
         require_engine(engine, stated)
         return Curator(
             engine,
