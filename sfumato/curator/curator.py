@@ -17,10 +17,11 @@ from sfumato.curator.answer import Answer
 from sfumato.curator.bounded_cache import BoundedTables
 from sfumato.curator.contribution_sketch import Sketch, missing_norms, sketch_key, tables_to_sketch
 from sfumato.curator.failure_guard import Guard
+from sfumato.curator.fit_in_database import fit_from, regression_question
 from sfumato.curator.layout import minimum_coverage
 from sfumato.curator.left_out import expected_words, left_out
 from sfumato.curator.offer import Offer, offer_for_error, required_leak
-from sfumato.curator.open import account_of, open_engine, open_ledger, require_admitted, require_same_promise
+from sfumato.curator.open import Data, account_of, open_engine, open_ledger, require_admitted, require_same_promise
 from sfumato.curator.planner import Planner
 from sfumato.curator.precheck import CheckedRequests, check_requests, require_engine
 from sfumato.curator.preview import (
@@ -45,6 +46,7 @@ from sfumato.curator.value_votes import NoisyCounts, ValueVotes, magnitude_histo
 from sfumato.curator.wanted import Wanted, require_positive
 from sfumato.engines.base import Engine
 from sfumato.errors import BudgetExceeded, EngineUnavailable, NotReached, NotStored, QueryRefused, UnboundedColumn
+from sfumato.learn.linear_regression import LinearRegression
 from sfumato.ledger import Ledger, PureBudget
 from sfumato.ledger.shares import OWNER
 from sfumato.loss.base import PrivacyLoss
@@ -83,15 +85,16 @@ class Curator:
 
     @staticmethod
     def open(
-        data: str | os.PathLike[str] | Engine, policy: str | os.PathLike[str] | Policy, *,
+        data: Data, policy: str | os.PathLike[str] | Policy, *,
         ledger: str | os.PathLike[str] | Ledger | None = None, anchor: str | os.PathLike[str] | None = None,
     ) -> "Curator":  # fmt: skip
-        """The curator of this database under this policy: of a file or folder, of a database whose address begins with
-        postgresql://, or of an engine. The ledger of a file lies beside it unless said otherwise: another file, an
-        address (postgresql://…?schema=clinic), or a Ledger. Whichever it is, it must keep the policy's promise, and the
+        """The curator of this database under this policy: of a file, a folder or a pattern of Parquet files, of a
+        database whose address begins with postgresql://, of data frames by name ({"visits": frame}), of a connection of
+        DuckDB, or of an engine. The ledger of a file lies beside it unless said otherwise: another file, an address
+        (postgresql://…?schema=clinic), or a Ledger. Whichever it is, it must keep the policy's promise, and the
         policy's shares are set in it; that is an act in its book if they are new."""
         stated = policy if isinstance(policy, Policy) else Policy.load(policy)
-        engine = open_engine(data, stated.limits)
+        engine = open_engine(data, stated.limits, stated.delimiters)
         require_engine(engine, stated)
         return Curator(
             engine,
@@ -171,6 +174,17 @@ class Curator:
         if wanted.explained:
             return self.explain(self.preview_of(offer))
         return self.answer(offer, key)
+
+    def fit(self, estimator: LinearRegression, sql: str, *, y: str, epsilon: float, key: str | None = None) -> Answer:
+        """Fit a linear regression of column `y` to the rows of a SELECT, in the database, for ε in all.
+
+        The estimator's bounds are public. What leaves the database are the noisy moments, one answer, which is charged,
+        stored and free on repetition; it is returned, and the estimator is fitted to it.
+        """
+        known, question, features = regression_question(estimator, sql, y)
+        answer = self.ask(question, epsilon=epsilon, key=key)
+        fit_from(answer, known, features)
+        return answer
 
     def answer(self, offer: Offer, key: str | None = None) -> Answer:
         """The stored answer, or a new one."""
