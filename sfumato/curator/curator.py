@@ -43,7 +43,7 @@ from sfumato.curator.unbounded_questions import ask_unbounded, preview_unbounded
 from sfumato.curator.value_votes import NoisyCounts, ValueVotes, magnitude_histogram, position_histogram
 from sfumato.curator.wanted import Wanted, require_positive
 from sfumato.engines.base import Engine
-from sfumato.errors import BudgetExceeded, EngineUnavailable, NotReached, QueryRefused, UnboundedColumn
+from sfumato.errors import BudgetExceeded, EngineUnavailable, NotReached, NotStored, QueryRefused, UnboundedColumn
 from sfumato.ledger import Ledger, PureBudget
 from sfumato.ledger.shares import OWNER
 from sfumato.loss.base import PrivacyLoss
@@ -74,6 +74,7 @@ class Curator:
     policy: Policy
     ledger: Ledger
     who: str = OWNER
+    charges: bool = True  # False: only what is stored
     bounded_tables: BoundedTables = field(default_factory=lambda: BoundedTables(VIEWS), repr=False)
     probe: Callable[[str], None] = field(default=lambda point: None, repr=False)  # told where it is: for fault tests
     clock: Clock = field(default=Clock(), repr=False)
@@ -107,6 +108,12 @@ class Curator:
         """The same curator, asked by this person."""
         asked = replace(self, who=who)
         vars(asked)["planner"] = self.planner  # plans do not depend on who asks
+        return asked
+
+    def stored_only(self) -> "Curator":
+        """The same curator, which answers what is stored and charges nothing: anything else is NotStored."""
+        asked = replace(self, charges=False)
+        vars(asked)["planner"] = self.planner
         return asked
 
     @cached_property
@@ -269,6 +276,8 @@ class Curator:
 
         If the account holds too little, `loss_at` tells what the same costs at another ε.
         """
+        if not self.charges:
+            raise NotStored("there is no stored answer to this question, and nothing was charged.\n  do:     ask it")
         response = Response(self.policy.limits.response_quantum, self.clock)
         try:
             payer = account_of(self.policy, self.who)
@@ -451,7 +460,7 @@ class Curator:
     @cached_property
     def salt(self) -> int:
         """The key of the hash that decides which groups of a unit are kept: fixed for this ledger."""
-        first = self.ledger.history()[0].text
+        first = self.ledger.line(1).text
         return int.from_bytes(hashlib.sha256(first.encode()).digest()[:7])
 
     # ---- post-processing --------------------------------------------------------------------------------------------
