@@ -4,30 +4,16 @@ import contextlib
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
 
 from sfumato.errors import CheckpointFailed
 
-if TYPE_CHECKING:
-    from sfumato.learn.torch.trainer import Trainer
 
-
-def save_checkpoint(path: Path, trainer: "Trainer") -> None:
+def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
     """Write to a new file, flush it to the disk, then rename it: an earlier checkpoint stays until then."""
-    charge = trainer.charge
-    content = {
-        "weights": trainer.model.state_dict(),
-        "optimizer": trainer.optimizer.state_dict(),
-        "done": trainer.done,
-        "steps": trainer.steps,
-        "loss": trainer.loss.to_json(),
-        "charged": None if charge is None else {"epsilon": charge.epsilon, "delta": charge.delta},
-        "ledger": None if charge is None or charge.receipt is None else charge.receipt.seq,
-        "run": trainer.describe(),
-    }
     temporary: str | None = None
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")

@@ -175,7 +175,18 @@ class Trainer:
 
     def save(self, path: str | Path) -> None:
         """A checkpoint: weights, optimizer, and what was charged. Never random state: what goes on, draws afresh."""
-        save_checkpoint(Path(path), self)
+        charge = self.charge
+        content = {
+            "weights": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "done": self.done,
+            "steps": self.steps,
+            "loss": self.loss.to_json(),
+            "charged": None if charge is None else {"epsilon": charge.epsilon, "delta": charge.delta},
+            "ledger": None if charge is None or charge.receipt is None else charge.receipt.seq,
+            "run": self.describe(),
+        }
+        save_checkpoint(Path(path), content)
 
     @staticmethod
     def load(path: str | Path, model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> dict[str, Any]:
