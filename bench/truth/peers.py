@@ -1,9 +1,9 @@
-"""Other systems where people have many rows: bounds as their documentation advises, errors against the plain truth.
+"""Other systems where people have many rows: bounds from high quantiles, errors against the plain truth.
 
     python bench/truth/peers.py [--draws 30] [--only opendp] [--jobs "by month"] [--json [FILE]]
 
-All of them need to be told how much one person may add. They advise a high quantile of what people have: here the 95 %
-and the 99 % quantile of groups per person, of rows in a group and of rows per person are tried, read from the data
+All of them need to be told how much one person may add. Their documents name no rule, so the 95 % and
+the 99 % quantile of groups per person, of rows in a group and of rows per person are tried, read from the data
 themselves, which costs them nothing. Noise is Laplace or Gaussian. The best of these four is compared, which no owner
 could choose. Ours, on a Gaussian ledger or on one of pure ε, is told nothing and pays for what it finds out. All have
 (ε, δ) = (1, 1e-6), public keys and ranges. Error: root of the mean squared difference from the plain answer over groups
