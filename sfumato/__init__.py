@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from sfumato import audit, dependent, errors, groups, ledger, local, loss, mechanisms, noise, plots, sampling  # noqa: F401  # plots needs an extra, so it is not in __all__
+    from sfumato import audit, dependent, errors, groups, learn, ledger, local, loss, mechanisms, noise, plots, sampling  # noqa: F401  # plots needs an extra, so it is not in __all__
     from sfumato.aggregates.builder import col, count
     from sfumato.client import connect
     from sfumato.curator import Curator
@@ -62,6 +62,7 @@ PLACES = {
     "count": "sfumato.aggregates.builder",
     "Budget": "sfumato.ledger.budgets",
     "Ledger": "sfumato.ledger.ledger",
+    "learn": "sfumato.learn",
     "ledger": "sfumato.ledger",
     "dependent": "sfumato.mechanisms.dependent",
     "groups": "sfumato.mechanisms.groups",
@@ -117,7 +118,8 @@ PLACES = {
 }
 
 PACKAGES = {
-    "audit", "dependent", "errors", "groups", "ledger", "local", "loss", "mechanisms", "noise", "plots", "sampling",
+    "audit", "dependent", "errors", "groups", "learn", "ledger", "local", "loss", "mechanisms", "noise", "plots",
+    "sampling",
 }  # fmt: skip
 
 # The names that a newcomer meets. Every other name of PLACES, and every mechanism, is there too: sf.TopK.
@@ -147,6 +149,7 @@ __all__ = [
     "dependent",
     "errors",
     "groups",
+    "learn",
     "ledger",
     "local",
     "loss",

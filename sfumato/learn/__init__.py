@@ -1,1 +1,40 @@
-"""Private learning: models that are trained under the same budget as every other question."""
+"""Private learning: estimators under the same ledger as questions."""
+
+from sfumato.learn.base import Classifier, Estimator, FitPreview, Regressor
+from sfumato.learn.binning import QuantileBinner
+from sfumato.learn.boosting import GradientBoostingClassifier, GradientBoostingRegressor
+from sfumato.learn.decision_tree import DecisionTreeClassifier
+from sfumato.learn.forest import RandomForestClassifier
+from sfumato.learn.generalized_linear import GeneralizedLinearRegression
+from sfumato.learn.holdout import ReusableHoldout
+from sfumato.learn.k_means import KMeans
+from sfumato.learn.linear_regression import LinearRegression
+from sfumato.learn.logistic_regression import LogisticRegression
+from sfumato.learn.naive_bayes import GaussianNB, MultinomialNB
+from sfumato.learn.pca import PCA, Covariance
+from sfumato.learn.standard_scaler import StandardScaler
+from sfumato.learn.tuning import Tuned, tune
+
+__all__ = [
+    "PCA",
+    "Classifier",
+    "Covariance",
+    "DecisionTreeClassifier",
+    "Estimator",
+    "FitPreview",
+    "GaussianNB",
+    "GeneralizedLinearRegression",
+    "GradientBoostingClassifier",
+    "GradientBoostingRegressor",
+    "KMeans",
+    "LinearRegression",
+    "LogisticRegression",
+    "MultinomialNB",
+    "QuantileBinner",
+    "RandomForestClassifier",
+    "Regressor",
+    "ReusableHoldout",
+    "StandardScaler",
+    "Tuned",
+    "tune",
+]
