@@ -1,7 +1,7 @@
 """A cost model: which way to the norms and sums of a layer's gradients is the cheapest?
 
-Gradients can be formed and kept, formed twice, or never (ghost norms). All are timed (processor time) when a layer's shapes are first
-seen, on made-up data: no time of private data decides anything.
+Gradients can be formed and kept, formed twice, or never (ghost norms). All are timed (processor time) when a layer's
+shapes are first seen, on made-up data: no time of private data decides anything.
 """
 
 import time
