@@ -110,7 +110,8 @@ PLACES = {
 }
 
 PACKAGES = {
-    "audit", "dependent", "errors", "groups", "learn", "ledger", "local", "loss", "mechanisms", "noise", "plots", "sampling",
+    "audit", "dependent", "errors", "groups", "learn", "ledger", "local", "loss", "mechanisms", "noise", "plots",
+    "sampling",
 }  # fmt: skip
 
 # The names that a newcomer meets. Every other name of PLACES, and every mechanism, is there too: sf.TopK.
