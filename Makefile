@@ -35,6 +35,9 @@ tour: $(VENV)/plot.stamp  ## the calculus of privacy loss, in tables and figures
 audit: $(VENV)/run.stamp  ## try to break every mechanism; writes audit.html and audit.json (2 min; OPTIONS="--quick")
 	@$(BIN)/python -m sfumato audit --out audit.html --out audit.json $(OPTIONS)
 
+serve: $(VENV)/server.stamp  ## a service with the data of the demo: asked over HTTP, with tokens to try
+	@$(BIN)/python -m sfumato serve --demo $(OPTIONS)
+
 test: lint types  ## everything that must hold: lint, types, tests, documents
 	@echo "· pytest"
 	@$(BIN)/python -m pytest -q -n auto
@@ -97,6 +100,9 @@ bench-learn: $(VENV)/dev.stamp $(LEARN_PEERS)  ## estimators against diffprivlib
 bench-curator: $(VENV)/dev.stamp  ## time the curator on 10 million rows beside plain SQL (3 min; OPTIONS="--table t6")
 	@$(BIN)/python bench/bench_curator.py --json $(OPTIONS)
 
+bench-truth-peers: $(VENV)/dev.stamp $(TRUTH_PEERS) $(CURATOR_PEERS)  ## four other systems where people have many rows (40 min; OPTIONS="--only opendp")
+	@$(BIN)/python bench/truth/peers.py --json $(OPTIONS)
+
 bench-truth: $(VENV)/dev.stamp $(TRUTH_PEERS)  ## do answers tell the truth where people have many rows? (2 h; OPTIONS="--quick --tables flights")
 	@$(BIN)/python bench/truth/simulate.py
 	@$(BIN)/python bench/truth/run.py --json $(OPTIONS)
@@ -107,8 +113,14 @@ bench-faults: $(VENV)/dev.stamp  ## break ledgers in every way we know (15 min; 
 bench-ledger: $(VENV)/dev.stamp  ## time a million charges (5 min; OPTIONS="--count 100000")
 	@$(BIN)/python bench/bench_ledger.py $(OPTIONS)
 
+bench-server: $(VENV)/dev.stamp  ## a service under load, kill -9, two on one ledger (2 min; OPTIONS="--seconds 300 --connections 200 --kills 200")
+	@$(BIN)/python bench/bench_server.py $(OPTIONS)
+
 bench-groups: $(VENV)/dev.stamp  ## time counts of a million groups (10 s)
 	@$(BIN)/python bench/bench_groups.py $(OPTIONS)
+
+bench-sgd: $(VENV)/dev.stamp bench/.peers/opacus.stamp  ## private training against plain torch and Opacus (8 min; OPTIONS="--only MLP --seconds 5")
+	@PYTHONPATH=. bench/.peers/opacus/bin/python bench/bench_sgd.py $(OPTIONS)
 
 bench-bounds: $(VENV)/dev.stamp  ## suggested bounds on real columns with many rows per unit (4 min; OPTIONS="--laws")
 	@$(BIN)/python bench/bench_bounds.py $(OPTIONS)
@@ -130,6 +142,9 @@ bench-hostile: $(VENV)/dev.stamp  ## processor time until hostile texts are refu
 
 bench-cost: $(VENV)/dev.stamp  ## each function in one row: worst input, cheapest, and what its table states (2 min; OPTIONS='--engine postgres' there)
 	@$(BIN)/python bench/bench_cost.py $(OPTIONS)
+
+clients: $(VENV)/dev.stamp bench/.peers/server-clients.stamp  ## ask the demo from psql, six drivers and pandas by the PostgreSQL door
+	@$(BIN)/python bench/server/check_clients.py
 
 walk: $(VENV)/dev.stamp  ## which functions and files one question runs through (OPTIONS="--short", "--json", "--only ask")
 	@PYTHONPATH=. $(BIN)/python tools/walk.py $(OPTIONS)
@@ -153,6 +168,11 @@ $(VENV)/run.stamp: pyproject.toml | $(BIN)/python
 	@$(INSTALL) -e .
 	@touch $@
 
+$(VENV)/server.stamp: pyproject.toml | $(BIN)/python
+	@echo "· preparing $(VENV) to serve"
+	@$(INSTALL) -e '.[server]'
+	@touch $@ $(VENV)/run.stamp
+
 $(VENV)/plot.stamp: pyproject.toml | $(BIN)/python
 	@echo "· preparing $(VENV) to draw with sfumato"
 	@$(INSTALL) -e '.[plot]'
@@ -161,7 +181,7 @@ $(VENV)/plot.stamp: pyproject.toml | $(BIN)/python
 $(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
 	@echo "· preparing $(VENV) to work on sfumato"
 	@$(INSTALL) -e '.[dev]'
-	@touch $@ $(VENV)/plot.stamp $(VENV)/run.stamp
+	@touch $@ $(VENV)/plot.stamp $(VENV)/server.stamp $(VENV)/run.stamp
 
 # Separate environments, rebuilt when pyproject.toml has changed; `make clean` brings newer versions.
 .venv-oldest/dev.stamp: pyproject.toml tools/oldest.py
@@ -193,6 +213,20 @@ bench/.peers/learn-%.stamp: bench/learn/sides/%.txt | $(BIN)/python
 
 bench/.peers/truth-%.stamp: bench/truth/sides/%.txt | $(BIN)/python
 	$(call peer,truth-$*)
+
+bench/.peers/server-%.stamp: bench/server/sides/%.txt | $(BIN)/python
+	$(call peer,server-$*)
+
+# The same torch as ours first: Opacus alone would fetch another one.
+bench/.peers/opacus.stamp: bench/sgd/opacus.txt | $(BIN)/python
+	@echo "· preparing bench/.peers/opacus"
+	@$(PYTHON) -m venv --clear bench/.peers/opacus
+	@$(call install,bench/.peers/opacus/bin/python) torch==2.13.0
+	@$(call install,bench/.peers/opacus/bin/python) -r $<
+	@touch $@
+
+bench/.peers/server-%.stamp: bench/server/sides/%.txt | $(BIN)/python
+	$(call peer,server-$*)
 
 bench/.peers/%.stamp: bench/composition/sides/%.txt | $(BIN)/python
 	$(call peer,$*)

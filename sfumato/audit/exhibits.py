@@ -22,12 +22,15 @@ from typing import Any
 import numpy as np
 
 from sfumato.audit.blackbox import audit
+from sfumato.audit.bounds_replay import FoundBounds
 from sfumato.audit.corpus import NeighbouringDatabases, neighbours
 from sfumato.audit.local_reports import REPORTS, LocalReport
 from sfumato.audit.question_replay import SqlQuestion
 from sfumato.audit.replay import NothingToReplay, Replay, replay
 from sfumato.audit.result import Audit
 from sfumato.audit.whitebox import NoStatedLaw, WhiteBox, white_box
+from sfumato.learn.exposure import ExposureReport, NoisyCoefficients
+from sfumato.learn.tuning import FitAndScore
 from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.base import shipped_mechanisms
@@ -152,7 +155,7 @@ class Exhibit:
 
     def replay(self) -> Replay | None:
         """Replay against its own claim; None if it calls no primitive."""
-        if isinstance(self.mechanism, SqlQuestion):
+        if isinstance(self.mechanism, SqlQuestion | FoundBounds):
             return self.mechanism.replay(NeighbouringDatabases(self.pair, self.d0, self.d1))  # type: ignore[arg-type]  # databases
         try:
             return replay(self.mechanism, self.d0, self.d1, self.claim)
@@ -173,7 +176,9 @@ class Exhibit:
     def audit(self, samples: int | None = None, confidence: float = 0.9999, source: Source = SYSTEM) -> Audit:
         """Black box: its outputs against its own claim."""
         count = samples or (AT_ONCE if self.rows else ONE_BY_ONE)
-        if isinstance(self.mechanism, SqlQuestion) and self.mechanism.offer.incomplete:
+        if isinstance(self.mechanism, FoundBounds) or (
+            isinstance(self.mechanism, SqlQuestion) and self.mechanism.offer.incomplete
+        ):
             count = max(64, count // SEVERAL)  # each run buys histograms and fits them
         return audit(self.subject(source), self.d0, self.d1, samples=count, confidence=confidence, loss=self.claim)
 
@@ -251,6 +256,8 @@ def question_exhibits() -> Iterator[Exhibit]:
     for sql in SCALED_QUESTIONS:
         question = SqlQuestion(sql, SCALED_POLICY)
         yield Exhibit("curator", lambda source, question=question: question, WORST.whole, WORST.without)  # type: ignore[misc]
+    bounds = FoundBounds("visits.stay", SCALED_POLICY)
+    yield Exhibit("curator", lambda source: bounds, WORST.whole, WORST.without)
 
 
 def local_exhibits() -> Iterator[Exhibit]:
@@ -263,10 +270,18 @@ def local_exhibits() -> Iterator[Exhibit]:
         yield Exhibit("local", make, first, second, rows=True)
 
 
+def learning_exhibits() -> Iterator[Exhibit]:
+    """Each example of each mechanism of `learn`, on its first pair of neighbours."""
+    for kind in (NoisyCoefficients, ExposureReport, FitAndScore):
+        for example in kind.examples():
+            pair = example.neighbours[0]
+            yield Exhibit("learn", example.make, pair.first, pair.second, pair.loss_arguments)
+
+
 @lru_cache(maxsize=1)
 def all_exhibits() -> tuple[Exhibit, ...]:
     """All exhibits, part by part."""
-    return (*question_exhibits(), *mechanism_exhibits(), *sampling_exhibits(), *local_exhibits())
+    return (*question_exhibits(), *mechanism_exhibits(), *sampling_exhibits(), *local_exhibits(), *learning_exhibits())
 
 
 def claiming_classes() -> set[type]:

@@ -8,6 +8,7 @@ import numpy as np
 from sfumato.errors import InvalidParameter
 from sfumato.learn.base import Regressor, Table
 from sfumato.learn.descent import Schedule, choose_schedule, descend
+from sfumato.learn.row_wise import row_products
 from sfumato.learn.spending import Spending
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector, read_column
 
@@ -53,7 +54,7 @@ class GeneralizedLinearRegression(Regressor):
         rows = np.column_stack([X, np.ones(len(X))])
 
         def gradients(theta: Vector) -> Matrix:
-            eta = np.clip(rows @ theta, -FAR, FAR)
+            eta = np.clip(row_products(rows, theta[None])[:, 0], -FAR, FAR)
             wrong = np.exp(eta) - y if self.family == "poisson" else 1.0 - y * np.exp(-eta)
             return rows * wrong[:, None]
 
@@ -69,7 +70,8 @@ class GeneralizedLinearRegression(Regressor):
     def predict(self, X: Data) -> Vector:
         rows = self.new_rows(X)
         scaled = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds").scale(rows)
-        eta = np.clip(np.column_stack([scaled, np.ones(len(scaled))]) @ self.theta_, -FAR, FAR)
+        eta = row_products(np.column_stack([scaled, np.ones(len(scaled))]), self.theta_[None])[:, 0]
+        eta = np.clip(eta, -FAR, FAR)
         target = Bounds.of(self.y_bounds, 1, None, "y bounds")
         found: Vector = np.clip(self.unit_of_target * np.exp(eta), target.low[0], target.high[0])
         return found

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sfumato import checks
 from sfumato.learn.base import Estimator, Table
 from sfumato.learn.naive_bayes import class_noise
+from sfumato.learn.row_wise import row_products
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.tables import Bounds, BoundsLike, Data, Matrix, Vector
 
@@ -52,7 +53,7 @@ def cluster_cells(means: Matrix, weights: Vector, count: int, seed: int) -> Matr
 
 
 def nearest(rows: Matrix, centres: Matrix) -> NDArray[np.int64]:
-    scores = rows @ centres.T - np.sum(centres**2, axis=1) / 2
+    scores = row_products(rows, centres) - np.sum(centres**2, axis=1) / 2
     found: NDArray[np.int64] = np.argmax(scores, axis=1).astype(np.int64)
     return found
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sfumato.learn.base import Classifier, Table
 from sfumato.learn.descent import Schedule, choose_schedule, descend, joint_deviation
+from sfumato.learn.row_wise import row_products, row_sums
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.standard_scaler import Spreads, measure_spreads, spread_noise
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector
@@ -109,8 +110,9 @@ class LogisticRegression(Classifier):
         values, vectors = np.linalg.eigh(gram / n)
         ridge = deviation * math.sqrt(len(gram)) / n
         most = np.maximum(values, 0.0) + 2 * ridge
-        inverse = (vectors / most) @ vectors.T * (4.0 if kinds == 2 else 2.0)
-        return inverse if kinds == 2 else np.kron(np.eye(kinds), inverse)
+        inverse: Matrix = (vectors / most) @ vectors.T * (4.0 if kinds == 2 else 2.0)
+        found: Matrix = inverse if kinds == 2 else np.kron(np.eye(kinds), inverse)
+        return found
 
     def descent(
         self, rows: Matrix, labels: NDArray[np.int64], kinds: int, table: Table, n: float, spending: Spending,
@@ -121,7 +123,7 @@ class LogisticRegression(Classifier):
         goal = (labels == 1)[:, None] * 1.0 if kinds == 2 else (labels[:, None] == np.arange(kinds)) * 1.0
 
         def gradients(theta: Vector) -> Matrix:
-            wrong = probabilities(rows @ theta.reshape(width, -1).T)[:, -width:] - goal
+            wrong = probabilities(row_products(rows, theta.reshape(width, -1)))[:, -width:] - goal
             return (wrong[:, :, None] * rows[:, None, :]).reshape(len(rows), width * rows.shape[1])
 
         size = width * rows.shape[1]
@@ -143,7 +145,7 @@ class LogisticRegression(Classifier):
     def predict_proba(self, X: Data) -> Matrix:
         rows = self.new_rows(X)
         bounds = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds")
-        return probabilities(self.features(bounds.scale(rows)) @ self.theta_.T)
+        return probabilities(row_products(self.features(bounds.scale(rows)), self.theta_))
 
     def expected_error(self, n: int, d: int) -> tuple[float, str]:
         width = 1 if len(self.class_list()) == 2 else len(self.class_list())
@@ -166,5 +168,5 @@ def probabilities(logits: Matrix) -> Matrix:
     if logits.shape[1] == 1:
         logits = np.column_stack([np.zeros(len(logits)), logits])
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    found: Matrix = powers / powers.sum(axis=1, keepdims=True)
+    found: Matrix = powers / row_sums(powers)[:, None]
     return found
