@@ -17,6 +17,7 @@ PEERS := $(patsubst bench/composition/sides/%.txt,bench/.peers/%.stamp,$(wildcar
 NOISE_PEERS := $(patsubst bench/noise/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/noise/sides/*.txt))
 TRUTH_PEERS := bench/.peers/truth-data.stamp
 LOCAL_PEERS := $(patsubst bench/local/sides/%.txt,bench/.peers/%.stamp,$(wildcard bench/local/sides/*.txt))
+LEARN_PEERS := $(patsubst bench/learn/sides/%.txt,bench/.peers/learn-%.stamp,$(wildcard bench/learn/sides/*.txt))
 CURATOR_PEERS := $(patsubst bench/curator/sides/%.txt,bench/.peers/curator-%.stamp,$(wildcard bench/curator/sides/*.txt))
 
 # No target is the name of a file, except the stamps.
@@ -92,6 +93,9 @@ bench-noise: $(VENV)/dev.stamp $(NOISE_PEERS)  ## time exact noise against NumPy
 
 bench-local: $(VENV)/dev.stamp $(LOCAL_PEERS)  ## local privacy against multi-freq-ldpy and OpenDP; errors and coverage (5 min; OPTIONS="--only 1 E")
 	@$(BIN)/python bench/bench_local.py --json $(OPTIONS)
+
+bench-learn: $(VENV)/dev.stamp $(LEARN_PEERS)  ## estimators against diffprivlib at equal guarantee, over 20 splits (15 min; OPTIONS="--splits 5 --only linear")
+	@$(BIN)/python bench/bench_learn.py --json $(OPTIONS)
 
 bench-curator: $(VENV)/dev.stamp  ## time the curator on 10 million rows beside plain SQL (3 min; OPTIONS="--table t6")
 	@$(BIN)/python bench/bench_curator.py --json $(OPTIONS)
@@ -203,6 +207,9 @@ endef
 
 bench/.peers/curator-%.stamp: bench/curator/sides/%.txt | $(BIN)/python
 	$(call peer,curator-$*)
+
+bench/.peers/learn-%.stamp: bench/learn/sides/%.txt | $(BIN)/python
+	$(call peer,learn-$*)
 
 bench/.peers/truth-%.stamp: bench/truth/sides/%.txt | $(BIN)/python
 	$(call peer,truth-$*)

@@ -12,18 +12,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 import numpy as np
-
-BENCH = Path(__file__).parent
-sys.path.insert(0, str(BENCH.parent))
-sys.path.insert(0, str(BENCH / "learn"))
-
-import work
 from sklearn import linear_model
 
 import sfumato as sf
+from bench.learn import work
 from sfumato import learn
 
+BENCH = Path(__file__).parent
 PEER = BENCH / ".peers/learn-diffprivlib/bin/python"
 NEAR = {
     ("linear", "diabetes"),
@@ -142,4 +140,5 @@ def main():
     sys.exit(bool(failed))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -80,7 +80,7 @@ def closeness(X, mean, deviation):
 
 def trivial(estimator, name):
     """What a predictor scores that saw no features."""
-    X, y = load(name)
+    _, y = load(name)
     if estimator == "linear":
         return 0.0
     return float(np.bincount(y).max() / len(y)) if estimator in ("logistic", "naive_bayes", "tree", "forest") else None

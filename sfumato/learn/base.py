@@ -69,7 +69,7 @@ class Table:
 
     @property
     def columns(self) -> int:
-        return self.X.shape[1]
+        return int(self.X.shape[1])
 
 
 @dataclass(eq=False, kw_only=True, repr=False)

@@ -125,4 +125,5 @@ def add_up(integers: Integers) -> Integers:
 
 def saturating_add(a: Integers, b: Integers) -> Integers:
     """a + b for |b| ≤ 2⁵³: saturated at ±2⁶², far beyond any sum of real data."""
-    return np.clip(np.clip(a, -WIDE, WIDE) + b, -WIDE, WIDE)
+    found: Integers = np.clip(np.clip(a, -WIDE, WIDE) + b, -WIDE, WIDE)
+    return found

@@ -89,4 +89,5 @@ def descend(
         theta = theta * min(1.0, radius / max(length, 1e-300))
         if 2 * step >= schedule.steps - 1:
             kept.append(theta)
-    return np.mean(kept, axis=0)
+    found: Vector = np.mean(kept, axis=0)
+    return found

@@ -70,7 +70,8 @@ class GeneralizedLinearRegression(Regressor):
     def predict(self, X: Data) -> Vector:
         rows = self.new_rows(X)
         scaled = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds").scale(rows)
-        eta = np.clip(np.column_stack([scaled, np.ones(len(scaled))]) @ self.theta_, -FAR, FAR)
+        eta = row_products(np.column_stack([scaled, np.ones(len(scaled))]), self.theta_[None])[:, 0]
+        eta = np.clip(eta, -FAR, FAR)
         target = Bounds.of(self.y_bounds, 1, None, "y bounds")
         found: Vector = np.clip(self.unit_of_target * np.exp(eta), target.low[0], target.high[0])
         return found

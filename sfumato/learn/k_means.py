@@ -54,7 +54,8 @@ def cluster_cells(means: Matrix, weights: Vector, count: int, seed: int) -> Matr
 
 def nearest(rows: Matrix, centres: Matrix) -> NDArray[np.int64]:
     scores = row_products(rows, centres) - np.sum(centres**2, axis=1) / 2
-    return np.argmax(scores, axis=1).astype(np.int64)
+    found: NDArray[np.int64] = np.argmax(scores, axis=1).astype(np.int64)
+    return found
 
 
 @dataclass(eq=False, kw_only=True, repr=False)

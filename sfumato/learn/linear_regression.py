@@ -94,7 +94,8 @@ class Fit:
         size *= 1.0 + float(np.sum(np.square(share)))
         noise = m.deviation * math.sqrt(size) * np.sqrt(np.sum(self.inverse**2, axis=1))
         bias = self.ridge * np.abs(self.inverse @ self.coef)
-        return ndtri(0.5 + confidence / 2) * noise + bias
+        found: Vector = ndtri(0.5 + confidence / 2) * noise + bias
+        return found
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -195,8 +196,9 @@ class LinearRegression(Regressor):
         rows = self.new_rows(X)
         bounds = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds")
         target = Bounds.of(self.y_bounds, 1, None, "y bounds")
-        scaled = bounds.scale(rows) @ self.scaled_coef_ + self.scaled_intercept_
-        return target.middle[0] + target.half[0] * np.clip(scaled, -1.0, 1.0)
+        scaled = row_products(bounds.scale(rows), self.scaled_coef_[None])[:, 0] + self.scaled_intercept_
+        found: Vector = target.middle[0] + target.half[0] * np.clip(scaled, -1.0, 1.0)
+        return found
 
     def expected_error(self, n: int, d: int) -> tuple[float, str]:
         spending = self.spending()

@@ -42,13 +42,14 @@ class LogisticRegression(Classifier):
     """
 
     def learn(self, table: Table, spending: Spending) -> None:
-        X = Bounds.of(self.bounds, table.columns, table.names, "bounds").scale(table.X)
+        bounds = Bounds.of(self.bounds, table.columns, table.names, "bounds")
+        X = bounds.scale(table.X)
         labels, d, kinds = self.labels(table), table.columns, len(self.class_list())
         count, rest = self.count_rows(table, spending)
         noise = spread_noise(d, count, rest.part(SPREAD_SHARE))
         if not isinstance(spending, GaussianSpending) and noise > PURE_NOISE:
             self.spreads_ = Spreads(np.zeros(d), np.ones(d))
-            self.theta_ = self.nearest_means(X, labels, kinds, table, rest)
+            self.set_coefficients(self.nearest_means(X, labels, kinds, table, rest), bounds)
             return
         if noise < SPREAD_NOISE:
             spreads = measure_spreads(self, X, table, rest.part(SPREAD_SHARE))
@@ -63,7 +64,7 @@ class LogisticRegression(Classifier):
             scaling = self.inverse_curvature(rows, kinds, table, count, rest.part(CURVATURE_SHARE))
             rest = rest.part(1 - CURVATURE_SHARE)
         theta = self.descent(rows, labels, kinds, table, count, rest, scaling)
-        self.set_coefficients(theta, kinds, d)
+        self.set_coefficients(theta.reshape(-1, d + 1), bounds)
 
     def nearest_means(
         self, X: Matrix, labels: NDArray[np.int64], kinds: int, table: Table, spending: Spending
@@ -102,15 +103,16 @@ class LogisticRegression(Classifier):
     def inverse_curvature(self, rows: Matrix, kinds: int, table: Table, n: float, spending: Spending) -> Matrix:
         """The inverse of an upper bound of the mean curvature, from a noisy Gram matrix of the rows.
 
-        Theorem: the curvature of the logistic loss is at most XᵀX/4, of the softmax loss at most XᵀX/2 for each class
-            [Böhning 1992]; with such a bound for the curvature no step overshoots
+        Theorem: the curvature of the logistic loss is at most XᵀX/4, of the softmax loss at most XᵀX/2 for each class,
+            so that no step overshoots [Böhning 1992]
         """
         gram, deviation = self.noisy_gram(self.bound_rows(rows, table, CURVATURE_NORM), spending)
         values, vectors = np.linalg.eigh(gram / n)
         ridge = deviation * math.sqrt(len(gram)) / n
         most = np.maximum(values, 0.0) + 2 * ridge
-        inverse = (vectors / most) @ vectors.T * (4.0 if kinds == 2 else 2.0)
-        return inverse if kinds == 2 else np.kron(np.eye(kinds), inverse)
+        inverse: Matrix = (vectors / most) @ vectors.T * (4.0 if kinds == 2 else 2.0)
+        found: Matrix = inverse if kinds == 2 else np.kron(np.eye(kinds), inverse)
+        return found
 
     def descent(
         self, rows: Matrix, labels: NDArray[np.int64], kinds: int, table: Table, n: float, spending: Spending,
@@ -134,14 +136,16 @@ class LogisticRegression(Classifier):
         tolerated = TOLERATED if isinstance(spending, GaussianSpending) else TOLERATED / 10
         return choose_schedule(n, width * d, spending, CLIP, BOX / math.sqrt(d), LONGEST, tolerated, PACE)
 
-    def set_coefficients(self, theta: Vector, kinds: int, d: int) -> None:
+    def set_coefficients(self, theta: Matrix, bounds: Bounds) -> None:
         """For standardised features, `theta_`; for the columns themselves, `coef_` and `intercept_`."""
-        self.theta_ = theta.reshape(1 if kinds == 2 else kinds, d + 1)
+        unit = self.spreads_.deviation * math.sqrt(len(bounds.half)) * bounds.half
+        self.theta_, self.coef_ = theta, theta[:, :-1] / unit
+        self.intercept_ = theta[:, -1] - self.coef_ @ (bounds.middle + bounds.half * self.spreads_.mean)
 
     def predict_proba(self, X: Data) -> Matrix:
         rows = self.new_rows(X)
         bounds = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds")
-        return probabilities(self.features(bounds.scale(rows)) @ self.theta_.T)
+        return probabilities(row_products(self.features(bounds.scale(rows)), self.theta_))
 
     def expected_error(self, n: int, d: int) -> tuple[float, str]:
         width = 1 if len(self.class_list()) == 2 else len(self.class_list())

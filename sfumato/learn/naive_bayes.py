@@ -7,7 +7,7 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.learn.base import Classifier, Table
-from sfumato.learn.row_wise import row_sums
+from sfumato.learn.row_wise import row_products, row_sums
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.tables import Bounds, Data, Matrix, read_matrix
 
@@ -123,7 +123,7 @@ class MultinomialNB(Classifier):
     def predict_proba(self, X: Data) -> Matrix:
         self.check_fitted()
         counts = np.clip(np.nan_to_num(self.new_rows(read_matrix(X)), nan=0.0, posinf=0.0, neginf=0.0), 0.0, 1e100)
-        return normalised(np.log(self.class_prior_) + counts @ self.feature_log_prob_.T)
+        return normalised(np.log(self.class_prior_) + row_products(counts, self.feature_log_prob_))
 
     def expected_error(self, n: int, d: int) -> tuple[float, str]:
         noise = class_noise(math.sqrt(2), 1.0, d + 1, self.spending())

@@ -99,10 +99,12 @@ class PCA(Covariance):
         """Coordinates of rows along the components; rows are clipped to the bounds first."""
         rows = self.new_rows(X)
         bounds = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds")
-        return (bounds.middle + bounds.half * bounds.scale(rows) - self.mean_) @ self.components_.T
+        found: Matrix = (bounds.middle + bounds.half * bounds.scale(rows) - self.mean_) @ self.components_.T
+        return found
 
     def fit_transform(self, X: Data, y: object = None) -> Matrix:
         return self.fit(X).transform(X)
 
     def inverse_transform(self, Z: Matrix) -> Matrix:
-        return np.asarray(Z) @ self.components_ + self.mean_
+        found: Matrix = np.asarray(Z) @ self.components_ + self.mean_
+        return found

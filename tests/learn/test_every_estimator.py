@@ -132,6 +132,15 @@ def test_classifiers_tell_blobs_apart(kind, delta, classes):
     assert fitted.predict_proba(X).sum(axis=1) == pytest.approx(1)
 
 
+@currencies
+def test_coefficients_of_a_logistic_regression_are_in_the_units_of_the_data(delta):
+    X, y = blobs(800)
+    X = 5 + 2 * X
+    fitted = learn.LogisticRegression(epsilon=2, delta=delta, bounds=(3, 7), classes=[0, 1]).fit(X, y)
+    odds = np.log(fitted.predict_proba(X)[:, 1] / fitted.predict_proba(X)[:, 0])
+    assert X @ fitted.coef_[0] + fitted.intercept_[0] == pytest.approx(odds, abs=1e-6)
+
+
 def test_multinomial_naive_bayes_tells_topics_apart():
     rng = np.random.default_rng(2)
     y = rng.choice(["sport", "art"], 800)

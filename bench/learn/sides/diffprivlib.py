@@ -8,12 +8,12 @@ import sys
 import warnings
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-warnings.filterwarnings("ignore")
+sys.path.insert(0, str(Path(__file__).parents[3]))
 
 import numpy as np
-import work
 from diffprivlib import models
+
+from bench.learn import work
 
 
 def score(estimator, name, epsilon, seed, choice):
@@ -43,6 +43,7 @@ def score(estimator, name, epsilon, seed, choice):
 
 
 def main():
+    warnings.filterwarnings("ignore")
     estimator, name, splits = sys.argv[1], sys.argv[2], int(sys.argv[3])
     found = {}
     for epsilon in work.EPSILONS:
