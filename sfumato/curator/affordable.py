@@ -3,15 +3,12 @@
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
+from sfumato.curator.offer import Offer
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Amount, Ledger
 from sfumato.ledger.accounts import DIGITS, refusal
 from sfumato.loss.base import PrivacyLoss
-
-if TYPE_CHECKING:
-    from sfumato.curator.offer import Offer
 
 STEPS: int = 9 * 10 ** (DIGITS - 1)  # numbers of so many digits in a decade
 LEAST = -6  # the decade of the least ε that may be asked
@@ -49,7 +46,7 @@ def candidate_index(epsilon: float) -> int:
     return max((decade - LEAST) * STEPS + int(written.scaleb(-decade) * first) - first + 1, 0)
 
 
-def loss_by_epsilon(offer: "Offer", delta: float) -> Callable[[float], PrivacyLoss]:
+def loss_by_epsilon(offer: Offer, delta: float) -> Callable[[float], PrivacyLoss]:
     """The loss of the same question at another ε."""
     return lambda epsilon: replace(offer, price=type(offer.price).for_epsilon(epsilon, delta, offer.leak)).loss
 

@@ -13,6 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.aggregates.price import IndependentNoise, Price
+from sfumato.curator.planner import require_positive
+from sfumato.curator.purchase import Buyer
 from sfumato.curator.steps import NormHistogram
 from sfumato.ledger import Ledger
 from sfumato.loss.base import PrivacyLoss
@@ -41,6 +43,11 @@ class Sketch:
     table: Table
     price: Price
 
+    @property
+    def canonical(self) -> str:
+        return sketch_key(self.table)
+
+    @property
     def loss(self) -> PrivacyLoss:
         return self.price.loss()
 
@@ -68,8 +75,7 @@ class Sketch:
             found.append(f"SELECT {SIZES}.{BIN}, COUNT(*) FROM ({each}) AS {SIZES} GROUP BY {SIZES}.{BIN}")
         return found
 
-    def table_requests(self, dialect: str | Dialect) -> list[TableRequest]:
-        """The same as the curator reads them."""
+    def requests(self, salt: int, dialect: str | Dialect) -> list[TableRequest]:
         return [TableRequest(sql) for sql in self.statements(dialect)]
 
     def distinct_values(self, name: str, to: Dialect) -> str:
@@ -77,7 +83,7 @@ class Sketch:
         value = to.compiled(Column(f"t0.{name}", self.table.columns[name])).sql(to.name)
         return f"(COUNT(DISTINCT {value}) + MAX(CASE WHEN {value} IS NULL THEN 1 ELSE 0 END))"
 
-    def noisy_histograms(self, tables: Sequence[Sequence[tuple[object, ...]]]) -> bytes:
+    def release(self, tables: Sequence[Sequence[tuple[object, ...]]]) -> bytes:
         """Noisy histograms, each with all its bins."""
         found = {}
         for name, rows in zip(["*", *self.columns], tables, strict=True):
@@ -119,6 +125,32 @@ def missing_norms(tables: Sequence[Table], price: Price, ledger: Ledger) -> list
         lacking = [one for one in every if replace(one, price=price.part(1 / len(every))).find(ledger) is None]
         found += [replace(one, price=price.part(1 / len(lacking))) for one in lacking]
     return found
+
+
+def register_contributions(buyer: Buyer, epsilon: float) -> None:
+    """Buy what tells how much people contribute, as far as it is not stored.
+
+    For each table whose contributions are scaled: a histogram of norms for COUNT(*), alone and by each column that may
+    be a key. For other tables: a sketch of what the bounds of the policy cut off. Tables share ε evenly, and so do the
+    histograms of a table.
+    """
+    require_positive("epsilon", epsilon)
+    whole, tables = buyer.price_of(epsilon), tables_to_sketch(buyer.policy)
+    scaled = [table for table in tables if table.scaled]
+    norms = missing_norms(scaled, whole.part(1 / max(1, len(tables))), buyer.ledger)
+    cut = [table for table in tables if not table.scaled and buyer.ledger.recall(sketch_key(table)) is None]
+    items = len(cut) + len({step.plan.table.name for step in norms})
+    if not items:
+        return
+    buyer.require_affordable([whole.loss()], whole.loss(), buyer.loss_of_epsilon)
+    for step in missing_norms([one.plan.table for one in norms], whole.part(1 / items), buyer.ledger):
+        buyer.buy_step(step, buyer.loss_of_epsilon)
+    for table in cut:
+        sketch = Sketch(table, whole.part(1 / items))
+        checked = buyer.check_requests(sketch)
+        with buyer.question_lock(sketch.canonical):
+            if buyer.ledger.recall(sketch.canonical) is None:
+                buyer.buy_release(sketch, buyer.loss_of_epsilon, None, checked)
 
 
 def describe_truncation(plan: Plan, stored: bytes) -> list[str]:

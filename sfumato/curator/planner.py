@@ -13,18 +13,67 @@ from sfumato.aggregates.registry import parse_question
 from sfumato.curator.answer import Answer, LeftOut
 from sfumato.curator.layout import Estimates, bounding_note, coverage_by_column, estimates, lay_out_rows
 from sfumato.curator.left_out import left_out
-from sfumato.curator.offer import Offer, offer_for_epsilon, offer_for_error, offer_for_relative_error
+from sfumato.curator.offer import Offer, offer_for_epsilon, offer_for_relative_error
+from sfumato.curator.price_for_error import offer_for_error
 from sfumato.curator.ratios import ratio_columns
 from sfumato.curator.relative_counts import describe_policy, is_grouped_count, policy_by_group_size
-from sfumato.curator.wanted import Wanted
-from sfumato.errors import QueryRefused
+from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.ledger.meter import odds
 from sfumato.sql.dialects import dialect_of
+from sfumato.sql.dp_syntax import parse_dp_syntax
 from sfumato.sql.policy import Policy, names_unit
 from sfumato.sql.question import Question
 
 REMEMBERED = 64  # questions
 ColumnBounds = tuple[str, str, float, float]  # table, column, low, high
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A plain SELECT with either an ε or an error; with a relative error, ε is the most that it may cost."""
+
+    text: str
+    epsilon: float | None = None
+    error: float | None = None
+    relative_error: float | None = None
+    unit: str | None = None  # whose unit the text takes for granted
+    explained: bool = False  # EXPLAIN PRIVACY: only the preview is asked for
+
+    @staticmethod
+    def of(
+        sql: str, epsilon: float | None = None, error: float | None = None, relative_error: float | None = None
+    ) -> "Wanted":
+        """From a text and arguments; refuses numbers that make no sense."""
+        if not isinstance(sql, str):
+            raise QueryRefused("a question is a text.")
+        text = parse_dp_syntax(sql)
+        goal = text.relative_error if text.relative_error is not None else relative_error
+        if goal is not None:
+            require_share(goal, text.epsilon or epsilon, error)
+        if text.epsilon is not None:
+            epsilon, error = text.epsilon, None
+        if (epsilon is None) == (error is None):
+            raise InvalidParameter("say how much privacy or how much accuracy: epsilon=0.5, or error=5")
+        for name, value in (("epsilon", epsilon), ("error", error)):
+            if value is not None:
+                require_positive(name, value)
+        return Wanted(text.text, epsilon, error, goal, text.unit, text.explained)
+
+
+def require_positive(name: str, value: object) -> None:
+    if isinstance(value, bool) or not (isinstance(value, int | float) and 1e-6 <= value <= 1e15):
+        raise InvalidParameter(f"{name} is out of range.\n  found:  {value!r}\n  do:     give a positive number")
+
+
+def require_share(goal: object, epsilon: float | None, error: float | None) -> None:
+    """A relative error is a share, and ε limits its price."""
+    share = not isinstance(goal, bool) and isinstance(goal, int | float) and 0 < goal < 1
+    if epsilon is None or error is not None or not share:
+        raise InvalidParameter(
+            "a relative error is a share, and needs a limit to its price.\n"
+            f"  found:  relative_error = {goal!r}, epsilon = {epsilon!r}, error = {error!r}\n"
+            "  do:     give such as relative_error=0.05, epsilon=1.0"
+        )
 
 
 @dataclass(frozen=True, eq=False)

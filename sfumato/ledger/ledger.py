@@ -294,6 +294,11 @@ class Ledger:
         with self.store.reading() as transaction:
             return list(tables.entries(transaction))
 
+    def first_entry(self) -> Entry:
+        """The line that opened this ledger."""
+        with self.store.reading() as transaction:
+            return tables.entry(transaction, 1)
+
     def blocked(self) -> list[Entry]:
         """The lines that block a question now."""
         with self.store.reading() as transaction:
@@ -321,8 +326,7 @@ class Ledger:
 
     def odometer(self) -> Odometer:
         """The ladder of levels fixed with the first budget: `odometer().reading(spent)` holds at all times."""
-        with self.store.reading() as transaction:
-            return Odometer(self.promise, read_amount(tables.entry(transaction, 1).content["amount"]))
+        return Odometer(self.promise, read_amount(self.first_entry().content["amount"]))
 
     # ---- writing ----------------------------------------------------------------------------------------------------
 

@@ -164,7 +164,7 @@ def test_a_stored_answer_serves_only_who_asked_for_no_more(tmp_path):
     offer = curator.offer(question, epsilon=1)
     rest = Steps.of(offer, curator.ledger, lambda step: True).completed()
     assert rest.price.amount < curator.offer(question, epsilon=0.97).price.amount
-    assert curator.find(rest) is None
+    assert curator.buyer.find(rest) is None
     second = curator.ask(question, epsilon=1)
     assert second.charged and second.rows != first.rows
     assert not curator.ask(question, epsilon=0.5).charged
@@ -202,9 +202,11 @@ def test_an_answer_is_read_with_the_bounds_that_it_was_made_with(tmp_path):
     question = "SELECT k, COUNT(*) FROM t GROUP BY k"
     first = curator.ask(question, epsilon=0.2, key="mine")
     curator.ask(question, epsilon=8)
-    assert curator.answer(curator.offer(question, epsilon=0.2)).rows != first.rows, "the better one serves"
+    assert curator.show(curator.buyer.find(curator.offer(question, epsilon=0.2))).rows != first.rows, (
+        "the better one serves"
+    )
     steps = Steps.of(curator.offer(question, epsilon=0.2), curator.ledger, lambda step: True)
-    found = curator.find(steps.completed(), "mine")
+    found = curator.buyer.find(steps.completed(), "mine")
     assert curator.planner.answer(found.offer, found.noisy).rows == first.rows
 
 
