@@ -51,6 +51,7 @@ class Quantile(Standalone):
     name = "quantile"
     spellings = (*FIXED, *GIVEN)
     listed = "MEDIAN, QUANTILE, MIN, MAX"
+    methods = ("min = MIN(x)", "max = MAX(x)", "median = MEDIAN(x)", "quantile = QUANTILE(x, part)")
     example = "SELECT ward, MEDIAN(stay), MAX(stay) FROM visits GROUP BY ward"
     stored_as = "chosen"
     portable = True

@@ -30,6 +30,7 @@ class Sum(Linear):
     name = "sum"
     spellings = (exp.Sum,)
     listed = "SUM"
+    methods = ("sum = SUM(x)",)
     example = "SELECT ward, SUM(stay) FROM visits GROUP BY ward"
     refinable = True
 

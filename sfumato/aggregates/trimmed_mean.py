@@ -50,6 +50,7 @@ class TrimmedMean(Standalone):
     name = "trimmed mean"
     spellings = ("trimmed_mean",)
     listed = "TRIMMED_MEAN"
+    methods = ("trimmed_mean = TRIMMED_MEAN(x, part)",)
     example = "SELECT ward, TRIMMED_MEAN(stay, 0.1) FROM visits GROUP BY ward"
 
     lattice: Lattice
