@@ -1,10 +1,8 @@
 """What an account still covers, in the analyst's terms: the largest ε of a question that fits. No data are in it."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 
-from sfumato.curator.offer import Offer
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Amount, Ledger
 from sfumato.ledger.accounts import DIGITS, refusal
@@ -44,11 +42,6 @@ def candidate_index(epsilon: float) -> int:
     written, first = Decimal(repr(epsilon)), int(10 ** (DIGITS - 1))
     decade = written.adjusted()
     return max((decade - LEAST) * STEPS + int(written.scaleb(-decade) * first) - first + 1, 0)
-
-
-def loss_by_epsilon(offer: Offer, delta: float) -> Callable[[float], PrivacyLoss]:
-    """The loss of the same question at another ε."""
-    return lambda epsilon: replace(offer, price=type(offer.price).for_epsilon(epsilon, delta, offer.leak)).loss
 
 
 def budget_refusal(

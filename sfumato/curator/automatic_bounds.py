@@ -79,7 +79,7 @@ def unbounded_columns(planner: Planner, wanted: Wanted) -> tuple[ColumnBounds, .
     found: tuple[ColumnBounds, ...] = ()
     while True:
         try:
-            planner.with_bounds(found).plan(wanted)
+            planner.with_bounds(found).plan(wanted.text, wanted.unit)
             return found
         except UnboundedColumn as refusal:
             number_column(f"{refusal.table}.{refusal.column}", planner.policy)

@@ -28,6 +28,7 @@ from sfumato.curator.suggest_bounds import Bounds, suggest_bounds
 from sfumato.engines.base import Engine
 from sfumato.errors import UnboundedColumn
 from sfumato.ledger import Ledger
+from sfumato.ledger.journal import ignore
 from sfumato.ledger.shares import OWNER
 from sfumato.sql.parse.from_where import MAIN
 from sfumato.sql.policy import VIEWS, Policy
@@ -43,7 +44,7 @@ class Curator:
     ledger: Ledger
     who: str = OWNER
     bounded_tables: BoundedTables = field(default_factory=lambda: BoundedTables(VIEWS), repr=False)
-    probe: Callable[[str], None] = field(default=lambda point: None, repr=False)  # called at each step: for fault tests
+    probe: Callable[[str], None] = field(default=ignore, repr=False)  # called at each step: for fault tests
     clock: Clock = field(default=Clock(), repr=False)
 
     @staticmethod
@@ -106,7 +107,7 @@ class Curator:
         self.probe("ask: asked")
         wanted = Wanted.of(sql, epsilon, error, relative_error)
         try:
-            question = self.planner.plan(wanted)  # pure: text and policy, or QueryRefused
+            question = self.planner.plan(wanted.text, wanted.unit)  # pure: text and policy, or QueryRefused
         except UnboundedColumn:
             return ask_unbounded(self, wanted, key)
         if wanted.explained:
@@ -125,7 +126,7 @@ class Curator:
         """Price, errors and odds of a question. Free; no data are read."""
         wanted = Wanted.of(sql, epsilon, error, relative_error)
         try:
-            return self.preview_question(self.planner.plan(wanted), wanted)
+            return self.preview_question(self.planner.plan(wanted.text, wanted.unit), wanted)
         except UnboundedColumn:
             return preview_unbounded(self, wanted)
 

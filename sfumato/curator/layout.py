@@ -9,7 +9,6 @@ from typing import Any
 from sfumato.aggregates.linear import CONFIDENCE, Estimate
 from sfumato.curator.answer import LeftOut
 from sfumato.curator.offer import Offer
-from sfumato.curator.ratios import ratio_columns
 from sfumato.sql.aggregate import Aggregate, StandaloneAggregate
 from sfumato.sql.domains import Kind, Scalar
 from sfumato.sql.expressions import Expression, Output
@@ -33,7 +32,7 @@ def estimates(offer: Offer, noisy: bytes) -> Estimates:
         else:
             release, stored = offer.standalone_release(aggregate), stored_values(offer, aggregate, data)
             columns.append([release.read(values) for values in stored])
-    columns += [column.read_all(data["noisy"]) for column in ratio_columns(offer).values()]
+    columns += [column.read_all(data["noisy"]) for column in offer.ratio_columns.values()]
     rows = zip(*columns, strict=True) if columns else ((),) * len(data["keys"])
     return list(zip(data["keys"], map(list, rows), strict=True))
 
@@ -56,12 +55,12 @@ def coverage_by_column(offer: Offer) -> dict[str, float]:
             aggregate = offer.question.aggregates[e.place - width]
             exact = aggregate in offer.readers and not offer.scaled
             found[name] = offer.readers[aggregate].coverage if exact else CONFIDENCE
-    return found | {offer.question.columns[place][0]: CONFIDENCE for place in ratio_columns(offer)}
+    return found | {offer.question.columns[place][0]: CONFIDENCE for place in offer.ratio_columns}
 
 
 def minimum_coverage(offer: Offer) -> dict[str, float]:
     """The same where only that is known."""
-    ratios = {offer.question.columns[place][0] for place in ratio_columns(offer)}
+    ratios = {offer.question.columns[place][0] for place in offer.ratio_columns}
     return dict.fromkeys(set(coverage_by_column(offer)) - ratios, CONFIDENCE)
 
 

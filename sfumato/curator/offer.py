@@ -1,16 +1,14 @@
 """The price of a question, and the noise that it buys: known before any data are read."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sfumato.aggregates.linear import CONFIDENCE, Linear, Missing, NoisySums, Reader
 from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import LESS, IndependentNoise, Mu, Noise, Price
 from sfumato.aggregates.standalone import Standalone, StandaloneRelease
-from sfumato.curator.ratios import asks_ratios_only
+from sfumato.curator.ratios import RatioColumn, asks_ratios_only, ratio_columns
 from sfumato.curator.relative_counts import LAYOUT, RelativeCount, relative_count, require_contract
-from sfumato.curator.release import release, table_requests
 from sfumato.curator.scaling import PEOPLE, Choice, blocks_of, summed_measures
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss.base import PrivacyLoss
@@ -18,9 +16,7 @@ from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.mechanisms.additive.joint_laplace import OneOf
 from sfumato.mechanisms.keys.threshold_selection import threshold
 from sfumato.sql.aggregate import Aggregate
-from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.emit.norm import WHOLE, Block, RankBound
-from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.plan import Plan, What
 from sfumato.sql.question import Question
 from sfumato.wording import short_number
@@ -183,6 +179,11 @@ class Offer:
         return threshold(noise.law(), self.key_delta, self.plan.groups) if noise is not None else None
 
     @cached_property
+    def ratio_columns(self) -> dict[int, RatioColumn]:
+        """The columns that are ratios with an interval, by their place."""
+        return ratio_columns(self)
+
+    @cached_property
     def for_means(self) -> bool:
         """Are contributions scaled to a norm that is best for means? Counts of such an answer leave out more."""
         return self.scaled and asks_ratios_only(self.question)
@@ -239,10 +240,12 @@ class Offer:
 
     def missing_of(self, indexes: tuple[int, ...]) -> Missing | None:
         """What scaling took away from the block of these measures, and of those that they are seen from."""
+        if not self.choices:
+            return None
         summed, parents = summed_measures(self.plan), [self.joint.parts[j].parent for j in indexes]
         seen = [self.plan.measures[j] for j in (*indexes, *parents) if j is not None]
         places = {summed.index(one) for one in seen if one in summed}
-        for choice in self.choices or ():
+        for choice in self.choices:
             if places & {one.measure for one in choice.block.coordinates}:
                 return choice.missing
         return None
@@ -272,13 +275,9 @@ class Offer:
         for reader in self.readers.values():
             reader.read([0] * len(self.joint.parts))
 
-    def requests(self, salt: int, dialect: str | Dialect) -> list[TableRequest]:
-        """The tables that the engine is asked for."""
-        return table_requests(self, salt, dialect)
-
-    def release(self, tables: Sequence[Sequence[Row]]) -> bytes:
-        """Noisy values from exact tables, as they are stored."""
-        return release(self, tables)
+    def loss_at(self, epsilon: float, delta: float) -> PrivacyLoss:
+        """The loss of the same question at another ε."""
+        return replace(self, price=type(self.price).for_epsilon(epsilon, delta, self.leak)).loss
 
 
 def unbounded_promise(price: Price, aggregate: Aggregate) -> str:

@@ -15,7 +15,6 @@ from sfumato.curator.layout import Estimates, bounding_note, coverage_by_column,
 from sfumato.curator.left_out import left_out
 from sfumato.curator.offer import Offer, offer_for_epsilon, offer_for_relative_error
 from sfumato.curator.price_for_error import offer_for_error
-from sfumato.curator.ratios import ratio_columns
 from sfumato.curator.relative_counts import describe_policy, is_grouped_count, policy_by_group_size
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.ledger.meter import odds
@@ -98,19 +97,19 @@ class Planner:
             tables[name] = replace(table, columns={**table.columns, column: bounded})
         return replace(self, policy=replace(self.policy, tables=tables))
 
-    def plan(self, wanted: Wanted) -> Question:
-        """The question that a text asks, or QueryRefused."""
-        question = parse_question(wanted.text, self.policy, self.namespace)
-        if not names_unit(wanted.unit, question.plan.table):
+    def plan(self, text: str, unit: str | None = None) -> Question:
+        """The question that a text asks, or QueryRefused; `unit` is the unit that the text names, if it does."""
+        question = parse_question(text, self.policy, self.namespace)
+        if not names_unit(unit, question.plan.table):
             raise QueryRefused(
-                f"{wanted.unit!r} is not the unit here.\n  found:  {str(question.plan.table.unit)!r} in the policy"
+                f"{unit!r} is not the unit here.\n  found:  {str(question.plan.table.unit)!r} in the policy"
             )
         dialect_of(self.dialect).accepts(question.plan)
         return question
 
     def offer(self, wanted: Wanted) -> Offer:
         """The noise that this much privacy or accuracy buys, and its loss."""
-        question, delta = self.plan(wanted), self.policy.question_delta
+        question, delta = self.plan(wanted.text, wanted.unit), self.policy.question_delta
         if wanted.epsilon is None:
             return offer_for_error(question, float(wanted.error or 0), delta, self.policy.epsilon, self.currency)
         if wanted.relative_error is not None and is_grouped_count(question):
@@ -123,7 +122,7 @@ class Planner:
         """The columns that were asked for, made of stored noisy values alone; what is left of the budget is not known
         here."""
         missing = left_out(offer, json.loads(noisy)) if offer.scaled else None
-        ratios = tuple(ratio_columns(offer))
+        ratios = tuple(offer.ratio_columns)
         return self.show(offer, estimates(offer, noisy), coverage_by_column(offer), missing, ratios)
 
     def show(
@@ -133,9 +132,9 @@ class Planner:
         """The same from estimates; those of columns that are ratios come last."""
         names, cells = lay_out_rows(offer.question, rows, ratios)
         delta = self.policy.question_delta
-        policy = policy_by_group_size(offer, delta)
+        policy = policy_by_group_size(offer, delta) if offer.relative is not None else ()
+        notes = [bounding_note(offer.plan, missing), describe_policy(policy) if policy else ""]
         return Answer(
             names, cells, offer.paid_loss.epsilon(delta).upper, delta, False, "", odds(offer.paid_loss),
-            " ".join(filter(None, [bounding_note(offer.plan, missing), describe_policy(policy)])), coverage, policy,
-            missing,
+            " ".join(filter(None, notes)), coverage, policy, missing,
         )  # fmt: skip

@@ -3,8 +3,9 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
-from sfumato.curator.affordable import largest_affordable_epsilon, loss_by_epsilon
+from sfumato.curator.affordable import largest_affordable_epsilon
 from sfumato.curator.contribution_sketch import describe_truncation, sketch_key
 from sfumato.curator.offer import Offer
 from sfumato.curator.relative_counts import describe_policy, policy_by_group_size
@@ -146,7 +147,8 @@ def build_preview(offer: Offer, ledger: Ledger, who: str, delta: float) -> Previ
 
 def largest_fitting_epsilon(offer: Offer, ledger: Ledger, left: Amount, delta: float) -> float:
     """The largest ε of this question that is covered by what is left."""
-    return largest_affordable_epsilon(loss_by_epsilon(offer, delta), ledger, left, offer.loss.epsilon(delta).upper)
+    asked = offer.loss.epsilon(delta).upper
+    return largest_affordable_epsilon(partial(offer.loss_at, delta=delta), ledger, left, asked)
 
 
 def share_left(limit: Amount, spent: Amount) -> float:

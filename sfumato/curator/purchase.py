@@ -14,19 +14,20 @@ from operator import add
 from typing import Protocol
 
 from sfumato.aggregates.price import Mu, Price, Pure
-from sfumato.curator.affordable import budget_refusal, loss_by_epsilon
+from sfumato.curator.affordable import budget_refusal
 from sfumato.curator.bounded_cache import BoundedTables
 from sfumato.curator.failure_guard import Guard
 from sfumato.curator.offer import Offer, offer_for_epsilon
-from sfumato.curator.open import account_of
 from sfumato.curator.precheck import CheckedRequests, check_requests
 from sfumato.curator.price_for_error import offer_for_error
+from sfumato.curator.release import AnswerRelease, release
 from sfumato.curator.response_padding import Clock, Response
 from sfumato.curator.steps import FIRST_SHARE, Step, Steps
 from sfumato.curator.stored_answers import find_stored, offer_as_stored
 from sfumato.engines.base import Engine
 from sfumato.errors import BudgetExceeded, EngineUnavailable, QueryRefused
 from sfumato.ledger import Ledger, PureBudget, Receipt
+from sfumato.ledger.shares import ANALYST, OTHERS, OWNER
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.emit.request import Row, TableRequest
@@ -37,14 +38,18 @@ PATIENCE = 8  # time-outs: longer than a run, its retry, and the padding of both
 LossAt = Callable[[float], PrivacyLoss]  # the loss of the same release at another ε
 
 
-class Purchasable(Protocol):
-    """A release that is charged, stored and found again by its canonical text."""
+class Priced(Protocol):
+    """What is charged: a loss, under a canonical text."""
 
     @property
     def canonical(self) -> str: ...
 
     @property
     def loss(self) -> PrivacyLoss: ...
+
+
+class Purchasable(Priced, Protocol):
+    """A release: what the engine is asked, and noisy values from its tables."""
 
     def requests(self, salt: int, dialect: Dialect) -> list[TableRequest]:
         """The tables that the engine is asked for."""
@@ -83,6 +88,11 @@ class Buyer:
         """The key of the hash that decides which groups of a unit are kept: fixed for this ledger."""
         return int.from_bytes(hashlib.sha256(self.ledger.first_entry().text.encode()).digest()[:7])
 
+    @cached_property
+    def response(self) -> Response:
+        """When responses are due."""
+        return Response(self.policy.limits.response_quantum, self.clock)
+
     # ---- answers ----------------------------------------------------------------------------------------------------
 
     def find(self, offer: Offer, key: str | None = None) -> Purchase | None:
@@ -99,12 +109,12 @@ class Buyer:
         if offer.incomplete:
             offer = self.complete(offer, key)
             if not offer.plan.parts:
-                return Purchase(offer, offer.release([]), True)
+                return Purchase(offer, release(offer, []), True)
         checked = self.check(offer)
         with self.question_lock(offer.canonical):
             if (found := self.find(offer, key)) is not None:
                 return found
-            noisy = self.buy_release(offer, self.loss_at(offer), key, checked)
+            noisy = self.buy_release(AnswerRelease(offer), self.loss_at(offer), key, checked)
             return Purchase(offer_as_stored(offer, noisy), noisy, True)
 
     # ---- steps before an answer -------------------------------------------------------------------------------------
@@ -183,12 +193,12 @@ class Buyer:
     def buy_release(self, item: Purchasable, loss_at: LossAt, key: str | None, checked: CheckedRequests) -> bytes:
         """Charge, release and keep. The result is stored only when its response is due: who reads the store learns no
         more than who waits for the answer."""
-        receipt, response = self.charge(item, loss_at, key, checked.began)
+        receipt = self.charge(item, loss_at, key, checked.began)
         if receipt.answer is not None:
             return receipt.answer
         if not receipt.first:  # the process that charged under this key crashed: run again under its charge
             self.ledger.rerun(receipt)
-        with Guard(self.ledger, receipt, response, checked.began) as guard:
+        with Guard(self.ledger, receipt, self.response, checked.began) as guard:
             self.probe("data: before")
             exact = guard.retry(partial(self.read, checked.requests))  # the only line that sees data
             self.probe("data: read")
@@ -197,27 +207,33 @@ class Buyer:
         self.probe("answer: due")
         return self.ledger.keep(receipt, noisy)
 
-    def charge(self, item: Purchasable, loss_at: LossAt, key: str | None, began: float) -> tuple[Receipt, Response]:
-        """A durable charge, and when its response is due; BudgetExceeded says which ε would fit."""
-        response = Response(self.policy.limits.response_quantum, self.clock)
-        payer = account_of(self.policy, self.who)
+    def charge(self, item: Purchasable, loss_at: LossAt, key: str | None, began: float) -> Receipt:
+        """A durable charge; BudgetExceeded says which ε would fit."""
         try:
-            charged = self.ledger.charge(item.loss, question=item.canonical, who=self.who, key=key, account=payer)
+            return self.ledger.charge(
+                item.loss, question=item.canonical, who=self.who, key=key, account=self.paying_account
+            )
         except BudgetExceeded:
-            response.wait(began)  # opening an engine may take a time that depends on data
+            self.response.wait(began)  # opening an engine may take a time that depends on data
             raise budget_refusal(item.loss, loss_at, self.ledger, self.who, self.policy.question_delta) from None
-        return charged, response
 
     def read(self, requests: Sequence[TableRequest]) -> list[list[Row]]:
         """Exact tables, all of one snapshot."""
         with self.engine.snapshot():
             return [self.bounded_tables.rows(self.engine, request) for request in requests]
 
+    @property
+    def paying_account(self) -> str | None:
+        """The account that must pay under the policy; None if the ledger may choose."""
+        if self.who in self.policy.analysts:
+            return f"{ANALYST}{self.who}"
+        return OTHERS if self.policy.others is not True and self.who != OWNER else None
+
     # ---- before the charge ------------------------------------------------------------------------------------------
 
     def check(self, offer: Offer) -> CheckedRequests:
         """The statements of an offer, after everything that can fail before the charge has been tried."""
-        checked = self.check_requests(offer)
+        checked = self.check_requests(AnswerRelease(offer))
         offer.prepare()
         return checked
 
@@ -227,14 +243,14 @@ class Buyer:
         try:
             return check_requests(self.engine, self.policy, partial(item.requests, self.salt), began)
         except EngineUnavailable:
-            Response(self.policy.limits.response_quantum, self.clock).wait(began)
+            self.response.wait(began)
             raise
 
     def question_lock(self, question: str) -> AbstractContextManager[None]:
         """The per-question lock: one purchase of a question at a time."""
         return self.ledger.question_lock(question, PATIENCE * self.policy.limits.timeout, self.clock.sleep)
 
-    def is_charged(self, item: Purchasable, key: str | None) -> bool:
+    def is_charged(self, item: Priced, key: str | None) -> bool:
         """Was this charged under this idempotency key before?"""
         return key is not None and (
             self.ledger.find_receipt(item.loss, question=item.canonical, who=self.who, key=key) is not None
@@ -248,7 +264,7 @@ class Buyer:
             raise budget_refusal(loss, loss_at, self.ledger, self.who, self.policy.question_delta)
 
     def loss_at(self, offer: Offer) -> LossAt:
-        return loss_by_epsilon(offer, self.policy.question_delta)
+        return partial(offer.loss_at, delta=self.policy.question_delta)
 
     def price_of(self, epsilon: float) -> Price:
         """What ε buys at the δ of a question, if none of δ is a leak."""

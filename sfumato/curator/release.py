@@ -2,38 +2,57 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sfumato.aggregates.price import IndependentNoise
 from sfumato.aggregates.standalone import StandaloneRelease
+from sfumato.curator.offer import Offer
 from sfumato.curator.scaling import scaling_of
+from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.additive.joint_laplace import OneOf
 from sfumato.mechanisms.private_inputs import read_numbers
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
-from sfumato.sql.emit.bounding import key_names
+from sfumato.sql.emit.bounding import key_names, statement
 from sfumato.sql.emit.norm import LARGEST
 from sfumato.sql.emit.request import Row, TableRequest
-from sfumato.sql.emit.sums import statement
 from sfumato.sql.emit.values import distinct_counts
 from sfumato.sql.plan import Plan, What
 from sfumato.sql.postprocess import sort_key as by_value
 
-if TYPE_CHECKING:
-    from sfumato.curator.offer import Offer
 
-# ---- what the engine is asked ---------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class AnswerRelease:
+    """The release that an offer pays for: the tables that it needs, and noisy values from them."""
+
+    offer: Offer
+
+    @property
+    def canonical(self) -> str:
+        return self.offer.canonical
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        return self.offer.loss
+
+    def requests(self, salt: int, dialect: str | Dialect) -> list[TableRequest]:
+        return table_requests(self.offer, salt, dialect)
+
+    def release(self, tables: Sequence[Sequence[Row]]) -> bytes:
+        return release(self.offer, tables)
 
 
-def statements(offer: "Offer", salt: int, dialect: str | Dialect) -> list[str]:
+# ---- the statements for the engine -----------------------------------------------------------------------------------
+
+
+def statements(offer: Offer, salt: int, dialect: str | Dialect) -> list[str]:
     """All that an engine must be asked, if nothing was kept."""
     return [request.direct for request in table_requests(offer, salt, dialect)]
 
 
-def table_requests(offer: "Offer", salt: int, dialect: str | Dialect) -> list[TableRequest]:
+def table_requests(offer: Offer, salt: int, dialect: str | Dialect) -> list[TableRequest]:
     """The tables that an answer is made of: all sums at once, each distinct count, and each batch of standalone
     aggregates."""
     plan = offer.plan
@@ -47,7 +66,7 @@ def table_requests(offer: "Offer", salt: int, dialect: str | Dialect) -> list[Ta
     return requests + [type(batch[0]).request(batch, salt, dialect) for batch in batches(offer)]
 
 
-def scaled_requests(offer: "Offer", dialect: str | Dialect) -> list[TableRequest]:
+def scaled_requests(offer: Offer, dialect: str | Dialect) -> list[TableRequest]:
     """All sums of scaled contributions; and how many units count in part, if there was a choice."""
     plan, choices = offer.plan, offer.choices or ()
     if not choices:
@@ -60,7 +79,7 @@ def scaled_requests(offer: "Offer", dialect: str | Dialect) -> list[TableRequest
     return found
 
 
-def batches(offer: "Offer") -> list[list[StandaloneRelease]]:
+def batches(offer: Offer) -> list[list[StandaloneRelease]]:
     """The standalone releases, those together that one statement serves."""
     found: dict[object, list[StandaloneRelease]] = {}
     for release in offer.standalone:
@@ -85,7 +104,7 @@ def sums_request(plan: Plan, salt: int, dialect: str | Dialect) -> TableRequest:
 # ---- what is made of exact tables -----------------------------------------------------------------------------------
 
 
-def release(offer: "Offer", exact_tables: Sequence[Sequence[Row]]) -> bytes:
+def release(offer: Offer, exact_tables: Sequence[Sequence[Row]]) -> bytes:
     """What is stored: keys, noisy parts and released values, in an order and with a length that tell nothing else."""
     plan, left = offer.plan, list(exact_tables)
     summed = [j for j, m in enumerate(plan.measures) if m.what is not What.DISTINCT]
@@ -115,7 +134,7 @@ def release(offer: "Offer", exact_tables: Sequence[Sequence[Row]]) -> bytes:
     return json.dumps(data, ensure_ascii=False).encode()
 
 
-def release_standalone(offer: "Offer", keys: list[Row], tables: Sequence[Sequence[Row]]) -> dict[str, object]:
+def release_standalone(offer: Offer, keys: list[Row], tables: Sequence[Sequence[Row]]) -> dict[str, object]:
     """The released values of standalone aggregates for each key that is shown, under the entries that store them."""
     rows_of: dict[int, dict[Row, list[Row]]] = {}
     for batch, rows in zip(batches(offer), tables, strict=True):
@@ -131,7 +150,7 @@ def release_standalone(offer: "Offer", keys: list[Row], tables: Sequence[Sequenc
     return stored
 
 
-def add_noise(offer: "Offer", exact: Sequence[list[int]]) -> list[list[int]]:
+def add_noise(offer: Offer, exact: Sequence[list[int]]) -> list[list[int]]:
     """Noise on every part of every group: the only place where it is added."""
     columns = offer.joint.part_columns(exact)
     if offer.relative is not None:
@@ -154,7 +173,7 @@ def release_integers(noise: IndependentNoise, exact: list[int]) -> list[int]:
     return [x + int(n) for x, n in zip(exact, np.atleast_1d(noise.release([0] * len(exact))), strict=True)]
 
 
-def keys_and_integers(offer: "Offer", rows: Sequence[Row]) -> list[tuple[Row, list[int]]]:
+def keys_and_integers(offer: Offer, rows: Sequence[Row]) -> list[tuple[Row, list[int]]]:
     """Keys, and integers."""
     return [(key, [int(x or 0) for x in rest]) for key, rest in split_keys(rows, len(offer.plan.keys))]  # type: ignore[call-overload]
 

@@ -23,8 +23,7 @@ from sfumato.curator.steps import KeyVotes, NormHistogram
 from sfumato.engines.duckdb import DuckDB
 from sfumato.sql.dialects import DIALECTS, dialect_of
 from sfumato.sql.domains import Domain, Kind
-from sfumato.sql.emit.bounding import bounding_of
-from sfumato.sql.emit.sums import statement
+from sfumato.sql.emit.bounding import bounding_of, statement
 from sfumato.sql.expressions import Call, Constant
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.plan import What

@@ -15,7 +15,7 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.postgres import COSTS, Postgres
 from sfumato.sql.dialects.postgres_letter_case import COMPARISONS, case_comparison, letters_that_matter
 from sfumato.sql.domains import DATE, LONGEST_TEXT, TEXT, TRUTH, Kind, number
-from sfumato.sql.emit.sums import statement
+from sfumato.sql.emit.bounding import statement
 from sfumato.sql.expressions import Call, Column, Constant
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.costs import MOST_COST
