@@ -29,10 +29,10 @@ from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.plan import What
 from sfumato.sql.policy import Policy
 from sfumato.sql.postprocess import evaluate
+from tests.aggregates.test_edge_values import HIGH, LOW, OTHER, RANKS, SUMS
 from tests.curator import clinic, odd
 from tests.curator.questions import exactly
-from tests.curator.test_edges import HIGH, LOW, OTHER, RANKS, SUMS
-from tests.curator.test_release import QUESTIONS
+from tests.sql.emit.test_bounding import QUESTIONS
 
 INF = math.inf
 JOINED = [

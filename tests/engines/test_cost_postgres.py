@@ -23,7 +23,7 @@ from sfumato.sql.functions.texts import case_pairs, lower_text, upper_text
 from sfumato.sql.policy import Policy
 from tests.curator import clinic, odd
 from tests.curator.spellings import same
-from tests.curator.test_conformance import tables_of
+from tests.engines.test_conformance import tables_of
 from tests.sql.parse.test_ordinary import QUESTIONS
 from tests.sql.test_simplify import RULES as SPELLED
 

@@ -15,7 +15,7 @@ from sfumato.errors import BudgetExceeded, InvalidParameter, PolicyError, QueryR
 from sfumato.ledger import Budget, Ledger
 from sfumato.sql.policy import Policy
 from tests.curator import clinic, odd
-from tests.curator.test_conformance import tables_of
+from tests.engines.test_conformance import tables_of
 
 ROOT = Path(__file__).parents[2]
 
