@@ -23,7 +23,7 @@ P = TypeVar("P", covariant=True)
 
 
 class Asker(Protocol[A, P]):
-    """Who answers: the curator."""
+    """The curator, as the builder uses it."""
 
     def ask(
         self, sql: str, *, epsilon: float | None = None, error: float | None = None,
@@ -220,13 +220,13 @@ class Rows(Generic[A, P]):
 
     def join(self, table: str, using: str | Sequence[str] = (), on: Term | str | None = None) -> "Rows[A, P]":
         """With the matching row of a public table, or those of a private one of the same unit."""
-        return self._joined("", table, using, on)
+        return self._join("", table, using, on)
 
     def left_join(self, table: str, using: str | Sequence[str] = (), on: Term | str | None = None) -> "Rows[A, P]":
         """The same, and rows that find nothing stay."""
-        return self._joined("left", table, using, on)
+        return self._join("left", table, using, on)
 
-    def _joined(self, side: str, table: str, using: str | Sequence[str], on: Term | str | None) -> "Rows[A, P]":
+    def _join(self, side: str, table: str, using: str | Sequence[str], on: Term | str | None) -> "Rows[A, P]":
         names = [using] if isinstance(using, str) else list(using)
         condition = term(on).node if on is not None else None
         other = exp.to_identifier(table, quoted=True)
@@ -253,7 +253,7 @@ class Rows(Generic[A, P]):
         return replace(self, query=found)
 
     def agg(self, *aggregates: Term | str, **named: Term | str) -> "Asking[A, P]":
-        """What is asked of each group: n=count(), days=col("stay").mean(), or SQL: "AVG(stay)"."""
+        """The aggregates of each group: n=count(), days=col("stay").mean(), or SQL: "AVG(stay)"."""
         nodes = [term(a).node for a in aggregates]
         nodes += [exp.alias_(term(a).node, name, quoted=True) for name, a in named.items()]
         return Asking(self.asker, self.query.select(*nodes))

@@ -126,7 +126,7 @@ class Paired(Linear):
 
     @property
     def limits(self) -> tuple[float, float]:
-        """What the ranges of the columns allow."""
+        """The values that the ranges of the columns allow."""
         return -math.inf, math.inf
 
 

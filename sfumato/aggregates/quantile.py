@@ -152,7 +152,7 @@ class QuantileRelease(StandaloneRelease):
 
 
 def ranked_argument(node: exp.Expression) -> tuple[exp.Expression, Fraction]:
-    """What is ranked, and the fraction of it that lies below the value asked for."""
+    """The ranked expression, and the fraction of its values that lies below the quantile."""
     if isinstance(node, exp.WithinGroup):
         return within_group(node)
     if isinstance(node.this, exp.Distinct) or node.args.get("expressions") or node.args.get("count"):

@@ -106,7 +106,7 @@ class VarianceReader(Reader):
 
     @cached_property
     def largest(self) -> float:
-        """What the range allows, in steps²."""
+        """The largest variance that the range allows, in steps²."""
         low, high = self.mean.span
         return ((high - low) / 2) ** 2
 

@@ -1,4 +1,4 @@
-"""What an account still covers, in the analyst's terms: the largest ε of a question that fits. No data are in it."""
+"""The largest ε of a question that an account still covers, and the refusal that names it. No data are read."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -47,7 +47,7 @@ def candidate_index(epsilon: float) -> int:
 def budget_refusal(
     loss: PrivacyLoss, loss_at: Callable[[float], PrivacyLoss], ledger: Ledger, who: str, delta: float
 ) -> BudgetExceeded:
-    """What is told to somebody whose account does not hold this loss."""
+    """The refusal of a loss that the account does not cover, with the largest ε that fits."""
     account, limit, spent = ledger.account(who)
     left, cost = limit - spent, ledger.prices(loss)[-1]
     asked = loss.epsilon(delta).upper

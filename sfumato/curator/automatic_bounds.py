@@ -143,7 +143,7 @@ class AutomaticBounds:
 
     @cached_property
     def rest(self) -> Wanted:
-        """What is asked for after bounds were bought: the same for the rest of its price; an error stays as it is."""
+        """The request after bounds were bought: the same text for the rest of its price; an error stays as it is."""
         if self.wanted.epsilon is None:
             return self.wanted
         left = replace(self.widest, price=self.widest.price.part(1 - SHARE))
@@ -159,7 +159,7 @@ class AutomaticBounds:
 
     @property
     def plan_words(self) -> tuple[str, ...]:
-        """What will be done, for a preview."""
+        """The purchase of bounds, in words for a preview."""
         names = ", ".join(f"{table}.{column}" for table, column, *_ in self.columns)
         price = "the price" if self.wanted.epsilon is not None else "the budget"
         return (

@@ -1,4 +1,4 @@
-"""How much people contribute, bought once: what is left out, and how exact answers are, can then be told before.
+"""The sketch of contributions, bought once: previews can then say what is left out, and how exact answers are.
 
 For a table whose contributions are scaled: the histograms of norms of the common questions. For one whose bounds the
 policy states: how many units have 1, 2, 3–4, 5–8, … rows, and for each column that may be a key, how many have so many
@@ -57,7 +57,7 @@ class Sketch:
 
     @cached_property
     def histogram_price(self) -> Price:
-        """What a histogram has."""
+        """The share of the price for one histogram."""
         return self.price.part(1 / (1 + len(self.columns)))
 
     @cached_property
@@ -95,7 +95,7 @@ class Sketch:
 
 
 def sketch_key(table: Table) -> str:
-    """What is stored under: the same for every price, as it is bought once."""
+    """The canonical text of a sketch: the same for every price, as it is bought once."""
     return f"sketch | {table.name} | {unit_text(table.unit)} | {groupable_columns(table)!r}"
 
 
@@ -128,7 +128,7 @@ def missing_norms(tables: Sequence[Table], price: Price, ledger: Ledger) -> list
 
 
 def register_contributions(buyer: Buyer, epsilon: float) -> None:
-    """Buy what tells how much people contribute, as far as it is not stored.
+    """Buy the histograms that show how much people contribute, unless they are stored.
 
     For each table whose contributions are scaled: a histogram of norms for COUNT(*), alone and by each column that may
     be a key. For other tables: a sketch of what the bounds of the policy cut off. Tables share ε evenly, and so do the
@@ -154,7 +154,7 @@ def register_contributions(buyer: Buyer, epsilon: float) -> None:
 
 
 def describe_truncation(plan: Plan, stored: bytes) -> list[str]:
-    """What the bounds leave out, in words, as far as the sketch tells; without WHERE."""
+    """The shares that the bounds of the policy leave out, in words; without regard to WHERE."""
     data = json.loads(stored)
     found, column = [], plan.keys[0] if len(plan.keys) == 1 else None
     name = column.origin.partition(".")[2] if isinstance(column, Column) and column.origin.startswith("t0.") else ""

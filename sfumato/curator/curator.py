@@ -190,6 +190,6 @@ class Curator:
         return suggest_bounds(self.buyer, column, epsilon)
 
     def register(self, *, epsilon: float) -> None:
-        """Buy once what tells how much people contribute: previews then say how exact an answer will be, and questions
-        need not buy it again."""
+        """Buy once the histograms that show how much people contribute: previews then say how exact an answer will be,
+        and questions need not buy them again."""
         register_contributions(self.buyer, epsilon)

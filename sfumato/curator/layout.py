@@ -1,4 +1,4 @@
-"""From what is stored to the columns that were asked for: post-processing."""
+"""The layout of an answer: from stored noisy values to the columns that were asked for. Post-processing."""
 
 import datetime
 import json
@@ -38,7 +38,7 @@ def estimates(offer: Offer, noisy: bytes) -> Estimates:
 
 
 def stored_values(offer: Offer, aggregate: Aggregate, data: Mapping[str, Any]) -> list[Sequence[Scalar]]:
-    """What is stored of a standalone aggregate, for each key."""
+    """The stored values of a standalone aggregate, for each key."""
     assert isinstance(aggregate, StandaloneAggregate)
     together = [one for one in offer.plan.standalone if one.stored_as == aggregate.stored_as]
     index = together.index(aggregate)
@@ -78,7 +78,7 @@ def finite_or_none(value: Value) -> Value:
 
 
 def bounding_note(plan: Plan, missing: LeftOut | None = None) -> str:
-    """What an interval does not cover, or what it covers beside noise: rows that are left out, or count in part."""
+    """A note on contribution bounds: which rows are left out or count in part, and whether intervals cover that."""
     table = plan.table
     if isinstance(table.unit, RowUnit):
         return ""
@@ -91,7 +91,7 @@ def bounding_note(plan: Plan, missing: LeftOut | None = None) -> str:
 
 
 def cut_note(plan: Plan) -> str:
-    """Which rows of a unit count where contributions cannot be scaled: for what is no sum, and before joins."""
+    """A note on rows that are cut where scaling is impossible: for aggregates that are no sums, and before joins."""
     unit, found = plan.table.unit, []
     weighted = [isinstance(one, StandaloneAggregate) and one.weighted for one in plan.standalone]
     if any(weighted):
@@ -119,7 +119,7 @@ def parse_moment(text: Shown) -> Shown:
         return text
 
 
-def around(cell: Shown, estimate: Estimate) -> Estimate:
+def widen_to_value(cell: Shown, estimate: Estimate) -> Estimate:
     """The interval of a ratio, wide enough for the value that is shown, which is made of rounded counts."""
     value, low, high = estimate
     if not all(isinstance(x, int | float) for x in (cell, low, high)):
@@ -148,7 +148,7 @@ def lay_out_rows(
             at = e.place - width if isinstance(e, Output) else len(question.aggregates) + list(ratios).index(place)
             own = [readings[i][1][at] for i in kept]
             if place in ratios:
-                own = [around(cell, one) for cell, one in zip(cells, own, strict=True)]
+                own = [widen_to_value(cell, one) for cell, one in zip(cells, own, strict=True)]
             names += [f"{name} low", f"{name} high"]
             columns += [[finite_or_none(low) for _, low, _ in own], [finite_or_none(high) for _, _, high in own]]
     return tuple(names), tuple(zip(*columns, strict=True))

@@ -1,4 +1,4 @@
-"""What a noisy histogram of norms tells: which bound to scale to, and how much a bound leaves out.
+"""The tail of a noisy histogram of norms: the choice of the norm to scale to, and how much a norm leaves out.
 
 A unit contributes one vector, and its norm is scaled down to a bound C. The histogram has noise; all that is done with
 it here is post-processing, so nothing in this file is about privacy.
@@ -116,7 +116,7 @@ class Tail:
         return float(quantile(self.left_out(bound), self.likely, 0.5)[0])
 
     def at_most(self, bound: float, confidence: float = 0.975) -> float:
-        """What E(C) does not exceed, with this confidence if the tail has one of the shapes; heavy ones weigh more.
+        """An upper bound of E(C), with this confidence if the tail has one of the shapes; heavy ones weigh more.
 
         Besides, APART·σ units may lie apart from any shape, at twice the norm that the tail reaches: noise would hide
         them.
@@ -298,7 +298,7 @@ def capped_left_out(
     step: float = 0.0,
     laplace: bool = False,
 ) -> float:
-    """What E(C) does not exceed with this confidence, for all data whose norms are at most the cap.
+    """An upper bound of E(C) with this confidence, for all data whose norms are at most the cap.
 
     Σ_j H̃_j·(e_j − C)⁺ + z·σ·√Σ_j ((e_j − C)⁺)², e_j the upper end of bin j, at most the cap: never below E(C) unless
     noise is above its quantile. C may be chosen from the same histogram among so many `candidates` (all of the public
@@ -336,7 +336,7 @@ def choose_capped(
 
 
 def laplace_quantile(weights: Floats, chance: float) -> float:
-    """What Σ w_i·L_i, L_i Laplace of scale 1, exceeds with at most this chance.
+    """A bound that Σ w_i·L_i, L_i Laplace of scale 1, exceeds with at most this chance.
 
     Chernoff: P(Σ > t) ≤ exp(−s·t)·Π 1/(1 − s²w_i²) for every s < 1/max w; the least t over a grid of s. Never below.
     """

@@ -68,7 +68,7 @@ class Offer:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """What is scaled together."""
+        """Measures that are scaled together."""
         return blocks_of(self.plan, self.price.squares) if self.scaled else ()
 
     @cached_property
@@ -78,7 +78,7 @@ class Offer:
 
     @cached_property
     def paid_loss(self) -> PrivacyLoss:
-        """What the question cost together with the steps that it needed."""
+        """The loss of the question together with the steps that it needed."""
         if self.whole is None:
             return self.loss
         return LeakyLoss(self.whole.loss(), self.whole_leak) if self.whole_leak else self.whole.loss()
@@ -195,7 +195,7 @@ class Offer:
 
     @cached_property
     def canonical(self) -> str:
-        """What answers are stored under. How noise is laid out is part of it: none must be read with another layout."""
+        """The key of stored answers. It names the layout of the noise, so no answer is read with another layout."""
         if self.scaled:
             bound = f"weights of {WHOLE}{', for means' if self.for_means else ''}"
             return f"{self.plan.canonical} | {bound}" + (f" | round {self.draw}" if self.draw else "")
@@ -220,7 +220,7 @@ class Offer:
 
     @cached_property
     def readers(self) -> dict[Aggregate, Reader]:
-        """How each aggregate that is made of sums is read."""
+        """The reader of each aggregate that is made of sums."""
         if self.relative is not None:
             return dict.fromkeys(self.question.aggregates, self.relative.reader)
         if self.scaled and self.choices is None:
@@ -232,14 +232,14 @@ class Offer:
         }
 
     def noisy_sums(self, indexes: tuple[int, ...], confidence: float = CONFIDENCE) -> NoisySums:
-        """The sums of an aggregate, with what scaling took away; then noise has half of what may be missed."""
+        """The sums of an aggregate with their left-out bound; if there is one, noise may miss half of 5 %."""
         missing = self.missing_of(indexes)
         if missing is not None:
             confidence = (1 + confidence) / 2
         return NoisySums(self.joint, indexes, self.noise, confidence, missing=missing)
 
     def missing_of(self, indexes: tuple[int, ...]) -> Missing | None:
-        """What scaling took away from the block of these measures, and of those that they are seen from."""
+        """The left-out bound of the block of these measures and of their parents."""
         if not self.choices:
             return None
         summed, parents = summed_measures(self.plan), [self.joint.parts[j].parent for j in indexes]
@@ -258,14 +258,14 @@ class Offer:
         return self.readers[aggregate].error if aggregate in self.readers else None
 
     def promise(self, aggregate: Aggregate) -> str:
-        """How good its column will be."""
+        """The accuracy of its column, in words."""
         reader = self.readers.get(aggregate)
         if reader is None and self.scaled and self.choices is None:
             return unbounded_promise(self.price, aggregate)
         return reader.promise() if reader is not None else self.standalone_release(aggregate).promise()
 
     def prepare(self) -> None:
-        """Work out all that follows from public facts, so that what could fail in it fails before the charge."""
+        """Compute everything that follows from public facts, so that it fails before the charge if it fails."""
         _ = self.noise, self.threshold
         if self.relative is not None:
             _ = self.relative.contract.mechanism.sampler
@@ -281,7 +281,7 @@ class Offer:
 
 
 def unbounded_promise(price: Price, aggregate: Aggregate) -> str:
-    """What is known of an error before it is known how much people contribute."""
+    """The promise before the norms of contributions are known."""
     if not aggregate.is_count:
         return "± depends on how much people contribute, which a tenth of the price finds out"
     errors = [short_number(2.24 * price.deviation(k)) for k in (1, 10, 100)]
@@ -296,7 +296,7 @@ def standalone_of(plan: Plan) -> tuple[Standalone, ...]:
 
 
 def offer_for_epsilon(question: Question, epsilon: float, delta: float, currency: type[Price] = Mu) -> Offer:
-    """What (ε, δ) buys; a part of δ is for keys that are private."""
+    """The offer that (ε, δ) buys; a part of δ is for private keys."""
     leak = required_leak(question, delta, currency)
     return Offer(question, currency.for_epsilon(epsilon, delta, leak), leak)
 
@@ -323,6 +323,6 @@ def required_leak(question: Question, delta: float, currency: type[Price]) -> fl
             "  do:     list the keys in the policy (keys = […]), or give the budget a delta"
         )
     raise QueryRefused(
-        "TRIANGLES, and MODE of values that the policy does not list, cannot be told under pure ε.\n"
+        "TRIANGLES, and MODE of values that the policy does not list, cannot be released under pure ε.\n"
         "  found:  a budget with delta = 0\n  do:     give the budget a delta, or list the values (keys = […])"
     )

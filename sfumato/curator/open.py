@@ -1,4 +1,4 @@
-"""What a curator needs before it is asked anything: an engine, and a ledger that agrees with the policy."""
+"""Opening a curator: its engine, a ledger that agrees with the policy, and who may ask."""
 
 import os
 from pathlib import Path

@@ -1,8 +1,7 @@
-"""What can be known before the charge is checked before the charge: is the engine there, do policy and schema fit, and
-can the engine run these very statements?
+"""Checks before the charge: the engine answers, policy and schema fit, and the engine can run the statements.
 
 Names, types, functions and rights decide, and no value of any row: the engine binds a statement without running it.
-What fails after the charge is another error (`AnswerFailed`), and stays charged.
+A failure after the charge is another error (`AnswerFailed`), and stays charged.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""What can be said without looking at data: the preview of a question, and how the budget stands."""
+"""Previews: price, promised errors and odds of a question, and the state of the budget. No data are read."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from sfumato.sql.expressions import Output
 
 @dataclass(frozen=True)
 class Preview:
-    """What a question would cost and how good its answer would be; no data were read."""
+    """The price of a question and the promised errors of its answer; no data were read."""
 
     offer: Offer
     epsilon: float
@@ -91,7 +91,7 @@ class Preview:
 
 @dataclass(frozen=True)
 class Standing:
-    """What was promised, what is spent, and what is left for one person's questions."""
+    """The budget of one person: promised, spent and left."""
 
     epsilon: float
     delta: float
@@ -152,7 +152,7 @@ def largest_fitting_epsilon(offer: Offer, ledger: Ledger, left: Amount, delta: f
 
 
 def share_left(limit: Amount, spent: Amount) -> float:
-    """What is left of the scarcest counter, as a share."""
+    """The share that is left of the scarcest counter."""
     return min((1 - s / whole for s, whole in zip(spent, limit, strict=True) if whole), default=0.0)
 
 

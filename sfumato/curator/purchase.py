@@ -39,7 +39,7 @@ LossAt = Callable[[float], PrivacyLoss]  # the loss of the same release at anoth
 
 
 class Priced(Protocol):
-    """What is charged: a loss, under a canonical text."""
+    """A privacy loss that is charged under a canonical text."""
 
     @property
     def canonical(self) -> str: ...
@@ -267,7 +267,7 @@ class Buyer:
         return partial(offer.loss_at, delta=self.policy.question_delta)
 
     def price_of(self, epsilon: float) -> Price:
-        """What ε buys at the δ of a question, if none of δ is a leak."""
+        """The price that ε pays at the δ of a question, if none of δ is a leak."""
         return self.currency.for_epsilon(float(epsilon), self.policy.question_delta, 0.0)
 
     def loss_of_epsilon(self, epsilon: float) -> PrivacyLoss:

@@ -91,21 +91,21 @@ def sums_request(plan: Plan, salt: int, dialect: str | Dialect) -> TableRequest:
     """All that is summed. A sum that is cut in proportion with its count is made beside it."""
     summed = [m for m in plan.measures if m.what is not What.DISTINCT]
 
-    def made(places: Sequence[int]) -> str:
+    def columns_statement(places: Sequence[int]) -> str:
         chosen = [summed[j] for j in places]
         counts = [m.counted_by for m in chosen if m.of is not None]
         beside = [m for m in dict.fromkeys(counts) if m in summed and m not in chosen]
         return statement(replace(plan, measures=(*chosen, *beside), standalone=()), salt, dialect)
 
-    columns = tuple(made([j]) for j in range(len(summed)))
-    return TableRequest(statement(plan, salt, dialect), tuple(key_names(plan)), columns, made)
+    columns = tuple(columns_statement([j]) for j in range(len(summed)))
+    return TableRequest(statement(plan, salt, dialect), tuple(key_names(plan)), columns, columns_statement)
 
 
 # ---- what is made of exact tables -----------------------------------------------------------------------------------
 
 
 def release(offer: Offer, exact_tables: Sequence[Sequence[Row]]) -> bytes:
-    """What is stored: keys, noisy parts and released values, in an order and with a length that tell nothing else."""
+    """The stored answer: keys, noisy parts and released values. Their order and length reveal nothing else."""
     plan, left = offer.plan, list(exact_tables)
     summed = [j for j, m in enumerate(plan.measures) if m.what is not What.DISTINCT]
     exact: dict[Row, list[int]] = {}

@@ -136,7 +136,7 @@ class Choice:
 
     @cached_property
     def missing(self) -> Missing | None:
-        """What this bound takes away at most, with the confidence LEFT_OUT."""
+        """The left-out bound of this choice, with the confidence LEFT_OUT."""
         if self.norms is None or self.tail is None:
             return None
         unit, length = self.block.unit, self.length / self.block.unit

@@ -32,7 +32,7 @@ CERTAIN = 1.64  # deviations of noise that are added for an upper bound, which t
 
 @dataclass(frozen=True)
 class Outside:
-    """Which share lies beyond bounds, roughly, from noisy histograms: of the values, where each person's have the same
+    """The share beyond bounds, estimated from noisy histograms: of the values, where each person's have the same
     weight together; `at_most` with 95 %. And of the people at least which share has such a value; None if unknown."""
 
     values: float
@@ -220,7 +220,7 @@ def suggested_range(counts: NoisyCounts, plan: Plan, low: float, high: float) ->
 def share_outside(
     places: NoisyCounts, sizes: NoisyCounts, ends: tuple[float, float], low: float, high: float
 ) -> Outside:  # fmt: skip
-    """What lies beyond low and high, from counts of places between `ends`, and from counts of sizes.
+    """The share beyond low and high, from counts of places between `ends` and counts of sizes.
 
     A vote for a bin is 1 at most, so at least so many people are outside as there are votes; and a unit has one vote of
     norm 1 for few sizes, so there are about as many votes for sizes as people.

@@ -87,7 +87,7 @@ class NoisyCounts:
 
     @staticmethod
     def canonical(question: Question, price: Price) -> str:
-        """What such a histogram is stored under, whatever it costs."""
+        """The canonical text of such a histogram, at any price."""
         if question.plan.table.scaled:
             return ValueVotes(question.plan, price).canonical
         return Offer(question, price).canonical
