@@ -34,6 +34,9 @@ tour: $(VENV)/plot.stamp  ## the calculus of privacy loss, in tables and figures
 audit: $(VENV)/run.stamp  ## try to break every mechanism; writes audit.html and audit.json (2 min; OPTIONS="--quick")
 	@$(BIN)/python -m sfumato audit --out audit.html --out audit.json $(OPTIONS)
 
+serve: $(VENV)/server.stamp  ## a service with the data of the demo: asked over HTTP, with tokens to try
+	@$(BIN)/python -m sfumato serve --demo $(OPTIONS)
+
 test: lint types  ## everything that must hold: lint, types, tests, documents
 	@echo "· pytest"
 	@$(BIN)/python -m pytest -q -n auto
@@ -127,6 +130,9 @@ bench-hostile: $(VENV)/dev.stamp  ## processor time until hostile texts are refu
 bench-cost: $(VENV)/dev.stamp  ## each function in one row: worst input, cheapest, and what its table states (2 min; OPTIONS='--engine postgres' there)
 	@$(BIN)/python bench/bench_cost.py $(OPTIONS)
 
+clients: $(VENV)/dev.stamp bench/.peers/server-clients.stamp  ## ask the demo from psql, six drivers and pandas by the PostgreSQL door
+	@$(BIN)/python bench/server/check_clients.py
+
 walk: $(VENV)/dev.stamp  ## which functions and files one question runs through (OPTIONS="--short", "--json", "--only ask")
 	@PYTHONPATH=. $(BIN)/python tools/walk.py $(OPTIONS)
 
@@ -149,6 +155,11 @@ $(VENV)/run.stamp: pyproject.toml | $(BIN)/python
 	@$(INSTALL) -e .
 	@touch $@
 
+$(VENV)/server.stamp: pyproject.toml | $(BIN)/python
+	@echo "· preparing $(VENV) to serve"
+	@$(INSTALL) -e '.[server]'
+	@touch $@ $(VENV)/run.stamp
+
 $(VENV)/plot.stamp: pyproject.toml | $(BIN)/python
 	@echo "· preparing $(VENV) to draw with sfumato"
 	@$(INSTALL) -e '.[plot]'
@@ -157,7 +168,7 @@ $(VENV)/plot.stamp: pyproject.toml | $(BIN)/python
 $(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
 	@echo "· preparing $(VENV) to work on sfumato"
 	@$(INSTALL) -e '.[dev]'
-	@touch $@ $(VENV)/plot.stamp $(VENV)/run.stamp
+	@touch $@ $(VENV)/plot.stamp $(VENV)/server.stamp $(VENV)/run.stamp
 
 # Separate environments, rebuilt when pyproject.toml has changed; `make clean` brings newer versions.
 .venv-oldest/dev.stamp: pyproject.toml tools/oldest.py
@@ -186,6 +197,9 @@ bench/.peers/curator-%.stamp: bench/curator/sides/%.txt | $(BIN)/python
 
 bench/.peers/truth-%.stamp: bench/truth/sides/%.txt | $(BIN)/python
 	$(call peer,truth-$*)
+
+bench/.peers/server-%.stamp: bench/server/sides/%.txt | $(BIN)/python
+	$(call peer,server-$*)
 
 bench/.peers/%.stamp: bench/composition/sides/%.txt | $(BIN)/python
 	$(call peer,$*)

@@ -11,6 +11,7 @@ __version__ = "0.2.0"
 if TYPE_CHECKING:
     from sfumato import audit, dependent, errors, groups, ledger, local, loss, mechanisms, noise, plots, sampling  # noqa: F401  # plots needs an extra, so it is not in __all__
     from sfumato.aggregates.builder import col, count
+    from sfumato.client import connect
     from sfumato.curator import Curator
     from sfumato.ledger.budgets import Budget
     from sfumato.ledger.ledger import Ledger
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
 PLACES = {
     "Curator": "sfumato.curator",
+    "connect": "sfumato.client",
     "col": "sfumato.aggregates.builder",
     "count": "sfumato.aggregates.builder",
     "Budget": "sfumato.ledger.budgets",
@@ -134,6 +136,7 @@ __all__ = [
     "calibrate",
     "col",
     "compare",
+    "connect",
     "count",
     "dependent",
     "errors",

@@ -9,10 +9,16 @@ SfumatoError
 ├── OneOfAKind            a state that must not exist twice was copied        (also a TypeError)
 ├── PolicyError           a policy that is wrong or incomplete                (also a ValueError)
 ├── QueryRefused          a question that is refused; never because of data   (also a ValueError)
-│   └── UnboundedColumn   it sums a column without bounds, for which the curator can find some
+│   ├── UnboundedColumn   it sums a column without bounds, for which the curator can find some
+│   └── NotStored         only stored answers were asked for, and there is none
 ├── EngineUnavailable     the database cannot run the question; nothing was charged
 ├── AnswerFailed          a charged question that could not be answered
 ├── NotReached            the price does not buy what was asked for; what it bought is in `answer`
+├── AccessRefused         a service does not let this person do this now; nothing was charged
+│   ├── NotAuthenticated  no token, or one that is unknown, expired or revoked
+│   ├── NotAllowed        the role of the token does not include this act
+│   └── TooManyRequests   more than a service takes of one person; `after` is when to try again
+├── ServiceFailed         a service failed in a way that it was not made for; the text is always the same
 └── LedgerError           a problem with a ledger; nothing was released
     ├── BudgetExceeded    the account does not cover the cost of a question
     ├── LedgerUnavailable the store cannot be reached or written
@@ -103,6 +109,37 @@ class UnboundedColumn(QueryRefused):
     def __init__(self, words: str, origin: str, table: str = "", column: str = ""):
         super().__init__(words)
         self.origin, self.table, self.column = origin, table, column
+
+
+class NotStored(QueryRefused):
+    """Only stored answers were asked for (`Curator.stored_only`), and this question has none. Nothing was charged."""
+
+
+class AccessRefused(SfumatoError):
+    """A service does not let this person do this now. Nothing was charged."""
+
+
+class NotAuthenticated(AccessRefused):
+    """There is no token, or it is unknown, expired or revoked. Which of these is not said."""
+
+
+class NotAllowed(AccessRefused):
+    """The role of the token does not include this act."""
+
+
+class TooManyRequests(AccessRefused):
+    """More requests than a service takes, of one person or of all; `after` is the number of seconds to wait."""
+
+    def __init__(self, words: str, after: float = 1.0):
+        super().__init__(words)
+        self.after = after
+
+
+FAILED_SERVICE = "the service failed. The operator can read why in its log."
+
+
+class ServiceFailed(SfumatoError):
+    """A service failed in a way that it was not made for. The text is always the same; details are in its log."""
 
 
 class NotReached(SfumatoError):

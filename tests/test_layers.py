@@ -27,6 +27,7 @@ LAYERS = {
     "curator": 4,
     "local": 4,
     "learn": 4,
+    "client": 4.1,  # a service, asked with the methods of a curator
     "audit": 4.1,  # of all that is below
     "sfumato": 4.5,  # the public names: only the surfaces above may use the package as a user does
     "teach": 4.6,  # classical accountants, figures, attacks, demos: nothing below needs them

@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 PROJECT = Path(__file__).parent.parent / "pyproject.toml"
-LEAST = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*>=\s*(?P<version>[0-9][0-9A-Za-z.]*)")
+LEAST = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*(?:>=|==)\s*(?P<version>[0-9][0-9A-Za-z.]*)")
 
 
 def requirements(text: str) -> list[str]:
@@ -21,7 +21,7 @@ def requirements(text: str) -> list[str]:
 
 
 def oldest(requirement: str) -> tuple[str, str]:
-    """(name, version): the version after >=, with which every requirement must begin."""
+    """(name, version): the version after >=, or the only one, after ==; every requirement begins with one of them."""
     found = LEAST.match(requirement)
     if found is None:
         raise SystemExit(

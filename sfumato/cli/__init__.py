@@ -1,6 +1,6 @@
 """The command line: a thin surface over the package. It takes no decision, and imports nothing heavy to start."""
 
-from sfumato.cli import ask, attack, audit, data, demo, ledger, policy, survey
+from sfumato.cli import ask, attack, audit, common, data, demo, ledger, policy, serve, survey
 from sfumato.cli.common import main
 
 __all__ = ["main"]
@@ -10,11 +10,16 @@ for command in (
     ask.preview,
     ask.budget,
     policy.policy,
+    policy.suggest,
+    policy.register,
     ledger.ledger,
     data.data,
     audit.audit,
     attack.attack,
     demo.demo,
     survey.survey,
+    serve.serve,
+    serve.token,
+    common.completion,
 ):
     main.add_command(command)

@@ -19,10 +19,24 @@ from sfumato.errors import (
 )
 
 FILE = click.Path(path_type=Path)
+
+
+class PlaceType(click.ParamType[Path | str]):
+    """A file or folder, or an address such as postgresql://… or https://…, which stays a text."""
+
+    name = "place"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path | str:
+        return value if isinstance(value, Path) or "://" in value else Path(value)
+
+
+PLACE = PlaceType()
+SERVICES = ("https://", "http://")
+TOKEN = click.option("--token", envvar="SFUMATO_TOKEN", help="The token for a service [default: $SFUMATO_TOKEN].")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 JSON_LINES = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 YES = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
-LEDGER = click.option("--ledger", type=FILE, help="The ledger [default: DATA.ledger].")
+LEDGER = click.option("--ledger", type=PLACE, help="The ledger, a file or an address [default: DATA.ledger].")
 ANCHOR = click.option("--anchor", type=FILE, help="The ledger's anchor [default: LEDGER.anchor].")
 INTERRUPTED = 130
 # The first match counts. Any other error is 1; click uses 2 for a misspelt command.
@@ -76,8 +90,30 @@ def main() -> None:
     """
 
 
+def is_service(place: Path | str) -> bool:
+    """Is this the address of a service?"""
+    return isinstance(place, str) and place.startswith(SERVICES)
+
+
 def confirm(words: str, yes: bool) -> None:
     """Show what is about to happen, and go on only after a yes; for acts that cannot be undone."""
     if not yes:
         click.echo(words, err=True)
         click.confirm("This cannot be undone. Go on?", abort=True, err=True)
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the script that completes commands in a SHELL.
+
+    \b
+    eval "$(sfumato completion bash)"                        in ~/.bashrc
+    eval "$(sfumato completion zsh)"                         in ~/.zshrc
+    sfumato completion fish > ~/.config/fish/completions/sfumato.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(main, {}, "sfumato", "_SFUMATO_COMPLETE").source())

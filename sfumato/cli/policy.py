@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from sfumato.cli.ask import default_policy, open_curator
-from sfumato.cli.common import ANCHOR, FILE, JSON, LEDGER
+from sfumato.cli.common import ANCHOR, FILE, JSON, LEDGER, PLACE, TOKEN, is_service
 
 
 @click.group()
@@ -59,10 +59,11 @@ def init(data: Path, output: Path | None) -> None:
 
 
 @policy.command()
-@click.argument("data", type=FILE)
+@click.argument("data", type=PLACE)
 @click.option("--policy", "place", type=FILE, help="The policy [default: DATA with suffix .toml].")
+@TOKEN
 @JSON
-def check(data: Path, place: Path | None, as_json: bool) -> None:
+def check(data: Path | str, place: Path | None, token: str | None, as_json: bool) -> None:
     """Show what a policy promises, what is missing in it, and what can be asked. Reads no values.
 
     Exit code 7 if it is unfinished (a draft, a table without a unit), or if questions would fail: a missing table or
@@ -70,12 +71,28 @@ def check(data: Path, place: Path | None, as_json: bool) -> None:
 
     \b
     sfumato policy check clinic.duckdb
+    sfumato policy check https://stats.example/clinic --policy new.toml
     """
-    from sfumato.engines.duckdb import schema, untyped
+    from sfumato.curator.open import open_engine
+    from sfumato.curator.precheck import untyped_tables
     from sfumato.sql.policy import Policy
-    from sfumato.sql.policy_draft import check_policy
+    from sfumato.sql.policy_draft import Check, check_policy
 
-    report = check_policy(Policy.load(place or default_policy(data)), schema(data), untyped(data))
+    if is_service(data):
+        from sfumato.client import connect
+
+        remote = connect(str(data), token=token)
+        sent = {"text": read_policy(place) if place else remote.policy(), "data": remote.data}
+        found = remote.request("POST", "/v1/policy/check", {k: v for k, v in sent.items() if v is not None})
+        wrong = [*found["wrong"], *filter(None, [found["problem"]])]
+        report = Check(found["promises"], tuple(wrong), found["missing"], found["examples"])
+    else:
+        stated = Policy.load(place or default_policy(Path(data)))
+        engine = open_engine(data, stated.limits)
+        try:
+            report = check_policy(stated, engine.schema(), untyped_tables(engine))
+        finally:
+            engine.close()
     if as_json:
         lists = {
             "promises": report.promises, "wrong": report.wrong, "missing": report.missing, "examples": report.examples
@@ -106,7 +123,7 @@ def upgrade(place: Path, write: bool) -> None:
 
 
 @policy.command()
-@click.argument("data", type=FILE)
+@click.argument("data", type=PLACE)
 @click.argument("column")
 @click.option("--epsilon", type=float, required=True, help="The price in ε; charged once.")
 @click.option("--write", is_flag=True, help="Write the bounds into the policy; otherwise they are only shown.")
@@ -114,7 +131,8 @@ def upgrade(place: Path, write: bool) -> None:
 @LEDGER
 @ANCHOR
 def suggest(
-    data: Path, column: str, epsilon: float, write: bool, place: Path | None, ledger: Path | None, anchor: Path | None
+    data: Path | str, column: str, epsilon: float, write: bool, place: Path | None, ledger: Path | str | None,
+    anchor: Path | None,
 ) -> None:  # fmt: skip
     """Find bounds for a COLUMN of DATA, privately, and write them into the policy.
 
@@ -128,11 +146,32 @@ def suggest(
     """
     from sfumato.sql.policy_edit import with_column_bounds
 
-    where = place or default_policy(data)
+    where = place or default_policy(Path(data))
     bounds = open_curator(data, where, ledger, anchor, "owner").suggest_bounds(column, epsilon=epsilon)
     table, _, name = column.lower().partition(".")
     comment = f"suggested for ε = {epsilon:.3g}: {bounds.outside}"
     show_or_write(where, with_column_bounds(read_policy(where), table, name, bounds.low, bounds.high, comment), write)
+
+
+@click.command()
+@click.argument("data", type=PLACE)
+@click.option("--epsilon", type=float, required=True, help="The price in ε; charged once.")
+@click.option("--policy", "place", type=FILE, help="The policy [default: DATA with suffix .toml].")
+@LEDGER
+@ANCHOR
+def register(
+    data: Path | str, epsilon: float, place: Path | None, ledger: Path | str | None, anchor: Path | None
+) -> None:  # fmt: skip
+    """Buy, once, what tells how much people contribute.
+
+    Previews then say how exact an answer will be, and questions need not buy it again.
+
+    \b
+    sfumato register clinic.duckdb --epsilon 0.1
+    """
+    curator = open_curator(data, place, ledger, anchor, "owner")
+    curator.register(epsilon=epsilon)
+    click.echo(f"registered; {curator.remaining()}")
 
 
 def read_policy(place: Path) -> str:

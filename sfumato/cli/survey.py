@@ -1,13 +1,25 @@
 """`sfumato survey`: design a survey with local privacy, respond to it, shuffle reports, estimate, simulate."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from sfumato.cli.common import FILE, JSON
+from sfumato.wording import plural
 
 THERE = click.Path(exists=True, dir_okay=False, path_type=Path)
 DESIGN = click.argument("design", type=THERE)
+
+
+@contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """What the operating system refuses, in one line."""
+    try:
+        yield
+    except OSError as problem:
+        raise click.ClickException(f"cannot write {place}: {problem.strerror or problem}") from problem
 
 
 @click.group()
@@ -30,18 +42,24 @@ def survey() -> None:
 @click.option("--error", type=float, help="Instead of ε: the standard error that a share may have, with --people.")
 @click.option("--people", type=int, help="How many people are expected.")
 @click.option("--two-coins", is_flag=True, help="Yes or no by two coins: ε = ln 3.")
+@click.option("--bits", type=float, help="The most bits that a report may have.")
 def design(
     design: Path, question: str, answers: tuple[str, ...], epsilon: float | None, error: float | None,
-    people: int | None, two_coins: bool,
+    people: int | None, two_coins: bool, bits: float | None,
 ) -> None:  # fmt: skip
     """Write the DESIGN of a survey: whole numbers that every client can draw with, and a hash that names it."""
     from sfumato.local.survey import design_survey
 
+    if (error is None) != (people is None):
+        raise click.UsageError("--error and --people belong together: the error of a share among so many people")
+    if (epsilon is not None) + (error is not None) + two_coins != 1:
+        raise click.UsageError("give one of --epsilon, --error with --people, and --two-coins")
     accuracy = (error, people) if error is not None and people is not None else None
-    made = design_survey(question, answers, epsilon=epsilon, accuracy=accuracy, two_coins=two_coins)
+    made = design_survey(question, answers, epsilon=epsilon, accuracy=accuracy, two_coins=two_coins, bits=bits)
     if design.exists():
         raise click.ClickException(f"{design} is there already; a design is never changed, as its hash names it")
-    design.write_text(made.text + "\n", encoding="utf-8")
+    with writing(design):
+        design.write_text(made.text + "\n", encoding="utf-8")
     click.echo(
         f"written: {design}\nhash: {made.hash}\nε = {made.randomizer.epsilon:.6g}, {made.randomizer!r}", err=True
     )
@@ -55,7 +73,10 @@ def respond(design: Path, answer: str, store: Path) -> None:
     """Randomise an ANSWER and print the report. A second call prints the stored report again."""
     from sfumato.local.survey import read_design, respond_once
 
-    click.echo(respond_once(read_design(design), answer, store))
+    survey = read_design(design)
+    with writing(store):
+        line = respond_once(survey, answer, store)
+    click.echo(line)
 
 
 @survey.command()
@@ -80,7 +101,9 @@ def shuffle(reports: Path, shuffled: Path) -> None:
     """Write REPORTS without identifiers and in sorted order to SHUFFLED."""
     from sfumato.local.shuffle import shuffle_file
 
-    click.echo(f"{shuffle_file(reports, shuffled):,} reports", err=True)
+    with writing(shuffled):
+        count = shuffle_file(reports, shuffled)
+    click.echo(plural(count, "report"), err=True)
 
 
 @survey.command()
@@ -105,5 +128,8 @@ def page(design: Path, folder: Path) -> None:
     from sfumato.local.survey import read_design
     from sfumato.local.survey.page import write_page
 
-    for place in write_page(read_design(design), folder):
+    survey = read_design(design)
+    with writing(folder):
+        places = write_page(survey, folder)
+    for place in places:
         click.echo(f"written: {place}", err=True)

@@ -1,7 +1,9 @@
 """An answer: rows with intervals, its price, what is left, and what that means for one person."""
 
+import csv
 import datetime
 import html
+import io
 import json
 import math
 import textwrap
@@ -118,6 +120,22 @@ class Answer:
         policy = tuple((size, eps) for size, eps in data.pop("policy", ()))
         missing = data.pop("left_out", None)
         return Answer(columns, rows, **data, policy=policy, left_out=LeftOut(**missing) if missing else None)
+
+    def to_csv(self) -> bytes:
+        """A header and the rows, in UTF-8; NULL is an empty field."""
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow(self.columns)
+        writer.writerows(["" if cell is None else cell for cell in row] for row in self.rows)
+        return text.getvalue().encode("utf-8", "replace")
+
+    def to_arrow_stream(self) -> bytes:
+        """An Arrow IPC stream."""
+        pyarrow = import_optional("pyarrow")
+        table, sink = self.to_arrow(), io.BytesIO()
+        with pyarrow.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        return sink.getvalue()
 
     def to_pandas(self) -> "pandas.DataFrame":
         return import_optional("pandas").DataFrame(list(self.rows), columns=list(self.columns))

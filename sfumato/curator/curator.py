@@ -43,6 +43,7 @@ class Curator:
     policy: Policy
     ledger: Ledger
     who: str = OWNER
+    charges: bool = True  # False: only stored answers
     bounded_tables: BoundedTables = field(default_factory=lambda: BoundedTables(VIEWS), repr=False)
     probe: Callable[[str], None] = field(default=ignore, repr=False)  # called at each step: for fault tests
     clock: Clock = field(default=Clock(), repr=False)
@@ -78,6 +79,12 @@ class Curator:
         vars(asked)["planner"] = self.planner  # plans do not depend on who asks
         return asked
 
+    def stored_only(self) -> "Curator":
+        """The same curator, which answers from the store and charges nothing: other questions raise NotStored."""
+        asked = replace(self, charges=False)
+        vars(asked)["planner"] = self.planner
+        return asked
+
     @cached_property
     def planner(self) -> Planner:
         """The pure half: plans, prices and layouts."""
@@ -87,7 +94,9 @@ class Curator:
     @cached_property
     def buyer(self) -> Buyer:
         """The half that charges the ledger and reads data."""
-        return Buyer(self.engine, self.policy, self.ledger, self.who, self.bounded_tables, self.probe, self.clock)
+        return Buyer(
+            self.engine, self.policy, self.ledger, self.who, self.charges, self.bounded_tables, self.probe, self.clock
+        )
 
     def table(self, name: str) -> "Rows[Answer, Preview]":
         """A question built in Python: table("visits").where(…).group_by(…).agg(…).ask(epsilon=…)."""

@@ -5,16 +5,14 @@ from pathlib import Path
 
 from sfumato.engines.base import Engine
 from sfumato.engines.duckdb import DuckDB
+from sfumato.engines.pool import WorkerPool
 from sfumato.engines.worker import Worker
 from sfumato.errors import InvalidParameter, PolicyError, QueryRefused
 from sfumato.ledger import Budget, Ledger, Promise, PureBudget
-from sfumato.ledger.location import store_at
+from sfumato.ledger.location import ADDRESS, resolve, store_at
 from sfumato.ledger.shares import OWNER
-from sfumato.ledger.store import Store
 from sfumato.sensitivity import AddRemove
 from sfumato.sql.policy import Limits, Policy, confusable_form
-
-ADDRESS = ("postgresql://", "postgres://")
 
 
 def open_engine(data: str | os.PathLike[str] | Engine, limits: Limits) -> Engine:
@@ -40,11 +38,7 @@ def open_ledger(
                 "  do:     give the anchor to Ledger.open or Ledger.create"
             )
         return apply_policy(place, policy)
-    where: Path | Store = Path(place) if place is not None else default_ledger_path(engine)
-    if isinstance(place, str) and place.startswith(ADDRESS):
-        from sfumato.ledger.postgres import PostgresStore  # an extra
-
-        where = PostgresStore.at(place)
+    where = resolve(place) if place is not None else default_ledger_path(engine)
     if store_at(where).exists():
         return apply_policy(Ledger.open(where, anchor=anchor), policy)
     return apply_policy(Ledger.create(where, budget_of(policy), anchor=anchor), policy)
@@ -52,7 +46,7 @@ def open_ledger(
 
 def default_ledger_path(engine: Engine) -> Path:
     """Where the ledger of a file is."""
-    if isinstance(engine, DuckDB | Worker):
+    if isinstance(engine, DuckDB | Worker | WorkerPool):
         return Path(f"{engine.path}.ledger")
     raise InvalidParameter(
         "a ledger has no place of its own here.\n  found:  data that are not in a file\n"

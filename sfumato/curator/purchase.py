@@ -25,7 +25,7 @@ from sfumato.curator.response_padding import Clock, Response
 from sfumato.curator.steps import FIRST_SHARE, Step, Steps
 from sfumato.curator.stored_answers import find_stored, offer_as_stored
 from sfumato.engines.base import Engine
-from sfumato.errors import BudgetExceeded, EngineUnavailable, QueryRefused
+from sfumato.errors import BudgetExceeded, EngineUnavailable, NotStored, QueryRefused
 from sfumato.ledger import Ledger, PureBudget, Receipt
 from sfumato.ledger.shares import ANALYST, OTHERS, OWNER
 from sfumato.loss.base import PrivacyLoss
@@ -75,6 +75,7 @@ class Buyer:
     policy: Policy
     ledger: Ledger
     who: str
+    charges: bool  # False: only stored answers are found
     bounded_tables: BoundedTables = field(repr=False)
     probe: Callable[[str], None] = field(repr=False)
     clock: Clock = field(repr=False)
@@ -86,7 +87,7 @@ class Buyer:
     @cached_property
     def salt(self) -> int:
         """The key of the hash that decides which groups of a unit are kept: fixed for this ledger."""
-        return int.from_bytes(hashlib.sha256(self.ledger.first_entry().text.encode()).digest()[:7])
+        return int.from_bytes(hashlib.sha256(self.ledger.line(1).text.encode()).digest()[:7])
 
     @cached_property
     def response(self) -> Response:
@@ -193,6 +194,8 @@ class Buyer:
     def buy_release(self, item: Purchasable, loss_at: LossAt, key: str | None, checked: CheckedRequests) -> bytes:
         """Charge, release and keep. The result is stored only when its response is due: who reads the store learns no
         more than who waits for the answer."""
+        if not self.charges:
+            raise NotStored("there is no stored answer to this question, and nothing was charged.\n  do:     ask it")
         receipt = self.charge(item, loss_at, key, checked.began)
         if receipt.answer is not None:
             return receipt.answer

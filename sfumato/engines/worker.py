@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import cast
 
-from sfumato.engines.duckdb import DuckDB, KeptTable
+from sfumato.engines.duckdb import DuckDB, KeptTable, files
 from sfumato.errors import EngineUnavailable, PolicyError
 
 Rows = list[tuple[object, ...]]
@@ -203,10 +203,36 @@ def restore_error(kind: str, message: str) -> Exception:
 
 
 @dataclass(eq=False)
+class DataStamp:
+    """Which files the first process read: their names, sizes and times. A process that is started later must find the
+    same, since a question that reads some rows before a change and some after it could count a person twice."""
+
+    _first: tuple[tuple[str, int, int, int], ...] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def forget(self) -> None:
+        with self._lock:
+            self._first = None
+
+    def require_same(self, path: Path) -> None:
+        places = files(path) or [path]
+        states = [(str(place), place.stat()) for place in places]
+        found = tuple((name, state.st_ino, state.st_size, state.st_mtime_ns) for name, state in states)
+        with self._lock:
+            self._first = self._first or found
+            if found != self._first:
+                raise EngineUnavailable(
+                    "the data have changed since they were opened.\n  found:  another file, or another time of change\n"
+                    "  do:     open the curator again, or restart the service, after `sfumato data version --raise`"
+                )
+
+
+@dataclass(eq=False)
 class Worker:
     """An engine whose statements run in a worker process; `engine` has its settings, and is never opened here."""
 
     engine: DuckDB
+    stamp: "DataStamp" = field(default_factory=lambda: DataStamp(), repr=False)
     _session: WorkerProcess | None = field(default=None, init=False, repr=False)
     _starting: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
@@ -243,7 +269,9 @@ class Worker:
         return nullcontext()
 
     def close(self) -> None:
+        """End the process; the next statement starts another one, which may find other data."""
         with self._starting:
+            self.stamp.forget()
             if self._session is not None:
                 self._session.end()
                 self._session = None
@@ -267,6 +295,7 @@ class Worker:
     def session(self) -> WorkerProcess:
         with self._starting:
             if self._session is None or not self._session.alive:
+                self.stamp.require_same(self.engine.path)
                 self._session = WorkerProcess.start(self.engine)
                 weakref.finalize(self, self._session.end)
             return self._session

@@ -13,6 +13,7 @@ from sfumato.ledger.answers import answer_to_charge
 from sfumato.ledger.budgets import Promise
 from sfumato.ledger.hash_chain import require_int
 from sfumato.ledger.journal import NextLine
+from sfumato.ledger.shares import OWNER
 from sfumato.ledger.state import read_amount
 from sfumato.ledger.store import Transaction
 from sfumato.loss.base import PrivacyLoss
@@ -91,6 +92,18 @@ def charge(
     content = {**vars(request), "account": account, "cost": list(cost), "version": line.version}
     line.write({"kind": "charged", **content})
     return Receipt(line.seq, request.who, request.key, request.question, cost, account, line.version)
+
+
+def spend_rest(line: NextLine, promise: Promise, account: str, rest: Amount, why: str) -> None:
+    """Charge all that an account has left, for no question that is known."""
+    if not tables.spend(line.transaction, account, rest):
+        raise LedgerUnavailable("the account has changed meanwhile.\n  do:     try again; nobody else may charge it")
+    request = Request.of(promise.loss_of(rest), why, OWNER, f"forfeit {line.seq}")
+    line.transaction.write(
+        "INSERT INTO requests (who, key, seq) VALUES (?, ?, ?)", request.who, request.key, line.seq
+    )  # fmt: skip
+    content = {**vars(request), "account": account, "cost": list(rest), "version": line.version}
+    line.write({"kind": "charged", **content})
 
 
 def find_receipt(transaction: Transaction, request: Request) -> Receipt | None:

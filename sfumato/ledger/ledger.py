@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 
 from sfumato import checks
 from sfumato.errors import AlreadyRun, InvalidParameter
@@ -198,6 +199,11 @@ class Ledger:
         with self._append("share") as line:
             return accounts.set_shares(line, shares)
 
+    def would_share(self, named: Mapping[str, float], others: float | bool = False) -> bool:
+        """Would `share` change anything? Raises as it would, and changes nothing."""
+        with self.store.reading() as transaction:
+            return accounts.changed_limits(transaction, Shares(named, others)) is not None
+
     def cap(self, who: str, share: Amount | Promise) -> None:
         """Set a part of the budget aside for one analyst, who can then spend that part only."""
         own = f"{ANALYST}{checks.text('who', who)}"
@@ -263,6 +269,14 @@ class Ledger:
         with self._append("unblock") as line:
             blocks.unblock(line, charge, why)
 
+    def forfeit(self, why: str) -> None:
+        """Count all that is left in every account as spent: for answers that no line records."""
+        why = checks.text("why", why)
+        for name, (limit, spent) in self.accounts().items():
+            if any(rest := limit - spent):
+                with self._append("charge") as line:
+                    charges.spend_rest(line, self.promise, name, rest, why)
+
     def reprice(self, seq: int, loss: PrivacyLoss) -> Amount:
         """Lower the cost of a charge to the present price of its loss, if no counter rises; the cost that holds now."""
         price = self.prices(loss)[-1]
@@ -284,15 +298,15 @@ class Ledger:
         """Read all lines again, follow their hash chain, and compare with the tables and the anchor."""
         return verify(self.store, self.anchor)[0]
 
-    def history(self) -> list[Entry]:
-        """All lines, the first one first."""
+    def history(self, start: int = tables.LEAST, most: int | None = None) -> list[Entry]:
+        """All lines from number `start` on, the first one first; or so many of them."""
         with self.store.reading() as transaction:
-            return list(tables.entries(transaction))
+            return list(islice(tables.entries(transaction, start), most))
 
-    def first_entry(self) -> Entry:
-        """The line that opened this ledger."""
+    def line(self, seq: int) -> Entry:
+        """One line, by its number."""
         with self.store.reading() as transaction:
-            return tables.entry(transaction, 1)
+            return tables.entry(transaction, seq)
 
     def blocked(self) -> list[Entry]:
         """The lines that block a question now."""
@@ -321,7 +335,7 @@ class Ledger:
 
     def odometer(self) -> Odometer:
         """The ladder of levels fixed with the first budget: `odometer().reading(spent)` holds at all times."""
-        return Odometer(self.promise, read_amount(self.first_entry().content["amount"]))
+        return Odometer(self.promise, read_amount(self.line(1).content["amount"]))
 
     # ---- writing ----------------------------------------------------------------------------------------------------
 

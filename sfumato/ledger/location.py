@@ -12,8 +12,21 @@ Place = str | os.PathLike[str] | Store
 AnchorPlace = str | os.PathLike[str] | Anchor | None
 
 
+ADDRESS = ("postgresql://", "postgres://")
+
+
+def resolve(place: Place) -> Path | Store:
+    """A store as it is; an address postgresql://…?schema=clinic means a store there, another text a file."""
+    if isinstance(place, str) and place.startswith(ADDRESS):
+        from sfumato.ledger.postgres import PostgresStore  # an extra
+
+        return PostgresStore.at(place)
+    return Path(place) if isinstance(place, str | os.PathLike) else place
+
+
 def store_at(place: Place) -> Store:
     """A store as it is; a path means a SQLite file."""
+    place = resolve(place)
     return SqliteStore(Path(place)) if isinstance(place, str | os.PathLike) else place
 
 
@@ -21,8 +34,8 @@ def anchor_for(place: Place, anchor: AnchorPlace) -> Anchor:
     """The anchor that is given; otherwise a file beside the ledger's file, or none if there is no such file."""
     if anchor is not None:
         return FileAnchor(Path(anchor)) if isinstance(anchor, str | os.PathLike) else anchor
-    if isinstance(place, str | os.PathLike) and Path(place) != MEMORY:
-        return FileAnchor(Path(f"{os.fspath(place)}.anchor"))
+    if isinstance(resolve(place), Path) and place not in (MEMORY, str(MEMORY)):
+        return FileAnchor(Path(f"{resolve(place)}.anchor"))
     return NoAnchor()
 
 

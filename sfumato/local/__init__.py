@@ -1,15 +1,13 @@
 """Local privacy: randomise at the person, estimate at the server, shuffle in between."""
 
 from sfumato.local import survey
-from sfumato.local.choose import Choices, choose
-from sfumato.local.default import frequency_oracle
+from sfumato.local.choose import Choices, choose, frequency_oracle
 from sfumato.local.duchi import DuchiMean
-from sfumato.local.estimate import FrequencyEstimate, estimate, project_to_simplex
+from sfumato.local.estimate import FrequencyEstimate, Interval, Target, estimate, project_to_simplex
 from sfumato.local.hadamard import HadamardResponse
 from sfumato.local.hashing import LocalHashing
 from sfumato.local.heavy_hitters import HeavyHitters
 from sfumato.local.hybrid import HybridMean
-from sfumato.local.intervals import Interval, Target
 from sfumato.local.longitudinal import Loloha, Memoised
 from sfumato.local.odds import Odds
 from sfumato.local.piecewise import PiecewiseMean

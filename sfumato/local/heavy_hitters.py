@@ -1,12 +1,11 @@
 """Heavy hitters among strings: a tree of prefixes, of which each person reports one, once, with all of ε."""
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import bdtrc
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
@@ -74,19 +73,21 @@ class HeavyHitters:
         return PrefixReport(group, seed, self.response.answer(own, self.response.below))
 
     def estimate(self, reports: "list[PrefixReport]", most: int = 64, miss: float = 0.05) -> dict[str, float]:
-        """Strings that are frequent, with their estimated shares; any string is wrong with at most about `miss`.
+        """Strings that are frequent, with their estimated shares; any string that nobody holds with at most `miss`.
 
-        At each level the `most` best prefixes stay whose estimate exceeds z standard errors, with z for all candidates
-        of all levels together (normal approximation).
+        At each level the `most` best prefixes stay whose count a prefix that nobody holds exceeds with less than `miss`
+        shared by all candidates of all levels: a binomial tail, at every number of reports.
         """
         most = checks.whole("most", most, 1, MOST_CANDIDATES // (len(self.alphabet) + 1))
         groups = self.by_group(reports)
         letters = [bytes([letter]) for letter in self.alphabet] + [b"\0"]
         tried = self.length * most * len(letters)
-        z = -float(ndtri(checks.number("miss", miss, 1e-9, 0.5, allowed="a number from 1e-9 to 0.5") / tried))
+        chance = checks.number("miss", miss, 1e-9, 0.5, allowed="a number from 1e-9 to 0.5") / tried
         kept: dict[bytes, float] = {b"": 1.0}
         for group in range(1, self.length + 1):
             seeds, said = groups[group]
+            if not len(said):
+                return {}
             candidates = [
                 prefix + letter
                 for prefix in kept
@@ -94,7 +95,7 @@ class HeavyHitters:
                 if not (prefix.endswith(b"\0") and letter != b"\0")  # a padded string has ended
             ]
             shares = {one: self.share(seeds, said, one) for one in candidates}
-            limit = z * math.sqrt(self.variance / max(len(said), 1))
+            limit = self.share_of(least_count(len(said), 1 / self.response.k, chance), len(said))
             best = sorted((one for one in candidates if shares[one] > limit), key=lambda one: -shares[one])[:most]
             kept = {one: shares[one] for one in best}
         return {one.rstrip(b"\0").decode(errors="replace"): share for one, share in kept.items()}
@@ -121,11 +122,21 @@ class HeavyHitters:
 
     def share(self, seeds: Words, said: NDArray[np.int64], prefix: bytes) -> float:
         """(C/n − 1/g)/(p − 1/g) with C the reports whose bucket is the prefix's."""
-        if not len(said):
-            return 0.0
-        count = np.count_nonzero(buckets(seeds, prefix, self.response.k) == said)
+        return self.share_of(int(np.count_nonzero(buckets(seeds, prefix, self.response.k) == said)), len(said))
+
+    def share_of(self, count: int, reports: int) -> float:
+        """The estimate from so many matching reports."""
         g = self.response.k
-        return float(count / len(said) - 1 / g) / (float(self.response.p) - 1 / g)
+        return float(count / reports - 1 / g) / (float(self.response.p) - 1 / g)
+
+
+def least_count(reports: int, q: float, chance: float) -> int:
+    """The least c with P(Bin(reports, q) > c) ≤ chance."""
+    low, high = -1, reports
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if bdtrc(middle, reports, q) <= chance else (middle, high)
+    return high
 
 
 def buckets(seeds: Words, prefix: bytes, count: int) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from sfumato.errors import InvalidParameter
-from sfumato.local.intervals import miss_of
+from sfumato.local.estimate import miss_of
 from sfumato.local.randomizer import CHUNK, Randomizer, Reports
 from sfumato.loss.numeric import Floats
 

@@ -10,10 +10,10 @@ from scipy.special import ndtri
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.local.default import frequency_oracle
-from sfumato.local.estimate import estimate
+from sfumato.local.bitsets import integers
+from sfumato.local.choose import frequency_oracle
+from sfumato.local.estimate import estimate, miss_of
 from sfumato.local.frequency import FrequencyOracle
-from sfumato.local.intervals import miss_of
 from sfumato.local.randomizer import read_values
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.signed_pair import SignedPairLoss
@@ -67,8 +67,9 @@ class RangeTree:
 
     @cached_property
     def oracles(self) -> tuple[FrequencyOracle, ...]:
-        """One for each level, the coarsest first."""
-        return tuple(frequency_oracle(max(2, self.nodes(level)), self.eps) for level in range(1, self.height + 1))
+        """One for each level, the coarsest first, whose reports hold at most 53 bits."""
+        sizes = [max(2, self.nodes(level)) for level in range(1, self.height + 1)]
+        return tuple(frequency_oracle(size, self.eps, bits=53) for size in sizes)
 
     def loss(self, relation: Relation = ReplaceOne) -> PrivacyLoss:
         """The loss of one person's report: at most that of the worst level, as levels do not depend on values."""
@@ -84,10 +85,8 @@ class RangeTree:
             mine = np.flatnonzero(levels == at)
             node = flat[mine] // self.branching ** (self.height - 1 - at)
             drawn = oracle.with_source(self.source)
-            if oracle.scheme == "subset":  # sets of values: arrays of them are packed
-                reports = [drawn.answer(value, drawn.below) for value in node.tolist()]
-            else:
-                reports = np.asarray(drawn.answers(node)).tolist()
+            answers = drawn.answers(node)
+            reports = integers(answers, oracle.k) if oracle.scheme == "subset" else answers.tolist()
             for place, report in zip(mine.tolist(), reports, strict=True):
                 found[place] = LevelReport(at + 1, report)
         return [one for one in found if one is not None]
@@ -127,7 +126,10 @@ class RangeEstimate:
         return float(self.shares[-1][a:b].sum())
 
     def range_error(self, confidence: float = 0.95) -> float:
-        """A normal radius for any one range: at most 2(b − 1) raw nodes of each level; least squares lowers it."""
+        """A normal radius for any one range, and a wide one: 2(b − 1) raw nodes of each level, each at its worst.
+
+        Least squares lowers the error, so this covers more often than the confidence says, also with few reports.
+        """
         z = -float(ndtri(miss_of(confidence, 1) / 2))
         return z * float(np.sqrt(sum(2 * (self.tree.branching - 1) * v for v in self.spread)))
 

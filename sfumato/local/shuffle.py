@@ -108,7 +108,7 @@ def shuffle_lines(lines: Iterable[str]) -> list[str]:
 
 def shuffle_file(source: Path, target: Path) -> int:
     """Write the shuffled lines of one file to another; tells how many there are."""
-    with source.open(encoding="utf-8", errors="replace") as lines:
+    with source.open(encoding="utf-8-sig", errors="replace") as lines:
         kept = shuffle_lines(lines)
     target.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
     return len(kept)

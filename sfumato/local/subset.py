@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import checks
-from sfumato.local.bitsets import count_bits, pack, read_sets
+from sfumato.local.bitsets import Bits, count_bits, pack, read_sets
 from sfumato.local.draws import Below, many_below
-from sfumato.local.frequency import Counts, FrequencyOracle
+from sfumato.local.frequency import Counts, FrequencyOracle, not_reports
 from sfumato.local.odds import Odds
 from sfumato.local.randomizer import Classes, Reports, check_total
 
@@ -90,7 +90,7 @@ class SubsetSelection(FrequencyOracle):
         return super().is_report(report) and isinstance(report, int) and report.bit_count() == self.size
 
     def read_reports(self, reports: ArrayLike) -> Reports:
-        return read_sets(self, reports)
+        return self.check_sizes(read_sets(self, reports))
 
     def answer(self, value: int, below: Below) -> int:
         """Is the value in it? Then the others, in turn after the value: each with probability needed/remaining."""
@@ -103,16 +103,35 @@ class SubsetSelection(FrequencyOracle):
         return found
 
     def answers(self, values: NDArray[np.int64]) -> Reports:
-        rows = np.arange(values.size)
+        rows = max(1, (1 << 22) // self.k)
+        parts = [pack(self.sets(values[at : at + rows])) for at in range(0, values.size, rows)]
+        return np.concatenate(parts) if parts else np.empty((0, (self.k + 7) // 8), np.uint8)
+
+    def sets(self, values: NDArray[np.int64]) -> Bits:
+        """Rows of bits. s draws for each person: of the k − 1 others, numbered after the value, s or s − 1 are chosen.
+
+        Theorem: for j = N − m, …, N − 1 a uniform number t ≤ j, or j itself if t is taken, is a uniform set of m of N
+            [Floyd & Bentley 1987]
+        """
+        rows, others = np.arange(values.size), self.k - 1
         inside = many_below(self.total, values.size, self.source) < self.size * self.odds.truth
+        chosen = np.zeros((values.size, others), np.bool_)
+        for j in range(others - self.size, others):
+            t = many_below(j + 1, values.size, self.source).view(np.int64)
+            t = np.where(chosen[rows, t], j, t)
+            chosen[rows, t] = ~inside if j == others - self.size else True  # one fewer beside the sender's value
         bits = np.zeros((values.size, self.k), np.bool_)
         bits[rows, values] = inside
-        needed = np.where(inside, self.size - 1, self.size).astype(np.uint64)
-        for i in range(1, self.k):
-            taken = many_below(self.k - i, values.size, self.source) < needed
-            needed -= taken
-            bits[rows, (values + i) % self.k] = taken
-        return pack(bits)
+        place = values[:, None] + np.arange(1, self.k)
+        place -= self.k * (place >= self.k)
+        np.put_along_axis(bits, place, chosen, axis=1)
+        return bits
+
+    def check_sizes(self, reports: Reports) -> Reports:
+        """Refuses packed rows with another number of values."""
+        if np.any(np.bitwise_count(reports).sum(axis=1, dtype=np.int64) != self.size):
+            raise not_reports(self, f"sets of another size than {self.size}")
+        return reports
 
     def support(self, reports: Reports) -> Counts:
         return count_bits(reports, self.k)

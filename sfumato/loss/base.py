@@ -97,6 +97,11 @@ class PrivacyLoss(ABC):
         """Are supremum() and leak() the truth (up to rounding), or only bounds from above?"""
         return True
 
+    @property
+    def attained(self) -> "PrivacyLoss":
+        """A pair that some data sets attain, for the lower sides of sums: itself, unless it only bounds from above."""
+        return self
+
     @abstractmethod
     def log_moment(self, s: float) -> Bound:
         """log E_P[e^{sL}; L < ∞] for s > −1: the Rényi curve is D_{s+1} = log_moment(s)/s."""

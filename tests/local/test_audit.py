@@ -3,7 +3,13 @@
 Each audit of a correct randomizer would fail with probability at most 1e-6 with other bits.
 """
 
-import random
+import json
+import re
+import shutil
+import subprocess
+from functools import partial
+from itertools import count
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -80,52 +86,176 @@ def test_the_auditor_passes_vectors_and_rappor():
 # ---- planted bugs ----------------------------------------------------------------------------------------------------
 
 
-def test_a_coin_of_few_bits_is_refuted():
-    """A float coin: a 6-bit random number against e^ε/(1 + e^ε), so that lies come too rarely at ε = 4."""
-    rng = random.Random(1)
-    claim = sf.local.Response.of(2, 4.0)
-    cut = float(claim.p)
+class CRandom:
+    """rand() as the C standard prints it: 15 bits of a linear generator."""
 
-    def coin(value):
-        return value if rng.randrange(64) / 64 < cut else 1 - value  # the truth with 63/64 or more
+    def __init__(self, seed):
+        self.state = seed
 
-    exact = 63 / 64
-    assert exact > cut
-    assert sf.audit.audit(coin, 0, 1, samples=400_000, confidence=0.999, loss=claim.loss()).violated
+    def __call__(self):
+        self.state = (self.state * 1103515245 + 12345) & 0xFFFFFFFF
+        return (self.state >> 16) & 32767
 
 
-def test_a_predictable_generator_is_refuted():
-    """Math.random and its kin: who saw earlier outputs knows the next. A short linear generator stands for them."""
-    claim, state = sf.local.Response.two_coins(), [12345]
+def test_a_float_coin_is_refuted():
+    """rand()/32768.0 < p: at ε = 10.5 the largest such number is below p, so nobody ever lies."""
+    claim, rand = sf.local.Response.of(2, 10.5), CRandom(1)
+    p = float(claim.p)
+    assert p > 32767 / 32768.0
 
-    def draw():
-        state[0] = (state[0] * 1103515245 + 12345) % 2**31
-        return state[0]
+    class Coin:
+        def release(self, value):
+            return value if rand() / 32768.0 < p else 1 - value
 
-    def predictable(value):
-        seen = draw()  # published before, say as an identifier
-        lies = draw() % 4 == 0
-        return value ^ lies, seen % 4  # low bits of such a generator have a short period
+        def many(self, value, count):
+            return np.array([self.release(value) for _ in range(count)])
 
-    assert sf.audit.audit(predictable, 0, 1, samples=4000, confidence=0.999, loss=claim.loss()).violated
-
-
-def test_a_memo_that_is_reused_for_another_question_is_refuted():
-    """One permanent lie for two questions: their answers are linked, and two reports say more than two losses."""
-    oracle = sf.local.Response.two_coins().with_source(Recorded("memo reused"))
-
-    def linked(values):
-        flips = int(oracle.randomize(0))  # one draw for both questions
-        return values[0] ^ flips, values[1] ^ flips
-
-    assert sf.audit.audit(linked, (0, 0), (0, 1), samples=4000, confidence=0.999, loss=oracle.loss()).violated
+    assert sf.audit.audit(Coin(), 0, 1, samples=700_000, confidence=0.999, loss=claim.loss()).violated
+    exact = Numbered(claim.with_source(Recorded("exact coin")))
+    assert not sf.audit.audit(exact, 0, 1, samples=700_000, confidence=SURE, loss=claim.loss()).violated
 
 
+CLIENT = (Path(sf.local.__file__).parent / "survey" / "client" / "survey.js").read_text(encoding="utf-8")
+SYSTEM_WORDS = re.compile(r"  function systemWords\(\) \{.*?\n  \}\n", re.S)
+MATH_RANDOM = "  function systemWords() { return () => Math.floor(Math.random() * 4294967296); }\n"
+PAGES = """
+    const vm = require("vm");
+    const input = JSON.parse(require("fs").readFileSync(0, "utf8"));
+    const script = new vm.Script(input.client);
+    const found = [];
+    for (let person = 0; person < input.people; person += 1) {
+      const page = vm.createContext({ crypto });  // a page of its own: V8 seeds its Math.random afresh
+      script.runInContext(page);
+      let kept = new Map();
+      const store = { getItem: (key) => kept.get(key) ?? null, setItem: (key, line) => kept.set(key, line) };
+      const design = { randomizer: { scheme: "rr", k: 2, truth: 3, lie: 1 } };
+      const lines = [];
+      for (let i = 0; i < input.tries; i += 1) {
+        lines.push(JSON.parse(page.SfumatoSurvey.respond(design, "hash", input.value, store)));
+        if (input.forgets) kept = new Map();
+      }
+      found.push(lines);
+    }
+    process.stdout.write(JSON.stringify(found));
+"""
+NODE = shutil.which("node")
+node = pytest.mark.skipif(NODE is None, reason="node is not installed")
+
+
+class Pages:
+    """People who answer yes or no on a page in Node, each on a page of their own, and what a server makes of it."""
+
+    def __init__(self, read, *, client=CLIENT, tries=1, forgets=False):
+        self.read, self.settings = read, {"client": client, "tries": tries, "forgets": forgets}
+
+    def release(self, value):
+        return self.many(value, 1)[0]
+
+    def many(self, value, count):
+        asked = json.dumps({**self.settings, "value": value, "people": count})
+        done = subprocess.run([NODE, "-e", PAGES], input=asked, capture_output=True, text=True, check=True, timeout=300)
+        return np.array([self.read(lines) for lines in json.loads(done.stdout)])
+
+
+def xorshift_outputs(count):
+    """Bits of successive outputs of xorshift128+ as V8 has it, each a set of bits of the state: sums modulo 2.
+
+    V8 shows the first half of the state, so outputs are linear; it hands out what it generated last first.
+    """
+    first, second = [1 << i for i in range(64)], [1 << (64 + i) for i in range(64)]
+    found = []
+    for _ in range(count):
+        x, first = first, second
+        x = [a ^ b for a, b in zip(x, [0] * 23 + x, strict=False)]
+        x = [a ^ b for a, b in zip(x, x[17:] + [0] * 17, strict=True)]
+        second = [a ^ b ^ c for a, b, c in zip(x, first, first[26:] + [0] * 26, strict=True)]
+        found.append(first)
+    return found[::-1]
+
+
+def predictor():
+    """The two low bits of the coin's word as sums of bits of the identifier: (bit, mask) by Gaussian elimination."""
+    words = [output[32:] for output in xorshift_outputs(6)]  # Math.random()·2³² is the upper half
+    seen = [words[2 + i][bit] for i in range(4) for bit in range(32)]  # the identifier: words 2 to 5
+    basis: dict[int, tuple[int, int]] = {}
+
+    def reduce(form, mask):
+        while form and form.bit_length() in basis:
+            other, with_mask = basis[form.bit_length()]
+            form, mask = form ^ other, mask ^ with_mask
+        return form, mask
+
+    for i, form in enumerate(seen):
+        left, mask = reduce(form, 1 << i)
+        if left:
+            basis[left.bit_length()] = (left, mask)
+    solved = [reduce(words[1][bit], 0) for bit in (0, 1)]
+    assert all(left == 0 for left, _ in solved)  # both bits follow from the identifier
+    return [mask for _, mask in solved]
+
+
+@node
+def test_math_random_is_refuted():
+    """The page's identifier comes from the same generator: from one line alone the server computes its coin.
+
+    The same attack on the shipped client, which draws from the cryptographic generator, finds nothing.
+    """
+    masks, claim = predictor(), sf.local.Response.two_coins()
+
+    def undo(lines):
+        (line,) = lines
+        digits = [int(line["id"][8 * i : 8 * i + 8], 16) for i in range(4)]
+        bits = sum(word << 32 * i for i, word in enumerate(digits))
+        coin = sum(((bits & mask).bit_count() & 1) << i for i, mask in enumerate(masks))
+        return line["report"] ^ (coin == 3)  # three of four outcomes are the truth
+
+    planted = SYSTEM_WORDS.sub(lambda _: MATH_RANDOM, CLIENT)
+    assert planted != CLIENT
+    found = sf.audit.audit(Pages(undo, client=planted), 0, 1, samples=300, confidence=0.999, loss=claim.loss())
+    assert found.violated
+    assert np.array_equal(Pages(undo, client=planted).many(1, 20), np.ones(20))  # every single coin is undone
+    assert not sf.audit.audit(Pages(undo), 0, 1, samples=1000, confidence=SURE, loss=claim.loss()).violated
+
+
+@node
 def test_a_fresh_draw_on_every_retry_is_refuted():
-    """Five retries with fresh draws, claimed to cost one report."""
-    oracle = sf.local.Response.two_coins().with_source(Recorded("retries"))
+    """A browser that forgets draws anew on each of five retries; one that keeps the line sends the same five times."""
+    claim = sf.local.Response.two_coins()
 
-    def retried(value):
-        return sum(int(oracle.randomize(value)) for _ in range(5))
+    def yes(lines):
+        return sum(line["report"] for line in lines)
 
-    assert sf.audit.audit(retried, 0, 1, samples=4000, confidence=0.999, loss=oracle.loss()).violated
+    keeps, forgets = Pages(yes, tries=5), Pages(yes, tries=5, forgets=True)
+    assert sf.audit.audit(forgets, 0, 1, samples=1000, confidence=0.999, loss=claim.loss()).violated
+    assert not sf.audit.audit(keeps, 0, 1, samples=1000, confidence=SURE, loss=claim.loss()).violated
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_retries_in_python_are_refuted_unless_the_line_is_kept(tmp_path, kept):
+    design = sf.local.survey.design_survey("Do you have a pet?", ["no", "yes"], two_coins=True)
+    source, numbers = Recorded(f"retries {kept}"), count()
+
+    def five(answer):
+        place = tmp_path / f"{next(numbers)}.json"
+        again = partial(sf.local.survey.respond_once, design, answer, place) if kept else None
+        fresh = partial(sf.local.survey.respond, design, answer)
+        lines = [(again or fresh)(source=source) for _ in range(5)]
+        return sum(json.loads(line)["report"] for line in lines)
+
+    loss = design.randomizer.loss()
+    assert sf.audit.audit(five, "no", "yes", samples=400, confidence=SURE, loss=loss).violated is not kept
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_memo_that_is_reused_for_another_question_is_refuted(shared):
+    """Two questions of which one value changes. With one memo for both, equal values have equal reports."""
+    oracle = sf.local.Response.two_coins().with_source(Recorded(f"memo {shared}"))
+
+    def device(values):
+        memo: dict[int, int] = {}
+        memos = (memo, memo if shared else {})
+        asked = [sf.local.Memoised(oracle, name, memo) for name, memo in zip("ab", memos, strict=True)]
+        return tuple(one.report(value, one.question) for one, value in zip(asked, values, strict=True))
+
+    found = sf.audit.audit(device, (0, 0), (0, 1), samples=4000, confidence=SURE, loss=oracle.loss())
+    assert found.violated is shared

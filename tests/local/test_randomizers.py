@@ -10,6 +10,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import InvalidParameter
+from sfumato.local.bitsets import count_bits, integers
 from sfumato.local.subset import best_size, least_total_variance
 from tests.local.laws import LARGE, SMALL, channel, law_of, shares_of, supports
 from tests.noise.sources import Recorded
@@ -339,3 +340,23 @@ def test_the_transform_counts_orthogonal_points(order, length):
     assert np.array_equal(
         np.sort(point_table(space, space.points), axis=1), np.tile(np.arange(space.points), (space.points, 1))
     )
+
+
+@pytest.mark.parametrize("k", [2, 7, 8, 9, 62, 63, 64, 65, 300])
+def test_sets_are_the_same_as_integers_packed_rows_and_rows_of_bits(k):
+    oracle = sf.local.SubsetSelection.of(k, 1.0).with_source(Recorded(f"forms {k}"))
+    packed = oracle.randomize(np.arange(200) % k)
+    numbers, bits = integers(packed, k), np.unpackbits(packed, axis=1, count=k)
+    assert all(oracle.is_report(number) for number in numbers)
+    assert np.array_equal(oracle.read_reports(numbers), packed)
+    assert np.array_equal(oracle.read_reports(bits.astype(bool)), packed)
+    flipped = packed.copy()
+    flipped[3, 0] ^= 0x80
+    with pytest.raises(sf.errors.InvalidParameter, match="another size"):
+        oracle.read_reports(flipped)
+
+
+@pytest.mark.parametrize("rows, k", [(0, 9), (7, 1000), (90_000, 17), (30_000, 700), (5, 200_000)])
+def test_vertical_counters_count_as_a_plain_sum(rows, k):
+    bits = np.random.default_rng(k).random((rows, k)) < 0.3
+    assert np.array_equal(count_bits(np.packbits(bits, axis=1), k), bits.sum(axis=0))

@@ -261,3 +261,52 @@ def test_shuffled_lines_do_not_depend_on_their_order_and_have_no_identifier(tmp_
     (tmp_path / "in").write_text("\n".join(lines))
     assert shuffle_file(tmp_path / "in", tmp_path / "out") == 2
     assert (tmp_path / "out").read_text().count("\n") == 2
+
+
+# ---- what rounds surely reveal ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k, eps, n", [(2, 1.0, 4), (2, 3.0, 50), (2, 1.0, 10_000), (3, 1.0, 400), (16, 2.0, 30_000)])
+def test_what_is_attained_lies_below_the_blanket_and_near_the_attack(k, eps, n):
+    loss = response(k, eps, n)
+    for t in np.linspace(0.0, loss.guess(1e-9), 8):
+        here = loss.attained.delta(float(t))
+        assert here.upper <= loss.upper(float(t))
+        assert here.upper <= loss.lower(float(t)) * (1 + 1e-6) + 1e-12
+    assert loss.attained.epsilon(1e-4).lower >= loss.epsilon(1e-4).lower * (1 - 3e-3)
+
+
+def test_two_rounds_reveal_at_least_what_is_enumerated():
+    """Everybody else holds 0 in both rounds: the histograms of the two rounds, exactly."""
+    n, odds = 4, sf.local.Odds(3, 1)
+    p, law = Fraction(3, 4), {}
+    for victim in (0, 1):
+        chances = [p if victim else 1 - p, *[1 - p] * (n - 1)]  # of a yes
+        ones = {0: Fraction(1)}
+        for chance in chances:
+            grown: dict[int, Fraction] = {}
+            for count, mass in ones.items():
+                grown[count] = grown.get(count, 0) + mass * (1 - chance)
+                grown[count + 1] = grown.get(count + 1, 0) + mass * chance
+            ones = grown
+        law[victim] = ones
+    rounds = 2 * sf.local.Shuffled(sf.local.Response(2, odds), n)
+    for eps in (0.1, 0.5, 1.0):
+        truth = max(
+            sum(max(0.0, float(law[a][i] * law[a][j]) - math.exp(eps) * float(law[b][i] * law[b][j]))
+                for i in law[a] for j in law[a])
+            for a, b in ((0, 1), (1, 0))
+        )  # fmt: skip
+        found = rounds.delta(eps)
+        assert found.lower <= truth * (1 + 1e-9) <= found.upper * (1 + 1e-9)
+        assert found.lower >= truth * 0.98
+
+
+def test_rounds_have_a_lower_side_that_an_attack_attains():
+    loss = response(3, 1.0, 1000)
+    found = (3 * loss).epsilon(1e-6)
+    assert found.lower == pytest.approx((3 * loss.attained).epsilon(1e-6).lower, rel=1e-12)
+    assert 0.995 * found.upper < found.lower < found.upper
+    assert np.all((3 * loss).delta([0.1, 0.2]).lower <= (3 * loss).delta([0.1, 0.2]).upper)
+    mixed = (loss + sf.local.Response.of(2, 0.1).loss()).epsilon(1e-6)
+    assert loss.epsilon(1e-6).lower < mixed.lower < mixed.upper

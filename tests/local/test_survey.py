@@ -91,7 +91,7 @@ def test_reports_are_counted_by_kind():
     source = Recorded("kinds")
     lines = [respond(PETS, "yes", source) for _ in range(20)]
     foreign = respond(WIDE, "district 7", source)
-    found = read_reports(PETS, [*lines, lines[3], foreign, "no JSON", "", '{"design":1}'])
+    found = read_reports(PETS, [*lines, lines[3], foreign, "no JSON", "", "{}", '{"design":1}'])
     assert (len(found.reports), found.duplicate, found.other_design, found.malformed) == (20, 1, 1, 3)
 
 
@@ -220,3 +220,27 @@ def test_the_command_line_goes_all_the_way(tmp_path):
     assert run(main, ["survey", "estimate", design, str(tmp_path / "nowhere")]).exit_code == 2
     wrong = run(main, ["survey", "respond", design, "perhaps", "--store", str(tmp_path / "x")])
     assert wrong.exit_code == 1 and "none of the survey's answers" in wrong.output
+
+
+def test_marks_line_ends_and_empty_lines_cost_nobody_their_report(tmp_path):
+    design = design_survey("Pets?", ["no", "yes"], two_coins=True)
+    lines = [respond(design, "yes") for _ in range(5)]
+    text = "\ufeff" + "\r\n".join([*lines, "", "   ", ""])
+    place = tmp_path / "reports.jsonl"
+    place.write_text(text, encoding="utf-8", newline="")
+    with place.open("rb") as found:
+        tallied = read_reports(design, found)
+    assert (len(tallied.reports), tallied.malformed) == (5, 0)
+    (tmp_path / "design.json").write_text("\ufeff" + design.text, encoding="utf-8")
+    assert read_design(tmp_path / "design.json") == design
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InvalidParameter, match="not the design"):
+        read_design(tmp_path / "binary")
+
+
+def test_bits_limit_a_design():
+    answers = [f"answer {i}" for i in range(200)]
+    assert design_survey("?", answers, epsilon=1.0).randomizer.scheme == "subset"
+    assert design_survey("?", answers, epsilon=1.0, bits=16).randomizer.scheme == "pgr"
+    with pytest.raises(sf.errors.OutOfReach, match="8 bits at least"):
+        design_survey("?", answers, epsilon=1.0, bits=3)

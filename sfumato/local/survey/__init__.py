@@ -3,8 +3,7 @@
 from sfumato.local.survey.design import Design, design_survey, read_design
 from sfumato.local.survey.reports import Tallied, read_reports
 from sfumato.local.survey.respond import respond, respond_once
-from sfumato.local.survey.result import SurveyResult, estimate_survey
-from sfumato.local.survey.simulate import simulate
+from sfumato.local.survey.result import SurveyResult, estimate_survey, simulate
 
 __all__ = [
     "Design",

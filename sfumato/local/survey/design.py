@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.local.default import frequency_oracle
+from sfumato.local.choose import frequency_oracle
 from sfumato.local.finite_field import field_of
 from sfumato.local.frequency import FrequencyOracle
 from sfumato.local.odds import MOST, Odds
@@ -93,10 +93,11 @@ def design_survey(
     epsilon: float | None = None,
     accuracy: tuple[float, int] | None = None,
     two_coins: bool = False,
+    bits: float | None = None,
 ) -> Design:
     """A design with at most this ε; or the least ε that gives `accuracy` = (standard error of a share, people).
 
-    `two_coins`: the classical yes or no with ε = ln 3. Exactly one of the three is given.
+    `two_coins`: the classical yes or no with ε = ln 3. Exactly one of the three is given. `bits` limits a report.
     """
     if (epsilon is not None) + (accuracy is not None) + bool(two_coins) != 1:
         raise InvalidParameter(
@@ -109,33 +110,33 @@ def design_survey(
                 f"two coins answer yes or no.\n  found:  {k} answers\n  do:     give epsilon instead"
             )
         return Design(question, tuple(answers), Response.two_coins())
-    eps = least_epsilon(k, *accuracy) if accuracy is not None else epsilon
+    eps = least_epsilon(k, *accuracy, bits) if accuracy is not None else epsilon
     assert eps is not None
     checks.number("epsilon", eps, 1e-3, 20.0, allowed="a number from 0.001 to 20")
     checks.whole("the number of answers", k, 2, MOST_ANSWERS)
-    return Design(question, tuple(answers), frequency_oracle(k, eps))
+    return Design(question, tuple(answers), frequency_oracle(k, eps, bits))
 
 
-def least_epsilon(k: int, error: float, people: int) -> float:
+def least_epsilon(k: int, error: float, people: int, bits: float | None = None) -> float:
     """The least ε, to three digits, at which no share has a larger standard error."""
     wanted = checks.number("the standard error", error, 1e-6, 1.0, allowed="a number from 1e-6 to 1")
     n = checks.whole("people", people, 1)
     low, high = 1e-3, 20.0
-    if math.sqrt(frequency_oracle(k, high).worst_variance / n) > wanted:
+    if math.sqrt(frequency_oracle(k, high, bits).worst_variance / n) > wanted:
         raise InvalidParameter(
             f"so few people cannot give this accuracy, with any ε.\n  found:  {n:,} people\n  do:     ask more people"
         )
     while high - low > 1e-3 * high:
         middle = math.sqrt(low * high)
-        enough = math.sqrt(frequency_oracle(k, middle).worst_variance / n) <= wanted
+        enough = math.sqrt(frequency_oracle(k, middle, bits).worst_variance / n) <= wanted
         low, high = (low, middle) if enough else (middle, high)
     return high
 
 
 def read_design(source: str | Path) -> Design:
     """The design in a file or text; refused unless it is one of ours, in full."""
-    text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
     try:
+        text = source.read_text(encoding="utf-8-sig") if isinstance(source, Path) else source
         found = json.loads(text)
     except (ValueError, RecursionError) as problem:
         raise not_a_design(f"no JSON ({type(problem).__name__})") from problem

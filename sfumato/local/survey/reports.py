@@ -2,6 +2,7 @@
 
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -26,14 +27,19 @@ class Tallied:
 def read_reports(design: Design, lines: Iterable[str | bytes]) -> Tallied:
     """All lines of a file, in any order. What is accepted depends on the form of a report, never on its value.
 
+    Empty lines count for nothing, and a byte-order mark at the beginning is left out.
+
     Two lines with one identifier are one person's retry: the first counts. Shuffled lines have no identifiers, and then
     equal lines are different people's.
     """
     found: list[int] = []
     seen: set[str] = set()
     malformed = duplicate = other = 0
-    for line in lines:
-        parsed = parse_line(line)
+    for at, line in enumerate(lines):
+        text = without_mark(line) if at == 0 else line
+        if not text.strip():
+            continue
+        parsed = parse_line(text)
         if parsed is None:
             malformed += 1
         elif parsed["design"] != design.hash:
@@ -47,6 +53,11 @@ def read_reports(design: Design, lines: Iterable[str | bytes]) -> Tallied:
                 seen.add(name)
             found.append(report)
     return Tallied(tuple(found), malformed, duplicate, other)
+
+
+def without_mark(line: str | bytes) -> str | bytes:
+    """A file's first line without the mark that some editors put there."""
+    return line.removeprefix(BOM_UTF8) if isinstance(line, bytes) else line.removeprefix("\ufeff")
 
 
 def parse_line(line: str | bytes) -> dict[str, object] | None:

@@ -1,16 +1,19 @@
 """What a survey tells: shares with both intervals, what hostile reports could do, and what it cost each person."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from unicodedata import combining, east_asian_width
+
+import numpy as np
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.local.estimate import FrequencyEstimate, estimate
-from sfumato.local.intervals import Target
+from sfumato.local.estimate import FrequencyEstimate, Target, estimate
 from sfumato.local.shuffle import Shuffled
 from sfumato.local.survey.design import Design
 from sfumato.local.survey.reports import Tallied, read_reports
+from sfumato.wording import plural, short_number
 
 DELTA = 1e-6
 
@@ -62,7 +65,7 @@ class SurveyResult:
     def __str__(self) -> str:
         found, tallied, n = self.plain, self.tallied, self.estimate.people
         level = f"{100 * self.confidence:g} %"
-        width = max(6, *(len(answer) for answer in self.design.answers))
+        width = max(6, *(columns(answer) for answer in self.design.answers))
         lines = [
             self.design.question,
             f"{n:,} accepted · {tallied.malformed:,} malformed · {tallied.duplicate:,} duplicate · "
@@ -74,17 +77,23 @@ class SurveyResult:
         assert isinstance(rows, list)
         for row in rows:
             (a, b), (c, d) = row["these_people"], row["population"]
+            name = row["answer"] + " " * (width - columns(row["answer"]))
             lines.append(
-                f"{row['answer'].ljust(width)}  {100 * row['share']:5.1f} %   {100 * a:5.1f} … {100 * b:5.1f} %"
+                f"{name}  {100 * row['share']:5.1f} %   {100 * a:5.1f} … {100 * b:5.1f} %"
                 f"          {100 * c:5.1f} … {100 * d:5.1f} %"
             )
         lines += [
             "",
-            f"{self.hostile:,} hostile reports could move a share by {moved:.2g} points",
+            f"{plural(self.hostile, 'hostile report')} could move a share by {short_number(moved, 2)} points",
             f"privacy: ε = {self.design.randomizer.epsilon:.4g} for each person, from everybody, the server included",
             Shuffled(self.design.randomizer, n).statement(DELTA),
         ]
         return "\n".join(lines)
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal a text takes: two for wide characters, none for marks on others."""
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def estimate_survey(
@@ -101,3 +110,17 @@ def estimate_survey(
     found = estimate(design.randomizer, list(tallied.reports))
     count = max(1, found.people // 100) if hostile is None else checks.whole("hostile", hostile, 0)
     return SurveyResult(design, tallied, found, confidence, count)
+
+
+def simulate(design: Design, people: int, shares: Sequence[float] | None = None) -> SurveyResult:
+    """The result of n made-up people; shares are equal unless given. Fresh noise each time."""
+    n, k = checks.whole("people", people, 1, 10**8), design.randomizer.k
+    wanted = np.full(k, 1 / k) if shares is None else np.asarray(checks.distribution("shares", shares))
+    if wanted.size != k:
+        raise InvalidParameter(f"give one share for each of the {k} answers.\n  found:  {wanted.size} shares")
+    ends = np.rint(np.cumsum(wanted) * n).astype(np.int64)
+    values = np.repeat(np.arange(k), np.diff(ends, prepend=0))
+    oracle = design.randomizer
+    reports = oracle.read_reports(oracle.randomize(values))
+    found = FrequencyEstimate(oracle, n, oracle.support(reports))
+    return SurveyResult(design, Tallied((), 0, 0, 0), found, 0.95, max(1, n // 100))

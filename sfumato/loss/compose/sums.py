@@ -2,9 +2,10 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import SupportsFloat, overload
 
 import numpy as np
 
@@ -77,6 +78,35 @@ class Sum(Composite):
             low[loose], high[loose] = np.maximum(low[loose], one.lower), np.minimum(high[loose], one.upper)
         beyond = eps >= self.supremum()[0]
         return Enclosure(low, np.where(beyond, np.minimum(high, self.leak()[0]), high) if np.any(beyond) else high)
+
+    @property
+    def attained(self) -> PrivacyLoss:
+        """What the terms surely reveal together, each to an adversary of its own."""
+        parts = [(count, term.attained) for count, term in self.terms]
+        same = all(part is term for (_, part), (_, term) in zip(parts, self.terms, strict=True))
+        return self if same else total(*parts, relation=self.relation)
+
+    @overload
+    def delta(self, epsilon: float, *, tolerance: float = TOLERANCE) -> Bound: ...
+    @overload
+    def delta(self, epsilon: Floats | Sequence[float], *, tolerance: float = TOLERANCE) -> Enclosure: ...
+
+    def delta(self, epsilon: float | Floats | Sequence[float], *, tolerance: float = TOLERANCE) -> Bound | Enclosure:
+        """δ(ε), from below by what the terms attain."""
+        found, least = super().delta(epsilon, tolerance=tolerance), self.attained
+        if least is self:
+            return found
+        low = least.delta(epsilon, tolerance=tolerance).lower
+        if isinstance(found, Bound):
+            return Bound(min(float(low), found.upper), found.upper, found.method)
+        return Enclosure(np.minimum(low, found.upper), found.upper)
+
+    def epsilon(self, delta: SupportsFloat, *, tolerance: float = TOLERANCE) -> Bound:
+        """The least ε with δ(ε) ≤ delta, from below by what the terms attain."""
+        found, least = super().epsilon(delta, tolerance=tolerance), self.attained
+        if least is self:
+            return found
+        return Bound(min(least.epsilon(delta, tolerance=tolerance).lower, found.upper), found.upper, found.method)
 
     @property
     def sharp_ends(self) -> bool:

@@ -12,10 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.loss.kinds.binomial_tails import MORE, OUTSIDE, cell_masses, mean_excess, mean_excess_along, window
+from sfumato.loss.kinds.binomial_tails import (
+    MORE,
+    OUTSIDE,
+    above,
+    cell_masses,
+    mean_excess,
+    mean_excess_along,
+    window,
+)
 from sfumato.loss.numeric import Floats, floats
 
-LONG = 500  # live numbers from which on tails are followed along a line instead of computed one by one
+LONG = 100  # live numbers from which on tails are followed along a line instead of computed one by one
 FAR = floats([5.0, 7.0, 12.0])  # standard deviations: edges of cells outside the middle
 MIDDLE = 4.0
 SHARP = 1.7e3  # √people × cells in the middle
@@ -37,6 +45,9 @@ class Crowd:
     least: float = 0.0
 
 
+Weights = tuple[float, float, float]  # of a report in class 0, in class 1, and elsewhere
+
+
 class Nodes(NamedTuple):
     """Numbers of live people, values of W, and weights: a sum that bounds an expectation over the crowd.
 
@@ -49,9 +60,9 @@ class Nodes(NamedTuple):
     line: bool
 
 
-def cell_edges(people: int, most: int, far: Floats) -> Floats:
+def cell_edges(people: int, most: int, far: Floats, sharp: float = SHARP) -> Floats:
     """Edges of cells in standard deviations. Their error falls with the number of people, so fewer are enough."""
-    count = min(most, max(4, math.ceil(SHARP / math.sqrt(people))))
+    count = min(most, max(4, math.ceil(sharp / math.sqrt(people))))
     return np.concatenate([-far[::-1], np.linspace(-MIDDLE, MIDDLE, count + 1), far])
 
 
@@ -67,7 +78,7 @@ def upper_nodes(crowd: Crowd) -> Nodes:
         edges, masses, means = line_cells(cell_edges(crowd.people, MOST_CELLS, FAR), others, min(1.0, chance / left))
         weight = chord_weights(edges, masses, means) * mass
         return Nodes(np.broadcast_to(live, edges.shape), amount * edges + crowd.least * (others - edges), weight, True)
-    return spread_out(crowd, live, others, mass, np.zeros_like(live), 1 - crowd.live)
+    return spread_out(crowd, live, others, mass)
 
 
 @lru_cache(maxsize=32)
@@ -113,20 +124,26 @@ def chord_weights(edges: Floats, masses: Floats, means: Floats) -> Floats:
     return weight
 
 
-def spread_out(crowd: Crowd, live: Floats, others: Floats, weight: Floats, rest: Floats, left: float) -> Nodes:
-    """Several classes of others, one after the other, each in cells with whole edges given all before it."""
-    z = cell_edges(crowd.people, MOST_CELLS if len(crowd.rest) == 1 else MOST_CELLS // 5, FAR)[:, None]
+def spread_out(crowd: Crowd, live: Floats, others: Floats, mass: Floats) -> Nodes:
+    """Several classes of others, one after the other, each in cells with whole edges given all before it.
+
+    Rows are combinations of edges, columns live numbers; rows without weight are left out.
+    """
+    alone = len(crowd.rest) == 1
+    z = cell_edges(crowd.people, *((MOST_CELLS, FAR) if alone else (MOST_CELLS // 5, FAR[1:], SHARP / 3)))[
+        :, None, None
+    ]
+    left, weight, rest, over = 1 - crowd.live, mass[None], np.zeros((1, live.size)), others[None]
     for chance, amount in crowd.rest:
         p = min(1.0, chance / left)
-        spread = np.sqrt(others * p * (1 - p)) + (np.abs(z) == FAR[-1]) * 4.0
-        edges = np.clip(np.rint(others * p + z * spread), 0.0, others)
-        masses, means = masses_and_means(edges, others, p)
-        shares = chord_weights(edges, masses, means) * weight
-        keep = shares > OUTSIDE * 1e-9
-        live, left_over = np.broadcast_to(live, edges.shape)[keep], np.broadcast_to(others, edges.shape)[keep]
-        rest = (np.broadcast_to(rest, edges.shape) + amount * edges)[keep]
-        others, weight, left = left_over - edges[keep], shares[keep], left - chance
-    return Nodes(live, rest + crowd.least * others, weight, False)
+        spread = np.sqrt(over * p * (1 - p)) + (np.abs(z) == FAR[-1]) * 4.0
+        edges = np.clip(np.rint(over * p + z * spread), 0.0, over)
+        masses, means = masses_and_means(edges, over, p)
+        shares = (chord_weights(edges, masses, means) * weight).reshape(-1, live.size)
+        keep = shares.max(axis=1) > OUTSIDE * 1e-9
+        rest, over = ((part.reshape(-1, live.size))[keep] for part in (rest + amount * edges, over - edges))
+        weight, left = shares[keep], left - chance
+    return Nodes(np.broadcast_to(live, rest.shape), rest + crowd.least * over, weight, True)
 
 
 def positive_part(nodes: Nodes, crowd: Crowd, gain: float, cost: float, charge: float) -> float:
@@ -135,3 +152,54 @@ def positive_part(nodes: Nodes, crowd: Crowd, gain: float, cost: float, charge: 
     along = nodes.line and nodes.live.shape[1] >= LONG
     excess = mean_excess_along(nodes.live, t, crowd.first) if along else mean_excess(nodes.live, t, crowd.first)
     return float(np.sum(nodes.weight * excess)) * (gain + cost) / crowd.people
+
+
+# ---- what an adversary surely learns, as a pair that composes -------------------------------------------------------
+
+BINS, WORK = 600, 2_000_000  # bins of a pair, and bins × live numbers, about
+LIKELY = 7.0  # standard deviations of live numbers that are told apart
+NOTHING = 1e-10  # a log-ratio this small is none
+GUARD = 1e-9  # relative: by which likelihood ratios are moved towards 1, more than tails are rounded
+
+
+def binned_pair(crowd: Crowd, first: Weights, second: Weights, reach: float) -> tuple[Floats, Floats]:
+    """Probabilities of 1, 2, … under both values of a victim, for an adversary who sees how likely N₀ and N₁ are.
+
+    A report of the victim weighs `first` (in class 0, in class 1, elsewhere) under the one value and `second` under the
+    other, relative to the reports of the others. The adversary sees the bin of the likelihood ratio alone, of equal
+    width in its logarithm up to `reach`: a function of the reports, so the pair tells no more than they do. Ratios are
+    moved towards 1 by GUARD, so that rounding does not tell more either.
+    """
+    live, mass = window(crowd.people, crowd.live)
+    near = np.abs(live - crowd.people * crowd.live) <= LIKELY * math.sqrt(crowd.people * crowd.live)
+    live, mass = live[near], mass[near]
+    half = max(100, min(BINS, WORK // live.size)) // 2
+    edges = np.linspace(0.0, reach, half + 1)
+    edges[0] = NOTHING
+    over = ratio_tails(crowd, live, mass, first, second, edges)
+    swapped = Crowd(crowd.people, crowd.live, 1 - crowd.first)
+    # bins of ratio below 1: the other value's reports above it, with the classes exchanged
+    other, own = ((b, a, rest) for a, b, rest in (second, first))
+    under = ratio_tails(swapped, live, mass, other, own, edges)[::-1]
+    ups, downs = (np.maximum(-np.diff(tails, append=0.0), 0.0) for tails in (over, under))
+    rest = max(0.0, 1 - float(ups[0].sum() + downs[0].sum()))  # as likely under both values
+    return guarded(ups[0], downs[0], rest, -GUARD), guarded(ups[1], downs[1], rest, GUARD)
+
+
+def guarded(ups: Floats, downs: Floats, rest: float, shift: float) -> Floats:
+    """One law over bins from the least to the largest ratio; bins above ratio 1 are scaled by 1 + shift."""
+    balance = 1 - shift * float(ups.sum() / downs.sum())
+    found = np.concatenate([balance * downs[::-1], [rest], (1 + shift) * ups])
+    return floats(found / found.sum())
+
+
+def ratio_tails(crowd: Crowd, live: Floats, mass: Floats, first: Weights, second: Weights, edges: Floats) -> Floats:
+    """P and Q of a likelihood ratio of at least e^edge, a row for each: first(N)/second(N) rises with N₀ given B."""
+    growth = np.exp(edges)[:, None]
+    outside = crowd.people - live
+    need = growth * (second[1] * live + second[2] * outside) - (first[1] * live + first[2] * outside)
+    j = np.clip(np.ceil(need / (first[0] - first[1] - growth * (second[0] - second[1]))), 0.0, live + 1)
+    tail = above(j - 1, live, crowd.first)
+    count = live * crowd.first * above(j - 2, np.maximum(live - 1, 0.0), crowd.first)  # E[N₀; N₀ ≥ j]
+    found = [a * count + b * (live * tail - count) + rest * outside * tail for a, b, rest in (first, second)]
+    return floats([np.maximum(part, 0.0) @ mass / crowd.people for part in found])

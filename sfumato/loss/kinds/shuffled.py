@@ -11,10 +11,11 @@ from scipy.special import ndtr
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.loss.base import TOLERANCE, Symmetric
+from sfumato.loss.base import TOLERANCE, PrivacyLoss, Symmetric
 from sfumato.loss.bound import Bound
 from sfumato.loss.kinds.binomial_tails import OUTSIDE
-from sfumato.loss.kinds.blanket_sums import Crowd, lower_nodes, positive_part, upper_nodes
+from sfumato.loss.kinds.blanket_sums import Crowd, binned_pair, lower_nodes, positive_part, upper_nodes
+from sfumato.loss.kinds.finite import FinitePairLoss
 from sfumato.loss.kinds.tabulated import TabulatedLoss, choose_nodes, table
 from sfumato.loss.numeric import Enclosure, Floats, floats
 from sfumato.loss.views import divergences
@@ -37,8 +38,8 @@ class ShuffledLoss(Symmetric):
     scale·e^ε₀, scale, e^ε₀ and 1 times as likely. Others who do not report from the blanket are shown to the adversary.
     Then δ(ε) = E[(1/n Σᵢ ℓ(Yᵢ))₊] with ℓ = V₀/O − e^ε V₁/O and Yᵢ independent from the blanket (0 outside of it): an
     upper bound whatever the others hold. The lower side of δ and ε of one round is exact for others who all hold the
-    victim's value, or, for randomized response over k ≥ 3 values (`third` > 0), a third value. Sums of rounds are about
-    the blanket's pair: there the lower side only says how sharply the sum is known.
+    victim's value, or, for randomized response over k ≥ 3 values (`third` > 0), a third value. The lower side of a sum
+    of rounds is that of the same attack in every round.
 
     Theorem: the privacy blanket bounds shuffled reports [Balle, Bell, Gascón & Nissim 2019, Lemma 5.3;
         docs/theorems/local.md, Theorems 4 and 5]
@@ -97,12 +98,11 @@ class ShuffledLoss(Symmetric):
         """δ(t) of others who all hold one value, rounded down."""
         if t >= self.eps:
             return 0.0
-        E, one = math.exp(self.eps), self.scale * self.one
-        live = min(1.0, one * (E + 1))
-        same = Crowd(self.people, live, E / (1 + E), least=1.0)
+        E = math.exp(self.eps)
         kept, moved = -math.expm1(t - self.eps), math.expm1(t + self.eps)  # 1 − e^{t−ε₀} and e^{t+ε₀} − 1
+        same = self.equal_crowd(E / (1 + E))
         found = positive_part(lower_nodes(same), same, kept, moved, math.expm1(t))
-        swapped = Crowd(self.people, live, 1 / (1 + E), least=1.0)
+        swapped = self.equal_crowd(1 / (1 + E))
         gain, cost = E * kept, math.exp(t) * -math.expm1(-t - self.eps)  # E − e^t and e^t − 1/E
         found = max(found, positive_part(lower_nodes(swapped), swapped, gain, cost, math.expm1(t)))
         if self.third:
@@ -110,6 +110,22 @@ class ShuffledLoss(Symmetric):
             third = Crowd(self.people, 2 * self.one, 0.5, rest, 1 / E)
             found = max(found, positive_part(lower_nodes(third), third, gain, moved, math.expm1(t)))
         return max(0.0, found * (1 - SLACK) - 2 * OUTSIDE)
+
+    def equal_crowd(self, first: float) -> Crowd:
+        """Others who all hold the victim's value, or all the other one in question."""
+        return Crowd(self.people, min(1.0, self.scale * self.one * (math.exp(self.eps) + 1)), first, least=1.0)
+
+    @cached_property
+    def attained(self) -> PrivacyLoss:
+        """What an adversary surely learns: the crowd of equal others in every round, seen through the live classes."""
+        E = math.exp(self.eps)
+        if self.third:
+            elsewhere = (1 - self.one * (E + 1)) / (1 - 2 * self.one)
+            crowd = Crowd(self.people, 2 * self.one, 0.5)
+            pair = binned_pair(crowd, (E, 1.0, elsewhere), (1.0, E, elsewhere), self.end)
+        else:
+            pair = binned_pair(self.equal_crowd(E / (1 + E)), (1.0, 1.0, 1.0), (1 / E, E, 1.0), self.end)
+        return FinitePairLoss(*(tuple(law.tolist()) for law in pair), relation=self.relation)
 
     def sides(self, eps: Floats) -> Enclosure:
         """The profile of the blanket's pair, point by point."""
@@ -189,9 +205,15 @@ class ShuffledLoss(Symmetric):
     def epsilon(self, delta: SupportsFloat, *, tolerance: float = TOLERANCE) -> Bound:
         """The least ε with δ(ε) ≤ delta, between that of a crowd of equal others and the blanket's; at most ε₀."""
         goal = checks.probability("delta", delta)
-        most = super().epsilon(goal, tolerance=tolerance).upper if goal > self.leak()[0] else self.eps
+        most = self.blanket_epsilon(goal, tolerance)
         start = min(self.guess(max(goal, 1e-15)), most)
         return Bound(min(meeting_point(self.lower, max(goal, 1e-15), start, self.eps, -1), most), most, self.method)
+
+    def blanket_epsilon(self, goal: float, tolerance: float) -> float:
+        """The blanket's ε. Its far end leaks less than FLOOR, and is looked at only if the goal is there."""
+        if goal > FLOOR:
+            return meeting_point(self.upper, goal, self.guess(goal), self.eps, 1)
+        return super().epsilon(goal, tolerance=tolerance).upper if goal > self.leak()[0] else self.eps
 
     # ---- the rest of a loss -----------------------------------------------------------------------------------------
 
@@ -203,8 +225,13 @@ class ShuffledLoss(Symmetric):
         """The largest loss has a chance that is lost in rounding."""
         return False
 
+    @cached_property
+    def beyond(self) -> float:
+        """What is counted as leak."""
+        return self.upper(self.end)
+
     def leak(self) -> tuple[float, float]:
-        return self.upper(self.end), self.upper(self.end)
+        return self.beyond, self.beyond
 
     def log_moment(self, s: float) -> Bound:
         return divergences.log_moment(self, s)

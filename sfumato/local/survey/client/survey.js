@@ -171,6 +171,7 @@
     const id = [0, 1, 2, 3].map(() => next().toString(16).padStart(8, "0")).join("");
     const line = JSON.stringify({ design: hash, id, report });
     store.setItem(key, line);
+    if (store.getItem(key) !== line) throw new Error("the response cannot be kept here, and a second draw would cost again");
     return line;
   }
 

@@ -1,0 +1,121 @@
+"""The forms of requests and replies, as OpenAPI describes them. They state types and sizes; the curator decides."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+Text = Annotated[str, Field(min_length=1, max_length=65_536)]
+Positive = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+DataName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
+EXAMPLE: dict[str, JsonValue] = {"sql": "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", "epsilon": 0.1}
+
+
+class Strict(BaseModel):
+    """No other fields than these, and no other types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Question(Strict):
+    """A question, with its price (`epsilon`) or its accuracy (`error`, or `relative_error` up to a price)."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [EXAMPLE]})
+    sql: Text
+    data: DataName | None = Field(None, description="The data set; may be left out if the token opens one only.")
+    epsilon: Positive | None = Field(None, description="The price in ε.")
+    error: Positive | None = Field(None, description="The 95 % error (±) of counts and sums.")
+    relative_error: Positive | None = Field(None, description="A share, such as 0.05; `epsilon` is then the limit.")
+
+
+class PolicyText(Strict):
+    """A policy in TOML."""
+
+    text: Annotated[str, Field(min_length=1, max_length=120_000)]
+    data: DataName | None = None
+
+
+class NewToken(Strict):
+    """Who gets a token, and for how long."""
+
+    who: Name
+    role: Literal["owner", "steward", "analyst", "auditor"]
+    days: Annotated[float, Field(gt=0, le=3650, allow_inf_nan=False)] = 90.0
+    data: DataName | None = None
+
+
+class AnswerReply(BaseModel):
+    """Columns and rows: an aggregate `n` is followed by `n low` and `n high`, which hold the truth at 95 %."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"id": "0f3c…", "data": "clinic", "columns": ["ward", "n", "n low", "n high"],
+                 "rows": [["north", 812, 770, 854]], "epsilon": 0.1, "delta": 1e-9, "charged": True}
+            ]
+        }
+    )  # fmt: skip
+    id: str
+    data: str
+    columns: list[str]
+    rows: list[list[float | int | str | bool | None]]
+    epsilon: float
+    delta: float
+    charged: bool
+    left: str = ""
+    odds: str = ""
+    note: str = ""
+    coverage: dict[str, float] = {}
+    policy: list[Any] = []
+    left_out: dict[str, Any] | None = None
+
+
+class Later(BaseModel):
+    """The answer is still being made; it will be at `answer`."""
+
+    id: str
+    answer: str
+    status: Literal["running"] = "running"
+
+
+class PreviewReply(BaseModel):
+    """What a question would cost and how good its answer would be; nothing was charged, and no data were read."""
+
+    epsilon: float
+    delta: float
+    free: bool
+    fits: bool
+    left: float
+    after: float
+    errors: dict[str, float | None]
+    threshold: float | None
+    lost: list[str]
+    largest: float | None
+    odds_before: str
+    odds_after: str
+    policy: list[Any]
+    text: str
+
+
+class BudgetReply(BaseModel):
+    """Promised, spent and left."""
+
+    epsilon: float
+    delta: float
+    spent: float
+    left: float
+    who: str
+    odds: str
+    largest: float
+    question_delta: float
+
+
+class Problem(BaseModel):
+    """RFC 9457. `code` is the name of an error of sfumato; `charged` says whether anything was."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    charged: bool = False

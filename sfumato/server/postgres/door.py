@@ -1,0 +1,311 @@
+"""The PostgreSQL door of a service: connections, TLS, log-in, and cancel requests."""
+
+import asyncio
+import hmac
+import json
+import secrets
+import ssl
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from itertools import count
+
+from sfumato.curator.answer import Answer, Cell
+from sfumato.curator.layout import is_plain_aggregate
+from sfumato.curator.planner import Wanted
+from sfumato.curator.ratios import Ratio
+from sfumato.errors import InvalidParameter, NotAuthenticated, SfumatoError, UnboundedColumn
+from sfumato.server.configuration import Configuration, Listen
+from sfumato.server.postgres import messages, scram, types
+from sfumato.server.postgres.catalogue import Catalogue, Table
+from sfumato.server.postgres.messages import ProtocolError
+from sfumato.server.postgres.session import (
+    REPORTED,
+    SETTINGS,
+    Columns,
+    Session,
+    error_response,
+    postgres_name,
+    problem_response,
+)
+from sfumato.server.postgres.types import Type
+from sfumato.server.service import Person, Service
+from sfumato.sql.domains import Domain
+from sfumato.sql.domains import Kind as DomainKind
+from sfumato.sql.expressions import Expression, Output
+from sfumato.sql.question import Question
+
+DOOR = "postgres"
+TYPE_OF = {DomainKind.TEXT: types.TEXT, DomainKind.TRUTH: types.BOOL, DomainKind.DATE: types.TIMESTAMP}
+PAUSE = 0.05  # seconds between two looks whether statements have ended
+LONGEST_LOGIN = 4096  # bytes of a message before the log-in
+
+
+def type_of(domain: Domain) -> Type:
+    """The type of a column. A policy does not tell days from moments, so all are moments."""
+    return TYPE_OF.get(domain.kind, types.FLOAT8)
+
+
+def columns_of(question: Question) -> Columns:
+    """Names and types of the columns of an answer, from the text and the policy alone; intervals included."""
+    found: Columns = []
+    for name, expression in question.columns:
+        ends = is_plain_aggregate(question, expression) or Ratio.of(question, expression) is not None
+        kind = types.INT8 if is_count(question, expression) else type_of(expression.domain)
+        found.append((postgres_name(name), kind))
+        if ends:
+            found += [(postgres_name(f"{name} {end}"), types.FLOAT8) for end in ("low", "high")]
+    return found
+
+
+def is_count(question: Question, expression: Expression) -> bool:
+    place = expression.place - len(question.plan.keys) if isinstance(expression, Output) else -1
+    return place >= 0 and question.aggregates[place].is_count
+
+
+@dataclass(eq=False)
+class PersonAtData:
+    """One person at one data set: what a session asks for, as acts of the service."""
+
+    service: Service
+    person: Person
+    data: str
+    catalogue: Catalogue
+
+    @cached_property
+    def columns(self) -> Mapping[str, Type]:
+        tables = self.service.data[self.data].curator.policy.tables.values()
+        return {name: type_of(domain) for table in tables for name, domain in table.columns.items()}
+
+    def describe(self, text: str) -> Columns:
+        """The columns of the answer. Reads no data, and charges nothing."""
+        planner = self.service.data[self.data].curator.planner
+        try:
+            wanted = Wanted.of(text)
+        except InvalidParameter:
+            wanted = Wanted.of(text, 1.0)  # what it may cost does not change its columns
+        if wanted.explained:
+            return [("privacy", types.TEXT)]
+        while True:
+            try:
+                return columns_of(planner.plan(wanted.text, wanted.unit))
+            except UnboundedColumn as unbounded:  # bounds that will be found do not change its columns
+                planner = planner.with_bounds(((unbounded.table, unbounded.column, 0.0, 1.0),))
+
+    def ask(self, text: str, settings: Mapping[str, str]) -> Answer:
+        epsilon, error, relative = (number_of(settings, name) for name in ("epsilon", "error", "relative_error"))
+        try:
+            return self.service.ask(self.person, self.data, text, epsilon=epsilon, error=error, relative_error=relative)
+        except InvalidParameter as problem:
+            if (epsilon, error, relative) != (None, None, None):
+                raise
+            raise InvalidParameter(
+                "say how much privacy this question may cost, or how exact it must be.\n"
+                "  do:     SET sfumato.epsilon = 0.1; or SET sfumato.error = 5; or connect with\n"
+                "          options='-c sfumato.epsilon=0.1'"
+            ) from problem
+
+    def own_tables(self) -> Mapping[str, Callable[[], Table]]:
+        return {"budget": self.budget, "ledger": self.ledger, "catalogue": self.listed_columns}
+
+    def budget(self) -> Table:
+        standing = json.loads(self.service.budget(self.person, self.data).to_json())
+        flat = {name: value for name, value in standing.items() if isinstance(value, int | float | str)}
+        kinds = {name: "VARCHAR" if isinstance(value, str) else "DOUBLE" for name, value in flat.items()}
+        return kinds, [tuple(flat.values())]
+
+    def ledger(self) -> Table:
+        kinds = {"line": "BIGINT", "time": "VARCHAR", "who": "VARCHAR", "act": "VARCHAR", "question": "VARCHAR"}
+        rows: list[tuple[Cell, ...]] = []
+        for entry in self.service.history(self.person, self.data, most=10_000):
+            words = [entry.content.get(name) for name in ("time", "who", "kind", "question")]
+            rows.append((entry.seq, *(None if word is None else str(word) for word in words)))
+        return kinds, rows
+
+    def listed_columns(self) -> Table:
+        kinds = {"table": "VARCHAR", "column": "VARCHAR", "type": "VARCHAR", "low": "DOUBLE", "high": "DOUBLE"}
+        found = self.service.catalogue(self.person, self.data)
+        return kinds, [
+            (table.name, one.name, one.type, one.low, one.high) for table in found.tables for one in table.columns
+        ]
+
+
+def number_of(settings: Mapping[str, str], name: str) -> float | None:
+    """A number that a client has set; None if it has not."""
+    words = settings.get(f"sfumato.{name}", "")
+    try:
+        return float(words) if words else None
+    except ValueError:
+        raise InvalidParameter(f"sfumato.{name} must be a number.\n  do:     SET sfumato.{name} = 0.1") from None
+
+
+class PostgresDoor:
+    """Answers connections in PostgreSQL's protocol, version 3, until it is stopped."""
+
+    def __init__(self, service: Service, configuration: Configuration, listen: Listen, tls: ssl.SSLContext | None):
+        self.service, self.listen, self.tls = service, listen, tls
+        self.limits = configuration.limits
+        self.sessions: dict[int, tuple[bytes, Session]] = {}
+        self.connections: set[asyncio.Task[None]] = set()
+        self.numbers = count(1)
+        self.server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        self.server = await asyncio.start_server(self.serve, self.listen.host, self.listen.port, limit=messages.LONGEST)
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on, which the system chose if 0 was asked for."""
+        assert self.server is not None
+        return int(self.server.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Statements under way are answered; then connections end."""
+        assert self.server is not None
+        self.server.close()
+        while any(session.running is not None for _, session in self.sessions.values()):
+            await asyncio.sleep(PAUSE)
+        for task in self.connections:
+            task.cancel()
+        await asyncio.gather(*self.connections, return_exceptions=True)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection, from its first byte to its last. Whatever it sends, only it ends."""
+        own = asyncio.current_task()
+        assert own is not None
+        self.connections.add(own)
+        try:
+            if len(self.connections) > self.limits.connections:
+                writer.write(error_response("53300", "too many connections", severity="FATAL"))
+                return
+            await self.converse(reader, writer)
+        except ProtocolError as problem:
+            writer.write(problem_response(problem, "FATAL"))
+        except asyncio.CancelledError:
+            writer.write(error_response("57P01", "the service stops", severity="FATAL"))
+        except (asyncio.IncompleteReadError, ConnectionError, TimeoutError, ssl.SSLError):
+            pass
+        finally:
+            self.connections.discard(own)
+            with suppress(Exception):
+                await asyncio.wait_for(writer.drain(), 1.0)
+            writer.close()
+
+    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with asyncio.timeout(self.limits.patience):
+            asked = await self.startup(reader, writer)
+            if asked is None:
+                return
+            person = await self.log_in(reader, writer, asked)
+        if person is None:
+            return
+        options = dict(
+            word.split("=", 1) for word in asked.get("options", "").replace("-c ", " ").split() if "=" in word
+        )
+        settings = {**SETTINGS, **{name.lower(): value for name, value in {**asked, **options}.items()}}
+        data = asked["database"]
+        catalogue = await self.service.call(self.catalogue, data)
+        asker = PersonAtData(self.service, person, data, catalogue)
+        session = Session(reader, writer, asker, self.service.call, settings)
+        number, secret = next(self.numbers) & 0x7FFFFFFF, secrets.token_bytes(4)
+        self.sessions[number] = secret, session
+        try:
+            writer.write(b"".join(messages.parameter_status(name, SETTINGS[own]) for name, own in REPORTED.items()))
+            writer.write(messages.key_data(number, secret) + messages.ready(b"I"))
+            await session.run()
+        finally:
+            del self.sessions[number]
+
+    async def startup(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> dict[str, str] | None:
+        """What a client says of itself; None if it only wanted to cancel."""
+        secure = False
+        while True:
+            code, fields = await messages.read_startup(reader)
+            context = self.tls
+            if code in (messages.SSL_REQUEST, messages.GSS_REQUEST):
+                accepted = code == messages.SSL_REQUEST and context is not None and not secure
+                if getattr(reader, "_buffer", b""):  # bytes that were sent before TLS could be forged
+                    raise ProtocolError("data before TLS began")
+                writer.write(b"S" if accepted else b"N")
+                await writer.drain()
+                if accepted and context is not None:
+                    await writer.start_tls(context)
+                    secure = True
+            elif code == messages.CANCEL_REQUEST:
+                self.cancel(fields.int32(), fields.rest)
+                return None
+            elif code >> 16 == 3:
+                if context is not None and not secure:
+                    writer.write(
+                        error_response("28000", "this service wants TLS", hint="sslmode=require", severity="FATAL")
+                    )
+                    return None
+                return self.asked(fields, code, writer)
+            else:
+                raise ProtocolError("only version 3 of the protocol is spoken here")
+
+    def asked(self, fields: messages.Fields, code: int, writer: asyncio.StreamWriter) -> dict[str, str]:
+        found: dict[str, str] = {}
+        while name := fields.text():
+            found[name] = fields.text()
+        unknown = [name for name in found if name.startswith("_pq_.")]
+        if code != messages.PROTOCOL or unknown:  # NegotiateProtocolVersion
+            writer.write(
+                messages.message(b"v", messages.int32(0), messages.int32(len(unknown)), *map(messages.text, unknown))
+            )
+        if found.get("replication", "false").lower() not in ("false", "off", "no", "0"):
+            raise ProtocolError("replication is not spoken here")
+        found.setdefault("database", found.get("user", ""))
+        return found
+
+    async def log_in(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: Mapping[str, str]
+    ) -> Person | None:
+        """SCRAM-SHA-256 with a token as the password."""
+        who, data = asked.get("user", ""), asked["database"]
+        first = await self.service.call(self.service.challenge, who, data)
+        exchange = scram.Exchange(first.salt, first.iterations)
+        writer.write(messages.authentication(10, messages.text(scram.NAME), b"\0"))
+        fields = await self.password_message(reader)
+        if fields.text() != scram.NAME:
+            raise ProtocolError("this login needs SCRAM-SHA-256")
+        writer.write(messages.authentication(11, exchange.challenge(fields.value() or b"")))
+        signed, proof = exchange.proof((await self.password_message(reader)).rest)
+        try:
+            prove = partial(self.service.prove, who, data, signed, proof, door=DOOR)
+            person, signature = await self.service.call(prove)
+        except NotAuthenticated:
+            await asyncio.sleep(self.service.delay(str(writer.get_extra_info("peername", ("?",))[0])))
+            writer.write(error_response("28P01", "this name and token do not open this data set", severity="FATAL"))
+            return None
+        except SfumatoError as problem:
+            writer.write(problem_response(problem, "FATAL"))
+            return None
+        writer.write(messages.authentication(12, scram.signed(signature)) + messages.authentication(0))
+        return person
+
+    async def password_message(self, reader: asyncio.StreamReader) -> messages.Fields:
+        kind, fields = await messages.read_message(reader, LONGEST_LOGIN)
+        if kind != b"p":
+            raise ProtocolError("a login was expected")
+        return fields
+
+    def cancel(self, number: int, secret: bytes) -> None:
+        """Stop waiting for a question. What was charged stays charged, and its answer is stored."""
+        known, session = self.sessions.get(number, (b"", None))
+        if session is not None and hmac.compare_digest(known, secret) and session.running is not None:
+            session.running.cancel()
+
+    def catalogue(self, data: str) -> Catalogue:
+        """The catalogue of a data set under the policy in force."""
+        tables = self.service.data[data].curator.policy.tables
+        return catalogue_of(
+            data, tuple((name, tuple((c, type_of(d)) for c, d in one.columns.items())) for name, one in tables.items())
+        )
+
+
+@lru_cache(16)
+def catalogue_of(data: str, tables: tuple[tuple[str, tuple[tuple[str, Type], ...]], ...]) -> Catalogue:
+    """Made once for each policy; all connections share it."""
+    return Catalogue(data, {name: dict(columns) for name, columns in tables})

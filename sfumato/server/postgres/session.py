@@ -1,0 +1,363 @@
+"""One connection of the PostgreSQL door: log in, then questions by the simple or the extended protocol.
+
+No decision about privacy is taken here. Describe never spends: names and types of columns follow from the text and the
+policy alone. What is not a question (settings, transactions, catalogues) costs nothing and reads no data.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+from sfumato.curator.answer import Answer, Cell
+from sfumato.errors import (
+    BudgetExceeded,
+    EngineUnavailable,
+    InvalidParameter,
+    LedgerUnavailable,
+    QueryRefused,
+    QuestionBlocked,
+    SfumatoError,
+)
+from sfumato.server.postgres import messages, types
+from sfumato.server.postgres.catalogue import Catalogue, Table
+from sfumato.server.postgres.copying import copy_messages
+from sfumato.server.postgres.messages import Fields, ProtocolError
+from sfumato.server.postgres.statements import Kind, Statement, fill, parameter_types, sort, split
+from sfumato.server.postgres.types import Type
+
+Columns = list[tuple[str, Type]]
+MOST_PREPARED = 1000
+SETTINGS = {
+    "server_version": "16.0", "server_encoding": "UTF8", "client_encoding": "UTF8", "datestyle": "ISO, MDY",
+    "timezone": "UTC", "integer_datetimes": "on", "standard_conforming_strings": "on", "transaction_isolation":
+    "serializable", "transactionisolationlevel": "serializable", "search_path": '"$user", public',
+    "intervalstyle": "postgres", "is_superuser": "off", "default_transaction_read_only": "on",
+    "in_hot_standby": "off", "application_name": "", "max_identifier_length": "63", "lc_collate": "C",
+}  # fmt: skip
+REPORTED = {
+    "server_version": "server_version", "server_encoding": "server_encoding", "client_encoding": "client_encoding",
+    "DateStyle": "datestyle", "TimeZone": "timezone", "integer_datetimes": "integer_datetimes",
+    "standard_conforming_strings": "standard_conforming_strings", "IntervalStyle": "intervalstyle",
+}  # fmt: skip
+CODES: tuple[tuple[type[BaseException], str], ...] = (
+    (BudgetExceeded, "53400"), (QuestionBlocked, "55000"), (InvalidParameter, "22023"), (QueryRefused, "42501"),
+    (EngineUnavailable, "58000"), (LedgerUnavailable, "57P03"), (ProtocolError, "08P01"),
+)  # fmt: skip
+
+
+class Asker(Protocol):
+    """One person at one data set: everything that a session needs. `describe`, `ask` and `own_tables` may block."""
+
+    @property
+    def catalogue(self) -> Catalogue: ...
+
+    @property
+    def columns(self) -> Mapping[str, Type]: ...  # of all tables, for the types of parameters
+
+    def describe(self, text: str) -> Columns: ...
+
+    def ask(self, text: str, settings: Mapping[str, str]) -> Answer: ...
+
+    def own_tables(self) -> Mapping[str, Callable[[], Table]]: ...
+
+
+@dataclass
+class Result:
+    """What a statement gave, ready to be sent."""
+
+    columns: Columns = field(default_factory=list)
+    rows: Sequence[Sequence[Cell]] = ()
+    tag: str = ""
+    notices: tuple[str, ...] = ()
+    sent: int = 0
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A statement whose parameters are still open."""
+
+    text: str
+    parameters: list[Type]
+
+
+@dataclass
+class Portal:
+    """A statement with its parameters filled in; `result` once it was executed."""
+
+    statement: Statement
+    formats: Sequence[int]
+    result: Result | None = None
+    columns: Columns | None = None
+
+
+@dataclass(eq=False)
+class Session:
+    """Answers the messages of one client, after its login."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    asker: Asker
+    blocking: Callable[..., Awaitable[object]]  # runs a function outside the event loop
+    settings: dict[str, str]
+    state: bytes = b"I"
+    prepared: dict[str, Prepared] = field(default_factory=dict)
+    portals: dict[str, Portal] = field(default_factory=dict)
+    skipping: bool = False  # after an error, until the next Sync
+    running: "asyncio.Task[None] | None" = None  # what a cancel request stops
+
+    async def run(self) -> None:
+        """Until the client says good-bye."""
+        handlers = {
+            b"P": self.parse, b"B": self.bind, b"D": self.describe, b"E": self.execute, b"C": self.close,
+        }  # fmt: skip
+        while True:
+            kind, fields = await messages.read_message(self.reader)
+            if kind == b"X":
+                return
+            if kind == b"Q":
+                self.skipping = False
+                await self.simple(fields.text())
+            elif kind == b"S":
+                self.skipping = False
+                if self.state == b"I":  # portals live as long as their transaction
+                    self.portals.clear()
+                self.send(messages.ready(self.state))
+            elif kind in handlers:
+                if not self.skipping:
+                    self.skipping = not await self.guarded(partial(handlers[kind], fields))
+            elif kind not in (b"H", b"d", b"c", b"f"):  # Flush; data of a copy that was refused
+                raise ProtocolError(f"a message of unknown kind {kind!r}")
+            await self.writer.drain()
+
+    def send(self, *parts: bytes) -> None:
+        self.writer.write(b"".join(parts))
+
+    async def guarded(self, work: Callable[[], Coroutine[object, object, None]]) -> bool:
+        """Do this; an error is reported, and ends a transaction. Did it succeed?"""
+        try:
+            self.running = asyncio.ensure_future(work())
+            await self.running
+            return True
+        except asyncio.CancelledError:
+            if self.running is not None and self.running.cancelled() and not asyncio.current_task().cancelling():  # type: ignore[union-attr]
+                self.send(error_response("57014", "cancelled; what was charged stays charged, and its answer is kept"))
+            else:
+                raise
+        except ProtocolError:
+            raise
+        except SfumatoError as problem:
+            self.send(problem_response(problem))
+        except Exception:
+            self.send(error_response("XX000", "this failed; details are in the operator's log"))
+        finally:
+            self.running = None
+        self.state = b"E" if self.state != b"I" else self.state
+        return False
+
+    # ---- the simple protocol ------------------------------------------------------------------------------------
+
+    async def simple(self, text: str) -> None:
+        parts = split(text)
+        if not parts:
+            self.send(messages.message(b"I"))
+        for part in parts:
+            if not await self.guarded(partial(self.simple_text, part)):
+                break
+        self.send(messages.ready(self.state))
+
+    async def simple_text(self, text: str) -> None:
+        await self.simple_statement(sort(text))
+
+    async def simple_statement(self, statement: Statement) -> None:
+        if statement.kind is Kind.COPY:
+            result = await self.result(sort(statement.text))
+            self.send(notices(result), *copy_messages(result.columns, result.rows, statement.words[0]))
+            return
+        result = await self.result(statement)
+        formats = [0] * len(result.columns)
+        self.send(notices(result))
+        if result.columns:
+            self.send(describe_row(result.columns, formats))
+        self.send_rows(result, formats, 0)
+
+    # ---- the extended protocol ----------------------------------------------------------------------------------
+
+    async def parse(self, fields: Fields) -> None:
+        name, text, stated = fields.text(), fields.text(), fields.int32s()
+        if len(split(text)) > 1:
+            raise QueryRefused("a prepared statement is one statement.")
+        if len(self.prepared) >= MOST_PREPARED:
+            raise QueryRefused(f"at most {MOST_PREPARED} statements can be prepared.")
+        self.prepared[name] = Prepared(text, parameter_types(text, stated, self.asker.columns))
+        self.send(messages.message(b"1"))
+
+    async def bind(self, fields: Fields) -> None:
+        portal, name = fields.text(), fields.text()
+        prepared = self.known(name)
+        formats, count = fields.int16s(), fields.count()
+        values = [fields.value() for _ in range(count)]
+        if count != len(prepared.parameters):
+            raise ProtocolError("another number of parameters than was stated")
+        how = spread(formats, count)
+        cells = [kind.decode(raw, f) for kind, raw, f in zip(prepared.parameters, values, how, strict=True)]
+        self.portals[portal] = Portal(sort(fill(prepared.text, cells)), fields.int16s())
+        self.send(messages.message(b"2"))
+
+    async def describe(self, fields: Fields) -> None:
+        kind, name = fields.take(1), fields.text()
+        if kind == b"S":
+            prepared = self.known(name)
+            self.send(messages.parameter_description([one.oid for one in prepared.parameters]))
+            statement = sort(fill(prepared.text, [None] * len(prepared.parameters)))
+            columns = await self.columns_of(statement)
+            self.send(describe_row(columns, [0] * len(columns)) if columns else messages.message(b"n"))
+            return
+        portal = self.portal(name)
+        columns = await self.columns_of(portal.statement)
+        portal.columns = columns
+        self.send(describe_row(columns, spread(portal.formats, len(columns))) if columns else messages.message(b"n"))
+
+    async def execute(self, fields: Fields) -> None:
+        portal, most = self.portal(fields.text()), fields.int32()
+        if portal.statement.kind is Kind.COPY:
+            await self.simple_statement(portal.statement)
+            return
+        if portal.statement.kind is Kind.EMPTY:
+            self.send(messages.message(b"I"))
+            return
+        if portal.result is None:
+            portal.result = await self.result(portal.statement)
+            self.send(notices(portal.result))
+        self.send_rows(portal.result, spread(portal.formats, len(portal.result.columns)), max(0, most))
+
+    async def close(self, fields: Fields) -> None:
+        kind, name = fields.take(1), fields.text()
+        (self.prepared if kind == b"S" else self.portals).pop(name, None)
+        self.send(messages.message(b"3"))
+
+    def known(self, name: str) -> Prepared:
+        if name not in self.prepared:
+            raise QueryRefused("there is no prepared statement of this name.")
+        return self.prepared[name]
+
+    def portal(self, name: str) -> Portal:
+        if name not in self.portals:
+            raise QueryRefused("there is no portal of this name.")
+        return self.portals[name]
+
+    def send_rows(self, result: Result, formats: Sequence[int], most: int) -> None:
+        """Rows, at most so many (0: all), and how it ended."""
+        chunk = result.rows[result.sent : result.sent + most if most else None]
+        kinds = [kind for _, kind in result.columns]
+        for row in chunk:
+            self.send(messages.data_row([k.encode(c, f) for k, c, f in zip(kinds, row, formats, strict=True)]))
+        result.sent += len(chunk)
+        rest = result.sent < len(result.rows)
+        self.send(messages.message(b"s") if rest else messages.command_complete(result.tag))
+
+    # ---- what a statement gives ---------------------------------------------------------------------------------
+
+    async def columns_of(self, statement: Statement) -> Columns:
+        """Names and types, without running a question."""
+        match statement.kind:
+            case Kind.QUESTION:
+                return await self.blocking(self.asker.describe, statement.text)  # type: ignore[return-value]
+            case Kind.CATALOGUE | Kind.SHOW:
+                return (await self.result(statement)).columns
+        return []
+
+    async def result(self, statement: Statement) -> Result:
+        if self.state == b"E" and not (statement.kind is Kind.COMMAND and statement.words[1] == "end"):
+            raise TransactionFailed("this transaction failed; commands are ignored until it ends.\n  do:     ROLLBACK")
+        match statement.kind:
+            case Kind.COMMAND:
+                return self.command(*statement.words)
+            case Kind.SET:
+                return self.set(*statement.words)
+            case Kind.SHOW:
+                (name,) = statement.words
+                return Result([(name, types.TEXT)], [(self.settings.get(name, SETTINGS.get(name, "")),)], "SHOW")
+            case Kind.CATALOGUE:
+                return await self.blocking(self.catalogue_result, statement)  # type: ignore[return-value]
+            case Kind.QUESTION:
+                columns = await self.columns_of(statement)
+                answer = await self.blocking(self.asker.ask, statement.text, dict(self.settings))
+                return asked(columns, answer)  # type: ignore[arg-type]
+        return Result(tag="")
+
+    def catalogue_result(self, statement: Statement) -> Result:
+        assert statement.tree is not None
+        columns, rows = self.asker.catalogue.run(statement.tree, self.asker.own_tables())
+        return Result(columns, rows, f"SELECT {len(rows)}")
+
+    def command(self, tag: str, effect: str) -> Result:
+        if effect:
+            self.state = b"T" if effect == "begin" else b"I"
+            self.portals.clear()
+        return Result(tag=tag)
+
+    def set(self, name: str, value: str) -> Result:
+        self.settings[name] = value
+        return Result(tag="SET")
+
+
+class TransactionFailed(QueryRefused):
+    """A command in a transaction after an error in it."""
+
+
+def asked(columns: Columns, answer: Answer) -> Result:
+    """An answer in the columns that were described: by name, as an interval that is missing is NULL."""
+    by_name = {postgres_name(name): place for place, name in reversed(list(enumerate(answer.columns)))}
+    places = [by_name.get(name, -1) for name, _ in columns]
+    rows = [tuple(row[place] if place >= 0 else None for place in places) for row in answer.rows]
+    return Result(columns, rows, f"SELECT {len(rows)}", tuple(filter(None, [answer.footer, answer.note])))
+
+
+def postgres_name(name: str) -> str:
+    """A column of an answer as PostgreSQL would call it: COUNT(*) is count, and its interval count_low, count_high."""
+    base, end = name, ""
+    if name.endswith((" low", " high")):
+        base, _, end = name.rpartition(" ")
+        end = f"_{end}"
+    found = re.fullmatch(r"(\w+)\(.*\)", base, re.S)
+    return (found.group(1).lower() if found else base) + end
+
+
+def spread(formats: Sequence[int], count: int) -> list[int]:
+    """A format for each: none means text, one means all."""
+    if any(one not in (0, 1) for one in formats) or len(formats) not in (0, 1, count):
+        raise ProtocolError("formats that do not fit")
+    return list(formats) if len(formats) == count else (list(formats) or [0]) * count
+
+
+def describe_row(columns: Columns, formats: Sequence[int]) -> bytes:
+    return messages.row_description([(name, kind.oid, kind.size) for name, kind in columns], formats)
+
+
+def notices(result: Result) -> bytes:
+    return b"".join(messages.report(b"N", "NOTICE", "00000", words) for words in result.notices)
+
+
+def error_response(code: str, words: str, detail: str = "", hint: str = "", severity: str = "ERROR") -> bytes:
+    return messages.report(b"E", severity, code, words, detail, hint)
+
+
+def problem_response(problem: SfumatoError, severity: str = "ERROR") -> bytes:
+    """What was wrong, found and to do, as message, detail and hint."""
+    parts: dict[str, list[str]] = {"": []}
+    at = ""
+    for line in str(problem).splitlines():
+        label, _, rest = line.strip().partition(":")
+        if line.startswith("  ") and label in ("found", "do"):
+            at, line = label, rest
+        parts.setdefault(at, []).append(line.strip())
+    words, detail, hint = (" ".join(parts.get(name, ())) for name in ("", "found", "do"))
+    code = "25P02" if isinstance(problem, TransactionFailed) else next(
+        (code for kind, code in CODES if isinstance(problem, kind)), "XX000"
+    )  # fmt: skip
+    if code == "42501" and words.startswith("this is not SQL"):
+        code = "42601"
+    return error_response(code, words, detail, hint, severity)

@@ -1,0 +1,192 @@
+"""What clients send, sorted: questions, questions about catalogues, settings, transactions, copies.
+
+A text is split into statements and parameters are filled in by its tokens, so that quotes and comments stay what they
+are, and a parameter is always one literal.
+"""
+
+import datetime
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import pairwise
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import TokenType
+
+from sfumato.curator.answer import Cell
+from sfumato.errors import QueryRefused
+from sfumato.server.postgres import types
+from sfumato.server.postgres.catalogue import is_about_catalogues
+from sfumato.server.postgres.types import TYPES, Type
+
+MOST_PARAMETERS = 1000
+SET = re.compile(r"SET\s+(?:SESSION\s+|LOCAL\s+)?(TIME\s+ZONE|[\w.]+)\s*(?:=|\s+TO\s+|\s+)\s*(.+)", re.I | re.S)
+RESERVED = re.compile(
+    r"\bAS\s+(select|update|insert|delete|table|user)\b(?=\s*(?:,|FROM\b))", re.I
+)  # as names of columns
+COPY = re.compile(r"COPY\s*\((.*)\)\s*TO\s+STDOUT\s*(.*)", re.I | re.S)
+FINISHED = {  # tags of commands that have nothing to do here; the second says what becomes of a transaction
+    "BEGIN": "begin", "START": "begin", "COMMIT": "end", "END": "end", "ROLLBACK": "end", "ABORT": "end",
+    "SAVEPOINT": "", "RELEASE": "", "DISCARD": "", "DEALLOCATE": "", "RESET": "", "LISTEN": "", "UNLISTEN": "",
+    "CLOSE": "",
+}  # fmt: skip
+STATEMENTS = {  # other words that begin a statement: refused by the curator, in its own words
+    "SELECT", "WITH", "VALUES", "TABLE", "FROM", "EXPLAIN", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER",
+    "TRUNCATE", "GRANT", "REVOKE", "CALL", "DO", "MERGE", "VACUUM", "ANALYZE", "LOCK", "COMMENT", "EXECUTE", "PREPARE",
+    "DECLARE", "FETCH", "REFRESH", "REINDEX", "CLUSTER", "CHECKPOINT", "LOAD", "NOTIFY", "IMPORT", "SECURITY", "",
+}  # fmt: skip
+TAGS = {"START": "BEGIN", "END": "COMMIT", "ABORT": "ROLLBACK"}
+LEFT_OPEN = exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.Between | exp.In | exp.Like | exp.ILike
+
+
+class Kind(Enum):
+    """What is to be done with a statement."""
+
+    EMPTY = "empty"
+    COMMAND = "command"  # nothing but a tag, and perhaps the end of a transaction
+    SET = "set"
+    SHOW = "show"
+    COPY = "copy"
+    CATALOGUE = "catalogue"
+    QUESTION = "question"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement. `words`: its tag and effect, its setting, or its options."""
+
+    kind: Kind
+    text: str = ""
+    words: tuple[str, ...] = ()
+    tree: exp.Expr | None = field(default=None, repr=False)
+
+
+def split(text: str) -> list[str]:
+    """The statements of a text, without their semicolons."""
+    try:
+        tokens = sqlglot.tokenize(text, read="postgres")
+    except (SqlglotError, ValueError):
+        return [text]  # the parser will say what is wrong
+    parts, start = [], 0
+    for token in tokens:
+        if token.token_type is TokenType.SEMICOLON:
+            parts.append(text[start : token.start])
+            start = token.end + 1
+    return [part for part in [*parts, text[start:]] if part.strip()]
+
+
+def sort(text: str) -> Statement:
+    """What one statement asks for."""
+    plain = without_comments(text)
+    first = re.match(r"\w*", plain)
+    word = first.group().upper() if first else ""
+    if not plain:
+        return Statement(Kind.EMPTY)
+    if word in FINISHED:
+        effect = "" if "TO SAVEPOINT" in plain.upper() or re.match(r"ROLLBACK\s+TO\b", plain, re.I) else FINISHED[word]
+        return Statement(Kind.COMMAND, plain, (TAGS.get(word, word), effect))
+    if word == "SET":
+        found = SET.fullmatch(plain)
+        if found is None:
+            return Statement(Kind.COMMAND, plain, ("SET", ""))  # SET TRANSACTION …, SET SESSION CHARACTERISTICS …
+        name, value = found.groups()
+        return Statement(Kind.SET, plain, (re.sub(r"\s+", "", name.lower()), value.strip().strip("'\"")))
+    if word == "SHOW":
+        return Statement(Kind.SHOW, plain, (re.sub(r"\s+", "", plain[4:].lower()),))
+    if word == "COPY":
+        copied = COPY.fullmatch(plain)
+        if copied is None:
+            raise QueryRefused("COPY works one way here.\n  do:     COPY (SELECT …) TO STDOUT")
+        return Statement(Kind.COPY, copied.group(1), (copied.group(2).upper(),))
+    if word in ("SELECT", "WITH", "VALUES", "TABLE", "") and (tree := catalogue_tree(plain)) is not None:
+        return Statement(Kind.CATALOGUE, plain, (), tree)
+    if word not in STATEMENTS:
+        raise QueryRefused("this is not SQL.\n  do:     ask one SELECT statement")
+    return Statement(Kind.QUESTION, text)
+
+
+def catalogue_tree(text: str) -> exp.Expr | None:
+    """The parsed text if it is about catalogues or about nothing; None if it is a question, or not SQL."""
+    try:
+        tree = sqlglot.parse_one(RESERVED.sub(r'AS "\1"', text), read="postgres")
+    except (SqlglotError, ValueError, RecursionError, AttributeError):
+        return None
+    return tree if is_about_catalogues(tree) else None
+
+
+def without_comments(text: str) -> str:
+    """Without comments and spaces at the front, and spaces and semicolons at the end."""
+    found = re.match(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*", text, re.S)
+    return text[found.end() if found else 0 :].rstrip("; \t\r\n")
+
+
+# ---- parameters -----------------------------------------------------------------------------------------------------
+
+
+def places(text: str) -> list[tuple[int, int, int]]:
+    """Where parameters stand: number, first and last character."""
+    try:
+        tokens = sqlglot.tokenize(text, read="postgres")
+    except (SqlglotError, ValueError):
+        return []
+    found = []
+    for sign, number in pairwise(tokens):
+        if sign.token_type is TokenType.PARAMETER and number.token_type is TokenType.NUMBER and number.text.isdigit():
+            found.append((int(number.text), sign.start, number.end))
+    if any(not 1 <= number <= MOST_PARAMETERS for number, _, _ in found):
+        raise QueryRefused(f"parameters are numbered from $1 to ${MOST_PARAMETERS}.")
+    return found
+
+
+def fill(text: str, values: Sequence[Cell]) -> str:
+    """The text with a literal in place of each parameter."""
+    for number, first, last in reversed(places(text)):
+        if number > len(values):
+            raise QueryRefused(f"there is no value for ${number}.")
+        text = text[:first] + literal(values[number - 1]) + text[last + 1 :]
+    return text
+
+
+def literal(value: Cell) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int | float):
+        return f"({value!r})"
+    quoted = str(value).replace("'", "''")
+    return f"DATE '{quoted}'" if isinstance(value, datetime.date) else f"'{quoted}'"
+
+
+def parameter_types(text: str, stated: Sequence[int], columns: Mapping[str, Type]) -> list[Type]:
+    """The type of each parameter: as the client states it, or that of the column it is compared with."""
+    count = max([len(stated), *(number for number, _, _ in places(text))])
+    known = {place + 1: TYPES[oid] for place, oid in enumerate(stated) if oid in TYPES}
+    guessed = guessed_types(text, columns) if len(known) < count else {}
+    return [known.get(number) or guessed.get(number) or types.TEXT for number in range(1, count + 1)]
+
+
+def guessed_types(text: str, columns: Mapping[str, Type]) -> dict[int, Type]:
+    """Types by the columns that parameters are compared with, and whole numbers where a number of rows is meant."""
+    try:
+        tree = sqlglot.parse_one(text, read="postgres")
+    except (SqlglotError, ValueError, RecursionError, AttributeError):
+        return {}
+    found: dict[int, Type] = {}
+    for node in tree.find_all(exp.Parameter):
+        parent = node.parent
+        if not node.name.isdigit():
+            continue
+        if isinstance(parent, exp.Cast):
+            named = parent.to.sql("postgres").lower()
+            found[int(node.name)] = next((one for one in TYPES.values() if one.name == named), types.TEXT)
+        elif isinstance(parent, exp.Limit | exp.Offset):
+            found[int(node.name)] = types.INT8
+        elif isinstance(parent, LEFT_OPEN):
+            beside = next((columns[one.name] for one in parent.find_all(exp.Column) if one.name in columns), None)
+            if beside is not None:
+                found[int(node.name)] = beside
+    return found

@@ -1,0 +1,224 @@
+"""The PostgreSQL door, from a real driver: answers are the curator's, Describe is free, errors have their codes."""
+
+import datetime
+import threading
+
+import psycopg
+import pytest
+from psycopg.generators import execute
+
+from sfumato.curator.purchase import Buyer
+from sfumato.server.configuration import Tls
+from sfumato.server.run import tls_context
+from tests.server.conftest import configuration
+from tests.server.postgres.conftest import open_door
+from tests.server.test_run import write_certificate
+
+SQL = "SELECT ward, COUNT(*) AS n, AVG(stay) FROM visits GROUP BY ward ORDER BY ward"
+
+
+def entries(service):
+    return len(service.data["clinic"].curator.ledger.history())
+
+
+def test_an_answer_is_the_curators(service, connect):
+    notices = []
+    connection = connect()
+    connection.add_notice_handler(lambda one: notices.append(one.message_primary))
+    cursor = connection.execute(SQL)
+    answer = service.data["clinic"].curator.analyst("ann").ask(SQL, epsilon=0.5)
+    assert not answer.charged
+    assert [one.name for one in cursor.description] == ["ward", "n", "n_low", "n_high", "avg", "avg_low", "avg_high"]
+    assert [tuple(row) for row in cursor.fetchall()] == [tuple(row) for row in answer.rows]
+    assert any("ε = 0.5" in words for words in notices)
+
+
+def test_a_repeated_question_is_free(service, connect):
+    connect().execute(SQL)
+    before = entries(service)
+    connect().execute(SQL.lower())
+    assert entries(service) == before
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_types_and_parameters(connect, binary):
+    cursor = connect().cursor(binary=binary)
+    text = "SELECT day, COUNT(*) AS n, SUM(cost) AS c FROM visits WHERE ward = %s AND stay > %s GROUP BY day"
+    for _ in range(2):
+        cursor.execute(text, ("north", 2.5), prepare=True)
+        for day, n, *_ in cursor.fetchall():
+            assert isinstance(day, datetime.datetime) and isinstance(n, int)
+
+
+def test_a_parameter_is_one_literal(connect, service):
+    hostile = "north' OR '1'='1"
+    (n,) = connect().execute("SELECT COUNT(*) AS n FROM visits WHERE ward = %s", (hostile,)).fetchone()[:1]
+    alone = (
+        service.data["clinic"]
+        .curator.analyst("ann")
+        .ask("SELECT COUNT(*) AS n FROM visits WHERE ward = 'north'' OR ''1''=''1'", epsilon=0.5)
+    )
+    assert not alone.charged and alone.rows[0][0] == n
+
+
+def test_describe_spends_nothing(service, connect):
+    connection = connect()
+    before = entries(service)
+    connection.pgconn.send_prepare(b"later", SQL.encode())
+    connection.wait(execute(connection.pgconn))
+    connection.pgconn.send_describe_prepared(b"later")
+    (described,) = connection.wait(execute(connection.pgconn))
+    assert described.nfields == 7
+    assert connection.execute(f"EXPLAIN PRIVACY {SQL}").fetchone()[0].startswith("costs")
+    assert entries(service) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("SELECT patient_id FROM visits", "42501"),
+        ("SELECT COUNT(*) FROM visits, pg_class", "42501"),
+        ("DROP TABLE visits", "42501"),
+        ("COPY visits TO STDOUT", "42501"),
+        ("COPY visits FROM STDIN", "42501"),
+        ("SELECT COUNT(* FROM visits", "42601"),
+        ("SELEC 1", "42601"),
+        ("SET sfumato.epsilon = 'many'; SELECT COUNT(*) FROM visits", "22023"),
+    ],
+)
+def test_errors_have_the_codes_of_postgresql(connect, service, text, code):
+    before, connection = entries(service), connect()
+    with pytest.raises(psycopg.Error) as found:
+        connection.execute(text)
+    assert found.value.sqlstate == code
+    assert entries(service) == before
+    assert connection.execute("SELECT 1").fetchone() == (1,)  # the connection goes on
+
+
+def test_without_a_price_one_is_asked_for(connect):
+    with pytest.raises(psycopg.Error) as found:
+        connect(epsilon="").execute(SQL)
+    assert found.value.sqlstate == "22023" and "SET sfumato.epsilon" in found.value.diag.message_hint
+
+
+def test_a_budget_that_is_spent_is_an_error_of_its_own(connect):
+    with pytest.raises(psycopg.Error) as found:
+        connect(epsilon="1000").execute(SQL)
+    assert found.value.sqlstate == "53400"
+
+
+def test_transactions_are_kept_up_without_effect(connect):
+    connection = connect()
+    connection.autocommit = False
+    with pytest.raises(psycopg.Error):
+        connection.execute("SELECT nothing FROM visits")
+    with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+        connection.execute("SELECT 1")
+    connection.rollback()
+    with connection.transaction(), connection.transaction():
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_rows_come_in_parts_if_asked_for(connect):
+    with connect(epsilon="1").cursor() as cursor:
+        assert len(list(cursor.stream(SQL, size=2))) == 3
+
+
+def test_copies(connect):
+    cursor = connect().cursor()
+    for options, part in (
+        ("", b"north\t"),
+        (" WITH (FORMAT csv, HEADER)", b"ward,n,n_low"),
+        (" (FORMAT binary)", b"PGCOPY"),
+    ):
+        with cursor.copy(f"COPY ({SQL}) TO STDOUT{options}") as copy:
+            assert part in b"".join(copy)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"password": "sf_00000000_" + "a" * 43},
+        {"password": "x"},
+        {"user": "nobody"},
+        {"user": "bob"},  # with ann's token
+        {"dbname": "other"},
+    ],
+)
+def test_a_wrong_token_opens_nothing(door, tokens, words):
+    whole = {"user": "ann", "password": tokens["ann"], "dbname": "clinic", **words}
+    if words.get("user") == "bob":
+        whole["password"] = tokens["ann"]
+    with pytest.raises(psycopg.OperationalError, match="do not open"):
+        psycopg.connect(host="127.0.0.1", port=door.port, **whole)
+
+
+def test_a_revoked_token_ends_a_connection(service, connect, tokens):
+    connection = connect()
+    connection.execute("SELECT 1")
+    service.data["clinic"].identity.revoke(tokens["ann"].split("_")[1])
+    with pytest.raises(psycopg.Error):
+        connection.execute(SQL)
+
+
+def test_an_auditor_reads_the_ledger_and_does_not_ask(connect):
+    connect().execute(SQL)
+    auditor = connect(who="eve")
+    with pytest.raises(psycopg.Error):
+        auditor.execute(SQL)
+    assert [who for (who,) in auditor.execute("SELECT who FROM sfumato.ledger WHERE act = 'charged'")] == ["ann"]
+
+
+def test_own_tables(connect):
+    connection = connect()
+    ((spent,),) = connection.execute("SELECT spent FROM sfumato.budget").fetchall()
+    assert spent == 0
+    listed = connection.execute('SELECT "column" FROM sfumato.catalogue WHERE "table" = %s', ("visits",)).fetchall()
+    assert ("stay",) in listed
+
+
+def test_cancel_stops_waiting_and_keeps_the_answer(service, connect):
+    """The question goes on: what was charged is stored, and the next one is free."""
+    entered, go, read = threading.Event(), threading.Event(), Buyer.read
+
+    def slow(self, requests):
+        entered.set()
+        assert go.wait(20)
+        return read(self, requests)
+
+    connection, stopped = connect(), []
+
+    def ask():
+        try:
+            connection.execute(SQL)
+        except psycopg.errors.QueryCanceled as problem:
+            stopped.append(problem)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Buyer, "read", slow)
+        thread = threading.Thread(target=ask)
+        thread.start()
+        assert entered.wait(20)
+        connection.cancel_safe(timeout=20)
+        thread.join(20)
+        go.set()
+    assert stopped
+    assert len(connect().execute(SQL).fetchall()) == 3
+    lines = service.data["clinic"].curator.ledger.history()
+    assert [one.content["kind"] for one in lines].count("charged") == 1
+
+
+@pytest.mark.parametrize("mode", ["disable", "require", "verify-full"])
+def test_tls(service, tokens, tmp_path, mode):
+    """With a certificate, a token never crosses the wire in the open."""
+    write_certificate(tmp_path, 1)
+    context = tls_context(Tls(tmp_path / "cert.pem", tmp_path / "key.pem"))
+    with open_door(service, configuration(tmp_path), context) as door:
+        words = {"user": "ann", "password": tokens["ann"], "dbname": "clinic", "port": door.port, "sslmode": mode}
+        if mode == "disable":
+            with pytest.raises(psycopg.OperationalError, match="TLS"):
+                psycopg.connect(host="localhost", **words)
+        else:
+            with psycopg.connect(host="localhost", sslrootcert=str(tmp_path / "cert.pem"), **words) as connection:
+                assert connection.pgconn.ssl_in_use
+                assert connection.execute("SELECT 1").fetchone() == (1,)
