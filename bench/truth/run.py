@@ -30,7 +30,7 @@ from bench.truth.data import BENCH, prepared
 from bench.truth.questions import QUESTIONS, Question, Rows
 from bench.truth.simulate import EPSILONS, PEOPLE, SHARE, Prepared, mu_of
 from sfumato.curator.answer import Answer
-from sfumato.curator.norm_tail import CANDIDATES
+from sfumato.curator.norm_choice import CANDIDATES
 from sfumato.errors import SfumatoError
 from sfumato.sql.policy import Policy
 

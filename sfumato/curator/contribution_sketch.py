@@ -22,7 +22,7 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit.request import TableRequest
-from sfumato.sql.emit.rows import first_table, unit_of
+from sfumato.sql.emit.unit_rows import first_table, unit_of
 from sfumato.sql.expressions import Column, Constant
 from sfumato.sql.plan import Measure, Plan, Table, What
 from sfumato.sql.policy import Policy

@@ -22,7 +22,7 @@ from sfumato.ledger import Ledger
 from sfumato.mechanisms.choice.quantile import Ranked
 from sfumato.sql.dialects.duckdb import DuckDB
 from sfumato.sql.emit.bounding import bounding_of
-from sfumato.sql.emit.rows import row_select
+from sfumato.sql.emit.unit_rows import row_select
 from sfumato.sql.emit.values import RankWindow, X, distinct_counts, ranked_values, values_near_ranks
 from sfumato.sql.plan import What
 from sfumato.sql.policy import Policy

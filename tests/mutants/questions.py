@@ -15,7 +15,7 @@ from sfumato.curator import release as tables
 from sfumato.curator.purchase import Buyer
 from sfumato.errors import SfumatoError
 from sfumato.sql.dialects import duckdb
-from sfumato.sql.emit import rows as emit
+from sfumato.sql.emit import unit_rows as emit
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.function import of_type
 from sfumato.sql.policy import Policy

@@ -13,7 +13,7 @@ from sqlglot import exp
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect, raw
 from sfumato.sql.domains import Kind
-from sfumato.sql.emit.rows import row_select
+from sfumato.sql.emit.unit_rows import row_select
 from sfumato.sql.expressions import Expression
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.reserved_names import (
