@@ -79,7 +79,7 @@ def unbounded_columns(planner: Planner, wanted: Wanted) -> tuple[ColumnBounds, .
     found: tuple[ColumnBounds, ...] = ()
     while True:
         try:
-            planner.with_bounds(found).plan(wanted.text, wanted.unit)
+            planner.with_bounds(found).plan(wanted)
             return found
         except UnboundedColumn as refusal:
             number_column(f"{refusal.table}.{refusal.column}", planner.policy)
@@ -228,7 +228,12 @@ def ask_unbounded(curator: "Curator", wanted: Wanted, key: str | None) -> Answer
     bounds, rest = known if known is not None else (buy_bounds(curator, found, key), found.rest)
     try:
         answer = under_bounds(curator, bounds).ask(
-            rest.text, epsilon=rest.epsilon, error=rest.error, relative_error=rest.relative_error, key=key
+            rest.text,
+            epsilon=rest.epsilon,
+            error=rest.error,
+            relative_error=rest.relative_error,
+            key=key,
+            **rest.bounds.stated(),
         )
     except NotReached as short:
         best = with_clamping(short.answer, bounds) if isinstance(short.answer, Answer) else None
@@ -249,7 +254,11 @@ def preview_unbounded(curator: "Curator", wanted: Wanted) -> Preview:
     if known is not None:
         bounds, wanted = known
         preview = under_bounds(curator, bounds).preview(
-            wanted.text, epsilon=wanted.epsilon, error=wanted.error, relative_error=wanted.relative_error
+            wanted.text,
+            epsilon=wanted.epsilon,
+            error=wanted.error,
+            relative_error=wanted.relative_error,
+            **wanted.bounds.stated(),
         )
         return replace(preview, lost=(*preview.lost, *(one.words for one in bounds)))
     if wanted.epsilon is None:

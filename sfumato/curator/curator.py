@@ -14,9 +14,10 @@ from sfumato.curator.answer import Answer
 from sfumato.curator.automatic_bounds import ask_unbounded, preview_unbounded
 from sfumato.curator.bounded_cache import BoundedTables
 from sfumato.curator.contribution_sketch import register_contributions
+from sfumato.curator.fit_in_database import fit_from, regression_question
 from sfumato.curator.left_out import expected_words
 from sfumato.curator.offer import Offer
-from sfumato.curator.open import open_engine, open_ledger, require_admitted, require_same_promise
+from sfumato.curator.open import Data, open_engine, open_ledger, require_admitted, require_same_promise
 from sfumato.curator.planner import Planner, Wanted
 from sfumato.curator.precheck import require_engine
 from sfumato.curator.preview import Preview, Standing, budget_standing, build_preview, format_share, share_left
@@ -27,12 +28,14 @@ from sfumato.curator.steps import Steps
 from sfumato.curator.suggest_bounds import Bounds, suggest_bounds
 from sfumato.engines.base import Engine
 from sfumato.errors import UnboundedColumn
+from sfumato.learn.linear_regression import LinearRegression
 from sfumato.ledger import Ledger
 from sfumato.ledger.journal import ignore
 from sfumato.ledger.shares import OWNER
 from sfumato.sql.parse.from_where import MAIN
 from sfumato.sql.policy import VIEWS, Policy
 from sfumato.sql.question import Question
+from sfumato.sql.tighten import QuestionBounds
 
 
 @dataclass(frozen=True)
@@ -50,15 +53,16 @@ class Curator:
 
     @staticmethod
     def open(
-        data: str | os.PathLike[str] | Engine, policy: str | os.PathLike[str] | Policy, *,
+        data: Data, policy: str | os.PathLike[str] | Policy, *,
         ledger: str | os.PathLike[str] | Ledger | None = None, anchor: str | os.PathLike[str] | None = None,
     ) -> "Curator":  # fmt: skip
-        """The curator of a database under a policy. `data` is a file or folder, an address (postgresql://…) or an
-        engine. `ledger` is a file, an address (postgresql://…?schema=clinic) or a Ledger; by default a file beside the
-        data. The ledger must have the budget of the policy. The policy's shares are set in it, which appends a line if
-        they are new."""
+        """The curator of a database under a policy. `data` is a file, a folder or a pattern of Parquet files, an
+        address (postgresql://…), data frames by name ({"visits": frame}), a connection of DuckDB, or an engine.
+        `ledger` is a file, an address (postgresql://…?schema=clinic) or a Ledger; by default a file beside the data.
+        The ledger must have the budget of the policy. The policy's shares are set in it, which appends a line if they
+        are new."""
         stated = policy if isinstance(policy, Policy) else Policy.load(policy)
-        engine = open_engine(data, stated.limits)
+        engine = open_engine(data, stated.limits, stated.delimiters)
         require_engine(engine, stated)
         return Curator(
             engine,
@@ -106,44 +110,43 @@ class Curator:
 
     def ask(
         self, sql: str, *, epsilon: float | None = None, error: float | None = None,
-        relative_error: float | None = None, key: str | None = None,
+        relative_error: float | None = None, key: str | None = None, rows: int | None = None,
+        groups: int | None = None, most: int | None = None,
     ) -> Answer:  # fmt: skip
         """A private answer. Charged durably before data are read, stored durably before it is returned.
 
         With a relative error, ε is the price of a count by group, and a limit for other questions (see `refine`).
         `key` is an idempotency key: the same request with the same key is charged once.
+        `rows`, `groups`, `most`: tighter bounds than the policy's, for this question alone.
         """
         self.probe("ask: asked")
-        wanted = Wanted.of(sql, epsilon, error, relative_error)
+        wanted = Wanted.of(sql, epsilon, error, relative_error, QuestionBounds(rows, groups, most))
         try:
-            question = self.planner.plan(wanted.text, wanted.unit)  # pure: text and policy, or QueryRefused
+            question = self.planner.plan(wanted)  # pure: text and policy, or QueryRefused
         except UnboundedColumn:
             return ask_unbounded(self, wanted, key)
         if wanted.explained:
             return self.explain(self.preview_question(question, wanted))
         if needs_rounds(question, wanted):
             return refine(self, question, wanted, key)
-        offer = self.price(question, wanted)  # noise, loss and promised errors
+        if question.plan.table.scaled and wanted.epsilon is None:
+            return self.show(self.buyer.buy_for_error(question, float(wanted.error or 0.0), key))
+        offer = self.planner.offer(wanted)  # pure: noise, loss and promised errors
         self.probe("ask: priced")
         purchase = self.buyer.find(offer, key) or self.buyer.buy(offer, key)  # stored: free; else charge, release, keep
         return self.show(purchase)
 
     def preview(
         self, sql: str, *, epsilon: float | None = None, error: float | None = None,
-        relative_error: float | None = None,
+        relative_error: float | None = None, rows: int | None = None, groups: int | None = None,
+        most: int | None = None,
     ) -> Preview:  # fmt: skip
         """Price, errors and odds of a question. Free; no data are read."""
-        wanted = Wanted.of(sql, epsilon, error, relative_error)
+        wanted = Wanted.of(sql, epsilon, error, relative_error, QuestionBounds(rows, groups, most))
         try:
-            return self.preview_question(self.planner.plan(wanted.text, wanted.unit), wanted)
+            return self.preview_question(self.planner.plan(wanted), wanted)
         except UnboundedColumn:
             return preview_unbounded(self, wanted)
-
-    def price(self, question: Question, wanted: Wanted) -> Offer:
-        """Pure, unless an error is wanted of scaled contributions: then histograms of norms may be bought first."""
-        if question.plan.table.scaled and wanted.epsilon is None:
-            return self.buyer.offer_for_error(question, float(wanted.error or 0.0))
-        return self.planner.offer(wanted)
 
     def show(self, purchase: Purchase) -> Answer:
         """The columns that were asked for, from stored noisy values: post-processing."""
@@ -183,7 +186,7 @@ class Curator:
         delta = self.policy.question_delta
         return Answer(("privacy",), rows, preview.offer.loss.epsilon(delta).upper, delta, False, self.remaining(), "")
 
-    # ---- the budget, and purchases for the owner --------------------------------------------------------------------
+    # ---- the budget, fits, and purchases for the owner --------------------------------------------------------------
 
     @property
     def budget(self) -> Standing:
@@ -193,6 +196,17 @@ class Curator:
     def remaining(self) -> str:
         """The share of the paying account that is left, in words."""
         return f"{format_share(share_left(*self.ledger.account(self.who)[1:]))} of the budget left"
+
+    def fit(self, estimator: LinearRegression, sql: str, *, y: str, epsilon: float, key: str | None = None) -> Answer:
+        """Fit a linear regression of column `y` to the rows of a SELECT, in the database, for ε in all.
+
+        The estimator's bounds are public. The noisy moments leave the database as one answer, which is charged, stored
+        and free on repetition; it is returned, and the estimator is fitted to it.
+        """
+        known, question, features = regression_question(estimator, sql, y)
+        answer = self.ask(question, epsilon=epsilon, key=key)
+        fit_from(answer, known, features)
+        return answer
 
     def suggest_bounds(self, column: str, *, epsilon: float) -> Bounds:
         """Bounds for a column such as "visits.stay", from two noisy histograms; charged like any answer."""

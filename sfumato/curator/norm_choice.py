@@ -34,7 +34,7 @@ def choose_for_sums(tail: Tail, deviation: Deviation, groups: int, candidates: F
     the second term bounds the squared biases of all groups together.
     """
     bounds = tail.reached(candidates)
-    bias = quantile(tail.left_out(bounds), tail.likely, CAUTION)
+    bias = quantile(tail.spread_out(bounds), tail.likely, CAUTION)
     return float(bounds[np.argmin(groups**GROUPS_WEIGHT * deviations(deviation, bounds) ** 2 + bias**2)])
 
 

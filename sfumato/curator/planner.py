@@ -11,7 +11,14 @@ from functools import lru_cache
 from sfumato.aggregates.price import Price
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator.answer import Answer, LeftOut
-from sfumato.curator.layout import Estimates, bounding_note, coverage_by_column, estimates, lay_out_rows
+from sfumato.curator.layout import (
+    Estimates,
+    bounding_note,
+    coverage_by_column,
+    estimates,
+    lay_out_rows,
+    left_out_by_row,
+)
 from sfumato.curator.left_out import left_out
 from sfumato.curator.offer import Offer, offer_for_epsilon, offer_for_relative_error
 from sfumato.curator.price_for_error import offer_for_error
@@ -22,6 +29,7 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dp_syntax import parse_dp_syntax
 from sfumato.sql.policy import Policy, names_unit
 from sfumato.sql.question import Question
+from sfumato.sql.tighten import AS_STATED, QuestionBounds
 
 REMEMBERED = 64  # questions
 ColumnBounds = tuple[str, str, float, float]  # table, column, low, high
@@ -37,11 +45,13 @@ class Wanted:
     relative_error: float | None = None
     unit: str | None = None  # whose unit the text takes for granted
     explained: bool = False  # EXPLAIN PRIVACY: only the preview is asked for
+    bounds: QuestionBounds = AS_STATED  # tighter ones than those of the policy
 
     @staticmethod
     def of(
-        sql: str, epsilon: float | None = None, error: float | None = None, relative_error: float | None = None
-    ) -> "Wanted":
+        sql: str, epsilon: float | None = None, error: float | None = None, relative_error: float | None = None,
+        bounds: QuestionBounds = AS_STATED,
+    ) -> "Wanted":  # fmt: skip
         """From a text and arguments; refuses numbers that make no sense."""
         if not isinstance(sql, str):
             raise QueryRefused("a question is a text.")
@@ -56,7 +66,7 @@ class Wanted:
         for name, value in (("epsilon", epsilon), ("error", error)):
             if value is not None:
                 require_positive(name, value)
-        return Wanted(text.text, epsilon, error, goal, text.unit, text.explained)
+        return Wanted(text.text, epsilon, error, goal, text.unit, text.explained, text.bounds or bounds)
 
 
 def require_positive(name: str, value: object) -> None:
@@ -85,7 +95,7 @@ class Planner:
     currency: type[Price]
 
     def __post_init__(self) -> None:
-        for name in ("plan", "offer", "answer", "with_bounds"):
+        for name in ("question", "offer", "answer", "with_bounds"):
             object.__setattr__(self, name, lru_cache(REMEMBERED)(getattr(self, name)))
 
     def with_bounds(self, bounds: tuple[ColumnBounds, ...]) -> "Planner":
@@ -97,9 +107,13 @@ class Planner:
             tables[name] = replace(table, columns={**table.columns, column: bounded})
         return replace(self, policy=replace(self.policy, tables=tables))
 
-    def plan(self, text: str, unit: str | None = None) -> Question:
-        """The question that a text asks, or QueryRefused; `unit` is the unit that the text names, if it does."""
-        question = parse_question(text, self.policy, self.namespace)
+    def plan(self, wanted: Wanted) -> Question:
+        """The question that a text asks, or QueryRefused; the price has no part in it."""
+        return self.question(wanted.text, wanted.unit, wanted.bounds)
+
+    def question(self, text: str, unit: str | None, bounds: QuestionBounds) -> Question:
+        """The same from what decides it: a text is parsed once for all prices."""
+        question = parse_question(text, self.policy, self.namespace, bounds)
         if not names_unit(unit, question.plan.table):
             raise QueryRefused(
                 f"{unit!r} is not the unit here.\n  found:  {str(question.plan.table.unit)!r} in the policy"
@@ -109,7 +123,7 @@ class Planner:
 
     def offer(self, wanted: Wanted) -> Offer:
         """The noise that this much privacy or accuracy buys, and its loss."""
-        question, delta = self.plan(wanted.text, wanted.unit), self.policy.question_delta
+        question, delta = self.plan(wanted), self.policy.question_delta
         if wanted.epsilon is None:
             return offer_for_error(question, float(wanted.error or 0), delta, self.policy.epsilon, self.currency)
         if wanted.relative_error is not None and is_grouped_count(question):
@@ -122,8 +136,10 @@ class Planner:
         """The columns that were asked for, made of stored noisy values alone; what is left of the budget is not known
         here."""
         missing = left_out(offer, json.loads(noisy)) if offer.scaled else None
-        ratios = tuple(offer.ratio_columns)
-        return self.show(offer, estimates(offer, noisy), coverage_by_column(offer), missing, ratios)
+        ratios, readings = tuple(offer.ratio_columns), estimates(offer, noisy)
+        if missing is not None and missing.people is not None:
+            missing = replace(missing, by_row=left_out_by_row(offer, noisy, readings))
+        return self.show(offer, readings, coverage_by_column(offer), missing, ratios)
 
     def show(
         self, offer: Offer, rows: Estimates, coverage: dict[str, float], missing: LeftOut | None = None,

@@ -22,6 +22,7 @@ from sfumato.curator.precheck import CheckedRequests, check_requests
 from sfumato.curator.price_for_error import offer_for_error
 from sfumato.curator.release import AnswerRelease, release
 from sfumato.curator.response_padding import Clock, Response
+from sfumato.curator.retried_errors import FirstTry
 from sfumato.curator.steps import FIRST_SHARE, Step, Steps
 from sfumato.curator.stored_answers import find_stored, offer_as_stored
 from sfumato.engines.base import Engine
@@ -156,18 +157,25 @@ class Buyer:
                 self.buy_release(step, loss_at, None, checked)
             return True
 
-    def offer_for_error(self, question: Question, error: float) -> Offer:
-        """The cheapest offer with this error, where contributions are scaled: their norms decide what it costs, so
-        histograms of norms that are not stored are bought first, one charge each."""
+    def buy_for_error(self, question: Question, error: float, key: str | None) -> Purchase:
+        """The answer with this error, where contributions are scaled. A retry under the same idempotency key has the
+        price of the first try, whatever was bought meanwhile."""
+        before = FirstTry.find(self, question, error, key)
+        if before is not None and before.answer is not None:
+            return Purchase(offer_as_stored(before.offer, before.answer), before.answer, False)
         first = self.first_offer(question)
         steps = Steps.of(first, self.ledger)
-        while steps.missing:
-            self.buy_step(steps.missing[0], self.loss_at(first))
+        while steps.missing:  # their norms decide what an error costs
+            self.buy_step(steps.missing[0], self.loss_at(first), key)
             steps = steps.bought(self.ledger)
-        return self.offer_with_steps(question, error, steps)
+        if before is not None:
+            offer = replace(steps.at(before.offer.price).completed(), promised=error)
+        else:
+            offer = self.offer_with_steps(question, error, steps)
+        return self.find(offer, key) or self.buy(offer, key)
 
     def preview_offer_for_error(self, question: Question, error: float) -> Offer:
-        """The same from stored histograms alone; QueryRefused if one is missing."""
+        """The cheapest offer with this error, from stored histograms alone; QueryRefused if one is missing."""
         steps = Steps.of(self.first_offer(question), self.ledger)
         if steps.missing:
             epsilon = max(step.loss.epsilon(self.policy.question_delta).upper for step in steps.missing)
@@ -184,10 +192,11 @@ class Buyer:
         return replace(whole, price=whole.price.part(FIRST_SHARE))
 
     def offer_with_steps(self, question: Question, error: float, steps: Steps) -> Offer:
-        return offer_for_error(
+        offer = offer_for_error(
             question, error, self.policy.question_delta, self.policy.epsilon, self.currency,
             lambda offer: steps.at(offer.price).completed(),
         )  # fmt: skip
+        return replace(offer, promised=error)
 
     # ---- one release: charge, read, add noise, keep -----------------------------------------------------------------
 

@@ -89,7 +89,7 @@ class PersonAtData:
             return [("privacy", types.TEXT)]
         while True:
             try:
-                return columns_of(planner.plan(wanted.text, wanted.unit))
+                return columns_of(planner.plan(wanted))
             except UnboundedColumn as unbounded:  # bounds that will be found do not change its columns
                 planner = planner.with_bounds(((unbounded.table, unbounded.column, 0.0, 1.0),))
 
