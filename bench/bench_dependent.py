@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -21,6 +22,7 @@ from bench.dependent.trimmed import BARS, TRIMS, compared
 from sfumato.curator import Curator
 from sfumato.curator.release import table_requests
 from sfumato.mechanisms.dependent import Graph, Kept, Quantile, Triangles
+from sfumato.sql.dialects import dialect_of
 from sfumato.sql.policy import Policy
 
 RULES = """
@@ -102,7 +104,9 @@ def medians(folder: Path, incomes: np.ndarray, ages: np.ndarray, turns: int):
     curator = Curator.open(folder / "people.duckdb", Policy.read(RULES))
     for column in ("income", "age"):
         offer = curator.offer(f"SELECT MEDIAN({column}) FROM people", 1.0, None)
-        (wanted,) = table_requests(offer, 1, curator.dialect)
+        (wanted,) = table_requests(
+            offer, 1, replace(dialect_of(curator.engine.dialect), schema=curator.engine.schema())
+        )
         spent = taken({
             "own": lambda column=column: curator.engine.run(f"SELECT median({column}) FROM people"),
             "ours": lambda wanted=wanted: curator.bounded_tables.rows(curator.engine, wanted),

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 # where every core has a test of its own they spin for longer than they multiply. Processes that tests start inherit it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from sfumato.curator import Curator
+from sfumato.curator.purchase import Buyer
 from sfumato.noise import entropy
 
 # Before anyone imports matplotlib: pictures are drawn into memory.
@@ -74,7 +74,7 @@ def repeatable_bits(request, monkeypatch):
     recorded = SimpleNamespace(**{name: getattr(os, name) for name in dir(os)} | {"urandom": urandom})
     with monkeypatch.context() as patched:
         patched.setattr(entropy, "os", recorded)
-        patched.setattr(Curator, "salt", property(lambda curator: 1))  # else the time of opening decides what is kept
+        patched.setattr(Buyer, "salt", property(lambda buyer: 1))  # else the time of opening decides what is kept
         entropy.SYSTEM.renew()
         yield
     entropy.SYSTEM.renew()

@@ -27,7 +27,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from bench.truth.data import prepared
 from bench.truth.questions import QUESTIONS, Question, Rows, load
-from sfumato.curator.norm_tail import BINS, CANDIDATES, EDGES, ROOT_NORMS, WHOLE_NORMS, Tail, choose_for_sums
+from sfumato.curator.norm_choice import CANDIDATES, choose_for_sums
+from sfumato.curator.norm_tail import BINS, EDGES, ROOT_NORMS, WHOLE_NORMS, Tail
 
 Floats = NDArray[np.float64]
 EPSILONS = (0.2, 0.5, 1.0, 2.0)

@@ -1,16 +1,21 @@
-"""Questions put together in Python. They become SQL text and go the way of every question: there is no second planner.
+"""Questions built in Python. They become SQL text, which is then planned like any other: there is no second planner.
+
+The methods of a column that call an aggregate, such as col("stay").mean(), are declared by the aggregates themselves
+(`Aggregate.methods`), so a new aggregate needs no change here.
 
 curator.table("visits").where(col("cost") > 10).group_by("ward").agg(n=count(), days=col("stay").mean())
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, Protocol, TypeVar
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
 
+from sfumato.aggregates.registry import AGGREGATES
 from sfumato.errors import QueryRefused
 
 A = TypeVar("A", covariant=True)
@@ -18,7 +23,7 @@ P = TypeVar("P", covariant=True)
 
 
 class Asker(Protocol[A, P]):
-    """Who answers: the curator."""
+    """The curator, as the builder uses it."""
 
     def ask(
         self, sql: str, *, epsilon: float | None = None, error: float | None = None,
@@ -38,7 +43,7 @@ class Term:
     node: exp.Expr
 
     def __repr__(self) -> str:
-        return self.node.sql("duckdb")
+        return write(self.node)
 
     def __bool__(self) -> bool:
         raise QueryRefused("a condition is not yet true or false.\n  do:     use & | ~ for and, or, not, with brackets")
@@ -121,49 +126,14 @@ class Term:
     def is_null(self) -> "Term":
         return Term(exp.Is(this=exp.paren(self.node), expression=exp.null()))
 
-    def sum(self) -> "Term":
-        return Term(exp.Sum(this=self.node))
-
-    def mean(self) -> "Term":
-        return Term(exp.Avg(this=self.node))
-
-    def std(self) -> "Term":
-        return Term(exp.Stddev(this=self.node))
-
-    def var(self) -> "Term":
-        return Term(exp.Variance(this=self.node))
-
-    def count(self) -> "Term":
-        return Term(exp.Count(this=self.node))
-
-    def min(self) -> "Term":
-        return Term(exp.Min(this=self.node))
-
-    def max(self) -> "Term":
-        return Term(exp.Max(this=self.node))
-
-    def median(self) -> "Term":
-        return Term(exp.Median(this=self.node))
-
-    def quantile(self, part: float) -> "Term":
-        """The value that this part of all values does not exceed."""
-        return Term(exp.Quantile(this=self.node, quantile=value(part).node))
-
-    def trimmed_mean(self, part: float) -> "Term":
-        """The mean of what is left when this part of all values is cut off at either end."""
-        return Term(exp.Anonymous(this="TRIMMED_MEAN", expressions=[self.node, value(part).node]))
-
-    def mode(self) -> "Term":
-        """The most common value."""
-        return Term(exp.Mode(this=self.node))
-
     def filter(self, *conditions: "Term | str") -> "Term":
         """Of an aggregate: of those rows alone for which all of these hold."""
         both = exp.and_(*(exp.paren(term(one).node) for one in conditions))
         return Term(exp.Filter(this=self.node, expression=exp.Where(this=both)))
 
-    def nunique(self) -> "Term":
-        return Term(exp.Count(this=exp.Distinct(expressions=[self.node])))
+    if TYPE_CHECKING:  # the methods that aggregates declare: mean, quantile, corr, …
+
+        def __getattr__(self, name: str) -> Callable[..., "Term"]: ...
 
     def histogram(self, *range_and_bins: float) -> "Term":
         """How many values lie in each bin: histogram(0, 60, 12), or histogram(12) over the policy's range."""
@@ -191,6 +161,11 @@ def sql(text: str) -> Term:
     return Term(found[0])
 
 
+def write(node: exp.Expr) -> str:
+    """SQL text of a node; aggregates that DuckDB lacks are written as well, since the parser reads them."""
+    return node.sql("duckdb", unsupported_level=ErrorLevel.IGNORE)
+
+
 def value(thing: object) -> Term:
     """A term as it is; anything else is a literal."""
     if isinstance(thing, Term):
@@ -203,6 +178,29 @@ def value(thing: object) -> Term:
 def term(thing: Term | str) -> Term:
     """A term, or SQL."""
     return thing if isinstance(thing, Term) else sql(thing)
+
+
+def aggregate_method(name: str, form: str, about: str) -> Callable[..., Term]:
+    """The method of a column that calls an aggregate: x.quantile(0.9) for the form QUANTILE(x, part)."""
+    call = sqlglot.parse_one(form, read="duckdb")
+    names = tuple(dict.fromkeys(one.name for one in call.find_all(exp.Column, bfs=False)))
+    values = [Parameter(one, Parameter.POSITIONAL_OR_KEYWORD) for one in names if one != "x"]
+    signature = Signature([Parameter("self", Parameter.POSITIONAL_ONLY), *values], return_annotation=Term)
+
+    def method(self: Term, *given: object, **named: object) -> Term:
+        bound = signature.bind(self, *given, **named).arguments
+        nodes = {"x": self.node} | {one: value(bound[one]).node for one in names if one != "x"}
+        return Term(call.transform(lambda node: nodes[node.name].copy() if isinstance(node, exp.Column) else node))
+
+    method.__name__, method.__qualname__, method.__doc__ = name, f"Term.{name}", f"{form}. {about}"
+    vars(method)["__signature__"] = signature
+    return method
+
+
+for kind in AGGREGATES.classes:
+    for declared in kind.methods:
+        name, _, form = declared.partition(" = ")
+        setattr(Term, name, aggregate_method(name, form, (kind.__doc__ or "").partition("\n")[0]))
 
 
 @dataclass(frozen=True)
@@ -222,13 +220,13 @@ class Rows(Generic[A, P]):
 
     def join(self, table: str, using: str | Sequence[str] = (), on: Term | str | None = None) -> "Rows[A, P]":
         """With the matching row of a public table, or those of a private one of the same unit."""
-        return self._joined("", table, using, on)
+        return self._join("", table, using, on)
 
     def left_join(self, table: str, using: str | Sequence[str] = (), on: Term | str | None = None) -> "Rows[A, P]":
         """The same, and rows that find nothing stay."""
-        return self._joined("left", table, using, on)
+        return self._join("left", table, using, on)
 
-    def _joined(self, side: str, table: str, using: str | Sequence[str], on: Term | str | None) -> "Rows[A, P]":
+    def _join(self, side: str, table: str, using: str | Sequence[str], on: Term | str | None) -> "Rows[A, P]":
         names = [using] if isinstance(using, str) else list(using)
         condition = term(on).node if on is not None else None
         other = exp.to_identifier(table, quoted=True)
@@ -255,7 +253,7 @@ class Rows(Generic[A, P]):
         return replace(self, query=found)
 
     def agg(self, *aggregates: Term | str, **named: Term | str) -> "Asking[A, P]":
-        """What is asked of each group: n=count(), days=col("stay").mean(), or SQL: "AVG(stay)"."""
+        """The aggregates of each group: n=count(), days=col("stay").mean(), or SQL: "AVG(stay)"."""
         nodes = [term(a).node for a in aggregates]
         nodes += [exp.alias_(term(a).node, name, quoted=True) for name, a in named.items()]
         return Asking(self.asker, self.query.select(*nodes))
@@ -271,7 +269,7 @@ class Asking(Generic[A, P]):
     @property
     def sql(self) -> str:
         """The same question in SQL."""
-        return self.query.sql("duckdb")
+        return write(self.query)
 
     def having(self, *conditions: Term | str) -> "Asking[A, P]":
         """Groups whose released values satisfy these: costs nothing more."""

@@ -28,6 +28,7 @@ class Count(Linear):
     name = "count"
     spellings = (exp.Count, exp.CountIf, "histogram")  # a histogram's keys are bins; its column counts rows
     listed = "COUNT, COUNT(DISTINCT …)"
+    methods = ("count = COUNT(x)",)
     example = "SELECT ward, COUNT(*), COUNT(cost), COUNT_IF(stay > 3) FROM visits GROUP BY ward"
     is_count = True
     refinable = True
@@ -81,6 +82,7 @@ class CountDistinct(Linear):
 
     name = "count"
     spellings = (exp.ApproxDistinct,)
+    methods = ("nunique = COUNT(DISTINCT x)",)
     example = "SELECT COUNT(DISTINCT ward) FROM visits"
     is_count = True
     refinable = True

@@ -126,7 +126,7 @@ class Paired(Linear):
 
     @property
     def limits(self) -> tuple[float, float]:
-        """What the ranges of the columns allow."""
+        """The values that the ranges of the columns allow."""
         return -math.inf, math.inf
 
 
@@ -136,6 +136,7 @@ class Covariance(Paired):
     name = "covariance"
     spellings = (exp.CovarPop, exp.CovarSamp)
     listed = "COVAR_POP, COVAR_SAMP"
+    methods = ("covar_pop = COVAR_POP(x, other)", "covar_samp = COVAR_SAMP(x, other)")
     forms = ("COVAR_POP({B}, {B})", "COVAR_SAMP({B}, {B})")
     example = "SELECT ward, COVAR_POP(cost, stay) FROM visits GROUP BY ward"
 
@@ -155,6 +156,7 @@ class Correlation(Paired):
     name = "correlation"
     spellings = (exp.Corr,)
     listed = "CORR"
+    methods = ("corr = CORR(x, other)",)
     forms = ("CORR({B}, {B})", "CORR({B}, {B}) FILTER (WHERE {b})")
     example = "SELECT ward, CORR(cost, stay) FROM visits GROUP BY ward"
     squares = True
@@ -175,6 +177,7 @@ class RegressionSlope(Paired):
     name = "slope"
     spellings = (exp.RegrSlope,)
     listed = "REGR_SLOPE"
+    methods = ("regr_slope = REGR_SLOPE(x, other)",)
     forms = ("REGR_SLOPE({B}, {B})",)
     example = "SELECT REGR_SLOPE(cost, stay) FROM visits"
     squares = True
@@ -189,6 +192,7 @@ class RegressionIntercept(Paired):
     name = "intercept"
     spellings = (exp.RegrIntercept,)
     listed = "REGR_INTERCEPT"
+    methods = ("regr_intercept = REGR_INTERCEPT(x, other)",)
     forms = ("REGR_INTERCEPT({B}, {B})",)
     example = "SELECT REGR_INTERCEPT(cost, stay) FROM visits"
     squares = True

@@ -110,7 +110,7 @@ class Cut:
 
 
 def joint_mechanism(terms: Iterable[tuple[Fraction | int, Noise]]) -> JointLaplace | None:
-    """What these terms are of, unless they are independent."""
+    """The joint noise of these terms; None if they are independent."""
     return next((noise.joint for _, noise in terms if isinstance(noise, OneOf)), None)
 
 

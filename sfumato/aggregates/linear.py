@@ -29,7 +29,7 @@ Estimate = tuple[Scalar, Scalar, Scalar]  # the same of any aggregate; one witho
 
 @dataclass(frozen=True)
 class Missing:
-    """What scaling took away from the sums of a block: in each group at most `most` sizes of a row.
+    """The left-out bound of a block: scaling took at most `most` sizes of a row from each group.
 
     A mean differs from that of the weighted rows by at most λ·d, where λ is the share that was taken away and d how far
     the means of these rows and of the others are apart; `apart` is the largest d that is allowed for, in halves of the
@@ -45,7 +45,7 @@ class Missing:
     times: float = math.inf  # nobody's contributions are longer than 1 + `times` bounds, so no weight is less than that
 
     def rows(self, count: float) -> float:
-        """What was taken away at most from a group with this scaled count."""
+        """The most that scaling took from a group with this scaled count."""
         return min(self.most, max(count, 0.0) * (1 / self.least_weight - 1)) if self.least_weight > 0 else self.most
 
     @property
@@ -128,7 +128,7 @@ class Reader(ABC):
     @property
     @abstractmethod
     def coverage(self) -> float:
-        """With which probability its interval holds the truth: exactly, or at least."""
+        """The coverage probability of its interval: exact, or a lower bound."""
 
     @property
     def error(self) -> float | None:
@@ -143,7 +143,7 @@ class Reader(ABC):
         return [self.read(row) for row in rows]
 
     def promise(self) -> str:
-        """How good an answer will be, for a preview."""
+        """The accuracy of an answer, in words for a preview."""
         error = self.error
         return f"± {short_number(error)} at 95 %" if error is not None else "± depends on how many values there are"
 

@@ -22,6 +22,7 @@ class Mean(Linear):
     name = "avg"
     spellings = (exp.Avg,)
     listed = "AVG"
+    methods = ("mean = AVG(x)",)
     example = "SELECT ward, AVG(stay) FROM visits GROUP BY ward"
     centred = True
     is_ratio = True

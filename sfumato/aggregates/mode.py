@@ -41,6 +41,7 @@ class Mode(Standalone):
     name = "mode"
     spellings = (exp.Mode,)
     listed = "MODE"
+    methods = ("mode = MODE(x)",)
     example = "SELECT ward, MODE(stay) FROM visits GROUP BY ward"
     has_interval = False
 

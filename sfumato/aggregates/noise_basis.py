@@ -1,4 +1,4 @@
-"""What noise is added to: the measures of a plan, each seen from another that bounds it.
+"""The basis that noise is added to: the measures of a plan, each relative to a parent that bounds it.
 
 A person with n rows in a group adds between low·n and high·n to a sum. Noise on the sum's distance from the middle,
 and on n, serves both better than noise on each of them by itself.
@@ -167,7 +167,7 @@ class NoiseBasis:
 
 
 def possible_parents(measure: Measure, bounded: bool) -> tuple[Measure, ...]:
-    """What may bound a measure, the nearest first: units only where the rows of each are bounded."""
+    """The measures that may bound a measure, the nearest first: units only where the rows of each are bounded."""
     units, rows = (Measure(What.UNITS),) if bounded else (), Measure(What.ROWS)
     match measure.what:
         case What.ROWS:

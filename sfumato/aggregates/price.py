@@ -1,4 +1,4 @@
-"""What privacy is paid in: μ of Gaussian DP, or pure ε. Each buys its own noise."""
+"""The price of a question, and the noise that it buys: μ of Gaussian DP, or pure ε."""
 
 import math
 from abc import ABC, abstractmethod
@@ -73,7 +73,7 @@ class Price(ABC):
 
     @abstractmethod
     def loss(self) -> PrivacyLoss:
-        """What it costs."""
+        """The privacy loss of this price."""
 
     @abstractmethod
     def noise(self, size: int) -> IndependentNoise:

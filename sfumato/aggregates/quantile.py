@@ -4,12 +4,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 
 from sqlglot import exp
 
 from sfumato.aggregates.linear import Estimate
 from sfumato.aggregates.price import Price
-from sfumato.aggregates.rank_fetch import RankFetch
 from sfumato.aggregates.standalone import Standalone, StandaloneRelease
 from sfumato.errors import QueryRefused
 from sfumato.mechanisms.choice.quantile import ByRank, Ranked
@@ -18,7 +18,7 @@ from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Scalar
 from sfumato.sql.emit.bounding import key_names
 from sfumato.sql.emit.norm import RANK_WHOLE, RankBound
-from sfumato.sql.emit.request import Row, TableRequest
+from sfumato.sql.emit.request import Row, Run, TableRequest
 from sfumato.sql.emit.values import RankWindow, Selection, ranked_values, values_near_ranks
 from sfumato.sql.expressions import Expression
 from sfumato.sql.lattice import Lattice
@@ -38,6 +38,9 @@ GIVEN: dict[type[exp.Expression], str] = {
 }  # fmt: skip
 MOST_PARTS = 10**6
 LARGEST = 2**21  # rows of a kept table of values, at most: a public bound
+FEW = 20_000  # values: as many are counted in no time
+SPARE = 3  # ranks, for engines that round them up or down
+WIDE = 0.001  # of all values to either side: mostly more than what counts, and as quick
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Quantile(Standalone):
     name = "quantile"
     spellings = (*FIXED, *GIVEN)
     listed = "MEDIAN, QUANTILE, MIN, MAX"
+    methods = ("min = MIN(x)", "max = MAX(x)", "median = MEDIAN(x)", "quantile = QUANTILE(x, part)")
     example = "SELECT ward, MEDIAN(stay), MAX(stay) FROM visits GROUP BY ward"
     stored_as = "chosen"
     portable = True
@@ -148,7 +152,7 @@ class QuantileRelease(StandaloneRelease):
 
 
 def ranked_argument(node: exp.Expression) -> tuple[exp.Expression, Fraction]:
-    """What is ranked, and the fraction of it that lies below the value asked for."""
+    """The ranked expression, and the fraction of its values that lies below the quantile."""
     if isinstance(node, exp.WithinGroup):
         return within_group(node)
     if isinstance(node.this, exp.Distinct) or node.args.get("expressions") or node.args.get("count"):
@@ -179,3 +183,61 @@ def fraction(node: exp.Expression | None) -> Fraction:
         "a quantile needs a number from 0 to 1, with at most six digits.\n"
         f"  found:  {node.sql('duckdb')[:60] if node is not None else 'none'}\n  do:     ask QUANTILE(x, 0.9)"
     )
+
+
+# ---- the same values in fewer steps, where each row is a person ------------------------------------------------------
+#
+# An engine that selects values by rank faster than it counts them all is asked how many values there are and which lie
+# beyond the ranks that count, and then for the values between. Only the engine sees these exact numbers.
+
+
+@dataclass(frozen=True)
+class RankFetch:
+    """The rows of `direct` for one window of a whole table. At the ends a step may be listed with some of those that
+    have it: they lie where scores are capped, or count as if they did."""
+
+    window: RankWindow
+    direct: str
+    texts: Selection
+
+    def __call__(self, run: Run) -> list[Row]:
+        part = float(self.window.part)
+        ends = max(part - WIDE, 0.0), min(part + WIDE, 1.0)
+        n, low, high = run(self.texts.selected(ends))[0]
+        first, last = self.ranks(as_int(n))
+        if as_int(n) < FEW:
+            return run(self.direct)
+        if first < ends[0] * as_int(n) + SPARE * (ends[0] > 0) or last > ends[1] * as_int(n) - SPARE * (ends[1] < 1):
+            _, low, high = run(self.texts.selected((first / as_int(n), last / as_int(n))))[0]
+        rows = run(self.texts.between(as_number(low), as_number(high)))
+        return self.rank_table(as_int(n), rows) or run(self.direct)
+
+    def ranks(self, n: int) -> tuple[int, int]:
+        """Ranks at and beyond which scores are capped, or the first and the last."""
+        a, b = self.window.part.numerator, self.window.part.denominator
+        first, last = (
+            (a * n + self.window.shift - self.window.cap) // b - SPARE,
+            -(-(a * n + self.window.shift + self.window.cap) // b) + SPARE,
+        )
+        return min(max(first, 0), n), max(min(last, n), 0)
+
+    def rank_table(self, n: int, rows: Sequence[Row]) -> list[Row]:
+        """keys, how many values there are, and in order: steps, how many have each, how many have it or less; none if
+        what was found does not reach far enough."""
+        first, last = self.ranks(n)
+        upto = as_int(rows[0][0]) if rows else 0
+        steps, counts = [as_int(row[1]) for row in rows], [as_int(row[2]) for row in rows]
+        before = upto - sum(counts)
+        if before > first + SPARE or upto < last - SPARE:
+            return []
+        return [(n, steps, counts, list(accumulate(counts, initial=before))[1:])]
+
+
+def as_int(value: object) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def as_number(value: object) -> float | int:
+    assert isinstance(value, float | int)
+    return value

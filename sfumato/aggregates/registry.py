@@ -25,7 +25,7 @@ def concrete_classes(abstract: type[Aggregate]) -> Iterator[type[Aggregate]]:
 def load_all() -> Registry:
     """Import every module of the package, so that what questions may use never depends on what was imported before."""
     for module in pkgutil.iter_modules(sfumato.aggregates.__path__):
-        if module.name != "registry":
+        if module.name not in ("registry", "builder"):  # the builder gets its methods from here
             import_module(f"sfumato.aggregates.{module.name}")
     found = {one for one in concrete_classes(Aggregate) if one.__module__.startswith("sfumato.aggregates.")}  # type: ignore[type-abstract]
     return Registry(tuple(sorted(found, key=lambda one: (one.listed, one.__name__))))

@@ -52,7 +52,7 @@ class StandaloneRelease(ABC):
 
     @classmethod
     def request(cls, batch: "Sequence[StandaloneRelease]", salt: int, dialect: str | Dialect) -> TableRequest:
-        """What the engine is asked for a batch: keys first."""
+        """The table that the engine is asked for: keys first, then the columns of a batch."""
         (alone,) = batch
         return TableRequest(alone.statement(salt, dialect), tuple(key_names(alone.plan)))
 
@@ -62,11 +62,11 @@ class StandaloneRelease(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Work out all that follows from public facts, so that it cannot fail after the charge."""
+        """Compute everything that follows from public facts, so that it cannot fail after the charge."""
 
     @abstractmethod
     def release(self, rows: Sequence[Row]) -> list[Scalar]:
-        """What is stored, from the exact rows of one group: the only place where noise is drawn."""
+        """The values to store, from the exact rows of one group: the only place where noise is drawn."""
 
     @abstractmethod
     def read(self, stored: Sequence[Scalar]) -> Estimate:
@@ -74,7 +74,7 @@ class StandaloneRelease(ABC):
 
     @abstractmethod
     def promise(self) -> str:
-        """How good an answer will be, for a preview."""
+        """The accuracy of an answer, in words for a preview."""
 
 
 def integers(numbers: object) -> list[int]:

@@ -30,6 +30,7 @@ class Sum(Linear):
     name = "sum"
     spellings = (exp.Sum,)
     listed = "SUM"
+    methods = ("sum = SUM(x)",)
     example = "SELECT ward, SUM(stay) FROM visits GROUP BY ward"
     refinable = True
 
@@ -87,7 +88,7 @@ class SumReader(Reader):
 
     @property
     def error(self) -> float:
-        low, high = self.sums.widen(-self.spread.radius, self.spread.radius, *self.taken())
+        low, high = self.sums.widen(-self.spread.radius, self.spread.radius, *self.left_out_per_row())
         return max(-low, high)
 
     def read(self, row: Sequence[Number]) -> NumberEstimate:
@@ -99,12 +100,14 @@ class SumReader(Reader):
         estimates: list[NumberEstimate] = []
         for row in rows:
             value = measure(total, row) * step + (centre * measure(counted[0], row) if counted else 0.0)
-            ends = self.sums.widen(value - radius, value + radius, *self.taken(value, row), self.most_rows(row))
+            ends = self.sums.widen(
+                value - radius, value + radius, *self.left_out_per_row(value, row), self.most_rows(row)
+            )
             estimates.append((value, *ends))
         return estimates
 
-    def taken(self, value: Number | None = None, row: Sequence[Number] = ()) -> tuple[float, float]:
-        """What a row that scaling took away may have added to the sum, downwards and upwards.
+    def left_out_per_row(self, value: Number | None = None, row: Sequence[Number] = ()) -> tuple[float, float]:
+        """The most that a left-out row may have added to the sum, downwards and upwards.
 
         By the shape of the tail, such rows are as far from the others in the mean as is allowed for (`Missing.apart`);
         for all data, or where rows are not counted, they may be anywhere in the range.
@@ -123,7 +126,7 @@ class SumReader(Reader):
         return max(0.0, -low), max(0.0, high)
 
     def most_rows(self, row: Sequence[Number]) -> float:
-        """What the scaled count of the group does not exceed, if rows are counted."""
+        """An upper bound of the scaled count of the group, if rows are counted."""
         if self.count_index is None or self.sums.missing is None:
             return math.inf
         return float(self.sums.joint.measure(self.count_index, row)) + self.count_radius

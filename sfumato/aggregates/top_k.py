@@ -36,6 +36,7 @@ class TopK(Standalone):
     name = "top k"
     spellings = (exp.ApproxTopK,)
     listed = "APPROX_TOP_K"
+    methods = ("top_k = APPROX_TOP_K(x, k)",)
     forms = ("APPROX_TOP_K({t}, 3)", "APPROX_TOP_K({d}, 100)", "APPROX_TOP_K({n}, 2) FILTER (WHERE {b})")
     example = "SELECT ward, APPROX_TOP_K(diagnosis, 3) FROM visits GROUP BY ward"
     has_interval = False

@@ -17,7 +17,7 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Scalar
 from sfumato.sql.emit.request import Row
-from sfumato.sql.emit.rows import row_select
+from sfumato.sql.emit.unit_rows import row_select
 from sfumato.sql.expressions import Column, Expression
 from sfumato.sql.parse.ast_guard import require_known_parts
 from sfumato.sql.parse.expressions import parse_expression

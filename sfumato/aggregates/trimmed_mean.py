@@ -50,6 +50,7 @@ class TrimmedMean(Standalone):
     name = "trimmed mean"
     spellings = ("trimmed_mean",)
     listed = "TRIMMED_MEAN"
+    methods = ("trimmed_mean = TRIMMED_MEAN(x, part)",)
     example = "SELECT ward, TRIMMED_MEAN(stay, 0.1) FROM visits GROUP BY ward"
 
     lattice: Lattice
@@ -149,13 +150,13 @@ class TrimmedMeanRelease(StandaloneRelease):
     def release(self, rows: Sequence[Row]) -> list[Scalar]:
         mechanism = self.mechanism
         if isinstance(mechanism, Everywhere):
-            return [float(np.asarray(mechanism.release(self.ordered(rows))).item()), self.off(0)]
+            return [float(np.asarray(mechanism.release(self.ordered_values(rows))).item()), self.off(0)]
         draw = Draw(mechanism.noise, mechanism.source)
-        x = self.ordered(rows)
+        x = self.ordered_values(rows)
         rung = mechanism.rung(x)
         return [mechanism.noisy(draw, self.mean.value(x), rung), self.off(int(self.noise.release(rung)))]
 
-    def ordered(self, rows: Sequence[Row]) -> Ordered:
+    def ordered_values(self, rows: Sequence[Row]) -> Ordered:
         """The values of the ranks that count; one that very many have is listed as often as it is needed."""
         low, high = self.mean.ends
         if not rows or not rows[0][0]:

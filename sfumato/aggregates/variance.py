@@ -29,6 +29,7 @@ class Variance(Linear):
     name = "variance"
     spellings = (exp.Variance, exp.VariancePop)
     listed = "VARIANCE"
+    methods = ("var = VARIANCE(x)",)
     example = "SELECT ward, VARIANCE(stay) FROM visits GROUP BY ward"
     centred = True
     is_ratio = True
@@ -63,6 +64,7 @@ class StandardDeviation(Linear):
     name = "stddev"
     spellings = (exp.Stddev, exp.StddevPop, exp.StddevSamp)
     listed = "STDDEV"
+    methods = ("std = STDDEV(x)",)
     example = "SELECT ward, STDDEV(stay) FROM visits GROUP BY ward"
     centred = True
     is_ratio = True
@@ -104,7 +106,7 @@ class VarianceReader(Reader):
 
     @cached_property
     def largest(self) -> float:
-        """What the range allows, in steps²."""
+        """The largest variance that the range allows, in steps²."""
         low, high = self.mean.span
         return ((high - low) / 2) ** 2
 

@@ -31,7 +31,7 @@ ROWS = (
     NistQuestion(2, "unit of privacy", "Event or user? Of which table?",
         "A unit is declared for every private table. The groups and rows that one unit contributes are bounded before "
         "anything is aggregated.", CHECKED,
-        ("tests/curator/test_release.py::test_a_person_moves_few_groups_and_each_a_little",
+        ("tests/sql/emit/test_bounding.py::test_a_person_moves_few_groups_and_each_a_little",
          "tests/sql/parse/test_joins.py::test_a_person_moves_few_groups_and_each_a_little")),
     NistQuestion(3, "neighbouring data sets", "Which relation, and does the sensitivity match it?",
         "Every loss carries its neighbour relation as a type, and losses of different relations cannot be added. A "
@@ -71,26 +71,26 @@ ROWS = (
     NistQuestion(8, "clipping bounds", "Are bounds never taken from data for free?",
         "Bounds are stated in the policy; bounds that are suggested from data are charged to the budget. NaN does not "
         "survive clipping.", CHECKED,
-        ("tests/curator/test_bounds.py::test_they_cost_what_was_said_once",
-         "tests/curator/test_bounds.py::test_one_person_is_in_one_bin",
+        ("tests/curator/test_suggest_bounds.py::test_they_cost_what_was_said_once",
+         "tests/curator/test_suggest_bounds.py::test_one_person_is_in_one_bin",
          "tests/mechanisms/attacks/test_odd_numbers.py::test_what_is_no_number_is_not_seen",
          "tests/mutants/test_mutants.py::test_a_planted_bug_is_found_and_nothing_without_it")),
     NistQuestion(9, "utility", "Are there error bars, and do they leak nothing?",
         "Every number has an interval, computed from public parameters and released values; its coverage is at least "
         "what it states.", CHECKED,
-        ("tests/curator/test_intervals.py::test_intervals_hold_the_truth_as_often_as_they_say",
+        ("tests/aggregates/test_intervals.py::test_intervals_hold_the_truth_as_often_as_they_say",
          "tests/checks/test_mechanisms.py::test_errors_are_missed_no_more_often_than_said")),
     NistQuestion(10, "bias", "Are small groups, clamped values and negative counts accounted for?",
         "Counts may be negative: nothing is rounded away, so sums stay unbiased. A sketch, charged to the budget, says "
         "what the bounds leave out. Relative errors by group size are shown as intervals, not judged.", PARTLY,
-        ("tests/curator/test_sketch.py::test_previews_say_what_is_left_out",
+        ("tests/curator/test_contribution_sketch.py::test_previews_say_what_is_left_out",
          "tests/curator/test_curator.py::test_an_answer_is_near_the_truth_and_says_how_near")),
     NistQuestion(11, "classes of queries", "Is the algorithm right for counts, sums, means, extremes, quantiles?",
         "Sums are sums of integers on public lattices; means have Fieller intervals; quantiles, minima and maxima are "
         "chosen by rank and need no bounds on the values.", CHECKED,
-        ("tests/curator/test_edges.py::test_sums_of_edge_values_are_right",
-         "tests/curator/test_quantiles.py::test_a_person_changes_few_groups_and_in_each_few_values",
-         "tests/curator/test_intervals.py::test_a_ratio_holds_every_number_that_fits")),
+        ("tests/aggregates/test_edge_values.py::test_sums_of_edge_values_are_right",
+         "tests/aggregates/test_quantile.py::test_a_person_changes_few_groups_and_in_each_few_values",
+         "tests/aggregates/test_intervals.py::test_a_ratio_holds_every_number_that_fits")),
     NistQuestion(12, "machine learning",
         "Is the sampling what the accountant assumes; is the search for parameters paid?",
         "No learners are shipped yet. A sampling scheme computes its own amplification and refuses losses of another "
@@ -110,7 +110,7 @@ ROWS = (
     NistQuestion(16, "trust model", "Who is trusted?",
         "The operator, the host and the storage; no analyst. The page of promises states each promise and against whom "
         "it holds, with its test.", CHECKED,
-        ("tests/curator/test_promise.py::test_every_line_of_a_table_names_a_test", "docs/promise.md")),
+        ("tests/test_promise.py::test_every_line_of_a_table_names_a_test", "docs/promise.md")),
     NistQuestion(17, "floating point", "Is noise exact, are sums exact?",
         "Noise is drawn on integers, answers lie on public lattices, and sums are sums of integers.", CHECKED,
         ("tests/mechanisms/attacks/test_bits.py::test_precision_tells_nothing",
@@ -130,11 +130,11 @@ ROWS = (
         CHECKED,
         ("tests/sql/functions/test_totality.py::test_all_that_is_allowed_is_total",
          "tests/curator/test_neighbours.py::test_what_an_analyst_sees_beside_values_is_the_same",
-         "tests/curator/test_response.py::test_an_answer_and_a_failure_take_a_public_time")),
+         "tests/curator/test_response_padding.py::test_an_answer_and_a_failure_take_a_public_time")),
     NistQuestion(20, "security of data", "Is there no way to the data beside the curator?",
         "Engines are opened read-only, and errors contain no values; protecting the database from others is the "
         "operator's task, as there is no server yet.", PARTLY,
-        ("tests/curator/test_postgres.py::test_nothing_can_be_written",
+        ("tests/engines/test_postgres.py::test_nothing_can_be_written",
          "tests/curator/test_curator.py::test_one_error_after_the_charge_whatever_went_wrong")),
     NistQuestion(21, "data collection", "Is what is collected little, encrypted, deleted in time?",
         "Outside the scope of a curator: the owner's task.", STATED, ("docs/promise.md",)),

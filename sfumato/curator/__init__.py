@@ -1,4 +1,4 @@
-"""The trusted curator: plan, price, charge, run, plan."""
+"""The trusted curator: plan, price, charge, release, keep, show."""
 
 from sfumato.curator.curator import Curator
 

@@ -1,17 +1,12 @@
-"""What an account still covers, in the analyst's terms: the largest ε of a question that fits. No data are in it."""
+"""The largest ε of a question that an account still covers, and the refusal that names it. No data are read."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Amount, Ledger
 from sfumato.ledger.accounts import DIGITS, refusal
 from sfumato.loss.base import PrivacyLoss
-
-if TYPE_CHECKING:
-    from sfumato.curator.offer import Offer
 
 STEPS: int = 9 * 10 ** (DIGITS - 1)  # numbers of so many digits in a decade
 LEAST = -6  # the decade of the least ε that may be asked
@@ -49,15 +44,10 @@ def candidate_index(epsilon: float) -> int:
     return max((decade - LEAST) * STEPS + int(written.scaleb(-decade) * first) - first + 1, 0)
 
 
-def loss_by_epsilon(offer: "Offer", delta: float) -> Callable[[float], PrivacyLoss]:
-    """The loss of the same question at another ε."""
-    return lambda epsilon: replace(offer, price=type(offer.price).for_epsilon(epsilon, delta, offer.leak)).loss
-
-
 def budget_refusal(
     loss: PrivacyLoss, loss_at: Callable[[float], PrivacyLoss], ledger: Ledger, who: str, delta: float
 ) -> BudgetExceeded:
-    """What is told to somebody whose account does not hold this loss."""
+    """The refusal of a loss that the account does not cover, with the largest ε that fits."""
     account, limit, spent = ledger.account(who)
     left, cost = limit - spent, ledger.prices(loss)[-1]
     asked = loss.epsilon(delta).upper

@@ -28,7 +28,7 @@ FOR_ALL_DATA, BY_THE_TAIL, NOISE_ONLY = "for all data", "by the shape of the tai
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What scaling took away from an answer.
+    """The effect of scaling on an answer: who counts in part, and which share of the rows is left out.
 
     `grade` says what intervals include: for all data (the policy states `most`), by the shape of the tail of
     contributions (a model that heavy-tailed data may break), or noise alone. `people` holds for all data with 97.5 %.
@@ -64,7 +64,7 @@ class LeftOut:
 
     @property
     def beyond_bounds(self) -> str:
-        """What clamping took away: bounds that the policy does not state were found before."""
+        """The clamped share of values, in words: of columns whose bounds were found automatically."""
         found = [
             f"Values of {name} were clamped to [{low:g}, {high:g}]: about {percent(about)} lie outside, at most"
             f" {percent(most)}."
@@ -74,7 +74,7 @@ class LeftOut:
 
     @property
     def in_part(self) -> str:
-        """What scaling took away."""
+        """The left-out share, in words."""
         if self.people is None:
             return ""
         whom = "Nobody counts" if not self.people else f"At most {self.people:,} people count"

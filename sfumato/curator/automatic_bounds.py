@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, product
+from typing import TYPE_CHECKING
 
 from sfumato.aggregates.price import Price
 from sfumato.curator.answer import NOISE_ONLY, Answer, LeftOut, percent
 from sfumato.curator.offer import Offer
-from sfumato.curator.planner import ColumnBounds, Planner
-from sfumato.curator.preview import find_stored
+from sfumato.curator.planner import ColumnBounds, Planner, Wanted
+from sfumato.curator.preview import Preview
+from sfumato.curator.steps import Steps, step_key
+from sfumato.curator.stored_answers import find_stored
 from sfumato.curator.suggest_bounds import (
     FARTHEST,
     Outside,
@@ -27,14 +30,17 @@ from sfumato.curator.suggest_bounds import (
     share_outside,
     suggested_range,
 )
-from sfumato.curator.value_votes import NoisyCounts, magnitude_histogram, position_histogram
-from sfumato.curator.wanted import Wanted
-from sfumato.errors import QueryRefused, UnboundedColumn
+from sfumato.curator.value_votes import NoisyCounts, buy_value_histogram, magnitude_histogram, position_histogram
+from sfumato.errors import NotReached, QueryRefused, UnboundedColumn
 from sfumato.ledger import Ledger
+from sfumato.ledger.meter import odds
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.expressions import columns
 from sfumato.sql.policy import Policy
+
+if TYPE_CHECKING:
+    from sfumato.curator.curator import Curator
 
 SHARE = 0.2  # of a question's price, for the bounds of all its columns
 FIRST_SHARE = 0.02  # of the budget, if a question names an error: its price is known only after its bounds
@@ -137,7 +143,7 @@ class AutomaticBounds:
 
     @cached_property
     def rest(self) -> Wanted:
-        """What is asked for after bounds were bought: the same for the rest of its price; an error stays as it is."""
+        """The request after bounds were bought: the same text for the rest of its price; an error stays as it is."""
         if self.wanted.epsilon is None:
             return self.wanted
         left = replace(self.widest, price=self.widest.price.part(1 - SHARE))
@@ -153,7 +159,7 @@ class AutomaticBounds:
 
     @property
     def plan_words(self) -> tuple[str, ...]:
-        """What will be done, for a preview."""
+        """The purchase of bounds, in words for a preview."""
         names = ", ".join(f"{table}.{column}" for table, column, *_ in self.columns)
         price = "the price" if self.wanted.epsilon is not None else "the budget"
         return (
@@ -207,3 +213,96 @@ def with_clamping(answer: Answer, bounds: Sequence[FoundBounds]) -> Answer:
     return replace(
         answer, note=f"{answer.note} {missing.beyond_bounds}".strip(), left_out=missing, coverage=dict(answer.coverage)
     )
+
+
+# ---- asking under bounds that were found ----------------------------------------------------------------------------
+
+
+def ask_unbounded(curator: "Curator", wanted: Wanted, key: str | None) -> Answer:
+    """The answer under bounds that are stored, or bought now, inside the question's price."""
+    if wanted.explained:
+        return curator.explain(preview_unbounded(curator, wanted))
+    found = AutomaticBounds.of(curator.planner, wanted, curator.ledger)
+    charge = curator.ledger.find_charge(who=curator.who, key=key) if key is not None else None
+    known = found.best_known(charge[0] if charge else None, lambda text: was_charged(curator, text, key))
+    bounds, rest = known if known is not None else (buy_bounds(curator, found, key), found.rest)
+    try:
+        answer = under_bounds(curator, bounds).ask(
+            rest.text,
+            epsilon=rest.epsilon,
+            error=rest.error,
+            relative_error=rest.relative_error,
+            key=key,
+            **rest.bounds.stated(),
+        )
+    except NotReached as short:
+        best = with_clamping(short.answer, bounds) if isinstance(short.answer, Answer) else None
+        raise NotReached(str(short), best) from None
+    if known is None and rest.epsilon is not None and rest.relative_error is None:  # what was paid for all
+        loss = found.widest.loss
+        answer = replace(
+            answer, epsilon=loss.epsilon(answer.delta).upper, odds=odds(loss), charged=True,
+            coverage=dict(answer.coverage),
+        )  # fmt: skip
+    return with_clamping(answer, bounds)
+
+
+def preview_unbounded(curator: "Curator", wanted: Wanted) -> Preview:
+    """The same before it is asked: with stored bounds as with bounds of the policy."""
+    found = AutomaticBounds.of(curator.planner, wanted, curator.ledger)
+    known = found.best_known()
+    if known is not None:
+        bounds, wanted = known
+        preview = under_bounds(curator, bounds).preview(
+            wanted.text,
+            epsilon=wanted.epsilon,
+            error=wanted.error,
+            relative_error=wanted.relative_error,
+            **wanted.bounds.stated(),
+        )
+        return replace(preview, lost=(*preview.lost, *(one.words for one in bounds)))
+    if wanted.epsilon is None:
+        raise QueryRefused(
+            "what this error costs depends on bounds that are not known yet.\n"
+            f"  found:  {'; '.join(found.plan_words)}\n"
+            "  do:     ask; or preview by epsilon=; or let the owner buy bounds once: sfumato policy suggest"
+        )
+    preview, aggregates = curator.preview_of(found.widest), found.widest.question.aggregates
+    unknown = tuple(one for one in aggregates if reads_unbounded(one))
+    return replace(preview, lost=(*preview.lost, *found.plan_words), unbounded=unknown)
+
+
+def buy_bounds(curator: "Curator", found: AutomaticBounds, key: str | None) -> tuple[FoundBounds, ...]:
+    """Bounds of all columns of a question that have none; each histogram is a charge of its own."""
+    buyer = curator.buyer
+    buyer.is_charged(found.widest, key)  # raises if the key was used for something else
+    trial = found.widest if not found.widest.scaled else Steps.of(found.widest, buyer.ledger).completed()
+    buyer.check(trial)  # before the first charge
+    buyer.require_affordable(found.charges, found.widest.loss, buyer.loss_at(found.widest))
+    for name, column, *_ in found.columns:
+        table, of = number_column(f"{name}.{column}", buyer.policy)
+        sizes, _ = buy_value_histogram(buyer, magnitude_histogram(table, of), found.price, key)
+        if not is_seen(sizes):
+            raise NotReached(
+                f"no bounds of {name}.{column} were found for this price.\n"
+                f"  found:  too few people for ε = {found.epsilon:.2g}, of which a part is charged\n"
+                "  do:     ask with a larger ε, or CLAMP it, or let the owner state low and high in the policy",
+                None,
+            )
+        ends = rough_range(sizes.counts, sizes.sigma)
+        buy_value_histogram(buyer, position_histogram(table, of, *ends), found.price, key)
+    return next(found.combinations())
+
+
+def under_bounds(curator: "Curator", bounds: Sequence[FoundBounds]) -> "Curator":
+    """The same curator under a policy with these bounds."""
+    planner = curator.planner.with_bounds(tuple(one.ends for one in bounds))
+    asked = replace(curator, policy=planner.policy)
+    vars(asked)["planner"] = planner
+    return asked
+
+
+def was_charged(curator: "Curator", question: str, key: str | None) -> bool:
+    """Was this step bought under this request's key?"""
+    own = step_key(key, question)
+    return own is not None and curator.ledger.find_charge(who=curator.who, key=own) is not None

@@ -68,7 +68,7 @@ class BoundedTables:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def rows(self, engine: Runner, request: TableRequest) -> list[Row]:
-        """What `direct` gives; in quicker steps, or from tables that are kept, where that can be.
+        """The table that `direct` gives, in quicker steps or from cached tables where possible.
 
         If anything fails, all of them are given up, as they may have taken the memory that was lacking (values that
         very many have are listed by `quick`, and counted by `direct`), and the direct statement decides.
@@ -102,7 +102,7 @@ class BoundedTables:
         return rows
 
     def read_tables(self, engine: CachingEngine, request: TableRequest) -> list[Row]:
-        """What `read` gives of its tables, which are made now unless they are kept."""
+        """The result of `read` on its tables, which are created now unless they are cached."""
         text = "; ".join(sql for _, sql in request.tables)
         with self._lock:
             view = next((one for one in self._views if text in one.columns), None)

@@ -1,4 +1,4 @@
-"""How much people contribute, bought once: what is left out, and how exact answers are, can then be told before.
+"""The sketch of contributions, bought once: previews can then say what is left out, and how exact answers are.
 
 For a table whose contributions are scaled: the histograms of norms of the common questions. For one whose bounds the
 policy states: how many units have 1, 2, 3–4, 5–8, … rows, and for each column that may be a key, how many have so many
@@ -13,6 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.aggregates.price import IndependentNoise, Price
+from sfumato.curator.planner import require_positive
+from sfumato.curator.purchase import Buyer
 from sfumato.curator.steps import NormHistogram
 from sfumato.ledger import Ledger
 from sfumato.loss.base import PrivacyLoss
@@ -20,7 +22,7 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit.request import TableRequest
-from sfumato.sql.emit.rows import first_table, unit_of
+from sfumato.sql.emit.unit_rows import first_table, unit_of
 from sfumato.sql.expressions import Column, Constant
 from sfumato.sql.plan import Measure, Plan, Table, What
 from sfumato.sql.policy import Policy
@@ -41,6 +43,11 @@ class Sketch:
     table: Table
     price: Price
 
+    @property
+    def canonical(self) -> str:
+        return sketch_key(self.table)
+
+    @property
     def loss(self) -> PrivacyLoss:
         return self.price.loss()
 
@@ -50,7 +57,7 @@ class Sketch:
 
     @cached_property
     def histogram_price(self) -> Price:
-        """What a histogram has."""
+        """The share of the price for one histogram."""
         return self.price.part(1 / (1 + len(self.columns)))
 
     @cached_property
@@ -68,8 +75,7 @@ class Sketch:
             found.append(f"SELECT {SIZES}.{BIN}, COUNT(*) FROM ({each}) AS {SIZES} GROUP BY {SIZES}.{BIN}")
         return found
 
-    def table_requests(self, dialect: str | Dialect) -> list[TableRequest]:
-        """The same as the curator reads them."""
+    def requests(self, salt: int, dialect: str | Dialect) -> list[TableRequest]:
         return [TableRequest(sql) for sql in self.statements(dialect)]
 
     def distinct_values(self, name: str, to: Dialect) -> str:
@@ -77,7 +83,7 @@ class Sketch:
         value = to.compiled(Column(f"t0.{name}", self.table.columns[name])).sql(to.name)
         return f"(COUNT(DISTINCT {value}) + MAX(CASE WHEN {value} IS NULL THEN 1 ELSE 0 END))"
 
-    def noisy_histograms(self, tables: Sequence[Sequence[tuple[object, ...]]]) -> bytes:
+    def release(self, tables: Sequence[Sequence[tuple[object, ...]]]) -> bytes:
         """Noisy histograms, each with all its bins."""
         found = {}
         for name, rows in zip(["*", *self.columns], tables, strict=True):
@@ -89,7 +95,7 @@ class Sketch:
 
 
 def sketch_key(table: Table) -> str:
-    """What is stored under: the same for every price, as it is bought once."""
+    """The canonical text of a sketch: the same for every price, as it is bought once."""
     return f"sketch | {table.name} | {unit_text(table.unit)} | {groupable_columns(table)!r}"
 
 
@@ -121,8 +127,34 @@ def missing_norms(tables: Sequence[Table], price: Price, ledger: Ledger) -> list
     return found
 
 
+def register_contributions(buyer: Buyer, epsilon: float) -> None:
+    """Buy the histograms that show how much people contribute, unless they are stored.
+
+    For each table whose contributions are scaled: a histogram of norms for COUNT(*), alone and by each column that may
+    be a key. For other tables: a sketch of what the bounds of the policy cut off. Tables share ε evenly, and so do the
+    histograms of a table.
+    """
+    require_positive("epsilon", epsilon)
+    whole, tables = buyer.price_of(epsilon), tables_to_sketch(buyer.policy)
+    scaled = [table for table in tables if table.scaled]
+    norms = missing_norms(scaled, whole.part(1 / max(1, len(tables))), buyer.ledger)
+    cut = [table for table in tables if not table.scaled and buyer.ledger.recall(sketch_key(table)) is None]
+    items = len(cut) + len({step.plan.table.name for step in norms})
+    if not items:
+        return
+    buyer.require_affordable([whole.loss()], whole.loss(), buyer.loss_of_epsilon)
+    for step in missing_norms([one.plan.table for one in norms], whole.part(1 / items), buyer.ledger):
+        buyer.buy_step(step, buyer.loss_of_epsilon)
+    for table in cut:
+        sketch = Sketch(table, whole.part(1 / items))
+        checked = buyer.check_requests(sketch)
+        with buyer.question_lock(sketch.canonical):
+            if buyer.ledger.recall(sketch.canonical) is None:
+                buyer.buy_release(sketch, buyer.loss_of_epsilon, None, checked)
+
+
 def describe_truncation(plan: Plan, stored: bytes) -> list[str]:
-    """What the bounds leave out, in words, as far as the sketch tells; without WHERE."""
+    """The shares that the bounds of the policy leave out, in words; without regard to WHERE."""
     data = json.loads(stored)
     found, column = [], plan.keys[0] if len(plan.keys) == 1 else None
     name = column.origin.partition(".")[2] if isinstance(column, Column) and column.origin.startswith("t0.") else ""

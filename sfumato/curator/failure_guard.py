@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass
 class Guard:
-    """Around all that happens between a charge and the moment at which its response is due."""
+    """Wraps everything between a charge and the moment at which its response is due."""
 
     ledger: Ledger
     receipt: Receipt
@@ -34,7 +34,7 @@ class Guard:
         return self
 
     def retry(self, read: Callable[[], T]) -> T:
-        """Read data, with one more try: nothing of the first was seen, and no noise was drawn."""
+        """Read data, with one retry: nobody saw the first result, and no noise was drawn."""
         try:
             found = read()
         except Exception:

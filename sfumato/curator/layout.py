@@ -1,4 +1,4 @@
-"""From what is stored to the columns that were asked for: post-processing."""
+"""The layout of an answer: from stored noisy values to the columns that were asked for. Post-processing."""
 
 import datetime
 import json
@@ -10,7 +10,6 @@ from sfumato.aggregates.count import CountReader
 from sfumato.aggregates.linear import CONFIDENCE, Estimate
 from sfumato.curator.answer import LeftOut
 from sfumato.curator.offer import Offer
-from sfumato.curator.ratios import ratio_columns
 from sfumato.sql.aggregate import Aggregate, StandaloneAggregate
 from sfumato.sql.domains import Kind, Scalar
 from sfumato.sql.expressions import Expression, Output
@@ -34,13 +33,13 @@ def estimates(offer: Offer, noisy: bytes) -> Estimates:
         else:
             release, stored = offer.standalone_release(aggregate), stored_values(offer, aggregate, data)
             columns.append([release.read(values) for values in stored])
-    columns += [column.read_all(data["noisy"]) for column in ratio_columns(offer).values()]
+    columns += [column.read_all(data["noisy"]) for column in offer.ratio_columns.values()]
     rows = zip(*columns, strict=True) if columns else ((),) * len(data["keys"])
     return list(zip(data["keys"], map(list, rows), strict=True))
 
 
 def stored_values(offer: Offer, aggregate: Aggregate, data: Mapping[str, Any]) -> list[Sequence[Scalar]]:
-    """What is stored of a standalone aggregate, for each key."""
+    """The stored values of a standalone aggregate, for each key."""
     assert isinstance(aggregate, StandaloneAggregate)
     together = [one for one in offer.plan.standalone if one.stored_as == aggregate.stored_as]
     index = together.index(aggregate)
@@ -57,12 +56,12 @@ def coverage_by_column(offer: Offer) -> dict[str, float]:
             aggregate = offer.question.aggregates[e.place - width]
             exact = aggregate in offer.readers and not offer.scaled
             found[name] = offer.readers[aggregate].coverage if exact else CONFIDENCE
-    return found | {offer.question.columns[place][0]: CONFIDENCE for place in ratio_columns(offer)}
+    return found | {offer.question.columns[place][0]: CONFIDENCE for place in offer.ratio_columns}
 
 
 def minimum_coverage(offer: Offer) -> dict[str, float]:
     """The same where only that is known."""
-    ratios = {offer.question.columns[place][0] for place in ratio_columns(offer)}
+    ratios = {offer.question.columns[place][0] for place in offer.ratio_columns}
     return dict.fromkeys(set(coverage_by_column(offer)) - ratios, CONFIDENCE)
 
 
@@ -80,7 +79,7 @@ def finite_or_none(value: Value) -> Value:
 
 
 def bounding_note(plan: Plan, missing: LeftOut | None = None) -> str:
-    """What an interval does not cover, or what it covers beside noise: rows that are left out, or count in part."""
+    """A note on contribution bounds: which rows are left out or count in part, and whether intervals cover that."""
     table = plan.table
     if isinstance(table.unit, RowUnit):
         return ""
@@ -95,7 +94,7 @@ def bounding_note(plan: Plan, missing: LeftOut | None = None) -> str:
 
 
 def cut_note(plan: Plan) -> str:
-    """Which rows of a unit count where contributions cannot be scaled: for what is no sum, and before joins."""
+    """A note on rows that are cut where scaling is impossible: for aggregates that are no sums, and before joins."""
     unit, found = plan.table.unit, []
     weighted = [isinstance(one, StandaloneAggregate) and one.weighted for one in plan.standalone]
     if any(weighted):
@@ -124,7 +123,7 @@ def parse_moment(text: Shown) -> Shown:
         return text
 
 
-def around(cell: Shown, estimate: Estimate) -> Estimate:
+def widen_to_value(cell: Shown, estimate: Estimate) -> Estimate:
     """The interval of a ratio, wide enough for the value that is shown, which is made of rounded counts."""
     value, low, high = estimate
     if not all(isinstance(x, int | float) for x in (cell, low, high)):
@@ -167,7 +166,7 @@ def lay_out_rows(
             at = e.place - width if isinstance(e, Output) else len(question.aggregates) + list(ratios).index(place)
             own = [readings[i][1][at] for i in kept]
             if place in ratios:
-                own = [around(cell, one) for cell, one in zip(cells, own, strict=True)]
+                own = [widen_to_value(cell, one) for cell, one in zip(cells, own, strict=True)]
             names += [f"{name} low", f"{name} high"]
             columns += [[finite_or_none(low) for _, low, _ in own], [finite_or_none(high) for _, _, high in own]]
     return tuple(names), tuple(zip(*columns, strict=True))

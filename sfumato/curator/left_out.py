@@ -1,4 +1,4 @@
-"""What an answer leaves out: how many people count in part, and what share of the rows that takes away."""
+"""The left-out bound of an answer: how many people count in part, and which share of the rows is left out."""
 
 import math
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def left_out(offer: Offer, data: Mapping[str, Any]) -> LeftOut:
 
 
 def expected(choice: Choice) -> LeftOut:
-    """What a bound leaves out, from the histogram that it was chosen from: known before anything is asked."""
+    """The share that a bound leaves out, from the histogram that it was chosen from: known before the question."""
     if choice.tail is None or choice.missing is None:
         return LeftOut(NOISE_ONLY)
     unit, length = choice.block.unit, choice.length / choice.block.unit
@@ -47,7 +47,8 @@ def expected_words(offer: Offer) -> tuple[str, ...]:
 
 
 def upper_error(noise: IndependentNoise, numbers: int = 1) -> int:
-    """What the noise of a sum of so many whole numbers falls short by with the probability 1 − LEFT_OUT at most."""
+    """The amount by which the noise of a sum of so many whole numbers falls short with probability at most
+    1 − LEFT_OUT, rounded up."""
     return math.ceil(spread(((Fraction(1), noise),) * numbers, 2 * LEFT_OUT - 1).radius)
 
 

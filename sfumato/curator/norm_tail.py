@@ -1,4 +1,4 @@
-"""What a noisy histogram of norms tells: which bound to scale to, and how much a bound leaves out.
+"""The tail of a noisy histogram of norms: how much scaling to a norm leaves out.
 
 A unit contributes one vector, and its norm is scaled down to a bound C. The histogram has noise; all that is done with
 it here is post-processing, so nothing in this file is about privacy.
@@ -7,19 +7,17 @@ Model (`Tail`): from some bin on, the number of units per factor √2 of the nor
 from that bin: from Pareto tails (c = 0) to sharp edges (c large). Every pair (b, c) of a public grid is fitted and
 weighed by its likelihood. What is said of the left-out norm E(C) = Σ (norm − C)⁺ is a quantile over these models; it is
 right if one of them is. "At most" has room for some units that no shape explains, as many as noise may hide, at twice
-the norm where the tail ends. Without a model only `capped_left_out` holds, and needs a public cap on norms.
+the norm where the tail ends. Without a model only `norm_choice.capped_left_out` holds, and needs a public cap on norms.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
-Deviation = Callable[[Floats], Floats] | float
 
 PLACES = 49  # place i holds norms in (2^((i−1)/2), 2^(i/2)]
 BEYOND = 8  # places after the last bin, and after the last bin that is fitted, that a model may still fill
@@ -28,7 +26,6 @@ FIRST_PLACE = np.array([0, *range(1, 2 * WIDE, 2), *range(2 * WIDE + 1, PLACES)]
 SQUARES = tuple(2 ** (int(following) - 1) for following in (*FIRST_PLACE[1:], PLACES))  # upper ends of bins, squared
 EDGES: Floats = np.sqrt(np.array(SQUARES, float))  # upper ends of bins; the last one holds all that is larger
 BINS = len(SQUARES)
-CANDIDATES: Floats = np.sqrt(np.unique(np.floor(2.0 ** (np.arange(4 * PLACES - 3) / 4) + 1e-9)))  # squares are whole
 
 POINTS = 4  # a place is four norms, evenly on the scale of logarithms
 NORMS: Floats = np.r_[np.ones(POINTS), 2.0 ** ((np.arange(POINTS * (PLACES + BEYOND - 1)) + 0.5) / (2 * POINTS))]
@@ -47,11 +44,8 @@ IMPLAUSIBLE = 1e-3  # models less likely than the best by this factor are left o
 HEAVY = 4.0  # weight of a straight tail where we promise "at most"
 APART = 1.5  # where we promise "at most": so many σ of units may lie apart from every shape, twice as far out
 UNSEEN = 0.25  # σ of units that are not enough for a tail to reach farther
-CAUTION = 0.35  # quantile of E(C) that is weighed against noise; its mean square is ruled by the fattest tail
 LUMP = 0.8  # of the units in a bin and beside it that are in it: they may all have the same norm
 EXPECTED = 0.7  # quantile of the number of scaled units that an alarm compares with
-GROUPS_WEIGHT = 0.75  # noise of K groups counts as K^this: 1 is best for the total error and leaves out more of a group
-DIFFERENT = 0.1  # how far left-out rows are taken to be from others in the mean, in halves of the range
 
 
 def model_shapes() -> tuple[Floats, NDArray[np.bool_]]:
@@ -130,7 +124,7 @@ class Tail:
         return float(quantile(self.spread_out(np.array([bound])), self.likely, 0.5)[0])
 
     def at_most(self, bound: float, confidence: float = 0.975) -> float:
-        """What E(C) does not exceed, with this confidence if the tail has one of the shapes; heavy ones weigh more.
+        """An upper bound of E(C), with this confidence if the tail has one of the shapes; heavy ones weigh more.
 
         Besides, APART·σ units may lie apart from any shape, at twice the norm that the tail reaches: noise would hide
         them.
@@ -263,94 +257,8 @@ def quantile(values: Floats, weights: Floats, q: float) -> Floats:
     return found
 
 
-def deviations(deviation: Deviation, bounds: Floats) -> Floats:
-    """The standard deviation of noise for each C."""
-    found: Floats = bounds * (deviation(bounds) if callable(deviation) else deviation)
-    return found
-
-
-def choose_for_sums(tail: Tail, deviation: Deviation, groups: int, candidates: Floats = CANDIDATES) -> float:
-    """The C that makes K^GROUPS_WEIGHT·(noise)² + E(C)² least for K groups.
-
-    `deviation` is that of noise per unit of C. The left-out vector has a norm of at most E(C) (triangle inequality), so
-    the second term bounds the squared biases of all groups together.
-    """
-    bounds = tail.reached(candidates)
-    bias = quantile(tail.spread_out(bounds), tail.likely, CAUTION)
-    return float(bounds[np.argmin(groups**GROUPS_WEIGHT * deviations(deviation, bounds) ** 2 + bias**2)])
-
-
-def choose_for_means(tail: Tail, deviation: Deviation, groups: int, candidates: Floats = CANDIDATES) -> float:
-    """The C for a question of means and ratios alone: makes 2K·(noise/S)² + (DIFFERENT·λ)² least.
-
-    S = Σ min(norm, C) is what remains and λ = E/(S + E) the share left out. The noise of a mean falls with C, since
-    C/S does; what is left out biases it only as far as left-out rows differ from the others.
-    """
-    bounds = tail.reached(candidates)
-    out = quantile(tail.left_out(bounds), tail.likely, 0.5)
-    kept = np.maximum(tail.kept(bounds), 1.0)  # nobody there: any bound will do
-    noise = 2 * groups * (deviations(deviation, bounds) / kept) ** 2
-    return float(bounds[np.argmin(noise + (DIFFERENT * out / (kept + out)) ** 2)])
-
-
-# ---- a public cap on norms: no model ---------------------------------------------------------------------------------
-
-
-def candidates_below(cap: float, candidates: Floats = CANDIDATES) -> Floats:
-    """The public grid up to a cap, and the cap."""
-    return np.append(candidates[candidates < cap], cap)
-
-
-def capped_left_out(
-    counts: Sequence[float] | Floats,
-    sigma: float,
-    bound: float,
-    cap: float,
-    confidence: float,
-    candidates: int,
-    *,
-    step: float = 0.0,
-    laplace: bool = False,
-) -> float:
-    """What E(C) does not exceed with this confidence, for all data whose norms are at most the cap.
-
-    Σ_j H̃_j·(e_j − C)⁺ + z·σ·√Σ_j ((e_j − C)⁺)², e_j the upper end of bin j, at most the cap: never below E(C) unless
-    noise is above its quantile. C may be chosen from the same histogram among so many `candidates` (all of the public
-    grid, also those never tried): each has its share of 1 − confidence. `step`: noise is rounded to multiples of it.
-    """
-    lower = np.r_[0.0, EDGES[:-1]]
-    upper = np.minimum(np.r_[EDGES[:-1], max(cap, EDGES[-1])], cap)
-    weight = np.where(lower < cap, np.maximum(upper - bound, 0), 0)
-    chance = (1 - confidence) / candidates
-    if laplace:
-        above = laplace_quantile(weight, chance) * sigma / math.sqrt(2)
-    else:
-        above = -NormalDist().inv_cdf(chance) * sigma * float(np.sqrt((weight**2).sum()))
-    return max(0.0, float(weight @ np.asarray(counts, float)) + above + step / 2 * float(weight.sum()))
-
-
-def choose_capped(
-    counts: Sequence[float] | Floats,
-    sigma: float,
-    deviation: Deviation,
-    cap: float,
-    confidence: float,
-    z: float,
-    *,
-    step: float = 0.0,
-    laplace: bool = False,
-) -> float:
-    """The C for which the interval that holds for all data is shortest: 2z·(noise) + `capped_left_out`."""
-    bounds = candidates_below(cap)
-    out = [
-        capped_left_out(counts, sigma, bound, cap, confidence, len(bounds), step=step, laplace=laplace)
-        for bound in bounds.tolist()
-    ]
-    return float(bounds[np.argmin(2 * z * deviations(deviation, bounds) + np.array(out))])
-
-
 def laplace_quantile(weights: Floats, chance: float) -> float:
-    """What Σ w_i·L_i, L_i Laplace of scale 1, exceeds with at most this chance.
+    """A bound that Σ w_i·L_i, L_i Laplace of scale 1, exceeds with at most this chance.
 
     Chernoff: P(Σ > t) ≤ exp(−s·t)·Π 1/(1 − s²w_i²) for every s < 1/max w; the least t over a grid of s. Never below.
     """

@@ -1,34 +1,25 @@
 """The price of a question, and the noise that it buys: known before any data are read."""
 
-import json
-import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-
-import numpy as np
 
 from sfumato.aggregates.linear import CONFIDENCE, Linear, Missing, NoisySums, Reader
 from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import LESS, IndependentNoise, Mu, Noise, Price
 from sfumato.aggregates.standalone import Standalone, StandaloneRelease
-from sfumato.curator.ratios import asks_ratios_only
+from sfumato.curator.ratios import RatioColumn, asks_ratios_only, ratio_columns
 from sfumato.curator.relative_counts import LAYOUT, RelativeCount, relative_count, require_contract
-from sfumato.curator.scaling import PEOPLE, Choice, NoisyNorms, blocks_of, cap_of, summed_measures
+from sfumato.curator.scaling import PEOPLE, Choice, blocks_of, summed_measures
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.mechanisms.additive.joint_laplace import OneOf
 from sfumato.mechanisms.keys.threshold_selection import threshold
-from sfumato.mechanisms.private_inputs import read_numbers
 from sfumato.sql.aggregate import Aggregate
-from sfumato.sql.emit.norm import LARGEST, WHOLE, Block, RankBound
+from sfumato.sql.emit.norm import WHOLE, Block, RankBound
 from sfumato.sql.plan import Plan, What
 from sfumato.sql.question import Question
 from sfumato.wording import short_number
-
-ENOUGH = 1 - 1e-9  # of a price: what was bought with it serves again
-CLOSE = 1e-4  # how near the least budget is found
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +69,7 @@ class Offer:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """What is scaled together."""
+        """Measures that are scaled together."""
         return blocks_of(self.plan, self.price.squares) if self.scaled else ()
 
     @cached_property
@@ -88,7 +79,7 @@ class Offer:
 
     @cached_property
     def paid_loss(self) -> PrivacyLoss:
-        """What the question cost together with the steps that it needed."""
+        """The loss of the question together with the steps that it needed."""
         if self.whole is None:
             return self.loss
         return LeakyLoss(self.whole.loss(), self.whole_leak) if self.whole_leak else self.whole.loss()
@@ -196,6 +187,11 @@ class Offer:
         return threshold(noise.law(), self.key_delta, self.plan.groups) if noise is not None else None
 
     @cached_property
+    def ratio_columns(self) -> dict[int, RatioColumn]:
+        """The columns that are ratios with an interval, by their place."""
+        return ratio_columns(self)
+
+    @cached_property
     def for_means(self) -> bool:
         """Are contributions scaled to a norm that is best for means? Counts of such an answer leave out more."""
         return self.scaled and asks_ratios_only(self.question)
@@ -207,7 +203,7 @@ class Offer:
 
     @cached_property
     def canonical(self) -> str:
-        """What answers are stored under. How noise is laid out is part of it: none must be read with another layout."""
+        """The key of stored answers. It names the layout of the noise, so no answer is read with another layout."""
         if self.scaled:
             bound = f"weights of {WHOLE}{', for means' if self.for_means else ''}"
             return f"{self.plan.canonical} | {bound}" + (f" | round {self.draw}" if self.draw else "")
@@ -215,44 +211,6 @@ class Offer:
         if self.within is not None:
             layout = f"within {self.within!r}, layout {LAYOUT}"
         return f"{self.plan.canonical} | {layout}" + (f" | round {self.draw}" if self.draw else "")
-
-    def stored_offer(self, loss: PrivacyLoss, answer: bytes) -> "Offer | None":
-        """The offer of the same plan that was charged as this loss, if it is at least as exact.
-
-        An answer with less noise serves who asked for more: it was released, so showing it tells nothing new. What
-        scaled contributions have paid for steps counts as paid.
-        """
-        inner, leak = (loss.inner, loss.failure) if isinstance(loss, LeakyLoss) else (loss, 0.0)
-        price = self.price.of(inner)
-        if self.scaled:
-            return self.stored_scaled_offer(price, leak, answer)
-        if price is None or price.amount < self.price.amount or leak != self.leak:
-            return None
-        return self.at_price.setdefault(price, replace(self, price=price))
-
-    def reading(self, answer: bytes) -> "Offer":
-        """The offer by which an answer that was charged as this one is read: it tells its own bounds and keys."""
-        return (self.stored_scaled_offer(self.price, self.leak, answer) or self) if self.scaled else self
-
-    def stored_scaled_offer(self, price: Price | None, leak: float, answer: bytes) -> "Offer | None":
-        """The same of an answer that tells its own bounds and keys, and what was paid for all."""
-        if price is None or leak > self.leak:
-            return None
-        data = json.loads(answer)
-        whole = price.with_amount(data["paid"])
-        if whole.amount < (self.whole or self.price).amount * ENOUGH:
-            return None
-        choices = tuple(
-            Choice(block, one["bound"], NoisyNorms.of(one), cap_of(block, self.plan))
-            for block, one in zip(self.blocks, data["choices"], strict=True)
-        )
-        stored = data.get("ranks")
-        ranks = Choice(self.rank_block, stored["bound"], NoisyNorms.of(stored)) if stored else None
-        keys = tuple(tuple(key) for key in data["keys"]) if self.plan.discovered else None
-        return replace(
-            self, price=price, leak=leak, choices=choices, ranks=ranks, shown=keys, whole=whole,
-            whole_leak=max(self.leak, self.whole_leak),
-        )  # fmt: skip
 
     @property
     def weighs_ranks(self) -> bool:
@@ -270,7 +228,7 @@ class Offer:
 
     @cached_property
     def readers(self) -> dict[Aggregate, Reader]:
-        """How each aggregate that is made of sums is read."""
+        """The reader of each aggregate that is made of sums."""
         if self.relative is not None:
             return dict.fromkeys(self.question.aggregates, self.relative.reader)
         if self.scaled and self.choices is None:
@@ -282,18 +240,20 @@ class Offer:
         }
 
     def noisy_sums(self, indexes: tuple[int, ...], confidence: float = CONFIDENCE) -> NoisySums:
-        """The sums of an aggregate, with what scaling took away; then noise has half of what may be missed."""
+        """The sums of an aggregate with their left-out bound; if there is one, noise may miss half of 5 %."""
         missing = self.missing_of(indexes)
         if missing is not None:
             confidence = (1 + confidence) / 2
         return NoisySums(self.joint, indexes, self.noise, confidence, missing=missing)
 
     def missing_of(self, indexes: tuple[int, ...]) -> Missing | None:
-        """What scaling took away from the block of these measures, and of those that they are seen from."""
+        """The left-out bound of the block of these measures and of their parents."""
+        if not self.choices:
+            return None
         summed, parents = summed_measures(self.plan), [self.joint.parts[j].parent for j in indexes]
         seen = [self.plan.measures[j] for j in (*indexes, *parents) if j is not None]
         places = {summed.index(one) for one in seen if one in summed}
-        for choice in self.choices or ():
+        for choice in self.choices:
             if places & {one.measure for one in choice.block.coordinates}:
                 return choice.missing
         return None
@@ -306,48 +266,30 @@ class Offer:
         return self.readers[aggregate].error if aggregate in self.readers else None
 
     def promise(self, aggregate: Aggregate) -> str:
-        """How good its column will be."""
+        """The accuracy of its column, in words."""
         reader = self.readers.get(aggregate)
         if reader is None and self.scaled and self.choices is None:
             return unbounded_promise(self.price, aggregate)
         return reader.promise() if reader is not None else self.standalone_release(aggregate).promise()
 
     def prepare(self) -> None:
-        """Work out all that follows from public facts, so that what could fail in it fails before the charge."""
+        """Compute everything that follows from public facts, so that it fails before the charge if it fails."""
         _ = self.noise, self.threshold
         if self.relative is not None:
             _ = self.relative.contract.mechanism.sampler
-        for release in self.standalone:
-            release.prepare()
+        for one in self.standalone:
+            one.prepare()
         _ = self.people_noise
         for reader in self.readers.values():
             reader.read([0] * len(self.joint.parts))
 
-    def add_noise(self, exact: Sequence[list[int]]) -> list[list[int]]:
-        """Noise on every part of every group: the only place where it is added."""
-        columns = self.joint.part_columns(exact)
-        if self.relative is not None:
-            return [[step] for step in self.relative.release(columns[0]).tolist()]
-        together = {j: noise.joint for j, noise in enumerate(self.noise) if isinstance(noise, OneOf)}
-        for joint in set(together.values()):  # one, or none
-            noisy = joint.release(np.stack([read_numbers(columns[j]) for j in together], axis=-1))
-            for j, column in zip(together, noisy.T.tolist(), strict=True):
-                columns[j] = column
-        for j, noise in enumerate(self.noise):
-            if noise is not None and not isinstance(noise, OneOf):  # none only where a part is 0, whatever the data
-                columns[j] = release_integers(noise, columns[j])
-        return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in exact]
-
-
-def release_integers(noise: IndependentNoise, exact: list[int]) -> list[int]:
-    """Noise on whole numbers. Weighted sums may be beyond 64 bits: then it is drawn by itself, and added to them."""
-    if max(map(abs, exact), default=0) < LARGEST:
-        return np.atleast_1d(noise.release(exact)).tolist()  # type: ignore[no-any-return]
-    return [x + int(n) for x, n in zip(exact, np.atleast_1d(noise.release([0] * len(exact))), strict=True)]
+    def loss_at(self, epsilon: float, delta: float) -> PrivacyLoss:
+        """The loss of the same question at another ε."""
+        return replace(self, price=type(self.price).for_epsilon(epsilon, delta, self.leak)).loss
 
 
 def unbounded_promise(price: Price, aggregate: Aggregate) -> str:
-    """What is known of an error before it is known how much people contribute."""
+    """The promise before the norms of contributions are known."""
     if not aggregate.is_count:
         return "± depends on how much people contribute, which a tenth of the price finds out"
     errors = [short_number(2.24 * price.deviation(k)) for k in (1, 10, 100)]
@@ -362,7 +304,7 @@ def standalone_of(plan: Plan) -> tuple[Standalone, ...]:
 
 
 def offer_for_epsilon(question: Question, epsilon: float, delta: float, currency: type[Price] = Mu) -> Offer:
-    """What (ε, δ) buys; a part of δ is for keys that are private."""
+    """The offer that (ε, δ) buys; a part of δ is for private keys."""
     leak = required_leak(question, delta, currency)
     return Offer(question, currency.for_epsilon(epsilon, delta, leak), leak)
 
@@ -389,59 +331,6 @@ def required_leak(question: Question, delta: float, currency: type[Price]) -> fl
             "  do:     list the keys in the policy (keys = […]), or give the budget a delta"
         )
     raise QueryRefused(
-        "TRIANGLES, and MODE of values that the policy does not list, cannot be told under pure ε.\n"
+        "TRIANGLES, and MODE of values that the policy does not list, cannot be released under pure ε.\n"
         "  found:  a budget with delta = 0\n  do:     give the budget a delta, or list the values (keys = […])"
     )
-
-
-def offer_for_error(
-    question: Question, error: float, delta: float, most: float, currency: type[Price],
-    complete: Callable[[Offer], Offer] = lambda offer: offer,
-) -> Offer:  # fmt: skip
-    """The least price with which every count and sum is within `error` at 95 %; at most what `most` (ε) buys.
-
-    `complete` gives an offer its bounds, where contributions are scaled.
-    """
-    leak = required_leak(question, delta, currency)
-    whole = currency.for_epsilon(most, delta, leak)
-
-    def at(share: float) -> Offer:
-        return complete(Offer(question, whole.part(share) if share < 1 else whole, leak))
-
-    def worst(offer: Offer) -> float:
-        return max(offer.error(one) or 0.0 for one in question.aggregates)
-
-    best = at(1.0)
-    if any(best.error(one) is None for one in question.aggregates):
-        raise QueryRefused(
-            "an absolute error can be promised for counts and sums only.\n"
-            "  found:  an aggregate whose error depends on how many values there are\n"
-            "  do:     ask by epsilon=, and look at the interval of the answer"
-        )
-    if (found := worst(best)) > error:
-        raise QueryRefused(
-            f"± {error:g} would cost more than the whole budget.\n  found:  ± {found:.3g} at ε = {most:g}\n"
-            "  do:     ask for a larger error, or for fewer aggregates or groups"
-        )
-    return at(least_share(lambda share: worst(at(share)), found, error))
-
-
-def least_share(worst: Callable[[float], float], found: float, error: float) -> float:
-    """The least share, nearly, whose error is small enough; that of the whole is `found`.
-
-    Errors are nearly a power of the share, so the next one to try follows from the last two, a little to the side where
-    the bound is farther off; every third time, and where that makes no sense, the middle is tried.
-    """
-    low, high, share, power, turn = 1e-12, 1.0, 1.0, 1.0, 0
-    while high / low > 1 + CLOSE:
-        aim = share * (found / error) ** power
-        aim *= 1 / (1 + CLOSE / 3) if share == high else 1 + CLOSE / 3
-        turn += 1
-        if turn % 3 == 0 or not low < aim < high:
-            aim = math.sqrt(low * high)
-        now = worst(aim)
-        if 0 < now != found > 0:
-            power = min(max(math.log(aim / share) / math.log(found / now), 0.5), 3.0)
-        share, found = aim, now
-        low, high = (low, aim) if now <= error else (aim, high)
-    return high

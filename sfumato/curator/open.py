@@ -1,4 +1,4 @@
-"""What a curator needs before it is asked anything: an engine, and a ledger that agrees with the policy."""
+"""Opening a curator: its engine, a ledger that agrees with the policy, and who may ask."""
 
 import os
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from sfumato.engines.worker import Worker
 from sfumato.errors import InvalidParameter, PolicyError, QueryRefused
 from sfumato.ledger import Budget, Ledger, Promise, PureBudget
 from sfumato.ledger.location import ADDRESS, resolve, store_at
-from sfumato.ledger.shares import ANALYST, OTHERS, OWNER
+from sfumato.ledger.shares import OWNER
 from sfumato.ledger.sqlite import MEMORY
 from sfumato.sensitivity import AddRemove
 from sfumato.sql.policy import Limits, Policy, confusable_form
@@ -104,13 +104,6 @@ def apply_policy(ledger: Ledger, policy: Policy) -> Ledger:
     if policy.analysts or policy.others is not True or ledger.shares() is not None:
         ledger.share(policy.analysts, policy.others)
     return ledger
-
-
-def account_of(policy: Policy, who: str) -> str | None:
-    """The account that must pay for somebody under this policy; None if the ledger may choose."""
-    if who in policy.analysts:
-        return f"{ANALYST}{who}"
-    return OTHERS if policy.others is not True and who != OWNER else None
 
 
 def require_admitted(policy: Policy, who: str) -> None:

@@ -20,18 +20,69 @@ from sfumato.curator.layout import (
     left_out_by_row,
 )
 from sfumato.curator.left_out import left_out
-from sfumato.curator.offer import Offer, offer_for_epsilon, offer_for_error, offer_for_relative_error
-from sfumato.curator.ratios import ratio_columns
+from sfumato.curator.offer import Offer, offer_for_epsilon, offer_for_relative_error
+from sfumato.curator.price_for_error import offer_for_error
 from sfumato.curator.relative_counts import describe_policy, is_grouped_count, policy_by_group_size
-from sfumato.curator.wanted import Wanted
-from sfumato.errors import QueryRefused
+from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.ledger.meter import odds
 from sfumato.sql.dialects import dialect_of
+from sfumato.sql.dp_syntax import parse_dp_syntax
 from sfumato.sql.policy import Policy, names_unit
 from sfumato.sql.question import Question
+from sfumato.sql.tighten import AS_STATED, QuestionBounds
 
 REMEMBERED = 64  # questions
 ColumnBounds = tuple[str, str, float, float]  # table, column, low, high
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A plain SELECT with either an ε or an error; with a relative error, ε is the most that it may cost."""
+
+    text: str
+    epsilon: float | None = None
+    error: float | None = None
+    relative_error: float | None = None
+    unit: str | None = None  # whose unit the text takes for granted
+    explained: bool = False  # EXPLAIN PRIVACY: only the preview is asked for
+    bounds: QuestionBounds = AS_STATED  # tighter ones than those of the policy
+
+    @staticmethod
+    def of(
+        sql: str, epsilon: float | None = None, error: float | None = None, relative_error: float | None = None,
+        bounds: QuestionBounds = AS_STATED,
+    ) -> "Wanted":  # fmt: skip
+        """From a text and arguments; refuses numbers that make no sense."""
+        if not isinstance(sql, str):
+            raise QueryRefused("a question is a text.")
+        text = parse_dp_syntax(sql)
+        goal = text.relative_error if text.relative_error is not None else relative_error
+        if goal is not None:
+            require_share(goal, text.epsilon or epsilon, error)
+        if text.epsilon is not None:
+            epsilon, error = text.epsilon, None
+        if (epsilon is None) == (error is None):
+            raise InvalidParameter("say how much privacy or how much accuracy: epsilon=0.5, or error=5")
+        for name, value in (("epsilon", epsilon), ("error", error)):
+            if value is not None:
+                require_positive(name, value)
+        return Wanted(text.text, epsilon, error, goal, text.unit, text.explained, text.bounds or bounds)
+
+
+def require_positive(name: str, value: object) -> None:
+    if isinstance(value, bool) or not (isinstance(value, int | float) and 1e-6 <= value <= 1e15):
+        raise InvalidParameter(f"{name} is out of range.\n  found:  {value!r}\n  do:     give a positive number")
+
+
+def require_share(goal: object, epsilon: float | None, error: float | None) -> None:
+    """A relative error is a share, and ε limits its price."""
+    share = not isinstance(goal, bool) and isinstance(goal, int | float) and 0 < goal < 1
+    if epsilon is None or error is not None or not share:
+        raise InvalidParameter(
+            "a relative error is a share, and needs a limit to its price.\n"
+            f"  found:  relative_error = {goal!r}, epsilon = {epsilon!r}, error = {error!r}\n"
+            "  do:     give such as relative_error=0.05, epsilon=1.0"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +95,7 @@ class Planner:
     currency: type[Price]
 
     def __post_init__(self) -> None:
-        for name in ("plan", "offer", "answer", "with_bounds"):
+        for name in ("question", "offer", "answer", "with_bounds"):
             object.__setattr__(self, name, lru_cache(REMEMBERED)(getattr(self, name)))
 
     def with_bounds(self, bounds: tuple[ColumnBounds, ...]) -> "Planner":
@@ -57,11 +108,15 @@ class Planner:
         return replace(self, policy=replace(self.policy, tables=tables))
 
     def plan(self, wanted: Wanted) -> Question:
-        """The question that a text asks, or QueryRefused."""
-        question = parse_question(wanted.text, self.policy, self.namespace, wanted.bounds)
-        if not names_unit(wanted.unit, question.plan.table):
+        """The question that a text asks, or QueryRefused; the price has no part in it."""
+        return self.question(wanted.text, wanted.unit, wanted.bounds)
+
+    def question(self, text: str, unit: str | None, bounds: QuestionBounds) -> Question:
+        """The same from what decides it: a text is parsed once for all prices."""
+        question = parse_question(text, self.policy, self.namespace, bounds)
+        if not names_unit(unit, question.plan.table):
             raise QueryRefused(
-                f"{wanted.unit!r} is not the unit here.\n  found:  {str(question.plan.table.unit)!r} in the policy"
+                f"{unit!r} is not the unit here.\n  found:  {str(question.plan.table.unit)!r} in the policy"
             )
         dialect_of(self.dialect).accepts(question.plan)
         return question
@@ -81,7 +136,7 @@ class Planner:
         """The columns that were asked for, made of stored noisy values alone; what is left of the budget is not known
         here."""
         missing = left_out(offer, json.loads(noisy)) if offer.scaled else None
-        ratios, readings = tuple(ratio_columns(offer)), estimates(offer, noisy)
+        ratios, readings = tuple(offer.ratio_columns), estimates(offer, noisy)
         if missing is not None and missing.people is not None:
             missing = replace(missing, by_row=left_out_by_row(offer, noisy, readings))
         return self.show(offer, readings, coverage_by_column(offer), missing, ratios)
@@ -93,9 +148,9 @@ class Planner:
         """The same from estimates; those of columns that are ratios come last."""
         names, cells = lay_out_rows(offer.question, rows, ratios)
         delta = self.policy.question_delta
-        policy = policy_by_group_size(offer, delta)
+        policy = policy_by_group_size(offer, delta) if offer.relative is not None else ()
+        notes = [bounding_note(offer.plan, missing), describe_policy(policy) if policy else ""]
         return Answer(
             names, cells, offer.paid_loss.epsilon(delta).upper, delta, False, "", odds(offer.paid_loss),
-            " ".join(filter(None, [bounding_note(offer.plan, missing), describe_policy(policy)])), coverage, policy,
-            missing,
+            " ".join(filter(None, notes)), coverage, policy, missing,
         )  # fmt: skip

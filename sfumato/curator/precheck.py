@@ -1,15 +1,13 @@
-"""What can be known before the charge is checked before the charge: is the engine there, do policy and schema fit, and
-can the engine run these very statements?
+"""Checks before the charge: the engine answers, policy and schema fit, and the engine can run the statements.
 
 Names, types, functions and rights decide, and no value of any row: the engine binds a statement without running it.
-What fails after the charge is another error (`AnswerFailed`), and stays charged.
+A failure after the charge is another error (`AnswerFailed`), and stays charged.
 """
 
 import logging
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from sfumato.engines.base import Engine
 from sfumato.errors import EngineUnavailable, SfumatoError
@@ -17,12 +15,11 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.emit.request import TableRequest
 from sfumato.sql.policy import Policy
-from sfumato.sql.schema_check import Schema, require_fit
+from sfumato.sql.schema_check import require_fit
 
 UNAVAILABLE = "the database cannot be asked now. Nothing was charged; ask the operator, who can read why in the log."
 ALIVE = "SELECT 1"
 log = logging.getLogger("sfumato.curator")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -58,30 +55,24 @@ def check_requests(
     Otherwise EngineUnavailable, whose text is always the same; or PolicyError, if the schema has changed and the policy
     does not fit it any more: both are public.
     """
-    with ExitStack() as moment:
-        schema, untyped = call_engine(lambda: read_schema(engine, moment))
+    with ExitStack() as snapshot:
+        with fixed_error():
+            snapshot.enter_context(engine.snapshot())
+            engine.check(ALIVE)  # opens the database, so that the schema is that of the tables that will be read
+            schema, untyped = engine.schema(), untyped_tables(engine)
         require_fit(policy, schema, untyped)
-        wanted = make(replace(dialect_of(engine.dialect), schema=schema))
-        call_engine(lambda: check_all(engine, wanted))
-    return CheckedRequests(tuple(wanted), began)
+        requests = make(replace(dialect_of(engine.dialect), schema=schema))
+        with fixed_error():
+            for one in requests:
+                engine.check(one.direct)
+    return CheckedRequests(tuple(requests), began)
 
 
-def read_schema(engine: Engine, moment: ExitStack) -> tuple[Schema, frozenset[str]]:
-    """Schema and untyped tables, of one moment that lasts until this stack is left."""
-    moment.enter_context(engine.snapshot())
-    engine.check(ALIVE)  # opens what is not open yet, so that the schema is that of the tables that will be read
-    return engine.schema(), untyped_tables(engine)
-
-
-def check_all(engine: Engine, wanted: list[TableRequest]) -> None:
-    for one in wanted:
-        engine.check(one.direct)
-
-
-def call_engine(act: Callable[[], T]) -> T:
-    """What the engine says; whatever goes wrong is one fixed error, since what an engine says may hold values."""
+@contextmanager
+def fixed_error() -> Iterator[None]:
+    """Whatever goes wrong in an engine becomes one fixed error: an engine's own message may hold private values."""
     try:
-        return act()
+        yield
     except Exception:
         log.exception("before a charge: the engine cannot be asked")
         raise EngineUnavailable(UNAVAILABLE) from None

@@ -1,25 +1,27 @@
-"""What can be said without looking at data: the preview of a question, and how the budget stands."""
+"""Previews: price, promised errors and odds of a question, and the state of the budget. No data are read."""
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
 
-from sfumato.curator.affordable import largest_affordable_epsilon, loss_by_epsilon
+from sfumato.curator.affordable import largest_affordable_epsilon
+from sfumato.curator.contribution_sketch import describe_truncation, sketch_key
+from sfumato.curator.offer import Offer
+from sfumato.curator.relative_counts import describe_policy, policy_by_group_size
+from sfumato.curator.stored_answers import find_stored
 from sfumato.ledger import Amount, Ledger
 from sfumato.ledger.accounts import round_down_digits
 from sfumato.ledger.meter import READING, odds
-
-if TYPE_CHECKING:  # heavy, and of no use to who only looks at a budget
-    from sfumato.curator.offer import Offer
-    from sfumato.sql.aggregate import Aggregate
+from sfumato.sql.aggregate import Aggregate
+from sfumato.sql.expressions import Output
 
 
 @dataclass(frozen=True)
 class Preview:
-    """What a question would cost and how good its answer would be; no data were read."""
+    """The price of a question and the promised errors of its answer; no data were read."""
 
-    offer: "Offer"
+    offer: Offer
     epsilon: float
     delta: float
     free: bool  # it was answered before
@@ -30,22 +32,20 @@ class Preview:
     odds_after: str = field(repr=False)
     largest: float | None = None  # if it does not fit: the largest ε of this question that does
     lost: tuple[str, ...] = ()  # what the policy's bounds leave out, from the sketch of contributions
-    sharp: "Offer | None" = field(default=None, repr=False)  # with bounds chosen from what is stored: for errors
-    unbounded: tuple["Aggregate", ...] = field(default=(), repr=False)  # those of values whose bounds are not known yet
+    sharp: Offer | None = field(default=None, repr=False)  # with bounds chosen from what is stored: for errors
+    unbounded: tuple[Aggregate, ...] = field(default=(), repr=False)  # those of values whose bounds are not known yet
 
     def errors(self) -> Iterator[tuple[str, float | None]]:
         """Each aggregate by the name of its column, with its ± at 95 %; None where that depends on private numbers."""
-        from sfumato.sql.expressions import Output
-
         question, width = self.offer.question, len(self.offer.plan.keys)
         names = {e.place - width: name for name, e in reversed(question.columns) if isinstance(e, Output)}
         for place, aggregate in enumerate(question.aggregates):
             yield names.get(place, aggregate.name), self.error(aggregate)
 
-    def error(self, aggregate: "Aggregate") -> float | None:
+    def error(self, aggregate: Aggregate) -> float | None:
         return (self.sharp or self.offer).error(aggregate) if aggregate not in self.unbounded else None
 
-    def words(self, aggregate: "Aggregate") -> str:
+    def words(self, aggregate: Aggregate) -> str:
         """How good this column will be."""
         if aggregate in self.unbounded:
             return "its error depends on the bounds of its values, which are found first"
@@ -59,8 +59,6 @@ class Preview:
     @property
     def policy(self) -> tuple[tuple[int, float], ...]:
         """Of a count by group with a relative error: (least size of one's groups, ε at δ). No data are in it."""
-        from sfumato.curator.relative_counts import policy_by_group_size
-
         return policy_by_group_size(self.offer, self.delta)
 
     def to_json(self) -> str:
@@ -71,8 +69,6 @@ class Preview:
         return json.dumps(data, ensure_ascii=False, allow_nan=False)
 
     def __str__(self) -> str:
-        from sfumato.curator.relative_counts import describe_policy
-
         lines = [f"costs ε = {self.epsilon:.3g} at δ = {self.delta:.2g}; nothing has been charged"]
         for (name, _), aggregate in zip(self.errors(), self.offer.question.aggregates, strict=True):
             lines.append(f"  {name}: {self.words(aggregate)}")
@@ -95,7 +91,7 @@ class Preview:
 
 @dataclass(frozen=True)
 class Standing:
-    """What was promised, what is spent, and what is left for one person's questions."""
+    """The budget of one person: promised, spent and left."""
 
     epsilon: float
     delta: float
@@ -123,21 +119,19 @@ class Standing:
 def budget_standing(ledger: Ledger, who: str, delta: float | None = None) -> Standing:
     """How this ledger stands, for this person whose questions have this δ; that of the budget if none is given."""
     promise, meter = ledger.promise, ledger.meter()
-    limit, spent = limit_and_spent(ledger, who)
+    _, limit, spent = ledger.account(who)
     at = promise.delta if delta is None else delta
     fits = round_down_digits(promise.largest_epsilon(limit - spent, at))
     left = share_left(limit, spent)
     return Standing(promise.epsilon, promise.delta, meter.epsilon(), left, who, odds(meter.loss), fits, at)
 
 
-def build_preview(offer: "Offer", ledger: Ledger, who: str, delta: float) -> Preview:
+def build_preview(offer: Offer, ledger: Ledger, who: str, delta: float) -> Preview:
     """A preview, from the offer and the ledger alone."""
-    from sfumato.curator.contribution_sketch import describe_truncation, sketch_key
-
     kept = find_stored(offer, ledger)
     offer = kept[0] if kept else offer  # what would be shown
     promise, price = ledger.promise, ledger.prices(offer.loss)[-1]
-    limit, spent = limit_and_spent(ledger, who)
+    _, limit, spent = ledger.account(who)
     total = ledger.meter().spent
     fits = (spent + price).within(limit)
     sketch = ledger.recall(sketch_key(offer.plan.table))
@@ -151,29 +145,14 @@ def build_preview(offer: "Offer", ledger: Ledger, who: str, delta: float) -> Pre
     )  # fmt: skip
 
 
-def largest_fitting_epsilon(offer: "Offer", ledger: Ledger, left: Amount, delta: float) -> float:
+def largest_fitting_epsilon(offer: Offer, ledger: Ledger, left: Amount, delta: float) -> float:
     """The largest ε of this question that is covered by what is left."""
-    return largest_affordable_epsilon(loss_by_epsilon(offer, delta), ledger, left, offer.loss.epsilon(delta).upper)
-
-
-def find_stored(offer: "Offer", ledger: Ledger) -> "tuple[Offer, bytes] | None":
-    """The most exact answer to the same plan that is stored, if it is at least as exact as what is asked for."""
-    stored = (one for canonical in offer.served_by for one in ledger.answers(canonical))
-    kept = [(offer.stored_offer(loss, answer), answer) for loss, answer in stored]
-    return max(
-        ((found, a) for found, a in kept if found is not None),
-        key=lambda pair: (pair[0].whole or pair[0].price).amount,
-        default=None,
-    )
-
-
-def limit_and_spent(ledger: Ledger, who: str) -> tuple[Amount, Amount]:
-    """(limit, spent) of the account that pays for this person."""
-    return ledger.account(who)[1:]
+    asked = offer.loss.epsilon(delta).upper
+    return largest_affordable_epsilon(partial(offer.loss_at, delta=delta), ledger, left, asked)
 
 
 def share_left(limit: Amount, spent: Amount) -> float:
-    """What is left of the scarcest counter, as a share."""
+    """The share that is left of the scarcest counter."""
     return min((1 - s / whole for s, whole in zip(spent, limit, strict=True) if whole), default=0.0)
 
 

@@ -8,15 +8,68 @@ import json
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from sfumato.aggregates.linear import CONFIDENCE, Linear, NumberEstimate
 from sfumato.aggregates.price import Mu, Price
+from sfumato.curator.answer import Answer
+from sfumato.curator.layout import minimum_coverage
+from sfumato.curator.left_out import left_out
 from sfumato.curator.offer import Offer
-from sfumato.errors import QueryRefused
+from sfumato.curator.planner import Planner, Wanted
+from sfumato.curator.relative_counts import is_grouped_count
+from sfumato.errors import BudgetExceeded, NotReached, QueryRefused
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.sql.question import Question
 
+if TYPE_CHECKING:
+    from sfumato.curator.curator import Curator
+
 ROUNDS = 8  # each doubles what has been bought
+
+
+def needs_rounds(question: Question, wanted: Wanted) -> bool:
+    """Is a relative error wanted that only refinement gives? Counts by group have a contract instead."""
+    return wanted.relative_error is not None and not is_grouped_count(question)
+
+
+def refine(curator: "Curator", question: Question, wanted: Wanted, key: str | None) -> Answer:
+    """Buy rounds of growing price until every number is within this share of itself, at 95 %; ε limits their price.
+
+    If that does not suffice, or the budget ends, `NotReached` holds the best answer so far.
+    """
+    buyer, limit, goal = curator.buyer, float(wanted.epsilon or 0.0), float(wanted.relative_error or 0.0)
+    offers = rounds(question, limit, buyer.policy.question_delta, buyer.currency)
+    bought, charged = Refinement(), False
+    if question.plan.table.scaled:
+        whole = buyer.price_of(limit)
+        first = buyer.complete(Offer(question, whole), key)
+        share = first.price.amount**2 / whole.amount**2
+        offers = tuple(replace(first, price=one.price.part(share), whole=None, draw=one.draw) for one in offers)
+        bought = Refinement(steps=math.sqrt(max(0.0, whole.amount**2 - first.price.amount**2)))
+    try:
+        for i, offer in enumerate(offers):
+            own_key = f"{key} round {i}" if key is not None else None
+            purchase = buyer.find(offer, own_key) or buyer.buy(offer, own_key)
+            bought, charged = bought.with_round(purchase.offer, purchase.noisy), charged or purchase.charged
+            if bought.largest_relative_error() <= goal:
+                return curator.with_account(refined_answer(curator.planner, bought), charged)
+    except BudgetExceeded:
+        if not bought.offers:
+            raise
+    answer = curator.with_account(refined_answer(curator.planner, bought), charged)
+    raise NotReached(
+        f"a relative error of {100 * goal:.3g} % was not reached.\n"
+        f"  found:  {100 * bought.largest_relative_error():.3g} % after ε = {answer.epsilon:.3g}, already charged\n"
+        "  do:     use the `answer` of this error, or ask with a larger epsilon: what was bought counts",
+        answer,
+    )
+
+
+def refined_answer(planner: Planner, bought: "Refinement") -> Answer:
+    last = bought.offers[-1]
+    missing = left_out(last, json.loads(bought.tables[-1])) if last.scaled else None
+    return planner.show(bought.combined_offer, bought.read(), minimum_coverage(bought.combined_offer), missing)
 
 
 def rounds(question: Question, epsilon: float, delta: float, currency: type[Price]) -> tuple[Offer, ...]:

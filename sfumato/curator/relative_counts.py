@@ -62,7 +62,7 @@ class RelativeCount:
 
     @property
     def policy(self) -> GroupwiseLoss:
-        """What one release tells about a member, by the size of the group."""
+        """The privacy loss of one member, by the size of the group."""
         return self.contract.policy
 
     def release(self, counts: Sequence[int]) -> Integers:

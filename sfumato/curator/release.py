@@ -2,23 +2,49 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sfumato.aggregates.price import IndependentNoise
 from sfumato.aggregates.standalone import StandaloneRelease
 from sfumato.curator.offer import Offer
 from sfumato.curator.scaling import scaling_of
+from sfumato.loss.base import PrivacyLoss
+from sfumato.mechanisms.additive.joint_laplace import OneOf
+from sfumato.mechanisms.private_inputs import read_numbers
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
-from sfumato.sql.emit.bounding import key_names
+from sfumato.sql.emit.bounding import key_names, statement
+from sfumato.sql.emit.norm import LARGEST
 from sfumato.sql.emit.request import Row, TableRequest
-from sfumato.sql.emit.sums import statement
 from sfumato.sql.emit.values import distinct_counts
 from sfumato.sql.plan import Plan, What
 from sfumato.sql.postprocess import sort_key as by_value
 
-# ---- what the engine is asked ---------------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class AnswerRelease:
+    """The release that an offer pays for: the tables that it needs, and noisy values from them."""
+
+    offer: Offer
+
+    @property
+    def canonical(self) -> str:
+        return self.offer.canonical
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        return self.offer.loss
+
+    def requests(self, salt: int, dialect: str | Dialect) -> list[TableRequest]:
+        return table_requests(self.offer, salt, dialect)
+
+    def release(self, tables: Sequence[Sequence[Row]]) -> bytes:
+        return release(self.offer, tables)
+
+
+# ---- the statements for the engine -----------------------------------------------------------------------------------
 
 
 def statements(offer: Offer, salt: int, dialect: str | Dialect) -> list[str]:
@@ -65,21 +91,21 @@ def sums_request(plan: Plan, salt: int, dialect: str | Dialect) -> TableRequest:
     """All that is summed. A sum that is cut in proportion with its count is made beside it."""
     summed = [m for m in plan.measures if m.what is not What.DISTINCT]
 
-    def made(places: Sequence[int]) -> str:
+    def columns_statement(places: Sequence[int]) -> str:
         chosen = [summed[j] for j in places]
         counts = [m.counted_by for m in chosen if m.of is not None]
         beside = [m for m in dict.fromkeys(counts) if m in summed and m not in chosen]
         return statement(replace(plan, measures=(*chosen, *beside), standalone=()), salt, dialect)
 
-    columns = tuple(made([j]) for j in range(len(summed)))
-    return TableRequest(statement(plan, salt, dialect), tuple(key_names(plan)), columns, made)
+    columns = tuple(columns_statement([j]) for j in range(len(summed)))
+    return TableRequest(statement(plan, salt, dialect), tuple(key_names(plan)), columns, columns_statement)
 
 
 # ---- what is made of exact tables -----------------------------------------------------------------------------------
 
 
 def release(offer: Offer, exact_tables: Sequence[Sequence[Row]]) -> bytes:
-    """What is stored: keys, noisy parts and released values, in an order and with a length that tell nothing else."""
+    """The stored answer: keys, noisy parts and released values. Their order and length reveal nothing else."""
     plan, left = offer.plan, list(exact_tables)
     summed = [j for j, m in enumerate(plan.measures) if m.what is not What.DISTINCT]
     exact: dict[Row, list[int]] = {}
@@ -102,7 +128,7 @@ def release(offer: Offer, exact_tables: Sequence[Sequence[Row]]) -> bytes:
     public = plan.public if offer.shown is None else offer.shown
     assert public is not None or not offer.scaled, "private keys are selected by votes before"
     keys = list(public) if public is not None else list(exact)
-    noisy = offer.add_noise([exact.get(key, [0] * len(plan.measures)) for key in keys]) if keys else []
+    noisy = add_noise(offer, [exact.get(key, [0] * len(plan.measures)) for key in keys]) if keys else []
     if offer.threshold is not None:
         kept = [i for i, row in enumerate(noisy) if row[offer.unit_count_index] >= offer.threshold]
         kept.sort(key=lambda i: tuple(map(by_value, keys[i])))
@@ -125,6 +151,29 @@ def release_standalone(offer: Offer, keys: list[Row], tables: Sequence[Sequence[
         mine = [one for aggregate, one in pairs if aggregate.stored_as == name]
         stored[name] = [[one.release(rows_of[id(one)].get(key, [])) for one in mine] for key in keys]
     return stored
+
+
+def add_noise(offer: Offer, exact: Sequence[list[int]]) -> list[list[int]]:
+    """Noise on every part of every group: the only place where it is added."""
+    columns = offer.joint.part_columns(exact)
+    if offer.relative is not None:
+        return [[step] for step in offer.relative.release(columns[0]).tolist()]
+    together = {j: noise.joint for j, noise in enumerate(offer.noise) if isinstance(noise, OneOf)}
+    for joint in set(together.values()):  # one, or none
+        noisy = joint.release(np.stack([read_numbers(columns[j]) for j in together], axis=-1))
+        for j, column in zip(together, noisy.T.tolist(), strict=True):
+            columns[j] = column
+    for j, noise in enumerate(offer.noise):
+        if noise is not None and not isinstance(noise, OneOf):  # none only where a part is 0, whatever the data
+            columns[j] = release_integers(noise, columns[j])
+    return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in exact]
+
+
+def release_integers(noise: IndependentNoise, exact: list[int]) -> list[int]:
+    """Noise on whole numbers. Weighted sums may be beyond 64 bits: then it is drawn by itself, and added to them."""
+    if max(map(abs, exact), default=0) < LARGEST:
+        return np.atleast_1d(noise.release(exact)).tolist()  # type: ignore[no-any-return]
+    return [x + int(n) for x, n in zip(exact, np.atleast_1d(noise.release([0] * len(exact))), strict=True)]
 
 
 def keys_and_integers(offer: Offer, rows: Sequence[Row]) -> list[tuple[Row, list[int]]]:

@@ -1,4 +1,4 @@
-"""When an answer leaves: at a moment that tells next to nothing about how long it took to make."""
+"""Response padding: answers and failures leave at public moments, so timing reveals next to nothing."""
 
 import math
 import time
@@ -18,22 +18,21 @@ class Clock:
 class Response:
     """Answers, and failures, leave 1, 2, 4, 8, … quanta after they were charged for; without a quantum, at once.
 
-    Each doubling is one more thing to see: of work between q and 1,000·q seconds an onlooker learns one of eleven
-    moments. Multiples of q would be a thousand.
+    An observer of work between q and 1,000·q seconds sees one of eleven moments. Multiples of q would be a thousand.
     """
 
     quantum: float = 0.0
     clock: Clock = Clock()
 
     def due(self, taken: float) -> float:
-        """The least q·2^k, k ≥ 0, that is not less than what it took."""
+        """The least q·2^k, k ≥ 0, that is not less than the time taken."""
         if not self.quantum:
             return taken
         due = math.ldexp(self.quantum, max(0, math.frexp(taken / self.quantum)[1] - 1))
         return due if due >= taken else 2 * due
 
     def wait(self, since: float) -> None:
-        """Until a response to what began then is due. Sleeping may end early, so it is looked again."""
+        """Wait until the response to work that began then is due. Sleep may end early, so the clock is read again."""
         due = since + self.due(self.clock.now() - since) if self.quantum else 0.0
         while (left := due - self.clock.now()) > 0 and self.quantum:
             self.clock.sleep(left)

@@ -14,7 +14,7 @@ from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.sql.question import Question
 
 if TYPE_CHECKING:
-    from sfumato.curator.curator import Curator
+    from sfumato.curator.purchase import Buyer
 
 
 @dataclass(frozen=True)
@@ -25,17 +25,17 @@ class FirstTry:
     answer: bytes | None
 
     @staticmethod
-    def find(curator: "Curator", question: Question, error: float, key: str | None) -> "FirstTry | None":
+    def find(buyer: "Buyer", question: Question, error: float, key: str | None) -> "FirstTry | None":
         """None if nothing was charged under this key; KeyReused if it was for another question or error."""
-        charge = curator.ledger.find_charge(who=curator.who, key=key) if key is not None else None
+        charge = buyer.ledger.find_charge(who=buyer.who, key=key) if key is not None else None
         if charge is None or key is None:
             return None
         _, loss = charge
         inner, leak = (loss.inner, loss.failure) if isinstance(loss, LeakyLoss) else (loss, 0.0)
-        price = curator.planner.currency.for_epsilon(curator.policy.epsilon, curator.policy.question_delta, 0.0)
+        price = buyer.price_of(buyer.policy.epsilon)
         paid = price.of(inner)
         offer = Offer(question, paid if paid is not None else price, leak)
-        receipt = curator.ledger.find_receipt(loss, question=offer.canonical, who=curator.who, key=key)  # or KeyReused
+        receipt = buyer.ledger.find_receipt(loss, question=offer.canonical, who=buyer.who, key=key)  # or KeyReused
         answer = receipt.answer if receipt is not None else None
         if answer is not None and json.loads(answer).get("error", error) != error:
             raise KeyReused(

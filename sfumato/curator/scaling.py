@@ -12,20 +12,16 @@ from typing import Any
 from sfumato.aggregates.linear import CONFIDENCE, Missing
 from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import Price
-from sfumato.curator.norm_tail import (
+from sfumato.curator.norm_choice import (
     CANDIDATES,
     DIFFERENT,
-    EDGES,
-    NORMS,
-    ROOT_NORMS,
-    WHOLE_NORMS,
-    Tail,
     candidates_below,
     capped_left_out,
     choose_capped,
     choose_for_means,
     choose_for_sums,
 )
+from sfumato.curator.norm_tail import EDGES, NORMS, ROOT_NORMS, WHOLE_NORMS, Tail
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.emit.norm import WHOLE, Block, Coordinate, Scaling
@@ -150,7 +146,7 @@ class Choice:
 
     @cached_property
     def missing(self) -> Missing | None:
-        """What this bound takes away at most, with the confidence LEFT_OUT."""
+        """The left-out bound of this choice, with the confidence LEFT_OUT."""
         if self.norms is None or self.tail is None:
             return None
         unit, length = self.block.unit, self.length / self.block.unit

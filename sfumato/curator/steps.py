@@ -1,4 +1,4 @@
-"""What a question about scaled contributions needs first: which private keys are shown, and how long contributions are.
+"""Steps before an answer about scaled contributions: selection of private keys, and histograms of norms.
 
 Each step is a purchase of its own, with its own price, canonical text and stored result, so it serves every later
 question about the same rows for nothing, and a retry never draws twice. The steps and the rest of a question cost what
@@ -66,7 +66,7 @@ class Step(ABC):
     @property
     @abstractmethod
     def canonical(self) -> str:
-        """What its result is stored under."""
+        """The key of its stored result."""
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -74,7 +74,7 @@ class Step(ABC):
 
     @abstractmethod
     def requests(self, salt: int, dialect: Dialect) -> list[TableRequest]:
-        """What the engine is asked."""
+        """The tables that the engine is asked for."""
 
     @abstractmethod
     def release(self, tables: Sequence[Sequence[Row]]) -> bytes:
@@ -92,7 +92,7 @@ class Step(ABC):
 
     @property
     def least_amount(self) -> float:
-        """What was bought for at least this serves instead."""
+        """The least price of a stored result that serves instead."""
         return self.price.amount * ENOUGH
 
     def accepts(self, leak: float) -> bool:
@@ -157,7 +157,7 @@ class NormHistogram(Step):
 
 @dataclass(frozen=True)
 class KeyVotes(Step):
-    """Which private keys are shown: each unit has one vote of norm 1, shared evenly by its keys.
+    """Selection of private keys: each unit has one vote of norm 1, shared evenly by its keys.
 
     Theorem: showing keys whose noisy votes reach `threshold_of_votes` has a profile of at most δ + (1 − δ)·H, H that of
         the noise [docs/theorems/contributions.md, Theorem 6]
@@ -190,7 +190,7 @@ class KeyVotes(Step):
         return [scaling.request(scaling.votes(MOST_KEYS, salt))]
 
     def release(self, tables: Sequence[Sequence[Row]]) -> bytes:
-        """The keys that are shown, in an order that tells nothing."""
+        """The selected keys, in an order that reveals nothing else."""
         votes = split_keys(tables[0], len(self.plan.keys))
         if not votes:
             return json.dumps({"keys": []}).encode()
@@ -252,7 +252,7 @@ class Steps:
         return replace(self, keys=keys, shown=shown, known=tuple(step.find_norms(ledger) for step in self.norms))
 
     def at(self, price: Price) -> "Steps":
-        """What is known, for another price of the rest."""
+        """The same stored results, for another price of the rest."""
         return replace(self, offer=replace(self.offer, price=price), rest=price)
 
     def losses(self) -> list[PrivacyLoss]:

@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from sfumato.curator.answer import percent
-from sfumato.curator.value_votes import BINS, NoisyCounts
+from sfumato.curator.planner import require_positive
+from sfumato.curator.purchase import Buyer
+from sfumato.curator.value_votes import (
+    BINS,
+    NoisyCounts,
+    buy_value_histogram,
+    magnitude_histogram,
+    position_histogram,
+)
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column
@@ -24,7 +32,7 @@ CERTAIN = 1.64  # deviations of noise that are added for an upper bound, which t
 
 @dataclass(frozen=True)
 class Outside:
-    """Which share lies beyond bounds, roughly, from noisy histograms: of the values, where each person's have the same
+    """The share beyond bounds, estimated from noisy histograms: of the values, where each person's have the same
     weight together; `at_most` with 95 %. And of the people at least which share has such a value; None if unknown."""
 
     values: float
@@ -66,6 +74,27 @@ def number_column(column: str, policy: Policy) -> tuple[Table, Column]:
     if table.scaled and not table.edges:  # what is stored stays valid when the policy says more about other columns
         table = replace(table, columns={name: free})
     return table, Column(f"t0.{name}", free)
+
+
+def suggest_bounds(buyer: Buyer, column: str, epsilon: float) -> Bounds:
+    """Bounds for a column such as "visits.stay", from two noisy histograms, each for half of the price.
+
+    The first histogram counts the sizes of the values, the second their places in the range that the first one gives.
+    Choosing the bounds from them is post-processing.
+    """
+    require_positive("epsilon", epsilon)
+    table, of = number_column(column, buyer.policy)
+    whole = buyer.price_of(epsilon)
+    half, sizes = whole.part(0.5), magnitude_histogram(table, of)
+    if not any(one.serves(half) for one in NoisyCounts.stored(sizes, half, buyer.ledger)):
+        buyer.require_affordable([whole.loss()], whole.loss(), buyer.loss_of_epsilon)
+    first, bought = buy_value_histogram(buyer, sizes, half)
+    ends = rough_range(first.counts, first.sigma)
+    places = position_histogram(table, of, *ends)
+    second, bought_too = buy_value_histogram(buyer, places, half)
+    low, high = suggested_range(second, places.plan, *ends)
+    outside = share_outside(second, first, ends, low, high)
+    return Bounds(column, low, high, float(epsilon), bought or bought_too, outside)
 
 
 # ---- what is made of noisy counts -----------------------------------------------------------------------------------
@@ -191,7 +220,7 @@ def suggested_range(counts: NoisyCounts, plan: Plan, low: float, high: float) ->
 def share_outside(
     places: NoisyCounts, sizes: NoisyCounts, ends: tuple[float, float], low: float, high: float
 ) -> Outside:  # fmt: skip
-    """What lies beyond low and high, from counts of places between `ends`, and from counts of sizes.
+    """The share beyond low and high, from counts of places between `ends` and counts of sizes.
 
     A vote for a bin is 1 at most, so at least so many people are outside as there are votes; and a unit has one vote of
     norm 1 for few sizes, so there are about as many votes for sizes as people.

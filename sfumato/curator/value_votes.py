@@ -14,9 +14,10 @@ import numpy as np
 from sfumato.aggregates.count import Count
 from sfumato.aggregates.price import IndependentNoise, Price
 from sfumato.curator.offer import Offer
+from sfumato.curator.purchase import Buyer
 from sfumato.curator.release import split_keys
 from sfumato.curator.scaling import blocks_of
-from sfumato.curator.steps import ENOUGH, Step
+from sfumato.curator.steps import ENOUGH, Step, step_key
 from sfumato.ledger import Ledger
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
@@ -86,7 +87,7 @@ class NoisyCounts:
 
     @staticmethod
     def canonical(question: Question, price: Price) -> str:
-        """What such a histogram is stored under, whatever it costs."""
+        """The canonical text of such a histogram, at any price."""
         if question.plan.table.scaled:
             return ValueVotes(question.plan, price).canonical
         return Offer(question, price).canonical
@@ -111,3 +112,20 @@ class NoisyCounts:
     def serves(self, price: Price) -> bool:
         """Was at least so much paid for it?"""
         return self.price.amount >= price.amount * ENOUGH
+
+
+def buy_value_histogram(
+    buyer: Buyer, question: Question, price: Price, key: str | None = None
+) -> tuple[NoisyCounts, bool]:  # fmt: skip
+    """The most exact stored histogram that cost at least this much, or a new one; and whether it is new."""
+    stored = [one for one in NoisyCounts.stored(question, price, buyer.ledger) if one.serves(price)]
+    if stored:
+        return stored[0], False
+    if question.plan.table.scaled:
+        buyer.buy_step(ValueVotes(question.plan, price), buyer.loss_of_epsilon, key)
+    else:
+        offer = Offer(question, price)
+        buyer.buy(offer, step_key(key, offer.canonical))
+        if not NoisyCounts.stored(question, price, buyer.ledger):  # charged under this key before the data changed
+            buyer.buy(offer)
+    return next(one for one in NoisyCounts.stored(question, price, buyer.ledger) if one.serves(price)), True

@@ -17,7 +17,7 @@ class Engine(Protocol):
     - Interruption. Ctrl-C and a time limit end the statement in the engine too, with an exception. The limit is far
       above the time of any allowed question; an analyst must not be able to decide whether it is reached.
     - Its dialect. sfumato/sql/dialects says how each function is written, and the same texts give the same numbers as
-      on every other engine (tests/curator/test_conformance.py).
+      on every other engine (tests/engines/test_conformance.py).
     """
 
     @property

@@ -18,7 +18,7 @@ from sfumato.ledger.anchor import Anchor
 from sfumato.ledger.budgets import Promise, budget_from_description, describe_budget
 from sfumato.ledger.charges import Receipt, Request, retry_if_unknown
 from sfumato.ledger.hash_chain import Entry
-from sfumato.ledger.journal import Journal, Mark, NextLine, Probe, random_name
+from sfumato.ledger.journal import Journal, Mark, NextLine, Probe, ignore, random_name
 from sfumato.ledger.location import AnchorPlace, Place, anchor_for, require_file, require_unused, store_at
 from sfumato.ledger.meter import Meter, Odometer
 from sfumato.ledger.shares import ANALYST, COMMON, FORMER, OWNER, PLAN, Shares, paying_account
@@ -27,11 +27,6 @@ from sfumato.ledger.store import Store
 from sfumato.ledger.verify import verify
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.describe import from_json
-
-
-def ignore(point: str) -> None:
-    """The probe of a ledger that is not under test."""
-
 
 described_loss = lru_cache(1024)(from_json)  # losses are immutable: each text is read once
 
@@ -340,8 +335,7 @@ class Ledger:
 
     def odometer(self) -> Odometer:
         """The ladder of levels fixed with the first budget: `odometer().reading(spent)` holds at all times."""
-        with self.store.reading() as transaction:
-            return Odometer(self.promise, read_amount(tables.entry(transaction, 1).content["amount"]))
+        return Odometer(self.promise, read_amount(self.line(1).content["amount"]))
 
     # ---- writing ----------------------------------------------------------------------------------------------------
 

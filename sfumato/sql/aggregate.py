@@ -30,10 +30,8 @@ class Aggregate(ABC):
     name: ClassVar[str]  # how previews call a column that has no name of its own
     spellings: ClassVar[tuple[Spelling, ...]] = ()
     listed: ClassVar[str] = ""  # its spellings, as documents and errors list them
-    method: ClassVar[str] = ""  # of a column in Python, if it is derived: col("x").mode()
-    forms: ClassVar[
-        tuple[str, ...]
-    ] = ()  # calls for the fuzzer: {B} stands for a number with bounds, {x} for any value
+    methods: ClassVar[tuple[str, ...]] = ()  # of a column x in Python, with their SQL: "quantile = QUANTILE(x, part)"
+    forms: ClassVar[tuple[str, ...]] = ()  # calls for the fuzzer; {B} is a number with bounds, {x} any value
     example: ClassVar[str] = ""  # a question about the table visits(patient_id, ward, stay, cost)
     centred: ClassVar[bool] = False  # its sums are taken from the middle of the range
     bits: ClassVar[int] = WIDE  # of values in steps: fewer where squares are summed

@@ -1,8 +1,11 @@
 """Laws that hold for every aggregate: a new one is collected by itself, and its example is asked."""
 
+import inspect
+
 import duckdb
 import pytest
 
+from sfumato.aggregates.builder import Term, col
 from sfumato.aggregates.linear import Linear
 from sfumato.aggregates.price import Mu, Pure
 from sfumato.aggregates.registry import AGGREGATES, parse_question
@@ -39,6 +42,29 @@ def test_the_example_asks_for_the_aggregate(kind):
     question = parse_question(kind.example, RULES)
     assert any(isinstance(one, kind) for one in question.aggregates)
     assert len(question.aggregates) == len({*question.aggregates})
+
+
+METHODS = [(kind, *one.split(" = ")) for kind in AGGREGATES.classes for one in kind.methods]
+VALUES = {"part": 0.25, "k": 3, "other": col("cost")}
+
+
+@pytest.mark.parametrize(("kind", "name", "form"), METHODS, ids=[name for _, name, _ in METHODS])
+def test_a_method_of_a_column_calls_its_aggregate(kind, name, form):
+    values = [VALUES[one] for one in inspect.signature(getattr(Term, name)).parameters if one != "self"]
+    (built_up,) = parse_question(f"SELECT {getattr(col('stay'), name)(*values)} FROM visits", RULES).aggregates
+    written = form.replace("x", "stay", 1).replace("part", "0.25").replace(", k", ", 3").replace("other", "cost")
+    (asked,) = parse_question(f"SELECT {written} FROM visits", RULES).aggregates
+    assert built_up == asked and isinstance(asked, kind)
+
+
+def test_every_aggregate_of_columns_has_a_method_and_no_two_share_one():
+    names = [name for _, name, _ in METHODS]
+    assert len(names) == len(set(names)) >= 16
+    assert {one.__name__ for one in AGGREGATES.classes if not one.methods} == {"CountUnits", "Triangles"}
+    with pytest.raises(TypeError, match="part"):
+        col("stay").quantile()
+    with pytest.raises(AttributeError):
+        col("stay").told()
 
 
 @pytest.mark.parametrize("kind", ASKED, ids=lambda kind: kind.__name__)

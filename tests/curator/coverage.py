@@ -9,6 +9,7 @@ from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import Mu, Pure
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator.offer import Offer
+from sfumato.curator.release import add_noise
 from sfumato.mechanisms.choice.quantile import Ranked
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY
@@ -67,7 +68,7 @@ def of_sums(name, price, count):
     offer = asked(name, price)
     row = totals(NoiseBasis.of(offer.plan))
     truths = exactly(offer.question, row)
-    noisy = offer.add_noise([row] * count)
+    noisy = add_noise(offer, [row] * count)
     for aggregate, truth in zip(offer.question.aggregates, truths, strict=True):
         reading, held = offer.readers[aggregate], 0
         for parts in noisy:

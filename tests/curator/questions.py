@@ -1,6 +1,7 @@
 """Questions made at random over the clinic, and what must be the same about them with and without one person."""
 
 import random
+from dataclasses import replace
 
 from sfumato.aggregates.linear import NoisySums
 from sfumato.aggregates.mode import ModeChoice, StableMode
@@ -14,6 +15,7 @@ from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import statements
 from sfumato.errors import SfumatoError
 from sfumato.mechanisms.dependent.additive_noise import Everywhere
+from sfumato.sql.dialects import dialect_of
 from sfumato.sql.emit.bounding import bounding_of
 from sfumato.sql.plan import What
 
@@ -177,7 +179,7 @@ def told_apart(sql, way, one, other):
     for key in differ:
         a, b = (table.get(key, []) for table in (one, other))
         if isinstance(way, TrimmedMeanRelease):
-            x, y = way.ordered(a), way.ordered(b)
+            x, y = way.ordered_values(a), way.ordered_values(b)
             if isinstance(way.mechanism, Everywhere):  # noise for the whole range
                 assert abs(way.mean.value(x) - way.mean.value(y)) <= way.mean.everywhere, sql
                 continue
@@ -232,3 +234,8 @@ def outcome(curator, sql):
     except SfumatoError as error:
         seen = (type(error).__name__, str(error))
     return seen, curator.ledger.verify().spent, before
+
+
+def dialect_in_use(engine):
+    """The dialect that a curator writes statements in: with the schema that the engine has now."""
+    return replace(dialect_of(engine.dialect), schema=engine.schema())

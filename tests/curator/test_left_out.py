@@ -89,6 +89,16 @@ def test_an_error_buys_norms_first_and_then_the_least_that_reaches_it(tmp_path):
     assert not curator.ask(COUNT, error=100).charged
 
 
+def test_an_error_that_is_explained_buys_nothing(tmp_path):
+    """Histograms of norms are stored, so the price is known: EXPLAIN PRIVACY shows it and must not charge it."""
+    curator = opened(tmp_path, *DEFAULT)
+    curator.ask(COUNT, error=100)
+    before = spent(curator)
+    explained = curator.ask(f"EXPLAIN PRIVACY {COUNT}", error=95)
+    assert explained.columns == ("privacy",) and "nothing has been charged" in explained.rows[0][0]
+    assert spent(curator) == before
+
+
 def test_a_relative_error_is_reached_in_rounds_that_share_one_bound(tmp_path):
     curator = opened(tmp_path, *DEFAULT)
     ((n, low, high),) = curator.ask(COUNT, relative_error=0.5, epsilon=15.0).rows

@@ -9,21 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sfumato.curator.norm_tail import (
-    APART,
-    BINS,
+from sfumato.curator.norm_choice import (
     CANDIDATES,
-    EDGES,
-    SQUARES,
-    Tail,
     candidates_below,
     capped_left_out,
     choose_capped,
     choose_for_means,
     choose_for_sums,
-    farthest_seen,
-    laplace_quantile,
 )
+from sfumato.curator.norm_tail import APART, BINS, EDGES, SQUARES, Tail, farthest_seen, laplace_quantile
 
 Floats = NDArray[np.float64]
 

@@ -17,6 +17,7 @@ from sfumato.sql.policy import Policy
 from sfumato.sql.policy_draft import draft_policy
 from sfumato.sql.schema_check import misfits, require_fit, type_fits
 from tests.curator.clinic import POLICY, built
+from tests.curator.questions import dialect_in_use
 from tests.curator.wrapped import Wrapped
 
 RULES = Policy.read(POLICY)
@@ -295,7 +296,9 @@ def test_the_statements_that_are_checked_are_those_that_are_run(curator):
         asked.clear()
         seen = replace(curator, engine=Seen(curator.engine))
         seen.ask(sql, epsilon=0.3)
-        assert [w.direct for w in table_requests(curator.offer(sql, 0.3, None), 1, curator.dialect)] == asked[1:]
+        assert [
+            w.direct for w in table_requests(curator.offer(sql, 0.3, None), 1, dialect_in_use(curator.engine))
+        ] == asked[1:]
     asked.clear()
     seen.register(epsilon=0.3)
     assert len(asked) > 2

@@ -16,7 +16,8 @@ from sfumato.aggregates.price import Mu, Pure
 from sfumato.aggregates.registry import parse_question
 from sfumato.aggregates.variance import GIVEN_MEAN, MEAN, VarianceReader
 from sfumato.curator.left_out import upper_error
-from sfumato.curator.norm_tail import BINS, SQUARES, Tail, choose_for_sums
+from sfumato.curator.norm_choice import choose_for_sums
+from sfumato.curator.norm_tail import BINS, SQUARES, Tail
 from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import release, table_requests
 from sfumato.curator.scaling import PEOPLE, Choice, NoisyNorms, blocks_of, cap_of, histogram_edges

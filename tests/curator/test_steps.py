@@ -12,6 +12,7 @@ from sfumato.curator.steps import Steps
 from sfumato.errors import BudgetExceeded, KeyReused
 from sfumato.sql.policy import Policy
 from tests.curator.people import DEFAULT, GAUSSIAN, POLICY, PURE, charges, opened, spent
+from tests.curator.questions import dialect_in_use
 
 BY_KEY = "SELECT w, COUNT(*) FROM t GROUP BY w"
 POINTS = ("data: before", "data: read", "noise: drawn", "answer: due")
@@ -167,7 +168,7 @@ def test_a_stored_answer_serves_only_who_asked_for_no_more(tmp_path):
     offer = curator.offer(question, epsilon=1)
     rest = Steps.of(offer, curator.ledger, lambda step: True).completed()
     assert rest.price.amount < curator.offer(question, epsilon=0.97).price.amount
-    assert curator.find(rest) is None
+    assert curator.buyer.find(rest) is None
     second = curator.ask(question, epsilon=1)
     assert second.charged and second.rows != first.rows
     assert not curator.ask(question, epsilon=0.5).charged
@@ -205,9 +206,11 @@ def test_an_answer_is_read_with_the_bounds_that_it_was_made_with(tmp_path):
     question = "SELECT k, COUNT(*) FROM t GROUP BY k"
     first = curator.ask(question, epsilon=0.2, key="mine")
     curator.ask(question, epsilon=8)
-    assert curator.answer(curator.offer(question, epsilon=0.2)).rows != first.rows, "the better one serves"
+    assert curator.show(curator.buyer.find(curator.offer(question, epsilon=0.2))).rows != first.rows, (
+        "the better one serves"
+    )
     steps = Steps.of(curator.offer(question, epsilon=0.2), curator.ledger, lambda step: True)
-    found = curator.find(steps.completed(), "mine")
+    found = curator.buyer.find(steps.completed(), "mine")
     assert curator.planner.answer(found.offer, found.noisy).rows == first.rows
 
 
@@ -353,8 +356,8 @@ def test_a_shared_histogram_has_no_shorter_norm_than_a_grouping(tmp_path):
     curator = opened(tmp_path, *DEFAULT, unlisted, budget=PURE)
     offer = curator.offer("SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=2)
     (step,) = Steps.of(offer, curator.ledger).norms
-    shared = rows_of(curator, step.requests(1, curator.dialect)[0])
-    scaling = scaling_of(offer.plan, False, curator.dialect)
+    shared = rows_of(curator, step.requests(1, dialect_in_use(curator.engine))[0])
+    scaling = scaling_of(offer.plan, False, dialect_in_use(curator.engine))
     own = rows_of(curator, scaling.request(scaling.histogram(0, histogram_edges(step.blocks[0]))))
     assert sum(own.values()) == sum(shared.values()) == 260
     assert all(

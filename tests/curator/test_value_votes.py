@@ -8,7 +8,13 @@ import pytest
 from sfumato.aggregates.price import Mu, Pure
 from sfumato.curator import Curator
 from sfumato.curator.suggest_bounds import number_column
-from sfumato.curator.value_votes import NoisyCounts, ValueVotes, magnitude_histogram, position_histogram
+from sfumato.curator.value_votes import (
+    NoisyCounts,
+    ValueVotes,
+    buy_value_histogram,
+    magnitude_histogram,
+    position_histogram,
+)
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.emit.norm import WHOLE
 from sfumato.sql.policy import Policy
@@ -75,9 +81,9 @@ def test_votes_are_never_taken_for_an_answer(tmp_path, connection):
     connection.execute("DETACH a")
     curator = Curator.open(tmp_path / "a.duckdb", policy())
     table, of = number_column("visits.stay", curator.policy)
-    counts, new = curator.value_histogram(position_histogram(table, of, 0.0, 64.0), Mu(3.0))
+    counts, new = buy_value_histogram(curator.buyer, position_histogram(table, of, 0.0, 64.0), Mu(3.0))
     assert new and sum(counts.counts) < 80
-    assert not curator.value_histogram(position_histogram(table, of, 0.0, 64.0), Mu(2.0))[1]
+    assert not buy_value_histogram(curator.buyer, position_histogram(table, of, 0.0, 64.0), Mu(2.0))[1]
     answer = curator.ask("SELECT WIDTH_BUCKET(stay, 0, 64, 400) AS b, COUNT(*) AS n FROM visits GROUP BY b", epsilon=1)
     assert answer.charged
 
@@ -107,7 +113,7 @@ def test_what_is_stored_is_read_the_most_exact_first(tmp_path, connection):
     curator = Curator.open(tmp_path / "a.duckdb", policy())
     question = magnitude_histogram(*number_column("visits.stay", curator.policy))
     for mu in (0.1, 0.3, 0.2):
-        curator.value_histogram(question, Mu(mu))
+        buy_value_histogram(curator.buyer, question, Mu(mu))
     stored = NoisyCounts.stored(question, Mu(0.1), curator.ledger)
     assert [one.price.amount for one in stored] == pytest.approx([0.3, 0.1])  # 0.2 was served by 0.3
     assert stored[0].by_unit and math.isclose(stored[0].sigma, 1 / 0.3)

@@ -21,7 +21,7 @@ from sfumato.engines.duckdb import COLUMNS, OPTIMIZER, schema_from_rows
 from sfumato.errors import QueryRefused
 from sfumato.sql.dialects.duckdb import DuckDB
 from sfumato.sql.dialects.postgres import Postgres
-from sfumato.sql.emit.sums import statement
+from sfumato.sql.emit.bounding import statement
 from sfumato.sql.emit.values import distinct_counts, ranked_values, values_near_ranks
 from sfumato.sql.plan import What
 from tests.curator.questions import by_group, by_key, changed, not_by_rank, told_apart

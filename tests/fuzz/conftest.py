@@ -1,5 +1,5 @@
 """A server for the engine that needs one."""
 
-from tests.curator.conftest import server
+from tests.engines.conftest import server
 
 __all__ = ["server"]

@@ -10,7 +10,7 @@ from sfumato.aggregates.price import Mu
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator.offer import offer_for_epsilon
 from sfumato.errors import QueryRefused
-from sfumato.sql.emit.sums import statement
+from sfumato.sql.emit.bounding import statement
 from sfumato.sql.policy import Policy
 from tests.fuzz.grammar import AGGREGATES, FORMS, HOLE, RANKED, TRIAL
 

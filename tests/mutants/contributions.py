@@ -9,7 +9,7 @@ from sfumato.aggregates.linear import NoisySums
 from sfumato.aggregates.price import Mu
 from sfumato.audit.corpus import Database, NeighbouringDatabases
 from sfumato.audit.question_replay import SqlQuestion
-from sfumato.curator import curator
+from sfumato.curator import release as releases
 from sfumato.curator.norm_tail import BINS, SQUARES
 from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.scaling import Choice, NoisyNorms
@@ -196,10 +196,10 @@ def paid_too_much(patch):
 
     Proof. Who asks for the dearer answer later gets the cheap one, with twice the noise that the preview promised.
     """
-    right = curator.release
+    right = releases.release
 
     def release(offer, tables):
         data = json.loads(right(offer, tables))
         return json.dumps(data | {"paid": 2 * data["paid"]}).encode()
 
-    patch(curator, "release", release)
+    patch(releases, "release", release)

@@ -12,9 +12,10 @@ from sfumato.audit.corpus import Database, NeighbouringDatabases
 from sfumato.audit.question_replay import SqlQuestion
 from sfumato.curator import Curator, offer
 from sfumato.curator import release as tables
+from sfumato.curator.purchase import Buyer
 from sfumato.errors import SfumatoError
 from sfumato.sql.dialects import duckdb
-from sfumato.sql.emit import rows as emit
+from sfumato.sql.emit import unit_rows as emit
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.function import of_type
 from sfumato.sql.policy import Policy
@@ -163,12 +164,13 @@ def charged_afterwards(patch):
     nothing bounds the loss.
     """
 
-    def purchase(self, loss, loss_at, question, key, ready, release):
-        noisy = release(self.read(ready.requests))
+    def buy_release(self, item, loss_at, key, checked):
+        noisy = item.release(self.read(checked.requests))
         self.probe("noise: drawn")
-        return self.ledger.keep(self.ledger.charge(loss, question=question, who=self.who, key=key), noisy)
+        receipt = self.ledger.charge(item.loss, question=item.canonical, who=self.who, key=key)
+        return self.ledger.keep(receipt, noisy)
 
-    patch(Curator, "purchase", purchase)
+    patch(Buyer, "buy_release", buy_release)
 
 
 class Stopped:

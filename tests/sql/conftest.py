@@ -1,5 +1,5 @@
-"""Fixtures that the tests of this room share with those of the curator."""
+"""Fixtures that the tests of this room share with those of engines."""
 
-from tests.curator.conftest import server
+from tests.engines.conftest import server
 
 __all__ = ["server"]

@@ -10,7 +10,7 @@ from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.curator.answer import Answer
 from sfumato.errors import PolicyError, QueryRefused
-from sfumato.sql.emit.sums import statement
+from sfumato.sql.emit.bounding import statement
 from sfumato.sql.parse.from_where import Rows
 from sfumato.sql.parse.text import parse_statement
 from sfumato.sql.policy import WHOLE, Policy

@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.aggregates.registry import parse_question
 from sfumato.errors import QueryRefused
-from sfumato.sql.emit.sums import statement
+from sfumato.sql.emit.bounding import statement
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY
 from tests.curator.spellings import different, odd_visits, same

@@ -3,7 +3,7 @@
 import pytest
 
 from sfumato.curator.answer import FOR_ALL_DATA
-from sfumato.curator.wanted import Wanted
+from sfumato.curator.planner import Wanted
 from sfumato.errors import InvalidParameter, KeyReused, QueryRefused
 from sfumato.sql.tighten import QuestionBounds
 from tests.curator.people import DEFAULT, charges, opened, spent

@@ -13,8 +13,8 @@ from itertools import count
 
 from sfumato.curator.answer import Answer, Cell
 from sfumato.curator.layout import is_plain_aggregate
+from sfumato.curator.planner import Wanted
 from sfumato.curator.ratios import Ratio
-from sfumato.curator.wanted import Wanted
 from sfumato.errors import InvalidParameter, NotAuthenticated, SfumatoError, UnboundedColumn
 from sfumato.server.configuration import Configuration, Listen
 from sfumato.server.postgres import messages, scram, types

@@ -1,7 +1,7 @@
 """Dialects: the SQL that engines spell differently, with one meaning on all of them.
 
 A dialect guarantees two things: no value in any row makes its SQL raise, and its SQL means the same as on every other
-engine. tests/curator/test_conformance.py asks every dialect the same questions about the same odd values.
+engine. tests/engines/test_conformance.py asks every dialect the same questions about the same odd values.
 """
 
 from abc import ABC, abstractmethod

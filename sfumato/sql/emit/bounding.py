@@ -8,9 +8,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sqlglot import exp
+
+from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect, raw
 from sfumato.sql.domains import Kind
-from sfumato.sql.emit.rows import row_select
+from sfumato.sql.emit.unit_rows import row_select
 from sfumato.sql.expressions import Expression
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.reserved_names import (
@@ -24,6 +27,7 @@ from sfumato.sql.reserved_names import (
     HASHES,
     LEAST,
     NUMBERED,
+    ONE,
     PAIRS,
     PLACE,
     RANKED,
@@ -256,3 +260,12 @@ def clamped_value(measure: Measure, name: str, counted: str, to: Dialect) -> str
 def is_missing(name: str, to: Dialect) -> str:
     """Is there no number?"""
     return f"{name} IS NULL OR {to.is_nan(raw(name)).sql(to.name)}"
+
+
+def statement(plan: Plan, salt: int, dialect: str | Dialect) -> str:
+    """SQL that gives, for each group: its keys, then its measures as integers, bounded for each unit."""
+    to = dialect_of(dialect).about(plan)
+    summed = [m for m in plan.measures if m.what is not What.DISTINCT]
+    values = {measure(j): to.compiled(m.of) for j, m in enumerate(summed) if m.of} or {ONE: exp.Literal.number("1")}
+    rows = f"({row_select(plan, values, to).sql(to.name)}) AS {ROWS}"
+    return bounding_of(plan).sums(plan, summed, rows, salt, to)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.emit.bounding import clamped_value, columns_of, group_by, hash_of, key_names, partition_by, read_rows
 from sfumato.sql.emit.request import TableRequest
-from sfumato.sql.emit.rows import row_select
+from sfumato.sql.emit.unit_rows import row_select
 from sfumato.sql.expressions import Expression
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.reserved_names import (

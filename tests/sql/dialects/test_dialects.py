@@ -23,8 +23,8 @@ from sfumato.sql.functions.numbers import SIZES
 from sfumato.sql.functions.texts import case_pairs
 from sfumato.sql.policy import Policy
 from tests.curator import odd
-from tests.curator.test_conformance import JOINED, MORE, ORDERED, WIDE
-from tests.curator.test_release import QUESTIONS
+from tests.engines.test_conformance import JOINED, MORE, ORDERED, WIDE
+from tests.sql.emit.test_bounding import QUESTIONS
 
 WORDS = {  # of SQL, before a bracket
     "AND", "AS", "BETWEEN", "BY", "CASE", "ELSE", "FROM", "IN", "IS", "JOIN", "LIKE", "MATERIALIZED", "NOT", "ON", "OR",

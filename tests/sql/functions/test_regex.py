@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sfumato.aggregates.registry import parse_question
 from sfumato.errors import QueryRefused
 from sfumato.sql.dialects import DIALECTS, dialect_of
-from sfumato.sql.emit.sums import statement
+from sfumato.sql.emit.bounding import statement
 from sfumato.sql.functions.regex import LONGEST_PATTERN, MOST_STATES, InvalidPattern, automaton_size
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built

@@ -14,7 +14,7 @@ import pytest
 from sfumato.aggregates.registry import parse_question
 from sfumato.engines.duckdb import SETTINGS
 from sfumato.errors import QueryRefused
-from sfumato.sql.emit.sums import statement
+from sfumato.sql.emit.bounding import statement
 from sfumato.sql.policy import Policy
 
 RAISING = json.loads((Path(__file__).parents[2] / "golden" / "duckdb_raising_functions.json").read_text())

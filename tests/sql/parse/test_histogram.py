@@ -7,7 +7,7 @@ import sfumato as sf
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.errors import QueryRefused
-from sfumato.sql.emit.sums import statement
+from sfumato.sql.emit.bounding import statement
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 from tests.sql.parse.test_select import LOOSE

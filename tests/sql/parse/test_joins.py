@@ -6,8 +6,7 @@ import pytest
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.errors import PolicyError, QueryRefused
-from sfumato.sql.emit.bounding import bounding_of
-from sfumato.sql.emit.sums import statement
+from sfumato.sql.emit.bounding import bounding_of, statement
 from sfumato.sql.policy import Policy
 
 POLICY = """

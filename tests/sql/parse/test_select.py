@@ -10,7 +10,7 @@ from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.engines.duckdb import DuckDB
 from sfumato.errors import PolicyError, QueryRefused
-from sfumato.sql.emit.sums import statement
+from sfumato.sql.emit.bounding import statement
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
 

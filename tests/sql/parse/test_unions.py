@@ -13,8 +13,7 @@ from sfumato.curator import Curator
 from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import statements
 from sfumato.errors import QueryRefused
-from sfumato.sql.emit.bounding import bounding_of
-from sfumato.sql.emit.sums import statement
+from sfumato.sql.emit.bounding import bounding_of, statement
 from sfumato.sql.plan import What
 from sfumato.sql.policy import Policy
 from tests.curator.questions import changed, exact_numbers

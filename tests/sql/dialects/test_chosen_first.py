@@ -9,7 +9,7 @@ import pytest
 
 from sfumato.aggregates.registry import parse_question
 from sfumato.sql.dialects.duckdb import FEW, DuckDB
-from sfumato.sql.emit.sums import statement
+from sfumato.sql.emit.bounding import statement
 from sfumato.sql.policy import Policy
 from tests.curator.questions import changed
 

@@ -103,7 +103,7 @@ def test_what_failed_after_its_noise_was_drawn_is_never_run_again(curator, monke
         raise MemoryError
 
     with monkeypatch.context() as patched:
-        patched.setattr("sfumato.curator.curator.release", failing)
+        patched.setattr("sfumato.curator.release.release", failing)
         with pytest.raises(AnswerFailed):
             curator.ask(COUNT, epsilon=1.0, key="a")
     with pytest.raises(QuestionBlocked):

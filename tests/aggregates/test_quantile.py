@@ -22,11 +22,12 @@ from sfumato.ledger import Ledger
 from sfumato.mechanisms.choice.quantile import Ranked
 from sfumato.sql.dialects.duckdb import DuckDB
 from sfumato.sql.emit.bounding import bounding_of
-from sfumato.sql.emit.rows import row_select
+from sfumato.sql.emit.unit_rows import row_select
 from sfumato.sql.emit.values import RankWindow, X, distinct_counts, ranked_values, values_near_ranks
 from sfumato.sql.plan import What
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
+from tests.curator.questions import dialect_in_use
 
 PEOPLE = [0, 3, 6, 13, 27, 39]
 FAR = 2**52
@@ -285,7 +286,7 @@ def test_values_selected_by_rank_have_the_scores_of_all_values(name, aggregate, 
         open_engine(tmp_path / "t.duckdb", rules.limits), rules, Ledger.create(":memory:", budget_of(rules))
     )
     offer = curator.offer(f"SELECT {aggregate} FROM t WHERE x IS NULL OR x <> 3", 1.0, None)
-    (wanted,) = table_requests(offer, 1, curator.dialect)
+    (wanted,) = table_requests(offer, 1, dialect_in_use(curator.engine))
     asked = []
     quick = wanted.quick(lambda sql: asked.append(sql) or curator.engine.run(sql))
     choice, all_ = offer.standalone[0].mechanism, curator.engine.run(wanted.direct)
@@ -303,7 +304,7 @@ def test_few_values_are_all_counted(tmp_path):
     connection.execute("CREATE TABLE t AS SELECT i % 61 AS x FROM range(300) r(i)")
     connection.close()
     curator = Curator.open(tmp_path / "t.duckdb", Policy.read(EACH))
-    (wanted,) = table_requests(curator.offer("SELECT MEDIAN(x) FROM t", 1.0, None), 1, curator.dialect)
+    (wanted,) = table_requests(curator.offer("SELECT MEDIAN(x) FROM t", 1.0, None), 1, dialect_in_use(curator.engine))
     assert wanted.quick(curator.engine.run) == curator.engine.run(wanted.direct)
     assert 25 < curator.ask("SELECT MEDIAN(x) AS m FROM t", epsilon=5.0).column("m")[0] < 35
 
@@ -329,6 +330,6 @@ def test_values_that_do_not_fit_into_a_list_are_counted(tmp_path):
     connection.close()
     curator = Curator.open(tmp_path / "t.duckdb", Policy.read(EACH))
     engine = Short(curator.engine)
-    (wanted,) = table_requests(curator.offer("SELECT MEDIAN(x) FROM t", 1.0, None), 1, curator.dialect)
+    (wanted,) = table_requests(curator.offer("SELECT MEDIAN(x) FROM t", 1.0, None), 1, dialect_in_use(curator.engine))
     assert BoundedTables(0).rows(engine, wanted) == curator.engine.run(wanted.direct)
     assert engine.lists == 1

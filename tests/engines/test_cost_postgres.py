@@ -15,7 +15,7 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.postgres import COSTS, Postgres
 from sfumato.sql.dialects.postgres_letter_case import COMPARISONS, case_comparison, letters_that_matter
 from sfumato.sql.domains import DATE, LONGEST_TEXT, TEXT, TRUTH, Kind, number
-from sfumato.sql.emit.sums import statement
+from sfumato.sql.emit.bounding import statement
 from sfumato.sql.expressions import Call, Column, Constant
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.costs import MOST_COST
@@ -23,7 +23,7 @@ from sfumato.sql.functions.texts import case_pairs, lower_text, upper_text
 from sfumato.sql.policy import Policy
 from tests.curator import clinic, odd
 from tests.curator.spellings import same
-from tests.curator.test_conformance import tables_of
+from tests.engines.test_conformance import tables_of
 from tests.sql.parse.test_ordinary import QUESTIONS
 from tests.sql.test_simplify import RULES as SPELLED
 

@@ -65,7 +65,7 @@ def test_a_person_is_in_one_bin_of_each_histogram(tmp_path):
 
 def test_noisy_bins_are_all_there(tmp_path):
     (table,) = tables_to_sketch(Policy.read(POLICY))
-    data = json.loads(Sketch(table, Mu(1.0)).noisy_histograms([[(0, 5), (3, 7)], [], [(20, 1)]]))
+    data = json.loads(Sketch(table, Mu(1.0)).release([[(0, 5), (3, 7)], [], [(20, 1)]]))
     assert {name: len(counts) for name, counts in data["units"].items()} == {"*": BINS, "diagnosis": BINS, "ward": BINS}
 
 
@@ -112,7 +112,7 @@ def test_histograms_of_norms_make_previews_sharp(tmp_path, kind):
     assert all(dict(curator.preview(sql, epsilon=0.5).errors())["n"] is None for sql in asked)
     curator.register(epsilon=6.0)
     spent = curator.ledger.verify().spent
-    price = curator.ledger.prices(curator.loss_of_epsilon(6.0))[-1]
+    price = curator.ledger.prices(curator.buyer.loss_of_epsilon(6.0))[-1]
     assert all(0.99 * most <= part <= most + 4 for part, most in zip(spent, price, strict=True) if most)
     for sql in asked:
         seen = curator.preview(sql, epsilon=0.5)

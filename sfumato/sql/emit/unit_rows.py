@@ -1,6 +1,7 @@
 """The rows that a plan is about, as one SELECT: joined, filtered, each with its unit, its keys and its values.
 
-Everything is compiled from the plan; no text of the analyst reaches an engine.
+Rows whose unit is NULL belong to nobody, and are dropped here. Everything is compiled from the plan; no text of the
+analyst reaches an engine.
 """
 
 from collections.abc import Mapping, Sequence

@@ -15,6 +15,7 @@ from sfumato.curator import Curator
 from sfumato.curator.answer import Answer
 from sfumato.curator.offer import offer_for_relative_error
 from sfumato.curator.relative_counts import SIZES, is_grouped_count, relative_count
+from sfumato.curator.release import add_noise
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.sql.dp_syntax import parse_dp_syntax
@@ -102,7 +103,7 @@ def test_answers_keep_the_contract():
     offer = offer_for_relative_error(question, 3.0, 1e-9, 0.05, Mu)
     contract = offer.relative.contract
     for truth in (0, 40, 100_000):
-        steps = offer.add_noise([[truth]] * 2000)
+        steps = add_noise(offer, [[truth]] * 2000)
         read_back = offer.readers[question.aggregates[0]].read_all(steps)
         errors = np.array([abs(value - truth) for value, _, _ in read_back])
         assert errors.mean() <= contract.tolerance(truth) + 6 * errors.std() / math.sqrt(2000)

@@ -15,7 +15,7 @@ from sfumato.errors import BudgetExceeded, InvalidParameter, PolicyError, QueryR
 from sfumato.ledger import Budget, Ledger
 from sfumato.sql.policy import Policy
 from tests.curator import clinic, odd
-from tests.curator.test_conformance import tables_of
+from tests.engines.test_conformance import tables_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,7 +54,7 @@ def test_a_question_is_answered_charged_and_kept(curator):
     answer = curator.ask(sql, epsilon=50.0)
     assert preview.epsilon == answer.epsilon
     assert answer.column("ward") == ["north", "south", "west"]
-    assert all(20 < n < 60 for n in answer.column("n"))
+    assert all(10 < n < 60 for n in answer.column("n"))  # 18 to 30 are counted, with noise of σ = 1.4: 6 σ
     assert answer.charged
     assert not curator.ask(sql.lower(), epsilon=50.0).charged
 

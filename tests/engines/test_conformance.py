@@ -25,17 +25,16 @@ from sfumato.curator.value_votes import ValueVotes, magnitude_histogram, positio
 from sfumato.engines.duckdb import DuckDB
 from sfumato.sql.dialects import DIALECTS, dialect_of
 from sfumato.sql.domains import Domain, Kind
-from sfumato.sql.emit.bounding import bounding_of
-from sfumato.sql.emit.sums import statement
+from sfumato.sql.emit.bounding import bounding_of, statement
 from sfumato.sql.expressions import Call, Constant
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.plan import What
 from sfumato.sql.policy import Policy
 from sfumato.sql.postprocess import evaluate
+from tests.aggregates.test_edge_values import HIGH, LOW, OTHER, RANKS, SUMS
 from tests.curator import clinic, odd
 from tests.curator.questions import exactly
-from tests.curator.test_edges import HIGH, LOW, OTHER, RANKS, SUMS
-from tests.curator.test_release import QUESTIONS
+from tests.sql.emit.test_bounding import QUESTIONS
 
 INF = math.inf
 JOINED = [

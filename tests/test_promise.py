@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "promise.md"
+PAGE = Path(__file__).parents[1] / "docs" / "promise.md"
 
 
 def test_every_promise_has_its_test():

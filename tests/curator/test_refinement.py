@@ -11,6 +11,7 @@ from sfumato.aggregates.registry import parse_question
 from sfumato.cli import main
 from sfumato.curator import Curator
 from sfumato.curator.refinement import ROUNDS, Refinement, relative_error_of, rounds
+from sfumato.curator.release import add_noise
 from sfumato.errors import BudgetExceeded, InvalidParameter, NotReached, QueryRefused
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
@@ -114,7 +115,7 @@ def test_averages_hold_the_truth_and_are_as_good_as_one_release_of_the_whole_pri
     offers = rounds(question, 2.0, 1e-9, Mu)
     exact = [{"rows": 40_000, "values": 30_000, "sum": 900_000}[m.what.value] for m in question.plan.measures]
     truths = exactly(question, exact)
-    noisy = [[offer.add_noise([exact])[0] for offer in offers] for _ in range(500)]
+    noisy = [[add_noise(offer, [exact])[0] for offer in offers] for _ in range(500)]
     cells = [refined(offers, row).read()[0][1] for row in noisy]
     for j, truth in enumerate(truths):
         assert sum(not low <= truth <= high for _, low, high in (row[j] for row in cells)) <= 14

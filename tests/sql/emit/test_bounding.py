@@ -5,8 +5,7 @@ import pytest
 
 from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.registry import parse_question
-from sfumato.sql.emit.bounding import bounding_of
-from sfumato.sql.emit.sums import statement
+from sfumato.sql.emit.bounding import bounding_of, statement
 from sfumato.sql.policy import Policy
 from sfumato.sql.reserved_names import HASH
 from tests.curator.clinic import POLICY, built

@@ -13,6 +13,7 @@ from sfumato.aggregates.intervals import Reach, Spread, ratio, spread
 from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import Mu, Pure
 from sfumato.aggregates.registry import parse_question
+from sfumato.curator.release import add_noise
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.sql.policy import Policy
@@ -209,7 +210,7 @@ def test_a_count_and_a_sum_share_what_they_have_in_common():
 def test_of_people_with_one_row_units_and_rows_are_one_number():
     offer = asked_of("SELECT k, COUNT(*) FROM t GROUP BY k", Policy.read(RULES.format(rows=1, low=0, high=3)))
     assert sum(noise is not None for noise in offer.noise) == 1
-    noisy = offer.add_noise([[70, 70]] * 50)
+    noisy = add_noise(offer, [[70, 70]] * 50)
     assert len({exactly(offer.question, offer.joint.measures_of(row))[0] for row in noisy}) > 1
     for row in noisy:
         assert offer.readers[offer.question.aggregates[0]].read(row)[0] == row[offer.unit_count_index]

@@ -1,0 +1,64 @@
+"""The least price with which every count and sum of a question is within a wanted error at 95 %."""
+
+import math
+from collections.abc import Callable
+
+from sfumato.aggregates.price import Price
+from sfumato.curator.offer import Offer, required_leak
+from sfumato.errors import QueryRefused
+from sfumato.sql.question import Question
+
+CLOSE = 1e-4  # how near the least price is found
+
+
+def offer_for_error(
+    question: Question, error: float, delta: float, most: float, currency: type[Price],
+    complete: Callable[[Offer], Offer] = lambda offer: offer,
+) -> Offer:  # fmt: skip
+    """The cheapest offer with this error, at most for the price that ε = `most` buys.
+
+    `complete` chooses the bounds of an offer, where contributions are scaled.
+    """
+    leak = required_leak(question, delta, currency)
+    whole = currency.for_epsilon(most, delta, leak)
+
+    def at(share: float) -> Offer:
+        return complete(Offer(question, whole.part(share) if share < 1 else whole, leak))
+
+    def worst(offer: Offer) -> float:
+        return max(offer.error(one) or 0.0 for one in question.aggregates)
+
+    best = at(1.0)
+    if any(best.error(one) is None for one in question.aggregates):
+        raise QueryRefused(
+            "an absolute error can be promised for counts and sums only.\n"
+            "  found:  an aggregate whose error depends on how many values there are\n"
+            "  do:     ask by epsilon=, and look at the interval of the answer"
+        )
+    if (found := worst(best)) > error:
+        raise QueryRefused(
+            f"± {error:g} would cost more than the whole budget.\n  found:  ± {found:.3g} at ε = {most:g}\n"
+            "  do:     ask for a larger error, or for fewer aggregates or groups"
+        )
+    return at(least_share(lambda share: worst(at(share)), found, error))
+
+
+def least_share(worst: Callable[[float], float], found: float, error: float) -> float:
+    """Nearly the least share of a price whose error is small enough; the whole price has the error `found`.
+
+    Errors are nearly a power of the share, so the last two shares predict the next one, a little to the side where the
+    bracket is wider. Every third time, and where the prediction leaves the bracket, the geometric middle is tried.
+    """
+    low, high, share, power, turn = 1e-12, 1.0, 1.0, 1.0, 0
+    while high / low > 1 + CLOSE:
+        aim = share * (found / error) ** power
+        aim *= 1 / (1 + CLOSE / 3) if share == high else 1 + CLOSE / 3
+        turn += 1
+        if turn % 3 == 0 or not low < aim < high:
+            aim = math.sqrt(low * high)
+        now = worst(aim)
+        if 0 < now != found > 0:
+            power = min(max(math.log(aim / share) / math.log(found / now), 0.5), 3.0)
+        share, found = aim, now
+        low, high = (low, aim) if now <= error else (aim, high)
+    return high
