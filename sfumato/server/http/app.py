@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 
 import sfumato
 from sfumato.errors import InvalidParameter, NotAuthenticated, SfumatoError, TooManyRequests
+from sfumato.server.console import pages as console
 from sfumato.server.http.formats import ARROW, CSV, choose, render
 from sfumato.server.http.models import (
     AnswerReply,
@@ -212,6 +213,7 @@ def build(service: Service) -> FastAPI:
         """End a token at once."""
         return {"revoked": await service.call(service.revoke_token, who, service.choose_data(who, data), id)}
 
+    app.mount("/console", console.build(service))
     return app
 
 
