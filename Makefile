@@ -96,6 +96,9 @@ bench-local: $(VENV)/dev.stamp $(LOCAL_PEERS)  ## local privacy against multi-fr
 bench-curator: $(VENV)/dev.stamp  ## time the curator on 10 million rows beside plain SQL (3 min; OPTIONS="--table t6")
 	@$(BIN)/python bench/bench_curator.py --json $(OPTIONS)
 
+bench-truth-peers: $(VENV)/dev.stamp $(TRUTH_PEERS) $(CURATOR_PEERS)  ## four other systems where people have many rows (40 min; OPTIONS="--only opendp")
+	@$(BIN)/python bench/truth/peers.py --json $(OPTIONS)
+
 bench-truth: $(VENV)/dev.stamp $(TRUTH_PEERS)  ## do answers tell the truth where people have many rows? (2 h; OPTIONS="--quick --tables flights")
 	@$(BIN)/python bench/truth/simulate.py
 	@$(BIN)/python bench/truth/run.py --json $(OPTIONS)
@@ -106,8 +109,14 @@ bench-faults: $(VENV)/dev.stamp  ## break ledgers in every way we know (15 min; 
 bench-ledger: $(VENV)/dev.stamp  ## time a million charges (5 min; OPTIONS="--count 100000")
 	@$(BIN)/python bench/bench_ledger.py $(OPTIONS)
 
+bench-server: $(VENV)/dev.stamp  ## a service under load, kill -9, two on one ledger (2 min; OPTIONS="--seconds 300 --connections 200 --kills 200")
+	@$(BIN)/python bench/bench_server.py $(OPTIONS)
+
 bench-groups: $(VENV)/dev.stamp  ## time counts of a million groups (10 s)
 	@$(BIN)/python bench/bench_groups.py $(OPTIONS)
+
+bench-sgd: $(VENV)/dev.stamp bench/.peers/opacus.stamp  ## private training against plain torch and Opacus (8 min; OPTIONS="--only MLP --seconds 5")
+	@PYTHONPATH=. bench/.peers/opacus/bin/python bench/bench_sgd.py $(OPTIONS)
 
 bench-bounds: $(VENV)/dev.stamp  ## suggested bounds on real columns with many rows per unit (4 min; OPTIONS="--laws")
 	@$(BIN)/python bench/bench_bounds.py $(OPTIONS)
@@ -200,6 +209,14 @@ bench/.peers/truth-%.stamp: bench/truth/sides/%.txt | $(BIN)/python
 
 bench/.peers/server-%.stamp: bench/server/sides/%.txt | $(BIN)/python
 	$(call peer,server-$*)
+
+# The same torch as ours first: Opacus alone would fetch another one.
+bench/.peers/opacus.stamp: bench/sgd/opacus.txt | $(BIN)/python
+	@echo "· preparing bench/.peers/opacus"
+	@$(PYTHON) -m venv --clear bench/.peers/opacus
+	@$(call install,bench/.peers/opacus/bin/python) torch==2.13.0
+	@$(call install,bench/.peers/opacus/bin/python) -r $<
+	@touch $@
 
 bench/.peers/%.stamp: bench/composition/sides/%.txt | $(BIN)/python
 	$(call peer,$*)

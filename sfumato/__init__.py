@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from sfumato import audit, dependent, errors, groups, ledger, local, loss, mechanisms, noise, plots, sampling  # noqa: F401  # plots needs an extra, so it is not in __all__
+    from sfumato import audit, dependent, errors, groups, learn, ledger, local, loss, mechanisms, noise, plots, sampling  # noqa: F401  # plots needs an extra, so it is not in __all__
     from sfumato.aggregates.builder import col, count
     from sfumato.client import connect
     from sfumato.curator import Curator
@@ -46,7 +46,10 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.randomized_response import RandomizedResponse
     from sfumato.mechanisms.streams.above_threshold import AboveThreshold as AboveThreshold
     from sfumato.mechanisms.streams.tree_counter import TreeCounter as TreeCounter
+    from sfumato.sampling.balls_in_bins import BallsInBins as BallsInBins
+    from sfumato.sampling.fixed_cycles import FixedCycles as FixedCycles
     from sfumato.sampling.poisson import Poisson
+    from sfumato.sampling.shuffled_epochs import ShuffledEpochs as ShuffledEpochs
     from sfumato.sampling.without_replacement import WithoutReplacement
     from sfumato.sensitivity import AddRemove, ReplaceOne, Sensitivity
     from sfumato.sensitivity import Relation as Relation
@@ -59,6 +62,7 @@ PLACES = {
     "count": "sfumato.aggregates.builder",
     "Budget": "sfumato.ledger.budgets",
     "Ledger": "sfumato.ledger.ledger",
+    "learn": "sfumato.learn",
     "ledger": "sfumato.ledger",
     "dependent": "sfumato.mechanisms.dependent",
     "groups": "sfumato.mechanisms.groups",
@@ -95,6 +99,9 @@ PLACES = {
     "Sensitivity": "sfumato.sensitivity",
     "Poisson": "sfumato.sampling.poisson",
     "WithoutReplacement": "sfumato.sampling.without_replacement",
+    "BallsInBins": "sfumato.sampling.balls_in_bins",
+    "ShuffledEpochs": "sfumato.sampling.shuffled_epochs",
+    "FixedCycles": "sfumato.sampling.fixed_cycles",
     "calibrate": "sfumato.loss.views.calibrate",
     "compare": "sfumato.teach.classical.compare",
     "Bound": "sfumato.loss.bound",
@@ -111,7 +118,8 @@ PLACES = {
 }
 
 PACKAGES = {
-    "audit", "dependent", "errors", "groups", "ledger", "local", "loss", "mechanisms", "noise", "plots", "sampling",
+    "audit", "dependent", "errors", "groups", "learn", "ledger", "local", "loss", "mechanisms", "noise", "plots",
+    "sampling",
 }  # fmt: skip
 
 # The names that a newcomer meets. Every other name of PLACES, and every mechanism, is there too: sf.TopK.
@@ -141,6 +149,7 @@ __all__ = [
     "dependent",
     "errors",
     "groups",
+    "learn",
     "ledger",
     "local",
     "loss",

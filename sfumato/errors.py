@@ -13,6 +13,7 @@ SfumatoError
 │   └── NotStored         only stored answers were asked for, and there is none
 ├── EngineUnavailable     the database cannot run the question; nothing was charged
 ├── AnswerFailed          a charged question that could not be answered
+├── CheckpointFailed      a checkpoint of a training run was not written      (also an OSError)
 ├── NotReached            the price does not buy what was asked for; what it bought is in `answer`
 ├── AccessRefused         a service does not let this person do this now; nothing was charged
 │   ├── NotAuthenticated  no token, or one that is unknown, expired or revoked
@@ -160,3 +161,7 @@ class EngineUnavailable(SfumatoError):
 
 class AnswerFailed(SfumatoError):
     """A charged question could not be answered. The text is always the same; details are in the operator's log."""
+
+
+class CheckpointFailed(SfumatoError, OSError):
+    """A checkpoint could not be written. The model, its charge and an earlier checkpoint are unchanged."""

@@ -26,8 +26,8 @@ LAYERS = {
     "aggregates": 3.5,  # one file for one aggregate: above sql and mechanisms, below curator
     "curator": 4,
     "local": 4,
-    "learn": 4,
     "client": 4.1,  # a service, asked with the methods of a curator
+    "learn": 3.8,  # below curator, which fits estimators in the database
     "audit": 4.1,  # of all that is below
     "sfumato": 4.5,  # the public names: only the surfaces above may use the package as a user does
     "teach": 4.6,  # classical accountants, figures, attacks, demos: nothing below needs them

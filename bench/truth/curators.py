@@ -5,16 +5,18 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import duckdb
 
 import sfumato as sf
+from sfumato.curator.open import open_ledger
 from sfumato.sql.policy import Policy
 
 DELTA = 1e-6
 HEAD = f"version = 1\n[budget]\nepsilon = 900\ndelta = 0.05\nquestion_delta = {DELTA}\n"
+PURE = 'version = 1\n[budget]\nepsilon = 900\nkind = "pure"\n'
 UNITS = {"flights": "tailnum", "insteval": "s", "nafld": "id", "pizza": "id", "baseball": "id", "movielens": "u"}
 RANGES = {  # of numbers: what is possible
     "flights": {"distance": (0, 5000), "dep_delay": (-60, 600), "arr_delay": (-120, 600), "air_time": (0, 720)},
@@ -29,6 +31,7 @@ class Stated:
     bounds: str = ""  # lines of the policy, such as rows = 1
     private: tuple[str, ...] = ()  # columns whose keys are private
     unbounded: bool = False  # numbers have no ranges
+    pure: bool = False  # the budget is of pure ε
 
 
 @dataclass(frozen=True)
@@ -36,13 +39,15 @@ class Curators:
     """Curators of one database."""
 
     file: Path
+    opened: dict[int, sf.Curator] = field(default_factory=dict, repr=False)  # by policy
 
     def policy(self, table: str, stated: Stated) -> Policy:
         unit = UNITS.get(table, "u")
         with duckdb.connect(str(self.file), read_only=True) as connection:
             columns = connection.execute(f"DESCRIBE {table}").fetchall()
             lines = [self.column(connection, table, name, kind, stated) for name, kind, *_ in columns if name != unit]
-        head = f'{HEAD}[tables.{table}]\nunit = "{unit}"\n{stated.bounds}\n[tables.{table}.columns]\n'
+        head = PURE if stated.pure else HEAD
+        head += f'[tables.{table}]\nunit = "{unit}"\n{stated.bounds}\n[tables.{table}.columns]\n'
         return Policy.read(head + "\n".join(lines) + "\n")
 
     def column(self, connection: duckdb.DuckDBPyConnection, table: str, name: str, kind: str, stated: Stated) -> str:
@@ -68,9 +73,15 @@ class Curators:
 
     @contextmanager
     def fresh(self, policy: Policy) -> Iterator[sf.Curator]:
-        """A curator with nothing spent and nothing stored."""
+        """A curator with nothing spent and nothing stored. The engine with its kept tables and the plans are those of
+        the first one under this policy: exact numbers are the same for all, and what is released is in the ledger."""
         folder = Path(tempfile.mkdtemp(prefix="sfumato-truth-"))
         try:
-            yield sf.Curator.open(self.file, policy=policy, ledger=folder / "ledger")
+            if id(policy) not in self.opened:
+                self.opened[id(policy)] = sf.Curator.open(self.file, policy=policy, ledger=folder / "first")
+            first = self.opened[id(policy)]
+            curator = replace(first, ledger=open_ledger(folder / "ledger", first.engine, policy, None))
+            vars(curator)["planner"] = first.planner
+            yield curator
         finally:
             shutil.rmtree(folder)

@@ -28,15 +28,13 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench.truth.curators import Curators, Stated
 from bench.truth.data import BENCH, prepared
 from bench.truth.questions import QUESTIONS, Question, Rows
-from bench.truth.simulate import EPSILONS, PEOPLE, SHARE, Prepared, mu_of
+from bench.truth.simulate import EPSILONS, Prepared, mu_of
 from sfumato.curator.answer import Answer
-from sfumato.curator.norm_tail import CANDIDATES
 from sfumato.errors import SfumatoError
 from sfumato.sql.policy import Policy
 
 Floats = NDArray[np.float64]
 FIRST = 4.0  # ε of the question that leaves a histogram
-ENDS = 2.2415  # deviations of noise between an answer and the lower end of its interval
 MEANS = (  # name, table, SQL of the answer, what is true
     ("AVG(dep_delay) by origin", "flights", "origin", "AVG(dep_delay)", "avg(dep_delay)"),
     ("AVG(arr_delay) by month", "flights", "month", "AVG(arr_delay)", "avg(arr_delay)"),
@@ -82,6 +80,15 @@ class Bench:
             if first:
                 curator.ask(first, epsilon=FIRST)
             return curator.ask(sql, epsilon=epsilon)
+
+    def ask_and_read(self, policy: Policy, sql: str, epsilon: float, first: str = "") -> tuple[Answer, int]:
+        """An answer, and the squared norm that contributions were scaled to, which is stored with it."""
+        with self.curators.fresh(policy) as curator:
+            if first:
+                curator.ask(first, epsilon=FIRST)
+            answer = curator.ask(sql, epsilon=epsilon)
+            ((_, stored), *_) = curator.ledger.answers(curator.offer(sql, epsilon=epsilon).canonical)
+            return answer, json.loads(stored)["choices"][0]["bound"]
 
 
 def by_key(answer: Answer, keys: int, name: str) -> dict[tuple[object, ...], float]:
@@ -164,18 +171,14 @@ class CountCell:
 
 def count_cell(bench: Bench, asked: Asked, data: Prepared, policy: Policy, epsilon: float, stored: bool) -> CountCell:
     truth = np.array(list(asked.truth.values()))
-    norms = np.sqrt(asked.rows.squares())
-    mu = mu_of(epsilon)
-    share = 1 - PEOPLE - (0 if stored else SHARE)
+    norms, mu = asked.rows.squares(), mu_of(epsilon)
     squares, inside, people, seen = [], [], [], []
     for _ in range(bench.repeats):
-        answer = bench.ask(policy, asked.sql(), epsilon, asked.first if stored else "")
+        answer, bound = bench.ask_and_read(policy, asked.sql(), epsilon, asked.first if stored else "")
         n, low, high = asked.columns(answer)
         squares.append(((n - truth) ** 2).sum())
         inside.append(((low <= truth) & (truth <= high)).mean())
-        # The bound is not shown; noise tells it within the distance of two candidates.
-        bound = float(np.median(n - low)) / ENDS * mu * math.sqrt(share)
-        scaled = (norms > CANDIDATES[np.argmin(np.abs(np.log(CANDIDATES / max(bound, 1.0))))] * (1 + 1e-9)).sum()
+        scaled = (norms > bound).sum()
         left = answer.left_out
         people.append(left is None or left.people is None or scaled <= left.people)
         seen.append((left.about, left.at_most, bool(left.warning)) if left else (0, 0, False))
@@ -209,7 +212,7 @@ def counts(bench: Bench) -> None:
         if not bench.wants(question.table) or question.table == "movielens":
             continue
         asked = Asked.of(bench, question)
-        data, policy = Prepared.of(asked.rows), bench.curators.policy(question.table, Stated())
+        data, policy = Prepared.of(asked.rows, bool(question.keys)), bench.curators.policy(question.table, Stated())
         for epsilon in bench.epsilons:
             progress(f"{question.name} ε = {epsilon:g}")
             pair = [count_cell(bench, asked, data, policy, epsilon, stored) for stored in (False, True)]
@@ -407,17 +410,16 @@ def keys(bench: Bench) -> None:
         sql = f"SELECT {key}, COUNT(*) AS n FROM {table} GROUP BY {key}"
         for epsilon in bench.epsilons:
             progress(f"{key} ε = {epsilon:g}")
-            repeats = max(5, bench.repeats // 5)
             many: Callable[[Policy, int], float] = lambda policy, times, sql=sql, epsilon=epsilon: float(  # noqa: E731
                 np.mean([len(bench.ask(policy, sql, epsilon)) for _ in range(times)])
             )
-            ours = many(bench.curators.policy(table, Stated(private=(key,))), repeats)
+            ours = many(bench.curators.policy(table, Stated(private=(key,))), bench.repeats)
             boxes = {
                 groups: many(
                     bench.curators.policy(table, Stated(f"groups = {groups}\nrows = 10", private=(key,))),
-                    repeats // 2 + 1,
+                    bench.repeats // 4 + 1,
                 )
-                for groups in (1, 2, 4, 8, 16)
+                for groups in (1, 2, 4, 8, 16, 32)
             }
             good &= ours >= 0.97 * max(boxes.values()) - 1
             bench.note("keys", {"key": key, "epsilon": epsilon, "ours": ours, "boxes": list(boxes.values())})
@@ -440,7 +442,7 @@ def suggested(bench: Bench) -> None:
         for column in columns:
             ends = f"SELECT quantile_cont({column}, 0.99) - quantile_cont({column}, 0.01) FROM {table}"
             wide, shares, widths = float(bench.connection.execute(ends).fetchall()[0][0]), [], []
-            for _ in range(max(5, bench.repeats // 3)):
+            for _ in range(bench.repeats):
                 with bench.curators.fresh(policy) as curator:
                     bounds = curator.suggest_bounds(f"{table}.{column}", epsilon=0.5)
                 outside = f"avg(CASE WHEN {column} BETWEEN {bounds.low} AND {bounds.high} THEN 0 ELSE 1 END)"
@@ -479,11 +481,11 @@ def main() -> None:
             SECTIONS[name](bench)
         except SfumatoError as problem:
             say(name, False, str(problem).splitlines()[0])
+        if chosen.json:  # after each section, as all of them take hours
+            chosen.json.parent.mkdir(parents=True, exist_ok=True)
+            chosen.json.write_text(json.dumps(bench.found | {"repeats": repeats}, indent=1, allow_nan=False) + "\n")
+            print(f"{name} written to {chosen.json}", file=sys.stderr)
     print(f"{time.perf_counter() - start:.0f} s", file=sys.stderr)
-    if chosen.json:
-        chosen.json.parent.mkdir(parents=True, exist_ok=True)
-        chosen.json.write_text(json.dumps(bench.found | {"repeats": repeats}, indent=1, allow_nan=False) + "\n")
-        print(f"written to {chosen.json}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from bench.truth.data import prepared
 from bench.truth.questions import QUESTIONS, Question, Rows, load
-from sfumato.curator.norm_tail import BINS, CANDIDATES, EDGES, Tail, choose_for_sums
+from sfumato.curator.norm_tail import BINS, CANDIDATES, EDGES, ROOT_NORMS, WHOLE_NORMS, Tail, choose_for_sums
 
 Floats = NDArray[np.float64]
 EPSILONS = (0.2, 0.5, 1.0, 2.0)
@@ -54,6 +54,7 @@ class Prepared:
     """What every repeat needs: for each candidate bound what it leaves out, by group, and how many units are scaled."""
 
     groups: int
+    points: Floats  # small norms of a total are whole; by group their squares are
     truth: Floats
     histogram: Floats
     left_out: Floats  # candidates × groups
@@ -61,7 +62,7 @@ class Prepared:
     boxes: tuple[tuple[float, float], ...]  # squared sensitivity, squared bias of the best boxes
 
     @staticmethod
-    def of(rows: Rows) -> "Prepared":
+    def of(rows: Rows, keyed: bool = True) -> "Prepared":
         norms = np.sqrt(rows.squares())
         place = np.minimum(np.searchsorted(EDGES, norms * (1 - 1e-12)), BINS - 1)
         out, scaled = [], []
@@ -73,6 +74,7 @@ class Prepared:
             scaled.append(above.sum())
         return Prepared(
             rows.groups,
+            ROOT_NORMS if keyed else WHOLE_NORMS,
             rows.truth(),
             np.bincount(place, minlength=BINS).astype(float),
             np.array(out),
@@ -121,7 +123,7 @@ def measure(data: Prepared, epsilon: float, stored: bool, repeats: int, seed: in
     third = mu * math.sqrt(PEOPLE)
     found = []
     for _ in range(repeats):
-        tail = Tail.of(data.histogram + rng.normal(0, 1 / first, BINS), 1 / first)
+        tail = Tail.of(data.histogram + rng.normal(0, 1 / first, BINS), 1 / first, points=data.points)
         bound = choose_for_sums(tail, 1 / second, data.groups, CANDIDATES)
         index = int(np.searchsorted(CANDIDATES, bound))
         sigma, out, most = bound / second, data.left_out[index], tail.at_most(bound)
@@ -129,7 +131,8 @@ def measure(data: Prepared, epsilon: float, stored: bool, repeats: int, seed: in
         coverage = float((ndtr(out / sigma + Z) - ndtr((out - most) / sigma - Z)).mean())
         noise_only = float((ndtr(out / sigma + 1.96) - ndtr(out / sigma - 1.96)).mean())
         total = max(tail.total(), 1.0)
-        warned = float(ndtr((data.scaled[index] - tail.scaled(bound)) * third - 1.64))
+        bin_ = int(np.searchsorted(EDGES[:-1] * (1 + 1e-9), bound))  # people beyond the bin of the bound are compared
+        warned = float(ndtr((data.histogram[bin_ + 1 :].sum() - tail.scaled(EDGES[bin_])) * third - 1.64))
         found.append((square, coverage, noise_only, out.sum() / data.truth.sum(), most / total, bound, warned))
     square, *rest = np.array(found).T
     means = [float(np.median(one) if place in (3, 4, 5) else one.mean()) for place, one in enumerate(rest, 1)]
@@ -147,7 +150,7 @@ def main() -> None:
     print("question: error over the best box, own / stored; coverage %, own | stored; by ε =", *chosen.epsilon)
     start = time.perf_counter()
     for question, rows in load(prepared(), wanted).items():
-        data = Prepared.of(rows)
+        data = Prepared.of(rows, bool(question.keys))
         table[question] = {
             (epsilon, stored): measure(data, epsilon, stored, chosen.repeats, 1)
             for epsilon in chosen.epsilon

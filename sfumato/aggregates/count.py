@@ -168,6 +168,13 @@ class CountReader(Reader):
             estimates.append((value, min(low, value), max(high, value)))
         return estimates
 
+    def left_out_at_most(self, rows: Sequence[Sequence[Number]]) -> list[float]:
+        """The share of each group that scaling took away at most; it falls with the count, whose lower end is used."""
+        missing, measure, index = self.sums.missing, self.sums.joint.measure, self.sums.indexes[0]
+        if missing is None:
+            return [0.0] * len(rows)
+        return [missing.share(measure(index, row) - self.spread.radius) for row in rows]
+
 
 def parse_distinct(node: exp.Expression, values: Sequence[exp.Expression], rows: Scope) -> Aggregate:
     """COUNT(DISTINCT x)."""

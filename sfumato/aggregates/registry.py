@@ -11,6 +11,7 @@ from sfumato.sql.parse.from_where import MAIN
 from sfumato.sql.parse.text import parse
 from sfumato.sql.policy import Policy
 from sfumato.sql.question import Question
+from sfumato.sql.tighten import AS_STATED, QuestionBounds
 
 
 def concrete_classes(abstract: type[Aggregate]) -> Iterator[type[Aggregate]]:
@@ -33,6 +34,10 @@ def load_all() -> Registry:
 AGGREGATES = load_all()
 
 
-def parse_question(text: str, policy: Policy, schema: str = MAIN) -> Question:
-    """The question that a text asks under this policy, with all aggregates that there are."""
-    return parse(text, policy, AGGREGATES, schema)
+def parse_question(
+    text: str, policy: Policy, schema: str = MAIN, bounds: QuestionBounds = AS_STATED
+) -> Question:  # fmt: skip
+    """The question that a text asks under this policy, with all aggregates that there are, and under tighter bounds if
+    it states some."""
+    question = parse(text, policy, AGGREGATES, schema)
+    return parse(text, bounds.policy_of(policy, question.plan), AGGREGATES, schema) if bounds else question

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.audit.blackbox import audit
+from sfumato.audit.bounds_replay import FoundBounds
 from sfumato.audit.corpus import NeighbouringDatabases, neighbours
 from sfumato.audit.local_reports import REPORTS, LocalReport
 from sfumato.audit.question_replay import SqlQuestion
@@ -152,7 +153,7 @@ class Exhibit:
 
     def replay(self) -> Replay | None:
         """Replay against its own claim; None if it calls no primitive."""
-        if isinstance(self.mechanism, SqlQuestion):
+        if isinstance(self.mechanism, SqlQuestion | FoundBounds):
             return self.mechanism.replay(NeighbouringDatabases(self.pair, self.d0, self.d1))  # type: ignore[arg-type]  # databases
         try:
             return replay(self.mechanism, self.d0, self.d1, self.claim)
@@ -173,7 +174,9 @@ class Exhibit:
     def audit(self, samples: int | None = None, confidence: float = 0.9999, source: Source = SYSTEM) -> Audit:
         """Black box: its outputs against its own claim."""
         count = samples or (AT_ONCE if self.rows else ONE_BY_ONE)
-        if isinstance(self.mechanism, SqlQuestion) and self.mechanism.offer.incomplete:
+        if isinstance(self.mechanism, FoundBounds) or (
+            isinstance(self.mechanism, SqlQuestion) and self.mechanism.offer.incomplete
+        ):
             count = max(64, count // SEVERAL)  # each run buys histograms and fits them
         return audit(self.subject(source), self.d0, self.d1, samples=count, confidence=confidence, loss=self.claim)
 
@@ -251,6 +254,8 @@ def question_exhibits() -> Iterator[Exhibit]:
     for sql in SCALED_QUESTIONS:
         question = SqlQuestion(sql, SCALED_POLICY)
         yield Exhibit("curator", lambda source, question=question: question, WORST.whole, WORST.without)  # type: ignore[misc]
+    bounds = FoundBounds("visits.stay", SCALED_POLICY)
+    yield Exhibit("curator", lambda source: bounds, WORST.whole, WORST.without)
 
 
 def local_exhibits() -> Iterator[Exhibit]:

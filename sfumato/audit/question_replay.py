@@ -46,7 +46,7 @@ class SqlQuestion:
         """Plan, price and noise; reads no data."""
         currency: type[Price] = Pure if self.policy.pure else Mu
         asked = parse_dp_syntax(self.sql)
-        question = parse_question(asked.text, self.policy)
+        question = parse_question(asked.text, self.policy, bounds=asked.bounds)
         if asked.relative_error is not None and is_grouped_count(question):
             return offer_for_relative_error(question, self.epsilon, self.delta, asked.relative_error, currency)
         return offer_for_epsilon(question, self.epsilon, self.delta, currency)

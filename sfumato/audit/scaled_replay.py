@@ -163,7 +163,7 @@ def priced_tables(offer: Offer, one: list[list[Any]], other: list[list[Any]]) ->
             return [], [f"{offer.plan.measures[j]!r} moved, and has no noise"]
         steps.append(Step(repr(noise), *price_numbers(noise, "release", before, after)))
     if offer.people_noise is not None:
-        people = [[int(tables[1][0][0])] for tables in (one, other)]
+        people = [[int(many) for many in tables[1][0]] for tables in (one, other)]
         if people[0] != people[1]:
             noise = offer.people_noise
             steps.append(Step(repr(noise), *price_numbers(noise, "release", *people)))

@@ -1,11 +1,12 @@
 """The command line: a thin surface over the package. It takes no decision, and imports nothing heavy to start."""
 
-from sfumato.cli import ask, attack, audit, common, data, demo, ledger, policy, serve, survey
+from sfumato.cli import agents, ask, attack, audit, common, data, demo, ledger, policy, serve, survey
 from sfumato.cli.common import main
 
 __all__ = ["main"]
 
 for command in (
+    agents.mcp,
     ask.ask,
     ask.preview,
     ask.budget,

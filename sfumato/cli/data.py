@@ -70,9 +70,10 @@ def check_data(data: Path, as_json: bool) -> None:
     sfumato data check clinic.csv
     """
     from sfumato.engines.csv import check_csv
-    from sfumato.engines.duckdb import files
+    from sfumato.engines.files import sources
 
-    checked = {file.name: check_csv(file) for file in files(data) if file.suffix.lower() == ".csv"}
+    plain = [source for source in sources(data) if not source.is_parquet]
+    checked = {source.files[0].name: check_csv(source.files[0], source.separator) for source in plain}
     malformed = {name: {what: n for what, n in counts.descriptions().items() if n} for name, counts in checked.items()}
     if as_json:
         click.echo(json.dumps({name: asdict(counts) for name, counts in checked.items()}, ensure_ascii=False))

@@ -88,7 +88,7 @@ def check(data: Path | str, place: Path | None, token: str | None, as_json: bool
         report = Check(found["promises"], tuple(wrong), found["missing"], found["examples"])
     else:
         stated = Policy.load(place or default_policy(Path(data)))
-        engine = open_engine(data, stated.limits)
+        engine = open_engine(data, stated.limits, stated.delimiters)
         try:
             report = check_policy(stated, engine.schema(), untyped_tables(engine))
         finally:

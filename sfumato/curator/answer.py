@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas
@@ -40,6 +40,24 @@ class LeftOut:
     at_most: float = 0.0
     warning: str = ""
     clamped: dict[str, list[float]] = field(default_factory=dict)  # column → low, high, share outside, at most
+    by_row: tuple[float, ...] = ()  # the share at most in each row of the answer, where that is known by group
+
+    @staticmethod
+    def from_plain(data: Mapping[str, Any]) -> "LeftOut":
+        """As JSON has it."""
+        return LeftOut(**{**data, "by_row": tuple(data.get("by_row", ()))})
+
+    def columns(self, rows: int) -> dict[str, list["Cell"]]:
+        """The same as columns of a table with so many rows; empty where nothing is scaled."""
+        if self.people is None:
+            return {}
+        most = list(self.by_row) if len(self.by_row) == rows else [self.at_most] * rows
+        return {
+            "people in part": [self.people] * rows,
+            "left out": [self.about] * rows,
+            "left out at most": [*most],
+            "interval holds": [self.grade] * rows,
+        }
 
     def __str__(self) -> str:
         return " ".join(filter(None, [self.in_part, self.beyond_bounds]))
@@ -47,11 +65,12 @@ class LeftOut:
     @property
     def beyond_bounds(self) -> str:
         """What clamping took away: bounds that the policy does not state were found before."""
-        return " ".join(
+        found = [
             f"Values of {name} were clamped to [{low:g}, {high:g}]: about {percent(about)} lie outside, at most"
             f" {percent(most)}."
             for name, (low, high, about, most) in self.clamped.items()
-        )
+        ]
+        return " ".join([*found, "Intervals are about clamped values."]) if found else ""
 
     @property
     def in_part(self) -> str:
@@ -119,7 +138,7 @@ class Answer:
         rows = tuple(tuple(parse_date(cell) if j in dates else cell for j, cell in enumerate(row)) for row in listed)
         policy = tuple((size, eps) for size, eps in data.pop("policy", ()))
         missing = data.pop("left_out", None)
-        return Answer(columns, rows, **data, policy=policy, left_out=LeftOut(**missing) if missing else None)
+        return Answer(columns, rows, **data, policy=policy, left_out=LeftOut.from_plain(missing) if missing else None)
 
     def to_csv(self) -> bytes:
         """A header and the rows, in UTF-8; NULL is an empty field."""
@@ -138,22 +157,30 @@ class Answer:
         return sink.getvalue()
 
     def to_pandas(self) -> "pandas.DataFrame":
-        return import_optional("pandas").DataFrame(list(self.rows), columns=list(self.columns))
+        """Frames have more columns where contributions are scaled: what was left out (`LeftOut.columns`)."""
+        more = self._left_out_columns()
+        rows = [(*row, *(cells[i] for cells in more.values())) for i, row in enumerate(self.rows)]
+        return import_optional("pandas").DataFrame(rows, columns=[*self.columns, *more])
 
     def to_polars(self) -> "polars.DataFrame":
-        columns = dict(zip(self.columns, self._series(), strict=True))
-        found: polars.DataFrame = import_optional("polars").DataFrame(columns, strict=False)
+        found: polars.DataFrame = import_optional("polars").DataFrame(self._series(), strict=False)
         return found
 
     def to_arrow(self) -> "pyarrow.Table":
-        return import_optional("pyarrow").table(dict(zip(self.columns, self._series(), strict=True)))
+        return import_optional("pyarrow").table(self._series())
 
-    def _series(self) -> list[list[Cell]]:
+    def _series(self) -> dict[str, list[Cell]]:
         """The columns; numbers that are whole in some rows and not in others are all floats."""
-        found = [[row[i] for row in self.rows] for i in range(len(self.columns))]
-        return [
-            [float(c) if type(c) is int else c for c in f] if any(type(c) is float for c in f) else f for f in found
-        ]
+        found = {name: [row[i] for row in self.rows] for i, name in enumerate(self.columns)}
+        return {
+            name: [float(c) if type(c) is int else c for c in f] if any(type(c) is float for c in f) else f
+            for name, f in found.items()
+        } | self._left_out_columns()
+
+    def _left_out_columns(self) -> dict[str, list[Cell]]:
+        """A column of the answer's own is never replaced."""
+        found = self.left_out.columns(len(self.rows)) if self.left_out is not None else {}
+        return {name: cells for name, cells in found.items() if name not in self.columns}
 
     # ---- to be looked at --------------------------------------------------------------------------------------------
 
@@ -187,10 +214,14 @@ class Answer:
 
         body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
         odds = html.escape(" ".join(self.odds.split()))
+        loud = self.left_out.warning if self.left_out is not None else ""
+        note = html.escape(self.note)
+        if loud:
+            note = note.replace(html.escape(loud), f'<strong style="color:#b00020">{html.escape(loud)}</strong>')
         return (
             f'<table style="border-collapse:collapse"><thead><tr>{line("th", names)}</tr></thead>'
             f"<tbody>{body}</tbody></table>"
-            f'<p style="opacity:.75">{html.escape(self.footer)}<br>{html.escape(self.note)}</p>'
+            f'<p style="opacity:.75">{html.escape(self.footer)}<br>{note}</p>'
             f"<details><summary>What this question tells about one person</summary><p>{odds}</p></details>"
         )
 

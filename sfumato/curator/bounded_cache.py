@@ -32,12 +32,31 @@ class CachingEngine(Protocol):
     def keep(self, sql: str, name: str) -> CachedTable: ...
 
 
+RESULTS, LARGEST_RESULT = 16, 10_000  # what was read of one table: the last so many, of at most so many rows each
+
+
 @dataclass(eq=False)
 class BoundedTable:
-    """A table that is kept, and where in it each column is."""
+    """A table that is kept, where in it each column is, and what was read of it last.
+
+    Votes for keys and histograms of norms depend on no price, and sums on nothing but a bound: a later question finds
+    them as they are. Data cannot change while they are open.
+    """
 
     table: CachedTable
     columns: Mapping[str, str]
+    results: dict[str, list[Row]] = field(default_factory=dict, repr=False)  # by statement, the last used last
+
+    def run(self, sql: str) -> list[Row]:
+        """What a statement gives of this table."""
+        rows = self.results.pop(sql, None)
+        if rows is None:
+            rows = self.table.run(sql)
+        if len(rows) <= LARGEST_RESULT:
+            self.results[sql] = rows
+            for old in list(self.results)[:-RESULTS]:
+                self.results.pop(old, None)
+        return list(rows)
 
 
 @dataclass
@@ -92,7 +111,7 @@ class BoundedTables:
             view = BoundedTable(engine.keep(sql, name), {text: ""})
             for name, sql in others:
                 view.table.run(f"CREATE TEMP TABLE {name} AS {sql}")
-        rows = view.table.run(request.read or "")
+        rows = view.run(request.read or "")
         self.mark_used([view])
         return rows
 

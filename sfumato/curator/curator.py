@@ -17,10 +17,11 @@ from sfumato.curator.answer import Answer
 from sfumato.curator.bounded_cache import BoundedTables
 from sfumato.curator.contribution_sketch import Sketch, missing_norms, sketch_key, tables_to_sketch
 from sfumato.curator.failure_guard import Guard
+from sfumato.curator.fit_in_database import fit_from, regression_question
 from sfumato.curator.layout import minimum_coverage
 from sfumato.curator.left_out import expected_words, left_out
 from sfumato.curator.offer import Offer, offer_for_error, required_leak
-from sfumato.curator.open import account_of, open_engine, open_ledger, require_admitted, require_same_promise
+from sfumato.curator.open import Data, account_of, open_engine, open_ledger, require_admitted, require_same_promise
 from sfumato.curator.planner import Planner
 from sfumato.curator.precheck import CheckedRequests, check_requests, require_engine
 from sfumato.curator.preview import (
@@ -37,6 +38,7 @@ from sfumato.curator.refinement import Refinement, rounds
 from sfumato.curator.relative_counts import is_grouped_count
 from sfumato.curator.release import release, table_requests
 from sfumato.curator.response_padding import Clock, Response
+from sfumato.curator.retried_errors import FirstTry
 from sfumato.curator.steps import FIRST_SHARE, Step, Steps, step_key
 from sfumato.curator.suggest_bounds import Bounds, number_column, rough_range, share_outside, suggested_range
 from sfumato.curator.unbounded_questions import ask_unbounded, preview_unbounded
@@ -44,6 +46,7 @@ from sfumato.curator.value_votes import NoisyCounts, ValueVotes, magnitude_histo
 from sfumato.curator.wanted import Wanted, require_positive
 from sfumato.engines.base import Engine
 from sfumato.errors import BudgetExceeded, EngineUnavailable, NotReached, NotStored, QueryRefused, UnboundedColumn
+from sfumato.learn.linear_regression import LinearRegression
 from sfumato.ledger import Ledger, PureBudget
 from sfumato.ledger.shares import OWNER
 from sfumato.loss.base import PrivacyLoss
@@ -53,6 +56,7 @@ from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.parse.from_where import MAIN
 from sfumato.sql.policy import VIEWS, Policy
 from sfumato.sql.question import Question
+from sfumato.sql.tighten import QuestionBounds
 
 PATIENT = 8  # time-outs
 
@@ -81,15 +85,16 @@ class Curator:
 
     @staticmethod
     def open(
-        data: str | os.PathLike[str] | Engine, policy: str | os.PathLike[str] | Policy, *,
+        data: Data, policy: str | os.PathLike[str] | Policy, *,
         ledger: str | os.PathLike[str] | Ledger | None = None, anchor: str | os.PathLike[str] | None = None,
     ) -> "Curator":  # fmt: skip
-        """The curator of this database under this policy: of a file or folder, of a database whose address begins with
-        postgresql://, or of an engine. The ledger of a file lies beside it unless said otherwise: another file, an
-        address (postgresql://…?schema=clinic), or a Ledger. Whichever it is, it must keep the policy's promise, and the
+        """The curator of this database under this policy: of a file, a folder or a pattern of Parquet files, of a
+        database whose address begins with postgresql://, of data frames by name ({"visits": frame}), of a connection of
+        DuckDB, or of an engine. The ledger of a file lies beside it unless said otherwise: another file, an address
+        (postgresql://…?schema=clinic), or a Ledger. Whichever it is, it must keep the policy's promise, and the
         policy's shares are set in it; that is an act in its book if they are new."""
         stated = policy if isinstance(policy, Policy) else Policy.load(policy)
-        engine = open_engine(data, stated.limits)
+        engine = open_engine(data, stated.limits, stated.delimiters)
         require_engine(engine, stated)
         return Curator(
             engine,
@@ -130,10 +135,11 @@ class Curator:
 
     def preview(
         self, sql: str, *, epsilon: float | None = None, error: float | None = None,
-        relative_error: float | None = None,
+        relative_error: float | None = None, rows: int | None = None, groups: int | None = None,
+        most: int | None = None,
     ) -> Preview:  # fmt: skip
         """Price, errors and odds. Free, and no data are touched."""
-        wanted = Wanted.of(sql, epsilon, error, relative_error)
+        wanted = Wanted.of(sql, epsilon, error, relative_error, QuestionBounds(rows, groups, most))
         try:
             question = self.planner.plan(wanted)
         except UnboundedColumn:
@@ -144,15 +150,17 @@ class Curator:
 
     def ask(
         self, sql: str, *, epsilon: float | None = None, error: float | None = None,
-        relative_error: float | None = None, key: str | None = None,
+        relative_error: float | None = None, key: str | None = None, rows: int | None = None,
+        groups: int | None = None, most: int | None = None,
     ) -> Answer:  # fmt: skip
         """A private answer. Charged durably before data are read, stored durably before it is returned.
 
         With a relative error ε is what a count by group costs, and the most that other questions may: see `refine`.
         `key` is an idempotency key: the same request with the same key is charged once.
+        `rows`, `groups`, `most`: tighter bounds than the policy's, for this question alone.
         """
         self.probe("ask: asked")
-        wanted = Wanted.of(sql, epsilon, error, relative_error)
+        wanted = Wanted.of(sql, epsilon, error, relative_error, QuestionBounds(rows, groups, most))
         try:
             question = self.planner.plan(wanted)  # pure: text and policy, or QueryRefused
         except UnboundedColumn:
@@ -160,12 +168,23 @@ class Curator:
         if wanted.relative_error is not None and not is_grouped_count(question) and not wanted.explained:
             return self.refine(question, wanted, key)
         if question.plan.table.scaled and wanted.epsilon is None:
-            return self.answer(self.offer_within(question, float(wanted.error or 0.0), buy=not wanted.explained), key)
+            return self.ask_within(question, float(wanted.error or 0.0), key, explained=wanted.explained)
         offer = self.planner.offer(wanted)  # pure: noise, loss, promised errors
         self.probe("ask: priced")
         if wanted.explained:
             return self.explain(self.preview_of(offer))
         return self.answer(offer, key)
+
+    def fit(self, estimator: LinearRegression, sql: str, *, y: str, epsilon: float, key: str | None = None) -> Answer:
+        """Fit a linear regression of column `y` to the rows of a SELECT, in the database, for ε in all.
+
+        The estimator's bounds are public. What leaves the database are the noisy moments, one answer, which is charged,
+        stored and free on repetition; it is returned, and the estimator is fitted to it.
+        """
+        known, question, features = regression_question(estimator, sql, y)
+        answer = self.ask(question, epsilon=epsilon, key=key)
+        fit_from(answer, known, features)
+        return answer
 
     def answer(self, offer: Offer, key: str | None = None) -> Answer:
         """The stored answer, or a new one."""
@@ -231,9 +250,21 @@ class Curator:
             steps = Steps.of(offer, self.ledger, is_paid)  # what somebody else has bought meanwhile is free
         return steps.completed()
 
-    def offer_within(self, question: Question, error: float, *, buy: bool) -> Offer:
+    def ask_within(self, question: Question, error: float, key: str | None, *, explained: bool) -> Answer:
+        """The answer with this error, where contributions are scaled."""
+        if explained:
+            return self.explain(self.preview_of(self.offer_within(question, error, buy=False)))
+        before = FirstTry.find(self, question, error, key)
+        if before is not None and before.answer is not None:
+            shown = self.planner.answer(before.offer.reading(before.answer), before.answer)
+            return self.with_account(shown, False)
+        return self.answer(self.offer_within(question, error, buy=True, key=key, before=before), key)
+
+    def offer_within(
+        self, question: Question, error: float, *, buy: bool, key: str | None = None, before: FirstTry | None = None
+    ) -> Offer:  # fmt: skip
         """The cheapest offer with this error, where contributions are scaled: how long they are decides what it costs,
-        so a histogram of norms is bought first, as a charge of its own."""
+        so a histogram of norms is bought first, as a charge of its own. What was charged `before` is the price."""
         delta, currency = self.policy.question_delta, self.planner.currency
         leak = required_leak(question, delta, currency)
         whole = Offer(question, currency.for_epsilon(self.policy.epsilon, delta, leak), leak)
@@ -247,11 +278,14 @@ class Curator:
                 "  do:     ask; or preview by epsilon=; or let the owner buy histograms once (curator.register)"
             )
         while steps.missing:
-            self.buy_step(steps.missing[0], loss_by_epsilon(first, delta), None)
+            self.buy_step(steps.missing[0], loss_by_epsilon(first, delta), key)
             steps = steps.bought(self.ledger)
-        return offer_for_error(
+        if before is not None:
+            return replace(steps.at(before.offer.price).completed(), promised=error)
+        found = offer_for_error(
             question, error, delta, self.policy.epsilon, currency, lambda offer: steps.at(offer.price).completed()
         )
+        return replace(found, promised=error)
 
     def is_charged(self, loss: PrivacyLoss, question: str, key: str | None) -> bool:
         """Was this charged under this idempotency key before?"""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sfumato.aggregates.count import CountReader
 from sfumato.aggregates.linear import CONFIDENCE, Estimate
 from sfumato.curator.answer import LeftOut
 from sfumato.curator.offer import Offer
@@ -84,8 +85,10 @@ def bounding_note(plan: Plan, missing: LeftOut | None = None) -> str:
     if isinstance(table.unit, RowUnit):
         return ""
     if table.scaled:
-        cut = cut_note(plan)
-        return " ".join(filter(None, [str(missing) if missing is not None else "", cut]))
+        supposed = (
+            f"Supposed: no {table.unit} has more than {plural(table.most or 0, 'row')}." if table.supposed else ""
+        )
+        return " ".join(filter(None, [str(missing) if missing is not None else "", supposed, cut_note(plan)]))
     rows = plural(plan.rows if table.branches else table.rows, "row")
     most = f"{rows} in each of {plural(plan.groups, 'group')}" if plan.groups > 1 else rows
     return f"95 % is about the noise; of each {table.unit} at most {most} can count."
@@ -101,7 +104,8 @@ def cut_note(plan: Plan) -> str:
         groups = f" in each of at most {plural(plan.groups, 'group')}" if plan.keys else ""
         found.append(f"For what is no sum, one row of each {unit}{groups} counts, chosen by a hash.")
     if plan.crossed:
-        found.append(f"Of each {unit} at most {plural(plan.table.rows, 'row')} of a table are joined.")
+        cut = f"Of each {unit} at most {plural(plan.table.rows, 'row')} of a table are joined"
+        found.append(f"{cut}; intervals do not include what that leaves out.")
     return " ".join(found)
 
 
@@ -128,13 +132,27 @@ def around(cell: Shown, estimate: Estimate) -> Estimate:
     return value, min(low, cell), max(high, cell)  # type: ignore[type-var, return-value]
 
 
+def plain_values(readings: Estimates) -> list[list[Value]]:
+    """Keys and values of each group, without intervals."""
+    return [[*key, *[value for value, _, _ in found]] for key, found in readings]
+
+
+def left_out_by_row(offer: Offer, noisy: bytes, readings: Estimates) -> tuple[float, ...]:
+    """The share that was left out at most, for each row that is shown: known where rows are counted."""
+    counts = [one for one in offer.readers.values() if isinstance(one, CountReader) and one.sums.missing is not None]
+    if not counts:
+        return ()
+    shares = counts[0].left_out_at_most(json.loads(noisy)["noisy"])
+    return tuple(shares[i] for i in arrange_rows(offer.question, plain_values(readings)))
+
+
 def lay_out_rows(
     question: Question, readings: Estimates, ratios: Sequence[int] = ()
 ) -> tuple[tuple[str, ...], tuple[tuple[Shown, ...], ...]]:
     """Names and rows: all that comes after the aggregates, and beside each of them, and of the columns at the places
     `ratios`, its interval."""
     width = len(question.plan.keys)
-    values: list[list[Value]] = [[*key, *[value for value, _, _ in found]] for key, found in readings]
+    values = plain_values(readings)
     kept = arrange_rows(question, values)
     names: list[str] = []
     columns: list[list[Shown]] = []

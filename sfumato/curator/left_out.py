@@ -3,8 +3,10 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
+from sfumato.aggregates.intervals import spread
 from sfumato.aggregates.price import IndependentNoise
 from sfumato.curator.answer import BY_THE_TAIL, FOR_ALL_DATA, NOISE_ONLY, LeftOut, percent
 from sfumato.curator.offer import Offer
@@ -19,8 +21,9 @@ def left_out(offer: Offer, data: Mapping[str, Any]) -> LeftOut:
     choice = next((one for one in offer.choices or () if one.norms is not None), None)
     if choice is None or choice.tail is None or choice.missing is None or offer.people_noise is None:
         return LeftOut(NOISE_ONLY)
-    people, length = max(0, data["people"] + upper_error(offer.people_noise)), choice.length / choice.block.unit
-    return replace(expected(choice), people=people, warning=warning(choice, length, offer, data["people"]))
+    counts = data["people"] if isinstance(data["people"], list) else [data["people"]]  # one number, in old answers
+    people = max(0, sum(counts) + upper_error(offer.people_noise, len(counts)))
+    return replace(expected(choice), people=people, warning=warning(choice, offer, counts[-1]))
 
 
 def expected(choice: Choice) -> LeftOut:
@@ -43,17 +46,19 @@ def expected_words(offer: Offer) -> tuple[str, ...]:
     return (f"about {percent(found.about)} will be left out, at most {percent(found.at_most)} ({found.grade})",)
 
 
-def upper_error(noise: IndependentNoise) -> int:
-    """What the noise of a whole number falls short by with the probability 1 − LEFT_OUT at most."""
-    return math.ceil(noise.error(2 * LEFT_OUT - 1))
+def upper_error(noise: IndependentNoise, numbers: int = 1) -> int:
+    """What the noise of a sum of so many whole numbers falls short by with the probability 1 − LEFT_OUT at most."""
+    return math.ceil(spread(((Fraction(1), noise),) * numbers, 2 * LEFT_OUT - 1).radius)
 
 
-def warning(choice: Choice, length: float, offer: Offer, people: int) -> str:
-    """More people count in part than the fitted tail predicts: then the interval may not hold the truth."""
+def warning(choice: Choice, offer: Offer, people: int) -> str:
+    """More people are beyond the bin of the bound than the fitted tail predicts: then the interval may not hold the
+    truth. Within that bin the histogram tells nothing, so those are not compared."""
     noise = offer.people_noise
     if choice.tail is None or noise is None or choice.missing is None or choice.missing.certain:
         return ""
     deviation = noise.sigma if isinstance(noise, Gaussian) else math.sqrt(2) * noise.scale
+    length = choice.block.length(choice.far) / choice.block.unit
     if people - choice.tail.scaled(length) <= ALARM * deviation:
         return ""
     return (

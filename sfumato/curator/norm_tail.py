@@ -48,6 +48,7 @@ HEAVY = 4.0  # weight of a straight tail where we promise "at most"
 APART = 1.5  # where we promise "at most": so many σ of units may lie apart from every shape, twice as far out
 UNSEEN = 0.25  # σ of units that are not enough for a tail to reach farther
 CAUTION = 0.35  # quantile of E(C) that is weighed against noise; its mean square is ruled by the fattest tail
+LUMP = 0.8  # of the units in a bin and beside it that are in it: they may all have the same norm
 EXPECTED = 0.7  # quantile of the number of scaled units that an alarm compares with
 GROUPS_WEIGHT = 0.75  # noise of K groups counts as K^this: 1 is best for the total error and leaves out more of a group
 DIFFERENT = 0.1  # how far left-out rows are taken to be from others in the mean, in halves of the range
@@ -111,6 +112,18 @@ class Tail:
         found: Floats = beyond + (self.units[start] - self.units[end]) * high[:, None]
         return found
 
+    def spread_out(self, bounds: Floats) -> Floats:
+        """The same with the units of a bin spread over it, where bins beside it hold some, too; by this a bound is
+        chosen, and not what is promised of it. Where one bin has nearly all, they may be at one point."""
+        above = np.searchsorted(self.points, bounds, side="right")
+        found: Floats = np.maximum(self.norms[above] - bounds[:, None] * self.units[above], 0)
+        own = np.searchsorted(EDGES[:-1] * (1 + 1e-9), bounds)
+        start = np.append(FIRST_POINT, [len(NORMS)] * 2)
+        units = self.units @ self.likely
+        mine = units[start[own]] - units[start[own + 1]]
+        near = units[start[np.maximum(own - 1, 0)]] - units[start[np.minimum(own + 2, BINS)]]
+        return np.where((mine > LUMP * near)[:, None], self.left_out(bounds), found)
+
     def about(self, bound: float) -> float:
         """The median of E(C)."""
         return float(quantile(self.left_out(bound), self.likely, 0.5)[0])
@@ -140,7 +153,7 @@ class Tail:
         return found
 
     def scaled(self, bound: float) -> float:
-        """The number of units with norms above C; rather more than fewer, as an alarm depends on it."""
+        """The number of units with norms above C, the end of a bin; rather more than fewer: an alarm depends on it."""
         above = int(np.searchsorted(self.points, bound, side="right"))
         return float(quantile(self.units[above : above + 1], self.likely, EXPECTED)[0])
 
@@ -262,7 +275,7 @@ def choose_for_sums(tail: Tail, deviation: Deviation, groups: int, candidates: F
     the second term bounds the squared biases of all groups together.
     """
     bounds = tail.reached(candidates)
-    bias = quantile(tail.left_out(bounds), tail.likely, CAUTION)
+    bias = quantile(tail.spread_out(bounds), tail.likely, CAUTION)
     return float(bounds[np.argmin(groups**GROUPS_WEIGHT * deviations(deviation, bounds) ** 2 + bias**2)])
 
 

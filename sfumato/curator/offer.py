@@ -52,6 +52,7 @@ class Offer:
     shown: tuple[tuple[object, ...], ...] | None = None  # private keys, once selected, likewise
     whole: "Price | None" = None  # what was paid together with the steps before, likewise
     whole_leak: float = 0.0
+    promised: float | None = None  # the error that its price follows from
 
     @property
     def plan(self) -> Plan:
@@ -134,6 +135,13 @@ class Offer:
         """Of the number of units that count in part, if there is a choice of a bound."""
         chosen = any(choice.norms is not None for choice in self.choices or ())
         return self.price.part(self.block_share * PEOPLE).noise(1) if chosen else None
+
+    @cached_property
+    def counts_near(self) -> bool:
+        """Are there two numbers of such units, near the bound and beyond the end of its bin? A unit is in one of them,
+        so both together are moved by one."""
+        chosen = next((choice for choice in self.choices or () if choice.norms is not None), None)
+        return chosen is not None and chosen.far > chosen.bound
 
     @cached_property
     def relative(self) -> RelativeCount | None:

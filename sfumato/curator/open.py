@@ -1,29 +1,40 @@
 """What a curator needs before it is asked anything: an engine, and a ledger that agrees with the policy."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from sfumato.engines.base import Engine
 from sfumato.engines.duckdb import DuckDB
+from sfumato.engines.files import Delimiters
+from sfumato.engines.memory import Frames, in_memory, is_connection
 from sfumato.engines.pool import WorkerPool
 from sfumato.engines.worker import Worker
 from sfumato.errors import InvalidParameter, PolicyError, QueryRefused
 from sfumato.ledger import Budget, Ledger, Promise, PureBudget
 from sfumato.ledger.location import ADDRESS, resolve, store_at
 from sfumato.ledger.shares import ANALYST, OTHERS, OWNER
+from sfumato.ledger.sqlite import MEMORY
 from sfumato.sensitivity import AddRemove
 from sfumato.sql.policy import Limits, Policy, confusable_form
 
+Data = str | os.PathLike[str] | Engine | Frames
 
-def open_engine(data: str | os.PathLike[str] | Engine, limits: Limits) -> Engine:
+
+def open_engine(data: Data, limits: Limits, delimiters: Delimiters = ()) -> Engine:
+    """The engine for these data: at an address, in files, or in memory (data frames, a connection of DuckDB)."""
     if isinstance(data, str) and data.startswith(ADDRESS):
         from sfumato.engines.postgres import Postgres  # an extra
 
         return Postgres(data, timeout=limits.timeout)
     if isinstance(data, str | os.PathLike):
-        engine = DuckDB(Path(data), timeout=limits.timeout, memory=limits.memory, spill=limits.spill)
+        engine = DuckDB(
+            Path(data), timeout=limits.timeout, memory=limits.memory, spill=limits.spill, delimiters=delimiters
+        )
         return Worker(engine) if limits.worker else engine
-    return data
+    if isinstance(data, Mapping) or is_connection(data):
+        return in_memory(data, timeout=limits.timeout, memory=limits.memory, spill=limits.spill)
+    return data  # type: ignore[return-value]
 
 
 def open_ledger(
@@ -46,7 +57,7 @@ def open_ledger(
 
 def default_ledger_path(engine: Engine) -> Path:
     """Where the ledger of a file is."""
-    if isinstance(engine, DuckDB | Worker | WorkerPool):
+    if isinstance(engine, DuckDB | Worker | WorkerPool) and engine.path != MEMORY:
         return Path(f"{engine.path}.ledger")
     raise InvalidParameter(
         "a ledger has no place of its own here.\n  found:  data that are not in a file\n"

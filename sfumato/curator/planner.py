@@ -11,7 +11,14 @@ from functools import lru_cache
 from sfumato.aggregates.price import Price
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator.answer import Answer, LeftOut
-from sfumato.curator.layout import Estimates, bounding_note, coverage_by_column, estimates, lay_out_rows
+from sfumato.curator.layout import (
+    Estimates,
+    bounding_note,
+    coverage_by_column,
+    estimates,
+    lay_out_rows,
+    left_out_by_row,
+)
 from sfumato.curator.left_out import left_out
 from sfumato.curator.offer import Offer, offer_for_epsilon, offer_for_error, offer_for_relative_error
 from sfumato.curator.ratios import ratio_columns
@@ -51,7 +58,7 @@ class Planner:
 
     def plan(self, wanted: Wanted) -> Question:
         """The question that a text asks, or QueryRefused."""
-        question = parse_question(wanted.text, self.policy, self.namespace)
+        question = parse_question(wanted.text, self.policy, self.namespace, wanted.bounds)
         if not names_unit(wanted.unit, question.plan.table):
             raise QueryRefused(
                 f"{wanted.unit!r} is not the unit here.\n  found:  {str(question.plan.table.unit)!r} in the policy"
@@ -74,8 +81,10 @@ class Planner:
         """The columns that were asked for, made of stored noisy values alone; what is left of the budget is not known
         here."""
         missing = left_out(offer, json.loads(noisy)) if offer.scaled else None
-        ratios = tuple(ratio_columns(offer))
-        return self.show(offer, estimates(offer, noisy), coverage_by_column(offer), missing, ratios)
+        ratios, readings = tuple(ratio_columns(offer)), estimates(offer, noisy)
+        if missing is not None and missing.people is not None:
+            missing = replace(missing, by_row=left_out_by_row(offer, noisy, readings))
+        return self.show(offer, readings, coverage_by_column(offer), missing, ratios)
 
     def show(
         self, offer: Offer, rows: Estimates, coverage: dict[str, float], missing: LeftOut | None = None,

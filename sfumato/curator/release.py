@@ -49,7 +49,7 @@ def scaled_requests(offer: Offer, dialect: str | Dialect) -> list[TableRequest]:
     found = [scaling.request(scaling.sums([choice.bound for choice in choices]))]
     if offer.people_noise is not None:
         place = next(i for i, choice in enumerate(choices) if choice.norms is not None)
-        found.append(scaling.request(scaling.scaled_units(place, choices[place].bound)))
+        found.append(scaling.request(scaling.scaled_units(place, choices[place].bound, choices[place].far)))
     return found
 
 
@@ -86,11 +86,14 @@ def release(offer: Offer, exact_tables: Sequence[Sequence[Row]]) -> bytes:
     more: dict[str, object] = {}
     if offer.scaled:
         more = {"choices": [one.to_store() for one in offer.choices or ()], "paid": (offer.whole or offer.price).amount}
+    if offer.promised is not None:
+        more["error"] = offer.promised
     if offer.ranks is not None:
         more["ranks"] = offer.ranks.to_store()
     if offer.people_noise is not None:
-        ((people,),) = left.pop(1)
-        more["people"] = int(np.atleast_1d(offer.people_noise.release([int(people)]))[0])  # type: ignore[call-overload]
+        ((near, far),) = left.pop(1)
+        counts = [int(many) for many in ((near, far) if offer.counts_near else (far,))]  # type: ignore[call-overload]
+        more["people"] = [int(many) for many in np.atleast_1d(offer.people_noise.release(counts))]
     for places in [*([summed] if summed else []), *([j] for j in range(len(plan.measures)) if j not in summed)]:
         for key, row in keys_and_integers(offer, left.pop(0)):
             sums_of_key = exact.setdefault(key, [0] * len(plan.measures))

@@ -77,6 +77,14 @@ def is_free(block: Block, plan: Plan) -> bool:
     return not plan.keys and all(summed_measures(plan)[one.measure].what is What.UNITS for one in block.coordinates)
 
 
+def is_additive(block: Block, measures: Sequence[Measure]) -> bool:
+    """Is the norm of all groups together the sum of what a unit counts in each, whichever groups there are?"""
+    return not block.squares and all(
+        one.size == one.scale == 1 and not one.shift and measures[one.measure].what in (What.ROWS, What.VALUES)
+        for one in block.coordinates
+    )
+
+
 def cap_of(block: Block, plan: Plan) -> float | None:
     """The longest norm that there can be, if the policy states how many rows a unit has at most, and if it fits its
     type: of a unit with a longer one nothing would be left, which no bound on what is left out covers."""
@@ -125,6 +133,12 @@ class Choice:
     @property
     def length(self) -> float:
         return self.block.length(self.bound)
+
+    @property
+    def far(self) -> int:
+        """The end of the bin that holds the bound: how many units are beyond it is what the histogram tells."""
+        edges = histogram_edges(self.block)[:-1]
+        return next((edge for edge in edges if edge >= self.bound), self.bound)
 
     def to_store(self) -> dict[str, object]:
         found: dict[str, object] = {"bound": self.bound}

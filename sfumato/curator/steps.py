@@ -28,6 +28,7 @@ from sfumato.curator.scaling import (
     blocks_of,
     cap_of,
     histogram_edges,
+    is_additive,
     is_free,
     scaling_of,
     summed_measures,
@@ -115,12 +116,19 @@ class NormHistogram(Step):
     def blocks(self) -> tuple[Block, ...]:
         return blocks_of(self.plan, self.price.squares)
 
+    @cached_property
+    def alone(self) -> Plan:
+        """The plan of these norms. A sum of counts over groups is the count of all rows, so under pure ε one histogram
+        without keys serves every grouping: rows whose keys are not listed make its norms larger, never smaller."""
+        measures, block = summed_measures(self.plan), self.blocks[self.place]
+        mine = tuple(measures[one.measure] for one in block.coordinates)
+        plan = replace(self.plan, measures=mine, standalone=())
+        return replace(plan, keys=()) if is_additive(block, measures) else plan
+
     @property
     def canonical(self) -> str:
-        measures = summed_measures(self.plan)
-        mine = tuple(measures[one.measure] for one in self.blocks[self.place].coordinates)
-        alone = replace(self.plan, measures=mine, standalone=())
-        return f"norms | {'L2' if self.price.squares else 'L1'}, {len(EDGES)} bins | {alone.canonical}"
+        kind = "L2" if self.price.squares else "L1"
+        return f"norms | {kind}, {len(EDGES)} bins | {self.alone.of_columns_read().canonical}"
 
     @property
     def least_amount(self) -> float:
@@ -131,8 +139,9 @@ class NormHistogram(Step):
         return self.price.scaled_noise(WHOLE, 1.0)
 
     def requests(self, salt: int, dialect: Dialect) -> list[TableRequest]:
-        scaling = scaling_of(self.plan, self.price.squares, dialect)
-        return [scaling.request(scaling.histogram(self.place, histogram_edges(self.blocks[self.place])))]
+        edges, shared = histogram_edges(self.blocks[self.place]), self.alone.keys != self.plan.keys
+        scaling = scaling_of(self.alone if shared else self.plan, self.price.squares, dialect)
+        return [scaling.request(scaling.histogram(0 if shared else self.place, edges))]
 
     def release(self, tables: Sequence[Sequence[Row]]) -> bytes:
         exact = [0] * len(histogram_edges(self.blocks[self.place]))
@@ -158,7 +167,7 @@ class KeyVotes(Step):
 
     @property
     def canonical(self) -> str:
-        return f"keys | {replace(self.plan, measures=(), standalone=()).canonical}"
+        return f"keys | {replace(self.plan, measures=(), standalone=()).of_columns_read().canonical}"
 
     @property
     def loss(self) -> PrivacyLoss:

@@ -35,7 +35,12 @@ def ask_unbounded(curator: "Curator", wanted: Wanted, key: str | None) -> Answer
     bounds, rest = known if known is not None else (buy_bounds(curator, found, key), found.rest)
     try:
         answer = under_bounds(curator, bounds).ask(
-            rest.text, epsilon=rest.epsilon, error=rest.error, relative_error=rest.relative_error, key=key
+            rest.text,
+            epsilon=rest.epsilon,
+            error=rest.error,
+            relative_error=rest.relative_error,
+            key=key,
+            **rest.bounds.stated(),
         )
     except NotReached as short:
         best = with_clamping(short.answer, bounds) if isinstance(short.answer, Answer) else None
@@ -56,7 +61,11 @@ def preview_unbounded(curator: "Curator", wanted: Wanted) -> Preview:
     if known is not None:
         bounds, wanted = known
         preview = under_bounds(curator, bounds).preview(
-            wanted.text, epsilon=wanted.epsilon, error=wanted.error, relative_error=wanted.relative_error
+            wanted.text,
+            epsilon=wanted.epsilon,
+            error=wanted.error,
+            relative_error=wanted.relative_error,
+            **wanted.bounds.stated(),
         )
         return replace(preview, lost=(*preview.lost, *(one.words for one in bounds)))
     if wanted.epsilon is None:

@@ -57,7 +57,7 @@ class ValueVotes(Step):
 
     @property
     def canonical(self) -> str:
-        return f"votes | {'L2' if self.price.squares else 'L1'} | {self.plan.canonical}"
+        return f"votes | {'L2' if self.price.squares else 'L1'} | {self.plan.of_columns_read().canonical}"
 
     @cached_property
     def noise(self) -> IndependentNoise:

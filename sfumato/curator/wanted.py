@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.sql.dp_syntax import parse_dp_syntax
+from sfumato.sql.tighten import AS_STATED, QuestionBounds
 
 
 @dataclass(frozen=True)
@@ -16,11 +17,13 @@ class Wanted:
     relative_error: float | None = None
     unit: str | None = None  # whose unit the text takes for granted
     explained: bool = False  # EXPLAIN PRIVACY: only the preview is asked for
+    bounds: QuestionBounds = AS_STATED  # tighter ones than those of the policy
 
     @staticmethod
     def of(
-        sql: str, epsilon: float | None = None, error: float | None = None, relative_error: float | None = None
-    ) -> "Wanted":
+        sql: str, epsilon: float | None = None, error: float | None = None, relative_error: float | None = None,
+        bounds: QuestionBounds = AS_STATED,
+    ) -> "Wanted":  # fmt: skip
         """From a text and arguments; refuses numbers that make no sense."""
         if not isinstance(sql, str):
             raise QueryRefused("a question is a text.")
@@ -35,7 +38,7 @@ class Wanted:
         for name, value in (("epsilon", epsilon), ("error", error)):
             if value is not None:
                 require_positive(name, value)
-        return Wanted(text.text, epsilon, error, goal, text.unit, text.explained)
+        return Wanted(text.text, epsilon, error, goal, text.unit, text.explained, text.bounds or bounds)
 
 
 def require_positive(name: str, value: object) -> None:

@@ -6,12 +6,15 @@ would let one person's quote swallow other people's lines.
 """
 
 import csv
+import gzip
+import json
 import logging
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import duckdb
 
@@ -20,7 +23,7 @@ from sfumato.errors import PolicyError
 BLOCK = 1 << 20  # bytes read at a time
 LONGEST = 1 << 21  # bytes of the longest line that is read; at least BLOCK
 BOM = b"\xef\xbb\xbf"
-SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 
 log = logging.getLogger("sfumato.engines")
 
@@ -65,22 +68,22 @@ class LineCounts:
         }
 
 
-def column_names(file: Path) -> list[str]:
+def column_names(file: Path, separator: str = ",") -> list[str]:
     """The column names in the first line. The owner wrote it, so a malformed one is refused with a reason."""
     with open_file(file) as stream:
-        return read_header(stream, file.name)
+        return read_header(stream, file.name, separator)
 
 
-def load_csv(connection: duckdb.DuckDBPyConnection, table: str, file: Path) -> None:
+def load_csv(connection: duckdb.DuckDBPyConnection, table: str, file: Path, separator: str = ",") -> None:
     """Create a table of text columns with one row for each line that is not left out. `table` is quoted already."""
     with open_file(file) as stream:
-        names = read_header(stream, file.name)
+        names = read_header(stream, file.name, separator)
         columns = ", ".join('"' + name.replace('"', '""') + '" VARCHAR' for name in names)
         connection.execute(f"BEGIN; CREATE TABLE {table} ({columns})")
         insert = insert_statement(table, len(names))
         counts = LineCounts()
         for block in blocks_of_lines(stream, counts):
-            load_block(connection, insert, block.decode(errors="replace"), counts)
+            load_block(connection, insert, block.decode(errors="replace"), counts, separator)
         connection.execute("COMMIT")
     if len(names) == 1:
         counts.empty = 0  # such a line is a row whose only field is empty
@@ -94,20 +97,20 @@ def load_csv(connection: duckdb.DuckDBPyConnection, table: str, file: Path) -> N
         )  # fmt: skip
 
 
-def check_csv(file: Path) -> LineCounts:
+def check_csv(file: Path, separator: str = ",") -> LineCounts:
     """Count the malformed lines by the rules of `load_csv`. For the owner only: the numbers are exact."""
     counts = LineCounts()
     with open_file(file) as stream:
-        width = len(read_header(stream, file.name))
+        width = len(read_header(stream, file.name, separator))
         for block in blocks_of_lines(stream, counts):
             for line in block.split(b"\n"):
                 count_line(line, width, counts)
     return counts
 
 
-def count_line(line: bytes, width: int, counts: LineCounts) -> None:
+def count_line(line: bytes, width: int, counts: LineCounts, separator: str = ",") -> None:
     text = line.decode(errors="replace").rstrip("\r")
-    split = split_line(text)
+    split = split_line(text, separator)
     counts.lines += 1
     counts.unclosed += split.unclosed
     counts.text_after_quote += split.text_after_quote
@@ -128,7 +131,7 @@ def is_utf8(line: bytes) -> bool:
 
 def open_file(file: Path) -> BinaryIO:
     try:
-        return file.open("rb")
+        return cast(BinaryIO, gzip.open(file)) if file.suffix.lower() == ".gz" else file.open("rb")
     except OSError as problem:
         raise PolicyError(
             f"a CSV file cannot be read.\n  found:  {file.name}: {problem.strerror}\n"
@@ -136,9 +139,12 @@ def open_file(file: Path) -> BinaryIO:
         ) from problem
 
 
-def read_header(stream: BinaryIO, file: str) -> list[str]:
+def read_header(stream: BinaryIO, file: str, separator: str = ",") -> list[str]:
     """The column names in the first line; leaves the stream at the second line."""
-    read = stream.readline(LONGEST + 1)
+    try:
+        read = stream.readline(LONGEST + 1)
+    except (OSError, EOFError, zlib.error):
+        raise bad_header(f"{file}: no gzip, or a damaged one", "compress it again") from None
     line = read.removeprefix(BOM).removesuffix(b"\n").rstrip(b"\r")
     if len(read) > LONGEST:
         raise bad_header(f"{file}: a first line of more than {LONGEST} bytes", "end lines with a line feed")
@@ -147,7 +153,7 @@ def read_header(stream: BinaryIO, file: str) -> list[str]:
     text = line.decode()
     if "\r" in text:
         raise bad_header(f"{file}: a carriage return inside the first line", "end lines with a line feed")
-    split = split_line(text)
+    split = split_line(text, separator)
     names = split.fields
     if split.unclosed or split.text_after_quote:
         raise bad_header(
@@ -160,9 +166,12 @@ def read_header(stream: BinaryIO, file: str) -> list[str]:
         raise bad_header(f"{file}: column {names.index('') + 1} has no name", "give each column a name")
     if len({name.lower() for name in names}) < len(names):
         raise bad_header(f"{file}: a name that appears twice", "give each column its own name")
-    other = next((word for sign, word in SEPARATORS.items() if len(names) == 1 and sign in text), None)
+    other = next((sign for sign in SEPARATORS if len(names) == 1 and sign in text and sign != separator), None)
     if other:
-        raise bad_header(f"{file}: one name, with {other} in it", "write the file with commas between fields")
+        raise bad_header(
+            f"{file}: one name, with {SEPARATORS[other]} in it",
+            f"state delimiter = {json.dumps(other)} for its table in the policy, write it with commas between fields",
+        )
     return names
 
 
@@ -198,7 +207,9 @@ def blocks_of_lines(stream: BinaryIO, counts: LineCounts) -> Iterator[bytes]:
         yield start
 
 
-def load_block(connection: duckdb.DuckDBPyConnection, insert: str, text: str, counts: LineCounts) -> None:
+def load_block(
+    connection: duckdb.DuckDBPyConnection, insert: str, text: str, counts: LineCounts, separator: str = ","
+) -> None:  # fmt: skip
     """Insert the lines of a block. The engine splits lines without quotes at their commas: that is twice as fast."""
     if "\r" in text:
         text = "\n".join(line.rstrip("\r") for line in text.split("\n"))
@@ -206,16 +217,16 @@ def load_block(connection: duckdb.DuckDBPyConnection, insert: str, text: str, co
     if "\n\n" in text or text.startswith("\n") or text.endswith("\n") or not text:
         counts.empty += text.split("\n").count("")
     if '"' not in text:
-        connection.execute(insert, [text, ","])
+        connection.execute(insert, [text, separator])
         return
     lines = text.split("\n")
     plain = [line for line in lines if '"' not in line]
     if plain:
-        connection.execute(insert, ["\n".join(plain), ","])
-    separator = unused_character(text)
-    rows = split_lines([line for line in lines if '"' in line], counts)
+        connection.execute(insert, ["\n".join(plain), separator])
+    unused = unused_character(text)
+    rows = split_lines([line for line in lines if '"' in line], counts, separator)
     counts.empty += rows.count([""])
-    connection.execute(insert, ["\n".join(map(separator.join, rows)), separator])
+    connection.execute(insert, ["\n".join(map(unused.join, rows)), unused])
 
 
 def insert_statement(table: str, width: int) -> str:
@@ -235,7 +246,7 @@ def unused_character(text: str) -> str:
     return next(c for c in map(chr, chain(range(0xD800), range(0xE000, 0x110000))) if c not in used)
 
 
-def split_lines(lines: list[str], counts: LineCounts) -> list[list[str]]:
+def split_lines(lines: list[str], counts: LineCounts, separator: str = ",") -> list[list[str]]:
     """The fields of each line. Python's reader parses many lines at once.
 
     Each of its rows takes at least one line, so as many rows as lines means that no row took two. Otherwise both halves
@@ -243,27 +254,27 @@ def split_lines(lines: list[str], counts: LineCounts) -> list[list[str]]:
     """
     if len(lines) > 8:
         try:
-            rows = list(csv.reader(lines, strict=True))
+            rows = list(csv.reader(lines, strict=True, delimiter=separator))
         except csv.Error:
             rows = []
         if len(rows) == len(lines):
             return rows
         half = len(lines) // 2
-        return split_lines(lines[:half], counts) + split_lines(lines[half:], counts)
-    splits = [split_line(line) for line in lines]
+        return split_lines(lines[:half], counts, separator) + split_lines(lines[half:], counts, separator)
+    splits = [split_line(line, separator) for line in lines]
     counts.unclosed += sum(split.unclosed for split in splits)
     counts.text_after_quote += sum(split.text_after_quote for split in splits)
     return [split.fields for split in splits]
 
 
-def split_line(line: str) -> SplitLine:
+def split_line(line: str, separator: str = ",") -> SplitLine:
     """The fields of one line, whatever it holds.
 
     A quote opens a quoted field only as its first character; a doubled quote inside stands for one; text after a
     closing quote belongs to the field; the end of the line closes an open quote.
     """
     if '"' not in line:
-        return SplitLine(line.split(","))
+        return SplitLine(line.split(separator))
     fields: list[str] = []
     unclosed = text_after_quote = False
     place = 0
@@ -274,8 +285,8 @@ def split_line(line: str) -> SplitLine:
             unclosed = close == len(line)  # then this field is the last
             quoted = line[place + 1 : close].replace('""', '"')
             place = min(close + 1, len(line))
-            text_after_quote |= place < len(line) and line[place] != ","
-        comma = line.find(",", place)
+            text_after_quote |= place < len(line) and line[place] != separator
+        comma = line.find(separator, place)
         end = comma if comma >= 0 else len(line)
         fields.append(quoted + line[place:end])
         if comma < 0:

@@ -10,12 +10,11 @@ from pathlib import Path
 import duckdb
 
 from sfumato.engines.csv import column_names, load_csv
+from sfumato.engines.files import FILES, Delimiters, Source, is_pattern, sources
 from sfumato.engines.interruptible import run_interruptible
 from sfumato.errors import EngineUnavailable, PolicyError
 
-FILES = (".parquet", ".csv")
-OTHERS = (".tsv", ".txt", ".gz", ".zst", ".zip", ".json", ".jsonl", ".ndjson", ".xls", ".xlsx", ".arrow", ".feather")
-PARQUET = "read_parquet(?, hive_partitioning = false)"  # no columns made from folder names
+PARQUET = "read_parquet(?, hive_partitioning = {partitioned}, hive_types_autocast = false)"
 OLDEST, BEYOND = (2, 0), (3,)  # versions of DuckDB, as in pyproject.toml
 COLUMNS = (
     "SELECT table_name, column_name, data_type FROM duckdb_columns()"
@@ -42,16 +41,18 @@ SETTINGS = (
 
 @dataclass
 class DuckDB:
-    """A DuckDB file, a Parquet or CSV file, or a folder of these; opened read-only."""
+    """A DuckDB file, a Parquet or CSV file, a folder of these, or a pattern of Parquet files; opened read-only."""
 
     path: Path
     dialect: str = "duckdb"
     timeout: float | None = None  # seconds for one statement
     memory: int = 0  # MiB for all statements; 0: DuckDB's default
     spill: str = ""  # folder for data that do not fit in memory; "": DuckDB's default, beside the file
+    delimiters: Delimiters = ()  # (table, character) of CSV files without commas
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
     _opening: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
     _schema: dict[str, dict[str, str]] | None = field(default=None, init=False, repr=False)  # while it is open
+    _adopted: bool = field(default=False, init=False, repr=False)  # nothing could open it again
     _kept: "weakref.WeakSet[KeptTable]" = field(default_factory=weakref.WeakSet, init=False, repr=False)
 
     def run(self, sql: str) -> list[tuple[object, ...]]:
@@ -80,8 +81,15 @@ class DuckDB:
     def connection(self) -> duckdb.DuckDBPyConnection:
         with self._opening:
             if self._connection is None:
-                self._connection = open_locked_down(self.path, limit_settings(self.memory, self.spill))
+                self._connection = open_locked_down(self.path, limit_settings(self.memory, self.spill), self.delimiters)
             return self._connection
+
+    def adopt(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Use this connection, in memory, whose tables are there already; it is locked down first."""
+        require_version(duckdb.__version__)
+        for setting in (*limit_settings(self.memory, self.spill), *SETTINGS):
+            connection.execute(setting)
+        self._connection, self._adopted = connection, True
 
     def snapshot(self) -> AbstractContextManager[None]:
         """Nothing to do: nobody can write to the open database."""
@@ -90,8 +98,8 @@ class DuckDB:
     def schema(self) -> dict[str, dict[str, str]]:
         """The schema of the open database, even if its file was replaced meanwhile. Does not load files."""
         require_version(duckdb.__version__)
-        if self._connection is None and files(self.path):
-            return schema(self.path)
+        if self._connection is None and sources(self.path, self.delimiters):
+            return schema(self.path, self.delimiters)
         if self._schema is None:  # it cannot change while it is open
             self._schema = schema_from_rows(self.run(COLUMNS))
         return self._schema
@@ -102,12 +110,12 @@ class DuckDB:
 
     def untyped(self) -> frozenset[str]:
         """The tables whose columns are all text because they come from CSV files."""
-        return untyped(self.path)
+        return frozenset() if self._adopted else untyped(self.path)
 
     def close(self) -> None:
         for table in list(self._kept):
             table.close()
-        if self._connection is not None:
+        if self._connection is not None and not self._adopted:
             self._connection.close()
             self._connection = self._schema = None
 
@@ -147,14 +155,16 @@ def require_version(found: str) -> None:
         )
 
 
-def open_locked_down(path: Path, limits: tuple[str, ...] = ()) -> duckdb.DuckDBPyConnection:
+def open_locked_down(
+    path: Path, limits: tuple[str, ...] = (), delimiters: Delimiters = ()
+) -> duckdb.DuckDBPyConnection:
     """A connection to the owner's tables from which nothing else can be reached."""
     require_version(duckdb.__version__)
-    plain = files(path)
+    plain = sources(path, delimiters)
     connection = duckdb.connect(":memory:") if plain else open_database(path)
     try:
-        for file in plain:
-            load_file(connection, file)
+        for source in plain:
+            load_source(connection, source)
         if not plain:
             refuse_shadowed_functions(connection)
         if connection.execute(LOCKED).fetchone() != (True, False, OPTIMIZER):  # unless this process has it open already
@@ -195,20 +205,19 @@ def refuse_shadowed_functions(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def untyped(path: Path) -> frozenset[str]:
-    """The names of the tables at this place that come from CSV files."""
-    return frozenset(
-        file.stem.lower() for file in (files(path) if path.exists() else []) if file.suffix.lower() == ".csv"
-    )
+    """The names of the tables at this place whose columns may be texts of any kind: of CSV files, and partitions."""
+    listed = sources(path) if is_pattern(path) or path.exists() else []
+    return frozenset(source.name for source in listed if not source.is_parquet or source.partitioned)
 
 
-def schema(path: Path) -> dict[str, dict[str, str]]:
+def schema(path: Path, delimiters: Delimiters = ()) -> dict[str, dict[str, str]]:
     """table → column → type, from metadata only: the footer of a Parquet file, the first line of a CSV file."""
     tables: dict[str, dict[str, str]] = {}
-    plain = files(path)
+    plain = sources(path, delimiters)
     connection = duckdb.connect(":memory:") if plain else open_database(path)
     try:
-        for file in plain:
-            tables[file.stem.lower()] = {fold_case(name): kind for name, kind in columns_of(connection, file)}
+        for source in plain:
+            tables[source.name] = {fold_case(name): kind for name, kind in columns_of(connection, source)}
         if not plain:
             tables = schema_from_rows(connection.execute(COLUMNS).fetchall())
     finally:
@@ -224,58 +233,39 @@ def schema_from_rows(rows: list[tuple[object, ...]]) -> dict[str, dict[str, str]
     return tables
 
 
-def files(path: Path) -> list[Path]:
-    """The Parquet and CSV files at this place, one for each table; none if the place is a DuckDB file."""
-    if not path.exists():
-        raise PolicyError(
-            f"there is no database.\n  found:  no {path.name}\n  do:     give a DuckDB, Parquet or CSV file"
-        )
-    inside = (file for file in path.iterdir() if not file.name.startswith(".")) if path.is_dir() else [path]
-    found = sorted(file for file in inside if file.suffix.lower() in FILES)
-    if path.is_dir() and not found:
-        raise PolicyError(f"this folder holds no data.\n  found:  no {' or '.join(FILES)} file in {path.name}")
-    if path.is_file() and not found and path.suffix.lower() in OTHERS:
-        raise PolicyError(
-            f"this kind of file is not supported.\n  found:  {path.name}\n"
-            "  do:     convert it to Parquet, or to CSV in UTF-8 with commas between fields"
-        )
-    tables: dict[str, Path] = {}
-    for file in found:
-        if not file.is_file():
-            raise PolicyError(f"a table must be one file.\n  found:  {file.name}, which is a folder or a broken link")
-        other = tables.setdefault(file.stem.lower(), file)
-        if other != file:
-            raise PolicyError(
-                f"two files have the same table name, {file.stem.lower()}.\n  found:  {other.name} and {file.name}\n"
-                "  do:     keep one of them in the folder"
-            )
-    return found
-
-
-def load_file(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
-    """Load a file as a table. Types are not guessed: every column of a CSV file is text.
+def load_source(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
+    """Load files as a table. Types are not guessed: every column of a CSV file is text, and so are partitions.
 
     Otherwise one person's value could change the type of a column, and with it everybody else's values.
     """
-    table = quote_name(file.stem.lower())
-    if file.suffix.lower() == ".csv":
-        load_csv(connection, table, file)
+    table = quote_name(source.name)
+    if not source.is_parquet:
+        load_csv(connection, table, source.files[0], source.separator)
         return
     try:
-        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM {PARQUET}", [glob.escape(str(file))])
+        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM {parquet(source)}", [escaped(source)])
     except duckdb.Error as problem:
-        raise bad_parquet(file) from problem
+        raise bad_parquet(source.files[0]) from problem
 
 
-def columns_of(connection: duckdb.DuckDBPyConnection, file: Path) -> list[tuple[str, str]]:
-    """(name, type) of each column of the table that `load_file` creates."""
-    if file.suffix.lower() == ".csv":
-        return [(name, "VARCHAR") for name in column_names(file)]
+def columns_of(connection: duckdb.DuckDBPyConnection, source: Source) -> list[tuple[str, str]]:
+    """(name, type) of each column of the table that `load_source` creates."""
+    if not source.is_parquet:
+        return [(name, "VARCHAR") for name in column_names(source.files[0], source.separator)]
     try:
-        rows = connection.execute(f"DESCRIBE SELECT * FROM {PARQUET}", [glob.escape(str(file))]).fetchall()
+        rows = connection.execute(f"DESCRIBE SELECT * FROM {parquet(source)}", [escaped(source)]).fetchall()
     except duckdb.Error as problem:
-        raise bad_parquet(file) from problem
+        raise bad_parquet(source.files[0]) from problem
     return [(str(row[0]), str(row[1])) for row in rows]
+
+
+def parquet(source: Source) -> str:
+    """Columns are made from the names of folders only where these are partitions."""
+    return PARQUET.format(partitioned=str(source.partitioned).lower())
+
+
+def escaped(source: Source) -> list[str]:
+    return [glob.escape(str(file)) for file in source.files]
 
 
 def bad_parquet(file: Path) -> PolicyError:

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import cast
 
-from sfumato.engines.duckdb import DuckDB, KeptTable, files
+from sfumato.engines.duckdb import DuckDB, KeptTable
+from sfumato.engines.files import files
 from sfumato.errors import EngineUnavailable, PolicyError
 
 Rows = list[tuple[object, ...]]

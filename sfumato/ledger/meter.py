@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from sfumato.ledger.amounts import Amount
 from sfumato.ledger.budgets import Promise, PureBudget
@@ -90,6 +90,7 @@ class Odometer:
         return next((level.epsilon for level in self.levels if spent.within(level.limit)), math.inf)
 
 
+@lru_cache(maxsize=256)  # losses are immutable, and every preview asks for that of the same ledger
 def odds(loss: PrivacyLoss) -> str:
     """The meaning of a loss for one person, in words."""
     right = 100 * (1 + loss.delta(0.0).upper) / 2

@@ -17,7 +17,9 @@ from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.group import replace_one
 from sfumato.loss.kinds.laplace import LaplaceLoss
 from sfumato.loss.kinds.renyi import RenyiLoss, ZcdpLoss, from_renyi
+from sfumato.loss.kinds.run_counts import NegativeBinomialRuns, PoissonRuns
 from sfumato.loss.kinds.sampled_group import SampledGaussianGroupLoss
+from sfumato.loss.kinds.selected import SelectedLoss
 from sfumato.loss.kinds.shuffled import ShuffledLoss
 from sfumato.loss.kinds.signed_pair import SignedPairLoss
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss, WithoutReplacementLoss
@@ -38,7 +40,9 @@ __all__ = [
     "GatedLoss",
     "GaussianLoss",
     "LaplaceLoss",
+    "NegativeBinomialRuns",
     "OneWay",
+    "PoissonRuns",
     "PoissonSampledLoss",
     "PrivacyLoss",
     "PureLoss",
@@ -47,6 +51,7 @@ __all__ = [
     "Reversed",
     "Running",
     "SampledGaussianGroupLoss",
+    "SelectedLoss",
     "ShuffledLoss",
     "SignedPairLoss",
     "StaircaseLoss",

@@ -19,6 +19,7 @@ from sfumato.errors import InvalidParameter, MixedRelations
 from sfumato.loss.bound import Bound
 from sfumato.loss.compose.transforms.base import Transform
 from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
+from sfumato.loss.views.over_fitting import OverFitting
 from sfumato.loss.views.renyi_curve import RenyiCurve
 from sfumato.sensitivity import Relation
 
@@ -217,6 +218,10 @@ class PrivacyLoss(ABC):
         """Least μ such that δ(ε) ≤ slack + (1 − slack)·δ of a Gaussian with that μ, for all ε: the ledger's price."""
         return self.operations.least_mu(self, slack, tolerance)
 
+    def generalisation(self, n: int) -> OverFitting:
+        """What this loss implies about over-fitting to n people: in expectation, with high probability, in nats."""
+        return self.operations.generalisation(self, n)
+
     # ---- algebra --------------------------------------------------------------------------------------------------
 
     def __add__(self, other: "PrivacyLoss") -> "PrivacyLoss":
@@ -326,6 +331,7 @@ class Operations:
     hockey_stick: Callable[[PrivacyLoss, SupportsFloat], Bound]
     least_rho: Callable[[PrivacyLoss], Bound]
     least_mu: Callable[[PrivacyLoss, SupportsFloat, float], Bound]
+    generalisation: Callable[[PrivacyLoss, object], OverFitting]
     add: Callable[[PrivacyLoss, PrivacyLoss], PrivacyLoss]
     repeat: Callable[[PrivacyLoss, object], PrivacyLoss]
     group: Callable[[PrivacyLoss, int], PrivacyLoss]

@@ -4,7 +4,7 @@ from sfumato.loss import describe, display
 from sfumato.loss.base import Operations
 from sfumato.loss.compose import sums
 from sfumato.loss.kinds import group, wrappers
-from sfumato.loss.views import divergences, gdp, profile, trade_off, zcdp
+from sfumato.loss.views import divergences, gdp, generalisation, profile, trade_off, zcdp
 from sfumato.progress import watched
 
 OPERATIONS = Operations(
@@ -20,6 +20,7 @@ OPERATIONS = Operations(
     hockey_stick=watched("computing δ")(divergences.hockey_stick),
     least_rho=watched("computing ρ")(zcdp.least_rho),
     least_mu=watched("computing μ")(gdp.least_mu),
+    generalisation=generalisation.generalisation,
     add=sums.add,
     repeat=sums.repeat,
     group=watched("computing the loss of a group")(group.group),

@@ -5,11 +5,17 @@ A scheme that this list does not name is found by its class: all modules are imp
 
 from typing import TYPE_CHECKING
 
+from sfumato.sampling.balls_in_bins import BallsInBins
 from sfumato.sampling.base import Sampling
+from sfumato.sampling.fixed_cycles import FixedCycles
 from sfumato.sampling.poisson import Poisson
+from sfumato.sampling.poisson_units import PoissonUnits
+from sfumato.sampling.shuffled_epochs import ShuffledEpochs
 from sfumato.sampling.without_replacement import WithoutReplacement
 
-__all__ = ["Poisson", "Sampling", "WithoutReplacement"]
+__all__ = [
+    "BallsInBins", "FixedCycles", "Poisson", "PoissonUnits", "Sampling", "ShuffledEpochs", "WithoutReplacement",
+]  # fmt: skip
 
 if not TYPE_CHECKING:  # type checkers read the list above, so that a misspelt name stays an error
 

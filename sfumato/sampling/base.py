@@ -6,7 +6,7 @@ import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from sfumato.errors import InvalidParameter, MixedRelations
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sensitivity import Relation, Sensitivity
 
+if TYPE_CHECKING:
+    from sfumato.noise.entropy import Source
+
 Batch = NDArray[np.int64]
 
 
@@ -22,6 +25,7 @@ class Sampling(ABC):
     """A way of drawing a batch; `amplify` turns the loss of what is done to it into the loss for everybody."""
 
     known: ClassVar[dict[str, type["Sampling"]]] = {}  # every class that was imported and can be built
+    relation: ClassVar[Relation] = Relation.AddRemove  # the neighbours that the theorem of `amplify` is about
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -42,7 +46,38 @@ class Sampling(ABC):
 
     @abstractmethod
     def amplify(self, loss: PrivacyLoss) -> PrivacyLoss:
-        """The loss of running the mechanism on a sampled batch."""
+        """The loss of running the mechanism on a sampled batch, or on `span` batches that belong together."""
+
+    @property
+    def span(self) -> int:
+        """How many batches after each other `amplify` prices together: those of an epoch, or 1."""
+        return 1
+
+    @property
+    @abstractmethod
+    def share(self) -> float:
+        """The share of the people that one batch holds, on average."""
+
+    @property
+    def moves(self) -> int:
+        """How many rows of a batch one person changes: a replaced one leaves, and another one comes."""
+        return 2 if self.relation is Relation.ReplaceOne else 1
+
+    def repeat(self, loss: PrivacyLoss, steps: int) -> PrivacyLoss:
+        """The loss of a mechanism that runs on each of so many batches; an epoch that has begun counts as a whole."""
+        return -(-steps // self.span) * self.amplify(loss)
+
+    def stream(self, people: int, source: "Source | None" = None) -> Iterator[Batch]:
+        """`batches` of a data set with so many people. A sampling with a public size of its own must fit it."""
+        size = getattr(self, "n", None)
+        if size is None:
+            return self.batches(people, source=source)
+        if size != people:
+            raise InvalidParameter(
+                f"this sampling is about data of a public size.\n  found:  another size than n = {size}\n"
+                f"  do:     give {type(self).__name__} the number of rows"
+            )
+        return self.batches(source=source)
 
 
 @dataclass(frozen=True)

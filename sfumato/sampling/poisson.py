@@ -47,6 +47,10 @@ class Poisson(Sampling):
             return loss if self.rate else nothing(loss.relation)
         return PoissonSampledLoss(loss, self.rate, relation=loss.relation)
 
+    @property
+    def share(self) -> float:
+        return self.rate
+
     @classmethod
     def examples(cls) -> tuple[SamplingExample, ...]:
         return (

@@ -60,9 +60,17 @@ class PoissonUnits(Sampling):
             taken[chosen] = True
             yield np.flatnonzero(taken[unit_of_row])
 
+    def stream(self, people: int, source: "Source | None" = None) -> Iterator[Batch]:
+        """Numbers of units instead of rows, for data that are given by unit."""
+        return Poisson(self.rate).batches(people, source=source)
+
     def amplify(self, loss: PrivacyLoss) -> PrivacyLoss:
         """The pair ((1−q)Q + qP, Q) and its reverse, for a loss about adding or removing one unit."""
         return Poisson(self.rate).amplify(loss)
+
+    @property
+    def share(self) -> float:
+        return self.rate
 
     @classmethod
     def examples(cls) -> tuple[SamplingExample, ...]:

@@ -26,6 +26,7 @@ class WithoutReplacement(Sampling):
 
     n: int
     m: int
+    relation = ReplaceOne
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", checks.whole("n", self.n, 1))
@@ -53,6 +54,10 @@ class WithoutReplacement(Sampling):
         if self.m in (0, self.n):
             return loss if self.m else nothing(loss.relation)
         return WithoutReplacementLoss(loss, self.n, self.m, relation=loss.relation)
+
+    @property
+    def share(self) -> float:
+        return self.m / self.n
 
     @classmethod
     def examples(cls) -> tuple[SamplingExample, ...]:

@@ -482,8 +482,11 @@ def open_engine(settings: DataSet, policy: Policy, limits: Limits) -> Engine:
         from sfumato.engines.postgres import Postgres  # an extra
 
         return Postgres(settings.source, timeout=policy.limits.timeout)
-    timeout, memory, spill = policy.limits.timeout, policy.limits.memory, policy.limits.spill
-    return WorkerPool(DuckDB(Path(settings.source), timeout=timeout, memory=memory, spill=spill), limits.workers)
+    own = policy.limits
+    engine = DuckDB(
+        Path(settings.source), timeout=own.timeout, memory=own.memory, spill=own.spill, delimiters=policy.delimiters
+    )
+    return WorkerPool(engine, limits.workers)
 
 
 def with_limits(policy: Policy, limits: Limits) -> Policy:

@@ -9,10 +9,12 @@ from sqlglot.errors import SqlglotError
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.parse.text import LONGEST, has_too_many_words
+from sfumato.sql.tighten import AS_STATED, QuestionBounds
 
 EXPLAIN = re.compile(r"\s*EXPLAIN\s+PRIVACY\b", re.IGNORECASE)
 OPTIONS = re.compile(r"\s*SELECT\s+WITH\s+DIFFERENTIAL_PRIVACY\b(?:\s+OPTIONS\s*\(([^()]*)\))?", re.IGNORECASE)
 NUMBER = re.compile(r"\d{1,10}(?:\.\d{0,10})?(?:[eE]-?\d{1,2})?")
+WHOLE = re.compile(r"\d{1,9}")
 RELATIVE = re.compile(r"\bWITH\s+RELATIVE\s+ERROR\s+(\d{1,3}(?:\.\d{1,10})?)\s*(?:%|PERCENT)\Z", re.IGNORECASE)
 LONGEST_CLAUSE = 80
 ELSEWHERE = "it is the same for all questions"
@@ -28,6 +30,7 @@ class DpSyntax:
     unit: str | None = None
     explained: bool = False
     relative_error: float | None = None
+    bounds: QuestionBounds = AS_STATED
 
 
 def parse_dp_syntax(text: str) -> DpSyntax:
@@ -39,22 +42,31 @@ def parse_dp_syntax(text: str) -> DpSyntax:
     options = OPTIONS.match(rest)
     if options is None:
         return DpSyntax(rest, explained=explain is not None, relative_error=share)
-    epsilon, unit = None, None
+    epsilon, unit, bounds = None, None, dict[str, int]()
     for name, value in parse_options(options[1] or ""):
         match name:
             case "epsilon" if NUMBER.fullmatch(value) and epsilon is None:
                 epsilon = float(value)
             case "privacy_unit_column" if value.isidentifier() and unit is None:
                 unit = value.lower()
-            case "delta" | "max_groups_contributed" | "max_rows_contributed" | "min_privacy_units_per_group":
+            case "rows" | "groups" | "most" if WHOLE.fullmatch(value) and name not in bounds:
+                bounds[name] = int(value)
+            case "max_groups_contributed" | "max_rows_contributed":
+                raise QueryRefused(
+                    f"OPTIONS: {name} is spelled otherwise here.\n"
+                    "  do:     leave it out, or rows = 3, groups = 2: 3 rows of a unit in each of 2 groups at most"
+                )
+            case "delta" | "min_privacy_units_per_group":
                 raise QueryRefused(
                     f"OPTIONS: {name} is set by the policy, not by a question.\n  do:     leave it out: {ELSEWHERE}"
                 )
             case _:
                 raise QueryRefused(
-                    f"OPTIONS: {name[:40]} is not understood.\n  do:     epsilon = 0.5, or privacy_unit_column = unit"
+                    f"OPTIONS: {name[:40]} is not understood.\n"
+                    "  do:     epsilon = 0.5, privacy_unit_column = unit, or tighter bounds: rows = 3, groups = 2"
                 )
-    return DpSyntax(f"SELECT{rest[options.end() :]}", epsilon, unit, explain is not None, share)
+    text = f"SELECT{rest[options.end() :]}"
+    return DpSyntax(text, epsilon, unit, explain is not None, share, QuestionBounds(**bounds))
 
 
 @lru_cache(maxsize=16)  # one question is parsed several times

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Protocol
 
 from sfumato.sql.domains import Domain, Scalar
-from sfumato.sql.expressions import Column, Constant, Expression, quote_name
+from sfumato.sql.expressions import Column, Constant, Expression, columns, quote_name
 from sfumato.sql.possible_keys import possible_keys
 from sfumato.sql.units import EACH_ROW, Unit, column_of, explain_ambiguity
 
@@ -65,6 +65,7 @@ class Table:
     bare_word: bool = field(default=False, repr=False)  # is the unit the word `row` or `edge`, which may be a column's?
     scaled: bool = field(default=False, repr=False)
     most: int | None = field(default=None, repr=False)  # rows that a unit has at most, as the owner states
+    supposed: bool = field(default=False, repr=False)  # or as who asks supposes: answers are about that, then
 
     def scale(self, most: int | None = None) -> "Table":
         """The same table with contributions that are scaled to a norm, not cut."""
@@ -79,6 +80,14 @@ class Table:
     def unit_origin(self) -> str | None:
         """The lineage of the unit where this table is the first one."""
         return None if self.unit_column is None else f"t0.{self.unit_column}"
+
+    def describing(self, names: Iterable[str]) -> "Table":
+        """The same table with the descriptions of these columns alone, of its unit, and of what finds that."""
+        kept, owner = {*names, self.unit_column, *self.edges}, self.owner
+        if owner is not None:
+            kept.add(owner.mine)
+            owner = replace(owner, table=owner.table.describing([owner.theirs]))
+        return replace(self, columns={name: one for name, one in self.columns.items() if name in kept}, owner=owner)
 
     def unclear_unit(self, columns: Iterable[str]) -> str | None:
         """Why the policy does not say what the unit is, if the table has these columns; None if it does."""
@@ -218,9 +227,31 @@ class Plan:
         )  # other bounds: another one
         if [key.domain.keys and tuple(dict.fromkeys(key.domain.keys)) for key in self.keys] != list(self.key_lists):
             parts.append(f"keys {self.key_lists!r}")  # WHERE excludes some
-        if self.table.scaled:
-            parts.append("scaled")  # never taken for an answer about rows that were cut
+        if self.table.scaled:  # never taken for an answer about rows that were cut
+            parts.append(f"scaled, most {self.table.most}" if self.table.supposed else "scaled")
         return " | ".join([*parts, hashlib.sha256(stated.encode()).hexdigest()[:16]])
+
+    def of_columns_read(self) -> "Plan":
+        """The same plan over tables that describe only the columns that it reads: a release that is stored under its
+        canonical text stays in use when the owner describes another column otherwise.
+
+        Rows of a private join are cut by a hash of all their columns, and a union has columns of its own: these keep
+        their tables as they are.
+        """
+        if self.table.supposed:
+            return replace(self, table=replace(self.table, supposed=False)).of_columns_read()
+        if self.crossed or self.table.branches:
+            return self
+        listed = [*self.keys, self.where, *(of for m in self.measures for of in (m.of, m.given) if of is not None)]
+        listed += [of for one in self.standalone for of in one.arguments]
+        listed += [of for join in self.joins for of, _ in join.on]
+        read = [column.origin.partition(".") for of in listed for column in columns(of)]
+        names = {place: [name for at, _, name in read if at == f"t{place}"] for place in range(len(self.joins) + 1)}
+        joins = tuple(
+            replace(join, table=join.table.describing([*names[i], *(theirs for _, theirs in join.on), *join.exact]))
+            for i, join in enumerate(self.joins, 1)
+        )
+        return replace(self, table=self.table.describing(names[0]), joins=joins)
 
     @property
     def parts(self) -> int:

@@ -19,6 +19,7 @@ from sfumato.sql.units import EDGE, ROW, ColumnUnit, EdgeUnit, RowUnit, Unit
 VERSION = 1
 OTHERS = "others"  # among the analysts: everybody who is not named
 WHOLE = 1000  # whole numbers of a range that are public keys, at most
+TABLE = ("public", "unit", "groups", "rows", "most", "columns", "key", "parent_key", "edges", "delimiter")
 VIEWS = 16  # bounded tables that are kept, unless the policy says otherwise
 
 
@@ -48,6 +49,7 @@ class Policy:
     pure: bool = False  # the budget is one of pure ε
     others: float | bool = True  # people not named: a share for all together; False: may not ask; True: the common rest
     draft: bool = False  # its owner has not reviewed it yet: no curator opens under it
+    delimiters: tuple[tuple[str, str], ...] = ()  # (table, character) of files without commas
 
     @staticmethod
     def read(text: str) -> "Policy":
@@ -134,7 +136,18 @@ class Reader:
             pure,
             others,
             draft,
+            tuple(
+                (lower, self.at(f"tables.{name}").delimiter(tables[name]["delimiter"]))  # type: ignore[index]
+                for name, lower in self.at("tables").names(tables).items()
+                if "delimiter" in tables[name]  # type: ignore[operator]
+            ),
         )
+
+    def delimiter(self, said: object) -> str:
+        """The character between the fields of a text file."""
+        if not isinstance(said, str) or len(said) != 1 or said in '"\r\n\0' or not said.isascii():
+            raise self.at("delimiter").wrong(repr(said), 'give one character, such as ";" or "\\t"')
+        return said
 
     def shares(self, data: object) -> tuple[dict[str, float], float | bool]:
         """(name → share, what all others have): who may ask, and how much of the budget is theirs.
@@ -179,7 +192,9 @@ class Reader:
         )
 
     def table(self, name: str, data: object) -> Table:
-        found = self.only(data, "public", "unit", "groups", "rows", "most", "columns", "key", "parent_key", "edges")
+        found = self.only(
+            data, "public", "unit", "groups", "rows", "most", "columns", "key", "parent_key", "edges", "delimiter"
+        )
         public = found.get("public", False)
         if not isinstance(public, bool):
             raise self.at("public").wrong(repr(public), "public is true or false")

@@ -13,13 +13,15 @@ import numpy as np
 import pytest
 from sqlglot import exp
 
-from sfumato.aggregates.price import Mu
+from sfumato.aggregates.price import Mu, Pure
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator.norm_tail import EDGES
 from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import split_keys, statements
 from sfumato.curator.scaling import Choice, NoisyNorms
 from sfumato.curator.steps import KeyVotes, NormHistogram
+from sfumato.curator.suggest_bounds import number_column
+from sfumato.curator.value_votes import ValueVotes, magnitude_histogram, position_histogram
 from sfumato.engines.duckdb import DuckDB
 from sfumato.sql.dialects import DIALECTS, dialect_of
 from sfumato.sql.domains import Domain, Kind
@@ -289,6 +291,19 @@ def test_scaled_contributions_are_the_same_everywhere(sql, bound, home, away):
         found.append([sorted(repr((key, [whole(one) for one in rest])) for key, rest in rows) for rows in tables])
     assert found[0] == found[1]
     assert any(found[0])
+
+
+@pytest.mark.parametrize("price", [Mu(1.0), Pure(1.0)])
+@pytest.mark.parametrize("column, ends", [("visits.stay", (0.0, 16.0)), ("visits.cost", (-64.0, 2048.0))])
+def test_votes_for_values_are_the_same_everywhere(column, ends, price, home, away):
+    table, of = number_column(column, SCALED)
+    for question in (magnitude_histogram(table, of), position_histogram(table, of, *ends)):
+        found = []
+        for engine in (home, away):
+            (request,) = ValueVotes(question.plan, price).requests(7, DIALECTS[engine.dialect])
+            found.append({key: whole(votes) for key, (votes,) in split_keys(engine.run(request.direct), 1)})
+        assert found[0] == found[1] and len(found[0]) > 3
+        assert found[0].keys() <= set(question.plan.public)
 
 
 # ---- bounds ---------------------------------------------------------------------------------------------------------

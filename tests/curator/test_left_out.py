@@ -1,6 +1,7 @@
 """What an answer says of what it leaves out, and the ways to ask about scaled contributions."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -21,6 +22,39 @@ def test_an_answer_says_how_many_people_count_in_part_and_on_what_that_rests(tmp
     again = Answer.from_json(answer.to_json())
     assert again.left_out == answer.left_out
     assert json.loads(answer.to_json())["left_out"]["grade"] == BY_THE_TAIL
+
+
+def test_frames_have_what_was_left_out_as_columns(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    answer = curator.ask("SELECT w, COUNT(*) AS n FROM t GROUP BY w ORDER BY n DESC LIMIT 2", epsilon=5.0)
+    whole = answer.left_out
+    names = ["w", "n", "n low", "n high", "people in part", "left out", "left out at most", "interval holds"]
+    frame = answer.to_pandas()
+    assert list(frame) == names == answer.to_polars().columns == answer.to_arrow().column_names
+    assert set(frame["people in part"]) == {whole.people}
+    assert set(frame["left out"]) == {whole.about}
+    assert set(frame["interval holds"]) == {BY_THE_TAIL}
+    assert tuple(frame["left out at most"]) == whole.by_row == Answer.from_json(answer.to_json()).left_out.by_row
+    assert all(0 <= share <= 1 for share in whole.by_row) and len(whole.by_row) == len(answer) == 2
+    assert list(whole.by_row) == sorted(whole.by_row)  # the larger a group, the smaller the share that may be missing
+
+
+def test_frames_of_questions_without_scaling_have_the_columns_asked_for(tmp_path):
+    answer = opened(tmp_path, *DEFAULT, more="rows = 3").ask(COUNT, epsilon=5.0)
+    assert list(answer.to_pandas()) == ["n", "n low", "n high"]
+
+
+def test_a_column_of_the_answer_is_not_replaced_by_what_was_left_out(tmp_path):
+    answer = opened(tmp_path, *DEFAULT).ask('SELECT COUNT(*) AS "left out" FROM t', epsilon=5.0)
+    assert answer.to_pandas()["left out"][0] == answer.rows[0][0]
+
+
+def test_a_warning_is_loud_in_html(tmp_path):
+    answer = opened(tmp_path, *DEFAULT).ask(COUNT, epsilon=5.0)
+    warned = replace(answer.left_out, warning="WARNING: more & more.")
+    loud = replace(answer, left_out=warned, note=f"{answer.note} {warned.warning}")
+    assert "<strong" in loud._repr_html_() and "more &amp; more" in loud._repr_html_()
+    assert "<strong" not in answer._repr_html_() or answer.left_out.warning
 
 
 def test_what_the_owner_states_of_rows_makes_intervals_hold_for_all_data(tmp_path):

@@ -6,9 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+import sfumato as sf
+from sfumato.curator.scaling import histogram_edges, scaling_of
 from sfumato.curator.steps import Steps
 from sfumato.errors import BudgetExceeded, KeyReused
-from tests.curator.people import DEFAULT, GAUSSIAN, PURE, charges, opened, spent
+from sfumato.sql.policy import Policy
+from tests.curator.people import DEFAULT, GAUSSIAN, POLICY, PURE, charges, opened, spent
 
 BY_KEY = "SELECT w, COUNT(*) FROM t GROUP BY w"
 POINTS = ("data: before", "data: read", "noise: drawn", "answer: due")
@@ -216,3 +219,149 @@ def test_measures_that_nobody_can_move_are_answered(tmp_path, budget):
     low, high = answer.rows[0][4], answer.rows[0][5]
     assert low / 5 == pytest.approx(answer.rows[0][1], abs=1) and high / 5 == pytest.approx(answer.rows[0][2], abs=1)
     assert curator.ask("SELECT AVG(CLAMP(y, 5, 5)) FROM t", epsilon=1).rows[0][0] == 5
+
+
+def reopened(curator, of, old, new):
+    """The same data and ledger under a policy in which one text is another one."""
+    described = stated_text(of).replace(old, new)
+    assert described != stated_text(of)
+    return sf.Curator.open(curator.engine, Policy.read(described), ledger=curator.ledger)
+
+
+def stated_text(budget):
+    return POLICY.format(budget=budget, more="")
+
+
+QUESTIONS = (BY_KEY, "SELECT k, SUM(y) FROM t WHERE x > 0 GROUP BY k", "SELECT COUNT(*) FROM t")
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_what_steps_bought_stays_in_use_when_another_column_is_described_otherwise(tmp_path, question):
+    curator = opened(tmp_path, *DEFAULT)
+    curator.ask(question, epsilon=2)
+    first = len(charges(curator))
+    later = reopened(curator, GAUSSIAN, 'd = {type = "date"}', 'd = {type = "text"}')
+    later.ask(question, epsilon=2)
+    assert len(charges(later)) == first + 1, "the answer itself is about the policy as it is; its steps are not"
+    curator.ledger.verify()
+
+
+def test_steps_are_bought_again_when_a_column_that_they_read_is_described_otherwise(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    question = "SELECT k, SUM(y) FROM t GROUP BY k"
+    curator.ask(question, epsilon=2)
+    assert len(charges(curator)) == 2
+    later = reopened(curator, GAUSSIAN, "y = {low = 0, high = 10", "y = {low = 0, high = 20")
+    later.ask(question, epsilon=2)
+    assert len(charges(later)) == 4
+    by_other_keys = reopened(curator, GAUSSIAN, 'keys = ["a", "b", "c"]', 'keys = ["a", "b"]')
+    by_other_keys.ask(question, epsilon=2)
+    assert len(charges(by_other_keys)) == 6
+
+
+def test_a_private_join_keeps_its_steps_to_the_policy_as_it_is(tmp_path):
+    """Which rows are joined depends on a hash of all columns, so other descriptions may mean other rows."""
+    curator = opened(tmp_path, *DEFAULT, "INSERT INTO s SELECT 'u' || (i % 60), i % 4 FROM range(90) r(i)")
+    question = "SELECT COUNT(*) FROM t JOIN s ON t.u = s.u"
+    curator.ask(question, epsilon=2)
+    later = reopened(curator, GAUSSIAN, 'd = {type = "date"}', 'd = {type = "text"}')
+    later.ask(question, epsilon=2)
+    assert len(charges(later)) == 4
+
+
+WITHIN = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
+
+
+def test_a_retry_with_an_error_is_answered_as_it_was_after_a_better_histogram_was_bought(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    first = curator.ask(WITHIN, error=200, key="mine")
+    curator.register(epsilon=12)
+    before = charges(curator)
+    again = curator.ask(WITHIN, error=200, key="mine")
+    assert again.rows == first.rows and not again.charged and charges(curator) == before
+    with pytest.raises(KeyReused):
+        curator.ask(WITHIN, error=190, key="mine")
+    with pytest.raises(KeyReused):
+        curator.ask("SELECT COUNT(*) FROM t", error=200, key="mine")
+    assert charges(curator) == before, "nothing is bought for a request that is refused"
+
+
+def test_a_retry_with_an_error_after_a_crash_runs_under_the_charge_that_was_made(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    with pytest.raises(Crash):
+        crashing(curator, "noise: drawn", 2).ask(WITHIN, error=200, key="mine")
+    made, paid = charges(curator), spent(curator)
+    assert len(made) == 2
+    answer = curator.ask(WITHIN, error=200, key="mine")
+    assert charges(curator) == made and spent(curator) == paid
+    assert curator.ask(WITHIN, error=200, key="mine").rows == answer.rows
+    curator.ledger.verify()
+
+
+def test_a_retry_with_an_error_after_a_crash_and_a_better_histogram_costs_nothing_more(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    with pytest.raises(Crash):
+        crashing(curator, "noise: drawn", 2).ask(WITHIN, error=200, key="mine")
+    curator.register(epsilon=12)
+    made = charges(curator)
+    assert curator.ask(WITHIN, error=200, key="mine").rows
+    assert charges(curator) == made
+    curator.ledger.verify()
+
+
+def test_a_retry_with_an_error_pays_for_a_step_once(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    with pytest.raises(Crash):
+        crashing(curator, "noise: drawn", 1).ask(WITHIN, error=200, key="mine")
+    assert len(charges(curator)) == 1
+    curator.ask(WITHIN, error=200, key="mine")
+    assert len(charges(curator)) == 2
+
+
+def test_a_retry_with_an_error_gives_the_same_answer_after_the_data_have_changed(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    first = curator.ask(WITHIN, error=200, key="mine")
+    curator.ledger.new_version("new rows")
+    before = charges(curator)
+    assert curator.ask(WITHIN, error=200, key="mine").rows == first.rows and charges(curator) == before
+
+
+def test_under_pure_epsilon_one_histogram_of_counts_serves_every_grouping(tmp_path):
+    curator = opened(tmp_path, *DEFAULT, budget=PURE)
+    by = ("SELECT k, COUNT(*) FROM t GROUP BY k", "SELECT MONTH(d) AS m, COUNT(*) FROM t GROUP BY m")
+    for sql in (*by, "SELECT COUNT(*) FROM t"):
+        curator.ask(sql, epsilon=2)
+    assert [one.split(" | ")[0] for one in charges(curator)] == ["norms", "t", "t", "t"]
+    curator.ask("SELECT COUNT(*) FROM t WHERE y > 3", epsilon=2)
+    curator.ask("SELECT k, SUM(y) FROM t GROUP BY k", epsilon=2)
+    assert [one.split(" | ")[0] for one in charges(curator)][4:] == ["norms", "t", "norms", "t"], (
+        "other rows, other sums"
+    )
+    curator.ledger.verify()
+
+
+def test_under_gaussian_budgets_each_grouping_has_norms_of_its_own(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    for sql in ("SELECT k, COUNT(*) FROM t GROUP BY k", "SELECT COUNT(*) FROM t"):
+        curator.ask(sql, epsilon=2)
+    assert [one.split(" | ")[0] for one in charges(curator)] == ["norms", "t", "norms", "t"]
+
+
+def test_a_shared_histogram_has_no_shorter_norm_than_a_grouping(tmp_path):
+    """Rows with a key that the policy does not list count in no group: their norms are then too long, never short."""
+    unlisted = "INSERT INTO t SELECT 'u' || (i % 60), 'z', 1, 1, 'w', 1, NULL FROM range(300) r(i)"
+    curator = opened(tmp_path, *DEFAULT, unlisted, budget=PURE)
+    offer = curator.offer("SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=2)
+    (step,) = Steps.of(offer, curator.ledger).norms
+    shared = rows_of(curator, step.requests(1, curator.dialect)[0])
+    scaling = scaling_of(offer.plan, False, curator.dialect)
+    own = rows_of(curator, scaling.request(scaling.histogram(0, histogram_edges(step.blocks[0]))))
+    assert sum(own.values()) == sum(shared.values()) == 260
+    assert all(
+        sum(n for b, n in shared.items() if b >= i) >= sum(n for b, n in own.items() if b >= i) for i in range(60)
+    )
+    assert shared != own
+
+
+def rows_of(curator, request):
+    return {int(place): int(many) for place, many in curator.engine.run(request.direct)}

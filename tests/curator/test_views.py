@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
-from sfumato.curator.bounded_cache import BoundedTables
+from sfumato.curator.bounded_cache import LARGEST_RESULT, RESULTS, BoundedTable, BoundedTables
 from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import table_requests
 from sfumato.engines.duckdb import DuckDB
@@ -306,3 +306,71 @@ def test_the_policy_says_how_many_are_kept(tmp_path):
         Policy.read(f"{POLICY}[limits]\nviews = -1")
     curator = Curator.open(built(tmp_path / "clinic.duckdb"), Policy.read(f"{POLICY}[limits]\nviews = 3"))
     assert curator.bounded_tables.capacity == 3
+
+
+SCALED = POLICY.replace("groups = 2\nrows = 3\n", "")
+
+
+@dataclass
+class Told:
+    """A kept table that says what was read of it."""
+
+    table: object
+    read: list[str]
+
+    def run(self, sql):
+        self.read.append(sql)
+        return self.table.run(sql)
+
+    def close(self):
+        self.table.close()
+
+
+@dataclass
+class Telling(Wrapped):
+    """An engine whose kept tables say what was read of them."""
+
+    read: list[str] = field(default_factory=list)
+
+    def keep(self, sql, name):
+        return Told(self.inner.keep(sql, name), self.read)
+
+
+def test_votes_and_norms_are_read_once_whatever_is_paid_later(tmp_path):
+    engine = Telling(DuckDB(built(tmp_path / "clinic.duckdb")))
+    curator = Curator.open(engine, Policy.read(SCALED), ledger=tmp_path / "ledger")
+    by_key = "SELECT diagnosis, COUNT(*) AS n FROM visits GROUP BY diagnosis"
+    curator.ask(by_key, epsilon=0.5)
+    first = [sql for sql in engine.read if not sql.startswith("CREATE")]
+    assert len(first) == len(set(first)) == 4, "votes, norms, sums, and how many count in part"
+    curator.ask(by_key, epsilon=3.0)
+    again = engine.read[engine.read.index(first[-1]) + 1 :]
+    assert not set(again) & set(first), "nothing is read again; with another bound, sums are others"
+    assert len(again) <= 2
+    curator.bounded_tables.clear()
+    curator.ask(by_key, epsilon=4.0)
+    assert engine.read.count(first[0]) == 2
+
+
+def test_of_what_was_read_the_last_few_small_tables_are_kept():
+    class Large:
+        asked = 0
+
+        def run(self, sql):
+            self.asked += 1
+            return [(1,)] * (LARGEST_RESULT + 1 if sql == "large" else 2)
+
+        def close(self):
+            pass
+
+    view = BoundedTable(Large(), {})
+    for _ in range(2):
+        assert len(view.run("large")) == LARGEST_RESULT + 1
+    assert view.table.asked == 2 and not view.results
+    for i in range(RESULTS + 1):
+        view.run(str(i))
+    assert list(view.results) == [str(i) for i in range(1, RESULTS + 1)]
+    before = view.table.asked
+    view.run("1").clear()
+    assert view.run("1") == [(1,)] * 2 and view.table.asked == before, "nobody can change what is kept"
+    assert list(view.results)[-1] == "1"

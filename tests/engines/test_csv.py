@@ -235,7 +235,7 @@ def test_a_parquet_file_with_damaged_pages_is_refused_in_words(tmp_path):
 
 
 def test_folders_links_and_other_files_among_tables(tmp_path):
-    made(tmp_path, a__CSV=b"x\n1\n", b__csv=b"y\n2", notes__tsv=b"z\n")
+    made(tmp_path, a__CSV=b"x\n1\n", b__csv=b"y\n2", notes__txt=b"z\n")
     (tmp_path / "._a.csv").write_bytes(b"\0\5\x16\7")  # what some systems leave beside a file
     (tmp_path / "c.csv").symlink_to(tmp_path / "b.csv")
     expected = {"a": {"x": "VARCHAR"}, "b": {"y": "VARCHAR"}, "c": {"y": "VARCHAR"}}
@@ -249,7 +249,7 @@ def test_folders_links_and_other_files_among_tables(tmp_path):
         schema(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["t.tsv", "t.csv.gz", "t.xlsx", "t.duckdb", "t"])
+@pytest.mark.parametrize("name", ["t.txt", "t.csv.zst", "t.csv.gz", "t.xlsx", "t.duckdb", "t"])
 def test_a_file_of_another_kind_is_refused_in_words(tmp_path, name):
     (tmp_path / name).write_bytes(b"a\tb\n1\t2\n" * 1000)
     for read in (schema, lambda place: DuckDB(place).schema()):

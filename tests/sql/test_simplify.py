@@ -113,3 +113,13 @@ def test_a_count_that_a_mean_has_anyway_costs_nothing_more():
 def test_a_key_named_twice_and_zeros_that_are_computed_make_no_other_question(one, other):
     rules = Policy.read(POLICY)
     assert parse_question(one, rules).plan.canonical == parse_question(other, rules).plan.canonical
+
+
+def test_concat_writes_values_of_any_kind_as_casts_do():
+    """It was refused with a hint about COALESCE, which is not in the question."""
+    plain = "SELECT COUNT(*) FROM visits WHERE CONCAT('m', {}, urgent) = 'm1true'"
+    for one, other in (("stay", "CAST(stay AS TEXT)"), ("day", "CAST(day AS TEXT)")):
+        assert key(plain.format(one)) == key(plain.format(other).replace("urgent", "CAST(urgent AS TEXT)"))
+    assert key("SELECT COUNT(*) FROM visits WHERE CONCAT(ward, 'x') = 'x'") == key(
+        "SELECT COUNT(*) FROM visits WHERE COALESCE(ward, '') || 'x' = 'x'"
+    )

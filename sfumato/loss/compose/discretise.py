@@ -20,6 +20,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from sfumato.loss.base import Outcomes, PrivacyLoss
+from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 
 LONG = np.longdouble
@@ -93,13 +94,30 @@ class OwnLattice(Protocol):
         """The law on a lattice of step h."""
 
 
+class OwnMoments(Protocol):
+    """Moments of a loss that are read off such a lattice."""
+
+    def log_moment(self, s: float) -> Bound: ...
+
+    def mean(self) -> Bound: ...
+
+
 # Sampled sums are lattices of lattices: nested.py needs this module, and adds itself here.
 OWN_LATTICES: list[Callable[[PrivacyLoss], OwnLattice | None]] = []
+OWN_MOMENTS: list[Callable[[PrivacyLoss], OwnMoments | None]] = []
 
 
 def own_lattice(loss: PrivacyLoss) -> OwnLattice | None:
     """The lattice of a loss that has one of its own, or None: then it is read off the profile."""
     for build in OWN_LATTICES:
+        if (found := build(loss)) is not None:
+            return found
+    return None
+
+
+def own_moments(loss: PrivacyLoss) -> OwnMoments | None:
+    """The moments of a loss that has a lattice of its own, or None: then they are integrals of its profile."""
+    for build in OWN_MOMENTS:
         if (found := build(loss)) is not None:
             return found
     return None

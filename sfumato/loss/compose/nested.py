@@ -4,6 +4,7 @@ The inner law is a positive measure m on lattice points, with the profile of the
 atoms l become atoms of the sampled pair ((1−q)Q + qP, Q), or of the pair read backwards, exactly:
     forward:   mass (q + (1−q)e^{−l})·m at log(1 − q + qe^l), what m lacks of Q at log(1−q), and q·m(∞) at ∞,
     backward:  mass m at −log(1 − q + qe^{−l}), and m(∞) at −log(1−q)   (m belongs to (Q, P) here).
+    without replacement:  the forward atoms right of 0, the same reflected, and the rest at 0   (m symmetric).
 Both profiles are linear in m's and order is kept, so that an upper measure stays one. No profile is evaluated and none
 is tabulated; all sums have positive terms.
 
@@ -16,24 +17,28 @@ Theorem: Poisson sampling keeps dominating pairs, direction by direction [Zhu, D
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from sfumato.loss.base import Composite, PrivacyLoss
-from sfumato.loss.compose.discretise import OWN_LATTICES, Discrete, Splits, discretise, ends
+from sfumato.loss.compose.discretise import OWN_LATTICES, OWN_MOMENTS, Discrete, Splits, discretise, ends
 from sfumato.loss.compose.lattice import convolve, moment_of, points, strays, together
+from sfumato.loss.compose.lattice_moments import LatticeMoments
 from sfumato.loss.compose.lattice_plan import Rough, Terms, rough, tidy
 from sfumato.loss.compose.moments import too_large
-from sfumato.loss.kinds.subsampled import PoissonSampledLoss
+from sfumato.loss.kinds.subsampled import PoissonSampledLoss, WithoutReplacementLoss, log_sum_up
 from sfumato.loss.kinds.wrappers import OneWay, Reversed
 from sfumato.loss.numeric import TINY, ULP, Floats, floats
 
-MOST_STEPS = 300, 100  # of the inner sum, if losses are bounded and if not: beyond, a table is sharper
+MOST_STEPS = 300, 1200  # of the inner sum, if losses are bounded and if not: beyond, a table is sharper
 MOST_TILTS = 40
-MOST_POINTS = 65_536  # of the inner lattice: so long it takes less than a tenth of a second
+MANY, MOST_POINTS = 100, (65_536, 98_304)  # steps, and points of the inner lattice of few and of many: .1 s each
+FINE, COARSE_ENOUGH = 0.004, 0.03  # steps of a lattice that tells moments, in spreads
+TAIL, LIFT = 1e-20, 1e-12  # what such a lattice cuts off on the right and lifts on the left
 ROUNDING = 10.0  # nats: an error of 1e-16 is then 1e-11 of the floor
 COARSE = 3.0  # nats that a mass between two tilts may lose of its digits
 BETWEEN = floats([0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 1.0])
@@ -49,21 +54,40 @@ def is_composed(loss: PrivacyLoss) -> bool:
 @lru_cache(maxsize=256)
 def sampled_sum(loss: PrivacyLoss) -> "SampledSum | None":
     """The loss as a sampled sum, if it is one whose inner lattice is not too large."""
+    found = any_sampled_sum(loss)
+    bounded = found is not None and all(math.isfinite(max(term.supremum())) for _, term in found.terms)
+    return None if found is None or found.steps > MOST_STEPS[not bounded] else found
+
+
+def any_sampled_sum(loss: PrivacyLoss) -> "SampledSum | None":
+    """The loss as a sampled sum, if it is one."""
     backward, sampled = (True, loss.inner) if isinstance(loss, Reversed) else (False, loss)
-    if not isinstance(sampled, PoissonSampledLoss) or not 1e-6 <= sampled.rate < 1:
+    if not isinstance(sampled, PoissonSampledLoss | WithoutReplacementLoss) or not 1e-6 <= sampled.rate < 1:
         return None
     if not is_composed(sampled.inner):
         return None
     inner = sampled.inner.reverse if backward else sampled.inner
     if not isinstance(inner, Composite):
         return None
-    if sum(count for count, _ in inner.terms) > MOST_STEPS[math.isinf(max(inner.supremum()))]:
-        return None
     terms = tuple((count, term.inner if isinstance(term, OneWay) else term) for count, term in inner.terms)
-    return None if too_large(terms) else SampledSum(terms, sampled.rate, backward)
+    if too_large(terms):
+        return None
+    if isinstance(sampled, PoissonSampledLoss):
+        return Added(terms, sampled.rate) if backward else Removed(terms, sampled.rate)
+    # of a symmetric pair the right half tells all, if no cell lies across 0
+    halves = inner.reverse == inner and all(term.atoms() is None for _, term in terms)
+    return Replaced(terms, sampled.rate) if halves else None
+
+
+@lru_cache(maxsize=16)
+def sampled_moments(loss: PrivacyLoss) -> LatticeMoments | None:
+    """The moments of a sampled sum, however many steps it has."""
+    found = any_sampled_sum(loss)
+    return None if found is None else found.moments()
 
 
 OWN_LATTICES.append(sampled_sum)
+OWN_MOMENTS.append(sampled_moments)
 
 
 class Atoms(NamedTuple):
@@ -78,13 +102,31 @@ class Atoms(NamedTuple):
     splits: Splits
 
 
+class Mixed(NamedTuple):
+    """The atoms of the sampled pair: where they are, their masses, how much of each may not be there, and at +∞."""
+
+    places: Floats
+    masses: Floats
+    noise: Floats
+    infinite: float
+
+
 @dataclass(frozen=True)
-class SampledSum:
-    """Terms of a sum, sampled at a rate: the pair ((1−q)Q + qP, Q) or, of terms (Q, P), that pair read backwards."""
+class SampledSum(ABC):
+    """Terms of a sum, sampled at a rate."""
 
     terms: Terms
     rate: float
-    backward: bool
+
+    q_counts: ClassVar[float] = 0.0  # 1 if the Q-mass of what is lifted on the left of the inner sum counts, else 0
+
+    @abstractmethod
+    def mix(self, inner: Atoms, slack: float) -> Mixed:
+        """The sampled pair, from the inner one; masses are known to a relative `slack`."""
+
+    @abstractmethod
+    def mixed_ends(self, low: float, high: float) -> tuple[float, float]:
+        """How far the sampled loss reaches on both sides if the inner one lies in [low, high]."""
 
     @property
     def steps(self) -> int:
@@ -97,41 +139,40 @@ class SampledSum:
 
     def ends(self, floor: float, left: float) -> tuple[float, float]:
         """How far the lattice must reach on both sides."""
-        low, high = self.map_loss(floats(reach(rough(self.terms), floor, left, 0.0 if self.backward else 1.0)))
-        return max(float(high), 1e-12), max(-float(low), 1e-12)
+        right_end, left_end = self.mixed_ends(*reach(rough(self.terms), floor, left, self.q_counts))
+        return max(right_end, 1e-12), max(left_end, 1e-12)
 
     def finest(self, floor: float, left: float) -> float:
         """The least step for which the inner lattice is not too long."""
-        low, high = reach(rough(self.terms), floor, left, 0.0 if self.backward else 1.0)
-        return (high - low) * math.sqrt(self.steps) / MOST_POINTS
+        low, high = reach(rough(self.terms), floor, left, self.q_counts)
+        return (high - low) * math.sqrt(self.steps) / MOST_POINTS[self.steps > MANY]
 
-    def map_loss(self, l: Floats) -> Floats:  # noqa: E741  # l is a loss here as on the page of theorems
-        """log(1 − q + qe^l), or −log(1 − q + qe^{−l}) for terms (Q, P): increasing, a contraction."""
-        q, sign = self.rate, -1.0 if self.backward else 1.0
-        x = sign * l
-        small = np.log1p(q * np.expm1(np.minimum(x, 1.0)))
-        large = x + np.log(q + (1 - q) * np.exp(-np.maximum(x, 1.0)))
-        return floats(sign * np.where(x <= 1, small, large))
+    def moments(self) -> LatticeMoments:
+        """All Rényi moments, to about 1e-5 where that is quick, else to some 1e-4. Here Q-mass counts in any case."""
+        low, high = reach(rough(self.terms), TAIL, LIFT, 1.0)
+        quick, spread = (high - low) * math.sqrt(self.steps) / MOST_POINTS[0], self.spread()
+        h = tidy(min(max(quick, FINE * spread), max(quick / 4, COARSE_ENOUGH * spread)), [])
+        inner = atoms(self.terms, self.inner_step(h), TAIL, LIFT, 1.0)
+        return LatticeMoments(self.law_of(inner, h / 4), self.log_moment_ceiling)
+
+    def log_moment_ceiling(self, s: float) -> float:
+        """1 − q + q·M of the inner sum, by convexity; sampling without replacement adds at most s (backwards)."""
+        inner = math.fsum(count * term.log_moment(s).upper for count, term in self.terms)
+        return log_sum_up(math.log1p(s), math.log(self.rate) + inner)
 
     def law(self, h: float, floor: float, left: float) -> Discrete:
         """The sampled law on hℤ. The steps of the inner lattice are smaller, so that both cost alike."""
+        return self.law_of(atoms(self.terms, self.inner_step(h), floor, left, self.q_counts), h)
+
+    def inner_step(self, h: float) -> float:
+        """The step of the inner lattice for an outer one of step h."""
         sketch = rough(self.terms)
-        inner_step = sketch.step or tidy(h / math.sqrt(self.steps), [part for _, part in sketch.parts])
-        q, inner = self.rate, atoms(self.terms, inner_step, floor, left, 0.0 if self.backward else 1.0)
-        x, slack = self.map_loss(inner.losses), (len(inner.losses) + 64) * ULP
-        if self.backward:
-            places, end = np.append(x, -math.log1p(-q)), inner.infinite
-            masses, noise, infinite = np.append(inner.masses, end), np.append(inner.noise, end), 0.0
-        else:
-            ratio = np.exp(-inner.losses)
-            weight = q + (1 - q) * ratio
-            q_mass = float((inner.masses * ratio).sum())
-            missing = 1 - q * (float(inner.masses.sum()) + inner.infinite) - (1 - q) * q_mass
-            rest = max(missing, 0.0) + slack * (1 + q_mass)
-            places = np.append(x, math.log1p(-q))
-            masses = np.append(inner.masses * weight, rest)
-            noise = np.append(inner.noise * weight, 2 * slack * (1 + q_mass))
-            infinite = q * inner.infinite
+        return sketch.step or tidy(h / math.sqrt(self.steps), [part for _, part in sketch.parts])
+
+    def law_of(self, inner: Atoms, h: float) -> Discrete:
+        """The sampled law on hℤ, from the inner one."""
+        slack = (len(inner.losses) + 64) * ULP
+        places, masses, noise, infinite = self.mix(inner, slack)
         slip = 32 * ULP * (1 + float(np.abs(inner.losses).max()) + float(np.abs(places).max()))
         start, (on_masses, on_noise) = split_onto_lattice(places, (masses, noise), h)
         return Discrete(
@@ -150,6 +191,69 @@ class SampledSum:
             inside=through_sampling(inner.splits),
             noise=on_noise,
         )
+
+
+class Removed(SampledSum):
+    """The pair ((1−q)Q + qP, Q) of Poisson sampling."""
+
+    q_counts = 1.0
+
+    def mixed_ends(self, low: float, high: float) -> tuple[float, float]:
+        return float(mix_loss(floats(high), self.rate)), -float(mix_loss(floats(low), self.rate))
+
+    def mix(self, inner: Atoms, slack: float) -> Mixed:
+        q, ratio = self.rate, np.exp(-inner.losses)
+        weight = q + (1 - q) * ratio
+        q_mass = float((inner.masses * ratio).sum())
+        missing = 1 - q * (float(inner.masses.sum()) + inner.infinite) - (1 - q) * q_mass
+        rest = max(missing, 0.0) + slack * (1 + q_mass)
+        return Mixed(
+            np.append(mix_loss(inner.losses, q), math.log1p(-q)),
+            np.append(inner.masses * weight, rest),
+            np.append(inner.noise * weight, 2 * slack * (1 + q_mass)),
+            q * inner.infinite,
+        )
+
+
+class Added(SampledSum):
+    """The pair (Q, (1−q)Q + qP) of Poisson sampling, of terms (Q, P)."""
+
+    def mixed_ends(self, low: float, high: float) -> tuple[float, float]:
+        return -float(mix_loss(floats(-high), self.rate)), float(mix_loss(floats(-low), self.rate))
+
+    def mix(self, inner: Atoms, slack: float) -> Mixed:
+        q, end = self.rate, inner.infinite
+        places = np.append(-mix_loss(-inner.losses, q), -math.log1p(-q))
+        return Mixed(places, np.append(inner.masses, end), np.append(inner.noise, end), 0.0)
+
+
+class Replaced(SampledSum):
+    """The symmetric pair of sampling without replacement, whose profile from ε = 0 on is that of ((1−q)Q + qP, Q)."""
+
+    def mixed_ends(self, low: float, high: float) -> tuple[float, float]:
+        end = float(mix_loss(floats(high), self.rate))
+        return end, end
+
+    def mix(self, inner: Atoms, slack: float) -> Mixed:
+        """What is right of 0, the same reflected (an atom weighs e^{−l} there), and the rest at 0."""
+        q, right = self.rate, inner.losses > 0
+        ratio, places = np.exp(-inner.losses[right]), mix_loss(inner.losses[right], q)
+        weight, infinite = q + (1 - q) * ratio, q * inner.infinite
+        ahead, back = inner.masses[right] * weight, inner.masses[right] * ratio
+        rest = max(1 - float(ahead.sum()) - float(back.sum()) - infinite, 0.0) + 4 * slack
+        return Mixed(
+            np.concatenate([places, -places, [0.0]]),
+            np.concatenate([ahead, back, [rest]]),
+            np.concatenate([inner.noise[right] * weight, inner.noise[right] * ratio, [8 * slack]]),
+            infinite,
+        )
+
+
+def mix_loss(l: Floats, q: float) -> Floats:  # noqa: E741  # l is a loss here as on the page of theorems
+    """log(1 − q + qe^l): increasing, a contraction."""
+    small = np.log1p(q * np.expm1(np.minimum(l, 1.0)))
+    large = l + np.log(q + (1 - q) * np.exp(-np.maximum(l, 1.0)))
+    return floats(np.where(l <= 1, small, large))
 
 
 def through_sampling(inner: Splits) -> Splits:

@@ -143,6 +143,9 @@ class Sum(Composite):
     def rho_ceiling(self) -> float:
         return math.fsum(count * term.rho_ceiling() for count, term in self.terms) * (1 + 4 * ULP)
 
+    def rho_beyond(self, order: float) -> float:
+        return math.fsum(count * term.rho_beyond(order) for count, term in self.terms) * (1 + 4 * ULP)
+
     @property
     def reverse(self) -> PrivacyLoss:
         if not self.relation.one_way and all(facts(term).reverse is term for _, term in self.terms):

@@ -31,6 +31,7 @@ from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.laplace import LaplaceLoss
 from sfumato.loss.kinds.polygons import FLOOR, NODES, Polygon, Sign, Steps, above, mean_of_curves, round_corners
 from sfumato.loss.kinds.sampled_group import MOST_PEOPLE, SampledGaussianGroupLoss
+from sfumato.loss.kinds.selected import SelectedLoss
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss
 from sfumato.loss.kinds.tabulated import MOST, TabulatedLoss, choose_nodes, first_nodes, reach, table
 from sfumato.loss.kinds.wrappers import Either, either
@@ -131,6 +132,8 @@ def replace_one(loss: PrivacyLoss) -> PrivacyLoss:
             return DiscreteLaplaceLoss(scale, 2 * sensitivity, relation=replaced)
         case DiscreteGaussianLoss(sigma=sigma, sensitivity=sensitivity):
             return DiscreteGaussianLoss(sigma, 2 * sensitivity, relation=replaced)
+        case SelectedLoss(inner=inner, runs=runs):
+            return SelectedLoss(replace_one(inner), runs, relation=replaced)
         case _:
             return two_orders(loss)
 

@@ -178,6 +178,9 @@ class PoissonSampledLoss(Wrapped):
         """Sampling never raises a Rényi divergence (joint convexity)."""
         return self.inner.rho_ceiling()
 
+    def rho_beyond(self, order: float) -> float:
+        return min(super().rho_beyond(order), self.inner.rho_beyond(order))
+
     def moment_ceiling(self, s: float) -> float:
         """E_Q[(1−q+qe^L)^{s+1}] ≤ 1 − q + q·E_Q[e^{(s+1)L}], by convexity."""
         inner = self.inner.log_moment(s).upper
@@ -232,12 +235,29 @@ class WithoutReplacementLoss(Wrapped, Symmetric):
         return share, share
 
     def log_moment(self, s: float) -> Bound:
-        curve = self.renyi_curve()
-        return curve.log_moment(s) if curve else log_moment(self, s)
+        if curve := self.renyi_curve():
+            return curve.log_moment(s)
+        if s <= 1 or not self.one_pair:
+            return log_moment(self, s)
+        large, small = self.large_moment(s), log_moment(self, s) if s <= MOST_WHOLE else Bound(0.0, math.inf, "")
+        return Bound(max(large.lower, small.lower), min(large.upper, small.upper), small.method or large.method)
+
+    def large_moment(self, s: float) -> Bound:
+        """δ(t) ≥ q·δ_inner(t − log q), so M ≥ q^{s+1}·(M_inner − 1 − s − (s+1)q^{−s}), where the moments are integrals
+        of profiles (divergences.py); the latter is M_inner up to e^{−40} if that is so large."""
+        inner, power = self.inner.log_moment(s).lower, (s + 1) * math.log(self.rate)
+        known = inner > 41 - power + math.log1p(s) and self.leak()[0] == 0
+        low = power + inner - 1e-15 - 16 * ULP * (inner - power) if known else 0.0
+        high = min(self.supremum()[0] * s, self.moment_ceiling(s)) if self.leak()[0] == 0 else math.inf
+        return Bound(max(low, 0.0), max(high * (1 + 8 * ULP), low), "bounds for large orders")
 
     def rho_ceiling(self) -> float:
         """Sampling never raises a Rényi divergence (joint convexity)."""
         return self.inner.rho_ceiling()
+
+    def rho_beyond(self, order: float) -> float:
+        inner = max(self.inner.rho_beyond(order), self.inner.reverse.rho_beyond(order))
+        return min(super().rho_beyond(order), inner)
 
     def moment_ceiling(self, s: float) -> float:
         """1 − q + q·M_inner(s) as for Poisson sampling, and at most s(s+1)·∫e^{−(s+1)t}dt = s from backwards."""

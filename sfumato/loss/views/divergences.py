@@ -19,6 +19,7 @@ import numpy as np
 from sfumato import checks
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound, worst
+from sfumato.loss.compose.discretise import own_moments
 from sfumato.loss.numeric import LARGEST, ULP, Enclosure, Floats, exp, log_peak, share
 from sfumato.loss.views.profile import least_top
 from sfumato.progress import may_take_long
@@ -62,6 +63,8 @@ def mean(loss: PrivacyLoss) -> Bound:
     """E_P[L] by the integral."""
     if loss.leak()[0] > 0:
         return endless(loss)
+    if (moments := own_moments(loss)) is not None:
+        return moments.mean()
     low, high = two_integrals(loss, 0.0, ceiling_of(loss))
     return Bound(min(exp(low), LARGEST) if loss.one_pair else 0.0, exp(high), "integral of the profiles")
 
@@ -107,6 +110,8 @@ def log_moment(loss: PrivacyLoss, s: float, ceiling_at: Ceiling | None = None) -
         return Bound(inside, 0.0, loss.method)
     if s > 0 and loss.leak()[0] > 0:
         return endless(loss)
+    if (moments := own_moments(loss)) is not None:
+        return moments.log_moment(s)
     low, high = two_integrals(loss, s, ceiling_at or ceiling_of(loss))
     if not loss.one_pair:  # the pair of the worst profile may be worse than every mechanism of the class
         low = -math.inf

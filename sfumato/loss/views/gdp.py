@@ -4,7 +4,9 @@ A loss is (μ, s)-dominated if δ(ε) ≤ s + (1−s)·δ_{G_μ}(ε) for all ε 
 """
 
 import math
-from typing import SupportsFloat
+from collections.abc import Callable
+from functools import reduce
+from typing import NamedTuple, SupportsFloat
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +17,15 @@ from sfumato.loss.bound import Bound
 from sfumato.loss.compose.choose_engine import engine
 from sfumato.loss.kinds.gaussian import GaussianLoss, gaussian_profile
 from sfumato.loss.kinds.leaky import LeakyLoss
-from sfumato.loss.numeric import ULP, Floats, ndtri
-from sfumato.loss.views.profile import checked_tolerance, epsilon, least_leak, most_leak, top_of
+from sfumato.loss.numeric import ULP, Enclosure, Floats, ndtri
+from sfumato.loss.views.profile import Curve, checked_tolerance, epsilon, least_leak, most_leak, top_of, worst_near
 from sfumato.rounding import rest_down
 
 MOST_NODES = 4000
+LOOKS = 8  # laws, each laid where those before show the price
+ROUGH, NEAR = 1e-2, 0.1  # relative gap of the first law, and how far the place may move until the next is sharper
+CLOSE = 1e-3  # relative gap that laws around the place may leave; more, and the whole profile is looked at
+Curves = Callable[[Floats], tuple[Floats, Floats, Floats]]  # the profile from both sides, and the reversed one's upper
 
 
 def least_mu(loss: PrivacyLoss, slack: SupportsFloat, tolerance: float) -> Bound:
@@ -50,7 +56,43 @@ def least_mu(loss: PrivacyLoss, slack: SupportsFloat, tolerance: float) -> Bound
     if end < 1e-9 or end > 690:  # e^ε must be a float, and differ from 1 by digits that count
         known = loss.gaussian_ceiling() if s == 0 else math.inf
         return Bound(forced_mu(loss, s, end), min(most_mu(loss, s, end), known), loss.method)
-    return search_mu(loss, s, end, tolerance)
+    sharp = max(min(tolerance, 1e-4), 1e-9)
+    if loss.method != "lattice":  # contours are quick along the whole profile
+        return search_mu(lambda eps: profiles(loss, eps, sharp), s, end, tolerance).bound(loss, s, end)
+    found = search_nearby(loss, s, end, tolerance)
+    if found.upper <= found.lower * (1 + max(30 * tolerance, CLOSE)):
+        return found
+    other = search_mu(lambda eps: profiles(loss, eps, sharp), s, end, tolerance).bound(loss, s, end)
+    return Bound(max(found.lower, other.lower), min(found.upper, other.upper), found.method)
+
+
+def search_nearby(loss: PrivacyLoss, s: float, end: float, tolerance: float) -> Bound:
+    """The price of a composition, from few laws: what is known around one ε (`near`) holds everywhere and is loose far
+    away, so it shows where the next law is needed, and all of them count together."""
+    back = loss.reverse if loss.relation.one_way else loss
+    ahead: list[Curve] = []
+    behind: list[Curve] = [] if back is not loss else ahead
+    eps, delta, sharp, before = None, max(math.sqrt(s), 1e-8), ROUGH, math.inf
+    while True:
+        ahead.append(worst_near(loss, delta, eps, sharp))
+        if back is not loss:
+            behind.append(worst_near(back, delta, eps, sharp))
+        found = search_mu(
+            lambda t: (*together(ahead, t), together(behind, t).upper), s, end, max(tolerance, sharp / 10)
+        )
+        gap = found.most - found.least
+        moved = eps is None or abs(found.place - eps) > NEAR * max(eps, found.place)
+        if gap <= tolerance * found.most or (gap > 0.9 * before and not moved) or len(ahead) == LOOKS:
+            return found.bound(loss, s, end)
+        eps, before = found.place, gap
+        delta = float(np.clip(together(ahead, np.array([eps])).upper[0], 1e-290, 1.0))
+        sharp = sharp if gap > 0.1 * found.most else max(sharp / 300, tolerance / 10, 1e-9)
+
+
+def together(curves: list[Curve], t: Floats) -> Enclosure:
+    """What several enclosures of one profile say together."""
+    found = [curve(t) for curve in curves]
+    return Enclosure(reduce(np.maximum, [one.lower for one in found]), reduce(np.minimum, [one.upper for one in found]))
 
 
 def without_leak(loss: LeakyLoss, s: float, tolerance: float) -> Bound:
@@ -83,15 +125,28 @@ def simplest(loss: PrivacyLoss) -> object:
     return engine(loss) if isinstance(loss, Composite) else loss
 
 
-def search_mu(loss: PrivacyLoss, s: float, end: float, tolerance: float) -> Bound:
+class Found(NamedTuple):
+    """What profile values force from below, what they allow from above, and the ε that allows most."""
+
+    least: float
+    most: float
+    place: float
+
+    def bound(self, loss: PrivacyLoss, s: float, end: float) -> Bound:
+        most = min(self.most, most_mu(loss, s, end))
+        return Bound(min(self.least, most), most, "domination on " + loss.method)
+
+
+def search_mu(curves: Curves, s: float, end: float, tolerance: float) -> Found:
     """Halve the edges that price highest until upper and lower meet."""
-    sharp = max(min(tolerance, 1e-4), 1e-9)
     eps = np.linspace(0.0, end, 65)
-    low, high, mirror = profiles(loss, eps, sharp)
-    best_low, best_high, gaps = 0.0, most_mu(loss, s, end), [math.inf]
+    low, high, mirror = curves(eps)
+    best_low, best_high, place, gaps = 0.0, math.inf, 0.0, [math.inf]
     while True:
         hull_eps, prices = edge_prices(eps, np.minimum.accumulate(high), np.minimum.accumulate(mirror), s)
         best_high = min(best_high, max(0.0, float(prices.max(initial=0.0))))
+        if len(prices):
+            place = max(float(hull_eps[prices.argmax()]), 0.0)
         best_low = max(best_low, float(inverse(eps, (low - s) / (1 - s)).max()))
         wide = np.flatnonzero(prices > best_low * (1 + tolerance / 2))
         middles = np.unique((np.maximum(hull_eps[wide], 0.0) + np.maximum(hull_eps[wide + 1], 0.0)) / 2)
@@ -100,9 +155,9 @@ def search_mu(loss: PrivacyLoss, s: float, end: float, tolerance: float) -> Boun
         gaps.append(best_high - best_low)
         stuck = len(gaps) > 3 and gaps[-1] > 0.9 * gaps[-4]  # the profile itself is known no better
         if best_high <= best_low * (1 + tolerance) or len(eps) > MOST_NODES or not len(fresh) or stuck:
-            return Bound(min(best_low, best_high), best_high, "domination on " + loss.method)
+            return Found(best_low, best_high, place)
         where = np.searchsorted(eps, fresh)
-        more = profiles(loss, fresh, sharp)
+        more = curves(fresh)
         eps = np.insert(eps, where, fresh)
         low, high, mirror = (np.insert(a, where, b) for a, b in zip((low, high, mirror), more, strict=True))
 

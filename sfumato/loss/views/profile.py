@@ -15,11 +15,12 @@ from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import Composite, PrivacyLoss
 from sfumato.loss.bound import Bound, worst
-from sfumato.loss.numeric import ULP, Enclosure, Floats
+from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
 
 Curve = Callable[[Floats], Enclosure]
 Flags = npt.NDArray[np.bool_]
 WAYS = 17  # points per round of the search
+ROUGHEST = 0.5  # relative gap of a direction that does not count
 
 
 def checked_tolerance(tolerance: float) -> float:
@@ -55,6 +56,17 @@ def profile(loss: PrivacyLoss, eps: Floats, tolerance: float) -> Enclosure:
         found = loss.worst(eps[finite], tolerance)
         low[finite], high[finite] = found.lower, found.upper
     return Enclosure(low, high)
+
+
+def worst_near(loss: PrivacyLoss, delta: float, eps: float | None, tolerance: float) -> Curve:
+    """The worse direction, sharp around one ε; one that is certainly not the worse there is known roughly."""
+    ahead = loss.near(delta, tolerance, eps)
+    if loss.relation.one_way or loss.reverse == loss:
+        return ahead
+    other = loss.reverse.near(delta, max(tolerance, ROUGHEST), eps)
+    if eps is None or other(np.array([eps])).upper[0] > ahead(np.array([eps])).lower[0]:
+        other = loss.reverse.near(delta, tolerance, eps)
+    return lambda t: maximum(ahead(t), other(t))
 
 
 def most_leak(loss: PrivacyLoss) -> float:

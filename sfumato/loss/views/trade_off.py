@@ -5,7 +5,7 @@ is concave in x: any point bounds f from below, and chords continued beyond thei
 """
 
 import math
-from typing import SupportsFloat
+from typing import NamedTuple, SupportsFloat
 
 import numpy as np
 
@@ -13,72 +13,76 @@ from sfumato import checks
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import ULP, Enclosure, Floats, floats
-from sfumato.loss.views.profile import WAYS, checked_array, checked_tolerance, epsilon, top_of
+from sfumato.loss.views.profile import (
+    WAYS,
+    Curve,
+    checked_array,
+    checked_tolerance,
+    epsilon,
+    least_leak,
+    most_leak,
+    top_of,
+    worst_near,
+)
 
 GRID = 257  # points of the first look at a whole curve
 ROUNDS = 6  # of moving three points towards each maximum
-FEW = 4  # values for which a lattice is laid around each maximum, and not along the whole curve
-ROUGH, NEAR = 1e-2, 4  # relative gap of a first look, and how many of its points lie around a maximum on each side
+FEW = 4  # values for which laws are laid around each maximum, and not along the whole curve
+LOOKS = 8  # laws, each laid where the one before shows the maximum
+ROUGH, SHARPEST = 1e-2, 1e-10  # relative gaps of a first and a last look
+NEAR = 0.1  # a maximum that moved by less is where it was looked for
+CLOSE = 1e-3  # relative gap that laws around the maximum may leave on a lattice; more, and all of it is looked at
 NARROW = 1e-9  # a stretch of t on which the points of a grid, as e^t, would be the same float
 
 
 def trade_off_curve(loss: PrivacyLoss, alpha: Floats, tolerance: float) -> Enclosure:
-    """f at many type I errors at once.
-
-    One evaluation of the profile shows about where each maximum is; three close points then certify it: if the middle
-    one is highest, concavity keeps the maximum between the outer two. The rest (ends, kinks of atomic laws) is searched
-    one by one.
-    """
+    """f at many type I errors: together where that is sharp enough, else one by one (ends, kinks of atomic laws)."""
     a = checked_array("alpha", alpha, 1.0, "numbers in [0, 1]")
     checked_tolerance(tolerance)
     lower, upper = np.zeros_like(a), np.ones_like(a)
-    rest = (a > 0) & (a < 1)
-    if rest.any():
-        back, low, high = reach(loss, float(a[rest].min()))
-        low, high = (
-            max(low, -left_end(back, float(1 - a[rest].max()))),
-            min(high, right_end(loss, float(a[rest].min()))),
-        )
-    if rest.any() and high - low > NARROW:
-        t = np.linspace(low, high, GRID)
-        sharp = max(tolerance / 20, 1e-10)
-        if loss.method == "lattice" and rest.sum() <= FEW:
-            t, sharp = closer(loss, back, t, a[rest], tolerance)
-        centre, step = maxima(t, two_sided(loss, back, t, sharp).upper, a[rest], tolerance)
-        for _ in range(ROUNDS):
-            points = centre[:, None] + step[:, None] * np.array([-1.0, 0.0, 1.0])
-            found = two_sided(loss, back, points.ravel(), sharp)
-            worth = worths(points, a[rest, None], Enclosure(*(side.reshape(points.shape) for side in found)))
-            best, roof = highest(points, worth)
-            lower[rest], upper[rest] = np.maximum(best, lower[rest]), np.minimum(roof, upper[rest])
-            open_ = roof - best > tolerance * roof
-            vertex = parabola(worth.lower, step)
-            there = centre + np.clip(vertex, -4 * step, 4 * step)
-            kink = np.zeros(len(centre), dtype=bool)
-            for place in (low, 0.0, high):  # the ends of the loss, and where the worse direction changes
-                crossed = ((there - place) * (centre - place) <= 0) & (vertex != 0)
-                kink, there = kink | crossed, np.where(crossed, place, there)
-            step = np.where((np.abs(vertex) > step / 2) & ~kink, step, step / 4)[open_]
-            centre = there[open_]
-            rest[rest] = open_
-            if not rest.any():
-                break
-    rest |= (a <= 0) | (a >= 1)
-    lower[rest], upper[rest] = one_by_one(loss, a[rest], tolerance)
+    inside = (a > 0) & (a < 1)
+    if inside.sum() > FEW:
+        lower[inside], upper[inside] = all_at_once(loss, a[inside], tolerance)
+    rest = upper - lower > tolerance * upper
+    found = [at_one(loss, value, tolerance) for value in a[rest].tolist()]
+    lower[rest] = np.maximum(lower[rest], [bound.lower for bound in found])
+    upper[rest] = np.minimum(upper[rest], [bound.upper for bound in found])
     return Enclosure(lower, upper)
 
 
-def closer(loss: PrivacyLoss, back: PrivacyLoss, t: Floats, a: Floats, tolerance: float) -> tuple[Floats, float]:
-    """Points around the maxima, from a rough look at all of them, and how sharp the profile must be there: a lattice
-    serves only its neighbourhood, so that a sharp look at everything would take dozens of them.
+def all_at_once(loss: PrivacyLoss, a: Floats, tolerance: float) -> Enclosure:
+    """f at many type I errors in (0, 1).
 
-    H is subtracted from 1 − xa: the smaller it is, the less sharply it must be known. This only steers the search.
+    One evaluation of the profile shows about where each maximum is; three close points then certify it: if the middle
+    one is highest, concavity keeps the maximum between the outer two.
     """
-    rough = two_sided(loss, back, t, ROUGH).upper
-    best = (gains(t, a[:, None]) - rough).argmax(axis=1)
-    near = np.unique(np.clip(best[:, None] + np.arange(-NEAR, NEAR + 1), 0, len(t) - 1))
-    value = np.maximum((gains(t, a[:, None]) - rough).max(axis=1), 1e-12)
-    return t[near], max(tolerance / 200 * max(1.0, float((value / np.maximum(rough[best], 1e-12)).min())), 1e-10)
+    lower, upper, rest = np.zeros_like(a), np.ones_like(a), np.ones(len(a), dtype=bool)
+    back, low, high = reach(loss, float(a.min()))
+    low, high = max(low, -left_end(back, float(1 - a.max()))), min(high, right_end(loss, float(a.min())))
+    if high - low <= NARROW:
+        return Enclosure(lower, upper)
+    t = np.linspace(low, high, GRID)
+    sharp = max(tolerance / 20, SHARPEST)
+    centre, step = maxima(t, two_sided(loss, back, t, sharp).upper, a, tolerance)
+    for _ in range(ROUNDS):
+        points = centre[:, None] + step[:, None] * np.array([-1.0, 0.0, 1.0])
+        found = two_sided(loss, back, points.ravel(), sharp)
+        worth = worths(points, a[rest, None], Enclosure(*(side.reshape(points.shape) for side in found)))
+        best, roof = highest(points, worth)
+        lower[rest], upper[rest] = np.maximum(best, lower[rest]), np.minimum(roof, upper[rest])
+        open_ = roof - best > tolerance * roof
+        vertex = parabola(worth.lower, step)
+        there = centre + np.clip(vertex, -4 * step, 4 * step)
+        kink = np.zeros(len(centre), dtype=bool)
+        for place in (low, 0.0, high):  # the ends of the loss, and where the worse direction changes
+            crossed = ((there - place) * (centre - place) <= 0) & (vertex != 0)
+            kink, there = kink | crossed, np.where(crossed, place, there)
+        step = np.where((np.abs(vertex) > step / 2) & ~kink, step, step / 4)[open_]
+        centre = there[open_]
+        rest[rest] = open_
+        if not rest.any():
+            break
+    return Enclosure(lower, upper)
 
 
 def right_end(loss: PrivacyLoss, a: float) -> float:
@@ -127,12 +131,6 @@ def parabola(values: Floats, step: Floats) -> Floats:
     return floats(np.where(bend < 0, -slope / np.minimum(bend, -1e-300), 4 * np.sign(slope)) * step)
 
 
-def one_by_one(loss: PrivacyLoss, alpha: Floats, tolerance: float) -> Enclosure:
-    """f at each type I error on its own."""
-    found = [search(loss, a, tolerance) for a in alpha.tolist()]
-    return Enclosure(floats([bound.lower for bound in found]), floats([bound.upper for bound in found]))
-
-
 def maxima(t: Floats, h: Floats, a: Floats, tolerance: float) -> tuple[Floats, Floats]:
     """About where 1 − H_x − xa is largest (H has the slope Q[L > t] = a there), and a step over which it hardly bends.
 
@@ -169,41 +167,104 @@ def gains(t: Floats, a: Floats | float) -> Floats:
 
 
 def trade_off(loss: PrivacyLoss, alpha: SupportsFloat, tolerance: float) -> Bound:
-    """f at one type I error. Closed forms cost nothing, so they are searched to the last digit; for compositions it is
-    a curve of one point, so that one value takes no longer than many."""
+    """f at one type I error."""
     a = checks.probability("alpha", alpha)
-    if loss.method == "closed form":
-        checked_tolerance(tolerance)
-        return search(loss, a, tolerance)
-    found = trade_off_curve(loss, np.array([a]), tolerance)
-    return Bound(float(found.lower[0]), float(found.upper[0]), loss.method, "lower")
+    checked_tolerance(tolerance)
+    return at_one(loss, a, tolerance)
 
 
-def search(loss: PrivacyLoss, a: float, tolerance: float) -> Bound:
-    """f at one type I error: cells that cannot hold the maximum are dropped and the rest is cut finer.
+def at_one(loss: PrivacyLoss, a: float, tolerance: float) -> Bound:
+    """f at one type I error. Without errors of type I only certainty tells; closed forms cost nothing, so they are
+    searched to the last digit."""
+    if a in (0.0, 1.0):
+        return Bound((1 - most_leak(loss)) * (1 - a), (1 - least_leak(loss)) * (1 - a), loss.method, "lower")
+    back, low, high = reach(loss, a)
+    closed = loss.method == "closed form"
+    nearby = Bound(0.0, 1.0 - a, loss.method, "lower") if closed else search_nearby(loss, a, tolerance)
+    if nearby.gap <= max(tolerance, CLOSE * (loss.method == "lattice")) * nearby.upper or not (closed or loss.one_pair):
+        return nearby  # the profile of a class of mechanisms is never sharp from below
+    whole = search(lambda t: two_sided(loss, back, t, tolerance), a, low, high, 0.0 if closed else tolerance / 4)
+    found = whole.bound(loss.method)
+    return Bound(max(nearby.lower, found.lower), min(nearby.upper, found.upper), loss.method, "lower")
 
-    On each cell the chords of the cells next door, continued, bound the function from above.
+
+def search_nearby(loss: PrivacyLoss, a: float, tolerance: float) -> Bound:
+    """f at one type I error of a composition, from laws around the maximum, each sharper than the one before.
+
+    What is known around one ε (`near`) holds everywhere and is loose far away: it shows where to look next.
     """
     back, low, high = reach(loss, a)
-    best, roof, sharp = 0.0, 1.0 - a, max(tolerance, 0.02 if loss.method != "closed form" else 0.0)
+    best, eps, delta, sharp = Bound(0.0, 1.0 - a, loss.method, "lower"), None, a / 4, ROUGH
+    for _ in range(LOOKS):
+        curve = around(loss, back, delta, eps, sharp)
+        found = search(curve, a, low, high, tolerance / 4)
+        bound, before = found.bound(loss.method), best.gap
+        best = Bound(max(best.lower, bound.lower), min(best.upper, bound.upper), loss.method, "lower")
+        near = eps is not None and abs(abs(found.place) - eps) <= NEAR * max(eps, abs(found.place))
+        if best.gap <= tolerance * best.upper or (near and best.gap > 0.9 * before):
+            break
+        eps = abs(found.place)
+        delta = float(np.clip(curve(np.array([found.place])).upper[0], 1e-290, 1.0))
+        # H is subtracted from 1 − xa: the smaller it is, the less sharply it must be known
+        wanted = tolerance / 8 * best.lower / delta
+        sharp = min(max(wanted if sharp > wanted else sharp / 8, SHARPEST), ROUGH)
+    return best
+
+
+def around(loss: PrivacyLoss, back: PrivacyLoss, delta: float, eps: float | None, tolerance: float) -> Curve:
+    """As two_sided, but sharp only around one ε."""
+    ahead = worst_near(loss, delta, eps, tolerance)
+    behind = ahead if back is loss else worst_near(back, delta, eps, tolerance)
+
+    def curve(t: Floats) -> Enclosure:
+        low, high = np.empty_like(t), np.empty_like(t)
+        for side, profile in ((t >= 0, ahead), (t < 0, behind)):
+            if side.any():
+                found, factor = profile(np.abs(t[side])), np.exp(np.minimum(t[side], 0.0))
+                low[side], high[side] = factor * found.lower, factor * found.upper
+        return Enclosure(low, high)
+
+    return curve
+
+
+class Found(NamedTuple):
+    """The largest value that is certain, an upper bound of all values, and where the former is."""
+
+    best: float
+    roof: float
+    place: float
+
+    def bound(self, method: str) -> Bound:
+        best = self.best * (1 - 8 * ULP)
+        return Bound(best, min(max(self.roof * (1 + 8 * ULP), best), 1.0), method, "lower")
+
+
+def search(curve: Curve, a: float, low: float, high: float, enough: float) -> Found:
+    """The maximum of 1 − H − xa: cells that cannot hold it are dropped and the rest is cut finer, until the relative
+    gap is `enough`.
+
+    The function is concave: beyond a point that is certainly lower than the best one it is lower still. On the cells
+    between, the chords of the cells next door, continued, bound it from above.
+    """
+    best, roof, place = 0.0, 1.0 - a, 0.0
     for _ in range(80):
         t = np.linspace(low, high, WAYS)
-        found = two_sided(loss, back, t, sharp)
-        worth = worths(t, a, found)
-        best = max(best, float(worth.lower.max()))
-        roofs = ceilings(t, *worth)
-        roof = min(roof, max(best, float(roofs.max())))
-        cells = np.flatnonzero(roofs > best)
-        done = not len(cells) or roof - best <= 1e-15 or high - low <= 1e-13
-        if not done:
-            narrower = float(t[cells[0]]), float(t[cells[-1] + 1])
-            done = narrower == (low, high)
-            low, high = narrower
-        if done and sharp == tolerance:
+        worth = worths(t, a, curve(t))
+        if worth.lower.max() > best:
+            best, place = float(worth.lower.max()), float(t[worth.lower.argmax()])
+        lower = worth.upper <= best
+        first = int(np.flatnonzero(lower & (t < place))[-1:].sum())
+        last = int(np.append(np.flatnonzero(lower & (t > place)), WAYS - 1)[0])
+        roofs = ceilings(t, *worth)[first:last]
+        roof = min(roof, max(best, float(roofs.max(initial=0.0))))
+        cells = first + np.flatnonzero(roofs > best)
+        if not len(cells) or roof - best <= max(enough * roof, 1e-15) or high - low <= 1e-13:
             break
-        if done or high - low < 0.05:
-            sharp = tolerance
-    return Bound(best * (1 - 8 * ULP), min(max(roof * (1 + 8 * ULP), best), 1.0), loss.method, "lower")
+        narrower = float(t[cells[0]]), float(t[cells[-1] + 1])
+        if narrower == (low, high):
+            break
+        low, high = narrower
+    return Found(best, roof, place)
 
 
 def two_sided(loss: PrivacyLoss, back: PrivacyLoss, t: Floats, tolerance: float) -> Enclosure:

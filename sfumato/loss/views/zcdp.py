@@ -47,7 +47,7 @@ def least_rho_one_way(loss: PrivacyLoss) -> Bound:
         end = loss.rho_beyond(1 + MOST)
         upper = max(start * (1 + 2 * ULP), end, max(roof for roof, _, _ in roofs))
         wide = [(a, b) for roof, a, b in roofs if roof > max(floor * (1 + GAP / 2), start, end)]
-        fresh = {handy(math.sqrt(a * b)) for a, b in wide} - set(orders)
+        fresh = {between(a, b) for a, b in wide} - set(orders)
         upper = min(upper, ceiling)
         stuck = upper - floor > 0.9 * (before - floor)  # halving cells does not help any more
         if upper <= floor * (1 + GAP) or floor >= ceiling * (1 - GAP) or not fresh or stuck:
@@ -59,6 +59,12 @@ def least_rho_one_way(loss: PrivacyLoss) -> Bound:
 def handy(s: float) -> float:
     """Whole from 4 on: many losses have closed forms there."""
     return float(round(s)) if s >= 4 else s
+
+
+def between(a: float, b: float) -> float:
+    """The middle of a cell by magnitude, at a whole order if one lies inside."""
+    middle = math.sqrt(a * b)
+    return handy(middle) if a < handy(middle) < b else middle
 
 
 def cell_roof(a: float, at_a: float, b: float, at_b: float) -> float:

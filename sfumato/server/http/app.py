@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 import sfumato
 from sfumato.errors import InvalidParameter, NotAuthenticated, SfumatoError, TooManyRequests
@@ -37,7 +38,8 @@ KEY = re.compile(r'"?[\x21\x23-\x5b\x5d-\x7e]{1,200}"?')
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "content": {MEDIA: {}}, "description": words}
     for status, words in {
-        401: "No valid token.", 402: "The budget does not cover the question.", 403: "The role does not include this.",
+        400: "No HTTP, or no JSON.", 401: "No valid token.",
+        402: "The budget does not cover the question.", 403: "The role does not include this.",
         404: "There is no such thing.", 406: "Not in this form.", 409: "It was already run twice.",
         413: "Too large.", 415: "Not JSON.", 422: "Refused; never because of data.", 423: "Blocked by a failure.",
         429: "Too many requests.", 500: "Failed.", 503: "The database or the ledger cannot be reached.",
@@ -229,7 +231,7 @@ def add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(SfumatoError, handler(to_response))
     app.add_exception_handler(HttpProblem, handler(to_response))
     app.add_exception_handler(RequestValidationError, handler(invalid))
-    app.add_exception_handler(HTTPException, handler(of_framework))
+    app.add_exception_handler(HTTPException, of_framework)
 
 
 def invalid(problem: RequestValidationError) -> JSONResponse:
@@ -241,10 +243,15 @@ def invalid(problem: RequestValidationError) -> JSONResponse:
     return respond(422, "InvalidRequest", "\n".join(listed))
 
 
-def of_framework(problem: HTTPException) -> JSONResponse:
+async def of_framework(request: Request, problem: Exception) -> Response:
+    """A path or a method that is not there; Allow lists all methods of the path, of whichever function they are."""
+    assert isinstance(problem, HTTPException)
     codes = {404: "NotFound", 405: "MethodNotAllowed", 413: "ContentTooLarge", 400: "InvalidRequest"}
-    code = codes.get(problem.status_code, "InvalidRequest")
-    return respond(problem.status_code, code, str(problem.detail), {}, problem.headers or {})
+    code, headers = codes.get(problem.status_code, "InvalidRequest"), dict(problem.headers or {})
+    if problem.status_code == 405:
+        routes = [one for one in request.app.routes if one.matches(request.scope)[0] is not Match.NONE]
+        headers["Allow"] = ", ".join(sorted({method for one in routes for method in one.methods or ()}))
+    return respond(problem.status_code, code, str(problem.detail), {}, headers)
 
 
 def read_key(text: str) -> str:

@@ -232,10 +232,13 @@ class Scaling:
         each = f"SELECT CASE {bins} ELSE {len(edges) - 1} END AS {BIN} FROM {NORMS}"
         return f"SELECT {SIZES}.{BIN}, COUNT(*) FROM ({each}) AS {SIZES} GROUP BY {SIZES}.{BIN}"
 
-    def scaled_units(self, place: int, bound: int) -> str:
-        """How many units count in part."""
+    def scaled_units(self, place: int, bound: int, far: int) -> str:
+        """How many units count in part: those with a norm of at most `far`, and those with a longer one."""
         of = f"{NORMS}.{norm(place)}"
-        return f"SELECT COUNT(*) FROM {NORMS} WHERE {of} IS NULL OR {of} > {bound}"
+        near, beyond = f"COUNT(CASE WHEN {of} <= {far} THEN 1 END)", f"{of} IS NULL OR {of} > "
+        return (
+            f"SELECT {near}, COUNT(CASE WHEN {beyond}{far} THEN 1 END) FROM {NORMS} WHERE {beyond}{bound}"
+        )  # fmt: skip
 
     def weights(self, bounds: Sequence[int]) -> str:
         """unit, and its weight in each block, for units whose weight is less than WHOLE in one of them."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.domains import LONGEST_TEXT
+from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Constant, Expression
 from sfumato.sql.functions.function import Spelling
 from sfumato.sql.parse import date_syntax
@@ -198,8 +198,9 @@ def replace_text(node: exp.Expression, go: Go) -> Expression:
 
 
 def concat(node: exp.Expression, go: Go) -> Expression:
-    """CONCAT, which ignores NULL."""
-    return call("||", *(call("coalesce", one, Constant("")) for one in go(*node.expressions)))
+    """CONCAT, which ignores NULL and takes values of any kind, as CAST(… AS TEXT) writes them."""
+    parts = (one if one.domain.kind is Kind.TEXT else call("text", one) for one in go(*node.expressions))
+    return call("||", *(call("coalesce", part, Constant("")) for part in parts))
 
 
 SPECIAL: dict[Spelling, Callable[[exp.Expression, Go], Expression]] = {

@@ -17,15 +17,18 @@ from sfumato.teach.figures.curves import profiles, renyi_curves, tangents, trade
 from sfumato.teach.figures.data_dependent import propose_test_release, smooth_noise, stable_choice
 from sfumato.teach.figures.definitions import hockey_stick, region, two_errors
 from sfumato.teach.figures.larger_groups import all_orders, guarantees, larger_groups
+from sfumato.teach.figures.linear_regression import exposed_people, private_regressions
 from sfumato.teach.figures.local_privacy import local_against_central
+from sfumato.teach.figures.over_fitting import adaptive_over_fitting, over_fitting_bounds
 from sfumato.teach.figures.style import Picture
 
 attacked, proposed, saved = attack_chart, propose_test_release, save_png  # the names before version 0.2
 
 __all__ = [
-    "Picture", "accountants", "all_orders", "attack_chart", "attacked", "central_limit", "composition", "contour",
-    "gaussian_noise", "guarantees", "hockey_stick", "larger_groups", "lecture_figures",
-    "local_against_central", "profiles",
+    "Picture", "accountants", "adaptive_over_fitting", "all_orders", "attack_chart", "attacked", "central_limit",
+    "composition", "contour", "exposed_people", "gaussian_noise", "guarantees", "hockey_stick", "larger_groups",
+    "lecture_figures",
+    "local_against_central", "over_fitting_bounds", "private_regressions", "profiles",
     "propose_test_release", "proposed", "region", "renyi_curves", "save_png", "saved", "smooth_noise",
     "stable_choice", "tangents", "trade_off_functions", "two_errors",
 ]  # fmt: skip

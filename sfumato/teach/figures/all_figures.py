@@ -17,7 +17,9 @@ from sfumato.teach.figures.curves import profiles, renyi_curves, tangents, trade
 from sfumato.teach.figures.data_dependent import propose_test_release, smooth_noise, stable_choice
 from sfumato.teach.figures.definitions import hockey_stick, region, two_errors
 from sfumato.teach.figures.larger_groups import all_orders, larger_groups
+from sfumato.teach.figures.linear_regression import exposed_people, private_regressions
 from sfumato.teach.figures.local_privacy import local_against_central
+from sfumato.teach.figures.over_fitting import adaptive_over_fitting, over_fitting_bounds
 
 
 def lecture_figures(directory: str | Path) -> list[Path]:
@@ -48,6 +50,10 @@ def lecture_figures(directory: str | Path) -> list[Path]:
         "larger_groups": larger_groups,
         "all_orders": all_orders,
         "local_against_central": local_against_central,
+        "adaptive_over_fitting": adaptive_over_fitting,
+        "over_fitting_bounds": over_fitting_bounds,
+        "exposed_people": exposed_people,
+        "private_regressions": private_regressions,
     }
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)

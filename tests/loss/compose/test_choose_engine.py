@@ -178,7 +178,8 @@ def test_batches_of_laplace_answers():
 
 
 def test_a_table_in_the_place_of_a_sampled_sum_holds_it():
-    loss = WithoutReplacement(10, 1).amplify(5 * L.LaplaceLoss(0.3, relation=ReplaceOne))
+    coins = (L.PureLoss(eps, relation=ReplaceOne) for eps in (0.3, 0.3, 0.45, 0.2, 0.25))
+    loss = WithoutReplacement(10, 1).amplify(sum(coins, L.nothing(ReplaceOne)))
     short = replace_inner_sum(loss, 20)
     assert short is not loss
     t = np.linspace(0.0, 0.29, 13)

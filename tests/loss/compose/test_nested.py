@@ -12,8 +12,16 @@ import sfumato.loss as L  # noqa: N812
 from sfumato.loss.compose.choose_engine import engine
 from sfumato.loss.compose.discretise import discretise
 from sfumato.loss.compose.inner_table import tabulate_sum
-from sfumato.loss.compose.nested import atoms, sampled_sum, split_onto_lattice, through_sampling
-from sfumato.sampling import Poisson
+from sfumato.loss.compose.nested import (
+    Replaced,
+    atoms,
+    sampled_moments,
+    sampled_sum,
+    split_onto_lattice,
+    through_sampling,
+)
+from sfumato.sampling import Poisson, WithoutReplacement
+from sfumato.sensitivity import ReplaceOne
 
 
 def sampled(rate=0.01, mu=1.25):
@@ -170,6 +178,77 @@ def test_what_sampling_leaves_of_a_split_is_within_its_bounds(rate):
     assert normal == pytest.approx(1.0, abs=1e-12)
     assert 0 <= mean <= two.drift
     assert square <= two.scatter
+
+
+# ---- Rényi moments, read off the lattice ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("inner", "rate"), [((0.3, 0.2), 0.1), ((1.1, 0.47, 0.2), 0.35), ((2.5, 0.9), 0.02)])
+def test_moments_of_sampled_coins_hold_those_of_all_outcomes(inner, rate):
+    loss = Poisson(rate).amplify(sum((L.PureLoss(eps) for eps in inner), L.nothing()))
+    with mp.workdps(40):
+        q = mp.mpf(rate)
+        paths = list(product(*(coin(mp.mpf(eps)) for eps in inner)))
+        pairs = [(mp.fprod(p for p, _ in path), mp.fprod(p for _, p in path)) for path in paths]
+        mixed = [((1 - q) * b + q * a, b) for a, b in pairs]
+        for side, law in ((loss, mixed), (loss.reverse, [(b, a) for a, b in mixed])):
+            found = sampled_moments(side)
+            truth = mp.fsum(a * mp.log(a / b) for a, b in law)
+            assert found.mean().lower <= truth <= found.mean().upper
+            assert found.mean().relative_gap < 1e-3
+            for s in (-0.7, -0.3, 1e-4, 0.4, 1.0, 2.5, 9.0, 40.0):
+                truth = mp.log(mp.fsum(a * (a / b) ** mp.mpf(s) for a, b in law))
+                assert found.log_moment(s).lower <= truth <= found.log_moment(s).upper
+                assert found.log_moment(s).gap < 1e-3 * abs(truth)
+
+
+def test_moments_between_whole_orders_agree_with_sums_at_whole_ones():
+    """The binomial sum is another path; between whole orders convexity says what is possible."""
+    loss = Poisson(0.1).amplify(10 * sampled())
+    found = sampled_moments(loss)
+    for s in (1, 2, 3):
+        exact = loss.whole_moment(s)
+        assert found.log_moment(float(s)).lower <= exact.upper
+        assert found.log_moment(float(s)).upper >= exact.lower
+        assert s == 3 or found.log_moment(float(s)).gap < 2e-3 * exact.upper  # large orders are about the far tail
+    assert loss.renyi(1.5).relative_gap < 2e-3
+    assert loss.renyi(1.5).upper <= loss.renyi(2.0).upper
+    assert loss.kl().lower <= loss.renyi(1.5).upper
+
+
+# ---- batches without replacement ------------------------------------------------------------------------------------
+
+
+def replaced(n=20, m=3):
+    inner = 4 * L.LaplaceLoss(0.3, relation=ReplaceOne) + L.GaussianLoss(0.4, relation=ReplaceOne)
+    return WithoutReplacement(n, m).amplify(inner)
+
+
+def test_batches_of_sums_have_the_diluted_profile():
+    """One batch: the law's profile lies above that of the definition, and close to it."""
+    loss = replaced()
+    assert isinstance(sampled_sum(loss), Replaced)
+    law = discretise(loss, 2**-9, 1e-20, 1e-12)
+    for t in (0.0, 0.01, 0.1, 0.4):
+        high = float((law.masses * np.maximum(-np.expm1(t - law.losses), 0.0)).sum()) + law.infinite
+        truth = loss.forward(np.array([t]), 1e-8)
+        assert truth.lower[0] <= high <= truth.upper[0] * 1.001
+        reflected = float((law.masses * np.maximum(-np.expm1(-t - law.losses), 0.0)).sum()) + law.infinite
+        assert reflected == pytest.approx(-math.expm1(-t) + math.exp(-t) * high, abs=1e-9)
+
+
+def test_batches_of_sums_agree_with_their_tables():
+    loss = replaced()
+    table = dataclasses.replace(loss, inner=tabulate_sum(loss.inner, 1e-4))
+    t = np.array([0.0, 0.05, 0.3, 1.0])
+    found, other = (10 * loss).forward(t), (10 * table).forward(t)
+    assert np.all(found.lower <= other.upper)
+    assert np.all(found.upper >= other.lower)
+    assert np.all(found.upper - found.lower <= 1e-3 * found.upper)
+    for found, other in ((loss.mean(), table.mean()), (loss.log_moment(0.7), table.log_moment(0.7))):
+        assert found.lower <= other.upper
+        assert found.upper >= other.lower
+        assert found.relative_gap < 1e-3
 
 
 # ---- which path ----------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Whole curves: δ and the trade-off at many points at once say what they say one by one, and hold closed forms."""
 
 import math
+from itertools import product
 from statistics import NormalDist
 
 import mpmath as mp
@@ -241,3 +242,24 @@ def test_a_trade_off_of_many_steps_agrees_with_the_profile():
         best = (1 - profile.upper - np.exp(eps) * a).max()
         assert best <= found.upper and found.gap <= 1e-4 * found.upper
         assert found.lower <= 1 - a
+
+
+def test_without_false_alarms_only_certainty_tells():
+    for loss, leak in ((L.GaussianLoss(100.0), 0.0), (L.ApproxLoss(0.5, 1e-3), 1e-3), (10 * L.LaplaceLoss(0.3), 0.0)):
+        assert loss.trade_off(0.0).lower <= 1 - leak <= loss.trade_off(0.0).upper
+        assert loss.trade_off(0.0).gap < 1e-12
+        assert (loss.trade_off(1.0).lower, loss.trade_off(1.0).upper) == (0.0, 0.0)
+
+
+def test_sums_of_coins_hold_the_trade_off_of_all_outcomes():
+    """Neyman and Pearson: outcomes in the order of their likelihood ratio, the last one by a further coin."""
+    sizes = (0.5, 0.3, 0.123)
+    loss = sum((L.PureLoss(eps) for eps in sizes), L.nothing())
+    ps = [1 / (1 + math.exp(-eps)) for eps in sizes]
+    law = [(math.prod(path), math.prod(1 - p for p in path)) for path in product(*((p, 1 - p) for p in ps))]
+    law.sort(key=lambda pair: pair[1] / pair[0])
+    p, q = (np.append(0.0, np.cumsum(side)) for side in zip(*law, strict=True))
+    for a in (1e-4, 0.05, 0.3, 0.77):
+        found, truth = loss.trade_off(a), 1 - float(np.interp(a, q, p))
+        assert found.lower - 1e-12 <= truth <= found.upper + 1e-12
+        assert found.gap < 2e-5 * truth

@@ -146,6 +146,11 @@ def test_tokens_are_given_listed_and_taken_over_http(door, token):
     assert door.request("GET", "/v1/data", token=made["token"])[0] == 401
 
 
+def test_a_method_that_a_path_does_not_take_is_refused_with_those_that_it_does(door):
+    status, headers, _ = door.request("PATCH", "/v1/tokens")
+    assert (status, headers["Allow"]) == (405, "GET, POST")
+
+
 def test_what_anybody_may_see_is_public(door):
     assert door.request("GET", "/health")[2]["status"] == "ok"
     status, _, text = door.request("GET", "/metrics")
@@ -170,7 +175,8 @@ def ann(door, token):
 
 def test_a_client_has_the_methods_of_a_curator(door, token, ann):
     local = door.service.data["clinic"].curator.analyst("ann")
-    answer = ann.ask(WARDS, epsilon=0.1, key="client")
+    ann.ask(WARDS, epsilon=0.1, key="client")
+    answer = ann.ask(WARDS, epsilon=0.1, key="client")  # stored by now
     assert isinstance(answer, Answer) and answer == local.ask(WARDS, epsilon=0.1, key="client")
     asked, same = ann.preview(WARDS, epsilon=0.1), local.preview(WARDS, epsilon=0.1)
     assert str(asked) == str(same) and dict(asked.errors()) == dict(same.errors())

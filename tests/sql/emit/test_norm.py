@@ -146,7 +146,7 @@ def by_hand(scaling, pairs):
     norms = dict(connection.execute(f"SELECT * FROM {NORMS}").fetchall())
     sums = dict(connection.execute(scaling.sums([4])).fetchall())
     bins = dict(connection.execute(scaling.histogram(0, histogram_edges(place))).fetchall())
-    return norms, sums, bins, connection.execute(scaling.scaled_units(0, 4)).fetchall()[0][0]
+    return norms, sums, bins, sum(connection.execute(scaling.scaled_units(0, 4, 8)).fetchall()[0])
 
 
 @pytest.mark.parametrize("squares", [True, False])

@@ -38,6 +38,10 @@ PICTURES = {
     "stable choice": lambda: plots.stable_choice(2.0, 1e-3),
     "proposed": lambda: plots.propose_test_release(1e-3),
     "local against central": lambda: plots.local_against_central(1000),
+    "adaptive over-fitting": lambda: plots.adaptive_over_fitting(2000, 200),
+    "bounds on over-fitting": lambda: plots.over_fitting_bounds(1000),
+    "exposed people": lambda: plots.exposed_people(200),
+    "private regressions": lambda: plots.private_regressions((300, 1000), 2),
     "central limit": lambda: plots.central_limit(counts=(1, 4)),
     "larger groups": lambda: plots.larger_groups((1, 10, 1000)),
     "guarantees by size": lambda: plots.guarantees({"5 %": groups.contract(0.05, 10).policy}, 1e-6, (1, 100)),
@@ -180,6 +184,7 @@ def test_the_lecture_figures_are_those_of_the_documents(tmp_path):
         ROOT / "docs" / "dependent.md",
         ROOT / "docs" / "larger-groups.md",
         ROOT / "docs" / "local.md",
+        ROOT / "docs" / "selection.md",
     ]
     text = "".join(path.read_text(encoding="utf-8") for path in shown)
     assert {path.name for path in made} == set(re.findall(r'src="(?:docs/)?figures/([\w.]+)"', text))

@@ -1,0 +1,35 @@
+"""Private learning: estimators under the same ledger as questions."""
+
+from sfumato.learn.base import Classifier, Estimator, FitPreview, Regressor
+from sfumato.learn.binning import QuantileBinner
+from sfumato.learn.boosting import GradientBoostingClassifier, GradientBoostingRegressor
+from sfumato.learn.decision_tree import DecisionTreeClassifier
+from sfumato.learn.forest import RandomForestClassifier
+from sfumato.learn.generalized_linear import GeneralizedLinearRegression
+from sfumato.learn.k_means import KMeans
+from sfumato.learn.linear_regression import LinearRegression
+from sfumato.learn.logistic_regression import LogisticRegression
+from sfumato.learn.naive_bayes import GaussianNB, MultinomialNB
+from sfumato.learn.pca import PCA, Covariance
+from sfumato.learn.standard_scaler import StandardScaler
+
+__all__ = [
+    "PCA",
+    "Classifier",
+    "Covariance",
+    "DecisionTreeClassifier",
+    "Estimator",
+    "FitPreview",
+    "GaussianNB",
+    "GeneralizedLinearRegression",
+    "GradientBoostingClassifier",
+    "GradientBoostingRegressor",
+    "KMeans",
+    "LinearRegression",
+    "LogisticRegression",
+    "MultinomialNB",
+    "QuantileBinner",
+    "RandomForestClassifier",
+    "Regressor",
+    "StandardScaler",
+]

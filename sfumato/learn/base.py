@@ -1,0 +1,446 @@
+"""The base of estimators: parameters as scikit-learn has them, a budget that is charged before data are touched, units.
+
+What a fit costs follows from its parameters alone, so `loss` and `preview` answer before any data are read. Exceptions
+depend on parameters, shapes, types and names; never on values. docs/decisions/0033-learning.md says why it is so.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato import checks
+from sfumato.errors import InvalidParameter
+from sfumato.learn.bounded_rows import UNIT, BoundedRows, UnitWeights, add_up
+from sfumato.learn.spending import Spending, spending_of
+from sfumato.learn.tables import (
+    Bounds,
+    BoundsLike,
+    Data,
+    Matrix,
+    Vector,
+    column_names,
+    plain,
+    read_column,
+    read_labels,
+    read_matrix,
+)
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.shares import OWNER
+from sfumato.loss.base import PrivacyLoss
+from sfumato.sensitivity import AddRemove, Relation
+
+MOST_COLUMNS = 10_000
+
+
+@dataclass(frozen=True)
+class FitPreview:
+    """What a fit would cost and how exact it may be expected to be. Free: no data were read."""
+
+    estimator: str
+    loss: PrivacyLoss
+    rows: int
+    columns: int
+    error: float  # expected excess error, in the unit that `measure` names
+    measure: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.estimator} on {self.rows:,} rows × {self.columns} columns: {self.loss!r}, "
+            f"{self.loss.relation.value}; expected {self.measure}: about {self.error:.3g}"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table:
+    """Private rows as numbers, with what is public about them: how many columns, their names, who owns rows."""
+
+    X: Matrix
+    y: object
+    names: tuple[str, ...] | None
+    weights: UnitWeights | None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    @property
+    def columns(self) -> int:
+        return self.X.shape[1]
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class Estimator(ABC):
+    """A model that is fitted to private rows.
+
+    `epsilon` and `delta` (0: pure ε), or a `budget` (a Gaussian or pure loss), are what one fit costs, about
+    `relation`. With a `ledger` each fit is charged there first. A unit is a row; or, if `unit` names a column (or
+    `units` are given to `fit`), whoever owns several rows, which then weigh `rows_per_unit` rows at most.
+    """
+
+    epsilon: float | None = None
+    delta: float = 0.0
+    budget: PrivacyLoss | None = None
+    relation: Relation = AddRemove
+    ledger: Ledger | None = None
+    who: str = OWNER
+    unit: str | None = None
+    rows_per_unit: int = 1
+    score_epsilon: float | None = None
+
+    # ---- parameters, as scikit-learn has them -----------------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters; unknown names are refused."""
+        known = self.get_params()
+        for name, value in params.items():
+            if name not in known:
+                raise InvalidParameter(
+                    f"Invalid parameter {name!r} for estimator {type(self).__name__}.\n"
+                    f"  found:  {name}\n  do:     give one of {', '.join(known)}"
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        changed = (f for f in fields(self) if not same(getattr(self, f.name), f.default))
+        return f"{type(self).__name__}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in changed)})"
+
+    def __sklearn_tags__(self) -> object:
+        """For pipelines and searches of scikit-learn, which alone call this."""
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        kind = getattr(self, "_estimator_type", None)
+        return Tags(
+            estimator_type=kind,
+            target_tags=TargetTags(required=kind is not None),
+            input_tags=InputTags(allow_nan=True),
+            non_deterministic=True,
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    # ---- the price --------------------------------------------------------------------------------------------------
+
+    def spending(self) -> Spending:
+        """What one fit may spend."""
+        return spending_of(self.epsilon, self.delta, self.budget, self.relation)
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The privacy loss of one fit, for any data: a function of the parameters."""
+        self.check_params()
+        return self.spending().loss()
+
+    def price(self, n: int, d: int) -> PrivacyLoss:
+        """The same: no estimator's price depends on how many rows there are."""
+        return self.loss
+
+    def preview(self, n: int, d: int) -> FitPreview:
+        """What a fit to n rows of d columns costs, and the expected excess error. Free."""
+        rows, columns = checks.whole("n", n, 1), checks.whole("d", d, 1, MOST_COLUMNS)
+        error, measure = self.expected_error(rows, columns)
+        return FitPreview(type(self).__name__, self.loss, rows, columns, error, measure)
+
+    @abstractmethod
+    def expected_error(self, n: int, d: int) -> tuple[float, str]:
+        """A rule of thumb for what noise adds to the error, and what it is measured in."""
+
+    # ---- fitting ----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Data, y: object = None, *, units: object = None) -> Self:
+        """Charge, then read, then release a model. Fitting again costs again."""
+        table = self.read_table(X, y, units)
+        spending = self.spending()
+        self.check_params()
+        self.check_columns(table.columns, table.names)
+        self.charge(spending.loss(), f"fit {type(self).__name__} to {table.columns} columns")
+        self.learn(table, spending)
+        self.n_features_in_ = table.columns
+        if table.names is not None:
+            self.feature_names_in_ = np.array(table.names, object)
+        return self
+
+    @abstractmethod
+    def learn(self, table: Table, spending: Spending) -> None:
+        """Set the fitted attributes. All that is read from private rows has noise on it, within `spending`."""
+
+    def check_params(self) -> None:
+        """Raise if the parameters make no sense. Before the charge, and blind to data."""
+        checks.whole("rows_per_unit", self.rows_per_unit, 1, 1_000_000)
+        self.spending()
+
+    def check_columns(self, columns: int, names: Sequence[str] | None) -> None:
+        """Raise if the parameters do not fit so many columns. Before the charge."""
+        return
+
+    def charge(self, loss: PrivacyLoss, question: str) -> None:
+        """Durable before data are read."""
+        if self.ledger is not None:
+            self.ledger.charge(loss, question=question, who=self.who)
+
+    def read_table(self, X: Data, y: object, units: object) -> Table:
+        """Shapes and types are checked; values are not looked at."""
+        if self.unit is not None:
+            X, units = split_unit(X, self.unit)
+        names, matrix = column_names(X), read_matrix(X)
+        if not 1 <= matrix.shape[1] <= MOST_COLUMNS:
+            raise InvalidParameter(
+                f"0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required: no columns to learn from.\n"
+                f"  found:  {matrix.shape[1]} columns\n  do:     give from 1 to {MOST_COLUMNS:,} columns"
+            )
+        if y is not None and len(read_shape(y)) and read_shape(y)[0] != len(matrix):
+            raise InvalidParameter(
+                f"X and y must have as many rows.\n  found:  {len(matrix)} and {read_shape(y)[0]}\n"
+                "  do:     give one target for each row"
+            )
+        weights = None if units is None else UnitWeights.of(read_units(units, len(matrix)), self.rows_per_unit)
+        return Table(matrix, y, names, weights)
+
+    def bound_rows(self, rows: Matrix, table: Table, norm: float, box: float = math.inf) -> BoundedRows:
+        """Rows clipped and put on the lattice, with the weights of their units: nothing else may be summed."""
+        several = 1 if table.weights is None else self.rows_per_unit
+        return BoundedRows.of(rows, norm, box, table.weights, several)
+
+    def noisy_sum(self, rows: BoundedRows, spending: Spending) -> Vector:
+        """Σ row with noise, in the unit of the rows."""
+        noisy = spending.add_noise(rows.sum(), rows.sensitivity(spending.relation))
+        return noisy.astype(np.float64) / UNIT
+
+    def noisy_sum_by_class(
+        self, rows: BoundedRows, labels: NDArray[np.int64], count: int, spending: Spending
+    ) -> Matrix:
+        """Σ row with noise for each of `count` classes, of which a row is in one; rows of other labels are left out."""
+        exact = np.stack([add_up(rows.integers[labels == k]) for k in range(count)])
+        return spending.add_noise_by_block(exact, rows.sensitivity(AddRemove)).astype(np.float64) / UNIT
+
+    def noisy_gram(self, rows: BoundedRows, spending: Spending) -> tuple[Matrix, float]:
+        """Σ row·rowᵀ with noise on its upper triangle, mirrored; and the deviation of the noise."""
+        exact, sensitivity = rows.gram(), rows.gram_sensitivity(spending.relation)
+        upper = np.triu_indices(len(exact))
+        noisy = spending.add_noise(exact[upper], sensitivity).astype(np.float64) / UNIT / UNIT
+        found = np.zeros(exact.shape)
+        found[upper] = noisy
+        return found + np.triu(found, 1).T, spending.deviation(sensitivity, noisy.size) / UNIT / UNIT
+
+    def row_count(self, table: Table, spending: Spending) -> float:
+        """How many rows there are: public where one is replaced; else, or with weights, noisy and at least 1."""
+        if spending.relation is Relation.ReplaceOne and table.weights is None:
+            return float(max(len(table), 1))
+        ones = self.bound_rows(np.ones((len(table), 1)), table, 1.0)
+        return max(float(self.noisy_sum(ones, spending)[0]), 1.0)
+
+    def count_share(self, table: Table) -> float:
+        """What `row_count` needs of the budget."""
+        return 0.0 if self.spending().relation is Relation.ReplaceOne and table.weights is None else 0.03
+
+    def count_rows(self, table: Table, spending: Spending) -> tuple[float, Spending]:
+        """How many rows there are, nearly, and what is left to spend."""
+        share = self.count_share(table)
+        if not share:
+            return float(max(len(table), 1)), spending
+        return self.row_count(table, spending.part(share)), spending.part(1 - share)
+
+    # ---- using a fitted model ---------------------------------------------------------------------------------------
+
+    def check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise InvalidParameter(
+                f"This {type(self).__name__} instance is not fitted yet.\n  found:  no coefficients\n"
+                "  do:     call fit(X, y) first"
+            )
+
+    def names_in(self) -> Sequence[str] | None:
+        return getattr(self, "feature_names_in_", None)
+
+    def new_rows(self, X: Data) -> Matrix:
+        """Rows to predict for: as many columns as were fitted."""
+        self.check_fitted()
+        matrix = read_matrix(split_unit(X, self.unit)[0] if self.unit in (column_names(X) or ()) else X)
+        if matrix.shape[1] != self.n_features_in_:
+            raise InvalidParameter(
+                f"X has {matrix.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                f"features as input.\n  found:  {matrix.shape[1]} columns\n  do:     give those of the fit"
+            )
+        return matrix
+
+
+def same(a: object, b: object) -> bool:
+    return a is b or (isinstance(a, int | float | str | bool) and a == b)
+
+
+def read_shape(values: object) -> tuple[int, ...]:
+    shape = getattr(values, "shape", None)
+    return tuple(shape) if shape is not None else np.asarray(values, dtype=object).shape[:1]
+
+
+def split_unit(X: Data, unit: str) -> tuple[Data, object]:
+    """The columns without the one that names units, and that one."""
+    names = column_names(X)
+    if names is None or unit not in names:
+        raise InvalidParameter(
+            f"there is no column {unit} that says whose a row is.\n  found:  "
+            f"{'columns without names' if names is None else ', '.join(names)}\n"
+            "  do:     give a data frame with that column, or fit(X, y, units=…)"
+        )
+    column = X.column(unit) if hasattr(X, "column_names") else X[unit]
+    if hasattr(X, "drop_columns"):  # Arrow
+        return X.drop_columns([unit]), column
+    return X[[name for name in X.columns if str(name) != unit]], column
+
+
+def read_units(units: object, rows: int) -> NDArray[np.int64]:
+    """A number for each unit; a row without a unit (NULL, NaN) is a unit of its own."""
+    found = np.asarray(units, dtype=object).reshape(-1)
+    if found.size != rows:
+        raise InvalidParameter(
+            f"units must name the owner of each row.\n  found:  {found.size} for {rows} rows\n"
+            "  do:     give one value for each row"
+        )
+    place: dict[Hashable, int] = {}
+    keys = (plain(value) for value in found)
+    named = (key if key is not None and key == key else ("row", i) for i, key in enumerate(keys))
+    return np.fromiter((place.setdefault(key, len(place)) for key in named), np.int64, found.size)
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class Regressor(Estimator):
+    """An estimator of a number. `bounds` are those of the columns, `y_bounds` those of the target."""
+
+    bounds: BoundsLike | None = None
+    y_bounds: tuple[float, float] | None = None
+    _estimator_type = "regressor"
+
+    def check_columns(self, columns: int, names: Sequence[str] | None) -> None:
+        Bounds.of(self.bounds, columns, names, "bounds")
+        Bounds.of(self.y_bounds, 1, None, "y bounds")
+
+    def scaled_target(self, table: Table) -> Vector:
+        """In [−1, 1]; NaN is the middle of the bounds."""
+        column = read_column(table.y)
+        return Bounds.of(self.y_bounds, 1, None, "y bounds").scale(column[:, None])[:, 0]
+
+    def fit(self, X: Data, y: object = None, *, units: object = None) -> Self:
+        require_target(self, y)
+        return super().fit(X, y, units=units)
+
+    @abstractmethod
+    def predict(self, X: Data) -> Vector:
+        """A number for each row, within `y_bounds`."""
+
+    def public_score(self, X: Data, y: object) -> float:
+        """R² on data that are public. On private data use `score`, which costs."""
+        truth = read_column(y)
+        spread = float(np.sum((truth - truth.mean()) ** 2))
+        return 1.0 - float(np.sum((truth - self.predict(X)) ** 2)) / spread if spread > 0 else 0.0
+
+    def score(self, X: Data, y: object) -> float:
+        """R² on private data, with noise: costs `score_epsilon` (at the δ of the fit), charged first.
+
+        Residuals and targets lie within the bounds, so their squares and sums are bounded; the quotient of noisy sums
+        is kept in [−1, 1].
+        """
+        spending = score_spending(self)
+        table = self.read_table(X, y, None)
+        predicted = self.predict(X)
+        self.charge(spending.loss(), f"score {type(self).__name__}")
+        bounds = Bounds.of(self.y_bounds, 1, None, "y bounds")
+        truth = self.scaled_target(table)
+        residual = truth - bounds.scale(predicted[:, None])[:, 0]
+        parts = np.column_stack([residual**2 / 4, truth, truth**2, np.ones(len(truth))])
+        squares, total, second, count = self.noisy_sum(self.bound_rows(parts, table, 2.0, 1.0), spending)
+        rows = max(float(count), 1.0)
+        spread = max(float(second) - float(total) ** 2 / rows, 1e-9)
+        return float(np.clip(1.0 - 4 * float(squares) / spread, -1.0, 1.0))
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class Classifier(Estimator):
+    """An estimator of a class. `bounds` are those of the columns; `classes` are public, in the order of the outputs."""
+
+    bounds: BoundsLike | None = None
+    classes: Sequence[Hashable] | None = None
+    _estimator_type = "classifier"
+
+    def check_params(self) -> None:
+        super().check_params()
+        found = self.class_list()
+        if len({plain(label) for label in found}) != len(found) or not 2 <= len(found) <= 1000:
+            raise InvalidParameter(
+                f"classes must be from 2 to 1,000 different labels.\n  found:  {len(found)}\n  do:     give each once"
+            )
+
+    def check_columns(self, columns: int, names: Sequence[str] | None) -> None:
+        Bounds.of(self.bounds, columns, names, "bounds")
+
+    def class_list(self) -> list[Hashable]:
+        if self.classes is None or isinstance(self.classes, str | bytes):
+            raise InvalidParameter(
+                "classes are needed: which labels there are must be public.\n  found:  none\n"
+                "  do:     give classes=[…], never the labels that happen to be in the data"
+            )
+        return list(self.classes)
+
+    def labels(self, table: Table) -> NDArray[np.int64]:
+        """Places among the classes; −1 for an unknown label, whose row then counts as nothing."""
+        return read_labels(table.y, self.class_list(), len(table))
+
+    def fit(self, X: Data, y: object = None, *, units: object = None) -> Self:
+        require_target(self, y)
+        super().fit(X, y, units=units)
+        self.classes_ = np.array(self.class_list())
+        return self
+
+    @abstractmethod
+    def predict_proba(self, X: Data) -> Matrix:
+        """A probability for each row and class."""
+
+    def predict(self, X: Data) -> NDArray[Any]:
+        """The most probable class of each row."""
+        best = np.argmax(self.predict_proba(X), axis=1)
+        found: NDArray[Any] = self.classes_[best]
+        return found
+
+    def public_score(self, X: Data, y: object) -> float:
+        """Accuracy on data that are public. On private data use `score`, which costs."""
+        labels = read_labels(y, self.class_list(), len(read_matrix(X)))
+        right = read_labels(self.predict(X), self.class_list(), len(labels)) == labels
+        return float(np.mean(right)) if len(labels) else 0.0
+
+    def score(self, X: Data, y: object) -> float:
+        """Accuracy on private data, with noise: costs `score_epsilon` (at the δ of the fit), charged first."""
+        spending = score_spending(self)
+        table = self.read_table(X, y, None)
+        predicted = read_labels(self.predict(X), self.class_list(), len(table))
+        self.charge(spending.loss(), f"score {type(self).__name__}")
+        right = predicted == self.labels(table)
+        parts = np.column_stack([np.where(right, 1.0, 0.0), np.where(right, 0.0, 1.0)])
+        good, bad = np.maximum(self.noisy_sum(self.bound_rows(parts, table, 1.0), spending), 0.0)
+        return float(np.clip(good / max(good + bad, 1.0), 0.0, 1.0))
+
+
+def require_target(estimator: Estimator, y: object) -> None:
+    if y is None:
+        raise InvalidParameter(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None.\n  found:  no target\n"
+            "  do:     call fit(X, y)"
+        )
+
+
+def score_spending(estimator: Estimator) -> Spending:
+    """The budget of one score."""
+    if estimator.score_epsilon is None:
+        raise InvalidParameter(
+            "a score looks at private data, so it costs.\n  found:  no score_epsilon\n"
+            "  do:     give score_epsilon=0.1 when the estimator is made; for public data call public_score(X, y)"
+        )
+    own = estimator.spending()
+    return spending_of(estimator.score_epsilon, estimator.delta, None, own.relation)

@@ -1,0 +1,132 @@
+"""Logistic and softmax regression: noisy descent on standardised columns, from a start at noisy class means."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.learn.base import Classifier, Table
+from sfumato.learn.descent import Schedule, choose_schedule, descend, joint_deviation
+from sfumato.learn.spending import GaussianSpending, Spending
+from sfumato.learn.standard_scaler import Spreads, measure_spreads, spread_noise
+from sfumato.learn.tables import Bounds, Data, Matrix, Vector
+
+SPREAD_SHARE = 0.2  # of the budget, for means and deviations of columns
+PURE_NOISE = 0.02  # more than this under pure ε: the nearest class mean instead of descent
+SPREAD_NOISE = 0.1  # more noise than this on a mean, in half widths: columns are left as they are
+CLIP = 1.0  # what one row may add to a gradient; standardised rows have length about 1
+TOLERATED = 10.0  # length of the noise of all coefficients of such rows; under pure ε, a tenth
+BOX = 1.0  # and to one coordinate of it, times √d: what matters under pure ε
+LONGEST = 200.0
+PACE = 4.0
+STEEP = 4.0  # 1/variance of columns in [−1, 1] within a class, where it is not measured
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class LogisticRegression(Classifier):
+    """Linear log odds of two or more public classes.
+
+    Where rows suffice, a fifth of the budget measures means and deviations of the columns. With Gaussian noise the rest
+    pays for descent with clipped gradients and averaged iterates. Under pure ε it pays for noisy class sums, each row
+    being in one class, and the model is that of the nearest class mean.
+
+    Theorem: T clipped gradient steps with Gaussian noise are μ-GDP together [`descend`; Dong, Roth & Su 2022, Cor. 3.3]
+    Theorem: class sums on disjoint rows cost the largest of them [McSherry 2009, Thm 4]
+    """
+
+    def learn(self, table: Table, spending: Spending) -> None:
+        X = Bounds.of(self.bounds, table.columns, table.names, "bounds").scale(table.X)
+        labels, d, kinds = self.labels(table), table.columns, len(self.class_list())
+        count, rest = self.count_rows(table, spending)
+        noise = spread_noise(d, count, rest.part(SPREAD_SHARE))
+        if not isinstance(spending, GaussianSpending) and noise > PURE_NOISE:
+            self.spreads_ = Spreads(np.zeros(d), np.ones(d))
+            self.theta_ = self.nearest_means(X, labels, kinds, table, rest)
+            return
+        if noise < SPREAD_NOISE:
+            spreads = measure_spreads(self, X, table, count, rest.part(SPREAD_SHARE))
+            rest = rest.part(1 - SPREAD_SHARE)
+        else:
+            spreads = Spreads(np.zeros(d), np.full(d, UNKNOWN))
+        self.spreads_ = spreads
+        rows = self.features(X)
+        rows[labels < 0] = 0.0
+        theta = self.descent(rows, labels, kinds, table, count, rest)
+        self.set_coefficients(theta, kinds, d)
+
+    def nearest_means(
+        self, X: Matrix, labels: NDArray[np.int64], kinds: int, table: Table, spending: Spending
+    ) -> Matrix:
+        """The log odds of classes with these noisy means and one spread: linear in x.
+
+        The squared length of a noisy mean is too long by what noise adds on average, which is public and taken off.
+        """
+        d = X.shape[1]
+        rows = self.bound_rows(np.column_stack([X, np.ones(len(X))]), table, math.sqrt(d + 1), 1.0)
+        sums = self.noisy_sum_by_class(rows, labels, kinds, spending)
+        noise = block_noise(d + 1, spending) * rows.rows
+        sizes = np.maximum(sums[:, -1], noise)
+        means = np.clip(sums[:, :-1] / sizes[:, None], -1, 1)
+        added = d * (noise / sizes) ** 2
+        lengths = np.maximum(np.sum(means**2, axis=1) - added, 0.0)
+        prior = np.log(sizes / sizes.sum())
+        theta = np.column_stack([STEEP * means * math.sqrt(d), prior - STEEP * lengths / 2])
+        return theta if kinds > 2 else theta[1:] - theta[:1]
+
+    def features(self, X: Matrix) -> Matrix:
+        """Standardised, of length about 1, with a constant column."""
+        rows = self.spreads_.standardise(X) / math.sqrt(X.shape[1])
+        return np.column_stack([rows, np.ones(len(rows))])
+
+    def descent(
+        self, rows: Matrix, labels: NDArray[np.int64], kinds: int, table: Table, n: float, spending: Spending
+    ) -> Vector:
+        """Averaged iterates; for two classes one vector of coefficients, else one for each class."""
+        width = 1 if kinds == 2 else kinds
+        goal = (labels == 1)[:, None] * 1.0 if kinds == 2 else (labels[:, None] == np.arange(kinds)) * 1.0
+
+        def gradients(theta: Vector) -> Matrix:
+            wrong = probabilities(rows @ theta.reshape(width, -1).T)[:, -width:] - goal
+            return (wrong[:, :, None] * rows[:, None, :]).reshape(len(rows), width * rows.shape[1])
+
+        size = width * rows.shape[1]
+        schedule = self.schedule(n, width, rows.shape[1], spending)
+        return descend(self, gradients, np.zeros(size), schedule, table, n, spending)
+
+    def schedule(self, n: float, width: int, d: int, spending: Spending) -> Schedule:
+        tolerated = TOLERATED if isinstance(spending, GaussianSpending) else TOLERATED / 10
+        return choose_schedule(n, width * d, spending, CLIP, BOX / math.sqrt(d), LONGEST, tolerated, PACE)
+
+    def set_coefficients(self, theta: Vector, kinds: int, d: int) -> None:
+        """For standardised features, `theta_`; for the columns themselves, `coef_` and `intercept_`."""
+        self.theta_ = theta.reshape(1 if kinds == 2 else kinds, d + 1)
+
+    def predict_proba(self, X: Data) -> Matrix:
+        rows = self.new_rows(X)
+        bounds = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds")
+        return probabilities(self.features(bounds.scale(rows)) @ self.theta_.T)
+
+    def expected_error(self, n: int, d: int) -> tuple[float, str]:
+        width = 1 if len(self.class_list()) == 2 else len(self.class_list())
+        spending = self.spending().part(1 - SPREAD_SHARE)
+        schedule = self.schedule(float(n), width, d + 1, spending)
+        noise = schedule.noise(float(n), width * (d + 1), spending)
+        return noise / math.sqrt(d + 1), "noise of a row's log odds"
+
+
+UNKNOWN = 0.4  # deviation of a column in [−1, 1] where it is not measured
+
+
+def block_noise(d: int, spending: Spending) -> float:
+    """The deviation of the noise of a class sum of d columns in [−1, 1] under pure ε."""
+    return joint_deviation(d) * spending.fold / spending.amount
+
+
+def probabilities(logits: Matrix) -> Matrix:
+    """Of each class; one column of logits means two classes."""
+    if logits.shape[1] == 1:
+        logits = np.column_stack([np.zeros(len(logits)), logits])
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    found: Matrix = powers / powers.sum(axis=1, keepdims=True)
+    return found

@@ -1,0 +1,108 @@
+"""Book-keeping: one forward and one backward pass note what gradients are made of; clipped sums are formed from that.
+
+Inside `recording` the layers of a model run by the rules of `layers`; outside, the model is what it was.
+
+Theorem: clipped sums need one forward and one backward pass [Bu, Wang, Zha & Karypis 2023, book-keeping]
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
+
+from sfumato.errors import InvalidParameter
+from sfumato.learn.torch.layers import LAYERS, Layer, Tape
+from sfumato.learn.torch.parts import Part, join
+
+INSTEAD = "nn.GroupNorm or nn.LayerNorm, whose statistics are those of one example"
+
+
+class Bookkeeper:
+    """The layers of one model that are trained, each with its rule."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.rules: list[tuple[nn.Module, Layer]] = []
+        self.names = {id(parameter): name for name, parameter in model.named_parameters()}
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        if not self.parameters:
+            raise InvalidParameter(
+                "this model has nothing to train.\n  found:  no parameter with requires_grad\n"
+                "  do:     unfreeze some of its parameters"
+            )
+        for name, module in model.named_modules():
+            refuse_mixing(name, module)
+            whole = isinstance(module, nn.MultiheadAttention)  # runs its output projection itself
+            if any(p.requires_grad for p in module.parameters(recurse=whole)):
+                self.rules.append((module, rule_for(name, module)))
+
+    @contextmanager
+    def recording(self, examples: int, change: Callable[[Part], Part] = lambda part: part) -> Iterator[Tape]:
+        """Inside, the model notes its gradients on the tape that this yields."""
+        for name, module in self.model.named_modules():
+            refuse_mixing(name, module)  # again: a call of train() may have changed it
+        tape = Tape(examples, change)
+        for module, rule in self.rules:
+            module.forward = partial(rule.forward, module, tape)
+        try:
+            yield tape
+        finally:
+            for module, _ in self.rules:
+                del module.forward
+
+    def gradients(self, losses: Tensor, tape: Tape) -> list[Part]:
+        """Run the backward pass of the sum of the losses; one part for each parameter or block of its rows."""
+        kept = [p.grad for p in self.parameters]
+        for p in self.parameters:
+            p.grad = None
+        try:
+            losses.sum().backward()  # type: ignore[no-untyped-call]
+            strays = [self.names[id(p)] for p in self.parameters if p.grad is not None]
+        finally:
+            for p, grad in zip(self.parameters, kept, strict=True):
+                p.grad = grad
+        if strays:
+            raise InvalidParameter(
+                "these parameters are used outside of their layers, so their examples cannot be told apart.\n"
+                f"  found:  {', '.join(strays)}\n"
+                "  do:     use them only by calling their modules, or freeze them: parameter.requires_grad_(False)"
+            )
+        groups: dict[object, list[Part]] = {}
+        for part in tape.parts:
+            groups.setdefault(part.place, []).append(part)
+        whole = {id(group[0].parameter) for group in groups.values() if group[0].rows is None}
+        if any(group[0].rows is not None and id(group[0].parameter) in whole for group in groups.values()):
+            raise InvalidParameter(
+                "one attention layer is used both for self-attention and with other keys.\n"
+                "  found:  two kinds of calls\n  do:     use a layer of its own for each"
+            )
+        return [join(group) for group in groups.values()]
+
+
+def rule_for(name: str, module: nn.Module) -> Layer:
+    """The rule that covers a module with trainable parameters of its own, or a refusal by name."""
+    where = f"{name or 'the model itself'} ({type(module).__name__})"
+    rule = next((rule for rule in LAYERS if rule.covers(module)), None)
+    if rule is None:
+        raise InvalidParameter(
+            f"gradients of this layer cannot be clipped example by example.\n  found:  {where}\n"
+            "  do:     build it from nn.Linear, nn.Embedding, nn.Conv1d to 3d, nn.LayerNorm, nn.GroupNorm,\n"
+            "          nn.RMSNorm, nn.MultiheadAttention, nn.LSTM or nn.GRU; or freeze it: module.requires_grad_(False)"
+        )
+    if reason := rule.refusal(module):
+        raise InvalidParameter(f"this layer is refused: {reason}.\n  found:  {where}\n  do:     change or freeze it")
+    return rule
+
+
+def refuse_mixing(name: str, module: nn.Module) -> None:
+    """Batch normalisation lets every example see all others; running statistics are data without noise."""
+    if isinstance(module, _NormBase) and module.training and (
+        isinstance(module, _BatchNorm) or module.track_running_stats
+    ):  # fmt: skip
+        raise InvalidParameter(
+            "batch normalisation and running statistics mix examples, so no clipping bounds what one of them does.\n"
+            f"  found:  {name or 'the model itself'} ({type(module).__name__})\n  do:     use {INSTEAD};\n"
+            "          or, for a pre-trained model, freeze this layer and call its eval()"
+        )

@@ -1,0 +1,53 @@
+"""Charging a run: once, before the first batch, to a ledger or against (ε, δ)."""
+
+from dataclasses import dataclass
+
+from sfumato import checks
+from sfumato.errors import BudgetExceeded, InvalidParameter
+from sfumato.ledger.charges import Receipt
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.shares import OWNER
+from sfumato.loss.base import PrivacyLoss
+
+Funds = Ledger | tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What a run was charged: its loss, ε at δ, and the receipt of the ledger if there is one."""
+
+    loss: PrivacyLoss
+    epsilon: float
+    delta: float
+    receipt: Receipt | None = None
+
+    def __str__(self) -> str:
+        where = "" if self.receipt is None else f", line {self.receipt.seq} of the ledger"
+        return f"charged ε = {self.epsilon:.4g} at δ = {self.delta:.3g}{where}"
+
+
+def target(budget: Funds) -> tuple[float, float]:
+    """(ε, δ) of a budget: all that a ledger promises."""
+    if isinstance(budget, Ledger):
+        return budget.promise.epsilon, budget.promise.delta
+    if isinstance(budget, tuple) and len(budget) == 2:
+        return checks.positive("epsilon", budget[0]), checks.probability("delta", budget[1])
+    raise InvalidParameter(
+        f"a budget is a ledger or (epsilon, delta).\n  found:  a {type(budget).__name__}\n"
+        "  do:     give sf.Ledger.open(…) or e.g. (3.0, 1e-5)"
+    )
+
+
+def charge_run(budget: Funds, loss: PrivacyLoss, description: str, who: str | None) -> Charge:
+    """Charge all steps at once. Raises BudgetExceeded, with nothing charged, if they do not fit."""
+    epsilon, delta = target(budget)
+    found = loss.epsilon(delta).upper
+    if isinstance(budget, Ledger):
+        return Charge(loss, found, delta, budget.charge(loss, question=description, who=who or OWNER))
+    if found > epsilon:
+        raise BudgetExceeded(
+            f"this run does not fit its budget.\n  found:  ε = {found:.4g} at δ = {delta:.3g}, for a budget of "
+            f"ε = {epsilon:g}\n  do:     take more noise, fewer steps or smaller batches; or leave noise out: then it "
+            "is calibrated"
+        )
+    return Charge(loss, found, delta)

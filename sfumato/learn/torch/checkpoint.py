@@ -1,0 +1,43 @@
+"""Checkpoints: written whole or not at all, and without random state."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from sfumato.errors import CheckpointFailed
+
+
+def save_checkpoint(path: Path, content: Mapping[str, Any]) -> None:
+    """Write to a new file, flush it to the disk, then rename it: an earlier checkpoint stays until then."""
+    temporary: str | None = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+        with os.fdopen(handle, "wb") as file:
+            torch.save(dict(content), file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except (OSError, RuntimeError) as problem:  # torch reports a failed write as RuntimeError
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        raise CheckpointFailed(
+            f"the checkpoint could not be written.\n  found:  {type(problem).__name__} at {path}\n"
+            "  do:     make room and save again; the model, the charge and an earlier checkpoint are unchanged"
+        ) from problem
+
+
+def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer | None) -> dict[str, Any]:
+    """Put weights (and the optimizer's state) back; the rest of the content is returned."""
+    content: dict[str, Any] = torch.load(path, weights_only=True)
+    model.load_state_dict(content.pop("weights"))
+    state = content.pop("optimizer")
+    if optimizer is not None:
+        optimizer.load_state_dict(state)
+    return content

@@ -1,0 +1,101 @@
+"""Convolutions in one to three dimensions: the kernel's gradients of all examples, by one grouped convolution.
+
+An example's gradient is the convolution of its input with its output gradient. With the examples as groups, one call
+of the library's own kernel forms all of them: nothing is unfolded.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sfumato.learn.torch.layers.base import Layer, Tape, trainable
+from sfumato.learn.torch.parts import FormedTwice, Vectors
+
+KEPT = 1 << 22  # numbers of formed gradients that are kept until their weights are known
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """How a kernel moves: the library's arguments."""
+
+    stride: list[int]
+    padding: list[int]
+    dilation: list[int]
+    groups: int
+
+    def backward(self, g: Tensor, x: Tensor, weight: Tensor, examples: int, which: list[bool]) -> Any:
+        """The library's backward pass; `examples` > 0 makes each example a group of its own."""
+        groups = self.groups * max(1, examples)
+        none = [0] * len(self.stride)
+        return torch.ops.aten.convolution_backward(
+            g, x, weight, None, self.stride, self.padding, self.dilation, False, none, groups, which
+        )
+
+    def kernels(self, x: Tensor, g: Tensor, weight: Tensor) -> Tensor:
+        """The gradient of the kernel for each example."""
+        count = len(x)
+        wide = weight.expand(count, *weight.shape).reshape(count * weight.shape[0], *weight.shape[1:])
+        inputs, outputs = (t.reshape(1, count * t.shape[1], *t.shape[2:]) for t in (x, g))
+        found: Tensor = self.backward(outputs, inputs, wide, count, [False, True, False])[1]
+        return found.reshape(count, *weight.shape)
+
+
+class ConvolutionCall(torch.autograd.Function):
+    """The convolution; backward returns the gradient of x alone."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, module: Any, weight: Tensor, bias: Tensor | None, tape: Tape, geometry: Geometry
+    ) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.module, ctx.tape, ctx.geometry = module, tape, geometry
+        none = [0] * len(geometry.stride)
+        found: Tensor = torch.ops.aten.convolution(
+            x, weight, bias, geometry.stride, geometry.padding, geometry.dilation, False, none, geometry.groups
+        )
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (x,) = ctx.saved_tensors
+        module, geometry, g = ctx.module, ctx.geometry, grads[0].detach()
+        x, weight = x.detach(), module.weight.detach()
+        if trainable(module.weight):
+
+            def form(chunk: slice) -> Tensor:
+                return geometry.kernels(x[chunk], g[chunk], weight)
+
+            kept = len(x) * weight.numel() <= KEPT
+            ctx.tape.note(
+                Vectors(module.weight, form(slice(None))) if kept else FormedTwice(module.weight, len(x), form)
+            )
+        if module.bias is not None and trainable(module.bias):
+            ctx.tape.note(Vectors(module.bias, g.flatten(2).sum(2)))
+        gx = geometry.backward(g, x, weight, 0, [True, False, False])[0] if ctx.needs_input_grad[0] else None
+        return gx, None, None, None, None, None
+
+
+class Convolution(Layer):
+    """nn.Conv1d, nn.Conv2d and nn.Conv3d."""
+
+    kinds = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+
+    def forward(self, module: Any, tape: Tape, *args: Any, **kwargs: Any) -> Any:
+        (x,) = args
+        tape.check("a convolution", x)
+        x, padding = _padded(module, x)
+        geometry = Geometry(list(module.stride), padding, list(module.dilation), module.groups)
+        return ConvolutionCall.apply(x, module, module.weight, module.bias, tape, geometry)  # type: ignore[no-untyped-call]
+
+
+def _padded(module: Any, x: Tensor) -> tuple[Tensor, list[int]]:
+    """The input, padded where the convolution itself cannot do it, and the padding that is left to the convolution."""
+    dims = len(module.kernel_size)
+    if module.padding_mode == "zeros" and not isinstance(module.padding, str):
+        return x, list(module.padding)
+    around = list(module._reversed_padding_repeated_twice)
+    if module.padding_mode == "zeros":
+        return (nn.functional.pad(x, around), [0] * dims) if any(around) else (x, [0] * dims)
+    return nn.functional.pad(x, around, mode=module.padding_mode), [0] * dims

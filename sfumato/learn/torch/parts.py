@@ -1,0 +1,328 @@
+"""Parts: what one call of a layer adds to the gradient of one parameter, example by example, without forming it.
+
+A part knows the squared norm of each example's gradient (rounded up), their weighted sum, and, if need be, all of them.
+The first dimension of every tensor is the example. Gradients are those of the sum of all losses, so that row i of a
+recorded tensor belongs to example i alone.
+
+Theorem: ‖Σ_t g_t a_tᵀ‖² = Σ_{s,t} ⟨a_s, a_t⟩⟨g_s, g_t⟩ (ghost norm) [Li, Tramèr, Liang & Hashimoto 2022, Sec. 4]
+Theorem: norms here are never below the exact norm of what is summed [docs/theorems/sgd.md, Theorem 2]
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+LEAST = 1.2e-38  # float32 loses what is smaller; float64 loses less
+CHUNK = 1 << 22  # numbers that are held at once while examples are summed in float64
+AT_ONCE = 1 << 20  # numbers of formed gradients at a time if they are not kept: they stay in the cache
+TERMS = 64  # terms that are added in float32 before their sum joins others: fewer mean a smaller error bound
+
+Sums = torch.dtype | None  # the type of sums; None: each part chooses the cheapest way that has a small proved error
+
+
+def unit(dtype: torch.dtype) -> float:
+    """The unit roundoff u of a floating-point type and a little more: n·unit ≥ nu/(1 − nu) for nu ≤ 1 %."""
+    return 0.51 * float(torch.finfo(dtype).eps)
+
+
+def squares(x: Tensor) -> Tensor:
+    """Σx² over all but the first dimension in float64, never below the truth: one stage of summation per dimension.
+
+    k non-negative terms in any order are off by less than a factor 1 + k·unit; stages add their k, and a root that is
+    squared again two. A square below LEAST may be lost.
+    """
+    flat = x if x.dim() > 1 else x[:, None]
+    total, terms = torch.linalg.vector_norm(flat, dim=-1).square(), flat.shape[-1] + 8
+    while total.dim() > 1:
+        terms += total.shape[-1]
+        total = total.sum(-1)
+    lost = LEAST * (x[0].numel() if len(x) else 0)
+    found: Tensor = (total.double() + lost) * (1 + terms * unit(x.dtype))
+    return found
+
+
+def in_groups(x: Tensor, size: int) -> Tensor:
+    """Rows in groups of so many."""
+    return x.reshape(-1, size, *x.shape[1:])
+
+
+def in_blocks(count: int, blocked: bool, summed: Callable[[slice], Tensor]) -> Tensor:
+    """Σ over examples: of all at once, or of blocks of TERMS, whose sums are then added."""
+    size = TERMS if blocked and count > TERMS else max(1, count)
+    total = summed(slice(0, size))
+    for start in range(size, count, size):
+        total += summed(slice(start, start + size))
+    return total
+
+
+def block_error(count: int, dtype: Sums, own: torch.dtype) -> float:
+    """Error of `in_blocks` in units of Σ|terms|: k terms in any order are off by γ_k, and so are the blocks."""
+    if dtype is None:
+        blocks = -(-count // TERMS)
+        return (min(count, TERMS) + blocks + 3) * unit(own)
+    return (count + 3) * unit(dtype)
+
+
+class Part(ABC):
+    """The gradients of one parameter (or of some of its rows), one for each example."""
+
+    parameter: nn.Parameter
+    rows: tuple[int, int] | None  # which rows of the parameter; None for all of them
+
+    @abstractmethod
+    def norm_squared(self) -> Tensor:
+        """The squared norm of each example's gradient in float64, never below the truth."""
+
+    @abstractmethod
+    def weighted_sum(self, weights: Tensor, dtype: Sums) -> Tensor:
+        """Σ_i weights_i · gradient_i, summed in this type."""
+
+    @abstractmethod
+    def each(self) -> Tensor:
+        """The gradients of all examples, formed."""
+
+    @abstractmethod
+    def error(self, dtype: Sums) -> float | None:
+        """Error of `weighted_sum` in units of Σ_i weights_i·norm_i, over all examples; None if no bound is proved."""
+
+    @abstractmethod
+    def touched(self) -> Tensor:
+        """Which examples have anything but zeros."""
+
+    @abstractmethod
+    def grouped(self, size: int) -> "Part":
+        """`size` rows after each other as one example, whose gradient is their sum."""
+
+    @abstractmethod
+    def blank(self, rows: Tensor) -> None:
+        """Make the gradients of these examples zero, in place: 0·∞ would not be."""
+
+    @property
+    def place(self) -> tuple[int, tuple[int, int] | None]:
+        return id(self.parameter), self.rows
+
+
+@dataclass(eq=False)
+class Vectors(Part):
+    """Gradients that are formed already: of biases, of scales, of small kernels."""
+
+    parameter: nn.Parameter
+    values: Tensor
+    rows: tuple[int, int] | None = None
+
+    def norm_squared(self) -> Tensor:
+        return squares(self.values)
+
+    def weighted_sum(self, weights: Tensor, dtype: Sums) -> Tensor:
+        flat = self.values.flatten(1)
+        if dtype is None or dtype == flat.dtype:
+            return in_blocks(len(flat), dtype is None, lambda b: weights[b].to(flat.dtype) @ flat[b]).view(
+                self.values.shape[1:]
+            )
+        total = torch.zeros(flat.shape[1], dtype=dtype, device=flat.device)
+        size = max(1, CHUNK // max(1, flat.shape[1]))  # so that the copy in the wider type stays small
+        for start in range(0, len(flat), size):
+            total += weights[start : start + size].to(dtype) @ flat[start : start + size].to(dtype)
+        return total.view(self.values.shape[1:])
+
+    def each(self) -> Tensor:
+        return self.values
+
+    def error(self, dtype: Sums) -> float:
+        return block_error(len(self.values), dtype, self.values.dtype)
+
+    def touched(self) -> Tensor:
+        return self.values.flatten(1).any(1)
+
+    def grouped(self, size: int) -> "Vectors":
+        return Vectors(self.parameter, in_groups(self.values, size).sum(1), self.rows)
+
+    def blank(self, rows: Tensor) -> None:
+        self.values = self.values.index_fill(0, rows, 0.0)
+
+
+@dataclass(eq=False)
+class Outers(Part):
+    """Σ_t g_t a_tᵀ over the T places of an example: the weight of a linear layer."""
+
+    parameter: nn.Parameter
+    inputs: Tensor  # a: examples × places × features in
+    outputs: Tensor  # g: examples × places × features out
+    rows: tuple[int, int] | None = None
+
+    def norm_squared(self) -> Tensor:
+        a, g = self.inputs, self.outputs
+        if a.shape[1] == 1:
+            return squares(a) * squares(g) * (1 + unit(torch.float64))
+        gram = torch.bmm(a, a.transpose(1, 2)).mul_(torch.bmm(g, g.transpose(1, 2))).sum(2).sum(1)
+        return gram.double() + self.slack() * self.spread().square()
+
+    def slack(self) -> float:
+        """The error of the ghost norm in units of the squared spread; it also covers a negative sum."""
+        (_, places, d), p = self.inputs.shape, self.outputs.shape[2]
+        return (d + p + 2 * places + 16) * unit(self.inputs.dtype)
+
+    def spread(self) -> Tensor:
+        """Σ_t ‖g_t‖‖a_t‖ of each example: what rounding errors are relative to. Never below the truth."""
+        lengths = [
+            (x.square().sum(2).double() + LEAST * x.shape[2]).sqrt() * (1 + (x.shape[2] + 3) * unit(x.dtype))
+            for x in (self.inputs, self.outputs)
+        ]
+        return (lengths[0] * lengths[1]).sum(1) * (1 + (lengths[0].shape[1] + 3) * unit(torch.float64))
+
+    def weighted_sum(self, weights: Tensor, dtype: Sums) -> Tensor:
+        a, g = self.inputs, self.outputs
+        if a.shape[1] == 1 and (dtype is None or dtype == a.dtype):
+            rows, scaled = a[:, 0], g[:, 0] * weights.to(g.dtype)[:, None]
+            return in_blocks(len(a), dtype is None, lambda b: scaled[b].t() @ rows[b])
+        dtype = torch.float64 if dtype is None else dtype
+        scaled = g.to(dtype) * weights.to(dtype)[:, None, None]
+        return scaled.flatten(0, 1).t() @ a.flatten(0, 1).to(dtype)
+
+    def each(self) -> Tensor:
+        return self.form(slice(None))
+
+    def form(self, chunk: slice) -> Tensor:
+        return torch.bmm(self.outputs[chunk].transpose(1, 2), self.inputs[chunk])
+
+    def error(self, dtype: Sums) -> float | None:
+        """With one place, the norm is the size of the summed terms. With more, terms may cancel: their size is at most
+        norm/√slack, as `norm_squared` contains slack·spread²; in float32 that is too much to be useful."""
+        count, places = self.inputs.shape[:2]
+        if places == 1:
+            return block_error(count, dtype, self.inputs.dtype)
+        if dtype not in (None, torch.float64):
+            return None
+        return (count * places + 3) * unit(torch.float64) / math.sqrt(self.slack())
+
+    def touched(self) -> Tensor:
+        return self.outputs.flatten(1).any(1)
+
+    def grouped(self, size: int) -> "Outers":
+        a, g = (in_groups(x, size).flatten(1, 2) for x in (self.inputs, self.outputs))
+        return Outers(self.parameter, a, g, self.rows)
+
+    def blank(self, rows: Tensor) -> None:
+        self.inputs, self.outputs = (x.index_fill(0, rows, 0.0) for x in (self.inputs, self.outputs))
+
+
+@dataclass(eq=False)
+class Lookups(Part):
+    """Rows of an embedding: gradient g_t belongs to row index_t."""
+
+    parameter: nn.Parameter
+    index: Tensor  # examples × places
+    outputs: Tensor  # examples × places × features
+    rows: tuple[int, int] | None = None
+
+    def norm_squared(self) -> Tensor:
+        g = self.outputs
+        same = (self.index[:, :, None] == self.index[:, None, :]).to(g.dtype)
+        gram = torch.bmm(g, g.transpose(1, 2)).mul_(same).sum(2).sum(1)
+        return gram.double() + self.slack() * self.spread().square()
+
+    def slack(self) -> float:
+        return (self.outputs.shape[2] + 2 * self.outputs.shape[1] + 16) * unit(self.outputs.dtype)
+
+    def spread(self) -> Tensor:
+        g = self.outputs
+        lengths = (g.square().sum(2).double() + LEAST * g.shape[2]).sqrt() * (1 + (g.shape[2] + 3) * unit(g.dtype))
+        return lengths.sum(1) * (1 + (g.shape[1] + 3) * unit(torch.float64))
+
+    def weighted_sum(self, weights: Tensor, dtype: Sums) -> Tensor:
+        dtype = torch.float64 if dtype is None else dtype
+        scaled = self.outputs.to(dtype) * weights.to(dtype)[:, None, None]
+        total = torch.zeros(self.parameter.shape, dtype=dtype, device=scaled.device)
+        return total.index_add_(0, self.index.flatten(), scaled.flatten(0, 1))
+
+    def each(self) -> Tensor:
+        g = self.outputs
+        total = g.new_zeros(len(g), *self.parameter.shape)
+        return total.scatter_add_(1, self.index[:, :, None].expand_as(g), g)
+
+    def error(self, dtype: Sums) -> float | None:
+        if dtype not in (None, torch.float64):
+            return None
+        return (self.index.numel() + 3) * unit(torch.float64) / math.sqrt(self.slack())
+
+    def touched(self) -> Tensor:
+        return self.outputs.flatten(1).any(1)
+
+    def grouped(self, size: int) -> "Lookups":
+        index, g = (in_groups(x, size).flatten(1, 2) for x in (self.index, self.outputs))
+        return Lookups(self.parameter, index, g, self.rows)
+
+    def blank(self, rows: Tensor) -> None:
+        self.outputs = self.outputs.index_fill(0, rows, 0.0)
+
+
+@dataclass(eq=False)
+class FormedTwice(Part):
+    """Gradients that are too large to keep: a few examples at a time are formed for norms, and once more for sums."""
+
+    parameter: nn.Parameter
+    count: int
+    form: Callable[[slice], Tensor]
+    rows: tuple[int, int] | None = None
+    blanks: Tensor | None = None
+
+    def chunks(self) -> list[slice]:
+        size = max(1, AT_ONCE // max(1, self.parameter.numel()))
+        return [slice(start, min(start + size, self.count)) for start in range(0, self.count, size)]
+
+    def formed(self, chunk: slice) -> Vectors:
+        values = self.form(chunk)
+        if self.blanks is not None:
+            inside = self.blanks[(self.blanks >= chunk.start) & (self.blanks < chunk.stop)] - chunk.start
+            values = values.index_fill(0, inside, 0.0)
+        return Vectors(self.parameter, values, self.rows)
+
+    def norm_squared(self) -> Tensor:
+        return torch.cat([self.formed(chunk).norm_squared() for chunk in self.chunks()])
+
+    def weighted_sum(self, weights: Tensor, dtype: Sums) -> Tensor:
+        sums = (self.formed(chunk).weighted_sum(weights[chunk], dtype) for chunk in self.chunks())
+        total = next(sums)
+        for more in sums:
+            total += more
+        return total
+
+    def each(self) -> Tensor:
+        return torch.cat([self.formed(chunk).values for chunk in self.chunks()])
+
+    def error(self, dtype: Sums) -> float:
+        first = self.formed(self.chunks()[0])
+        inner, own = first.error(dtype), first.values.dtype
+        return inner + (len(self.chunks()) + 1) * unit(own if dtype is None else dtype)
+
+    def touched(self) -> Tensor:
+        return torch.cat([self.formed(chunk).touched() for chunk in self.chunks()])
+
+    def grouped(self, size: int) -> Part:
+        return Vectors(self.parameter, self.each(), self.rows).grouped(size)
+
+    def blank(self, rows: Tensor) -> None:
+        self.blanks = rows
+
+
+def join(parts: list[Part]) -> Part:
+    """One part for one parameter that was used several times: norms of sums need the terms across calls."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    outers = [part for part in parts if isinstance(part, Outers)]
+    if len(outers) == len(parts):
+        a, g = torch.cat([part.inputs for part in outers], 1), torch.cat([part.outputs for part in outers], 1)
+        return Outers(first.parameter, a, g, first.rows)
+    lookups = [part for part in parts if isinstance(part, Lookups)]
+    if len(lookups) == len(parts):
+        index, g = torch.cat([part.index for part in lookups], 1), torch.cat([part.outputs for part in lookups], 1)
+        return Lookups(first.parameter, index, g, first.rows)
+    total = first.each()
+    for part in parts[1:]:
+        total = total + part.each()
+    return Vectors(first.parameter, total, first.rows)

@@ -1,0 +1,147 @@
+"""Planning a run: the least noise, the most steps or the largest batches for (ε, δ), and a table of choices."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from sfumato import checks
+from sfumato.errors import InvalidParameter, OutOfReach
+from sfumato.learn.torch.charge import Funds, target
+from sfumato.learn.torch.clipping import Adaptive, Clipping
+from sfumato.learn.torch.noise import Independent, Move
+from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.bound import Bound
+from sfumato.loss.views.calibrate import calibrate as find
+from sfumato.sampling.balls_in_bins import BallsInBins
+from sfumato.sampling.base import Sampling
+from sfumato.sampling.fixed_cycles import FixedCycles
+from sfumato.sampling.poisson import Poisson
+from sfumato.sampling.without_replacement import WithoutReplacement
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ROOM = 5e-3  # of the sensitivity, for float errors: they are known once the model is, and are mostly less
+
+
+def run_loss(
+    sampler: Sampling, noise: float, steps: int, aside: Fraction = Fraction(0), room: float = ROOM
+) -> PrivacyLoss:
+    """The loss of a run with independent noise, before the model is known: with room for float errors."""
+    return Independent(noise).loss(sampler, Move(1 + room, aside), steps)
+
+
+def calibrated_noise(sampler: Sampling, clipping: Clipping, steps: int, budget: Funds) -> Independent:
+    """Independent noise, the least that meets the budget."""
+    epsilon, delta = target(budget)
+    aside = clipping.aside if isinstance(clipping, Adaptive) else Fraction(0)
+    found = find(lambda sigma: run_loss(sampler, sigma, steps, aside), epsilon=epsilon, delta=delta, tolerance=1e-3)
+    return Independent(found.upper)
+
+
+def calibrate(
+    *, epsilon: float, delta: float, sampler: Sampling | None = None, noise: float | None = None,
+    steps: int | None = None,
+) -> Bound:  # fmt: skip
+    """The one of noise, steps and rate (of Poisson batches) that is left out, so that the run is (ε, δ)-DP.
+
+    Noise is rounded up, steps and rates down.
+    """
+    missing = [name for name, value in (("noise", noise), ("steps", steps), ("sampler", sampler)) if value is None]
+    if len(missing) != 1:
+        raise InvalidParameter(
+            "leave out one of noise, steps and sampler, and that one is found.\n"
+            f"  found:  {', '.join(missing) or 'none of them'} left out\n  do:     give the other two"
+        )
+    if sampler is None:
+        return find(lambda q: run_loss(Poisson(q), noise or 0.0, steps or 0), epsilon=epsilon, delta=delta, high=1.0)
+    if noise is None:
+        return find(lambda s: run_loss(sampler, s, steps or 0), epsilon=epsilon, delta=delta, tolerance=1e-4)
+    return find(lambda k: run_loss(sampler, noise, int(k)), epsilon=epsilon, delta=delta, integer=True)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One way to train: its batches, steps, noise, ε, and how large the noise is beside a clipped mean gradient."""
+
+    sampler: Sampling
+    batch: int
+    steps: int
+    noise: float | None  # None if no noise meets the target
+    epsilon: float
+    noise_to_signal: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Ways to train on n people for so many epochs at (ε, δ), as a table (`print`) and as a picture (`figure`)."""
+
+    choices: tuple[Choice, ...]
+    epsilon: float
+    delta: float
+
+    def __str__(self) -> str:
+        lines = ["  batch     steps      noise    ε        noise/signal   sampler"]
+        for c in self.choices:
+            sigma = "–" if c.noise is None else f"{c.noise:.3f}"
+            lines.append(
+                f"{c.batch:7,} {c.steps:9,} {sigma:>10} {c.epsilon:8.4g} {c.noise_to_signal:12.3g}     {c.sampler!r}"
+            )
+        note = "noise/signal: noise of one step, in one direction, over a mean gradient as long as the clip norm"
+        return "\n".join([f"(ε, δ) = ({self.epsilon:g}, {self.delta:g})", *lines, note])
+
+    def figure(self) -> "Figure":
+        """Noise over signal for each batch size, one line for each kind of sampler."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6, 4))
+        axes = figure.subplots()
+        for kind in dict.fromkeys(type(c.sampler).__name__ for c in self.choices):
+            mine = [c for c in self.choices if type(c.sampler).__name__ == kind and c.noise is not None]
+            axes.loglog([c.batch for c in mine], [c.noise_to_signal for c in mine], "o-", label=kind)
+        axes.set_xlabel("batch size")
+        axes.set_ylabel("noise over signal, one step")
+        axes.set_title(f"ε = {self.epsilon:g}, δ = {self.delta:g}")
+        axes.legend()
+        return figure
+
+
+def plan(
+    n: int, epochs: int, *, epsilon: float, delta: float, batches: Sequence[int] = (64, 256, 1024),
+    samplers: Sequence[str] = ("Poisson", "WithoutReplacement", "FixedCycles"),
+) -> Plan:  # fmt: skip
+    """What each batch size and sampler needs: the least noise for (ε, δ), and its size beside the signal.
+
+    "BallsInBins" may be asked for, too; its price takes a minute.
+    """
+    people, rounds = checks.whole("n", n, 1), checks.whole("epochs", epochs, 1)
+    found = []
+    for name in samplers:
+        for size in batches:
+            batch = min(people, checks.whole("batch size", size, 1))
+            steps = rounds * -(-people // batch)
+            found.append(choose(make_sampler(name, people, batch), batch, steps, epsilon, delta))
+    return Plan(tuple(found), epsilon, delta)
+
+
+def choose(sampler: Sampling, batch: int, steps: int, epsilon: float, delta: float) -> Choice:
+    try:
+        sigma = calibrate(epsilon=epsilon, delta=delta, sampler=sampler, steps=steps).upper
+    except OutOfReach:
+        return Choice(sampler, batch, steps, None, float("inf"), float("inf"))
+    spent = run_loss(sampler, sigma, steps).epsilon(delta).upper
+    return Choice(sampler, batch, steps, sigma, spent, sigma / batch)
+
+
+def make_sampler(name: str, people: int, batch: int) -> Sampling:
+    """A sampler by its name, for batches of this size."""
+    kinds: dict[str, Callable[[], Sampling]] = {
+        "Poisson": lambda: Poisson(batch / people),
+        "WithoutReplacement": lambda: WithoutReplacement(people, batch),
+        "FixedCycles": lambda: FixedCycles(people, batch),
+        "BallsInBins": lambda: BallsInBins(-(-people // batch)),
+    }
+    if name not in kinds:
+        raise InvalidParameter(f"no such sampler.\n  found:  {name!r}\n  do:     give one of {', '.join(kinds)}")
+    return kinds[name]()

@@ -1,0 +1,392 @@
+"""A training run: priced by its sampler, charged once before the first batch, and it learns."""
+
+import os
+import signal
+
+import pytest
+import torch
+from torch import nn
+
+import sfumato as sf
+from sfumato.errors import BudgetExceeded, CheckpointFailed, InvalidParameter
+from sfumato.learn.torch import Adaptive, Automatic, Banded, Independent, PerLayer, Trainer, Tree, make_private
+from sfumato.learn.torch.noise import Move
+from sfumato.loss import GaussianLoss
+
+torch.set_num_threads(1)
+ENOUGH = (1e6, 0.5)
+SAMPLERS = {
+    "Poisson": sf.Poisson(0.1),
+    "WithoutReplacement": sf.WithoutReplacement(200, 20),
+    "FixedCycles": sf.FixedCycles(200, 20),
+    "ShuffledEpochs": sf.ShuffledEpochs(200, 20),
+}
+
+
+def data(n=200, d=4):
+    g = torch.Generator().manual_seed(5)
+    x = torch.randn(n, d, generator=g)
+    return x, (x.sum(1) > 0).long()
+
+
+def net(d=4):
+    torch.manual_seed(3)
+    return nn.Sequential(nn.Linear(d, 8), nn.Tanh(), nn.Linear(8, 2))
+
+
+def trainer(model=None, **options):
+    usual = {"sampler": sf.Poisson(0.1), "batch_size": 20, "steps": 5, "noise": 1.0, "budget": ENOUGH}
+    return Trainer(model or net(), nn.CrossEntropyLoss(), options.pop("data", data()), **{**usual, **options})
+
+
+# ---- prices --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_epsilon_is_that_of_the_calculus_for_each_sampler(name):
+    sampler = SAMPLERS[name]
+    run = trainer(sampler=sampler, steps=30)
+    size = (1 + run.float_error.growth) * sampler.moves
+    one = sampler.amplify(GaussianLoss(size * (1 + 1e-15), relation=sampler.relation))
+    times = 30 if sampler.span == 1 else 3
+    expected = (times * one).epsilon(1e-5)
+    assert run.epsilon(1e-5) == pytest.approx(expected.upper, rel=1e-6)
+    assert run.float_error.certified and run.float_error.growth < 1e-3
+
+
+def test_balls_in_bins_price_whole_epochs():
+    run = trainer(sampler=sf.BallsInBins(10), steps=11)
+    assert run.loss == 2 * sf.BallsInBins(10).amplify(GaussianLoss(run.engine.move().size))
+
+
+def test_switching_samplers_changes_epsilon():
+    """Opacus 1.6 reports 1.9949 for both."""
+    found = {name: trainer(sampler=sampler, steps=30).epsilon(1e-5) for name, sampler in SAMPLERS.items()}
+    assert found["Poisson"] < found["WithoutReplacement"] < found["FixedCycles"] == found["ShuffledEpochs"]
+    assert found["FixedCycles"] > 2 * found["Poisson"]
+
+
+def test_noise_that_is_left_out_is_calibrated_to_the_budget():
+    run = trainer(noise=None, budget=(2.0, 1e-5), steps=20)
+    assert 1.95 < run.epsilon(1e-5) <= 2.0
+
+
+def test_a_run_beyond_its_budget_is_refused_before_data_are_read():
+    run = trainer(budget=(0.1, 1e-5))
+    before = [p.clone() for p in run.model.parameters()]
+    with pytest.raises(BudgetExceeded, match="do:"):
+        next(iter(run))
+    assert all(torch.equal(a, b) for a, b in zip(before, run.model.parameters(), strict=True))
+
+
+def test_a_ledger_is_charged_once_and_before_the_first_batch(tmp_path):
+    ledger = sf.Ledger.create(tmp_path / "ledger", sf.Budget(epsilon=8.0, delta=1e-5))
+    run = trainer(budget=ledger, steps=3, noise=2.0)
+    steps = iter(run)
+    assert len(ledger.history()) == 1  # the budget alone
+    first = next(steps)
+    assert len(ledger.history()) == 2
+    assert first.epsilon == run.epsilon(1e-5)
+    assert [step.number for step in steps] == [2, 3]
+    assert len(ledger.history()) == 2
+    with pytest.raises(InvalidParameter, match="new charge"):
+        next(iter(run))
+    ledger.close()
+
+
+@pytest.mark.parametrize(
+    ("noise", "per_epoch"),
+    [(Tree(3.0, epoch=10), 4.0), (Banded(3.0, band=4), (1 + 0.5**2 + 0.375**2 + 0.3125**2))],
+)
+def test_correlated_noise_has_a_price_of_its_own(noise, per_epoch):
+    cycles = sf.FixedCycles(200, 20)
+    loss = noise.loss(cycles, Move(1.0), 30)
+    mu = 2 / 3.0 * (3 * per_epoch) ** 0.5
+    assert loss.epsilon(1e-5).upper == pytest.approx(GaussianLoss(mu).epsilon(1e-5).upper, rel=1e-3)
+    with pytest.raises(InvalidParameter, match="FixedCycles"):
+        noise.loss(sf.Poisson(0.1), Move(1.0), 30)
+
+
+def test_the_count_of_adaptive_clipping_is_priced():
+    plain, adaptive = trainer(clip=1.0), trainer(clip=Adaptive(1.0, count_noise=2.0))
+    exact = trainer(noise=1 / (1 + 1 / 16) ** 0.5)
+    assert adaptive.epsilon(1e-5) == pytest.approx(exact.epsilon(1e-5), rel=1e-4)
+    assert adaptive.epsilon(1e-5) > plain.epsilon(1e-5)
+
+
+# ---- training -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"sampler": sf.WithoutReplacement(200, 20)},
+        {"sampler": sf.ShuffledEpochs(200, 20)},
+        {"sampler": sf.FixedCycles(200, 20), "noise": Tree(0.2, epoch=10)},
+        {"sampler": sf.FixedCycles(200, 20), "noise": Banded(0.2, band=4)},
+        {"clip": Automatic(1.0)},
+        {"clip": PerLayer(1.0)},
+        {"clip": Adaptive(0.1)},
+        {"physical": 8},
+        {"sums": torch.float64},
+        {"sums": torch.float32},
+        {"augment": lambda x: x + 0.01, "augmentations": 3},
+        {"units": [i // 2 for i in range(200)], "per_unit": 2, "sampler": sf.sampling.PoissonUnits(0.2)},
+    ],
+    ids=str,
+)
+def test_every_way_to_train_learns(options):
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    run = trainer(model, **{"steps": 40, "noise": 0.2, "optimizer": optimizer, **options})
+    run.fit(progress=False)
+    x, y = data()
+    assert (model(x).argmax(1) == y).float().mean() > 0.85
+    assert run.done == 40
+
+
+def test_an_own_loop_learns_and_is_charged_alike():
+    model, (x, y) = net(), data()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    optimizer, batches = make_private(
+        model,
+        optimizer,
+        (x, y),
+        sampler=sf.Poisson(0.1),
+        batch_size=20,
+        steps=40,
+        noise=0.2,
+        budget=ENOUGH,
+        physical=16,
+    )
+    criterion = nn.CrossEntropyLoss(reduction="none")
+    updates = 0
+    for inputs, targets in batches:
+        before = model[0].weight.clone()
+        optimizer.backward(lambda inputs=inputs, targets=targets: criterion(model(inputs), targets))
+        optimizer.step()
+        updates += not torch.equal(before, model[0].weight)
+    assert updates == 40
+    assert (model(x).argmax(1) == y).float().mean() > 0.85
+    assert batches.epsilon(0.5) == trainer(noise=0.2, steps=40, physical=16).epsilon(0.5)
+
+
+def test_batches_of_an_own_loop_cannot_be_left_out_or_added_twice():
+    model = net()
+    optimizer, batches = make_private(
+        model, torch.optim.SGD(model.parameters(), lr=0.1), data(), sampler=sf.Poisson(0.1), batch_size=20, steps=5,
+        noise=1.0, budget=ENOUGH,
+    )  # fmt: skip
+    drawn = iter(batches)
+    x, y = next(drawn)
+
+    def losses():
+        return nn.functional.cross_entropy(model(x), y, reduction="none")
+
+    with pytest.raises(InvalidParameter, match="step without backward"):
+        optimizer.step()
+    optimizer.backward(losses)
+    with pytest.raises(InvalidParameter, match="once for each batch"):
+        optimizer.backward(losses)
+    with pytest.raises(InvalidParameter, match="without a step"):
+        next(drawn)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_empty_batches_and_single_examples_get_noise(count):
+    x, y = data(count)
+    model = net()
+    before = [p.clone() for p in model.parameters()]
+    trainer(model, data=(x, y), steps=1, sampler=sf.Poisson(0.5)).fit(progress=False)
+    assert all(not torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+
+
+def test_an_interrupt_ends_a_run_after_a_whole_step_and_the_charge_stays(capfd):
+    run = trainer(steps=50)
+    seen = []
+
+    def interrupt(x):
+        seen.append(1)
+        if len(seen) == 12:
+            signal.raise_signal(signal.SIGINT)
+        return x
+
+    run.augment = interrupt
+    run.fit(progress=False)
+    assert 0 < run.done < 50
+    assert run.charge is not None
+    assert "the charge for all stays" in capfd.readouterr().err
+
+
+def test_the_progress_of_a_run_shows_steps_and_epsilon_and_no_loss(capsys, monkeypatch):
+    from sfumato.learn.torch import progress
+
+    clock = iter(range(0, 10_000, 3))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
+    trainer(steps=5).fit()
+    shown = capsys.readouterr().err
+    assert "step 4 of 5 · ε =" in shown and "s left" in shown and "loss" not in shown
+
+
+# ---- checkpoints -----------------------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_holds_weights_and_the_charge_and_no_random_state(tmp_path):
+    run = trainer(steps=3)
+    run.fit(progress=False)
+    run.save(tmp_path / "run.pt")
+    other = net()
+    found = Trainer.load(tmp_path / "run.pt", other)
+    assert all(torch.equal(a, b) for a, b in zip(run.model.parameters(), other.parameters(), strict=True))
+    assert found["done"] == 3 and found["charged"]["epsilon"] == run.charge.epsilon
+    content = torch.load(tmp_path / "run.pt", weights_only=True)
+    assert set(content) == {"weights", "optimizer", "done", "steps", "loss", "charged", "ledger", "run"}
+    assert sf.loss.from_json(found["loss"]) == run.loss
+
+
+def test_a_full_disk_keeps_the_earlier_checkpoint(tmp_path, monkeypatch):
+    run = trainer(steps=2)
+    run.save(tmp_path / "run.pt")
+    before = (tmp_path / "run.pt").read_bytes()
+    run.fit(progress=False)
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(CheckpointFailed, match="make room"):
+        run.save(tmp_path / "run.pt")
+    assert (tmp_path / "run.pt").read_bytes() == before
+    assert os.listdir(tmp_path) == ["run.pt"]
+    assert run.done == 2
+
+
+# ---- refusals --------------------------------------------------------------------------------------------------------
+
+
+class Raw(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(4))
+
+    def forward(self, x):
+        return x + self.shift
+
+
+class Stray(nn.Module):
+    """Uses a weight without calling its module."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return nn.functional.linear(x, self.linear.weight)
+
+
+class Mixing(nn.Module):
+    """Centres its batch by hand."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 2)
+
+    def forward(self, x):
+        y = self.linear(x)
+        return y - y.mean(0)
+
+
+class Remembering(nn.Module):
+    """Keeps data in a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 2)
+        self.register_buffer("last", torch.zeros(4))
+
+    def forward(self, x):
+        self.last.copy_(x[0])
+        return self.linear(x)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), "1 (BatchNorm1d)"),
+        (nn.Sequential(nn.BatchNorm1d(4, affine=False), nn.Linear(4, 2)), "GroupNorm"),
+        (nn.Sequential(nn.Linear(4, 2), Raw()), "1 (Raw)"),
+        (nn.Sequential(nn.Bilinear(4, 4, 2)), "0 (Bilinear)"),
+        (nn.Sequential(nn.Embedding(4, 2, sparse=True)), "sparse"),
+        (nn.LSTM(4, 2), "batch_first"),
+        (nn.MultiheadAttention(4, 2), "batch_first"),
+        (Stray(), "linear.weight"),
+        (Mixing(), "see each other"),
+        (Remembering(), "last"),
+        (nn.Linear(4, 2).requires_grad_(False), "nothing to train"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, nn.Module) else value,
+)
+def test_models_whose_examples_cannot_be_clipped_are_refused_by_name(model, words):
+    with pytest.raises(InvalidParameter) as refusal:
+        trainer(model)
+    assert words in str(refusal.value) and "do:" in str(refusal.value)
+
+
+def test_positions_that_all_examples_share_are_refused_even_if_shapes_agree():
+    """Twenty-four places in a physical batch, and as many positions: the first dimension looks right."""
+
+    class Placed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.places, self.out = nn.Embedding(24, 4), nn.Linear(4, 2)
+
+        def forward(self, x):
+            return self.out(x[:, None] + self.places(torch.arange(24))).mean(1)
+
+    with pytest.raises(InvalidParameter, match="see each other"):
+        trainer(Placed(), physical=24)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"batch_size": None}, "batch_size"),
+        ({"sampler": sf.WithoutReplacement(10, 2), "batch_size": 2}, "n = 10"),
+        ({"sampler": sf.sampling.PoissonUnits(0.1)}, "units="),
+        ({"budget": 3.0}, "ledger"),
+        ({"data": [1, 2, 3]}, "tensors"),
+        ({"data": (torch.zeros(3, 4), torch.zeros(2))}, "first dimension"),
+        ({"noise": -1.0}, "noise"),
+        ({"clip": 0.0}, "clip"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, words):
+    with pytest.raises(InvalidParameter, match=words):
+        next(iter(trainer(**options)))
+
+
+def test_a_loss_that_is_one_number_for_all_is_refused():
+    with pytest.raises(InvalidParameter, match="one number for each example"):
+        Trainer(
+            net(), lambda out, y: nn.functional.cross_entropy(out, y), data(), sampler=sf.Poisson(0.1), batch_size=20,
+            steps=1, noise=1.0, budget=ENOUGH,
+        )  # fmt: skip
+
+
+def test_low_precision_is_reported_as_not_certified():
+    run = trainer(net().to(torch.bfloat16), data=(data()[0].to(torch.bfloat16), data()[1]))
+    assert not run.float_error.certified and "float error not certified" in run.describe()
+
+
+def test_importing_sfumato_imports_no_torch():
+    import subprocess
+    import sys
+
+    code = "import sys, sfumato as sf; sf.Poisson(0.1); sf.BallsInBins; print('torch' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"
+
+
+def test_a_number_of_noise_means_independent_noise():
+    assert trainer(noise=1.5).noise == Independent(1.5)
