@@ -96,18 +96,19 @@ class ErrorBar:
     """An error to scale: the bar of a round number, of which it is at most a quarter, with the error at its end."""
 
     name: str
+    words: str
     error: float | None
     example: float = 0.0
     bar: float = 0.0  # length
     arm: float = 0.0  # of the error to each side
 
     @staticmethod
-    def of(name: str, error: float | None) -> "ErrorBar":
+    def of(name: str, words: str, error: float | None) -> "ErrorBar":
         if error is None or not 0 < error < 1e300:
-            return ErrorBar(name, error)
+            return ErrorBar(name, words, error)
         example = round_up(4 * error)
         unit = WIDTH / (example + error)
-        return ErrorBar(name, error, example, round(unit * example, 1), round(unit * error, 1))
+        return ErrorBar(name, words, error, example, round(unit * example, 1), round(unit * error, 1))
 
 
 def round_up(x: float) -> float:

@@ -197,7 +197,8 @@ class Console:
             raise
         except SfumatoError as problem:  # of a question that is being written: no failure of the page
             return self.render(visit.request, "preview.html", preview=None, problem=str(problem))
-        bars = [ErrorBar.of(name, error) for name, error in found.errors()]
+        columns = zip(found.errors(), found.offer.question.aggregates, strict=True)
+        bars = [ErrorBar.of(name, found.words(aggregate), error) for (name, error), aggregate in columns]
         return self.render(visit.request, "preview.html", preview=found, bars=bars)
 
     async def answer(self, visit: Visit) -> Response:

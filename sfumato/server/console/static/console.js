@@ -24,7 +24,8 @@ function afterPreview() {
   const preview = one("#preview .preview"), by = one("[name=by]:checked");
   if (!preview || !by) return;
   const other = by.value === "epsilon" ? "error" : "epsilon", value = Number(preview.dataset[other]);
-  if (preview.dataset[other]) { one(`#${other}`).value = digits(value); follow(other, value); }
+  one(`#${other}`).value = value > 0 ? digits(value) : "";  // empty: it depends on private numbers
+  follow(other, value);
 }
 
 /* ---- the editor: names from the catalogue complete the word that is being written ---- */
