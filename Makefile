@@ -218,6 +218,9 @@ bench/.peers/opacus.stamp: bench/sgd/opacus.txt | $(BIN)/python
 	@$(call install,bench/.peers/opacus/bin/python) -r $<
 	@touch $@
 
+bench/.peers/server-%.stamp: bench/server/sides/%.txt | $(BIN)/python
+	$(call peer,server-$*)
+
 bench/.peers/%.stamp: bench/composition/sides/%.txt | $(BIN)/python
 	$(call peer,$*)
 

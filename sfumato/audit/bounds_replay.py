@@ -84,7 +84,7 @@ class FoundBounds:
             words = f"a statement raises {type(problem).__name__}, which an analyst may see"
             return Replay(tuple(moves), (words,), self.loss())
         sides = (pair.whole, pair.without)
-        played = replay(lambda side: self.release(sides[side]), 0, 1, self.loss())  # type: ignore[index]
+        played = replay(lambda side: self.release(sides[side]), 0, 1, self.loss())
         return played if played.violated else Replay(tuple(moves), (), self.loss())
 
     def priced(self, step: ValueVotes, one: list[Any], other: list[Any]) -> list[Step]:

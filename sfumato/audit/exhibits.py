@@ -29,6 +29,8 @@ from sfumato.audit.question_replay import SqlQuestion
 from sfumato.audit.replay import NothingToReplay, Replay, replay
 from sfumato.audit.result import Audit
 from sfumato.audit.whitebox import NoStatedLaw, WhiteBox, white_box
+from sfumato.learn.exposure import ExposureReport, NoisyCoefficients
+from sfumato.learn.tuning import FitAndScore
 from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.base import shipped_mechanisms
@@ -268,10 +270,18 @@ def local_exhibits() -> Iterator[Exhibit]:
         yield Exhibit("local", make, first, second, rows=True)
 
 
+def learning_exhibits() -> Iterator[Exhibit]:
+    """Each example of each mechanism of `learn`, on its first pair of neighbours."""
+    for kind in (NoisyCoefficients, ExposureReport, FitAndScore):
+        for example in kind.examples():
+            pair = example.neighbours[0]
+            yield Exhibit("learn", example.make, pair.first, pair.second, pair.loss_arguments)
+
+
 @lru_cache(maxsize=1)
 def all_exhibits() -> tuple[Exhibit, ...]:
     """All exhibits, part by part."""
-    return (*question_exhibits(), *mechanism_exhibits(), *sampling_exhibits(), *local_exhibits())
+    return (*question_exhibits(), *mechanism_exhibits(), *sampling_exhibits(), *local_exhibits(), *learning_exhibits())
 
 
 def claiming_classes() -> set[type]:

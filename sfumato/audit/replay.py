@@ -35,6 +35,7 @@ from sfumato.loss.compose.sums import nothing
 from sfumato.loss.views.profile import top_of
 from sfumato.mechanisms.additive.base import Additive
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.choice.best_of_runs import BestOfRuns
 from sfumato.mechanisms.choice.quantile import ByRank, PureQuantile, Quantile
 from sfumato.mechanisms.dependent.private_test import Gate
 from sfumato.mechanisms.groups.transformed import Transformed
@@ -117,6 +118,11 @@ def replay(mechanism: object, d0: object, d1: object, loss: PrivacyLoss) -> Repl
         raise InvalidParameter(
             f"loss must be a privacy loss.\n  found:  a {type(loss).__name__}\n"
             "  do:     give what mechanism.loss(…) returns"
+        )
+    if isinstance(mechanism, BestOfRuns):
+        raise NothingToReplay(
+            "a replay charges for every run, and only the best run is released: it would refute any price below.\n"
+            f"  found:  {type(mechanism).__name__}\n  do:     replay its candidates, and audit it as a black box"
         )
     require_distinct(d0, d1)
     result = Replay((), (), loss)

@@ -113,8 +113,9 @@ class Tail:
         return found
 
     def spread_out(self, bounds: Floats) -> Floats:
-        """The same with the units of a bin spread over it, where bins beside it hold some, too; by this a bound is
-        chosen, and not what is promised of it. Where one bin has nearly all, they may be at one point."""
+        """The same with the units of a bin spread over it, where bins beside it hold some, too. By this a bound is
+        chosen, and what it leaves out is guessed; nothing is promised by it. Where one bin has nearly all, they may be
+        at one point."""
         above = np.searchsorted(self.points, bounds, side="right")
         found: Floats = np.maximum(self.norms[above] - bounds[:, None] * self.units[above], 0)
         own = np.searchsorted(EDGES[:-1] * (1 + 1e-9), bounds)
@@ -125,8 +126,8 @@ class Tail:
         return np.where((mine > LUMP * near)[:, None], self.left_out(bounds), found)
 
     def about(self, bound: float) -> float:
-        """The median of E(C)."""
-        return float(quantile(self.left_out(bound), self.likely, 0.5)[0])
+        """The median of E(C), as far as a guess goes: not what is promised."""
+        return float(quantile(self.spread_out(np.array([bound])), self.likely, 0.5)[0])
 
     def at_most(self, bound: float, confidence: float = 0.975) -> float:
         """What E(C) does not exceed, with this confidence if the tail has one of the shapes; heavy ones weigh more.

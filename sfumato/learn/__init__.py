@@ -6,12 +6,14 @@ from sfumato.learn.boosting import GradientBoostingClassifier, GradientBoostingR
 from sfumato.learn.decision_tree import DecisionTreeClassifier
 from sfumato.learn.forest import RandomForestClassifier
 from sfumato.learn.generalized_linear import GeneralizedLinearRegression
+from sfumato.learn.holdout import ReusableHoldout
 from sfumato.learn.k_means import KMeans
 from sfumato.learn.linear_regression import LinearRegression
 from sfumato.learn.logistic_regression import LogisticRegression
 from sfumato.learn.naive_bayes import GaussianNB, MultinomialNB
 from sfumato.learn.pca import PCA, Covariance
 from sfumato.learn.standard_scaler import StandardScaler
+from sfumato.learn.tuning import Tuned, tune
 
 __all__ = [
     "PCA",
@@ -31,5 +33,8 @@ __all__ = [
     "QuantileBinner",
     "RandomForestClassifier",
     "Regressor",
+    "ReusableHoldout",
     "StandardScaler",
+    "Tuned",
+    "tune",
 ]

@@ -140,6 +140,11 @@ class Estimator(ABC):
         self.check_params()
         return self.spending().loss()
 
+    @property
+    def score_loss(self) -> PrivacyLoss:
+        """The privacy loss of one score; raises without `score_epsilon`."""
+        return score_spending(self).loss()
+
     def price(self, n: int, d: int) -> PrivacyLoss:
         """The same: no estimator's price depends on how many rows there are."""
         return self.loss

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.learn.row_wise import row_lengths
 from sfumato.learn.tables import Matrix
 from sfumato.noise.draw_table import Integers
 from sfumato.noise.sampler import LARGEST
@@ -60,7 +61,7 @@ class BoundedRows:
         cut = min(box, 1e100)
         safe = np.clip(np.nan_to_num(table, nan=0.0, posinf=1e100, neginf=-1e100), -cut, cut)
         spare = 0.5 if weights is None else 0.0  # what rounding may add to an entry, in steps
-        length = np.sqrt(np.einsum("ij,ij->i", safe, safe)) if table.shape[1] else np.zeros(len(safe))
+        length = row_lengths(safe)
         most = max(norm - 2 * spare * math.sqrt(d) / UNIT, 0.0) * (1 - 1e-12)
         shrink = np.minimum(1.0, most / np.maximum(length, 1e-300))
         if weights is not None:

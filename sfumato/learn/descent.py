@@ -73,14 +73,18 @@ def joint_deviation(d: int) -> float:
 
 def descend(
     estimator: Estimator, gradients: Callable[[Vector], Matrix], start: Vector, schedule: Schedule,
-    table: Table, n: float, spending: Spending, radius: float = math.inf,
+    table: Table, n: float, spending: Spending, radius: float = math.inf, scaling: Matrix | None = None,
 ) -> Vector:  # fmt: skip
-    """The mean of the later half of the iterates; `gradients(θ)` has a row for each row of the table."""
+    """The mean of the later half of the iterates; `gradients(θ)` has a row for each row of the table.
+
+    A released matrix `scaling`, such as an inverse curvature, may take the place of the step's direction.
+    """
     theta, kept = start, []
     share = spending.part(1.0 / schedule.steps)
     for step in range(schedule.steps):
         rows = estimator.bound_rows(gradients(theta), table, schedule.norm, schedule.box)
-        theta = theta - schedule.rate * estimator.noisy_sum(rows, share) / n
+        direction = estimator.noisy_sum(rows, share) / n
+        theta = theta - schedule.rate * (direction if scaling is None else scaling @ direction)
         length = float(np.linalg.norm(theta))
         theta = theta * min(1.0, radius / max(length, 1e-300))
         if 2 * step >= schedule.steps - 1:

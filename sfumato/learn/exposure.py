@@ -23,12 +23,15 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.dependent.prediction_variance import BITS, UNIT, PredictionVariance, whole_rows
 from sfumato.mechanisms.dependent.private_test import IntegerNoise
 from sfumato.mechanisms.dependent.propose_test_release import TestedRelease
+from sfumato.mechanisms.examples import Example, Inputs, Neighbours
 from sfumato.rounding import round_up
 from sfumato.sensitivity import AddRemove, Sensitivity
 
 STEP = 2.0**-20  # of coefficients, before and after noise
 Rows = tuple[ArrayLike, ArrayLike]  # X and y
 Vector = NDArray[np.float64]
+ONE_OR_TWO = Neighbours(([[1.0], [1.0]], [1.0, 1.0]), ([[1.0]], [1.0]))
+ROWS_AND_TARGETS = Inputs("rows and targets", (([], []), ([[math.nan]], [math.inf])), ())
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,8 @@ class RidgeFit:
         return Fraction(STEP) * math.isqrt(4 * self.columns) + Fraction(STEP)
 
     def moves(self, least: Fraction | float) -> float:
-        """The most by which anybody moves the coefficients if the least eigenvalue is at least this."""
-        return round_up(Fraction(1 + Fraction(self.radius)) / Fraction(least) + self.rounding)
+        """The most by which anybody moves the coefficients if the least eigenvalue is at least this, or the ridge."""
+        return round_up((1 + Fraction(self.radius)) / max(Fraction(least), Fraction(self.ridge)) + self.rounding)
 
     def coefficients(self, data: Rows) -> Vector:
         """Multiples of 2⁻²⁰, one for each column."""
@@ -131,6 +134,10 @@ class NoisyCoefficients(Mechanism[Rows, list[float]]):
     def loss(self) -> PrivacyLoss:
         return self.noise.loss(length(self.ridge_fit.moves(self.ridge_fit.ridge)))
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (Example(cls(RidgeFit(1), Gaussian(2.0, STEP)), (ONE_OR_TWO,), ROWS_AND_TARGETS),)
+
 
 @dataclass(frozen=True)
 class Margin:
@@ -180,7 +187,7 @@ class Exposure:
         """At most this for a person with this row and target."""
         x = self.ridge_fit.read_rows(np.asarray(row, np.float64).reshape(1, -1))[0] / 2**BITS
         y, long = float(read_target([target])[0]) / 2**BITS, float(np.linalg.norm(x))
-        most = self.ridge_fit.moves(max(float(self.least), self.ridge_fit.ridge))
+        most = self.ridge_fit.moves(self.least)
         if self.least > long**2:
             residual = min(abs(y - float(x @ np.array(self.released))) + long * self.off, 1 + self.ridge_fit.radius)
             own = long * residual / (self.least - long**2) + float(self.ridge_fit.rounding)
@@ -220,6 +227,11 @@ class ExposureReport(Mechanism[Rows, Exposure]):
 
     def loss(self) -> PrivacyLoss:
         return self.coefficients.loss() + self.count.loss(1)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        made = cls(NoisyCoefficients(RidgeFit(1), Gaussian(2.0, STEP)), Gaussian(2.0), 0.1)
+        return (Example(made, (ONE_OR_TWO,), ROWS_AND_TARGETS),)
 
 
 def minimise_in_ball(gram: Vector, cross: Vector, radius: float) -> Vector:

@@ -8,6 +8,7 @@ import numpy as np
 from sfumato.errors import InvalidParameter
 from sfumato.learn.base import Regressor, Table
 from sfumato.learn.descent import Schedule, choose_schedule, descend
+from sfumato.learn.row_wise import row_products
 from sfumato.learn.spending import Spending
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector, read_column
 
@@ -53,7 +54,7 @@ class GeneralizedLinearRegression(Regressor):
         rows = np.column_stack([X, np.ones(len(X))])
 
         def gradients(theta: Vector) -> Matrix:
-            eta = np.clip(rows @ theta, -FAR, FAR)
+            eta = np.clip(row_products(rows, theta[None])[:, 0], -FAR, FAR)
             wrong = np.exp(eta) - y if self.family == "poisson" else 1.0 - y * np.exp(-eta)
             return rows * wrong[:, None]
 

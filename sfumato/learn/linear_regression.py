@@ -10,6 +10,7 @@ from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.learn.base import Regressor, Table
 from sfumato.learn.descent import choose_schedule, descend
+from sfumato.learn.row_wise import row_lengths, row_products
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector
 
@@ -137,10 +138,11 @@ class LinearRegression(Regressor):
         self.moments_ = self.fit_ = None
         rows = np.column_stack([X, np.ones(len(X))])
         schedule = choose_schedule(count, table.columns + 1, rest, CLIP, CLIP, LONGEST, TOLERATED)
-        theta = descend(
-            self, lambda theta: rows * np.clip(rows @ theta - y, -2, 2)[:, None], np.zeros(rows.shape[1]), schedule,
-            table, count, rest,
-        )  # fmt: skip
+
+        def gradients(theta: Vector) -> Matrix:
+            return rows * np.clip(row_products(rows, theta[None])[:, 0] - y, -2, 2)[:, None]
+
+        theta = descend(self, gradients, np.zeros(rows.shape[1]), schedule, table, count, rest)
         self.set_coefficients(theta[:-1], float(theta[-1]), table)
 
     def chosen_solver(self, n: float, d: int, spending: Spending) -> str:
@@ -160,7 +162,7 @@ class LinearRegression(Regressor):
     def measure(self, X: Matrix, y: Vector, table: Table, spending: Spending) -> Moments:
         """The noisy Gram matrix: the only look at the data."""
         norm = self.norm(X.shape[1])
-        short = X * np.minimum(1.0, norm / np.maximum(np.linalg.norm(X, axis=1), 1e-300))[:, None]
+        short = X * np.minimum(1.0, norm / np.maximum(row_lengths(X), 1e-300))[:, None]
         rows = self.bound_rows(np.column_stack([np.ones(len(X)), short, y]), table, math.sqrt(norm**2 + 2), 1.0)
         public = self.count_share(table) == 0
         return Moments.of(*self.noisy_gram(rows, spending), float(len(X)) if public else None)

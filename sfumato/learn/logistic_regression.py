@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 
 from sfumato.learn.base import Classifier, Table
 from sfumato.learn.descent import Schedule, choose_schedule, descend, joint_deviation
+from sfumato.learn.row_wise import row_products, row_sums
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.standard_scaler import Spreads, measure_spreads, spread_noise
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector
 
-SPREAD_SHARE = 0.2  # of the budget, for means and deviations of columns
+SPREAD_SHARE = 0.15  # of the budget, for means and deviations of columns
 PURE_NOISE = 0.02  # more than this under pure ε: the nearest class mean instead of descent
 SPREAD_NOISE = 0.1  # more noise than this on a mean, in half widths: columns are left as they are
 CLIP = 1.0  # what one row may add to a gradient; standardised rows have length about 1
@@ -20,6 +21,11 @@ TOLERATED = 10.0  # length of the noise of all coefficients of such rows; under 
 BOX = 1.0  # and to one coordinate of it, times √d: what matters under pure ε
 LONGEST = 200.0
 PACE = 4.0
+CURVATURE_SHARE = 0.15  # of the budget, for the Gram matrix of standardised rows
+CURVATURE_NORM = 2.0
+NEWTON_STEPS = 30
+NEWTON_CLIP = 1.0
+NEWTON_NOISE = 8.0  # length of the noise up to which steps are scaled by the curvature
 STEEP = 4.0  # 1/variance of columns in [−1, 1] within a class, where it is not measured
 
 
@@ -27,7 +33,7 @@ STEEP = 4.0  # 1/variance of columns in [−1, 1] within a class, where it is no
 class LogisticRegression(Classifier):
     """Linear log odds of two or more public classes.
 
-    Where rows suffice, a fifth of the budget measures means and deviations of the columns. With Gaussian noise the rest
+    Where rows suffice, a part of the budget measures means and deviations of the columns. With Gaussian noise the rest
     pays for descent with clipped gradients and averaged iterates. Under pure ε it pays for noisy class sums, each row
     being in one class, and the model is that of the nearest class mean.
 
@@ -45,14 +51,18 @@ class LogisticRegression(Classifier):
             self.theta_ = self.nearest_means(X, labels, kinds, table, rest)
             return
         if noise < SPREAD_NOISE:
-            spreads = measure_spreads(self, X, table, count, rest.part(SPREAD_SHARE))
+            spreads = measure_spreads(self, X, table, rest.part(SPREAD_SHARE))
             rest = rest.part(1 - SPREAD_SHARE)
         else:
             spreads = Spreads(np.zeros(d), np.full(d, UNKNOWN))
         self.spreads_ = spreads
         rows = self.features(X)
         rows[labels < 0] = 0.0
-        theta = self.descent(rows, labels, kinds, table, count, rest)
+        scaling = None
+        if self.newton_noise(count, kinds, d, rest) < NEWTON_NOISE:
+            scaling = self.inverse_curvature(rows, kinds, table, count, rest.part(CURVATURE_SHARE))
+            rest = rest.part(1 - CURVATURE_SHARE)
+        theta = self.descent(rows, labels, kinds, table, count, rest, scaling)
         self.set_coefficients(theta, kinds, d)
 
     def nearest_means(
@@ -79,20 +89,46 @@ class LogisticRegression(Classifier):
         rows = self.spreads_.standardise(X) / math.sqrt(X.shape[1])
         return np.column_stack([rows, np.ones(len(rows))])
 
+    def newton_noise(self, n: float, kinds: int, d: int, spending: Spending) -> float:
+        """The length of the noise of all coefficients if steps are scaled by a curvature of about 1/(4d); and whether
+        that can be measured at all."""
+        if not isinstance(spending, GaussianSpending):
+            return math.inf
+        width = 1 if kinds == 2 else kinds
+        steps = CLIP * spending.fold * math.sqrt(NEWTON_STEPS) / (spending.amount * n)
+        gram = 2 * CURVATURE_NORM**2 / (spending.part(CURVATURE_SHARE).amount * n) * math.sqrt(d)
+        return math.inf if gram > 0.5 / d else steps * 4 * d * math.sqrt(width * (d + 1))
+
+    def inverse_curvature(self, rows: Matrix, kinds: int, table: Table, n: float, spending: Spending) -> Matrix:
+        """The inverse of an upper bound of the mean curvature, from a noisy Gram matrix of the rows.
+
+        Theorem: the curvature of the logistic loss is at most XᵀX/4, of the softmax loss at most XᵀX/2 for each class
+            [Böhning 1992]; with such a bound for the curvature no step overshoots
+        """
+        gram, deviation = self.noisy_gram(self.bound_rows(rows, table, CURVATURE_NORM), spending)
+        values, vectors = np.linalg.eigh(gram / n)
+        ridge = deviation * math.sqrt(len(gram)) / n
+        most = np.maximum(values, 0.0) + 2 * ridge
+        inverse = (vectors / most) @ vectors.T * (4.0 if kinds == 2 else 2.0)
+        return inverse if kinds == 2 else np.kron(np.eye(kinds), inverse)
+
     def descent(
-        self, rows: Matrix, labels: NDArray[np.int64], kinds: int, table: Table, n: float, spending: Spending
-    ) -> Vector:
+        self, rows: Matrix, labels: NDArray[np.int64], kinds: int, table: Table, n: float, spending: Spending,
+        scaling: Matrix | None,
+    ) -> Vector:  # fmt: skip
         """Averaged iterates; for two classes one vector of coefficients, else one for each class."""
         width = 1 if kinds == 2 else kinds
         goal = (labels == 1)[:, None] * 1.0 if kinds == 2 else (labels[:, None] == np.arange(kinds)) * 1.0
 
         def gradients(theta: Vector) -> Matrix:
-            wrong = probabilities(rows @ theta.reshape(width, -1).T)[:, -width:] - goal
+            wrong = probabilities(row_products(rows, theta.reshape(width, -1)))[:, -width:] - goal
             return (wrong[:, :, None] * rows[:, None, :]).reshape(len(rows), width * rows.shape[1])
 
         size = width * rows.shape[1]
         schedule = self.schedule(n, width, rows.shape[1], spending)
-        return descend(self, gradients, np.zeros(size), schedule, table, n, spending)
+        if scaling is not None:
+            schedule = Schedule(NEWTON_STEPS, 1.0, NEWTON_CLIP, NEWTON_CLIP)
+        return descend(self, gradients, np.zeros(size), schedule, table, n, spending, scaling=scaling)
 
     def schedule(self, n: float, width: int, d: int, spending: Spending) -> Schedule:
         tolerated = TOLERATED if isinstance(spending, GaussianSpending) else TOLERATED / 10
@@ -128,5 +164,5 @@ def probabilities(logits: Matrix) -> Matrix:
     if logits.shape[1] == 1:
         logits = np.column_stack([np.zeros(len(logits)), logits])
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    found: Matrix = powers / powers.sum(axis=1, keepdims=True)
+    found: Matrix = powers / row_sums(powers)[:, None]
     return found

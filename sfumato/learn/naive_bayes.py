@@ -7,6 +7,7 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.learn.base import Classifier, Table
+from sfumato.learn.row_wise import row_sums
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.tables import Bounds, Data, Matrix, read_matrix
 
@@ -110,7 +111,7 @@ class MultinomialNB(Classifier):
         labels, kinds, most = self.labels(table), len(self.class_list()), float(self.most_count or 1.0)
         with np.errstate(over="ignore"):
             counts = np.clip(np.nan_to_num(table.X, nan=0.0, posinf=0.0, neginf=0.0), 0.0, 1e100)
-            length = np.maximum(counts.sum(axis=1, keepdims=True), most)
+            length = np.maximum(row_sums(counts)[:, None], most)
         shares = counts / length  # of L1 norm at most 1
         rows = self.bound_rows(np.column_stack([shares, np.ones(len(shares))]) / math.sqrt(2), table, 1.0)
         sums = self.noisy_sum_by_class(rows, labels, kinds, spending) * math.sqrt(2)

@@ -10,6 +10,7 @@ import numpy as np
 from sfumato import checks
 from sfumato.learn.base import Estimator, Table
 from sfumato.learn.linear_regression import usual_norm
+from sfumato.learn.row_wise import row_lengths
 from sfumato.learn.spending import Spending
 from sfumato.learn.tables import Bounds, BoundsLike, Data, Matrix
 
@@ -44,7 +45,7 @@ class Covariance(Estimator):
     def learn(self, table: Table, spending: Spending) -> None:
         bounds = Bounds.of(self.bounds, table.columns, table.names, "bounds")
         X, norm = bounds.scale(table.X), self.norm(table.columns)
-        short = X * np.minimum(1.0, norm / np.maximum(np.linalg.norm(X, axis=1), 1e-300))[:, None]
+        short = X * np.minimum(1.0, norm / np.maximum(row_lengths(X), 1e-300))[:, None]
         rows = self.bound_rows(np.column_stack([np.ones(len(X)), short]), table, math.sqrt(norm**2 + 1), 1.0)
         gram, deviation = self.noisy_gram(rows, spending)
         count = float(len(table)) if self.count_share(table) == 0 else float(gram[0, 0])

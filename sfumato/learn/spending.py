@@ -160,6 +160,10 @@ class PureSpending(Spending):
         """
         each = PureSpending(self.amount / self.fold * LESS, Relation.AddRemove)
         alone = Sensitivity(l0=sums.shape[1], linf=sensitivity.linf, l1=sensitivity.l1, l2=sensitivity.l2)
+        if not each.joint_is_less(alone, sums.shape[1]):
+            noise = laplace(each.amount * LESS, alone.norm("l1", "Laplace noise"))  # independent: all blocks at once
+            found: Integers = noise.answer(np.ascontiguousarray(sums, np.int64)).multiples
+            return found
         return np.stack([each.add_noise(block, alone) for block in sums])
 
     def choose(self, utilities: Sequence[int], rows: int = 1) -> int:

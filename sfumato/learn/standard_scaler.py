@@ -10,8 +10,9 @@ import numpy as np
 from sfumato.learn.base import Estimator, Table
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.tables import Bounds, BoundsLike, Data, Matrix, Vector
-from sfumato.sensitivity import Sensitivity
 
+USUAL = 0.3  # mean of x² + x⁴ over columns in [−1, 1]: about its usual size
+PRIOR = 0.05  # how much variances differ between columns: noisier ones are drawn towards their mean
 LEAST = 0.02  # of the half width: no column is stretched further
 
 
@@ -26,34 +27,44 @@ class Spreads:
         return (rows - self.mean) / self.deviation
 
 
-def measure_spreads(estimator: Estimator, X: Matrix, table: Table, n: float, spending: Spending) -> Spreads:
-    """From Σ(x, 2x² − 1): both lie in [−1, 1], so their noise is as large as that of a mean of two columns.
+def measure_spreads(estimator: Estimator, X: Matrix, table: Table, spending: Spending) -> Spreads:
+    """From the noisy sums of (x, x², 1), each row clipped to a public norm: quotients of sums are weighted means.
 
-    Theorem: x² + (2x² − 1)² ≤ 2 for |x| ≤ 1, so one row has norm at most √(2d) [convexity in x²: maximal at its ends]
+    Clipping scales all of a row, its 1 included, so that long rows weigh less and nothing else changes. Under pure ε
+    only the box matters, and no row is clipped.
+
+    Theorem: a row of norm ≤ r moves the sums by r under add/remove, by 2r if replaced [`BoundedRows.sensitivity`]
     """
     d = X.shape[1]
-    rows = estimator.bound_rows(np.column_stack([X, 2 * X**2 - 1]), table, math.sqrt(2 * d), 1.0)
-    noisy = estimator.noisy_sum(rows, spending) / n
-    mean = np.clip(noisy[:d], -1, 1)
-    variance = np.clip((noisy[d:] + 1) / 2, 0, 1) - mean**2
+    norm = moments_norm(d, spending)
+    rows = estimator.bound_rows(np.column_stack([X, X**2, np.ones(len(X))]), table, norm, 1.0)
+    sums = estimator.noisy_sum(rows, spending)
+    size = max(float(sums[-1]), 1.0)
+    mean = np.clip(sums[:d] / size, -1, 1)
+    variance = np.clip(np.clip(sums[d:-1] / size, 0, 1) - mean**2, 0, 1)
+    error = spread_noise(d, size, spending)
+    trust = PRIOR**2 / (PRIOR**2 + error**2)
+    variance = trust * variance + (1 - trust) * float(variance.mean())
     return Spreads(mean, np.sqrt(np.clip(variance, LEAST**2, 1.0)))
+
+
+def moments_norm(d: int, spending: Spending) -> float:
+    """The norm to which rows (x, x², 1) are clipped: few rows of real tables are longer."""
+    return math.sqrt((USUAL if isinstance(spending, GaussianSpending) else 2) * d + 1)
 
 
 def spread_noise(d: int, n: float, spending: Spending) -> float:
     """The deviation of the noise of a mean, in half widths."""
-    size = spending.fold * 1.0
-    sensitivity = Sensitivity(l0=2 * d, linf=size, l2=size * math.sqrt(2 * d), relation=spending.relation)
     if isinstance(spending, GaussianSpending):
-        return size * math.sqrt(2 * d) / spending.amount / n
-    return spending.deviation(sensitivity, 2 * d) / n
+        return spending.fold * moments_norm(d, spending) / spending.amount / n
+    return (2 * d + 2) / math.sqrt(3) * spending.fold / spending.amount / n
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class StandardScaler(Estimator):
     """Columns minus their means, divided by their deviations; `bounds` are public.
 
-    Theorem: the moments Σ(x, 2x² − 1) of d columns in [−1, 1] have L2 sensitivity √(2d) under add/remove, twice that
-        under replace-one [`measure_spreads`]
+    Theorem: the sums of (x, x², 1), rows clipped to norm r, have L2 sensitivity r under add/remove [`measure_spreads`]
     """
 
     bounds: BoundsLike | None = None
@@ -63,8 +74,7 @@ class StandardScaler(Estimator):
 
     def learn(self, table: Table, spending: Spending) -> None:
         bounds = Bounds.of(self.bounds, table.columns, table.names, "bounds")
-        count, rest = self.count_rows(table, spending)
-        found = measure_spreads(self, bounds.scale(table.X), table, count, rest)
+        found = measure_spreads(self, bounds.scale(table.X), table, spending)
         self.mean_ = bounds.middle + bounds.half * found.mean
         self.scale_ = bounds.half * found.deviation
         self.var_ = self.scale_**2

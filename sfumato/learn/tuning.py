@@ -18,8 +18,10 @@ from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.run_counts import NegativeBinomialRuns, RunLaw
 from sfumato.loss.kinds.selected import SelectedLoss
 from sfumato.loss.views.calibrate import calibrate
+from sfumato.mechanisms.additive.laplace import Laplace
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.choice.best_of_runs import BestOfRuns
+from sfumato.mechanisms.examples import Example, Inputs, Neighbours
 from sfumato.sensitivity import AddRemove, Relation
 
 
@@ -74,6 +76,36 @@ class FitAndScore(Mechanism[tuple[Any, Any], tuple[Any, float]]):
 
     def loss(self) -> PrivacyLoss:
         found: PrivacyLoss = self.estimator.loss + self.estimator.score_loss
+        return found
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        inputs = Inputs("rows and targets", (([], []),), ())
+        return (Example(cls(NoisyCount(Laplace(2.0))), (Neighbours(([0], [0]), ([], [])),), inputs),)
+
+
+@dataclass
+class NoisyCount:
+    """An estimator that counts rows, for the example: its output is the count, and its score another one."""
+
+    noise: Laplace
+    count: int = 0
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        return self.noise.loss(1)
+
+    @property
+    def score_loss(self) -> PrivacyLoss:
+        return self.noise.loss(1)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        self.count = self.score(X, y)
+        return self
+
+    def score(self, X: Any, y: Any) -> int:
+        found = self.noise.release(len(X))
+        assert isinstance(found, int)
         return found
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,13 @@ from torch import nn
 from sfumato.errors import CheckpointFailed
 
 
-def save_checkpoint(path: Path, content: Mapping[str, Any]) -> None:
+def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
     """Write to a new file, flush it to the disk, then rename it: an earlier checkpoint stays until then."""
     temporary: str | None = None
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
         with os.fdopen(handle, "wb") as file:
-            torch.save(dict(content), file)
+            torch.save(content, file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

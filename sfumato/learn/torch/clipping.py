@@ -42,7 +42,7 @@ class Clipping(ABC):
 class Flat(Clipping):
     """min(1, C/‖∇_i‖), the norm over all parameters.
 
-    Theorem: an example's gradient, cut to norm C, moves their sum by at most C [Abadi et al. 2016, Algorithm 1]
+    Theorem: clipping each gradient to a norm [Abadi et al. 2016, Algorithm 1]
     """
 
     clip: float
@@ -62,7 +62,7 @@ class Flat(Clipping):
 class Automatic(Clipping):
     """C/(‖∇_i‖ + γ): every gradient gets nearly the same length, so that C and the learning rate are one parameter.
 
-    Theorem: C·g/(‖g‖ + γ) has a norm below C, whatever g is [Bu, Wang, Zha & Karypis 2023, AUTO-S]
+    Theorem: automatic clipping [Bu, Wang, Zha & Karypis 2023, AUTO-S]
     """
 
     clip: float = 1.0
@@ -86,7 +86,7 @@ class Automatic(Clipping):
 class PerLayer(Clipping):
     """Each parameter of k is clipped by itself, to C/√k: the sum still moves by at most C.
 
-    Theorem: layers cut to C_l have a norm of at most √ΣC_l² together [McMahan, Ramage, Talwar & Zhang 2018]
+    Theorem: clipping each layer by itself [McMahan, Ramage, Talwar & Zhang 2018]
     """
 
     clip: float
@@ -112,7 +112,7 @@ class Adaptive(Clipping):
     norm: C ← C·exp(−rate·(share − quantile)). The share is released together with the sum: one Gaussian mechanism with
     μ² = (1/σ)² + (½/count_noise)², as each example adds ±½ to a count that is centred.
 
-    Theorem: noisy counts of unclipped examples and gradients compose [Andrew, Thakkar, McMahan & Ramaswamy 2021, Thm 1]
+    Theorem: a clip norm that follows a private quantile [Andrew, Thakkar, McMahan & Ramaswamy 2021, Thm 1]
     """
 
     start: float

@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -59,12 +60,20 @@ def in_blocks(count: int, blocked: bool, summed: Callable[[slice], Tensor]) -> T
     return total
 
 
-def block_error(count: int, dtype: Sums, own: torch.dtype) -> float:
-    """Error of `in_blocks` in units of Σ|terms|: k terms in any order are off by γ_k, and so are the blocks."""
-    if dtype is None:
-        blocks = -(-count // TERMS)
-        return (min(count, TERMS) + blocks + 3) * unit(own)
-    return (count + 3) * unit(dtype)
+class Error(NamedTuple):
+    """Error of a weighted sum, in units of Σ_i weights_i·norm_i: over the block of the example that comes or goes, and
+    over all examples; and how many examples a block has. Other blocks are the same on both sides, bit by bit."""
+
+    block: float
+    all: float
+    size: int
+
+
+def block_error(count: int, dtype: Sums, own: torch.dtype) -> Error:
+    """Error of `in_blocks`: k terms in any order are off by γ_k, and so is the sum of k blocks."""
+    if dtype is None and count > TERMS:
+        return Error((TERMS + 3) * unit(own), (-(-count // TERMS) + 1) * unit(own), TERMS)
+    return Error((count + 3) * unit(dtype or own), 0.0, count)
 
 
 class Part(ABC):
@@ -86,8 +95,8 @@ class Part(ABC):
         """The gradients of all examples, formed."""
 
     @abstractmethod
-    def error(self, dtype: Sums) -> float | None:
-        """Error of `weighted_sum` in units of Σ_i weights_i·norm_i, over all examples; None if no bound is proved."""
+    def error(self, dtype: Sums) -> Error | None:
+        """The error of `weighted_sum`; None if no bound is proved."""
 
     @abstractmethod
     def touched(self) -> Tensor:
@@ -132,7 +141,7 @@ class Vectors(Part):
     def each(self) -> Tensor:
         return self.values
 
-    def error(self, dtype: Sums) -> float:
+    def error(self, dtype: Sums) -> Error:
         return block_error(len(self.values), dtype, self.values.dtype)
 
     def touched(self) -> Tensor:
@@ -189,7 +198,7 @@ class Outers(Part):
     def form(self, chunk: slice) -> Tensor:
         return torch.bmm(self.outputs[chunk].transpose(1, 2), self.inputs[chunk])
 
-    def error(self, dtype: Sums) -> float | None:
+    def error(self, dtype: Sums) -> Error | None:
         """With one place, the norm is the size of the summed terms. With more, terms may cancel: their size is at most
         norm/√slack, as `norm_squared` contains slack·spread²; in float32 that is too much to be useful."""
         count, places = self.inputs.shape[:2]
@@ -197,7 +206,7 @@ class Outers(Part):
             return block_error(count, dtype, self.inputs.dtype)
         if dtype not in (None, torch.float64):
             return None
-        return (count * places + 3) * unit(torch.float64) / math.sqrt(self.slack())
+        return Error((count * places + 3) * unit(torch.float64) / math.sqrt(self.slack()), 0.0, count)
 
     def touched(self) -> Tensor:
         return self.outputs.flatten(1).any(1)
@@ -244,10 +253,11 @@ class Lookups(Part):
         total = g.new_zeros(len(g), *self.parameter.shape)
         return total.scatter_add_(1, self.index[:, :, None].expand_as(g), g)
 
-    def error(self, dtype: Sums) -> float | None:
+    def error(self, dtype: Sums) -> Error | None:
         if dtype not in (None, torch.float64):
             return None
-        return (self.index.numel() + 3) * unit(torch.float64) / math.sqrt(self.slack())
+        relative = (self.index.numel() + 3) * unit(torch.float64) / math.sqrt(self.slack())
+        return Error(relative, 0.0, len(self.index))
 
     def touched(self) -> Tensor:
         return self.outputs.flatten(1).any(1)
@@ -294,10 +304,10 @@ class FormedTwice(Part):
     def each(self) -> Tensor:
         return torch.cat([self.formed(chunk).values for chunk in self.chunks()])
 
-    def error(self, dtype: Sums) -> float:
+    def error(self, dtype: Sums) -> Error:
         first = self.formed(self.chunks()[0])
         inner, own = first.error(dtype), first.values.dtype
-        return inner + (len(self.chunks()) + 1) * unit(own if dtype is None else dtype)
+        return inner._replace(all=inner.all + (len(self.chunks()) + 1) * unit(own if dtype is None else dtype))
 
     def touched(self) -> Tensor:
         return torch.cat([self.formed(chunk).touched() for chunk in self.chunks()])

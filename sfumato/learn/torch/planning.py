@@ -32,11 +32,15 @@ def run_loss(
     return Independent(noise).loss(sampler, Move(1 + room, aside), steps)
 
 
-def calibrated_noise(sampler: Sampling, clipping: Clipping, steps: int, budget: Funds) -> Independent:
+def calibrated_noise(
+    sampler: Sampling, clipping: Clipping, steps: int, budget: Funds, room: float = ROOM
+) -> Independent:
     """Independent noise, the least that meets the budget."""
     epsilon, delta = target(budget)
     aside = clipping.aside if isinstance(clipping, Adaptive) else Fraction(0)
-    found = find(lambda sigma: run_loss(sampler, sigma, steps, aside), epsilon=epsilon, delta=delta, tolerance=1e-3)
+    found = find(
+        lambda sigma: run_loss(sampler, sigma, steps, aside, room), epsilon=epsilon, delta=delta, tolerance=1e-3
+    )
     return Independent(found.upper)
 
 

@@ -104,8 +104,11 @@ def float_error(
 ) -> FloatError:
     """The growth of the sensitivity for physical batches like this one; it depends on shapes only."""
     errors = {part.place: part.error(dtype) for part in parts}
+    known = [error for error in errors.values() if error is not None]
     uncertain = {names[place[0]] for place, error in errors.items() if error is None or not trusted}
-    relative = max((error for error in errors.values() if error is not None), default=0.0) + 4 * unit(torch.float64)
+    near = max((product_up(error.block, min(error.size, places)) for error in known), default=0.0)
+    all_over = max((error.all for error in known), default=0.0) + 4 * unit(torch.float64)
     count = sum(part.parameter.numel() for part in {id(part.parameter): part for part in parts}.values())
     rounding = product_up(2, sqrt_up(count), math.ldexp(1.0, -bits))
-    return FloatError(sum_up(product_up(4, relative, places), rounding), tuple(sorted(uncertain)))
+    growth = sum_up(product_up(4, near), product_up(4, all_over, places), rounding)
+    return FloatError(growth, tuple(sorted(uncertain)))

@@ -17,7 +17,7 @@ from sfumato.learn.torch.checkpoint import load_checkpoint, save_checkpoint
 from sfumato.learn.torch.clipping import Clipping, clipping_of
 from sfumato.learn.torch.engine import Engine
 from sfumato.learn.torch.noise import Noise, noise_of
-from sfumato.learn.torch.planning import calibrated_noise
+from sfumato.learn.torch.planning import ROOM, calibrated_noise
 from sfumato.learn.torch.progress import Progress
 from sfumato.learn.torch.sizes import physical_shape, public_batch_size
 from sfumato.learn.torch.sums import FloatError
@@ -91,6 +91,10 @@ class Trainer:
         self.engine = Engine(model, clipping, priced, shape, divisor, sums, source)
         self.optimizer = optimizer or torch.optim.SGD(self.engine.keeper.parameters, lr=0.1)
         self.float_error: FloatError = self.engine.probe(self._made_up)
+        if noise is None and self.float_error.growth > ROOM:
+            priced = calibrated_noise(sampler, clipping, self.steps, budget, 1.01 * self.float_error.growth)
+            self.engine = Engine(model, clipping, priced, shape, divisor, sums, source)
+            self.float_error = self.engine.probe(self._made_up)
         self.loss: PrivacyLoss = priced.loss(sampler, self.engine.move(), self.steps)
         self.budget, self.who = budget, who
         self.charge: Charge | None = None

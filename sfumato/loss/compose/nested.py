@@ -36,6 +36,7 @@ from sfumato.loss.numeric import TINY, ULP, Floats, floats
 
 MOST_STEPS = 300, 1200  # of the inner sum, if losses are bounded and if not: beyond, a table is sharper
 MOST_TILTS = 40
+MOST_OF_MOMENTS = 3000  # steps of an inner sum whose moments are read off a lattice
 MANY, MOST_POINTS = 100, (65_536, 98_304)  # steps, and points of the inner lattice of few and of many: .1 s each
 FINE, COARSE_ENOUGH = 0.004, 0.03  # steps of a lattice that tells moments, in spreads
 TAIL, LIFT = 1e-20, 1e-12  # what such a lattice cuts off on the right and lifts on the left
@@ -81,9 +82,9 @@ def any_sampled_sum(loss: PrivacyLoss) -> "SampledSum | None":
 
 @lru_cache(maxsize=16)
 def sampled_moments(loss: PrivacyLoss) -> LatticeMoments | None:
-    """The moments of a sampled sum, however many steps it has."""
+    """The moments of a sampled sum, also of one that is too long for its profile to be sharp on a lattice."""
     found = any_sampled_sum(loss)
-    return None if found is None else found.moments()
+    return None if found is None or found.steps > MOST_OF_MOMENTS else found.moments()
 
 
 OWN_LATTICES.append(sampled_sum)

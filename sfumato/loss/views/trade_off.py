@@ -177,10 +177,11 @@ def at_one(loss: PrivacyLoss, a: float, tolerance: float) -> Bound:
     """f at one type I error. Without errors of type I only certainty tells; closed forms cost nothing, so they are
     searched to the last digit."""
     if a in (0.0, 1.0):
-        return Bound((1 - most_leak(loss)) * (1 - a), (1 - least_leak(loss)) * (1 - a), loss.method, "lower")
+        low, high = (1 - most_leak(loss)) * (1 - 2 * ULP), min((1 - least_leak(loss)) * (1 + 2 * ULP), 1.0)
+        return Bound(low * (1 - a), high * (1 - a), loss.method, "lower")
     back, low, high = reach(loss, a)
     closed = loss.method == "closed form"
-    nearby = Bound(0.0, 1.0 - a, loss.method, "lower") if closed else search_nearby(loss, a, tolerance)
+    nearby = Bound(0.0, 1.0, loss.method, "lower") if closed else search_nearby(loss, a, tolerance)
     if nearby.gap <= max(tolerance, CLOSE * (loss.method == "lattice")) * nearby.upper or not (closed or loss.one_pair):
         return nearby  # the profile of a class of mechanisms is never sharp from below
     whole = search(lambda t: two_sided(loss, back, t, tolerance), a, low, high, 0.0 if closed else tolerance / 4)
@@ -194,7 +195,7 @@ def search_nearby(loss: PrivacyLoss, a: float, tolerance: float) -> Bound:
     What is known around one ε (`near`) holds everywhere and is loose far away: it shows where to look next.
     """
     back, low, high = reach(loss, a)
-    best, eps, delta, sharp = Bound(0.0, 1.0 - a, loss.method, "lower"), None, a / 4, ROUGH
+    best, eps, delta, sharp = Bound(0.0, 1.0, loss.method, "lower"), None, a / 4, ROUGH
     for _ in range(LOOKS):
         curve = around(loss, back, delta, eps, sharp)
         found = search(curve, a, low, high, tolerance / 4)
@@ -252,7 +253,7 @@ def search(curve: Curve, a: float, low: float, high: float, enough: float) -> Fo
         worth = worths(t, a, curve(t))
         if worth.lower.max() > best:
             best, place = float(worth.lower.max()), float(t[worth.lower.argmax()])
-        lower = worth.upper <= best
+        lower = (worth.upper <= best) & (best > 0)  # what underflows is not lower
         first = int(np.flatnonzero(lower & (t < place))[-1:].sum())
         last = int(np.append(np.flatnonzero(lower & (t > place)), WAYS - 1)[0])
         roofs = ceilings(t, *worth)[first:last]

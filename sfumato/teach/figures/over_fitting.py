@@ -72,12 +72,9 @@ def over_fitting_bounds(people: int = 100_000, beta: float = 0.05) -> Figure:
     """What a privacy loss promises about over-fitting to so many people: pure ε, and Gaussian noise of μ."""
     figure, axes = panels(2, "pure ε", "Gaussian noise, μ", inches=(7.6, 3.5))
     sizes = np.geomspace(0.003, 0.5, 12)
-    kinds = (
-        lambda x: PureLoss(x, relation=ReplaceOne),
-        lambda x: GaussianLoss(x, relation=ReplaceOne),
-    )
-    for axis, kind, name in zip(axes, kinds, ("ε", "μ"), strict=True):
-        found = [kind(float(x)).generalisation(people) for x in sizes]
+    pure = [PureLoss(float(x), relation=ReplaceOne).generalisation(people) for x in sizes]
+    gaussian = [GaussianLoss(float(x), relation=ReplaceOne).generalisation(people) for x in sizes]
+    for axis, found, name in zip(axes, (pure, gaussian), ("ε", "μ"), strict=True):
         Pen(BLUE).draw(axis, sizes, [float(g.expectation()) for g in found], "in expectation")
         Pen(GREEN, LONG).draw(axis, sizes, [float(g.answers(beta)) for g in found], "answers, 95 %")
         Pen(RED, DOTS).draw(axis, sizes, [float(g.high_probability(beta)) for g in found], "any statistic, 95 %")

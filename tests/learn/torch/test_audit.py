@@ -3,7 +3,7 @@
 Each canary is one coordinate of a linear model, with a gradient forty times as long as the clip norm. All noisy
 gradients are shown to the auditor. Confidence is 99.9 %: an honest run would be accused with probability 1e-3; bits are
 recorded. Power, measured over 20 seeds each: noise on the mean, noise once per epoch and no clipping were found 20
-times of 20, a reused order 19 times; the honest run was accused 0 times.
+of 20 times, a reused order 19 times; the honest run was accused 0 times.
 """
 
 from dataclasses import dataclass

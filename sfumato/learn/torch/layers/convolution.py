@@ -60,7 +60,8 @@ class ConvolutionCall(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (x,) = ctx.saved_tensors
-        module, geometry, g = ctx.module, ctx.geometry, grads[0].detach()
+        geometry: Geometry = ctx.geometry
+        module, g = ctx.module, grads[0].detach()
         x, weight = x.detach(), module.weight.detach()
         if trainable(module.weight):
 

@@ -1,0 +1,86 @@
+"""Data, splits and measures of the learning benchmark: the same for every side, with numpy and scikit-learn only."""
+
+import numpy as np
+from sklearn import datasets
+
+EPSILONS = (0.5, 1.0, 3.0)
+DELTA = 1e-5
+CELLS = {  # estimator: its data sets
+    "linear": ("diabetes", "line-20000-10"),
+    "logistic": ("breast_cancer", "wine", "digits", "odds-20000-20"),
+    "naive_bayes": ("breast_cancer", "wine", "digits"),
+    "tree": ("breast_cancer", "wine", "digits"),
+    "forest": ("breast_cancer", "wine", "digits"),
+    "k_means": ("iris", "blobs-2000-4"),
+    "pca": ("wine", "breast_cancer", "blobs-2000-4"),
+    "scaler": ("diabetes", "breast_cancer"),
+}
+ADD_REMOVE = {"naive_bayes", "tree", "forest", "k_means"}  # neighbours that the peer's noise is for; else replace-one
+CLUSTERS = {"iris": 3, "blobs-2000-4": 4}
+
+
+def scaled(X):
+    """Columns in [−1, 1]: their range stands for public bounds, for every side alike."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    return (2 * X - low - high) / np.where(high > low, high - low, 1)
+
+
+def load(name):
+    """Rows in [−1, 1] and targets: labels, or numbers in [−1, 1]."""
+    kind, *size = name.split("-")
+    if not size:
+        X, y = getattr(datasets, f"load_{kind}")(return_X_y=True)
+        return scaled(X), scaled(y[:, None])[:, 0] if kind == "diabetes" else y
+    n, d = map(int, size)
+    rng = np.random.default_rng(11)
+    if kind == "blobs":
+        y = rng.integers(0, 4, n)
+        return scaled(rng.uniform(-3, 3, (4, d))[y] + rng.standard_normal((n, d))), y
+    X = scaled(rng.standard_normal((n, d)) * np.linspace(0.5, 2, d))
+    signal = X @ rng.standard_normal(d)
+    if kind == "line":
+        return X, scaled((signal + 0.25 * rng.standard_normal(n))[:, None])[:, 0]
+    return X, (rng.random(n) < 1 / (1 + np.exp(-5 * signal))).astype(int)
+
+
+def split(X, y, seed):
+    """Four fifths to fit, one fifth to measure."""
+    order = np.random.default_rng(1000 + seed).permutation(len(X))
+    cut = len(X) // 5
+    return X[order[cut:]], y[order[cut:]], X[order[:cut]], y[order[:cut]]
+
+
+def r2(truth, predicted):
+    return 1 - float(np.sum((truth - predicted) ** 2) / np.sum((truth - truth.mean()) ** 2))
+
+
+def accuracy(truth, predicted):
+    return float(np.mean(np.asarray(truth) == np.asarray(predicted)))
+
+
+def compactness(X, centres):
+    """1 − inertia over the variance of all rows."""
+    away = np.min(((X[:, None, :] - np.asarray(centres)) ** 2).sum(axis=2), axis=1)
+    return 1 - float(away.sum() / ((X - X.mean(axis=0)) ** 2).sum())
+
+
+def captured(X, components):
+    """The share of the best possible variance that three components explain."""
+    centred = X - X.mean(axis=0)
+    basis, _ = np.linalg.qr(np.asarray(components)[:3].T)
+    best = np.sort(np.linalg.eigvalsh(centred.T @ centred))[::-1][:3].sum()
+    return float(((centred @ basis) ** 2).sum() / best)
+
+
+def closeness(X, mean, deviation):
+    """1 − the mean error of means and deviations, in half widths."""
+    errors = np.abs(np.concatenate([X.mean(axis=0) - mean, X.std(axis=0) - deviation]))
+    return 1 - float(np.minimum(errors, 1).mean())
+
+
+def trivial(estimator, name):
+    """What a predictor scores that saw no features."""
+    X, y = load(name)
+    if estimator == "linear":
+        return 0.0
+    return float(np.bincount(y).max() / len(y)) if estimator in ("logistic", "naive_bayes", "tree", "forest") else None
