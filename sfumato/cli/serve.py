@@ -75,6 +75,7 @@ def build_demo() -> Path:
     click.echo("Or from psql, or anything else that speaks to PostgreSQL; the token is the password:\n")
     click.echo("  PGPASSWORD=$SFUMATO_TOKEN PGOPTIONS='-c sfumato.epsilon=0.1' \\")
     click.echo(f"    psql -h {psql.host} -p {psql.port} -U journalist clinic\n")
+    click.echo(f"Or look at it in a browser: http://{listen}/console/ and log in with the token.\n")
     click.echo(f"The owner's token is {tokens['owner']}\n")
     return place
 

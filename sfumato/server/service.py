@@ -20,6 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -51,6 +52,7 @@ from sfumato.server.configuration import Configuration, DataSet, Limits
 from sfumato.server.identity import WRONG, Challenge, Identity, Role, Token
 from sfumato.server.logs import event, unforeseen
 from sfumato.server.metrics import Metrics
+from sfumato.server.spending import Spending, spending_of
 from sfumato.sql.policy import Policy
 from sfumato.sql.policy_draft import Check, check_policy
 
@@ -277,10 +279,26 @@ class Service:
     def history(self, person: Person, data: str, *, start: int = 1, most: int = 100) -> list[Entry]:
         """Lines of the ledger from number `start` on: one's own, or all for whoever may see them."""
         with self._act(person, data, "history"):
-            lines = self.data[data].curator.ledger.history(start, most)
-            if person.may(data, "whole history"):
-                return lines
-            return [line for line in lines if line.content.get("who") == person.name]
+            return self._visible_lines(person, data, start, most)
+
+    def search(self, person: Person, data: str, words: str = "", *, most: int = 100) -> list[Entry]:
+        """The newest lines of `history` that hold all of these words, the last one first."""
+        with self._act(person, data, "history"):
+            wanted = words.casefold().split()
+            lines = reversed(self._visible_lines(person, data, 1, None))
+            found = (line for line in lines if all(word in line.text.casefold() for word in wanted))
+            return list(islice(found, most))
+
+    def spending(self, person: Person, data: str) -> Spending:
+        """How the budget was spent, by the lines that this person may see; and the trade-off curves of the ledger."""
+        with self._act(person, data, "budget"):
+            return spending_of(self.data[data].curator.ledger, self._visible_lines(person, data, 1, None))
+
+    def _visible_lines(self, person: Person, data: str, start: int, most: int | None) -> list[Entry]:
+        lines = self.data[data].curator.ledger.history(start, most)
+        if person.may(data, "whole history"):
+            return lines
+        return [line for line in lines if line.content.get("who") == person.name]
 
     def verify(self, person: Person, data: str) -> tuple[int, str]:
         """Read the whole ledger again: its number of lines and its head. Raises LedgerDamaged."""

@@ -15,6 +15,7 @@ from starlette.routing import Match
 
 import sfumato
 from sfumato.errors import InvalidParameter, NotAuthenticated, SfumatoError, TooManyRequests
+from sfumato.server.console import pages as console
 from sfumato.server.http.formats import ARROW, CSV, choose, render
 from sfumato.server.http.models import (
     AnswerReply,
@@ -214,6 +215,7 @@ def build(service: Service) -> FastAPI:
         """End a token at once."""
         return {"revoked": await service.call(service.revoke_token, who, service.choose_data(who, data), id)}
 
+    app.mount("/console", console.build(service))
     return app
 
 
