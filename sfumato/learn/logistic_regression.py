@@ -111,8 +111,7 @@ class LogisticRegression(Classifier):
         ridge = deviation * math.sqrt(len(gram)) / n
         most = np.maximum(values, 0.0) + 2 * ridge
         inverse: Matrix = (vectors / most) @ vectors.T * (4.0 if kinds == 2 else 2.0)
-        found: Matrix = inverse if kinds == 2 else np.kron(np.eye(kinds), inverse)
-        return found
+        return inverse if kinds == 2 else np.asarray(np.kron(np.eye(kinds), inverse), np.float64)
 
     def descent(
         self, rows: Matrix, labels: NDArray[np.int64], kinds: int, table: Table, n: float, spending: Spending,
@@ -124,7 +123,8 @@ class LogisticRegression(Classifier):
 
         def gradients(theta: Vector) -> Matrix:
             wrong = probabilities(row_products(rows, theta.reshape(width, -1)))[:, -width:] - goal
-            return (wrong[:, :, None] * rows[:, None, :]).reshape(len(rows), width * rows.shape[1])
+            found: Matrix = (wrong[:, :, None] * rows[:, None, :]).reshape(len(rows), width * rows.shape[1])
+            return found
 
         size = width * rows.shape[1]
         schedule = self.schedule(n, width, rows.shape[1], spending)

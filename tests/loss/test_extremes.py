@@ -15,6 +15,7 @@ import sfumato as sf
 from sfumato.errors import SfumatoError
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.leaky import LeakyLoss
+from sfumato.loss.kinds.run_counts import NegativeBinomialRuns
 from tests import truth
 from tests.checks.examples import concrete_classes
 
@@ -277,6 +278,7 @@ EXTREMES: list[PrivacyLoss] = [
     L.WithoutReplacementLoss(L.GaussianLoss(1e4, relation=replaced), 10**15, 1),
     L.WithoutReplacementLoss(L.LaplaceLoss(1e-12, relation=replaced), 10**15, 10**15 - 1),
     L.PoissonSampledLoss(L.LaplaceLoss(1e100), 1e-3).add,
+    *(L.SelectedLoss(L.GaussianLoss(x), NegativeBinomialRuns(stop)) for x, stop in ((1e-100, 0.5), (1.0, 1e-3))),
     LeakyLoss(L.GaussianLoss(1e4), 5e-324),
     LeakyLoss(L.DiscreteLaplaceLoss(1e4), 1 - 2**-53),
     *(L.GatedLoss(L.GaussianLoss(x), NEVER_TO_SURE, NEVER_TO_SURE[::-1], 5e-324) for x in (1e-100, 1e4)),
