@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sfumato.ledger import Amount, Ledger
 from sfumato.ledger.hash_chain import Entry
 from sfumato.ledger.state import read_amount
+from sfumato.loss.base import PrivacyLoss
 
 ALARMS = tuple(i / 40 for i in range(41))  # false alarm rates at which a curve is drawn
 POINTS = 400  # charges drawn at most; those between are added up
@@ -34,6 +36,11 @@ def spending_of(ledger: Ledger, lines: Sequence[Entry]) -> Spending:
         if number % every == 0 or number == len(charges):
             times.append(float(str(content["time"])))
             epsilons.append(promise.epsilon_of(total, promise.delta))
-    now = ledger.meter().loss
-    curves = [tuple(1 - loss.trade_off(alarm).lower for alarm in ALARMS) for loss in (now, promise.loss())]
-    return Spending(tuple(times), tuple(epsilons), len(charges), ALARMS, *curves)
+    now, whole = found_by(ledger.meter().loss), found_by(promise.loss())
+    return Spending(tuple(times), tuple(epsilons), len(charges), ALARMS, now, whole)
+
+
+@lru_cache(maxsize=256)  # losses are immutable, and a page asks for those of the same ledger again and again
+def found_by(loss: PrivacyLoss) -> tuple[float, ...]:
+    """The largest share of participants that an attacker finds at each false alarm rate. Never too small."""
+    return tuple(1 - loss.trade_off(alarm).lower for alarm in ALARMS)
