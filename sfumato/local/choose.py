@@ -204,7 +204,7 @@ def frequency_oracle(k: int, eps: float, bits: float | None = None) -> Frequency
     """Of randomized response, subset selection and projective geometry response the one with the least total error.
 
     `bits` limits the size of a report: at k = 1000 and ε = 1 projective geometry response has 0.3 % more error than
-    subset selection, and 11 bits instead of 837. Subset selection is for at most 4,096 values.
+    subset selection, and 11 bits instead of 835. Subset selection is for at most 4,096 values.
 
     >>> frequency_oracle(2, 1.0), frequency_oracle(1000, 1.0).scheme, frequency_oracle(1000, 1.0, bits=64).scheme
     (Response(k=2, odds=Odds(truth=2850325, lie=1048576)), 'subset', 'pgr')

@@ -134,7 +134,6 @@ def test_the_count_of_adaptive_clipping_is_priced():
         {"augment": lambda x: x + 0.01, "augmentations": 3},
         {"units": [i // 2 for i in range(200)], "per_unit": 2, "sampler": sf.sampling.PoissonUnits(0.2)},
     ],
-    ids=str,
 )
 def test_every_way_to_train_learns(options):
     model = net()
