@@ -12,6 +12,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import math
 import secrets
 import threading
 from collections import OrderedDict
@@ -562,5 +563,7 @@ def request_id(data: str, who: str, key: str) -> str:
 
 
 def clean_text(value: object) -> object:
-    """A value that any file can hold."""
+    """A value that any file can hold: no broken text, and numbers that JSON does not have as texts."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

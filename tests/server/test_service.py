@@ -7,6 +7,7 @@ import pytest
 
 from sfumato.errors import (
     BudgetExceeded,
+    InvalidParameter,
     NotAllowed,
     NotAuthenticated,
     NotStored,
@@ -223,3 +224,11 @@ def test_a_service_that_stops_takes_no_more_calls(service, people):
     with pytest.raises(TooManyRequests, match="stopping"):
         ACTS["preview"](service, people["ann"])
     assert service.idle()
+
+
+@pytest.mark.parametrize("epsilon", [float("nan"), float("inf"), -float("inf"), 0.0, -1.0, 1e300])
+def test_a_price_that_makes_no_sense_is_refused_in_words(service, people, epsilon):
+    for act in (service.ask, service.preview):
+        with pytest.raises(InvalidParameter):
+            act(people["ann"], "clinic", "SELECT COUNT(*) FROM visits", epsilon=epsilon)
+    assert service.audit_log.verify() > 0
