@@ -281,6 +281,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="sfumato-") as folder:
             show(Path(folder), options.json)
+            if not options.json:
+                print("\nAsk it yourself, in a browser, from psql or from Python: make serve")
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return 130
