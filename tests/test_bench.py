@@ -52,7 +52,8 @@ def test_the_results_are_plain_json():
 @pytest.mark.parametrize(("folder", "rows", "peer"), PEERS, ids=[peer for _, _, peer in PEERS])
 def test_a_peer_can_be_installed_and_knows_the_work_asked_of_it(folder, rows, peer):
     side = BENCH / folder / f"sides/{peer}"
-    assert peer == "numpy" or side.with_suffix(".txt").read_text(encoding="utf-8").strip()
+    by_hand = ("numpy", "feldman", "wang")  # ours, or code that no registry has
+    assert peer in by_hand or side.with_suffix(".txt").read_text(encoding="utf-8").strip()
     text = side.with_suffix(".py").read_text(encoding="utf-8")
     assert all(f"def {row.job}(" in text or f"{row.job} = " in text for row in rows if row.peer == peer)
 

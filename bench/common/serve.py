@@ -29,7 +29,7 @@ def caches(package: str) -> list[Callable[[], None]]:
     """The cache_clear of each functools cache of the package, wherever it hangs: modules, classes, closures."""
     if not package:
         return []
-    found = [thing for thing in gc.get_objects() if isinstance(thing, functools._lru_cache_wrapper)]
+    found = [thing for thing in gc.get_objects() if issubclass(type(thing), functools._lru_cache_wrapper)]
     return [cache.cache_clear for cache in found if (cache.__module__ or "").split(".")[0] == package]
 
 

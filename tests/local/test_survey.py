@@ -156,7 +156,8 @@ def test_a_hundred_thousand_fuzzed_lines_never_raise():
     lines = [fuzzed() for _ in range(100_000)]
     for design in (PETS, WIDE):
         found = read_reports(design, lines)
-        assert len(found.reports) + found.malformed + found.duplicate + found.other_design == 100_000
+        counted = sum(1 for line in lines if line.strip())  # blank lines are no reports
+        assert len(found.reports) + found.malformed + found.duplicate + found.other_design == counted
         assert all(design.randomizer.is_report(y) for y in found.reports)
         assert found.malformed > 50_000
 

@@ -48,7 +48,7 @@ class Running:
             content = json.loads(content)
         return reply.status, reply.headers, content
 
-    def send(self, data, wait=10.0):
+    def send(self, data, wait=30.0):
         """All that comes back when these bytes are sent, until the other side closes."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=wait) as wire:
             wire.sendall(data)
