@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import count
 
+from sqlglot import exp
+
 from sfumato.curator.answer import Answer, Cell
 from sfumato.curator.layout import is_plain_aggregate
 from sfumato.curator.planner import Wanted
@@ -105,6 +107,11 @@ class PersonAtData:
                 "  do:     SET sfumato.epsilon = 0.1; or SET sfumato.error = 5; or connect with\n"
                 "          options='-c sfumato.epsilon=0.1'"
             ) from problem
+
+    def look_up(self, tree: exp.Expr) -> tuple[Columns, list[tuple[Cell, ...]]]:
+        """What the catalogues say. Free, but one of so many calls that a person may make."""
+        with self.service.admission.enter(self.person.name):
+            return self.catalogue.run(tree, self.own_tables())
 
     def own_tables(self) -> Mapping[str, Callable[[], Table]]:
         return {"budget": self.budget, "ledger": self.ledger, "catalogue": self.listed_columns}

@@ -11,18 +11,21 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from sqlglot import exp
+
 from sfumato.curator.answer import Answer, Cell
 from sfumato.errors import (
     BudgetExceeded,
     EngineUnavailable,
     InvalidParameter,
     LedgerUnavailable,
+    NotAuthenticated,
     QueryRefused,
     QuestionBlocked,
     SfumatoError,
+    TooManyRequests,
 )
 from sfumato.server.postgres import messages, types
-from sfumato.server.postgres.catalogue import Catalogue, Table
 from sfumato.server.postgres.copying import copy_messages
 from sfumato.server.postgres.messages import Fields, ProtocolError
 from sfumato.server.postgres.statements import Kind, Statement, fill, parameter_types, sort, split
@@ -44,15 +47,13 @@ REPORTED = {
 }  # fmt: skip
 CODES: tuple[tuple[type[BaseException], str], ...] = (
     (BudgetExceeded, "53400"), (QuestionBlocked, "55000"), (InvalidParameter, "22023"), (QueryRefused, "42501"),
-    (EngineUnavailable, "58000"), (LedgerUnavailable, "57P03"), (ProtocolError, "08P01"),
+    (EngineUnavailable, "58000"), (LedgerUnavailable, "57P03"),
+    (TooManyRequests, "53300"), (NotAuthenticated, "28000"), (ProtocolError, "08P01"),
 )  # fmt: skip
 
 
 class Asker(Protocol):
-    """One person at one data set: everything that a session needs. `describe`, `ask` and `own_tables` may block."""
-
-    @property
-    def catalogue(self) -> Catalogue: ...
+    """One person at one data set: everything that a session needs. Its methods may block."""
 
     @property
     def columns(self) -> Mapping[str, Type]: ...  # of all tables, for the types of parameters
@@ -61,7 +62,7 @@ class Asker(Protocol):
 
     def ask(self, text: str, settings: Mapping[str, str]) -> Answer: ...
 
-    def own_tables(self) -> Mapping[str, Callable[[], Table]]: ...
+    def look_up(self, tree: exp.Expr) -> tuple[Columns, list[tuple[Cell, ...]]]: ...
 
 
 @dataclass
@@ -290,7 +291,7 @@ class Session:
 
     def catalogue_result(self, statement: Statement) -> Result:
         assert statement.tree is not None
-        columns, rows = self.asker.catalogue.run(statement.tree, self.asker.own_tables())
+        columns, rows = self.asker.look_up(statement.tree)
         return Result(columns, rows, f"SELECT {len(rows)}")
 
     def command(self, tag: str, effect: str) -> Result:

@@ -127,9 +127,9 @@ def without_comments(text: str) -> str:
 
 
 def places(text: str) -> list[tuple[int, int, int]]:
-    """Where parameters stand: number, first and last character."""
+    """Where parameters stand: number, first and last character. By the tokens that questions are parsed from."""
     try:
-        tokens = sqlglot.tokenize(text, read="postgres")
+        tokens = sqlglot.tokenize(text, read="duckdb")
     except (SqlglotError, ValueError):
         return []
     found = []

@@ -222,3 +222,13 @@ def test_tls(service, tokens, tmp_path, mode):
             with psycopg.connect(host="localhost", sslrootcert=str(tmp_path / "cert.pem"), **words) as connection:
                 assert connection.pgconn.ssl_in_use
                 assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_looking_at_catalogues_is_limited_for_each_person(service, connect):
+    connection, other = connect(), connect(who="bob")
+    service.admission.burst = service.admission.rate = 3
+    with pytest.raises(psycopg.Error) as found:
+        for _ in range(20):
+            connection.execute("SELECT relname FROM pg_class")
+    assert found.value.sqlstate == "53300"
+    assert other.execute("SELECT 1").fetchone() == (1,)

@@ -39,8 +39,8 @@ class Asker:
     def ask(self, text, settings):
         raise QueryRefused("no")
 
-    def own_tables(self):
-        return {}
+    def look_up(self, tree):
+        return self.catalogue.run(tree, {})
 
 
 class Writer:
