@@ -77,19 +77,9 @@ def sigmoid_or_softmax(scores: Matrix) -> Matrix:
     return probabilities(scores)[:, -scores.shape[1] :]
 
 
-def check_boosting(rounds: int, depth: int, rate: float, seed: int) -> None:
-    checks.whole("rounds", rounds, 1, 10_000)
-    checks.whole("depth", depth, 1, 10)
-    checks.number("learning_rate", rate, 1e-6, 1.0, allowed="a number from 1e-6 to 1")
-    checks.whole("seed", seed, 0)
-
-
 @dataclass(eq=False, kw_only=True, repr=False)
-class GradientBoostingClassifier(Classifier):
-    """Log odds of public classes as a sum of small trees.
-
-    Theorem: rounds of leaf sums, each of norm √2 for a row under add/remove, compose [`boost`]
-    """
+class Boosting(Estimator):
+    """The parameters of both boosted estimators."""
 
     rounds: int = 30
     depth: int = 3
@@ -98,7 +88,18 @@ class GradientBoostingClassifier(Classifier):
 
     def check_params(self) -> None:
         super().check_params()
-        check_boosting(self.rounds, self.depth, self.learning_rate, self.seed)
+        checks.whole("rounds", self.rounds, 1, 10_000)
+        checks.whole("depth", self.depth, 1, 10)
+        checks.number("learning_rate", self.learning_rate, 1e-6, 1.0, allowed="a number from 1e-6 to 1")
+        checks.whole("seed", self.seed, 0)
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class GradientBoostingClassifier(Boosting, Classifier):
+    """Log odds of public classes as a sum of small trees.
+
+    Theorem: rounds of leaf sums, each of norm √2 for a row under add/remove, compose [`boost`]
+    """
 
     def learn(self, table: Table, spending: Spending) -> None:
         X = Bounds.of(self.bounds, table.columns, table.names, "bounds").scale(table.X)
@@ -121,20 +122,11 @@ class GradientBoostingClassifier(Classifier):
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class GradientBoostingRegressor(Regressor):
+class GradientBoostingRegressor(Boosting, Regressor):
     """A number as a sum of small trees.
 
     Theorem: rounds of leaf sums, each of norm √2 for a row under add/remove, compose [`boost`]
     """
-
-    rounds: int = 30
-    depth: int = 3
-    learning_rate: float = 0.3
-    seed: int = 0
-
-    def check_params(self) -> None:
-        super().check_params()
-        check_boosting(self.rounds, self.depth, self.learning_rate, self.seed)
 
     def learn(self, table: Table, spending: Spending) -> None:
         X = Bounds.of(self.bounds, table.columns, table.names, "bounds").scale(table.X)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato import checks
-from sfumato.loss.base import PrivacyLoss
-from sfumato.sampling.base import Batch, SampledRows, Sampling, SamplingExample, check_relation
+from sfumato.sampling.base import Batch, SampledRows, SamplingExample
+from sfumato.sampling.disjoint_batches import DisjointBatches
 from sfumato.sensitivity import ReplaceOne, Sensitivity
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FixedCycles(Sampling):
+class FixedCycles(DisjointBatches):
     """Rows 0 … m − 1, then m … 2m − 1, and so on to row n − 1, again and again; about replace-one neighbours.
 
     Nothing is random, so nothing is amplified. A person's row is in one batch of each cycle: a cycle costs what one
@@ -26,33 +25,11 @@ class FixedCycles(Sampling):
     Theorem: disjoint batches cost what one of them does [McSherry 2009, Thm 4, parallel composition]
     """
 
-    n: int
-    m: int
-    relation = ReplaceOne
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "n", checks.whole("n", self.n, 1))
-        object.__setattr__(self, "m", checks.whole("m", self.m, 1, self.n))
-
-    @property
-    def span(self) -> int:
-        """The number of batches in a cycle."""
-        return -(-self.n // self.m)
-
-    @property
-    def share(self) -> float:
-        return self.m / self.n
-
     def batches(self, *, source: "Source | None" = None) -> Iterator[Batch]:
         """The same row numbers in every cycle."""
         while True:
             for start in range(0, self.n, self.m):
                 yield np.arange(start, min(start + self.m, self.n), dtype=np.int64)
-
-    def amplify(self, loss: PrivacyLoss) -> PrivacyLoss:
-        """The loss of a whole cycle: that of one batch."""
-        check_relation(loss, ReplaceOne, "FixedCycles")
-        return loss
 
     @classmethod
     def examples(cls) -> tuple[SamplingExample, ...]:

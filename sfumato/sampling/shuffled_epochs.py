@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato import checks
-from sfumato.loss.base import PrivacyLoss
-from sfumato.sampling.base import Batch, SampledRows, Sampling, SamplingExample, check_relation
+from sfumato.sampling.base import Batch, SampledRows, SamplingExample
+from sfumato.sampling.disjoint_batches import DisjointBatches
 from sfumato.sensitivity import ReplaceOne, Sensitivity
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ShuffledEpochs(Sampling):
+class ShuffledEpochs(DisjointBatches):
     """All n rows in a uniformly random order, cut into batches of m; about replace-one neighbours.
 
     Priced as fixed batches: given the order, which does not depend on the data, the row is in one batch of the epoch,
@@ -28,23 +27,6 @@ class ShuffledEpochs(Sampling):
     Theorem: the true price of shuffled batches is above that of Poisson sampling [Chua et al. 2024, a lower
         bound: no upper bound below the one used here is proved]
     """
-
-    n: int
-    m: int
-    relation = ReplaceOne
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "n", checks.whole("n", self.n, 1))
-        object.__setattr__(self, "m", checks.whole("m", self.m, 1, self.n))
-
-    @property
-    def span(self) -> int:
-        """The number of batches in an epoch."""
-        return -(-self.n // self.m)
-
-    @property
-    def share(self) -> float:
-        return self.m / self.n
 
     def batches(self, *, source: "Source | None" = None) -> Iterator[Batch]:
         """A new order in each epoch, all equally likely (Fisher and Yates); `source` is for tests only."""
@@ -58,11 +40,6 @@ class ShuffledEpochs(Sampling):
                 order[i], order[i + place] = order[i + place], order[i]
             for start in range(0, self.n, self.m):
                 yield np.sort(order[start : start + self.m])
-
-    def amplify(self, loss: PrivacyLoss) -> PrivacyLoss:
-        """The loss of a whole epoch: that of one batch."""
-        check_relation(loss, ReplaceOne, "ShuffledEpochs")
-        return loss
 
     @classmethod
     def examples(cls) -> tuple[SamplingExample, ...]:
