@@ -113,7 +113,7 @@ bench-faults: $(VENV)/dev.stamp  ## break ledgers in every way we know (15 min; 
 bench-ledger: $(VENV)/dev.stamp  ## time a million charges (5 min; OPTIONS="--count 100000")
 	@$(BIN)/python bench/bench_ledger.py $(OPTIONS)
 
-bench-server: $(VENV)/dev.stamp  ## a service under load, kill -9, two on one ledger (2 min; OPTIONS="--seconds 300 --connections 200 --kills 200")
+bench-server: $(VENV)/dev.stamp  ## a service under load, kill -9, hostile bytes, two on one ledger (3 min; OPTIONS=--full for the bars' size)
 	@$(BIN)/python bench/bench_server.py $(OPTIONS)
 
 bench-groups: $(VENV)/dev.stamp  ## time counts of a million groups (10 s)
@@ -142,6 +142,16 @@ bench-hostile: $(VENV)/dev.stamp  ## processor time until hostile texts are refu
 
 bench-cost: $(VENV)/dev.stamp  ## each function in one row: worst input, cheapest, and what its table states (2 min; OPTIONS='--engine postgres' there)
 	@$(BIN)/python bench/bench_cost.py $(OPTIONS)
+
+http: $(VENV)/dev.stamp bench/.peers/server-http.stamp  ## requests that schemathesis makes up from the OpenAPI document of a service
+	@$(BIN)/python -m bench.server.check_http $(OPTIONS)
+
+console: $(VENV)/dev.stamp bench/.peers/axe.stamp  ## every page of the console in Chromium, looked at by axe-core: light, dark, on a phone
+	@$(BIN)/python -m bench.server.check_console $(OPTIONS)
+
+bench/.peers/axe.stamp:
+	@npm install --silent --prefix bench/.peers/axe 'axe-core@4'
+	@touch $@
 
 clients: $(VENV)/dev.stamp bench/.peers/server-clients.stamp  ## ask the demo from psql, six drivers and pandas by the PostgreSQL door
 	@$(BIN)/python bench/server/check_clients.py

@@ -32,7 +32,7 @@ NEAR = {
 
 
 def our_score(estimator, name, epsilon, delta, seed):
-    X, y = work.load(name)
+    X, y = work.load(name, estimator)
     a, b, c, d = work.split(X, y, seed)
     relation = sf.AddRemove if estimator in work.ADD_REMOVE else sf.ReplaceOne
     common = {"epsilon": epsilon, "delta": delta, "relation": relation, "bounds": (-1, 1)}
@@ -59,7 +59,7 @@ def without_noise(estimator, name, splits):
     """The score of the plain fit, for linear and logistic regression."""
     scores = []
     for seed in range(splits):
-        a, b, c, d = work.split(*work.load(name), seed)
+        a, b, c, d = work.split(*work.load(name, estimator), seed)
         if estimator == "linear":
             scores.append(work.r2(d, linear_model.LinearRegression().fit(a, b).predict(c)))
         else:
@@ -94,11 +94,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--only", nargs="+", metavar="ESTIMATOR")
+    parser.add_argument("--held-out", action="store_true", help="data sets that no constant was chosen on")
     parser.add_argument("--json", nargs="?", const=BENCH / "results/learn.json", type=Path, metavar="FILE")
     options = parser.parse_args()
     rows, failed = [], []
     print(f"{'estimator':<12}{'data':<15}{'ε':>4}  {'pure ε':>15}  {'δ = 1e-5':>15}  {'diffprivlib':>17}")
-    for estimator, names in work.CELLS.items():
+    for estimator, names in (work.HELD_OUT if options.held_out else work.CELLS).items():
         for name in names if not options.only or estimator in options.only else ():
             splits = options.splits if not name.startswith(("line-", "odds-")) else min(options.splits, 5)
             peer = peer_scores(estimator, name, splits)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.additive.laplace import Laplace
     from sfumato.mechanisms.additive.staircase import Staircase as Staircase
     from sfumato.mechanisms.additive.truncated_laplace import TruncatedLaplace as TruncatedLaplace
+    from sfumato.mechanisms.base import Following as Following
+    from sfumato.mechanisms.base import Measured as Measured
     from sfumato.mechanisms.choice.argmax import StableArgmax as StableArgmax
     from sfumato.mechanisms.choice.argmax import argmax as argmax
     from sfumato.mechanisms.choice.argmax import monotone_argmax as monotone_argmax
@@ -38,8 +40,6 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip as PermuteAndFlip
     from sfumato.mechanisms.choice.top_k import TopK as TopK
     from sfumato.mechanisms.composition import Chain as Chain
-    from sfumato.mechanisms.composition import Following as Following
-    from sfumato.mechanisms.composition import Measured as Measured
     from sfumato.mechanisms.keys.partition_selection import PartitionSelection as PartitionSelection
     from sfumato.mechanisms.keys.threshold_selection import StabilityHistogram as StabilityHistogram
     from sfumato.mechanisms.keys.threshold_selection import ThresholdSelection as ThresholdSelection
@@ -69,8 +69,8 @@ PLACES = {
     "local": "sfumato.local",
     "loss": "sfumato.loss",
     "Gaussian": "sfumato.mechanisms.additive.gaussian",
-    "Measured": "sfumato.mechanisms.composition",
-    "Following": "sfumato.mechanisms.composition",
+    "Measured": "sfumato.mechanisms.base",
+    "Following": "sfumato.mechanisms.base",
     "Chain": "sfumato.mechanisms.composition",
     "Count": "sfumato.mechanisms.additive.bounded_statistics",
     "BoundedSum": "sfumato.mechanisms.additive.bounded_statistics",

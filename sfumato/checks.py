@@ -34,7 +34,7 @@ def number(name: str, value: SupportsFloat, low: float, high: float, *, allowed:
 def non_negative(name: str, value: SupportsFloat) -> float:
     """0, or a number of reasonable size."""
     result = number(name, value, 0.0, MOST, allowed="0, or a number from 1e-100 to 1e100")
-    return 0.0 if result == 0 else positive(name, result)
+    return 0.0 if result == 0 else number(name, result, LEAST, MOST, allowed="0, or a number from 1e-100 to 1e100")
 
 
 def positive(name: str, value: SupportsFloat) -> float:

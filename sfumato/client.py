@@ -57,6 +57,13 @@ class RemotePreview:
     def __str__(self) -> str:
         return self.text
 
+    def _repr_html_(self) -> str:
+        from sfumato.curator.answer_html import meter_html
+
+        return meter_html(
+            "Nothing has been charged", self.after if self.fits and not self.free else self.left, self.text
+        )
+
 
 @dataclass(eq=False)
 class Remote:
@@ -127,6 +134,13 @@ class Remote:
     def policy(self) -> str:
         """The policy in force."""
         return str(self._get("/v1/policy")["text"])
+
+    def _repr_html_(self) -> str:
+        from sfumato.curator.answer_html import tables_html
+
+        found: Any = self.catalogue["tables"]
+        tables = {str(one["name"]): [str(column["name"]) for column in one["columns"]] for one in found}
+        return tables_html(f"What can be asked of {self.host}", tables)
 
     # ---- HTTP ---------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ SfumatoError
 │   └── NotStored         only stored answers were asked for, and there is none
 ├── EngineUnavailable     the database cannot run the question; nothing was charged
 ├── AnswerFailed          a charged question that could not be answered
+│   └── PostprocessingFailed  SQL over released values failed; these are stored, and further queries over them are free
 ├── CheckpointFailed      a checkpoint of a training run was not written      (also an OSError)
 ├── NotReached            the price does not buy what was asked for; what it bought is in `answer`
 ├── AccessRefused         a service does not let this person do this now; nothing was charged
@@ -161,6 +162,13 @@ class EngineUnavailable(SfumatoError):
 
 class AnswerFailed(SfumatoError):
     """A charged question could not be answered. The text is always the same; details are in the operator's log."""
+
+
+class PostprocessingFailed(AnswerFailed):
+    """SQL over released values failed or took too long. The values are stored: another query over them is free.
+
+    The message is that of the engine. It depends on released and public values alone.
+    """
 
 
 class CheckpointFailed(SfumatoError, OSError):

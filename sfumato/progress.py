@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -14,12 +15,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@dataclass
 class Task:
     """Work under way, and its message once there is one."""
 
-    def __init__(self, what: str | None = None) -> None:
-        self.what = what  # None if a message is under way
-        self.message = ExitStack()
+    what: str | None = None  # None if a message is under way
+    message: ExitStack = field(default_factory=ExitStack)
 
 
 CURRENT: ContextVar[Task | None] = ContextVar("task", default=None)

@@ -24,13 +24,11 @@ class Relation(Enum):
     Add = "add"
     Replace = "replace, one way"
 
+    def __init__(self, words: object) -> None:
+        self.one_way = words in ("remove", "add", "replace, one way")  # about (P, Q) only, and not about (Q, P)?
+
     def __repr__(self) -> str:
         return self.name
-
-    @property
-    def one_way(self) -> bool:
-        """Is it about (P, Q) only, and not about (Q, P)?"""
-        return self in (Relation.Remove, Relation.Add, Relation.Replace)
 
     @property
     def reversed(self) -> "Relation":

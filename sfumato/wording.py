@@ -1,4 +1,4 @@
-"""Numbers and nouns as people read them: the one place for plurals and short numbers."""
+"""Numbers and nouns as people read them: the one place for plurals, percentages and short numbers."""
 
 import math
 
@@ -6,6 +6,11 @@ import math
 def plural(count: int, noun: str) -> str:
     """1 row, 2 rows."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def format_share(share: float) -> str:
+    """A share as a percentage; a share below 1 is never written as 100 %."""
+    return f"{100 * min(share, 0.9999 if share < 1 else 1):.4g} %"
 
 
 def short_number(number: float, digits: int = 3) -> str:

@@ -27,6 +27,7 @@ LAYERS = {
     "curator": 4,
     "local": 4,
     "client": 4.1,  # a service, asked with the methods of a curator
+    "notebook": 4.2,  # the magic of Jupyter, over a curator or a client
     "learn": 3.8,  # below curator, which fits estimators in the database
     "audit": 4.1,  # of all that is below
     "sfumato": 4.5,  # the public names: only the surfaces above may use the package as a user does

@@ -20,22 +20,23 @@ def plain(model, x, y, noise=False):
     """Without privacy; with `noise`, the same exact noise on the gradients as ours."""
     optimizer, criterion = torch.optim.SGD(model.parameters(), RATE), nn.CrossEntropyLoss()
     drawn = Independent(SIGMA)
-    session = drawn.begin()
+    session, sizes = drawn.begin(), [p.numel() for p in model.parameters()]
 
     def step():
         optimizer.zero_grad()
         criterion(model(x), y).backward()
         if noise:
-            for p in model.parameters():
-                z = session.release(0, np.zeros(p.numel(), np.int64))
-                p.grad.add_(torch.from_numpy(z).to(torch.float32).mul_(2.0**-drawn.bits / len(x)).view_as(p))
+            z = torch.from_numpy(session.release(np.zeros(sum(sizes), np.int64)))
+            z = z.to(torch.float32).mul_(2.0**-drawn.bits / len(x)).split(sizes)
+            for p, mine in zip(model.parameters(), z, strict=True):
+                p.grad.add_(mine.view_as(p))
         optimizer.step()
 
     return step
 
 
 class Silent(Session):
-    def release(self, slot, multiples):
+    def release(self, multiples):
         return multiples
 
 

@@ -30,7 +30,10 @@ from bench.truth.data import BENCH, prepared
 from bench.truth.questions import QUESTIONS, Question, Rows
 from bench.truth.simulate import EPSILONS, Prepared, mu_of
 from sfumato.curator.answer import Answer
+from sfumato.curator.purchase import find_stored
 from sfumato.errors import SfumatoError
+from sfumato.mechanisms.additive.gaussian import Gaussian
+from sfumato.sql.emit.norm import WHOLE
 from sfumato.sql.policy import Policy
 
 Floats = NDArray[np.float64]
@@ -81,14 +84,17 @@ class Bench:
                 curator.ask(first, epsilon=FIRST)
             return curator.ask(sql, epsilon=epsilon)
 
-    def ask_and_read(self, policy: Policy, sql: str, epsilon: float, first: str = "") -> tuple[Answer, int]:
-        """An answer, and the squared norm that contributions were scaled to, which is stored with it."""
+    def ask_and_read(self, policy: Policy, sql: str, epsilon: float, first: str = "") -> tuple[Answer, int, float]:
+        """An answer, the squared norm that contributions were scaled to, and the deviation of its noise, in rows."""
         with self.curators.fresh(policy) as curator:
             if first:
                 curator.ask(first, epsilon=FIRST)
             answer = curator.ask(sql, epsilon=epsilon)
-            ((_, stored), *_) = curator.ledger.answers(curator.offer(sql, epsilon=epsilon).canonical)
-            return answer, json.loads(stored)["choices"][0]["bound"]
+            found = find_stored(curator.offer(sql, epsilon=epsilon), curator.ledger)
+            assert found is not None and found[0].choices
+            (noise,) = found[0].noise
+            assert isinstance(noise, Gaussian)
+            return answer, found[0].choices[0].bound, noise.sigma / WHOLE
 
 
 def by_key(answer: Answer, keys: int, name: str) -> dict[tuple[object, ...], float]:
@@ -158,7 +164,8 @@ class CountCell:
     bar: bool
     epsilon: float
     stored: bool
-    error: float  # over that of the best box
+    error: float  # over that of the best box: expected over the noise of the answers, given their bounds
+    realised: float  # the same with the noise that they had
     owner: float  # over that of the box of an owner who states 90 % quantiles
     coverage: float
     people: float  # how often "at most m people count in part" held
@@ -172,24 +179,32 @@ class CountCell:
 def count_cell(bench: Bench, asked: Asked, data: Prepared, policy: Policy, epsilon: float, stored: bool) -> CountCell:
     truth = np.array(list(asked.truth.values()))
     norms, mu = asked.rows.squares(), mu_of(epsilon)
-    squares, inside, people, seen = [], [], [], []
+    squares, expected, inside, people, seen = [], [], [], [], []
     for _ in range(bench.repeats):
-        answer, bound = bench.ask_and_read(policy, asked.sql(), epsilon, asked.first if stored else "")
+        answer, bound, sigma = bench.ask_and_read(policy, asked.sql(), epsilon, asked.first if stored else "")
         n, low, high = asked.columns(answer)
         squares.append(((n - truth) ** 2).sum())
+        expected.append(len(truth) * sigma**2 + float((left_out(asked.rows, norms, bound) ** 2).sum()))
         inside.append(((low <= truth) & (truth <= high)).mean())
         scaled = (norms > bound).sum()
         left = answer.left_out
         people.append(left is None or left.people is None or scaled <= left.people)
         seen.append((left.about, left.at_most, bool(left.warning)) if left else (0, 0, False))
     about, most, warned = np.array(seen, float).T
-    error = math.sqrt(float(np.mean(squares)))
+    error, realised = (math.sqrt(float(np.mean(values))) for values in (expected, squares))
     width = float(np.mean(high - low) / max(truth.mean(), 1))
     return CountCell(
         asked.question.name, asked.question.kind, asked.question.bar, epsilon, stored, error / data.box_error(mu),
-        error / owner_error(asked.rows, mu), float(np.mean(inside)), float(np.mean(people)), float(np.median(about)),
-        float(np.median(most)), width, float(warned.mean()), bench.repeats,
+        realised / data.box_error(mu), error / owner_error(asked.rows, mu), float(np.mean(inside)),
+        float(np.mean(people)), float(np.median(about)), float(np.median(most)), width,
+        float(warned.mean()), bench.repeats,
     )  # fmt: skip
+
+
+def left_out(rows: Rows, norms: Floats, bound: int) -> Floats:
+    """What scaling to this squared norm takes from each group."""
+    taken = 1 - np.sqrt(bound / np.maximum(norms, bound))
+    return np.bincount(rows.k, rows.c * taken[rows.u], rows.groups)
 
 
 def owner_error(rows: Rows, mu: float) -> float:
@@ -264,8 +279,12 @@ def count_summary(cells: Sequence[CountCell]) -> None:
     ones = [cell for cell in cells if cell.kind == "ones"]
     for stored, bar in ((False, 1.08), (True, 1.02)) if ones else ():
         found = geometric([cell.error for cell in ones if cell.stored == stored] or [0.0])
-        noise = 1.0 + 2.5 / math.sqrt(2 * sum(c.answers for c in ones) / 2 or 1)
-        say(f"one row per person, {'stored' if stored else 'own'}: ≤ {bar}", found <= bar * noise, f"{found:.3f}")
+        say(f"one row per person, {'stored' if stored else 'own'}: ≤ {bar}", found <= bar, f"{found:.3f}")
+    say(
+        "errors with the noise that was drawn, over expected ones",
+        None,
+        f"{geometric([c.realised / c.error for c in cells]):.3f}",
+    )
     bots = [cell for cell in cells if cell.name.startswith("bots") and cell.stored]
     if bots:
         say(

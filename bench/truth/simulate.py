@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from bench.truth.data import prepared
 from bench.truth.questions import QUESTIONS, Question, Rows, load
-from sfumato.curator.norm_choice import CANDIDATES, choose_for_sums
 from sfumato.curator.norm_tail import BINS, EDGES, ROOT_NORMS, WHOLE_NORMS, Tail
+from sfumato.curator.scaling import CANDIDATES, choose_for_sums, missing_by_tail
 
 Floats = NDArray[np.float64]
 EPSILONS = (0.2, 0.5, 1.0, 2.0)
@@ -113,6 +113,7 @@ class Cell:
     left_out: float
     at_most: float
     bound: float
+    width: float  # of intervals, over those of noise alone
     warned: float
 
 
@@ -127,16 +128,19 @@ def measure(data: Prepared, epsilon: float, stored: bool, repeats: int, seed: in
         tail = Tail.of(data.histogram + rng.normal(0, 1 / first, BINS), 1 / first, points=data.points)
         bound = choose_for_sums(tail, 1 / second, data.groups, CANDIDATES)
         index = int(np.searchsorted(CANDIDATES, bound))
-        sigma, out, most = bound / second, data.left_out[index], tail.at_most(bound)
+        sigma, out, missing = bound / second, data.left_out[index], missing_by_tail(tail, bound)
+        most = np.array([missing.rows(count) for count in (data.truth - out + Z * sigma).tolist()])
         square = data.groups * sigma**2 + float((out**2).sum())
         coverage = float((ndtr(out / sigma + Z) - ndtr((out - most) / sigma - Z)).mean())
         noise_only = float((ndtr(out / sigma + 1.96) - ndtr(out / sigma - 1.96)).mean())
         total = max(tail.total(), 1.0)
         bin_ = int(np.searchsorted(EDGES[:-1] * (1 + 1e-9), bound))  # people beyond the bin of the bound are compared
-        warned = float(ndtr((data.histogram[bin_ + 1 :].sum() - tail.scaled(EDGES[bin_])) * third - 1.64))
-        found.append((square, coverage, noise_only, out.sum() / data.truth.sum(), most / total, bound, warned))
+        warned = float(ndtr((data.histogram[bin_ + 1 :].sum() - tail.units_above(EDGES[bin_])) * third - 1.64))
+        width = float((1 + most / (2 * Z * sigma)).mean())
+        left = out.sum() / data.truth.sum()
+        found.append((square, coverage, noise_only, left, missing.most / total, bound, width, warned))
     square, *rest = np.array(found).T
-    means = [float(np.median(one) if place in (3, 4, 5) else one.mean()) for place, one in enumerate(rest, 1)]
+    means = [float(np.median(one) if place in (3, 4, 5, 6) else one.mean()) for place, one in enumerate(rest, 1)]
     return Cell(math.sqrt(square.mean()) / data.box_error(mu), *means)
 
 
@@ -148,7 +152,8 @@ def main() -> None:
     chosen = options.parse_args()
     wanted = tuple(one for one in QUESTIONS if any(one.name.startswith(name) for name in chosen.only))
     table: dict[Question, dict[tuple[float, bool], Cell]] = {}
-    print("question: error over the best box, own / stored; coverage %, own | stored; by ε =", *chosen.epsilon)
+    print("question: error over the best box, own / stored; coverage %, own | stored;")
+    print("width over that of noise, own | stored; share left out (at most); warnings %; by ε =", *chosen.epsilon)
     start = time.perf_counter()
     for question, rows in load(prepared(), wanted).items():
         data = Prepared.of(rows, bool(question.keys))
@@ -167,8 +172,10 @@ def line(question: Question, cells: dict[tuple[float, bool], Cell], epsilons: tu
     covered = [" ".join(f"{100 * cells[e, stored].coverage:3.0f}" for e in epsilons) for stored in (False, True)]
     left = " ".join(f"{100 * cells[e, False].left_out:.1f}(≤{100 * cells[e, False].at_most:.1f})" for e in epsilons)
     warned = " ".join(f"{100 * cells[e, False].warned:.0f}" for e in epsilons)
+    width = [" ".join(f"{cells[e, stored].width:.1f}" for e in epsilons) for stored in (False, True)]
     return (
-        f"{'*' if question.chosen else ' '}{question.name:26} {errors}  {covered[0]} | {covered[1]}  {left}  {warned}"
+        f"{'*' if question.chosen else ' '}{question.name:26} {errors}  {covered[0]} | {covered[1]}"
+        f"  {width[0]} | {width[1]}  {left}  {warned}"
     )
 
 
@@ -183,11 +190,15 @@ def summary(table: dict[Question, dict[tuple[float, bool], Cell]], epsilons: tup
         for stored in (False, True):
             cells = {(q.name, e): table[q][e, stored] for q in questions for e in epsilons if e >= 0.5}
             if cells:
-                mean = math.exp(float(np.mean([math.log(cell.error) for cell in cells.values()])))
+                mean, wide = (
+                    math.exp(float(np.mean([math.log(value) for value in values])))
+                    for values in ([c.error for c in cells.values()], [c.width for c in cells.values()])
+                )
                 worst = max(cells, key=lambda key: cells[key].error)
                 least = min(cells, key=lambda key: cells[key].coverage)
                 print(
                     f"{name}, {'stored' if stored else 'own'}, ε ≥ 0.5: {mean:.3f};"
+                    f" width {wide:.2f};"
                     f" worst {cells[worst].error:.2f} {worst};"
                     f" least coverage {100 * cells[least].coverage:.1f} % {least}"
                 )

@@ -106,7 +106,7 @@ class Term:
         return self._with(exp.Div, other, swap=True)
 
     def isin(self, *values: object) -> "Term":
-        """One of these: isin("north", "west"), or of a list, a tuple, a set or a range: isin(["north", "west"])."""
+        """True for one of these values: isin("north", "west"), or one list, tuple, set or range of them."""
         if len(values) == 1 and isinstance(values[0], list | tuple | set | frozenset | range):
             values = tuple(values[0])
         if not values:
@@ -120,14 +120,14 @@ class Term:
         return self._with(exp.Like, pattern)
 
     def clamp(self, low: float, high: float) -> "Term":
-        """Within bounds, so that it may be summed."""
+        """The value clamped to these bounds, so that it may be summed."""
         return Term(exp.Anonymous(this="CLAMP", expressions=[self.node, value(low).node, value(high).node]))
 
     def is_null(self) -> "Term":
         return Term(exp.Is(this=exp.paren(self.node), expression=exp.null()))
 
     def filter(self, *conditions: "Term | str") -> "Term":
-        """Of an aggregate: of those rows alone for which all of these hold."""
+        """The aggregate of those rows only for which all of these conditions hold."""
         both = exp.and_(*(exp.paren(term(one).node) for one in conditions))
         return Term(exp.Filter(this=self.node, expression=exp.Where(this=both)))
 
@@ -141,7 +141,7 @@ class Term:
 
 
 def col(name: str) -> Term:
-    """A column, by its name; `table.column` if it must be said."""
+    """A column, by its name; `table.column` where several tables have one of that name."""
     return Term(exp.column(*reversed([exp.to_identifier(part, quoted=True) for part in name.split(".", 1)])))
 
 
@@ -162,7 +162,7 @@ def sql(text: str) -> Term:
 
 
 def write(node: exp.Expr) -> str:
-    """SQL text of a node; aggregates that DuckDB lacks are written as well, since the parser reads them."""
+    """SQL text of a node, including aggregates that DuckDB does not have: the parser reads them."""
     return node.sql("duckdb", unsupported_level=ErrorLevel.IGNORE)
 
 
@@ -215,15 +215,15 @@ class Rows(Generic[A, P]):
         return Rows(asker, exp.Select().from_(exp.to_identifier(table, quoted=True)))
 
     def where(self, *conditions: Term | str) -> "Rows[A, P]":
-        """Rows for which all of these hold."""
+        """The rows for which all of these conditions hold."""
         return replace(self, query=self.query.where(*(exp.paren(term(c).node) for c in conditions)))
 
     def join(self, table: str, using: str | Sequence[str] = (), on: Term | str | None = None) -> "Rows[A, P]":
-        """With the matching row of a public table, or those of a private one of the same unit."""
+        """Each row joined with its match in a public table, or its matches in a private table of the same unit."""
         return self._join("", table, using, on)
 
     def left_join(self, table: str, using: str | Sequence[str] = (), on: Term | str | None = None) -> "Rows[A, P]":
-        """The same, and rows that find nothing stay."""
+        """A left join: rows without a match stay."""
         return self._join("left", table, using, on)
 
     def _join(self, side: str, table: str, using: str | Sequence[str], on: Term | str | None) -> "Rows[A, P]":
@@ -240,7 +240,7 @@ class Rows(Generic[A, P]):
         return replace(self, query=exp.Select().from_(self.query.select(*nodes).subquery("r")))
 
     def union_all(self, *others: "Rows[A, P]") -> "Rows[A, P]":
-        """These rows and those, one under the other: columns by their place."""
+        """These rows followed by those of another question; columns are matched by position."""
         parts = [one.query.select("*") for one in (self, *others)]
         return replace(self, query=exp.Select().from_(exp.union(*parts, distinct=False).subquery("r")))
 
@@ -272,7 +272,7 @@ class Asking(Generic[A, P]):
         return write(self.query)
 
     def having(self, *conditions: Term | str) -> "Asking[A, P]":
-        """Groups whose released values satisfy these: costs nothing more."""
+        """The groups whose released values satisfy these conditions: post-processing, so it costs nothing more."""
         return replace(self, query=self.query.having(*(exp.paren(term(c).node) for c in conditions)))
 
     def order_by(self, *terms: Term | str) -> "Asking[A, P]":
@@ -284,7 +284,7 @@ class Asking(Generic[A, P]):
         return replace(self, query=self.query.limit(number))
 
     def offset(self, number: int) -> "Asking[A, P]":
-        """Without the first so many."""
+        """The answer without its first rows, as many as `number`."""
         return replace(self, query=self.query.offset(number))
 
     def preview(

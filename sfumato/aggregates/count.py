@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 from sqlglot import exp
@@ -10,6 +11,7 @@ from sfumato.aggregates.intervals import Spread
 from sfumato.aggregates.linear import Linear, NoisySums, Number, NumberEstimate, Reader
 from sfumato.errors import QueryRefused
 from sfumato.sql.aggregate import Aggregate, Lattices
+from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column, Constant, Expression
 from sfumato.sql.nullable import never_nan, never_null
 from sfumato.sql.parse.ast_guard import node_text, require_known_parts
@@ -67,7 +69,7 @@ class Count(Linear):
         return CountReader(sums)
 
     def as_row_count(self, table: Table, known: frozenset[Expression]) -> "Count":
-        """COUNT of what every row has is COUNT(*); rows of no unit are left out anyway."""
+        """COUNT of an expression that is never NULL is COUNT(*); rows without a unit are left out anyway."""
         of = self.of
         everywhere = of is not None and (never_null(of) or of in known) and never_nan(of)
         return Count() if everywhere or is_unit(of, table) else self
@@ -108,7 +110,7 @@ class CountDistinct(Linear):
         return CountReader(sums)
 
     def as_row_count(self, table: Table, known: frozenset[Expression]) -> Linear:
-        """Different units are units."""
+        """COUNT(DISTINCT unit) counts units."""
         return CountUnits() if is_unit(self.of, table) else self
 
 
@@ -145,9 +147,13 @@ class CountReader(Reader):
 
     sums: NoisySums
 
+    @property
+    def coefficients(self) -> tuple[Fraction, ...]:
+        return self.sums.coefficients(0)
+
     @cached_property
     def spread(self) -> Spread:
-        return self.sums.spread(self.sums.coefficients(0))
+        return self.sums.spread(self.coefficients)
 
     @property
     def coverage(self) -> float:
@@ -165,7 +171,7 @@ class CountReader(Reader):
         estimates: list[NumberEstimate] = []
         for row in rows:
             noisy = measure(index, row)
-            value = round(noisy)  # halves to the even one, so that nothing is biased
+            value = noisy if self.sums.combined else round(noisy)  # halves to the even one: nothing is biased
             low, high = self.sums.widen(noisy - radius, noisy + radius, 0.0, 1.0, noisy + radius)
             estimates.append((value, min(low, value), max(high, value)))
         return estimates
@@ -179,11 +185,23 @@ class CountReader(Reader):
 
 
 def parse_distinct(node: exp.Expression, values: Sequence[exp.Expression], rows: Scope) -> Aggregate:
-    """COUNT(DISTINCT x)."""
-    of = [parse_expression(one, rows) for one in values]
-    if len(of) != 1:
-        raise QueryRefused(f"{node_text(node)} is not allowed: DISTINCT is for COUNT of one column.")
-    return CountDistinct(of[0])
+    """COUNT(DISTINCT x), COUNT(DISTINCT a, b) of rows that have both, and COUNT(DISTINCT (a, b)) of all rows."""
+    whole = len(values) == 1 and isinstance(values[0], exp.Tuple)
+    of = [parse_expression(one, rows) for one in (values[0].expressions if whole else values)]
+    if not of:
+        raise QueryRefused(f"{node_text(node)} is not allowed: DISTINCT is for COUNT of columns.")
+    return CountDistinct(of[0] if len(of) == 1 and not whole else joined_values(of, whole))
+
+
+def joined_values(values: Sequence[Expression], with_missing: bool) -> Expression:
+    """Several values as one text, each after its length, so that different values have different texts as long as these
+    are within the limit of texts. NULL has a sign of its own, or makes the whole NULL."""
+    texts = [one if one.domain.kind is Kind.TEXT else call("text", one) for one in values]
+    parts: list[Expression] = []
+    for text in texts:
+        size = call("||", call("text", call("length", text)), Constant(":"), text)
+        parts.append(call("coalesce", size, Constant("-")) if with_missing else size)
+    return call("||", *parts) if len(parts) > 1 else parts[0]
 
 
 def is_unit(of: Expression | None, table: Table) -> bool:

@@ -3,14 +3,13 @@
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from sqlglot import exp
 
-from sfumato.aggregates.linear import Linear, NoisySums, Number, NumberEstimate, Reader, clip
-from sfumato.aggregates.mean import MeanReader
+from sfumato.aggregates.formula_of_means import FormulaReader, Interval
+from sfumato.aggregates.linear import Linear, NoisySums
 from sfumato.errors import QueryRefused
 from sfumato.sql.aggregate import Lattices
 from sfumato.sql.expressions import Constant, Expression
@@ -22,31 +21,6 @@ from sfumato.sql.plan import Measure, What
 from sfumato.sql.simplify import call
 
 BITS = 20  # of values in steps, so that their squares and products fit
-
-
-class Interval(NamedTuple):
-    """All numbers from low to high; operations give intervals that hold every result."""
-
-    low: float
-    high: float
-
-    def minus(self, other: "Interval") -> "Interval":
-        return Interval(self.low - other.high, self.high - other.low)
-
-    def times(self, other: "Interval") -> "Interval":
-        ends = [a * b for a in self for b in other]
-        return Interval(min(ends), max(ends))
-
-    def over(self, other: "Interval") -> "Interval":
-        """By positive numbers; all numbers, if the other may be 0."""
-        if other.low <= 0:
-            return Interval(-math.inf, math.inf)
-        return self.times(Interval(1 / other.high, 1 / other.low))
-
-    @property
-    def square(self) -> "Interval":
-        ends = sorted((self.low**2, self.high**2))
-        return Interval(0.0 if self.low <= 0 <= self.high else ends[0], ends[1])
 
 
 class Moments(NamedTuple):
@@ -64,7 +38,7 @@ class Moments(NamedTuple):
 
     @property
     def variances(self) -> tuple[Interval, Interval]:
-        """Of x and of y: never below 0."""
+        """The variances of x and of y, never below 0."""
         pairs = ((self.xx, self.x), (self.yy, self.y))
         found = [square.minus(mean.square) for square, mean in pairs]
         return Interval(max(0.0, found[0].low), max(0.0, found[0].high)), Interval(
@@ -94,7 +68,7 @@ class Paired(Linear):
             raise QueryRefused(f"{node_text(node)} takes two columns of numbers.")
         y, x = parse_expression(node.this, rows), parse_expression(node.expression, rows)
         for one in (y, x):
-            exponent(one, node_text(node), BITS)  # refuses what has no bounds
+            exponent(one, node_text(node), BITS)  # raises where a column has no bounds
         return cls(y, x)
 
     @property
@@ -117,8 +91,14 @@ class Paired(Linear):
             found.append(Measure(What.SQUARES, one, middle, 2 * step, product))
         return tuple(found)
 
-    def reader(self, sums: NoisySums) -> "PairedReader":
-        return PairedReader(sums, self)
+    def reader(self, sums: NoisySums) -> FormulaReader:
+        middles = sums.joint.measures[sums.indexes[1]].centre, sums.joint.measures[sums.indexes[2]].centre
+
+        def formula(means: list[Interval]) -> Interval:
+            spare = [Interval(0.0, 0.0)] * (5 - len(means))
+            return self.combine(Moments(*means, *spare), middles)
+
+        return FormulaReader(sums, formula, self.limits)
 
     @abstractmethod
     def combine(self, moments: Moments, middles: tuple[float, float]) -> Interval:
@@ -201,53 +181,3 @@ class RegressionIntercept(Paired):
         slope = moments.covariance.over(moments.variances[0])
         x, y = (Interval(c + one.low, c + one.high) for c, one in zip(middles, moments[:2], strict=True))
         return y.minus(slope.times(x))
-
-
-@dataclass(frozen=True)
-class PairedReader(Reader):
-    """Reads an aggregate of two columns from noisy sums (n, x, y, xy, x², y²).
-
-    Theorem: the interval holds the truth with 95 % at least, whatever the data [union bound; Fieller 1954]
-    Proof. Each mean of a sum over n is in its Fieller interval with probability 1 − 0.05/k, so all k are with 95 %.
-    Where they are, interval arithmetic holds every value of the formula, and the truth is one of them; clipping to what
-    the ranges allow keeps it. ∎
-    """
-
-    sums: NoisySums
-    aggregate: Paired
-
-    @property
-    def coverage(self) -> float:
-        return self.sums.confidence
-
-    @cached_property
-    def means(self) -> list[MeanReader]:
-        """Of x, y, xy, and of the squares if they are there: each over the count, at its share of the confidence."""
-        count, *others = self.sums.indexes
-        share = 1 - (1 - self.sums.confidence) / len(others)
-        parts = (replace(self.sums, indexes=(j, count), confidence=share) for j in others)
-        return [MeanReader(one) for one in parts]
-
-    @cached_property
-    def middles(self) -> tuple[float, float]:
-        return self.means[0].measure.centre, self.means[1].measure.centre
-
-    def read(self, row: Sequence[Number]) -> NumberEstimate:
-        values, boxes = [], []
-        for mean in self.means:
-            sums, step = mean.sums.values(row), 2.0**mean.measure.exponent
-            value = mean.steps(sums) * step
-            low, high = (end * step for end in mean.widened_ends(sums, mean.reach))
-            values.append(Interval(value, value))
-            boxes.append(Interval(min(low, value), max(high, value)))
-        limits = self.aggregate.limits
-        found = self.combine(values)
-        value = clip(found.low, *limits) if math.isfinite(found.low) else 0.0
-        low, high = (clip(end, *limits) for end in self.combine(boxes))
-        return value, min(low, value), max(high, value)
-
-    def combine(self, means: list[Interval]) -> Interval:
-        spare = [Interval(0.0, 0.0)] * (5 - len(means))
-        found = self.aggregate.combine(Moments(*means, *spare), self.middles)
-        ends = (-math.inf if math.isnan(found.low) else found.low, math.inf if math.isnan(found.high) else found.high)
-        return Interval(*ends)

@@ -18,11 +18,21 @@ from sfumato.mechanisms.additive.joint_laplace import JointLaplace, OneOf
 from sfumato.noise.sampler import LARGEST
 from sfumato.rounding import round_up
 
-Terms = tuple[tuple[Fraction, Noise], ...]  # independent noise, each with a factor
 Floats = NDArray[np.float64]
 CELLS, COARSE = 500, 160  # to a standard deviation, at first; of joint noise, which has a law for each box
 SHORT = 0.001
 BITS = 128
+
+
+@dataclass(frozen=True)
+class CombinedGaussian:
+    """The noise of a combination of released numbers: a normal variable, and at most this rounding error beside it."""
+
+    sigma: float
+    rounding_error: float
+
+
+Terms = tuple[tuple[Fraction, Noise | CombinedGaussian], ...]  # independent noise, each with a factor
 
 
 @dataclass(frozen=True)
@@ -40,7 +50,9 @@ def spread(terms: Terms, confidence: float) -> Spread:
     One term is exact. Of several, each is put into cells, which hold single values where there are not too many. Then
     what is counted never exceeds the true probability. Cells are made smaller once if it may be SHORT below it.
     """
-    some = tuple((abs(c), noise) for c, noise in terms if c)
+    some = tuple((abs(c), noise) for c, noise in terms if c and not isinstance(noise, CombinedGaussian))
+    if len(some) < sum(c != 0 for c, _ in terms):
+        return bounded_spread(terms, confidence)
     if not some:
         return Spread(0.0, 1.0)
     if len(some) == 1:
@@ -158,6 +170,12 @@ def cumulative(noise: Noise, k: Floats, sides: Floats) -> Floats:
     return np.where(k < 0, tail, 1 - tail)
 
 
+def bounded_spread(terms: Terms, confidence: float) -> Spread:
+    """The same from above: normal noise, and what rounding adds at most."""
+    reach = Reach.of(terms, (), confidence)
+    return Spread(math.sqrt(reach.fixed) + reach.least, confidence)
+
+
 # ---- ratios ---------------------------------------------------------------------------------------------------------
 
 
@@ -176,12 +194,13 @@ class Reach:
 
         Gaussian: Kⱼ = round(Nⱼ) is within ½ of Nⱼ, and Σ cⱼNⱼ is normal. Laplace: all |Kⱼ| ≤ their radius at once.
         """
-        if all(isinstance(noise, Gaussian) for _, noise in constant + rising):
+        if all(isinstance(noise, Gaussian | CombinedGaussian) for _, noise in constant + rising):
             z = float(ndtri((1 + confidence) / 2)) * (1 + 1e-12)
-            squares = [math.fsum((z * float(c) * n.sigma) ** 2 for c, n in terms if isinstance(n, Gaussian))
-                       for terms in (constant, rising)]  # fmt: skip
-            halves = [math.fsum(abs(float(c)) / 2 for c, _ in terms) for terms in (constant, rising)]
-            return Reach(*squares, *halves)
+            normal = [[(float(c), n) for c, n in terms if isinstance(n, Gaussian | CombinedGaussian)]
+                      for terms in (constant, rising)]  # fmt: skip
+            squares = [math.fsum((z * c * n.sigma) ** 2 for c, n in terms) for terms in normal]
+            rounding = [math.fsum(abs(c) * rounding_of(n) for c, n in terms) for terms in normal]
+            return Reach(*squares, *rounding)
         each = 1 - (1 - confidence) / max(1, len(constant) + len(rising))
         ends = [math.fsum(abs(float(c)) * noise_error(n, each) for c, n in terms) for terms in (constant, rising)]
         return Reach(0.0, 0.0, *ends)
@@ -207,8 +226,14 @@ class Reach:
         return (d * m - math.sqrt(max(0.0, inner))) / a
 
 
+def rounding_of(noise: Gaussian | CombinedGaussian) -> float:
+    return noise.rounding_error if isinstance(noise, CombinedGaussian) else 0.5
+
+
 @lru_cache(maxsize=4096)
-def noise_error(noise: Noise, confidence: float) -> float:
+def noise_error(noise: Noise | CombinedGaussian, confidence: float) -> float:
+    if isinstance(noise, CombinedGaussian):
+        return float(ndtri((1 + confidence) / 2)) * (1 + 1e-12) * noise.sigma + noise.rounding_error
     return noise.error(confidence)
 
 

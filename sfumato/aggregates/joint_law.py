@@ -48,7 +48,7 @@ class Boxes:
         return Boxes(chances, sides, int(highest >= MOST))
 
     def batches(self) -> Iterator[tuple[Floats, Floats]]:
-        """So many at a time that their cells stay in the cache."""
+        """Slices of boxes, small enough for their cells to stay in the processor's cache."""
         for start in range(0, len(self.chances), BATCH):
             yield self.chances[start : start + BATCH], self.sides[start : start + BATCH]
 
@@ -70,7 +70,7 @@ def deviation_of(one: OneOf) -> float:
 
 
 def cumulative_in_boxes(one: OneOf, k: Floats, sides: Floats) -> Floats:
-    """P(z ≤ k) in each box: a row for each."""
+    """P(z ≤ k) in each box; one row for each box."""
     slope, side = one.joint.law.slopes.get(one.place), sides[:, one.place, None]
     k = np.clip(k, -side - 1, side)
     found: Floats = (k + side + 1) / (2 * side + 1)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from sfumato.aggregates.intervals import Reach, Spread, Terms, spread
+from sfumato.aggregates.intervals import CombinedGaussian, Spread, Terms, bounded_spread, spread
 from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import Noise
 from sfumato.sql.aggregate import Aggregate
@@ -20,11 +20,12 @@ from sfumato.sql.emit.norm import WHOLE
 from sfumato.wording import short_number
 
 CONFIDENCE = 0.95
-COUNT_PART = 0.02  # of what an interval may miss: for the count by which the share of left-out rows is bounded
+COUNT_PART = 0.02  # share of the error probability of an interval that is used to bound the count of left-out rows
+UNEVEN = 2.0  # how many times a group's share of what is kept its share of what the tail's people leave out may be
 ROUNDED = 2.001  # parts of WHOLE by which a weight is below √(B/q) at most
 Number = float | int
 NumberEstimate = tuple[Number, Number, Number]  # value, low, high
-Estimate = tuple[Scalar, Scalar, Scalar]  # the same of any aggregate; one without an interval has no ends
+Estimate = tuple[Scalar, Scalar, Scalar]  # the same for any aggregate; without an interval, low and high are None
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,24 @@ class Missing:
     apart: float
     certain: bool = False  # for all data, not only by the shape of the tail
     times: float = math.inf  # nobody's contributions are longer than 1 + `times` bounds, so no weight is less than that
+    shared: float = 0.0  # the part of `most` that falls on groups by what they have
+    kept: float = 0.0  # the sum of scaled lengths: what a scaled count is a share of
 
     def rows(self, count: float) -> float:
-        """The most that scaling took from a group with this scaled count."""
-        return min(self.most, max(count, 0.0) * (1 / self.least_weight - 1)) if self.least_weight > 0 else self.most
+        """Upper bound of what scaling took from a group with this scaled count."""
+        most = self.of_group(count)
+        return min(most, max(count, 0.0) * (1 / self.least_weight - 1)) if self.least_weight > 0 else most
+
+    def of_group(self, count: float) -> float:
+        """`most`, of which a group has at most UNEVEN times its share of `shared`; the rest may all be in one group.
+
+        Theorem: if the tail's people have at most UNEVEN times the share of group k in what they leave out that all
+            people have in what is kept, L_k ≤ UNEVEN·(S_k/M)·E₁ + E₂ [docs/theorems/contributions.md, Theorem 3 (e)]
+        """
+        if not self.shared or not math.isfinite(count):
+            return self.most
+        part = UNEVEN * max(count, 0.0) / max(self.kept, 1e-9)
+        return self.most - self.shared * max(0.0, 1 - part)
 
     @property
     def least_weight(self) -> float:
@@ -54,8 +69,9 @@ class Missing:
         return 1 / (1 + self.times) - ROUNDED / WHOLE
 
     def share(self, count: float) -> float:
-        """λ, at most, in a group with this scaled count; weights are rounded down, too."""
-        taken = self.most / (max(count, 0.0) + self.most) if self.most else 0.0
+        """λ, at most, in a group with this scaled count or a larger one; weights are rounded down, too."""
+        most = self.of_group(count)
+        taken = most / (max(count, 0.0) + most) if most else 0.0
         return min(1.0, taken + ROUNDED / WHOLE, 1 - self.least_weight)
 
 
@@ -64,11 +80,16 @@ class NoisySums:
     """The sums that an aggregate is read from: how they follow from noisy parts, and how far off they may be."""
 
     joint: NoiseBasis
-    indexes: tuple[int, ...]  # of the aggregate's sums among the measures of the plan
-    noise: tuple[Noise | None, ...]  # of each part; None: no noise
+    indexes: tuple[int, ...]  # of the sums of the aggregate, among the measures of the plan
+    noise: tuple[Noise | CombinedGaussian | None, ...]  # the noise of each part; None: no noise
     confidence: float = CONFIDENCE
     averaged: bool = False  # parts are weighted means of several releases: Gaussian noise and at most ½ of rounding
     missing: "Missing | None" = None  # what scaling took away; None: nothing
+
+    @property
+    def combined(self) -> bool:
+        """Are parts combined from several tables that add up? Then counts are not rounded, or they would not."""
+        return any(isinstance(noise, CombinedGaussian) for noise in self.noise)
 
     def values(self, row: Sequence[Number]) -> list[Number]:
         """The noisy sums, from the noisy parts of a group."""
@@ -89,10 +110,7 @@ class NoisySums:
 
     def spread(self, coefficients: Sequence[Fraction]) -> Spread:
         """How far a combination of parts may be off."""
-        if not self.averaged:
-            return spread(self.terms(coefficients), self.confidence)
-        reach = Reach.of(self.terms(coefficients), (), self.confidence)
-        return Spread(math.sqrt(reach.fixed) + reach.least, self.confidence)
+        return (bounded_spread if self.averaged else spread)(self.terms(coefficients), self.confidence)
 
     def widen(self, low: float, high: float, down: float, up: float, count: float = math.inf) -> tuple[float, float]:
         """An interval of a sum, with what was taken away: between −down and up for each size of a row, and a little
@@ -135,6 +153,11 @@ class Reader(ABC):
         """± at 95 %; None where that depends on private numbers, such as how many values there are."""
         return None
 
+    @property
+    def coefficients(self) -> tuple[Fraction, ...] | None:
+        """The value as a combination of noisy parts; None if it is none."""
+        return None
+
     @abstractmethod
     def read(self, row: Sequence[Number]) -> NumberEstimate:
         """(value, low, high), from the noisy parts of a group."""
@@ -153,7 +176,7 @@ class Linear(Aggregate):
 
     @abstractmethod
     def reader(self, sums: NoisySums) -> Reader:
-        """How it is read from its noisy sums."""
+        """The reader of this aggregate, from its noisy sums."""
 
 
 def clip(x: float, low: float, high: float) -> float:

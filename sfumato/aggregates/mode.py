@@ -81,7 +81,7 @@ class Mode(Standalone):
 
     @property
     def choices(self) -> tuple[Scalar, ...] | range | None:
-        """All values that there can be, if they are public and not too many; as the statement gives them."""
+        """All possible values as the statement returns them, if they are public and not too many."""
         if self.lattice is not None:
             return range(self.lattice.points) if self.lattice.points <= MOST_CHOICES else None
         known = self.of.domain.keys
@@ -126,7 +126,7 @@ class ModeChoice(StandaloneRelease):
         _ = self.mechanism.error(SURE, candidates=len(self.choices))
 
     def release(self, rows: Sequence[Row]) -> list[Scalar]:
-        counts = {normalize_zero(value): int(str(many)) for value, many in rows}
+        counts = {normalize_float_zero(value): int(str(many)) for value, many in rows}
         return [self.mechanism.release([counts.get(value, 0) for value in self.choices])]
 
     def read(self, stored: Sequence[Scalar]) -> Estimate:
@@ -205,8 +205,8 @@ def counted_value(mode: Mode, to: Dialect) -> str:
     return to.date_text(raw(X)).sql(to.name) if mode.of.domain.kind is Kind.DATE else value_or_null(mode.of, to)
 
 
-def normalize_zero(value: object) -> object:
-    """As public values are written: numbers as doubles, but places on a lattice."""
+def normalize_float_zero(value: object) -> object:
+    """Floats without −0, as public values are written; positions on a lattice stay integers."""
     return value + 0.0 if isinstance(value, float) else value
 
 

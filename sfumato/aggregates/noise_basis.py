@@ -51,7 +51,7 @@ class NoiseBasis:
         return NoiseBasis(plan.measures, plan.rows, WHOLE if plan.table.scaled else 1)
 
     def weight_of(self, measure: Measure) -> int:
-        """Different values are counted, not weighted."""
+        """The weight of a measure: 1 for counts of different values, which are not weighted."""
         return 1 if measure.what is What.DISTINCT else self.weight
 
     @property
@@ -61,7 +61,7 @@ class NoiseBasis:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """One for each measure, in their order."""
+        """One part for each measure, in the order of measures."""
         return tuple(map(self.part, self.measures))
 
     def part(self, measure: Measure) -> Part:
@@ -144,7 +144,7 @@ class NoiseBasis:
         return [scale * row[j] - shift * row[parent] for j, (scale, shift, parent) in enumerate(self.transforms)]
 
     def part_columns(self, rows: Sequence[Sequence[int]]) -> list[list[int]]:
-        """The same of many rows, part by part."""
+        """The parts of many rows of exact measures, as columns."""
         given = list(zip(*rows, strict=True)) or [()] * len(self.parts)
         return [
             [scale * m - shift * p for m, p in zip(given[j], given[parent], strict=True)]
@@ -152,11 +152,11 @@ class NoiseBasis:
         ]
 
     def measures_of(self, row: Sequence[float | int]) -> list[float | int]:
-        """The measures of (noisy) parts; whole where they are."""
+        """The measures, from (noisy) parts; integers where they are whole."""
         return [self.measure(place, row) for place in range(len(self.measures))]
 
     def measure(self, place: int, row: Sequence[float | int]) -> float | int:
-        """One of them."""
+        """One measure, from (noisy) parts."""
         denominator, coefficients = self.integer_coefficients[place]
         total: float | int = 0
         for j, c in coefficients:

@@ -61,15 +61,15 @@ class Price(ABC):
     @property
     @abstractmethod
     def amount(self) -> float:
-        """How much it is."""
+        """The amount as a number: μ or ε."""
 
     @abstractmethod
     def with_amount(self, amount: float) -> "Price":
-        """So much of the same currency."""
+        """This amount of the same currency."""
 
     @abstractmethod
     def part(self, share: float) -> "Price":
-        """A share of this."""
+        """The price of a part that has this share."""
 
     @abstractmethod
     def loss(self) -> PrivacyLoss:
@@ -77,7 +77,7 @@ class Price(ABC):
 
     @abstractmethod
     def noise(self, size: int) -> IndependentNoise:
-        """For whole numbers that one unit moves by `size`."""
+        """The noise for integers that one unit changes by at most `size`."""
 
     @abstractmethod
     def deviation(self, size: int) -> float:
@@ -87,11 +87,11 @@ class Price(ABC):
 
     @abstractmethod
     def scaled_noise(self, size: int, length: float) -> IndependentNoise:
-        """For whole numbers that one unit moves so that the numbers, divided by their sizes, have this norm."""
+        """The noise for integers where the change by one unit, divided by their sizes, has at most this norm."""
 
     @abstractmethod
     def quantile_mechanism(self, fraction: Fraction, points: int, values: int) -> ByRank:
-        """A value by its rank."""
+        """The mechanism for a value by its rank."""
 
     @abstractmethod
     def weighted_quantile_mechanism(self, fraction: Fraction, points: int, values: int, by_group: bool) -> ByRank:
@@ -104,17 +104,17 @@ class Price(ABC):
 
     @abstractmethod
     def selection_mechanism(self, rows: int) -> Exponential | PermuteAndFlip:
-        """One of several values by how often each is there, if one unit adds at most `rows` to each."""
+        """The mechanism that chooses a value by its count, where one unit adds at most `rows` to each count."""
 
     @abstractmethod
     def stable_value_mechanism(self, slack: float) -> StableValue | GaussianStableValue:
-        """A value that few people cannot change."""
+        """The mechanism for a value that few people cannot change."""
 
     @abstractmethod
     def data_dependent_mechanism(
         self, statistic: Statistic[Any], slack: float, step: Fraction
     ) -> Smooth | Everywhere | NoisyBound:
-        """The way to a statistic whose noise depends on data; answers are multiples of `step`."""
+        """The mechanism for a statistic with data-dependent noise; answers are multiples of `step`."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class Mu(Price):
         return Quantile(self.mu, fraction, points, math.ceil(values * max(1.0, found.range / linear) * (1 + 1e-12)))
 
     def noises(self, joint: NoiseBasis, shares: Sequence[float]) -> tuple[Noise | None, ...]:
-        """Each by itself: nothing is gained by noise that is not independent."""
+        """Independent noise on each part: for Gaussian noise nothing is gained by joint noise."""
         sizes = (part.size for part in joint.parts)
         return tuple(self.part(w).noise(s) if w else None for w, s in zip(shares, sizes, strict=True))
 
@@ -214,7 +214,7 @@ class Pure(Price):
 
     @staticmethod
     def leak(delta: float) -> float:
-        return delta * LESS  # noise needs none of it
+        return delta * LESS  # noise itself needs no δ
 
     @staticmethod
     def shares(importances: Sequence[float]) -> tuple[float, ...]:

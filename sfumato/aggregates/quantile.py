@@ -38,7 +38,7 @@ GIVEN: dict[type[exp.Expression], str] = {
 }  # fmt: skip
 MOST_PARTS = 10**6
 LARGEST = 2**21  # rows of a kept table of values, at most: a public bound
-FEW = 20_000  # values: as many are counted in no time
+FEW = 20_000  # values: so few are counted quickly
 SPARE = 3  # ranks, for engines that round them up or down
 WIDE = 0.001  # of all values to either side: mostly more than what counts, and as quick
 
@@ -136,7 +136,7 @@ class QuantileRelease(StandaloneRelease):
         _ = self.mechanism
 
     def release(self, rows: Sequence[Row]) -> list[Scalar]:
-        """Of a group without values: of none."""
+        """The release of a group; a group without values is released as an empty one."""
         values = Ranked.of(*rows[0]) if rows and rows[0][0] else Ranked.of(0, [], [], [])  # type: ignore[arg-type]
         return list(self.mechanism.release(values))
 

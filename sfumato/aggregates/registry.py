@@ -15,7 +15,7 @@ from sfumato.sql.tighten import AS_STATED, QuestionBounds
 
 
 def concrete_classes(abstract: type[Aggregate]) -> Iterator[type[Aggregate]]:
-    """The classes below this one that can be made."""
+    """The subclasses of this class that can be instantiated."""
     for one in abstract.__subclasses__():
         if not inspect.isabstract(one):
             yield one

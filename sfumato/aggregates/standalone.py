@@ -78,6 +78,6 @@ class StandaloneRelease(ABC):
 
 
 def integers(numbers: object) -> list[int]:
-    """Exact integers of an engine."""
+    """The exact integers that an engine returned."""
     assert isinstance(numbers, Iterable)
     return [int(x) for x in numbers]

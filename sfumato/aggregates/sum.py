@@ -75,12 +75,16 @@ class SumReader(Reader):
         return self.sums.joint.measures[self.sums.indexes[0]]
 
     @cached_property
+    def coefficients(self) -> tuple[Fraction, ...]:
+        steps = tuple(c * Fraction(2) ** self.measure.exponent for c in self.sums.coefficients(0))
+        if len(self.sums.indexes) == 1:
+            return steps
+        centre, values = Fraction(self.measure.centre), self.sums.coefficients(1)
+        return tuple(a + centre * b for a, b in zip(steps, values, strict=True))
+
+    @cached_property
     def spread(self) -> Spread:
-        coefficients = [c * Fraction(2) ** self.measure.exponent for c in self.sums.coefficients(0)]
-        if len(self.sums.indexes) > 1:
-            centre, values = Fraction(self.measure.centre), self.sums.coefficients(1)
-            coefficients = [a + centre * b for a, b in zip(coefficients, values, strict=True)]
-        return replace(self.sums, confidence=self.sums.noise_confidence).spread(coefficients)
+        return replace(self.sums, confidence=self.sums.noise_confidence).spread(self.coefficients)
 
     @property
     def coverage(self) -> float:
@@ -133,7 +137,7 @@ class SumReader(Reader):
 
     @cached_property
     def count_index(self) -> int | None:
-        """Where the values, or the rows, that are summed are counted."""
+        """The index of the measure that counts the summed values, or the rows."""
         measures = self.sums.joint.measures
         counts = (self.measure.counted_by, Measure(What.ROWS))
         return next((measures.index(one) for one in counts if one in measures), None)

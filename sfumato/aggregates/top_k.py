@@ -122,7 +122,7 @@ class TopKRelease(StandaloneRelease):
 
 
 def storable(value: object) -> Scalar:
-    """A value as JSON holds it: −0 is 0, so that they are one value, and infinite numbers are texts."""
+    """A value as it is stored in JSON: −0 becomes 0, and infinite numbers become texts."""
     if isinstance(value, float):
         return value + 0.0 if math.isfinite(value) else str(value)
     return value if isinstance(value, str | int | bool | None) else str(value)

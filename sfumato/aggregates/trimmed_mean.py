@@ -37,7 +37,7 @@ from sfumato.sql.plan import Plan
 from sfumato.sql.reserved_names import ALL, COUNT, COUNTED, RANKED, SUM, SUM_UP_TO, UP_TO, VALUE, VALUES, qualify
 
 RUNG = 0.1  # of the price: how large the noise is, which the interval is made of
-FINE = 20  # bits of a range that the mean is told with, at least
+FINE = 20  # the least number of bits, of the range, with which the mean is released
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class TrimmedMeanRelease(StandaloneRelease):
 
     @cached_property
     def mean(self) -> TrimmedShare:
-        """Of places on the lattice."""
+        """The trimmed mean over positions on the lattice."""
         lattice = self.aggregate.lattice
         return TrimmedShare(0, max(lattice.points - 1, 1), 1, self.aggregate.part, self.plan.rows)
 
@@ -118,7 +118,7 @@ class TrimmedMeanRelease(StandaloneRelease):
 
     @cached_property
     def window(self) -> int:
-        """How many people away sensitivities are looked at."""
+        """The largest distance, in people, at which local sensitivities are considered."""
         return max(self.mechanism.ladder.window - 1, 0) if isinstance(self.mechanism, Smooth) else 0
 
     def statement(self, salt: int, dialect: str | Dialect) -> str:
@@ -132,7 +132,7 @@ class TrimmedMeanRelease(StandaloneRelease):
 
     @cached_property
     def noise(self) -> IndependentNoise:
-        """Of the rung."""
+        """The noise on the rung."""
         assert isinstance(self.mechanism, Smooth)
         return self.price.part(RUNG).noise(self.mechanism.steps)
 
@@ -166,7 +166,7 @@ class TrimmedMeanRelease(StandaloneRelease):
         places = np.array(upto)
 
         def total(rank: int) -> int:
-            """Of the first so many."""
+            """The sum of the values up to this rank."""
             at = int(np.searchsorted(places, rank))
             return sums[at] - (upto[at] - rank) * values[at]
 

@@ -120,7 +120,7 @@ class VarianceReader(Reader):
 
     @cached_property
     def square_middle(self) -> float:
-        """κ of the squares."""
+        """κ of the sum of squares."""
         return float(self.sums.own_noise(2)[0])
 
     @cached_property
@@ -173,7 +173,7 @@ class VarianceReader(Reader):
         s, n, q = (float(x) for x in sums)
         kappa, square = self.mean.middle, self.square_middle
         low, high = self.mean.ends(sums, self.mean_reach)
-        if low > high:  # the mean is beyond its range: only with 1 %
+        if low > high:  # the mean lies outside its interval: probability at most 1 %
             return 0.0, self.largest
         far = max(abs(low), abs(high))
         bends = [square - 2 * t * kappa + t * t for t in (low, high, clip(kappa, low, high))]

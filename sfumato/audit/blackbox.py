@@ -18,7 +18,7 @@ from sfumato.audit.outputs import (
     Sides,
     append_runs,
     output_columns,
-    require_distinct,
+    require_different_data,
     run_many,
 )
 from sfumato.audit.result import Audit
@@ -93,7 +93,7 @@ def audit(
     """
     claims = attacked_claims(loss, epsilon, delta, samples)
     count, sure = checked_sizes(samples, confidence)
-    require_distinct(d0, d1)
+    require_different_data(d0, d1)
     sides = run_many(mechanism, (d0, d1), count)
     return audit_runs(sides, Split(int(LEARN * count), int((LEARN + CHOOSE) * count)), claims, sure, 1 - sure)
 
@@ -119,7 +119,7 @@ def audit_until(
     """
     claims = attacked_claims(loss, epsilon, delta, samples)
     most, sure = checked_sizes(samples, confidence)
-    require_distinct(d0, d1)
+    require_different_data(d0, d1)
     done, stage = min(FIRST, most), 1
     sides = run_many(mechanism, (d0, d1), done)
     at = Split(int(LEARN * done), int((LEARN + CHOOSE) * done))

@@ -75,7 +75,7 @@ def append_runs(before: Sides, after: Sides) -> Sides:
     return concatenate(before[0], after[0]), concatenate(before[1], after[1])
 
 
-def require_distinct(d0: object, d1: object) -> None:
+def require_different_data(d0: object, d1: object) -> None:
     """Refuse the same data set twice: it cannot refute any mechanism."""
     try:
         same = d0 is d1 or (type(d0) is type(d1) and bool(np.all(d0 == d1)) and repr(d0) == repr(d1))

@@ -96,10 +96,12 @@ def differences(before: Any, after: Any) -> list[Any]:
     first, second = (np.asarray(read_numbers(value)) for value in (before, after))
     if first.shape != second.shape:
         raise NoPrice(f"{first.size} numbers on d0 and {second.size} on d1")
-    return [difference(a, b) for a, b in zip(first.reshape(-1).tolist(), second.reshape(-1).tolist(), strict=True)]
+    return [
+        exact_difference(a, b) for a, b in zip(first.reshape(-1).tolist(), second.reshape(-1).tolist(), strict=True)
+    ]
 
 
-def difference(a: float, b: float) -> Any:
+def exact_difference(a: float, b: float) -> Any:
     """The exact difference; NaN counts as 0, as in the mechanisms."""
     a, b = (0 if x != x else x for x in (a, b))
     if math.isinf(a) or math.isinf(b):

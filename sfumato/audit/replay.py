@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.audit.outputs import Raised, require_distinct, text_of, to_plain
+from sfumato.audit.outputs import Raised, require_different_data, text_of, to_plain
 from sfumato.audit.primitive_prices import NoPrice, Primitive, price_move
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
@@ -124,7 +124,7 @@ def replay(mechanism: object, d0: object, d1: object, loss: PrivacyLoss) -> Repl
             "a replay charges for every run, and only the best run is released: it would refute any price below.\n"
             f"  found:  {type(mechanism).__name__}\n  do:     replay its candidates, and audit it as a black box"
         )
-    require_distinct(d0, d1)
+    require_different_data(d0, d1)
     result = Replay((), (), loss)
     for _ in range(RUNS):
         result = replay_once(run, d0, d1, loss)

@@ -2,13 +2,17 @@
 
 A question has several releases, and later ones depend on what was drawn before. So their moves are priced at several
 bounds, whatever a histogram would have chosen; and where all keys are public, the whole chain is replayed as it runs.
+The two histograms from which bounds of a column are found are replayed in the same way (`FoundBounds`).
 """
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from sfumato.aggregates.price import Mu, Price, Pure
+from sfumato.audit.corpus import Database, NeighbouringDatabases
 from sfumato.audit.primitive_prices import NoPrice, price_numbers
 from sfumato.audit.replay import Replay, Step, replay, undercharge
 from sfumato.curator.norm_tail import BINS
@@ -17,6 +21,8 @@ from sfumato.curator.release import release, split_keys, table_requests
 from sfumato.curator.scaling import Choice, NoisyNorms, is_free
 from sfumato.curator.steps import KeyVotes, NormHistogram, Steps
 from sfumato.curator.steps import Step as Purchase
+from sfumato.curator.suggest_bounds import number_column, rough_range
+from sfumato.curator.value_votes import NoisyCounts, ValueVotes, magnitude_histogram, position_histogram
 from sfumato.ledger import Ledger
 from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.additive.base import Additive
@@ -25,6 +31,8 @@ from sfumato.noise.balls import above
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.emit.norm import WHOLE
 from sfumato.sql.plan import What
+from sfumato.sql.policy import Policy
+from sfumato.sql.question import Question
 
 Table = Sequence[Sequence[Any]]
 Read = Callable[[list[str]], list[list[Any]]]  # statements in, tables out
@@ -149,7 +157,7 @@ def at_bound(offer: Offer, bound: int) -> Offer:
 def priced_tables(offer: Offer, one: list[list[Any]], other: list[list[Any]]) -> tuple[list[Step], list[str]]:
     """How far each part moved over all groups: as the release reads the tables, whichever keys are shown."""
     places = [j for j, m in enumerate(offer.plan.measures) if m.what is not What.DISTINCT]
-    sums = [summed(offer, tables[0], places) for tables in (one, other)]
+    sums = [sums_by_key(offer, tables[0], places) for tables in (one, other)]
     keys = sorted(sums[0].keys() | sums[1].keys())
     zeros = [0] * len(offer.plan.measures)
     parts = [[offer.joint.parts_of(table.get(key, zeros)) for key in keys] for table in sums]
@@ -170,7 +178,7 @@ def priced_tables(offer: Offer, one: list[list[Any]], other: list[list[Any]]) ->
     return steps, []
 
 
-def summed(offer: Offer, table: list[Any], places: Sequence[int]) -> dict[str, list[int]]:
+def sums_by_key(offer: Offer, table: list[Any], places: Sequence[int]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for key, rest in split_keys(table, len(offer.plan.keys)):
         row = [0] * len(offer.plan.measures)
@@ -178,3 +186,82 @@ def summed(offer: Offer, table: list[Any], places: Sequence[int]) -> dict[str, l
             row[j] = int(value or 0)  # type: ignore[call-overload]
         found[repr(key)] = row
     return found
+
+
+# ---- found bounds ---------------------------------------------------------------------------------------------------
+
+
+RANGES = ((0.0, 1.0), (-64.0, 2.0**50))  # of places: none may cost more than another
+
+
+@dataclass(frozen=True)
+class FoundBounds:
+    """The histograms by which bounds of a column are found where contributions are scaled: a mechanism on databases.
+
+    The second histogram depends on the first one, so it is priced at several ranges, whichever would have been chosen;
+    then both are replayed one after the other, as they run.
+
+    Theorem: each unit has one vote of norm 1 in either histogram, and each has half of the price, so both cost the
+        price together, whichever range the first one leads to [docs/theorems/contributions.md, Theorems 1 and 2]
+    """
+
+    column: str
+    policy: Policy = field(repr=False)
+    epsilon: float = 1.0
+    delta: float = 1e-6
+
+    @property
+    def price(self) -> Price:
+        currency: type[Price] = Pure if self.policy.pure else Mu
+        return currency.for_epsilon(self.epsilon, self.delta, 0.0)
+
+    def loss(self) -> PrivacyLoss:
+        """The loss of both histograms."""
+        return self.price.loss()
+
+    def sizes(self) -> Question:
+        return magnitude_histogram(*number_column(self.column, self.policy))
+
+    def places(self, low: float, high: float) -> Question:
+        return position_histogram(*number_column(self.column, self.policy), low, high)
+
+    def votes(self, question: Question) -> ValueVotes:
+        return ValueVotes(question.plan, self.price.part(0.5))
+
+    def read(self, database: Database, step: ValueVotes) -> list[list[Any]]:
+        return database.run([one.direct for one in step.requests(0, DIALECT)])
+
+    def release(self, database: Database) -> list[float]:
+        """The noisy votes of sizes, and those of places between the ends that they show."""
+        sizes, first = self.sizes(), self.votes(self.sizes())
+        counts = NoisyCounts.read(sizes, first.price, first.release(self.read(database, first)))
+        second = self.votes(self.places(*rough_range(counts.counts, counts.sigma)))
+        return [*counts.counts, *json.loads(second.release(self.read(database, second)))["votes"]]
+
+    def many(self, database: Database, count: int) -> list[object]:
+        return [self.release(database) for _ in range(count)]
+
+    def replay(self, pair: NeighbouringDatabases) -> Replay:
+        """How far the unit in which the databases differ moves each histogram, and the loss of that move."""
+        moves: list[Step] = []
+        try:
+            for question in (self.sizes(), *(self.places(*ends) for ends in RANGES)):
+                step = self.votes(question)
+                found = self.price_histogram(step, *(self.read(one, step)[0] for one in (pair.whole, pair.without)))
+                moves += found
+                if problems := undercharge([move.price for move in found], step.loss):
+                    return Replay(tuple(moves), tuple(problems), self.loss())
+        except NoPrice as problem:
+            return Replay(tuple(moves), (str(problem),), self.loss())
+        except Exception as problem:
+            words = f"a statement raises {type(problem).__name__}, which an analyst may see"
+            return Replay(tuple(moves), (words,), self.loss())
+        sides = (pair.whole, pair.without)
+        played = replay(lambda side: self.release(sides[side]), 0, 1, self.loss())
+        return played if played.violated else Replay(tuple(moves), (), self.loss())
+
+    def price_histogram(self, step: ValueVotes, one: list[Any], other: list[Any]) -> list[Step]:
+        """All bins are public, so all are compared."""
+        tables = [{key: int(votes or 0) for key, (votes,) in split_keys(rows, 1)} for rows in (one, other)]  # type: ignore[call-overload]
+        before, after = ([table.get(key, 0) for key in step.plan.public or ()] for table in tables)
+        return [Step(repr(step.noise), *price_numbers(step.noise, "release", before, after))] if before != after else []

@@ -12,7 +12,7 @@ from sfumato import checks
 from sfumato.audit.blackbox import CHOOSE, LEARN, checked_sizes, count_codes
 from sfumato.audit.certify import clopper_pearson
 from sfumato.audit.features import Feature, Split, all_features
-from sfumato.audit.outputs import output_columns, require_distinct, run_many
+from sfumato.audit.outputs import output_columns, require_different_data, run_many
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.coins import ApproxLoss
@@ -118,7 +118,7 @@ def trade_off(
     """
     claim = claimed_loss(loss, epsilon, delta)
     count, sure = checked_sizes(samples, confidence)
-    require_distinct(d0, d1)
+    require_different_data(d0, d1)
     at = Split(int(LEARN * count), int((LEARN + CHOOSE) * count))
     sides = run_many(mechanism, (d0, d1), count)
     with np.errstate(all="ignore"):

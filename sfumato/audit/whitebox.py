@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from sfumato import checks
 from sfumato.audit.certify import clopper_pearson
-from sfumato.audit.outputs import require_distinct
+from sfumato.audit.outputs import require_different_data
 from sfumato.audit.stated_laws import Floats, StatedLaw, stated_law
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
@@ -100,7 +100,7 @@ def white_box(
             f"loss must be a privacy loss.\n  found:  a {type(loss).__name__}\n"
             "  do:     give what mechanism.loss(…) returns"
         )
-    require_distinct(d0, d1)
+    require_different_data(d0, d1)
     laws = laws_by_coordinate(mechanism, d0, d1)
     places = np.linspace(0.0, min(top_of(loss), 60.0), PLACES)
     claimed = loss.delta(places, tolerance=1e-3).upper

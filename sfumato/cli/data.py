@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 
-from sfumato.cli.common import ANCHOR, FILE, JSON, LEDGER, YES, confirm
+from sfumato.cli.ask import default_ledger
+from sfumato.cli.common import ANCHOR, FILE, JSON, LEDGER, PLACE, YES, confirm
+from sfumato.cli.ledger import short_name
 
 
 @click.group()
@@ -16,13 +18,15 @@ def data() -> None:
 
 
 @data.command()
-@click.argument("data", type=FILE)
+@click.argument("data", type=PLACE)
 @click.option("--raise", "why", metavar="WHY", help="Raise the version, since the data changed for this reason.")
 @LEDGER
 @ANCHOR
 @YES
 @JSON
-def version(data: Path, why: str | None, ledger: Path | None, anchor: Path | None, yes: bool, as_json: bool) -> None:
+def version(
+    data: Path | str, why: str | None, ledger: Path | str | None, anchor: Path | None, yes: bool, as_json: bool
+) -> None:
     """Show the version of DATA, or raise it after the data have changed.
 
     Stored answers are free until the owner raises the version. Then every question is charged again, to the same
@@ -37,7 +41,7 @@ def version(data: Path, why: str | None, ledger: Path | None, anchor: Path | Non
     from sfumato.errors import InvalidParameter
     from sfumato.ledger import Ledger
 
-    place = ledger or Path(f"{data}.ledger")
+    place = ledger or default_ledger(data)
     book = Ledger.open(place, anchor=anchor)
     if why is not None:
         if not why.strip():
@@ -45,7 +49,7 @@ def version(data: Path, why: str | None, ledger: Path | None, anchor: Path | Non
                 "a new version needs a reason.\n  found:  an empty text\n"
                 "  do:     say what has changed in the data; the reason is recorded in the ledger"
             )
-        confirm(f"{place.name}: stored answers will no longer be served, and asking again will be charged.", yes)
+        confirm(f"{short_name(place)}: stored answers will no longer be served, and asking again will be charged.", yes)
         book.new_version(why)
     acts = [entry.content for entry in book.history() if entry.content["kind"] == "version"]
     number = book.verify().version

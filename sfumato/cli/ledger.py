@@ -102,8 +102,8 @@ def describe_line(number: int, content: Mapping[str, object], delta: float | Non
         price = f"ε={from_json(str(content['loss'])).epsilon(delta or 1e-9).upper:.3g}"
     what = " ".join(str(content.get("why") or content.get("question") or "").split())
     start = f"{number:5} {when} {content['kind']!s:9} {content.get('who', '')!s:10} {price:9} "
-    width = max(80, shutil.get_terminal_size().columns)
-    return (start + what)[:width].rstrip()
+    width = shutil.get_terminal_size().columns
+    return (start + what)[: max(width, len(start))].rstrip()
 
 
 def short_name(place: Path | str) -> str:

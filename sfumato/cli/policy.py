@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from sfumato.cli.ask import default_policy, open_curator
-from sfumato.cli.common import ANCHOR, FILE, JSON, LEDGER, PLACE, TOKEN, is_service
+from sfumato.cli.common import ANCHOR, FILE, JSON, LEDGER, PLACE, TOKEN, YES, confirm, is_service
 
 
 @click.group()
@@ -22,13 +22,14 @@ def policy() -> None:
     sfumato policy check clinic.duckdb                     what can be asked
     sfumato policy suggest clinic.duckdb visits.stay --epsilon 0.1 --write
     sfumato policy upgrade clinic.toml                     drop rows and groups
+    sfumato policy publish https://stats.example/clinic clinic.toml
     """
 
 
 @policy.command()
-@click.argument("data", type=FILE)
+@click.argument("data", type=PLACE)
 @click.option("--output", "-o", type=FILE, help="Write it to this file, which must not exist.")
-def init(data: Path, output: Path | None) -> None:
+def init(data: Path | str, output: Path | None) -> None:
     """Draft a policy from the schema of DATA. Reads no values.
 
     The unit (whose data a row is) is guessed from the names of columns, and said to be: check it, since all privacy is
@@ -42,7 +43,16 @@ def init(data: Path, output: Path | None) -> None:
     from sfumato.errors import PolicyError
     from sfumato.sql.policy_draft import draft_policy
 
-    text = draft_policy(schema(data), data.name, untyped(data))
+    if isinstance(data, Path):
+        text = draft_policy(schema(data), data.name, untyped(data))
+    else:
+        from sfumato.engines.postgres import Postgres  # an extra
+
+        database = Postgres(data)
+        try:
+            text = draft_policy(database.schema(), "a database", frozenset())
+        finally:
+            database.close()
     if output is None:
         click.echo(text, nl=False)
         return
@@ -54,8 +64,8 @@ def init(data: Path, output: Path | None) -> None:
             f"the draft cannot be written.\n  found:  {output.name}: {problem.strerror}\n"
             "  do:     choose the name of a file that does not exist, in a folder that does"
         ) from problem
-    todo = text.count("TODO:")
-    click.echo(f"{output.name}: drafted, {todo} places marked TODO wait for you. Then: sfumato policy check {data}")
+    todo, then = text.count("TODO:"), data if isinstance(data, Path) else f"ADDRESS --policy {output}"
+    click.echo(f"{output.name}: drafted, {todo} places marked TODO wait for you. Then: sfumato policy check {then}")
 
 
 @policy.command()
@@ -104,6 +114,52 @@ def check(data: Path | str, place: Path | None, token: str | None, as_json: bool
 
 
 @policy.command()
+@click.argument("data", type=PLACE)
+@TOKEN
+def show(data: Path | str, token: str | None) -> None:
+    """Print the policy of DATA, or the one in force at a service.
+
+    \b
+    sfumato policy show https://stats.example/clinic > clinic.toml
+    """
+    if is_service(data):
+        from sfumato.client import connect
+
+        click.echo(connect(str(data), token=token).policy(), nl=False)
+    else:
+        click.echo(read_policy(default_policy(Path(data))), nl=False)
+
+
+@policy.command()
+@click.argument("url")
+@click.argument("place", metavar="FILE", type=FILE)
+@TOKEN
+@YES
+def publish(url: str, place: Path, token: str | None, yes: bool) -> None:
+    """Put the policy FILE in force at a service; for its owner.
+
+    It is compared with the policy in force, and published after a yes. If another policy is published meanwhile,
+    nothing happens.
+
+    \b
+    sfumato policy publish https://stats.example/clinic clinic.toml
+    """
+    from sfumato.client import connect
+
+    remote, text = connect(url, token=token), read_policy(place)
+    sent = {"text": text} | ({"data": remote.data} if remote.data else {})
+    found = remote.request("POST", "/v1/policy/check", sent)
+    for one in (*found["differences"], *found["wrong"], *filter(None, [found["problem"]])):
+        click.echo(f"  {one}")
+    if not found["differences"]:
+        click.echo("nothing to change")
+        return
+    confirm(f"{place.name}: this holds for everybody's questions from now on.", yes)
+    remote.request("POST", "/v1/policy/publish", {**sent, "based_on": found["based_on"]})
+    click.echo(f"{place.name}: published")
+
+
+@policy.command()
 @click.argument("place", metavar="FILE", type=FILE)
 @click.option("--write", is_flag=True, help="Change the file; otherwise the change is only shown.")
 def upgrade(place: Path, write: bool) -> None:
@@ -130,9 +186,10 @@ def upgrade(place: Path, write: bool) -> None:
 @click.option("--policy", "place", type=FILE, help="The policy [default: DATA with suffix .toml].")
 @LEDGER
 @ANCHOR
+@TOKEN
 def suggest(
     data: Path | str, column: str, epsilon: float, write: bool, place: Path | None, ledger: Path | str | None,
-    anchor: Path | None,
+    anchor: Path | None, token: str | None,
 ) -> None:  # fmt: skip
     """Find bounds for a COLUMN of DATA, privately, and write them into the policy.
 
@@ -146,6 +203,13 @@ def suggest(
     """
     from sfumato.sql.policy_edit import with_column_bounds
 
+    if is_service(data):
+        from sfumato.client import connect
+
+        remote = connect(str(data), token=token)
+        wanted = {"column": column, "epsilon": epsilon} | ({"data": remote.data} if remote.data else {})
+        click.echo(remote.request("POST", "/v1/policy/suggest", wanted)["text"])
+        return
     where = place or default_policy(Path(data))
     bounds = open_curator(data, where, ledger, anchor, "owner").suggest_bounds(column, epsilon=epsilon)
     table, _, name = column.lower().partition(".")

@@ -126,7 +126,7 @@ def simulate(design: Path, people: int, shares: tuple[float, ...], as_json: bool
 def page(design: Path, folder: Path) -> None:
     """Write a page for browsers to FOLDER: static files that randomise on the respondent's own machine."""
     from sfumato.local.survey import read_design
-    from sfumato.local.survey.page import write_page
+    from sfumato.local.survey.design import write_page
 
     survey = read_design(design)
     with writing(folder):

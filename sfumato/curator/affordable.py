@@ -8,16 +8,16 @@ from sfumato.ledger import Amount, Ledger
 from sfumato.ledger.accounts import DIGITS, refusal
 from sfumato.loss.base import PrivacyLoss
 
-STEPS: int = 9 * 10 ** (DIGITS - 1)  # numbers of so many digits in a decade
+STEPS: int = 9 * 10 ** (DIGITS - 1)  # candidates in one decade
 LEAST = -6  # the decade of the least ε that may be asked
 
 
 def largest_affordable_epsilon(
     loss_at: Callable[[float], PrivacyLoss], ledger: Ledger, left: Amount, asked: float
 ) -> float:
-    """The largest ε of few digits below what was asked whose price fits, or 0.
+    """The largest ε with few digits, below the ε that was asked, whose price fits; 0 if none does.
 
-    Prices grow with ε, so the middle is tried each time. What is returned was tried itself: asking for it does fit.
+    Binary search: prices grow with ε. The ε that is returned was itself tried, so asking for it does fit.
     """
 
     def fits(place: int) -> bool:
@@ -32,13 +32,13 @@ def largest_affordable_epsilon(
 
 
 def candidate_epsilon(place: int) -> float:
-    """The numbers of few digits from 1e-6 on, in order."""
+    """The candidate with this index: numbers with few digits, from 1e-6 on, in ascending order."""
     decade, step = divmod(place, STEPS)
     return float(f"{10 ** (DIGITS - 1) + step}e{decade + LEAST - DIGITS + 1}")
 
 
 def candidate_index(epsilon: float) -> int:
-    """The place of the least of them that is more."""
+    """The index of the smallest candidate above this ε."""
     written, first = Decimal(repr(epsilon)), int(10 ** (DIGITS - 1))
     decade = written.adjusted()
     return max((decade - LEAST) * STEPS + int(written.scaleb(-decade) * first) - first + 1, 0)

@@ -2,28 +2,48 @@
 
 import csv
 import datetime
-import html
 import io
 import json
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from sfumato.wording import short_number
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+    from matplotlib.axes import Axes
 
 Cell = float | int | str | bool | datetime.date | None  # a datetime is a date
 
-STYLE = "text-align:{side};padding:2px 10px;white-space:nowrap"
-
-
 FOR_ALL_DATA, BY_THE_TAIL, NOISE_ONLY = "for all data", "by the shape of the tail", "noise only"
+
+
+class Deferred:
+    """A text field of a dataclass that may be given as a function, which is called when the field is first read.
+
+    The odds of a loss take longer to compute than all else that is shown, and most callers never read them.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = f"_{name}"
+
+    def __get__(self, holder: object, owner: type) -> str:
+        if holder is None:
+            raise AttributeError(self.name)  # the class itself has no such text
+        value = vars(holder)[self.name]
+        if callable(value):
+            value = vars(holder)[self.name] = value()
+        return str(value)
+
+    def __set__(self, holder: object, value: "str | Callable[[], str] | Deferred") -> None:
+        vars(holder)[self.name] = "" if value is self else value  # itself, where the field is left out
 
 
 @dataclass(frozen=True)
@@ -44,11 +64,11 @@ class LeftOut:
 
     @staticmethod
     def from_plain(data: Mapping[str, Any]) -> "LeftOut":
-        """As JSON has it."""
+        """From plain data, as JSON holds them."""
         return LeftOut(**{**data, "by_row": tuple(data.get("by_row", ()))})
 
     def columns(self, rows: int) -> dict[str, list["Cell"]]:
-        """The same as columns of a table with so many rows; empty where nothing is scaled."""
+        """The left-out shares as columns of a table with so many rows; empty where nothing is scaled."""
         if self.people is None:
             return {}
         most = list(self.by_row) if len(self.by_row) == rows else [self.at_most] * rows
@@ -84,8 +104,8 @@ class LeftOut:
 
 
 def percent(share: float) -> str:
-    """A share, with two digits; very little is not called nothing."""
-    return "0 %" if share <= 0 else "less than 0.01 %" if share < 1e-4 else f"{100 * share:.2g} %"
+    """A share as a percentage with two digits; a small positive share is never written as 0 %."""
+    return "0 %" if share <= 0 else "less than 0.01 %" if share < 1e-4 else f"{short_number(100 * share, 2)} %"
 
 
 @dataclass(frozen=True)
@@ -104,8 +124,8 @@ class Answer:
     delta: float
     charged: bool
     left: str = field(repr=False)
-    odds: str = field(repr=False)
-    note: str = field(default="", repr=False)  # what the intervals are about
+    odds: Deferred = field(default=Deferred(), repr=False)
+    note: str = field(default="", repr=False)  # what the intervals include
     coverage: dict[str, float] = field(default_factory=dict, repr=False)
     policy: tuple[tuple[int, float], ...] = field(
         default=(), repr=False
@@ -114,6 +134,11 @@ class Answer:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def with_account(self, charged: bool, left: str) -> "Answer":
+        """The answer with whether it was charged now, and with the budget that is left."""
+        odds = vars(self)["_odds"]  # not read yet, perhaps
+        return replace(self, charged=charged, left=left, coverage=dict(self.coverage), odds=odds)
 
     def column(self, name: str) -> list[Cell]:
         """One column, by its name."""
@@ -178,7 +203,7 @@ class Answer:
         } | self._left_out_columns()
 
     def _left_out_columns(self) -> dict[str, list[Cell]]:
-        """A column of the answer's own is never replaced."""
+        """The columns of `LeftOut`, without names that the answer itself uses."""
         found = self.left_out.columns(len(self.rows)) if self.left_out is not None else {}
         return {name: cells for name, cells in found.items() if name not in self.columns}
 
@@ -204,30 +229,20 @@ class Answer:
         names, rows, right = format_columns(self.columns, self.rows, self.coverage)
         return "\n".join([format_table(names, rows, right), self.footer, *textwrap.wrap(self.note, 80)])
 
+    def plot(self, axes: "Axes | None" = None, *, column: str | None = None) -> "Axes":
+        """A chart with its intervals: points by key, or a line with a band where the key is a day or a number."""
+        from sfumato.curator.plot_answer import plot_answer
+
+        return plot_answer(self, axes, column)
+
     def _repr_html_(self) -> str:
-        names, rows, right = format_columns(self.columns, self.rows, self.coverage)
-        sides = ["right" if r else "left" for r in right]
+        from sfumato.curator.answer_html import answer_html
 
-        def line(tag: str, cells: Sequence[str]) -> str:
-            parts = zip(cells, sides, strict=True)
-            return "".join(f'<{tag} style="{STYLE.format(side=s)}">{html.escape(c)}</{tag}>' for c, s in parts)
-
-        body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
-        odds = html.escape(" ".join(self.odds.split()))
-        loud = self.left_out.warning if self.left_out is not None else ""
-        note = html.escape(self.note)
-        if loud:
-            note = note.replace(html.escape(loud), f'<strong style="color:#b00020">{html.escape(loud)}</strong>')
-        return (
-            f'<table style="border-collapse:collapse"><thead><tr>{line("th", names)}</tr></thead>'
-            f"<tbody>{body}</tbody></table>"
-            f'<p style="opacity:.75">{html.escape(self.footer)}<br>{note}</p>'
-            f"<details><summary>What this question tells about one person</summary><p>{odds}</p></details>"
-        )
+        return answer_html(self)
 
 
 def parse_date(cell: Cell) -> Cell:
-    """A day, or a moment, as `str` writes it; what is neither stays as it is."""
+    """A date or a timestamp as `str` writes it; any other cell is returned unchanged."""
     try:
         found = datetime.datetime.fromisoformat(cell) if isinstance(cell, str) else None
     except ValueError:
@@ -236,7 +251,7 @@ def parse_date(cell: Cell) -> Cell:
 
 
 def import_optional(name: str) -> ModuleType:
-    """A library that sfumato does not bring along."""
+    """Import a library that sfumato does not depend on; the error says how to install it."""
     try:
         return import_module(name)
     except ImportError as problem:
@@ -244,7 +259,7 @@ def import_optional(name: str) -> ModuleType:
 
 
 def format_interval(value: Cell, low: Cell, high: Cell, digits: int) -> str:
-    """Both ends; an end that is missing beside a value is open."""
+    """An interval as text; where an end is missing, the interval is open on that side."""
     if value is None:
         return f"{format_cell(low, digits)} … {format_cell(high, digits)}"
     ends = "-∞" if low is None else format_cell(low, digits), "∞" if high is None else format_cell(high, digits)
@@ -290,7 +305,7 @@ def format_coverage(coverage: float) -> str:
 
 
 def decimals(sizes: Sequence[float], digits: int) -> int:
-    """Places after the point with which the median of these shows so many digits."""
+    """The number of decimals with which the median of these numbers shows so many digits."""
     some = sorted(abs(s) for s in sizes if s and math.isfinite(s))
     return max(0, min(9, digits - 1 - math.floor(math.log10(some[len(some) // 2])))) if some else 0
 
@@ -306,7 +321,7 @@ def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: S
 
 
 def format_cell(cell: Cell, digits: int = 0) -> str:
-    """A cell in words: thousands set apart, no powers of ten."""
+    """A cell as text: with thousands separators, without powers of ten."""
     if cell is None:
         return "NULL"
     if isinstance(cell, float):

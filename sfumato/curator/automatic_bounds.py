@@ -10,7 +10,7 @@ Theorem: histograms for a share of a price, bounds that are any function of them
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice, product
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,8 @@ from sfumato.curator.answer import NOISE_ONLY, Answer, LeftOut, percent
 from sfumato.curator.offer import Offer
 from sfumato.curator.planner import ColumnBounds, Planner, Wanted
 from sfumato.curator.preview import Preview
+from sfumato.curator.purchase import find_stored
 from sfumato.curator.steps import Steps, step_key
-from sfumato.curator.stored_answers import find_stored
 from sfumato.curator.suggest_bounds import (
     FARTHEST,
     Outside,
@@ -33,7 +33,7 @@ from sfumato.curator.suggest_bounds import (
 from sfumato.curator.value_votes import NoisyCounts, buy_value_histogram, magnitude_histogram, position_histogram
 from sfumato.errors import NotReached, QueryRefused, UnboundedColumn
 from sfumato.ledger import Ledger
-from sfumato.ledger.meter import odds
+from sfumato.ledger.meter import epsilon_at, odds
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.expressions import columns
@@ -92,12 +92,12 @@ def stored_bounds(table: str, column: str, policy: Policy, price: Price, ledger:
     """All bounds of a column that stored histograms give, the most exact first."""
     of_table, of = number_column(f"{table}.{column}", policy)
     sizes, found = magnitude_histogram(of_table, of), []
-    for first in NoisyCounts.stored(sizes, price, ledger):
+    for first in NoisyCounts.find_stored(sizes, price, ledger):
         if not is_seen(first):
             continue
         ends = rough_range(first.counts, first.sigma)
         places = position_histogram(of_table, of, *ends)
-        for second in NoisyCounts.stored(places, price, ledger):
+        for second in NoisyCounts.find_stored(places, price, ledger):
             low, high = suggested_range(second, places.plan, *ends)
             outside = share_outside(second, first, ends, low, high)
             names = tuple(NoisyCounts.canonical(one, price) for one in (sizes, places))
@@ -133,12 +133,12 @@ class AutomaticBounds:
 
     @cached_property
     def price(self) -> Price:
-        """Of one histogram of one column."""
+        """The price of one histogram of one column."""
         return self.widest.price.part(self.share / (2 * len(self.columns)))
 
     @property
     def epsilon(self) -> float:
-        """Of all histograms together."""
+        """The ε of all histograms together."""
         return self.widest.price.part(self.share).loss().epsilon(self.planner.policy.question_delta).upper
 
     @cached_property
@@ -151,7 +151,7 @@ class AutomaticBounds:
 
     @property
     def charges(self) -> list[PrivacyLoss]:
-        """All that will be charged at most, if the question has a price."""
+        """The losses of all charges at most, if the question names a price."""
         bounds = [self.price.loss()] * (2 * len(self.columns))
         if self.wanted.epsilon is None:
             return bounds
@@ -194,7 +194,7 @@ class AutomaticBounds:
         return (usable, self.wanted) if usable is not None else None
 
     def question_of(self, wanted: Wanted) -> Wanted:
-        """The same with a price: that of the budget if it names an error."""
+        """The request with a price; if it names an error instead, the price is that of the budget."""
         return replace(wanted, epsilon=wanted.epsilon or self.planner.policy.epsilon, error=None, relative_error=None)
 
     def good_enough(self, found: Sequence[FoundBounds]) -> bool:
@@ -202,12 +202,12 @@ class AutomaticBounds:
 
 
 def reads_unbounded(aggregate: Aggregate) -> bool:
-    """Does it read a column whose bounds are not known yet? The policy states none that are as wide."""
+    """Does this aggregate read a column whose bounds are not known yet? Its bounds are then wider than any policy's."""
     return any(one.domain.high >= WIDEST for value in aggregate.arguments for one in columns(value))
 
 
 def with_clamping(answer: Answer, bounds: Sequence[FoundBounds]) -> Answer:
-    """The answer, saying which values were clamped."""
+    """The answer with a note on the values that were clamped."""
     clamped = {one.column: [one.low, one.high, one.outside.values, one.outside.at_most] for one in bounds}
     missing = replace(answer.left_out or LeftOut(NOISE_ONLY), clamped=clamped)
     return replace(
@@ -238,17 +238,17 @@ def ask_unbounded(curator: "Curator", wanted: Wanted, key: str | None) -> Answer
     except NotReached as short:
         best = with_clamping(short.answer, bounds) if isinstance(short.answer, Answer) else None
         raise NotReached(str(short), best) from None
-    if known is None and rest.epsilon is not None and rest.relative_error is None:  # what was paid for all
+    if known is None and rest.epsilon is not None and rest.relative_error is None:  # the loss of all charges together
         loss = found.widest.loss
         answer = replace(
-            answer, epsilon=loss.epsilon(answer.delta).upper, odds=odds(loss), charged=True,
+            answer, epsilon=epsilon_at(loss, answer.delta), odds=partial(odds, loss), charged=True,
             coverage=dict(answer.coverage),
         )  # fmt: skip
     return with_clamping(answer, bounds)
 
 
 def preview_unbounded(curator: "Curator", wanted: Wanted) -> Preview:
-    """The same before it is asked: with stored bounds as with bounds of the policy."""
+    """The preview of such a question; stored bounds are used as if the policy stated them."""
     found = AutomaticBounds.of(curator.planner, wanted, curator.ledger)
     known = found.best_known()
     if known is not None:
@@ -275,7 +275,7 @@ def preview_unbounded(curator: "Curator", wanted: Wanted) -> Preview:
 def buy_bounds(curator: "Curator", found: AutomaticBounds, key: str | None) -> tuple[FoundBounds, ...]:
     """Bounds of all columns of a question that have none; each histogram is a charge of its own."""
     buyer = curator.buyer
-    buyer.is_charged(found.widest, key)  # raises if the key was used for something else
+    buyer.is_charged(found.widest, key)  # raises if the key was used for another request
     trial = found.widest if not found.widest.scaled else Steps.of(found.widest, buyer.ledger).completed()
     buyer.check(trial)  # before the first charge
     buyer.require_affordable(found.charges, found.widest.loss, buyer.loss_at(found.widest))

@@ -27,12 +27,12 @@ class Runner(Protocol):
 
 @runtime_checkable
 class CachingEngine(Protocol):
-    """An engine that can keep what a statement gives."""
+    """An engine that can keep the result of a statement as a table."""
 
     def keep(self, sql: str, name: str) -> CachedTable: ...
 
 
-RESULTS, LARGEST_RESULT = 16, 10_000  # what was read of one table: the last so many, of at most so many rows each
+RESULTS, LARGEST_RESULT = 16, 10_000  # results remembered for each table, and the most rows of one
 
 
 @dataclass(eq=False)
@@ -45,10 +45,10 @@ class BoundedTable:
 
     table: CachedTable
     columns: Mapping[str, str]
-    results: dict[str, list[Row]] = field(default_factory=dict, repr=False)  # by statement, the last used last
+    results: dict[str, list[Row]] = field(default_factory=dict, repr=False)  # by statement; newest last
 
     def run(self, sql: str) -> list[Row]:
-        """What a statement gives of this table."""
+        """The rows of a statement on this table."""
         rows = self.results.pop(sql, None)
         if rows is None:
             rows = self.table.run(sql)
@@ -61,10 +61,10 @@ class BoundedTable:
 
 @dataclass
 class BoundedTables:
-    """The tables that are kept: the last `most` that were used. Which they are depends on questions, not on data."""
+    """The cached tables: the `capacity` most recently used ones. Which they are depends on questions, not on data."""
 
     capacity: int
-    _views: list[BoundedTable] = field(default_factory=list, repr=False)  # the one used last is the last
+    _views: list[BoundedTable] = field(default_factory=list, repr=False)  # the most recently used is last
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def rows(self, engine: Runner, request: TableRequest) -> list[Row]:
@@ -88,7 +88,7 @@ class BoundedTables:
         return engine.run(request.direct)
 
     def read_cached(self, engine: CachingEngine, request: TableRequest) -> list[Row]:
-        """From views that have the columns; those that none has are made now, in one view."""
+        """The columns from cached tables; missing columns are computed now, into one new table."""
         with self._lock:
             found = {name: view for view in self._views for name in view.columns if name in request.columns}
         missing = [j for j, name in enumerate(request.columns) if name not in found]
@@ -116,7 +116,7 @@ class BoundedTables:
         return rows
 
     def mark_used(self, views: list[BoundedTable]) -> None:
-        """These were used last; what is then too much is dropped."""
+        """Mark tables as most recently used, and drop those beyond the capacity."""
         with self._lock:
             ordered = [view for view in self._views if view not in views] + views
             gone, self._views = ordered[: -self.capacity], ordered[-self.capacity :]

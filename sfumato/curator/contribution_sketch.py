@@ -100,13 +100,13 @@ def sketch_key(table: Table) -> str:
 
 
 def groupable_columns(table: Table) -> list[str]:
-    """Columns that questions may group by."""
+    """The columns that questions may group by."""
     plain = [name for name, d in table.columns.items() if d.keys is not None or d.kind is Kind.TEXT]
     return sorted(name for name in plain if name != table.unit_column)
 
 
 def tables_to_sketch(policy: Policy) -> list[Table]:
-    """The tables that there is something to sketch of."""
+    """The tables for which a sketch is useful."""
     return [table for table in policy.tables.values() if not table.public and not isinstance(table.unit, RowUnit)]
 
 

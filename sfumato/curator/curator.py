@@ -14,28 +14,32 @@ from sfumato.curator.answer import Answer
 from sfumato.curator.automatic_bounds import ask_unbounded, preview_unbounded
 from sfumato.curator.bounded_cache import BoundedTables
 from sfumato.curator.contribution_sketch import register_contributions
-from sfumato.curator.fit_in_database import fit_from, regression_question
-from sfumato.curator.left_out import expected_words
+from sfumato.curator.failure_guard import Clock
+from sfumato.curator.fit_in_database import fit_in_database
+from sfumato.curator.layout import describe_expected_left_out
 from sfumato.curator.offer import Offer
 from sfumato.curator.open import Data, open_engine, open_ledger, require_admitted, require_same_promise
 from sfumato.curator.planner import Planner, Wanted
 from sfumato.curator.precheck import require_engine
-from sfumato.curator.preview import Preview, Standing, budget_standing, build_preview, format_share, share_left
+from sfumato.curator.preview import Preview, Standing, budget_standing, build_preview
+from sfumato.curator.public_tables import read_public
 from sfumato.curator.purchase import Buyer, Purchase
-from sfumato.curator.refinement import needs_rounds, refine
-from sfumato.curator.response_padding import Clock
+from sfumato.curator.refinement import refine
+from sfumato.curator.several import ask_several, has_several, preview_several
 from sfumato.curator.steps import Steps
 from sfumato.curator.suggest_bounds import Bounds, suggest_bounds
 from sfumato.engines.base import Engine
 from sfumato.errors import UnboundedColumn
-from sfumato.learn.linear_regression import LinearRegression
+from sfumato.learn.base import Estimator
 from sfumato.ledger import Ledger
+from sfumato.ledger.amounts import share_left
 from sfumato.ledger.journal import ignore
 from sfumato.ledger.shares import OWNER
 from sfumato.sql.parse.from_where import MAIN
 from sfumato.sql.policy import VIEWS, Policy
-from sfumato.sql.question import Question
+from sfumato.sql.question import Outer, Question
 from sfumato.sql.tighten import QuestionBounds
+from sfumato.wording import format_share
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,18 @@ class Curator:
         vars(asked)["planner"] = self.planner  # plans do not depend on who asks
         return asked
 
+    def __repr__(self) -> str:
+        """Short: an engine may know a password, and a policy is long."""
+        return f"Curator({', '.join(sorted(self.policy.tables))}; asked by {self.who})"
+
+    def _repr_html_(self) -> str:
+        from sfumato.curator.answer_html import meter_html, tables_html
+
+        tables = {name: tuple(table.columns) for name, table in self.policy.tables.items()}
+        return tables_html("What can be asked", tables) + meter_html(
+            f"Budget left for {self.who}", self.budget.left, f"{format_share(self.budget.left)} left"
+        )
+
     def stored_only(self) -> "Curator":
         """The same curator, which answers from the store and charges nothing: other questions raise NotStored."""
         asked = replace(self, charges=False)
@@ -127,7 +143,11 @@ class Curator:
             return ask_unbounded(self, wanted, key)
         if wanted.explained:
             return self.explain(self.preview_question(question, wanted))
-        if needs_rounds(question, wanted):
+        if question.outer is not None:
+            self.load_public(question.outer)
+        if has_several(question):
+            return ask_several(self, question, wanted, key)
+        if wanted.needs_rounds(question):
             return refine(self, question, wanted, key)
         if question.plan.table.scaled and wanted.epsilon is None:
             return self.show(self.buyer.buy_for_error(question, float(wanted.error or 0.0), key))
@@ -152,11 +172,13 @@ class Curator:
         """The columns that were asked for, from stored noisy values: post-processing."""
         answer = self.planner.answer(purchase.offer, purchase.noisy)
         self.probe("ask: shown")
-        return self.with_account(answer, purchase.charged)
+        return answer.with_account(purchase.charged, self.remaining())
 
-    def with_account(self, answer: Answer, charged: bool) -> Answer:
-        """The answer with whether it was charged now, and with the budget that is left."""
-        return replace(answer, charged=charged, left=self.remaining(), coverage=dict(answer.coverage))
+    def load_public(self, outer: Outer) -> None:
+        """Read the public tables of a query over released values, once; EngineUnavailable if that fails."""
+        for table in outer.public:
+            if table.name not in self.planner.public:
+                self.planner.public[table.name] = read_public(self.engine, table)
 
     # ---- previews ---------------------------------------------------------------------------------------------------
 
@@ -167,6 +189,8 @@ class Curator:
         return self.planner.offer(Wanted.of(sql, epsilon, error, relative_error))
 
     def preview_question(self, question: Question, wanted: Wanted) -> Preview:
+        if has_several(question):
+            return preview_several(self, question, wanted)
         if question.plan.table.scaled and wanted.epsilon is None:
             return self.preview_of(self.buyer.preview_offer_for_error(question, float(wanted.error or 0.0)))
         return self.preview_of(self.planner.offer(wanted))
@@ -178,7 +202,7 @@ class Curator:
         if steps is None or None in steps.known or not offer.plan.parts:
             return preview
         sharp = steps.completed()
-        return replace(preview, sharp=sharp, lost=(*preview.lost, *expected_words(sharp)))
+        return replace(preview, sharp=sharp, lost=(*preview.lost, *describe_expected_left_out(sharp)))
 
     def explain(self, preview: Preview) -> Answer:
         """EXPLAIN PRIVACY: the preview as an answer, which costs nothing."""
@@ -197,16 +221,15 @@ class Curator:
         """The share of the paying account that is left, in words."""
         return f"{format_share(share_left(*self.ledger.account(self.who)[1:]))} of the budget left"
 
-    def fit(self, estimator: LinearRegression, sql: str, *, y: str, epsilon: float, key: str | None = None) -> Answer:
-        """Fit a linear regression of column `y` to the rows of a SELECT, in the database, for ε in all.
+    def fit(
+        self, estimator: Estimator, sql: str, *, y: str | None = None, epsilon: float, key: str | None = None
+    ) -> Answer:
+        """Fit an estimator to the rows of a SELECT, in the database, for ε in all; `y` is the column of its target.
 
-        The estimator's bounds are public. The noisy moments leave the database as one answer, which is charged, stored
-        and free on repetition; it is returned, and the estimator is fitted to it.
+        The estimator's bounds and classes are public. Noisy sums leave the database as one answer, which is charged,
+        stored and free on repetition; the estimator is fitted to it.
         """
-        known, question, features = regression_question(estimator, sql, y)
-        answer = self.ask(question, epsilon=epsilon, key=key)
-        fit_from(answer, known, features)
-        return answer
+        return fit_in_database(self, estimator, sql, y, epsilon, key)
 
     def suggest_bounds(self, column: str, *, epsilon: float) -> Bounds:
         """Bounds for a column such as "visits.stay", from two noisy histograms; charged like any answer."""

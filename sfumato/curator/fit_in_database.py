@@ -1,29 +1,150 @@
-"""Fits in the database: the moments of a regression as one question, whose noisy sums are solved like any Gram matrix.
+"""Fits in the database: the sums that an estimator needs, bought like any answer, and solved afterwards.
 
-The question is an ordinary one, so it is planned, bounded, priced, charged, stored and free on repetition as any other;
-units may own any number of rows. What is made of its answer is post-processing.
+Where a row is a unit and DuckDB holds the data, one pass adds up small integers (`FitSums`). Otherwise a regression or
+a covariance is an ordinary question for moments, in which units may own any number of rows. Either is planned, priced,
+charged, stored and free on repetition; what is made of its answer is post-processing.
 """
 
+import json
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sqlglot
 from sqlglot import exp
 
+from sfumato.aggregates.price import Mu, Price
+from sfumato.aggregates.sum import Sum
+from sfumato.curator.answer import Answer
+from sfumato.curator.automatic_bounds import unbounded_columns
+from sfumato.curator.planner import Wanted, require_positive
+from sfumato.curator.steps import Step
+from sfumato.curator.suggest_bounds import suggest_bounds
 from sfumato.errors import QueryRefused
-from sfumato.learn.base import Table
+from sfumato.learn.base import Classifier, Estimator, Regressor, Table
+from sfumato.learn.database_pass import add_noise, read_noisy
 from sfumato.learn.linear_regression import LinearRegression, Moments
-from sfumato.learn.tables import Bounds
+from sfumato.learn.pca import Covariance
+from sfumato.learn.spending import GaussianSpending, PureSpending, Spending
+from sfumato.learn.tables import Bounds, plain
+from sfumato.ledger.meter import odds
+from sfumato.noise.draw_table import Integers
+from sfumato.sensitivity import AddRemove
+from sfumato.sql.dialects import dialect_of
+from sfumato.sql.dialects.base import Dialect
+from sfumato.sql.emit.lattice_rows import STEPS, Block, LatticeRows
+from sfumato.sql.emit.request import Row, TableRequest
+from sfumato.sql.question import Question
+from sfumato.sql.units import RowUnit
 
 if TYPE_CHECKING:
-    from sfumato.curator.answer import Answer
+    from sfumato.curator.curator import Curator
 
 NORMAL = 1.959964  # half widths of intervals at 95 % are so many deviations
+MOST_COLUMNS = 60
+BOUNDS_SHARE = 0.2  # of ε, for bounds that neither the estimator nor the policy states
 
 
-def selected_columns(sql: str) -> list[str]:
-    """The names of what a SELECT selects: each must have one. The text is checked again when it is asked."""
+# ---- what is fitted: pure, from parameters and text -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FitWanted:
+    """An estimator, the SELECT of its rows, the columns in its order, and the target if it has one."""
+
+    estimator: Estimator
+    sql: str
+    features: tuple[str, ...]
+    target: str | None
+
+    @staticmethod
+    def of(estimator: object, sql: str, y: str | None) -> "FitWanted":
+        if not isinstance(estimator, Estimator) or not (blocks_known(estimator)):
+            raise QueryRefused(
+                "this cannot be fitted in the database: it looks at rows again and again, or at whole histograms.\n"
+                f"  found:  a {type(estimator).__name__}\n"
+                "  do:     give a LinearRegression, Covariance, PCA, StandardScaler, QuantileBinner, GaussianNB or"
+                " RandomForestClassifier; or fit rows outside of the database"
+            )
+        needs = isinstance(estimator, Regressor | Classifier)
+        names = selected_columns(sql, 2 if needs else 1)
+        if (y is not None) != needs or (y is not None and y not in names):
+            raise QueryRefused(
+                f"{type(estimator).__name__} has {'a' if needs else 'no'} target among the columns.\n"
+                f"  found:  y = {y!r}, and the columns {', '.join(names)}\n"
+                f"  do:     {'select the target, and name it as y' if needs else 'leave y out'}"
+            )
+        features = tuple(name for name in names if name != y)
+        if len(names) > MOST_COLUMNS:
+            raise QueryRefused(f"a fit has at most {MOST_COLUMNS} columns.\n  found:  {len(names)}")
+        estimator.check_columns(len(features), features)
+        return FitWanted(estimator, sql, features, y)
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Of the columns, then of a target that is a number."""
+        found = Bounds.of(getattr(self.estimator, "bounds", None), len(self.features), self.features, "bounds")
+        if not isinstance(self.estimator, Regressor):
+            return found
+        target = Bounds.of(self.estimator.y_bounds, 1, None, "y bounds")
+        return Bounds(np.append(found.low, target.low), np.append(found.high, target.high))
+
+    @property
+    def numbers(self) -> list[str]:
+        """The columns that are summed, in the order of their bounds."""
+        return [*self.features, *([str(self.target)] if isinstance(self.estimator, Regressor) else [])]
+
+    def question(self) -> str:
+        """A SELECT whose sums name the columns, and the label: it is parsed for them, and not asked."""
+        ends = zip(self.numbers, self.bounds.low.tolist(), self.bounds.high.tolist(), strict=True)
+        sums = [f"SUM(CLAMP({quoted(name)}, {low!r}, {high!r}))" for name, low, high in ends]
+        if isinstance(self.estimator, Classifier):
+            places = enumerate(self.estimator.class_list())
+            cases = " ".join(f"WHEN {quoted(str(self.target))} = {literal(one)} THEN {k}" for k, one in places)
+            sums.append(f"SUM(CASE {cases} ELSE -1 END)")
+        return f"SELECT {', '.join(sums)} FROM ({self.sql}) AS rows_of_fit"
+
+    def moments_question(self) -> str:
+        """One SELECT of a count, sums and sums of products of columns scaled to [−1, 1]; rows with a NULL are left
+        out."""
+        bounds, names = self.bounds, self.numbers
+        scaled = ", ".join(
+            f"(CLAMP({quoted(name)}, {low!r}, {high!r}) - {middle!r}) / {half!r} AS c{j}"
+            for j, (name, low, high, middle, half) in enumerate(
+                zip(names, *(end.tolist() for end in (bounds.low, bounds.high, bounds.middle, bounds.half)),
+                    strict=True)
+            )
+        )  # fmt: skip
+        given = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in names)
+        places = range(len(names))
+        sums = [f"SUM(c{j})" for j in places]
+        products = [f"SUM(c{i} * c{j})" for i, j in combinations_with_replacement(places, 2)]
+        inner = f"SELECT {scaled} FROM ({self.sql}) AS chosen WHERE {given}"
+        return f"SELECT {', '.join(['COUNT(*)', *sums, *products])} FROM ({inner}) AS rows_of_fit"
+
+    @property
+    def table(self) -> Table:
+        """The public facts of the table, without rows."""
+        return Table(np.zeros((0, len(self.features))), None, self.features, None)
+
+    def finish(self) -> None:
+        """What every fitted estimator has."""
+        self.estimator.n_features_in_ = len(self.features)
+        self.estimator.feature_names_in_ = np.array(self.features, object)
+        if isinstance(self.estimator, Classifier):
+            self.estimator.classes_ = np.array(self.estimator.class_list())
+
+
+def blocks_known(estimator: Estimator) -> bool:
+    """Does its class name the sums of one pass?"""
+    return type(estimator).database_blocks is not Estimator.database_blocks
+
+
+def selected_columns(sql: str, least: int) -> list[str]:
+    """The names of what a SELECT selects: each must have one. The text is checked again when it is planned."""
     try:
         root = sqlglot.parse_one(sql, read="duckdb")
     except sqlglot.errors.SqlglotError as problem:
@@ -31,9 +152,9 @@ def selected_columns(sql: str) -> list[str]:
             "this is not a SELECT.\n  do:     give such as SELECT age, stay, cost FROM visits"
         ) from problem
     names = root.named_selects if isinstance(root, exp.Select) else []
-    if len(names) < 2 or not all(names) or len(set(names)) != len(names) or "*" in names:
+    if len(names) < least or not all(names) or len(set(names)) != len(names) or "*" in names:
         raise QueryRefused(
-            "a fit needs a SELECT of at least two columns with different names.\n"
+            f"a fit needs a SELECT of at least {'two columns' if least == 2 else 'one column'} with different names.\n"
             f"  found:  {len(names)} names\n  do:     give such as SELECT age, stay, cost FROM visits"
         )
     return names
@@ -43,24 +164,170 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def moments_question(sql: str, columns: list[str], bounds: Bounds) -> str:
-    """One SELECT of a count, sums and sums of products of columns scaled to [−1, 1]; rows with a NULL are left out."""
-    scaled = ", ".join(
-        f"(CLAMP({quoted(name)}, {low!r}, {high!r}) - {middle!r}) / {half!r} AS c{j}"
-        for j, (name, low, high, middle, half) in enumerate(
-            zip(columns, *(end.tolist() for end in (bounds.low, bounds.high, bounds.middle, bounds.half)), strict=True)
-        )
+def literal(label: Hashable) -> str:
+    """A class as a literal of SQL."""
+    value = plain(label)
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int | float) and abs(value) < 1e15:
+        return repr(value)
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    raise QueryRefused(
+        "classes in the database are texts, numbers or truth values.\n  found:  another type\n  do:     name them so"
     )
-    given = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in columns)
-    places = range(len(columns))
-    sums = [f"SUM(c{j})" for j in places]
-    products = [f"SUM(c{i} * c{j})" for i, j in combinations_with_replacement(places, 2)]
-    inner = f"SELECT {scaled} FROM ({sql}) AS chosen WHERE {given}"
-    return f"SELECT {', '.join(['COUNT(*)', *sums, *products])} FROM ({inner}) AS rows_of_fit"
 
 
-def moments_of(answer: "Answer", count: int) -> Moments:
-    """The released numbers as moments, the target last; their deviation from the half widths of their intervals."""
+# ---- one pass over single rows --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FitSums(Step):
+    """The sums of an estimator's blocks, with noise: exact integers of rows that are units.
+
+    Theorem: cells of one block are about different rows, and blocks share the price [`database_pass.add_noise`]
+    """
+
+    rows: LatticeRows
+    blocks: tuple[Block, ...]
+
+    @property
+    def canonical(self) -> str:
+        what = f"{self.rows.bounds!r} {self.rows.columns!r} {self.rows.label!r} {self.blocks!r}"
+        return f"sums of a fit | {STEPS} steps | {what} | {self.plan.of_columns_read().canonical}"
+
+    @property
+    def spending(self) -> Spending:
+        return spending_of_price(self.price)
+
+    def requests(self, salt: int, dialect: Dialect) -> list[TableRequest]:
+        to = dialect_of(dialect).about(self.plan)
+        return [TableRequest(self.rows.statement(block, to)) for block in self.blocks]
+
+    def release(self, tables: Sequence[Sequence[Row]]) -> bytes:
+        exact = [table_of(block, rows) for block, rows in zip(self.blocks, tables, strict=True)]
+        noisy = add_noise(self.blocks, exact, self.spending)
+        return json.dumps({"amount": self.price.amount, "noisy": [one.tolist() for one in noisy]}).encode()
+
+    def learn(self, stored: bytes, wanted: FitWanted) -> float:
+        """Fit the estimator to what is stored; returns about how many rows there were."""
+        data = json.loads(stored)
+        spending = spending_of_price(self.price.with_amount(data["amount"]))
+        found = read_noisy(self.blocks, [np.array(one, np.int64) for one in data["noisy"]], spending)
+        wanted.estimator.learn_from_sums(found, wanted.table, spending)
+        wanted.finish()
+        return float(np.sum(found.sums[0][:, self.blocks[0].terms.index((0, 0))]))
+
+
+def table_of(block: Block, rows: Sequence[Row]) -> Integers:
+    """Exact sums with a row for each cell; cells that nobody is in hold 0, and rows in no cell are dropped."""
+    found = np.zeros((block.count, len(block.terms)), np.int64)
+    for row in rows:
+        cell: Any = 0
+        sums = row
+        if block.cell is not None:
+            cell, *sums = row  # type: ignore[assignment]
+        if cell is not None and 0 <= int(cell) < block.count:
+            found[int(cell)] = [int(x or 0) for x in sums]  # type: ignore[call-overload]
+    return found
+
+
+def spending_of_price(price: Price) -> Spending:
+    return (GaussianSpending if isinstance(price, Mu) else PureSpending)(price.amount, AddRemove)
+
+
+def lattice_rows(wanted: FitWanted, question: Question) -> LatticeRows | None:
+    """The rows as integers; None where a row is not a unit, or is counted more than once."""
+    plan, sums = question.plan, question.aggregates
+    if not isinstance(plan.table.unit, RowUnit) or plan.rows != 1 or plan.crossed or plan.table.derived:
+        return None
+    expressions = tuple(one.of for one in sums if isinstance(one, Sum))
+    bounds, count = wanted.bounds, len(wanted.numbers)
+    if len(expressions) != count + isinstance(wanted.estimator, Classifier):
+        raise QueryRefused("two columns of this fit are the same.\n  do:     select each of them once")
+    places = tuple(zip(bounds.middle.tolist(), bounds.half.tolist(), strict=True))
+    return LatticeRows(plan, expressions[:count], places, expressions[count] if len(expressions) > count else None)
+
+
+# ---- the road of a fit ----------------------------------------------------------------------------------------------
+
+
+def fit_in_database(
+    curator: "Curator", estimator: object, sql: str, y: str | None, epsilon: float, key: str | None
+) -> Answer:
+    """Buy the sums, or find them stored, and fit the estimator to them."""
+    require_positive("epsilon", epsilon)
+    epsilon = find_bounds(curator, estimator, sql, y, epsilon)
+    wanted = FitWanted.of(estimator, sql, y)
+    question = curator.planner.plan(Wanted.of(wanted.question(), epsilon))
+    rows = lattice_rows(wanted, question) if curator.engine.dialect == "duckdb" else None
+    if rows is None:
+        return fit_by_question(curator, wanted, epsilon, key)
+    buyer = curator.buyer
+    step = FitSums(question.plan, buyer.price_of(epsilon), rows, wanted.estimator.database_blocks(len(wanted.features)))
+    charged = step.find(curator.ledger) is None and buyer.buy_step(step, buyer.loss_of_epsilon, key)
+    stored = step.find(curator.ledger)
+    assert stored is not None, "what was bought is kept"
+    count = step.learn(stored, wanted)
+    delta = curator.policy.question_delta
+    answer = Answer(("rows",), ((count,),), step.loss.epsilon(delta).upper, delta, charged, "", odds(step.loss),
+                    "The noisy number of rows that the estimator was fitted to.")  # fmt: skip
+    return replace(answer, left=curator.remaining())
+
+
+def find_bounds(curator: "Curator", estimator: object, sql: str, y: str | None, epsilon: float) -> float:
+    """Give an estimator without bounds those of the policy, and buy what the policy does not state; returns what is
+    left of ε. Bounds that were bought are stored, and free for whoever needs them again.
+
+    Theorem: histograms for a share of a price, bounds that are any function of them, and sums under these bounds for
+        the rest cost the price together [docs/theorems/contributions.md, Theorem 2: adaptive composition]
+    """
+    target = isinstance(estimator, Regressor) and estimator.y_bounds is None
+    if (
+        not isinstance(estimator, Estimator)
+        or getattr(estimator, "bounds", 0) is not None
+        or not blocks_known(estimator)
+    ):
+        return epsilon
+    names = [name for name in selected_columns(sql, 1) if name != y]
+    listed = [*names, *([str(y)] if target else [])]
+    text = f"SELECT {', '.join(f'SUM({quoted(name)})' for name in listed)} FROM ({sql}) AS rows_of_fit"
+    wanted = Wanted.of(text, epsilon)
+    missing = unbounded_columns(curator.planner, wanted)
+    each = epsilon * BOUNDS_SHARE / max(1, len(missing))
+    bought = [suggest_bounds(curator.buyer, f"{table}.{column}", each) for table, column, *_ in missing]
+    ends = tuple((table, column, b.low, b.high) for (table, column, *_), b in zip(missing, bought, strict=True))
+    sums = [one.of for one in curator.planner.with_bounds(ends).plan(wanted).aggregates if isinstance(one, Sum)]
+    if len(sums) != len(listed):
+        raise QueryRefused("two columns of this fit are the same.\n  do:     select each of them once")
+    found = {name: (of.domain.low, of.domain.high) for name, of in zip(listed, sums, strict=True)}
+    estimator.set_params(bounds={name: found[name] for name in names})
+    if target:
+        estimator.set_params(y_bounds=found[str(y)])
+    return epsilon * (1 - BOUNDS_SHARE) if missing else epsilon
+
+
+def fit_by_question(curator: "Curator", wanted: FitWanted, epsilon: float, key: str | None) -> Answer:
+    """Moments as an ordinary question: where units own several rows, or another engine holds the data."""
+    if not isinstance(wanted.estimator, LinearRegression | Covariance):
+        raise QueryRefused(
+            "this is fitted in DuckDB, where a row is a unit.\n"
+            f"  found:  {type(wanted.estimator).__name__}, and units of several rows or another engine\n"
+            "  do:     fit a LinearRegression, Covariance or PCA there, or fit rows outside of the database"
+        )
+    answer = curator.ask(wanted.moments_question(), epsilon=epsilon, key=key)
+    gram, deviation = gram_of_answer(answer, len(wanted.numbers))
+    if isinstance(wanted.estimator, LinearRegression):
+        wanted.estimator.learn_from_moments(Moments.of(gram, deviation, None), wanted.table)
+    else:
+        norm = float(np.sqrt(len(wanted.features)))
+        wanted.estimator.learn_from_gram(gram, deviation, None, norm, wanted.table)
+    wanted.finish()
+    return answer
+
+
+def gram_of_answer(answer: Answer, count: int) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
+    """The released numbers as a Gram matrix of (1, columns); their deviation from the half widths of intervals."""
     (row,) = answer.rows
     values, lows, highs = (np.array(row[start::3], np.float64) for start in range(3))  # each number with its interval
     gram = np.zeros((count + 1, count + 1))
@@ -69,35 +336,4 @@ def moments_of(answer: "Answer", count: int) -> Moments:
     for (i, j), value in zip(combinations_with_replacement(range(count), 2), values[count + 1 :], strict=True):
         gram[i + 1, j + 1] = gram[j + 1, i + 1] = value
     halves = (highs - lows)[count + 1 :] / 2
-    return Moments.of(gram, float(np.sqrt(np.mean(halves**2))) / NORMAL, None)
-
-
-def regression_question(estimator: object, sql: str, y: str) -> tuple[LinearRegression, str, list[str]]:
-    """The question of a fit and the columns in its order, the target last. Pure: parameters and text only."""
-    if not isinstance(estimator, LinearRegression):
-        raise QueryRefused(
-            f"only a linear regression can be fitted in the database so far.\n  found:  a {type(estimator).__name__}\n"
-            "  do:     give sf.learn.LinearRegression(bounds=…, y_bounds=…), or fit rows outside"
-        )
-    names = selected_columns(sql)
-    if y not in names:
-        raise QueryRefused(
-            f"the target is not among the columns.\n  found:  {', '.join(names)}\n  do:     select {y}, too"
-        )
-    features = [name for name in names if name != y]
-    columns = Bounds.of(estimator.bounds, len(features), features, "bounds")
-    target = Bounds.of(estimator.y_bounds, 1, None, "y bounds")
-    bounds = Bounds(np.append(columns.low, target.low), np.append(columns.high, target.high))
-    return estimator, moments_question(sql, [*features, y], bounds), features
-
-
-def fit_from(answer: "Answer", estimator: LinearRegression, features: list[str]) -> LinearRegression:
-    """The estimator, fitted to the moments of an answer: post-processing."""
-    moments = moments_of(answer, len(features) + 1)
-    fitted = moments.solve()
-    estimator.moments_, estimator.fit_ = moments, fitted
-    table = Table(np.zeros((0, len(features))), None, tuple(features), None)
-    estimator.set_coefficients(fitted.coef, fitted.intercept, table)
-    estimator.n_features_in_ = len(features)
-    estimator.feature_names_in_ = np.array(features, object)
-    return estimator
+    return gram, float(np.sqrt(np.mean(halves**2))) / NORMAL

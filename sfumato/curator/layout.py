@@ -1,15 +1,26 @@
-"""The layout of an answer: from stored noisy values to the columns that were asked for. Post-processing."""
+"""The layout of an answer: from stored noisy values to the columns that were asked for, and to what was left out.
+
+Everything here is post-processing.
+"""
 
 import datetime
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
+from sfumato.aggregates.arithmetic_intervals import Cells
 from sfumato.aggregates.count import CountReader
+from sfumato.aggregates.intervals import spread
 from sfumato.aggregates.linear import CONFIDENCE, Estimate
-from sfumato.curator.answer import LeftOut
+from sfumato.aggregates.price import IndependentNoise
+from sfumato.curator.answer import BY_THE_TAIL, FOR_ALL_DATA, NOISE_ONLY, LeftOut, percent
+from sfumato.curator.expression_intervals import has_interval, interval_around, tree_of
 from sfumato.curator.offer import Offer
+from sfumato.curator.scaling import LEFT_OUT, Choice
+from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.sql.aggregate import Aggregate, StandaloneAggregate
 from sfumato.sql.domains import Kind, Scalar
 from sfumato.sql.expressions import Expression, Output
@@ -19,8 +30,66 @@ from sfumato.sql.question import Question
 from sfumato.sql.units import RowUnit
 from sfumato.wording import plural
 
-Shown = Value | datetime.date  # what an answer holds
-Estimates = Sequence[tuple[Sequence[str | float | None], Sequence[Estimate]]]  # keys, and each aggregate
+ALARM = 1.64  # deviations of noise by which the number of people exceeds what the tail predicts, 5 % of the time
+
+
+def left_out(offer: Offer, data: Mapping[str, Any]) -> LeftOut:
+    """The left-out bound of a stored answer."""
+    choice = next((one for one in offer.choices or () if one.norms is not None), None)
+    if choice is None or choice.tail is None or choice.missing is None or offer.people_noise is None:
+        return LeftOut(NOISE_ONLY)
+    counts = data["people"] if isinstance(data["people"], list) else [data["people"]]  # one number, in old answers
+    people = max(0, sum(counts) + upper_error(offer.people_noise, len(counts)))
+    return replace(expected_left_out(choice), people=people, warning=tail_warning(choice, offer, counts[-1]))
+
+
+def expected_left_out(choice: Choice) -> LeftOut:
+    """The share that a bound leaves out, from the histogram that it was chosen from: known before the question."""
+    if choice.tail is None or choice.missing is None:
+        return LeftOut(NOISE_ONLY)
+    unit, length = choice.block.unit, choice.length / choice.block.unit
+    total, most = max(choice.tail.total(), 1.0), choice.missing.most / unit
+    about = min(choice.tail.about(length), most)
+    grade = FOR_ALL_DATA if choice.missing.certain else BY_THE_TAIL
+    return LeftOut(grade, None, about / total, min(1.0, most / total))
+
+
+def describe_expected_left_out(offer: Offer) -> tuple[str, ...]:
+    """The expected left-out share, in words for a preview."""
+    choice = next((one for one in offer.choices or () if one.norms is not None), None)
+    if choice is None:
+        return ()
+    found = expected_left_out(choice)
+    return (f"about {percent(found.about)} will be left out, at most {percent(found.at_most)} ({found.grade})",)
+
+
+def upper_error(noise: IndependentNoise, numbers: int = 1) -> int:
+    """The amount by which the noise of a sum of so many whole numbers falls short with probability at most
+    1 − LEFT_OUT, rounded up."""
+    return math.ceil(spread(((Fraction(1), noise),) * numbers, 2 * LEFT_OUT - 1).radius)
+
+
+def tail_warning(choice: Choice, offer: Offer, people: int) -> str:
+    """More people are beyond the bin of the bound than the fitted tail predicts: then the interval may not hold the
+    truth. Within that bin the histogram tells nothing, so those are not compared."""
+    noise = offer.people_noise
+    if choice.tail is None or noise is None or choice.missing is None or choice.missing.certain:
+        return ""
+    deviation = noise.sigma if isinstance(noise, Gaussian) else math.sqrt(2) * noise.scale
+    length = choice.block.length(choice.far) / choice.block.unit
+    if people - choice.tail.units_above(length) <= ALARM * deviation:
+        return ""
+    return (
+        "WARNING: more people have long contributions than the shape of the others' suggests, so more may be left out "
+        "than stated. Ask the owner to state `most` in the policy, or buy a histogram of norms first."
+    )
+
+
+# ---- rows and columns -----------------------------------------------------------------------------------------------
+
+
+Shown = Value | datetime.date  # a cell of an answer
+Estimates = Sequence[tuple[Sequence[str | float | None], Sequence[Estimate]]]  # keys, and estimates
 
 
 def estimates(offer: Offer, noisy: bytes) -> Estimates:
@@ -47,7 +116,7 @@ def stored_values(offer: Offer, aggregate: Aggregate, data: Mapping[str, Any]) -
 
 
 def coverage_by_column(offer: Offer) -> dict[str, float]:
-    """With which probability the interval of each column holds the truth: exactly for counts and sums, at least for
+    """The probability that the interval of each column holds the truth: exact for counts and sums, a lower bound for
     others."""
     width = len(offer.plan.keys)
     found = {}
@@ -56,17 +125,18 @@ def coverage_by_column(offer: Offer) -> dict[str, float]:
             aggregate = offer.question.aggregates[e.place - width]
             exact = aggregate in offer.readers and not offer.scaled
             found[name] = offer.readers[aggregate].coverage if exact else CONFIDENCE
+        elif has_interval(offer.question, e):
+            found[name] = CONFIDENCE
     return found | {offer.question.columns[place][0]: CONFIDENCE for place in offer.ratio_columns}
 
 
 def minimum_coverage(offer: Offer) -> dict[str, float]:
     """The same where only that is known."""
-    ratios = {offer.question.columns[place][0] for place in offer.ratio_columns}
-    return dict.fromkeys(set(coverage_by_column(offer)) - ratios, CONFIDENCE)
+    return dict.fromkeys(coverage_by_column(offer), CONFIDENCE)
 
 
 def is_plain_aggregate(question: Question, expression: Expression) -> bool:
-    """Is it an aggregate as it is, so that its interval is shown beside it? A mode has none."""
+    """Is this expression one aggregate with an interval, which is then shown beside it? A mode has no interval."""
     place = expression.place - len(question.plan.keys) if isinstance(expression, Output) else -1
     if place < 0:
         return False
@@ -74,7 +144,7 @@ def is_plain_aggregate(question: Question, expression: Expression) -> bool:
 
 
 def finite_or_none(value: Value) -> Value:
-    """None for a product that no double holds, and for the end of an interval that is open on that side."""
+    """The value; None if it is not finite: a product that overflows, or the open end of an interval."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -88,7 +158,7 @@ def bounding_note(plan: Plan, missing: LeftOut | None = None) -> str:
             f"Supposed: no {table.unit} has more than {plural(table.most or 0, 'row')}." if table.supposed else ""
         )
         return " ".join(filter(None, [str(missing) if missing is not None else "", supposed, cut_note(plan)]))
-    rows = plural(plan.rows if table.branches else table.rows, "row")
+    rows = plural(plan.rows if table.derived else table.rows, "row")
     most = f"{rows} in each of {plural(plan.groups, 'group')}" if plan.groups > 1 else rows
     return f"95 % is about the noise; of each {table.unit} at most {most} can count."
 
@@ -146,27 +216,31 @@ def left_out_by_row(offer: Offer, noisy: bytes, readings: Estimates) -> tuple[fl
 
 
 def lay_out_rows(
-    question: Question, readings: Estimates, ratios: Sequence[int] = ()
+    question: Question, readings: Estimates, cells: Cells, ratios: Sequence[int] = ()
 ) -> tuple[tuple[str, ...], tuple[tuple[Shown, ...], ...]]:
-    """Names and rows: all that comes after the aggregates, and beside each of them, and of the columns at the places
-    `ratios`, its interval."""
-    width = len(question.plan.keys)
+    """Names and rows: all that comes after the aggregates, and beside each column its interval, if it has one. Those of
+    columns at the places `ratios` come last in the readings."""
     values = plain_values(readings)
     kept = arrange_rows(question, values)
     names: list[str] = []
     columns: list[list[Shown]] = []
     for place, (name, e) in enumerate(question.columns):
         names.append(name)
-        cells: list[Shown] = [
+        shown: list[Shown] = [
             finite_or_none(values[i][e.place] if isinstance(e, Output) else evaluate(e, values[i])) for i in kept
         ]
-        columns.append(parse_dates(cells) if e.domain.kind is Kind.DATE else cells)
-        plain = isinstance(e, Output) and is_plain_aggregate(question, e)
-        if plain or place in ratios:
-            at = e.place - width if isinstance(e, Output) else len(question.aggregates) + list(ratios).index(place)
-            own = [readings[i][1][at] for i in kept]
-            if place in ratios:
-                own = [widen_to_value(cell, one) for cell, one in zip(cells, own, strict=True)]
-            names += [f"{name} low", f"{name} high"]
-            columns += [[finite_or_none(low) for _, low, _ in own], [finite_or_none(high) for _, _, high in own]]
+        columns.append(parse_dates(shown) if e.domain.kind is Kind.DATE else shown)
+        own: list[Estimate] = []
+        if isinstance(e, Output) and is_plain_aggregate(question, e):
+            own = [readings[i][1][e.place - len(question.plan.keys)] for i in kept]
+        elif place in ratios:
+            at = len(question.aggregates) + list(ratios).index(place)
+            own = [widen_to_value(cell, readings[i][1][at]) for cell, i in zip(shown, kept, strict=True)]
+        elif has_interval(question, e):
+            pairs = zip(shown, kept, strict=True)
+            own = [interval_around(cell, tree_of(question, e, values[i], cells, i)) for cell, i in pairs]
+        else:
+            continue
+        names += [f"{name} low", f"{name} high"]
+        columns += [[finite_or_none(low) for _, low, _ in own], [finite_or_none(high) for _, _, high in own]]
     return tuple(names), tuple(zip(*columns, strict=True))

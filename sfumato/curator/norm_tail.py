@@ -7,7 +7,7 @@ Model (`Tail`): from some bin on, the number of units per factor √2 of the nor
 from that bin: from Pareto tails (c = 0) to sharp edges (c large). Every pair (b, c) of a public grid is fitted and
 weighed by its likelihood. What is said of the left-out norm E(C) = Σ (norm − C)⁺ is a quantile over these models; it is
 right if one of them is. "At most" has room for some units that no shape explains, as many as noise may hide, at twice
-the norm where the tail ends. Without a model only `norm_choice.capped_left_out` holds, and needs a public cap on norms.
+the norm where the tail ends. Without a model only `norm_choice.capped_left_out` holds, and needs a public cap.
 """
 
 import math
@@ -42,7 +42,8 @@ AFTER = 8  # bins after the last one seen that are fitted, too: that nothing is 
 UNEXPLAINED, NEAR = 3.0, 3  # σ of units above the best fit, so few bins after the last one seen, that are a new tail
 IMPLAUSIBLE = 1e-3  # models less likely than the best by this factor are left out
 HEAVY = 4.0  # weight of a straight tail where we promise "at most"
-APART = 1.5  # where we promise "at most": so many σ of units may lie apart from every shape, twice as far out
+APART = 1.25  # where we promise "at most": so many σ of units may lie apart from every shape, twice as far out;
+HANDFUL = 8.0  # so many of them may all be in one group: clusters are of a few units (test accounts, errors)
 UNSEEN = 0.25  # σ of units that are not enough for a tail to reach farther
 LUMP = 0.8  # of the units in a bin and beside it that are in it: they may all have the same norm
 EXPECTED = 0.7  # quantile of the number of scaled units that an alarm compares with
@@ -68,7 +69,7 @@ SHAPES, STRAIGHT = model_shapes()
 
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """How many units have which norm, as far as a noisy histogram tells."""
+    """The distribution of norms over units, as far as a noisy histogram shows it."""
 
     units: Floats  # at a point and after it, by model
     norms: Floats  # their sum of norms
@@ -87,7 +88,7 @@ class Tail:
         start = first_clear(noisy, sigma, last)
         fit = Fit.of(noisy, sigma, start, last)
         # Units far from the rest are not the tail of the rest: what a fit does not explain is fitted alone.
-        apart = fit.unexplained(last, laplace)
+        apart = fit.last_unexplained_bin(last, laplace)
         return (fit if apart is None else Fit.of(noisy, sigma, apart, max(apart, last))).tail(points)
 
     def left_out(self, bounds: ArrayLike) -> Floats:
@@ -120,34 +121,39 @@ class Tail:
         return np.where((mine > LUMP * near)[:, None], self.left_out(bounds), found)
 
     def about(self, bound: float) -> float:
-        """The median of E(C), as far as a guess goes: not what is promised."""
+        """An estimate of the median of E(C); no promise depends on it."""
         return float(quantile(self.spread_out(np.array([bound])), self.likely, 0.5)[0])
 
     def at_most(self, bound: float, confidence: float = 0.975) -> float:
-        """An upper bound of E(C), with this confidence if the tail has one of the shapes; heavy ones weigh more.
+        """An upper bound of E(C), with this confidence if the tail has one of the shapes."""
+        return self.explained(bound, confidence) + self.apart(bound)
 
-        Besides, APART·σ units may lie apart from any shape, at twice the norm that the tail reaches: noise would hide
-        them.
-        """
+    def explained(self, bound: float, confidence: float = 0.975) -> float:
+        """The part of it that the shapes explain; heavy ones weigh more."""
         high = float(quantile(self.left_out(bound), self.cautious, confidence)[0])
-        return max(high, self.about(bound)) + APART * self.sigma * max(0.0, 2 * self.reach() - bound)
+        return max(high, self.about(bound))
+
+    def apart(self, bound: float, most: float = math.inf) -> float:
+        """The rest: units may lie apart from any shape, at twice the norm that the tail reaches, as many as noise would
+        hide (and no more than `most`)."""
+        return min(APART * self.sigma, most) * max(0.0, 2 * self.reach() - bound)
 
     def reach(self) -> float:
-        """The norm above which the tail has less than UNSEEN·σ units, about."""
+        """An estimate of the norm above which the tail has fewer than UNSEEN·σ units."""
         seen = self.units @ self.likely >= UNSEEN * self.sigma
         return float(self.points[max(int(seen.sum()) - 1, 0)])  # units at a point and after it fall from point to point
 
     def total(self) -> float:
-        """Σ norm, about: what shares are shown of."""
+        """An estimate of Σ norm, of which shares are shown."""
         return float(quantile(self.norms[:1], self.likely, 0.5)[0])
 
-    def kept(self, bounds: Floats) -> Floats:
-        """Σ min(norm, C) for each C, about."""
+    def kept_sum(self, bounds: Floats) -> Floats:
+        """An estimate of Σ min(norm, C) for each C."""
         above = np.searchsorted(NORMS, bounds, side="right")
         found: Floats = (self.norms[0] - self.norms[above] + bounds[:, None] * self.units[above]) @ self.likely
         return found
 
-    def scaled(self, bound: float) -> float:
+    def units_above(self, bound: float) -> float:
         """The number of units with norms above C, the end of a bin; rather more than fewer: an alarm depends on it."""
         above = int(np.searchsorted(self.points, bound, side="right"))
         return float(quantile(self.units[above : above + 1], self.likely, EXPECTED)[0])
@@ -161,8 +167,8 @@ class Tail:
         last = (self.units >= 0.1).sum(0).clip(1, len(NORMS)) - 1  # a tenth of a unit: hardly anybody
         return max(float(quantile(self.points[last][None], self.cautious, confidence)[0]), 2 * self.reach())
 
-    def reached(self, candidates: Floats) -> Floats:
-        """Candidates up to the first one beyond which no model has a unit: a larger one leaves out nothing less."""
+    def reachable(self, candidates: Floats) -> Floats:
+        """The candidates up to the first one beyond which no model has a unit: a larger one leaves out no less."""
         some = np.flatnonzero(self.units[:-1].max(1) > 1e-3)
         top = self.points[some[-1]] if len(some) else 1.0
         return candidates[: int(np.searchsorted(candidates, top)) + 1]
@@ -190,12 +196,12 @@ class Fit:
 
     @property
     def likelihood(self) -> Floats:
-        """Of each model, relative to the best."""
+        """The likelihood of each model, relative to the best one."""
         squares = (self.residuals**2).sum(1)
         found: Floats = np.exp((squares.min() - squares) / (2 * self.sigma**2))
         return found
 
-    def unexplained(self, last: int, laplace: bool) -> int | None:
+    def last_unexplained_bin(self, last: int, laplace: bool) -> int | None:
         """The last bin, if any after the first, where there are more units than the best model explains."""
         z = self.residuals[np.argmax(self.likelihood)] / self.sigma
         near = z[: last - self.start + 1 + NEAR]

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sfumato.aggregates.linear import CONFIDENCE, Linear, Missing, NoisySums, Reader
+from sfumato.aggregates.mean import MeanReader, Ratio, RatioColumn, asks_ratios_only
 from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import LESS, IndependentNoise, Mu, Noise, Price
 from sfumato.aggregates.standalone import Standalone, StandaloneRelease
-from sfumato.curator.ratios import RatioColumn, asks_ratios_only, ratio_columns
 from sfumato.curator.relative_counts import LAYOUT, RelativeCount, relative_count, require_contract
 from sfumato.curator.scaling import PEOPLE, Choice, blocks_of, summed_measures
 from sfumato.errors import InvalidParameter, QueryRefused
@@ -95,12 +95,12 @@ class Offer:
 
     @cached_property
     def noise(self) -> tuple[Noise | None, ...]:
-        """Of each part, in its own steps."""
+        """The noise of each part, in units of that part."""
         try:
             if self.scaled:
                 return self.scaled_noise
             return self.price.noises(self.joint, self.shares[: len(self.plan.measures)])
-        except InvalidParameter as problem:  # of text, policy and price alone
+        except InvalidParameter as problem:  # depends on text, policy and price only
             raise QueryRefused(
                 "the noise that this price buys cannot be drawn.\n"
                 f"  found:  for all that one unit may add, {str(problem).splitlines()[0]}\n"
@@ -109,7 +109,7 @@ class Offer:
 
     @property
     def scaled_noise(self) -> tuple[Noise | None, ...]:
-        """Of parts that are whole multiples of 1/WHOLE; counts of different values have noise of their own."""
+        """The noise of parts that are whole multiples of 1/WHOLE; counts of different values have their own noise."""
         found: list[Noise | None] = [None] * len(self.plan.measures)
         for choice in self.choices or ():
             price = self.price.part(self.block_share * (1 - PEOPLE))
@@ -123,7 +123,7 @@ class Offer:
 
     @cached_property
     def people_noise(self) -> IndependentNoise | None:
-        """Of the number of units that count in part, if there is a choice of a bound."""
+        """The noise of the number of units that count in part; None if no bound was chosen."""
         chosen = any(choice.norms is not None for choice in self.choices or ())
         return self.price.part(self.block_share * PEOPLE).noise(1) if chosen else None
 
@@ -182,14 +182,22 @@ class Offer:
 
     @cached_property
     def threshold(self) -> int | None:
-        """The noisy number of units from which on a private key is shown."""
+        """The threshold of partition selection: a private key is shown if its noisy unit count is at least this."""
         noise = self.noise[self.unit_count_index] if self.key_delta else None
         return threshold(noise.law(), self.key_delta, self.plan.groups) if noise is not None else None
 
     @cached_property
     def ratio_columns(self) -> dict[int, RatioColumn]:
         """The columns that are ratios with an interval, by their place."""
-        return ratio_columns(self)
+        found: dict[int, RatioColumn] = {}
+        if self.relative is not None or self.incomplete:
+            return found
+        for place, (_, expression) in enumerate(self.question.columns):
+            ratio = Ratio.of(self.question, expression)
+            indexes = ratio.sum_indexes(self.question, self.joint) if ratio is not None else None
+            if ratio is not None and indexes is not None:
+                found[place] = RatioColumn(ratio, MeanReader(self.noisy_sums(indexes)))
+        return found
 
     @cached_property
     def for_means(self) -> bool:
@@ -299,7 +307,7 @@ def unbounded_promise(price: Price, aggregate: Aggregate) -> str:
 
 
 def standalone_of(plan: Plan) -> tuple[Standalone, ...]:
-    """The standalone aggregates of a plan; plans know them by less."""
+    """The standalone aggregates of a plan, with the type that this room knows: plans know a smaller interface."""
     return tuple(one for one in plan.standalone if isinstance(one, Standalone))
 
 

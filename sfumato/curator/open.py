@@ -56,7 +56,7 @@ def open_ledger(
 
 
 def default_ledger_path(engine: Engine) -> Path:
-    """Where the ledger of a file is."""
+    """The default path of the ledger: beside the data file."""
     if isinstance(engine, DuckDB | Worker | WorkerPool) and engine.path != MEMORY:
         return Path(f"{engine.path}.ledger")
     raise InvalidParameter(
@@ -73,7 +73,7 @@ def budget_of(policy: Policy) -> Promise:
 
 
 def require_same_promise(ledger: Ledger, policy: Policy) -> None:
-    """Raises unless the ledger keeps the promise that the policy makes."""
+    """Raise unless the ledger has the budget that the policy states."""
     kind, found = PureBudget if policy.pure else Budget, ledger.promise
     if found.relation is not AddRemove:
         raise PolicyError(
@@ -84,13 +84,13 @@ def require_same_promise(ledger: Ledger, policy: Policy) -> None:
     if (type(found), found.epsilon, found.delta) != (kind, policy.epsilon, policy.delta):
         raise PolicyError(
             "the policy's budget is not the ledger's.\n"
-            f"  found:  {describe_budget(kind.__name__, policy.epsilon, policy.delta)} in the policy, "
-            f"{describe_budget(type(found).__name__, found.epsilon, found.delta)} in the ledger\n"
+            f"  found:  {format_budget(kind.__name__, policy.epsilon, policy.delta)} in the policy, "
+            f"{format_budget(type(found).__name__, found.epsilon, found.delta)} in the ledger\n"
             "  do:     keep the promise that was made; a further budget is an act of the owner: sfumato ledger renew"
         )
 
 
-def describe_budget(kind: str, epsilon: float, delta: float) -> str:
+def format_budget(kind: str, epsilon: float, delta: float) -> str:
     named = {"Budget": "", "PureBudget": "pure ", "ZcdpBudget": "zCDP "}.get(kind, f"{kind} ")
     return f"{named}ε = {epsilon:g}, δ = {delta:g}"
 

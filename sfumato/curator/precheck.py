@@ -15,7 +15,7 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.emit.request import TableRequest
 from sfumato.sql.policy import Policy
-from sfumato.sql.schema_check import require_fit
+from sfumato.sql.schema_check import Schema, require_fit
 
 UNAVAILABLE = "the database cannot be asked now. Nothing was charged; ask the operator, who can read why in the log."
 ALIVE = "SELECT 1"
@@ -27,7 +27,7 @@ class CheckedRequests:
     """Statements that the engine has said it can run. Only these are charged for."""
 
     requests: tuple[TableRequest, ...]
-    began: float  # when they were checked: to open an engine may take as long as there are data
+    began: float  # the time of the check: opening an engine may take a time that depends on the data
 
 
 def require_engine(engine: Engine, policy: Policy) -> None:
@@ -47,25 +47,34 @@ def require_engine(engine: Engine, policy: Policy) -> None:
     require_fit(policy, schema, untyped_tables(engine))
 
 
-def check_requests(
-    engine: Engine, policy: Policy, make: Callable[[Dialect], list[TableRequest]], began: float
-) -> CheckedRequests:
-    """The statements that `make` writes for the engine as it is now, after it has said that it can run them.
+@dataclass
+class Precheck:
+    """The checks of one engine under one policy. A schema that the policy was found to fit is not compared again."""
 
-    Otherwise EngineUnavailable, whose text is always the same; or PolicyError, if the schema has changed and the policy
-    does not fit it any more: both are public.
-    """
-    with ExitStack() as snapshot:
-        with fixed_error():
-            snapshot.enter_context(engine.snapshot())
-            engine.check(ALIVE)  # opens the database, so that the schema is that of the tables that will be read
-            schema, untyped = engine.schema(), untyped_tables(engine)
-        require_fit(policy, schema, untyped)
-        requests = make(replace(dialect_of(engine.dialect), schema=schema))
-        with fixed_error():
-            for one in requests:
-                engine.check(one.direct)
-    return CheckedRequests(tuple(requests), began)
+    engine: Engine
+    policy: Policy
+    fitting: tuple[Schema, frozenset[str]] | None = None  # the schema and untyped tables of the last check
+
+    def check(self, make: Callable[[Dialect], list[TableRequest]], began: float) -> CheckedRequests:
+        """The statements that `make` writes for the engine as it is now, after it has said that it can run them.
+
+        Otherwise EngineUnavailable, whose text is always the same; or PolicyError, if the schema has changed and the
+        policy does not fit it any more: both are public.
+        """
+        engine = self.engine
+        with ExitStack() as snapshot:
+            with fixed_error():
+                snapshot.enter_context(engine.snapshot())
+                engine.check(ALIVE)  # opens the database, so that the schema is that of the tables that will be read
+                schema, untyped = engine.schema(), untyped_tables(engine)
+            if self.fitting != (schema, untyped):
+                require_fit(self.policy, schema, untyped)
+                self.fitting = schema, untyped
+            requests = make(replace(dialect_of(engine.dialect), schema=schema))
+            with fixed_error():
+                for one in requests:
+                    engine.check(one.direct)
+        return CheckedRequests(tuple(requests), began)
 
 
 @contextmanager
@@ -79,5 +88,5 @@ def fixed_error() -> Iterator[None]:
 
 
 def untyped_tables(engine: Engine) -> frozenset[str]:
-    """The tables that are read from files which say no types (CSV): an engine without such files need not say."""
+    """The tables read from files without types (CSV); engines without such files need no method `untyped`."""
     return frozenset(getattr(engine, "untyped", lambda: ())())

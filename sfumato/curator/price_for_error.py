@@ -1,11 +1,19 @@
-"""The least price with which every count and sum of a question is within a wanted error at 95 %."""
+"""Questions that name an error: the least price with which every count and sum is within it at 95 %.
 
+Where contributions are scaled, what an error costs follows from the histogram of norms, so a better histogram that was
+bought meanwhile would make another price. Under the same idempotency key the price is that of the first try.
+"""
+
+import json
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from sfumato.aggregates.price import Price
 from sfumato.curator.offer import Offer, required_leak
-from sfumato.errors import QueryRefused
+from sfumato.errors import KeyReused, QueryRefused
+from sfumato.ledger import Ledger
+from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.sql.question import Question
 
 CLOSE = 1e-4  # how near the least price is found
@@ -62,3 +70,38 @@ def least_share(worst: Callable[[float], float], found: float, error: float) -> 
         share, found = aim, now
         low, high = (low, aim) if now <= error else (aim, high)
     return high
+
+
+# ---- retries under an idempotency key -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FirstTry:
+    """What was charged under an idempotency key, and the answer if one was stored."""
+
+    offer: Offer
+    answer: bytes | None
+
+    @staticmethod
+    def find(
+        ledger: Ledger, who: str, key: str | None, question: Question, error: float, price: Price
+    ) -> "FirstTry | None":
+        """None if nothing was charged under this key; KeyReused if it was for another question or error.
+
+        `price` is any price of this ledger's currency: what was charged is read as another amount of it.
+        """
+        charge = ledger.find_charge(who=who, key=key) if key is not None else None
+        if charge is None or key is None:
+            return None
+        _, loss = charge
+        inner, leak = (loss.inner, loss.failure) if isinstance(loss, LeakyLoss) else (loss, 0.0)
+        paid = price.of(inner)
+        offer = Offer(question, paid if paid is not None else price, leak)
+        receipt = ledger.find_receipt(loss, question=offer.canonical, who=who, key=key)  # or KeyReused
+        answer = receipt.answer if receipt is not None else None
+        if answer is not None and json.loads(answer).get("error", error) != error:
+            raise KeyReused(
+                "this request key was used for another question.\n  found:  the same key, another error\n"
+                "  do:     use a new key for a new question"
+            )
+        return FirstTry(offer, answer)

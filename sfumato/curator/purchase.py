@@ -6,6 +6,7 @@ a question that fails after its charge is blocked (`Guard`). One per-question lo
 """
 
 import hashlib
+import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -16,25 +17,25 @@ from typing import Protocol
 from sfumato.aggregates.price import Mu, Price, Pure
 from sfumato.curator.affordable import budget_refusal
 from sfumato.curator.bounded_cache import BoundedTables
-from sfumato.curator.failure_guard import Guard
+from sfumato.curator.failure_guard import Clock, Guard, ResponsePadding, log
 from sfumato.curator.offer import Offer, offer_for_epsilon
-from sfumato.curator.precheck import CheckedRequests, check_requests
-from sfumato.curator.price_for_error import offer_for_error
+from sfumato.curator.precheck import CheckedRequests, Precheck
+from sfumato.curator.price_for_error import FirstTry, offer_for_error
 from sfumato.curator.release import AnswerRelease, release
-from sfumato.curator.response_padding import Clock, Response
-from sfumato.curator.retried_errors import FirstTry
+from sfumato.curator.scaling import Choice, NoisyNorms, cap_of
 from sfumato.curator.steps import FIRST_SHARE, Step, Steps
-from sfumato.curator.stored_answers import find_stored, offer_as_stored
 from sfumato.engines.base import Engine
 from sfumato.errors import BudgetExceeded, EngineUnavailable, NotStored, QueryRefused
 from sfumato.ledger import Ledger, PureBudget, Receipt
 from sfumato.ledger.shares import ANALYST, OTHERS, OWNER
 from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.policy import Policy
 from sfumato.sql.question import Question
 
+ENOUGH = 1 - 1e-9  # the share of a price from which on a stored result serves again
 PATIENCE = 8  # time-outs: longer than a run, its retry, and the padding of both
 LossAt = Callable[[float], PrivacyLoss]  # the loss of the same release at another ε
 
@@ -91,9 +92,14 @@ class Buyer:
         return int.from_bytes(hashlib.sha256(self.ledger.line(1).text.encode()).digest()[:7])
 
     @cached_property
-    def response(self) -> Response:
-        """When responses are due."""
-        return Response(self.policy.limits.response_quantum, self.clock)
+    def response(self) -> ResponsePadding:
+        """The padding of response times."""
+        return ResponsePadding(self.policy.limits.response_quantum, self.clock)
+
+    @cached_property
+    def precheck(self) -> Precheck:
+        """The checks before a charge."""
+        return Precheck(self.engine, self.policy)
 
     # ---- answers ----------------------------------------------------------------------------------------------------
 
@@ -107,7 +113,7 @@ class Buyer:
         return Purchase(*found, False) if found is not None else None
 
     def buy(self, offer: Offer, key: str | None = None) -> Purchase:
-        """Check the engine, charge, release and keep; what somebody else has bought meanwhile is free."""
+        """Check the engine, charge, release and keep. An answer that another asker has bought meanwhile is free."""
         if offer.incomplete:
             offer = self.complete(offer, key)
             if not offer.plan.parts:
@@ -116,7 +122,7 @@ class Buyer:
         with self.question_lock(offer.canonical):
             if (found := self.find(offer, key)) is not None:
                 return found
-            noisy = self.buy_release(AnswerRelease(offer), self.loss_at(offer), key, checked)
+            noisy = self.buy_release(AnswerRelease.of(offer), self.loss_at(offer), key, checked)
             return Purchase(offer_as_stored(offer, noisy), noisy, True)
 
     # ---- steps before an answer -------------------------------------------------------------------------------------
@@ -160,7 +166,7 @@ class Buyer:
     def buy_for_error(self, question: Question, error: float, key: str | None) -> Purchase:
         """The answer with this error, where contributions are scaled. A retry under the same idempotency key has the
         price of the first try, whatever was bought meanwhile."""
-        before = FirstTry.find(self, question, error, key)
+        before = FirstTry.find(self.ledger, self.who, key, question, error, self.price_of(self.policy.epsilon))
         if before is not None and before.answer is not None:
             return Purchase(offer_as_stored(before.offer, before.answer), before.answer, False)
         first = self.first_offer(question)
@@ -201,8 +207,8 @@ class Buyer:
     # ---- one release: charge, read, add noise, keep -----------------------------------------------------------------
 
     def buy_release(self, item: Purchasable, loss_at: LossAt, key: str | None, checked: CheckedRequests) -> bytes:
-        """Charge, release and keep. The result is stored only when its response is due: who reads the store learns no
-        more than who waits for the answer."""
+        """Charge, release and keep. The result is stored only when its response is due, so that reading the store
+        reveals no more than waiting for the answer."""
         if not self.charges:
             raise NotStored("there is no stored answer to this question, and nothing was charged.\n  do:     ask it")
         receipt = self.charge(item, loss_at, key, checked.began)
@@ -212,7 +218,8 @@ class Buyer:
             self.ledger.rerun(receipt)
         with Guard(self.ledger, receipt, self.response, checked.began) as guard:
             self.probe("data: before")
-            exact = guard.retry(partial(self.read, checked.requests))  # the only line that sees data
+            exact = self.read_with_retry(checked.requests, receipt)  # the only line that sees data
+            guard.noise_drawn = True  # from here on it may be
             self.probe("data: read")
             noisy = item.release(exact)
             self.probe("noise: drawn")
@@ -228,6 +235,15 @@ class Buyer:
         except BudgetExceeded:
             self.response.wait(began)  # opening an engine may take a time that depends on data
             raise budget_refusal(item.loss, loss_at, self.ledger, self.who, self.policy.question_delta) from None
+
+    def read_with_retry(self, requests: Sequence[TableRequest], receipt: Receipt) -> list[list[Row]]:
+        """Exact tables, after one retry if need be: nobody saw the first result, and no noise was drawn."""
+        try:
+            return self.read(requests)
+        except Exception:
+            log.exception("charge %d: first run failed", receipt.seq)
+            self.ledger.rerun(receipt)
+            return self.read(requests)
 
     def read(self, requests: Sequence[TableRequest]) -> list[list[Row]]:
         """Exact tables, all of one snapshot."""
@@ -245,7 +261,7 @@ class Buyer:
 
     def check(self, offer: Offer) -> CheckedRequests:
         """The statements of an offer, after everything that can fail before the charge has been tried."""
-        checked = self.check_requests(AnswerRelease(offer))
+        checked = self.check_requests(AnswerRelease.of(offer))
         offer.prepare()
         return checked
 
@@ -253,7 +269,7 @@ class Buyer:
         """The statements of a release, after the engine has said that it can run them."""
         began = self.clock.now()
         try:
-            return check_requests(self.engine, self.policy, partial(item.requests, self.salt), began)
+            return self.precheck.check(partial(item.requests, self.salt), began)
         except EngineUnavailable:
             self.response.wait(began)
             raise
@@ -284,3 +300,57 @@ class Buyer:
 
     def loss_of_epsilon(self, epsilon: float) -> PrivacyLoss:
         return self.price_of(epsilon).loss()
+
+
+# ---- stored answers that serve a question again: the same canonical text, bought for at least the same price -----
+
+
+def find_stored(offer: Offer, ledger: Ledger) -> tuple[Offer, bytes] | None:
+    """The most exact stored answer to the same plan, with the offer that it is read by; None if none is as exact."""
+    found: list[tuple[Offer, bytes]] = []
+    for canonical in offer.served_by:
+        for loss, answer in ledger.answers(canonical):
+            if (stored := stored_offer(offer, loss, answer)) is not None:
+                found.append((stored, answer))
+    return max(found, key=lambda pair: (pair[0].whole or pair[0].price).amount, default=None)
+
+
+def stored_offer(offer: Offer, loss: PrivacyLoss, answer: bytes) -> Offer | None:
+    """The offer of the same plan that was charged as this loss, if it is at least as exact.
+
+    A released answer with less noise may serve a request for more noise: showing it again is post-processing. Where
+    contributions are scaled, what was paid for steps counts as paid.
+    """
+    inner, leak = (loss.inner, loss.failure) if isinstance(loss, LeakyLoss) else (loss, 0.0)
+    price = offer.price.of(inner)
+    if offer.scaled:
+        return stored_scaled_offer(offer, price, leak, answer)
+    if price is None or price.amount < offer.price.amount or leak != offer.leak:
+        return None
+    return offer.at_price.setdefault(price, replace(offer, price=price))
+
+
+def offer_as_stored(offer: Offer, answer: bytes) -> Offer:
+    """The offer by which an answer that was charged as this one is read: the answer stores its own bounds and keys."""
+    return (stored_scaled_offer(offer, offer.price, offer.leak, answer) or offer) if offer.scaled else offer
+
+
+def stored_scaled_offer(offer: Offer, price: Price | None, leak: float, answer: bytes) -> Offer | None:
+    """The offer of an answer about scaled contributions, if at least as much was paid for it and its steps."""
+    if price is None or leak > offer.leak:
+        return None
+    data = json.loads(answer)
+    whole = price.with_amount(data["paid"])
+    if whole.amount < (offer.whole or offer.price).amount * ENOUGH:
+        return None
+    choices = tuple(
+        Choice(block, one["bound"], NoisyNorms.of(one), cap_of(block, offer.plan))
+        for block, one in zip(offer.blocks, data["choices"], strict=True)
+    )
+    stored = data.get("ranks")
+    ranks = Choice(offer.rank_block, stored["bound"], NoisyNorms.of(stored)) if stored else None
+    keys = tuple(tuple(key) for key in data["keys"]) if offer.plan.discovered else None
+    return replace(
+        offer, price=price, leak=leak, choices=choices, ranks=ranks, shown=keys, whole=whole,
+        whole_leak=max(offer.leak, offer.whole_leak),
+    )  # fmt: skip

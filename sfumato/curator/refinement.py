@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING
 from sfumato.aggregates.linear import CONFIDENCE, Linear, NumberEstimate
 from sfumato.aggregates.price import Mu, Price
 from sfumato.curator.answer import Answer
-from sfumato.curator.layout import minimum_coverage
-from sfumato.curator.left_out import left_out
+from sfumato.curator.layout import left_out, minimum_coverage
 from sfumato.curator.offer import Offer
 from sfumato.curator.planner import Planner, Wanted
-from sfumato.curator.relative_counts import is_grouped_count
 from sfumato.errors import BudgetExceeded, NotReached, QueryRefused
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.sql.question import Question
@@ -26,11 +24,6 @@ if TYPE_CHECKING:
     from sfumato.curator.curator import Curator
 
 ROUNDS = 8  # each doubles what has been bought
-
-
-def needs_rounds(question: Question, wanted: Wanted) -> bool:
-    """Is a relative error wanted that only refinement gives? Counts by group have a contract instead."""
-    return wanted.relative_error is not None and not is_grouped_count(question)
 
 
 def refine(curator: "Curator", question: Question, wanted: Wanted, key: str | None) -> Answer:
@@ -53,11 +46,11 @@ def refine(curator: "Curator", question: Question, wanted: Wanted, key: str | No
             purchase = buyer.find(offer, own_key) or buyer.buy(offer, own_key)
             bought, charged = bought.with_round(purchase.offer, purchase.noisy), charged or purchase.charged
             if bought.largest_relative_error() <= goal:
-                return curator.with_account(refined_answer(curator.planner, bought), charged)
+                return refined_answer(curator.planner, bought).with_account(charged, curator.remaining())
     except BudgetExceeded:
         if not bought.offers:
             raise
-    answer = curator.with_account(refined_answer(curator.planner, bought), charged)
+    answer = refined_answer(curator.planner, bought).with_account(charged, curator.remaining())
     raise NotReached(
         f"a relative error of {100 * goal:.3g} % was not reached.\n"
         f"  found:  {100 * bought.largest_relative_error():.3g} % after ε = {answer.epsilon:.3g}, already charged\n"
@@ -110,13 +103,13 @@ class Refinement:
 
     @cached_property
     def combined_offer(self) -> Offer:
-        """One offer that costs what all of them cost."""
+        """One offer that costs as much as all rounds together."""
         mu = math.sqrt(math.fsum(offer.price.amount**2 for offer in self.offers) + self.steps**2) * (1 + 1e-15)
         return replace(self.offers[0], price=Mu(mu), draw=0, whole=None, whole_leak=0.0)
 
     @cached_property
     def noise(self) -> tuple[Gaussian | None, ...]:
-        """Of the averages, but for rounding."""
+        """The noise of the averages, apart from rounding."""
         found: list[Gaussian | None] = []
         for each in zip(*(offer.noise for offer in self.offers), strict=True):
             sigmas = [w * n.sigma for w, n in zip(self.weights, each, strict=True) if isinstance(n, Gaussian)]

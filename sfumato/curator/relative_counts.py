@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,9 +19,6 @@ from sfumato.mechanisms.groups.groupwise import GroupwiseLoss
 from sfumato.mechanisms.groups.relative_error import LEAST, MOST, MeanError, absolute_sigma
 from sfumato.noise.draw_table import Integers
 from sfumato.sql.question import Question
-
-if TYPE_CHECKING:
-    from sfumato.curator.offer import Offer
 
 LAYOUT = 1  # raise it when tables change: stored steps must not be read with another table
 SIZES = (1, 10, 100, 1000, 10_000, 100_000, 1_000_000)
@@ -39,7 +35,7 @@ def is_grouped_count(question: Question) -> bool:
 
 
 def require_contract(question: Question, goal: float, currency: type[Price]) -> None:
-    """Refuses what a contract cannot be had for."""
+    """Raise QueryRefused where no such contract is possible."""
     private = question.plan.public is None
     if private or currency is not Mu:
         found = "keys that are private" if private else "a budget of pure ε"
@@ -119,16 +115,13 @@ def relative_count(relative_error: float, mu: float, rows: int) -> RelativeCount
     )
 
 
-def policy_by_group_size(offer: "Offer", delta: float) -> tuple[tuple[int, float], ...]:
-    """(size, ε at δ) of the policy: what is told about who is in groups of at least this size alone, as many as the
-    policy allows. A function of the question; the true sizes have no part in it."""
-    if offer.relative is None:
-        return ()
-    policy, groups = offer.relative.policy, offer.plan.groups
-    return tuple((size, policy.across([size] * groups).epsilon(delta).upper) for size in SIZES)
+def policy_by_group_size(count: RelativeCount, groups: int, delta: float) -> tuple[tuple[int, float], ...]:
+    """(size, ε at δ): the loss of somebody in so many groups, all of at least this size. A function of the question;
+    the true sizes have no part in it."""
+    return tuple((size, count.policy.across([size] * groups).epsilon(delta).upper) for size in SIZES)
 
 
 def describe_policy(pairs: Sequence[tuple[int, float]]) -> str:
-    """The same in words."""
+    """The losses by group size, in words."""
     parts = [f"{size:,}: {eps:.2g}" for size, eps in pairs]
     return f"ε by the least size of one's groups: {', '.join(parts)}." if parts else ""

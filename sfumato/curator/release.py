@@ -1,8 +1,9 @@
 """Exact tables in, noisy ones out: the only lines where data and noise meet."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -15,40 +16,34 @@ from sfumato.mechanisms.additive.joint_laplace import OneOf
 from sfumato.mechanisms.private_inputs import read_numbers
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
-from sfumato.sql.emit.bounding import key_names, statement
+from sfumato.sql.emit.bounding import key_names, regrouped, statement
 from sfumato.sql.emit.norm import LARGEST
 from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.emit.values import distinct_counts
 from sfumato.sql.plan import Plan, What
 from sfumato.sql.postprocess import sort_key as by_value
+from sfumato.sql.reserved_names import KEPT
 
 
 @dataclass(frozen=True)
 class AnswerRelease:
-    """The release that an offer pays for: the tables that it needs, and noisy values from them."""
+    """The release that an offer pays for: its key and loss, the tables that it needs, and noisy values from them."""
 
-    offer: Offer
+    canonical: str
+    loss: PrivacyLoss
+    requests: Callable[[int, Dialect], list[TableRequest]]
+    release: Callable[[Sequence[Sequence[Row]]], bytes]
 
-    @property
-    def canonical(self) -> str:
-        return self.offer.canonical
-
-    @property
-    def loss(self) -> PrivacyLoss:
-        return self.offer.loss
-
-    def requests(self, salt: int, dialect: str | Dialect) -> list[TableRequest]:
-        return table_requests(self.offer, salt, dialect)
-
-    def release(self, tables: Sequence[Sequence[Row]]) -> bytes:
-        return release(self.offer, tables)
+    @staticmethod
+    def of(offer: Offer) -> "AnswerRelease":
+        return AnswerRelease(offer.canonical, offer.loss, partial(table_requests, offer), partial(release, offer))
 
 
 # ---- the statements for the engine -----------------------------------------------------------------------------------
 
 
 def statements(offer: Offer, salt: int, dialect: str | Dialect) -> list[str]:
-    """All that an engine must be asked, if nothing was kept."""
+    """All statements for the engine, if no table is cached."""
     return [request.direct for request in table_requests(offer, salt, dialect)]
 
 
@@ -88,7 +83,12 @@ def batches(offer: Offer) -> list[list[StandaloneRelease]]:
 
 
 def sums_request(plan: Plan, salt: int, dialect: str | Dialect) -> TableRequest:
-    """All that is summed. A sum that is cut in proportion with its count is made beside it."""
+    """All that is summed. A sum that is cut in proportion with its count is made beside it. Grouping sets are made of
+    one table of their finest groups, which is kept for all of them."""
+    if plan.bounded_by:
+        direct = statement(plan, salt, dialect)
+        tables = ((KEPT, statement(plan.finest, salt, dialect)),)
+        return TableRequest(direct, tuple(key_names(plan)), tables=tables, read=regrouped(plan, KEPT, dialect))
     summed = [m for m in plan.measures if m.what is not What.DISTINCT]
 
     def columns_statement(places: Sequence[int]) -> str:
@@ -170,26 +170,26 @@ def add_noise(offer: Offer, exact: Sequence[list[int]]) -> list[list[int]]:
 
 
 def release_integers(noise: IndependentNoise, exact: list[int]) -> list[int]:
-    """Noise on whole numbers. Weighted sums may be beyond 64 bits: then it is drawn by itself, and added to them."""
+    """Add noise to integers. Weighted sums may exceed 64 bits: then noise is drawn on zeros, and added in Python."""
     if max(map(abs, exact), default=0) < LARGEST:
         return np.atleast_1d(noise.release(exact)).tolist()  # type: ignore[no-any-return]
     return [x + int(n) for x, n in zip(exact, np.atleast_1d(noise.release([0] * len(exact))), strict=True)]
 
 
 def keys_and_integers(offer: Offer, rows: Sequence[Row]) -> list[tuple[Row, list[int]]]:
-    """Keys, and integers."""
+    """The rows of a table as (keys, integers)."""
     return [(key, [int(x or 0) for x in rest]) for key, rest in split_keys(rows, len(offer.plan.keys))]  # type: ignore[call-overload]
 
 
 def split_keys(rows: Sequence[Row], width: int) -> list[tuple[Row, Row]]:
-    """Keys, and the rest."""
+    """The rows of a table as (keys, other columns)."""
     if not any(isinstance(part, float | int) for row in rows for part in row[:width]):
         return [(row[:width], row[width:]) for row in rows]
     return [(tuple(map(normalize_zero, row[:width])), row[width:]) for row in rows]
 
 
 def normalize_zero(key: object) -> object:
-    """A number as a double, and 0 for −0: they are one group, and which an engine shows could depend on one row."""
+    """A number as a double, with 0 for −0: both are one group, and which one an engine shows could depend on a row."""
     return key + 0.0 if isinstance(key, float | int) and not isinstance(key, bool) else key
 
 

@@ -4,28 +4,136 @@ Everything here is a function of the plan, of prices and of released numbers: no
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any
+
+import numpy as np
 
 from sfumato.aggregates.linear import CONFIDENCE, Missing
 from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import Price
-from sfumato.curator.norm_choice import (
-    CANDIDATES,
-    DIFFERENT,
-    candidates_below,
-    capped_left_out,
-    choose_capped,
-    choose_for_means,
-    choose_for_sums,
+from sfumato.curator.norm_tail import (
+    EDGES,
+    HANDFUL,
+    NORMS,
+    PLACES,
+    ROOT_NORMS,
+    WHOLE_NORMS,
+    Floats,
+    Tail,
+    laplace_quantile,
+    quantile,
 )
-from sfumato.curator.norm_tail import EDGES, NORMS, ROOT_NORMS, WHOLE_NORMS, Tail
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.emit.norm import WHOLE, Block, Coordinate, Scaling
 from sfumato.sql.plan import Measure, Plan, What
+
+Deviation = Callable[[Floats], Floats] | float
+
+CANDIDATES: Floats = np.sqrt(np.unique(np.floor(2.0 ** (np.arange(4 * PLACES - 3) / 4) + 1e-9)))  # squares are whole
+CAUTION = 0.35  # quantile of E(C) that is weighed against noise; its mean square is ruled by the fattest tail
+GROUPS_WEIGHT = 0.75  # noise of K groups counts as K^this: 1 is best for the total error and leaves out more of a group
+DIFFERENT = 0.1  # how far left-out rows are taken to be from others in the mean, in halves of the range
+
+
+# ---- the choice of a norm -------------------------------------------------------------------------------------------
+#
+# A small bound C on norms leaves out more, a large C needs more noise. With a fitted tail, C minimises the sum of
+# squared noise and squared bias. With a public cap on norms no model is needed: C makes the interval shortest that
+# holds for all data. Everything here is post-processing of the histogram.
+
+
+def deviations(deviation: Deviation, bounds: Floats) -> Floats:
+    """The standard deviation of noise for each C."""
+    found: Floats = bounds * (deviation(bounds) if callable(deviation) else deviation)
+    return found
+
+
+def choose_for_sums(tail: Tail, deviation: Deviation, groups: int, candidates: Floats = CANDIDATES) -> float:
+    """The C that makes K^GROUPS_WEIGHT·(noise)² + E(C)² least for K groups.
+
+    `deviation` is that of noise per unit of C. The left-out vector has a norm of at most E(C) (triangle inequality), so
+    the second term bounds the squared biases of all groups together.
+    """
+    bounds = tail.reachable(candidates)
+    bias = quantile(tail.spread_out(bounds), tail.likely, CAUTION)
+    return float(bounds[np.argmin(groups**GROUPS_WEIGHT * deviations(deviation, bounds) ** 2 + bias**2)])
+
+
+def choose_for_means(tail: Tail, deviation: Deviation, groups: int, candidates: Floats = CANDIDATES) -> float:
+    """The C for a question of means and ratios alone: makes 2K·(noise/S)² + (DIFFERENT·λ)² least.
+
+    S = Σ min(norm, C) is what remains and λ = E/(S + E) the share left out. The noise of a mean falls with C, since
+    C/S does; what is left out biases it only as far as left-out rows differ from the others.
+    """
+    bounds = tail.reachable(candidates)
+    out = quantile(tail.left_out(bounds), tail.likely, 0.5)
+    kept = np.maximum(tail.kept_sum(bounds), 1.0)  # without anybody, any bound is as good
+    noise = 2 * groups * (deviations(deviation, bounds) / kept) ** 2
+    return float(bounds[np.argmin(noise + (DIFFERENT * out / (kept + out)) ** 2)])
+
+
+# ---- a public cap on norms: no model ---------------------------------------------------------------------------------
+
+
+def candidates_below(cap: float, candidates: Floats = CANDIDATES) -> Floats:
+    """The public grid up to a cap, and the cap."""
+    return np.append(candidates[candidates < cap], cap)
+
+
+def capped_left_out(
+    counts: Sequence[float] | Floats,
+    sigma: float,
+    bound: float,
+    cap: float,
+    confidence: float,
+    candidates: int,
+    *,
+    step: float = 0.0,
+    laplace: bool = False,
+) -> float:
+    """An upper bound of E(C) with this confidence, for all data whose norms are at most the cap.
+
+    Σ_j H̃_j·(e_j − C)⁺ + z·σ·√Σ_j ((e_j − C)⁺)², e_j the upper end of bin j, at most the cap: never below E(C) unless
+    noise is above its quantile. C may be chosen from the same histogram among so many `candidates` (all of the public
+    grid, also those never tried): each has its share of 1 − confidence. `step`: noise is rounded to multiples of it.
+    """
+    lower = np.r_[0.0, EDGES[:-1]]
+    upper = np.minimum(np.r_[EDGES[:-1], max(cap, EDGES[-1])], cap)
+    weight = np.where(lower < cap, np.maximum(upper - bound, 0), 0)
+    chance = (1 - confidence) / candidates
+    if laplace:
+        above = laplace_quantile(weight, chance) * sigma / math.sqrt(2)
+    else:
+        above = -NormalDist().inv_cdf(chance) * sigma * float(np.sqrt((weight**2).sum()))
+    return max(0.0, float(weight @ np.asarray(counts, float)) + above + step / 2 * float(weight.sum()))
+
+
+def choose_capped(
+    counts: Sequence[float] | Floats,
+    sigma: float,
+    deviation: Deviation,
+    cap: float,
+    confidence: float,
+    z: float,
+    *,
+    step: float = 0.0,
+    laplace: bool = False,
+) -> float:
+    """The C for which the interval that holds for all data is shortest: 2z·(noise) + `capped_left_out`."""
+    bounds = candidates_below(cap)
+    out = [
+        capped_left_out(counts, sigma, bound, cap, confidence, len(bounds), step=step, laplace=laplace)
+        for bound in bounds.tolist()
+    ]
+    return float(bounds[np.argmin(2 * z * deviations(deviation, bounds) + np.array(out))])
+
+
+# ---- blocks, histograms and bounds ----------------------------------------------------------------------------------
 
 NOISE, LEFT_OUT = (1 + CONFIDENCE) / 2, (1 + CONFIDENCE) / 2  # each side of an interval misses with half of 5 %
 PEOPLE = 0.02  # of a block's price: for the number of units that count in part
@@ -69,7 +177,7 @@ def scaling_of(plan: Plan, squares: bool, dialect: str | Dialect) -> Scaling:
 
 
 def is_free(block: Block, plan: Plan) -> bool:
-    """Is there nothing to choose? Without keys, a unit is counted once."""
+    """Is no bound to be chosen? Without keys, a unit is counted once."""
     return not plan.keys and all(summed_measures(plan)[one.measure].what is What.UNITS for one in block.coordinates)
 
 
@@ -104,7 +212,7 @@ class NoisyNorms:
 
     @staticmethod
     def of(data: Mapping[str, Any]) -> "NoisyNorms | None":
-        """As it was stored, if there is one with the bins of today."""
+        """The stored histogram; None if it has other bins than today's."""
         counts = tuple(data.get("counts") or ())
         return NoisyNorms(counts, data["sigma"]) if len(counts) == len(EDGES) else None
 
@@ -151,8 +259,7 @@ class Choice:
             return None
         unit, length = self.block.unit, self.length / self.block.unit
         if self.cap is None:
-            times = self.tail.longest(LEFT_OUT) / length - 1
-            return Missing(self.tail.at_most(length, LEFT_OUT) * unit, DIFFERENT, times=max(0.0, times))
+            return missing_by_tail(self.tail, length, unit)
         cap = self.cap / unit
         most = capped_left_out(
             self.norms.units, self.norms.sigma, length, cap, LEFT_OUT, len(candidates_below(cap)),
@@ -175,6 +282,15 @@ class Choice:
             choose = choose_for_means if means else choose_for_sums
             length = choose(norms.tail(block), deviation, groups, candidates)
         return Choice(block, block.bound(min(length, float(candidates[-1])) * block.unit), norms, cap)
+
+
+def missing_by_tail(tail: Tail, length: float, unit: float = 1.0) -> Missing:
+    """The left-out bound of contributions scaled to this length, by the shape of the tail; lengths are in `unit`s."""
+    most, kept = tail.at_most(length, LEFT_OUT), float(tail.kept_sum(np.array([length]))[0])
+    return Missing(
+        most * unit, DIFFERENT, times=max(0.0, tail.longest(LEFT_OUT) / length - 1),
+        shared=(most - tail.apart(length, HANDFUL)) * unit, kept=kept * unit,
+    )  # fmt: skip
 
 
 def histogram_edges(block: Block) -> list[int]:

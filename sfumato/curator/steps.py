@@ -44,9 +44,10 @@ from sfumato.sql.plan import Plan
 from sfumato.sql.postprocess import sort_key
 
 FIRST_SHARE = 0.1  # of the budget: by its price the norms are found out of a question that names an error, not an ε
-KEYS_SHARE = 0.5  # of a question's price, if it shows private keys and more
-NORMS_SHARE = 0.1  # of the rest: for histograms of norms
-MOST_KEYS = 100  # that one unit votes for; of more, as many are chosen by a hash
+KEYS_SHARE = 0.75  # of a question's price, if it shows private keys and more: about what boxes give to numbers of units
+NORMS_SHARE = 0.1  # of the rest, or of NORMS_BASE of the price if that is more: for histograms of norms
+NORMS_BASE = 0.5  # so what was bought beside keys serves the same question again, which pays for no keys (HALF)
+MOST_KEYS = 64  # that one unit votes for; of more, as many are chosen by a hash
 ENOUGH = 1 - 1e-9  # of a price: what was bought with it serves again
 HALF = 0.49  # the same of a histogram of norms, which need not be as exact: keys that were paid for double its price
 
@@ -217,7 +218,7 @@ class Steps:
 
     @staticmethod
     def of(offer: Offer, ledger: Ledger, is_paid: Callable[[Step], bool] = lambda step: False) -> "Steps":
-        """Prices are split by what must be bought: half for keys, a tenth of the rest for norms, evenly.
+        """Prices are split by what must be bought: KEYS_SHARE for keys, and a tenth for norms, evenly.
 
         What this question `is_paid` for already has its share, too: so a retry splits the price as the first try did.
         """
@@ -232,7 +233,7 @@ class Steps:
                 keys, shown = None, KeyVotes.read(stored)
         plans = [(offer.plan, i) for i, block in enumerate(offer.blocks) if not is_free(block, offer.plan)]
         plans += [(RankBound.plan(offer.plan), 0)] if offer.weighs_ranks else []
-        each = rest * NORMS_SHARE / max(1, len(plans))
+        each = max(rest, NORMS_BASE) * NORMS_SHARE / max(1, len(plans))
         norms = tuple(NormHistogram(plan, offer.price.part(each), i) for plan, i in plans)
         known = tuple(step.find_norms(ledger) for step in norms)
         mine = sum(found is None or is_paid(step) for step, found in zip(norms, known, strict=True))

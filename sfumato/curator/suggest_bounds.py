@@ -86,7 +86,7 @@ def suggest_bounds(buyer: Buyer, column: str, epsilon: float) -> Bounds:
     table, of = number_column(column, buyer.policy)
     whole = buyer.price_of(epsilon)
     half, sizes = whole.part(0.5), magnitude_histogram(table, of)
-    if not any(one.serves(half) for one in NoisyCounts.stored(sizes, half, buyer.ledger)):
+    if not any(one.serves(half) for one in NoisyCounts.find_stored(sizes, half, buyer.ledger)):
         buyer.require_affordable([whole.loss()], whole.loss(), buyer.loss_of_epsilon)
     first, bought = buy_value_histogram(buyer, sizes, half)
     ends = rough_range(first.counts, first.sigma)
@@ -101,7 +101,8 @@ def suggest_bounds(buyer: Buyer, column: str, epsilon: float) -> Bounds:
 
 
 def rough_range(counts: Sequence[float], sigma: float) -> tuple[float, float]:
-    """A range that surely holds nearly all, from counts of sizes −SIZES … SIZES: one doubling more where it grows."""
+    """A range that very likely holds nearly all values, from counts of sizes −SIZES … SIZES; where it grows, it is
+    doubled once more."""
     seen = [i - SIZES for i, n in enumerate(counts) if n > SURE * sigma]
     if not seen:
         return 0.0, LEAST_SIZE
@@ -112,7 +113,7 @@ def rough_range(counts: Sequence[float], sigma: float) -> tuple[float, float]:
 
 
 def is_seen(sizes: NoisyCounts) -> bool:
-    """Is there a size at which there surely are values?"""
+    """Is there a size whose noisy count is clearly above noise?"""
     return any(n > SURE * sizes.sigma for n in sizes.counts)
 
 
@@ -198,7 +199,7 @@ def tail_marks(counts: Sequence[float], sigma: float, aim: float, clear: float) 
 
 
 def round_outward(x: float, up: bool) -> float:
-    """Three digits are enough, rounded outward."""
+    """Both ends with three digits, rounded outward."""
     if x == 0:
         return 0.0
     unit = 10.0 ** (math.floor(math.log10(abs(x))) - 2)

@@ -32,7 +32,7 @@ BINS = 400
 
 
 def magnitude_histogram(table: Table, of: Column) -> Question:
-    """How many values there are of each size: a bin to a doubling, from 2⁻¹⁰ to 2⁵⁰, on both sides of 0."""
+    """The number of values of each magnitude: one bin for each power of two from 2⁻¹⁰ to 2⁵⁰, on both sides of 0."""
     return count_by_key(table, call("magnitude", of))
 
 
@@ -70,7 +70,7 @@ class ValueVotes(Step):
         return [scaling.request(scaling.value_votes())]
 
     def release(self, tables: Sequence[Sequence[Row]]) -> bytes:
-        """Noise on every bin, also on those where nothing is."""
+        """Noise on every bin, including empty ones."""
         exact = {key: int(votes or 0) for key, (votes,) in split_keys(tables[0], 1)}  # type: ignore[call-overload]
         noisy = np.atleast_1d(self.noise.release([exact.get(key, 0) for key in self.plan.public or ()])).tolist()
         return json.dumps({"votes": noisy}).encode()
@@ -93,8 +93,8 @@ class NoisyCounts:
         return Offer(question, price).canonical
 
     @staticmethod
-    def stored(question: Question, price: Price, ledger: Ledger) -> "list[NoisyCounts]":
-        """All that are stored, whatever they cost; the most exact first."""
+    def find_stored(question: Question, price: Price, ledger: Ledger) -> "list[NoisyCounts]":
+        """All stored histograms of this question, at any price; the most exact first."""
         found = []
         for loss, answer in ledger.answers(NoisyCounts.canonical(question, price)):
             if (paid := price.of(loss)) is not None:
@@ -110,7 +110,7 @@ class NoisyCounts:
         return NoisyCounts(tuple(float(n) for (n,) in data["noisy"]), sigma, price, False)
 
     def serves(self, price: Price) -> bool:
-        """Was at least so much paid for it?"""
+        """Did it cost at least this price?"""
         return self.price.amount >= price.amount * ENOUGH
 
 
@@ -118,7 +118,7 @@ def buy_value_histogram(
     buyer: Buyer, question: Question, price: Price, key: str | None = None
 ) -> tuple[NoisyCounts, bool]:  # fmt: skip
     """The most exact stored histogram that cost at least this much, or a new one; and whether it is new."""
-    stored = [one for one in NoisyCounts.stored(question, price, buyer.ledger) if one.serves(price)]
+    stored = [one for one in NoisyCounts.find_stored(question, price, buyer.ledger) if one.serves(price)]
     if stored:
         return stored[0], False
     if question.plan.table.scaled:
@@ -126,6 +126,6 @@ def buy_value_histogram(
     else:
         offer = Offer(question, price)
         buyer.buy(offer, step_key(key, offer.canonical))
-        if not NoisyCounts.stored(question, price, buyer.ledger):  # charged under this key before the data changed
+        if not NoisyCounts.find_stored(question, price, buyer.ledger):  # charged under this key before the data changed
             buyer.buy(offer)
-    return next(one for one in NoisyCounts.stored(question, price, buyer.ledger) if one.serves(price)), True
+    return next(one for one in NoisyCounts.find_stored(question, price, buyer.ledger) if one.serves(price)), True

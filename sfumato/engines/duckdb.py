@@ -3,16 +3,64 @@
 import glob
 import threading
 import weakref
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 
 from sfumato.engines.csv import column_names, load_csv
 from sfumato.engines.files import FILES, Delimiters, Source, is_pattern, sources
-from sfumato.engines.interruptible import run_interruptible
 from sfumato.errors import EngineUnavailable, PolicyError
+
+T = TypeVar("T")
+RETRY = 0.05  # seconds until a request to stop is repeated: the first may have come before the work began
+
+
+def run_interruptible(work: Callable[[], T], stop: Callable[[], None], seconds: float | None = None) -> T:
+    """The result of `work`, run in a thread of its own; `stop` ends it early on Ctrl-C or after `seconds`.
+
+    An engine that handles Ctrl-C in the thread that called it waits for its other threads, which do not know of it. So
+    the main thread, which gets Ctrl-C, only waits, and tells the engine to stop.
+    """
+    results: list[T] = []
+    errors: list[BaseException] = []
+    cancelled, done = threading.Event(), threading.Event()
+
+    def go() -> None:
+        try:
+            if not cancelled.is_set():
+                results.append(work())
+        except BaseException as problem:
+            errors.append(problem)
+        finally:
+            done.set()
+
+    worker = threading.Thread(target=go, name="sfumato engine", daemon=True)
+    try:
+        worker.start()
+        late = not done.wait(seconds)
+    except BaseException:  # Ctrl-C
+        cancelled.set()
+        stop_worker(worker, done, stop)
+        raise
+    if late:
+        stop_worker(worker, done, stop)
+        raise TimeoutError(f"stopped after {seconds:g} s")
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def stop_worker(worker: threading.Thread, done: threading.Event, stop: Callable[[], None]) -> None:
+    """Ask the work to stop until it has ended."""
+    while worker.is_alive() and not done.is_set():
+        with suppress(Exception):  # the work may have just ended by itself
+            stop()
+        done.wait(RETRY)
+
 
 PARQUET = "read_parquet(?, hive_partitioning = {partitioned}, hive_types_autocast = false)"
 OLDEST, BEYOND = (2, 0), (3,)  # versions of DuckDB, as in pyproject.toml
@@ -52,6 +100,7 @@ class DuckDB:
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
     _opening: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
     _schema: dict[str, dict[str, str]] | None = field(default=None, init=False, repr=False)  # while it is open
+    _untyped: frozenset[str] | None = field(default=None, init=False, repr=False)  # likewise
     _adopted: bool = field(default=False, init=False, repr=False)  # nothing could open it again
     _kept: "weakref.WeakSet[KeptTable]" = field(default_factory=weakref.WeakSet, init=False, repr=False)
 
@@ -97,9 +146,10 @@ class DuckDB:
 
     def schema(self) -> dict[str, dict[str, str]]:
         """The schema of the open database, even if its file was replaced meanwhile. Does not load files."""
-        require_version(duckdb.__version__)
-        if self._connection is None and sources(self.path, self.delimiters):
-            return schema(self.path, self.delimiters)
+        if self._connection is None:
+            require_version(duckdb.__version__)
+            if sources(self.path, self.delimiters):
+                return schema(self.path, self.delimiters)
         if self._schema is None:  # it cannot change while it is open
             self._schema = schema_from_rows(self.run(COLUMNS))
         return self._schema
@@ -110,14 +160,20 @@ class DuckDB:
 
     def untyped(self) -> frozenset[str]:
         """The tables whose columns are all text because they come from CSV files."""
-        return frozenset() if self._adopted else untyped(self.path)
+        if self._adopted:
+            return frozenset()
+        if self._connection is None:
+            return untyped(self.path)
+        if self._untyped is None:  # the tables of an open database stay as they were loaded
+            self._untyped = untyped(self.path)
+        return self._untyped
 
     def close(self) -> None:
         for table in list(self._kept):
             table.close()
         if self._connection is not None and not self._adopted:
             self._connection.close()
-            self._connection = self._schema = None
+            self._connection = self._schema = self._untyped = None
 
 
 def limit_settings(memory: int, spill: str) -> tuple[str, ...]:
@@ -243,7 +299,7 @@ def load_source(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
         load_csv(connection, table, source.files[0], source.separator)
         return
     try:
-        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM {parquet(source)}", [escaped(source)])
+        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM {parquet(source)}", [escaped_paths(source)])
     except duckdb.Error as problem:
         raise bad_parquet(source.files[0]) from problem
 
@@ -253,7 +309,7 @@ def columns_of(connection: duckdb.DuckDBPyConnection, source: Source) -> list[tu
     if not source.is_parquet:
         return [(name, "VARCHAR") for name in column_names(source.files[0], source.separator)]
     try:
-        rows = connection.execute(f"DESCRIBE SELECT * FROM {parquet(source)}", [escaped(source)]).fetchall()
+        rows = connection.execute(f"DESCRIBE SELECT * FROM {parquet(source)}", [escaped_paths(source)]).fetchall()
     except duckdb.Error as problem:
         raise bad_parquet(source.files[0]) from problem
     return [(str(row[0]), str(row[1])) for row in rows]
@@ -264,7 +320,7 @@ def parquet(source: Source) -> str:
     return PARQUET.format(partitioned=str(source.partitioned).lower())
 
 
-def escaped(source: Source) -> list[str]:
+def escaped_paths(source: Source) -> list[str]:
     return [glob.escape(str(file)) for file in source.files]
 
 

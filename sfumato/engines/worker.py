@@ -1,4 +1,4 @@
-"""DuckDB in a worker process, which can be killed: a time limit ends a statement even if the engine ignores it.
+"""Engines in worker processes, which can be killed: a time limit ends a statement even if the engine ignores it.
 
 The process is started when it is first needed, and again after it was killed. It ends with the process that started it,
 however that ends: when its standard input is closed, it exits at once.
@@ -14,8 +14,9 @@ import weakref
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, fields
+from importlib import import_module
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from sfumato.engines.duckdb import DuckDB, KeptTable
 from sfumato.engines.files import files
@@ -85,8 +86,8 @@ class WorkerProcess:
     _writing: threading.Lock = field(default_factory=threading.Lock)
 
     @staticmethod
-    def start(engine: DuckDB) -> "WorkerProcess":
-        """Start a process, and wait until it has opened the database."""
+    def start(engine: Any) -> "WorkerProcess":
+        """Start a process with an engine of these settings, and wait until it has opened its database."""
         places = os.pathsep.join(place for place in (str(Path(__file__).parents[2]), *sys.path) if place)
         session = WorkerProcess(
             subprocess.Popen(
@@ -104,7 +105,7 @@ class WorkerProcess:
         session._listener.start()
         settings = {part.name: getattr(engine, part.name) for part in fields(engine) if part.init}
         try:
-            session.send(settings)
+            session.send((type(engine).__module__, type(engine).__name__, settings))
             session.wait(opened, None)
         except BaseException:
             session.end()  # its thread must not outlive the interpreter
@@ -198,7 +199,7 @@ class WorkerProcess:
 def restore_error(kind: str, message: str) -> Exception:
     """An error of the worker process. Its message is for the operator."""
     known: dict[str, type[Exception]] = {
-        error.__name__: error for error in (TimeoutError, PolicyError, EngineUnavailable, MemoryError)
+        error.__name__: error for error in (TimeoutError, PolicyError, EngineUnavailable, MemoryError, ValueError)
     }
     return known.get(kind, RuntimeError)(message)
 
@@ -229,16 +230,64 @@ class DataStamp:
 
 
 @dataclass(eq=False)
-class Worker:
-    """An engine whose statements run in a worker process; `engine` has its settings, and is never opened here."""
+class RestartedProcess:
+    """A worker process that is started when it is first needed, and again after it was killed; `engine` has its
+    settings, and is never opened here."""
 
-    engine: DuckDB
-    stamp: "DataStamp" = field(default_factory=lambda: DataStamp(), repr=False)
+    engine: Any
     _session: WorkerProcess | None = field(default=None, init=False, repr=False)
     _starting: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:
         WORKERS.add(self)
+
+    def before_start(self) -> None:
+        """Raises if no process may be started now."""
+
+    @property
+    def limit(self) -> float | None:
+        """Seconds after which the process is killed."""
+        return None if self.engine.timeout is None else self.engine.timeout + GRACE
+
+    def ask(self, *request: object) -> object:
+        """Statements only read, so one whose process was killed because of another statement is run again."""
+        for _ in range(ATTEMPTS):
+            session = self.session()
+            try:
+                return session.ask(self.limit, *request)
+            except WorkerEnded:
+                if not session.killed:
+                    break
+        raise WorkerEnded("the engine's process ended during a statement; it may have run out of memory")
+
+    def session(self) -> WorkerProcess:
+        with self._starting:
+            if self._session is None or not self._session.alive:
+                self.before_start()
+                self._session = WorkerProcess.start(self.engine)
+                weakref.finalize(self, self._session.end)
+            return self._session
+
+    def close(self) -> None:
+        """End the process; the next statement starts another one."""
+        with self._starting:
+            if self._session is not None:
+                self._session.end()
+                self._session = None
+
+    def forget(self) -> None:
+        session, self._session = self._session, None
+        self._starting = threading.Lock()  # its holder is not in this process
+        if session is not None:
+            session.forget()
+
+
+@dataclass(eq=False)
+class Worker(RestartedProcess):
+    """An engine over the owner's data whose statements run in a worker process."""
+
+    engine: DuckDB
+    stamp: "DataStamp" = field(default_factory=lambda: DataStamp(), repr=False)
 
     @property
     def dialect(self) -> str:
@@ -247,6 +296,9 @@ class Worker:
     @property
     def path(self) -> Path:
         return self.engine.path
+
+    def before_start(self) -> None:
+        self.stamp.require_same(self.engine.path)
 
     def run(self, sql: str) -> Rows:
         return self.ask("run", sql)  # type: ignore[return-value]
@@ -271,44 +323,11 @@ class Worker:
 
     def close(self) -> None:
         """End the process; the next statement starts another one, which may find other data."""
-        with self._starting:
-            self.stamp.forget()
-            if self._session is not None:
-                self._session.end()
-                self._session = None
-
-    @property
-    def limit(self) -> float | None:
-        """Seconds after which the process is killed."""
-        return None if self.engine.timeout is None else self.engine.timeout + GRACE
-
-    def ask(self, *request: object) -> object:
-        """Statements only read, so one whose process was killed because of another statement is run again."""
-        for _ in range(ATTEMPTS):
-            session = self.session()
-            try:
-                return session.ask(self.limit, *request)
-            except WorkerEnded:
-                if not session.killed:
-                    break
-        raise WorkerEnded("the engine's process ended during a statement; it may have run out of memory")
-
-    def session(self) -> WorkerProcess:
-        with self._starting:
-            if self._session is None or not self._session.alive:
-                self.stamp.require_same(self.engine.path)
-                self._session = WorkerProcess.start(self.engine)
-                weakref.finalize(self, self._session.end)
-            return self._session
-
-    def forget(self) -> None:
-        session, self._session = self._session, None
-        self._starting = threading.Lock()  # its holder is not in this process
-        if session is not None:
-            session.forget()
+        self.stamp.forget()
+        super().close()
 
 
-WORKERS: "weakref.WeakSet[Worker]" = weakref.WeakSet()
+WORKERS: "weakref.WeakSet[RestartedProcess]" = weakref.WeakSet()
 
 
 def forget_all() -> None:
@@ -346,7 +365,7 @@ class RemoteTable:
 class Server:
     """The engine, the tables that it keeps, and the descriptor for replies."""
 
-    engine: DuckDB
+    engine: Any
     replies: int  # file descriptor
     kept: dict[int, KeptTable] = field(default_factory=dict)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
@@ -379,6 +398,8 @@ class Server:
                 return self.kept[number].run(sql)
             case ("close kept", int(number)):
                 self.kept.pop(number).close()
+            case ("describe" | "compute" as what, tables, str(sql)):  # of released values: see `postprocessing`
+                return getattr(self.engine, what)(tables, sql)
         return None
 
 
@@ -389,7 +410,8 @@ def serve() -> None:
     for standard in (0, 1, 2):  # nothing else may be written there
         os.dup2(null, standard)
     try:
-        server = Server(DuckDB(**read_message(requests)), replies)  # type: ignore[arg-type]
+        module, name, settings = cast(tuple[str, str, dict[str, object]], read_message(requests))
+        server = Server(getattr(import_module(module), name)(**settings), replies)
         server.answer(OPENED, "open")
         while True:
             request = cast(tuple[object, ...], read_message(requests))

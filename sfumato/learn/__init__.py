@@ -3,6 +3,7 @@
 from sfumato.learn.base import Classifier, Estimator, FitPreview, Regressor
 from sfumato.learn.binning import QuantileBinner
 from sfumato.learn.boosting import GradientBoostingClassifier, GradientBoostingRegressor
+from sfumato.learn.categories import CategoryEncoder
 from sfumato.learn.decision_tree import DecisionTreeClassifier
 from sfumato.learn.forest import RandomForestClassifier
 from sfumato.learn.generalized_linear import GeneralizedLinearRegression
@@ -11,12 +12,14 @@ from sfumato.learn.k_means import KMeans
 from sfumato.learn.linear_regression import LinearRegression
 from sfumato.learn.logistic_regression import LogisticRegression
 from sfumato.learn.naive_bayes import GaussianNB, MultinomialNB
+from sfumato.learn.objective_perturbation import ObjectivePerturbation
 from sfumato.learn.pca import PCA, Covariance
 from sfumato.learn.standard_scaler import StandardScaler
 from sfumato.learn.tuning import Tuned, tune
 
 __all__ = [
     "PCA",
+    "CategoryEncoder",
     "Classifier",
     "Covariance",
     "DecisionTreeClassifier",
@@ -30,6 +33,7 @@ __all__ = [
     "LinearRegression",
     "LogisticRegression",
     "MultinomialNB",
+    "ObjectivePerturbation",
     "QuantileBinner",
     "RandomForestClassifier",
     "Regressor",

@@ -5,6 +5,7 @@ depend on parameters, shapes, types and names; never on values. docs/decisions/0
 """
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.learn.bounded_rows import UNIT, BoundedRows, UnitWeights, add_up
+from sfumato.learn.database_pass import NoisyPass
 from sfumato.learn.spending import Spending, spending_of
 from sfumato.learn.tables import (
     Bounds,
@@ -33,6 +35,7 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.shares import OWNER
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sensitivity import AddRemove, Relation
+from sfumato.sql.emit.lattice_rows import Block
 
 MOST_COLUMNS = 10_000
 
@@ -115,13 +118,16 @@ class Estimator(ABC):
 
     def __sklearn_tags__(self) -> object:
         """For pipelines and searches of scikit-learn, which alone call this."""
-        from sklearn.utils import InputTags, Tags, TargetTags
+        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags, TransformerTags
 
         kind = getattr(self, "_estimator_type", None)
         return Tags(
             estimator_type=kind,
             target_tags=TargetTags(required=kind is not None),
             input_tags=InputTags(allow_nan=True),
+            classifier_tags=ClassifierTags() if kind == "classifier" else None,
+            regressor_tags=RegressorTags() if kind == "regressor" else None,
+            transformer_tags=TransformerTags() if hasattr(self, "transform") else None,
             non_deterministic=True,
         )
 
@@ -167,7 +173,7 @@ class Estimator(ABC):
         spending = self.spending()
         self.check_params()
         self.check_columns(table.columns, table.names)
-        self.charge(spending.loss(), f"fit {type(self).__name__} to {table.columns} columns")
+        self.charge(self.loss, f"fit {type(self).__name__} to {table.columns} columns")
         self.learn(table, spending)
         self.n_features_in_ = table.columns
         if table.names is not None:
@@ -177,6 +183,14 @@ class Estimator(ABC):
     @abstractmethod
     def learn(self, table: Table, spending: Spending) -> None:
         """Set the fitted attributes. All that is read from private rows has noise on it, within `spending`."""
+
+    def database_blocks(self, columns: int) -> tuple[Block, ...]:
+        """The sums that one pass over a table must give, columns before the target; none: rows are needed again."""
+        return ()
+
+    def learn_from_sums(self, found: NoisyPass, table: Table, spending: Spending) -> None:
+        """Set the fitted attributes from the noisy sums of `database_blocks`; the table has names and no rows."""
+        raise NotImplementedError
 
     def check_params(self) -> None:
         """Raise if the parameters make no sense. Before the charge, and blind to data."""
@@ -258,7 +272,7 @@ class Estimator(ABC):
 
     def check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
-            raise InvalidParameter(
+            raise not_fitted_error()(
                 f"This {type(self).__name__} instance is not fitted yet.\n  found:  no coefficients\n"
                 "  do:     call fit(X, y) first"
             )
@@ -276,6 +290,12 @@ class Estimator(ABC):
                 f"features as input.\n  found:  {matrix.shape[1]} columns\n  do:     give those of the fit"
             )
         return matrix
+
+
+def not_fitted_error() -> type[InvalidParameter]:
+    """Also scikit-learn's error of that name, where it is loaded: its tools expect it."""
+    loaded = sys.modules.get("sklearn.exceptions")
+    return InvalidParameter if loaded is None else type("NotFitted", (InvalidParameter, loaded.NotFittedError), {})
 
 
 def same(a: object, b: object) -> bool:
@@ -347,14 +367,14 @@ class Regressor(Estimator):
         spread = float(np.sum((truth - truth.mean()) ** 2))
         return 1.0 - float(np.sum((truth - self.predict(X)) ** 2)) / spread if spread > 0 else 0.0
 
-    def score(self, X: Data, y: object) -> float:
+    def score(self, X: Data, y: object, *, units: object = None) -> float:
         """R² on private data, with noise: costs `score_epsilon` (at the δ of the fit), charged first.
 
         Residuals and targets lie within the bounds, so their squares and sums are bounded; the quotient of noisy sums
         is kept in [−1, 1].
         """
         spending = score_spending(self)
-        table = self.read_table(X, y, None)
+        table = self.read_table(X, y, units)
         predicted = self.predict(X)
         self.charge(spending.loss(), f"score {type(self).__name__}")
         bounds = Bounds.of(self.y_bounds, 1, None, "y bounds")
@@ -420,10 +440,10 @@ class Classifier(Estimator):
         right = read_labels(self.predict(X), self.class_list(), len(labels)) == labels
         return float(np.mean(right)) if len(labels) else 0.0
 
-    def score(self, X: Data, y: object) -> float:
+    def score(self, X: Data, y: object, *, units: object = None) -> float:
         """Accuracy on private data, with noise: costs `score_epsilon` (at the δ of the fit), charged first."""
         spending = score_spending(self)
-        table = self.read_table(X, y, None)
+        table = self.read_table(X, y, units)
         predicted = read_labels(self.predict(X), self.class_list(), len(table))
         self.charge(spending.loss(), f"score {type(self).__name__}")
         right = predicted == self.labels(table)

@@ -9,8 +9,10 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.learn.base import Estimator, Table
+from sfumato.learn.database_pass import NoisyPass
 from sfumato.learn.spending import Spending
-from sfumato.learn.tables import Bounds, BoundsLike, Data, Matrix
+from sfumato.learn.tables import Bounds, BoundsLike, Data, Matrix, Vector
+from sfumato.sql.emit.lattice_rows import Block, ByBin
 
 CELLS = 64
 
@@ -27,16 +29,22 @@ def measure_quantiles(estimator: Estimator, X: Matrix, table: Table, count: int,
     places = np.clip(((X + 1) / 2 * CELLS).astype(np.int64), 0, CELLS - 1)
     found = np.zeros((d, count))
     share = spending.part(1 / d)
-    edges = np.linspace(-1, 1, CELLS + 1)
     for j in range(d):
         counts = estimator.noisy_sum_by_class(
             estimator.bound_rows(np.ones((len(X), 1)), table, 1.0), places[:, j], CELLS, share
         )[:, 0]
-        rising = np.maximum.accumulate(np.cumsum(counts))
-        falling = np.minimum.accumulate(np.cumsum(counts)[::-1])[::-1]
-        total = np.maximum((rising + falling) / 2, 0.0)
-        shares = np.concatenate([[0.0], total / max(float(total[-1]), 1.0)])
-        found[j] = np.interp(np.arange(1, count + 1) / (count + 1), shares + 1e-12 * np.arange(len(shares)), edges)
+        found[j] = quantiles_of(counts, count)
+    return found
+
+
+def quantiles_of(counts: Vector, count: int) -> Vector:
+    """`count` inner quantiles of a column in [−1, 1], from noisy counts of cells of equal width: post-processing."""
+    edges = np.linspace(-1, 1, len(counts) + 1)
+    rising = np.maximum.accumulate(np.cumsum(counts))
+    falling = np.minimum.accumulate(np.cumsum(counts)[::-1])[::-1]
+    total = np.maximum((rising + falling) / 2, 0.0)
+    shares = np.concatenate([[0.0], total / max(float(total[-1]), 1.0)])
+    found = np.interp(np.arange(1, count + 1) / (count + 1), shares + 1e-12 * np.arange(len(shares)), edges)
     return np.clip(found, -1 + 1e-9, 1 - 1e-9)
 
 
@@ -62,7 +70,16 @@ class QuantileBinner(Estimator):
 
     def learn(self, table: Table, spending: Spending) -> None:
         bounds = Bounds.of(self.bounds, table.columns, table.names, "bounds")
-        edges = measure_quantiles(self, bounds.scale(table.X), table, self.bins - 1, spending)
+        self.set_edges(measure_quantiles(self, bounds.scale(table.X), table, self.bins - 1, spending), bounds)
+
+    def database_blocks(self, columns: int) -> tuple[Block, ...]:
+        return tuple(Block(((0, 0),), ByBin(j, CELLS), CELLS) for j in range(columns))
+
+    def learn_from_sums(self, found: NoisyPass, table: Table, spending: Spending) -> None:
+        bounds = Bounds.of(self.bounds, table.columns, table.names, "bounds")
+        self.set_edges(np.array([quantiles_of(counts[:, 0], self.bins - 1) for counts in found.sums]), bounds)
+
+    def set_edges(self, edges: Matrix, bounds: Bounds) -> None:
         self.bin_edges_ = bounds.middle[:, None] + bounds.half[:, None] * edges
 
     def transform(self, X: Data) -> Matrix:

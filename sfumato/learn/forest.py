@@ -1,17 +1,21 @@
 """A random forest with public splits and noisy class counts in its leaves."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from sfumato import checks
 from sfumato.learn.base import Classifier, Table
+from sfumato.learn.database_pass import NoisyPass
 from sfumato.learn.naive_bayes import normalised
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.tables import Bounds, Data, Matrix
 from sfumato.learn.trees import RandomTree, even_edges
+from sfumato.sql.emit.lattice_rows import Block, ByLeaf
 
+DATABASE_TREES, DATABASE_DEPTH = 8, 4  # where each tree is a pass over a table
 FULL = 3.0  # noise deviations that an average leaf holds
 
 
@@ -41,8 +45,7 @@ class RandomForestClassifier(Classifier):
         count, rest = self.count_rows(table, spending)
         share = rest.part(1 / self.tree_count())
         depth = self.chosen_depth(count, share)
-        rng = np.random.default_rng(self.seed)  # public: splits are no noise
-        self.trees_ = [RandomTree.grow(depth, even_edges(table.columns), rng) for _ in range(self.tree_count())]
+        self.trees_ = self.grow(table.columns, self.tree_count(), depth)
         ones = self.bound_rows(np.ones((len(X), 1)), table, 1.0)
         noise = vote_noise(share) * ones.rows
         tables = []
@@ -50,6 +53,27 @@ class RandomForestClassifier(Classifier):
             cells = np.where(labels >= 0, tree.leaves(X) * kinds + labels, -1)
             counts = self.noisy_sum_by_class(ones, cells, tree.leaf_count * kinds, share)[:, 0]
             tables.append(counts.reshape(-1, kinds))
+        self.set_leaves(tables, noise)
+
+    def grow(self, columns: int, count: int, depth: int) -> list[RandomTree]:
+        rng = np.random.default_rng(self.seed)  # public: splits are no noise
+        return [RandomTree.grow(depth, even_edges(columns), rng) for _ in range(count)]
+
+    def grow_for_database(self, columns: int) -> list[RandomTree]:
+        """Fewer and shallower trees: each one takes a pass of its own, and how many rows there are is not known."""
+        return self.grow(columns, self.n_trees or DATABASE_TREES, self.depth or DATABASE_DEPTH)
+
+    def database_blocks(self, columns: int) -> tuple[Block, ...]:
+        kinds, trees = len(self.class_list()), self.grow_for_database(columns)
+        return tuple(Block(((0, 0),), ByLeaf(tree.splits(), kinds), tree.leaf_count * kinds) for tree in trees)
+
+    def learn_from_sums(self, found: NoisyPass, table: Table, spending: Spending) -> None:
+        self.trees_ = self.grow_for_database(table.columns)
+        kinds = len(self.class_list())
+        self.set_leaves([counts.reshape(-1, kinds) for counts in found.sums], found.deviations[0])
+
+    def set_leaves(self, tables: Sequence[Matrix], noise: float) -> None:
+        """Post-processing of the noisy class counts of the leaves of each tree."""
         whole = np.maximum(np.mean([found.sum(axis=0) for found in tables], axis=0), 0.0) + noise
         self.class_prior_ = whole / whole.sum()
         self.values_ = [shrunk_shares(found, self.class_prior_, noise) for found in tables]

@@ -9,15 +9,21 @@ from scipy.special import ndtri
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.learn.base import Regressor, Table
-from sfumato.learn.descent import choose_schedule, descend
+from sfumato.learn.database_pass import NoisyPass, gram_of, gram_terms
+from sfumato.learn.descent import Schedule, choose_schedule, descend
 from sfumato.learn.row_wise import row_lengths, row_products
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector
+from sfumato.sql.emit.lattice_rows import Block
 
-SOLVERS = ("auto", "statistics", "descent")
+SOLVERS = ("auto", "statistics", "boosted", "descent")
 CLIP = 0.4  # what one row may add to a gradient, for columns and targets in [−1, 1]
 TOLERATED = 0.4  # length of the noise on all coefficients
 LONGEST = 60.0
+FARTHEST = 20.0  # length of all coefficients of columns and targets in [−1, 1]
+BOOST_SHARE = 0.5  # of the budget, for the Gram matrix of the columns; the rest pays for rounds
+BOOST_ROUNDS = 10
+SCALABLE = 0.05  # noise of the Gram matrix, as a part of the rows, from which on gradients are scaled by its inverse
 RELIABLE = 0.02  # noise of the Gram matrix, as a part of the rows, from which on it is solved
 
 
@@ -103,12 +109,15 @@ class LinearRegression(Regressor):
     """Least squares with bounded rows.
 
     `solver="statistics"` adds noise once to the Gram matrix of the rows (1, x, y) and solves it (AdaSSP); x, scaled to
-    [−1, 1], is clipped to the norm `row_norm`. `"descent"` takes noisy gradient steps with clipped gradients. `"auto"`
-    takes the first if the noise of the Gram matrix is small for so many rows (a noisy count unless rows are replaced),
-    else the second.
+    [−1, 1], is clipped to the norm `row_norm`. `"boosted"` measures the Gram matrix of (x, 1) once and corrects what is
+    left of the target in rounds of clipped gradients, scaled by its inverse (boosted AdaSSP). `"descent"` takes noisy
+    gradient steps with clipped gradients. `"auto"` boosts if the noise of the Gram matrix is small for so many rows (a
+    noisy count unless rows are replaced), or, under pure ε, takes statistics then; else it descends.
 
     Theorem: one row of norm ≤ r moves the Gram matrix by r² in Frobenius norm, replacing one by √2·r²
         [`BoundedRows.gram_sensitivity`; Wang 2018]
+    Theorem: a noisy Gram matrix and T rounds of clipped gradients compose adaptively [Dong, Roth & Su 2022, Cor. 3.3;
+        the algorithm is that of Tang, Aydore, Kearns, Rho, Roth, Wang, Wang & Wu 2023]
     """
 
     solver: str = "auto"
@@ -130,26 +139,52 @@ class LinearRegression(Regressor):
         X = Bounds.of(self.bounds, table.columns, table.names, "bounds").scale(table.X)
         y = self.scaled_target(table)
         count, rest = self.count_rows(table, spending)
-        if self.chosen_solver(count, table.columns, rest) == "statistics":
-            self.moments_: Moments | None = self.measure(X, y, table, rest)
-            fitted = self.moments_.solve()
-            self.fit_: Fit | None = fitted
-            self.set_coefficients(fitted.coef, fitted.intercept, table)
+        solver = self.chosen_solver(count, table.columns, rest)
+        if solver == "statistics":
+            self.learn_from_moments(self.measure(X, y, table, rest), table)
             return
-        self.moments_ = self.fit_ = None
-        rows = np.column_stack([X, np.ones(len(X))])
+        self.moments_: Moments | None = None
+        self.fit_: Fit | None = None
+        rows, scaling = np.column_stack([X, np.ones(len(X))]), None
         schedule = choose_schedule(count, table.columns + 1, rest, CLIP, CLIP, LONGEST, TOLERATED)
+        if solver == "boosted":
+            scaling = self.inverse_gram(rows, table, count, rest.part(BOOST_SHARE))
+            rest, schedule = rest.part(1 - BOOST_SHARE), Schedule(BOOST_ROUNDS, 1.0, CLIP, CLIP)
 
         def gradients(theta: Vector) -> Matrix:
             return rows * np.clip(row_products(rows, theta[None])[:, 0] - y, -2, 2)[:, None]
 
-        theta = descend(self, gradients, np.zeros(rows.shape[1]), schedule, table, count, rest)
+        theta = descend(self, gradients, np.zeros(rows.shape[1]), schedule, table, count, rest, FARTHEST, scaling)
         self.set_coefficients(theta[:-1], float(theta[-1]), table)
+
+    def learn_from_moments(self, moments: Moments, table: Table) -> None:
+        fitted = moments.solve()
+        self.moments_, self.fit_ = moments, fitted
+        self.set_coefficients(fitted.coef, fitted.intercept, table)
+
+    def database_blocks(self, columns: int) -> tuple[Block, ...]:
+        return (Block(gram_terms(columns + 2)),)
+
+    def learn_from_sums(self, found: NoisyPass, table: Table, spending: Spending) -> None:
+        gram = gram_of(found.sums[0], table.columns + 2)
+        self.learn_from_moments(Moments.of(gram, found.deviations[0], None), table)
+
+    def inverse_gram(self, rows: Matrix, table: Table, count: float, spending: Spending) -> Matrix:
+        """The inverse of the mean of (x, 1)(x, 1)ᵀ, from a noisy Gram matrix with a ridge of the size of the noise of
+        all later rounds: what cannot be told from noise is corrected little."""
+        norm = math.sqrt(self.norm(table.columns) ** 2 + 1)
+        gram, deviation = self.noisy_gram(self.bound_rows(rows, table, norm, 1.0), spending)
+        values, vectors = np.linalg.eigh(gram / count)
+        ridge = deviation * math.sqrt(len(gram)) / count
+        found: Matrix = (vectors / (np.maximum(values, 0.0) + 2 * ridge)) @ vectors.T
+        return found
 
     def chosen_solver(self, n: float, d: int, spending: Spending) -> str:
         """A public choice: it depends on the price and on the number of rows, which is public or noisy."""
         if self.solver != "auto":
             return self.solver
+        if isinstance(spending, GaussianSpending):
+            return "boosted" if self.gram_noise(n, d, spending) < SCALABLE else "descent"
         return "statistics" if self.gram_noise(n, d, spending) < RELIABLE else "descent"
 
     def gram_noise(self, n: float, d: int, spending: Spending) -> float:
@@ -202,7 +237,7 @@ class LinearRegression(Regressor):
 
     def expected_error(self, n: int, d: int) -> tuple[float, str]:
         spending = self.spending()
-        if self.chosen_solver(float(n), d, spending) == "statistics":
+        if self.chosen_solver(float(n), d, spending) in ("statistics", "boosted"):
             noise = self.gram_noise(float(n), d, spending)
             return min(1.0, noise), "excess squared error, as a part of the target's half range squared"
         schedule = choose_schedule(float(n), d + 1, spending, CLIP, CLIP, LONGEST, TOLERATED)

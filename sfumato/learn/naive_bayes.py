@@ -7,9 +7,11 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.learn.base import Classifier, Table
+from sfumato.learn.database_pass import NoisyPass, moment_terms
 from sfumato.learn.row_wise import row_products, row_sums
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.tables import Bounds, Data, Matrix, read_matrix
+from sfumato.sql.emit.lattice_rows import Block, ByLabel
 
 NORM = 0.3  # mean of x² + x⁴ over columns in [−1, 1]: about its usual size
 USUAL = 0.1  # variance of a column within a class, where it is not measured
@@ -54,7 +56,16 @@ class GaussianNB(Classifier):
         parts = [X, X**2, np.ones((len(X), 1))] if squares else [X, np.ones((len(X), 1))]
         rows = self.bound_rows(np.column_stack(parts), table, norm, 1.0)
         sums = self.noisy_sum_by_class(rows, labels, kinds, rest)
-        noise = class_noise(norm, 1.0, sums.shape[1], rest) * rows.rows
+        self.learn_from_class_sums(sums, d, squares, class_noise(norm, 1.0, sums.shape[1], rest) * rows.rows)
+
+    def database_blocks(self, columns: int) -> tuple[Block, ...]:
+        return (Block(moment_terms(columns), ByLabel(), len(self.class_list())),)
+
+    def learn_from_sums(self, found: NoisyPass, table: Table, spending: Spending) -> None:
+        self.learn_from_class_sums(found.sums[0], table.columns, True, found.deviations[0])
+
+    def learn_from_class_sums(self, sums: Matrix, d: int, squares: bool, noise: float) -> None:
+        """Post-processing of the noisy sums of (x, 1) or (x, x², 1) of each class."""
         sizes = np.maximum(sums[:, -1:], noise)
         self.theta_ = mean = np.clip(sums[:, :d] / sizes, -1, 1)
         error = noise / sizes  # of a mean
@@ -76,8 +87,10 @@ class GaussianNB(Classifier):
     def predict_proba(self, X: Data) -> Matrix:
         rows = self.new_rows(X)
         scaled = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds").scale(rows)
-        away = (scaled[:, None, :] - self.theta_) ** 2 / self.var_ + np.log(self.var_)
-        return normalised(np.log(self.class_prior_) - away.sum(axis=2) / 2)
+        away = [
+            row_sums((scaled - mean) ** 2 / var + np.log(var)) for mean, var in zip(self.theta_, self.var_, strict=True)
+        ]
+        return normalised(np.log(self.class_prior_) - np.column_stack(away) / 2)
 
     def expected_error(self, n: int, d: int) -> tuple[float, str]:
         squares = self.measures_squares(float(n), d, self.spending())
@@ -133,5 +146,5 @@ class MultinomialNB(Classifier):
 def normalised(logs: Matrix) -> Matrix:
     """Probabilities from their logarithms, up to a constant for each row."""
     powers = np.exp(logs - logs.max(axis=1, keepdims=True))
-    found: Matrix = powers / powers.sum(axis=1, keepdims=True)
+    found: Matrix = powers / row_sums(powers)[:, None]
     return found

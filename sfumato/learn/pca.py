@@ -9,10 +9,12 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.learn.base import Estimator, Table
+from sfumato.learn.database_pass import NoisyPass, gram_of, gram_terms
 from sfumato.learn.linear_regression import usual_norm
-from sfumato.learn.row_wise import row_lengths
+from sfumato.learn.row_wise import row_lengths, row_products
 from sfumato.learn.spending import Spending
 from sfumato.learn.tables import Bounds, BoundsLike, Data, Matrix
+from sfumato.sql.emit.lattice_rows import Block
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -43,13 +45,24 @@ class Covariance(Estimator):
         return super().fit(X, None, units=units)
 
     def learn(self, table: Table, spending: Spending) -> None:
-        bounds = Bounds.of(self.bounds, table.columns, table.names, "bounds")
-        X, norm = bounds.scale(table.X), self.norm(table.columns)
+        X = Bounds.of(self.bounds, table.columns, table.names, "bounds").scale(table.X)
+        norm = self.norm(table.columns)
         short = X * np.minimum(1.0, norm / np.maximum(row_lengths(X), 1e-300))[:, None]
         rows = self.bound_rows(np.column_stack([np.ones(len(X)), short]), table, math.sqrt(norm**2 + 1), 1.0)
         gram, deviation = self.noisy_gram(rows, spending)
-        count = float(len(table)) if self.count_share(table) == 0 else float(gram[0, 0])
-        count = max(count, 1.0)
+        self.learn_from_gram(gram, deviation, float(len(table)) if self.count_share(table) == 0 else None, norm, table)
+
+    def database_blocks(self, columns: int) -> tuple[Block, ...]:
+        return (Block(gram_terms(columns + 1)),)
+
+    def learn_from_sums(self, found: NoisyPass, table: Table, spending: Spending) -> None:
+        gram = gram_of(found.sums[0], table.columns + 1)
+        self.learn_from_gram(gram, found.deviations[0], None, math.sqrt(table.columns), table)
+
+    def learn_from_gram(self, gram: Matrix, deviation: float, rows: float | None, norm: float, table: Table) -> None:
+        """Post-processing of a noisy Gram matrix of (1, x); `rows` is their number where that is public."""
+        bounds = Bounds.of(self.bounds, table.columns, table.names, "bounds")
+        count = max(float(gram[0, 0]) if rows is None else rows, 1.0)
         mean = np.clip(gram[0, 1:] / count, -1, 1)
         values, vectors = np.linalg.eigh(gram[1:, 1:] / count - np.outer(mean, mean))
         values = np.clip(values, 0.0, norm**2)[::-1]
@@ -99,12 +112,10 @@ class PCA(Covariance):
         """Coordinates of rows along the components; rows are clipped to the bounds first."""
         rows = self.new_rows(X)
         bounds = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds")
-        found: Matrix = (bounds.middle + bounds.half * bounds.scale(rows) - self.mean_) @ self.components_.T
-        return found
+        return row_products(bounds.middle + bounds.half * bounds.scale(rows) - self.mean_, self.components_)
 
     def fit_transform(self, X: Data, y: object = None) -> Matrix:
         return self.fit(X).transform(X)
 
     def inverse_transform(self, Z: Matrix) -> Matrix:
-        found: Matrix = np.asarray(Z) @ self.components_ + self.mean_
-        return found
+        return row_products(np.asarray(Z, np.float64), self.components_.T) + self.mean_

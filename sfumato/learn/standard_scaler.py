@@ -8,8 +8,10 @@ from typing import Self
 import numpy as np
 
 from sfumato.learn.base import Estimator, Table
+from sfumato.learn.database_pass import NoisyPass, moment_terms
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.tables import Bounds, BoundsLike, Data, Matrix, Vector
+from sfumato.sql.emit.lattice_rows import Block
 
 USUAL = 0.3  # mean of x² + x⁴ over columns in [−1, 1]: about its usual size
 PRIOR = 0.05  # how much variances differ between columns: noisier ones are drawn towards their mean
@@ -38,11 +40,15 @@ def measure_spreads(estimator: Estimator, X: Matrix, table: Table, spending: Spe
     d = X.shape[1]
     norm = moments_norm(d, spending)
     rows = estimator.bound_rows(np.column_stack([X, X**2, np.ones(len(X))]), table, norm, 1.0)
-    sums = estimator.noisy_sum(rows, spending)
+    return spreads_of(estimator.noisy_sum(rows, spending), d, spread_noise(d, 1.0, spending))
+
+
+def spreads_of(sums: Vector, d: int, noise: float) -> Spreads:
+    """From released sums of (x, x², 1), each with noise of this deviation: post-processing."""
     size = max(float(sums[-1]), 1.0)
     mean = np.clip(sums[:d] / size, -1, 1)
     variance = np.clip(np.clip(sums[d:-1] / size, 0, 1) - mean**2, 0, 1)
-    error = spread_noise(d, size, spending)
+    error = noise / size
     trust = PRIOR**2 / (PRIOR**2 + error**2)
     variance = trust * variance + (1 - trust) * float(variance.mean())
     return Spreads(mean, np.sqrt(np.clip(variance, LEAST**2, 1.0)))
@@ -74,7 +80,16 @@ class StandardScaler(Estimator):
 
     def learn(self, table: Table, spending: Spending) -> None:
         bounds = Bounds.of(self.bounds, table.columns, table.names, "bounds")
-        found = measure_spreads(self, bounds.scale(table.X), table, spending)
+        self.set_spreads(measure_spreads(self, bounds.scale(table.X), table, spending), bounds)
+
+    def database_blocks(self, columns: int) -> tuple[Block, ...]:
+        return (Block(moment_terms(columns)),)
+
+    def learn_from_sums(self, found: NoisyPass, table: Table, spending: Spending) -> None:
+        bounds = Bounds.of(self.bounds, table.columns, table.names, "bounds")
+        self.set_spreads(spreads_of(found.sums[0][0], table.columns, found.deviations[0]), bounds)
+
+    def set_spreads(self, found: Spreads, bounds: Bounds) -> None:
         self.mean_ = bounds.middle + bounds.half * found.mean
         self.scale_ = bounds.half * found.deviation
         self.var_ = self.scale_**2

@@ -30,6 +30,11 @@ def column_names(data: Data) -> tuple[str, ...] | None:
 
 def read_matrix(data: Data, names: Sequence[str] | None = None) -> Matrix:
     """A table of numbers: rows × columns. Only its shape and type can be refused."""
+    if hasattr(data, "tocsr"):
+        raise InvalidParameter(
+            "Sparse data are not read: which entries there are would be told by how long it takes.\n"
+            "  found:  a sparse matrix\n  do:     give a dense one, X.toarray()"
+        )
     if hasattr(data, "column_names") and hasattr(data, "to_pydict"):  # Arrow
         return matrix_of([read_column(data.column(str(name)).to_numpy()) for name in data.column_names], len(data))
     if hasattr(data, "columns") and hasattr(data, "to_numpy"):  # pandas, polars
@@ -98,7 +103,12 @@ def read_labels(values: object, classes: Sequence[Hashable], rows: int) -> NDArr
 def plain(label: Any) -> Hashable:
     """A NumPy scalar as the Python object that it equals; what has no hash is no label."""
     label = label.item() if isinstance(label, np.generic) else label
-    return label if isinstance(label, Hashable) else None
+    try:
+        hash(label)  # a tuple that holds a list calls itself hashable
+    except TypeError:
+        return None
+    found: Hashable = label
+    return found
 
 
 @dataclass(frozen=True, eq=False)

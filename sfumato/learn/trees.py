@@ -27,6 +27,10 @@ class RandomTree:
     def leaf_count(self) -> int:
         return len(self.columns) + 1
 
+    def splits(self) -> tuple[tuple[int, float], ...]:
+        """Column and threshold of each inner node, level by level."""
+        return tuple(zip(self.columns.tolist(), self.thresholds.tolist(), strict=True))
+
     @staticmethod
     def grow(depth: int, edges: Matrix, rng: np.random.Generator) -> "RandomTree":
         """`edges` has a sorted list of candidate thresholds for each column; each split takes one inside its cell."""

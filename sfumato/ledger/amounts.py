@@ -25,16 +25,13 @@ class Amount:
     leak: int = 0
 
     def __post_init__(self) -> None:
-        for name, value in self.by_name().items():
+        for name, value in zip(UNITS, self, strict=True):
             if type(value) is not int or not 0 <= value <= MOST:
                 found = f"{value / UNITS[name]:.4g}" if type(value) is int else f"a {type(value).__name__}"
                 raise InvalidParameter(
                     f"{MEANINGS[name]} is out of range.\n  found:  {found}\n"
                     f"  do:     stay between 0 and {MOST / UNITS[name]:.4g}"
                 )
-
-    def by_name(self) -> dict[str, int]:
-        return dict(zip(UNITS, self, strict=True))
 
     def __iter__(self) -> Iterator[int]:
         return iter((self.gauss, self.pure, self.rho, self.leak))
@@ -62,3 +59,8 @@ def cost(**numbers: Fraction | float) -> Amount:
 def limit(**numbers: Fraction | float) -> Amount:
     """An amount that may be spent: rounded down."""
     return Amount(**{name: Fraction(x) * UNITS[name] // 1 for name, x in numbers.items()})
+
+
+def share_left(limit: Amount, spent: Amount) -> float:
+    """The share that is left of the scarcest counter."""
+    return min((1 - used / whole for used, whole in zip(spent, limit, strict=True) if whole), default=0.0)

@@ -18,13 +18,12 @@ from pathlib import Path
 
 from sfumato.errors import InvalidParameter, LedgerDamaged, LedgerError
 from sfumato.ledger import tables
-from sfumato.ledger.anchor import FileAnchor, NoAnchor, flush_folder
-from sfumato.ledger.hash_chain import Entry
+from sfumato.ledger.hash_chain import Entry, FileAnchor, NoAnchor, flush_folder
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.location import AnchorPlace, Place, anchor_for, require_unused, store_at
 from sfumato.ledger.sqlite import SqliteStore
+from sfumato.ledger.state import verify
 from sfumato.ledger.store import Store, Transaction
-from sfumato.ledger.verify import verify
 
 COLUMNS = {
     "entries": "seq, text, answer, hash",

@@ -1,24 +1,25 @@
-"""Charging a request: what a request is, the receipt of a charge, and the transaction that pays."""
+"""Charges, the answers stored under them, and the questions that they block: the transactions of one question.
 
-from collections.abc import Callable, Mapping
+The first answer stored under a charge is the answer. It is found again by its charge, or by question and data version.
+A question on which the engine failed twice is blocked, since each further failure could reveal more about the data.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from sfumato import checks
-from sfumato.errors import CommitUnknown, KeyReused, LedgerUnavailable, PolicyError
-from sfumato.ledger import blocks, tables
+from sfumato.errors import InvalidParameter, KeyReused, LedgerUnavailable, PolicyError, QuestionBlocked
+from sfumato.ledger import tables
 from sfumato.ledger.accounts import account_for, budget_exceeded
 from sfumato.ledger.amounts import Amount
-from sfumato.ledger.answers import answer_to_charge
 from sfumato.ledger.budgets import Promise
-from sfumato.ledger.hash_chain import require_int
+from sfumato.ledger.hash_chain import Entry, question_hash, require_int
 from sfumato.ledger.journal import NextLine
 from sfumato.ledger.shares import OWNER
 from sfumato.ledger.state import read_amount
 from sfumato.ledger.store import Transaction
 from sfumato.loss.base import PrivacyLoss
 
-T = TypeVar("T")
 LONGEST_QUESTION = 1 << 20  # characters
 
 
@@ -71,7 +72,7 @@ def charge(
     known = find_receipt(line.transaction, request)
     if known is not None and known.answer is not None:
         return known
-    blocks.refuse_blocked(line.transaction, request.question)
+    refuse_blocked(line.transaction, request.question)
     if known is not None:
         return known
     account = account_for(line.transaction, request.who, plan)
@@ -135,12 +136,112 @@ def charged_under(transaction: Transaction, who: str, key: str) -> Mapping[str, 
     return None if seq is None else tables.entry(transaction, seq).content
 
 
-def retry_if_unknown(act: Callable[[], T]) -> T:
-    """Do something idempotent. If it is unknown whether it was committed, do it again: that finds out."""
-    try:
-        return act()
-    except CommitUnknown as unknown:
-        try:
-            return act()
-        except LedgerUnavailable:
-            raise unknown from None
+# ---- stored answers -------------------------------------------------------------------------------------------------
+
+
+NEWEST = 32  # stored answers to one question that are considered
+
+
+def answer_to_charge(transaction: Transaction, charge: int) -> bytes | None:
+    rows = transaction.run("SELECT seq FROM answers WHERE charge = ?", charge)
+    return tables.entry(transaction, require_int(rows[0][0])).answer if rows else None
+
+
+def first_answer(transaction: Transaction, question: str) -> bytes | None:
+    """The first answer to a question about the present data version."""
+    rows = transaction.run(
+        "SELECT seq FROM answers WHERE question = ? AND version = ? ORDER BY seq",
+        question_hash(question), tables.head(transaction)[2],
+    )  # fmt: skip
+    return tables.entry(transaction, require_int(rows[0][0])).answer if rows else None
+
+
+def newest_answers(transaction: Transaction, question: str) -> list[tuple[Entry, Entry]]:
+    """(charge, answer) of the newest answers to a question about the present data version, the newest first."""
+    rows = transaction.run(
+        f"SELECT charge, seq FROM answers WHERE question = ? AND version = ? ORDER BY seq DESC LIMIT {NEWEST}",
+        question_hash(question), tables.head(transaction)[2],
+    )  # fmt: skip
+    return [
+        (tables.entry(transaction, require_int(charge)), tables.entry(transaction, require_int(seq)))
+        for charge, seq in rows
+    ]
+
+
+def store_answer(line: NextLine, charge: int, answer: bytes) -> bytes:
+    """Store the answer to a charge, unless there is one already; the answer that counts."""
+    stored = answer_to_charge(line.transaction, charge)
+    if stored is not None:
+        return stored
+    charged = tables.entry(line.transaction, charge).content
+    question, version = str(charged["question"]), charged["version"]
+    line.transaction.write(
+        "INSERT INTO answers (charge, seq, question, version) VALUES (?, ?, ?, ?)",
+        charge, line.seq, question_hash(question), version,
+    )  # fmt: skip
+    line.write({"kind": "answered", "charge": charge, "question": question, "version": version}, answer)
+    return answer
+
+
+# ---- blocked questions ----------------------------------------------------------------------------------------------
+
+
+BLOCKED = (  # the same text for everybody, whoever asked first
+    "this question is blocked.\n  found:  it was charged, and could not be answered\n"
+    "  do:     ask the operator to unblock it; nothing more was charged"
+)
+
+
+def refuse_blocked(transaction: Transaction, question: str) -> None:
+    """Raises if a question is blocked."""
+    if transaction.run("SELECT charge FROM blocks WHERE question = ?", question_hash(question)):
+        raise QuestionBlocked(BLOCKED)
+
+
+def block(line: NextLine, charge: int, question: str, drawn: bool) -> None:
+    """Block a question because of this charge, unless the same is recorded already."""
+    transaction = line.transaction
+    rows = transaction.run("SELECT seq FROM blocks WHERE charge = ?", charge)
+    if rows and (not drawn or tables.entry(transaction, require_int(rows[0][0])).content["drawn"]):
+        return
+    transaction.run("DELETE FROM blocks WHERE charge = ?", charge)
+    transaction.write(
+        "INSERT INTO blocks (charge, seq, question) VALUES (?, ?, ?)", charge, line.seq, question_hash(question)
+    )
+    line.write({"kind": "blocked", "charge": charge, "question": question, "drawn": drawn})
+
+
+def unblock(line: NextLine, charge: int, why: str) -> None:
+    """Unblock the question of this charge. Charges that failed before noise was drawn may run again."""
+    transaction = line.transaction
+    blocked = transaction.run("SELECT question FROM blocks WHERE charge = ?", charge) if type(charge) is int else []
+    if not blocked:
+        raise InvalidParameter(
+            f"only a blocked question can be unblocked.\n  found:  charge {charge!r}\n"
+            "  do:     look at Ledger.blocked(), or: sfumato ledger blocked"
+        )
+    rows = transaction.run("SELECT seq FROM blocks WHERE question = ? ORDER BY charge", blocked[0][0])
+    blocks = [tables.entry(transaction, require_int(seq)).content for (seq,) in rows]
+    transaction.run("DELETE FROM blocks WHERE question = ?", blocked[0][0])
+    again = [require_int(content["charge"]) for content in blocks if not content["drawn"]]
+    line.write({"kind": "unblocked", "question": str(blocks[0]["question"]), "again": again, "why": why})
+
+
+def blocked_entries(transaction: Transaction) -> list[Entry]:
+    """The lines that block a question now."""
+    rows = transaction.run("SELECT seq FROM blocks ORDER BY seq")
+    return [tables.entry(transaction, require_int(seq)) for (seq,) in rows]
+
+
+def may_rerun(transaction: Transaction, charge: int) -> bool:
+    """May this charge run once more? Once after it was made, and once after each time it was unblocked."""
+    if transaction.run("SELECT seq FROM answers WHERE charge = ?", charge):
+        return False
+    allowed = True
+    for content in (entry.content for entry in tables.entries(transaction, charge + 1)):
+        match content["kind"]:
+            case "rerun" | "blocked" if content["charge"] == charge:
+                allowed = False
+            case "unblocked" if charge in content["again"]:  # type: ignore[operator]
+                allowed = True
+    return allowed

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from sfumato.errors import LedgerUnavailable
 from sfumato.ledger import tables
-from sfumato.ledger.anchor import Anchor
 from sfumato.ledger.budgets import Promise, describe_budget
-from sfumato.ledger.hash_chain import START, Entry, chain_entry
+from sfumato.ledger.hash_chain import START, Anchor, Entry, chain_entry
 from sfumato.ledger.shares import COMMON
 from sfumato.ledger.state import damage_error
 from sfumato.ledger.store import Store, Transaction

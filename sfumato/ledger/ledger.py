@@ -4,29 +4,31 @@ Charge durably, then read data; store durably, then answer. A charge is never re
 """
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
+from typing import TypeVar
 
 from sfumato import checks
-from sfumato.errors import AlreadyRun, InvalidParameter
-from sfumato.ledger import accounts, answers, blocks, charges, question_lock, tables
+from sfumato.errors import AlreadyRun, CommitUnknown, InvalidParameter, LedgerUnavailable
+from sfumato.ledger import accounts, charges, tables
 from sfumato.ledger.amounts import Amount
-from sfumato.ledger.anchor import Anchor
 from sfumato.ledger.budgets import Promise, budget_from_description, describe_budget
-from sfumato.ledger.charges import Receipt, Request, retry_if_unknown
-from sfumato.ledger.hash_chain import Entry
-from sfumato.ledger.journal import Journal, Mark, NextLine, Probe, ignore, random_name
+from sfumato.ledger.charges import Receipt, Request
+from sfumato.ledger.hash_chain import Anchor, Entry, digest
+from sfumato.ledger.journal import Journal, Mark, Probe, ignore, random_name
 from sfumato.ledger.location import AnchorPlace, Place, anchor_for, require_file, require_unused, store_at
 from sfumato.ledger.meter import Meter, Odometer
 from sfumato.ledger.shares import ANALYST, COMMON, FORMER, OWNER, PLAN, Shares, paying_account
-from sfumato.ledger.state import State, read_amount, replay_entries
+from sfumato.ledger.state import State, read_amount, replay_entries, verify
 from sfumato.ledger.store import Store
-from sfumato.ledger.verify import verify
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.describe import from_json
+
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.001, 0.05  # seconds between two attempts to get a lock
+T = TypeVar("T")
 
 described_loss = lru_cache(1024)(from_json)  # losses are immutable: each text is read once
 
@@ -103,7 +105,7 @@ class Ledger:
         self.probe("charge: asked")
 
         def attempt() -> Receipt:
-            with self._append("charge") as line:
+            with self._journal.append("charge") as line:
                 return charges.charge(line, request, self.promise, prices, plan, account)
 
         return retry_if_unknown(attempt)
@@ -125,15 +127,15 @@ class Ledger:
             raise InvalidParameter(f"an answer is stored as bytes.\n  found:  a {type(answer).__name__}")
 
         def attempt() -> bytes:
-            with self._append("answer") as line:
-                return answers.store_answer(line, receipt.seq, answer)
+            with self._journal.append("answer") as line:
+                return charges.store_answer(line, receipt.seq, answer)
 
         return retry_if_unknown(attempt)
 
     def recall(self, question: str) -> bytes | None:
         """The stored answer to the same question about the same data version: free."""
         with self.store.reading() as transaction:
-            return answers.first_answer(transaction, question)
+            return charges.first_answer(transaction, question)
 
     def answers(self, question: str) -> list[tuple[PrivacyLoss, bytes]]:
         """Stored answers to a question about the same data version, the newest first, each with its loss: free.
@@ -142,17 +144,31 @@ class Ledger:
         for an answer that is less accurate than a stored one.
         """
         with self.store.reading() as transaction:
-            stored = answers.newest_answers(transaction, question)
+            stored = charges.newest_answers(transaction, question)
         return [(described_loss(str(charge.content["loss"])), answer.answer) for charge, answer in stored]
 
+    @contextmanager
     def question_lock(
         self, question: str, seconds: float, sleep: Callable[[float], None] = time.sleep
-    ) -> AbstractContextManager[None]:
+    ) -> Iterator[None]:
         """Per-question lock; waits for a concurrent ask of the same question, whose stored answer can then be recalled.
 
         It is freed when its process ends, however that ends. Raises `LedgerUnavailable` after about `seconds`.
         """
-        return question_lock.hold(self.store, question, seconds, sleep)
+        name = int.from_bytes(digest(question.encode())[:7])
+        waited, pause = 0.0, SHORTEST_PAUSE
+        while not self.store.try_lock(name):
+            if waited >= seconds:
+                raise LedgerUnavailable(
+                    "the same question is being answered for somebody else.\n  found:  no answer in time\n"
+                    "  do:     ask again later; nothing more was charged"
+                )
+            sleep(pause)
+            waited, pause = waited + pause, min(2 * pause, LONGEST_PAUSE)
+        try:
+            yield
+        finally:
+            self.store.unlock(name)
 
     turn = question_lock  # the name until version 0.2
 
@@ -161,9 +177,9 @@ class Ledger:
 
         Sound only if the failure cannot depend on the noise that was drawn: a crash, not an answer that is rejected.
         """
-        with self._append("rerun") as line:
-            blocks.refuse_blocked(line.transaction, receipt.question)
-            if not blocks.may_rerun(line.transaction, receipt.seq):
+        with self._journal.append("rerun") as line:
+            charges.refuse_blocked(line.transaction, receipt.question)
+            if not charges.may_rerun(line.transaction, receipt.seq):
                 raise AlreadyRun(
                     f"this question was already answered, or run again.\n  found:  charge {receipt.seq}\n"
                     "  do:     charge again to ask again"
@@ -178,8 +194,8 @@ class Ledger:
         """
 
         def attempt() -> None:
-            with self._append("block") as line:
-                blocks.block(line, receipt.seq, receipt.question, drawn)
+            with self._journal.append("block") as line:
+                charges.block(line, receipt.seq, receipt.question, drawn)
 
         retry_if_unknown(attempt)
 
@@ -196,7 +212,7 @@ class Ledger:
         with self.store.reading() as transaction:
             if accounts.changed_limits(transaction, shares) is None:
                 return False
-        with self._append("share") as line:
+        with self._journal.append("share") as line:
             return accounts.set_shares(line, shares)
 
     def would_share(self, named: Mapping[str, float], others: float | bool = False) -> bool:
@@ -231,7 +247,7 @@ class Ledger:
     def release(self, plan: str) -> None:
         """Return what a plan has not spent. The cost of its questions stays spent, whatever they returned."""
         name = f"{PLAN}{checks.text('plan', plan)}"
-        with self._append("move") as line:
+        with self._journal.append("move") as line:
             accounts.release_plan(line, self.promise, name)
 
     def renew(self, promise: Promise, why: str) -> None:
@@ -246,7 +262,7 @@ class Ledger:
                 f"{type(self.promise).__name__}\n  do:     give one of the same kind and neighbour relation"
             )
         why = checks.text("why", why)
-        with self._append("renew") as line:
+        with self._journal.append("renew") as line:
             tables.raise_limit(line.transaction, COMMON, promise.amount)
             budget = {"budget": describe_budget(promise), "amount": list(promise.amount)}
             line.write({"kind": "renewed", **budget, "why": why})
@@ -255,7 +271,7 @@ class Ledger:
 
     def new_version(self, why: str) -> int:
         """Raise the data version: stored answers no longer serve. The owner raises it; it never depends on the data."""
-        with self._append("version") as line:
+        with self._journal.append("version") as line:
             number = line.version + 1
             line.write({"kind": "version", "number": number, "why": checks.text("why", why)}, version=number)
         return number
@@ -266,21 +282,21 @@ class Ledger:
         Whoever was charged for it may have it run once more with the same key.
         """
         why = checks.text("why", why)
-        with self._append("unblock") as line:
-            blocks.unblock(line, charge, why)
+        with self._journal.append("unblock") as line:
+            charges.unblock(line, charge, why)
 
     def forfeit(self, why: str) -> None:
         """Count all that is left in every account as spent: for answers that no line records."""
         why = checks.text("why", why)
         for name, (limit, spent) in self.accounts().items():
             if any(rest := limit - spent):
-                with self._append("charge") as line:
+                with self._journal.append("charge") as line:
                     charges.spend_rest(line, self.promise, name, rest, why)
 
     def reprice(self, seq: int, loss: PrivacyLoss) -> Amount:
         """Lower the cost of a charge to the present price of its loss, if no counter rises; the cost that holds now."""
         price = self.prices(loss)[-1]
-        with self._append("reprice") as line:
+        with self._journal.append("reprice") as line:
             state = replay_entries(tables.entries(line.transaction))
             if seq not in state.costs:
                 raise InvalidParameter(f"only a charge can be repriced.\n  found:  line {seq!r}")
@@ -311,7 +327,7 @@ class Ledger:
     def blocked(self) -> list[Entry]:
         """The lines that block a question now."""
         with self.store.reading() as transaction:
-            return blocks.blocked_entries(transaction)
+            return charges.blocked_entries(transaction)
 
     def accounts(self) -> dict[str, tuple[Amount, Amount]]:
         """name → (limit, spent); "" is the common account."""
@@ -343,11 +359,8 @@ class Ledger:
     def _journal(self) -> Journal:
         return Journal(self.store, self.anchor, self.clock, self.probe, self.seen)
 
-    def _append(self, act: str) -> AbstractContextManager[NextLine]:
-        return self._journal.append(act)
-
     def _move(self, source: str, to: str, share: Amount | Promise, why: str) -> None:
-        with self._append("move") as line:
+        with self._journal.append("move") as line:
             amount = share.amount if isinstance(share, Promise) else share
             accounts.move(line, self.promise, source, to, amount, why)
 
@@ -356,3 +369,14 @@ class Ledger:
 def cached_prices(promise: Promise, loss: PrivacyLoss) -> tuple[Amount, ...]:
     """Prices depend on the descriptions of the budget and the loss alone, so each is computed once."""
     return promise.prices(loss)
+
+
+def retry_if_unknown(act: Callable[[], T]) -> T:
+    """Do something idempotent. If it is unknown whether it was committed, do it again: that finds out."""
+    try:
+        return act()
+    except CommitUnknown as unknown:
+        try:
+            return act()
+        except LedgerUnavailable:
+            raise unknown from None

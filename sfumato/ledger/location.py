@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from sfumato.errors import LedgerUnavailable
-from sfumato.ledger.anchor import Anchor, FileAnchor, NoAnchor
+from sfumato.ledger.hash_chain import Anchor, FileAnchor, NoAnchor
 from sfumato.ledger.sqlite import MEMORY, SqliteStore
 from sfumato.ledger.store import Store
 

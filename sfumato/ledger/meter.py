@@ -100,3 +100,9 @@ def odds(loss: PrivacyLoss) -> str:
         f"at most {right:.1f} times in 100; without any answer, 50 times in 100. If they accuse\n"
         f"5 in 100 of those who did not take part, they find at most {caught:.1f} in 100 of those\nwho did."
     )
+
+
+@lru_cache(maxsize=256)  # an answer has the price of its preview
+def epsilon_at(loss: PrivacyLoss, delta: float) -> float:
+    """An upper bound of ε at δ."""
+    return loss.epsilon(delta).upper

@@ -1,21 +1,14 @@
-"""The per-question lock: one process or thread at a time computes the answer to one question.
+"""Locks by number on one machine, for the per-question lock: each is a lock on one byte of a file beside the ledger.
 
-On one machine it is a lock on one byte of a file beside the ledger. The operating system frees it when the process
-ends, however it ends, so nobody waits for a process that crashed. The lock only saves work: with or without it, the
-ledger charges a question once and stores one answer.
+The operating system frees it when the process ends, however it ends, so nobody waits for a process that crashed. The
+lock only saves work: with or without it, the ledger charges a question once and stores one answer.
 """
 
 import errno
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from sfumato.errors import LedgerUnavailable
-from sfumato.ledger.hash_chain import digest
-from sfumato.ledger.store import Store
 
 try:
     import fcntl
@@ -23,29 +16,6 @@ except ModuleNotFoundError:  # Windows: locks between threads only
     fcntl = None  # type: ignore[assignment]
 
 TAKEN = (errno.EAGAIN, errno.EACCES)
-SHORTEST, LONGEST = 0.001, 0.05  # seconds between two attempts to get the lock
-
-
-@contextmanager
-def hold(store: Store, question: str, seconds: float, sleep: Callable[[float], None]) -> Iterator[None]:
-    """Hold the lock of a question; raises if it is not free after about `seconds`."""
-    name = int.from_bytes(digest(question.encode())[:7])
-    waited, pause = 0.0, SHORTEST
-    while not store.try_lock(name):
-        if waited >= seconds:
-            raise LedgerUnavailable(
-                "the same question is being answered for somebody else.\n  found:  no answer in time\n"
-                "  do:     ask again later; nothing more was charged"
-            )
-        sleep(pause)
-        waited, pause = waited + pause, min(2 * pause, LONGEST)
-    try:
-        yield
-    finally:
-        store.unlock(name)
-
-
-# ---- locks of one machine -------------------------------------------------------------------------------------------
 
 
 @dataclass

@@ -260,7 +260,7 @@ def local_epsilon(make: Maker, most: float, people: int, target: float, delta: f
     The Gaussian limit, corrected by how far it was off, leads there in a few steps.
     """
 
-    def shuffled(eps: float) -> float:
+    def shuffled_epsilon(eps: float) -> float:
         return Shuffled(make(eps), people).epsilon(delta).upper
 
     factor, found = 1.0, None
@@ -272,7 +272,7 @@ def local_epsilon(make: Maker, most: float, people: int, target: float, delta: f
                 (middle, high) if Shuffled(make(middle), people).guess(delta) <= target * factor else (low, middle)
             )
         eps = max(low, min(target, most))  # shuffling never costs
-        reached = shuffled(eps)
+        reached = shuffled_epsilon(eps)
         if reached <= target:
             found = max(eps, found or 0.0)
             if reached >= 0.99 * target or eps >= 0.999 * most:

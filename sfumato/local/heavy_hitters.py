@@ -144,14 +144,14 @@ def buckets(seeds: Words, prefix: bytes, count: int) -> NDArray[np.int64]:
 
     The aᵢ and b are made from the seed by splitmix64. Accuracy takes them as random; privacy holds for any hash.
     """
-    total = mixed(seeds, 0)
+    total = mix_seeds(seeds, 0)
     for at in range(0, len(prefix), 4):
         word = np.uint64(int.from_bytes(prefix[at : at + 4].ljust(4, b"\0")) + 1)
-        total = total + mixed(seeds, at + 1) * word
+        total = total + mix_seeds(seeds, at + 1) * word
     return (((total >> HALF) * np.uint64(count)) >> HALF).astype(np.int64)
 
 
-def mixed(seeds: Words, number: int) -> Words:
+def mix_seeds(seeds: Words, number: int) -> Words:
     """Splitmix64 of seed and number: a public function, the same on both sides."""
     z = seeds + np.uint64((0x9E3779B97F4A7C15 * (number + 1)) & 0xFFFFFFFFFFFFFFFF)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -100,7 +100,7 @@ class UnitVector(Randomizer):
                 "  do:     scale vectors to length 1, and replace zero vectors by a public direction"
             )
         seed = self.source.bits(64)
-        return seed, self.choose(ranked(v / np.max(np.abs(v)), seed, self.codebook), self.below)
+        return seed, self.choose(rank_codebook(v / np.max(np.abs(v)), seed, self.codebook), self.below)
 
     def choose(self, order: NDArray[np.int64], below: Below) -> int:
         """The near set is the first `near` of the order."""
@@ -131,7 +131,7 @@ def vectors(seed: int, count: int, dimension: int) -> Floats:
     return floats(drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
 
 
-def ranked(v: Floats, seed: int, count: int) -> NDArray[np.int64]:
+def rank_codebook(v: Floats, seed: int, count: int) -> NDArray[np.int64]:
     """The codebook's numbers by falling ⟨z, v⟩; equal ones in the order of their numbers."""
     return np.argsort(-(vectors(seed, count, v.size) @ v), kind="stable")
 

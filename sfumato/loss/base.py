@@ -72,6 +72,10 @@ class PrivacyLoss(ABC):
         """The forward profile, sharp at least around the ε where it takes the value `delta`; `eps` guesses that ε."""
         return lambda t: self.forward(t, tolerance)
 
+    def near_backward(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
+        """The same for the backward profile."""
+        return lambda t: self.backward(t, tolerance)
+
     def least(self, goal: float, tolerance: float) -> Bound | None:
         """The least ε with H_{e^ε}(P‖Q) ≤ goal, for losses that have a shorter way than to search the profile."""
         return None
@@ -215,7 +219,10 @@ class PrivacyLoss(ABC):
         return self.operations.least_rho(self)
 
     def gdp(self, slack: SupportsFloat = 0.0, *, tolerance: float = 1e-6) -> Bound:
-        """Least μ such that δ(ε) ≤ slack + (1 − slack)·δ of a Gaussian with that μ, for all ε: the ledger's price."""
+        """Least μ such that δ(ε) ≤ slack + (1 − slack)·δ of a Gaussian with that μ, for all ε: the ledger's price.
+
+        `tolerance` is the relative gap asked for; ten times as much of losses that are composed on a lattice.
+        """
         return self.operations.least_mu(self, slack, tolerance)
 
     def generalisation(self, n: int) -> OverFitting:
@@ -231,7 +238,7 @@ class PrivacyLoss(ABC):
         return self if other == 0 and not isinstance(other, PrivacyLoss) else NotImplemented  # sum([...]) starts at 0
 
     def __mul__(self, times: object) -> "PrivacyLoss":
-        return NotImplemented if isinstance(times, PrivacyLoss) else self.operations.repeat(self, times)
+        return NotImplemented if isinstance(times, PrivacyLoss) else self.operations.total((times, self))
 
     __rmul__ = __mul__
 
@@ -305,12 +312,6 @@ class Wrapped(PrivacyLoss):
         return self.inner.one_pair
 
 
-class Composite(PrivacyLoss):
-    """A loss made of several independent ones: (how often, loss) pairs."""
-
-    terms: tuple[tuple[int, PrivacyLoss], ...]
-
-
 @dataclass(frozen=True)
 class Operations:
     """The functions behind the methods of `PrivacyLoss`.
@@ -333,7 +334,7 @@ class Operations:
     least_mu: Callable[[PrivacyLoss, SupportsFloat, float], Bound]
     generalisation: Callable[[PrivacyLoss, object], OverFitting]
     add: Callable[[PrivacyLoss, PrivacyLoss], PrivacyLoss]
-    repeat: Callable[[PrivacyLoss, object], PrivacyLoss]
+    total: Callable[..., PrivacyLoss]
     group: Callable[[PrivacyLoss, int], PrivacyLoss]
     one_way: Callable[[PrivacyLoss, Relation], PrivacyLoss]
     describe: Callable[[PrivacyLoss], dict[str, object]]
@@ -373,7 +374,7 @@ def same_relation(losses: "tuple[PrivacyLoss, ...]") -> Relation:
 
 
 class Engine(Protocol):
-    """Anything that can tell the forward profile of a composition."""
+    """Anything that can compute the forward profile of a composition."""
 
     @property
     def method(self) -> str: ...

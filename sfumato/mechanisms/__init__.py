@@ -14,13 +14,13 @@ from sfumato.mechanisms.additive.joint_laplace import JointLaplace
 from sfumato.mechanisms.additive.laplace import Laplace
 from sfumato.mechanisms.additive.staircase import Staircase
 from sfumato.mechanisms.additive.truncated_laplace import TruncatedLaplace
-from sfumato.mechanisms.base import Mechanism, Processed
+from sfumato.mechanisms.base import Following, Measured, Mechanism, Processed
 from sfumato.mechanisms.choice.argmax import StableArgmax, argmax, monotone_argmax
 from sfumato.mechanisms.choice.exponential import Exponential
 from sfumato.mechanisms.choice.noisy_max import ReportNoisyMax
 from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip
 from sfumato.mechanisms.choice.top_k import TopK
-from sfumato.mechanisms.composition import Chain, Following, Measured
+from sfumato.mechanisms.composition import Chain
 from sfumato.mechanisms.keys.partition_selection import PartitionSelection
 from sfumato.mechanisms.keys.threshold_selection import StabilityHistogram, ThresholdSelection
 from sfumato.mechanisms.randomized_response import RandomizedResponse

@@ -1,10 +1,11 @@
-"""The base class of mechanisms: what a mechanism releases and what that costs, in one class, in one file.
+"""The base class of mechanisms: what a mechanism releases and what that costs; and mechanisms on queries.
 
 Fields are public; private data are only ever arguments, so that every `repr` may be logged.
 """
 
 import importlib
 import inspect
+import math
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -18,7 +19,6 @@ from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
-    from sfumato.mechanisms.composition import Following, Measured
     from sfumato.mechanisms.examples import Example
 
 Value = TypeVar("Value", contravariant=True)
@@ -66,16 +66,12 @@ class Mechanism(ABC, Generic[Value, Output]):
         self, query: "Callable[[Any], Value]", sensitivity: "Sensitivity | SupportsFloat | None" = None
     ) -> "Measured":
         """This mechanism on query(data), where the query has this sensitivity."""
-        from sfumato.mechanisms.composition import Measured
-
         return Measured(self, query, sensitivity)
 
     def following(
         self, query: "Callable[[Any, tuple[Any, ...]], Value]", sensitivity: "Sensitivity | SupportsFloat | None" = None
     ) -> "Following":
         """This mechanism in a `Chain`, on query(data, answers): the query may look at earlier answers."""
-        from sfumato.mechanisms.composition import Following
-
         return Following(self, query, sensitivity)
 
     def with_source(self, source: Source) -> Self:
@@ -130,6 +126,111 @@ class Processed(Mechanism[Any, Any]):
         return (
             Example(cls(Laplace(1.0), clamp), (three, ZERO_ONE, Neighbours.numbers(0.0, 1.0)), NUMBERS, True, one),
             Example(count, (Neighbours([7], []),), Inputs("data of a query", ([], [1.5], {}), ()), step=one),
+        )
+
+
+@dataclass(frozen=True)
+class Measured(Mechanism[Any, Any]):
+    """A mechanism applied to query(data), priced at the query's sensitivity.
+
+    The author of the query vouches for the sensitivity, over all pairs of neighbours, and for a query that neither
+    fails nor takes longer on some data: an exception or a delay would be an answer, too.
+
+    >>> from sfumato.mechanisms import Laplace
+    >>> Laplace(2).on(len, 1).loss()
+    LaplaceLoss(relation=AddRemove, eps=0.5)
+    """
+
+    mechanism: Mechanism[Any, Any]
+    query: Callable[[Any], Any] = field(repr=False)
+    sensitivity: Sensitivity | SupportsFloat | None = None
+    use = "for a mechanism on the answer of a query: `mechanism.on(query, sensitivity)`"
+
+    def __post_init__(self) -> None:
+        check_query(self.query)
+        price(self.mechanism, self.sensitivity)  # refuses before data are there
+
+    def release(self, data: Any) -> Any:
+        self.mechanism.ready(1)
+        return self.mechanism.release(self.query(data))
+
+    def loss(self) -> PrivacyLoss:
+        return price(self.mechanism, self.sensitivity)
+
+    def ready(self, count: int) -> None:
+        self.mechanism.ready(count)
+
+    @classmethod
+    def examples(cls) -> "tuple[Example, ...]":
+        from sfumato.mechanisms.additive.laplace import Laplace
+        from sfumato.mechanisms.examples import Example, Inputs, Neighbours
+
+        inputs = Inputs("data of a query", ([], [math.nan], {}), ())
+        return (Example(cls(Laplace(1.0), len, 1), (Neighbours([7, 7], [7]),), inputs, step=Fraction(1)),)
+
+
+@dataclass(frozen=True)
+class Following(Mechanism[tuple[Any, tuple[Any, ...]], Any]):
+    """A mechanism applied to query(data, answers), where `answers` are the earlier ones of a `Chain`.
+
+    The sensitivity holds for every tuple of answers; mechanism and price do not depend on them.
+    """
+
+    mechanism: Mechanism[Any, Any]
+    query: Callable[[Any, tuple[Any, ...]], Any] = field(repr=False)
+    sensitivity: Sensitivity | SupportsFloat | None = None
+    use = "in a Chain, where the query looks at earlier answers: `mechanism.following(query, sensitivity)`"
+
+    def __post_init__(self) -> None:
+        check_query(self.query)
+        price(self.mechanism, self.sensitivity)
+
+    def release(self, value: tuple[Any, tuple[Any, ...]]) -> Any:
+        data, answers = value
+        self.mechanism.ready(1)
+        return self.mechanism.release(self.query(data, answers))
+
+    def loss(self) -> PrivacyLoss:
+        return price(self.mechanism, self.sensitivity)
+
+    def ready(self, count: int) -> None:
+        self.mechanism.ready(count)
+
+    @classmethod
+    def examples(cls) -> "tuple[Example, ...]":
+        from sfumato.mechanisms.additive.laplace import Laplace
+        from sfumato.mechanisms.examples import Example, Inputs, Neighbours
+
+        inputs = Inputs("data and earlier answers", (([], ()), ([math.nan], (3,))), ())
+        pair = Neighbours(([7, 7], (0,)), ([7], (0,)))
+        return (Example(cls(Laplace(1.0), larger_than_the_last, 1), (pair,), inputs, step=Fraction(1)),)
+
+
+def larger_than_the_last(data: list[int], answers: tuple[int, ...]) -> int:
+    """A query of sensitivity 1 that looks at an answer, for the examples."""
+    return sum(x > min(answers[-1], 5) for x in data) if answers else len(data)
+
+
+def price(priced: Mechanism[Any, Any], sensitivity: Sensitivity | SupportsFloat | None) -> PrivacyLoss:
+    """The loss at this sensitivity, or without one where the loss depends on none."""
+    name = type(check_mechanism("what is measured with", priced)).__name__
+    if sensitivity is None and priced.needs_sensitivity():
+        raise InvalidParameter(
+            f"{name} needs the sensitivity of its query.\n  found:  none\n"
+            "  do:     give on(query, sensitivity): how far one person can move the query's answer"
+        )
+    if sensitivity is not None and not priced.needs_sensitivity():
+        raise InvalidParameter(
+            f"{name} has its price without the query's sensitivity.\n  found:  a sensitivity\n"
+            "  do:     give on(query) alone"
+        )
+    return priced.loss() if sensitivity is None else priced.loss(sensitivity)
+
+
+def check_query(query: object) -> None:
+    if not callable(query):
+        raise InvalidParameter(
+            f"a query is a function of the data.\n  found:  a {type(query).__name__}\n  do:     give one, such as len"
         )
 
 

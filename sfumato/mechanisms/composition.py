@@ -1,10 +1,8 @@
-"""Mechanisms on queries, and adaptive composition of mechanisms: mechanisms again."""
+"""Adaptive composition: several mechanisms on the same data, one after the other, are a mechanism again."""
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, SupportsFloat
+from typing import Any
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
@@ -12,80 +10,8 @@ from sfumato.loss.compose.sums import nothing
 from sfumato.mechanisms.additive.bounded_statistics import Count
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.laplace import Laplace
-from sfumato.mechanisms.base import Mechanism, check_mechanism
+from sfumato.mechanisms.base import Following, Mechanism, check_mechanism, larger_than_the_last
 from sfumato.mechanisms.examples import Example, Inputs, Neighbours
-from sfumato.sensitivity import Sensitivity
-
-
-@dataclass(frozen=True)
-class Measured(Mechanism[Any, Any]):
-    """A mechanism applied to query(data), priced at the query's sensitivity.
-
-    The author of the query vouches for the sensitivity, over all pairs of neighbours, and for a query that neither
-    fails nor takes longer on some data: an exception or a delay would be an answer, too.
-
-    >>> from sfumato.mechanisms import Laplace
-    >>> Laplace(2).on(len, 1).loss()
-    LaplaceLoss(relation=AddRemove, eps=0.5)
-    """
-
-    mechanism: Mechanism[Any, Any]
-    query: Callable[[Any], Any] = field(repr=False)
-    sensitivity: Sensitivity | SupportsFloat | None = None
-    use = "for a mechanism on the answer of a query: `mechanism.on(query, sensitivity)`"
-
-    def __post_init__(self) -> None:
-        check_query(self.query)
-        price(self.mechanism, self.sensitivity)  # refuses before data are there
-
-    def release(self, data: Any) -> Any:
-        self.mechanism.ready(1)
-        return self.mechanism.release(self.query(data))
-
-    def loss(self) -> PrivacyLoss:
-        return price(self.mechanism, self.sensitivity)
-
-    def ready(self, count: int) -> None:
-        self.mechanism.ready(count)
-
-    @classmethod
-    def examples(cls) -> tuple[Example, ...]:
-        inputs = Inputs("data of a query", ([], [math.nan], {}), ())
-        return (Example(cls(Laplace(1.0), len, 1), (Neighbours([7, 7], [7]),), inputs, step=Fraction(1)),)
-
-
-@dataclass(frozen=True)
-class Following(Mechanism[tuple[Any, tuple[Any, ...]], Any]):
-    """A mechanism applied to query(data, answers), where `answers` are the earlier ones of a `Chain`.
-
-    The sensitivity holds for every tuple of answers; mechanism and price do not depend on them.
-    """
-
-    mechanism: Mechanism[Any, Any]
-    query: Callable[[Any, tuple[Any, ...]], Any] = field(repr=False)
-    sensitivity: Sensitivity | SupportsFloat | None = None
-    use = "in a Chain, where the query looks at earlier answers: `mechanism.following(query, sensitivity)`"
-
-    def __post_init__(self) -> None:
-        check_query(self.query)
-        price(self.mechanism, self.sensitivity)
-
-    def release(self, value: tuple[Any, tuple[Any, ...]]) -> Any:
-        data, answers = value
-        self.mechanism.ready(1)
-        return self.mechanism.release(self.query(data, answers))
-
-    def loss(self) -> PrivacyLoss:
-        return price(self.mechanism, self.sensitivity)
-
-    def ready(self, count: int) -> None:
-        self.mechanism.ready(count)
-
-    @classmethod
-    def examples(cls) -> tuple[Example, ...]:
-        inputs = Inputs("data and earlier answers", (([], ()), ([math.nan], (3,))), ())
-        pair = Neighbours(([7, 7], (0,)), ([7], (0,)))
-        return (Example(cls(Laplace(1.0), larger_than_the_last, 1), (pair,), inputs, step=Fraction(1)),)
 
 
 @dataclass(frozen=True)
@@ -138,31 +64,3 @@ class Chain(Mechanism[Any, tuple[Any, ...]]):
         parts = (Count(Laplace(2.0)), Gaussian(2.0).following(larger_than_the_last, 1))
         inputs = Inputs("data of several queries", ([], [1, 2]), ())
         return (Example(cls(parts), (Neighbours([7, 7], [7]),), inputs, step=Fraction(1)),)
-
-
-def larger_than_the_last(data: list[int], answers: tuple[int, ...]) -> int:
-    """A query of sensitivity 1 that looks at an answer, for the examples."""
-    return sum(x > min(answers[-1], 5) for x in data) if answers else len(data)
-
-
-def price(priced: Mechanism[Any, Any], sensitivity: Sensitivity | SupportsFloat | None) -> PrivacyLoss:
-    """The loss at this sensitivity, or without one where the loss depends on none."""
-    name = type(check_mechanism("what is measured with", priced)).__name__
-    if sensitivity is None and priced.needs_sensitivity():
-        raise InvalidParameter(
-            f"{name} needs the sensitivity of its query.\n  found:  none\n"
-            "  do:     give on(query, sensitivity): how far one person can move the query's answer"
-        )
-    if sensitivity is not None and not priced.needs_sensitivity():
-        raise InvalidParameter(
-            f"{name} has its price without the query's sensitivity.\n  found:  a sensitivity\n"
-            "  do:     give on(query) alone"
-        )
-    return priced.loss() if sensitivity is None else priced.loss(sensitivity)
-
-
-def check_query(query: object) -> None:
-    if not callable(query):
-        raise InvalidParameter(
-            f"a query is a function of the data.\n  found:  a {type(query).__name__}\n  do:     give one, such as len"
-        )

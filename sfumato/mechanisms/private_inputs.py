@@ -43,7 +43,7 @@ def _as_array(value: object) -> NDArray[np.object_] | Integers | int | float:
     if isinstance(value, float):
         return value
     if type(value) is int:
-        return _clamp(value)
+        return clamp_integer(value)
     if isinstance(value, list) and set(map(type, value)) == {int} and -LARGEST <= min(value) <= max(value) <= LARGEST:
         return np.array(value, np.int64)  # the same, much quicker
     try:
@@ -55,14 +55,15 @@ def _as_array(value: object) -> NDArray[np.object_] | Integers | int | float:
 def _objects(array: NDArray[np.object_]) -> Integers | NDArray[np.float64]:
     kinds = {type(x) for x in array.flat}
     if all(issubclass(kind, WHOLE) for kind in kinds) and kinds:
-        flat: Iterable[int] = (_clamp(int(x)) for x in array.flat)
+        flat: Iterable[int] = (clamp_integer(int(x)) for x in array.flat)
         return np.fromiter(flat, np.int64, array.size).reshape(array.shape)
     if all(issubclass(kind, (*WHOLE, float, *EXACT)) for kind in kinds):
         return np.fromiter((_float(x) for x in array.flat), np.float64, array.size).reshape(array.shape)
     raise _refusal(", ".join(sorted(kind.__name__ for kind in kinds)))
 
 
-def _clamp(x: int) -> int:
+def clamp_integer(x: int) -> int:
+    """x, at most ±(2⁶³ − 1)."""
     return max(-LARGEST, min(LARGEST, x))
 
 

@@ -16,8 +16,8 @@ from sfumato.noise.gaussian import GaussianDensity, rounded_gaussian
 from sfumato.noise.geometric import Geometric, geometric
 from sfumato.noise.joint_laplace import JointLaplace, Margin
 from sfumato.noise.laplace import LaplaceDensity, rounded_laplace
+from sfumato.noise.monotone import radius
 from sfumato.noise.pool import Pool
-from sfumato.noise.radius import radius
 from sfumato.noise.sampler import Sampler
 from sfumato.noise.selection import peel, permute_and_flip, select, select_run
 from sfumato.noise.staircase import StaircaseDensity, rounded_staircase

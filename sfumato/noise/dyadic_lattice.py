@@ -157,20 +157,20 @@ class Lattice:
 
     def rounded(self, values: ArrayLike) -> "RoundedFirst":
         """Real values, rounded to the lattice before any noise; their sensitivity has grown (see RoundedFirst)."""
-        v = self._scaled(values)
-        return RoundedFirst(self, _saturated(np.rint(np.where(np.isnan(v), 0.0, v))))
+        v = self._in_steps(values)
+        return RoundedFirst(self, _saturate(np.rint(np.where(np.isnan(v), 0.0, v))))
 
     def unrounded(self, values: ArrayLike) -> "Unrounded":
         """Real values, to be rounded together with their noise."""
         return Unrounded(self, np.array(values, np.float64))
 
-    def _scaled(self, values: ArrayLike) -> NDArray[np.float64]:
+    def _in_steps(self, values: ArrayLike) -> NDArray[np.float64]:
         with np.errstate(over="ignore", under="ignore"):
             scaled: NDArray[np.float64] = np.ldexp(np.asarray(values, np.float64), -self.exponent)
         return scaled
 
 
-def _saturated(whole_values: NDArray[np.float64]) -> Integers:
+def _saturate(whole_values: NDArray[np.float64]) -> Integers:
     """Doubles with whole values as int64, ±(2⁶³ − 1) at most: a cast would wrap."""
     inside = np.abs(whole_values) < 2.0**63
     values = np.where(inside, whole_values, 0).astype(np.int64)

@@ -89,16 +89,16 @@ def _powers(rate: Fraction, unit: int) -> Powers:
 @lru_cache(maxsize=64)
 def _table(unit: int) -> tuple[Integers, Integers, Unsigned, int]:
     """⌊2^unit·2^(−(q+1+SLACK)/STEPS)⌋ and ⌈2^unit·2^(−(q−SLACK)/STEPS)⌉ for q = 0, …, (unit + 1)·STEPS."""
-    low = _halved([floor(_power(q + 1 + SLACK, STEPS, 62)) for q in range(STEPS)], unit, unit)
-    high = -_halved([-ceiling(_power(q - SLACK, STEPS, 62)) for q in range(STEPS)], unit, unit)
+    low = _halvings([floor(_power(q + 1 + SLACK, STEPS, 62)) for q in range(STEPS)], unit, unit)
+    high = -_halvings([-ceiling(_power(q - SLACK, STEPS, 62)) for q in range(STEPS)], unit, unit)
     return low, high, low.astype(word_type(unit)), int((high - low).max())
 
 
 @lru_cache(maxsize=1)
 def _factors() -> tuple[tuple[Integers, Integers], tuple[Integers, Integers]]:
     """2^COARSE·2^(−q/STEPS) and 2^FINE·2^(−j/(STEPS·FINER)), bounded from below and above for steps [j, j + 1]."""
-    low = _halved([floor(_power(Fraction(q), STEPS, 62)) for q in range(STEPS)], COARSE, MOST_UNIT)
-    high = -_halved([-ceiling(_power(Fraction(q), STEPS, 62)) for q in range(STEPS)], COARSE, MOST_UNIT)
+    low = _halvings([floor(_power(Fraction(q), STEPS, 62)) for q in range(STEPS)], COARSE, MOST_UNIT)
+    high = -_halvings([-ceiling(_power(Fraction(q), STEPS, 62)) for q in range(STEPS)], COARSE, MOST_UNIT)
     fine = STEPS * FINER
     after = np.array([floor(_power(j + 1 + SLACK, fine, FINE)) for j in range(FINER)], np.int64)
     before = np.array([ceiling(_power(j - SLACK, fine, FINE)) for j in range(FINER)], np.int64)
@@ -111,7 +111,7 @@ def _power(step: Fraction, steps: int, unit: int) -> Ball:
         return (arb.const_log2() * ball(unit - step / steps)).exp()
 
 
-def _halved(first: list[int], unit: int, halvings: int) -> Integers:
+def _halvings(first: list[int], unit: int, halvings: int) -> Integers:
     """One halving in units of 2⁻⁶² continued to all, rounded down to units of 2^−unit: shifts are exact."""
     shifts = np.arange(62 - unit, 62 - unit + halvings + 2)[:, None]
     every: Integers = np.right_shift(np.array(first, np.int64), np.minimum(shifts, 63)).reshape(-1)

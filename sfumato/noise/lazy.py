@@ -31,7 +31,7 @@ class Formula(ABC):
     def value(self, uniforms: list[Ball]) -> Ball:
         """An enclosure of f on a box of uniforms; not finite where the box does not decide."""
 
-    def accepted(self, uniforms: list[Ball]) -> bool | None:
+    def accepts(self, uniforms: list[Ball]) -> bool | None:
         """Does the whole box belong to what is kept? None: a part of it, so more bits are needed.
 
         Formulas whose law is a conditional one start again where this is False.
@@ -77,19 +77,19 @@ class Draw:
 
     def __post_init__(self) -> None:
         self.uniforms = Uniforms(self.source, self.formula.count)
-        while not self._settled():
+        while not self._is_accepted():
             self.uniforms = Uniforms(self.source, self.formula.count)
 
-    def _settled(self) -> bool:
+    def _is_accepted(self) -> bool:
         """Is the draw accepted? Reads more bits where the box does not decide."""
         while True:
             with precision(self.uniforms.bits + GUARD):
-                found = self.formula.accepted(self.uniforms.balls())
+                found = self.formula.accepts(self.uniforms.balls())
             if found is not None:
                 return found
             self.uniforms.more()
 
-    def rounded(self, value: Fraction | int, scale: Fraction | Real) -> int:
+    def round_to_integer(self, value: Fraction | int, scale: Fraction | Real) -> int:
         """⌊value + scale·Z + ½⌋, at most ±(2⁶³ − 1): post-processing of value + scale·Z."""
         while True:
             prec = self.uniforms.bits + GUARD
@@ -112,7 +112,7 @@ def normal(first: Ball, second: Ball) -> Ball:
     return (-2 * first.log()).sqrt() * (2 * second).cos_pi()
 
 
-def signed(uniform: Ball) -> tuple[Ball, Ball]:
+def split_sign(uniform: Ball) -> tuple[Ball, Ball]:
     """A fair sign and an independent uniform number, out of one: 2U − 1 is uniform on (−1, 1)."""
     centred = 2 * uniform - 1
     return centred.sgn(), abs(centred)

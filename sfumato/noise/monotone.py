@@ -1,14 +1,17 @@
-"""Tables for laws whose probabilities fall with the distance from the centre."""
+"""Laws whose probabilities fall with the distance from the centre: their tables, and the radius that holds a share."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache, partial
+from typing import Protocol, SupportsFloat
 
 import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from sfumato.checks import number, whole
 from sfumato.noise.balls import Ball, ball, below, ceiling, floor, precision
 from sfumato.noise.draw_table import DrawTable, Integers, Law, Squeeze, TableTail, Words
 
@@ -16,6 +19,7 @@ Floats = NDArray[np.float64]
 Acceptance = Callable[[int, int, int], Ball]  # bin, value, precision ↦ the probability to keep it
 
 PREC = 128  # of the balls in tables
+FIRST, LAST = 128, 1024  # bits of the balls that decide a radius
 LEAST, MOST = Fraction(1, 1000), Fraction(10**18)
 BOTH_SIDES = (0, 1)  # k = x ≥ 0 has magnitude x; k = −1 − x has magnitude x + 1
 BETWEEN = (0, 0)  # symmetric about −½: both have magnitude x
@@ -163,7 +167,7 @@ def _squeeze(
         return _bent(law, words.coin, bits, (1.01 * before * bend / 8 + 4) / units)
     if law.flat(0, width) is not None:
         flats = [law.flat(j, width) or NEVER for j in range(len(high))]
-        return _stepped(law, words.coin, bits, flats, rest, acceptance, 4 / units)
+        return _step_squeeze(law, words.coin, bits, flats, rest, acceptance, 4 / units)
     return None
 
 
@@ -191,7 +195,7 @@ def _bent(law: MonotoneLaw, coin: int, bits: int, bound: Floats) -> Squeeze:
     return Squeeze(chord, _slack(law, bound), undecided)
 
 
-def _stepped(
+def _step_squeeze(
     law: MonotoneLaw,
     coin: int,
     bits: int,
@@ -223,3 +227,55 @@ def _stepped(
         return between
 
     return Squeeze(chord, _slack(law, bound), undecided)
+
+
+# ---- radius ---------------------------------------------------------------------------------------------------------
+
+
+class Tailed(Protocol):
+    """A law on the integers whose tails are known."""
+
+    def beyond(self, m: int, prec: int) -> Ball:
+        """An enclosure of P(|K| > m), or one of a number that is nowhere below it, of about `prec` bits."""
+
+
+def radius(law: Tailed, confidence: SupportsFloat, coordinates: int = 1) -> int:
+    """The least m such that `coordinates` independent draws are all within ±m, with this probability or more.
+
+    (1 − P(|K| > m))^d ≥ c is P(|K| > m) ≤ 1 − c^{1/d}. Where balls of 1024 bits do not decide, m is one more.
+
+    >>> from sfumato.noise import DiscreteLaplace
+    >>> radius(DiscreteLaplace(3), 0.95)
+    9
+    """
+    c, d = open_probability(confidence), whole("coordinates", coordinates, 1)
+    if _enough(law, 0, c, d):
+        return 0
+    low, high = 0, 1
+    while not _enough(law, high, c, d):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _enough(law, middle, c, d) else (middle, high)
+    return high
+
+
+def _enough(law: Tailed, m: int, c: Fraction, d: int) -> bool:
+    prec = FIRST
+    while prec <= LAST:
+        with precision(prec):
+            missed, tail = -(ball(c).log() / d).expm1(), law.beyond(m, prec)
+            if tail <= missed:
+                return True
+            if tail > missed:
+                return False
+        prec *= 2
+    return False
+
+
+def open_probability(confidence: SupportsFloat) -> Fraction:
+    """A probability that is neither 0 nor 1."""
+    least, most = math.ulp(0.0), math.nextafter(1.0, 0.0)
+    return Fraction(
+        number("confidence", confidence, least, most, allowed="a probability such as 0.95, not 0 and not 1")
+    )

@@ -7,6 +7,10 @@ listen = "0.0.0.0:5433"
 [tls]
 certificate = "tls/service.pem"
 key = "tls/service.key"
+[oidc]                            # people may also log in with what this issuer signs
+issuer = "https://login.example"
+audience = "sfumato"
+keys = "login-keys.json"          # its public keys, a JSON Web Key Set
 [limits]                          # public numbers; all have a default
 response_quantum = 0.25
 [data.clinic]                     # as many as there are data sets
@@ -59,6 +63,16 @@ class Tls:
 
 
 @dataclass(frozen=True)
+class Oidc:
+    """An issuer of signed identities: what it calls itself and us, its public keys, and the claim with the name."""
+
+    issuer: str
+    audience: str
+    keys: Path
+    name: str = "sub"
+
+
+@dataclass(frozen=True)
 class Limits:
     """Public numbers that protect a service from its users. None depends on data."""
 
@@ -101,6 +115,8 @@ class Configuration:
     plain: bool = False  # listens without TLS to other machines: behind a proxy that has it
     private_log: Path | None = None  # what engines say, which may hold private values; None: nowhere
     hosts: tuple[str, ...] = field(default=())  # names under which browsers reach it; (): any
+    oidc: Oidc | None = None
+    audit_report: Path | None = None  # what `sfumato audit --out report.json` wrote, for the console
 
     @staticmethod
     def load(path: Path) -> "Configuration":
@@ -138,7 +154,19 @@ def of_policy(path: Path) -> Configuration:
 
 
 def read(content: Mapping[str, object], folder: Path, stem: str) -> Configuration:
-    known = ("data", "http", "postgres", "tls", "limits", "audit_log", "private_log", "plain", "hosts")
+    known = (
+        "data",
+        "http",
+        "postgres",
+        "tls",
+        "limits",
+        "audit_log",
+        "private_log",
+        "plain",
+        "hosts",
+        "oidc",
+        "audit_report",
+    )
     top = table("the file", content, *known)
     sets = table("data", top.get("data", {}), *names(top.get("data")))
     if not sets:
@@ -161,6 +189,8 @@ def read(content: Mapping[str, object], folder: Path, stem: str) -> Configuratio
         bool(top.get("plain", False)),
         folder / str(top["private_log"]) if "private_log" in top else None,
         tuple(map(str, hosts)),
+        read_oidc(top["oidc"], folder) if "oidc" in top else None,
+        folder / str(top["audit_report"]) if "audit_report" in top else None,
     )  # fmt: skip
 
 
@@ -180,6 +210,12 @@ def read_data(name: str, content: object, folder: Path) -> DataSet:
         ledger if ledger.startswith(ADDRESS) else str(folder / ledger),
         folder / text(f"data.{name}", found, "anchor") if "anchor" in found else None,
     )
+
+
+def read_oidc(content: object, folder: Path) -> Oidc:
+    found = table("oidc", content, "issuer", "audience", "keys", "name")
+    issuer, audience, keys = (text("oidc", found, name) for name in ("issuer", "audience", "keys"))
+    return Oidc(issuer, audience, folder / keys, text("oidc", found, "name") if "name" in found else "sub")
 
 
 def read_limits(content: object) -> Limits:

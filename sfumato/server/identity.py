@@ -149,6 +149,13 @@ class Identity:
             rows = transaction.run(f"SELECT {COLUMNS} FROM tokens WHERE id = ?", id_)
         return read_row(rows[0]) if rows else None
 
+    def newest(self, who: str) -> Token | None:
+        """The newest valid token of this name: for people whose identity somebody else has verified."""
+        with self.store.reading() as transaction:
+            sql = f"SELECT {COLUMNS} FROM tokens WHERE who = ? AND revoked = 0 ORDER BY created DESC, id"
+            found = map(read_row, transaction.run(sql, who))
+        return next((token for token in found if token.valid(self.clock())), None)
+
     def challenge(self, who: str) -> Challenge:
         """One salt for all tokens of a name, so that any of them can be the password."""
         with self.store.reading() as transaction:

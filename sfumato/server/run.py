@@ -1,4 +1,4 @@
-"""The process of a service: opens its doors, reloads certificates on SIGHUP, and stops gracefully on SIGTERM.
+"""The process of a service: opens its doors, reloads certificates and keys on SIGHUP, and stops gracefully on SIGTERM.
 
 A door is a class with `start` and `stop`, made from (service, configuration, where to listen, TLS).
 """
@@ -78,7 +78,7 @@ async def run(settings: Configuration, ready: Callable[[dict[str, int]], None] =
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    loop.add_signal_handler(signal.SIGHUP, reload, tls, settings.tls)
+    loop.add_signal_handler(signal.SIGHUP, reload, tls, settings.tls, service)
     try:
         for name, listen in listens.items():
             opened[name] = make_door(name, service, settings, listen, tls)
@@ -93,15 +93,20 @@ async def run(settings: Configuration, ready: Callable[[dict[str, int]], None] =
         event("stopped")
 
 
-def reload(tls: ssl.SSLContext | None, files: Tls | None) -> None:
-    """On SIGHUP: the certificate that is in the files now, for new connections."""
-    if tls is None or files is None:
-        return
+def reload(tls: ssl.SSLContext | None, files: Tls | None, service: Service) -> None:
+    """On SIGHUP: the certificate and the issuer's keys that are in the files now, for new connections."""
+    if tls is not None and files is not None:
+        reload_one("certificate", lambda: load_certificate(tls, files))
+    if service.issuer is not None:
+        reload_one("keys of the issuer", service.issuer.reload)
+
+
+def reload_one(name: str, act: Callable[[], None]) -> None:
     try:
-        load_certificate(tls, files)
-        event("certificate reloaded")
+        act()
+        event(f"{name} reloaded")
     except InvalidParameter as problem:
-        event("certificate not reloaded", found=str(problem))
+        event(f"{name} not reloaded", found=str(problem))
 
 
 async def close(service: Service, doors: dict[str, Door], grace: float) -> None:

@@ -9,124 +9,56 @@ Acts block: from asyncio they are called through `call`. They return the curator
 """
 
 import asyncio
-import hashlib
 import json
 import logging
 import math
-import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from sfumato.curator import Curator
 from sfumato.curator.answer import Answer
-from sfumato.curator.open import apply_policy
 from sfumato.curator.preview import Preview, Standing, budget_standing
-from sfumato.engines.base import Engine
-from sfumato.engines.duckdb import DuckDB
-from sfumato.engines.pool import WorkerPool
+from sfumato.curator.suggest_bounds import Bounds
 from sfumato.errors import (
     FAILED_SERVICE,
-    InvalidParameter,
     NotAllowed,
     NotAuthenticated,
     NotReached,
     NotStored,
-    QueryRefused,
     ServiceFailed,
     SfumatoError,
     TooManyRequests,
 )
+from sfumato.ledger.amounts import share_left
 from sfumato.ledger.hash_chain import Entry
-from sfumato.ledger.location import ADDRESS, store_at
+from sfumato.server.acts import Act, clean_text, new_key, note_answer, request_id
 from sfumato.server.admission import Admission, FailedAttempts
 from sfumato.server.audit_log import AuditLog
+from sfumato.server.call_threads import CallThreads
 from sfumato.server.catalogue import Catalogue
-from sfumato.server.configuration import Configuration, DataSet, Limits
-from sfumato.server.identity import WRONG, Challenge, Identity, Role, Token
+from sfumato.server.configuration import Configuration, Limits
+from sfumato.server.identity import WRONG, Challenge, Role, Token
 from sfumato.server.logs import event, unforeseen
 from sfumato.server.metrics import Metrics
+from sfumato.server.oidc import Issuer
+from sfumato.server.open_data import OpenData, open_data
+from sfumato.server.policy_change import PolicyChange, publish, review, text_hash
+from sfumato.server.rights import Person
 from sfumato.server.spending import Spending, spending_of
-from sfumato.sql.policy import Policy
-from sfumato.sql.policy_draft import Check, check_policy
+from sfumato.server.what_if import WhatIf, what_if
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-READ = frozenset({"catalogue", "budget", "policy", "history"})
-ASK = READ | {"ask", "preview", "answer"}
-INSPECT = READ | {"whole history", "verify", "audit"}
-RIGHTS: Mapping[Role, frozenset[str]] = {
-    Role.ANALYST: ASK,
-    Role.AUDITOR: INSPECT,
-    Role.STEWARD: ASK | INSPECT | {"check policy", "tokens"},
-    Role.OWNER: ASK | INSPECT | {"check policy", "tokens", "publish policy"},
-}
-QUICK = 16  # threads for calls that are no questions
-ANALYSTS, FINISHED = 1000, 1000  # analysts whose curators are kept; long questions whose outcome is
-
-
-@dataclass(frozen=True)
-class Person:
-    """Somebody who has shown a token: their name, and their role in each data set that knows it."""
-
-    name: str
-    roles: Mapping[str, Role]
-    token: str  # its public ID
-    door: str = ""
-
-    def may(self, data: str, act: str) -> bool:
-        return data in self.roles and act in RIGHTS[self.roles[data]]
-
-
-@dataclass(frozen=True)
-class PolicyChange:
-    """What a policy would mean if it were published: nothing has changed."""
-
-    check: Check
-    differences: tuple[str, ...]
-    problem: str | None  # why it cannot be published
-
-    def to_dict(self) -> Mapping[str, object]:
-        return {**vars(self.check), "differences": self.differences, "problem": self.problem}
-
-
-@dataclass(eq=False)
-class OpenData:
-    """A data set that is open: its curator, and the people who may ask it."""
-
-    settings: DataSet
-    curator: Curator
-    identity: Identity
-    analysts: OrderedDict[str, Curator] = field(default_factory=OrderedDict)
-
-    def curator_of(self, who: str) -> Curator:
-        """The curator, asked by this person; raises QueryRefused if the policy does not let them."""
-        found = self.analysts.get(who)
-        if found is None:
-            found = self.analysts[who] = self.curator.analyst(who)
-            while len(self.analysts) > ANALYSTS:
-                self.analysts.popitem(last=False)
-        return found
-
-    @property
-    def policy_text(self) -> str:
-        return self.settings.policy.read_text("utf-8")
-
-
-@dataclass(eq=False)
-class Act:
-    """What is recorded of one act, when it ends."""
-
-    content: dict[str, object]
-    durable: bool = False
+FINISHED = 1000  # long questions whose outcome is kept
+MARKS = 3  # of an anchor that are shown
 
 
 @dataclass(eq=False)
@@ -140,37 +72,46 @@ class Service:
     failed: FailedAttempts = field(default_factory=FailedAttempts)
     metrics: Metrics = field(default_factory=Metrics)
     stopping: bool = False
-    _threads: ThreadPoolExecutor = field(init=False, repr=False)  # questions, which may take long
-    _quick: ThreadPoolExecutor = field(init=False, repr=False)  # everything else, which must not wait for them
+    issuer: Issuer | None = None  # of signed identities (OIDC)
+    report_place: Path | None = None  # of `sfumato audit`
+    _threads: CallThreads = field(init=False, repr=False)
+    _publishing: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _jobs: "OrderedDict[str, Future[Answer]]" = field(default_factory=OrderedDict, repr=False)
-    _waiting: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
-        self._threads = ThreadPoolExecutor(self.limits.threads, "sfumato ask")
-        self._quick = ThreadPoolExecutor(QUICK, "sfumato call")
+        self._threads = CallThreads(self.limits.threads, self.limits.waiting)
 
     @staticmethod
     def open(configuration: Configuration) -> "Service":
         """Open every data set, after verifying its ledger; and the audit log, which one service writes."""
         limits = configuration.limits
+        issuer = None if configuration.oidc is None else Issuer.load(configuration.oidc)
         log = AuditLog.open(configuration.audit_log)
         try:
             data = {name: open_data(one, limits) for name, one in configuration.data.items()}
         except BaseException:
             log.close()
             raise
-        return Service(data, limits, log, Admission(limits.concurrent, limits.rate, limits.burst))
+        return Service(data, limits, log, Admission(limits.concurrent, limits.rate, limits.burst), issuer=issuer,
+                       report_place=configuration.audit_report)  # fmt: skip
 
     # ---- who is this? -------------------------------------------------------------------------------------------
 
     def authenticate(self, token: str, *, door: str = "") -> Person:
-        """The holder of a token, in every data set that knows it. Raises NotAuthenticated."""
+        """The holder of a token, or of a signed identity, in the data sets that know them. Raises NotAuthenticated."""
+        if self.issuer is not None and self.issuer.has_form(token):
+            return self._signed_in(self.issuer, token, door)
         found: dict[str, Token] = {}
         for name, data in self.data.items():
             with suppress(NotAuthenticated):
                 found[name] = data.identity.authenticate(token)
         return self._person(found, door)
+
+    def _signed_in(self, issuer: Issuer, text: str, door: str) -> Person:
+        """Somebody whom an issuer names, in the data sets with a token of this name, which gives the role."""
+        claims = issuer.verify(text)
+        found = {name: data.identity.newest(claims.who) for name, data in self.data.items()}
+        return self._person({name: token for name, token in found.items() if token is not None}, door, claims.expires)
 
     def challenge(self, who: str, data: str) -> Challenge:
         """The salt for a SCRAM log-in to one data set; also of people and data sets that do not exist."""
@@ -184,12 +125,12 @@ class Service:
         token, signature = self.data[data].identity.prove(who, message, proof)
         return self._person({data: token}, door), signature
 
-    def _person(self, tokens: Mapping[str, Token], door: str) -> Person:
+    def _person(self, tokens: Mapping[str, Token], door: str, until: float = math.inf) -> Person:
         if not tokens:
             raise NotAuthenticated(WRONG)
         first = next(iter(tokens.values()))
         roles = {name: token.role for name, token in tokens.items() if token.who == first.who}
-        return Person(first.who, roles, first.id, door)
+        return Person(first.who, roles, {name: tokens[name].id for name in roles}, door, until)
 
     def delay(self, source: str) -> float:
         """Seconds that the reply to a failed log-in from this source must wait; a door sleeps, and blocks nobody."""
@@ -296,16 +237,29 @@ class Service:
             return spending_of(self.data[data].curator.ledger, self._visible_lines(person, data, 1, None))
 
     def _visible_lines(self, person: Person, data: str, start: int, most: int | None) -> list[Entry]:
-        lines = self.data[data].curator.ledger.history(start, most)
+        """At most so many lines that this person may see, of those from number `start` on."""
+        ledger = self.data[data].curator.ledger
         if person.may(data, "whole history"):
-            return lines
-        return [line for line in lines if line.content.get("who") == person.name]
+            return ledger.history(start, most)
+        own = (line for line in ledger.history(start, None) if line.content.get("who") == person.name)
+        return list(islice(own, most))
 
     def verify(self, person: Person, data: str) -> tuple[int, str]:
         """Read the whole ledger again: its number of lines and its head. Raises LedgerDamaged."""
         with self._act(person, data, "verify"):
             state = self.data[data].curator.ledger.verify()
             return state.seq, state.hash
+
+    def anchor_marks(self, person: Person, data: str) -> list[tuple[int, str]]:
+        """The last lines whose hashes the anchor holds: (number of the line, hash)."""
+        with self._act(person, data, "verify"):
+            return list(self.data[data].curator.ledger.anchor.marks())[-MARKS:]
+
+    def audit_report(self, person: Person, data: str) -> Mapping[str, Any] | None:
+        """What `sfumato audit --out report.json` wrote, if the configuration names the file."""
+        with self._act(person, data, "audit"):
+            place = self.report_place
+            return None if place is None or not place.exists() else dict(json.loads(place.read_text("utf-8")))
 
     def audit(self, person: Person, data: str, *, after: int = 0, most: int = 1000) -> list[Entry]:
         """Lines of the audit log about a data set."""
@@ -320,25 +274,52 @@ class Service:
     def check_policy(self, person: Person, data: str, text: str) -> PolicyChange:
         """What this policy would mean for the data set. Reads no values and changes nothing."""
         with self._act(person, data, "check policy"):
-            return policy_change(self.data[data].curator, Policy.read(text))
+            return review(self.data[data], text)
 
-    def publish_policy(self, person: Person, data: str, text: str) -> PolicyChange:
-        """Put this policy in force: its shares become an act in the ledger, and later questions follow it."""
-        with self._act(person, data, "publish policy") as act:
+    def draft(self, person: Person, data: str) -> str | None:
+        """The policy that was drafted last, and is not published; None if there is none."""
+        with self._act(person, data, "check policy"):
+            place = self.data[data].draft_place
+            return place.read_text("utf-8") if place.exists() else None
+
+    def save_draft(self, person: Person, data: str, text: str) -> None:
+        """Keep a policy for review, beside the one in force. Nothing else changes."""
+        with self._act(person, data, "draft policy") as act:
+            act.content |= {"policy": text_hash(text)}
+            self.data[data].draft_place.write_text(text, "utf-8")
+
+    def publish_policy(self, person: Person, data: str, text: str, based_on: str | None = None) -> PolicyChange:
+        """Put this policy in force: its shares become an act in the ledger, and later questions follow it.
+
+        `based_on` is the hash of the policy in force with which it was reviewed: if another one was published since,
+        nothing happens.
+        """
+        with self._act(person, data, "publish policy") as act, self._publishing:
             act.durable = True
-            opened, policy = self.data[data], Policy.read(text)
-            change = policy_change(opened.curator, policy)
-            if change.problem is not None or change.check.wrong:
-                raise QueryRefused(
-                    "this policy cannot be published.\n  found:  "
-                    + "; ".join(filter(None, [*change.check.wrong, change.problem]))
-                )
-            published = with_limits(policy, self.limits)
-            apply_policy(opened.curator.ledger, published)
-            write_atomically(opened.settings.policy, text)
-            opened.curator = Curator(opened.curator.engine, published, opened.curator.ledger)
-            opened.analysts.clear()
-            return change
+            act.content |= {"policy": text_hash(text)}
+            return publish(self.data[data], text, self.limits, based_on)
+
+    def suggest_bounds(self, person: Person, data: str, column: str, epsilon: float) -> Bounds:
+        """Bounds for a column such as "visits.stay", from noisy histograms that this person pays for."""
+        with self._act(person, data, "suggest bounds") as act:
+            act.content |= {"question": f"bounds of {column}", "epsilon": epsilon}
+            found = self._curator(person, data).suggest_bounds(column, epsilon=epsilon)
+            act.content |= {"epsilon": found.epsilon, "charged": found.charged}
+            act.durable = found.charged
+            return found
+
+    def what_if(self, person: Person, data: str, question: str, epsilon: float, count: int) -> WhatIf:
+        """What further questions would leave of this person's budget. Free, and no data are read."""
+        with self._act(person, data, "preview") as act:
+            act.content |= {"question": question, "epsilon": epsilon}
+            return what_if(self._curator(person, data), question, epsilon, count)
+
+    def shares(self, person: Person, data: str) -> dict[str, tuple[float, float]]:
+        """The share of the budget of each person whom the policy names, and how much of it is left."""
+        with self._act(person, data, "tokens"):
+            curator = self.data[data].curator
+            accounts = {who: curator.ledger.account(who)[1:] for who in curator.policy.analysts}
+            return {who: (curator.policy.analysts[who], share_left(*account)) for who, account in accounts.items()}
 
     def tokens(self, person: Person, data: str) -> list[Token]:
         """All tokens of a data set, without their secrets."""
@@ -369,7 +350,9 @@ class Service:
     @contextmanager
     def _act(self, person: Person, data: str, act: str) -> Iterator[Act]:
         """Checks before an act, and its line in the audit log after it; unforeseen errors get one fixed text."""
-        found = Act({"act": act, "who": person.name, "data": data, "door": person.door, "token": person.token})
+        found = Act(
+            {"act": act, "who": person.name, "data": data, "door": person.door, "token": person.tokens.get(data)}
+        )
         problem: BaseException | None = None
         try:
             self._require(person, data, act)
@@ -394,8 +377,9 @@ class Service:
         if data not in self.data or data not in person.roles:
             raise NotAllowed("this token does not open this data set.")
         identity = self.data[data].identity
-        token = identity.find(person.token)  # it may have been revoked while a connection lasts
-        if token is None or not token.valid(identity.clock()):
+        token = identity.find(person.tokens[data])  # it may have been revoked while a connection lasts
+        now = identity.clock()
+        if token is None or not token.valid(now) or now >= person.until:
             raise NotAuthenticated(WRONG)
         if not person.may(data, act):
             raise NotAllowed(
@@ -413,19 +397,9 @@ class Service:
     # ---- from asyncio -------------------------------------------------------------------------------------------
 
     def submit(self, act: Callable[P, T], *args: P.args, **named: P.kwargs) -> "Future[T]":
-        """Run an act in a thread of a bounded pool. Raises TooManyRequests if too many wait."""
-        with self._lock:
-            if self._waiting >= self.limits.waiting + self.limits.threads:
-                raise TooManyRequests("the service is busy.\n  do:     try again in a moment", 1.0)
-            self._waiting += 1
-        threads = self._threads if getattr(act, "__func__", None) is Service.ask else self._quick
-        future = threads.submit(partial(act, *args, **named))
-        future.add_done_callback(self._done)
-        return future
-
-    def _done(self, _: object) -> None:
-        with self._lock:
-            self._waiting -= 1
+        """Run an act in a thread; questions do not delay other acts. Raises TooManyRequests if too many wait."""
+        long = getattr(act, "__func__", None) is Service.ask
+        return self._threads.submit(long, act, *args, **named)
 
     async def call(self, act: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """The same, awaited. If the caller goes away, the act goes on: what was charged is stored."""
@@ -455,115 +429,13 @@ class Service:
 
     def idle(self) -> bool:
         """Has every call ended?"""
-        with self._lock:
-            return not self._waiting
+        return self._threads.idle()
 
     def close(self) -> None:
         """Close what is open. A call that has not ended stays charged; its answer is stored, or can be made again."""
-        for threads in (self._threads, self._quick):
-            threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
         for data in self.data.values():
             data.curator.engine.close()
             data.curator.ledger.close()
             data.identity.store.close()
         self.audit_log.close()
-
-
-def open_data(settings: DataSet, limits: Limits) -> OpenData:
-    """A data set with its own worker processes, its ledger and its people."""
-    policy = with_limits(Policy.load(settings.policy), limits)
-    engine = open_engine(settings, policy, limits)
-    curator = Curator.open(engine, policy, ledger=settings.ledger, anchor=settings.anchor)
-    identity = Identity.open(store_at(settings.ledger))  # its own connection: log-ins do not wait for charges
-    return OpenData(settings, curator, identity)
-
-
-def open_engine(settings: DataSet, policy: Policy, limits: Limits) -> Engine:
-    if settings.source.startswith(ADDRESS):
-        from sfumato.engines.postgres import Postgres  # an extra
-
-        return Postgres(settings.source, timeout=policy.limits.timeout)
-    own = policy.limits
-    engine = DuckDB(
-        Path(settings.source), timeout=own.timeout, memory=own.memory, spill=own.spill, delimiters=policy.delimiters
-    )
-    return WorkerPool(engine, limits.workers)
-
-
-def with_limits(policy: Policy, limits: Limits) -> Policy:
-    """The policy with a service's padding and time limit, where these are stricter."""
-    quantum = max(policy.limits.response_quantum, limits.response_quantum)
-    timeout = min(policy.limits.timeout, limits.timeout)
-    return replace(policy, limits=replace(policy.limits, response_quantum=quantum, timeout=timeout))
-
-
-def policy_change(curator: Curator, policy: Policy) -> PolicyChange:
-    """A policy beside the one in force, the schema and the ledger."""
-    untyped = getattr(curator.engine, "untyped", lambda: frozenset[str]())()
-    check = check_policy(policy, curator.engine.schema(), untyped)
-    problem = None
-    before = curator.policy
-    try:
-        if (policy.epsilon, policy.delta, policy.pure) != (before.epsilon, before.delta, before.pure):
-            raise InvalidParameter("the budget is a promise, and cannot be changed by a policy: sfumato ledger renew")
-        curator.ledger.would_share(policy.analysts, policy.others)
-    except SfumatoError as error:
-        problem = str(error)
-    old = json.loads(json.dumps(policy_facts(before)))
-    new = json.loads(json.dumps(policy_facts(policy)))
-    return PolicyChange(check, tuple(differences(old, new)), problem)
-
-
-def policy_facts(policy: Policy) -> dict[str, object]:
-    """What a policy says, as a flat table of facts."""
-    facts: dict[str, object] = {f"analysts.{who}": share for who, share in policy.analysts.items()}
-    facts["others"] = policy.others
-    for table in Catalogue.of(policy).tables:
-        facts[f"tables.{table.name}"] = table.about
-        for column in table.columns:
-            facts[f"tables.{table.name}.{column.name}"] = {k: v for k, v in vars(column).items() if k != "name"}
-    return facts
-
-
-def differences(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
-    for name in sorted({*old, *new}):
-        if name not in new:
-            yield f"{name}: removed"
-        elif name not in old:
-            yield f"{name}: new, {json.dumps(new[name], ensure_ascii=False)}"
-        elif old[name] != new[name]:
-            yield f"{name}: {json.dumps(old[name], ensure_ascii=False)} → {json.dumps(new[name], ensure_ascii=False)}"
-
-
-def write_atomically(place: Path, text: str) -> None:
-    """Replace a file by another one in a single step, keeping the old one beside it."""
-    new = place.with_name(f"{place.name}.new")
-    new.write_text(text, "utf-8")
-    place.with_name(f"{place.name}.before").write_bytes(place.read_bytes())
-    new.replace(place)
-
-
-def note_answer(act: Act, answer: Answer) -> None:
-    """What the audit log holds of an answer: its price, and a hash of what was released."""
-    released = json.dumps([answer.columns, answer.rows], default=str, ensure_ascii=False)
-    hash_ = hashlib.sha256(released.encode("utf-8", "surrogatepass")).hexdigest()
-    paid = {"epsilon": answer.epsilon, "delta": answer.delta, "charged": answer.charged, "answer": hash_}
-    act.content |= paid
-    act.durable = answer.charged
-
-
-def new_key() -> str:
-    """An idempotency key that nobody else has."""
-    return secrets.token_hex(16)
-
-
-def request_id(data: str, who: str, key: str) -> str:
-    """The public name of a request: the same for the same key of the same person."""
-    return hashlib.sha256(json.dumps([data, who, key]).encode()).hexdigest()[:32]
-
-
-def clean_text(value: object) -> object:
-    """A value that any file can hold: no broken text, and numbers that JSON does not have as texts."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

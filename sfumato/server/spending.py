@@ -1,6 +1,6 @@
 """How a budget was spent: ε after each charge, and what an attacker can do now and after the whole budget."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,6 +11,7 @@ from sfumato.loss.base import PrivacyLoss
 
 ALARMS = tuple(i / 40 for i in range(41))  # false alarm rates at which a curve is drawn
 POINTS = 400  # charges drawn at most; those between are added up
+LISTED = 12  # people, and questions
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,19 @@ class Spending:
     alarms: tuple[float, ...]  # false alarm rates
     found_now: tuple[float, ...]  # the largest share of participants that is found at each, by all answers so far …
     found_whole: tuple[float, ...]  # … and by those of the whole budget
+    by_person: tuple["Spender", ...] = ()  # the largest first
+    by_question: tuple["Spender", ...] = ()
+    right_now: float = 0.5  # how often the best guess whether somebody took part is right, by all answers so far …
+    right_whole: float = 0.5  # … and by those of the whole budget
+
+
+@dataclass(frozen=True)
+class Spender:
+    """What the charges of one person, or for one question, come to."""
+
+    name: str
+    charges: int
+    epsilon: float  # a reading
 
 
 def spending_of(ledger: Ledger, lines: Sequence[Entry]) -> Spending:
@@ -36,11 +50,33 @@ def spending_of(ledger: Ledger, lines: Sequence[Entry]) -> Spending:
         if number % every == 0 or number == len(charges):
             times.append(float(str(content["time"])))
             epsilons.append(promise.epsilon_of(total, promise.delta))
-    now, whole = found_by(ledger.meter().loss), found_by(promise.loss())
-    return Spending(tuple(times), tuple(epsilons), len(charges), ALARMS, now, whole)
+    people, questions = (spenders(ledger, charges, name) for name in ("who", "question"))
+    meter, budget = ledger.meter().loss, promise.loss()
+    now, whole = found_by(meter), found_by(budget)
+    return Spending(tuple(times), tuple(epsilons), len(charges), ALARMS, now, whole, people, questions,
+                    right_by(meter), right_by(budget))  # fmt: skip
+
+
+def spenders(ledger: Ledger, charges: Sequence[Mapping[str, object]], name: str) -> tuple[Spender, ...]:
+    """These charges added up by one of their fields: the largest sums."""
+    sums: dict[str, tuple[int, Amount]] = {}
+    for content in charges:
+        key = str(content.get(name, ""))
+        count, total = sums.get(key, (0, Amount()))
+        sums[key] = count + 1, total + read_amount(content["cost"])
+    promise = ledger.promise
+    largest = sorted(sums.items(), key=lambda one: max(one[1][1]), reverse=True)[:LISTED]
+    found = [Spender(key, count, promise.epsilon_of(total, promise.delta)) for key, (count, total) in largest]
+    return tuple(sorted(found, key=lambda one: one.epsilon, reverse=True))
 
 
 @lru_cache(maxsize=256)  # losses are immutable, and a page asks for those of the same ledger again and again
 def found_by(loss: PrivacyLoss) -> tuple[float, ...]:
     """The largest share of participants that an attacker finds at each false alarm rate. Never too small."""
     return tuple(1 - loss.trade_off(alarm).lower for alarm in ALARMS)
+
+
+@lru_cache(maxsize=256)
+def right_by(loss: PrivacyLoss) -> float:
+    """How often the best guess is right when half of the candidates took part. Never too small."""
+    return (1 + loss.delta(0.0).upper) / 2

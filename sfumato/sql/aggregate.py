@@ -21,7 +21,9 @@ from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, Table, What
 from sfumato.sql.simplify import call
 
-MARK = "sfumato aggregate"
+MARK, LISTED = "sfumato aggregate", "sfumato aggregates"
+INNER_ONLY = (exp.First, exp.Last, exp.AnyValue, exp.ArgMin, exp.ArgMax)  # of a GROUP BY inside a question
+INNER = (*INNER_ONLY, exp.LogicalAnd, exp.LogicalOr)
 
 
 class Aggregate(ABC):
@@ -127,7 +129,7 @@ class Registry:
     classes: tuple[type[Aggregate], ...]
 
     def mark(self, root: exp.Expression) -> exp.Expression:
-        """Mark every call of an aggregate with its class; refuse aggregates that are not in the registry."""
+        """Mark every call of an aggregate with its class. Others are refused where they would aggregate rows."""
         by_spelling: dict[object, type[Aggregate]] = {
             spelling: one for one in self.classes for spelling in one.spellings
         }
@@ -137,11 +139,8 @@ class Registry:
                 spelling = type(node.this)
             if spelling in by_spelling:
                 node.meta[MARK] = by_spelling[spelling]
-            elif isinstance(node, exp.AggFunc) and isinstance(node, exp.Expression):
-                listed = ", ".join(filter(None, (one.listed for one in self.classes)))
-                raise QueryRefused(
-                    f"{node_text(node)} is not among the aggregates.\n  do:     ask {listed} or HISTOGRAM"
-                )
+            elif isinstance(node, exp.AggFunc):
+                node.meta[LISTED] = ", ".join(filter(None, (one.listed for one in self.classes)))
         return root
 
 
@@ -151,6 +150,19 @@ def kind_of(node: exp.Expr) -> type[Aggregate] | None:
     return found if isinstance(found, type) and issubclass(found, Aggregate) else None
 
 
+def refuse_unknown(node: exp.Expression) -> None:
+    """Refuse an aggregate that is not in the registry."""
+    if (listed := (node._meta or {}).get(LISTED)) is not None:
+        raise QueryRefused(f"{node_text(node)} is not among the aggregates.\n  do:     ask {listed} or HISTOGRAM")
+
+
 def calls_aggregate(node: exp.Expr) -> bool:
-    """Is there an aggregate anywhere in it?"""
-    return any(kind_of(one) is not None for one in node.walk())
+    """Is there an aggregate anywhere in it, outside of further SELECTs?"""
+    inside = node.walk(prune=lambda one: one is not node and isinstance(one, exp.Query))
+    return any(kind_of(one) is not None or isinstance(one, exp.AggFunc) for one in inside)
+
+
+def is_aggregate_call(node: exp.Expr) -> bool:
+    """Is this node the call of an aggregate, with its FILTER or its order?"""
+    inner = node.this if isinstance(node, exp.Filter | exp.WithinGroup) else node
+    return kind_of(node) is not None or kind_of(inner) is not None or isinstance(inner, exp.AggFunc)

@@ -1,7 +1,8 @@
 """The plan of a question: which rows, grouped by which keys, and what is released for each group.
 
-Rows come from a table or a UNION ALL, and tables joined to it. Two things are released: integers of bounded
-sensitivity (measures), and values with a mechanism of their own (standalone). All else is post-processing.
+Rows come from a table, a UNION ALL or a GROUP BY of the unit, and tables joined to it. Two things are released:
+integers of bounded sensitivity (measures), and values with a mechanism of their own (standalone). All else is
+post-processing.
 Two questions with the same plan are the same question, however they are spelled.
 """
 
@@ -66,10 +67,28 @@ class Table:
     scaled: bool = field(default=False, repr=False)
     most: int | None = field(default=None, repr=False)  # rows that a unit has at most, as the owner states
     supposed: bool = field(default=False, repr=False)  # or as who asks supposes: answers are about that, then
+    grouped: "Grouped | None" = field(default=None, repr=False)  # no table of the database, but GROUP BY of rows
 
     def scale(self, most: int | None = None) -> "Table":
         """The same table with contributions that are scaled to a norm, not cut."""
         return replace(self, groups=CUT_GROUPS, rows=JOINED_ROWS, scaled=True, most=most)
+
+    @property
+    def derived(self) -> bool:
+        """Is it made of rows of other tables, by UNION ALL, a SELECT or GROUP BY?"""
+        return bool(self.branches) or self.grouped is not None
+
+    @property
+    def inner_plans(self) -> tuple["Plan", ...]:
+        """The rows that a derived table is made of."""
+        return tuple(one.rows for one in self.branches) + ((self.grouped.rows,) if self.grouped else ())
+
+    @property
+    def inner_expressions(self) -> tuple[Expression, ...]:
+        """The expressions that a derived table computes of those rows."""
+        return tuple(of for one in self.branches for _, of in one.columns) + (
+            self.grouped.expressions if self.grouped else ()
+        )
 
     @property
     def unit_column(self) -> str | None:
@@ -114,12 +133,72 @@ class Branch:
         return f"({self.rows.canonical} | {self.columns!r})"
 
 
+class Reduce(Enum):
+    """How the rows of one group of a GROUP BY inside a question become one value."""
+
+    ROWS = "count rows"
+    VALUES = "count values"
+    DISTINCT = "count different values"
+    SUM = "sum"
+    MEAN = "mean"
+    LEAST = "least"
+    GREATEST = "greatest"
+    FIRST = "first"
+
+    def __repr__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class GroupValue:
+    """An aggregate over the rows of one group, inside a question: exact, and a function of these rows' content alone.
+
+    Sums and means are made of whole steps of 2^exponent, so the order of rows changes nothing; `FIRST` is the value of
+    the first row by `order`, and of several such rows the least value.
+    """
+
+    reduce: Reduce
+    of: Expression | None = None
+    exponent: int = 0
+    order: tuple[tuple[Expression, bool, bool], ...] = ()  # (what, is it descending, are NULLs first)
+
+    def __repr__(self) -> str:
+        steps = f", {self.exponent}" if self.reduce in (Reduce.SUM, Reduce.MEAN) else ""
+        return f"{self.reduce!r}({self.of!r}{steps}{f', by {self.order!r}' if self.order else ''})"
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (*(() if self.of is None else (self.of,)), *(one for one, _, _ in self.order))
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """GROUP BY inside a question: one row for each combination of keys. In private rows the unit is always among the
+    keys, written or not.
+
+    Theorem: the rows of one unit in such a table are a function of that unit's own rows. [one group holds rows of one
+        unit, and each GroupValue is a function of the set of rows of its group, whatever their order]
+    """
+
+    rows: "Plan"  # without keys or measures
+    keys: tuple[tuple[str, Expression], ...]  # without the unit
+    values: tuple[tuple[str, GroupValue], ...]
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (*(of for _, of in self.keys), *(of for _, value in self.values for of in value.expressions))
+
+    def __repr__(self) -> str:
+        return f"({self.rows.canonical} | {self.keys!r} | {self.values!r})"
+
+
 @dataclass(frozen=True)
 class Join:
     """A public table, each of whose rows is found by equality: at most one match is kept for a row. Or a private one of
     the same unit, joined on it: then each side keeps at most `rows` of a unit before, by a hash of the row itself.
 
-    `once`: the private table knows the unit of the rows so far by a key: a row finds one of its unit's rows at most.
+    `once`: a row finds one of its unit's rows at most, as the private table knows units by the key that is compared,
+    has one row of a unit, or is grouped by what is compared.
     The joined rows of a unit are then made of its own rows alone, and no more than it had before, so the
         bounds of the rows so far bound the join.
     Proof. ON has the equality of units, so a row meets only rows of its unit; of these one is kept for each combination
@@ -132,8 +211,9 @@ class Join:
     once: bool = False
 
     def __repr__(self) -> str:
-        more = f" exactly {self.exact!r}{' once' if self.once else ''}" if self.exact else ""
-        return f"{quote_name(self.table.name)} on {self.on!r}{more}"
+        more = f" exactly {self.exact!r}" if self.exact else ""
+        made = f" {digest(repr(self.table) + repr(self.table.grouped))}" if self.table.derived else ""
+        return f"{quote_name(self.table.name)}{made} on {self.on!r}{more}{' once' if self.once else ''}"
 
     @property
     def multiplies(self) -> bool:
@@ -208,6 +288,18 @@ class Plan:
     keys: tuple[Expression, ...]
     measures: tuple[Measure, ...]
     standalone: tuple[Standalone, ...] = ()
+    bounded_by: tuple[Expression, ...] = ()  # finer keys by which contributions are bounded: of grouping sets
+
+    @cached_property
+    def finest(self) -> "Plan":
+        """The same by the keys by which contributions are bounded."""
+        return replace(self, keys=self.bounded_by, bounded_by=())
+
+    @property
+    def merged(self) -> int:
+        """How many groups of the finest keys make one group."""
+        pairs = zip(self.bounded_by, self.finest.key_lists, strict=True)
+        return math.prod(len(listed or ()) for key, listed in pairs if key not in self.keys)
 
     @property
     def canonical(self) -> str:
@@ -225,11 +317,14 @@ class Plan:
         stated = repr(tables) + "".join(
             repr(table.edges) for table in tables if table.edges
         )  # other bounds: another one
+        stated += "".join(f"{i} grouped {table.grouped!r}" for i, table in enumerate(tables) if table.grouped)
         if [key.domain.keys and tuple(dict.fromkeys(key.domain.keys)) for key in self.keys] != list(self.key_lists):
             parts.append(f"keys {self.key_lists!r}")  # WHERE excludes some
+        if self.bounded_by:
+            parts.append(f"bounded by {self.bounded_by!r}, keys {self.finest.key_lists!r}")
         if self.table.scaled:  # never taken for an answer about rows that were cut
             parts.append(f"scaled, most {self.table.most}" if self.table.supposed else "scaled")
-        return " | ".join([*parts, hashlib.sha256(stated.encode()).hexdigest()[:16]])
+        return " | ".join([*parts, digest(stated)])
 
     def of_columns_read(self) -> "Plan":
         """The same plan over tables that describe only the columns that it reads: a release that is stored under its
@@ -240,9 +335,14 @@ class Plan:
         """
         if self.table.supposed:
             return replace(self, table=replace(self.table, supposed=False)).of_columns_read()
-        if self.crossed or self.table.branches:
+        if self.crossed or any(table.derived for table in (self.table, *(join.table for join in self.joins))):
             return self
-        listed = [*self.keys, self.where, *(of for m in self.measures for of in (m.of, m.given) if of is not None)]
+        listed = [
+            *self.keys,
+            *self.bounded_by,
+            self.where,
+            *(of for m in self.measures for of in (m.of, m.given) if of is not None),
+        ]
         listed += [of for one in self.standalone for of in one.arguments]
         listed += [of for join in self.joins for of, _ in join.on]
         read = [column.origin.partition(".") for of in listed for column in columns(of)]
@@ -263,7 +363,11 @@ class Plan:
         """The most rows that one unit has in a group; of scaled contributions those that count for what is no sum."""
         if self.table.scaled:
             return 1
+        if self.bounded_by:
+            return self.finest.rows * min(self.finest.groups, self.merged)
         joined = math.prod(join.table.rows for join in self.joins if join.multiplies)
+        if self.keyed_by_group:  # a unit has one row for each of its keys
+            return joined
         if self.keyed_by_branch:  # the rows of one group come from one branch
             return max(branch.rows.rows for branch in self.table.branches) * joined
         return self.table.rows * joined
@@ -280,13 +384,27 @@ class Plan:
         return False
 
     @property
+    def keyed_by_group(self) -> bool:
+        """Are all keys of GROUP BY inside the question keys of the question, too?"""
+        names = {key.origin.removeprefix("t0.") for key in self.keys if isinstance(key, Column)}
+        return self.table.grouped is not None and {name for name, _ in self.table.grouped.keys} <= names
+
+    @property
     def crossed(self) -> bool:
         """Are private tables joined so that rows are multiplied?"""
         return any(join.multiplies for join in self.joins)
 
     @property
     def groups(self) -> int:
-        """The most groups that one unit contributes to: no more than there are, if all keys are public."""
+        """The most groups that one unit contributes to: no more than there are, if all keys are public.
+
+        Of grouping sets: no more than if each group had as much of the unit as it can have.
+        Theorem: if a unit is in L of the finest groups, of which R make one group, then the numbers of these that fall
+            into each group have squares of sum ≤ L·min(L, R) and sum L, as have ⌈L/R⌉ groups with min(L, R) each, or
+            more [c² ≤ c·min(L, R)]
+        """
+        if self.bounded_by:
+            return -(-self.finest.groups // self.merged)
         if not self.keys:
             return 1
         return self.table.groups if self.discovered else min(self.table.groups, max(1, self.combinations))
@@ -315,3 +433,8 @@ class Plan:
     def combinations(self) -> int:
         """How many keys `public` would list."""
         return math.prod(len(listed or ()) for listed in self.key_lists)
+
+
+def digest(text: str) -> str:
+    """A short name of a long text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -322,9 +322,9 @@ class Reader:
         found = self.only(data, "type", "low", "high", "step", "keys")
         kinds = {"number": Kind.NUMBER, "integer": Kind.NUMBER, "text": Kind.TEXT, "boolean": Kind.TRUTH,
                  "date": Kind.DATE}  # fmt: skip
-        kind = found.get("type", "number" if "low" in found or "high" in found else None)
+        kind = found.get("type", _implied_type(found))
         if kind not in kinds:
-            raise self.at("type").wrong(repr(kind), f"use {', '.join(kinds)}")
+            raise self.at("type").wrong("nothing" if kind is None else repr(kind), f"use {', '.join(kinds)}")
         exact = self.keys(found["keys"], kinds[str(kind)]) if "keys" in found else None
         if kinds[str(kind)] is not Kind.NUMBER:
             if {"low", "high", "step"} & set(found):
@@ -385,6 +385,17 @@ def whole_numbers(low: float, high: float) -> tuple[Scalar, ...] | None:
 
 def _names(data: object) -> list[str]:
     return [str(name) for name in data] if isinstance(data, dict) else []
+
+
+def _implied_type(found: Mapping[str, object]) -> str | None:
+    """The type of a column that states none: a range or keys of one type imply it."""
+    if "low" in found or "high" in found:
+        return "number"
+    keys = found.get("keys")
+    types = {type(key) for key in keys} if isinstance(keys, list) else set()
+    if types and types <= {int, float}:
+        return "number"
+    return {str: "text", bool: "boolean", datetime.date: "date"}.get(types.pop()) if len(types) == 1 else None
 
 
 def _key(value: object, kind: Kind) -> Scalar:

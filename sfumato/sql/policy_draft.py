@@ -66,16 +66,18 @@ def draft_table(name: str, schema: Schema, untyped: bool = False) -> str:
             lines.append(f"# {toml_key(column)}: {why}")
             continue
         listed = enum_values(kind)
-        hint = "" if column in guesses or listed else HINTS.get(found, "")
+        hint = "" if column in guesses or listed or untyped else HINTS.get(found, "")
         keys = f", keys = {json.dumps(listed, ensure_ascii=False)}" if listed else ""
         lines.append(f'{toml_key(column)} = {{type = "{"integer" if is_whole(kind) else NAMES[found]}"{keys}}}{hint}')
     return "\n".join([*lines, ""])
 
 
-UNTYPED = (
-    '# TODO: a CSV file says no types. Of numbers write {low = 0, high = 100}, of dates {type = "date"};\n'
-    "# what is no number or no date then counts as missing"
-)
+UNTYPED = """\
+# TODO: a CSV file says no types, so each column is drafted as text. What fits another type better:
+#   numbers     {low = 0, high = 100}, or {type = "number"} or {type = "integer"} to find bounds privately, for a price
+#   categories  {keys = ["north", "south"]} if all know them; else groups are found, and rare ones vanish
+#   dates       {type = "date"}
+# A value that is not of the stated type counts as missing. Delete the columns that nobody may ask about."""
 HINTS = {
     Kind.NUMBER: "  # low = …, high = … if it is known what is possible; else bounds are found, privately, for a price",
     Kind.TEXT: '  # keys = ["…"] if its values are known to all; else its groups are found, and rare ones vanish',

@@ -85,8 +85,8 @@ AS_STATED = QuestionBounds()  # by the policy
 
 def private_tables(plan: Plan) -> Iterator[Table]:
     """The private tables of the database that a plan reads."""
-    for branch in plan.table.branches:
-        yield from private_tables(branch.rows)
     for table in (plan.table, *(join.table for join in plan.joins)):
-        if not table.public and not table.branches:
+        for rows in table.inner_plans:
+            yield from private_tables(rows)
+        if not table.public and not table.derived:
             yield table

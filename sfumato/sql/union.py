@@ -18,7 +18,7 @@ from dataclasses import replace
 from sfumato.sql.domains import Domain
 from sfumato.sql.expressions import Expression, columns
 from sfumato.sql.functions.costs import KEY
-from sfumato.sql.plan import Branch, Plan, Table
+from sfumato.sql.plan import Branch, Grouped, Plan, Table
 from sfumato.sql.units import RowUnit
 
 
@@ -42,9 +42,9 @@ def stack_branches(
 
 def row_multiplicity(table: Table) -> Counter[str]:
     """How often a row of each table of the database can be in this table."""
-    if not table.branches:
+    if not table.derived:
         return Counter({table.name: 1})
-    return sum((row_multiplicity(branch.rows.table) for branch in table.branches), Counter())
+    return sum((row_multiplicity(rows.table) for rows in table.inner_plans), Counter())
 
 
 def column_label(rows: Sequence[Plan], values: Sequence[Expression]) -> str:
@@ -55,36 +55,63 @@ def column_label(rows: Sequence[Plan], values: Sequence[Expression]) -> str:
 
 def count_selects(table: Table) -> int:
     """How many SELECTs there are, nested ones included."""
-    return sum(count_selects(branch.rows.table) for branch in table.branches) or 1
+    return sum(count_selects(rows.table) for rows in table.inner_plans) or 1
 
 
-def branches_weight(table: Table) -> int:
-    """Length of the branches as SQL text, in words."""
+def derived_weight(plan: Plan) -> int:
+    """Length of derived tables as SQL text, in words."""
     return sum(
-        branches_weight(branch.rows.table) + branch.rows.where.weight + sum(of.weight for _, of in branch.columns)
-        for branch in table.branches
-    )
+        derived_weight(rows) + sum(of.weight for of in row_expressions(rows))
+        for table in tables_of(plan)
+        for rows in table.inner_plans
+    ) + sum(of.weight for table in tables_of(plan) for of in table.inner_expressions)
 
 
 def row_cost(plan: Plan, of: Callable[[Expression], float] = lambda one: one.cost) -> float:
     """Upper bound on the nanoseconds that an engine needs for one row of a plan, from the cost `of` expressions."""
-    inside = sum(row_cost(one.rows, of) + sum(of(value) for _, value in one.columns) for one in plan.table.branches)
+    inside = sum(row_cost(rows, of) for table in tables_of(plan) for rows in table.inner_plans)
+    inside += sum(of(value) for table in tables_of(plan) for value in table.inner_expressions)
+    inside += sum(
+        KEY * key.domain.longest for table in tables_of(plan) if table.grouped for _, key in table.grouped.keys
+    )
     keys = sum(of(key) + KEY * key.domain.longest for key in plan.keys)  # again: each may be looked up in a list
     return inside + keys + sum(map(of, row_expressions(plan)))
 
 
+def tables_of(plan: Plan) -> tuple[Table, ...]:
+    """The tables that lineages call t0, t1, …"""
+    return (plan.table, *(join.table for join in plan.joins))
+
+
 def prune_columns(plan: Plan, *more: Expression) -> Plan:
-    """The same question without unused columns of unions, and with branches in canonical order."""
-    if not plan.table.branches:
+    """The same question without unused columns of derived tables, and with branches in canonical order."""
+    if not any(table.derived for table in tables_of(plan)):
         return plan
-    used = {one.origin.removeprefix("t0.") for e in [*row_expressions(plan), *more] for one in columns(e)}
-    kept = []
-    for branch in plan.table.branches:
+    read = [one.origin.split(".", 1) for e in [*row_expressions(plan), *more] for one in columns(e)]
+    used = [{name for place, name in read if place == f"t{i}"} for i in range(len(plan.joins) + 1)]
+    joins = tuple(
+        replace(join, table=prune_table(join.table, used[i] | {name for _, name in join.on}))
+        for i, join in enumerate(plan.joins, 1)
+    )
+    return replace(plan, table=prune_table(plan.table, used[0]), joins=joins)
+
+
+def prune_table(table: Table, used: set[str]) -> Table:
+    """A derived table with these of its columns."""
+    if table.grouped is not None:
+        keys, values = table.grouped.keys, [one for one in table.grouped.values if one[0] in used]
+        kept = Grouped(table.grouped.rows, keys, tuple(values))
+        rows = prune_columns(kept.rows, *kept.expressions)
+        domains = {name: table.columns[name] for name in sorted([name for name, _ in (*keys, *values)])}
+        return replace(table, columns=domains, grouped=replace(kept, rows=rows))
+    if not table.branches:
+        return table
+    branches = []
+    for branch in table.branches:
         of = tuple((name, e) for name, e in branch.columns if name in used)
-        kept.append(Branch(prune_columns(branch.rows, *(e for _, e in of)), of))
-    domains = {name: domain for name, domain in plan.table.columns.items() if name in used}
-    table = replace(plan.table, columns=domains, branches=tuple(sorted(kept, key=repr)))
-    return replace(plan, table=table)
+        branches.append(Branch(prune_columns(branch.rows, *(e for _, e in of)), of))
+    domains = {name: domain for name, domain in table.columns.items() if name in used}
+    return replace(table, columns=domains, branches=tuple(sorted(branches, key=repr)))
 
 
 def row_expressions(plan: Plan) -> Iterator[Expression]:

@@ -6,7 +6,8 @@ import random
 import duckdb
 import pytest
 
-from sfumato.aggregates.covariance import Correlation, Interval
+from sfumato.aggregates.covariance import Correlation
+from sfumato.aggregates.formula_of_means import Interval
 from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import Mu
 from sfumato.aggregates.registry import parse_question

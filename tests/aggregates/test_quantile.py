@@ -205,8 +205,8 @@ def test_a_preview_speaks_of_ranks(curator):
 @pytest.mark.parametrize(
     "aggregate",
     ["MEDIAN(diagnosis)", "MEDIAN(DISTINCT stay)", "QUANTILE(stay, 2)", "QUANTILE(stay, -0.5)", "QUANTILE(stay, cost)",
-     "QUANTILE(stay, [0.1, 0.9])", "QUANTILE(stay, 0.1234567)", "MAX(stay, 3)", "MIN(day)", "MEDIAN(stay / cost)",
-     "QUANTILE(stay, '0.5')", "COUNT(DISTINCT stay, cost)", "MEDIAN(MAX(stay))", "QUANTILE(stay)",
+     "QUANTILE(stay, [0.1, 9])", "QUANTILE(stay, 0.1234567)", "MAX(stay, 3)", "MIN(day)", "MEDIAN(stay / cost)",
+     "QUANTILE(stay, '0.5')", "MEDIAN(MAX(stay))", "QUANTILE(stay)",
      "LISTAGG(ward) WITHIN GROUP (ORDER BY ward)", "SUM(DISTINCT stay)",
      "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY stay, cost)"],
 )  # fmt: skip

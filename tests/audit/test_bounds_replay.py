@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from sfumato.audit.bounds_replay import FoundBounds
 from sfumato.audit.corpus import neighbours
 from sfumato.audit.exhibits import SCALED_POLICY, WORST
+from sfumato.audit.scaled_replay import FoundBounds
 from sfumato.curator.value_votes import ValueVotes
 from sfumato.sql.emit.norm import WHOLE
 

@@ -36,7 +36,8 @@ def outside() -> list[Exhibit]:
 
 @pytest.mark.parametrize("exhibit", outside(), ids=name_of)
 def test_no_exhibit_is_refuted_from_outside(exhibit):
-    found = exhibit.audit(4000 if exhibit.rows else 250, confidence=1 - 1e-6, source=Recorded(exhibit.name))
+    runs = 4000 if exhibit.rows else 100 if exhibit.part == "curator" else 250  # questions are replayed, too
+    found = exhibit.audit(runs, confidence=1 - 1e-6, source=Recorded(exhibit.name))
     assert not found.violated, found
 
 

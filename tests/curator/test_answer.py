@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -105,7 +106,7 @@ def test_a_column_without_a_name_is_called_by_its_text_not_by_a_number_in_it(cur
 
 def test_a_number_that_no_double_holds_is_null(curator):
     answer = curator.ask("SELECT (COUNT(*) + 1e9) * 1e308 AS x FROM visits", epsilon=1.0)
-    assert answer.rows == ((None,),)
+    assert answer.rows == ((None, None, None),)
     assert Answer.from_json(answer.to_json()) == answer
 
 
@@ -136,3 +137,12 @@ def test_a_preview_says_what_is_free_and_what_does_not_fit(curator):
     assert "would be refused" in str(dear)
     for text in (str(seen), str(dear)):
         assert max(map(len, text.splitlines())) <= 80
+
+
+def test_odds_are_computed_when_they_are_first_read():
+    calls = []
+    answer = replace(ANSWER, odds=lambda: calls.append(1) or "even")
+    later = answer.with_account(True, "all")
+    assert not calls
+    assert later.odds == later.odds == "even" and len(calls) == 1
+    assert Answer((), (), 0.1, 1e-9, True, "").odds == ""

@@ -42,7 +42,12 @@ class Recorder:
 
     def __init__(self, patch):
         self.laws, self.rates, self.draws = {}, [], []
-        block, one, run, rounded = sampler.Sampler._block, sampler.Sampler.one, quantile.select_run, Draw.rounded
+        block, one, run, rounded = (
+            sampler.Sampler._block,
+            sampler.Sampler.one,
+            quantile.select_run,
+            Draw.round_to_integer,
+        )
 
         def blocks(its, values, start, beyond):
             self.laws[its.law] = None
@@ -63,7 +68,7 @@ class Recorder:
         patch.setattr(sampler.Sampler, "_block", blocks)
         patch.setattr(sampler.Sampler, "one", ones)
         patch.setattr(quantile, "select_run", runs)
-        patch.setattr(Draw, "rounded", at_scale)
+        patch.setattr(Draw, "round_to_integer", at_scale)
 
     @property
     def sigmas(self):

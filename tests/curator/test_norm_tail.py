@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sfumato.curator.norm_choice import (
+from sfumato.curator.norm_tail import APART, BINS, EDGES, HANDFUL, SQUARES, Tail, farthest_seen, laplace_quantile
+from sfumato.curator.scaling import (
     CANDIDATES,
     candidates_below,
     capped_left_out,
@@ -17,7 +18,6 @@ from sfumato.curator.norm_choice import (
     choose_for_means,
     choose_for_sums,
 )
-from sfumato.curator.norm_tail import APART, BINS, EDGES, SQUARES, Tail, farthest_seen, laplace_quantile
 
 Floats = NDArray[np.float64]
 
@@ -61,7 +61,7 @@ def test_every_number_is_finite_and_monotone(counts: Floats, sigma: float, lapla
     bounds = CANDIDATES[::20]
     out = tail.left_out(bounds)
     assert np.isfinite(out).all() and (out >= 0).all() and (np.diff(out, axis=0) <= 1e-9 * (1 + out[:-1])).all()
-    for what in (tail.about, tail.at_most, tail.scaled):
+    for what in (tail.about, tail.at_most, tail.units_above):
         values = [what(bound) for bound in bounds.tolist()]
         assert all(math.isfinite(value) and value >= 0 for value in values)
         assert all(later <= value * (1 + 1e-9) for value, later in pairwise(values))
@@ -84,8 +84,9 @@ def test_more_noise_never_raises_the_bound(counts: Floats, groups: int, deviatio
 
 def test_an_empty_table_has_nothing_left_out() -> None:
     tail = Tail.of(np.zeros(BINS), 10.0)
-    assert tail.total() == tail.about(1.0) == tail.scaled(1.0) == 0
-    assert tail.at_most(1.0) == APART * 10.0 and tail.at_most(2.0) == 0
+    assert tail.total() == tail.about(1.0) == tail.units_above(1.0) == 0
+    assert tail.at_most(1.0) == tail.apart(1.0) == 10 * APART and tail.at_most(2.0) == 0
+    assert tail.apart(1.0, HANDFUL) == HANDFUL and tail.apart(1.0, 100.0) == 10 * APART
     assert choose_for_sums(tail, 5.0, 1) == choose_for_means(tail, 5.0, 1) == 1
 
 
@@ -111,7 +112,7 @@ def test_a_single_unit_is_not_seen() -> None:
 def test_units_far_from_the_rest_are_a_tail_of_their_own() -> None:
     tail = Tail.of(one_bin(1, 6000) + one_bin(20, 200), 10.0)
     assert EDGES[18] < choose_for_sums(tail, 5.0, 1) < EDGES[22]
-    assert 50 < tail.scaled(float(EDGES[17])) < 400
+    assert 50 < tail.units_above(float(EDGES[17])) < 400
 
 
 def test_units_that_noise_hides_are_allowed_for() -> None:
@@ -182,7 +183,7 @@ def test_the_total_is_about_right() -> None:
     norms = lognormal(rng)
     tail = Tail.of(histogram_of(norms) + rng.normal(0, 10, BINS), 10.0)
     assert tail.total() == pytest.approx(norms.sum(), rel=0.15)
-    assert tail.scaled(40.0) == pytest.approx((norms > 40).sum(), abs=60)
+    assert tail.units_above(40.0) == pytest.approx((norms > 40).sum(), abs=60)
 
 
 @pytest.mark.parametrize("law", [lognormal, weibull, sharp])

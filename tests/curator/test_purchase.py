@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from sfumato.curator import Curator
-from sfumato.curator.response_padding import Clock
+from sfumato.curator.failure_guard import Clock
 from sfumato.errors import LedgerUnavailable
 from sfumato.ledger import Budget, Ledger
 from sfumato.ledger.question_lock import HELD

@@ -2,8 +2,8 @@
 
 import pytest
 
+from sfumato.aggregates.mean import Ratio, asks_ratios_only
 from sfumato.aggregates.registry import parse_question
-from sfumato.curator.ratios import Ratio, asks_ratios_only
 from tests.curator.people import DEFAULT, opened, stated
 
 RATIOS = [
@@ -33,10 +33,14 @@ def test_a_ratio_is_recognised_however_it_is_written(form, factor):
     assert not asks_ratios_only(parse_question(f"SELECT k, {form} AS r, COUNT(*) FROM t GROUP BY k", stated()))
 
 
-@pytest.mark.parametrize("form", OTHERS)
-def test_other_ratios_have_no_interval(form, tmp_path):
+def test_other_ratios_have_intervals_of_their_parts(tmp_path):
     curator = opened(tmp_path, *DEFAULT)
-    assert curator.ask(f"SELECT {form} AS r FROM t", epsilon=5.0).columns == ("r",)
+    listed = ", ".join(f"{form} AS r{i}" for i, form in enumerate(OTHERS))
+    answer = curator.ask(f"SELECT {listed} FROM t", epsilon=5.0)
+    (row,) = answer.rows
+    for i in range(len(OTHERS)):
+        value, low, high = (row[answer.columns.index(f"r{i}{end}")] for end in ("", " low", " high"))
+        assert (low is None or low <= value) and (high is None or value <= high)
 
 
 @pytest.mark.parametrize("more", ["", "rows = 30\ngroups = 3"])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.curator import Curator
-from sfumato.curator.response_padding import Clock, Response
+from sfumato.curator.failure_guard import Clock, ResponsePadding
 from sfumato.errors import AnswerFailed, PolicyError
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built
@@ -52,7 +52,7 @@ class Slow(Wrapped):
 
 @given(quantum=st.floats(1e-3, 3600.0), taken=st.floats(0.0, 1e7))
 def test_a_response_is_due_after_the_least_doubling_of_the_quantum(quantum, taken):
-    due = Response(quantum).due(taken)
+    due = ResponsePadding(quantum).due(taken)
     assert due >= taken
     assert due == quantum or due / 2 < taken
     while due > quantum:
@@ -62,15 +62,15 @@ def test_a_response_is_due_after_the_least_doubling_of_the_quantum(quantum, take
 
 def test_without_a_quantum_nobody_waits():
     time = Time()
-    Response(0.0, time.clock).wait(time.now - 5)
+    ResponsePadding(0.0, time.clock).wait(time.now - 5)
     assert time.slept == []
-    assert Response().due(0.3) == 0.3
+    assert ResponsePadding().due(0.3) == 0.3
 
 
 def test_who_wakes_early_sleeps_on():
     time = Time()
     lazy = Clock(lambda: time.now, lambda seconds: time.sleep(seconds / 2 if len(time.slept) < 3 else seconds))
-    Response(1.0, lazy).wait(time.now - 0.25)
+    ResponsePadding(1.0, lazy).wait(time.now - 0.25)
     assert time.now == 1000.75
     assert len(time.slept) == 4
 

@@ -10,17 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.aggregates.linear import COUNT_PART, ROUNDED, Missing, NoisySums
+from sfumato.aggregates.linear import COUNT_PART, ROUNDED, UNEVEN, Missing, NoisySums
 from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import Mu, Pure
 from sfumato.aggregates.registry import parse_question
 from sfumato.aggregates.variance import GIVEN_MEAN, MEAN, VarianceReader
-from sfumato.curator.left_out import upper_error
-from sfumato.curator.norm_choice import choose_for_sums
+from sfumato.curator.layout import upper_error
 from sfumato.curator.norm_tail import BINS, SQUARES, Tail
 from sfumato.curator.offer import offer_for_epsilon
 from sfumato.curator.release import release, table_requests
-from sfumato.curator.scaling import PEOPLE, Choice, NoisyNorms, blocks_of, cap_of, histogram_edges
+from sfumato.curator.scaling import PEOPLE, Choice, NoisyNorms, blocks_of, cap_of, choose_for_sums, histogram_edges
 from sfumato.curator.steps import NormHistogram
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.sql.emit.norm import LARGEST, WHOLE
@@ -146,6 +145,55 @@ def test_a_count_is_between_the_scaled_one_and_that_plus_what_was_left_out(count
         assert low - 1e-9 <= plain <= high + 1e-9
         share = Missing(out, 2.0).share(scaled)
         assert plain - scaled <= share * plain + 1e-9
+
+
+@given(
+    counts=st.lists(st.lists(st.integers(0, 40), min_size=3, max_size=3), min_size=1, max_size=8),
+    bound=st.integers(1, 60),
+    aside=st.integers(0, 3),
+)
+def test_a_group_leaves_out_its_share_of_what_the_tail_leaves_out_and_no_more_than_all_that_others_do(
+    counts, bound, aside
+):
+    """Theorem 3 (e) in fractions, L1: where shares are no more uneven than UNEVEN, `of_group` bounds what is taken;
+    `aside` units are those that no shape explains."""
+    norms = [sum(row) for row in counts]
+    taken = [max(0, q - bound) for q in norms]
+    kept = sum(min(q, bound) for q in norms)
+    tail = sum(taken[aside:])
+    for k in range(3):
+        scaled = sum(
+            (Fraction(row[k] * min(q, bound), q) for row, q in zip(counts, norms, strict=True) if q), Fraction(0)
+        )
+        lost = [
+            Fraction(row[k] * out, q) if q else Fraction(0) for row, q, out in zip(counts, norms, taken, strict=True)
+        ]
+        if sum(lost[aside:]) * kept > Fraction(UNEVEN) * scaled * tail:
+            continue  # people with long contributions have far more of this group than others: not what is assumed
+        missing = Missing(float(sum(taken)), 0.1, shared=float(tail), kept=float(kept))
+        assert sum(lost) <= Fraction(missing.of_group(float(scaled))) + Fraction(1, 10**9)
+        assert sum(lost) <= Fraction(missing.share(float(scaled))) * (scaled + sum(lost)) + Fraction(1, 10**9)
+
+
+def test_where_everybody_is_alike_the_share_of_a_group_is_exact():
+    """Contributions of one direction and different lengths: L_k·M = S_k·E in every group, so UNEVEN is room alone."""
+    direction, lengths, bound = (6, 3, 1), (1, 2, 5, 40), 30
+    norms = [10 * length for length in lengths]
+    kept, out = sum(min(q, bound) for q in norms), sum(max(0, q - bound) for q in norms)
+    for part in direction:
+        scaled = sum(Fraction(part * length * min(q, bound), q) for length, q in zip(lengths, norms, strict=True))
+        lost = sum(part * length for length in lengths) - scaled
+        assert lost * kept == scaled * out
+
+
+def test_a_group_may_hold_all_that_no_shape_explains_but_not_all_of_the_tail():
+    missing = Missing(100.0, 0.1, shared=80.0, kept=1000.0)
+    assert missing.of_group(0.0) == 20.0
+    assert missing.of_group(100.0) == pytest.approx(20 + 80 * UNEVEN / 10)
+    assert missing.of_group(1000.0) == missing.of_group(math.inf) == 100.0
+    assert Missing(100.0, 2.0, certain=True).of_group(0.0) == 100.0  # for all data, nothing is known of groups
+    shares = [missing.share(count) for count in range(0, 2000, 10)]
+    assert shares == sorted(shares, reverse=True)  # so a lower end of the count bounds it
 
 
 @given(rows=st.lists(st.tuples(st.floats(0, 1), st.floats(0.0, 1.0)), min_size=2, max_size=12))

@@ -114,6 +114,6 @@ def test_what_is_stored_is_read_the_most_exact_first(tmp_path, connection):
     question = magnitude_histogram(*number_column("visits.stay", curator.policy))
     for mu in (0.1, 0.3, 0.2):
         buy_value_histogram(curator.buyer, question, Mu(mu))
-    stored = NoisyCounts.stored(question, Mu(0.1), curator.ledger)
+    stored = NoisyCounts.find_stored(question, Mu(0.1), curator.ledger)
     assert [one.price.amount for one in stored] == pytest.approx([0.3, 0.1])  # 0.2 was served by 0.3
     assert stored[0].by_unit and math.isclose(stored[0].sigma, 1 / 0.3)

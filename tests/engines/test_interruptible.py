@@ -10,8 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from sfumato.engines.duckdb import DuckDB, open_locked_down
-from sfumato.engines.interruptible import run_interruptible
+from sfumato.engines.duckdb import DuckDB, open_locked_down, run_interruptible
 
 ROOT = Path(__file__).parents[2]
 

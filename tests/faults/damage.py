@@ -11,12 +11,10 @@ from pathlib import Path
 import sfumato as sf
 from sfumato.errors import LedgerDamaged, LedgerUnavailable
 from sfumato.ledger import Amount, Budget, Ledger
-from sfumato.ledger.anchor import NoAnchor
-from sfumato.ledger.hash_chain import Entry, chain_hash
+from sfumato.ledger.hash_chain import Entry, NoAnchor, chain_hash
 from sfumato.ledger.sqlite import SqliteStore, SqliteTransaction, translate_errors
-from sfumato.ledger.state import State
+from sfumato.ledger.state import State, verify
 from sfumato.ledger.store import Transaction
-from sfumato.ledger.verify import verify
 
 TABLES = {
     "entries": ("seq", "text", "answer", "hash"),

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sfumato.curator import Curator
-from sfumato.curator.response_padding import Clock
+from sfumato.curator.failure_guard import Clock
 from sfumato.ledger import Budget, Ledger
 from sfumato.sql.policy import Policy
 from tests.curator.clinic import POLICY, built

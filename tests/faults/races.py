@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Ledger
+from sfumato.ledger.amounts import UNITS
 from sfumato.ledger.shares import COMMON
 from sfumato.loss.base import PrivacyLoss
 
@@ -68,7 +69,7 @@ def exactly_spent(ledger: Ledger, step: PrivacyLoss, done: Sequence[int]) -> Non
     state = ledger.verify()
     (price,) = ledger.prices(step)
     limit, spent = state.accounts[COMMON]
-    (name,) = [n for n, units in price.by_name().items() if units]
+    (name,) = [n for n, units in zip(UNITS, price, strict=True) if units]
     fits = getattr(limit, name) // getattr(price, name)
     assert sorted(done) == sorted(state.costs)
     assert len(done) == fits

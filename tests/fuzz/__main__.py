@@ -22,11 +22,12 @@ def main() -> int:
     options.add_argument("--start", type=int, default=0, help="the number of the first one")
     options.add_argument("--engine", choices=["duckdb", "postgres"], default="duckdb")
     options.add_argument("--most", type=int, default=20, help="failures after which it ends")
+    options.add_argument("--family", default="", help="of tests/fuzz/rows.py: grouped, joins, semijoins, values")
     chosen = options.parse_args()
     failures, kinds, began = 0, Counter(), time.process_time()
     with ExitStack() as stack:
         dsn = stack.enter_context(running()).dsn if chosen.engine == "postgres" else None
-        run = Run(chosen.seed, dsn)
+        run = Run(chosen.seed, dsn, chosen.family)
         for index in range(chosen.start, chosen.start + chosen.count):
             if index % (10 * BATCH) == 0:
                 print(f"  {index:,} … {dict(run.count)}", file=sys.stderr, flush=True)

@@ -252,7 +252,10 @@ class Checker:
 
 def chosen_by_hash(plan):
     """Is one of several rows taken by a hash of its content, which is the engine's own?"""
-    return any(join.once for join in plan.joins) or any(chosen_by_hash(one.rows) for one in plan.table.branches)
+    tables = (plan.table, *(join.table for join in plan.joins))
+    return any(join.once and not join.table.grouped for join in plan.joins) or any(
+        chosen_by_hash(rows) for table in tables for rows in table.inner_plans
+    )
 
 
 def comparable(row, width):

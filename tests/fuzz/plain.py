@@ -22,8 +22,8 @@ CLEAN = {
 WHOLE = (exp.Substring, exp.Left, exp.Right, exp.SplitPart, exp.Round, exp.Pow, exp.Interval, exp.Limit, exp.Offset,
          exp.DataTypeParam, exp.Group, exp.Ordered, exp.Quantile, exp.WidthBucket)  # fmt: skip
 EXACT = ("count", "sum", "avg")
-# approximate there; written by the parser without its format; NaN there and missing here
-OTHERWISE = (exp.ApproxDistinct, exp.ToChar, exp.Pow)
+# approximate there, or any of several; written by the parser without its format; NaN there and missing here
+OTHERWISE = (exp.ApproxDistinct, exp.ToChar, exp.Pow, exp.AnyValue)
 
 
 class PlainSql:
@@ -78,6 +78,7 @@ class PlainSql:
             or not all_shown(found.asked)
             or not comparable(found.plan)
             or root.find(*OTHERWISE)
+            or any(isinstance(one.this, exp.In) and one.this.args.get("query") for one in root.find_all(exp.Not))
             or any(cast.to.is_type("text") for cast in root.find_all(exp.Cast))  # dates at midnight are written shorter
         ):
             return False
@@ -125,13 +126,17 @@ def all_shown(question):
 
 def comparable(plan):
     """Are public tables joined on their first column alone, and private ones so that all rows are found?"""
-    for branch in plan.table.branches:
-        if not comparable(branch.rows):
+    tables = (plan.table, *(join.table for join in plan.joins))
+    if not all(comparable(rows) for table in tables if not table.public for rows in table.inner_plans):
+        return False
+    for join in plan.joins:
+        if join.table.public and (
+            join.table.derived or {name for _, name in join.on} != {next(iter(join.table.columns))}
+        ):
             return False
-    return not any(
-        join.once if not join.table.public else {name for _, name in join.on} != {next(iter(join.table.columns))}
-        for join in plan.joins
-    )
+        if join.once and not join.table.public and not join.table.grouped:
+            return False  # of several rows with one key, one is found
+    return True
 
 
 def doubled(root):

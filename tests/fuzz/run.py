@@ -8,6 +8,7 @@ from sqlglot.errors import SqlglotError
 
 from tests.fuzz.checks import Away, Checker, Failure, Home
 from tests.fuzz.grammar import question_of
+from tests.fuzz.rows import family_question
 from tests.fuzz.worlds import world_of
 
 BATCH = 150  # questions about one world
@@ -18,7 +19,8 @@ MOST = 2000  # questions that are remembered
 class Run:
     """The questions of one seed, on DuckDB or on the PostgreSQL server at `dsn`."""
 
-    def __init__(self, seed, dsn=None):
+    def __init__(self, seed, dsn=None, family=""):
+        self.family = family  # of tests/fuzz/rows.py; "": of the grammar as a whole
         self.seed, self.dsn, self.number, self.checker = seed, dsn, None, None
         self.total = Counter()
         self.asked = []  # (text, question) of those that were planned
@@ -44,7 +46,7 @@ class Run:
     def one(self, index):
         """The failure of this question, or None."""
         checker = self.world(index // BATCH)
-        sql = question_of(checker.world, self.name, self.seed, index)
+        sql = self.question(checker.world, index)
         try:
             found = checker.check(sql, random.Random(f"check {self.seed} {index}"))
         except Failure as failure:
@@ -52,6 +54,11 @@ class Run:
         if found is not None and len(self.asked) < MOST:
             self.asked.append((sql, found.asked))
         return None
+
+    def question(self, world, index):
+        if self.family:
+            return family_question(world, self.name, self.family, self.seed, index)
+        return question_of(world, self.name, self.seed, index)
 
     def close(self):
         if self.checker is not None:
@@ -62,7 +69,7 @@ class Run:
 
     def report(self, index, failure):
         checker = self.world(index // BATCH)
-        sql = question_of(checker.world, self.name, self.seed, index)
+        sql = self.question(checker.world, index)
         data = [line[:1500] for line in checker.world.script("whole", self.name)]
         short = shortened(checker, sql, failure, f"check {self.seed} {index}")
         first = f"FAILED seed {self.seed}, question {index}, {self.name}: {failure}"

@@ -19,6 +19,7 @@ from sfumato.sql.parse.function_syntax import SPECIAL, refuse_histogram
 from sfumato.sql.plan import Plan
 from sfumato.sql.union import row_expressions
 from tests.fuzz.grammar import INTERNAL
+from tests.fuzz.rows import FAMILIES
 from tests.fuzz.run import BATCH, Run
 
 SEED, COUNT = 20, 1000
@@ -49,7 +50,28 @@ def test_questions_of_the_grammar_keep_the_promise(run):
     assert run.count["asked"] >= COUNT
     assert run.count["planned"] > 0.6 * COUNT
     assert run.count["moved"] > 0.2 * COUNT  # the unit counts
-    assert run.count["respelled"] > 20 and run.count["plain"] > 20
+    assert run.count["respelled"] > 20 and run.count["plain"] > 12
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_questions_about_rows_keep_the_promise(family):
+    """Grouped by the unit, joined, chosen by other rows; `python -m tests.fuzz --family` asks many more."""
+    run = Run(SEED, None, family)
+    for index in range(24):
+        failure = run.one(index // 8 * BATCH + index % 8)
+        assert failure is None, run.report(index // 8 * BATCH + index % 8, failure)
+    run.close()
+    assert run.count["planned"] > 12 and run.count["moved"] > 2
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_questions_about_rows_keep_the_promise_on_postgres(family, server):
+    run = Run(SEED, server.dsn, family)
+    for index in range(10):
+        failure = run.one(index)
+        assert failure is None, run.report(index, failure)
+    run.close()
+    assert run.count["planned"] >= 3
 
 
 def test_questions_of_the_grammar_keep_the_promise_on_postgres(server):

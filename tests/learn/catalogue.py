@@ -2,6 +2,7 @@
 
 import numpy as np
 
+import sfumato as sf
 from sfumato import learn
 from tests.learn.data import blobs, line
 
@@ -14,6 +15,7 @@ ESTIMATORS = {
     learn.GradientBoostingRegressor: REGRESSION | {"rounds": 5, "depth": 2},
     learn.GeneralizedLinearRegression: WIDE | {"y_bounds": (0, 1)},
     learn.LogisticRegression: CLASSES,
+    learn.ObjectivePerturbation: CLASSES,
     learn.GaussianNB: CLASSES,
     learn.MultinomialNB: {"classes": [0, 1], "most_count": 3},
     learn.DecisionTreeClassifier: CLASSES,
@@ -27,8 +29,14 @@ ESTIMATORS = {
 }
 
 
+APPROXIMATE = {learn.ObjectivePerturbation}  # (ε, δ), about adding or removing a row, and no other loss
+ROWS_ONLY = {learn.ObjectivePerturbation, learn.DecisionTreeClassifier}
+
+
 def example(kind, n=60, **options):
     """An estimator, its rows and its target."""
+    if kind in APPROXIMATE:
+        options = options | {"delta": options.get("delta") or 1e-6, "relation": sf.AddRemove}
     X, y = blobs(n) if issubclass(kind, learn.Classifier) else line(n)
     return kind(**{"epsilon": 1.0} | ESTIMATORS[kind] | options), X, y
 

@@ -64,11 +64,15 @@ def test_the_auditor_refutes_an_estimator_with_a_twentieth_of_the_noise(kind, de
     assert audited(kind, delta=delta).violated
 
 
-def test_canaries_in_one_fit_are_not_found():
+CLASSIFIERS = [kind for kind in ESTIMATORS if issubclass(kind, learn.Classifier) and kind is not learn.MultinomialNB]
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS, ids=lambda kind: kind.__name__)
+def test_canaries_in_one_fit_are_not_found(kind):
     """Two hundred rows with corners of their own, each included or not: an attacker guesses from one model."""
     rng = np.random.default_rng(9)
     canaries = [tuple(row) for row in rng.choice([-1.0, 1.0], (200, 20))]
-    estimator = learn.LogisticRegression(epsilon=1, delta=1e-5, bounds=(-1, 1), classes=[0, 1])
+    estimator = kind(epsilon=1, delta=1e-5, bounds=(-1, 1), classes=[0, 1])
 
     def train(included):
         rows = np.array([*included, *rng.uniform(-1, 1, (300, 20))])

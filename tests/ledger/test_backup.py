@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, InvalidParameter, LedgerDamaged, LedgerUnavailable
 from sfumato.ledger import Budget, Ledger, PureBudget
-from sfumato.ledger.anchor import NoAnchor
 from sfumato.ledger.backup import backup, restore
+from sfumato.ledger.hash_chain import NoAnchor
 from sfumato.ledger.sqlite import SqliteStore
 from sfumato.server.identity import TABLES, Identity, Role
 

@@ -16,7 +16,7 @@ import pytest
 import sfumato as sf
 from sfumato.errors import LedgerDamaged, LedgerUnavailable
 from sfumato.ledger import Budget, FileAnchor, Ledger
-from sfumato.ledger.anchor import NoAnchor
+from sfumato.ledger.hash_chain import NoAnchor
 from tests.faults import alone
 from tests.faults.damage import (
     TABLES,

@@ -69,9 +69,9 @@ def test_the_auditor_passes_vectors_and_rappor():
 
     def nearest(sign):
         seed, at = vectors.randomize([sign, 0.0])
-        from sfumato.local.unit_vector import ranked
+        from sfumato.local.unit_vector import rank_codebook
 
-        return int(np.flatnonzero(ranked(np.array([1.0, 0.0]), seed, 16) == at)[0])
+        return int(np.flatnonzero(rank_codebook(np.array([1.0, 0.0]), seed, 16) == at)[0])
 
     assert not sf.audit.audit(nearest, 1.0, -1.0, samples=3000, confidence=SURE, loss=vectors.loss()).violated
     rappor = sf.local.Rappor(bits=4, hashes=1, source=Recorded("audit rappor"))

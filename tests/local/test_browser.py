@@ -10,8 +10,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.local.survey import design_survey, read_reports
-from sfumato.local.survey.page import client_file, write_page
-from sfumato.local.survey.respond import report_text
+from sfumato.local.survey.design import client_file, write_page
+from sfumato.local.survey.reports import report_text
 from tests.noise.sources import Recorded
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "local.json").read_text(encoding="utf-8"))

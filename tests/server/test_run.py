@@ -201,7 +201,10 @@ def test_the_command_line_asks_a_service(start, tmp_path, monkeypatch):
     assert pyarrow.ipc.open_stream(arrow).read_all().num_rows == 1
     assert "nothing has been charged" in run("preview", url, COUNT, "--epsilon", 0.1).output
     assert "promised:  ε = 8" in run("budget", url).output
-    assert "SELECT" in run("ledger", "history", url).output or "charged" in run("ledger", "history", url).output
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = run("ledger", "history", url).output.splitlines()
+    assert any(all(word in line for word in ("charged", "ann", "ε=0.1", "visits")) for line in lines), lines
+    assert max(map(len, lines)) <= 100
     refused = run("ledger", "verify", url)
     assert refused.exit_code == 1 and "analyst does not include this" in refused.output
     assert run("ask", url, "SELECT * FROM visits", "--epsilon", 0.1).exit_code == 3
@@ -222,6 +225,19 @@ def test_tokens_are_made_listed_and_ended_from_the_command_line(start, tmp_path)
     assert ended.exit_code == 0 and "revoked" in ended.output
     with pytest.raises(Exception, match="not valid here"):
         connect(url, token=made).verify()
+
+    # the owner reads, checks and publishes a policy, and buys bounds
+    owner = runner.invoke(main, ["token", "new", "owner", "--role", "owner", *service]).stdout.strip()
+    by, place = ("--token", owner), tmp_path / "new.toml"
+    text = runner.invoke(main, ["policy", "show", f"{url}/clinic", *by]).stdout
+    place.write_text(text)
+    assert "nothing to change" in runner.invoke(main, ["policy", "publish", f"{url}/clinic", str(place), *by]).output
+    place.write_text(text.replace("[analysts]", "[analysts]\nzoe = 0.01", 1))
+    published = runner.invoke(main, ["policy", "publish", f"{url}/clinic", str(place), "--yes", *by])
+    assert published.exit_code == 0 and "analysts.zoe: new, 0.01" in published.output, published.output
+    assert runner.invoke(main, ["policy", "show", f"{url}/clinic", *by]).stdout == place.read_text()
+    bought = runner.invoke(main, ["policy", "suggest", f"{url}/clinic", "visits.stay", "--epsilon", "0.2", *by])
+    assert bought.stdout.startswith("stay = {low = ")
 
 
 @pytest.mark.parametrize(

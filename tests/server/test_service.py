@@ -15,8 +15,10 @@ from sfumato.errors import (
     ServiceFailed,
     TooManyRequests,
 )
+from sfumato.server.acts import request_id
 from sfumato.server.identity import Role
-from sfumato.server.service import RIGHTS, Service, request_id
+from sfumato.server.rights import RIGHTS
+from sfumato.server.service import Service
 from tests.server.conftest import configuration
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
@@ -60,7 +62,7 @@ def test_each_role_does_what_it_may_and_nothing_else(service, people, act):
 
 def test_a_token_that_is_revoked_ends_connections_that_last(service, people):
     ACTS["preview"](service, people["ann"])
-    service.revoke_token(people["owner"], "clinic", people["ann"].token)
+    service.revoke_token(people["owner"], "clinic", people["ann"].tokens["clinic"])
     for act in ("preview", "ask", "budget"):
         with pytest.raises(NotAuthenticated):
             ACTS[act](service, people["ann"])
@@ -72,7 +74,7 @@ def test_a_steward_makes_no_owner_and_ends_none(service, people):
     with pytest.raises(NotAllowed):
         service.new_token(sam, "clinic", "mallory", Role.OWNER, 1)
     with pytest.raises(NotAllowed):
-        service.revoke_token(sam, "clinic", owner.token)
+        service.revoke_token(sam, "clinic", owner.tokens["clinic"])
     made = service.new_token(sam, "clinic", "dora", Role.AUDITOR, 1)
     assert service.authenticate(made).roles["clinic"] is Role.AUDITOR
 
@@ -181,7 +183,7 @@ def test_too_many_calls_of_one_person_are_refused_and_of_others_are_not(service,
 
 def test_from_asyncio_calls_are_bounded_and_a_long_question_is_answered_later(service, people):
     ann, go = people["ann"], threading.Event()
-    service.limits = type(service.limits)(threads=1, waiting=1)
+    service._threads.most = 2
 
     async def crowd():
         blocked = [service.submit(go.wait), service.submit(go.wait)]

@@ -260,7 +260,6 @@ def test_columns_stay_in_the_order_of_the_text():
     [
         "SELECT COUNT(*) FROM other.visits",
         "SELECT COUNT(*) FROM main.main.visits",
-        "SELECT COUNT(*) FROM wards LEFT JOIN visits USING (ward)",
         "SELECT COUNT(*) FROM wards FULL JOIN visits USING (ward)",
         "SELECT COUNT(*) FROM wards, visits",
         "SELECT COUNT(*) FROM wards",

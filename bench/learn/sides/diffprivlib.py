@@ -17,7 +17,7 @@ from bench.learn import work
 
 
 def score(estimator, name, epsilon, seed, choice):
-    X, y = work.load(name)
+    X, y = work.load(name, estimator)
     a, b, c, d = work.split(X, y, seed)
     columns, box = X.shape[1], {"bounds": (-1, 1)}
     if estimator == "linear":

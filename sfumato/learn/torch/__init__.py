@@ -2,6 +2,7 @@
 
 from sfumato.learn.torch.clipping import Adaptive, Automatic, Flat, PerLayer
 from sfumato.learn.torch.noise import Banded, Independent, Tree
+from sfumato.learn.torch.noisy_loss import NoisyLoss
 from sfumato.learn.torch.planning import calibrate, plan
 from sfumato.learn.torch.private import PrivateOptimizer, make_private
 from sfumato.learn.torch.trainer import Step, Trainer
@@ -12,6 +13,7 @@ __all__ = [
     "Banded",
     "Flat",
     "Independent",
+    "NoisyLoss",
     "PerLayer",
     "PrivateOptimizer",
     "Step",

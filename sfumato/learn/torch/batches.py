@@ -132,7 +132,7 @@ def places_of(batch: Batch, places: int, capacity: int, source: Source) -> Tenso
 
     All injections into the capacity are equally likely. So if one example leaves, all others stay where they are (for a
     suitable coupling), and their gradients stay the same bit by bit. Beyond the capacity there are further physical
-    batches; an example that comes then moves one other there.
+    batches; an example that comes then moves one other there. This is rare, and priced (`sizes.overflow`).
     """
     order = batch[np.argsort(source.words(len(batch), 64), kind="stable")]  # equal keys: no matter
     main = np.full(capacity, -1, np.int64)
@@ -151,6 +151,7 @@ def physical_batches(
     stream = sampling.stream(data.people, source)
     for _ in range(steps):
         table = places_of(next(stream), shape.places, shape.capacity, source)
+        table = table[: shape.batches] if shape.cut else table
         for number, index in enumerate(table):
             tensors, share = data.take(index, shape.rows)
             yield Physical(tensors, index >= 0, share, number + 1 == len(table))

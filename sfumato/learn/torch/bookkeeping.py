@@ -14,7 +14,7 @@ from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
 from sfumato.errors import InvalidParameter
 from sfumato.learn.torch.layers import LAYERS, Layer, Tape
-from sfumato.learn.torch.parts import Part, join
+from sfumato.learn.torch.parts import Part, full_products, join
 
 INSTEAD = "nn.GroupNorm or nn.LayerNorm, whose statistics are those of one example"
 
@@ -58,7 +58,8 @@ class Bookkeeper:
         for p in self.parameters:
             p.grad = None
         try:
-            losses.sum().backward()  # type: ignore[no-untyped-call]
+            with full_products(losses.device.type):
+                losses.sum().backward()  # type: ignore[no-untyped-call]
             strays = [self.names[id(p)] for p in self.parameters if p.grad is not None]
         finally:
             for p, grad in zip(self.parameters, kept, strict=True):
@@ -98,9 +99,8 @@ def rule_for(name: str, module: nn.Module) -> Layer:
 
 def refuse_mixing(name: str, module: nn.Module) -> None:
     """Batch normalisation lets every example see all others; running statistics are data without noise."""
-    if isinstance(module, _NormBase) and module.training and (
-        isinstance(module, _BatchNorm) or module.track_running_stats
-    ):  # fmt: skip
+    mixing = isinstance(module, _BatchNorm) and (module.training or module.running_mean is None)
+    if mixing or (isinstance(module, _NormBase) and module.training and module.track_running_stats):
         raise InvalidParameter(
             "batch normalisation and running statistics mix examples, so no clipping bounds what one of them does.\n"
             f"  found:  {name or 'the model itself'} ({type(module).__name__})\n  do:     use {INSTEAD};\n"

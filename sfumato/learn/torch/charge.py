@@ -4,10 +4,13 @@ from dataclasses import dataclass
 
 from sfumato import checks
 from sfumato.errors import BudgetExceeded, InvalidParameter
+from sfumato.learn.torch.noise import Move, Noise
 from sfumato.ledger.charges import Receipt
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.shares import OWNER
 from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.kinds.leaky import LeakyLoss
+from sfumato.sampling.base import Sampling
 
 Funds = Ledger | tuple[float, float]
 
@@ -36,6 +39,12 @@ def target(budget: Funds) -> tuple[float, float]:
         f"a budget is a ledger or (epsilon, delta).\n  found:  a {type(budget).__name__}\n"
         "  do:     give sf.Ledger.open(…) or e.g. (3.0, 1e-5)"
     )
+
+
+def run_loss(noise: Noise, sampler: Sampling, move: Move, steps: int, failure: float = 0.0) -> PrivacyLoss:
+    """What a run costs; `failure` is the probability that a batch exceeds its capacity where that may be seen."""
+    loss = noise.loss(sampler, move, steps)
+    return LeakyLoss(loss, failure, relation=loss.relation) if failure else loss
 
 
 def charge_run(budget: Funds, loss: PrivacyLoss, description: str, who: str | None) -> Charge:

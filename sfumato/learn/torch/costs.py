@@ -1,16 +1,16 @@
 """A cost model: which way to the norms and sums of a layer's gradients is the cheapest?
 
-Gradients can be formed and kept, formed twice, or never (ghost norms). All are timed (processor time) when a layer's
-shapes are first seen, on made-up data: no time of private data decides anything.
+Gradients can be formed and kept, formed twice, formed for sums only (ghost norms), or never. All are timed (processor
+time) when a layer's shapes are first seen, on made-up data: no time of private data decides anything.
 """
 
 import time
 
 import torch
 
-from sfumato.learn.torch.parts import FormedTwice, Outers, Part, Sums, Vectors
+from sfumato.learn.torch.parts import Outers, Part, Streamed, Sums, Vectors
 
-KEPT = 1 << 23  # numbers of formed gradients that may be kept for one layer
+KEPT = 1 << 22  # numbers of formed gradients that may be kept for one layer
 ROUNDS = 3
 Shape = tuple[int, ...]
 
@@ -22,7 +22,12 @@ def keep(part: Outers) -> Part:
 
 def form_twice(part: Outers) -> Part:
     """Form them when they are needed."""
-    return FormedTwice(part.parameter, len(part.inputs), part.form, part.rows)
+    return Streamed(part.parameter, len(part.inputs), part.form, part.rows)
+
+
+def form_for_sums(part: Outers) -> Part:
+    """Ghost norms, and gradients that are formed when they are summed."""
+    return Streamed(part.parameter, len(part.inputs), part.form, part.rows, part.norm_squared)
 
 
 def ghost(part: Outers) -> Part:
@@ -30,7 +35,7 @@ def ghost(part: Outers) -> Part:
     return part
 
 
-WAYS = (keep, form_twice, ghost)
+WAYS = (keep, form_twice, form_for_sums, ghost)
 
 
 class Costs:
@@ -57,8 +62,15 @@ class Costs:
         return min(ways, key=lambda way: min(self.seconds(made_up, way) for _ in range(ROUNDS)))
 
     def seconds(self, part: Outers, way: int) -> float:
-        started = time.process_time()
+        clock = time.process_time if part.inputs.device.type == "cpu" else finished_at
+        started = clock()
         found = WAYS[way](part)
         found.norm_squared()
         found.weighted_sum(torch.ones(len(part.inputs), dtype=torch.float64, device=part.inputs.device), self.dtype)
-        return time.process_time() - started
+        return clock() - started
+
+
+def finished_at() -> float:
+    """The time at which a graphics card has done all that it was given."""
+    torch.cuda.synchronize()
+    return time.perf_counter()

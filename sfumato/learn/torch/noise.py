@@ -25,6 +25,8 @@ from sfumato.sampling.fixed_cycles import FixedCycles
 from sfumato.sampling.shuffled_epochs import ShuffledEpochs
 
 FINE = 30  # bits of the lattice below the standard deviation: 2^-30 σ is a cell
+FINEST = 38  # bits of the lattice below the clip norm: sums of 2^24 clipped gradients still fit 64 bits
+MIXED = 44  # bits of a coordinate that banded noise mixes: larger sums are clamped, which moves no one further
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Noise(ABC):
     @property
     def bits(self) -> int:
         """k of the lattice 2^-k: public, from the multiplier alone."""
-        return FINE - int(np.floor(np.log2(self.multiplier)))
+        return min(FINEST, FINE - int(np.floor(np.log2(self.multiplier))))
 
     @abstractmethod
     def loss(self, sampling: Sampling, move: Move, steps: int) -> PrivacyLoss:
@@ -58,11 +60,8 @@ class Session(ABC):
     """The noise of one run."""
 
     @abstractmethod
-    def release(self, slot: int, multiples: Integers) -> Integers:
-        """Noisy multiples of the parameter number `slot` in this step."""
-
-    def advance(self) -> None:  # noqa: B027  # most kinds of noise have nothing to do between steps
-        """Go to the next step, once all parameters of this one are released."""
+    def release(self, multiples: Integers) -> Integers:
+        """Noisy multiples of the next step, all parameters in one row."""
 
 
 def step_loss(multiplier: float, move: Move, sampling: Sampling) -> GaussianLoss:
@@ -102,7 +101,7 @@ class IndependentSession(Session):
     def __init__(self, sampler: Sampler) -> None:
         self.sampler = sampler
 
-    def release(self, slot: int, multiples: Integers) -> Integers:
+    def release(self, multiples: Integers) -> Integers:
         return self.sampler.about(multiples)
 
 
@@ -141,17 +140,18 @@ class Tree(Noise):
 
 
 class TreeSession(Session):
-    """For each parameter the noises of the nodes that the prefix sum is made of."""
+    """The noises of the nodes that the prefix sum is made of."""
 
     def __init__(self, noise: Tree, sampler: Sampler) -> None:
         self.noise, self.sampler, self.step = noise, sampler, 0
-        self.nodes: dict[int, list[Integers | None]] = {}
+        self.nodes: list[Integers | None] = []
 
-    def release(self, slot: int, multiples: Integers) -> Integers:
+    def release(self, multiples: Integers) -> Integers:
         step = self.step % self.noise.epoch + 1
         if step == 1:
-            self.nodes[slot] = [None] * self.noise.epoch.bit_length()
-        nodes = self.nodes[slot]
+            self.nodes = [None] * self.noise.epoch.bit_length()
+        self.step += 1
+        nodes = self.nodes
         level = (step & -step).bit_length() - 1  # the node that ends here replaces all lower ones
         change = self.sampler.draw(multiples.size)
         fresh = change.copy()
@@ -161,9 +161,6 @@ class TreeSession(Session):
             nodes[lower] = None
         nodes[level] = fresh
         return saturating_sum(multiples, change)
-
-    def advance(self) -> None:
-        self.step += 1
 
 
 @dataclass(frozen=True)
@@ -184,6 +181,10 @@ class Banded(Noise):
     def __post_init__(self) -> None:
         object.__setattr__(self, "multiplier", checks.positive("multiplier", self.multiplier))
         object.__setattr__(self, "band", checks.whole("band", self.band, 1, 1024))
+
+    @property
+    def bits(self) -> int:
+        return min(FINE, super().bits)
 
     @property
     def coefficients(self) -> tuple[int, ...]:
@@ -210,17 +211,16 @@ class Banded(Noise):
 
 
 class BandedSession(Session):
-    """The last sums, exact and as solved for, of each parameter."""
+    """The last sums, exact and as solved for."""
 
     def __init__(self, noise: Banded, sampler: Sampler) -> None:
         self.noise, self.sampler = noise, sampler
-        self.exact: dict[int, list[Integers]] = {}
-        self.solved: dict[int, list[Floats]] = {}
+        self.exact: list[Integers] = []
+        self.solved: list[Floats] = []
 
-    def release(self, slot: int, multiples: Integers) -> Integers:
-        c = self.noise.coefficients
-        exact, solved = self.exact.setdefault(slot, []), self.solved.setdefault(slot, [])
-        exact.insert(0, multiples)
+    def release(self, multiples: Integers) -> Integers:
+        c, exact, solved = self.noise.coefficients, self.exact, self.solved
+        exact.insert(0, np.clip(multiples, -(1 << MIXED), 1 << MIXED))  # Σ c_j < 2^18: mixed ones fit 64 bits
         del exact[self.noise.band :]
         mixed = np.zeros_like(multiples)  # in units of 2^-12 of the lattice: still whole
         for k, sums in zip(c, exact, strict=False):

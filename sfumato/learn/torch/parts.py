@@ -11,6 +11,7 @@ Theorem: norms here are never below the exact norm of what is summed [docs/theor
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,14 +32,14 @@ def unit(dtype: torch.dtype) -> float:
 
 
 def squares(x: Tensor) -> Tensor:
-    """Σx² over all but the first dimension in float64, never below the truth: one stage of summation per dimension.
+    """Σx² over all but the first dimension in float64, never below the truth: summed in one or two stages.
 
     k non-negative terms in any order are off by less than a factor 1 + k·unit; stages add their k, and a root that is
-    squared again two. A square below LEAST may be lost.
+    squared again two. A square below LEAST may be lost. Long rows are summed fast: kernels of 3 × 3 are no stage.
     """
-    flat = x if x.dim() > 1 else x[:, None]
+    flat = x[:, None] if x.dim() == 1 else x.flatten(2) if x.dim() > 2 else x
     total, terms = torch.linalg.vector_norm(flat, dim=-1).square(), flat.shape[-1] + 8
-    while total.dim() > 1:
+    if total.dim() > 1:
         terms += total.shape[-1]
         total = total.sum(-1)
     lost = LEAST * (x[0].numel() if len(x) else 0)
@@ -46,17 +47,35 @@ def squares(x: Tensor) -> Tensor:
     return found
 
 
+def full_products(device: str) -> AbstractContextManager[object]:
+    """Inside, products are taken in the type of their factors, whatever mixed precision does outside."""
+    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
+
+
+def wide(x: Tensor) -> Tensor:
+    """The same numbers in float32 if they have less: norms and sums are then those of float32."""
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+
+
 def in_groups(x: Tensor, size: int) -> Tensor:
     """Rows in groups of so many."""
     return x.reshape(-1, size, *x.shape[1:])
 
 
-def in_blocks(count: int, blocked: bool, summed: Callable[[slice], Tensor]) -> Tensor:
-    """Σ over examples: of all at once, or of blocks of TERMS, whose sums are then added."""
-    size = TERMS if blocked and count > TERMS else max(1, count)
-    total = summed(slice(0, size))
-    for start in range(size, count, size):
-        total += summed(slice(start, start + size))
+def in_blocks(left: Tensor, right: Tensor, blocked: bool) -> Tensor:
+    """leftᵀ @ right, a sum over examples: of all at once, or of blocks of TERMS, whose sums are then added."""
+    if not blocked or len(left) <= TERMS:
+        return left.t() @ right
+    whole = len(left) // TERMS * TERMS
+    if left.shape[1] == 1:  # one product for all blocks: what it writes is small
+        blocks = [x[:whole].reshape(-1, TERMS, x.shape[1]) for x in (left, right)]
+        total, done = torch.bmm(blocks[0].transpose(1, 2), blocks[1]).sum(0), whole
+    else:
+        total, done = left[:TERMS].t() @ right[:TERMS], TERMS
+    block = torch.empty_like(total)  # once: fresh memory costs as much as a product
+    for start in range(done, len(left), TERMS):
+        end = start + TERMS
+        total += torch.mm(left[start:end].t(), right[start:end], out=block)
     return total
 
 
@@ -123,15 +142,17 @@ class Vectors(Part):
     values: Tensor
     rows: tuple[int, int] | None = None
 
+    def __post_init__(self) -> None:
+        self.values = wide(self.values)
+
     def norm_squared(self) -> Tensor:
         return squares(self.values)
 
     def weighted_sum(self, weights: Tensor, dtype: Sums) -> Tensor:
         flat = self.values.flatten(1)
         if dtype is None or dtype == flat.dtype:
-            return in_blocks(len(flat), dtype is None, lambda b: weights[b].to(flat.dtype) @ flat[b]).view(
-                self.values.shape[1:]
-            )
+            summed = in_blocks(weights.to(flat.dtype)[:, None], flat, dtype is None)
+            return summed.view(self.values.shape[1:])
         total = torch.zeros(flat.shape[1], dtype=dtype, device=flat.device)
         size = max(1, CHUNK // max(1, flat.shape[1]))  # so that the copy in the wider type stays small
         for start in range(0, len(flat), size):
@@ -163,6 +184,9 @@ class Outers(Part):
     outputs: Tensor  # g: examples × places × features out
     rows: tuple[int, int] | None = None
 
+    def __post_init__(self) -> None:
+        self.inputs, self.outputs = wide(self.inputs), wide(self.outputs)
+
     def norm_squared(self) -> Tensor:
         a, g = self.inputs, self.outputs
         if a.shape[1] == 1:
@@ -171,9 +195,10 @@ class Outers(Part):
         return gram.double() + self.slack() * self.spread().square()
 
     def slack(self) -> float:
-        """The error of the ghost norm in units of the squared spread; it also covers a negative sum."""
+        """The error of the ghost norm in units of the squared spread; it also covers a negative sum, and the error of
+        gradients that are formed: (‖∇‖ + γ_T·spread)² ≤ ‖∇‖² + (2T + 1)u·spread²."""
         (_, places, d), p = self.inputs.shape, self.outputs.shape[2]
-        return (d + p + 2 * places + 16) * unit(self.inputs.dtype)
+        return (d + p + 4 * places + 20) * unit(self.inputs.dtype)
 
     def spread(self) -> Tensor:
         """Σ_t ‖g_t‖‖a_t‖ of each example: what rounding errors are relative to. Never below the truth."""
@@ -186,10 +211,9 @@ class Outers(Part):
     def weighted_sum(self, weights: Tensor, dtype: Sums) -> Tensor:
         a, g = self.inputs, self.outputs
         if a.shape[1] == 1 and (dtype is None or dtype == a.dtype):
-            rows, scaled = a[:, 0], g[:, 0] * weights.to(g.dtype)[:, None]
-            return in_blocks(len(a), dtype is None, lambda b: scaled[b].t() @ rows[b])
+            return in_blocks(g[:, 0] * weights.to(g.dtype)[:, None], a[:, 0], dtype is None)
         dtype = torch.float64 if dtype is None else dtype
-        scaled = g.to(dtype) * weights.to(dtype)[:, None, None]
+        scaled = g.to(dtype, copy=True).mul_(weights.to(dtype)[:, None, None])
         return scaled.flatten(0, 1).t() @ a.flatten(0, 1).to(dtype)
 
     def each(self) -> Tensor:
@@ -228,6 +252,9 @@ class Lookups(Part):
     outputs: Tensor  # examples × places × features
     rows: tuple[int, int] | None = None
 
+    def __post_init__(self) -> None:
+        self.outputs = wide(self.outputs)
+
     def norm_squared(self) -> Tensor:
         g = self.outputs
         same = (self.index[:, :, None] == self.index[:, None, :]).to(g.dtype)
@@ -244,7 +271,7 @@ class Lookups(Part):
 
     def weighted_sum(self, weights: Tensor, dtype: Sums) -> Tensor:
         dtype = torch.float64 if dtype is None else dtype
-        scaled = self.outputs.to(dtype) * weights.to(dtype)[:, None, None]
+        scaled = self.outputs.to(dtype, copy=True).mul_(weights.to(dtype)[:, None, None])
         total = torch.zeros(self.parameter.shape, dtype=dtype, device=scaled.device)
         return total.index_add_(0, self.index.flatten(), scaled.flatten(0, 1))
 
@@ -271,13 +298,15 @@ class Lookups(Part):
 
 
 @dataclass(eq=False)
-class FormedTwice(Part):
-    """Gradients that are too large to keep: a few examples at a time are formed for norms, and once more for sums."""
+class Streamed(Part):
+    """Gradients that are too large to keep: a few examples at a time are formed for sums, and once more for norms
+    unless `norms` finds these in another way. It must not be below the norms of what is formed."""
 
     parameter: nn.Parameter
     count: int
     form: Callable[[slice], Tensor]
     rows: tuple[int, int] | None = None
+    norms: Callable[[], Tensor] | None = None
     blanks: Tensor | None = None
 
     def chunks(self) -> list[slice]:
@@ -292,6 +321,8 @@ class FormedTwice(Part):
         return Vectors(self.parameter, values, self.rows)
 
     def norm_squared(self) -> Tensor:
+        if self.norms is not None:
+            return self.norms()
         return torch.cat([self.formed(chunk).norm_squared() for chunk in self.chunks()])
 
     def weighted_sum(self, weights: Tensor, dtype: Sums) -> Tensor:

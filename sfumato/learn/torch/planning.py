@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter, OutOfReach
-from sfumato.learn.torch.charge import Funds, target
-from sfumato.learn.torch.clipping import Adaptive, Clipping
+from sfumato.learn.torch.charge import Funds, run_loss, target
 from sfumato.learn.torch.noise import Independent, Move
+from sfumato.learn.torch.sizes import fixed_size, most_failure
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.views.calibrate import calibrate as find
@@ -25,22 +24,19 @@ if TYPE_CHECKING:
 ROOM = 5e-3  # of the sensitivity, for float errors: they are known once the model is, and are mostly less
 
 
-def run_loss(
-    sampler: Sampling, noise: float, steps: int, aside: Fraction = Fraction(0), room: float = ROOM
-) -> PrivacyLoss:
-    """The loss of a run with independent noise, before the model is known: with room for float errors."""
-    return Independent(noise).loss(sampler, Move(1 + room, aside), steps)
+def planned_loss(sampler: Sampling, noise: float, steps: int, delta: float) -> PrivacyLoss:
+    """The loss of a run with independent noise, before the model is known: with room for float errors and overflow."""
+    failure = 0.0 if fixed_size(sampler) else most_failure(delta)
+    return run_loss(Independent(noise), sampler, Move(1 + ROOM), steps, failure)
 
 
-def calibrated_noise(
-    sampler: Sampling, clipping: Clipping, steps: int, budget: Funds, room: float = ROOM
-) -> Independent:
+def calibrated_noise(sampler: Sampling, move: Move, steps: int, budget: Funds, failure: float = 0.0) -> Independent:
     """Independent noise, the least that meets the budget."""
     epsilon, delta = target(budget)
-    aside = clipping.aside if isinstance(clipping, Adaptive) else Fraction(0)
     found = find(
-        lambda sigma: run_loss(sampler, sigma, steps, aside, room), epsilon=epsilon, delta=delta, tolerance=1e-3
-    )
+        lambda sigma: run_loss(Independent(sigma), sampler, move, steps, failure),
+        epsilon=epsilon, delta=delta, tolerance=1e-3,
+    )  # fmt: skip
     return Independent(found.upper)
 
 
@@ -59,10 +55,12 @@ def calibrate(
             f"  found:  {', '.join(missing) or 'none of them'} left out\n  do:     give the other two"
         )
     if sampler is None:
-        return find(lambda q: run_loss(Poisson(q), noise or 0.0, steps or 0), epsilon=epsilon, delta=delta, high=1.0)
+        return find(
+            lambda q: planned_loss(Poisson(q), noise or 0.0, steps or 0, delta), epsilon=epsilon, delta=delta, high=1.0
+        )
     if noise is None:
-        return find(lambda s: run_loss(sampler, s, steps or 0), epsilon=epsilon, delta=delta, tolerance=1e-4)
-    return find(lambda k: run_loss(sampler, noise, int(k)), epsilon=epsilon, delta=delta, integer=True)
+        return find(lambda s: planned_loss(sampler, s, steps or 0, delta), epsilon=epsilon, delta=delta, tolerance=1e-4)
+    return find(lambda k: planned_loss(sampler, noise, int(k), delta), epsilon=epsilon, delta=delta, integer=True)
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,7 @@ def choose(sampler: Sampling, batch: int, steps: int, epsilon: float, delta: flo
         sigma = calibrate(epsilon=epsilon, delta=delta, sampler=sampler, steps=steps).upper
     except OutOfReach:
         return Choice(sampler, batch, steps, None, float("inf"), float("inf"))
-    spent = run_loss(sampler, sigma, steps).epsilon(delta).upper
+    spent = planned_loss(sampler, sigma, steps, delta).epsilon(delta).upper
     return Choice(sampler, batch, steps, sigma, spent, sigma / batch)
 
 

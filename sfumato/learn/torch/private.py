@@ -6,6 +6,7 @@ for x, y in batches:
     optimizer.step()
 """
 
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,11 +17,11 @@ from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.learn.torch.batches import Data, Physical, physical_batches
 from sfumato.learn.torch.charge import Charge, Funds, charge_run
-from sfumato.learn.torch.clipping import Clipping, clipping_of
+from sfumato.learn.torch.clipping import Clipping
 from sfumato.learn.torch.engine import Engine
-from sfumato.learn.torch.noise import Noise, noise_of
-from sfumato.learn.torch.planning import calibrated_noise
-from sfumato.learn.torch.sizes import physical_shape, public_batch_size
+from sfumato.learn.torch.noise import Noise
+from sfumato.learn.torch.noisy_loss import NoisyLoss
+from sfumato.learn.torch.prepare import Prepared
 from sfumato.learn.torch.sums import FloatError
 from sfumato.loss.base import PrivacyLoss
 from sfumato.noise.entropy import SYSTEM, Source
@@ -75,6 +76,11 @@ class PrivateOptimizer:
         """Gradients are released and cleared by `step`."""
 
     @property
+    def loss(self) -> float | None:
+        """The noisy training loss of the last step, if `watch` bought one."""
+        return self.engine.seen
+
+    @property
     def param_groups(self) -> list[dict[str, Any]]:
         """Those of the optimizer, for schedulers of the learning rate."""
         return self.optimizer.param_groups
@@ -112,25 +118,37 @@ class PrivateBatches:
 def make_private(
     model: nn.Module, optimizer: torch.optim.Optimizer, data: Any, *, sampler: Sampling, steps: int, budget: Funds,
     clip: Clipping | float = 1.0, noise: Noise | float | None = None, batch_size: int | None = None,
-    physical: int | None = None, sums: torch.dtype | None = None, probe: Callable[..., Tensor] | None = None,
-    source: Source = SYSTEM,
+    physical: int | None = None, most: int | None = None, watch: NoisyLoss | None = None,
+    sums: torch.dtype | None = None, probe: Callable[..., Tensor] | None = None, source: Source = SYSTEM,
 ) -> tuple[PrivateOptimizer, PrivateBatches]:  # fmt: skip
     """A private optimizer and the batches to feed it with; see the top of this file.
 
     `probe(*tensors)` runs the model on a made-up batch before anything is charged, and returns one number for each
     example; by default the model is called with all tensors but the last.
     """
-    clipping, divisor = clipping_of(clip), public_batch_size(sampler, batch_size)
-    count = checks.whole("steps", steps, 1)
-    chosen = calibrated_noise(sampler, clipping, count, budget) if noise is None else noise_of(noise)
-    shape = physical_shape(sampler, divisor, 1, physical)
-    engine = Engine(model, clipping, chosen, shape, divisor, sums, source)
-    examples = Data(data)
-    run = probe or (lambda *tensors: model(*tensors[:-1]).flatten(1).sum(1))
-    error = engine.probe(lambda seed, same: run(*examples.made_up(shape.total, seed, same)))
-    loss = chosen.loss(sampler, engine.move(), count)
-    private = PrivateOptimizer(optimizer, engine)
-    return private, PrivateBatches(examples, sampler, count, private, loss, budget, error, source)
+    count, examples = checks.whole("steps", steps, 1), Data(data)
+    device = next(model.parameters()).device
+    run = probe or (lambda *tensors: model(*(x.to(device) for x in tensors[:-1])).flatten(1).sum(1))
+    refuse_closures(optimizer)
+    ready = Prepared(
+        model, lambda shape, seed, same: run(*examples.made_up(shape.total, seed, same)), sampler=sampler, steps=count,
+        budget=budget, clip=clip, noise=noise, batch_size=batch_size, physical=physical, most=most, watch=watch, rows=1,
+        sums=sums, source=source,
+    )  # fmt: skip
+    private = PrivateOptimizer(optimizer, ready.engine)
+    loss = ready.loss_after(count)
+    return private, PrivateBatches(examples, sampler, count, private, loss, budget, ready.float_error, source)
+
+
+def refuse_closures(optimizer: torch.optim.Optimizer) -> None:
+    """An optimizer that evaluates the model itself would see data without noise."""
+    closure = inspect.signature(optimizer.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise InvalidParameter(
+            "this optimizer evaluates the loss several times in a step, and each time would be a release.\n"
+            f"  found:  {type(optimizer).__name__}, whose step needs a closure\n"
+            "  do:     use one that takes gradients, such as SGD or Adam"
+        )
 
 
 def out_of_order(found: str, do: str) -> InvalidParameter:

@@ -9,12 +9,13 @@ Theorem: neighbours move the whole numbers by at most 1 + 4·err(P) + 2·√d·2
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import torch
 from torch import Tensor, nn
 
 from sfumato.learn.torch.clipping import Clipping
-from sfumato.learn.torch.parts import Part, Sums, unit
+from sfumato.learn.torch.parts import Part, Sums, full_products, unit
 from sfumato.noise.draw_table import Integers
 from sfumato.rounding import product_up, sqrt_up, sum_up
 
@@ -41,62 +42,64 @@ class FloatError:
 
 @dataclass(eq=False)
 class ClippedSum:
-    """The sum of clipped gradients of one logical batch, as whole numbers, one array for each parameter."""
+    """The sum of clipped gradients of one logical batch, as whole numbers, all parameters in one row."""
 
     parameters: Sequence[nn.Parameter]
     bits: int
     dtype: Sums
-    multiples: list[Tensor | None] = field(init=False)
+    multiples: Tensor | None = field(init=False)
     unclipped: float = field(init=False, default=0.0)  # examples below the norm less those above, halved
     pending: bool = field(init=False, default=False)  # was a physical batch added?
 
     def __post_init__(self) -> None:
-        self.slots = {id(parameter): slot for slot, parameter in enumerate(self.parameters)}
+        self.sizes = [parameter.numel() for parameter in self.parameters]
+        ends = [0, *accumulate(self.sizes)]
+        self.places = {id(p): slice(*ends[i : i + 2]) for i, p in enumerate(self.parameters)}
         self.clear()
 
     def clear(self) -> None:
         """Begin a new logical batch: its sum is 0, which is what an empty batch has."""
-        self.multiples = [None] * len(self.parameters)
+        self.multiples = None
         self.unclipped, self.pending = 0.0, False
 
     @torch.no_grad()
     def add(self, parts: Sequence[Part], mask: Tensor, clipping: Clipping) -> None:
         """Add one physical batch; examples outside the mask, and those whose gradient is not finite, add 0."""
+        with full_products(mask.device.type):
+            self._add(parts, mask, clipping)
+
+    def _add(self, parts: Sequence[Part], mask: Tensor, clipping: Clipping) -> None:
         self.pending = True
         squared = [part.norm_squared() for part in parts]
         weights = clipping.weights(squared)
         whole = torch.stack(squared).sum(0)
-        usable = mask & torch.isfinite(whole)
-        if not bool(torch.isfinite(whole).all()):  # 0·∞ is not 0
-            broken = torch.nonzero(~torch.isfinite(whole)).flatten()
+        finite = torch.isfinite(whole)
+        usable = mask & finite
+        if not bool(finite.all()):  # 0·∞ is not 0
+            broken = torch.nonzero(~finite).flatten()
             for part in parts:
                 part.blank(broken)
         self.unclipped += float((usable & (whole.sqrt() <= clipping.norm)).sum()) - float(mask.sum()) / 2
         room = 1 - 4 * unit(self.dtype or torch.float32)  # products of weights and gradients are rounded in this type
         scale = room * 2.0**self.bits / clipping.norm  # in the weights: it then costs nothing
+        found = torch.zeros(sum(self.sizes), dtype=torch.int64, device=whole.device)
         done: dict[int, Tensor] = {}
         for part, weight in zip(parts, weights, strict=True):
             if id(weight) not in done:
                 done[id(weight)] = torch.where(usable, weight * scale, 0.0)
-            self.put(part, part.weighted_sum(done[id(weight)], self.dtype).round_().to(torch.int64))
+            self.place(found, part).copy_(part.weighted_sum(done[id(weight)], self.dtype).round_())
+        self.multiples = found if self.multiples is None else self.multiples.add_(found)
 
-    def put(self, part: Part, found: Tensor) -> None:
-        slot = self.slots[id(part.parameter)]
-        before = self.multiples[slot]
-        if part.rows is None:
-            self.multiples[slot] = found if before is None else before.add_(found)
-            return
-        if before is None:
-            before = self.multiples[slot] = torch.zeros(part.parameter.shape, dtype=torch.int64, device=found.device)
-        before[part.rows[0] : part.rows[1]] += found
+    def place(self, row: Tensor, part: Part) -> Tensor:
+        """Where a part belongs in the row of all parameters."""
+        found = row[self.places[id(part.parameter)]].view(part.parameter.shape)
+        return found if part.rows is None else found[slice(*part.rows)]
 
-    def take(self, slot: int) -> Integers:
-        """The whole numbers of one parameter, as a row."""
-        found = self.multiples[slot]
-        if found is None:
-            found = torch.zeros(self.parameters[slot].shape, dtype=torch.int64)
-        self.multiples[slot] = None
-        return found.cpu().numpy().reshape(-1)
+    def take(self) -> Integers:
+        """The whole numbers of all parameters, as a row; the sum is empty then."""
+        found = torch.zeros(sum(self.sizes), dtype=torch.int64) if self.multiples is None else self.multiples
+        self.clear()
+        return found.cpu().numpy()
 
 
 def float_error(

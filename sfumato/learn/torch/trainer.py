@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ from sfumato.errors import InvalidParameter
 from sfumato.learn.torch.batches import Augment, Data, Physical, physical_batches
 from sfumato.learn.torch.charge import Charge, Funds, charge_run
 from sfumato.learn.torch.checkpoint import load_checkpoint, save_checkpoint
-from sfumato.learn.torch.clipping import Clipping, clipping_of
-from sfumato.learn.torch.engine import Engine
-from sfumato.learn.torch.noise import Noise, noise_of
-from sfumato.learn.torch.planning import ROOM, calibrated_noise
+from sfumato.learn.torch.clipping import Clipping
+from sfumato.learn.torch.engine import Engine, Shape
+from sfumato.learn.torch.noise import Noise
+from sfumato.learn.torch.noisy_loss import NoisyLoss
+from sfumato.learn.torch.prepare import Prepared
+from sfumato.learn.torch.private import refuse_closures
 from sfumato.learn.torch.progress import Progress
-from sfumato.learn.torch.sizes import physical_shape, public_batch_size
 from sfumato.learn.torch.sums import FloatError
 from sfumato.loss.base import PrivacyLoss
 from sfumato.noise.entropy import SYSTEM, Source
@@ -31,12 +33,13 @@ Loss = Callable[..., Tensor]
 
 @dataclass(frozen=True)
 class Step:
-    """What may be shown after a step: its number, and what the whole run was charged."""
+    """What may be shown after a step: its number, what the whole run was charged, and a noisy loss that was bought."""
 
     number: int
     steps: int
     epsilon: float
     delta: float
+    loss: float | None = None
 
 
 class Trainer:
@@ -47,7 +50,9 @@ class Trainer:
     number that sums are divided by. `budget` is a ledger or (ε, δ).
 
     Gradients are clipped example by example without being formed, summed in float64 and rounded to a public lattice,
-    with exact noise on the sum. Training losses are not shown: they are data without noise.
+    with exact noise on the sum. Training losses are data without noise, so they are not shown, unless `watch` buys a
+    noisy one. Large batches take several physical ones of `physical` examples; `most` is a cap beyond which examples
+    are left out, and the probability of that is priced.
     """
 
     def __init__(
@@ -64,6 +69,8 @@ class Trainer:
         optimizer: torch.optim.Optimizer | None = None,
         batch_size: int | None = None,
         physical: int | None = None,
+        most: int | None = None,
+        watch: NoisyLoss | None = None,
         augment: Augment | None = None,
         augmentations: int = 1,
         units: Sequence[int] | None = None,
@@ -84,18 +91,15 @@ class Trainer:
                 "  do:     give units=, the unit of each row, and per_unit=, the most rows of one that are used"
             )
         self.data = Data(data, units, rows)
-        divisor = public_batch_size(sampler, batch_size)
-        shape = physical_shape(sampler, divisor, rows, physical)
-        clipping = clipping_of(clip)
-        priced = calibrated_noise(sampler, clipping, self.steps, budget) if noise is None else noise_of(noise)
-        self.engine = Engine(model, clipping, priced, shape, divisor, sums, source)
+        self.prepared = Prepared(
+            model, self._made_up, sampler=sampler, steps=self.steps, budget=budget, clip=clip, noise=noise,
+            batch_size=batch_size, physical=physical, most=most, watch=watch, rows=rows, sums=sums, source=source,
+        )  # fmt: skip
+        self.engine: Engine = self.prepared.engine
+        self.float_error: FloatError = self.prepared.float_error
         self.optimizer = optimizer or torch.optim.SGD(self.engine.keeper.parameters, lr=0.1)
-        self.float_error: FloatError = self.engine.probe(self._made_up)
-        if noise is None and self.float_error.growth > ROOM:
-            priced = calibrated_noise(sampler, clipping, self.steps, budget, 1.01 * self.float_error.growth)
-            self.engine = Engine(model, clipping, priced, shape, divisor, sums, source)
-            self.float_error = self.engine.probe(self._made_up)
-        self.loss: PrivacyLoss = priced.loss(sampler, self.engine.move(), self.steps)
+        refuse_closures(self.optimizer)
+        self.loss: PrivacyLoss = self.prepared.loss_after(self.steps)
         self.budget, self.who = budget, who
         self.charge: Charge | None = None
         self.done = 0
@@ -110,8 +114,11 @@ class Trainer:
         """ε of the whole run at δ, never below the truth."""
         return self.loss.epsilon(delta).upper
 
-    def _made_up(self, seed: int, same: slice) -> Tensor:
-        shape = self.engine.shape
+    def epsilon_so_far(self, delta: float) -> float:
+        """ε of the steps that were done. The charge is for all steps: stopping refunds nothing."""
+        return self.prepared.loss_after(self.done).epsilon(delta).upper if self.done else 0.0
+
+    def _made_up(self, shape: Shape, seed: int, same: slice) -> Tensor:
         share = torch.full((shape.total,), 1 / shape.rows, dtype=torch.float64)
         return self._losses(self.data.made_up(shape.total, seed, same), share)
 
@@ -122,7 +129,7 @@ class Trainer:
         shown = Progress(self.steps, progress)
         try:
             for step in self:
-                shown.update(step.number, step.epsilon)
+                shown.update(step.number, step.epsilon, partial(self.epsilon_so_far, step.delta), step.loss)
         except KeyboardInterrupt:
             shown.interrupt(self.done)
         shown.close()
@@ -144,7 +151,7 @@ class Trainer:
                 self.optimizer.step()
                 self.optimizer.zero_grad(set_to_none=True)
                 self.done += 1
-                yield Step(self.done, self.steps, self.charge.epsilon, self.charge.delta)
+                yield Step(self.done, self.steps, self.charge.epsilon, self.charge.delta, self.engine.seen)
 
     def _add(self, batch: Physical) -> None:
         with self.engine.recording() as tape:

@@ -14,16 +14,16 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.loss.base import TOLERANCE, Composite, Engine, PrivacyLoss
+from sfumato.loss.base import TOLERANCE, Engine, PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.compose.binomial import Binomial
 from sfumato.loss.compose.contour import Composition
 from sfumato.loss.compose.contour_engine import ContourEngine
-from sfumato.loss.compose.facts import facts
+from sfumato.loss.compose.facts import Composite, facts
 from sfumato.loss.compose.inner_table import replace_inner_sum
 from sfumato.loss.compose.lattice import FAR, Lattice, together
 from sfumato.loss.compose.lattice_plan import MOST_POINTS, common_step
-from sfumato.loss.compose.moments import Moments, gives_all_away, too_large, too_many
+from sfumato.loss.compose.moments import Moments, too_large, too_many
 from sfumato.loss.compose.normal_limit import normal
 from sfumato.loss.compose.transforms.base import Refused, Transform
 from sfumato.loss.kinds.coins import ApproxLoss, PureLoss, RandomizedResponseLoss, SignedLoss
@@ -36,6 +36,7 @@ from sfumato.loss.views.renyi_curve import RenyiCurve
 
 Terms = list[tuple[int, PrivacyLoss]]
 LEAST, MOST = 1e-24, 1e12  # log-moments of order 1
+NEARLY_ALL = 1 - 1e-9  # of the mass at +∞: too little is left for a lattice
 MANY_COINS = 10**9  # from here on the roundings of M count, not only those of M − 1
 
 
@@ -50,13 +51,16 @@ def engine(loss: Composite) -> Engine:
     for _, term in terms:
         if facts(term).leak[0] == 1 and facts(term).sharp_ends:  # a term that reveals everything decides alone
             return term
-    terms = merge_curves(merge_gaussians(terms))
+    if any(isinstance(term, GaussianLoss) for _, term in terms):
+        terms = merge_gaussians(terms)
+    if any(facts(term).renyi_curve is not None for _, term in terms):
+        terms = merge_curves(terms)
     if not terms:
         return GaussianLoss(0.0)
     if len(terms) == 1 and terms[0][0] == 1:
         return terms[0][1]
     steps = tuple(terms)
-    if gives_all_away(steps):
+    if any(facts(term).leak[0] > NEARLY_ALL for _, term in steps):
         return Plain(steps)
     if too_many(steps):
         other = contour(terms, loss) or Plain(steps)
@@ -85,8 +89,6 @@ def open_leaks(times: int, loss: PrivacyLoss) -> Terms:
 def merge_gaussians(terms: Terms) -> Terms:
     """All Gaussians as one, μ = √Σkμ²."""
     mine = [(count, term) for count, term in terms if isinstance(term, GaussianLoss)]
-    if not mine:
-        return terms
     mu = math.sqrt(math.fsum(count * term.mu * term.mu for count, term in mine))
     within_reach("together these Gaussians have μ", mu)
     return [*((c, t) for c, t in terms if not isinstance(t, GaussianLoss)), (1, GaussianLoss(mu))]
@@ -102,8 +104,6 @@ def merge_curves(terms: Terms) -> Terms:
             rest.append((count, term))
         else:
             curves.append(curve.times(count))
-    if not curves:
-        return terms
     total = curves[0]
     for curve in curves[1:]:
         total = total + curve
@@ -137,13 +137,14 @@ def contour(terms: Terms, loss: Composite) -> ContourEngine | None:
     parts = group_transforms(terms)
     if parts is None or not moderate(parts):
         return None
-    step = common_step(tuple(term for _, term in terms))
-    if step is not None and fits(parts, step) and not too_many(tuple(terms)):
-        return None
-    leak = loss.leak()[0]
-    composition = Composition(parts, leak * (1 - 16 * ULP) if loss.sharp_ends else 0.0, leak)
+    if all(facts(term).atoms is not None for _, term in terms):
+        step = common_step(tuple(term for _, term in terms))
+        if step is not None and fits(parts, step) and not too_many(tuple(terms)):
+            return None
+    leak = facts(loss).leak[0]
+    composition = Composition(parts, leak * (1 - 16 * ULP) if facts(loss).sharp_ends else 0.0, leak)
     otherwise = Plain(tuple(terms))
-    return ContourEngine(composition, loss.supremum()[0], otherwise, lambda: loss.log_moment(-0.5).upper)
+    return ContourEngine(composition, facts(loss).supremum[0], otherwise, lambda: loss.log_moment(-0.5).upper)
 
 
 def fits(parts: Sequence[Transform], step: float) -> bool:
@@ -154,7 +155,7 @@ def fits(parts: Sequence[Transform], step: float) -> bool:
 
 
 def moderate(parts: Sequence[Transform], least: float = LEAST) -> bool:
-    """Is the sum neither too small nor too large for floats to tell a contour?"""
+    """Is the sum neither too small nor too large for a contour in floats?"""
     try:
         return least < sum(float(part.log_moments(np.ones(1))[0]) for part in parts) < MOST
     except Refused:
@@ -169,7 +170,7 @@ class Plain:
 
     @cached_property
     def engine(self) -> Lattice | Moments:
-        if gives_all_away(self.steps) or too_many(self.steps):
+        if too_many(self.steps) or any(facts(term).leak[0] > NEARLY_ALL for _, term in self.steps):
             return Moments(self.steps)
         steps = tuple((count, replace_inner_sum(term, count)) for count, term in self.steps)
         return Moments(self.steps) if too_large(steps) else Lattice(steps)

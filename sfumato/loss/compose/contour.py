@@ -16,11 +16,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from sfumato.loss.bound import Bound
-from sfumato.loss.compose.transforms.base import Complexes, Discs, Refused, Transform, product
+from sfumato.loss.compose.transforms.base import Complexes, Discs, Refused, Transform, product, round_to_30_bits
 from sfumato.loss.compose.transforms.gaussian import GaussianTransform
 from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, floats, log_peaks
 from sfumato.progress import may_take_long
@@ -104,16 +105,16 @@ class Composition:
         window = 1.02 * max(float(width[at]), 3 * float(spreads[at]))
         return Saddle(float(theta[at]), eps, float(spreads[at]), float(goals[at]), window, others)
 
-    def approximate_epsilon(self, log_delta: float) -> float:
-        """About the ε where δ is given: Chernoff's bound, less what the saddle point approximation makes of it."""
+    def approximate_epsilon(self, log_delta: float) -> tuple[float, float]:
+        """About the ε where δ is given, and its tilt: Chernoff's bound, less what the saddle point makes of it."""
         theta, bound = self.best(lambda theta, k: (k - log_delta + log_peaks(theta)) / theta)
         near = self.log_moments(theta * np.array([0.9, 1.0, 1.1]))
         spread = math.sqrt(max(float(near[0] - 2 * near[1] + near[2]), 0.0)) / (0.1 * theta)
         main = -math.log(2.5 * theta * (theta + 1) * max(spread, 1 / theta))
-        return max((float(near[1]) - log_delta + main) / theta, 0.3 * bound, 0.0)
+        return max((float(near[1]) - log_delta + main) / theta, 0.3 * bound, 0.0), theta
 
     def contour(self, eps: float, sharp: float, room: float = 1.0, blur: float | None = None) -> "Contour":
-        """A line that tells δ near ε to about `sharp`, relatively; `room` widens its window. If it must be smoothed,
+        """A line that gives δ near ε to a relative gap of `sharp`; `room` widens its window. If it must be smoothed,
         that may cost `blur`: unlike aliases and dropped nodes, this does not grow away from the saddle point."""
         saddle = self.towards(eps, sharp)
         line = plan(self.transforms, saddle, 0.0, room)
@@ -140,39 +141,22 @@ class Line:
     nodes: int
     far: Floats
 
-    @property
-    def theta(self) -> float:
-        return self.saddle.theta
-
-    @property
-    def others(self) -> tuple[float, float]:
-        return self.saddle.others
-
     @cached_property
-    def omega(self) -> Floats:
-        return floats(self.step * np.arange(self.nodes + 1))
-
-    @cached_property
-    def weights(self) -> Floats:
-        """Of the nodes in a trapezoid sum over the whole line, by symmetry over its upper half."""
+    def points(self) -> "Points":
+        """The nodes, with their weights in a trapezoid sum over the whole line, by symmetry over its upper half."""
+        omega = floats(self.step * np.arange(self.nodes + 1))
         weights = np.full(self.nodes + 1, self.step / math.pi)
         weights[0] /= 2
-        return weights
+        z = self.saddle.theta + 1j * omega
+        return Points(omega, weights, (weights / (z * (z + 1))).astype(np.complex128))
 
-    @cached_property
-    def kernel(self) -> Complexes:
-        """weight/(z(z+1)) at the nodes."""
-        z = self.theta + 1j * self.omega
-        return (self.weights / (z * (z + 1))).astype(np.complex128)
 
-    @cached_property
-    def alias_powers(self) -> tuple[float, float]:
-        """log of peak·r/(1 − r) for both other tilts, r = e^{−|θ'−θ|W}."""
-        width = 2 * math.pi / self.step * (1 - 1e-15)
-        gaps = [abs(other - self.theta) * width for other in self.others]
-        peaks = log_peaks(np.array(self.others)).tolist()
-        right, left = (peak - gap - math.log(-math.expm1(-gap)) for peak, gap in zip(peaks, gaps, strict=True))
-        return right, left
+class Points(NamedTuple):
+    """Frequencies ω of the nodes, their weights, and weight/(z(z+1))."""
+
+    omega: Floats
+    weights: Floats
+    kernel: Complexes
 
 
 def plan(parts: Sequence[Transform], saddle: Saddle, tau: float, room: float) -> Line:
@@ -181,21 +165,18 @@ def plan(parts: Sequence[Transform], saddle: Saddle, tau: float, room: float) ->
     log_ceiling = np.sum([part.tilted(saddle.theta).log_ceiling(omega) for part in parts], axis=0)
     enough = np.flatnonzero(tails(omega, log_ceiling) <= math.exp(saddle.goal))
     first = int(enough[0]) if len(enough) else len(omega) - 1
-    mantissa, exponent = math.frexp(2 * math.pi / (room * saddle.width))
-    step = math.ldexp(math.floor(mantissa * 2**30), exponent - 30)  # 30 digits: whole multiples are exact
+    step = round_to_30_bits(2 * math.pi / (room * saddle.width))
     nodes = math.ceil(float(omega[first]) / step) + 1 if len(enough) else 10**12
     return Line(saddle, tau, step, nodes, omega[first:])
 
 
-def tails_of_ones(omega: Floats) -> Floats:
-    """∫ dω/πω² over the cell that begins at each frequency; the last one never ends."""
-    return floats((1 / omega - np.append(1 / omega[1:], 0.0)) * ((1 + 1e-12) / math.pi))
-
-
 def tails(omega: Floats, log_ceiling: Floats) -> Floats:
-    """The most that nodes beyond each frequency weigh: ∫ ceiling/ω² dω/π, the ceiling read at the left of each cell."""
-    cells = np.exp(np.maximum(log_ceiling, -700.0)) * tails_of_ones(omega)
-    return floats(np.cumsum(cells[::-1])[::-1])
+    """The most that nodes beyond each frequency weigh: ∫ ceiling/ω² dω/π, the ceiling read at the left of each cell.
+
+    The last cell never ends.
+    """
+    cells = np.exp(np.maximum(log_ceiling, -700.0)) * (1 / omega - np.append(1 / omega[1:], 0.0))
+    return floats(np.cumsum(cells[::-1])[::-1] * ((1 + 1e-12) / math.pi))
 
 
 def density_tail(omega: Floats, log_ceiling: Floats, tau: float) -> float:
@@ -216,19 +197,19 @@ class Totals:
     lag: float  # how far the centre may be off from rounding sums
     discs: Discs
     log_ceiling: Floats  # at line.far
-    others: Floats  # log M at line.others, from above
+    others: Floats  # log M at line.saddle.others, from above
 
     @classmethod
     def of(cls, part: Transform, line: Line) -> "Totals":
-        view = part.tilted(line.theta)
-        others = [part.tilted(other) for other in line.others]
+        view = part.tilted(line.saddle.theta)
+        others = [part.tilted(other) for other in line.saddle.others]
         return Totals(
             log_moment=view.log_moment,
             slip=view.slip + 8 * ULP * abs(view.log_moment),
             centre=view.centre,
             drift=view.drift,
             lag=0.0,
-            discs=view.discs(line.omega),
+            discs=view.discs(line.points.omega),
             log_ceiling=view.log_ceiling(line.far),
             others=np.array([other.log_moment + other.slip for other in others]),
         )
@@ -256,24 +237,22 @@ class Contour:
     """All terms on one line: δ from both sides at any t, sharp near the ε it was planned for."""
 
     def __init__(self, line: Line, totals: Totals, surely: float, leak: float) -> None:
-        self.line, self.totals, self.theta, self.surely, self.leak = line, totals, line.theta, surely, leak
+        self.line, self.totals, self.theta, self.surely, self.leak = line, totals, line.saddle.theta, surely, leak
         self.log_moment, self.slip = totals.log_moment, totals.slip
         self.centre = totals.centre
+        omega, weights, kernel = line.points
         phi = np.exp(totals.discs.log)
-        self.terms = line.kernel * phi
+        self.terms = kernel * phi
         radius = totals.discs.radius + (len(phi) + 32) * ULP * np.abs(phi)
-        self.noise = float(radius @ np.abs(line.kernel))
-        self.turning = float(np.abs(self.terms) @ line.omega)
-        self.tail = float(np.exp(np.maximum(totals.log_ceiling, -700.0)) @ tails_of_ones(line.far))
-        self.density = line.weights * phi
+        self.noise = float(radius @ np.abs(kernel))
+        self.turning = float(np.abs(self.terms) @ omega)
+        self.tail = float(tails(line.far, totals.log_ceiling)[0])
+        density = weights * phi
+        # columns to be summed: the terms, the density, the derivative of the terms in t
+        self.table = np.stack([self.terms, density, -1j * omega * self.terms], axis=1)
         if line.tau > 0:
-            self.density_noise = float(radius @ line.weights) + density_tail(line.far, totals.log_ceiling, line.tau)
-            self.density_turning = float(np.abs(self.density) @ line.omega)
-
-    @cached_property
-    def table(self) -> Complexes:
-        """Columns to be summed: the terms, the density, the derivative of the terms in t."""
-        return np.stack([self.terms, self.density, -1j * self.line.omega * self.terms], axis=1)
+            self.density_noise = float(radius @ weights) + density_tail(line.far, totals.log_ceiling, line.tau)
+            self.density_turning = float(np.abs(density) @ omega)
 
     def sums(self, t: Floats) -> Floats:
         """Re Σ column·e^{−iω(t−C)}, one row for each column of the table."""
@@ -282,7 +261,7 @@ class Contour:
             return np.concatenate([self.sums(t[i : i + CHUNK]) for i in range(0, len(t), CHUNK)], axis=1)
         shift = t - self.centre
         if n <= 128:
-            return floats((np.exp(np.multiply.outer(shift, -1j * self.line.omega)) @ self.table).real.T)
+            return floats((np.exp(np.multiply.outer(shift, -1j * self.line.points.omega)) @ self.table).real.T)
         block = math.isqrt(n - 1) + 1  # e^{−i(aB+b)Dx}: few exponentials, one matrix product
         rows = -(-n // block)
         padded = np.zeros((rows * block, 3), dtype=np.complex128)
@@ -296,11 +275,16 @@ class Contour:
 
     @cached_property
     def alias_terms(self) -> tuple[tuple[float, float], ...]:
-        """(a, b) such that the aliases weigh at most Σ e^{a − bt}, in units of M(θ)e^{−θt}; a with its rounding."""
-        found = []
-        for other, power, moment in zip(self.line.others, self.line.alias_powers, self.totals.others, strict=True):
-            slack = 8 * ULP * (abs(float(moment)) + abs(self.log_moment) + abs(power)) + 1e-12
-            found.append((float(moment) - self.log_moment + self.slip + power + slack, other - self.theta))
+        """(a, b) such that the aliases weigh at most Σ e^{a − bt}, in units of M(θ)e^{−θt}; a with its rounding.
+
+        Each of the other tilts θ' weighs at most its peak·r/(1 − r) times M(θ')e^{−θ't}, r = e^{−|θ'−θ|W}.
+        """
+        found, others, width = [], self.line.saddle.others, 2 * math.pi / self.line.step * (1 - 1e-15)
+        for other, peak, moment in zip(others, log_peaks(np.array(others)), self.totals.others.tolist(), strict=True):
+            gap = abs(other - self.theta) * width
+            power = float(peak) - gap - math.log(-math.expm1(-gap))
+            slack = 8 * ULP * (abs(moment) + abs(self.log_moment) + abs(power)) + 1e-12
+            found.append((moment - self.log_moment + self.slip + power + slack, other - self.theta))
         return tuple(found)
 
     def delta(self, t: Floats) -> Enclosure:

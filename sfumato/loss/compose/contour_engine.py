@@ -73,11 +73,15 @@ class ContourEngine:
         spread = self.composition.towards(first, sharp).spread if first < last else 0.0
         # two spreads off, δ is e^−2 of what it is at the saddle, and the next window is nearer
         contour = self.composition.contour(min(first + 2 * spread, last), max(sharp / 20, 1e-13), 1.7, sharp)
+        self.remember(contour, sharp)
+        return contour
+
+    def remember(self, contour: Contour, sharp: float) -> None:
+        """Keep a short contour that is sharp two spreads around its saddle point (or not, if `sharp` is infinite)."""
         if len(contour.terms) <= SHORT:
             self.latest.insert(0, (contour, sharp))
             while len(self.latest) > KEPT or sum(len(kept.terms) for kept, _ in self.latest) > KEPT_NODES:
                 self.latest.pop()
-        return contour
 
     def elsewhere(self, rising: Floats, begin: int, tolerance: float) -> tuple[Enclosure, int]:
         """Without a contour: where δ is nearly 1 from E min(1, e^{t−S}) ≤ E e^{(t−S)/2}, else from the other engine."""
@@ -109,38 +113,41 @@ class ContourEngine:
         """The profile from the one contour that is sharp around the ε where it is `delta`."""
         try:
             finite = max(delta - self.composition.leak, 1e-3 * delta, 1e-300)
-            where = self.composition.approximate_epsilon(math.log(finite)) if eps is None else eps
-            return self.composition.contour(where, max(tolerance / 10, 1e-13)).delta
+            where = self.composition.approximate_epsilon(math.log(finite))[0] if eps is None else eps
+            for contour, _ in self.latest:
+                low, high = contour.delta(np.array([where]))
+                if high[0] - low[0] <= tolerance * high[0]:
+                    return contour.delta
+            contour = self.composition.contour(where, max(tolerance / 10, 1e-13))
+            self.remember(contour, math.inf)
+            return contour.delta
         except Refused:
             return self.otherwise.near(delta, tolerance, eps)
 
     def least(self, goal: float, tolerance: float) -> Bound | None:
-        """The least ε with δ(ε) ≤ goal, or None if contours are not sharp enough."""
-        finite = goal - self.composition.leak
+        """The least ε with δ(ε) ≤ goal, or None if contours are not sharp enough.
+
+        Contours are laid ever closer to the answer, until it is sharp enough or no sharper.
+        """
+        finite, best, share = goal - self.composition.leak, Bound(0.0, self.top, self.method), 0.2
         if finite < 1e-3 * goal:
             return None
         try:
-            return self.search(goal, finite, tolerance)
+            eps, theta = self.composition.approximate_epsilon(math.log(finite))
+            for _ in range(6):
+                sharp = min(share * tolerance * theta * eps, 1e-3)
+                line = self.composition.contour(eps, max(sharp, 1e-13))
+                theta, (t, slope) = line.theta, line.root(finite, eps)
+                found = bracket(line, goal, max(t, 0.0), slope * finite, self.top)
+                best = Bound(max(best.lower, found.lower), min(best.upper, found.upper), self.method)
+                if math.isfinite(best.upper) and best.gap <= tolerance * best.upper:
+                    return best
+                if abs(t - eps) <= line.line.saddle.spread:  # not the place: δ is smaller than the saddle point says
+                    if sharp <= 1e-13:
+                        break
+                    wide = found.gap / (tolerance * found.upper) if math.isfinite(found.upper) else math.inf
+                    share *= min(max(0.3 / wide, 1e-4), 0.3)
+                eps = max(t, 0.0)
         except Refused:
             return None
-
-    def search(self, goal: float, finite: float, tolerance: float) -> Bound | None:
-        """Contours ever closer to the answer, until it is sharp enough or no sharper."""
-        eps, best = self.composition.approximate_epsilon(math.log(finite)), Bound(0.0, self.top, self.method)
-        share = 0.2
-        for _ in range(6):
-            theta = self.composition.best(lambda theta, k: k - theta * eps - np.log(theta * (theta + 1)))[0]  # noqa: B023
-            sharp = min(share * tolerance * theta * eps, 1e-3)
-            line = self.composition.contour(eps, max(sharp, 1e-13))
-            t, slope = line.root(finite, eps)
-            found = bracket(line, goal, max(t, 0.0), slope * finite, self.top)
-            best = Bound(max(best.lower, found.lower), min(best.upper, found.upper), self.method)
-            if math.isfinite(best.upper) and best.gap <= tolerance * best.upper:
-                return best
-            if abs(t - eps) <= line.line.saddle.spread:  # it is not the place: δ is smaller than the saddle point says
-                if sharp <= 1e-13:
-                    break
-                wide = found.gap / (tolerance * found.upper) if math.isfinite(found.upper) else math.inf
-                share *= min(max(0.3 / wide, 1e-4), 0.3)
-            eps = max(t, 0.0)
         return best if math.isfinite(best.upper) and best.gap <= 1e-6 * best.upper else None

@@ -14,7 +14,7 @@ Theorem: connect-the-dots is the least dominating law on given points [Doroshenk
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -63,9 +63,15 @@ class Discrete:
     inside: Splits = UNSPLIT
     noise: Floats | None = None
 
-    @property
+    @cached_property
     def losses(self) -> Floats:
         return self.offset + self.h * (self.start + np.arange(len(self.masses), dtype=np.float64))
+
+    @cached_property
+    def log_masses(self) -> Floats:
+        """−∞ where there is no mass."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.masses)
 
     @property
     def splits(self) -> Splits:
@@ -125,6 +131,7 @@ def own_moments(loss: PrivacyLoss) -> OwnMoments | None:
 
 SMALL = 10_000  # points: lattices up to this size are remembered
 MOST_POINTS = 400_000  # of the lattice of one loss
+STRIDE = 16  # points at which the ends of a loss are looked for at a time
 
 
 def discretise(loss: PrivacyLoss, h: float, floor: float, left: float) -> Discrete:
@@ -221,12 +228,19 @@ def right_cut(loss: PrivacyLoss, floor: float) -> float:
     """A point beyond which forward ≤ floor (or the largest loss, if that comes first)."""
     top = loss.supremum()[0]
     end = min(1.0, top)
-    while end > 1e-150 and loss.forward(np.array([end / 16])).upper[0] <= floor:  # a tiny loss
-        end /= 16
-    while end < top and loss.forward(np.array([end])).upper[0] > floor:
-        end = min(end * 1.2, top)
-        if end > 1e7:
+    smaller = end / 16.0 ** np.arange(1.0, 5.0)
+    while end > 1e-150 and (few := loss.forward(smaller).upper <= floor).any():  # a tiny loss
+        end = float(smaller[few][-1])
+        smaller = smaller / 16.0**4
+        if not few[-1]:
             break
+    while end < top and end <= 1e7:
+        points = np.minimum(end * 1.2 ** np.arange(STRIDE), top)
+        enough = loss.forward(points).upper <= floor
+        if enough.any():
+            end = float(points[np.argmax(enough)])
+            break
+        end = float(points[-1])
     low = end / 1.2
     points = np.linspace(low, end, 33) if end < top or low < top else np.array([end])
     enough = loss.forward(points).upper <= floor
@@ -236,16 +250,16 @@ def right_cut(loss: PrivacyLoss, floor: float) -> float:
 def left_cut(loss: PrivacyLoss, left: float) -> float:
     """A point x with P[L < −x] ≤ left: by B(y) ≥ P[L < −x](e^x − e^y) at y = x/2 or x − 1, whichever is larger."""
     bottom = loss.supremum()[1]
-    x = 1e-3
-    while x < bottom:
-        y = max(x / 2, x - 1)
-        room = math.exp(min(x, 700.0)) - math.exp(min(y, 700.0))
-        if loss.backward(np.array([y])).upper[0] <= left * room:
-            return x
-        x *= 1.2
-        if x > 1e7:
-            break
-    return min(x, bottom)
+    x = 1e-3 * 1.2 ** np.arange(STRIDE)
+    while x[0] < min(bottom, 1e7):
+        x = x[x < bottom]
+        y = np.maximum(x / 2, x - 1)
+        room = np.exp(np.minimum(x, 700.0)) - np.exp(np.minimum(y, 700.0))
+        enough = loss.backward(y).upper <= left * room
+        if enough.any():
+            return float(x[np.argmax(enough)])
+        x = x[-1] * 1.2 ** np.arange(1, STRIDE + 1)
+    return min(float(x[0]), bottom)
 
 
 def bends(ahead: Floats, back: Floats, right: float, left: float, h: float) -> Floats:
@@ -320,10 +334,11 @@ def profile_of(masses: Floats, infinite: float, h: float) -> Floats:
     result = np.empty(n)
     block = max(1, min(32768, int(200 / h)))
     tail, carried = LONG(0.0), LONG(infinite)
+    weights = np.exp(LONG(h) * np.arange(1, min(n, block) + 1, dtype=LONG))
     for stop in range(n, 0, -block):
         begin = max(0, stop - block)
         p = masses[begin:stop][::-1].astype(LONG)
-        weight = np.exp(LONG(h) * np.arange(1, len(p) + 1, dtype=LONG))
+        weight = weights[: len(p)]
         e = (np.cumsum(p * weight) + tail) / weight  # E at the points of this block, from the right
         steps = np.concatenate([[LONG(0.0)], e[:-1]])
         steps[0] = tail if stop < n else LONG(0.0)

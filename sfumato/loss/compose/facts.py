@@ -1,8 +1,9 @@
 """What composing a loss needs to know of it, looked up once: the same losses come again in every sum.
 
-Facts are remembered with the loss itself and for equal losses.
+Facts are remembered with the loss itself and for equal losses. Those of a sum follow from those of its terms.
 """
 
+from abc import abstractmethod
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -21,14 +22,25 @@ class Facts(NamedTuple):
     renyi_curve: RenyiCurve | None
     transform: Transform | None
     reverse: PrivacyLoss
+    attained: PrivacyLoss
     reveals_nothing: bool  # is the loss always zero?
+
+
+class Composite(PrivacyLoss):
+    """A loss made of several independent ones: (how often, loss) pairs."""
+
+    terms: tuple[tuple[int, PrivacyLoss], ...]
+
+    @abstractmethod
+    def gather_facts(self) -> Facts:
+        """The facts about the whole, from those about the terms."""
 
 
 def facts(loss: PrivacyLoss) -> Facts:
     """The facts about one loss."""
     found: Facts | None = loss.__dict__.get("_facts")
     if found is None:
-        found = gather_facts(loss)
+        found = loss.gather_facts() if isinstance(loss, Composite) else gather_facts(loss)
         object.__setattr__(loss, "_facts", found)
     return found
 
@@ -45,5 +57,6 @@ def gather_facts(loss: PrivacyLoss) -> Facts:
         renyi_curve=loss.renyi_curve(),
         transform=loss.transform(),
         reverse=loss.reverse,
+        attained=loss.attained,
         reveals_nothing=supremum == leak == (0.0, 0.0),
     )

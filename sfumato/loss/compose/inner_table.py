@@ -12,7 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from sfumato.loss.base import Composite, PrivacyLoss
+from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.compose.facts import Composite
 from sfumato.loss.compose.lattice import Lattice
 from sfumato.loss.compose.lattice_plan import rough
 from sfumato.loss.compose.nested import is_composed, sampled_sum
@@ -60,7 +61,7 @@ def tabulate_sum(loss: Composite, gap: float) -> TabulatedLoss:
         found = ahead.forward(t, gap / 2)
         low, high = found.lower, np.where(t >= top, 0.0, found.upper)
         blurred = (high - low > BLURRED * gap * high) & (high > LITTLE)
-        if blurred.any():  # many losses that are nearly alike: the contour tells more
+        if blurred.any():  # many losses that are nearly alike: the contour is sharper
             other = loss.forward(t[blurred], gap / 2)
             low[blurred], high[blurred] = np.maximum(low[blurred], other.lower), np.minimum(high[blurred], other.upper)
         return Enclosure(low, high)

@@ -1,4 +1,4 @@
-"""Rényi moments of a loss, from its law on a lattice: one law tells all orders, from both sides.
+"""Rényi moments of a loss, from its law on a lattice: one law gives all orders, from both sides.
 
 With H_α the hockey-stick divergence and any c ≤ 1, every order s > −1 has
     E_P[e^{sL}] = 1 + s(s+1)·I,   KL = I at s = 0,   I = ∫₀^∞ α^{s−1}·(H_α − (1 − α)₊) dα.

@@ -38,6 +38,7 @@ class Rough:
     parts: tuple[tuple[int, Discrete], ...]
     step: float | None  # a lattice on which every term lives exactly
     known: dict[float, tuple[float, float, float]] = field(default_factory=dict)  # cumulants by θ
+    windows: dict[float, "Window"] = field(default_factory=dict)  # by θ
 
     @cached_property
     def columns(self) -> "Columns":
@@ -127,7 +128,7 @@ class Rough:
         want = math.sqrt(tolerance / (0.7 * split * max(theta * (theta + 1), 0.4 / spread)))
         finest_step = max(finest(loss, floor, lifted) for loss in self.losses)
         h = max(min(want, spread / 4), width / MOST_POINTS * 1.01, finest_step)
-        if h > 1.5 * want:  # what is cut off need not be less than what so coarse a lattice can tell
+        if h > 1.5 * want:  # what is cut off need not be less than the error of so coarse a lattice
             floor, lifted = little(delta, count, min(tolerance * (h / want) ** 2, 0.02))
             finest_step = max(finest(loss, floor, lifted) for loss in self.losses)
             h = max(min(want, spread / 4), width / MOST_POINTS * 1.01, finest_step)
@@ -150,14 +151,17 @@ class Rough:
 
     def window(self, theta: float) -> "Window":
         """Where the tilted law has all but e^−23 of its mass, by Chernoff's bound."""
+        if theta in self.windows:
+            return self.windows[theta]
         value, _, variance = self.cumulants(theta)
-        gains = floats([g / math.sqrt(variance) for g in (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 14.0)])
-        gains = np.append(gains, (abs(theta) or 1.0) * 2.0 ** np.arange(-4.0, 4.0))
+        gains = floats([g / math.sqrt(variance) for g in (0.5, 1.0, 2.0, 3.5, 5.0, 6.5, 9.0, 13.0)])
+        gains = np.append(gains, (abs(theta) or 1.0) * 2.0 ** np.arange(-3.0, 3.0))
         rights = (self.log_moments(theta + gains) - value + 23) / gains
         lefts = (value - self.log_moments(theta - gains) - 23) / gains
         right, left = int(np.argmin(rights)), int(np.argmax(lefts))
         down, up = float(theta - gains[left]), float(theta + gains[right])
-        return Window(theta, float(lefts[left]), float(rights[right]), down, up)
+        self.windows[theta] = Window(theta, float(lefts[left]), float(rights[right]), down, up)
+        return self.windows[theta]
 
 
 @dataclass(frozen=True)

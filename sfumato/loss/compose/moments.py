@@ -17,7 +17,6 @@ import numpy as np
 
 from sfumato.loss.base import TOLERANCE, PrivacyLoss
 from sfumato.loss.compose.discretise import ends
-from sfumato.loss.compose.facts import facts
 from sfumato.loss.compose.lattice import FAR
 from sfumato.loss.compose.lattice_plan import LEFT_OUT, LIFTED
 from sfumato.loss.compose.transforms.base import Refused
@@ -27,9 +26,9 @@ from sfumato.loss.numeric import TINY, ULP, Enclosure, Floats, floats, log_peaks
 Terms = tuple[tuple[int, PrivacyLoss], ...]
 LONGEST = 1e5  # losses of one step, beyond which a lattice has no points to spare
 SHORTEST = 1e-90  # losses so small that the squares of their lattice's step underflow
+MOST_TILT = 1e6  # of transforms that are asked for moments
 WIDEST = 300.0  # step of a lattice of atoms: e^step must stay a float
 MOST_STEPS = 10**10  # beyond, roundings add up to more than a lattice or a binomial sum can bear
-NEARLY_ALL = 1 - 1e-9  # of the mass at +∞: too little is left for a lattice
 ORDERS = np.append(2.0 ** np.arange(-40.0, 10.0, 2.0), 2.0 ** np.arange(10.0, 40.0, 4.0))
 SHARES = np.append(2.0 ** np.arange(-39.0, 0.0, 2.0), 0.75)
 
@@ -37,11 +36,6 @@ SHARES = np.append(2.0 ** np.arange(-39.0, 0.0, 2.0), 0.75)
 def too_many(terms: Terms) -> bool:
     """More steps than roundings allow?"""
     return sum(count for count, _ in terms) > MOST_STEPS
-
-
-def gives_all_away(terms: Terms) -> bool:
-    """Is there a step that leaks nearly everything?"""
-    return any(facts(loss).leak[0] > NEARLY_ALL for _, loss in terms)
 
 
 def too_large(terms: Terms) -> bool:
@@ -118,7 +112,7 @@ def table(terms: Terms) -> tuple[Floats, Floats]:
 
 
 def moment_of_all(count: int, loss: PrivacyLoss, s: float) -> float:
-    """count·log E_P[e^{sL}] from above: for sampled Gaussians by a quadrature that is as fine as the count asks for.
+    """count·log E_P[e^{sL}] from above, by a transform if there is one: it is as fine as the count asks for.
 
     For −1 < s < 0 the reversed pair's moment is that of the pair itself at −1 − s: E_Q[e^{−sL}] = E_P[e^{(−1−s)L}].
     """
@@ -132,6 +126,12 @@ def moment_of_all(count: int, loss: PrivacyLoss, s: float) -> float:
                 return view.log_moment + view.slip
             except Refused:
                 pass
+    elif transform is not None and 0 < s <= MOST_TILT and loss.leak()[0] == 0:  # a transform knows nothing of leaks
+        try:
+            view = transform.times(count).tilted(s)
+            return view.log_moment + view.slip
+        except Refused:
+            pass
     return count * loss.log_moment(s).upper
 
 

@@ -24,8 +24,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from sfumato.loss.base import Composite, PrivacyLoss
+from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.compose.discretise import OWN_LATTICES, OWN_MOMENTS, Discrete, Splits, discretise, ends
+from sfumato.loss.compose.facts import Composite
 from sfumato.loss.compose.lattice import convolve, moment_of, points, strays, together
 from sfumato.loss.compose.lattice_moments import LatticeMoments
 from sfumato.loss.compose.lattice_plan import Rough, Terms, rough, tidy
@@ -38,11 +39,12 @@ MOST_STEPS = 300, 1200  # of the inner sum, if losses are bounded and if not: be
 MOST_TILTS = 40
 MOST_OF_MOMENTS = 3000  # steps of an inner sum whose moments are read off a lattice
 MANY, MOST_POINTS = 100, (65_536, 98_304)  # steps, and points of the inner lattice of few and of many: .1 s each
-FINE, COARSE_ENOUGH = 0.004, 0.03  # steps of a lattice that tells moments, in spreads
+FINE, COARSE_ENOUGH = 0.004, 0.03  # steps of a lattice from which moments are computed, in spreads
 TAIL, LIFT = 1e-20, 1e-12  # what such a lattice cuts off on the right and lifts on the left
 ROUNDING = 10.0  # nats: an error of 1e-16 is then 1e-11 of the floor
-COARSE = 3.0  # nats that a mass between two tilts may lose of its digits
-BETWEEN = floats([0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 1.0])
+STEEP = 7.0  # a tilt from which on the next one may be much larger
+COARSE = 7.0  # nats that a mass between two tilts may lose of its digits
+BETWEEN = floats([0.0, 0.04, 0.15, 0.4, 0.7, 0.9, 1.0])
 EXTRA = floats([0.3, 1.0])  # tilts beyond the last one, in its own units
 DOWN = -(2.0 ** np.arange(-6.0, 8.0))  # tilts that bound what lies far on the left
 
@@ -75,7 +77,7 @@ def any_sampled_sum(loss: PrivacyLoss) -> "SampledSum | None":
         return None
     if isinstance(sampled, PoissonSampledLoss):
         return Added(terms, sampled.rate) if backward else Removed(terms, sampled.rate)
-    # of a symmetric pair the right half tells all, if no cell lies across 0
+    # of a symmetric pair the right half is enough, if no cell lies across 0
     halves = inner.reverse == inner and all(term.atoms() is None for _, term in terms)
     return Replaced(terms, sampled.rate) if halves else None
 
@@ -404,7 +406,8 @@ def tilts(sketch: Rough, high: float, first: float, floor: float) -> list[float]
         value, mean, _ = sketch.cumulants(found[-1])
         if found[-1] > 0 and (mean >= high or value - found[-1] * high < math.log(floor) + ROUNDING):
             break
-        step = min(4 * step, 1 + abs(found[-1]))
+        # mass left of the bulk is wrapped and needs small tilts; a few large ones do for mass right of it
+        step = min(4 * step, (1 + abs(found[-1])) * (4 if found[-1] > STEEP else 1))
         while step > 1e-9:
             between = sketch.log_moments(found[-1] + step * BETWEEN)
             if float((between[0] + BETWEEN * (between[-1] - between[0]) - between).max()) <= COARSE:
@@ -422,10 +425,10 @@ def stitch_regions(
     A law has all the mass that belongs at a point, up to its `error`, and more: what is wrapped from j windows away,
     off by e^{θjW} for being untilted in the wrong place. By Chernoff's bound at a tilt θ' > θ, for mass from beyond the
     window, or θ' < θ, for mass from before it, that is at most e^{K(θ')−θ'l}·r/(1 − r), r = e^{−|θ'−θ|W}, in all of a
-    piece of losses l. It is said to be at the right end of the
-    piece, and pieces are so short that no tilt used here changes by more than e on one of them.
+    piece of losses l. It is said to be at the right end of the piece, and pieces are so short that no tilt used here
+    changes by more than e³ on one of them.
     """
-    stride = max(1, int(1 / (max(abs(law.unit.theta) for law in laws) * h + 1e-12)))
+    stride = max(1, int(3 / (max(abs(law.unit.theta) for law in laws) * h + 1e-12)))
     begins = np.arange(0, len(losses), stride)
     ends_ = np.minimum(begins + stride, len(losses))
     first, last = losses[begins], losses[ends_ - 1]

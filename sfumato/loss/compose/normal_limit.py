@@ -171,7 +171,7 @@ class Normal:
         return lambda t: self.sharpen(t, lambda part: other()(part))
 
     def least(self, goal: float, tolerance: float) -> Bound | None:
-        """The least ε by bisection, or from the other engine if the law alone cannot tell it well.
+        """The least ε by bisection, or from the other engine if the law alone is not sharp enough.
 
         Any ε where δ is surely at most `goal` is an upper bound, since δ does not rise; any where it surely is not, a
         lower one.

@@ -115,7 +115,7 @@ class Direction:
         self.totals = Totals.together([self.totals, one])
 
     def least(self) -> Bound | None:
-        """The least ε, from the line at hand or else from a new one; None if no contour can tell."""
+        """The least ε, from the line at hand or else from a new one; None if no contour is sharp enough."""
         if not self.terms:
             return Bound(0.0, 0.0, "closed form")
         leak = -math.expm1(self.silence) * (1 + 16 * ULP)
@@ -144,7 +144,7 @@ class Direction:
         if parts is None or not moderate(parts):
             return None
         composition = Composition(parts, surely, leak)
-        eps = composition.approximate_epsilon(math.log(finite))
+        eps, _ = composition.approximate_epsilon(math.log(finite))
         contour = composition.contour(eps, min(max(0.05 * self.tolerance * eps, 1e-13), 1e-3), ROOM)
         self.line, self.totals, self.seen, self.eps = contour.line, contour.totals, {}, eps
         return contour

@@ -2,24 +2,24 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import SupportsFloat, overload
 
 import numpy as np
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter, MixedRelations
-from sfumato.loss.base import TOLERANCE, Composite, PrivacyLoss, same_relation
+from sfumato.loss.base import TOLERANCE, PrivacyLoss, same_relation
 from sfumato.loss.bound import Bound
 from sfumato.loss.compose.choose_engine import engine
-from sfumato.loss.compose.facts import facts
+from sfumato.loss.compose.facts import Composite, Facts, facts
 from sfumato.loss.compose.moments import step_by_step
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 from sfumato.rounding import leak_up
 from sfumato.sensitivity import Relation
 
+FEW = 4  # repetitions of a loss that may outweigh all others
 MOST = 10**15  # repetitions beyond which counts are no longer exact in a float
 
 
@@ -68,63 +68,60 @@ class Sum(Composite):
     def cut(self, found: Enclosure, eps: Floats, tolerance: float) -> Enclosure:
         """A profile, cut to the leak beyond the largest finite loss: engines need not know where the sum ends.
 
-        Where a lattice is not sharp, because losses are of very different sizes, single steps may give sharper bounds.
+        Where a lattice is not sharp, because losses are of very different sizes, single steps may give sharper bounds,
+        if one of them is repeated a few times only.
         """
         low, high = found.lower.copy(), found.upper.copy()
         loose = high > (1 + 4 * tolerance) * low
         engineered = np.any(loose) and self.method in ("lattice", "contour")
-        if engineered and all(term.method == "closed form" for _, term in self.terms):
+        some_alone = engineered and any(count <= FEW for count, _ in self.terms)
+        if some_alone and all(term.method == "closed form" for _, term in self.terms):
             one = step_by_step(self.terms, eps[loose])
             low[loose], high[loose] = np.maximum(low[loose], one.lower), np.minimum(high[loose], one.upper)
-        beyond = eps >= self.supremum()[0]
-        return Enclosure(low, np.where(beyond, np.minimum(high, self.leak()[0]), high) if np.any(beyond) else high)
+        beyond = eps >= facts(self).supremum[0]
+        return Enclosure(low, np.where(beyond, np.minimum(high, facts(self).leak[0]), high) if np.any(beyond) else high)
+
+    def gather_facts(self) -> Facts:
+        """Suprema and leaks add up, the latter as 1 − Π(1 − leak)^count, both rounded up."""
+        known = [(count, term, facts(term)) for count, term in self.terms]
+        top, bottom = (math.fsum(k * fact.supremum[i] for k, _, fact in known) * (1 + 4 * ULP) for i in (0, 1))
+        leak = leak_up((k, fact.leak[0]) for k, _, fact in known), leak_up((k, fact.leak[1]) for k, _, fact in known)
+        reverse: PrivacyLoss = self
+        if self.relation.one_way or any(fact.reverse is not term for _, term, fact in known):
+            relation = self.relation.reversed if self.relation.one_way else self.relation
+            reverse = total(*((k, fact.reverse) for k, _, fact in known), relation=relation)
+        attained: PrivacyLoss = self  # what the terms surely reveal together, each to an adversary of its own
+        if any(fact.attained is not term for _, term, fact in known):
+            attained = total(*((k, fact.attained) for k, _, fact in known), relation=self.relation)
+        return Facts(
+            supremum=(top, bottom),
+            leak=leak,
+            sharp_ends=all(fact.sharp_ends for _, _, fact in known),
+            atoms=None,
+            renyi_curve=None,
+            transform=None,
+            reverse=reverse,
+            attained=attained,
+            reveals_nothing=(top, bottom) == leak == (0.0, 0.0),
+        )
 
     @property
     def attained(self) -> PrivacyLoss:
-        """What the terms surely reveal together, each to an adversary of its own."""
-        parts = [(count, term.attained) for count, term in self.terms]
-        same = all(part is term for (_, part), (_, term) in zip(parts, self.terms, strict=True))
-        return self if same else total(*parts, relation=self.relation)
-
-    @overload
-    def delta(self, epsilon: float, *, tolerance: float = TOLERANCE) -> Bound: ...
-    @overload
-    def delta(self, epsilon: Floats | Sequence[float], *, tolerance: float = TOLERANCE) -> Enclosure: ...
-
-    def delta(self, epsilon: float | Floats | Sequence[float], *, tolerance: float = TOLERANCE) -> Bound | Enclosure:
-        """δ(ε), from below by what the terms attain."""
-        found, least = super().delta(epsilon, tolerance=tolerance), self.attained
-        if least is self:
-            return found
-        low = least.delta(epsilon, tolerance=tolerance).lower
-        if isinstance(found, Bound):
-            return Bound(min(float(low), found.upper), found.upper, found.method)
-        return Enclosure(np.minimum(low, found.upper), found.upper)
-
-    def epsilon(self, delta: SupportsFloat, *, tolerance: float = TOLERANCE) -> Bound:
-        """The least ε with δ(ε) ≤ delta, from below by what the terms attain."""
-        found, least = super().epsilon(delta, tolerance=tolerance), self.attained
-        if least is self:
-            return found
-        return Bound(min(least.epsilon(delta, tolerance=tolerance).lower, found.upper), found.upper, found.method)
+        return facts(self).attained
 
     @property
     def sharp_ends(self) -> bool:
-        return all(facts(term).sharp_ends for _, term in self.terms)
+        return facts(self).sharp_ends
 
     @property
     def one_pair(self) -> bool:
         return all(term.one_pair for _, term in self.terms)
 
     def supremum(self) -> tuple[float, float]:
-        tops = [(count, facts(term).supremum) for count, term in self.terms]
-        ahead, back = math.fsum(k * t for k, (t, _) in tops), math.fsum(k * b for k, (_, b) in tops)
-        return ahead * (1 + 4 * ULP), back * (1 + 4 * ULP)
+        return facts(self).supremum
 
     def leak(self) -> tuple[float, float]:
-        """1 − Π(1 − leak)^count in both directions, rounded up; one leak alone is itself."""
-        leaks = [(count, facts(term).leak) for count, term in self.terms]
-        return leak_up((k, ahead) for k, (ahead, _) in leaks), leak_up((k, back) for k, (_, back) in leaks)
+        return facts(self).leak
 
     def log_moment(self, s: float) -> Bound:
         parts = [(count, term.log_moment(s)) for count, term in self.terms]
@@ -148,9 +145,7 @@ class Sum(Composite):
 
     @property
     def reverse(self) -> PrivacyLoss:
-        if not self.relation.one_way and all(facts(term).reverse is term for _, term in self.terms):
-            return self
-        return total(*((count, facts(term).reverse) for count, term in self.terms), relation=self.relation.reversed)
+        return facts(self).reverse
 
     def group(self, size: int) -> PrivacyLoss:
         """Groups step by step: each step's pair for the group, composed."""
@@ -164,14 +159,14 @@ def total(*terms: tuple[int, PrivacyLoss], relation: Relation | None = None) -> 
     for times, loss in terms:
         if not isinstance(loss, PrivacyLoss):
             raise InvalidParameter(f"only losses can be summed, found {type(loss).__name__}")
-        checks.whole("the number of repetitions", times, 0)
+        times = checks.whole("the number of repetitions", times, 0)
         for count, term in loss.terms if isinstance(loss, Sum) else ((1, loss),):
             counts[term] = counts.get(term, 0) + times * count
     relation = same_relation(tuple(loss for _, loss in terms)) if terms else relation or Relation.AddRemove
     terms_kept = [term for term, count in counts.items() if count]
     if len(terms_kept) > 1:
         terms_kept.sort(key=canonical_text)
-    kept = [(not_too_many(counts[term]), term) for term in terms_kept]
+    kept = [(counts[term], term) for term in terms_kept]
     return kept[0][1] if len(kept) == 1 and kept[0][0] == 1 else canonical(tuple(kept), relation)
 
 
@@ -192,7 +187,7 @@ def one_more(sum_: Sum, loss: PrivacyLoss) -> Sum:
     place = bisect_left(sum_.terms, loss.to_json(), key=lambda item: item[1].to_json())
     same = place < len(sum_.terms) and sum_.terms[place][1] == loss
     count = sum_.terms[place][0] + 1 if same else 1
-    return canonical((*sum_.terms[:place], (not_too_many(count), loss), *sum_.terms[place + same :]), sum_.relation)
+    return canonical((*sum_.terms[:place], (count, loss), *sum_.terms[place + same :]), sum_.relation)
 
 
 def add(first: PrivacyLoss, second: PrivacyLoss) -> PrivacyLoss:
@@ -203,23 +198,12 @@ def add(first: PrivacyLoss, second: PrivacyLoss) -> PrivacyLoss:
     return total((1, first), (1, second))
 
 
-def repeat(loss: PrivacyLoss, times: object) -> PrivacyLoss:
-    """A loss several times over."""
-    count = checks.whole("the number of repetitions", times, 0)
-    return loss if count == 1 else total((count, loss))
-
-
-def not_too_many(count: int) -> int:
-    """The count, if it is exact in a float."""
-    if count > MOST:
+def canonical(terms: tuple[tuple[int, PrivacyLoss], ...], relation: Relation) -> Sum:
+    """The sum of terms that are merged and sorted already, if their counts are exact in a float."""
+    if any(count > MOST for count, _ in terms):
         raise InvalidParameter(
             f"too many repetitions of one loss.\n  found:  more than {MOST:,}\n  do:     compose at most {MOST:,} of it"
         )
-    return count
-
-
-def canonical(terms: tuple[tuple[int, PrivacyLoss], ...], relation: Relation) -> Sum:
-    """The sum of terms that are checked, merged and sorted already."""
     result = object.__new__(Sum)
     object.__setattr__(result, "terms", terms)
     object.__setattr__(result, "relation", relation)

@@ -157,7 +157,7 @@ def positive_part(nodes: Nodes, crowd: Crowd, gain: float, cost: float, charge: 
 # ---- what an adversary surely learns, as a pair that composes -------------------------------------------------------
 
 BINS, WORK = 600, 2_000_000  # bins of a pair, and bins × live numbers, about
-LIKELY = 7.0  # standard deviations of live numbers that are told apart
+LIKELY = 7.0  # standard deviations of live numbers that are summed one by one
 NOTHING = 1e-10  # a log-ratio this small is none
 GUARD = 1e-9  # relative: by which likelihood ratios are moved towards 1, more than tails are rounded
 

@@ -12,7 +12,7 @@ from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import ULP, Enclosure, Floats, floats
 from sfumato.loss.views.divergences import log_moment
 
-FAR = 700.0  # H_α is 1 − α below α = e^−700, up to less than a double can tell
+FAR = 700.0  # H_α is 1 − α below α = e^−700, up to less than the rounding of a double
 DOUBT = 16 * ULP  # relative: what the given probabilities and sums of two of them may be off by
 
 

@@ -32,7 +32,7 @@ from sfumato.sensitivity import Relation
 ROOT = math.sqrt(2 * math.pi)
 MOST_PEOPLE = 100
 STEPS = 200  # of Newton's method: near the end of a backward profile each gains one nat
-NOWHERE = 39.0  # deviations of a bell beyond which no float tells its mass from zero
+NOWHERE = 39.0  # deviations of a bell beyond which its mass rounds to zero
 LARGE = 1e3  # orders from which on the whole group in the batch decides a moment
 
 

@@ -20,6 +20,7 @@ from sfumato.loss.kinds.renyi import log_choose, poisson_curve, without_replacem
 from sfumato.loss.kinds.wrappers import Reversed
 from sfumato.loss.numeric import ULP, Enclosure, Floats, logsumexp
 from sfumato.loss.views.divergences import log_moment
+from sfumato.loss.views.profile import worst_near
 from sfumato.loss.views.renyi_curve import RenyiCurve
 from sfumato.rounding import product_up
 from sfumato.sensitivity import Relation
@@ -36,6 +37,11 @@ def dilute(inner: Callable[[Floats], Enclosure], rate: float, eps: Floats) -> En
     error = 8 * ULP * (beta + 1.0) * (beta > 0)
     low, high = inner(beta + error).lower, inner(np.maximum(beta - error, 0.0)).upper
     return Enclosure(rate * low * (1 - 2 * ULP), np.minimum(rate * high * (1 + 2 * ULP) + LEAST * (high > 0), 1.0))
+
+
+def undiluted(eps: float | None, rate: float) -> float | None:
+    """About where the inner profile is asked for: it guides a search, and proves nothing."""
+    return None if eps is None else math.log1p(math.expm1(min(eps, 700.0)) / rate)
 
 
 def mixed_top(top: float, rate: float) -> float:
@@ -73,14 +79,24 @@ class PoissonSampledLoss(Wrapped):
         return dilute(lambda t: self.inner.forward(t, tolerance), self.rate, eps)
 
     def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
-        guess = None if eps is None else math.log1p(math.expm1(min(eps, 700.0)) / self.rate)
-        inner = self.inner.near(min(delta / self.rate, 1.0), tolerance, guess)
+        inner = self.inner.near(min(delta / self.rate, 1.0), tolerance, undiluted(eps, self.rate))
         return lambda t: dilute(inner, self.rate, t)
 
     def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
+        return self.dilute_backward(lambda t: self.inner.backward(t, tolerance), eps)
+
+    def near_backward(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
+        growth = math.expm1(min(eps or 0.0, 700.0))
+        factor = self.rate - (1 - self.rate) * growth
+        guess = None if eps is None or factor <= 0 else math.log1p(growth) - math.log(factor / self.rate)
+        inner = self.inner.reverse.near(min(delta / max(factor, 1e-3 * self.rate), 1.0), tolerance, guess)
+        return lambda t: self.dilute_backward(inner, t)
+
+    def dilute_backward(self, inner: Callable[[Floats], Enclosure], eps: Floats) -> Enclosure:
+        """The backward profile, from that of the inner loss."""
         q = self.rate
         if q == 1:
-            return self.inner.backward(eps, tolerance)
+            return inner(eps)
         end = -math.log1p(-q) if q < 1 else math.inf
         inside = eps < end
         # x = −log β' ≥ 0 and the factor 1 − e^ε(1−q), both from e^ε − 1 so that small ε keeps its digits
@@ -89,10 +105,8 @@ class PoissonSampledLoss(Wrapped):
         # β' = (e^{−ε} − 1 + q)/q = e^{−ε}(q − (1−q)growth)/q, which rounding may bring down to 0
         x = np.log1p(growth) - np.log1p(np.maximum(-growth * (1 - q) / q, ULP / 2 - 1))
         error = 8 * ULP * (x + 1 + 1 / np.maximum(factor / q, ULP)) * (x > 0)
-        upper = (
-            self.inner.backward(np.maximum(x - error, 0.0), tolerance).upper * (factor + 4 * ULP * q) * (1 + 8 * ULP)
-        )
-        lower = self.inner.backward(x + error, tolerance).lower * (factor - 4 * ULP * q) * (1 - 8 * ULP)
+        upper = inner(np.maximum(x - error, 0.0)).upper * (factor + 4 * ULP * q) * (1 + 8 * ULP)
+        lower = inner(x + error).lower * (factor - 4 * ULP * q) * (1 - 8 * ULP)
         edge = np.where(eps <= end * (1 + 4 * ULP), 8 * ULP * q, 0.0)  # the end itself is rounded
         upper = np.where(inside, np.clip(upper + LEAST, 0.0, 1.0), edge)
         return Enclosure(np.where(inside, np.maximum(lower, 0.0), 0.0), upper)
@@ -225,6 +239,10 @@ class WithoutReplacementLoss(Wrapped, Symmetric):
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         return dilute(lambda t: self.inner.worst(t, tolerance), self.rate, eps)
+
+    def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
+        inner = worst_near(self.inner, min(delta / self.rate, 1.0), undiluted(eps, self.rate), tolerance)
+        return lambda t: dilute(inner, self.rate, t)
 
     def supremum(self) -> tuple[float, float]:
         top = mixed_top(max(self.inner.supremum()), self.rate)

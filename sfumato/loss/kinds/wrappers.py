@@ -110,6 +110,12 @@ class Reversed(Wrapped):
     def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
         return self.inner.forward(eps, tolerance)
 
+    def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
+        return self.inner.near_backward(delta, tolerance, eps)
+
+    def near_backward(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
+        return self.inner.near(delta, tolerance, eps)
+
     def supremum(self) -> tuple[float, float]:
         top, bottom = self.inner.supremum()
         return bottom, top

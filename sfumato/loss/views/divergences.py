@@ -27,7 +27,8 @@ from sfumato.progress import may_take_long
 Curve = Callable[[Floats], Enclosure]
 Ceiling = Callable[[float], float]
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)
-GAP = 3e-8  # relative gap asked of each integral
+GAP, BLUNT = 3e-8, 1e-4  # relative gaps asked of an integral of a quick profile, and of one that engines compute
+QUICK = frozenset({"closed form", "tabulated"})  # methods
 MOST_NODES = 16_000
 MOST_ORDER = 1e12  # Rényi orders beyond lie between this one and the largest loss
 
@@ -147,12 +148,18 @@ def two_integrals(loss: PrivacyLoss, s: float, ceiling_at: Ceiling) -> tuple[flo
     """Logarithm of the sum of both integrals, from below and above."""
     may_take_long()
     top, bottom = loss.supremum()
-    one = integral(lambda t: loss.forward(t), s, top, loss.leak()[0], ceiling_at)
-    two = integral(lambda t: loss.backward(t), -(s + 1), bottom, loss.leak()[1], lambda _: math.inf)
+    gap = GAP if loss.method in QUICK else BLUNT
+    one = integral(lambda t: loss.forward(t, gap), s, top, loss.leak()[0], ceiling_at, gap)
+    if s == -0.5 and loss.reverse == loss:
+        two = one  # the same integral
+    else:
+        two = integral(lambda t: loss.backward(t, gap), -(s + 1), bottom, loss.leak()[1], lambda _: math.inf, gap)
     return float(np.logaddexp(one[0], two[0])), float(np.logaddexp(one[1], two[1]))
 
 
-def integral(curve: Curve, rate: float, top: float, leak: float, ceiling_at: Ceiling) -> tuple[float, float]:
+def integral(
+    curve: Curve, rate: float, top: float, leak: float, ceiling_at: Ceiling, enough: float = GAP
+) -> tuple[float, float]:
     """log ∫₀^∞ e^{rate·t} δ(t) dt between two certified sums."""
     if top == 0 and leak == 0:
         return -math.inf, -math.inf
@@ -168,10 +175,10 @@ def integral(curve: Curve, rate: float, top: float, leak: float, ceiling_at: Cei
         low, high, scale = cell_integrals(nodes, values, rate)
         total_low, total_high = float(low.sum()), float(high.sum())
         whole = total_high + math.exp(min(tail - scale, 700.0))  # where the tail is all, there is nothing to sharpen
-        wide = (high - low) > GAP * whole / len(low)
+        wide = (high - low) > enough * whole / len(low)
         gap = log(total_high - total_low) + scale
         stuck, before = gap > before - 0.02, gap  # finer cells do not help: values underflow, or are known no better
-        if total_high - total_low <= GAP * whole or len(nodes) > 2 * MOST_NODES or not wide.any() or stuck:
+        if total_high - total_low <= enough * whole or len(nodes) > 2 * MOST_NODES or not wide.any() or stuck:
             above = float(np.logaddexp(log(total_high * (1 + 1e-10)) + scale, tail))
             return log(total_low * (1 - 1e-10)) + scale, above
         fresh = (nodes[:-1][wide] + nodes[1:][wide]) / 2

@@ -12,9 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato import checks
-from sfumato.loss.base import Composite, PrivacyLoss
+from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.compose.choose_engine import engine
+from sfumato.loss.compose.contour_engine import ContourEngine
+from sfumato.loss.compose.facts import Composite
+from sfumato.loss.compose.transforms.base import Refused
 from sfumato.loss.kinds.gaussian import GaussianLoss, gaussian_profile
 from sfumato.loss.kinds.leaky import LeakyLoss
 from sfumato.loss.numeric import ULP, Enclosure, Floats, ndtri
@@ -24,6 +27,8 @@ from sfumato.rounding import rest_down
 MOST_NODES = 4000
 LOOKS = 8  # laws, each laid where those before show the price
 ROUGH, NEAR = 1e-2, 0.1  # relative gap of the first law, and how far the place may move until the next is sharper
+ON_LATTICES = 10  # times the tolerance is the gap asked of a lattice, whose points grow with its root
+FINE = 1e-9  # relative width of a μ that one profile value forces
 CLOSE = 1e-3  # relative gap that laws around the place may leave; more, and the whole profile is looked at
 Curves = Callable[[Floats], tuple[Floats, Floats, Floats]]  # the profile from both sides, and the reversed one's upper
 
@@ -57,13 +62,25 @@ def least_mu(loss: PrivacyLoss, slack: SupportsFloat, tolerance: float) -> Bound
         known = loss.gaussian_ceiling() if s == 0 else math.inf
         return Bound(forced_mu(loss, s, end), min(most_mu(loss, s, end), known), loss.method)
     sharp = max(min(tolerance, 1e-4), 1e-9)
-    if loss.method != "lattice":  # contours are quick along the whole profile
+    if loss.method == "closed form":
         return search_mu(lambda eps: profiles(loss, eps, sharp), s, end, tolerance).bound(loss, s, end)
-    found = search_nearby(loss, s, end, tolerance)
+    found = search_nearby(loss, s, end, tolerance * (ON_LATTICES if on_lattices(loss, end / 2, tolerance) else 1))
     if found.upper <= found.lower * (1 + max(30 * tolerance, CLOSE)):
         return found
     other = search_mu(lambda eps: profiles(loss, eps, sharp), s, end, tolerance).bound(loss, s, end)
     return Bound(max(found.lower, other.lower), min(found.upper, other.upper), found.method)
+
+
+def on_lattices(loss: PrivacyLoss, eps: float, tolerance: float) -> bool:
+    """Does a lattice answer at this ε, also where contours should but refuse?"""
+    found = engine(loss) if isinstance(loss, Composite) else None
+    if not isinstance(found, ContourEngine):
+        return loss.method == "lattice"
+    try:
+        found.composition.contour(eps, tolerance)
+    except Refused:
+        return True
+    return False
 
 
 def search_nearby(loss: PrivacyLoss, s: float, end: float, tolerance: float) -> Bound:
@@ -86,7 +103,7 @@ def search_nearby(loss: PrivacyLoss, s: float, end: float, tolerance: float) -> 
             return found.bound(loss, s, end)
         eps, before = found.place, gap
         delta = float(np.clip(together(ahead, np.array([eps])).upper[0], 1e-290, 1.0))
-        sharp = sharp if gap > 0.1 * found.most else max(sharp / 300, tolerance / 10, 1e-9)
+        sharp = sharp if gap > 0.1 * found.most else max(sharp / 300, tolerance / 3, 1e-9)
 
 
 def together(curves: list[Curve], t: Floats) -> Enclosure:
@@ -141,13 +158,13 @@ def search_mu(curves: Curves, s: float, end: float, tolerance: float) -> Found:
     """Halve the edges that price highest until upper and lower meet."""
     eps = np.linspace(0.0, end, 65)
     low, high, mirror = curves(eps)
-    best_low, best_high, place, gaps = 0.0, math.inf, 0.0, [math.inf]
+    best_low, best_high, place, gaps, fresh_values = 0.0, math.inf, 0.0, [math.inf], (eps, low)
     while True:
         hull_eps, prices = edge_prices(eps, np.minimum.accumulate(high), np.minimum.accumulate(mirror), s)
         best_high = min(best_high, max(0.0, float(prices.max(initial=0.0))))
         if len(prices):
             place = max(float(hull_eps[prices.argmax()]), 0.0)
-        best_low = max(best_low, float(inverse(eps, (low - s) / (1 - s)).max()))
+        best_low = raise_floor(best_low, *fresh_values, s)
         wide = np.flatnonzero(prices > best_low * (1 + tolerance / 2))
         middles = np.unique((np.maximum(hull_eps[wide], 0.0) + np.maximum(hull_eps[wide + 1], 0.0)) / 2)
         fresh = middles[np.unique(np.exp(middles), return_index=True)[1]]
@@ -158,6 +175,7 @@ def search_mu(curves: Curves, s: float, end: float, tolerance: float) -> Found:
             return Found(best_low, best_high, place)
         where = np.searchsorted(eps, fresh)
         more = curves(fresh)
+        fresh_values = fresh, more[0]
         eps = np.insert(eps, where, fresh)
         low, high, mirror = (np.insert(a, where, b) for a, b in zip((low, high, mirror), more, strict=True))
 
@@ -203,15 +221,29 @@ def convex_minorant(a: Floats, u: Floats) -> npt.NDArray[np.intp]:
     return kept
 
 
-def inverse(eps: Floats, target: Floats) -> Floats:
-    """The largest μ found with δ_{G_μ}(ε) certified ≤ target: what single profile values force from below."""
-    low, high = np.zeros_like(eps), np.ones_like(eps)
+def raise_floor(floor: float, eps: Floats, low: Floats, s: float) -> float:
+    """The largest μ that these profile values force, or `floor` if that is more: only values that say more count."""
+    target = (low - s) / (1 - s)
+    more = gaussian_profile(floor * (1 + 1e-12) + 1e-300, eps).upper <= target
+    return max(floor, float(inverse(eps[more], target[more], floor).max())) if more.any() else floor
+
+
+def inverse(eps: Floats, target: Floats, start: float = 0.0) -> Floats:
+    """The largest μ found with δ_{G_μ}(ε) certified ≤ target: what single profile values force from below.
+
+    `start` is known to be one.
+    """
+    low, high = np.full_like(eps, start), np.full_like(eps, 1.01 * start or 1.0)
+    growth = 1.01 if start else 2.0
     for _ in range(40):
         below = gaussian_profile(high, eps).upper <= target
         if not below.any():
             break
-        low, high = np.where(below, high, low), np.where(below, 2 * high, high)
+        growth = min(growth * growth, 4.0) if start else growth
+        low, high = np.where(below, high, low), np.where(below, growth * high, high)
     for _ in range(60):
+        if np.all(high - low <= FINE * high):
+            break
         middle = np.sqrt(np.maximum(low, 1e-150) * high)  # by magnitude: prices may be tiny
         below = gaussian_profile(middle, eps).upper <= target
         low, high = np.where(below, middle, low), np.where(below, high, middle)

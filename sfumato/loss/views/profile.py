@@ -9,18 +9,18 @@ from collections.abc import Callable
 from typing import SupportsFloat
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.loss.base import Composite, PrivacyLoss
+from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound, worst
+from sfumato.loss.compose.facts import Composite, facts
 from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
 
 Curve = Callable[[Floats], Enclosure]
-Flags = npt.NDArray[np.bool_]
+Side = Callable[[Floats], Floats]
 WAYS = 17  # points per round of the search
-ROUGHEST = 0.5  # relative gap of a direction that does not count
+ROUGH, ROUGHEST = 0.1, 0.5  # relative gaps of the other direction in a first look, and where it does not count
 
 
 def checked_tolerance(tolerance: float) -> float:
@@ -55,6 +55,8 @@ def profile(loss: PrivacyLoss, eps: Floats, tolerance: float) -> Enclosure:
     if finite.any():
         found = loss.worst(eps[finite], tolerance)
         low[finite], high[finite] = found.lower, found.upper
+    if isinstance(loss, Composite) and (least := facts(loss).attained) is not loss:
+        return Enclosure(np.minimum(profile(least, eps, tolerance).lower, high), high)
     return Enclosure(low, high)
 
 
@@ -63,8 +65,11 @@ def worst_near(loss: PrivacyLoss, delta: float, eps: float | None, tolerance: fl
     ahead = loss.near(delta, tolerance, eps)
     if loss.relation.one_way or loss.reverse == loss:
         return ahead
-    other = loss.reverse.near(delta, max(tolerance, ROUGHEST), eps)
-    if eps is None or other(np.array([eps])).upper[0] > ahead(np.array([eps])).lower[0]:
+    if eps is None:
+        other = loss.reverse.near(delta, max(tolerance, ROUGH))
+        return lambda t: maximum(ahead(t), other(t))
+    other = loss.reverse.near(delta, max(tolerance, ROUGHEST))  # where it is as large: at ε itself it may have ended
+    if other(np.array([eps])).upper[0] > ahead(np.array([eps])).lower[0]:
         other = loss.reverse.near(delta, tolerance, eps)
     return lambda t: maximum(ahead(t), other(t))
 
@@ -97,16 +102,18 @@ def epsilon(loss: PrivacyLoss, target: SupportsFloat, tolerance: float) -> Bound
     """Least ε with δ(ε) ≤ target, in the worse direction."""
     goal = checks.probability("delta", target)
     checked_tolerance(tolerance)
-    ahead, back = epsilon_one_way(loss, goal, tolerance), loss if loss.relation.one_way else loss.reverse
-    if back == loss:
-        return ahead
-    if back.leak()[0] <= goal and back.supremum()[0] <= ahead.lower:  # the other direction cannot be worse
-        return ahead
-    if loss.method != "closed form" and 0 < ahead.lower < math.inf:  # nor can it if its δ there is small enough
-        roughly = back.near(goal, 0.5, ahead.lower)
-        if roughly(np.array([ahead.lower])).upper[0] <= goal:
-            return ahead
-    return worst(ahead, epsilon_one_way(back, goal, tolerance))
+    found, back = epsilon_one_way(loss, goal, tolerance), loss if loss.relation.one_way else facts(loss).reverse
+    worse = back != loss and (facts(back).leak[0] > goal or facts(back).supremum[0] > found.lower)
+    if worse and 0 < found.lower < math.inf:  # the other direction is looked at roughly: mostly it is not the worse one
+        if (rough := back.least(goal, ROUGH)) is not None:
+            worse = rough.upper > found.lower
+        else:
+            worse = bool(back.near(goal, ROUGHEST, found.lower)(np.array([found.lower])).upper[0] > goal)
+    if worse:
+        found = worst(found, epsilon_one_way(back, goal, tolerance))
+    if isinstance(loss, Composite) and (least := facts(loss).attained) is not loss:
+        return Bound(min(epsilon(least, goal, tolerance).lower, found.upper), found.upper, found.method)
+    return found
 
 
 def epsilon_one_way(loss: PrivacyLoss, goal: float, tolerance: float) -> Bound:
@@ -114,8 +121,9 @@ def epsilon_one_way(loss: PrivacyLoss, goal: float, tolerance: float) -> Bound:
 
     A composed profile is first looked at roughly: the slope there says how sharp δ must be for ε to be sharp.
     """
-    top, leak = loss.supremum()[0], loss.leak()[0]
-    if loss.sharp_ends and goal < leak * (1 - 16 * ULP):
+    known = facts(loss)
+    top, leak = known.supremum[0], known.leak[0]
+    if known.sharp_ends and goal < leak * (1 - 16 * ULP):
         return Bound(math.inf, math.inf, loss.method)
     if goal == 0 and leak == 0:
         return Bound(least_top(loss), top, loss.method)
@@ -160,7 +168,7 @@ def crossing(
         if high > 1e300:
             return low, math.inf
         high = min(2 * high, top)
-    upper = narrow(curve, lambda found: found.upper <= goal, low, high, fine)[1]
+    upper = narrow(lambda t: curve(t).upper, goal, low, high, fine)[1]
     # a curve that is sharp only near the goal knows nothing far below it: step back from the upper side
     back = upper * (1 - 2.0 ** -np.arange(52.0, -1.0, -1.0))
     above = np.flatnonzero(curve(back).lower > goal)
@@ -168,18 +176,26 @@ def crossing(
         return low, upper
     first = int(above[0])
     after = float(back[first - 1]) if first else upper
-    return max(low, narrow(curve, lambda found: found.lower <= goal, float(back[first]), after, fine)[0]), upper
+    return max(low, narrow(lambda t: curve(t).lower, goal, float(back[first]), after, fine)[0]), upper
 
 
-def narrow(
-    curve: Curve, done: Callable[[Enclosure], Flags], low: float, high: float, fine: float
-) -> tuple[float, float]:
-    """Shrink [low, high] around the first point where `done` holds (it holds at high) to relative width `fine`."""
+def narrow(side: Side, goal: float, low: float, high: float, fine: float) -> tuple[float, float]:
+    """Shrink [low, high] around the first point with side ≤ goal (as it is at high) to relative width `fine`.
+
+    The first rounds cut evenly, or by magnitude if the root may be near 0; the later ones around the point where the
+    chord of the logarithm meets the goal.
+    """
+    guess = math.nan
     while high - low > fine * high and high > 1e-300:
-        points = np.linspace(low, high, WAYS)
-        if low == 0 and high > 0:  # a root near 0 is found by magnitude first
+        if low == 0:
             points = np.concatenate([[0.0], high * 2.0 ** np.arange(-16, 1.0)])
-        hit = done(curve(points))
+        elif low < guess < high:
+            steps = (high - low) * 16.0 ** np.arange(-8.0, 0.0)
+            points = np.unique(np.clip(np.concatenate([guess - steps, guess + steps, [low, high]]), low, high))
+        else:
+            points = np.linspace(low, high, WAYS)
+        values = side(points)
+        hit = values <= goal
         hit[-1] = True
         index = int(np.argmax(hit))
         if index == 0:
@@ -187,5 +203,14 @@ def narrow(
         before, after = float(points[index - 1]), float(points[index])
         if (before, after) == (low, high):
             break
+        quick = after - before < (high - low) / 4  # else the next round cuts evenly
         low, high = before, after
+        guess = meeting(low, high, float(values[index - 1]), float(values[index]), goal) if quick else math.nan
     return low, high
+
+
+def meeting(low: float, high: float, at_low: float, at_high: float, goal: float) -> float:
+    """Where the chord of the logarithm between two points meets the goal; NaN if there is none."""
+    if not at_low > goal >= at_high > 0:
+        return math.nan
+    return low + (high - low) * math.log(at_low / goal) / math.log(at_low / at_high)

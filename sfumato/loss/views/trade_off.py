@@ -27,7 +27,7 @@ from sfumato.loss.views.profile import (
 
 GRID = 257  # points of the first look at a whole curve
 ROUNDS = 6  # of moving three points towards each maximum
-FEW = 4  # values for which laws are laid around each maximum, and not along the whole curve
+FEW, FEW_COMPOSED = 4, 8  # values for which laws are laid around each maximum, and not along the whole curve
 LOOKS = 8  # laws, each laid where the one before shows the maximum
 ROUGH, SHARPEST = 1e-2, 1e-10  # relative gaps of a first and a last look
 NEAR = 0.1  # a maximum that moved by less is where it was looked for
@@ -41,7 +41,7 @@ def trade_off_curve(loss: PrivacyLoss, alpha: Floats, tolerance: float) -> Enclo
     checked_tolerance(tolerance)
     lower, upper = np.zeros_like(a), np.ones_like(a)
     inside = (a > 0) & (a < 1)
-    if inside.sum() > FEW:
+    if inside.sum() > (FEW if loss.method == "closed form" else FEW_COMPOSED):
         lower[inside], upper[inside] = all_at_once(loss, a[inside], tolerance)
     rest = upper - lower > tolerance * upper
     found = [at_one(loss, value, tolerance) for value in a[rest].tolist()]
@@ -174,7 +174,7 @@ def trade_off(loss: PrivacyLoss, alpha: SupportsFloat, tolerance: float) -> Boun
 
 
 def at_one(loss: PrivacyLoss, a: float, tolerance: float) -> Bound:
-    """f at one type I error. Without errors of type I only certainty tells; closed forms cost nothing, so they are
+    """f at one type I error. Without errors of type I only certainty decides; closed forms cost nothing, so they are
     searched to the last digit."""
     if a in (0.0, 1.0):
         low, high = (1 - most_leak(loss)) * (1 - 2 * ULP), min((1 - least_leak(loss)) * (1 + 2 * ULP), 1.0)
@@ -285,7 +285,7 @@ def ceilings(t: Floats, low: Floats, high: Floats) -> Floats:
     so does the one from the right. With y in [0, 1] across the cell: left + p·y and right + q·(1 − y).
     """
     width = np.expm1(np.diff(t))
-    if not np.all(width > 0):  # the bracket is a point, as far as floats can tell
+    if not np.all(width > 0):  # the ends of the bracket are the same float
         return np.full(len(t) - 1, high.max())
     left, right = high[:-1], high[1:]
     p = np.full(len(width), 1e300)

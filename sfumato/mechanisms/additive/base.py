@@ -269,3 +269,12 @@ def bounds_in_steps(lattice: Lattice, low: float, high: float) -> tuple[int, int
             "  do:     choose a step that divides both"
         )
     return int(first), int(last)
+
+
+def check_additive(noise: object) -> Additive:
+    """The noise itself; raises InvalidParameter if it is not additive."""
+    if not isinstance(noise, Additive):
+        raise InvalidParameter(
+            f"noise must be additive.\n  found:  a {type(noise).__name__}\n  do:     give one such as sf.Laplace(2)"
+        )
+    return noise

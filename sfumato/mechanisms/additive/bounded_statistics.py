@@ -16,7 +16,14 @@ from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.numeric import ULP
-from sfumato.mechanisms.additive.base import Additive, Released, bounds_in_steps, lattice_of_step, plain_numbers
+from sfumato.mechanisms.additive.base import (
+    Additive,
+    Released,
+    bounds_in_steps,
+    check_additive,
+    lattice_of_step,
+    plain_numbers,
+)
 from sfumato.mechanisms.additive.combined_noise import NoisyMean
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.additive.gaussian import Gaussian
@@ -26,7 +33,7 @@ from sfumato.mechanisms.examples import DATA, LARGEST_DOUBLE, Example, Inputs, N
 from sfumato.mechanisms.private_inputs import read_numbers, shift_left
 from sfumato.noise import Lattice
 from sfumato.noise.draw_table import Integers
-from sfumato.noise.radius import open_probability
+from sfumato.noise.monotone import open_probability
 from sfumato.noise.sampler import LARGEST
 from sfumato.rounding import round_up
 from sfumato.sensitivity import AddRemove, Relation, ReplaceOne, Sensitivity
@@ -283,14 +290,6 @@ class Histogram(Mechanism[Iterable[Hashable], Released]):
                 step=Fraction(1),
             ),
         )
-
-
-def check_additive(noise: object) -> Additive:
-    if not isinstance(noise, Additive):
-        raise InvalidParameter(
-            f"noise must be additive.\n  found:  a {type(noise).__name__}\n  do:     give one such as sf.Laplace(2)"
-        )
-    return noise
 
 
 def check_counting_noise(noise: object) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
-from sfumato.mechanisms.additive.base import Additive, Released, Scaled, plain_numbers
+from sfumato.mechanisms.additive.base import Additive, Released, Scaled, check_additive, plain_numbers
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.laplace import Laplace
 from sfumato.mechanisms.base import Mechanism
@@ -41,15 +41,6 @@ def check_unit_noise(noise: object) -> Gaussian | Laplace:
     return noise
 
 
-def check_additive(name: str, noise: object) -> Additive:
-    """The noise itself; raises InvalidParameter if it is not additive."""
-    if not isinstance(noise, Additive):
-        raise InvalidParameter(
-            f"{name} must be additive noise.\n  found:  a {type(noise).__name__}\n  do:     give sf.Laplace(2.0), say"
-        )
-    return noise
-
-
 @dataclass(frozen=True)
 class RoundedNoise:
     """round(f(x) + N) for values of a statistic, and its loss where neighbours' values are at most `bound` apart.
@@ -63,7 +54,7 @@ class RoundedNoise:
 
     @staticmethod
     def of(noise: object, statistic: Statistic[object]) -> "RoundedNoise":
-        made = RoundedNoise(check_additive("noise", noise), statistic.grain)
+        made = RoundedNoise(check_additive(noise), statistic.grain)
         if not made.aligned and made.noise.density() is None:
             raise InvalidParameter(
                 f"{type(noise).__name__} needs values that are multiples of its step.\n  found:  {statistic}\n"

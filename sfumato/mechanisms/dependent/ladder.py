@@ -56,11 +56,11 @@ class Ladder:
     def scale(self, rung: int) -> Certified:
         """unit·e^{tj/r}, as a certified real number."""
 
-        def found(prec: int) -> Ball:
+        def enclosure(prec: int) -> Ball:
             with precision(prec):
                 return ball(Fraction(self.unit)) * ball(self.power(rung)).exp()
 
-        return Certified(found)
+        return Certified(enclosure)
 
     @cached_property
     def top(self) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from sfumato.loss.numeric import Floats
 from sfumato.mechanisms.dependent.noise_family import NEAR, Noise
 from sfumato.noise.balls import Ball
-from sfumato.noise.lazy import normal, signed
+from sfumato.noise.lazy import normal, split_sign
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class LaplaceNoise(Noise):
         return 1
 
     def value(self, uniforms: list[Ball]) -> Ball:
-        sign, size = signed(uniforms[0])
+        sign, size = split_sign(uniforms[0])
         return sign * -size.log()
 
 

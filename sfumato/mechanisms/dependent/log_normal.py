@@ -11,7 +11,7 @@ from sfumato import checks
 from sfumato.loss.numeric import Floats, floats, log_ndtr
 from sfumato.mechanisms.dependent.noise_family import Noise
 from sfumato.noise.balls import Ball, ball
-from sfumato.noise.lazy import normal, signed
+from sfumato.noise.lazy import normal, split_sign
 
 SIGMA = "a number from 0.05 to 5"
 
@@ -90,7 +90,7 @@ class LaplaceLogNormalNoise(Noise):
         return 3
 
     def value(self, uniforms: list[Ball]) -> Ball:
-        sign, size = signed(uniforms[0])
+        sign, size = split_sign(uniforms[0])
         return sign * -size.log() * (ball(Fraction(self.sigma)) * normal(*uniforms[1:])).exp()
 
 

@@ -22,7 +22,7 @@ from sfumato.mechanisms.examples import Example, Inputs, Neighbours
 from sfumato.noise import Certified, Lattice, Sampler, rounded_gaussian
 from sfumato.noise.balls import Ball, ball, precision
 from sfumato.noise.lazy import Draw
-from sfumato.noise.radius import radius as integer_radius
+from sfumato.noise.monotone import radius as integer_radius
 from sfumato.rounding import quotient_up, round_up
 
 FINE = 40  # answers are rounded to 2^−FINE of the range
@@ -89,11 +89,11 @@ class Smooth(Mechanism[Any, float]):
         """scale/s, in steps."""
         scale, unit = self.ladder.scale(rung), self.lattice.step * Fraction(self.shift)
 
-        def found(prec: int) -> Ball:
+        def enclosure(prec: int) -> Ball:
             with precision(prec):
                 return scale.ball(prec) / ball(unit)
 
-        return Certified(found)
+        return Certified(enclosure)
 
     def release(self, value: Any) -> float:
         """One answer. Random bits are drawn before the data are read, and their number does not depend on the data."""
@@ -102,7 +102,7 @@ class Smooth(Mechanism[Any, float]):
 
     def noisy(self, draw: Draw, exact: Exact, rung: int) -> float:
         """The answer for one draw, a private value and a private rung."""
-        multiple = draw.rounded(Fraction(exact) / self.lattice.step, self.width(rung))
+        multiple = draw.round_to_integer(Fraction(exact) / self.lattice.step, self.width(rung))
         return float(multiple * self.lattice.step)
 
     def with_error(self, sigma: float, confidence: float = 0.95) -> "SmoothWithError":

@@ -14,7 +14,7 @@ from sfumato import checks
 from sfumato.loss.numeric import Floats
 from sfumato.mechanisms.dependent.noise_family import NEAR, Noise
 from sfumato.noise.balls import Ball, ball
-from sfumato.noise.lazy import signed
+from sfumato.noise.lazy import split_sign
 
 
 @dataclass(frozen=True)
@@ -122,11 +122,11 @@ class CauchyNoise(Noise):
     def count(self) -> int:
         return 2
 
-    def accepted(self, uniforms: list[Ball]) -> bool | None:
+    def accepts(self, uniforms: list[Ball]) -> bool | None:
         g = Fraction(self.power)
-        left = (ball(g) * signed(uniforms[0])[1].log()).exp() + (ball(g / (g - 1)) * uniforms[1].log()).exp()
+        left = (ball(g) * split_sign(uniforms[0])[1].log()).exp() + (ball(g / (g - 1)) * uniforms[1].log()).exp()
         return True if left <= 1 else False if left > 1 else None
 
     def value(self, uniforms: list[Ball]) -> Ball:
-        sign, size = signed(uniforms[0])
+        sign, size = split_sign(uniforms[0])
         return sign * size * (-uniforms[1].log() / ball(Fraction(self.power) - 1)).exp()

@@ -94,7 +94,7 @@ class ProductOfGaussians(Mechanism[ArrayLike, float | Floats]):
         found = []
         for x in counts.reshape(-1).tolist():
             first = x + Fraction(self.sampler.one(), 2**self.bits)
-            found.append(Draw(GaussianNoise(), self.source).rounded(first, r * abs(first)))
+            found.append(Draw(GaussianNoise(), self.source).round_to_integer(first, r * abs(first)))
         return reshape_like(found, counts)
 
     def law(self, size: int) -> "Product":

@@ -179,7 +179,7 @@ class ProportionalGaussian(Mechanism[ArrayLike, float | Floats]):
         counts = integer_counts(value)
         r = Fraction(self.relative_error)
         sizes = [max(x, 0) for x in counts.reshape(-1).tolist()]
-        found = [Draw(GaussianNoise(), self.source).rounded(x, r * x) for x in sizes]
+        found = [Draw(GaussianNoise(), self.source).round_to_integer(x, r * x) for x in sizes]
         return reshape_like(found, counts)
 
     @classmethod

@@ -21,7 +21,7 @@ from sfumato.mechanisms.groups.transforms import Estimator, Transform
 from sfumato.mechanisms.private_inputs import read_numbers
 from sfumato.noise import Sampler, rounded_gaussian
 from sfumato.noise.draw_table import Integers
-from sfumato.noise.radius import radius
+from sfumato.noise.monotone import radius
 from sfumato.rounding import round_down, round_up
 
 BLOCK = 1 << 17  # counts whose noise is drawn together

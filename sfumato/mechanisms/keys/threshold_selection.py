@@ -22,7 +22,7 @@ from sfumato.mechanisms.private_inputs import read_counts, sorted_counts
 from sfumato.noise import DiscreteLaplace, Rounded, Sampler, radius, rounded_gaussian
 from sfumato.noise.balls import Ball, above, ball, precision
 from sfumato.noise.draw_table import Integers
-from sfumato.noise.radius import Tailed
+from sfumato.noise.monotone import Tailed
 from sfumato.rounding import quotient_up, round_up
 from sfumato.sensitivity import Sensitivity
 

@@ -16,11 +16,10 @@ from sfumato.mechanisms.additive.combined_noise import sum_radius
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import STREAM, Example, Neighbours
-from sfumato.mechanisms.private_inputs import read_numbers, read_stream_value
+from sfumato.mechanisms.private_inputs import clamp_integer, read_numbers, read_stream_value
 from sfumato.mechanisms.streams.session import Session
 from sfumato.noise.draw_table import Integers
-from sfumato.noise.radius import open_probability
-from sfumato.noise.sampler import LARGEST
+from sfumato.noise.monotone import open_probability
 from sfumato.rounding import round_up
 from sfumato.sensitivity import Sensitivity
 
@@ -83,7 +82,7 @@ class TreeCounter(Mechanism[ArrayLike, Integers]):
             )
         exact: Iterable[int] = [read_stream_value(number) for number in row]
         counter = self.begin()
-        return np.fromiter((_clamp(counter.add(number)) for number in exact), np.int64, row.size)
+        return np.fromiter((clamp_integer(counter.add(number)) for number in exact), np.int64, row.size)
 
     def loss(self, sensitivity: Sensitivity | SupportsFloat = 1) -> PrivacyLoss:
         """As many losses of the noise as there are levels, composed, for a person who changes one step by this much.
@@ -127,10 +126,6 @@ class TreeCounter(Mechanism[ArrayLike, Integers]):
                 distance=lambda row, counts: abs(counts[2] - sum(row[:3])),  # two noises, as many as there can be
             ),
         )
-
-
-def _clamp(total: int) -> int:
-    return max(-LARGEST, min(LARGEST, total))
 
 
 class Counter(Session):

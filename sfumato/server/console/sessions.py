@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sfumato.server.service import Person
+from sfumato.server.rights import Person
 
 IDLE = 8 * 3600  # seconds
 MOST = 10_000

@@ -28,11 +28,34 @@ class Question(Strict):
     relative_error: Positive | None = Field(None, description="A share, such as 0.05; `epsilon` is then the limit.")
 
 
+class Supposed(Strict):
+    """Questions that might be asked: one like this, for this price, so many times."""
+
+    sql: Text
+    epsilon: Positive
+    count: Annotated[int, Field(ge=1, le=10_000)] = 1
+    data: DataName | None = None
+
+
+class BoundsWanted(Strict):
+    """A column of numbers, such as visits.stay, and the price of bounds for it."""
+
+    column: Annotated[str, Field(min_length=3, max_length=200)]
+    epsilon: Positive
+    data: DataName | None = None
+
+
 class PolicyText(Strict):
     """A policy in TOML."""
 
     text: Annotated[str, Field(min_length=1, max_length=120_000)]
     data: DataName | None = None
+
+
+class ReviewedPolicy(PolicyText):
+    """A policy, and the one in force with which it was compared: a hash that /v1/policy/check gave."""
+
+    based_on: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class NewToken(Strict):

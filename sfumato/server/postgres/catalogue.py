@@ -68,6 +68,8 @@ MACROS = """
     pg_is_in_recovery() AS false
     pg_get_keywords() AS TABLE SELECT 'select' AS word, 'R' AS catcode, 'reserved' AS catdesc
     pg_backend_pid() AS 0
+    pg_terminate_backend(pid) AS false
+    pg_cancel_backend(pid) AS false
     pg_relation_size(a) AS 0
     pg_table_size(a) AS 0
     pg_total_relation_size(a) AS 0

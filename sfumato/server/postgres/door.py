@@ -2,149 +2,28 @@
 
 import asyncio
 import hmac
-import json
 import secrets
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import count
 
-from sqlglot import exp
-
-from sfumato.curator.answer import Answer, Cell
-from sfumato.curator.layout import is_plain_aggregate
-from sfumato.curator.planner import Wanted
-from sfumato.curator.ratios import Ratio
-from sfumato.errors import InvalidParameter, NotAuthenticated, SfumatoError, UnboundedColumn
+from sfumato.errors import NotAuthenticated, SfumatoError
 from sfumato.server.configuration import Configuration, Listen
-from sfumato.server.postgres import messages, scram, types
-from sfumato.server.postgres.catalogue import Catalogue, Table
+from sfumato.server.postgres import messages, scram
+from sfumato.server.postgres.asker import PersonAtData, type_of
+from sfumato.server.postgres.catalogue import Catalogue
 from sfumato.server.postgres.messages import ProtocolError
-from sfumato.server.postgres.session import (
-    REPORTED,
-    SETTINGS,
-    Columns,
-    Session,
-    error_response,
-    postgres_name,
-    problem_response,
-)
+from sfumato.server.postgres.problems import error_response, problem_response
+from sfumato.server.postgres.session import REPORTED, SETTINGS, Session
 from sfumato.server.postgres.types import Type
-from sfumato.server.service import Person, Service
-from sfumato.sql.domains import Domain
-from sfumato.sql.domains import Kind as DomainKind
-from sfumato.sql.expressions import Expression, Output
-from sfumato.sql.question import Question
+from sfumato.server.rights import Person
+from sfumato.server.service import Service
 
 DOOR = "postgres"
-TYPE_OF = {DomainKind.TEXT: types.TEXT, DomainKind.TRUTH: types.BOOL, DomainKind.DATE: types.TIMESTAMP}
 PAUSE = 0.05  # seconds between two looks whether statements have ended
 LONGEST_LOGIN = 4096  # bytes of a message before the log-in
-
-
-def type_of(domain: Domain) -> Type:
-    """The type of a column. A policy does not tell days from moments, so all are moments."""
-    return TYPE_OF.get(domain.kind, types.FLOAT8)
-
-
-def columns_of(question: Question) -> Columns:
-    """Names and types of the columns of an answer, from the text and the policy alone; intervals included."""
-    found: Columns = []
-    for name, expression in question.columns:
-        ends = is_plain_aggregate(question, expression) or Ratio.of(question, expression) is not None
-        kind = types.INT8 if is_count(question, expression) else type_of(expression.domain)
-        found.append((postgres_name(name), kind))
-        if ends:
-            found += [(postgres_name(f"{name} {end}"), types.FLOAT8) for end in ("low", "high")]
-    return found
-
-
-def is_count(question: Question, expression: Expression) -> bool:
-    place = expression.place - len(question.plan.keys) if isinstance(expression, Output) else -1
-    return place >= 0 and question.aggregates[place].is_count
-
-
-@dataclass(eq=False)
-class PersonAtData:
-    """One person at one data set: what a session asks for, as acts of the service."""
-
-    service: Service
-    person: Person
-    data: str
-    catalogue: Catalogue
-
-    @cached_property
-    def columns(self) -> Mapping[str, Type]:
-        tables = self.service.data[self.data].curator.policy.tables.values()
-        return {name: type_of(domain) for table in tables for name, domain in table.columns.items()}
-
-    def describe(self, text: str) -> Columns:
-        """The columns of the answer. Reads no data, and charges nothing."""
-        planner = self.service.data[self.data].curator.planner
-        try:
-            wanted = Wanted.of(text)
-        except InvalidParameter:
-            wanted = Wanted.of(text, 1.0)  # what it may cost does not change its columns
-        if wanted.explained:
-            return [("privacy", types.TEXT)]
-        while True:
-            try:
-                return columns_of(planner.plan(wanted))
-            except UnboundedColumn as unbounded:  # bounds that will be found do not change its columns
-                planner = planner.with_bounds(((unbounded.table, unbounded.column, 0.0, 1.0),))
-
-    def ask(self, text: str, settings: Mapping[str, str]) -> Answer:
-        epsilon, error, relative = (number_of(settings, name) for name in ("epsilon", "error", "relative_error"))
-        try:
-            return self.service.ask(self.person, self.data, text, epsilon=epsilon, error=error, relative_error=relative)
-        except InvalidParameter as problem:
-            if (epsilon, error, relative) != (None, None, None):
-                raise
-            raise InvalidParameter(
-                "say how much privacy this question may cost, or how exact it must be.\n"
-                "  do:     SET sfumato.epsilon = 0.1; or SET sfumato.error = 5; or connect with\n"
-                "          options='-c sfumato.epsilon=0.1'"
-            ) from problem
-
-    def look_up(self, tree: exp.Expr) -> tuple[Columns, list[tuple[Cell, ...]]]:
-        """What the catalogues say. Free, but one of so many calls that a person may make."""
-        with self.service.admission.enter(self.person.name):
-            return self.catalogue.run(tree, self.own_tables())
-
-    def own_tables(self) -> Mapping[str, Callable[[], Table]]:
-        return {"budget": self.budget, "ledger": self.ledger, "catalogue": self.listed_columns}
-
-    def budget(self) -> Table:
-        standing = json.loads(self.service.budget(self.person, self.data).to_json())
-        flat = {name: value for name, value in standing.items() if isinstance(value, int | float | str)}
-        kinds = {name: "VARCHAR" if isinstance(value, str) else "DOUBLE" for name, value in flat.items()}
-        return kinds, [tuple(flat.values())]
-
-    def ledger(self) -> Table:
-        kinds = {"line": "BIGINT", "time": "VARCHAR", "who": "VARCHAR", "act": "VARCHAR", "question": "VARCHAR"}
-        rows: list[tuple[Cell, ...]] = []
-        for entry in self.service.history(self.person, self.data, most=10_000):
-            words = [entry.content.get(name) for name in ("time", "who", "kind", "question")]
-            rows.append((entry.seq, *(None if word is None else str(word) for word in words)))
-        return kinds, rows
-
-    def listed_columns(self) -> Table:
-        kinds = {"table": "VARCHAR", "column": "VARCHAR", "type": "VARCHAR", "low": "DOUBLE", "high": "DOUBLE"}
-        found = self.service.catalogue(self.person, self.data)
-        return kinds, [
-            (table.name, one.name, one.type, one.low, one.high) for table in found.tables for one in table.columns
-        ]
-
-
-def number_of(settings: Mapping[str, str], name: str) -> float | None:
-    """A number that a client has set; None if it has not."""
-    words = settings.get(f"sfumato.{name}", "")
-    try:
-        return float(words) if words else None
-    except ValueError:
-        raise InvalidParameter(f"sfumato.{name} must be a number.\n  do:     SET sfumato.{name} = 0.1") from None
 
 
 class PostgresDoor:

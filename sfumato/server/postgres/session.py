@@ -14,20 +14,11 @@ from typing import Protocol
 from sqlglot import exp
 
 from sfumato.curator.answer import Answer, Cell
-from sfumato.errors import (
-    BudgetExceeded,
-    EngineUnavailable,
-    InvalidParameter,
-    LedgerUnavailable,
-    NotAuthenticated,
-    QueryRefused,
-    QuestionBlocked,
-    SfumatoError,
-    TooManyRequests,
-)
+from sfumato.errors import QueryRefused, SfumatoError
 from sfumato.server.postgres import messages, types
 from sfumato.server.postgres.copying import copy_messages
 from sfumato.server.postgres.messages import Fields, ProtocolError
+from sfumato.server.postgres.problems import TransactionFailed, error_response, problem_response
 from sfumato.server.postgres.statements import Kind, Statement, fill, parameter_types, sort, split
 from sfumato.server.postgres.types import Type
 
@@ -45,11 +36,6 @@ REPORTED = {
     "DateStyle": "datestyle", "TimeZone": "timezone", "integer_datetimes": "integer_datetimes",
     "standard_conforming_strings": "standard_conforming_strings", "IntervalStyle": "intervalstyle",
 }  # fmt: skip
-CODES: tuple[tuple[type[BaseException], str], ...] = (
-    (BudgetExceeded, "53400"), (QuestionBlocked, "55000"), (InvalidParameter, "22023"), (QueryRefused, "42501"),
-    (EngineUnavailable, "58000"), (LedgerUnavailable, "57P03"),
-    (TooManyRequests, "53300"), (NotAuthenticated, "28000"), (ProtocolError, "08P01"),
-)  # fmt: skip
 
 
 class Asker(Protocol):
@@ -107,7 +93,12 @@ class Session:
     prepared: dict[str, Prepared] = field(default_factory=dict)
     portals: dict[str, Portal] = field(default_factory=dict)
     skipping: bool = False  # after an error, until the next Sync
+    text: str = ""  # of the statement under way, in which errors have a position
     running: "asyncio.Task[None] | None" = None  # what a cancel request stops
+    first_settings: dict[str, str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.first_settings = dict(self.settings)
 
     async def run(self) -> None:
         """Until the client says good-bye."""
@@ -150,7 +141,7 @@ class Session:
         except ProtocolError:
             raise
         except SfumatoError as problem:
-            self.send(problem_response(problem))
+            self.send(problem_response(problem, text=self.text))
         except Exception:
             self.send(error_response("XX000", "this failed; details are in the operator's log"))
         finally:
@@ -170,6 +161,7 @@ class Session:
         self.send(messages.ready(self.state))
 
     async def simple_text(self, text: str) -> None:
+        self.text = text
         await self.simple_statement(sort(text))
 
     async def simple_statement(self, statement: Statement) -> None:
@@ -188,6 +180,7 @@ class Session:
 
     async def parse(self, fields: Fields) -> None:
         name, text, stated = fields.text(), fields.text(), fields.int32s()
+        self.text = text
         if len(split(text)) > 1:
             raise QueryRefused("a prepared statement is one statement.")
         if len(self.prepared) >= MOST_PREPARED:
@@ -278,6 +271,8 @@ class Session:
                 return self.command(*statement.words)
             case Kind.SET:
                 return self.set(*statement.words)
+            case Kind.RESET:
+                return self.reset(*statement.words)
             case Kind.SHOW:
                 (name,) = statement.words
                 return Result([(name, types.TEXT)], [(self.settings.get(name, SETTINGS.get(name, "")),)], "SHOW")
@@ -304,9 +299,15 @@ class Session:
         self.settings[name] = value
         return Result(tag="SET")
 
-
-class TransactionFailed(QueryRefused):
-    """A command in a transaction after an error in it."""
+    def reset(self, tag: str, name: str) -> Result:
+        """One setting, or all of them, as they were when the connection began: a pool gives it to somebody else."""
+        if name == "all":
+            self.settings = dict(self.first_settings)
+        elif name in self.first_settings:
+            self.settings[name] = self.first_settings[name]
+        else:
+            self.settings.pop(name, None)
+        return Result(tag="DISCARD ALL" if tag == "DISCARD" else tag)
 
 
 def asked(columns: Columns, answer: Answer) -> Result:
@@ -340,25 +341,3 @@ def describe_row(columns: Columns, formats: Sequence[int]) -> bytes:
 
 def notices(result: Result) -> bytes:
     return b"".join(messages.report(b"N", "NOTICE", "00000", words) for words in result.notices)
-
-
-def error_response(code: str, words: str, detail: str = "", hint: str = "", severity: str = "ERROR") -> bytes:
-    return messages.report(b"E", severity, code, words, detail, hint)
-
-
-def problem_response(problem: SfumatoError, severity: str = "ERROR") -> bytes:
-    """What was wrong, found and to do, as message, detail and hint."""
-    parts: dict[str, list[str]] = {"": []}
-    at = ""
-    for line in str(problem).splitlines():
-        label, _, rest = line.strip().partition(":")
-        if line.startswith("  ") and label in ("found", "do"):
-            at, line = label, rest
-        parts.setdefault(at, []).append(line.strip())
-    words, detail, hint = (" ".join(parts.get(name, ())) for name in ("", "found", "do"))
-    code = "25P02" if isinstance(problem, TransactionFailed) else next(
-        (code for kind, code in CODES if isinstance(problem, kind)), "XX000"
-    )  # fmt: skip
-    if code == "42501" and words.startswith("this is not SQL"):
-        code = "42601"
-    return error_response(code, words, detail, hint, severity)

@@ -30,7 +30,7 @@ RESERVED = re.compile(
 COPY = re.compile(r"COPY\s*\((.*)\)\s*TO\s+STDOUT\s*(.*)", re.I | re.S)
 FINISHED = {  # tags of commands that have nothing to do here; the second says what becomes of a transaction
     "BEGIN": "begin", "START": "begin", "COMMIT": "end", "END": "end", "ROLLBACK": "end", "ABORT": "end",
-    "SAVEPOINT": "", "RELEASE": "", "DISCARD": "", "DEALLOCATE": "", "RESET": "", "LISTEN": "", "UNLISTEN": "",
+    "SAVEPOINT": "", "RELEASE": "", "DEALLOCATE": "", "LISTEN": "", "UNLISTEN": "",
     "CLOSE": "",
 }  # fmt: skip
 STATEMENTS = {  # other words that begin a statement: refused by the curator, in its own words
@@ -48,6 +48,7 @@ class Kind(Enum):
     EMPTY = "empty"
     COMMAND = "command"  # nothing but a tag, and perhaps the end of a transaction
     SET = "set"
+    RESET = "reset"  # back to what the connection began with
     SHOW = "show"
     COPY = "copy"
     CATALOGUE = "catalogue"
@@ -88,6 +89,9 @@ def sort(text: str) -> Statement:
     if word in FINISHED:
         effect = "" if "TO SAVEPOINT" in plain.upper() or re.match(r"ROLLBACK\s+TO\b", plain, re.I) else FINISHED[word]
         return Statement(Kind.COMMAND, plain, (TAGS.get(word, word), effect))
+    if word in ("RESET", "DISCARD"):
+        name = plain[len(word) :].strip().lower()
+        return Statement(Kind.RESET, plain, (word, "all" if word == "DISCARD" else name))
     if word == "SET":
         found = SET.fullmatch(plain)
         if found is None:

@@ -21,6 +21,7 @@ from sfumato.sql.functions.function import Sql
 from sfumato.sql.plan import Plan, Table
 from sfumato.sql.reserved_names import column
 from sfumato.sql.union import row_cost as cost_of_row
+from sfumato.sql.union import tables_of
 
 UNWRITTEN = (
     "engines write numbers in different ways, so a number is not cast to TEXT here.\n"
@@ -41,17 +42,16 @@ class Dialect(ABC):
     def about(self, plan: Plan) -> Self:
         """The dialect with the types of this plan's tables. Raises QueryRefused if one row could take too long: every
         statement is written by the dialect that this returns, so the check cannot be skipped."""
-        tables = [plan.table, *(join.table for join in plan.joins)]
-        known = ((f"t{i}", self.stored(table)) for i, table in enumerate(tables))
+        known = ((f"t{i}", self.stored(table)) for i, table in enumerate(tables_of(plan)))
         found = replace(self, types={f"{alias}.{name}": kind for alias, of in known for name, kind in of.items()})
         require_cost(found.release_cost(plan), self.name)
         return found
 
     def stored(self, table: Table) -> Mapping[str, str]:
         """Column → type, for columns that are read directly from the database. A unit that is computed or found in a
-        parent table is not among them, even if the database has a column of that name; nor are columns of UNION ALL,
-        even if it has a table of that name."""
-        known = {} if table.branches else self.schema.get(table.name, {})
+        parent table is not among them, even if the database has a column of that name; nor are columns of derived
+        tables, even if it has a table of that name."""
+        known = {} if table.derived else self.schema.get(table.name, {})
         made = table.unit_column if table.owner or table.edges else None
         return {name: kind for name, kind in known.items() if name != made}
 
@@ -64,9 +64,12 @@ class Dialect(ABC):
         parts = [plan.where, *plan.keys, *(mine for join in plan.joins for mine, _ in join.on)]
         parts += [m.of for m in plan.measures if m.of]
         parts += [value for one in plan.standalone for value in one.arguments]
-        for branch in plan.table.branches:
-            self.accepts(branch.rows)
-            parts += [of for _, of in branch.columns]
+        for table in tables_of(plan):
+            for rows in table.inner_plans:
+                self.accepts(rows)
+            parts += table.inner_expressions
+            if table.grouped and any(value.order for _, value in table.grouped.values):
+                self.first("NULL", [])  # refused where the engine has none
         for part in parts:
             self.accepted(part)
         require_cost(self.release_cost(plan), self.name)
@@ -228,6 +231,10 @@ class Dialect(ABC):
     def selected(self, name: str, parts: Sequence[float]) -> str:
         """The quantiles of a column at these fractions; "" where counting all values is no slower."""
         return ""
+
+    @abstractmethod
+    def first(self, value: str, order: Sequence[str]) -> str:
+        """The value of the first row in this order, of the rows of a group; ties must be of equal values."""
 
     @abstractmethod
     def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:

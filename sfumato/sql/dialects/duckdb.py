@@ -117,6 +117,9 @@ class DuckDB(Dialect):
     def selected(self, name: str, parts: Sequence[float]) -> str:
         return ", ".join(f"QUANTILE_DISC({name}, [{', '.join(map(repr, parts))}])[{i + 1}]" for i in range(len(parts)))
 
+    def first(self, value: str, order: Sequence[str]) -> str:
+        return f"FIRST({value} ORDER BY {', '.join(order)})"
+
     def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
         """A signed integer: its joins and comparisons are a fifth faster."""
         mixed = exp.Anonymous(this="HASH", expressions=[*listed, exp.Literal.number(str(salt))])

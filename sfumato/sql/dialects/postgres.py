@@ -127,8 +127,8 @@ class Postgres(Foreign):
         return 1 + sum(not isinstance(one, Constant) for one in call.arguments[1:])
 
     def reading_cost(self, column: Column) -> float:
-        """Without a schema it is not known how a column is read; no statement is run without one. Columns of UNION ALL,
-        and of other types that fit, such as timestamps with a zone, are read through short texts."""
+        """Without a schema it is not known how a column is read; no statement is run without one. Columns of derived
+        tables, and of other types that fit, such as timestamps with a zone, are read through short texts."""
         kind, type_ = column.domain.kind, self.types.get(column.origin)
         if kind is Kind.TEXT:
             return READ_TEXT
@@ -136,7 +136,7 @@ class Postgres(Foreign):
             return READ_DECIMAL if type_ == "numeric" else READ_WORDS[kind]
         if not self.schema or type_ in TYPES[kind]:
             return READ_OTHER
-        made = LABEL.fullmatch(column.origin.removeprefix("t0.")) is not None
+        made = LABEL.fullmatch(column.origin.partition(".")[2]) is not None
         short = made or (type_ is not None and kind_of(type_) in (Kind.NUMBER, Kind.DATE, Kind.TRUTH))
         return READ_SHORT if short else READ_WORDS[kind]
 
@@ -202,6 +202,9 @@ class Postgres(Foreign):
 
     def date_text(self, moment: Sql) -> Sql:
         return raw(total.text_of_moment(moment.sql(self.name)))
+
+    def first(self, value: str, order: Sequence[str]) -> str:
+        return f"(ARRAY_AGG({value} ORDER BY {', '.join(order)}))[1]"
 
     def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
         """The hash of each type, so that equal values have equal hashes: of −0 and 0, or 1.0 and 1.00, either may

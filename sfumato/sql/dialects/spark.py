@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sfumato.errors import QueryRefused
 from sfumato.sql.dialects.base import raw
 from sfumato.sql.dialects.foreign import Foreign
 from sfumato.sql.domains import LONGEST_TEXT, Kind
@@ -192,6 +193,9 @@ class Spark(Foreign):
     def date_text(self, moment: Sql) -> Sql:
         """Spark puts a + before years of five digits."""
         return raw(f"TRIM(LEADING '+' FROM CAST({moment.sql(self.name)} AS STRING))")
+
+    def first(self, value: str, order: Sequence[str]) -> str:
+        raise QueryRefused("FIRST and LAST by an order are for DuckDB and PostgreSQL, and this is spark.")
 
     def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
         """XXHASH64 ignores NULL, which makes ties; the window breaks them."""

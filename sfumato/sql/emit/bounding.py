@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect, raw
-from sfumato.sql.domains import Kind
+from sfumato.sql.emit.lattice_steps import clamped_value
 from sfumato.sql.emit.unit_rows import row_select
 from sfumato.sql.expressions import Expression
 from sfumato.sql.plan import Measure, Plan, What
@@ -236,36 +236,22 @@ def key_names(plan: Plan) -> list[str]:
     return [key(i) for i in range(len(plan.keys))]
 
 
-def clamped_value(measure: Measure, name: str, counted: str, to: Dialect) -> str:
-    """What one row adds, in steps: an integer, and 0 where `counted` has no value.
-
-    A row that counts adds a number of the span, also if its own value is missing: the span times the count bounds the
-    sum.
-    """
-    if measure.of is None:
-        return "1"
-    if measure.what is What.VALUES:
-        missing = is_missing(name, to) if measure.of.domain.kind is Kind.NUMBER else f"{name} IS NULL"
-        return f"CASE WHEN {missing} THEN 0 ELSE 1 END"
-    domain, (low, high) = measure.of.domain, measure.span()
-    value = f"(LEAST(GREATEST({name}, {domain.low!r}), {domain.high!r}) - ({measure.centre!r}))"
-    squared = measure.what is What.SQUARES  # of whole steps, as those that are summed: else variances would be off
-    scale = 2.0 ** -(measure.exponent // 2 if squared else measure.exponent)
-    steps = to.floor(f"{to.scaled(value, scale)} + 0.5")
-    steps = f"CAST({f'{steps} * {steps}' if squared else steps} AS {to.whole(low, high)})"
-    missing = f" WHEN {is_missing(name, to)} THEN {min(max(0, low), high)}" if counted != name else ""
-    return f"CASE WHEN {is_missing(counted, to)} THEN 0{missing} ELSE LEAST(GREATEST({steps}, {low}), {high}) END"
-
-
-def is_missing(name: str, to: Dialect) -> str:
-    """Is there no number?"""
-    return f"{name} IS NULL OR {to.is_nan(raw(name)).sql(to.name)}"
-
-
 def statement(plan: Plan, salt: int, dialect: str | Dialect) -> str:
     """SQL that gives, for each group: its keys, then its measures as integers, bounded for each unit."""
+    if plan.bounded_by:
+        return regrouped(plan, f"({statement(plan.finest, salt, dialect)})", dialect)
     to = dialect_of(dialect).about(plan)
     summed = [m for m in plan.measures if m.what is not What.DISTINCT]
     values = {measure(j): to.compiled(m.of) for j, m in enumerate(summed) if m.of} or {ONE: exp.Literal.number("1")}
     rows = f"({row_select(plan, values, to).sql(to.name)}) AS {ROWS}"
     return bounding_of(plan).sums(plan, summed, rows, salt, to)
+
+
+def regrouped(plan: Plan, finest: str, dialect: str | Dialect) -> str:
+    """The sums of a plan from those of its finest groups."""
+    to = dialect_of(dialect)
+    keys = [f"{PAIRS}.{key(plan.bounded_by.index(one))}" for one in plan.keys]
+    shown = [f"{name} AS {key(i)}" for i, name in enumerate(keys)]
+    summed = [m for m in plan.measures if m.what is not What.DISTINCT]
+    shown += [f"{to.total(f'{PAIRS}.{measure(j)}')} AS {measure(j)}" for j in range(len(summed))]
+    return f"SELECT {', '.join(shown)} FROM {finest} AS {PAIRS} {group_by(keys)}"

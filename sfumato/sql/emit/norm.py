@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sfumato.sql.dialects.base import Dialect
-from sfumato.sql.emit.bounding import clamped_value, columns_of, group_by, hash_of, key_names, partition_by, read_rows
+from sfumato.sql.emit.bounding import columns_of, group_by, hash_of, key_names, partition_by, read_rows
+from sfumato.sql.emit.lattice_steps import clamped_value
 from sfumato.sql.emit.request import TableRequest
 from sfumato.sql.emit.unit_rows import row_select
 from sfumato.sql.expressions import Expression

@@ -9,11 +9,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from sfumato.sql.dialects.base import Dialect, literal_list
+from sfumato.sql.dialects.base import Dialect, literal_list, raw
 from sfumato.sql.domains import LONGEST_TEXT, Kind
+from sfumato.sql.emit.group_values import group_key, group_value
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions.function import Sql, of_type, paren
-from sfumato.sql.plan import Join, Owner, Plan, Table
+from sfumato.sql.plan import Grouped, Join, Owner, Plan, Table
 from sfumato.sql.reserved_names import (
     ABOVE,
     KEY,
@@ -26,6 +27,8 @@ from sfumato.sql.reserved_names import (
     UNIT,
     column,
     key,
+    measure,
+    qualify,
     table_alias,
 )
 from sfumato.sql.union import row_multiplicity
@@ -41,7 +44,7 @@ def row_select(plan: Plan, values: Mapping[str, Sql], to: Dialect) -> exp.Select
     found = exp.select().from_(limit_rows_per_unit(table, 0, to) if plan.crossed else first_table(table, to))
     for number, join in enumerate(plan.joins, 1):
         right = deduplicate_public(join, number, to) if join.table.public else limit_joined_rows(join, number, to)
-        on = exp.and_(*(join_condition(join, number, *pair, to) for pair in join.on))
+        on = exp.and_(*(join_condition(join, number, *pair, to) for pair in join.on)) if join.on else exp.true()
         found = found.join(right, join_type="left", on=on, copy=False)  # each copy would be of all joins before
     chosen = [exp.alias_(as_key(one, to), key(i)) for i, one in enumerate(plan.keys)]
     chosen += [exp.alias_(value, name) for name, value in values.items()]
@@ -75,7 +78,7 @@ def unit_of(table: Table, alias: str, to: Dialect) -> Sql:
     """The unit of a row. Where it was looked up, it has been told apart already."""
     assert table.unit_column is not None
     column = exp.column(table.unit_column, table=alias, quoted=True)
-    return column if table.owner or table.branches else to.apart(column, to.type_of(table, table.unit_column))
+    return column if table.owner or table.derived else to.apart(column, to.type_of(table, table.unit_column))
 
 
 def rows_with_unit(table: Table, to: Dialect, theirs: str | None = None) -> exp.Table | exp.Select:
@@ -86,6 +89,8 @@ def rows_with_unit(table: Table, to: Dialect, theirs: str | None = None) -> exp.
     """
     if table.branches:
         return union_rows(table, to)
+    if table.grouped is not None:
+        return grouped_rows(table, table.grouped, to)
     if table.edges:
         return edge_rows(table, to, theirs)
     if table.owner is None:
@@ -149,8 +154,35 @@ def union_rows(table: Table, to: Dialect) -> exp.Select:
             rows = rows.select(exp.column(ONE, table=ROWS))
         found = row_select(branch.rows, values or {ONE: integer_literal(1)}, inside)
         parts.append(rows.from_(aliased(found, ROWS)))
+    if len(parts) == 1:
+        return parts[0]
     both = exp.union(*parts, distinct=False)
     return exp.select("*").from_(exp.Subquery(this=both, alias=exp.TableAlias(this=exp.to_identifier(ROWS))))
+
+
+def grouped_rows(table: Table, grouped: Grouped, to: Dialect) -> exp.Select:
+    """One row for each unit and combination of keys: unit, keys, and an aggregate of the rows for each value."""
+    inside = to.about(grouped.rows)
+    keys = {key(i): raw(group_key(of, inside)) for i, (_, of) in enumerate(grouped.keys)}
+    read = {f"{measure(j)}_{i}": inside.compiled(of)
+            for j, (_, value) in enumerate(grouped.values) for i, of in enumerate(value.expressions)}  # fmt: skip
+    rows = row_select(grouped.rows, {**keys, **read} or {ONE: integer_literal(1)}, inside)
+    by = qualify(ROWS, [*([UNIT] if table.unit_column is not None else []), *keys])
+    shown = [f"{ROWS}.{UNIT} AS {identifier(table.unit_column, to)}"] if table.unit_column is not None else []
+    for place, (name, of) in enumerate(grouped.keys):
+        kind = of_type(TYPES[of.domain.kind]).sql(to.name)
+        shown.append(f"CAST({ROWS}.{key(place)} AS {kind}) AS {identifier(name, to)}")
+    for j, (name, value) in enumerate(grouped.values):
+        names = qualify(ROWS, [f"{measure(j)}_{i}" for i in range(len(value.expressions))])
+        shown.append(f"{group_value(value, names, inside)} AS {identifier(name, to)}")
+    if not shown:
+        shown = [f"1 AS {ONE}"]
+    found = exp.select(*map(raw, shown)).from_(aliased(rows, ROWS))
+    return found.group_by(*map(raw, by)) if by else found
+
+
+def identifier(name: str, to: Dialect) -> str:
+    return exp.to_identifier(name, quoted=True).sql(to.name)
 
 
 def first_table(table: Table, to: Dialect) -> exp.Expression:
@@ -225,11 +257,12 @@ def deduplicate_public(join: Join, number: int, to: Dialect) -> exp.Expression:
     """
     typed = {name: to.compiled(Column(f"t{number}.{name}", domain)) for name, domain in join.table.columns.items()}
     first = [typed[name] for name in dict.fromkeys(name for _, name in join.on)]
-    order = exp.Order(expressions=[exp.Ordered(this=one.copy(), nulls_first=False) for one in typed.values()])
+    sorted_by = [exp.Ordered(this=one.copy(), nulls_first=False) for one in typed.values()]
+    order = exp.Order(expressions=sorted_by) if sorted_by else None  # of equal rows it does not matter which
     place = exp.Window(this=exp.RowNumber(), partition_by=[one.copy() for one in first], order=order)
     plain = [column(f"t{number}.{name}") for name in typed]
     inner = exp.select(*plain, exp.alias_(place, PLACE)).from_(
-        exp.alias_(stored_table(join.table.name), table_alias(number))
+        aliased(rows_with_unit(join.table, to), table_alias(number))
     )
     outer = exp.select("*").from_(aliased(inner, RANKED)).where(exp.column(PLACE, table=RANKED).eq(1))
     return aliased(outer, table_alias(number))

@@ -5,7 +5,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.aggregate import kind_of
+from sfumato.sql.aggregate import kind_of, refuse_unknown
 from sfumato.sql.expressions import Expression
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.function import Spelling
@@ -50,6 +50,7 @@ def parse_expression(node: exp.Expression, names: Names) -> Expression:
         raise QueryRefused(f"{node_text(node)}: {why}\n  do:     {do}")
     if kind_of(node) is not None or isinstance(node, exp.Filter):
         raise QueryRefused(f"{node_text(node)} is not allowed inside another aggregate, in WHERE or in GROUP BY.")
+    refuse_unknown(node)
     raise QueryRefused(f"{describe_node(node)} is not supported in questions.\n  do:     see docs/sql.md for what is")
 
 

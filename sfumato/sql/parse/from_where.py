@@ -5,18 +5,29 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.aggregate import calls_aggregate
 from sfumato.sql.expressions import Expression
 from sfumato.sql.parse.ast_guard import alias, node_text, require_known_parts, without_alias
 from sfumato.sql.parse.expressions import parse_expression
-from sfumato.sql.parse.joins import join_table, sort_joins
+from sfumato.sql.parse.grouped import grouped_select, is_grouped
+from sfumato.sql.parse.joins import (
+    Condition,
+    Keys,
+    Source,
+    conditions_of,
+    equalities_of_where,
+    join_sources,
+    sort_joins,
+    split_conjuncts,
+)
 from sfumato.sql.parse.scopes import Scope, columns_of
+from sfumato.sql.parse.subqueries import Attached, Correlation, correlation, own_subqueries
 from sfumato.sql.parse.unions import selects, unite
 from sfumato.sql.plan import Table
 from sfumato.sql.policy import Policy
 from sfumato.sql.simplify import call, filter_condition
 
 MOST_JOINS = 10
+MOST_SUBQUERIES = 8
 MAIN = "main"  # DuckDB's name for it
 PARTS = {"expressions", "from_", "from", "joins", "where", "group", "having", "order", "limit", "offset", "with_",
          "with", "distinct"}  # fmt: skip
@@ -27,38 +38,99 @@ class Rows:
     """The tables of one statement: those of the policy, and the views of WITH."""
 
     policy: Policy
-    views: dict[str, Scope] = field(default_factory=dict)
+    views: dict[str, "Scope | Later"] = field(default_factory=dict)
     schema: str = MAIN  # the engine's name for the schema of the owner's tables
+    outer: Scope | None = None  # the rows around, if these are of IN, EXISTS or a value
+    correlated: list[Correlation] = field(default_factory=list)
 
     def scope(self, query: exp.Select) -> Scope:
-        """FROM, JOIN and WHERE."""
+        """FROM, JOIN and WHERE of a question."""
+        found = self.rows(query)
+        if found.table.public:
+            raise QueryRefused(f"{found.table.name} is public: ask the database itself, or join it to a private table.")
+        return found
+
+    def rows(self, query: exp.Select) -> Scope:
+        """FROM, JOIN and WHERE of any SELECT."""
         for part, value in query.args.items():
             if value and part not in PARTS:
                 raise QueryRefused(f"{part.upper().strip('_')} is not allowed in a question.")
         self.name_views(query)
+        where = query.args.get("where")
+        parts = list(split_conjuncts(where.this)) if where is not None else []
+        found, taken = self.joined(query, parts)
+        parts = [part for part in parts if id(part) not in taken]
+        if self.outer is not None:
+            parts = [part for part in parts if not self.is_correlated(part, found)]
+        found = self.with_subqueries([*parts, *query.expressions, *group_nodes(query)], found)
+        conditions = [filter_condition(parse_expression(part, found)) for part in parts]
+        return replace(found, where=call("and", found.where, *conditions)) if conditions else found
+
+    def is_correlated(self, part: exp.Expression, found: Scope) -> bool:
+        """Does it compare with the rows around? Then it is remembered."""
+        assert self.outer is not None
+        one = correlation(part, found, self.outer)
+        if one is not None:
+            self.correlated.append(one)
+        return one is not None
+
+    # ---- FROM and JOIN ----------------------------------------------------------------------------------------------
+
+    def joined(self, query: exp.Select, where: list[exp.Expression]) -> tuple[Scope, set[int]]:
+        """The rows of FROM and JOIN, and the parts of WHERE that join tables after a comma."""
         source = query.args.get("from_") or query.args.get("from")
         if source is None:
             raise QueryRefused("a question is about a table.\n  do:     SELECT … FROM a table of the policy")
         joins = query.args.get("joins") or []
         if len(joins) > MOST_JOINS:
             raise QueryRefused(f"at most {MOST_JOINS} joins.")
-        first, ordered = self.private_first(source.this, joins)
-        found = self.source(first)
-        for join in ordered:
-            found = join_table(found, join, self.joinable(join.this), alias(join.this))
-        if ordered is not joins:  # SELECT * shows columns in the order of the text
-            written = [alias(node) for node in (source.this, *(join.this for join in joins))]
-            names = sorted(found.names.items(), key=lambda item: written.index(item[0][0]))
-            found = replace(found, names=dict(names))
-        found = sort_joins(found)
-        if where := query.args.get("where"):
-            found = replace(
-                found, where=call("and", found.where, filter_condition(parse_expression(where.this, found)))
-            )
-        return found
+        if not joins:
+            return self.source(source.this), set()
+        sources = [Source(0, alias(source.this), self.source(source.this))]
+        for place, join in enumerate(joins, 1):
+            sources.append(Source(place, alias(join.this), self.source(join.this)))
+        sources = [replace(one, left=left) for one, left in zip(sources, optional(sources, joins), strict=True)]
+        conditions = conditions_of(sources, joins)
+        loose = any(not (j.args.get("on") or j.args.get("using") or j.method) for j in joins)
+        known: dict[int, Condition] = {}
+        if loose:
+            names = Scope(sources[0].scope.table, {k: v for one in sources for k, v in one.names.items()})
+            known = {id(part): one for part in where if (one := equalities_of_where(part, names)) is not None}
+        found, taken = join_sources(sources, [*conditions, *known.values()], self.keys)
+        return found, {part for part, one in known.items() if any(one is other for other in taken)}
+
+    @property
+    def keys(self) -> Keys:
+        """The columns by which the policy finds units."""
+        owners = [table.owner for table in self.policy.tables.values() if table.owner is not None]
+        return frozenset((owner.table.name, owner.theirs) for owner in owners)
+
+    # ---- IN, EXISTS and values --------------------------------------------------------------------------------------
+
+    def with_subqueries(self, nodes: list[exp.Expression], scope: Scope) -> Scope:
+        """The rows, joined with what sub-selects in these nodes find."""
+        found, many = Attached(scope, self.keys), 0
+        for node in own_subqueries(nodes):
+            many += 1
+            query = node.args["query"].this if isinstance(node, exp.In) else node.this
+            if not isinstance(query, exp.Select) or many > MOST_SUBQUERIES:
+                raise QueryRefused(
+                    f"{node_text(node)}: IN, EXISTS and values take one SELECT, and a question has at most"
+                    f" {MOST_SUBQUERIES} of them."
+                )
+            inside = Rows(self.policy, dict(self.views), self.schema, scope)
+            alone = is_grouped(query) and not query.args.get("group") and not query.args.get("distinct")
+            if alone and any(query.args.get(part) for part in ("having", "limit", "offset")):
+                raise QueryRefused(f"{node_text(node)}: HAVING and LIMIT are not allowed in it.")
+            rows, listed = (inside.rows(query), []) if alone else inside.rows_and_columns(query, node)
+            found.add(node, rows, listed, inside.correlated, query if alone else None)
+        return sort_joins(found.scope) if many else scope
+
+    # ---- views ------------------------------------------------------------------------------------------------------
 
     def name_views(self, query: exp.Query) -> None:
-        """Read the views of WITH; each may use those before it."""
+        """Read the views of WITH; each may use those before it. One with GROUP BY is read where it is used: it may be
+        about released values, or of no use to rows."""
         found = query.args.get("with_") or query.args.get("with")
         if found is None:
             return
@@ -66,34 +138,8 @@ class Rows:
             raise QueryRefused("recursive WITH is not allowed.")
         for cte in found.expressions:
             require_known_parts(cte)
-            name = alias(cte)
-            self.views[name] = self.view(cte.this)
-
-    def private_first(
-        self, source: exp.Expression, joins: list[exp.Join]
-    ) -> tuple[exp.Expression, list[exp.Join]]:  # fmt: skip
-        """FROM wards JOIN visits as FROM visits JOIN wards: the rows are those of the first private table.
-
-        Public tables that are joined to each other before are joined after it; all are INNER, or LEFT and public.
-        """
-        if not self.is_public(source):
-            return source, joins
-        place = next((i for i, join in enumerate(joins) if not self.is_public(join.this)), None)
-        if place is None:
-            return source, joins
-        join = joins[place]
-        if join.kind not in ("", "INNER", "OUTER") or join.side not in (("", "RIGHT") if place == 0 else ("",)):
-            kind = " ".join(filter(None, [join.side, join.kind]))
-            raise QueryRefused(f"{kind} JOIN is not allowed here: rows of {node_text(source)} alone are nobody's.")
-        kept = {name: join.args[name] for name in ("on", "using") if join.args.get(name)}
-        back = exp.Join(this=source, side="LEFT" if join.side == "RIGHT" else None, **kept)
-        require_known_parts(join)
-        return join.this, [back, *joins[:place], *joins[place + 1 :]]
-
-    def is_public(self, node: exp.Expression) -> bool:
-        named = isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
-        table = self.policy.tables.get(node.name.lower()) if named and not self.is_view(node) else None
-        return table is not None and table.public
+            later = isinstance(cte.this, exp.Select) and is_grouped(cte.this)
+            self.views[alias(cte)] = Later(cte.this, dict(self.views)) if later else self.view(cte.this)
 
     def is_view(self, node: exp.Expression) -> bool:
         """Does it name a view of WITH? A name with a schema is a table of the owner."""
@@ -104,6 +150,7 @@ class Rows:
         return False
 
     def source(self, node: exp.Expression) -> Scope:
+        """A table of the policy, a view or a SELECT, under its alias."""
         require_known_parts(node)
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
             return self.view(node.this).under_alias(alias(node) if node.alias else "")
@@ -111,21 +158,12 @@ class Rows:
             raise QueryRefused("FROM takes tables of the policy, and SELECTs over them.")
         name = node.name.lower()
         if self.is_view(node):
-            return self.views[name].under_alias(alias(node))
+            found = self.views[name]
+            if isinstance(found, Later):
+                found = self.views[name] = Rows(self.policy, found.views, self.schema).view(found.query)
+            return found.under_alias(alias(node))
         table = self.table(name)
-        if table.public:
-            raise QueryRefused(f"{name} is public: ask the database itself, or join it to a private table.")
         return Scope(table, {(alias(node), name): column for name, column in columns_of(table, 0).items()})
-
-    def joinable(self, node: exp.Expression) -> Table:
-        """The table that JOIN names."""
-        require_known_parts(node)
-        named = isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
-        if not named or self.is_view(node):
-            raise QueryRefused(
-                f"{node.name or 'this'} cannot be joined.\n  do:     join tables of the policy themselves"
-            )
-        return self.table(node.name.lower())
 
     def table(self, name: str) -> Table:
         found = self.policy.tables.get(name)
@@ -139,9 +177,10 @@ class Rows:
         inside = Rows(self.policy, dict(self.views), self.schema)  # its views are not visible outside
         if isinstance(query, exp.SetOperation):
             inside.name_views(query)
-            return unite(
-                [Rows(self.policy, dict(inside.views), self.schema).rows_and_columns(one) for one in selects(query)]
-            )
+            parts = [Rows(self.policy, dict(inside.views), self.schema).rows_and_columns(one) for one in selects(query)]
+            if any(scope.table.public for scope, _ in parts):
+                raise QueryRefused("UNION ALL takes private tables that share one unit.\n  found:  a public one")
+            return unite(parts)
         if not isinstance(query, exp.Select):
             raise QueryRefused("FROM and WITH take SELECTs, alone or with UNION ALL between them.")
         scope, columns = inside.rows_and_columns(query)
@@ -151,22 +190,67 @@ class Rows:
                 raise QueryRefused(f"two columns are called {name!r}.\n  do:     give one another name: … AS other")
         return replace(scope, names=names)
 
-    def rows_and_columns(self, query: exp.Select) -> tuple[Scope, list[tuple[str, Expression]]]:
-        """The rows of a SELECT, and its columns in order."""
-        if any(query.args.get(part) for part in ("group", "having", "limit", "offset", "distinct")) or (
-            calls_aggregate(query)
-        ):
+    def rows_and_columns(
+        self, query: exp.Select, node: exp.Expression | None = None
+    ) -> tuple[Scope, list[tuple[str, Expression]]]:
+        """The rows of a SELECT, and its columns in order; of EXISTS they mean nothing."""
+        if query.args.get("limit") or query.args.get("offset"):
             raise QueryRefused(
-                "a SELECT inside a question works on rows, one by one.\n"
-                "  found:  GROUP BY, LIMIT or an aggregate in it\n"
-                "  do:     aggregate rows once, in the outer SELECT; one around that may choose, compute and sort"
+                "a SELECT inside a question works on rows, one by one, or on those of one person.\n"
+                "  found:  LIMIT in it\n"
+                "  do:     choose rows by WHERE; a SELECT around the aggregates may sort and choose"
             )
-        scope, columns = self.scope(query), []
-        for node in query.expressions:
-            require_known_parts(node)
-            if isinstance(node, exp.Star):
+        if isinstance(node, exp.Exists) and not query.args.get("group"):
+            return self.rows(query), []
+        if is_grouped(query):
+            return grouped_select(query, self.rows(query), self.keys)
+        scope, columns = self.rows(query), []
+        for one in query.expressions:
+            require_known_parts(one)
+            if isinstance(one, exp.Star):
                 columns += [(name, scope.find("", name)) for name in dict.fromkeys(name for _, name in scope.names)]
             else:
-                name = node.alias_or_name.lower() if isinstance(node, exp.Alias | exp.Column) else node_text(node)
-                columns.append((name, parse_expression(without_alias(node), scope)))
+                name = one.alias_or_name.lower() if isinstance(one, exp.Alias | exp.Column) else node_text(one)
+                columns.append((name, parse_expression(without_alias(one), scope)))
         return scope, columns
+
+
+@dataclass(frozen=True)
+class Later:
+    """A view that is read where it is used."""
+
+    query: exp.Select
+    views: "dict[str, Scope | Later]"
+
+
+def group_nodes(query: exp.Select) -> list[exp.Expression]:
+    """The keys of GROUP BY in the text."""
+    group = query.args.get("group")
+    return list(group.expressions) if group is not None else []
+
+
+def optional(sources: list[Source], joins: list[exp.Join]) -> list[bool]:
+    """Which sources may be missing in a row: those of a LEFT JOIN. Rows of public tables alone are nobody's and never
+    count, so a private table that is joined to such rows is never missing."""
+    found = [False] * len(sources)
+    for place, join in enumerate(joins, 1):
+        require_known_parts(join)
+        before = sources[:place]
+        nobody = all(one.public for one in before)
+        side, kind = join.side, join.kind
+        fine = kind in ("", "OUTER") if side else kind in ("", "INNER", "CROSS")
+        if (
+            not fine
+            or join.method not in ("", "NATURAL")
+            or side not in ("", "LEFT", "RIGHT")
+            or (side == "RIGHT" and place > 1)
+        ):
+            raise QueryRefused(
+                f"{' '.join(filter(None, [join.method, side, kind]))} JOIN is not allowed here.\n"
+                "  found:  it keeps rows that are nobody's, or leaves out those that find something"
+            )
+        if side == "LEFT":
+            found[place] = sources[place].public or not nobody
+        elif side == "RIGHT":
+            found[0] = nobody or not sources[place].public
+    return found

@@ -1,101 +1,341 @@
-"""JOIN: with a public table, or with a private one of the same unit, on the unit or on a key that identifies it."""
+"""Tables of FROM as one plan: which one comes first, how the others are found, and that no rows of two units meet.
 
-from dataclasses import replace
+Sources are first named by their position in the text (p0, p1, …); equalities of ON, USING and WHERE are read over these
+names. Then a private source becomes the first table, and the others are joined to it one by one.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import TEXT
 from sfumato.sql.expressions import Column, Expression, columns
-from sfumato.sql.parse.ast_guard import require_known_parts
+from sfumato.sql.parse.derived import derive, key_identity, one_row_by
 from sfumato.sql.parse.expressions import parse_expression
-from sfumato.sql.parse.scopes import Scope, columns_of, renumber
+from sfumato.sql.parse.scopes import ALWAYS, Scope, columns_of, renumber, substitute
 from sfumato.sql.plan import Join, Table
-from sfumato.sql.simplify import call
+from sfumato.sql.simplify import call, filter_condition
 from sfumato.sql.units import RowUnit
 
 Pairs = list[tuple[Expression, str]]
+Keys = frozenset[tuple[str, str]]  # columns by which the policy finds units: (parent table, its column)
+NEEDS_ON = "a JOIN needs ON or USING.\n  do:     write the equality after ON: JOIN wards ON visits.ward = wards.ward"
 
 
-def join_table(left: Scope, join: exp.Join, table: Table, alias: str) -> Scope:
-    """Join a table by equality with columns of the rows so far."""
-    require_known_parts(join)
-    if join.side not in ("", "LEFT") or join.kind not in (("", "OUTER") if join.side else ("", "INNER")):
-        raise QueryRefused(
-            f"{' '.join(filter(None, [join.side, join.kind]))} JOIN is not allowed here.\n"
-            "  found:  it keeps rows that are nobody's, or leaves out those that find something"
-        )
-    place = len(left.joins) + 1
-    if any(known == alias for known, _ in left.names):
-        raise QueryRefused(f"two tables are called {alias!r}.\n  do:     give one another name")
-    theirs = {(alias, c): column for c, column in columns_of(table, place).items()}
-    both = replace(left, names={**left.names, **theirs})
-    pairs = equalities(join, both, place, left)
-    if join.args.get("using"):  # one column of that name: both are equal
-        both = replace(both, names={**both.names, **{(alias, name): mine for mine, name in pairs}})
-    found = Join(table, tuple(pairs)) if table.public else of_one_unit(left, table, pairs)
-    inner = join.side != "LEFT"
-    if inner and (swapped := child_first(both, found)) is not None:
-        both, found = swapped
-    both = replace(both, joins=(*left.joins, found))
-    return replace(both, where=call("and", both.where, match_condition(found, place))) if inner else both
+@dataclass(frozen=True)
+class Source:
+    """One table, view or sub-select of FROM; `left`: rows that find none of it stay."""
+
+    place: int
+    alias: str
+    scope: Scope
+    left: bool = False
+
+    @property
+    def label(self) -> str:
+        return f"p{self.place}"
+
+    @property
+    def names(self) -> dict[tuple[str, str], Expression]:
+        """Its columns by their names in the text, under the label of the source."""
+        return {
+            (self.alias, name): Column(f"{self.label}.{name}", of.domain) for (_, name), of in self.scope.names.items()
+        }
+
+    @property
+    def meaning(self) -> dict[str, Expression]:
+        """What these columns are in the terms of its own scope."""
+        return {f"{self.label}.{name}": of for (_, name), of in self.scope.names.items()}
+
+    @property
+    def public(self) -> bool:
+        return self.scope.table.public
+
+    @property
+    def bare(self) -> bool:
+        """Are its columns those of one table, perhaps with a condition?"""
+        return not self.scope.joins and all(isinstance(of, Column) for of in self.scope.names.values())
 
 
-def match_condition(join: Join, place: int) -> Expression:
-    """The condition that a row has a match."""
-    name = join.on[0][1]
-    unit = not join.table.public and name == join.table.unit_column  # of any type, and the policy need not say which
-    match = Column(f"t{place}.{name}", TEXT) if unit else columns_of(join.table, place)[name]
-    return call("not", call("is null", match))
+@dataclass(frozen=True)
+class Condition:
+    """A part of ON or WHERE: an equality of two sides, or anything else as a whole."""
+
+    of: int  # the place of the source that it was written for; -1 in WHERE
+    whole: Expression | None
+    sides: tuple[Expression, ...] = ()
+    merged: bool = False  # of USING: both columns are one
 
 
-def equalities(join: exp.Join, both: Scope, place: int, left: Scope) -> Pairs:
-    """USING or ON as pairs: an expression over the rows so far, and the column of the joined table that it equals."""
-    if using := join.args.get("using"):
-        names = [column.name.lower() for column in using]
-        return [require_same_kind(left.find("", name), both.find_in(place, name), name) for name in names]
-    found = []
-    on = join.args.get("on")
-    on = on.unnest() if on is not None else None
-    for part in on.flatten() if isinstance(on, exp.And) else [on] if on is not None else []:
-        if not isinstance(part := part.unnest(), exp.EQ):
-            raise QueryRefused("ON compares columns for equality, joined by AND.")
-        sides = [parse_expression(part.this, both), parse_expression(part.expression, both)]
-        mine = [s for s in sides if not any(c.origin.startswith(f"t{place}.") for c in columns(s))]
-        other = [s for s in sides if isinstance(s, Column) and s.origin.startswith(f"t{place}.")]
-        if len(mine) != 1 or len(other) != 1:
-            raise QueryRefused("ON compares a column of the joined table with one of the rows before.")
-        found.append(require_same_kind(mine[0], other[0], other[0].origin.split(".", 1)[1]))
-    if not found:
-        raise QueryRefused(
-            "a JOIN needs ON or USING.\n  do:     write the equality after ON: JOIN wards ON visits.ward = wards.ward"
-        )
+def places(expression: Expression) -> set[str]:
+    return {one.origin.split(".", 1)[0] for one in columns(expression)}
+
+
+def split_conjuncts(node: exp.Expr | None) -> Iterator[exp.Expression]:
+    """The parts of a condition that are joined by AND."""
+    inner = node.unnest() if node is not None else None
+    if isinstance(inner, exp.And):
+        for part in inner.flatten():
+            yield from split_conjuncts(part)
+    elif isinstance(inner, exp.Expression):
+        yield inner
+
+
+# ---- reading ON, USING, NATURAL and WHERE ---------------------------------------------------------------------------
+
+
+def conditions_of(sources: Sequence[Source], joins: Sequence[exp.Join]) -> list[Condition]:
+    """All conditions of ON, USING and NATURAL, over the labels of sources."""
+    found: list[Condition] = []
+    names = dict(sources[0].names)
+    for source, join in zip(sources[1:], joins, strict=True):
+        if any(alias == source.alias for alias, _ in names):
+            raise QueryRefused(f"two tables are called {source.alias!r}.\n  do:     give one another name")
+        both = Scope(source.scope.table, {**names, **source.names})
+        if (listed := shared_columns(join, names, source)) is not None:
+            for name in listed:
+                mine, theirs = Scope(source.scope.table, names).find("", name), own_column(source, name)
+                require_same_kind(mine, theirs)
+                found.append(Condition(source.place, None, (mine, theirs), merged=True))
+                both = replace(both, names={**both.names, (source.alias, name): mine})
+        for part in split_conjuncts(join.args.get("on")):
+            found.append(read_condition(part, both, source))
+        names = dict(both.names)
+    if joins[0].side == "RIGHT":  # then the first table is the one that may be missing, and its ON is that of the join
+        return [replace(one, of=sources[0].place) if one.of == sources[1].place else one for one in found]
     return found
 
 
-def require_same_kind(mine: Expression, theirs: Expression, name: str) -> tuple[Expression, str]:
+def shared_columns(join: exp.Join, names: Mapping[tuple[str, str], Expression], source: Source) -> list[str] | None:
+    """The columns of USING, or those that NATURAL JOIN finds on both sides among what the policy describes."""
+    if using := join.args.get("using"):
+        return [column.name.lower() for column in using]
+    if join.method != "NATURAL":
+        return None
+    known = {name for _, name in names}
+    found = [name for _, name in source.names if name in known]
+    if not found:
+        raise QueryRefused(f"NATURAL JOIN finds no common column of {source.alias} and the tables before.")
+    return found
+
+
+def own_column(source: Source, name: str) -> Expression:
+    found = source.names.get((source.alias, name))
+    if found is None:
+        raise QueryRefused(f"{name!r} is not a column of the joined table.")
+    return found
+
+
+def read_condition(part: exp.Expression, names: Scope, source: Source) -> Condition:
+    if not isinstance(part, exp.EQ):
+        return Condition(source.place, parse_expression(part, names))
+    sides = (parse_expression(part.this, names), parse_expression(part.expression, names))
+    for mine, theirs in (sides, sides[::-1]):
+        if isinstance(theirs, Column) and source.label in places(theirs) and source.label not in places(mine):
+            require_same_kind(mine, theirs)
+    return Condition(source.place, None, sides)
+
+
+def equalities_of_where(node: exp.Expression, names: Scope) -> Condition | None:
+    """An equality of columns of two sources, by which tables after a comma are joined."""
+    if not isinstance(node, exp.EQ) or any(node.find_all(exp.Query)):
+        return None
+    try:
+        sides = (parse_expression(node.this, names), parse_expression(node.expression, names))
+    except QueryRefused:
+        return None  # told where it is read as a filter
+    linked = all(places(side) for side in sides) and any(isinstance(side, Column) for side in sides)
+    same_kind = sides[0].domain.kind is sides[1].domain.kind
+    return Condition(-1, None, sides) if linked and same_kind and places(sides[0]) != places(sides[1]) else None
+
+
+def require_same_kind(mine: Expression, theirs: Expression) -> None:
     if mine.domain.kind is not theirs.domain.kind:
         raise QueryRefused(
             f"ON compares a {mine.domain.kind.value} with a {theirs.domain.kind.value}.\n  do:     CAST one"
         )
-    return mine, name
+
+
+# ---- joining --------------------------------------------------------------------------------------------------------
+
+
+def join_sources(
+    sources: Sequence[Source], conditions: Sequence[Condition], keys: Keys
+) -> tuple[Scope, list[Condition]]:
+    """All sources as one scope, and the conditions of WHERE that became equalities of a join.
+
+    The first table is the first private one of the text, unless another one makes fewer joins multiply rows: lines are
+    before their order, as each has one.
+    """
+    roots = [one for one in sources if not one.left and not one.public] or [
+        one for one in sources if not one.left and one.public
+    ]
+    if roots[0].public and not all(one.public for one in sources):
+        raise QueryRefused("this join keeps rows of public tables alone, which are nobody's.")
+    best: Joining | None = None
+    refused: QueryRefused | None = None
+    for root in roots:
+        try:
+            found = Joining.of(root, conditions, keys).attach_all([one for one in sources if one is not root])
+        except QueryRefused as problem:
+            refused = refused or problem
+            continue
+        if best is None or found.multiplied < best.multiplied:
+            best = found
+        if not best.multiplied:
+            break
+    if best is None:
+        raise refused or QueryRefused(NEEDS_ON)
+    written = [one.alias for one in sources]  # SELECT * shows columns in the order of the text
+    names = {
+        name: substitute(of, best.meaning)
+        for name, of in sorted(
+            ((n, of) for one in sources for n, of in one.names.items()), key=lambda item: written.index(item[0][0])
+        )
+    }
+    rest = [substitute(whole(one), best.meaning) for one in conditions if one.of >= 0 and one not in best.used]
+    where = call("and", best.scope.where, *map(filter_condition, rest))
+    return sort_joins(replace(best.scope, names=names, where=where)), [one for one in best.used if one.of < 0]
+
+
+def whole(condition: Condition) -> Expression:
+    return condition.whole if condition.whole is not None else call("=", *condition.sides)
+
+
+@dataclass
+class Joining:
+    """The rows so far, from one first table on."""
+
+    scope: Scope
+    conditions: Sequence[Condition]
+    keys: Keys
+    placed: set[str]
+    meaning: dict[str, Expression]
+    used: list[Condition] = field(default_factory=list)
+
+    @staticmethod
+    def of(root: Source, conditions: Sequence[Condition], keys: Keys) -> "Joining":
+        return Joining(root.scope, conditions, keys, {root.label}, dict(root.meaning))
+
+    @property
+    def multiplied(self) -> int:
+        return sum(join.multiplies for join in self.scope.joins)
+
+    def attach_all(self, waiting: list[Source]) -> "Joining":
+        """Join the others: each as soon as an equality leads to it."""
+        while waiting:
+            ready = next((one for one in waiting if self.leading_to(one)), None)
+            if ready is None:
+                raise QueryRefused(NEEDS_ON)
+            self.attach(ready)
+            waiting = [one for one in waiting if one is not ready]
+        return self
+
+    def leading_to(self, source: Source) -> list[tuple[Condition, Expression, Column]]:
+        """Equalities of a column of this source with something that is known: (condition, known, column)."""
+        found = []
+        for one in self.conditions:
+            if one in self.used or (source.left and one.of != source.place):
+                continue
+            for mine, theirs in (one.sides, one.sides[::-1]) if one.sides else ():
+                own = isinstance(theirs, Column) and places(theirs) == {source.label}
+                known = places(mine) <= self.placed and (places(mine) or one.of == source.place)
+                if own and known and isinstance(theirs, Column):
+                    found.append((one, substitute(mine, self.meaning), theirs))
+                    break
+        return found
+
+    def attach(self, source: Source) -> None:
+        equalities = self.leading_to(source)
+        taken = [one for one, _, _ in equalities]
+        scope = source.scope
+        if source.left:
+            scope, filters = self.filtered(source, taken)
+            taken += filters
+        pairs, table, columns, where = self.joined_form(replace(source, scope=scope), equalities)
+        join = Join(table, in_order(pairs)) if table.public else of_one_unit(self.scope, table, pairs, self.keys)
+        place = len(self.scope.joins) + 1
+        for name, of in columns.items():
+            self.meaning[name] = renumber(of, {"t0": f"t{place}"})
+        for one, mine, theirs in equalities:
+            if one.merged:  # one column of that name: both are equal
+                self.meaning[theirs.origin] = mine
+        condition = self.scope.where
+        if not source.left:
+            condition = call("and", condition, match_condition(join, place), renumber(where, {"t0": f"t{place}"}))
+        self.scope = replace(self.scope, joins=(*self.scope.joins, join), where=condition)
+        self.placed.add(source.label)
+        self.used += taken
+
+    def filtered(self, source: Source, taken: list[Condition]) -> tuple[Scope, list[Condition]]:
+        """LEFT JOIN: what ON says about the joined rows alone is a condition on them before they are joined."""
+        rest = [one for one in self.conditions if one.of == source.place and one not in taken]
+        scope = source.scope
+        for one in rest:
+            if places(whole(one)) != {source.label}:
+                raise QueryRefused(
+                    "ON of a LEFT JOIN compares columns of the joined table with what is before, by =, and has"
+                    f" conditions on {source.alias} alone."
+                )
+            scope = replace(
+                scope, where=call("and", scope.where, filter_condition(substitute(whole(one), source.meaning)))
+            )
+        return scope, rest
+
+    def joined_form(
+        self, source: Source, equalities: list[tuple[Condition, Expression, Column]]
+    ) -> tuple[Pairs, Table, dict[str, Expression], Expression]:
+        """Pairs, table, columns and condition of a source as it is joined: its own table, if that has at most one row
+        for what is compared; else a sub-select with its condition, which is applied first."""
+        scope = source.scope
+        if source.bare:
+            meaning = source.meaning
+            pairs = [(mine, column_name(meaning[theirs.origin])) for _, mine, theirs in equalities]
+            plain = scope.where == ALWAYS
+            if plain or (
+                not source.left and not source.public and finds_one(self.scope, scope.table, pairs, self.keys)
+            ):
+                return pairs, scope.table, dict(meaning), scope.where
+        table, derived = derive(scope)
+        found = {f"{source.label}.{name}": of for name, of in derived.items()}
+        return [(mine, column_name(found[t.origin])) for _, mine, t in equalities], table, dict(found), ALWAYS
+
+
+def column_name(of: Expression) -> str:
+    assert isinstance(of, Column)
+    return of.origin.split(".", 1)[1]
+
+
+def in_order(pairs: Pairs) -> tuple[tuple[Expression, str], ...]:
+    """Each equality once, in canonical order."""
+    return tuple(sorted(dict.fromkeys(pairs), key=lambda pair: (pair[1], repr(pair[0]))))
+
+
+def match_condition(join: Join, place: int) -> Expression:
+    """The condition that a row has a match."""
+    names = [name for _, name in join.on]
+    unit = not join.table.public and join.table.unit_column in names  # of any type, and the policy need not say which
+    if unit:
+        return call("not", call("is null", Column(f"t{place}.{join.table.unit_column}", TEXT)))
+    return call("not", call("is null", columns_of(join.table, place)[names[0]]))
 
 
 # ---- private tables -------------------------------------------------------------------------------------------------
 
 
-def of_one_unit(left: Scope, right: Table, pairs: Pairs) -> Join:
+def of_one_unit(left: Scope, right: Table, pairs: Pairs, keys: Keys) -> Join:
     """Private tables are joined on their unit: each row of the result is then of one unit, and of its own rows only.
 
     A key by which the policy finds the unit belongs to one unit, so what is equal there is of the same unit: to add the
     equality of units then changes nothing, and makes it so whatever the data are.
     """
     same = not isinstance(left.table.unit, RowUnit) and left.table.unit == right.unit
-    units = [name for mine, name in pairs if isinstance(mine, Column) and mine.origin == left.table.unit_origin]
-    on_unit = right.unit_column in units
-    keys = [name for mine, name in pairs if identifies_unit(left, mine, right, name)]
-    if not same or not (on_unit or keys):
-        listed = ", ".join(dict.fromkeys(name for _, name in pairs))
+    on_unit = any(name == right.unit_column and is_unit(left, mine) for mine, name in pairs)
+    found = [name for mine, name in pairs if identity(left, mine, keys) == key_identity(right, name, keys) is not None]
+    if not same or not (on_unit or found):
+        listed = ", ".join(dict.fromkeys(shown_name(right, name) for _, name in pairs))
         raise QueryRefused(
             "this join of private tables could bring rows of different people together.\n"
             f"  found:  {left.table.name} of {str(left.table.unit)!r}, {right.name} of {str(right.unit)!r},"
@@ -104,59 +344,51 @@ def of_one_unit(left: Scope, right: Table, pairs: Pairs) -> Join:
         )
     assert right.unit_column is not None
     unit = columns_of(left.table, 0)[right.unit_column]
-    whole = pairs if on_unit else [*pairs, (unit, right.unit_column)]
-    once = any(owner_column(left, mine) == (right.name, name) for mine, name in pairs)  # `leads` holds of such a pair
-    return Join(right, tuple(whole), tuple(dict.fromkeys(keys)), once)
+    mine = [pair for pair in pairs if not (pair[1] == right.unit_column and is_unit(left, pair[0], first=True))]
+    exact = [] if right.derived else [name for of, name in pairs if name in found and is_stored(left, of)]
+    on = (*in_order(mine), (unit, right.unit_column))
+    return Join(right, on, tuple(dict.fromkeys(exact)), finds_one(left, right, pairs, keys))
 
 
-def identifies_unit(left: Scope, mine: Expression, right: Table, name: str) -> bool:
-    """Does the policy find units by this equality: of child and parent, or of two children of one parent?"""
-    parent, table = owner_column(left, mine), table_of(left, mine)
-    theirs = (right.owner.table.name, right.owner.theirs) if right.owner and right.owner.mine == name else None
-    if parent is not None and parent in ((right.name, name), theirs):
-        return True
-    column = mine.origin.split(".", 1)[1] if isinstance(mine, Column) else ""
-    return theirs is not None and table is not None and theirs == (table.name, column)
+def finds_one(left: Scope, right: Table, pairs: Pairs, keys: Keys) -> bool:
+    """Can a row find at most one row of its unit, by what the policy and the text say?"""
+    parent = any(
+        identity(left, mine, keys) == (right.name, name) and not right.derived
+        for mine, name in pairs
+        if key_identity(right, name, keys) == (right.name, name)
+    )
+    known = one_row_by(right)
+    return parent or (known is not None and known <= {name for _, name in pairs})
 
 
-def owner_column(left: Scope, mine: Expression) -> tuple[str, str] | None:
-    """The table and its column where the unit of this row is found, if this column is what it is found by."""
-    table = table_of(left, mine)
-    if table is None or table.owner is None or not isinstance(mine, Column):
-        return None
-    found = mine.origin.split(".", 1)[1] == table.owner.mine
-    return (table.owner.table.name, table.owner.theirs) if found else None
+def shown_name(table: Table, name: str) -> str:
+    return "a computed column" if table.derived and name in table.columns else name
 
 
-def table_of(left: Scope, mine: Expression) -> Table | None:
-    """The table of a bare column."""
+def table_at(left: Scope, column: Column) -> Table:
+    place = int(column.origin.split(".", 1)[0][1:])
+    return (left.table, *(join.table for join in left.joins))[place]
+
+
+def is_unit(left: Scope, mine: Expression, first: bool = False) -> bool:
+    """Is it the unit of its table, or of the first one?"""
     if not isinstance(mine, Column):
-        return None
-    tables = [left.table, *(join.table for join in left.joins)]
-    return tables[int(mine.origin.split(".", 1)[0][1:])]
+        return False
+    table = left.table if first else table_at(left, mine)
+    origin = left.table.unit_origin if first else mine.origin
+    return mine.origin == origin and not table.public and mine.origin.split(".", 1)[1] == table.unit_column
 
 
-def child_first(both: Scope, join: Join) -> tuple[Scope, Join] | None:
-    """FROM orders JOIN lines as FROM lines JOIN orders, if a line has one order: then no row is multiplied."""
-    child, parent = join.table, both.table
-    plainly = not both.joins and not parent.branches and all(isinstance(mine, Column) for mine, _ in join.on)
-    if join.table.public or not plainly or child.owner is None or child.owner.table.name != parent.name:
-        return None
-    if not any(name == child.owner.mine and on_parent(mine, child.owner.theirs) for mine, name in join.on):
-        return None
-    places = {"t0": "t1", "t1": "t0"}
-    known = columns_of(child, 0)
-    if child.unit_column is not None:
-        known[child.unit_column] = Column(f"t0.{child.unit_column}", TEXT)
-    on = tuple((known[name], mine.origin.split(".", 1)[1]) for mine, name in join.on if isinstance(mine, Column))
-    names = {name: renumber(of, places) for name, of in both.names.items()}
-    swapped = replace(both, table=child, names=names, where=renumber(both.where, places))
-    return swapped, Join(parent, on, (child.owner.theirs,), once=True)
+def is_stored(left: Scope, mine: Expression) -> bool:
+    return isinstance(mine, Column) and not table_at(left, mine).derived
 
 
-def on_parent(mine: Expression, name: str) -> bool:
-    """Is this the column of the first table by which units are found?"""
-    return isinstance(mine, Column) and mine.origin == f"t0.{name}"
+def identity(left: Scope, mine: Expression, keys: Keys) -> tuple[str, str] | None:
+    """The key of the policy that a column of the rows so far is."""
+    return key_identity(table_at(left, mine), column_name(mine), keys) if isinstance(mine, Column) else None
+
+
+# ---- canonical order ------------------------------------------------------------------------------------------------
 
 
 def sort_joins(scope: Scope) -> Scope:
@@ -166,17 +398,18 @@ def sort_joins(scope: Scope) -> Scope:
     if len(waiting) < 2:
         return scope
     while waiting:
-        places = {f"t{old}": f"t{new}" for new, old in enumerate(order)}
-        ready = {i: join for i, join in waiting.items() if tables_needed(join) <= set(places)}
-        first = min(ready, key=lambda i: (repr(renumber_join(ready[i], places)), i))
+        found = {f"t{old}": f"t{new}" for new, old in enumerate(order)}
+        ready = {i: join for i, join in waiting.items() if tables_needed(join) <= set(found)}
+        first = min(ready, key=lambda i: (repr(renumber_join(ready[i], found)), i))
         order.append(first)
         del waiting[first]
     if order == sorted(order):
         return scope
-    places = {f"t{old}": f"t{new}" for new, old in enumerate(order)}
-    names = {name: renumber(of, places) for name, of in scope.names.items()}
-    joins = tuple(renumber_join(scope.joins[old - 1], places) for old in order[1:])
-    return replace(scope, names=names, joins=joins, where=renumber(scope.where, places))
+    found = {f"t{old}": f"t{new}" for new, old in enumerate(order)}
+    names = {name: renumber(of, found) for name, of in scope.names.items()}
+    known = {node: renumber(of, found) for node, of in scope.subqueries.items()}
+    joins = tuple(renumber_join(scope.joins[old - 1], found) for old in order[1:])
+    return replace(scope, names=names, joins=joins, where=renumber(scope.where, found), subqueries=known)
 
 
 def tables_needed(join: Join) -> set[str]:
@@ -184,5 +417,5 @@ def tables_needed(join: Join) -> set[str]:
     return {one.origin.split(".", 1)[0] for mine, _ in join.on for one in columns(mine)}
 
 
-def renumber_join(join: Join, places: dict[str, str]) -> Join:
-    return replace(join, on=tuple((renumber(mine, places), name) for mine, name in join.on))
+def renumber_join(join: Join, found: dict[str, str]) -> Join:
+    return replace(join, on=tuple((renumber(mine, found), name) for mine, name in join.on))

@@ -86,7 +86,7 @@ def layers(query: exp.Select) -> list[exp.Select]:
             return []
         found, views = [*found, inside], [*views, *views_of(inside)]
     core = found[-1].copy()
-    rows = [cte.copy() for cte in views if not has_aggregates(cte.this)]
+    rows = [cte.copy() for cte in views]  # those with aggregates are read only where rows are asked of them
     core.set("with_", exp.With(expressions=rows) if rows else None)
     return [core, *reversed(found[:-1])] if len(found) > 1 else []
 

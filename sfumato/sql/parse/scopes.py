@@ -1,7 +1,7 @@
 """Names below GROUP BY: columns of one private table and of the tables joined to it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -22,6 +22,7 @@ class Scope:
     names: Mapping[tuple[str, str], Expression]  # (alias, column) → what it is
     where: Expression = ALWAYS
     joins: tuple[Join, ...] = ()
+    subqueries: Mapping[int, Expression] = field(default_factory=dict)  # of IN, EXISTS and SELECT: node → what it is
 
     def find(self, alias: str, name: str) -> Expression:
         found = {e for (a, n), e in self.names.items() if n == name and alias in ("", a)}
@@ -34,14 +35,12 @@ class Scope:
         )
 
     def resolve(self, node: exp.Expression) -> Expression | None:
-        return None
+        return self.subqueries.get(id(node))
 
-    def find_in(self, place: int, name: str) -> Expression:
-        """A column of the joined table number `place`."""
-        for found in self.names.values():
-            if isinstance(found, Column) and found.origin == f"t{place}.{name}":
-                return found
-        raise QueryRefused(f"{name!r} is not a column of the joined table.")
+    def knows(self, column: exp.Column) -> bool:
+        """Is there a column of this name?"""
+        alias = column.table.lower()
+        return any(name == column.name.lower() and alias in ("", known) for known, name in self.names)
 
     def under_alias(self, alias: str) -> "Scope":
         """The same columns under one alias."""
@@ -63,4 +62,13 @@ def renumber(expression: Expression, places: Mapping[str, str]) -> Expression:
         return replace(expression, origin=f"{places[alias]}.{name}") if alias in places else expression
     if isinstance(expression, Call):
         return call(expression.name, *(renumber(one, places) for one in expression.arguments))
+    return expression
+
+
+def substitute(expression: Expression, meaning: Mapping[str, Expression]) -> Expression:
+    """The same expression with columns replaced by what they are, in normal form."""
+    if isinstance(expression, Column):
+        return meaning.get(expression.origin, expression)
+    if isinstance(expression, Call):
+        return call(expression.name, *(substitute(one, meaning) for one in expression.arguments))
     return expression

@@ -29,7 +29,7 @@ from sfumato.sql.plan import Join, Measure, Plan, Table, What
 from sfumato.sql.policy import Policy
 from sfumato.sql.postprocess import require_postprocessing
 from sfumato.sql.question import Question
-from sfumato.sql.union import branches_weight, prune_columns, row_cost
+from sfumato.sql.union import derived_weight, prune_columns, row_cost
 from sfumato.sql.units import RowUnit
 
 MOST_KEYS, MOST_ROWS, HEAVIEST = 1_000_000, 1_000_000, 4_000
@@ -98,14 +98,19 @@ class Groups:
 def parse_select(query: exp.Select, policy: Policy, schema: str = MAIN) -> Question:
     """The question that a SELECT asks."""
     core, *outer = layers(query) or [query]
-    scope = Rows(policy, schema=schema).scope(core)
-    try:
-        question = parse_grouped_select(core, scope)
-    except UnboundedColumn as refusal:
-        raise name_unbounded(refusal, scope.table, scope.joins) from None
+    question = parse_core(core, policy, schema)
     for one in outer:
         question = apply_outer_select(one, question)
     return question
+
+
+def parse_core(core: exp.Select, policy: Policy, schema: str = MAIN) -> Question:
+    """The question of a SELECT that aggregates rows."""
+    scope = Rows(policy, schema=schema).scope(core)
+    try:
+        return parse_grouped_select(core, scope)
+    except UnboundedColumn as refusal:
+        raise name_unbounded(refusal, scope.table, scope.joins) from None
 
 
 def parse_grouped_select(query: exp.Select, scope: Scope) -> Question:
@@ -233,7 +238,7 @@ def build_question(
         require_postprocessing(one)
     read = [*groups.keys, core.where, *(m.of for m in core.measures if m.of)]
     read += [e for one in core.standalone for e in one.arguments]
-    if sum(e.weight for e in [*read, *after]) + branches_weight(core.table) > HEAVIEST:
+    if sum(e.weight for e in [*read, *after]) + derived_weight(core) > HEAVIEST:
         raise QueryRefused("this question is too long, with its views expanded.\n  do:     ask less at a time")
     require_cost(row_cost(core))
     check_layout(core, after)

@@ -11,10 +11,12 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sfumato.errors import QueryRefused
+from sfumato.errors import QueryRefused, UnboundedColumn
 from sfumato.sql.aggregate import Registry
 from sfumato.sql.parse.from_where import MAIN
+from sfumato.sql.parse.released import split
 from sfumato.sql.parse.select import parse_select
+from sfumato.sql.parse.spellings import expand_spellings
 from sfumato.sql.policy import Policy
 from sfumato.sql.question import Question
 
@@ -22,6 +24,7 @@ LONGEST = 1 << 16  # bytes
 MOST_TOKENS = 2000
 DEEPEST = 24  # nested brackets
 DEEPEST_TYPES = 3  # after the name of a type: the parser tries each of those twice
+MOST_NODES = 1000  # of a text around private aggregations, which is read several times
 DEEPEST_TREE = 60  # nested operators; a chain of AND or OR counts once
 
 WORDS = re.compile(r"\w+|[^\w\s]")
@@ -34,20 +37,47 @@ TYPES = frozenset(DuckDB.Parser.TYPE_TOKENS)
 def parse(text: str, policy: Policy, aggregates: Registry, schema: str = MAIN) -> Question:
     """The question that a text asks, about tables that the engine has in this schema."""
     try:
-        root = aggregates.mark(parse_statement(text))
-        if isinstance(root, exp.SetOperation):
-            raise QueryRefused(
-                "ask one SELECT with aggregates.\n  found:  a UNION of SELECTs\n"
-                "  do:     combine rows first, and aggregate them: SELECT part, COUNT(*) FROM (\n"
-                "            SELECT 'one' AS part FROM … UNION ALL SELECT 'two' FROM …) GROUP BY part"
-            )
-        if not isinstance(root, exp.Select):
-            raise QueryRefused("ask exactly one SELECT.\n  found:  a statement of another kind")
-        return parse_select(root, policy, schema)
+        return parse_query(aggregates.mark(expand_spellings(parse_statement(text))), policy, schema)
     except RecursionError:
         raise QueryRefused("this question is nested too deeply.") from None
     except ArithmeticError:
         raise QueryRefused("this question has numbers that are too large to compute with.") from None
+
+
+def parse_query(root: exp.Expression, policy: Policy, schema: str) -> Question:
+    """A SELECT whose post-processing is simple, or free SQL around private aggregations.
+
+    The simple form is tried first: it needs no other process. If both are refused, the first refusal is told.
+    """
+    while isinstance(root, exp.Subquery) and not root.alias:
+        root = root.this
+    if not isinstance(root, exp.Query):
+        raise QueryRefused("ask exactly one SELECT.\n  found:  a statement of another kind")
+    if not isinstance(root, exp.Select):
+        if sum(1 for _ in root.walk()) > MOST_NODES:
+            raise too_long()
+        found = split(root, policy, schema)
+        if found is None:
+            raise QueryRefused(
+                "this question has no aggregate of private rows.\n  do:     ask COUNT(*), SUM(…) or AVG(…)"
+            )
+        return found
+    try:
+        return parse_select(root, policy, schema)
+    except UnboundedColumn:
+        raise
+    except QueryRefused as refusal:
+        if sum(1 for _ in root.walk()) > MOST_NODES:
+            raise
+        try:
+            found = split(root, policy, schema)
+        except UnboundedColumn:
+            raise
+        except QueryRefused:
+            raise refusal from None
+        if found is None:
+            raise
+        return found
 
 
 def has_too_many_words(text: str) -> bool:

@@ -57,7 +57,7 @@ def sizes(composed: Composition, theta: float, omega: Floats) -> tuple[float, Fl
 
 def draw_plane(axis: Axes, composed: Composition, line: Contour, eps: float) -> None:
     """|integrand| in powers of ten, its saddle point and the nodes."""
-    relevant = line.line.omega[line.totals.discs.log.real > math.log(1e-13)]
+    relevant = line.line.points.omega[line.totals.discs.log.real > math.log(1e-13)]
     omega, theta = np.linspace(0.0, 1.15 * float(relevant[-1]), 90), line.theta * np.geomspace(0.3, 2.2, 80)
     height = np.empty((len(omega), len(theta)))
     for column, tilt in enumerate(theta.tolist()):
@@ -83,14 +83,14 @@ def draw_plane(axis: Axes, composed: Composition, line: Contour, eps: float) -> 
 
 def draw_decay(axis: Axes, composed: Composition, line: Contour) -> None:
     """|Φ|, the ceiling above it, and the dropped frequencies, which the ceiling covers."""
-    last = float(line.line.omega[-1])
+    last = float(line.line.points.omega[-1])
     omega = np.linspace(0.0, 1.3 * last, 300)
     ceiling = np.sum([part.tilted(line.theta).log_ceiling(omega[1:]) for part in composed.transforms], axis=0)
     axis.axvspan(last, float(omega[-1]), color="#e4e4e4", linewidth=0)
     Pen(GREEN, LONG).draw(axis, omega, np.exp(np.append(0.0, ceiling)), "ceiling")
     Pen(BLUE).draw(axis, omega, np.exp(sizes(composed, line.theta, omega)[1]), "|Φ(ω)|")
     marks: dict[str, Any] = {"color": RED, "markersize": 4, "zorder": 3}
-    axis.plot(line.line.omega, np.exp(line.totals.discs.log.real), "o", label="nodes", **marks)
+    axis.plot(line.line.points.omega, np.exp(line.totals.discs.log.real), "o", label="nodes", **marks)
     axis.text(last * 1.02, 3e-9, "dropped:\nunder the\nceiling", fontsize=8, color="#444444")
     axis.set_yscale("log")
     axis.set_ylim(1e-13, 3)

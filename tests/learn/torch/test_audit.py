@@ -47,8 +47,8 @@ class NoiseOnce(Independent):
         session = super().begin(source)
         honest, step = session.release, iter(range(10**6))
 
-        def release(slot, multiples):
-            return honest(slot, multiples) if next(step) % STEPS == 0 else multiples
+        def release(multiples):
+            return honest(multiples) if next(step) % STEPS == 0 else multiples
 
         session.release = release
         return session

@@ -28,7 +28,7 @@ def summed(model, x, clip, dtype=torch.float64, change=lambda part: part):
     keeper, parts = parts_of(model, x)
     total = ClippedSum(keeper.parameters, BITS, dtype)
     total.add([change(part) for part in parts], torch.ones(len(x), dtype=torch.bool), Flat(clip))
-    return [torch.from_numpy(total.take(i)).double() * clip / 2**BITS for i in range(len(keeper.parameters))]
+    return (torch.from_numpy(total.take()).double() * clip / 2**BITS).split(total.sizes)
 
 
 def agree(found, expected, tolerance=1e-4):

@@ -119,7 +119,7 @@ def test_the_cells_hold_the_loss():
 def test_draws_have_the_law(noise):
     """Counts of round(3Z) in 11 bins, 1500 draws: χ² with 10 degrees exceeds 60 with probability 4e-9."""
     source = Recorded(f"draws of {noise}")
-    drawn = np.array([Draw(noise, source).rounded(0, 3) for _ in range(1500)])
+    drawn = np.array([Draw(noise, source).round_to_integer(0, 3) for _ in range(1500)])
     edges = np.array([-6.5, -4.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 4.5, 6.5]) / 3
     z = np.concatenate([np.zeros(1), np.geomspace(1e-9, 1e6, 20_001 if noise.grain > 1 else 200_001)])
     p = np.exp(noise.log_density(z))
@@ -135,15 +135,15 @@ def test_a_draw_does_not_depend_on_how_many_bits_are_read_at_first(monkeypatch):
     for noise in NOISES:
         source = Recorded(f"{noise} once")
         draws = [Draw(noise, source) for _ in range(5)]
-        first = [d.rounded(7, 11) for d in draws]
+        first = [d.round_to_integer(7, 11) for d in draws]
         for d in draws:
             d.uniforms.more()
-        assert [d.rounded(7, 11) for d in draws] == first
+        assert [d.round_to_integer(7, 11) for d in draws] == first
 
 
 def test_answers_saturate():
     draw = Draw(dep.CauchyNoise(), Recorded("far"))
-    assert abs(draw.rounded(0, 10**30)) == 2**63 - 1
+    assert abs(draw.round_to_integer(0, 10**30)) == 2**63 - 1
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,8 @@ def test_the_law_of_a_release_is_the_rounded_noise_of_its_rung():
     assert float(width.ball(80).mid()) == pytest.approx(math.exp(2.0) / oracle["s"])
     assert float(ladder.scale(10).ball(80).mid()) == pytest.approx(math.exp(2.0))
     here, there = (
-        np.array([Draw(noise, Recorded(f"rung {v}, {i}")).rounded(v, width) for i in range(4000)]) for v in (0, 7)
+        np.array([Draw(noise, Recorded(f"rung {v}, {i}")).round_to_integer(v, width) for i in range(4000)])
+        for v in (0, 7)
     )
     best = max(np.mean(here <= k) - np.mean(there <= k) for k in range(-10, 20))
     row = next(row for row in oracle["rows"] if row["eps"] == 0 and row["rung"] == 10)

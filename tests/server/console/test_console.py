@@ -18,7 +18,8 @@ from sfumato.server import console
 from sfumato.server.configuration import DataSet
 from sfumato.server.console.sessions import IDLE, Sessions
 from sfumato.server.identity import Role
-from sfumato.server.service import Person, Service
+from sfumato.server.rights import Person
+from sfumato.server.service import Service
 from tests.server.conftest import QUICK, configuration
 from tests.server.console.conftest import Visitor
 from tests.server.running import running

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.curator.answer import Answer
-from sfumato.server.console.drawing import WIDTH, ErrorBar, Picture, dial, emphasise, plain, round_up, series
+from sfumato.curator.picture import WIDTH, Picture, series
+from sfumato.server.console.drawing import ErrorBar, dial, emphasise, plain, round_up
 
 numbers = st.none() | st.integers(-(10**15), 10**15) | st.floats(-1e15, 1e15)
 

@@ -135,6 +135,46 @@ def test_roles_are_those_of_the_service(door, token):
     assert door.request("POST", "/v1/policy/check", {"text": "version = 2"}, token["sam"])[0] == 422
 
 
+def test_a_policy_is_published_by_its_owner_as_it_was_checked(door, token):
+    text = door.request("GET", "/v1/policy", token=token["owner"])[2]["text"]
+    changed = text.replace("bob = 0.25", "bob = 0.3")
+    checked = door.request("POST", "/v1/policy/check", {"text": changed}, token["owner"])[2]
+    sent = {"text": changed, "based_on": checked["based_on"]}
+    assert door.request("POST", "/v1/policy/publish", {"text": changed}, token["owner"])[0] == 422  # not reviewed
+    assert door.request("POST", "/v1/policy/publish", sent, token["sam"])[0] == 403
+    assert door.request("POST", "/v1/policy/publish", sent, token["owner"])[0] == 200
+    assert door.request("GET", "/v1/policy", token=token["ann"])[2]["text"] == changed
+    assert door.request("POST", "/v1/policy/publish", sent, token["owner"])[2]["code"] == "QueryRefused"  # once
+
+
+def test_a_what_if_charges_nothing_and_bounds_for_sale_are_charged(door, token):
+    before = charges(door)
+    sent = {"sql": COUNT, "epsilon": 0.05, "count": 4}
+    status, _, found = door.request("POST", "/v1/what-if", sent, token["ann"])
+    assert status == 200 and found["fitting"] >= 4 and found["after"] < found["left"]
+    assert door.request("POST", "/v1/what-if", {**sent, "count": 0}, token["ann"])[0] == 422
+    assert charges(door) == before
+    wanted = {"column": "visits.stay", "epsilon": 0.2}
+    assert door.request("POST", "/v1/policy/suggest", wanted, token["ann"])[0] == 403
+    status, _, found = door.request("POST", "/v1/policy/suggest", wanted, token["owner"])
+    assert status == 200 and found["low"] < found["high"] and found["charged"] and charges(door) > before
+    for wrong in ("visits.ward", "a.b", "visits.stay; DROP TABLE visits", "../../etc"):
+        assert door.request("POST", "/v1/policy/suggest", {**wanted, "column": wrong}, token["owner"])[0] == 422
+
+
+def test_an_analyst_reads_all_their_lines_page_by_page(door, token):
+    """Lines of others do not fill pages: with a page of one line each, all of one's own are found."""
+    for number in (3, 4):
+        for who in ("bob", "ann"):
+            sent = {"sql": f"{COUNT} WHERE stay > {number}", "epsilon": 0.01 if who == "ann" else 0.012}
+            door.request("POST", "/v1/ask", sent, token[who])
+    found, start = [], 1
+    while lines := door.request("GET", f"/v1/ledger?most=1&start={start}", token=token["ann"])[2]["lines"]:
+        found += lines
+        start = lines[-1]["line"] + 1
+    assert len(found) >= 2 and {line["who"] for line in found} == {"ann"}
+
+
 def test_tokens_are_given_listed_and_taken_over_http(door, token):
     status, _, made = door.request("POST", "/v1/tokens", {"who": "carl", "role": "auditor"}, token["owner"])
     assert status == 201

@@ -33,6 +33,18 @@ def test_an_answer_is_the_curators(service, connect):
     assert any("ε = 0.5" in words for words in notices)
 
 
+def test_sql_over_released_values_is_described_as_it_is_answered(service, connect):
+    sql = (
+        "SELECT ward, n, 100.0 * n / SUM(n) OVER () AS share, UPPER(ward) AS name FROM (SELECT ward, COUNT(*) AS n FROM"
+    )
+    sql = f"{sql} visits GROUP BY ward) ORDER BY ward"
+    for binary in (False, True):
+        cursor = connect().execute(sql, binary=binary)
+        answer = service.data["clinic"].curator.analyst("ann").ask(sql, epsilon=0.5)
+        assert [one.name.replace("_", " ") for one in cursor.description] == list(answer.columns)
+        assert [tuple(row) for row in cursor.fetchall()] == [tuple(row) for row in answer.rows]
+
+
 def test_a_repeated_question_is_free(service, connect):
     connect().execute(SQL)
     before = entries(service)
@@ -175,6 +187,47 @@ def test_own_tables(connect):
     assert spent == 0
     listed = connection.execute('SELECT "column" FROM sfumato.catalogue WHERE "table" = %s', ("visits",)).fetchall()
     assert ("stay",) in listed
+
+
+def test_the_ledger_has_prices_and_settings_go_back_for_the_next_user_of_a_pool(connect, service):
+    connection = connect(epsilon="0.5")
+    connection.execute(SQL)
+    paid = connection.execute("SELECT epsilon FROM sfumato.ledger WHERE act = 'charged'").fetchall()
+    assert paid == [(pytest.approx(0.5, rel=1e-3),)]
+    for words in ("DISCARD ALL", "RESET ALL", "RESET sfumato.epsilon"):
+        connection.execute("SET sfumato.epsilon = 0.4")
+        connection.execute("SET sfumato.error = 7")
+        connection.execute(words)
+        assert connection.execute("SHOW sfumato.epsilon").fetchone() == ("0.5",)
+    connection.execute("RESET sfumato.error")
+    assert connection.execute("SHOW sfumato.error").fetchone() == ("",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["SELECT ward AS ward, COUNT(*) AS count FROM public.visits GROUP BY ward ORDER BY count DESC LIMIT 1000",
+     "SELECT COUNT(*) AS count FROM public.visits WHERE day >= TO_TIMESTAMP('2024-01-01 00:00:00.000000', "
+     "'YYYY-MM-DD HH24:MI:SS.US')",
+     'SELECT "public"."visits"."ward" AS "ward", COUNT(*) AS "count" FROM "public"."visits" '  # Metabase
+     'GROUP BY "public"."visits"."ward" ORDER BY "public"."visits"."ward" ASC',
+     'SELECT "visits"."ward" AS "ward", SUM("visits"."stay") AS "sum:stay:ok" '  # Tableau
+     'FROM "public"."visits" "visits" GROUP BY 1',
+     "SELECT COUNT(*) FROM clinic.public.visits"],
+)  # fmt: skip
+def test_questions_as_tools_spell_them(connect, text):
+    """Superset, twice; Metabase; Tableau."""
+    connection = connect()
+    assert connection.execute(f"EXPLAIN PRIVACY {text}").fetchall()
+    described = connection.cursor()
+    described.execute(text, binary=True)
+    assert described.description[0].name in ("ward", "count")
+
+
+def test_wrong_syntax_has_a_position(connect):
+    with pytest.raises(psycopg.errors.SyntaxError) as problem:
+        connect().execute("SELECT COUNT(*)\nFROM visits WHERE WHERE")
+    diag = problem.value.diag
+    assert diag.statement_position is not None and 16 < int(diag.statement_position) <= 40 and diag.message_hint
 
 
 def test_cancel_stops_waiting_and_keeps_the_answer(service, connect):

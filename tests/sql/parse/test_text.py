@@ -65,8 +65,11 @@ def test_no_text_takes_long_or_fails_in_another_way(part, caplog):
 
 @pytest.mark.parametrize("text", [GROWING["aliases that double"], GROWING["CASE of a long value"]])
 def test_what_is_named_once_is_read_once(text):
-    """Read anew at each place, it would be read 2^40 times, or until it is found too long."""
-    assert work(lambda: outcome(text)) < 100_000
+    """Read anew at each place, it would be read 2^40 times, or until it is found too long.
+
+    What is refused as one aggregation is read once more, as SQL over released values.
+    """
+    assert work(lambda: outcome(text)) < 250_000
 
 
 def test_a_question_that_just_passes_is_answered(tmp_path):

@@ -227,8 +227,7 @@ def test_a_column_twice_is_one_branch_twice():
 
 
 REFUSED = {
-    "SELECT COUNT(*) FROM visits UNION ALL SELECT COUNT(*) FROM labs": "aggregate them",
-    "SELECT stay FROM visits UNION ALL SELECT value FROM labs": "ask one SELECT with aggregates",
+    "SELECT stay FROM visits UNION ALL SELECT value FROM labs": "would show them",
     "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION SELECT value FROM labs) v": "only UNION ALL is supported",
     "SELECT COUNT(*) FROM (SELECT stay FROM visits EXCEPT ALL SELECT value FROM labs) v": "only UNION ALL is supported",
     "SELECT COUNT(*) FROM (SELECT stay FROM visits INTERSECT SELECT value FROM labs) v": "only UNION ALL is supported",
@@ -240,7 +239,7 @@ REFUSED = {
     "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION ALL SELECT height FROM kids) v": "who is in both",
     "SELECT COUNT(*) FROM (SELECT ward FROM visits UNION ALL SELECT ward FROM wards) v": "public",
     "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION ALL SELECT value FROM labs LIMIT 3) v": "LIMIT",
-    "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION ALL SELECT COUNT(*) FROM labs) v": "outer SELECT",
+    "SELECT COUNT(*) FROM (SELECT stay FROM visits UNION ALL SELECT COUNT(*) FROM labs) v": "rows of many",
     "SELECT COUNT(*) FROM (SELECT height FROM kids UNION ALL SELECT weight FROM kids) v": "GROUP BY part",
     "SELECT part, COUNT(*) FROM (SELECT 'x' AS part FROM kids UNION ALL SELECT 'x' FROM kids) v GROUP BY part": "GROUP",
     "SELECT x, COUNT(*) FROM (SELECT 0.0 AS x FROM kids UNION ALL SELECT -0.0 FROM kids) v GROUP BY x": "GROUP BY",
@@ -256,6 +255,11 @@ REFUSED = {
 def test_what_cannot_be_stacked_is_refused_in_words(sql):
     with pytest.raises(QueryRefused, match=REFUSED[sql]):
         parse_question(sql, RULES)
+
+
+def test_a_union_of_aggregations_is_two_questions():
+    found = parse_question("SELECT COUNT(*) FROM visits UNION ALL SELECT COUNT(*) FROM labs", RULES)
+    assert len(found.outer.questions) == 2
 
 
 def test_a_stack_is_asked_and_previewed(tmp_path):

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from sfumato.errors import InvalidParameter
@@ -16,12 +17,14 @@ class Tape:
     def __init__(self, examples: int, change: Callable[[Part], Part] = lambda part: part) -> None:
         self.parts: list[Part] = []
         self.examples, self.change = examples, change
+        self.autocast = False  # did a layer run in mixed precision?
 
     def note(self, part: Part) -> None:
         self.parts.append(self.change(part))
 
     def check(self, layer: str, found: Tensor) -> None:
         """Refuse a layer whose first dimension is not the example: its gradients could not be told apart."""
+        self.autocast |= torch.is_autocast_enabled(found.device.type)
         if found.dim() == 0 or found.shape[0] != self.examples:
             raise InvalidParameter(
                 f"the first dimension of what {layer} is given must be the example.\n"

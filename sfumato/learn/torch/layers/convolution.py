@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.learn.torch.layers.base import Layer, Tape, trainable
-from sfumato.learn.torch.parts import FormedTwice, Vectors
+from sfumato.learn.torch.parts import Streamed, Vectors
 
 KEPT = 1 << 22  # numbers of formed gradients that are kept until their weights are known
 
@@ -36,7 +36,7 @@ class Geometry:
     def kernels(self, x: Tensor, g: Tensor, weight: Tensor) -> Tensor:
         """The gradient of the kernel for each example."""
         count = len(x)
-        wide = weight.expand(count, *weight.shape).reshape(count * weight.shape[0], *weight.shape[1:])
+        wide = weight.new_empty(count * weight.shape[0], *weight.shape[1:])  # its shape matters: nothing is read
         inputs, outputs = (t.reshape(1, count * t.shape[1], *t.shape[2:]) for t in (x, g))
         found: Tensor = self.backward(outputs, inputs, wide, count, [False, True, False])[1]
         return found.reshape(count, *weight.shape)
@@ -62,16 +62,14 @@ class ConvolutionCall(torch.autograd.Function):
         (x,) = ctx.saved_tensors
         geometry: Geometry = ctx.geometry
         module, g = ctx.module, grads[0].detach()
-        x, weight = x.detach(), module.weight.detach()
+        x, weight = x.detach().to(g.dtype), module.weight.detach().to(g.dtype)
         if trainable(module.weight):
 
             def form(chunk: slice) -> Tensor:
                 return geometry.kernels(x[chunk], g[chunk], weight)
 
             kept = len(x) * weight.numel() <= KEPT
-            ctx.tape.note(
-                Vectors(module.weight, form(slice(None))) if kept else FormedTwice(module.weight, len(x), form)
-            )
+            ctx.tape.note(Vectors(module.weight, form(slice(None))) if kept else Streamed(module.weight, len(x), form))
         if module.bias is not None and trainable(module.bias):
             ctx.tape.note(Vectors(module.bias, g.flatten(2).sum(2)))
         gx = geometry.backward(g, x, weight, 0, [True, False, False])[0] if ctx.needs_input_grad[0] else None

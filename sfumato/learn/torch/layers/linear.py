@@ -26,7 +26,7 @@ class LinearCall(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         (g,) = grads
         ctx.owner.note(x.detach(), g.detach())
-        return (g @ weight if ctx.needs_input_grad[0] else None), None, None, None
+        return (g @ weight.to(g.dtype) if ctx.needs_input_grad[0] else None), None, None, None
 
 
 class Owner:

@@ -85,7 +85,7 @@ class LayerNorm(Layer):
 
 
 class GroupNorm(Layer):
-    """nn.GroupNorm, and nn.InstanceNorm with affine parameters: statistics of one example only."""
+    """nn.GroupNorm: statistics of one example only."""
 
     kinds = (nn.GroupNorm,)
 

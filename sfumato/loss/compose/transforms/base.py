@@ -7,6 +7,7 @@ beyond any frequency: characteristic functions recur, so a value that is small h
 A transform stands for several terms at once, each with its count: vectorising over terms is its own affair.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -72,6 +73,12 @@ class Transform(ABC):
     @abstractmethod
     def tilted(self, theta: float) -> Tilted:
         """The certified view at one θ ≥ 0."""
+
+
+def round_to_30_bits(x: float) -> float:
+    """x with 30 binary digits: whole multiples of it are exact."""
+    mantissa, exponent = math.frexp(x)
+    return math.ldexp(math.floor(mantissa * 2**30), exponent - 30)
 
 
 def spectral_moment(transform: "Transform | None", s: float) -> Bound | None:

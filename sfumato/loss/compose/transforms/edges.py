@@ -77,13 +77,21 @@ class TiltedEdges(Tilted):
         terms, n = self.terms, len(omega)
         step, block = float(omega[1]) if n > 1 else 0.0, math.isqrt(n) + 1
         inner = np.exp(1j * np.outer(terms.eps, step * np.arange(block)))
-        once = bool(np.all(terms.counts == 1))
+        once, sloped = bool(np.all(terms.counts == 1)), bool(np.any(terms.slope))
+        a_plus_b, a_minus_b, c = (self.a + self.b)[:, None], (self.a - self.b)[:, None], self.c[:, None]
         log = np.empty(n, dtype=np.complex128)
         for begin in range(0, n, block):
             w = omega[begin : begin + block]
             turn = inner[:, : len(w)] * np.exp(1j * (step * begin) * terms.eps)[:, None]
-            phi = self.values(w, turn)
-            log[begin : begin + block] = log_of(multiply_rows(phi)) if once else terms.counts @ log_of(phi)
+            phi = np.empty_like(turn)  # aE + b/E, with E = e^{iωε} and real a and b
+            phi.real, phi.imag = a_plus_b * turn.real + c, a_minus_b * turn.imag
+            if sloped:
+                inverse = 1 / (self.theta + 0.5 + 1j * w)
+                phi += inverse * (self.a_slope[:, None] * turn - self.b_slope[:, None] * turn.conj())
+            phi = multiply_rows(phi) if once else phi
+            # zero becomes very negative
+            logs = np.log(np.maximum(np.abs(phi), 1e-300)) + 1j * np.angle(phi)
+            log[begin : begin + block] = logs if once else terms.counts @ logs
         total = float(terms.counts @ (self.slips + 40 * ULP)) + omega * float(terms.counts @ (4 * ULP * terms.eps))
         rounding = ULP * (
             16 * len(terms.eps) + 32 + (0 if once else 4 * (4 + len(terms.eps)) * float(terms.counts.sum()))
@@ -91,17 +99,6 @@ class TiltedEdges(Tilted):
         size = np.exp(np.minimum(log.real, 0.0))
         swell = np.exp(np.minimum(total, 300.0))
         return Discs(log, total * swell + rounding * size * swell)
-
-    def values(self, omega: Floats, turn: Complexes) -> Complexes:
-        """φ of each term (rows) at each frequency (columns), from E = e^{iωε}."""
-        a, b, c = self.a[:, None], self.b[:, None], self.c[:, None]
-        if not np.any(self.terms.slope):
-            phi = np.empty_like(turn)  # aE + b/E for real a and b
-            phi.real, phi.imag = (a + b) * turn.real, (a - b) * turn.imag
-        else:
-            inverse = 1 / (self.theta + 0.5 + 1j * omega)
-            phi = (a + self.a_slope[:, None] * inverse) * turn + (b - self.b_slope[:, None] * inverse) * turn.conj()
-        return phi + c if np.any(self.c) else phi
 
     def log_ceiling(self, omega: Floats) -> Floats:
         """By the triangle inequality: |a| + |b| + c, where 1/|s| ≤ 1/ω falls."""
@@ -122,11 +119,4 @@ def multiply_rows(phi: Complexes) -> Complexes:
         if len(rest):
             phi[0] *= rest[0]
     result: Complexes = phi[0]
-    return result
-
-
-def log_of(z: Complexes) -> Complexes:
-    """log z; zero becomes very negative."""
-    size = np.maximum(np.abs(z), 1e-300)
-    result: Complexes = np.log(size) + 1j * np.angle(z)
     return result

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.loss.compose.transforms.base import Complexes, Discs, Refused, Tilted, Transform, powers
+from sfumato.loss.compose.transforms.base import Complexes, Discs, Refused, Tilted, Transform, powers, round_to_30_bits
 from sfumato.loss.numeric import TINY, ULP, Floats, floats, log_ndtr
 
 ROOT = math.sqrt(2 * math.pi)
@@ -46,10 +46,6 @@ class SampledGaussianTransform(Transform):
     @property
     def reverse(self) -> "SampledGaussianTransform":
         return SampledGaussianTransform(self.rate, self.mu, -self.sign, self.count, self.people)
-
-    def power(self, theta: float) -> float:
-        """The real part of s."""
-        return theta + 1 if self.sign > 0 else -theta
 
     def losses(self, x: Floats) -> Floats:
         """log G."""
@@ -171,18 +167,6 @@ def gains(powers: Floats, fall: Floats) -> Floats:
     return floats(np.where(far, np.exp(np.minimum(powers - fall, 680.0)), near))
 
 
-def round_to_30_bits(x: float) -> float:
-    """x with 30 binary digits: whole multiples of it are exact."""
-    mantissa, exponent = math.frexp(x)
-    return math.ldexp(math.floor(mantissa * 2**30), exponent - 30)
-
-
-@lru_cache(maxsize=16)
-def tilted_term(term: SampledGaussianTransform, theta: float) -> "TiltedSampledGaussian":
-    """The certified view: planning asks for it, and so does the contour."""
-    return TiltedSampledGaussian(term, theta)
-
-
 class Grid:
     """The trapezoid points for frequencies up to ω, their weights under the tilt, and how well these are known."""
 
@@ -193,7 +177,7 @@ class Grid:
         if (high - low) / h * (frequencies + 500) > MOST_WORK:
             raise Refused("the quadrature would take too many points")
         x = floats(h * np.arange(math.floor(low / h), math.ceil(high / h) + 1))
-        s, losses = term.power(theta), term.losses(x)
+        s, losses = theta + 1 if term.sign > 0 else -theta, term.losses(x)  # s: the power of G
         slips = loss_slips(term, x, losses)
         a, bell = s * losses, h / ROOT * np.exp(-x * x / 2)
         relative = abs(s) * slips + ULP * (32 + x * x + 2 * np.abs(a))  # of the weights
@@ -260,6 +244,7 @@ class TiltedSampledGaussian(Tilted):
     def __init__(self, term: SampledGaussianTransform, theta: float) -> None:
         self.term, self.theta = term, theta
         self.grid = Grid(term, theta, 0.0, 1)
+        self.power = theta + 1 if term.sign > 0 else -theta  # of G, the real part
         self.log_moment, self.slip = term.count * self.grid.log_moment, term.count * self.grid.slip
         self.mean = term.sign * float(self.grid.weights @ self.grid.losses)
         self.centre = term.count * self.mean
@@ -320,7 +305,7 @@ class TiltedSampledGaussian(Tilted):
         term, mu = self.term, self.term.mu
         if term.people > 1:
             return self.density_of_several
-        s = term.power(self.theta)
+        s = self.power
         low, high = term.ends(self.theta, 30.0)
         x = np.linspace(low - mu, high, CELLS + 1)
         losses = term.losses(x)
@@ -342,7 +327,7 @@ class TiltedSampledGaussian(Tilted):
         of at most B = 1 + μ²(k|s| + 1)/4, as v ≤ k/4 and |(v/m)'| ≤ μ/4. Its variation in a cell is at most the rise
         between both ends plus B·width², so TV(g) is at most the sum of that times the largest g, and both ends.
         """
-        term, mu, s = self.term, self.term.mu, self.term.power(self.theta)
+        term, mu, s = self.term, self.term.mu, self.power
         low, high = term.ends(self.theta, 30.0)
         x = np.linspace(low - mu, high, CELLS * term.people + 1)
         losses = term.losses(x)
@@ -370,6 +355,9 @@ def layers(
     slips = loss_slips(term, x, losses)
     lengths = np.maximum(losses[last] - losses[first] - slips[last] - slips[first], 0.0) * (1 - 1e-9)
     return floats(lengths), floats(np.diff(np.exp(np.minimum(levels, 700.0)), prepend=0.0) * lengths)
+
+
+tilted_term = lru_cache(maxsize=16)(TiltedSampledGaussian)  # planning asks for a view, and so does the contour
 
 
 class Density(NamedTuple):

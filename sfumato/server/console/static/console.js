@@ -77,7 +77,7 @@ function charts(root = document) {
     const kinds = {
       curves: () => [{
         scales: { x: { time: false, range: [0, 1] }, y: { range: [0, 1] } }, legend: { live: false }, axes: [{ ...axis, values: percent, label: "false alarms", labelSize: 18 }, { ...axis, values: percent }],
-        series: [{ label: "false alarms" }, line("no answer", { stroke: color("--pico-muted-color"), dash: [4, 4], width: 1 }), line("all answers so far"), line("whole budget", { stroke: color("--warm") })],
+        series: [{ label: "false alarms" }, line("no answer", { stroke: color("--pico-muted-color"), dash: [4, 4], width: 1 }), line("all answers so far"), line("whole budget", { stroke: color("--warm") }), ...(content[4] ? [line("after these questions", { dash: [8, 4] })] : [])],
       }, content],
       spent: () => [{
         scales: { y: { range: (u, low, high) => [0, high * 1.1] } }, axes: [times, axis], legend: { show: false },

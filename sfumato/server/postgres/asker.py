@@ -1,0 +1,155 @@
+"""One person at one data set: what a session of the PostgreSQL door asks for, as acts of the service."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlglot import exp
+
+from sfumato.curator.answer import Answer, Cell
+from sfumato.curator.expression_intervals import has_interval
+from sfumato.curator.layout import is_plain_aggregate
+from sfumato.curator.planner import Wanted
+from sfumato.errors import InvalidParameter, UnboundedColumn
+from sfumato.loss.describe import from_json
+from sfumato.server.postgres import types
+from sfumato.server.postgres.catalogue import Catalogue, Table
+from sfumato.server.postgres.session import Columns, postgres_name
+from sfumato.server.postgres.spelling import respell
+from sfumato.server.postgres.types import Type
+from sfumato.server.rights import Person
+from sfumato.server.service import Service
+from sfumato.sql.domains import Domain
+from sfumato.sql.domains import Kind as DomainKind
+from sfumato.sql.expressions import Expression, Output
+from sfumato.sql.question import Outer, Question
+
+OUTER_TYPES = {"BOOLEAN": types.BOOL, "DOUBLE": types.FLOAT8, "FLOAT": types.FLOAT8, "HUGEINT": types.FLOAT8,
+               "DATE": types.DATE, "TIMESTAMP": types.TIMESTAMP,
+               **dict.fromkeys(("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "UINTEGER"), types.INT8)}  # fmt: skip
+TYPE_OF = {DomainKind.TEXT: types.TEXT, DomainKind.TRUTH: types.BOOL, DomainKind.DATE: types.TIMESTAMP}
+
+
+def type_of(domain: Domain) -> Type:
+    """The type of a column. A policy does not tell days from moments, so all are moments."""
+    return TYPE_OF.get(domain.kind, types.FLOAT8)
+
+
+def columns_of(question: Question) -> Columns:
+    """Names and types of the columns of an answer, from the text and the policy alone; intervals included."""
+    if question.outer is not None:
+        return outer_columns(question.outer)
+    found: Columns = []
+    for name, expression in question.columns:
+        ends = is_plain_aggregate(question, expression) or has_interval(question, expression)
+        kind = types.INT8 if is_count(question, expression) else type_of(expression.domain)
+        found.append((postgres_name(name), kind))
+        if ends:
+            found += [(postgres_name(f"{name} {end}"), types.FLOAT8) for end in ("low", "high")]
+    return found
+
+
+def outer_columns(outer: Outer) -> Columns:
+    """The same of SQL over released values, whose types are those of DuckDB."""
+    found: Columns = []
+    for place, (name, kind) in enumerate(outer.columns):
+        number = types.FLOAT8 if kind.startswith("DECIMAL") else types.TEXT
+        found.append((postgres_name(name), OUTER_TYPES.get(kind, number)))
+        if place in outer.with_interval:
+            found += [(postgres_name(f"{name} {end}"), types.FLOAT8) for end in ("low", "high")]
+    return found
+
+
+def is_count(question: Question, expression: Expression) -> bool:
+    place = expression.place - len(question.plan.keys) if isinstance(expression, Output) else -1
+    return place >= 0 and question.aggregates[place].is_count
+
+
+@dataclass(eq=False)
+class PersonAtData:
+    """One person at one data set: what a session asks for, as acts of the service."""
+
+    service: Service
+    person: Person
+    data: str
+    catalogue: Catalogue
+
+    @cached_property
+    def columns(self) -> Mapping[str, Type]:
+        tables = self.service.data[self.data].curator.policy.tables.values()
+        return {name: type_of(domain) for table in tables for name, domain in table.columns.items()}
+
+    def respell(self, text: str) -> str:
+        return respell(text, self.data, self.service.data[self.data].curator.policy.tables)
+
+    def describe(self, text: str) -> Columns:
+        """The columns of the answer. Reads no data, and charges nothing."""
+        planner, text = self.service.data[self.data].curator.planner, self.respell(text)
+        try:
+            wanted = Wanted.of(text)
+        except InvalidParameter:
+            wanted = Wanted.of(text, 1.0)  # what it may cost does not change its columns
+        if wanted.explained:
+            return [("privacy", types.TEXT)]
+        while True:
+            try:
+                return columns_of(planner.plan(wanted))
+            except UnboundedColumn as unbounded:  # bounds that will be found do not change its columns
+                planner = planner.with_bounds(((unbounded.table, unbounded.column, 0.0, 1.0),))
+
+    def ask(self, text: str, settings: Mapping[str, str]) -> Answer:
+        text = self.respell(text)
+        epsilon, error, relative = (number_of(settings, name) for name in ("epsilon", "error", "relative_error"))
+        try:
+            return self.service.ask(self.person, self.data, text, epsilon=epsilon, error=error, relative_error=relative)
+        except InvalidParameter as problem:
+            if (epsilon, error, relative) != (None, None, None):
+                raise
+            raise InvalidParameter(
+                "say how much privacy this question may cost, or how exact it must be.\n"
+                "  do:     SET sfumato.epsilon = 0.1; or SET sfumato.error = 5; or connect with\n"
+                "          options='-c sfumato.epsilon=0.1'"
+            ) from problem
+
+    def look_up(self, tree: exp.Expr) -> tuple[Columns, list[tuple[Cell, ...]]]:
+        """What the catalogues say. Free, but one of so many calls that a person may make."""
+        with self.service.admission.enter(self.person.name):
+            return self.catalogue.run(tree, self.own_tables())
+
+    def own_tables(self) -> Mapping[str, Callable[[], Table]]:
+        return {"budget": self.budget, "ledger": self.ledger, "catalogue": self.listed_columns}
+
+    def budget(self) -> Table:
+        standing = json.loads(self.service.budget(self.person, self.data).to_json())
+        flat = {name: value for name, value in standing.items() if isinstance(value, int | float | str)}
+        kinds = {name: "VARCHAR" if isinstance(value, str) else "DOUBLE" for name, value in flat.items()}
+        return kinds, [tuple(flat.values())]
+
+    def ledger(self) -> Table:
+        kinds = {"line": "BIGINT", "time": "VARCHAR", "who": "VARCHAR", "act": "VARCHAR", "epsilon": "DOUBLE",
+                 "question": "VARCHAR"}  # fmt: skip
+        delta = self.service.data[self.data].curator.policy.question_delta
+        rows: list[tuple[Cell, ...]] = []
+        for entry in self.service.history(self.person, self.data, most=10_000):
+            time, who, act, question = (entry.content.get(name) for name in ("time", "who", "kind", "question"))
+            paid = from_json(str(entry.content["loss"])).epsilon(delta).upper if act == "charged" else None
+            words = [None if word is None else str(word) for word in (time, who, act, question)]
+            rows.append((entry.seq, *words[:3], paid, words[3]))
+        return kinds, rows
+
+    def listed_columns(self) -> Table:
+        kinds = {"table": "VARCHAR", "column": "VARCHAR", "type": "VARCHAR", "low": "DOUBLE", "high": "DOUBLE"}
+        found = self.service.catalogue(self.person, self.data)
+        return kinds, [
+            (table.name, one.name, one.type, one.low, one.high) for table in found.tables for one in table.columns
+        ]
+
+
+def number_of(settings: Mapping[str, str], name: str) -> float | None:
+    """A number that a client has set; None if it has not."""
+    words = settings.get(f"sfumato.{name}", "")
+    try:
+        return float(words) if words else None
+    except ValueError:
+        raise InvalidParameter(f"sfumato.{name} must be a number.\n  do:     SET sfumato.{name} = 0.1") from None
