@@ -84,12 +84,14 @@ class Direction:
         self.top = 0.0
         self.silence = 0.0  # log of the probability that nothing has leaked
         self.eps = 0.0  # where the root was
+        self.answer: Bound | None = None  # of the sum as it is: a second look starts elsewhere and ends an ulp away
         self.line: Line | None = None
         self.totals: Totals | None = None
         self.seen: dict[tuple[PrivacyLoss, int], Totals] = {}
 
     def add(self, loss: PrivacyLoss, count: int) -> None:
         self.terms[loss] = self.terms.get(loss, 0) + count
+        self.answer = None
         self.additions += 1
         self.sharp = self.sharp and loss.sharp_ends
         self.top = (self.top + count * loss.supremum()[0] * (1 + 4 * ULP)) * (1 + ULP)
@@ -115,7 +117,13 @@ class Direction:
         self.totals = Totals.together([self.totals, one])
 
     def least(self) -> Bound | None:
-        """The least ε, from the line at hand or else from a new one; None if no contour is sharp enough."""
+        """The least ε, the same at every look; None if no contour is sharp enough."""
+        if self.answer is None:
+            self.answer = self.locate()
+        return self.answer
+
+    def locate(self) -> Bound | None:
+        """The least ε, from the line at hand or else from a new one."""
         if not self.terms:
             return Bound(0.0, 0.0, "closed form")
         leak = -math.expm1(self.silence) * (1 + 16 * ULP)
