@@ -323,6 +323,7 @@ class Reader:
         kinds = {"number": Kind.NUMBER, "integer": Kind.NUMBER, "text": Kind.TEXT, "boolean": Kind.TRUTH,
                  "date": Kind.DATE}  # fmt: skip
         kind = found.get("type", _implied_type(found))
+        kind = TYPE_SPELLINGS.get(kind.lower(), kind) if isinstance(kind, str) else kind
         if kind not in kinds:
             raise self.at("type").wrong("nothing" if kind is None else repr(kind), f"use {', '.join(kinds)}")
         exact = self.keys(found["keys"], kinds[str(kind)]) if "keys" in found else None
@@ -385,6 +386,13 @@ def whole_numbers(low: float, high: float) -> tuple[Scalar, ...] | None:
 
 def _names(data: object) -> list[str]:
     return [str(name) for name in data] if isinstance(data, dict) else []
+
+
+# What databases and data frames call these types. A date may have a time of day.
+TYPE_SPELLINGS = {
+    "timestamp": "date", "datetime": "date", "varchar": "text", "string": "text", "str": "text", "bool": "boolean",
+    "int": "integer", "bigint": "integer", "float": "number", "double": "number",
+}  # fmt: skip
 
 
 def _implied_type(found: Mapping[str, object]) -> str | None:

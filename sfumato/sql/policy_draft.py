@@ -17,7 +17,8 @@ from sfumato.sql.units import RowUnit
 from sfumato.wording import plural
 
 PEOPLE = ("patient", "person", "people", "user", "customer", "client", "member", "subject", "participant", "student",
-          "employee", "citizen", "account", "household")  # fmt: skip
+          "employee", "citizen", "account", "household", "rider", "driver", "passenger", "visitor", "voter", "worker",
+          "pupil", "teacher", "resident", "respondent", "subscriber", "donor", "player", "guest")  # fmt: skip
 
 # ---- a draft --------------------------------------------------------------------------------------------------------
 
@@ -106,7 +107,8 @@ def guess_parents(name: str, schema: Schema) -> list[str]:
 
 def guess_units(table: str, columns: Mapping[str, str]) -> list[str]:
     """Columns whose names suggest people; in a table of people, its id."""
-    named = [c for c in columns if any(c in (p, f"{p}_id", f"{p}id", f"{p}_no", f"{p}_number") for p in PEOPLE)]
+    plain = {column: "".join(letter for letter in column.lower() if letter.isalnum()) for column in columns}
+    named = [c for c in columns if any(plain[c] in (p, f"{p}id", f"{p}no", f"{p}number") for p in PEOPLE)]
     if not named and "id" in columns and any(table in (p, f"{p}s") for p in PEOPLE):
         return ["id"]
     return named

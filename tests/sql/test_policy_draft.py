@@ -52,6 +52,7 @@ def test_any_name_is_quoted(name):
 
 def test_units_are_guessed_from_names_only_when_they_speak_of_people():
     assert guess_units("orders", {"customer_id": "INT", "order_id": "INT"}) == ["customer_id"]
+    assert guess_units("rides", {"Rider ID": "TEXT", "ride id": "TEXT"}) == ["Rider ID"]
     assert guess_units("patients", {"id": "INT", "age": "INT"}) == ["id"]
     assert guess_units("orders", {"id": "INT"}) == []
     assert guess_units("t", {"user_id": "INT", "client_id": "INT"}) == ["user_id", "client_id"]
