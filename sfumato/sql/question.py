@@ -69,6 +69,11 @@ class Outer:
     columns: tuple[tuple[str, str], ...] = ()  # names and types of the result, once it was bound
     traced: "Traced | None" = None
 
+    def __post_init__(self) -> None:
+        """No text, however it was read, makes a private table one that is read as it is."""
+        if any(not table.public for table in self.public):
+            raise ValueError("only public tables are read for SQL over released values")
+
     @property
     def plans(self) -> tuple[str, ...]:
         """The canonical texts of the different releases."""

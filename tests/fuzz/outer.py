@@ -37,6 +37,9 @@ AROUND = (
     "SELECT *, {n} - LAG({n}) OVER (ORDER BY {n}) AS more, RANK() OVER (ORDER BY {n}) AS place FROM ({q}) t",
     "SELECT MAX({n}) AS most, AVG({n}) AS mean, SUM({n}) FILTER (WHERE {n} > 2) AS some FROM ({q}) t",
     "SELECT CASE WHEN {n} > 3 THEN ROUND({n}, 1) ELSE COALESCE({n}, 0) END AS x FROM ({q}) t WHERE {n} <> 5 LIMIT 3",
+    "WITH t AS ({q}) FROM t POSITIONAL JOIN {p}", "SELECT * FROM ({q}) t, (UNPIVOT {p} ON {n})",
+    "SELECT * FROM ({q}) t, ({p} CROSS JOIN {p} u)", "SELECT * FROM ({q}) t, LATERAL (FROM {p}) u",
+    "SELECT * FROM ({q}) t, (PIVOT {p} ON {n} USING COUNT(*)) u", "SELECT *, ARRAY(FROM {p}) FROM ({q}) t",
 )  # fmt: skip
 
 
@@ -148,6 +151,9 @@ class OuterRun:
             if max(math.fsum(x * x for x in moves), math.fsum(map(abs, moves))) > plan.groups * (1 + 1e-9):
                 raise Failure("a unit moves more than is claimed", f"{sql} {plan.keys} {moves}"[:300])
 
+    def any_table(self, dice):
+        return '"' + dice.choice(sorted(self.world.policy.tables)).replace('"', '""') + '"'
+
     # ---- SQL around aggregations ------------------------------------------------------------------------------------
 
     def around(self, index):
@@ -159,7 +165,7 @@ class OuterRun:
             return
         titles = [title for title, _ in plain.columns]
         column = '"' + dice.choice(titles).replace('"', '""') + '"'
-        sql = dice.choice(AROUND).format(q=inner.rstrip("; "), n=column)
+        sql = dice.choice(AROUND).format(q=inner.rstrip("; "), n=column, p=self.any_table(dice))
         found = self.parsed(sql)
         if found is None:
             self.count["refused"] += 1
@@ -173,7 +179,8 @@ class OuterRun:
         private = {name for name, table in self.world.policy.tables.items() if not table.public}
         read = parse_one(found.outer.sql, read="duckdb")
         views = {cte.alias.lower() for cte in read.find_all(exp.CTE)}
-        if {table.name.lower() for table in read.find_all(exp.Table)} & private - views:
+        named = {table.name.lower() for table in read.find_all(exp.Table)} | {one.name for one in found.outer.public}
+        if named & private - views:
             raise Failure("a private table is left in the outer query", found.outer.sql)
         if self.processor is not None:
             try:

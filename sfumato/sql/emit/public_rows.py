@@ -20,7 +20,9 @@ def public_columns(table: Table) -> tuple[tuple[str, str], ...]:
 
 
 def public_rows(table: Table, dialect: Dialect) -> str:
-    """A statement for at most MOST_PUBLIC + 1 rows; dates are texts."""
+    """A statement for at most MOST_PUBLIC + 1 rows; dates are texts. Of a private table there is none: ValueError."""
+    if not table.public:
+        raise ValueError("rows of a private table are never read as they are")
     to = dialect.about(Plan(table, (), Constant(True), (), ()))
     chosen = []
     for name, column in columns_of(table, 0).items():

@@ -4,7 +4,7 @@ Each SELECT that aggregates private rows becomes a question, and a released tabl
 where no private rows are, over released and public tables, and may do anything with them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import ErrorLevel, exp
@@ -50,27 +50,34 @@ class Splitter:
     # ---- what a query is about --------------------------------------------------------------------------------------
 
     def kind(self, node: exp.Expression, views: Views) -> str:
-        """Rows of people, an aggregation of them, or released and public values."""
+        """Rows of people, an aggregation of them, or released and public values.
+
+        It decides what is tried, not what is safe: no private table gets into what runs over released values, whatever
+        is said here (`name_table`, `Outer`).
+        """
         if isinstance(node, exp.Subquery):
-            return self.kind(node.this, views)
+            return ROWS if self.any_rows(joined(node), views) else self.kind(node.this, views)
         if isinstance(node, exp.Table):
-            if not isinstance(node.this, exp.Identifier):
-                return RELEASED
-            name = node.name.lower()
-            if not node.args.get("db") and name in views.kinds:
-                return views.kinds[name]
-            table = self.policy.tables.get(name)
-            return RELEASED if table is None or table.public else ROWS
+            return ROWS if self.any_rows(joined(node), views) else self.kind_of_table(node, views)
         if isinstance(node, exp.SetOperation):
-            views = self.visible(node, views)
-            sides = {self.kind(node.this, views), self.kind(node.expression, views)}
-            return ROWS if ROWS in sides else RELEASED
-        if not isinstance(node, exp.Select):
-            return RELEASED
-        views = self.visible(node, views)
-        if not any(self.kind(one, views) == ROWS for one in sources(node)):
+            return ROWS if self.any_rows((node.this, node.expression), self.visible(node, views)) else RELEASED
+        if not isinstance(node, exp.Select):  # PIVOT, LATERAL, VALUES and what else may stand in a FROM
+            return ROWS if self.any_rows(nearest_queries(node), views) else RELEASED
+        if not self.any_rows(sources(node), self.visible(node, views)):
             return RELEASED
         return CORE if has_aggregates(node) and not self.groups_by_unit(node) else ROWS
+
+    def any_rows(self, nodes: Iterable[exp.Expression], views: Views) -> bool:
+        return any(self.kind(one, views) == ROWS for one in nodes)
+
+    def kind_of_table(self, node: exp.Table, views: Views) -> str:
+        if not isinstance(node.this, exp.Identifier):  # a function: it finds nothing where no private rows are
+            return ROWS if self.any_rows(nearest_queries(node.this), views) else RELEASED
+        name = node.name.lower()
+        if not node.args.get("db") and name in views.kinds:
+            return views.kinds[name]
+        table = self.policy.tables.get(name)
+        return RELEASED if table is None or table.public else ROWS
 
     def groups_by_unit(self, select: exp.Select) -> bool:
         """Is each of its rows made of one person's rows, by the names in its GROUP BY?"""
@@ -90,15 +97,14 @@ class Splitter:
     def released(self, query: exp.Expression, views: Views) -> exp.Expression:
         """The query with a released table for each aggregation in it; it is changed in place."""
         if isinstance(query, exp.Subquery):
-            query.set("this", self.released(query.this, views))
+            for one in list(query.iter_expressions()):
+                self.walk(one, views)
             return query
         kind = self.kind(query, views)
         if kind == CORE and isinstance(query, exp.Select):
             return self.aggregation(query, self.visible(query, views))
         if kind == ROWS:
-            raise QueryRefused(
-                "a SELECT over rows would show them.\n  do:     aggregate rows: ask COUNT(*), SUM(…) or AVG(…)"
-            )
+            raise shows_rows()
         views = self.released_views(query, views)
         for name, value in list(query.args.items()):
             for one in value if isinstance(value, list) else [value]:
@@ -139,6 +145,8 @@ class Splitter:
     def name_table(self, node: exp.Table, views: Views) -> None:
         name, place = node.name.lower(), node.args.get("db")
         if place is None and name in views.kinds:
+            if views.kinds[name] == ROWS:
+                raise shows_rows()
             return
         if place is not None and place.name.lower() != self.schema:
             raise QueryRefused(f"there is no schema {place.name!r} here.\n  found:  {self.schema}")
@@ -146,6 +154,8 @@ class Splitter:
         if table is None:
             known = ", ".join(sorted(self.policy.tables))
             raise QueryRefused(f"there is no table {name!r}.\n  found:  {known}\n  do:     ask about one of these")
+        if not table.public:
+            raise shows_rows()
         node.set("db", None)
         if not node.alias:
             node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name, quoted=True)))
@@ -221,9 +231,27 @@ class Splitter:
 
 
 def sources(select: exp.Select) -> list[exp.Expression]:
-    """The tables and subqueries of FROM and JOIN."""
+    """The tables and subqueries of FROM, JOIN and LATERAL."""
     source = select.args.get("from_") or select.args.get("from")
-    return [*([source.this] if source is not None else []), *(join.this for join in select.args.get("joins") or ())]
+    return [*([source.this] if source is not None else []), *joined(select)]
+
+
+def joined(node: exp.Expression) -> list[exp.Expression]:
+    """What is joined to a SELECT's first source, or to a source inside its brackets."""
+    return [*(join.this for join in node.args.get("joins") or ()), *(node.args.get("laterals") or ())]
+
+
+def nearest_queries(node: exp.Expression) -> Iterator[exp.Expression]:
+    """The queries and tables below a node, not those inside them."""
+    for one in node.iter_expressions():
+        if isinstance(one, exp.Query | exp.Table):
+            yield one
+        else:
+            yield from nearest_queries(one)
+
+
+def shows_rows() -> QueryRefused:
+    return QueryRefused("a SELECT over rows would show them.\n  do:     aggregate rows: ask COUNT(*), SUM(…) or AVG(…)")
 
 
 def views_of(query: exp.Expression) -> list[exp.CTE]:

@@ -55,7 +55,7 @@ def trace(root: exp.Expression, outer: Outer) -> Traced | None:
     """The traced query; None if nothing can be traced in it."""
     try:
         return Tracer(outer).trace(root.copy())
-    except (SqlglotError, LookupError, AttributeError, TypeError, ValueError, RecursionError):
+    except (SqlglotError, AssertionError, LookupError, AttributeError, TypeError, ValueError, RecursionError):
         return None
 
 
