@@ -44,6 +44,7 @@ CLOCKS = frozenset(
     ("current_catalog", "current_date", "current_role", "current_schema", "current_time", "current_timestamp",
      "current_user", "localtime", "localtimestamp", "session_user", "user")
 )  # fmt: skip
+UNSTABLE = frozenset({"version"})  # DuckDB calls it consistent
 DETERMINISTIC = (
     "SELECT function_name FROM duckdb_functions() WHERE internal AND function_type IN ('scalar', 'aggregate', 'window')"
     " GROUP BY 1 HAVING BOOL_AND(stability = 'CONSISTENT')"
@@ -68,6 +69,7 @@ class PostprocessingDuckDB:
 
     timeout: float = SECONDS
     memory: int = MEMORY
+    headroom: int = 4 * MEMORY  # MiB of addresses for its process: DuckDB folds constants outside of its own limit
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
     _allowed: frozenset[str] = field(default=frozenset(), init=False, repr=False)
 
@@ -75,7 +77,7 @@ class PostprocessingDuckDB:
         if self._connection is None:
             require_version(duckdb.__version__)
             found = duckdb.connect(":memory:", config={"threads": 1, "memory_limit": f"{self.memory}MiB"})
-            self._allowed = MACROS | {str(name) for (name,) in found.execute(DETERMINISTIC).fetchall()}
+            self._allowed = (MACROS | {str(name) for (name,) in found.execute(DETERMINISTIC).fetchall()}) - UNSTABLE
             for setting in SETTINGS:
                 found.execute(setting)
             self._connection = found
@@ -86,8 +88,9 @@ class PostprocessingDuckDB:
         with self.connection().cursor() as cursor:
             self.require_allowed(cursor, tables, sql)
             load(cursor, {name: SmallTable(table.columns) for name, table in tables.items()})
+            bound = lambda: cursor.execute(f"DESCRIBE {sql}").fetchall()  # noqa: E731
             try:
-                found = [(str(row[0]), str(row[1])) for row in cursor.execute(f"DESCRIBE {sql}").fetchall()]
+                found = [(str(row[0]), str(row[1])) for row in run_interruptible(bound, cursor.interrupt, self.timeout)]
             except duckdb.Error as problem:
                 raise ValueError(first_line(problem)) from None
         if strange := [name for name, kind in found if kind in SHOWN_AS_TEXT]:
@@ -127,13 +130,13 @@ class PostprocessingDuckDB:
             known |= {str(one["key"]) for one in views["map"]} if isinstance(views, dict) else set()
             known |= {str(node["cte_name"])} if "cte_name" in node else set()
         for node in nodes:
-            self.require_node(node, {name.lower() for name in known})
+            self.require_node(node, {fold(name) for name in known})
 
     def require_node(self, node: Mapping[str, object], known: set[str]) -> None:
         kind = node.get("type")
         if kind == "BASE_TABLE":
             name, place = str(node.get("table_name")), (node.get("schema_name"), node.get("catalog_name"))
-            if any(place) or node.get("at_clause") or name.lower() not in known:
+            if any(place) or node.get("at_clause") or fold(name) not in known:
                 raise ValueError(f"there is no table {name!r} here")
         if kind == "COLUMN_REF" and (names := node.get("column_names")) and str(names[-1]).lower() in CLOCKS:  # type: ignore[index]
             raise ValueError(f"{str(names[-1]).upper()} is not available: it is not a function of its arguments")  # type: ignore[index]
@@ -148,6 +151,9 @@ class PostprocessingDuckDB:
             name = str(node["function_name"]).lower()
             if name not in self._allowed and name not in TABLE_FUNCTIONS:
                 raise ValueError(f"{name.upper()} is not available: it is unknown, or not a function of its arguments")
+            arguments = node.get("arguments") or node.get("children") or ()  # as DuckDB 2 and 1 call them
+            if name == "age" and len(arguments) != 2:  # type: ignore[arg-type]
+                raise ValueError("AGE of one moment is not available: it reads the clock; give it two")
             if node.get("schema") or node.get("catalog"):
                 raise ValueError(f"{name.upper()} is named with a schema")
 
@@ -162,6 +168,11 @@ def nodes_of(tree: object) -> Iterator[Mapping[str, object]]:
             waiting += one.values()
         elif isinstance(one, list):
             waiting += one
+
+
+def fold(name: str) -> str:
+    """The lower case of a name as DuckDB has it: of ASCII alone. Python's `lower` makes a k of the Kelvin sign."""
+    return name.encode(errors="replace").lower().decode()
 
 
 def load(cursor: duckdb.DuckDBPyConnection, tables: Tables) -> None:

@@ -403,6 +403,15 @@ class Server:
         return None
 
 
+def limit_addresses(more: int) -> None:
+    """Let this process take at most `more` MiB of addresses than it has; 0: no limit. Only Linux keeps such a limit."""
+    if more and sys.platform == "linux":
+        import resource
+
+        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (taken + (more << 20), resource.RLIM_INFINITY))
+
+
 def serve() -> None:
     """Read requests from standard input, and reply on standard output. Each request has its own thread."""
     requests, replies = os.dup(0), os.dup(1)
@@ -413,6 +422,7 @@ def serve() -> None:
         module, name, settings = cast(tuple[str, str, dict[str, object]], read_message(requests))
         server = Server(getattr(import_module(module), name)(**settings), replies)
         server.answer(OPENED, "open")
+        limit_addresses(getattr(server.engine, "headroom", 0))
         while True:
             request = cast(tuple[object, ...], read_message(requests))
             threading.Thread(target=server.answer, args=request, daemon=True).start()

@@ -126,6 +126,10 @@ class Reader:
             lower: self.at(f"tables.{name}").table(lower, tables[name])
             for name, lower in self.at("tables").names(tables).items()
         }
+        if len({table.columns[table.edges[0]].kind for table in described.values() if table.edges}) > 1:
+            raise self.at("tables").wrong(  # 1–2 and '1'–'2' would be two units
+                "edges between numbers in one table, between texts in another", "describe all nodes as text"
+            )
         return Policy(
             epsilon,
             delta,

@@ -12,13 +12,15 @@ from sfumato.errors import PolicyError
 from sfumato.sql.domains import Domain, Kind
 from sfumato.sql.plan import Table
 from sfumato.sql.policy import Policy
-from sfumato.sql.units import ColumnUnit
+from sfumato.sql.units import ColumnUnit, Unit
 
 Schema = Mapping[str, Mapping[str, str]]  # table → column → type
 
 SHOWN = 5  # misfits of one message
 WHOLE = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT|INTEGER|UINTEGER|INT[248]|BIGNUM")
 BROKEN = re.compile(r"DOUBLE|DOUBLE PRECISION|FLOAT[48]?|REAL|DECIMAL|NUMERIC")
+TEXTS = re.compile(r"VARCHAR|TEXT|STRING|CHARACTER VARYING")
+ANY_SPELLING = "any"
 NO_KIND = ("STRUCT", "MAP", "UNION", "BLOB", "BIT", "INTERVAL")
 DOMAIN = "domain over "  # how an engine names a type that is another one with constraints
 NAMES = {Kind.NUMBER: "number", Kind.TEXT: "text", Kind.TRUTH: "boolean", Kind.DATE: "date"}
@@ -86,7 +88,38 @@ def misfits(policy: Policy, schema: Schema, untyped: Collection[str] = ()) -> li
             found += table_misfits(table, schema[name], name in untyped)
         if table.owner is not None and table.owner.theirs not in schema.get(table.owner.table.name, {}):
             found.append(f"{name}: its parent_key, {table.owner.theirs}, is not a column of {table.owner.table.name}")
+    return found + unlike_units(policy, schema, untyped)
+
+
+def unlike_units(policy: Policy, schema: Schema, untyped: Collection[str]) -> list[str]:
+    """Descriptions of units, and of keys by which units are found, whose types differ between tables.
+
+    They are compared as texts, so 1 in one table and 1.0 in another would be two people, who both count.
+    """
+    found: list[str] = []
+    first: dict[Unit, tuple[str, str]] = {}  # column of units → (table, how it is written)
+    for name, table in policy.tables.items():
+        if table.public or not isinstance(table.unit, ColumnUnit):
+            continue
+        if table.owner is None:
+            pairs = [(name, table.unit.name), first.setdefault(table.unit, (name, table.unit.name))]
+        else:
+            pairs = [(name, table.owner.mine), (table.owner.table.name, table.owner.theirs)]
+        types = [schema.get(of, {}).get(column) for of, column in pairs]
+        spelled = {spelling(type_, of in untyped) for (of, _), type_ in zip(pairs, types, strict=True) if type_}
+        if len(spelled - {ANY_SPELLING}) > 1:
+            mine, theirs = (f"{of}.{column} is {type_}" for (of, column), type_ in zip(pairs, types, strict=True))
+            found.append(f"{mine}, {theirs}: one person could be written in two ways")
     return found
+
+
+def spelling(type_: str, untyped: bool) -> str:
+    """What two columns must share for equal values to have equal texts: whole numbers do, in texts too, and a file
+    without types may hold anything."""
+    text = TEXTS.fullmatch(base_type(type_)) is not None
+    if text or is_whole(type_):
+        return ANY_SPELLING if untyped else "text or whole number"
+    return type_.removeprefix(DOMAIN).upper()
 
 
 def table_misfits(table: Table, columns: Mapping[str, str], untyped: bool) -> list[str]:

@@ -11,6 +11,7 @@ its table, so it has at most that many rows and groups; rows of different tables
 """
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -35,7 +36,7 @@ def stack_branches(
         most = max(row_multiplicity(table).values())
         return replace(table, groups=most, rows=most)
     if any(one.table.scaled for one in rows):
-        stated = [one.table.most for one in rows]
+        stated = [None if one.crossed else one.table.most for one in rows]
         return table.scale(None if None in stated else sum(one or 0 for one in stated))
     return replace(table, groups=sum(one.table.groups for one in rows), rows=sum(one.rows for one in rows))
 
@@ -76,6 +77,13 @@ def row_cost(plan: Plan, of: Callable[[Expression], float] = lambda one: one.cos
     )
     keys = sum(of(key) + KEY * key.domain.longest for key in plan.keys)  # again: each may be looked up in a list
     return inside + keys + sum(map(of, row_expressions(plan)))
+
+
+def most_joined_rows(plan: Plan) -> int:
+    """The most rows that joins make of one unit's rows, in a plan and in the tables that it derives: one person with
+    many rows must not decide how long a question takes, also where contributions are scaled and not cut."""
+    made = plan.table.rows * math.prod(join.table.rows for join in plan.joins if join.multiplies) if plan.crossed else 1
+    return max([made, *(most_joined_rows(rows) for table in tables_of(plan) for rows in table.inner_plans)])
 
 
 def tables_of(plan: Plan) -> tuple[Table, ...]:

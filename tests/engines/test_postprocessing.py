@@ -1,6 +1,7 @@
 """SQL over released values runs in an empty database in another process, and can reach nothing else."""
 
 import os
+import sys
 
 import pytest
 
@@ -83,3 +84,25 @@ def test_memory_and_rows_are_limited(processor):
         processor.compute(TABLES, "SELECT LIST(a) FROM range(200000000) t(a)")
     with pytest.raises(ValueError, match="rows"):
         processor.compute(TABLES, "SELECT * FROM range(200000)")
+
+
+def test_names_are_folded_as_duckdb_folds_them(processor):
+    """Python's lower case of the Kelvin sign is k; to DuckDB it is another letter, and the catalogue another table."""
+    sql = 'WITH "duc\u212adb_columns" AS (SELECT 1 AS x) SELECT table_name FROM duckdb_columns'
+    with pytest.raises(ValueError, match="no table 'duckdb_columns'"):
+        processor.describe({}, sql)
+
+
+@pytest.mark.parametrize("sql", ["SELECT AGE(TIMESTAMP '2020-01-01')", "SELECT VERSION()"])
+def test_functions_that_read_more_than_their_arguments_are_refused(processor, sql):
+    with pytest.raises(ValueError, match="not available"):
+        processor.describe({}, sql)
+    assert processor.describe({}, "SELECT AGE(TIMESTAMP '2020-01-01', TIMESTAMP '2019-01-01') AS a")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the addresses of a process")
+@pytest.mark.parametrize("sql", ["SELECT LEN(RANGE(200000000))", "SELECT LENGTH(REPEAT('x', 2000000000))"])
+def test_constants_are_folded_within_the_memory_of_the_process(processor, sql):
+    with pytest.raises(ValueError, match=r"(?i)memory"):
+        processor.compute({}, sql)
+    assert processor.compute({}, "SELECT 1") == [(1,)]

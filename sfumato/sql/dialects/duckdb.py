@@ -18,6 +18,7 @@ from sfumato.sql.plan import Plan
 NARROW = 2**30
 FEW = 2
 WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"}  # each is a double of its own
+SPELLED_ONCE = WHOLE | {"BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT", "BOOLEAN", "DATE", "TIMESTAMP"}
 ALREADY = {(Kind.NUMBER, "DOUBLE"), (Kind.TRUTH, "BOOLEAN"), (Kind.DATE, "TIMESTAMP")}
 POINT_ZERO = r"\.0$"  # DuckDB writes the double 3 as 3.0; integers are doubles here, and their texts end before it
 TYPES = {Kind.TRUTH: "BOOLEAN", Kind.DATE: "TIMESTAMP", Kind.NUMBER: "DOUBLE"}
@@ -92,7 +93,8 @@ class DuckDB(Dialect):
         return self.as_text(column) if type_ is None or "VARCHAR" in type_ else column
 
     def content(self, column: Sql, type_: str | None) -> Sql:
-        return self.apart(column, type_)
+        """As text, unless equal values have equal texts: −0.0 = 0.0, and sorting leaves open which of them is first."""
+        return column if type_ in SPELLED_ONCE else self.as_text(column)
 
     def date_text(self, moment: Sql) -> Sql:
         return self.as_text(moment)

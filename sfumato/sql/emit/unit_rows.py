@@ -14,6 +14,7 @@ from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.emit.group_values import group_key, group_value
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions.function import Sql, of_type, paren
+from sfumato.sql.parse.scopes import columns_of
 from sfumato.sql.plan import Grouped, Join, Owner, Plan, Table
 from sfumato.sql.reserved_names import (
     ABOVE,
@@ -212,16 +213,26 @@ def limit_joined_rows(join: Join, place: int, to: Dialect) -> exp.Expression:
     """A private table as it is joined: at most `rows` of a unit; or one for each combination of joined values."""
     if not join.once:
         return limit_rows_per_unit(join.table, place, to)
-    names = dict.fromkeys(name for _, name in join.on if name != join.table.unit_column)
-    return limit_rows_per_unit(join.table, place, to, 1, [joined_value(join, f"stored.{name}", to) for name in names])
+    names: dict[str, bool] = {}  # of a column that is compared in both ways, a row of ours has one text
+    for mine, name in join.on:
+        if name != join.table.unit_column:
+            names[name] = names.get(name, False) or compared_as_text(join, mine, name)
+    found = [joined_value(join, f"stored.{name}", as_text, to) for name, as_text in names.items()]
+    return limit_rows_per_unit(join.table, place, to, 1, found)
 
 
-def joined_value(join: Join, origin: str, to: Dialect) -> Sql:
-    """A column of a joined table as ON compares it: units, and the keys by which they are found, as texts."""
-    name = origin.split(".", 1)[1]
-    if not join.table.public and (name == join.table.unit_column or name in join.exact):
+def compared_as_text(join: Join, mine: Expression, name: str) -> bool:
+    """Units, and the keys by which they are found, are compared as texts: as doubles, long numbers of two people could
+    be equal. What is computed is compared as typed: an engine would cast one side to the other, and may fail there."""
+    unit = name == join.table.unit_column or name in join.exact
+    return not join.table.public and unit and isinstance(mine, Column)
+
+
+def joined_value(join: Join, origin: str, as_text: bool, to: Dialect) -> Sql:
+    """A column of a joined table as ON compares it."""
+    if as_text:
         return to.as_text(column(origin))
-    return to.compiled(Column(origin, join.table.columns[name]))
+    return to.compiled(replace(columns_of(join.table, 0)[origin.split(".", 1)[1]], origin=origin))
 
 
 def integer_literal(value: int) -> Sql:
@@ -229,9 +240,10 @@ def integer_literal(value: int) -> Sql:
 
 
 def join_condition(join: Join, number: int, mine: Expression, name: str, to: Dialect) -> Sql:
-    """ON: units are compared as texts (as doubles, long numbers of two people could be equal), the rest as typed."""
-    theirs = joined_value(join, f"t{number}.{name}", to)
-    if not join.table.public and isinstance(mine, Column) and (name == join.table.unit_column or name in join.exact):
+    """ON: both sides as texts, or both as typed."""
+    as_text = compared_as_text(join, mine, name)
+    theirs = joined_value(join, f"t{number}.{name}", as_text, to)
+    if as_text and isinstance(mine, Column):
         return exp.EQ(this=to.as_text(column(mine.origin)), expression=theirs)
     return exp.EQ(this=to.compiled(mine), expression=theirs)
 
@@ -258,6 +270,7 @@ def deduplicate_public(join: Join, number: int, to: Dialect) -> exp.Expression:
     typed = {name: to.compiled(Column(f"t{number}.{name}", domain)) for name, domain in join.table.columns.items()}
     first = [typed[name] for name in dict.fromkeys(name for _, name in join.on)]
     sorted_by = [exp.Ordered(this=one.copy(), nulls_first=False) for one in typed.values()]
+    sorted_by += [exp.Ordered(this=to.as_text(column(f"t{number}.{name}"))) for name in typed]  # −0.0 = 0.0
     order = exp.Order(expressions=sorted_by) if sorted_by else None  # of equal rows it does not matter which
     place = exp.Window(this=exp.RowNumber(), partition_by=[one.copy() for one in first], order=order)
     plain = [column(f"t{number}.{name}") for name in typed]

@@ -207,10 +207,9 @@ class Splitter:
 
     def walk_inside(self, outer: exp.Select, views: Views) -> None:
         """Release the queries inside the expressions of a lifted SELECT."""
-        for part in ("expressions", "where", "qualify", "order"):
-            value = outer.args.get(part)
+        for part, value in list(outer.args.items()):
             for one in value if isinstance(value, list) else [value]:
-                if isinstance(one, exp.Expression):
+                if isinstance(one, exp.Expression) and part not in ("from_", "from"):
                     self.walk(one, views)
 
     def parse(self, query: exp.Select, views: Views) -> Question:

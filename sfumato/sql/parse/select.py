@@ -29,7 +29,7 @@ from sfumato.sql.plan import Join, Measure, Plan, Table, What
 from sfumato.sql.policy import Policy
 from sfumato.sql.postprocess import require_postprocessing
 from sfumato.sql.question import Question
-from sfumato.sql.union import derived_weight, prune_columns, row_cost
+from sfumato.sql.union import derived_weight, most_joined_rows, prune_columns, row_cost
 from sfumato.sql.units import RowUnit
 
 MOST_KEYS, MOST_ROWS, HEAVIEST = 1_000_000, 1_000_000, 4_000
@@ -215,9 +215,9 @@ def build_question(
         )
     rows, aggregates = normalise(groups.rows, groups.keys, groups.aggregates)
     core = build_plan(rows, groups.keys, aggregates)
-    if core.rows > MOST_ROWS:
+    if (most := max(core.rows, most_joined_rows(core))) > MOST_ROWS:
         raise QueryRefused(
-            f"too many rows of one unit after this join.\n  found:  up to {core.rows:,} by the bounds of the policy"
+            f"too many rows of one unit after this join.\n  found:  up to {most:,} by the bounds of the policy"
         )
     for key, listed in zip(core.keys, core.key_lists, strict=True):
         if listed == ():

@@ -77,7 +77,7 @@ FROM (
                       THEN "_sf_t1"."floor"
                     END AS DOUBLE)
                   END
-                )
+                ), TRY_CAST("_sf_t1"."ward" AS TEXT) COLLATE "binary", TRY_CAST("_sf_t1"."floor" AS TEXT) COLLATE "binary"
               ) AS _sf_place
             FROM "wards" AS _sf_t1
           ) AS _sf_ranked

@@ -77,6 +77,8 @@ SELECT visits FROM {t}, visits
 SELECT t.*, visits.* FROM {t} LEFT JOIN visits ON TRUE
 SELECT list_transform([1], x -> (SELECT stay FROM visits LIMIT 1)) FROM {t}
 SELECT CASE WHEN c > 0 THEN (SELECT stay FROM visits LIMIT 1) END FROM {t}
+SELECT DISTINCT ON ((SELECT stay FROM visits LIMIT 1)) ward, COUNT(*) n, SUM(COUNT(*)) OVER () FROM visits GROUP BY ward
+SELECT ward, COUNT(*), SUM(COUNT(*)) OVER w FROM visits GROUP BY ward WINDOW w AS (ORDER BY (FROM visits SELECT stay))
 PIVOT visits ON ward USING COUNT(*)
 UNPIVOT visits ON stay, cost
 FROM visits

@@ -1,0 +1,111 @@
+"""Which rows of a unit are joined depends on that unit alone, and nothing that a row holds makes a join fail."""
+
+import random
+
+import duckdb
+import pytest
+
+from sfumato.aggregates.registry import parse_question
+from sfumato.curator import Curator
+from sfumato.engines.duckdb import COLUMNS, OPTIMIZER, schema_from_rows
+from sfumato.errors import QueryRefused
+from sfumato.sql.dialects.duckdb import DuckDB
+from sfumato.sql.emit.bounding import bounding_of, statement
+from sfumato.sql.policy import Policy
+
+RULES = """
+version = 1
+[budget]
+epsilon = 10
+delta = 1e-6
+[tables.a]
+unit = "person"
+rows = {rows}
+groups = 1
+columns = {{person = {{type = "number"}}, y = {{low = 0, high = 1}}}}
+[tables.b]
+unit = "person"
+rows = {rows}
+groups = 1
+columns = {{person = {{type = "number"}}, x = {{low = -1, high = 1}}}}
+"""
+SCALED = RULES.replace("rows = {rows}\ngroups = 1\n", "")
+
+
+def exact(rules, sql, connection):
+    """The one sum of a question, without noise, and how much a unit may move it."""
+    plan = parse_question(sql, rules).plan
+    dialect = DuckDB(schema=schema_from_rows(connection.execute(COLUMNS).fetchall()))
+    ((found,),) = connection.execute(statement(plan, 12345, dialect)).fetchall()
+    return int(found or 0), bounding_of(plan).sensitivity(plan.measures[0])
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("zeros", ["('0', '-0')", "('nan', '-nan')", "('0', '-0', '1', 'inf')"])
+def test_of_values_that_are_equal_but_differ_others_do_not_choose(rows, zeros):
+    """Thousands of rows, so that an unstable sort really leaves ties open."""
+    dice, rules = random.Random(5), Policy.read(RULES.format(rows=rows))
+    listed = [text.strip("' ") for text in zeros.strip("()").split(",")]
+    people = [(p, dice.choice(listed)) for p in range(300) for _ in range(40)]
+    dice.shuffle(people)
+    sqls = [
+        f"SELECT COUNT(*) FROM a JOIN b USING (person) WHERE CAST(b.x AS TEXT) = {text}" for text in ("'0'", "'-0'")
+    ]
+    found = []
+    for without in (None, 0, 1, 2):
+        connection = duckdb.connect(config={"threads": 1, "disabled_optimizers": OPTIMIZER})
+        connection.execute("CREATE TABLE a AS SELECT i AS person, 1.0::DOUBLE AS y FROM range(300) r(i)")
+        connection.execute("CREATE TABLE b (person BIGINT, x DOUBLE)")
+        connection.execute(
+            "INSERT INTO b SELECT UNNEST(?), CAST(UNNEST(?) AS DOUBLE)",
+            [[p for p, _ in people if p != without], [x for p, x in people if p != without]],
+        )
+        found.append([exact(rules, sql, connection) for sql in sqls])
+    for neighbour in found[1:]:
+        for (whole, most), (less, _) in zip(found[0], neighbour, strict=True):
+            assert abs(whole - less) <= most
+
+
+ODD_ON = [
+    "SELECT COUNT(*) FROM a JOIN b ON a.person = b.person AND a.person + 0 = b.person",
+    "SELECT COUNT(*) FROM a JOIN b ON a.person = b.person AND a.person * 1.5 = b.x",
+    "SELECT COUNT(*) FROM a JOIN (SELECT person, COUNT(*) AS n FROM b GROUP BY person) t"
+    " ON a.person = t.person AND a.y + 1 = t.person",
+]
+
+
+@pytest.mark.parametrize("sql", ODD_ON)
+@pytest.mark.parametrize("people", [["1", "2"], ["1", "2", "zz"], ["1", "", "1e999", "nan"]])
+def test_no_ones_id_makes_a_join_fail(tmp_path, sql, people):
+    for name, column in (("a", "y"), ("b", "x")):
+        (tmp_path / f"{name}.csv").write_text(f"person,{column}\n" + "".join(f"{who},1\n" for who in people))
+    curator = Curator.open(tmp_path, Policy.read(RULES.format(rows=2)), ledger=":memory:")
+    assert len(curator.ask(sql, epsilon=1.0).rows) == 1
+
+
+def chain(many):
+    return "a a0 " + " ".join(f"JOIN a a{i} ON a0.person = a{i}.person" for i in range(1, many))
+
+
+@pytest.mark.parametrize("rules", [RULES.format(rows=64), RULES.format(rows=1000), SCALED.format()])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM {}",
+        "SELECT COUNT(*) FROM (SELECT a0.person, COUNT(*) AS n FROM {} GROUP BY a0.person) t",
+        "SELECT COUNT(*) FROM (SELECT a0.person FROM {} UNION ALL SELECT person FROM b) t",
+        "SELECT COUNT(*) FROM b WHERE EXISTS (SELECT 1 FROM {} WHERE a0.person = b.person)",
+        "SELECT COUNT(*) FROM b WHERE person IN (SELECT a0.person FROM {})",
+        "SELECT COUNT(*) FROM b JOIN (SELECT a0.person, MAX(a0.y) AS n FROM {} GROUP BY a0.person) t USING (person)",
+    ],
+)
+def test_what_joins_make_of_one_persons_rows_is_limited(rules, sql):
+    """A person with many rows would else decide how long a question takes, and whether it ends."""
+    with pytest.raises(QueryRefused, match="too many rows of one unit after this join"):
+        parse_question(sql.format(chain(6)), Policy.read(rules))
+
+
+@pytest.mark.parametrize("rules", [RULES.format(rows=64), SCALED.format()])
+def test_pairs_and_triples_of_events_may_be_asked(rules):
+    for many in (2, 3):
+        parse_question(f"SELECT COUNT(*) FROM {chain(many)}", Policy.read(rules))
