@@ -60,6 +60,7 @@ def row_select(plan: Plan, values: Mapping[str, Sql], to: Dialect) -> exp.Select
             public = literal_list(type(to), one.domain.kind, values_of_key)
             conditions.append(exp.In(this=as_key(one, to), expressions=[exp.Var(this=public)]))
     found = found.select(*chosen, copy=False)
+    conditions = [one if isinstance(one, exp.Condition) else paren(one) for one in conditions]  # text of a dialect
     return found.where(*conditions, copy=False) if conditions else found
 
 
