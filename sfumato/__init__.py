@@ -6,7 +6,7 @@ The names below are loaded when first used, so that `import sfumato` is quick.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 if TYPE_CHECKING:
     from sfumato import audit, dependent, errors, groups, learn, ledger, local, loss, mechanisms, noise, plots, sampling  # noqa: F401  # plots needs an extra, so it is not in __all__

@@ -64,7 +64,8 @@ def build_demo() -> Path:
     from sfumato.server.configuration import Configuration
     from sfumato.server.demo import build
 
-    place, tokens = build(Path(tempfile.mkdtemp(prefix="sfumato-")))
+    listens = (f"127.0.0.1:{free_port(port)}" for port in (8080, 5433))
+    place, tokens = build(Path(tempfile.mkdtemp(prefix="sfumato-")), *listens)
     listen = Configuration.load(place).http
     click.echo(f"A made-up clinic in {place.parent}. Ask it from another terminal:\n")
     click.echo(f"  export SFUMATO_TOKEN={tokens['journalist']}")
@@ -78,6 +79,19 @@ def build_demo() -> Path:
     click.echo(f"Or look at it in a browser: http://{listen}/console/ and log in with the token.\n")
     click.echo(f"The owner's token is {tokens['owner']}\n")
     return place
+
+
+def free_port(wanted: int) -> int:
+    """This port of the machine, or another one if something listens there."""
+    import socket
+
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except OSError:
+            probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @click.group()

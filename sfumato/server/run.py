@@ -5,6 +5,7 @@ A door is a class with `start` and `stop`, made from (service, configuration, wh
 
 import asyncio
 import signal
+import socket
 import ssl
 from collections.abc import Callable
 from importlib import import_module
@@ -71,6 +72,8 @@ async def run(settings: Configuration, ready: Callable[[dict[str, int]], None] =
     """Serve until SIGTERM or SIGINT; `ready` is told the port of each door."""
     settings.require_private()
     tls = tls_context(settings.tls)
+    for listen in filter(None, (settings.http, settings.postgres)):
+        require_free(listen)
     service = Service.open(settings)
     listens = {name: listen for name in DOORS if (listen := getattr(settings, name)) is not None}
     opened: dict[str, Door] = {}
@@ -91,6 +94,20 @@ async def run(settings: Configuration, ready: Callable[[dict[str, int]], None] =
     finally:
         await close(service, opened, settings.limits.grace)
         event("stopped")
+
+
+def require_free(listen: Listen) -> None:
+    """Raises if another process listens there: a door would only log that it cannot open."""
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((listen.host, listen.port))
+        except OSError as problem:
+            raise InvalidParameter(
+                f"nothing can listen at {listen}.\n  found:  {problem.strerror or problem}\n"
+                "  do:     stop the process that listens there, or choose another port"
+            ) from problem
 
 
 def reload(tls: ssl.SSLContext | None, files: Tls | None, service: Service) -> None:

@@ -42,7 +42,10 @@ TABLE: Mapping[str, Key] = {
     ),
     "groups": Key("1 to 100,000", "found by each question", "A unit counts in at most so many groups."),
     "rows": Key("1 to 1,000,000", "found by each question", "At most so many rows of a unit count in a group."),
-    "most": Key("1 to 10⁹", "not known", "No unit has more rows: intervals then hold for all such data."),
+    "most": Key(
+        "1 to 10⁹", "not known",
+        "No unit has more rows. Intervals then hold for all such data; a loose one makes them long.",
+    ),
     "columns": Key("a table", "none", "The columns that questions may use."),
     "key": Key("a column", "–", 'With unit = "TABLE.COLUMN": the column that leads to the row of that table.'),
     "parent_key": Key("a column", "the name of key", "What `key` is called in the other table."),

@@ -18,11 +18,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from sfumato.cli import main
+from sfumato.cli.serve import free_port
 from sfumato.client import connect
 from sfumato.errors import InvalidParameter, ServiceFailed
 from sfumato.ledger import Ledger
-from sfumato.server.configuration import Configuration
+from sfumato.server.configuration import Configuration, Listen
 from sfumato.server.identity import Role
+from sfumato.server.run import require_free
 from sfumato.server.service import Service
 from tests.curator.clinic import built
 from tests.server.conftest import PEOPLE
@@ -264,3 +266,15 @@ def test_a_policy_serves_the_data_beside_it(tmp_path):
     (tmp_path / "clinic.toml").write_text(CLINIC)
     found = CliRunner().invoke(main, ["serve", "--check", str(tmp_path / "clinic.toml")])
     assert (found.exit_code, found.output.strip()) == (0, "clinic.toml: clinic can be served")
+
+
+def test_an_address_that_is_taken_is_named_before_anything_opens():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(InvalidParameter, match=f"nothing can listen at 127.0.0.1:{port}"):
+            require_free(Listen("127.0.0.1", port))
+        assert free_port(port) != port
+    require_free(Listen("127.0.0.1", port))
+    assert free_port(port) == port
