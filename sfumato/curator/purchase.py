@@ -171,6 +171,8 @@ class Buyer:
             return Purchase(offer_as_stored(before.offer, before.answer), before.answer, False)
         first = self.first_offer(question)
         steps = Steps.of(first, self.ledger)
+        if steps.missing:
+            self.check(steps.completed())  # before the first charge
         while steps.missing:  # their norms decide what an error costs
             self.buy_step(steps.missing[0], self.loss_at(first), key)
             steps = steps.bought(self.ledger)
@@ -264,6 +266,10 @@ class Buyer:
         checked = self.check_requests(AnswerRelease.of(offer))
         offer.prepare()
         return checked
+
+    def check_with_steps(self, offer: Offer) -> None:
+        """The same before the first charge of an offer that may need steps, which are then taken to be bought."""
+        self.check(Steps.of(offer, self.ledger).completed() if offer.incomplete else offer)
 
     def check_requests(self, item: Purchasable) -> CheckedRequests:
         """The statements of a release, after the engine has said that it can run them."""
