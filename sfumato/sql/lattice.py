@@ -69,8 +69,7 @@ def exponent(expression: Expression, text: str, wide: int = WIDE, centred: bool 
             "  do:     give low and high in the policy, or ask for CLAMP(…, low, high) with ends that no value exceeds"
         )
         endless = {c.origin for c in used if c.domain.kind is Kind.NUMBER and not c.domain.bounded}
-        of_table = len(endless) == 1 and not any(map(STACKED.fullmatch, endless))  # whose bounds can be found
-        raise UnboundedColumn(words, endless.pop()) if of_table else QueryRefused(words)
+        raise UnboundedColumn(words, endless.pop()) if len(endless) == 1 else QueryRefused(words)
     largest = max(abs(domain.low), abs(domain.high))
     if largest > LARGEST:
         raise QueryRefused(
