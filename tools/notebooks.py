@@ -1,7 +1,7 @@
 """Make notebooks of the lectures and examples: `python tools/notebooks.py` writes examples/*.ipynb from pages of docs/.
 
-Code of a page becomes cells of code, everything else cells of text; figures and links point to the page's own. Cells have
-no outputs, and nothing depends on the time, so equal pages make equal files. A test holds notebooks and pages equal.
+Code of a page becomes cells of code, everything else cells of text; figures and links point to the page's own. Cells
+have no outputs, and nothing depends on the time, so equal pages make equal files. A test holds both equal.
 """
 
 import json
