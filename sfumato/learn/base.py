@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.learn.bounded_rows import UNIT, BoundedRows, UnitWeights, add_up
+from sfumato.learn.bounded_rows import COARSE, UNIT, BoundedRows, UnitWeights, add_up
 from sfumato.learn.database_pass import NoisyPass
 from sfumato.learn.spending import Spending, spending_of
 from sfumato.learn.tables import (
@@ -245,10 +245,10 @@ class Estimator(ABC):
         """Σ row·rowᵀ with noise on its upper triangle, mirrored; and the deviation of the noise."""
         exact, sensitivity = rows.gram(), rows.gram_sensitivity(spending.relation)
         upper = np.triu_indices(len(exact))
-        noisy = spending.add_noise(exact[upper], sensitivity).astype(np.float64) / UNIT / UNIT
+        noisy = spending.add_noise(exact[upper], sensitivity).astype(np.float64) / COARSE**2
         found = np.zeros(exact.shape)
         found[upper] = noisy
-        return found + np.triu(found, 1).T, spending.deviation(sensitivity, noisy.size) / UNIT / UNIT
+        return found + np.triu(found, 1).T, spending.deviation(sensitivity, noisy.size) / COARSE**2
 
     def row_count(self, table: Table, spending: Spending) -> float:
         """How many rows there are: public where one is replaced; else, or with weights, noisy and at least 1."""
