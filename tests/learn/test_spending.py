@@ -28,4 +28,3 @@ def test_a_unit_with_a_row_in_every_block_costs_what_one_row_costs(eps, blocks, 
         each = made[0].law.cost([int(UNIT * share)] * columns)
         assert fold * blocks * each <= eps
     assert fold * made[0].law.cost([UNIT] * columns) == pytest.approx(eps, rel=0.01)
-
