@@ -316,10 +316,12 @@ def split_unit(X: Data, unit: str) -> tuple[Data, object]:
             f"{'columns without names' if names is None else ', '.join(names)}\n"
             "  do:     give a data frame with that column, or fit(X, y, units=…)"
         )
-    column = X.column(unit) if hasattr(X, "column_names") else X[unit]
+    place = names.index(unit)
     if hasattr(X, "drop_columns"):  # Arrow
-        return X.drop_columns([unit]), column
-    return X[[name for name in X.columns if str(name) != unit]], column
+        return X.drop_columns([unit]), X.column(place)
+    if hasattr(X, "iloc"):  # pandas, whose names may be numbers
+        return X.iloc[:, [j for j in range(len(names)) if j != place]], X.iloc[:, place]
+    return X.drop(unit), X[unit]
 
 
 def read_units(units: object, rows: int) -> NDArray[np.int64]:

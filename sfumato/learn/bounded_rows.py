@@ -30,12 +30,13 @@ class UnitWeights:
     """How much each row counts where units own several: all rows of a unit together weigh at most `rows` rows."""
 
     weights: NDArray[np.float64]
+    units: NDArray[np.int64]  # a number for the unit of each row
 
     @staticmethod
     def of(units: NDArray[np.int64], rows: int) -> "UnitWeights":
         """min(1, rows/m) for the rows of a unit that has m of them: a function of that unit's rows alone."""
         _, place, count = np.unique(units, return_inverse=True, return_counts=True)
-        return UnitWeights(np.minimum(1.0, rows / count)[place])
+        return UnitWeights(np.minimum(1.0, rows / count)[place], place)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -24,6 +24,7 @@ ESTIMATORS = {
     learn.StandardScaler: WIDE,
     learn.Covariance: WIDE,
     learn.PCA: WIDE,
+    learn.SelectColumns: REGRESSION | {"count": 2},
     learn.KMeans: WIDE | {"n_clusters": 2},
     learn.QuantileBinner: WIDE | {"bins": 4},
 }
