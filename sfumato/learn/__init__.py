@@ -15,6 +15,7 @@ from sfumato.learn.logistic_regression import LogisticRegression
 from sfumato.learn.naive_bayes import GaussianNB, MultinomialNB
 from sfumato.learn.objective_perturbation import ObjectivePerturbation
 from sfumato.learn.pca import PCA, Covariance
+from sfumato.learn.posterior_sample import PosteriorSample
 from sfumato.learn.select_columns import SelectColumns
 from sfumato.learn.standard_scaler import StandardScaler
 from sfumato.learn.tuning import Tuned, tune
@@ -36,6 +37,7 @@ __all__ = [
     "LogisticRegression",
     "MultinomialNB",
     "ObjectivePerturbation",
+    "PosteriorSample",
     "QuantileBinner",
     "RandomForestClassifier",
     "Regressor",

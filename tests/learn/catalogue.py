@@ -12,6 +12,7 @@ CLASSES = WIDE | {"classes": [0, 1]}
 
 ESTIMATORS = {
     learn.LinearRegression: REGRESSION,
+    learn.PosteriorSample: REGRESSION,
     learn.GradientBoostingRegressor: REGRESSION | {"rounds": 5, "depth": 2},
     learn.GeneralizedLinearRegression: WIDE | {"y_bounds": (0, 1)},
     learn.LogisticRegression: CLASSES,
@@ -30,8 +31,11 @@ ESTIMATORS = {
 }
 
 
-APPROXIMATE = {learn.ObjectivePerturbation}  # (ε, δ), about adding or removing a row, and no other loss
-ROWS_ONLY = {learn.ObjectivePerturbation, learn.DecisionTreeClassifier}
+APPROXIMATE = {
+    learn.ObjectivePerturbation,
+    learn.PosteriorSample,
+}  # (ε, δ), about adding or removing a row, and no other loss
+ROWS_ONLY = {learn.ObjectivePerturbation, learn.PosteriorSample, learn.DecisionTreeClassifier}
 
 
 def example(kind, n=60, **options):
