@@ -295,8 +295,14 @@ def find_bounds(curator: "Curator", estimator: object, sql: str, y: str | None, 
     wanted = Wanted.of(text, epsilon)
     missing = unbounded_columns(curator.planner, wanted)
     each = epsilon * BOUNDS_SHARE / max(1, len(missing))
-    bought = [suggest_bounds(curator.buyer, f"{table}.{column}", each) for table, column, *_ in missing]
-    ends = tuple((table, column, b.low, b.high) for (table, column, *_), b in zip(missing, bought, strict=True))
+    if any(one.owner is not None for one in missing):
+        raise QueryRefused(
+            "bounds are bought for columns of the policy only.\n"
+            f"  found:  {', '.join(one.name for one in missing if one.owner is not None)}, computed by a GROUP BY\n"
+            "  do:     CLAMP(…, low, high) it in the SELECT"
+        )
+    bought = [suggest_bounds(curator.buyer, one.name, each) for one in missing]
+    ends = tuple(one.bounded(b.low, b.high) for one, b in zip(missing, bought, strict=True))
     sums = [one.of for one in curator.planner.with_bounds(ends).plan(wanted).aggregates if isinstance(one, Sum)]
     if len(sums) != len(listed):
         raise QueryRefused("two columns of this fit are the same.\n  do:     select each of them once")
