@@ -3,6 +3,7 @@
 from sfumato.errors import QueryRefused, UnboundedColumn
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column
+from sfumato.sql.lattice import GENERATED
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Table
 
@@ -14,7 +15,7 @@ class UnboundedValue(UnboundedColumn):
     """
 
     def __init__(self, words: str, origin: str, owner: Table, column: str, title: str):
-        super().__init__(words.replace(column, title), origin, owner.name, column)
+        super().__init__(words.replace(GENERATED, title), origin, owner.name, column)
         self.owner, self.title = owner, title
 
 
@@ -27,10 +28,10 @@ def name_unbounded(refusal: UnboundedColumn, scope: Scope) -> QueryRefused:
     if owner.branches:
         return name_in_branches(refusal, owner, name)
     titles = (title for (_, title), of in scope.names.items() if isinstance(of, Column) and of.origin == refusal.origin)
-    title = next(titles, "a value of GROUP BY") if owner.grouped is not None else name
+    title = next(titles, GENERATED)
     domain = owner.columns.get(name)
     if owner.public or domain is None or domain.kind is not Kind.NUMBER or domain.bounded or name == owner.unit_column:
-        return QueryRefused(str(refusal).replace(name, title))
+        return QueryRefused(str(refusal).replace(GENERATED, title))
     if owner.grouped is not None:
         return UnboundedValue(str(refusal), refusal.origin, owner, name, title)
     return UnboundedColumn(str(refusal), refusal.origin, owner.name, name)

@@ -13,6 +13,7 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.dialects import DIALECTS
 from sfumato.sql.emit.bounding import bounding_of, statement
 from sfumato.sql.emit.unit_rows import rows_with_unit
+from sfumato.sql.parse.unbounded import UnboundedValue
 from sfumato.sql.policy import Policy
 
 POLICY = """
@@ -312,3 +313,12 @@ def test_a_sum_inside_is_the_same_in_any_order_of_rows():
         text = rows_with_unit(plan.table, DIALECTS["duckdb"].about(plan)).sql("duckdb")
         found.add(db.execute(f'SELECT "{inner}" FROM ({text})').fetchone())
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("aggregate", ["AVG(n)", "SUM(n)", "MEDIAN(n)"])
+def test_a_number_of_rows_without_a_bound_is_named_as_in_the_question(aggregate):
+    rows = "(SELECT customer_id, COUNT(*) AS n FROM events GROUP BY customer_id)"
+    with pytest.raises(UnboundedValue) as refusal:
+        parse_question(f"SELECT {aggregate} FROM {rows}", Policy.read(POLICY))
+    assert refusal.value.title == "n" and refusal.value.column not in str(refusal.value)
+    parse_question(f"SELECT {aggregate.replace('n', 'CLAMP(n, 0, 50)')} FROM {rows}", Policy.read(POLICY))
