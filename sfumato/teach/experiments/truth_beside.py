@@ -1,4 +1,4 @@
-"""Questions asked of a curator, with the exact answers beside them: what an owner may look at before publishing a policy."""
+"""Questions asked of a curator, with the exact answers beside them: for owners, before they publish a policy."""
 
 import math
 from collections.abc import Iterable
@@ -76,7 +76,7 @@ def ask_beside(curator: Curator, database: str | Path, questions: Iterable[tuple
         bounds = {f"{name} {side}" for name in values for side in ("low", "high")}
         keys = [name for name in answer.columns if name not in values and name not in bounds]
         truths = {tuple(plain(row[name]) for name in keys): row for row in exact}
-        empty = {name: 0 for name in values} if "COUNT" in sql.upper() else {}  # a public key that nobody has
+        empty = dict.fromkeys(values, 0) if "COUNT" in sql.upper() else {}  # a public key that nobody has
         for row in (dict(zip(answer.columns, found, strict=True)) for found in answer.rows):
             place = tuple(plain(row[name]) for name in keys)
             for name in values:
