@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from sfumato.engines import spark_session
 from sfumato.engines.base import Engine
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.files import Delimiters
@@ -18,7 +19,7 @@ from sfumato.ledger.sqlite import MEMORY
 from sfumato.sensitivity import AddRemove
 from sfumato.sql.policy import Limits, Policy, confusable_form
 
-Data = str | os.PathLike[str] | Engine | Frames
+Data = str | os.PathLike[str] | Engine | Frames  # or a SparkSession, an extra
 
 
 def open_engine(data: Data, limits: Limits, delimiters: Delimiters = ()) -> Engine:
@@ -27,6 +28,14 @@ def open_engine(data: Data, limits: Limits, delimiters: Delimiters = ()) -> Engi
         from sfumato.engines.postgres import Postgres  # an extra
 
         return Postgres(data, timeout=limits.timeout)
+    if isinstance(data, str) and data.startswith(spark_session.ADDRESS):
+        from sfumato.engines.spark import Spark
+
+        return Spark.at(data, limits.timeout)
+    if spark_session.is_session(data):
+        from sfumato.engines.spark import Spark
+
+        return Spark(data, timeout=limits.timeout)
     if isinstance(data, str | os.PathLike):
         engine = DuckDB(
             Path(data), timeout=limits.timeout, memory=limits.memory, spill=limits.spill, delimiters=delimiters
