@@ -195,7 +195,7 @@ class State:
 
     def listed_names(self) -> list[str]:
         """The tables and views of the database."""
-        listed = self.engine.within(self.session, self.session.catalog.listTables)
+        listed = self.engine.within(self.session, lambda: self.session.catalog.listTables())
         return sorted({fold_case(one.name) for one in listed if not one.isTemporary})
 
     def named(self, sql: str) -> list[str]:
@@ -249,7 +249,7 @@ class State:
         been added since, which nothing has read; in a catalog a partition may have, so there must be none."""
         if not self._read:
             return
-        require_settings(self.session)
+        self.engine.within(self.session, lambda: require_settings(self.session))
         if self.engine.in_folder:
             now = self.engine.list([self.folders[name].place for name in sorted(self._read)])
             for name in self._read:

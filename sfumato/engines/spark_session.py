@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.engines.duckdb import run_interruptible
-from sfumato.errors import EngineUnavailable
+from sfumato.errors import EngineUnavailable, SfumatoError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,19 +71,22 @@ def connect(address: str) -> "SparkSession":
             from pyspark.sql.connect.session import SparkSession
         except ImportError as missing:
             raise ModuleNotFoundError("an engine on Spark needs pyspark: pip install 'sfumato[spark]'") from missing
-        return silent(lambda: SparkSession.builder.remote(address).create(), None, None)
+        return SparkSession.builder.remote(address).create()
 
 
 def new_session(owner: "SparkSession | str", more: Mapping[str, str] = {}) -> "SparkSession":
     """A session that nobody else has, with our settings: none of the owner's temporary views, functions or settings."""
-    session = connect(owner) if isinstance(owner, str) else owner.newSession()
-    found = session.conf.getAll
-    for name in [name for name in found if name.startswith(LEGACY)]:
-        session.conf.unset(name)
-    for name, value in {**SETTINGS, **more}.items():
-        session.conf.set(name, value)
-    require_settings(session)
-    return session
+
+    def opened() -> "SparkSession":
+        session = connect(owner) if isinstance(owner, str) else owner.newSession()
+        for name in [name for name in session.conf.getAll if name.startswith(LEGACY)]:
+            session.conf.unset(name)
+        for name, value in {**SETTINGS, **more}.items():
+            session.conf.set(name, value)
+        require_settings(session)
+        return session
+
+    return silent(opened, None, None)
 
 
 def require_settings(session: "SparkSession") -> None:
@@ -144,7 +147,7 @@ def silent(work: Callable[[], T], stop: Callable[[], None] | None, seconds: floa
 
 def describe(problem: Exception) -> Exception:
     """The same failure, told by the names of its class and of its condition."""
-    if isinstance(problem, EngineUnavailable):
+    if isinstance(problem, SfumatoError | StatementFailed | TimeoutError):
         return problem
     condition: Any = getattr(problem, "getCondition", lambda: None)
     try:
