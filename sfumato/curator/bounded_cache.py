@@ -103,8 +103,13 @@ class BoundedTables:
         """The columns from cached tables; missing columns are computed now, into one new table."""
         mark = self.current_mark(engine, request)
         with self._lock:
-            mine = [view for view in self._views if view.mark == mark]
-            found = {name: view for view in mine for name in view.columns if name in request.columns}
+            found = {
+                name: view
+                for view in self._views
+                if view.mark == mark
+                for name in view.columns
+                if name in request.columns
+            }
         missing = [j for j, name in enumerate(request.columns) if name not in found]
         if missing:
             made = {request.columns[j]: measure(i) for i, j in enumerate(missing)}

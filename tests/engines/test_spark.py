@@ -25,9 +25,7 @@ from tests.engines.test_conformance import exact
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
 LONG = "SELECT SUM(a.id * b.id % 7) FROM RANGE(3000000) a JOIN RANGE(3000000) b ON a.id % 100 = b.id % 100"
 COUNTED = "SELECT COUNT(*) FROM `visits`"
-FORMS = [("numbers", "a + b"), ("numbers", "ROUND(a, 2)"), ("texts", "CAST(s AS DOUBLE)"), ("texts", "CAST(s AS DATE)"),
-         ("texts", "UPPER(s)"), ("dates", "d"), ("dates", "CAST(e AS TEXT)"), ("dates", "YEAR(d)"),
-         ("dates", "CAST(d AS DATE)"), ("dates", "d < e"), ("truths", "y AND z")]  # fmt: skip
+FORMS = [("numbers", "ROUND(a, 2)"), ("texts", "CAST(s AS DATE)"), ("dates", "d"), ("dates", "CAST(e AS TEXT)")]
 POLICY = clinic.POLICY.replace("groups = 2\nrows = 3\n", "")
 
 
@@ -50,9 +48,9 @@ def lake(place):
     return written(place, place.parent / "lake")
 
 
-@pytest.fixture(scope="module", params=["classic", "connect"])
-def engine(request, spark, lake):
-    found = Spark(spark[request.param == "connect"], str(lake), timeout=300)
+@pytest.fixture(scope="module")
+def engine(spark, lake):
+    found = Spark(spark[1], str(lake), timeout=300)
     yield found
     found.close()
 
@@ -75,8 +73,7 @@ def test_an_expression_means_on_spark_what_it_means_at_home(source, form, place,
     home.close()
 
 
-def test_a_question_is_answered_and_asked_again_of_kept_tables(spark, lake, place, tmp_path):
-    engine = Spark(spark[1], str(lake), timeout=300)
+def test_a_question_is_answered_and_asked_again_of_kept_tables(engine, place, tmp_path):
     policy = Policy.read(POLICY.replace("epsilon = 8.0", "epsilon = 900"))
     sql = "SELECT ward, COUNT(*) AS n, SUM(cost) AS s FROM visits GROUP BY ward"
     found = {}
@@ -211,7 +208,9 @@ def test_a_question_whose_files_keep_changing_fails_and_stays_charged(own, tmp_p
 # ---- silence, and stopping ------------------------------------------------------------------------------------------
 
 
-def test_a_statement_that_fails_shows_no_value_anywhere(engine, capfd, caplog, lake):
+@pytest.mark.parametrize("kind", ["classic", "connect"])
+def test_a_statement_that_fails_shows_no_value_anywhere(kind, spark, capfd, caplog, lake):
+    engine = Spark(spark[kind == "connect"], str(lake), timeout=300)
     with caplog.at_level("INFO"), pytest.raises(StatementFailed) as found:
         engine.run("SELECT CAST(diagnosis AS INT) FROM `visits` WHERE NOT diagnosis IS NULL")
     shown = capfd.readouterr()
