@@ -15,7 +15,7 @@ from itertools import islice, product
 from typing import TYPE_CHECKING
 
 from sfumato.aggregates.price import Price
-from sfumato.curator.answer import NOISE_ONLY, Answer, LeftOut, percent
+from sfumato.curator.answer import NOISE_ONLY, Answer, LeftOut, about_percent, percent
 from sfumato.curator.offer import Offer
 from sfumato.curator.planner import ColumnBounds, Planner, Wanted
 from sfumato.curator.preview import Preview
@@ -69,7 +69,7 @@ class FoundBounds:
     def words(self) -> str:
         return (
             f"values of {self.column} are clamped to [{self.low:g}, {self.high:g}]:"
-            f" about {percent(self.outside.values)} lie outside, at most {percent(self.outside.at_most)}"
+            f" {about_percent(self.outside.values)} lie outside, at most {percent(self.outside.at_most)}"
         )
 
 

@@ -44,9 +44,12 @@ def offer_for_error(
             "  do:     ask by epsilon=, and look at the interval of the answer"
         )
     if (found := worst(best)) > error:
+        missing = max((one.missing.most for one in best.choices or () if one.missing is not None), default=0.0)
+        also = f", of which up to {missing:.3g} rows are what may be left out" if missing else ""
+        better = "; or let the owner buy better histograms first (register)" if missing else ""
         raise QueryRefused(
-            f"± {error:g} would cost more than the whole budget.\n  found:  ± {found:.3g} at ε = {most:g}\n"
-            "  do:     ask for a larger error, or for fewer aggregates or groups"
+            f"± {error:g} would cost more than the whole budget.\n  found:  ± {found:.3g} at ε = {most:g}{also}\n"
+            f"  do:     ask for a larger error, or for fewer aggregates or groups{better}"
         )
     return at(least_share(lambda share: worst(at(share)), found, error))
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
-from sfumato.curator.answer import percent
+from sfumato.curator.answer import about_percent, percent
 from sfumato.curator.planner import require_positive
 from sfumato.curator.purchase import Buyer
 from sfumato.curator.value_votes import (
@@ -41,7 +41,7 @@ class Outside:
 
     def __str__(self) -> str:
         people = f", of at least about {percent(self.people)} of people" if self.people else ""
-        return f"about {percent(self.values)} of values{people} lie outside, at most {percent(self.at_most)}"
+        return f"{about_percent(self.values)} of values{people} lie outside, at most {percent(self.at_most)}"
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def exponent(expression: Expression, text: str, wide: int = WIDE, centred: bool 
             )
         used = list(columns(expression))
         free = {c.origin for c in used if not c.domain.bounded} or {c.origin for c in used}
-        names = {"a column of UNION ALL" if STACKED.fullmatch(o) else o.split(".", 1)[1] for o in free}
+        names = {"a column of a SELECT in FROM" if STACKED.fullmatch(o) else o.split(".", 1)[1] for o in free}
         found = f", of {', '.join(sorted(names)[:5])}" if names else ""
         words = (
             f"{text} has no bounds, so one person could change it without limit.\n"
