@@ -27,6 +27,7 @@ from sfumato.curator.suggest_bounds import number_column
 from sfumato.curator.value_votes import ValueVotes, magnitude_histogram, position_histogram
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.spark import Spark
+from sfumato.errors import QueryRefused
 from sfumato.sql.dialects import DIALECTS, dialect_of
 from sfumato.sql.domains import Domain, Kind
 from sfumato.sql.emit.bounding import bounding_of, statement
@@ -169,6 +170,21 @@ def test_an_expression_means_the_same_everywhere(source, form, home, away):
     assert exact(away, sql) == here
     if form in ("a + b", "CAST(s AS DOUBLE)", "n", "m", "t", "d", "e", "y AND z"):
         assert exact(away, sql, schema=away.schema()) == here  # what a type lets us leave out makes no difference
+
+
+PARTS = ["QUARTER(d)", "MINUTE(d)", "DAYOFYEAR(d)", "ISODOW(d)", "WEEK(d)", "DATE_TRUNC('quarter', d)",
+         "DATE_TRUNC('week', d)"]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", PARTS)
+def test_parts_of_dates_mean_the_same_on_engines_that_have_them(form, home, away):
+    sql = f"SELECT {form}, COUNT(*) FROM dates GROUP BY 1"
+    if away.dialect == "spark":
+        with pytest.raises(QueryRefused, match="cannot be asked of spark"):
+            exact(away, sql)
+        return
+    here = exact(home, sql)
+    assert len(here[0]) > 1 and exact(away, sql) == here == exact(away, sql, schema=away.schema())
 
 
 MEANINGS = [  # what engines by themselves differ in: expression, where, its one value
