@@ -11,6 +11,7 @@ from sfumato.curator.answer import Answer
 from sfumato.curator.automatic_bounds import SHARE
 from sfumato.errors import BudgetExceeded, KeyReused, NotReached, QueryRefused, UnboundedColumn
 from sfumato.sql.policy import Policy
+from sfumato.sql.reserved_names import LABEL
 
 POLICY = """
 version = 1
@@ -136,12 +137,14 @@ def test_several_columns_share_the_price(data):
         "SELECT SUM(person) FROM visits",
         "SELECT SUM(x) FROM (SELECT stay * 2 AS x FROM visits UNION ALL SELECT age FROM visits) GROUP BY 'a'",
         "SELECT SUM(stay) FROM visits WHERE nothing = 1",
+        "SELECT AVG(n) FROM (SELECT person, SUM(age) AS n FROM visits GROUP BY person)",
     ],
 )
 def test_what_cannot_be_bounded_is_refused_before_any_charge(data, sql):
     curator = opened(data)
-    with pytest.raises(QueryRefused):
+    with pytest.raises(QueryRefused) as refusal:
         curator.ask(sql, epsilon=1.0)
+    assert not LABEL.search(str(refusal.value)), "names of ours mean nothing to an analyst"
     with pytest.raises(QueryRefused):
         curator.preview(sql, epsilon=1.0)
     assert curator.ledger.verify().seq == 1
