@@ -19,7 +19,7 @@ from sfumato.sql.reserved_names import LABEL
 from sfumato.sql.schema_check import base_type, kind_of
 
 COLLATION = ' COLLATE "C"'
-PARTS = {"year": "year", "quarter": "quarter", "month": "month", "week": "week", "day": "day", "day of year": "doy",
+PARTS = {"year": "year", "quarter": "quarter", "month": "month", "day": "day", "day of year": "doy",
          "hour": "hour", "minute": "minute", "weekday": "dow", "iso weekday": "isodow"}  # fmt: skip
 UNITS = ("year", "quarter", "month", "week", "day")  # of DATE_TRUNC
 OWN: dict[str, Callable[..., str]] = {
