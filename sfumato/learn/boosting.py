@@ -47,7 +47,8 @@ def boost(
 ) -> Boosted:  # fmt: skip
     """Rounds of Newton steps with bounded gradients: a row adds (gradient, 1) to one leaf of each round's tree.
 
-    Leaf values shrink towards 0 as counts approach their noise, and as all sums of a round do. Trees are grown without looking at rows.
+    Leaf values shrink towards 0 as counts approach their noise, and as all sums of a round do. Trees are grown without
+    looking at rows.
 
     Theorem: a row moves one leaf of each round by at most the clipped norm; rounds compose adaptively
         [Dong, Roth & Su 2022, Cor. 3.3; splits as Maddock et al. 2022 choose them]
