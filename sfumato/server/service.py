@@ -355,7 +355,7 @@ class Service:
         )
         problem: BaseException | None = None
         try:
-            self._require(person, data, act)
+            self.require(person, data, act)
             with self.admission.enter(person.name):
                 yield found
         except SfumatoError as error:
@@ -371,13 +371,21 @@ class Service:
                 self._record({**found.content, **outcome}, found.durable)
             self.metrics.count(person.door, act, problem)
 
-    def _require(self, person: Person, data: str, act: str) -> None:
+    @contextmanager
+    def looking(self, person: Person, data: str) -> Iterator[None]:
+        """Around a look at what is public: free, and one of so many calls that a person may make."""
+        self.require(person, data, "catalogue")
+        with self.admission.enter(person.name):
+            yield
+
+    def require(self, person: Person, data: str, act: str) -> None:
+        """Raises unless this person may do this now: their token may have ended while a connection lasts."""
         if self.stopping:
             raise TooManyRequests("the service is stopping.\n  do:     try again in a moment", 5.0)
         if data not in self.data or data not in person.roles:
             raise NotAllowed("this token does not open this data set.")
         identity = self.data[data].identity
-        token = identity.find(person.tokens[data])  # it may have been revoked while a connection lasts
+        token = identity.find(person.tokens[data])
         now = identity.clock()
         if token is None or not token.valid(now) or now >= person.until:
             raise NotAuthenticated(WRONG)
