@@ -136,6 +136,7 @@ class PersonAtData:
         for entry in self.service.history(self.person, self.data, most=10_000):
             time, who, act, question = (entry.content.get(name) for name in ("time", "who", "kind", "question"))
             paid = from_json(str(entry.content["loss"])).epsilon(delta).upper if act == "charged" else None
+            question = self.service.audit_log.asked(self.data, entry) or question
             words = [None if word is None else str(word) for word in (time, who, act, question)]
             rows.append((entry.seq, *words[:3], paid, words[3]))
         return kinds, rows

@@ -178,7 +178,7 @@ class PostgresDoor:
     ) -> Person | None:
         """SCRAM-SHA-256 with a token as the password."""
         who, data = asked.get("user", ""), asked["database"]
-        first = await self.service.call(self.service.challenge, who, data)
+        first = await self.service.call(self.service.sign_in.challenge, who, data)
         exchange = scram.Exchange(first.salt, first.iterations)
         writer.write(messages.authentication(10, messages.text(scram.NAME), b"\0"))
         fields = await self.password_message(reader)
@@ -187,10 +187,10 @@ class PostgresDoor:
         writer.write(messages.authentication(11, exchange.challenge(fields.value() or b"")))
         signed, proof = exchange.proof((await self.password_message(reader)).rest)
         try:
-            prove = partial(self.service.prove, who, data, signed, proof, door=DOOR)
+            prove = partial(self.service.sign_in.prove, who, data, signed, proof, door=DOOR)
             person, signature = await self.service.call(prove)
         except NotAuthenticated:
-            await asyncio.sleep(self.service.delay(str(writer.get_extra_info("peername", ("?",))[0])))
+            await asyncio.sleep(self.service.sign_in.delay(str(writer.get_extra_info("peername", ("?",))[0])))
             writer.write(error_response("28P01", "this name and token do not open this data set", severity="FATAL"))
             return None
         except SfumatoError as problem:
