@@ -164,8 +164,17 @@ docs-index: $(VENV)/dev.stamp  ## write the generated documents again: theorems,
 	@$(BIN)/python tools/mechanisms.py
 	@$(BIN)/python tools/architecture.py
 
+docs: .venv-docs/docs.stamp  ## build the site into site/, offline, and check its links (2 min)
+	@PYTHONPATH=. .venv-docs/bin/python -m tools.site.build
+
+docs-check: $(VENV)/dev.stamp bench/.peers/axe.stamp  ## pages of site/ in Chromium: axe-core, requests, search (OPTIONS="FOLDER PAGE …")
+	@$(BIN)/python -m tools.site.check_browser $(OPTIONS)
+
+dist: .venv-docs/dist.stamp  ## build and check a release into dist/: wheel, sdist, SBOM, smoke tests (5 min)
+	@PYTHONPATH=. .venv-docs/bin/python tools/release.py $(OPTIONS)
+
 clean:  ## remove .venv, caches and builds
-	@rm -rf $(VENV) .venv-oldest .venv-newest bench/.peers bench/.data build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) .venv-oldest .venv-newest .venv-docs site bench/.peers bench/.data build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -206,6 +215,19 @@ $(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
 	@$(PYTHON) -m venv --clear .venv-newest
 	@$(call install,.venv-newest/bin/python) --upgrade -e '.[dev]'
 	@touch $@
+
+# Tools for the site and for releases, apart from .venv: `make test` needs none of them.
+.venv-docs/docs.stamp: pyproject.toml
+	@echo "· preparing .venv-docs"
+	@$(PYTHON) -m venv .venv-docs
+	@$(call install,.venv-docs/bin/python) -e '.[docs]'
+	@touch $@
+
+.venv-docs/dist.stamp: pyproject.toml
+	@echo "· preparing .venv-docs"
+	@$(PYTHON) -m venv .venv-docs
+	@$(call install,.venv-docs/bin/python) -e '.[docs,dist]'
+	@touch $@ .venv-docs/docs.stamp
 
 # A library that cannot be installed here is left out of the table; delete bench/.peers to try again.
 define peer

@@ -15,6 +15,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from tools.site.stage import GENERATED
+
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 
@@ -84,7 +86,8 @@ def is_ours(target: str) -> bool:
 
 def leads_somewhere(target: str, document: Path, root: Path) -> bool:
     path = (document.parent / unquote(re.split(r"[?#]", target)[0])).resolve()
-    return path.exists() and path.is_relative_to(root.resolve())
+    is_there = path.exists() or path in {root.resolve() / "docs" / name for name in GENERATED}
+    return is_there and path.is_relative_to(root.resolve())
 
 
 @pytest.fixture

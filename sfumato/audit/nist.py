@@ -132,8 +132,8 @@ ROWS = (
          "tests/curator/test_neighbours.py::test_what_an_analyst_sees_beside_values_is_the_same",
          "tests/curator/test_response_padding.py::test_an_answer_and_a_failure_take_a_public_time")),
     NistQuestion(20, "security of data", "Is there no way to the data beside the curator?",
-        "Engines are opened read-only, and errors contain no values; protecting the database from others is the "
-        "operator's task, as there is no server yet.", PARTLY,
+        "Engines are opened read-only, errors contain no values, and a service asks for tokens over TLS; protecting "
+        "the database from others is the operator's task.", PARTLY,
         ("tests/engines/test_postgres.py::test_nothing_can_be_written",
          "tests/curator/test_curator.py::test_one_error_after_the_charge_whatever_went_wrong")),
     NistQuestion(21, "data collection", "Is what is collected little, encrypted, deleted in time?",

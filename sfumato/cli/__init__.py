@@ -1,6 +1,6 @@
 """The command line: a thin surface over the package. It takes no decision, and imports nothing heavy to start."""
 
-from sfumato.cli import agents, ask, attack, audit, common, data, demo, ledger, policy, serve, survey
+from sfumato.cli import agents, ask, attack, audit, common, data, demo, explain, ledger, policy, serve, survey
 from sfumato.cli.common import main
 
 __all__ = ["main"]
@@ -21,6 +21,7 @@ for command in (
     survey.survey,
     serve.serve,
     serve.token,
+    explain.explain,
     common.completion,
 ):
     main.add_command(command)

@@ -63,6 +63,7 @@ Exit codes:
   4 budget used up · 5 charged, but not answered · 6 ledger · 7 policy
   8 question blocked until the operator acts · 9 relative error not reached
   10 database unavailable, nothing charged · 130 interrupted · 1 other errors
+  `sfumato explain` lists all errors, `sfumato explain NAME` is about one
 """
 
 
@@ -74,6 +75,7 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except SfumatoError as problem:
             click.echo(f"sfumato: {problem}", err=True)
+            click.echo(f"  more:   sfumato explain {type(problem).__name__}", err=True)
             code = next((code for kind, code in CODES if isinstance(problem, kind)), 1)
         except KeyboardInterrupt:
             click.echo("\nsfumato: interrupted", err=True)

@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from sfumato.errors import PolicyError
+from sfumato.sql import policy_keys
 from sfumato.sql.domains import LONGEST_TEXT, Domain, Kind, Scalar
 from sfumato.sql.plan import Owner, Table
 from sfumato.sql.reserved_names import PREFIX, folds_everywhere, is_reserved
@@ -19,7 +20,6 @@ from sfumato.sql.units import EDGE, ROW, ColumnUnit, EdgeUnit, RowUnit, Unit
 VERSION = 1
 OTHERS = "others"  # among the analysts: everybody who is not named
 WHOLE = 1000  # whole numbers of a range that are public keys, at most
-TABLE = ("public", "unit", "groups", "rows", "most", "columns", "key", "parent_key", "edges", "delimiter")
 VIEWS = 16  # bounded tables that are kept, unless the policy says otherwise
 
 
@@ -105,13 +105,13 @@ class Reader:
         return value
 
     def policy(self, data: dict[str, object]) -> Policy:
-        self.only(data, "version", "draft", "budget", "analysts", "tables", "limits")
+        self.only(data, *policy_keys.FILE)
         if data.get("version") != VERSION:
             raise self.at("version").wrong(repr(data.get("version")), f"begin the file with version = {VERSION}")
         draft = data.get("draft", False)
         if not isinstance(draft, bool):
             raise self.at("draft").wrong(repr(draft), "draft is true or false")
-        budget = self.at("budget").only(data.get("budget", {}), "epsilon", "delta", "question_delta", "kind")
+        budget = self.at("budget").only(data.get("budget", {}), *policy_keys.BUDGET)
         if budget.get("kind", "gaussian") not in ("gaussian", "pure"):
             raise self.at("budget.kind").wrong(repr(budget["kind"]), 'use "gaussian", or "pure" for pure ε')
         pure = budget.get("kind") == "pure"
@@ -176,7 +176,7 @@ class Reader:
         return name
 
     def limits(self, data: object) -> Limits:
-        found, usual = self.only(data, "response_quantum", "timeout", "memory", "spill", "views", "worker"), Limits()
+        found, usual = self.only(data, *policy_keys.LIMITS), Limits()
         spill = found.get("spill", usual.spill)
         if not isinstance(spill, str) or "\0" in spill:
             raise self.at("spill").wrong(repr(spill), "name a folder")
@@ -196,9 +196,7 @@ class Reader:
         )
 
     def table(self, name: str, data: object) -> Table:
-        found = self.only(
-            data, "public", "unit", "groups", "rows", "most", "columns", "key", "parent_key", "edges", "delimiter"
-        )
+        found = self.only(data, *policy_keys.TABLE)
         public = found.get("public", False)
         if not isinstance(public, bool):
             raise self.at("public").wrong(repr(public), "public is true or false")
@@ -323,7 +321,7 @@ class Reader:
         return replace(table, unit=above.unit, owner=replace(table.owner, table=above))
 
     def column(self, data: object) -> Domain:
-        found = self.only(data, "type", "low", "high", "step", "keys")
+        found = self.only(data, *policy_keys.COLUMN)
         kinds = {"number": Kind.NUMBER, "integer": Kind.NUMBER, "text": Kind.TEXT, "boolean": Kind.TRUTH,
                  "date": Kind.DATE}  # fmt: skip
         kind = found.get("type", _implied_type(found))
