@@ -159,10 +159,11 @@ clients: $(VENV)/dev.stamp bench/.peers/server-clients.stamp  ## ask the demo fr
 walk: $(VENV)/dev.stamp  ## which functions and files one question runs through (OPTIONS="--short", "--json", "--only ask")
 	@PYTHONPATH=. $(BIN)/python tools/walk.py $(OPTIONS)
 
-docs-index: $(VENV)/dev.stamp  ## write the generated documents again: theorems, tables of mechanisms, picture and list of files
+docs-index: $(VENV)/dev.stamp  ## write the generated documents again: theorems, tables of mechanisms, list of files, notebooks
 	@$(BIN)/python tools/theorems.py
 	@$(BIN)/python tools/mechanisms.py
 	@$(BIN)/python tools/architecture.py
+	@$(BIN)/python tools/notebooks.py
 
 docs: .venv-docs/docs.stamp  ## build the site into site/, offline, and check its links (2 min)
 	@PYTHONPATH=. .venv-docs/bin/python -m tools.site.build

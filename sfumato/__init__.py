@@ -54,6 +54,9 @@ if TYPE_CHECKING:
     from sfumato.sensitivity import AddRemove, ReplaceOne, Sensitivity
     from sfumato.sensitivity import Relation as Relation
     from sfumato.teach.classical.compare import compare
+    from sfumato.teach.classical.composition_theorems import advanced_composition as advanced_composition
+    from sfumato.teach.classical.composition_theorems import basic_composition as basic_composition
+    from sfumato.teach.classical.composition_theorems import optimal_composition as optimal_composition
 
 PLACES = {
     "Curator": "sfumato.curator",
@@ -104,6 +107,9 @@ PLACES = {
     "FixedCycles": "sfumato.sampling.fixed_cycles",
     "calibrate": "sfumato.loss.views.calibrate",
     "compare": "sfumato.teach.classical.compare",
+    "basic_composition": "sfumato.teach.classical.composition_theorems",
+    "advanced_composition": "sfumato.teach.classical.composition_theorems",
+    "optimal_composition": "sfumato.teach.classical.composition_theorems",
     "Bound": "sfumato.loss.bound",
     "PrivacyLoss": "sfumato.loss.base",
     "AddRemove": "sfumato.sensitivity",

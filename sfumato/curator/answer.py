@@ -86,7 +86,7 @@ class LeftOut:
     def beyond_bounds(self) -> str:
         """The clamped share of values, in words: of columns whose bounds were found automatically."""
         found = [
-            f"Values of {name} were clamped to [{low:g}, {high:g}]: about {percent(about)} lie outside, at most"
+            f"Values of {name} were clamped to [{low:g}, {high:g}]: {about_percent(about)} lie outside, at most"
             f" {percent(most)}."
             for name, (low, high, about, most) in self.clamped.items()
         ]
@@ -97,10 +97,17 @@ class LeftOut:
         """The left-out share, in words."""
         if self.people is None:
             return ""
-        whom = "Nobody counts" if not self.people else f"At most {self.people:,} people count"
-        found = f"{whom} in part"
-        found += f": about {percent(self.about)} left out, at most {percent(self.at_most)} ({self.grade})."
+        most = f"at most {percent(self.at_most)} ({self.grade})."
+        if not self.people:
+            return f"Probably nobody counts in part: nothing left out, {most} {self.warning}".strip()
+        people = f"{self.people:,} {'person counts' if self.people == 1 else 'people count'}"
+        found = f"At most {people} in part: {about_percent(self.about)} left out, {most}"
         return f"{found} {self.warning}".strip()
+
+
+def about_percent(share: float) -> str:
+    """An estimated share as a percentage: "about 0.3 %", "less than 0.01 %"."""
+    return percent(share) if 0 < share < 1e-4 else f"about {percent(share)}"
 
 
 def percent(share: float) -> str:

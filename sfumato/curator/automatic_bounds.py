@@ -15,12 +15,12 @@ from itertools import islice, product
 from typing import TYPE_CHECKING
 
 from sfumato.aggregates.price import Price
-from sfumato.curator.answer import NOISE_ONLY, Answer, LeftOut, percent
+from sfumato.curator.answer import NOISE_ONLY, Answer, LeftOut, about_percent, percent
 from sfumato.curator.offer import Offer
 from sfumato.curator.planner import ColumnBounds, Planner, Wanted
 from sfumato.curator.preview import Preview
 from sfumato.curator.purchase import find_stored
-from sfumato.curator.steps import Steps, step_key
+from sfumato.curator.steps import step_key
 from sfumato.curator.suggest_bounds import (
     FARTHEST,
     Outside,
@@ -69,7 +69,7 @@ class FoundBounds:
     def words(self) -> str:
         return (
             f"values of {self.column} are clamped to [{self.low:g}, {self.high:g}]:"
-            f" about {percent(self.outside.values)} lie outside, at most {percent(self.outside.at_most)}"
+            f" {about_percent(self.outside.values)} lie outside, at most {percent(self.outside.at_most)}"
         )
 
 
@@ -276,8 +276,7 @@ def buy_bounds(curator: "Curator", found: AutomaticBounds, key: str | None) -> t
     """Bounds of all columns of a question that have none; each histogram is a charge of its own."""
     buyer = curator.buyer
     buyer.is_charged(found.widest, key)  # raises if the key was used for another request
-    trial = found.widest if not found.widest.scaled else Steps.of(found.widest, buyer.ledger).completed()
-    buyer.check(trial)  # before the first charge
+    buyer.check_with_steps(found.widest)  # before the first charge
     buyer.require_affordable(found.charges, found.widest.loss, buyer.loss_at(found.widest))
     for name, column, *_ in found.columns:
         table, of = number_column(f"{name}.{column}", buyer.policy)

@@ -24,7 +24,7 @@ from sfumato.curator.precheck import require_engine
 from sfumato.curator.preview import Preview, Standing, budget_standing, build_preview
 from sfumato.curator.public_tables import read_public
 from sfumato.curator.purchase import Buyer, Purchase
-from sfumato.curator.refinement import refine
+from sfumato.curator.refinement import refine, require_refinable
 from sfumato.curator.several import ask_several, has_several, preview_several
 from sfumato.curator.steps import Steps
 from sfumato.curator.suggest_bounds import Bounds, suggest_bounds
@@ -191,6 +191,8 @@ class Curator:
     def preview_question(self, question: Question, wanted: Wanted) -> Preview:
         if has_several(question):
             return preview_several(self, question, wanted)
+        if wanted.needs_rounds(question):
+            require_refinable(question, self.buyer.currency)
         if question.plan.table.scaled and wanted.epsilon is None:
             return self.preview_of(self.buyer.preview_offer_for_error(question, float(wanted.error or 0.0)))
         return self.preview_of(self.planner.offer(wanted))

@@ -6,7 +6,8 @@ charged, stored and free on repetition; what is made of its answer is post-proce
 """
 
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations_with_replacement
@@ -20,9 +21,9 @@ from sfumato.aggregates.price import Mu, Price
 from sfumato.aggregates.sum import Sum
 from sfumato.curator.answer import Answer
 from sfumato.curator.automatic_bounds import unbounded_columns
-from sfumato.curator.planner import Wanted, require_positive
+from sfumato.curator.planner import Planner, Wanted, require_positive
 from sfumato.curator.steps import Step
-from sfumato.curator.suggest_bounds import suggest_bounds
+from sfumato.curator.suggest_bounds import bounds_are_stored, suggest_bounds
 from sfumato.errors import QueryRefused
 from sfumato.learn.base import Classifier, Estimator, Regressor, Table
 from sfumato.learn.database_pass import add_noise, read_noisy
@@ -80,8 +81,17 @@ class FitWanted:
         features = tuple(name for name in names if name != y)
         if len(names) > MOST_COLUMNS:
             raise QueryRefused(f"a fit has at most {MOST_COLUMNS} columns.\n  found:  {len(names)}")
-        estimator.check_columns(len(features), features)
         return FitWanted(estimator, sql, features, y)
+
+    def check(self) -> None:
+        """Raise if the parameters of the estimator make no sense, or do not fit its columns. The price is the fit's."""
+        copy(self.estimator).set_params(epsilon=1.0, budget=None).check_params()
+        self.estimator.check_columns(len(self.features), self.features)
+
+    def bounds_as_parameters(self, found: Mapping[str, tuple[float, float]]) -> dict[str, object]:
+        """These bounds of its features, and perhaps of its target, as parameters of the estimator."""
+        of_target = {"y_bounds": found[str(self.target)]} if self.target in found else {}
+        return {"bounds": {name: found[name] for name in self.features}, **of_target}
 
     @cached_property
     def bounds(self) -> Bounds:
@@ -136,6 +146,10 @@ class FitWanted:
         self.estimator.feature_names_in_ = np.array(self.features, object)
         if isinstance(self.estimator, Classifier):
             self.estimator.classes_ = np.array(self.estimator.class_list())
+
+
+def same_column_refusal() -> QueryRefused:
+    return QueryRefused("two columns of this fit are the same.\n  do:     select each of them once")
 
 
 def blocks_known(estimator: Estimator) -> bool:
@@ -244,7 +258,7 @@ def lattice_rows(wanted: FitWanted, question: Question) -> LatticeRows | None:
     expressions = tuple(one.of for one in sums if isinstance(one, Sum))
     bounds, count = wanted.bounds, len(wanted.numbers)
     if len(expressions) != count + isinstance(wanted.estimator, Classifier):
-        raise QueryRefused("two columns of this fit are the same.\n  do:     select each of them once")
+        raise same_column_refusal()
     places = tuple(zip(bounds.middle.tolist(), bounds.half.tolist(), strict=True))
     return LatticeRows(plan, expressions[:count], places, expressions[count] if len(expressions) > count else None)
 
@@ -257,14 +271,11 @@ def fit_in_database(
 ) -> Answer:
     """Buy the sums, or find them stored, and fit the estimator to them."""
     require_positive("epsilon", epsilon)
-    epsilon = find_bounds(curator, estimator, sql, y, epsilon)
     wanted = FitWanted.of(estimator, sql, y)
-    question = curator.planner.plan(Wanted.of(wanted.question(), epsilon))
-    rows = lattice_rows(wanted, question) if curator.engine.dialect == "duckdb" else None
-    if rows is None:
+    epsilon = find_bounds(curator, wanted, epsilon)
+    buyer, step = curator.buyer, sums_of_fit(curator, wanted, epsilon)
+    if step is None:
         return fit_by_question(curator, wanted, epsilon, key)
-    buyer = curator.buyer
-    step = FitSums(question.plan, buyer.price_of(epsilon), rows, wanted.estimator.database_blocks(len(wanted.features)))
     charged = step.find(curator.ledger) is None and buyer.buy_step(step, buyer.loss_of_epsilon, key)
     stored = step.find(curator.ledger)
     assert stored is not None, "what was bought is kept"
@@ -275,51 +286,77 @@ def fit_in_database(
     return replace(answer, left=curator.remaining())
 
 
-def find_bounds(curator: "Curator", estimator: object, sql: str, y: str | None, epsilon: float) -> float:
+def sums_of_fit(curator: "Curator", wanted: FitWanted, epsilon: float) -> FitSums | None:
+    """The sums of one pass; None where moments are an ordinary question. QueryRefused if it can be neither."""
+    wanted.check()
+    question = curator.planner.plan(Wanted.of(wanted.question(), epsilon))
+    rows = lattice_rows(wanted, question) if curator.engine.dialect == "duckdb" else None
+    if rows is not None:
+        blocks = wanted.estimator.database_blocks(len(wanted.features))
+        return FitSums(question.plan, curator.buyer.price_of(epsilon), rows, blocks)
+    if isinstance(wanted.estimator, LinearRegression | Covariance):
+        return None
+    raise QueryRefused(
+        "this is fitted in DuckDB, where a row is a unit.\n"
+        f"  found:  {type(wanted.estimator).__name__}, and units of several rows or another engine\n"
+        "  do:     fit a LinearRegression, Covariance or PCA there, or fit rows outside of the database"
+    )
+
+
+def find_bounds(curator: "Curator", wanted: FitWanted, epsilon: float) -> float:
     """Give an estimator without bounds those of the policy, and buy what the policy does not state; returns what is
     left of ε. Bounds that were bought are stored, and free for whoever needs them again.
 
     Theorem: histograms for a share of a price, bounds that are any function of them, and sums under these bounds for
         the rest cost the price together [docs/theorems/contributions.md, Theorem 2: adaptive composition]
     """
+    estimator, buyer = wanted.estimator, curator.buyer
     target = isinstance(estimator, Regressor) and estimator.y_bounds is None
-    if (
-        not isinstance(estimator, Estimator)
-        or getattr(estimator, "bounds", 0) is not None
-        or not blocks_known(estimator)
-    ):
+    if getattr(estimator, "bounds", 0) is not None:
         return epsilon
-    names = [name for name in selected_columns(sql, 1) if name != y]
-    listed = [*names, *([str(y)] if target else [])]
-    text = f"SELECT {', '.join(f'SUM({quoted(name)})' for name in listed)} FROM ({sql}) AS rows_of_fit"
-    wanted = Wanted.of(text, epsilon)
-    missing = unbounded_columns(curator.planner, wanted)
-    each = epsilon * BOUNDS_SHARE / max(1, len(missing))
-    bought = [suggest_bounds(curator.buyer, f"{table}.{column}", each) for table, column, *_ in missing]
-    ends = tuple((table, column, b.low, b.high) for (table, column, *_), b in zip(missing, bought, strict=True))
-    sums = [one.of for one in curator.planner.with_bounds(ends).plan(wanted).aggregates if isinstance(one, Sum)]
+    listed = [*wanted.features, *([str(wanted.target)] if target else [])]
+    text = f"SELECT {', '.join(f'SUM({quoted(name)})' for name in listed)} FROM ({wanted.sql}) AS rows_of_fit"
+    asked = Wanted.of(text, epsilon)
+    widest = unbounded_columns(curator.planner, asked)
+    rest = epsilon * (1 - BOUNDS_SHARE) if widest else epsilon
+    each = epsilon * BOUNDS_SHARE / max(1, len(widest))
+    missing = [f"{t}.{c}" for t, c, *_ in widest if not bounds_are_stored(buyer, f"{t}.{c}", each)]
+    if missing:  # whatever bounds are found, the fit must be possible and affordable: refused before the first charge
+        ends = wanted.bounds_as_parameters(bounds_of_sums(curator.planner.with_bounds(widest), asked, listed))
+        check_fit(curator, replace(wanted, estimator=copy(estimator).set_params(**ends)), rest)
+        charges = [*(buyer.price_of(each).loss() for _ in missing), buyer.price_of(rest).loss()]
+        buyer.require_affordable(charges, buyer.price_of(epsilon).loss(), buyer.loss_of_epsilon)
+    bought = [suggest_bounds(buyer, f"{table}.{column}", each) for table, column, *_ in widest]
+    stated = tuple((table, column, b.low, b.high) for (table, column, *_), b in zip(widest, bought, strict=True))
+    found = bounds_of_sums(curator.planner.with_bounds(stated), asked, listed)
+    estimator.set_params(**wanted.bounds_as_parameters(found))
+    return rest
+
+
+def bounds_of_sums(planner: Planner, asked: Wanted, listed: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """The bounds of the columns that a question sums, in this order."""
+    sums = [one.of for one in planner.plan(asked).aggregates if isinstance(one, Sum)]
     if len(sums) != len(listed):
-        raise QueryRefused("two columns of this fit are the same.\n  do:     select each of them once")
-    found = {name: (of.domain.low, of.domain.high) for name, of in zip(listed, sums, strict=True)}
-    estimator.set_params(bounds={name: found[name] for name in names})
-    if target:
-        estimator.set_params(y_bounds=found[str(y)])
-    return epsilon * (1 - BOUNDS_SHARE) if missing else epsilon
+        raise same_column_refusal()
+    return {name: (of.domain.low, of.domain.high) for name, of in zip(listed, sums, strict=True)}
+
+
+def check_fit(curator: "Curator", wanted: FitWanted, epsilon: float) -> None:
+    """Try everything that can fail before the first charge of a fit under these bounds."""
+    step = sums_of_fit(curator, wanted, epsilon)
+    if step is not None:
+        curator.buyer.check_requests(step)
+    else:
+        curator.buyer.check_with_steps(curator.planner.offer(Wanted.of(wanted.moments_question(), epsilon)))
 
 
 def fit_by_question(curator: "Curator", wanted: FitWanted, epsilon: float, key: str | None) -> Answer:
     """Moments as an ordinary question: where units own several rows, or another engine holds the data."""
-    if not isinstance(wanted.estimator, LinearRegression | Covariance):
-        raise QueryRefused(
-            "this is fitted in DuckDB, where a row is a unit.\n"
-            f"  found:  {type(wanted.estimator).__name__}, and units of several rows or another engine\n"
-            "  do:     fit a LinearRegression, Covariance or PCA there, or fit rows outside of the database"
-        )
     answer = curator.ask(wanted.moments_question(), epsilon=epsilon, key=key)
     gram, deviation = gram_of_answer(answer, len(wanted.numbers))
     if isinstance(wanted.estimator, LinearRegression):
         wanted.estimator.learn_from_moments(Moments.of(gram, deviation, None), wanted.table)
-    else:
+    elif isinstance(wanted.estimator, Covariance):
         norm = float(np.sqrt(len(wanted.features)))
         wanted.estimator.learn_from_gram(gram, deviation, None, norm, wanted.table)
     wanted.finish()

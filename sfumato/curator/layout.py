@@ -16,7 +16,7 @@ from sfumato.aggregates.count import CountReader
 from sfumato.aggregates.intervals import spread
 from sfumato.aggregates.linear import CONFIDENCE, Estimate
 from sfumato.aggregates.price import IndependentNoise
-from sfumato.curator.answer import BY_THE_TAIL, FOR_ALL_DATA, NOISE_ONLY, LeftOut, percent
+from sfumato.curator.answer import BY_THE_TAIL, FOR_ALL_DATA, NOISE_ONLY, LeftOut, about_percent, percent
 from sfumato.curator.expression_intervals import has_interval, interval_around, tree_of
 from sfumato.curator.offer import Offer
 from sfumato.curator.scaling import LEFT_OUT, Choice
@@ -40,7 +40,8 @@ def left_out(offer: Offer, data: Mapping[str, Any]) -> LeftOut:
         return LeftOut(NOISE_ONLY)
     counts = data["people"] if isinstance(data["people"], list) else [data["people"]]  # one number, in old answers
     people = max(0, sum(counts) + upper_error(offer.people_noise, len(counts)))
-    return replace(expected_left_out(choice), people=people, warning=tail_warning(choice, offer, counts[-1]))
+    found = replace(expected_left_out(choice), people=people, warning=tail_warning(choice, offer, counts[-1]))
+    return found if people else replace(found, about=0.0)  # nobody counts in part, with the confidence LEFT_OUT
 
 
 def expected_left_out(choice: Choice) -> LeftOut:
@@ -60,7 +61,7 @@ def describe_expected_left_out(offer: Offer) -> tuple[str, ...]:
     if choice is None:
         return ()
     found = expected_left_out(choice)
-    return (f"about {percent(found.about)} will be left out, at most {percent(found.at_most)} ({found.grade})",)
+    return (f"{about_percent(found.about)} will be left out, at most {percent(found.at_most)} ({found.grade})",)
 
 
 def upper_error(noise: IndependentNoise, numbers: int = 1) -> int:

@@ -12,7 +12,7 @@ the norm where the tail ends. Without a model only `norm_choice.capped_left_out`
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,6 +41,7 @@ CLEAR = 12.0  # the tail begins where so many σ of units lie above: fewer tell 
 AFTER = 8  # bins after the last one seen that are fitted, too: that nothing is seen there says how the tail falls
 UNEXPLAINED, NEAR = 3.0, 3  # σ of units above the best fit, so few bins after the last one seen, that are a new tail
 IMPLAUSIBLE = 1e-3  # models less likely than the best by this factor are left out
+ALIKE = 3.5  # σ of units beyond the first bin, if all others are in it, up to which a bound is chosen for them alone
 HEAVY = 4.0  # weight of a straight tail where we promise "at most"
 APART = 1.25  # where we promise "at most": so many σ of units may lie apart from every shape, twice as far out;
 HANDFUL = 8.0  # so many of them may all be in one group: clusters are of a few units (test accounts, errors)
@@ -77,6 +78,7 @@ class Tail:
     cautious: Floats  # the same with HEAVY weight on straight tails
     sigma: float
     points: Floats  # the norm at each point
+    alike: bool = False  # do all seem to be in the first bin? It is common that people have one row each
 
     @staticmethod
     def of(counts: Sequence[float] | Floats, sigma: float, *, laplace: bool = False, points: Floats = NORMS) -> "Tail":
@@ -89,7 +91,8 @@ class Tail:
         fit = Fit.of(noisy, sigma, start, last)
         # Units far from the rest are not the tail of the rest: what a fit does not explain is fitted alone.
         apart = fit.last_unexplained_bin(last, laplace)
-        return (fit if apart is None else Fit.of(noisy, sigma, apart, max(apart, last))).tail(points)
+        tail = (fit if apart is None else Fit.of(noisy, sigma, apart, max(apart, last))).tail(points)
+        return replace(tail, alike=last == 0 and seem_alike(noisy / sigma, laplace))
 
     def left_out(self, bounds: ArrayLike) -> Floats:
         """E(C) = Σ (norm − C)⁺ for each C (rows) under each model (columns); in the bin that holds C, as if all were at
@@ -245,6 +248,11 @@ def sightings(z: Floats, limit: float, laplace: bool) -> list[int]:
 def farthest_seen(noisy: Floats, sigma: float, laplace: bool) -> int:
     """The last bin that is too large to be noise; the first one if none is."""
     return max(sightings(noisy / sigma, SEEN, laplace), default=0)
+
+
+def seem_alike(z: Floats, laplace: bool) -> bool:
+    """Are units clearly in the first bin, and may those after it be noise? Only the choice of a bound depends on it."""
+    return bool(z[0] >= CLEAR) and not sightings(z[1 : 1 + AFTER], ALIKE, laplace)
 
 
 def first_clear(noisy: Floats, sigma: float, last: int) -> int:

@@ -37,18 +37,26 @@ def offer_for_error(
         return max(offer.error(one) or 0.0 for one in question.aggregates)
 
     best = at(1.0)
-    if any(best.error(one) is None for one in question.aggregates):
+    require_errors(best)
+    if (found := worst(best)) > error:
+        missing = max((one.missing.most for one in best.choices or () if one.missing is not None), default=0.0)
+        also = f", of which up to {missing:.3g} rows are what may be left out" if missing else ""
+        better = "; or let the owner buy better histograms first (register)" if missing else ""
+        raise QueryRefused(
+            f"± {error:g} would cost more than the whole budget.\n  found:  ± {found:.3g} at ε = {most:g}{also}\n"
+            f"  do:     ask for a larger error, or for fewer aggregates or groups{better}"
+        )
+    return at(least_share(lambda share: worst(at(share)), found, error))
+
+
+def require_errors(offer: Offer) -> None:
+    """Refuse aggregates whose errors are known only after the answer."""
+    if any(offer.error(one) is None for one in offer.question.aggregates):
         raise QueryRefused(
             "an absolute error can be promised for counts and sums only.\n"
             "  found:  an aggregate whose error depends on how many values there are\n"
             "  do:     ask by epsilon=, and look at the interval of the answer"
         )
-    if (found := worst(best)) > error:
-        raise QueryRefused(
-            f"± {error:g} would cost more than the whole budget.\n  found:  ± {found:.3g} at ε = {most:g}\n"
-            "  do:     ask for a larger error, or for fewer aggregates or groups"
-        )
-    return at(least_share(lambda share: worst(at(share)), found, error))
 
 
 def least_share(worst: Callable[[float], float], found: float, error: float) -> float:

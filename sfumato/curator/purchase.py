@@ -20,7 +20,7 @@ from sfumato.curator.bounded_cache import BoundedTables
 from sfumato.curator.failure_guard import Clock, Guard, ResponsePadding, log
 from sfumato.curator.offer import Offer, offer_for_epsilon
 from sfumato.curator.precheck import CheckedRequests, Precheck
-from sfumato.curator.price_for_error import FirstTry, offer_for_error
+from sfumato.curator.price_for_error import FirstTry, offer_for_error, require_errors
 from sfumato.curator.release import AnswerRelease, release
 from sfumato.curator.scaling import Choice, NoisyNorms, cap_of
 from sfumato.curator.steps import FIRST_SHARE, Step, Steps
@@ -171,6 +171,8 @@ class Buyer:
             return Purchase(offer_as_stored(before.offer, before.answer), before.answer, False)
         first = self.first_offer(question)
         steps = Steps.of(first, self.ledger)
+        if steps.missing and before is None:
+            self.require_possible(error, steps)  # before the first charge
         while steps.missing:  # their norms decide what an error costs
             self.buy_step(steps.missing[0], self.loss_at(first), key)
             steps = steps.bought(self.ledger)
@@ -179,6 +181,18 @@ class Buyer:
         else:
             offer = self.offer_with_steps(question, error, steps)
         return self.find(offer, key) or self.buy(offer, key)
+
+    def require_possible(self, error: float, steps: Steps) -> None:
+        """Refuse an error that no histogram could make possible or affordable."""
+        trial = steps.completed()
+        require_errors(trial)
+        self.check(trial)
+        best = offer_for_error(
+            trial.question, error, self.policy.question_delta, self.policy.epsilon, self.currency,
+            lambda offer: steps.at(offer.price).at_best(),
+        )  # fmt: skip
+        charges = [*(step.loss for step in steps.missing), best.loss]
+        self.require_affordable(charges, steps.offer.loss, self.loss_at(steps.offer))
 
     def preview_offer_for_error(self, question: Question, error: float) -> Offer:
         """The cheapest offer with this error, from stored histograms alone; QueryRefused if one is missing."""
@@ -264,6 +278,10 @@ class Buyer:
         checked = self.check_requests(AnswerRelease.of(offer))
         offer.prepare()
         return checked
+
+    def check_with_steps(self, offer: Offer) -> None:
+        """The same before the first charge of an offer that may need steps, which are then taken to be bought."""
+        self.check(Steps.of(offer, self.ledger).completed() if offer.incomplete else offer)
 
     def check_requests(self, item: Purchasable) -> CheckedRequests:
         """The statements of a release, after the engine has said that it can run them."""

@@ -67,6 +67,14 @@ def refined_answer(planner: Planner, bought: "Refinement") -> Answer:
 
 def rounds(question: Question, epsilon: float, delta: float, currency: type[Price]) -> tuple[Offer, ...]:
     """The offers of all rounds: shares 2⁻⁷, 2⁻⁷, 2⁻⁶, … ½ of what (ε, δ) buys."""
+    require_refinable(question, currency)
+    whole = currency.for_epsilon(epsilon, delta, 0.0)
+    shares = [2.0 ** -(ROUNDS - 1), *(2.0 ** (i - ROUNDS) for i in range(1, ROUNDS))]
+    return tuple(Offer(question, whole.part(share), draw=i) for i, share in enumerate(shares, 1))
+
+
+def require_refinable(question: Question, currency: type[Price]) -> None:
+    """Refuse questions whose errors do not shrink with further rounds, or are not known."""
     odd = [one.name for one in question.aggregates if not one.refinable]
     private = question.plan.public is None
     if odd or private or currency is not Mu:
@@ -75,9 +83,6 @@ def rounds(question: Question, epsilon: float, delta: float, currency: type[Pric
             "a relative error can be had for counts, sums and means by public keys, on a Gaussian budget.\n"
             f"  found:  {found}\n  do:     ask by epsilon=, and look at the interval of the answer"
         )
-    whole = currency.for_epsilon(epsilon, delta, 0.0)
-    shares = [2.0 ** -(ROUNDS - 1), *(2.0 ** (i - ROUNDS) for i in range(1, ROUNDS))]
-    return tuple(Offer(question, whole.part(share), draw=i) for i, share in enumerate(shares, 1))
 
 
 @dataclass(frozen=True)

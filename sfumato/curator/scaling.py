@@ -57,8 +57,10 @@ def choose_for_sums(tail: Tail, deviation: Deviation, groups: int, candidates: F
     """The C that makes K^GROUPS_WEIGHT·(noise)² + E(C)² least for K groups.
 
     `deviation` is that of noise per unit of C. The left-out vector has a norm of at most E(C) (triangle inequality), so
-    the second term bounds the squared biases of all groups together.
+    the second term bounds the squared biases of all groups together. Where all seem to be alike, it is their norm.
     """
+    if tail.alike:
+        return float(candidates[0])
     bounds = tail.reachable(candidates)
     bias = quantile(tail.spread_out(bounds), tail.likely, CAUTION)
     return float(bounds[np.argmin(groups**GROUPS_WEIGHT * deviations(deviation, bounds) ** 2 + bias**2)])

@@ -65,8 +65,7 @@ def ask_several(curator: "Curator", question: Question, wanted: "Wanted", key: s
     missing = [offer for offer, one in zip(offers, found, strict=True) if one is None]
     if missing and curator.charges:
         for offer in missing:
-            if not offer.incomplete:
-                buyer.check(offer)
+            buyer.check_with_steps(offer)
         buyer.require_affordable([offer.loss for offer in missing], missing[0].loss, buyer.loss_at(missing[0]))
     bought: list[Purchase] = [
         one or buyer.buy(offer, own) for offer, one, own in zip(offers, found, keys, strict=True)

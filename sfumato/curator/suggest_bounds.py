@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
-from sfumato.curator.answer import percent
+from sfumato.curator.answer import about_percent, percent
 from sfumato.curator.planner import require_positive
 from sfumato.curator.purchase import Buyer
 from sfumato.curator.value_votes import (
@@ -41,7 +41,7 @@ class Outside:
 
     def __str__(self) -> str:
         people = f", of at least about {percent(self.people)} of people" if self.people else ""
-        return f"about {percent(self.values)} of values{people} lie outside, at most {percent(self.at_most)}"
+        return f"{about_percent(self.values)} of values{people} lie outside, at most {percent(self.at_most)}"
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def suggest_bounds(buyer: Buyer, column: str, epsilon: float) -> Bounds:
     table, of = number_column(column, buyer.policy)
     whole = buyer.price_of(epsilon)
     half, sizes = whole.part(0.5), magnitude_histogram(table, of)
-    if not any(one.serves(half) for one in NoisyCounts.find_stored(sizes, half, buyer.ledger)):
+    if not bounds_are_stored(buyer, column, epsilon):
         buyer.require_affordable([whole.loss()], whole.loss(), buyer.loss_of_epsilon)
     first, bought = buy_value_histogram(buyer, sizes, half)
     ends = rough_range(first.counts, first.sigma)
@@ -95,6 +95,13 @@ def suggest_bounds(buyer: Buyer, column: str, epsilon: float) -> Bounds:
     low, high = suggested_range(second, places.plan, *ends)
     outside = share_outside(second, first, ends, low, high)
     return Bounds(column, low, high, float(epsilon), bought or bought_too, outside)
+
+
+def bounds_are_stored(buyer: Buyer, column: str, epsilon: float) -> bool:
+    """Is the first histogram of such a purchase stored? If it is, so is the second, unless a crash came between."""
+    half = buyer.price_of(epsilon).part(0.5)
+    sizes = magnitude_histogram(*number_column(column, buyer.policy))
+    return any(one.serves(half) for one in NoisyCounts.find_stored(sizes, half, buyer.ledger))
 
 
 # ---- what is made of noisy counts -----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from sfumato.learn.base import Classifier, Estimator, FitPreview, Regressor
 from sfumato.learn.binning import QuantileBinner
 from sfumato.learn.boosting import GradientBoostingClassifier, GradientBoostingRegressor
 from sfumato.learn.categories import CategoryEncoder
+from sfumato.learn.cross_validation import cross_val_score, cross_validation_loss
 from sfumato.learn.decision_tree import DecisionTreeClassifier
 from sfumato.learn.forest import RandomForestClassifier
 from sfumato.learn.generalized_linear import GeneralizedLinearRegression
@@ -14,6 +15,8 @@ from sfumato.learn.logistic_regression import LogisticRegression
 from sfumato.learn.naive_bayes import GaussianNB, MultinomialNB
 from sfumato.learn.objective_perturbation import ObjectivePerturbation
 from sfumato.learn.pca import PCA, Covariance
+from sfumato.learn.posterior_sample import PosteriorSample
+from sfumato.learn.select_columns import SelectColumns
 from sfumato.learn.standard_scaler import StandardScaler
 from sfumato.learn.tuning import Tuned, tune
 
@@ -34,11 +37,15 @@ __all__ = [
     "LogisticRegression",
     "MultinomialNB",
     "ObjectivePerturbation",
+    "PosteriorSample",
     "QuantileBinner",
     "RandomForestClassifier",
     "Regressor",
     "ReusableHoldout",
+    "SelectColumns",
     "StandardScaler",
     "Tuned",
+    "cross_val_score",
+    "cross_validation_loss",
     "tune",
 ]

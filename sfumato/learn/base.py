@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.learn.bounded_rows import UNIT, BoundedRows, UnitWeights, add_up
+from sfumato.learn.bounded_rows import COARSE, UNIT, BoundedRows, UnitWeights, add_up
 from sfumato.learn.database_pass import NoisyPass
 from sfumato.learn.spending import Spending, spending_of
 from sfumato.learn.tables import (
@@ -245,10 +245,10 @@ class Estimator(ABC):
         """Σ row·rowᵀ with noise on its upper triangle, mirrored; and the deviation of the noise."""
         exact, sensitivity = rows.gram(), rows.gram_sensitivity(spending.relation)
         upper = np.triu_indices(len(exact))
-        noisy = spending.add_noise(exact[upper], sensitivity).astype(np.float64) / UNIT / UNIT
+        noisy = spending.add_noise(exact[upper], sensitivity).astype(np.float64) / COARSE**2
         found = np.zeros(exact.shape)
         found[upper] = noisy
-        return found + np.triu(found, 1).T, spending.deviation(sensitivity, noisy.size) / UNIT / UNIT
+        return found + np.triu(found, 1).T, spending.deviation(sensitivity, noisy.size) / COARSE**2
 
     def row_count(self, table: Table, spending: Spending) -> float:
         """How many rows there are: public where one is replaced; else, or with weights, noisy and at least 1."""
@@ -316,10 +316,12 @@ def split_unit(X: Data, unit: str) -> tuple[Data, object]:
             f"{'columns without names' if names is None else ', '.join(names)}\n"
             "  do:     give a data frame with that column, or fit(X, y, units=…)"
         )
-    column = X.column(unit) if hasattr(X, "column_names") else X[unit]
+    place = names.index(unit)
     if hasattr(X, "drop_columns"):  # Arrow
-        return X.drop_columns([unit]), column
-    return X[[name for name in X.columns if str(name) != unit]], column
+        return X.drop_columns([unit]), X.column(place)
+    if hasattr(X, "iloc"):  # pandas, whose names may be numbers
+        return X.iloc[:, [j for j in range(len(names)) if j != place]], X.iloc[:, place]
+    return X.drop(unit), X[unit]
 
 
 def read_units(units: object, rows: int) -> NDArray[np.int64]:

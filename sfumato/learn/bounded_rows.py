@@ -20,8 +20,9 @@ from sfumato.sensitivity import Relation, Sensitivity
 
 BITS = 20  # rows are multiples of 2⁻²⁰ of the public norm's unit
 UNIT = 1 << BITS
+GRAM_BITS = 16  # those of Gram matrices, whose sums of products must fit 64 bits for any number of rows
+COARSE = 1 << GRAM_BITS
 EXACT = 1 << 53  # doubles are exact integers up to here, in whatever order they are added
-WIDE = np.int64(1) << 62
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,12 +30,13 @@ class UnitWeights:
     """How much each row counts where units own several: all rows of a unit together weigh at most `rows` rows."""
 
     weights: NDArray[np.float64]
+    units: NDArray[np.int64]  # a number for the unit of each row
 
     @staticmethod
     def of(units: NDArray[np.int64], rows: int) -> "UnitWeights":
         """min(1, rows/m) for the rows of a unit that has m of them: a function of that unit's rows alone."""
         _, place, count = np.unique(units, return_inverse=True, return_counts=True)
-        return UnitWeights(np.minimum(1.0, rows / count)[place])
+        return UnitWeights(np.minimum(1.0, rows / count)[place], place)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,7 +64,7 @@ class BoundedRows:
         safe = np.clip(np.nan_to_num(table, nan=0.0, posinf=1e100, neginf=-1e100), -cut, cut)
         spare = 0.5 if weights is None else 0.0  # what rounding may add to an entry, in steps
         length = row_lengths(safe)
-        most = max(norm - 2 * spare * math.sqrt(d) / UNIT, 0.0) * (1 - 1e-12)
+        most = max(norm - 2 * spare * math.sqrt(d) / UNIT, 0.0) * (1 - 1e-12 - d * 2.0**-52)
         shrink = np.minimum(1.0, most / np.maximum(length, 1e-300))
         if weights is not None:
             shrink = shrink * weights.weights * (1 - 1e-12)
@@ -88,17 +90,24 @@ class BoundedRows:
         return Sensitivity(l0=d, l2=l2, linf=fold * math.floor(self.box * UNIT), relation=relation)
 
     def gram(self) -> Integers:
-        """Σ row·rowᵀ, exactly: products of integers below 2²¹, in blocks whose sums are exact in doubles."""
-        d, peak = self.integers.shape[1], max(int(self.box * UNIT), 1)
+        """Σ row·rowᵀ, exactly, of rows in whole units of 2⁻¹⁶: blocks of them are exact in doubles, and sums do not
+        saturate below 2³¹ rows. Entries are shortened to that, which makes no row longer."""
+        d, peak = self.integers.shape[1], max(int(self.box * COARSE), 1)
         size = max(1, EXACT // (peak * peak))
-        total = np.zeros((d, d), np.int64)
+        products = [np.zeros(d * d, np.int64)]
         for start in range(0, len(self.integers), size):
-            block = self.integers[start : start + size].astype(np.float64)
-            total = saturating_add(total, (block.T @ block).astype(np.int64))
-        return total
+            block = self.shortened(slice(start, start + size)).astype(np.float64)
+            products.append((block.T @ block).astype(np.int64).reshape(-1))
+        return add_up(np.stack(products)).reshape(d, d)
+
+    def shortened(self, chunk: slice) -> Integers:
+        """Rows in units of 2⁻¹⁶, rounded towards zero: by whole numbers alone."""
+        rows = self.integers[chunk]
+        found: Integers = np.sign(rows) * (np.abs(rows) >> (BITS - GRAM_BITS))
+        return found
 
     def gram_sensitivity(self, relation: Relation) -> Sensitivity:
-        """Of the upper triangle of `gram`, in steps of 2⁻⁴⁰, diagonal included.
+        """Of the upper triangle of `gram`, in steps of 2⁻³², diagonal included.
 
         ‖zzᵀ‖_F = ‖z‖² ≤ norm², and ‖zzᵀ − wwᵀ‖_F² = ‖z‖⁴ + ‖w‖⁴ − 2(z·w)² ≤ 2·norm⁴. The entries of the triangle are
         the matrix's with the off-diagonal ones counted once, so their norm is no larger. Units of several rows add
@@ -107,7 +116,7 @@ class BoundedRows:
         Theorem: replacing a row moves XᵀX by at most √2·norm² in Frobenius norm [proof above; Wang 2018, App. A]
         """
         d = max(self.integers.shape[1], 1)
-        square, edge = math.floor(self.norm * UNIT) ** 2, math.floor(self.box * UNIT) ** 2
+        square, edge = -(-(math.floor(self.norm * UNIT) ** 2) // 256), math.floor(self.box * COARSE) ** 2
         replace = relation is Relation.ReplaceOne
         l2 = sqrt_up(2 * (square * self.rows) ** 2) if replace else float(square * self.rows)
         linf = 2 * edge if replace else edge
@@ -121,9 +130,3 @@ def add_up(integers: Integers) -> Integers:
     low = (integers & ((1 << 32) - 1)).sum(axis=0)
     totals = [max(-LARGEST, min(LARGEST, (int(a) << 32) + int(b))) for a, b in zip(high, low, strict=True)]
     return np.array(totals, np.int64)
-
-
-def saturating_add(a: Integers, b: Integers) -> Integers:
-    """a + b for |b| ≤ 2⁵³: saturated at ±2⁶², far beyond any sum of real data."""
-    found: Integers = np.clip(np.clip(a, -WIDE, WIDE) + b, -WIDE, WIDE)
-    return found

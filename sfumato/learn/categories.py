@@ -1,17 +1,25 @@
-"""Columns of categories as numbers: one column of 0 and 1 for each public category. It reads one row at a time.
+"""Columns of categories as numbers: one column of 0 and 1 for each category. It reads one row at a time.
 
-Which categories there are is public here, so a fit of this costs nothing: it does not look at data. Whoever does not
-know them buys them first, as the keys of a question (`SELECT ward, COUNT(*) FROM visits GROUP BY ward`).
+Where the categories are public, a fit costs nothing: it does not look at data. Where they are not, they are bought:
+noisy counts of all values, of which those above a threshold are released.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
 
+from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.learn.tables import Data, Matrix, column_names, plain, read_column
+from sfumato.learn.tables import Data, Matrix, column_names, columns_of, plain, read_column
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.shares import OWNER
+from sfumato.loss.base import PrivacyLoss
+from sfumato.mechanisms.keys.threshold_selection import StabilityHistogram
+
+REST = "…"  # the category of all values that are none of the bought ones
 
 
 @dataclass(eq=False, kw_only=True)
@@ -19,20 +27,49 @@ class CategoryEncoder:
     """A data frame with each of these columns replaced by 0/1 columns, one for each category but the first.
 
     A value that is no category is 0 in all of them, like the first: no value makes a fit fail. Other columns stay. The
-    bounds of new columns are (0, 1); `bounds_of` completes those of the others.
+    bounds of new columns are (0, 1); `bounds_of` completes those of the others. A column whose categories are `None` is
+    private: `epsilon` and `delta`, shared by all such columns, buy those that enough rows have, each row a unit.
+    Their first category is then the rest. A fit with a `ledger` is charged before values are read.
+
+    Theorem: noisy counts above a threshold are (ε, δ)-DP without a list of keys [`StabilityHistogram`]
     """
 
-    categories: Mapping[str, Sequence[Hashable]]
+    categories: Mapping[str, Sequence[Hashable] | None]
+    epsilon: float | None = None
+    delta: float = 0.0
+    ledger: Ledger | None = None
+    who: str = OWNER
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {"categories": self.categories}
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def set_params(self, **params: Any) -> Self:
-        self.categories = params.get("categories", self.categories)
+        for name, value in params.items():
+            setattr(self, name, value)
         return self
 
+    @property
+    def private(self) -> list[str]:
+        """The columns whose categories are bought."""
+        return [name for name, listed in self.categories.items() if listed is None]
+
+    def histogram(self) -> StabilityHistogram:
+        """The purchase of one column: an equal share of ε and δ."""
+        count = len(self.private)
+        if self.epsilon is None or not self.delta > 0:
+            raise InvalidParameter(
+                f"categories of {', '.join(self.private)} are private, so they cost.\n  found:  no epsilon and delta\n"
+                "  do:     give epsilon=0.1, delta=1e-6; or list the categories, if they are public"
+            )
+        return StabilityHistogram(count / checks.positive("epsilon", self.epsilon) * (1 + 1e-12), self.delta / count)
+
+    @property
+    def loss(self) -> PrivacyLoss | None:
+        """What a fit costs, for any data; None if all categories are public."""
+        return len(self.private) * self.histogram().loss() if self.private else None
+
     def fit(self, X: Data, y: object = None) -> Self:
-        """Checks the names of columns; free, since no value is read."""
+        """Checks the names of columns; if all categories are public, that is all, and free."""
         names = column_names(X)
         missing = [name for name in self.categories if name not in (names or ())]
         if names is None or missing:
@@ -42,20 +79,30 @@ class CategoryEncoder:
                 f"  do:     give a data frame with the columns {', '.join(self.categories)}"
             )
         for name, listed in self.categories.items():
-            if isinstance(listed, str) or len({plain(one) for one in listed}) != len(listed) or len(listed) < 2:
-                raise InvalidParameter(
-                    f"categories of {name} must be at least two different values.\n  found:  others\n"
-                    "  do:     list each once"
-                )
+            if listed is not None:
+                check_categories(name, listed)
+        loss = self.loss
+        if loss is not None and self.ledger is not None:
+            self.ledger.charge(loss, question=f"categories of {', '.join(self.private)}", who=self.who)
+        self.categories_: dict[str, list[Hashable]] = {}
+        for name, (values, _) in zip(names, columns_of(X), strict=True):
+            if name in self.categories:
+                listed = self.categories[name]
+                self.categories_[name] = self.bought(values) if listed is None else list(listed)
         self.feature_names_in_ = np.array(names, object)
         return self
+
+    def bought(self, values: Any) -> list[Hashable]:
+        """The rest, and the categories that enough rows have; a missing value is none."""
+        counts: Counter[Hashable] = Counter(key for key in map(category_of, values) if key is not None and key != REST)
+        return [REST, *self.histogram().release(counts)]
 
     def new_names(self) -> list[str]:
         """The names of the columns after `transform`."""
         found: list[str] = []
         for name in self.feature_names_in_:
-            listed = self.categories.get(name)
-            found += [name] if listed is None else [f"{name}={one}" for one in list(listed)[1:]]
+            listed = self.categories_.get(name)
+            found += [name] if listed is None else [f"{name}={one}" for one in listed[1:]]
         return found
 
     def get_feature_names_out(self, input_features: object = None) -> Any:
@@ -68,15 +115,33 @@ class CategoryEncoder:
 
     def transform(self, X: Data) -> Matrix:
         columns: list[Any] = []
-        for name in self.feature_names_in_:
-            values = X.column(name).to_numpy() if hasattr(X, "column_names") else X[name].to_numpy()
-            if name not in self.categories:
+        for name, (values, _) in zip(self.feature_names_in_, columns_of(X), strict=True):
+            if name not in self.categories_:
                 columns.append(read_column(values))
                 continue
-            place = {plain(one): k for k, one in enumerate(self.categories[name])}
+            place = {plain(one): k for k, one in enumerate(self.categories_[name])}
             found = np.fromiter((place.get(plain(one), 0) for one in values), np.int64, len(values))
             columns += [(found == k) * 1.0 for k in range(1, len(place))]
-        return np.column_stack(columns)
+        return np.column_stack(columns) if columns else np.zeros((len(X), 0))
 
     def fit_transform(self, X: Data, y: object = None) -> Matrix:
         return self.fit(X).transform(X)
+
+
+def check_categories(name: str, listed: Sequence[Hashable]) -> None:
+    if isinstance(listed, str) or len({plain(one) for one in listed}) != len(listed) or len(listed) < 2:
+        raise InvalidParameter(
+            f"categories of {name} must be at least two different values.\n  found:  others\n"
+            "  do:     list each once; or give None, with epsilon and delta, to buy them"
+        )
+
+
+def category_of(value: Any) -> str | int | float | None:
+    """A text or a number, in one form for all that are equal, so that no row decides how another one's is written; None
+    for anything else, such as NULL and NaN."""
+    key = plain(value)
+    if isinstance(key, str):
+        return key
+    if not isinstance(key, bool | int | float) or key != key:
+        return None
+    return int(key) if abs(key) < 2**53 and key == int(key) else float(key) if abs(key) < 1e300 else None

@@ -12,6 +12,7 @@ from sfumato.learn.row_wise import row_products, row_sums
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.standard_scaler import Spreads, measure_spreads, spread_noise
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector
+from sfumato.learn.tilted_minimum import PureTilt
 
 SPREAD_SHARE = 0.15  # of the budget, for means and deviations of columns
 PURE_NOISE = 0.02  # more than this under pure ε: the nearest class mean instead of descent
@@ -26,6 +27,8 @@ CURVATURE_NORM = 2.0
 NEWTON_STEPS = 30
 NEWTON_CLIP = 1.0
 NEWTON_NOISE = 8.0  # length of the noise up to which steps are scaled by the curvature
+TILT_CURVATURE = 0.015  # of a row of usual columns: a quarter of their variance
+TILT_NOISE = 0.27  # noise of a coefficient of columns in [−1, 1], up to which the objective is tilted
 STEEP = 4.0  # 1/variance of columns in [−1, 1] within a class, where it is not measured
 
 
@@ -34,10 +37,12 @@ class LogisticRegression(Classifier):
     """Linear log odds of two or more public classes.
 
     Where rows suffice, a part of the budget measures means and deviations of the columns. With Gaussian noise the rest
-    pays for descent with clipped gradients and averaged iterates. Under pure ε it pays for noisy class sums, each row
-    being in one class, and the model is that of the nearest class mean.
+    pays for descent with clipped gradients and averaged iterates. Under pure ε it pays for a random linear term in the
+    objective (objective perturbation) if there are two classes and many rows; else for noisy class sums, each row being
+    in one class, and the model is that of the nearest class mean.
 
     Theorem: T clipped gradient steps with Gaussian noise are μ-GDP together [`descend`; Dong, Roth & Su 2022, Cor. 3.3]
+    Theorem: the minimum of a tilted objective is ε-DP [`PureTilt`; Chaudhuri, Monteleoni & Sarwate 2011]
     Theorem: class sums on disjoint rows cost the largest of them [McSherry 2009, Thm 4]
     """
 
@@ -47,10 +52,17 @@ class LogisticRegression(Classifier):
         labels, d, kinds = self.labels(table), table.columns, len(self.class_list())
         count, rest = self.count_rows(table, spending)
         noise = spread_noise(d, count, rest.part(SPREAD_SHARE))
-        if not isinstance(spending, GaussianSpending) and noise > PURE_NOISE:
-            self.spreads_ = Spreads(np.zeros(d), np.ones(d))
-            self.set_coefficients(self.nearest_means(X, labels, kinds, table, rest), bounds)
-            return
+        if not isinstance(spending, GaussianSpending):
+            several = 1 if table.weights is None else self.rows_per_unit
+            tilt = PureTilt(rest.amount / rest.fold, d + 1, several)
+            tilted = kinds == 2 and is_clear(tilt, count)
+            if tilted or noise > PURE_NOISE:
+                self.spreads_ = Spreads(np.zeros(d), np.ones(d))
+                way = (
+                    self.tilted(X, labels, table, tilt) if tilted else self.nearest_means(X, labels, kinds, table, rest)
+                )
+                self.set_coefficients(way, bounds)
+                return
         if noise < SPREAD_NOISE:
             spreads = measure_spreads(self, X, table, rest.part(SPREAD_SHARE))
             rest = rest.part(1 - SPREAD_SHARE)
@@ -84,6 +96,14 @@ class LogisticRegression(Classifier):
         prior = np.log(sizes / sizes.sum())
         theta = np.column_stack([STEEP * means * math.sqrt(d), prior - STEEP * lengths / 2])
         return theta if kinds > 2 else theta[1:] - theta[:1]
+
+    def tilted(self, X: Matrix, labels: NDArray[np.int64], table: Table, tilt: PureTilt) -> Matrix:
+        """Objective perturbation of two classes; about replaced rows each of both moves has half of ε."""
+        weights = np.ones(len(X)) if table.weights is None else table.weights.weights * (1 - 1e-12)
+        signed = np.column_stack([X, np.ones(len(X))]) * np.where(labels == 1, 1.0, -1.0)[:, None]
+        theta = tilt.release(signed[labels >= 0], weights[labels >= 0])[None]
+        theta[:, :-1] *= math.sqrt(X.shape[1])  # as features are scaled
+        return theta
 
     def features(self, X: Matrix) -> Matrix:
         """Standardised, of length about 1, with a constant column."""
@@ -153,6 +173,11 @@ class LogisticRegression(Classifier):
         schedule = self.schedule(float(n), width, d + 1, spending)
         noise = schedule.noise(float(n), width * (d + 1), spending)
         return noise / math.sqrt(d + 1), "noise of a row's log odds"
+
+
+def is_clear(tilt: PureTilt, n: float) -> bool:
+    """Is the noise of a coefficient small for so many rows of usual columns? The objective is tilted then."""
+    return tilt.deviation / (n * TILT_CURVATURE + tilt.ridge) < TILT_NOISE
 
 
 UNKNOWN = 0.4  # deviation of a column in [−1, 1] where it is not measured

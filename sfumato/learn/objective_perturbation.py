@@ -11,6 +11,7 @@ from sfumato.learn.logistic_regression import probabilities
 from sfumato.learn.row_wise import row_products
 from sfumato.learn.spending import Spending, gaussian, most_mu
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector
+from sfumato.learn.tilted_minimum import SOLVED, minimum
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.coins import ApproxLoss
 from sfumato.sensitivity import Relation
@@ -19,8 +20,6 @@ CURVATURE_SHARE = 0.25  # of ε, for the change of volume: the ridge follows fro
 OUTPUT_EPSILON, OUTPUT_DELTA = 0.02, 0.1  # of ε and δ, for noise on the minimum, which is found approximately
 FINE = 1 << 30  # steps of the lattice in a deviation of noise
 ROUGH = 13 / FINE**2  # total variation distance of discrete and rounded normal noise, of one coordinate
-SOLVED = 1e-5  # length of the gradient at the approximate minimum, rounding of noise and of sums included
-MOST_STEPS = 10_000
 
 
 @dataclass(frozen=True)
@@ -134,37 +133,6 @@ def add_noise(values: Vector, sigma: float) -> Vector:
     steps = np.clip(np.rint(values * (FINE / sigma)), -(2.0**60), 2.0**60).astype(np.int64)
     multiples = gaussian(float(FINE)).answer(steps).multiples
     return np.asarray(multiples, np.float64) * (sigma / FINE)
-
-
-def minimum(signed: Matrix, ridge: float, linear: Vector) -> Vector:
-    """Where the gradient is shorter than SOLVED/2, by damped Newton steps: the objective is smooth and strongly convex,
-    so that they get there from anywhere."""
-    theta = np.zeros(signed.shape[1])
-    value, gradient, curvature = objective(theta, signed, ridge, linear)
-    for _ in range(MOST_STEPS):
-        if float(np.linalg.norm(gradient)) < SOLVED / 4:
-            break
-        direction = np.linalg.solve(curvature, gradient)
-        rate, slope = 1.0, float(gradient @ direction)
-        while rate > 1e-12:
-            tried = objective(theta - rate * direction, signed, ridge, linear)
-            shorter = float(np.linalg.norm(tried[1])) < float(np.linalg.norm(gradient)) * (1 - rate / 4)
-            if shorter or tried[0] <= value - rate * slope / 4:
-                break
-            rate /= 2
-        theta = theta - rate * direction
-        value, gradient, curvature = tried
-    return theta
-
-
-def objective(theta: Vector, signed: Matrix, ridge: float, linear: Vector) -> tuple[float, Vector, Matrix]:
-    """Value, gradient and curvature. Sums are pairwise, so that rounding stays far below SOLVED."""
-    scores = row_products(signed, theta[None])[:, 0]
-    weight = 0.5 * (1 - np.tanh(scores / 2))  # 1/(1 + e^score)
-    value = float(np.logaddexp(0.0, -scores).sum()) + ridge / 2 * float(theta @ theta) + float(linear @ theta)
-    gradient = -np.array([(column * weight).sum() for column in signed.T]) + ridge * theta + linear
-    curvature = (signed * (weight * (1 - weight))[:, None]).T @ signed + ridge * np.eye(len(theta))
-    return value, gradient, curvature
 
 
 def unit_refusal() -> InvalidParameter:

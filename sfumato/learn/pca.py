@@ -9,6 +9,7 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.learn.base import Estimator, Table
+from sfumato.learn.bounded_rows import COARSE
 from sfumato.learn.database_pass import NoisyPass, gram_of, gram_terms
 from sfumato.learn.linear_regression import usual_norm
 from sfumato.learn.row_wise import row_lengths, row_products
@@ -80,7 +81,7 @@ class Covariance(Estimator):
         rows = self.bound_rows(np.zeros((0, d + 1)), Table(np.zeros((0, d)), None, None, None),
                                math.sqrt(self.norm(d) ** 2 + 1), 1.0)  # fmt: skip
         sensitivity = rows.gram_sensitivity(spending.relation)
-        deviation = spending.deviation(sensitivity, (d + 1) * (d + 2) // 2) / 2.0**40
+        deviation = spending.deviation(sensitivity, (d + 1) * (d + 2) // 2) / COARSE**2
         return deviation / n, "error of a covariance, for columns scaled to [-1, 1]"
 
 

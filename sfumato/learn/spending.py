@@ -25,6 +25,7 @@ from sfumato.noise.draw_table import Integers
 from sfumato.rounding import product_down, quotient_up
 from sfumato.sensitivity import Relation, Sensitivity
 
+FINE_LEVELS = 1 << 14  # of a box, at least, where one unit may be in several
 LESS = 1 - 1e-14  # rounding never makes noise smaller than the price says
 
 
@@ -156,15 +157,25 @@ class PureSpending(Spending):
     def add_noise_by_block(self, sums: Integers, sensitivity: Sensitivity) -> Integers:
         """ε for each block under add/remove; half of it where rows are replaced, since that touches two, or one twice.
 
-        Theorem: mechanisms on disjoint parts of the data cost the largest of them [McSherry 2009, Thm 4]
+        A unit of several rows may be in several blocks, with moves that sum to `sensitivity`. Laplace noise costs in
+        proportion to a move. Joint noise rounds the cost of a move up to a level of its box, at most once for each
+        block; so levels are made fine, and pay for that.
+
+        Theorem: with levels of side t, moves of k blocks that sum to s cost at most k + s/t levels [each costs
+            ⌈move/t⌉ of them: docs/theorems/joint.md, Theorem 1; parts with one row of a unit: McSherry 2009, Thm 4]
         """
+        blocks, columns = sums.shape
         each = PureSpending(self.amount / self.fold * LESS, Relation.AddRemove)
-        alone = Sensitivity(l0=sums.shape[1], linf=sensitivity.linf, l1=sensitivity.l1, l2=sensitivity.l2)
-        if not each.joint_is_less(alone, sums.shape[1]):
+        alone = Sensitivity(l0=columns, linf=sensitivity.linf, l1=sensitivity.l1, l2=sensitivity.l2)
+        exact = np.ascontiguousarray(sums, np.int64)
+        if not each.joint_is_less(alone, columns):
             noise = laplace(each.amount * LESS, alone.norm("l1", "Laplace noise"))  # independent: all blocks at once
-            found: Integers = noise.answer(np.ascontiguousarray(sums, np.int64)).multiples
+            found: Integers = noise.answer(exact).multiples
             return found
-        return np.stack([each.add_noise(block, alone) for block in sums])
+        size = math.ceil(alone.linf)
+        side = -(-size // max(FINE_LEVELS, 1024 * blocks))
+        level = each.amount / (size / side + blocks) * LESS
+        return joint(level, side, columns).release(exact)
 
     def choose(self, utilities: Sequence[int], rows: int = 1) -> int:
         """Permute and flip, which is never worse than the exponential mechanism [McKenna & Sheldon 2020]."""

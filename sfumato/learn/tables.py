@@ -17,6 +17,7 @@ from sfumato.errors import InvalidParameter
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 Data = Any  # numpy, pandas, polars, Arrow, or nested lists
+TEXTS = ("str", "string", "large_string", "utf8", "category", "categorical", "enum", "dictionary")
 BoundsLike = tuple[Any, Any] | Mapping[str, tuple[float, float]]
 
 
@@ -28,17 +29,16 @@ def column_names(data: Data) -> tuple[str, ...] | None:
     return None if found is None or callable(found) else tuple(str(name) for name in found)
 
 
-def read_matrix(data: Data, names: Sequence[str] | None = None) -> Matrix:
+def read_matrix(data: Data) -> Matrix:
     """A table of numbers: rows × columns. Only its shape and type can be refused."""
     if hasattr(data, "tocsr"):
         raise InvalidParameter(
             "Sparse data are not read: which entries there are would be told by how long it takes.\n"
             "  found:  a sparse matrix\n  do:     give a dense one, X.toarray()"
         )
-    if hasattr(data, "column_names") and hasattr(data, "to_pydict"):  # Arrow
-        return matrix_of([read_column(data.column(str(name)).to_numpy()) for name in data.column_names], len(data))
-    if hasattr(data, "columns") and hasattr(data, "to_numpy"):  # pandas, polars
-        return matrix_of([read_column(data[name].to_numpy()) for name in data.columns], len(data))
+    if (names := column_names(data)) is not None:
+        return matrix_of([read_number_column(name, *one) for name, one in zip(names, columns_of(data), strict=True)],
+                         len(data))  # fmt: skip
     found = np.asarray(data)
     if found.ndim == 1 and found.size == 0:
         found = found.reshape(0, 0)
@@ -48,6 +48,34 @@ def read_matrix(data: Data, names: Sequence[str] | None = None) -> Matrix:
             "  do:     give a 2-D array or a data frame; one column is X.reshape(-1, 1)"
         )
     return read_numbers(found)
+
+
+def columns_of(data: Data) -> list[tuple[Any, str]]:
+    """Each column of a data frame with the name of its type: by place, as names may be numbers, or occur twice."""
+    if hasattr(data, "column_names"):  # Arrow
+        return [(column.to_numpy(), str(column.type)) for column in data.columns]
+    pandas = hasattr(data, "iloc")  # else polars
+    columns = [data.iloc[:, j] for j in range(data.shape[1])] if pandas else data.get_columns()
+    return [(column.to_numpy(), str(column.dtype)) for column in columns]
+
+
+def read_number_column(name: str, values: object, kind: str) -> Vector:
+    """A column of numbers of a data frame; one whose type says that it holds text is refused by its name."""
+    if kind.lower().startswith(TEXTS):
+        raise InvalidParameter(
+            f"the column {name} holds text, and a fit needs numbers.\n  found:  the type {kind}\n"
+            "  do:     put sf.learn.CategoryEncoder(categories={…}) before, or leave the column out"
+        )
+    return read_column(values)
+
+
+def take_rows(data: Data, rows: NDArray[np.bool_]) -> Data:
+    """Some rows of a table of any kind."""
+    if hasattr(data, "iloc"):
+        return data.iloc[np.flatnonzero(rows)]
+    if hasattr(data, "column_names") or hasattr(data, "get_columns"):
+        return data.filter(rows.tolist())
+    return np.asarray(data)[rows]
 
 
 def matrix_of(columns: list[Vector], rows: int) -> Matrix:

@@ -16,7 +16,7 @@ from sfumato.loss.kinds.gated import GatedLoss
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.loss.kinds.group import replace_one
 from sfumato.loss.kinds.laplace import LaplaceLoss
-from sfumato.loss.kinds.renyi import RenyiLoss, ZcdpLoss, from_renyi
+from sfumato.loss.kinds.renyi import RenyiLoss, TcdpLoss, ZcdpLoss, from_renyi, zcdp_chain
 from sfumato.loss.kinds.run_counts import NegativeBinomialRuns, PoissonRuns
 from sfumato.loss.kinds.sampled_group import SampledGaussianGroupLoss
 from sfumato.loss.kinds.selected import SelectedLoss
@@ -26,6 +26,7 @@ from sfumato.loss.kinds.subsampled import PoissonSampledLoss, WithoutReplacement
 from sfumato.loss.kinds.tabulated import TabulatedLoss
 from sfumato.loss.kinds.wrappers import Either, OneWay, Reversed, either
 from sfumato.loss.operations import OPERATIONS
+from sfumato.loss.views.law import LossLaw
 
 PrivacyLoss.operations = OPERATIONS
 
@@ -40,6 +41,7 @@ __all__ = [
     "GatedLoss",
     "GaussianLoss",
     "LaplaceLoss",
+    "LossLaw",
     "NegativeBinomialRuns",
     "OneWay",
     "PoissonRuns",
@@ -57,6 +59,7 @@ __all__ = [
     "StaircaseLoss",
     "Sum",
     "TabulatedLoss",
+    "TcdpLoss",
     "WithoutReplacementLoss",
     "ZcdpLoss",
     "either",
@@ -69,4 +72,5 @@ __all__ = [
     "from_trade_off",
     "nothing",
     "replace_one",
+    "zcdp_chain",
 ]

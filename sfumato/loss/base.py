@@ -20,6 +20,7 @@ from sfumato.loss.bound import Bound
 from sfumato.loss.compose.transforms.base import Transform
 from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
 from sfumato.loss.views.over_fitting import OverFitting
+from sfumato.loss.views.random_variable import RandomVariable
 from sfumato.loss.views.renyi_curve import RenyiCurve
 from sfumato.sensitivity import Relation
 
@@ -214,6 +215,26 @@ class PrivacyLoss(ABC):
         """H_alpha = E_Q[(P/Q − alpha)₊] for any alpha ≥ 0, worse direction."""
         return self.operations.hockey_stick(self, alpha)
 
+    def f_divergence(
+        self,
+        f: Callable[[float], float],
+        *,
+        growth: SupportsFloat = 2.0,
+        at_zero: SupportsFloat | None = None,
+        at_infinity: SupportsFloat = math.inf,
+    ) -> Bound:
+        """E_Q[f(P/Q)] for a convex f with f(1) = 0, worse direction; `loss.remove.f_divergence(f)` is D_f(P‖Q) alone.
+
+        f(x)/x^growth must not rise where x is large, nor x·f(1/x)/x^growth. `at_zero` is f(0), where f cannot say it;
+        `at_infinity` the limit of f(x)/x, if finite: what an outcome counts that only P, or only Q, can have.
+        """
+        return self.operations.f_divergence(self, f, growth, at_zero, at_infinity)
+
+    @property
+    def law(self) -> RandomVariable:
+        """The privacy loss as a random variable: L = log P/Q under P. `loss.reverse.law` is the other direction."""
+        return self.operations.law(self)
+
     def zcdp(self) -> Bound:
         """Least ρ with D_a ≤ ρ·a for all orders a > 1 (zero-concentrated DP)."""
         return self.operations.least_rho(self)
@@ -330,6 +351,8 @@ class Operations:
     chi_squared: Callable[[PrivacyLoss], Bound]
     hellinger: Callable[[PrivacyLoss], Bound]
     hockey_stick: Callable[[PrivacyLoss, SupportsFloat], Bound]
+    f_divergence: Callable[..., Bound]
+    law: Callable[[PrivacyLoss], RandomVariable]
     least_rho: Callable[[PrivacyLoss], Bound]
     least_mu: Callable[[PrivacyLoss, SupportsFloat, float], Bound]
     generalisation: Callable[[PrivacyLoss, object], OverFitting]

@@ -4,7 +4,7 @@ from sfumato.loss import describe, display
 from sfumato.loss.base import Operations
 from sfumato.loss.compose import sums
 from sfumato.loss.kinds import group, wrappers
-from sfumato.loss.views import divergences, gdp, generalisation, profile, trade_off, zcdp
+from sfumato.loss.views import divergences, f_divergence, gdp, generalisation, law, profile, trade_off, zcdp
 from sfumato.progress import watched
 
 OPERATIONS = Operations(
@@ -18,6 +18,8 @@ OPERATIONS = Operations(
     chi_squared=watched("computing a divergence")(divergences.chi_squared),
     hellinger=watched("computing a divergence")(divergences.hellinger),
     hockey_stick=watched("computing δ")(divergences.hockey_stick),
+    f_divergence=watched("computing a divergence")(f_divergence.f_divergence),
+    law=law.law,
     least_rho=watched("computing ρ")(zcdp.least_rho),
     least_mu=watched("computing μ")(gdp.least_mu),
     generalisation=generalisation.generalisation,

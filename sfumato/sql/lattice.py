@@ -8,7 +8,7 @@ from sfumato.errors import QueryRefused, UnboundedColumn
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Expression, columns
 
-STACKED = re.compile(r"t\d+\.c[0-9a-f]{32}x*")  # columns of UNION ALL, whose names are generated
+STACKED = re.compile(r"t\d+\.c[0-9a-f]{32}x*")  # columns of SELECTs in FROM, whose names are generated
 FINE = 2**20  # steps across a range without a step in the policy
 FINEST = 2**40  # steps across a range from which values are selected
 WIDE, LARGEST = 40, 2.0**100  # sums of 10^6 rows of 2^40 steps stay far below 2^63, whatever the data are
@@ -61,7 +61,7 @@ def exponent(expression: Expression, text: str, wide: int = WIDE, centred: bool 
             )
         used = list(columns(expression))
         free = {c.origin for c in used if not c.domain.bounded} or {c.origin for c in used}
-        names = {"a column of UNION ALL" if STACKED.fullmatch(o) else o.split(".", 1)[1] for o in free}
+        names = {"a column of a SELECT in FROM" if STACKED.fullmatch(o) else o.split(".", 1)[1] for o in free}
         found = f", of {', '.join(sorted(names)[:5])}" if names else ""
         words = (
             f"{text} has no bounds, so one person could change it without limit.\n"

@@ -39,6 +39,8 @@ EXAMPLES: list[PrivacyLoss] = [
     L.FinitePairLoss((0.9, 0.1, 0.0), (0.05, 0.9, 0.05)),
     L.ZcdpLoss(0.1),
     L.ZcdpLoss(0.02, 0.05),
+    L.TcdpLoss(0.1, 12.0),
+    L.TcdpLoss(0.002, 1e4, relation=sf.ReplaceOne),
     L.RenyiLoss((1.5, 2.0, 4.0, 16.0), (0.1, 0.14, 0.3, 1.2)),
     L.from_profile(lambda eps: L.LaplaceLoss(0.5).delta(eps).upper, top=0.5),
     L.PoissonSampledLoss(L.GaussianLoss(1.0), 0.1),

@@ -27,7 +27,7 @@ from tests.noise.sources import Recorded, Scripted
 every = pytest.mark.parametrize("example", EXAMPLES, ids=str)
 PAIRS = [(example, pair) for example in EXAMPLES for pair in example.neighbours]
 each_pair = pytest.mark.parametrize(("example", "pair"), PAIRS, ids=lambda x: str(x))
-ONCE, AT_ONCE = 1000, 20_000  # runs one by one, and in arrays
+ONCE, MORE, AT_ONCE = 800, 3000, 10_000  # runs one by one, if these show nothing, and in arrays
 WRAPPERS = {Processed, Measured, Following}  # their theorem is that of what they wrap
 NONSENSE = [math.nan, math.inf, -math.inf, "1", 1j, [1.0], b"1"]
 
@@ -87,7 +87,8 @@ def test_no_audit_refutes_the_loss(example, pair):
     seen = Seen.one_by_one(mechanism, pair, runs)
     found = sf.audit.audit(seen, pair.first, pair.second, loss=mechanism.loss(*pair.loss_arguments), samples=runs)
     assert not found.violated, found
-    assert example.rows or tells_apart(seen, ONCE) or tells_apart(Seen.one_by_one(mechanism, pair, 3 * ONCE), 3 * ONCE)
+    if not example.rows and found.epsilon.lower <= 0:
+        assert tells_apart(seen, runs) or tells_apart(Seen.one_by_one(mechanism, pair, MORE), MORE)
 
 
 def tells_apart(seen: Seen, runs: int) -> bool:
@@ -100,7 +101,7 @@ def test_no_audit_of_whole_arrays_refutes_the_loss(example, pair):
     seen = Seen(pair, *(Rows(mechanism).many(value, AT_ONCE) for value in (pair.first, pair.second)))
     found = sf.audit.audit(seen, pair.first, pair.second, loss=mechanism.loss(*pair.loss_arguments), samples=AT_ONCE)
     assert not found.violated, found
-    assert sf.audit.audit(seen, pair.first, pair.second, epsilon=0.0, samples=AT_ONCE).violated
+    assert found.epsilon.lower > 0 or tells_apart(seen, AT_ONCE)
 
 
 def test_audits_of_this_size_refute_too_little_noise_and_broken_bits():
@@ -201,25 +202,31 @@ def test_parameters_that_make_no_sense_are_refused(example):
 
 @every
 def test_copies_have_noise_of_their_own(example):
-    """Enough answers that two lists of them agree with probability below 1e-6 each time."""
+    """Enough answers that two lists of them agree with probability below 1e-6 each time; few usually differ already."""
     mechanism = example.make(sf.noise.entropy.SYSTEM)
     value = example.neighbours[0].first
     mechanism.release(value)  # whatever is drawn ahead is drawn now
     others = [mechanism, copy.copy(mechanism), copy.deepcopy(mechanism), pickle.loads(pickle.dumps(mechanism))]
-    answers = [repr([leaves(other.release(value)) for _ in range(200)]) for other in others]
-    assert len(set(answers)) == len(others)
+    answers = [""] * len(others)
+    for many in (20, 180):
+        answers = [before + repr([leaves(other.release(value)) for _ in range(many)])
+                   for before, other in zip(answers, others, strict=True)]  # fmt: skip
+        if len(set(answers)) == len(others):
+            return
+    raise AssertionError("two copies give the same 200 answers")
 
 
 # ---- promises --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("example", [x for x in EXAMPLES if x.distance], ids=str)
-@pytest.mark.parametrize("confidence", [0.5, 0.95])
-def test_errors_are_missed_no_more_often_than_said(example, confidence):
+def test_errors_are_missed_no_more_often_than_said(example):
     mechanism, value, n = recorded(example, "errors"), example.neighbours[0].first, 2000
-    bound = mechanism.error(confidence, **example.error_arguments)
-    misses = sum(example.distance(value, mechanism.release(value)) > bound for _ in range(n))
-    assert bdtrc(max(misses - 1, 0), n, 1 - confidence) > 1e-6
+    errors = [example.distance(value, mechanism.release(value)) for _ in range(n)]
+    for confidence in (0.5, 0.95):
+        bound = mechanism.error(confidence, **example.error_arguments)
+        misses = sum(error > bound for error in errors)
+        assert bdtrc(max(misses - 1, 0), n, 1 - confidence) > 1e-6
 
 
 # ---- descriptions ----------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from sfumato.curator.answer import BY_THE_TAIL, FOR_ALL_DATA, NOISE_ONLY, Answer
+from sfumato.curator.answer import BY_THE_TAIL, FOR_ALL_DATA, NOISE_ONLY, Answer, LeftOut
 from sfumato.errors import NotReached, PolicyError, QueryRefused
 from tests.curator.people import DEFAULT, opened, spent, stated
 
@@ -37,6 +37,20 @@ def test_frames_have_what_was_left_out_as_columns(tmp_path):
     assert tuple(frame["left out at most"]) == whole.by_row == Answer.from_json(answer.to_json()).left_out.by_row
     assert all(0 <= share <= 1 for share in whole.by_row) and len(whole.by_row) == len(answer) == 2
     assert list(whole.by_row) == sorted(whole.by_row)  # the larger a group, the smaller the share that may be missing
+
+
+def test_an_answer_never_says_that_nobody_counts_in_part_and_that_something_is_left_out(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    for step in range(6):
+        left_out = curator.ask(f"SELECT COUNT(*) AS n FROM t WHERE x > {step - 110}", epsilon=1.0).left_out
+        assert left_out.people or not left_out.about
+    assert str(LeftOut(BY_THE_TAIL, 0, 0.0, 0.31)) == (
+        "Probably nobody counts in part: nothing left out, at most 31 % (by the shape of the tail)."
+    )
+    assert str(LeftOut(BY_THE_TAIL, 1, 5e-5, 0.2)) == (
+        "At most 1 person counts in part: less than 0.01 % left out, at most 20 % (by the shape of the tail)."
+    )
+    assert "At most 1,200 people count in part: about 0.5 % left out" in str(LeftOut(BY_THE_TAIL, 1200, 0.005, 0.2))
 
 
 def test_frames_of_questions_without_scaling_have_the_columns_asked_for(tmp_path):

@@ -9,7 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sfumato.curator.norm_tail import APART, BINS, EDGES, HANDFUL, SQUARES, Tail, farthest_seen, laplace_quantile
+from sfumato.curator.norm_tail import (
+    APART,
+    BINS,
+    EDGES,
+    HANDFUL,
+    ROOT_NORMS,
+    SQUARES,
+    WHOLE_NORMS,
+    Tail,
+    farthest_seen,
+    laplace_quantile,
+)
 from sfumato.curator.scaling import (
     CANDIDATES,
     candidates_below,
@@ -249,3 +260,23 @@ def test_the_laplace_quantile_is_never_too_small(weights: list[float]) -> None:
     draws = np.random.default_rng(14).laplace(0, 1, (100_000, len(weights))) @ np.array(weights)
     assert (draws > laplace_quantile(np.array(weights), 0.01)).sum() < 1130
     assert laplace_quantile(np.zeros(3), 0.01) == 0
+
+
+@pytest.mark.parametrize(("groups", "keyed"), [(1, False), (10, True)])
+def test_one_row_per_person_costs_the_noise_of_one_row(groups: int, keyed: bool) -> None:
+    """Noise beyond the first bin is not taken for people with more rows: at most once in a hundred histograms."""
+    rng, sigma = np.random.default_rng(29), 30.0
+    draws = [one_bin(0, 20_000) + rng.normal(0, sigma, BINS) for _ in range(300)]
+    tails = [Tail.of(one, sigma, points=ROOT_NORMS if keyed else WHOLE_NORMS) for one in draws]
+    assert sum(choose_for_sums(tail, 10.0, groups) > 1 for tail in tails) <= 3
+
+
+@pytest.mark.parametrize("beyond", [150, 1_000])
+def test_people_with_more_rows_than_noise_explains_are_not_taken_for_people_with_one(beyond: int) -> None:
+    tail = Tail.of(one_bin(0, 20_000) + one_bin(2, beyond), 30.0)
+    assert not tail.alike
+    assert choose_for_sums(tail, 10.0, 1) > 1
+
+
+def test_few_people_are_not_taken_for_people_with_one_row_each() -> None:
+    assert not Tail.of(one_bin(0, 100), 30.0).alike

@@ -88,8 +88,9 @@ def test_a_key_names_all_rounds(curator):
 @pytest.mark.parametrize("sql", ["SELECT MEDIAN(stay) FROM visits", "SELECT VARIANCE(stay) FROM visits",
                                  "SELECT diagnosis, COUNT(*) FROM visits GROUP BY 1"])  # fmt: skip
 def test_other_questions_are_refused_before_a_charge(curator, sql):
-    with pytest.raises(QueryRefused, match="relative error"):
-        curator.ask(sql, epsilon=1.0, relative_error=0.1)
+    for way in (curator.ask, curator.preview):
+        with pytest.raises(QueryRefused, match="relative error"):
+            way(sql, epsilon=1.0, relative_error=0.1)
     assert curator.ledger.verify().seq == 1
 
 

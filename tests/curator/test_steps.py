@@ -2,17 +2,18 @@
 
 import json
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
 import sfumato as sf
 from sfumato.curator.scaling import histogram_edges, scaling_of
 from sfumato.curator.steps import Steps
-from sfumato.errors import BudgetExceeded, KeyReused
+from sfumato.errors import BudgetExceeded, EngineUnavailable, KeyReused, QueryRefused
 from sfumato.sql.policy import Policy
 from tests.curator.people import DEFAULT, GAUSSIAN, POLICY, PURE, charges, opened, spent
 from tests.curator.questions import dialect_in_use
+from tests.curator.wrapped import Wrapped
 
 BY_KEY = "SELECT w, COUNT(*) FROM t GROUP BY w"
 POINTS = ("data: before", "data: read", "noise: drawn", "answer: due")
@@ -128,6 +129,45 @@ def test_a_budget_for_the_steps_alone_is_refused_before_the_first_charge(tmp_pat
     with pytest.raises(BudgetExceeded):
         curator.ask(BY_KEY, epsilon=curator.policy.epsilon / 2)
     assert spent(curator) == before
+
+
+@pytest.mark.parametrize(
+    ("sql", "error"), [("SELECT AVG(y) FROM t", 1.0), ("SELECT MEDIAN(y) FROM t", 1.0), ("SELECT SUM(x) FROM t", 1e-3),
+                       ("SELECT w, COUNT(*) FROM t GROUP BY w", 1e-3)])  # fmt: skip
+def test_an_error_that_no_histogram_makes_possible_is_refused_before_the_first_charge(tmp_path, sql, error):
+    curator = opened(tmp_path, *DEFAULT)
+    with pytest.raises(QueryRefused, match=r"can be promised|would cost more"):
+        curator.ask(sql, error=error)
+    assert charges(curator) == []
+
+
+def test_an_error_that_is_possible_but_not_affordable_is_refused_before_the_first_charge(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    assert curator.ask(BY_KEY, epsilon=20.0).charged
+    before = charges(curator)
+    with pytest.raises(BudgetExceeded):
+        curator.ask("SELECT COUNT(*) FROM t", error=0.8)
+    assert charges(curator) == before
+
+
+@dataclass
+class Without(Wrapped):
+    """An engine that cannot run what reads this table."""
+
+    table: str = '"s"'
+
+    def check(self, sql):
+        if self.table in sql:
+            raise RuntimeError
+        self.inner.check(sql)
+
+
+def test_of_several_aggregations_none_is_charged_if_one_cannot_be_run(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    broken = replace(curator, engine=Without(curator.engine))
+    with pytest.raises(EngineUnavailable):
+        broken.ask("SELECT a.n + b.n FROM (SELECT COUNT(*) AS n FROM t) a, (SELECT COUNT(*) AS n FROM s) b", epsilon=2)
+    assert charges(curator) == []
 
 
 def test_two_analysts_at_once_buy_each_step_once(tmp_path):

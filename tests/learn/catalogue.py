@@ -12,6 +12,7 @@ CLASSES = WIDE | {"classes": [0, 1]}
 
 ESTIMATORS = {
     learn.LinearRegression: REGRESSION,
+    learn.PosteriorSample: REGRESSION,
     learn.GradientBoostingRegressor: REGRESSION | {"rounds": 5, "depth": 2},
     learn.GeneralizedLinearRegression: WIDE | {"y_bounds": (0, 1)},
     learn.LogisticRegression: CLASSES,
@@ -24,13 +25,17 @@ ESTIMATORS = {
     learn.StandardScaler: WIDE,
     learn.Covariance: WIDE,
     learn.PCA: WIDE,
+    learn.SelectColumns: REGRESSION | {"count": 2},
     learn.KMeans: WIDE | {"n_clusters": 2},
     learn.QuantileBinner: WIDE | {"bins": 4},
 }
 
 
-APPROXIMATE = {learn.ObjectivePerturbation}  # (ε, δ), about adding or removing a row, and no other loss
-ROWS_ONLY = {learn.ObjectivePerturbation, learn.DecisionTreeClassifier}
+APPROXIMATE = {
+    learn.ObjectivePerturbation,
+    learn.PosteriorSample,
+}  # (ε, δ), about adding or removing a row, and no other loss
+ROWS_ONLY = {learn.ObjectivePerturbation, learn.PosteriorSample, learn.DecisionTreeClassifier}
 
 
 def example(kind, n=60, **options):

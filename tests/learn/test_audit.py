@@ -30,7 +30,12 @@ class Fitted:
             return float(fitted.predict(EXTREME)[0])
         if isinstance(fitted, learn.Covariance):
             return float(fitted.covariance_[0, 0])
-        found = {"StandardScaler": "mean_", "KMeans": "cluster_centers_", "QuantileBinner": "bin_edges_"}
+        found = {
+            "StandardScaler": "mean_",
+            "KMeans": "cluster_centers_",
+            "QuantileBinner": "bin_edges_",
+            "SelectColumns": "scores_",
+        }
         return float(np.ravel(getattr(fitted, found[type(fitted).__name__])).max())
 
 

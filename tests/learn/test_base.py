@@ -160,3 +160,22 @@ def test_parameters_are_read_and_set_by_name():
     assert repr(estimator) == "LinearRegression(epsilon=2, bounds=(-1, 1), y_bounds=(-1, 1))"
     with pytest.raises(InvalidParameter, match="Invalid parameter 'alpha'"):
         estimator.set_params(alpha=1)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_column_of_text_is_refused_by_its_name(frame):
+    """It would count as the middle of its bounds, everywhere, without a word."""
+    table = frame({"age": [1.0, 2.0], "ward": ["a", "b"]})
+    with pytest.raises(InvalidParameter, match=r"ward holds text[^$]*CategoryEncoder"):
+        LinearRegression(epsilon=1, **EASY).fit(table, [0.0, 1.0])
+
+
+def test_columns_of_pandas_may_have_odd_names():
+    X, y = line(500)
+    options = {"epsilon": 5, "delta": 1e-6, "bounds": (-1, 1), "y_bounds": (-1, 1)}
+    for names in ([0, 1, 2], ["a b", "a b", "ä.\\"], [("x", 1), None, 2.5]):
+        frame = pd.DataFrame(X, columns=pd.Index(names, dtype=object))
+        assert LinearRegression(**options).fit(frame, y).public_score(frame, y) > 0.5
+    frame = pd.DataFrame(X, columns=[0, 1, 2])
+    frame[3] = np.arange(500)
+    assert LinearRegression(unit="3", **options).fit(frame, y).n_features_in_ == 3

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 from sklearn.pipeline import make_pipeline
 
+import sfumato as sf
 from sfumato import learn
-from sfumato.errors import InvalidParameter
+from sfumato.errors import BudgetExceeded, InvalidParameter
 
 WARDS = {"ward": ["a", "b", "c"]}
 
@@ -46,3 +47,31 @@ def test_it_stands_before_an_estimator():
 def test_senseless_categories_are_refused(wrong):
     with pytest.raises(InvalidParameter):
         learn.CategoryEncoder(categories=wrong).fit(pd.DataFrame({"ward": ["a", "b"]}))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_private_categories_are_bought(frame, tmp_path):
+    ledger = sf.Ledger.create(tmp_path / "ledger.sqlite", sf.Budget(5.0, 1e-5))
+    ward = ["north"] * 400 + ["south"] * 300 + ["rare", None, "…"]
+    table = frame({"ward": ward, "age": np.arange(703.0)})
+    encoder = learn.CategoryEncoder(categories={"ward": None}, epsilon=0.8, delta=1e-6, ledger=ledger).fit(table)
+    assert encoder.get_feature_names_out().tolist() == ["ward=north", "ward=south", "age"]
+    assert encoder.transform(table).sum(axis=0).tolist() == [400, 300, 703 * 351]
+    assert encoder.loss.epsilon(1e-6).upper == pytest.approx(0.8)
+    with pytest.raises(BudgetExceeded):
+        encoder.fit(table)
+
+
+def test_how_a_category_is_written_depends_on_no_order():
+    one, two = (
+        pd.DataFrame({"x": pd.Series(values * 200, dtype=object)}) for values in ([1, 1.0, True], [True, 1, 1.0])
+    )
+    fits = [learn.CategoryEncoder(categories={"x": None}, epsilon=1, delta=1e-6).fit(table) for table in (one, two)]
+    assert [repr(fit.categories_) for fit in fits] == ["{'x': ['…', 1]}"] * 2
+    odd = pd.DataFrame({"x": pd.Series([math.nan, math.inf, 10**400, ([],), b"b", -0.0], dtype=object)})
+    assert learn.CategoryEncoder(categories={"x": None}, epsilon=1, delta=1e-6).fit_transform(odd).shape == (6, 0)
+
+
+def test_private_categories_need_a_price():
+    with pytest.raises(InvalidParameter, match="cost"):
+        learn.CategoryEncoder(categories={"ward": None}).fit(pd.DataFrame({"ward": ["a"]}))

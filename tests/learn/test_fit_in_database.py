@@ -12,7 +12,7 @@ from sfumato import learn
 from sfumato.aggregates.price import Mu
 from sfumato.curator.fit_in_database import FitSums, FitWanted, lattice_rows, table_of
 from sfumato.curator.planner import Wanted
-from sfumato.errors import InvalidParameter, QueryRefused
+from sfumato.errors import BudgetExceeded, InvalidParameter, QueryRefused
 from sfumato.learn.database_pass import block_sensitivity
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.emit.lattice_rows import whole_steps
@@ -74,6 +74,31 @@ def test_what_cannot_be_fitted_is_refused_before_the_charge(opened):
         with pytest.raises((QueryRefused, InvalidParameter)):
             refused()
     assert not any(opened.ledger.meter().spent)
+
+
+def test_bounds_are_bought_only_for_a_fit_that_can_be(tmp_path):
+    """Two charges: whatever the second one would be refused for is said before the first."""
+    (tmp_path / "policy.toml").write_text(POLICY.format(unit='{each = "row"}') + 'x = {type = "number"}\n')
+    with duckdb.connect(str(tmp_path / "v.duckdb")) as con:
+        con.execute(
+            "CREATE TABLE visits AS SELECT range AS age, range AS stay, range AS cost, range AS x FROM range(90)"
+        )
+    opened = sf.Curator.open(tmp_path / "v.duckdb", policy=tmp_path / "policy.toml")
+    line, forest = learn.LinearRegression, learn.RandomForestClassifier
+    for refused in (
+        lambda: opened.fit(line(), "SELECT x AS a, x AS b, age FROM visits", y="age", epsilon=1),
+        lambda: opened.fit(line(), "SELECT x, age FROM visits", y="stay", epsilon=1),
+        lambda: opened.fit(line(solver="none"), "SELECT x, age FROM visits", y="age", epsilon=1),
+        lambda: opened.fit(line(), "SELECT x, age FROM visits", y="age", epsilon=400),
+        lambda: opened.fit(learn.StandardScaler(), "SELECT x, age FROM visits", y="age", epsilon=1),
+        lambda: opened.fit(learn.QuantileBinner(bins=10**6), "SELECT x FROM visits", epsilon=1),
+        lambda: opened.fit(learn.PCA(n_components=3), "SELECT x, age FROM visits", epsilon=1),
+        lambda: opened.fit(forest(classes=[1, 1]), "SELECT x, age FROM visits", y="age", epsilon=1),
+        lambda: opened.fit(forest(classes=[1, 2], depth=99), "SELECT x, age FROM visits", y="age", epsilon=1),
+    ):
+        with pytest.raises((QueryRefused, InvalidParameter, BudgetExceeded)):
+            refused()
+        assert not any(opened.ledger.meter().spent)
 
 
 TWO = "SELECT age, stay FROM visits"

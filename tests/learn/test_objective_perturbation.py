@@ -10,11 +10,8 @@ import sfumato as sf
 from sfumato.errors import InvalidParameter
 from sfumato.learn.objective_perturbation import (
     CURVATURE_SHARE,
-    SOLVED,
     ObjectivePerturbation,
     Perturbation,
-    minimum,
-    objective,
 )
 from tests.learn.data import blobs
 
@@ -41,15 +38,6 @@ def test_the_exact_minimum_has_at_most_the_profile_of_the_proof(epsilon, others)
             assert profile <= claimed + 1e-9
         assert claimed <= 0.9 * 1e-2 < 10 * claimed
     assert np.trapezoid(np.maximum(few - more, 0.0), grid) > 0.01
-
-
-def test_the_minimum_is_found_from_anywhere():
-    rng = np.random.default_rng(3)
-    for size, far in ((0, 1.0), (1, 50.0), (500, 1e4)):
-        rows = rng.uniform(-0.5, 0.5, (size, 4))
-        linear = far * rng.standard_normal(4)
-        theta = minimum(rows, 0.2, linear)
-        assert np.linalg.norm(objective(theta, rows, 0.2, linear)[1]) < SOLVED / 4
 
 
 def test_classes_are_told_apart():

@@ -92,6 +92,13 @@ STATISTICS = (
     "SELECT {ward}, MODE({stay}) FROM {visits} GROUP BY {ward}",
     "SELECT TRIANGLES() FROM {links}",
 )
+ABOUT_UNITS = (  # rows made for each person, chosen by other rows of it, and by public ones
+    "SELECT AVG(n) FROM (SELECT {person}, COUNT(*) AS n, MAX({stay}) AS s FROM {visits} GROUP BY {person}) WHERE s > 3",
+    "SELECT COUNT(*) FROM {visits} v WHERE EXISTS"
+    " (SELECT 1 FROM {lines} l WHERE l.{person} = v.{person} AND l.{price} > v.{stay})",
+    "SELECT COUNT(*) FROM {visits} WHERE {ward} IN (SELECT {place} FROM {wards} WHERE {floor} > 1)",
+    "SELECT COUNT(*) FROM {visits} v WHERE 3 < (SELECT COUNT(*) FROM {lines} l WHERE l.{person} = v.{person})",
+)
 HEAVY = 99
 BUDGET = "version = 1\n[budget]\nepsilon = 900\ndelta = 1e-6\n"
 NAMED = (  # all places where a policy names something of the database
@@ -184,7 +191,10 @@ def parsed():
     alone = Policy.read(POLICY.format(**in_toml(PLAIN)).replace('unit = {column = "person"}\ngroups = 2\nrows = 3',
                         'unit = "row"').split('[tables."lines"]')[0])  # fmt: skip
     for name in DIALECTS:
-        asked = [(one, policy) for one in (*QUESTIONS, *STATISTICS, "SELECT TRIMMED_MEAN({stay}, 0.2) FROM {visits}")]
+        asked = [
+            (one, policy)
+            for one in (*QUESTIONS, *ABOUT_UNITS, *STATISTICS, "SELECT TRIMMED_MEAN({stay}, 0.2) FROM {visits}")
+        ]
         asked += [(one, alone) for one in (*QUESTIONS[:2], "SELECT MEDIAN({stay}) FROM {visits}")]
         asked += [("SELECT {ward} || 'x', COUNT(*) FROM {visits} WHERE {stay} / 2 > MOD({stay}, 3) GROUP BY 1", policy)]
         for question, stated in asked:

@@ -220,21 +220,32 @@ def for_ledger(
 
 
 @lru_cache(maxsize=64)
-def for_zcdp(rho: float, dilation: float, steps: int = 4, relation: Relation = AddRemove) -> Calibrated:
-    """The noise of least variance that is ρ-zCDP, among the families whose losses have all moments.
+def for_zcdp(
+    rho: float,
+    dilation: float,
+    steps: int = 4,
+    relation: Relation = AddRemove,
+    families: tuple[Family, ...] = HEAVY,
+) -> Calibrated:
+    """The noise of least variance that is ρ-zCDP, in these families: their losses need all moments.
 
     Theorem: zCDP is a linear bound on the Rényi curve [Bun & Steinke 2016, Def. 1.1]
     """
     goal = checks.positive("rho", rho)
 
-    return least_noise(Target(goal, lambda loss: loss.zcdp().upper, Sketch.rho), dilation, steps, HEAVY, relation)
+    return least_noise(Target(goal, lambda loss: loss.zcdp().upper, Sketch.rho), dilation, steps, families, relation)
 
 
 @lru_cache(maxsize=64)
 def for_epsilon(
-    epsilon: float, delta: float, dilation: float, steps: int = 4, relation: Relation = AddRemove
+    epsilon: float,
+    delta: float,
+    dilation: float,
+    steps: int = 4,
+    relation: Relation = AddRemove,
+    families: tuple[Family, ...] | None = None,
 ) -> Calibrated:
-    """The noise of least variance that is (ε, δ)-DP; δ = 0 means pure differential privacy.
+    """The noise of least variance that is (ε, δ)-DP, in these families; δ = 0 means pure differential privacy.
 
     Theorem: (ε, δ)-DP is a bound on the hockey-stick divergence [Barthe & Olmedo 2013; Balle & Wang 2018, Thm 5]
     """
@@ -243,5 +254,5 @@ def for_epsilon(
     def price(loss: SmoothLoss) -> float:
         return (max(loss.supremum()) if small == 0 else loss.epsilon(small, tolerance=1e-5).upper) ** 2 * (1 + 1e-12)
 
-    families = FAMILIES if small else BOUNDED
-    return least_noise(Target(eps * eps, price, lambda x: x.epsilon(small) ** 2), dilation, steps, families, relation)
+    tried = families or (FAMILIES if small else BOUNDED)
+    return least_noise(Target(eps * eps, price, lambda x: x.epsilon(small) ** 2), dilation, steps, tried, relation)

@@ -17,7 +17,7 @@ from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound, worst
 from sfumato.loss.kinds.coins import ApproxLoss
 from sfumato.loss.kinds.from_densities import from_cdfs
-from sfumato.loss.kinds.renyi import ZcdpLoss
+from sfumato.loss.kinds.renyi import TcdpLoss, ZcdpLoss
 from sfumato.loss.kinds.wrappers import either
 from sfumato.loss.numeric import ULP, Floats, floats, ndtr
 from sfumato.mechanisms.base import Mechanism
@@ -158,6 +158,10 @@ class ProportionalGaussian(Mechanism[ArrayLike, float | Floats]):
         found = ScaledPair(size, size - 1, self.relative_error).renyi(a) / a
         spare = 1e-13 / float(1 - Fraction(a) / last)  # the rounding error grows as the order approaches the last one
         return Bound(found * (1 - spare), found * (1 + spare), "closed form")
+
+    def truncated_loss(self, size: int, order: float) -> TcdpLoss:
+        """What `truncated` says, as a loss: (ρ, ω)-truncated CDP of a member of a group of this size, ω = order."""
+        return TcdpLoss(self.truncated(size, order).upper, order)
 
     def delta(self, size: int, epsilon: float) -> Bound:
         """The exact profile of a member: the worst of both neighbours, both ways."""

@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
+from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.numeric import ULP, Floats
 from sfumato.mechanisms.groups.groupwise import GroupwiseLoss
@@ -68,6 +69,14 @@ class Contract(ABC):
     def policy(self) -> GroupwiseLoss:
         """The privacy loss of a member as a function of the group size."""
         return self.mechanism.policy
+
+    def loss(self) -> PrivacyLoss:
+        """What a release costs: the loss of a member of the smallest group, which holds in every group.
+
+        `policy.member(size)` is the loss in a group of a given size. It is a function to publish, never its value at
+        the true size.
+        """
+        return self.policy.everyone()
 
     @cached_property
     def certificate(self) -> "Certificate":

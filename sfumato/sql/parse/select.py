@@ -265,12 +265,14 @@ def build_plan(rows: Scope, keys: Sequence[Expression], aggregates: tuple[Aggreg
 
 def name_unbounded(refusal: UnboundedColumn, table: Table, joins: Sequence[Join]) -> QueryRefused:
     """The refusal with the names of table and column; a plain one if no bounds could be found for it: where it is no
-    column of a private table, or the unit."""
+    column of a private table, or the unit, or computed for each unit."""
     place, _, name = refusal.origin.partition(".")
     number = int(place.removeprefix("t"))
     owner = joins[number - 1].table if number else table
     if owner.branches:
         return name_in_branches(refusal, owner, name)
+    if owner.grouped is not None:  # made for each unit: what a policy says of columns is not about it
+        return QueryRefused(str(refusal).replace("give low and high in the policy, or ask", "ask"))
     domain = owner.columns.get(name)
     if owner.public or domain is None or domain.kind is not Kind.NUMBER or domain.bounded or name == owner.unit_column:
         return QueryRefused(str(refusal))

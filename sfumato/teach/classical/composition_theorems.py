@@ -153,3 +153,6 @@ def repeated_response(eps: float, k: int) -> RepeatedResponse:
     ways = gammaln(floats(k + 1.0)) - gammaln(lies + 1) - gammaln(k - lies + 1)
     error = ULP * (40 * float(gammaln(floats(k + 1.0))) + 8 * k * (eps + 1) + 64)
     return RepeatedResponse(eps, k, ways - lies * eps - k * math.log1p(math.exp(-eps)), error)
+
+
+basic_composition, advanced_composition, optimal_composition = basic, advanced, optimal  # the names of `sf`

@@ -20,6 +20,8 @@ from sfumato.teach.figures.larger_groups import all_orders, guarantees, larger_g
 from sfumato.teach.figures.linear_regression import exposed_people, private_regressions
 from sfumato.teach.figures.local_privacy import local_against_central
 from sfumato.teach.figures.over_fitting import adaptive_over_fitting, over_fitting_bounds
+from sfumato.teach.figures.random_losses import loss_law
+from sfumato.teach.figures.smooth_noise_laws import sliding_and_dilation, smooth_noise_laws, trimmed_means
 from sfumato.teach.figures.style import Picture
 
 attacked, proposed, saved = attack_chart, propose_test_release, save_png  # the names before version 0.2
@@ -28,7 +30,8 @@ __all__ = [
     "Picture", "accountants", "adaptive_over_fitting", "all_orders", "attack_chart", "attacked", "central_limit",
     "composition", "contour", "exposed_people", "gaussian_noise", "guarantees", "hockey_stick", "larger_groups",
     "lecture_figures",
-    "local_against_central", "over_fitting_bounds", "private_regressions", "profiles",
-    "propose_test_release", "proposed", "region", "renyi_curves", "save_png", "saved", "smooth_noise",
-    "stable_choice", "tangents", "trade_off_functions", "two_errors",
+    "local_against_central", "loss_law", "over_fitting_bounds", "private_regressions", "profiles",
+    "propose_test_release", "proposed", "region", "renyi_curves", "save_png", "saved",
+    "sliding_and_dilation", "smooth_noise", "smooth_noise_laws",
+    "stable_choice", "tangents", "trade_off_functions", "trimmed_means", "two_errors",
 ]  # fmt: skip

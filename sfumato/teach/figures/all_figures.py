@@ -20,6 +20,8 @@ from sfumato.teach.figures.larger_groups import all_orders, larger_groups
 from sfumato.teach.figures.linear_regression import exposed_people, private_regressions
 from sfumato.teach.figures.local_privacy import local_against_central
 from sfumato.teach.figures.over_fitting import adaptive_over_fitting, over_fitting_bounds
+from sfumato.teach.figures.random_losses import loss_law
+from sfumato.teach.figures.smooth_noise_laws import sliding_and_dilation, smooth_noise_laws, trimmed_means
 
 
 def lecture_figures(directory: str | Path) -> list[Path]:
@@ -54,6 +56,10 @@ def lecture_figures(directory: str | Path) -> list[Path]:
         "over_fitting_bounds": over_fitting_bounds,
         "exposed_people": exposed_people,
         "private_regressions": private_regressions,
+        "loss_law": loss_law,
+        "sliding_and_dilation": sliding_and_dilation,
+        "smooth_noise_laws": smooth_noise_laws,
+        "trimmed_means": trimmed_means,
     }
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)

@@ -312,3 +312,12 @@ def test_a_sum_inside_is_the_same_in_any_order_of_rows():
         text = rows_with_unit(plan.table, DIALECTS["duckdb"].about(plan)).sql("duckdb")
         found.add(db.execute(f'SELECT "{inner}" FROM ({text})').fetchone())
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("aggregate", ["AVG(n)", "SUM(n)", "MEDIAN(n)"])
+def test_a_number_of_rows_without_a_bound_is_refused_with_what_to_do(aggregate):
+    rows = "(SELECT customer_id, COUNT(*) AS n FROM events GROUP BY customer_id)"
+    with pytest.raises(QueryRefused, match=r"of a column of a SELECT in FROM\n  do:     ask for CLAMP") as refusal:
+        parse_question(f"SELECT {aggregate} FROM {rows}", Policy.read(POLICY))
+    assert type(refusal.value) is QueryRefused  # no bounds are bought for what is no column of a table
+    parse_question(f"SELECT {aggregate.replace('n', 'CLAMP(n, 0, 50)')} FROM {rows}", Policy.read(POLICY))

@@ -1,0 +1,1 @@
+"""Experiments of lectures and papers, as calls: each returns what it measured."""
