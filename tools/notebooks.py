@@ -10,8 +10,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGES = (*sorted((ROOT / "docs" / "lectures").glob("0*.md")), *sorted((ROOT / "docs" / "examples").glob("*.md")))
 CODE = re.compile(r"^```python\n(.*?)^```$\n?", re.M | re.S)
+PAGES = tuple(
+    page
+    for folder in ("lectures", "examples")
+    for page in sorted((ROOT / "docs" / folder).glob("*.md"))
+    if CODE.search(page.read_text(encoding="utf-8"))
+)
 TARGET = re.compile(r"(\]\(|src=\")(?!https?:|#|mailto:)([^)\"]+)")
 
 
