@@ -159,7 +159,7 @@ bench-cost: $(VENV)/dev.stamp  ## each function in one row: worst input, cheapes
 http: $(VENV)/dev.stamp bench/.peers/server-http.stamp  ## requests that schemathesis makes up from the OpenAPI document of a service
 	@$(BIN)/python -m bench.server.check_http $(OPTIONS)
 
-console: $(VENV)/dev.stamp bench/.peers/axe.stamp  ## every page of the console in Chromium, looked at by axe-core: light, dark, on a phone
+console: $(VENV)/dev.stamp bench/.peers/axe.stamp bench/.peers/server-browser.stamp  ## every page of the console in Chromium, by axe-core (light, dark, phone) and by keyboard
 	@$(BIN)/python -m bench.server.check_console $(OPTIONS)
 
 bench/.peers/axe.stamp:
@@ -270,9 +270,6 @@ bench/.peers/opacus.stamp: bench/sgd/opacus.txt | $(BIN)/python
 	@$(call install,bench/.peers/opacus/bin/python) torch==2.13.0
 	@$(call install,bench/.peers/opacus/bin/python) -r $<
 	@touch $@
-
-bench/.peers/server-%.stamp: bench/server/sides/%.txt | $(BIN)/python
-	$(call peer,server-$*)
 
 bench/.peers/%.stamp: bench/composition/sides/%.txt | $(BIN)/python
 	$(call peer,$*)

@@ -30,13 +30,21 @@ from sfumato.curator.suggest_bounds import (
     share_outside,
     suggested_range,
 )
-from sfumato.curator.value_votes import NoisyCounts, buy_value_histogram, magnitude_histogram, position_histogram
+from sfumato.curator.value_votes import (
+    NoisyCounts,
+    buy_value_histogram,
+    has_bin_per_value,
+    magnitude_histogram,
+    position_histogram,
+)
 from sfumato.errors import NotReached, QueryRefused, UnboundedColumn
 from sfumato.ledger import Ledger
 from sfumato.ledger.meter import epsilon_at, odds
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sql.aggregate import Aggregate
-from sfumato.sql.expressions import columns
+from sfumato.sql.expressions import Column, columns
+from sfumato.sql.parse.unbounded import UnboundedValue
+from sfumato.sql.plan import Table
 from sfumato.sql.policy import Policy
 
 if TYPE_CHECKING:
@@ -50,11 +58,36 @@ TRIED = 16  # combinations of stored bounds
 
 
 @dataclass(frozen=True)
-class FoundBounds:
-    """Bounds of one column from two stored histograms, and what those cost."""
+class Unbounded:
+    """A column that a question needs bounds for: of the policy, or one that a GROUP BY inside the question computes."""
 
     table: str
     column: str
+    name: str  # in the question
+    owner: Table | None  # the table that has a computed column
+
+    @staticmethod
+    def of(refusal: UnboundedColumn, policy: Policy) -> "Unbounded":
+        if isinstance(refusal, UnboundedValue):
+            return Unbounded(refusal.table, refusal.column, refusal.title, refusal.owner)
+        number_column(f"{refusal.table}.{refusal.column}", policy)
+        return Unbounded(refusal.table, refusal.column, f"{refusal.table}.{refusal.column}", None)
+
+    def bounded(self, low: float, high: float) -> ColumnBounds:
+        return self.table, self.column, low, high
+
+    def source(self, policy: Policy) -> tuple[Table, Column]:
+        """The table and column whose values are counted."""
+        if self.owner is None:
+            return number_column(f"{self.table}.{self.column}", policy)
+        return self.owner, Column(f"t0.{self.column}", self.owner.columns[self.column])
+
+
+@dataclass(frozen=True)
+class FoundBounds:
+    """Bounds of one column from two stored histograms, and what those cost."""
+
+    of: Unbounded
     low: float
     high: float
     outside: Outside
@@ -63,34 +96,47 @@ class FoundBounds:
 
     @property
     def ends(self) -> ColumnBounds:
-        return self.table, self.column, self.low, self.high
+        return self.of.bounded(self.low, self.high)
+
+    @property
+    def name(self) -> str:
+        return self.of.column if self.of.owner is None else self.of.name
 
     @property
     def words(self) -> str:
         return (
-            f"values of {self.column} are clamped to [{self.low:g}, {self.high:g}]:"
+            f"values of {self.name} are clamped to [{self.low:g}, {self.high:g}]:"
             f" {about_percent(self.outside.values)} lie outside, at most {percent(self.outside.at_most)}"
         )
 
 
-def unbounded_columns(planner: Planner, wanted: Wanted) -> tuple[ColumnBounds, ...]:
-    """The columns that a question needs bounds for, with the widest bounds that may be found; QueryRefused if it would
-    be refused all the same. What is allowed with the widest range is allowed with any: domains only shrink."""
-    found: tuple[ColumnBounds, ...] = ()
+def unbounded_columns(planner: Planner, wanted: Wanted) -> tuple[Unbounded, ...]:
+    """The columns that a question needs bounds for; QueryRefused if it would be refused all the same. What is allowed
+    with the widest range is allowed with any: domains only shrink."""
+    found: tuple[Unbounded, ...] = ()
+    first: QueryRefused | None = None
     while True:
         try:
-            planner.with_bounds(found).plan(wanted)
+            planner.with_bounds(widest_bounds(found)).plan(wanted)
             return found
         except UnboundedColumn as refusal:
-            number_column(f"{refusal.table}.{refusal.column}", planner.policy)
-            if any(refusal.column == column and refusal.table == table for table, column, *_ in found):
-                raise QueryRefused(str(refusal)) from None
-            found = (*found, (refusal.table, refusal.column, -WIDEST, WIDEST))
+            first = first or QueryRefused(str(refusal))
+            one = Unbounded.of(refusal, planner.policy)
+            if any((one.table, one.column) == (other.table, other.column) for other in found):
+                raise first from None
+            found = (*found, one)
+        except QueryRefused as refusal:  # such as a product of two columns, beyond what a sum can have
+            raise first or refusal from None
 
 
-def stored_bounds(table: str, column: str, policy: Policy, price: Price, ledger: Ledger) -> list[FoundBounds]:
+def widest_bounds(unknown: Sequence[Unbounded]) -> tuple[ColumnBounds, ...]:
+    """The widest bounds that may be found."""
+    return tuple(one.bounded(-WIDEST, WIDEST) for one in unknown)
+
+
+def stored_bounds(unknown: Unbounded, policy: Policy, price: Price, ledger: Ledger) -> list[FoundBounds]:
     """All bounds of a column that stored histograms give, the most exact first."""
-    of_table, of = number_column(f"{table}.{column}", policy)
+    of_table, of = unknown.source(policy)
     sizes, found = magnitude_histogram(of_table, of), []
     for first in NoisyCounts.find_stored(sizes, price, ledger):
         if not is_seen(first):
@@ -99,9 +145,9 @@ def stored_bounds(table: str, column: str, policy: Policy, price: Price, ledger:
         places = position_histogram(of_table, of, *ends)
         for second in NoisyCounts.find_stored(places, price, ledger):
             low, high = suggested_range(second, places.plan, *ends)
-            outside = share_outside(second, first, ends, low, high)
+            outside = share_outside(second, first, ends, low, high, has_bin_per_value(of, *ends))
             names = tuple(NoisyCounts.canonical(one, price) for one in (sizes, places))
-            found.append(FoundBounds(table, column, low, high, outside, second.price, names))
+            found.append(FoundBounds(unknown, low, high, outside, second.price, names))
     return sorted(found, key=lambda one: -one.price.amount)
 
 
@@ -111,7 +157,7 @@ class AutomaticBounds:
 
     planner: Planner
     wanted: Wanted
-    columns: tuple[ColumnBounds, ...]  # with the widest bounds
+    columns: tuple[Unbounded, ...]
     ledger: Ledger
 
     @staticmethod
@@ -122,7 +168,7 @@ class AutomaticBounds:
     def widest(self) -> Offer:
         """The question with the widest bounds, for its whole price, or for the budget if it names an error: what it
         costs at most, and whether it can be asked at all."""
-        return self.offer_under(self.columns, self.question_of(self.wanted))
+        return self.offer_under(widest_bounds(self.columns), self.question_of(self.wanted))
 
     def offer_under(self, bounds: Sequence[ColumnBounds], wanted: Wanted) -> Offer:
         return self.planner.with_bounds(tuple(bounds)).offer(wanted)
@@ -155,12 +201,12 @@ class AutomaticBounds:
         bounds = [self.price.loss()] * (2 * len(self.columns))
         if self.wanted.epsilon is None:
             return bounds
-        return [*bounds, self.offer_under(self.columns, self.question_of(self.rest)).loss]
+        return [*bounds, self.offer_under(widest_bounds(self.columns), self.question_of(self.rest)).loss]
 
     @property
     def plan_words(self) -> tuple[str, ...]:
         """The purchase of bounds, in words for a preview."""
-        names = ", ".join(f"{table}.{column}" for table, column, *_ in self.columns)
+        names = ", ".join(one.name for one in self.columns)
         price = "the price" if self.wanted.epsilon is not None else "the budget"
         return (
             f"the policy states no bounds of {names}: {100 * self.share:g} % of {price} (ε = {self.epsilon:.2g}) finds"
@@ -169,7 +215,7 @@ class AutomaticBounds:
 
     def combinations(self) -> Iterator[tuple[FoundBounds, ...]]:
         """Stored bounds of all columns, the most exact first."""
-        each = [stored_bounds(t, c, self.planner.policy, self.price, self.ledger) for t, c, *_ in self.columns]
+        each = [stored_bounds(one, self.planner.policy, self.price, self.ledger) for one in self.columns]
         return islice(product(*each), TRIED)
 
     def best_known(
@@ -208,7 +254,7 @@ def reads_unbounded(aggregate: Aggregate) -> bool:
 
 def with_clamping(answer: Answer, bounds: Sequence[FoundBounds]) -> Answer:
     """The answer with a note on the values that were clamped."""
-    clamped = {one.column: [one.low, one.high, one.outside.values, one.outside.at_most] for one in bounds}
+    clamped = {one.name: [one.low, one.high, one.outside.values, one.outside.at_most] for one in bounds}
     missing = replace(answer.left_out or LeftOut(NOISE_ONLY), clamped=clamped)
     return replace(
         answer, note=f"{answer.note} {missing.beyond_bounds}".strip(), left_out=missing, coverage=dict(answer.coverage)
@@ -278,12 +324,12 @@ def buy_bounds(curator: "Curator", found: AutomaticBounds, key: str | None) -> t
     buyer.is_charged(found.widest, key)  # raises if the key was used for another request
     buyer.check_with_steps(found.widest)  # before the first charge
     buyer.require_affordable(found.charges, found.widest.loss, buyer.loss_at(found.widest))
-    for name, column, *_ in found.columns:
-        table, of = number_column(f"{name}.{column}", buyer.policy)
+    for one in found.columns:
+        table, of = one.source(buyer.policy)
         sizes, _ = buy_value_histogram(buyer, magnitude_histogram(table, of), found.price, key)
         if not is_seen(sizes):
             raise NotReached(
-                f"no bounds of {name}.{column} were found for this price.\n"
+                f"no bounds of {one.name} were found for this price.\n"
                 f"  found:  too few people for ε = {found.epsilon:.2g}, of which a part is charged\n"
                 "  do:     ask with a larger ε, or CLAMP it, or let the owner state low and high in the policy",
                 None,

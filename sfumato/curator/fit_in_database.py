@@ -20,7 +20,7 @@ from sqlglot import exp
 from sfumato.aggregates.price import Mu, Price
 from sfumato.aggregates.sum import Sum
 from sfumato.curator.answer import Answer
-from sfumato.curator.automatic_bounds import unbounded_columns
+from sfumato.curator.automatic_bounds import unbounded_columns, widest_bounds
 from sfumato.curator.planner import Planner, Wanted, require_positive
 from sfumato.curator.steps import Step
 from sfumato.curator.suggest_bounds import bounds_are_stored, suggest_bounds
@@ -317,17 +317,25 @@ def find_bounds(curator: "Curator", wanted: FitWanted, epsilon: float) -> float:
     listed = [*wanted.features, *([str(wanted.target)] if target else [])]
     text = f"SELECT {', '.join(f'SUM({quoted(name)})' for name in listed)} FROM ({wanted.sql}) AS rows_of_fit"
     asked = Wanted.of(text, epsilon)
-    widest = unbounded_columns(curator.planner, asked)
-    rest = epsilon * (1 - BOUNDS_SHARE) if widest else epsilon
-    each = epsilon * BOUNDS_SHARE / max(1, len(widest))
-    missing = [f"{t}.{c}" for t, c, *_ in widest if not bounds_are_stored(buyer, f"{t}.{c}", each)]
+    unknown = unbounded_columns(curator.planner, asked)
+    if any(one.owner is not None for one in unknown):
+        raise QueryRefused(
+            "bounds are bought for columns of the policy only.\n"
+            f"  found:  {', '.join(one.name for one in unknown if one.owner is not None)}, computed by a GROUP BY\n"
+            "  do:     CLAMP(…, low, high) it in the SELECT"
+        )
+    rest = epsilon * (1 - BOUNDS_SHARE) if unknown else epsilon
+    each = epsilon * BOUNDS_SHARE / max(1, len(unknown))
+    missing = [one.name for one in unknown if not bounds_are_stored(buyer, one.name, each)]
     if missing:  # whatever bounds are found, the fit must be possible and affordable: refused before the first charge
-        ends = wanted.bounds_as_parameters(bounds_of_sums(curator.planner.with_bounds(widest), asked, listed))
+        ends = wanted.bounds_as_parameters(
+            bounds_of_sums(curator.planner.with_bounds(widest_bounds(unknown)), asked, listed)
+        )
         check_fit(curator, replace(wanted, estimator=copy(estimator).set_params(**ends)), rest)
         charges = [*(buyer.price_of(each).loss() for _ in missing), buyer.price_of(rest).loss()]
         buyer.require_affordable(charges, buyer.price_of(epsilon).loss(), buyer.loss_of_epsilon)
-    bought = [suggest_bounds(buyer, f"{table}.{column}", each) for table, column, *_ in widest]
-    stated = tuple((table, column, b.low, b.high) for (table, column, *_), b in zip(widest, bought, strict=True))
+    bought = [suggest_bounds(buyer, one.name, each) for one in unknown]
+    stated = tuple(one.bounded(b.low, b.high) for one, b in zip(unknown, bought, strict=True))
     found = bounds_of_sums(curator.planner.with_bounds(stated), asked, listed)
     estimator.set_params(**wanted.bounds_as_parameters(found))
     return rest

@@ -114,13 +114,16 @@ class Planner:
             object.__setattr__(self, name, lru_cache(REMEMBERED)(getattr(self, name)))
 
     def with_bounds(self, bounds: tuple[ColumnBounds, ...]) -> "Planner":
-        """A planner for the policy in which these columns have these bounds."""
-        tables = dict(self.policy.tables)
+        """A planner for the policy in which these columns have these bounds; values that a question computes, too."""
+        tables, values = dict(self.policy.tables), dict(self.policy.value_bounds)
         for name, column, low, high in bounds:
             table = tables[name]
+            if column not in table.columns:
+                values[column] = low, high
+                continue
             bounded = replace(table.columns[column], low=low, high=high)
             tables[name] = replace(table, columns={**table.columns, column: bounded})
-        return replace(self, policy=replace(self.policy, tables=tables))
+        return replace(self, policy=replace(self.policy, tables=tables, value_bounds=values))
 
     def plan(self, wanted: Wanted) -> Question:
         """The question that a text asks, or QueryRefused; the price has no part in it."""

@@ -9,9 +9,9 @@ from sfumato.curator.answer import about_percent, percent
 from sfumato.curator.planner import require_positive
 from sfumato.curator.purchase import Buyer
 from sfumato.curator.value_votes import (
-    BINS,
     NoisyCounts,
     buy_value_histogram,
+    has_bin_per_value,
     magnitude_histogram,
     position_histogram,
 )
@@ -93,7 +93,7 @@ def suggest_bounds(buyer: Buyer, column: str, epsilon: float) -> Bounds:
     places = position_histogram(table, of, *ends)
     second, bought_too = buy_value_histogram(buyer, places, half)
     low, high = suggested_range(second, places.plan, *ends)
-    outside = share_outside(second, first, ends, low, high)
+    outside = share_outside(second, first, ends, low, high, has_bin_per_value(of, *ends))
     return Bounds(column, low, high, float(epsilon), bought or bought_too, outside)
 
 
@@ -142,7 +142,7 @@ def refined_range(counts: Sequence[float], sigma: float, aim: float, low: float,
     `aim` is where a wider range costs as much noise as it saves truncation: the noise of a sum grows by 0.8·rows/μ for
     each unit of range, on average, and its bias falls by the number of values beyond.
     """
-    width = (high - low) / BINS
+    width = (high - low) / (len(counts) - 2)
     below, above = tail_end(counts, sigma, aim), tail_end(counts[::-1], sigma, aim)
     if below is None or above is None:
         return low, high
@@ -226,16 +226,17 @@ def suggested_range(counts: NoisyCounts, plan: Plan, low: float, high: float) ->
 
 
 def share_outside(
-    places: NoisyCounts, sizes: NoisyCounts, ends: tuple[float, float], low: float, high: float
-) -> Outside:  # fmt: skip
-    """The share beyond low and high, from counts of places between `ends` and counts of sizes.
+    places: NoisyCounts, sizes: NoisyCounts, ends: tuple[float, float], low: float, high: float, exact: bool = False
+) -> Outside:
+    """The share beyond low and high, from counts of places between `ends` and counts of sizes; `exact`: values begin
+    their bins.
 
     A vote for a bin is 1 at most, so at least so many people are outside as there are votes; and a unit has one vote of
     norm 1 for few sizes, so there are about as many votes for sizes as people.
     """
     first, last = ends
-    width = (last - first) / BINS
-    centres = [first + (i - 0.5) * width for i in range(BINS + 2)]
+    width = (last - first) / (len(places.counts) - 2)
+    centres = [first + (i - (1.0 if exact else 0.5)) * width for i in range(len(places.counts))]
     beyond = [n for x, n in zip(centres, places.counts, strict=True) if not low <= x <= high]
     if low < first or high > last:  # the ends were moved outwards, where only sizes tell something
         beyond += [n for i, n in enumerate(sizes.counts) if not low < inner_end(i - SIZES) < high]

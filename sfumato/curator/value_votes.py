@@ -37,8 +37,22 @@ def magnitude_histogram(table: Table, of: Column) -> Question:
 
 
 def position_histogram(table: Table, of: Column, low: float, high: float) -> Question:
-    """How many values lie in each of BINS equal parts of a range, and on both sides of it."""
-    return count_by_key(table, call("width_bucket", of, Constant(low), Constant(high), Constant(BINS)))
+    """How many values lie in each of so many equal parts of a range, and on both sides of it."""
+    return count_by_key(
+        table, call("width_bucket", of, Constant(low), Constant(high), Constant(bins_of(of, low, high)))
+    )
+
+
+def bins_of(of: Column, low: float, high: float) -> int:
+    """One bin for each value of a column with steps, such as whole numbers, if these are few: fewer bins have less
+    noise together."""
+    return round((high - low) / of.domain.step) if has_bin_per_value(of, low, high) else BINS  # type: ignore[operator]
+
+
+def has_bin_per_value(of: Column, low: float, high: float) -> bool:
+    """Do the values of a column with steps begin bins of one value each?"""
+    step = of.domain.step
+    return bool(step) and 1 <= (high - low) / step <= BINS and low % step == high % step == 0  # type: ignore[operator]
 
 
 def count_by_key(table: Table, key: Expression) -> Question:

@@ -8,6 +8,7 @@ from sfumato.errors import QueryRefused, UnboundedColumn
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Expression, columns
 
+GENERATED = "a column of a SELECT in FROM"
 STACKED = re.compile(r"t\d+\.c[0-9a-f]{32}x*")  # columns of SELECTs in FROM, whose names are generated
 FINE = 2**20  # steps across a range without a step in the policy
 FINEST = 2**40  # steps across a range from which values are selected
@@ -61,15 +62,15 @@ def exponent(expression: Expression, text: str, wide: int = WIDE, centred: bool 
             )
         used = list(columns(expression))
         free = {c.origin for c in used if not c.domain.bounded} or {c.origin for c in used}
-        names = {"a column of a SELECT in FROM" if STACKED.fullmatch(o) else o.split(".", 1)[1] for o in free}
+        names = {GENERATED if STACKED.fullmatch(o) else o.split(".", 1)[1] for o in free}
         found = f", of {', '.join(sorted(names)[:5])}" if names else ""
         words = (
             f"{text} has no bounds, so one person could change it without limit.\n"
             f"  found:  a {domain.kind.value} of unknown range{found}\n"
             "  do:     give low and high in the policy, or ask for CLAMP(…, low, high) with ends that no value exceeds"
         )
-        endless = {c.origin for c in used if c.domain.kind is Kind.NUMBER and not c.domain.bounded}
-        raise UnboundedColumn(words, endless.pop()) if len(endless) == 1 else QueryRefused(words)
+        endless = sorted({c.origin for c in used if c.domain.kind is Kind.NUMBER and not c.domain.bounded})
+        raise UnboundedColumn(words, endless[0]) if endless else QueryRefused(words)
     largest = max(abs(domain.low), abs(domain.high))
     if largest > LARGEST:
         raise QueryRefused(

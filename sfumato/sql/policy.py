@@ -50,6 +50,7 @@ class Policy:
     others: float | bool = True  # people not named: a share for all together; False: may not ask; True: the common rest
     draft: bool = False  # its owner has not reviewed it yet: no curator opens under it
     delimiters: tuple[tuple[str, str], ...] = ()  # (table, character) of files without commas
+    value_bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # of columns that questions compute
 
     @staticmethod
     def read(text: str) -> "Policy":

@@ -203,7 +203,7 @@ class Rows:
         if isinstance(node, exp.Exists) and not query.args.get("group"):
             return self.rows(query), []
         if is_grouped(query):
-            return grouped_select(query, self.rows(query), self.keys)
+            return grouped_select(query, self.rows(query), self.keys, self.policy.value_bounds)
         scope, columns = self.rows(query), []
         for one in query.expressions:
             require_known_parts(one)

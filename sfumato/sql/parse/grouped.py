@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from sfumato.errors import QueryRefused
+from sfumato.errors import QueryRefused, UnboundedColumn
 from sfumato.sql.aggregate import INNER, INNER_ONLY, calls_aggregate, kind_of
 from sfumato.sql.domains import Domain, Kind, number
 from sfumato.sql.expressions import Column, Constant, Expression
@@ -21,6 +21,7 @@ from sfumato.sql.parse.derived import key_identity
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.joins import Keys, table_at
 from sfumato.sql.parse.scopes import Scope
+from sfumato.sql.parse.unbounded import name_unbounded
 from sfumato.sql.plan import Grouped, GroupValue, Plan, Reduce, Table
 from sfumato.sql.simplify import call, filter_condition
 
@@ -29,6 +30,7 @@ LISTED = "COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, MIN, MAX, ANY_VALUE, BOO
     "          FIRST(x ORDER BY y) and LAST(x ORDER BY y)"  # fmt: skip
 Named = Mapping[str, exp.Expression]
 Given = Callable[[Expression], Expression]  # a value under the condition of FILTER
+Bounds = Mapping[str, tuple[float, float]]  # of columns by name
 
 
 def is_grouped(query: exp.Select) -> bool:
@@ -58,6 +60,7 @@ class GroupNames:
     named: Named
     group: tuple[str, tuple[str, ...]]  # the rows and keys, in words
     most: float  # rows of a group
+    bounds: Bounds  # that were found for values
     values: dict[GroupValue, Domain] = field(default_factory=dict)
     busy: set[str] = field(default_factory=set)
 
@@ -88,11 +91,24 @@ class GroupNames:
 
     def value(self, node: exp.Expression) -> Column:
         found, domain = parse_value(node, self.rows, self.most)
+        label = self.label(found)
+        if label in self.bounds and not domain.bounded:
+            low, high = (min(max(end, domain.low), domain.high) for end in self.bounds[label])
+            domain = replace(domain, low=low, high=high)
         self.values.setdefault(found, domain)
-        return Column(f"t0.{self.label(found)}", self.values[found])
+        return Column(f"t0.{label}", self.values[found])
 
     def label(self, of: GroupValue) -> str:
-        return label_of(self.group, of)
+        """A name by content alone: the steps of a sum depend on bounds, and bounds are found under this name."""
+        return label_of(self.group, replace(of, exponent=0))
+
+
+def tables_of_rows(rows: Plan) -> str:
+    """The names of their tables, and of columns that a question computes. Neither bounds nor conditions, which bounds
+    may simplify, have a part in labels: bounds are found under them. Two tables may have equal labels, as columns of
+    tables may have equal names."""
+    tables = [rows.table, *(join.table for join in rows.joins)]
+    return repr([(one.name, sorted(one.columns) if one.derived else []) for one in tables])
 
 
 def label_of(group: tuple[str, tuple[str, ...]], of: object) -> str:
@@ -100,19 +116,30 @@ def label_of(group: tuple[str, tuple[str, ...]], of: object) -> str:
     return f"c{hashlib.sha256(repr((group, repr(of))).encode()).hexdigest()[:32]}"
 
 
-def grouped_select(query: exp.Select, scope: Scope, keys: Keys) -> tuple[Scope, list[tuple[str, Expression]]]:
-    """The rows of a SELECT with GROUP BY, and its columns in order."""
+def grouped_select(
+    query: exp.Select, scope: Scope, keys: Keys, bounds: Bounds
+) -> tuple[Scope, list[tuple[str, Expression]]]:
+    """The rows of a SELECT with GROUP BY, and its columns in order; `bounds` were found for some of its values."""
+    try:
+        return parse_groups(query, scope, keys, bounds)
+    except UnboundedColumn as refusal:
+        raise refusal if refusal.column else name_unbounded(refusal, scope) from None
+
+
+def parse_groups(
+    query: exp.Select, scope: Scope, keys: Keys, bounds: Bounds
+) -> tuple[Scope, list[tuple[str, Expression]]]:
     named = {node.alias.lower(): node.this for node in query.expressions if isinstance(node, exp.Alias)}
     listed = sorted({parse_expression(node, scope) for node in key_nodes(query, named, scope)}, key=repr)
     unit = unit_key(listed, scope, keys)
     others = [one for one in listed if one != unit]
     rows = Plan(scope.table, scope.joins, scope.where, (), ())
-    group = rows.canonical, tuple(map(repr, others))
+    group = tables_of_rows(rows), tuple(map(repr, others))
     labels = {one: Column(f"t0.{label_of(group, one)}", one.domain) for one in others}
     known: dict[Expression, Column] = dict(labels)
     if unit is not None:
         known[unit] = Column(f"t0.{scope.table.unit_column}", unit.domain)
-    names = GroupNames(scope, known, named, group, rows_of_group(rows, bool(others)))
+    names = GroupNames(scope, known, named, group, rows_of_group(rows, bool(others)), bounds)
     columns = []
     for node in query.expressions:
         require_known_parts(node)

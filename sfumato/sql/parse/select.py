@@ -25,7 +25,8 @@ from sfumato.sql.parse.outer_select import (
     order_by,
 )
 from sfumato.sql.parse.scopes import Scope
-from sfumato.sql.plan import Join, Measure, Plan, Table, What
+from sfumato.sql.parse.unbounded import name_unbounded
+from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.policy import Policy
 from sfumato.sql.postprocess import require_postprocessing
 from sfumato.sql.question import Question
@@ -110,7 +111,7 @@ def parse_core(core: exp.Select, policy: Policy, schema: str = MAIN) -> Question
     try:
         return parse_grouped_select(core, scope)
     except UnboundedColumn as refusal:
-        raise name_unbounded(refusal, scope.table, scope.joins) from None
+        raise name_unbounded(refusal, scope) from None
 
 
 def parse_grouped_select(query: exp.Select, scope: Scope) -> Question:
@@ -258,33 +259,3 @@ def build_plan(rows: Scope, keys: Sequence[Expression], aggregates: tuple[Aggreg
         rows.table, rows.joins, rows.where, tuple(keys), tuple(sorted(measures, key=repr)),
         tuple(sorted(alone, key=lambda one: (one.stored_as, repr(one)))),
     )  # fmt: skip
-
-
-# ---- which column of the policy has no bounds, where a question sums it -----------------------------------------
-
-
-def name_unbounded(refusal: UnboundedColumn, table: Table, joins: Sequence[Join]) -> QueryRefused:
-    """The refusal with the names of table and column; a plain one if no bounds could be found for it: where it is no
-    column of a private table, or the unit, or computed for each unit."""
-    place, _, name = refusal.origin.partition(".")
-    number = int(place.removeprefix("t"))
-    owner = joins[number - 1].table if number else table
-    if owner.branches:
-        return name_in_branches(refusal, owner, name)
-    if owner.grouped is not None:  # made for each unit: what a policy says of columns is not about it
-        return QueryRefused(str(refusal).replace("give low and high in the policy, or ask", "ask"))
-    domain = owner.columns.get(name)
-    if owner.public or domain is None or domain.kind is not Kind.NUMBER or domain.bounded or name == owner.unit_column:
-        return QueryRefused(str(refusal))
-    return UnboundedColumn(str(refusal), refusal.origin, owner.name, name)
-
-
-def name_in_branches(refusal: UnboundedColumn, union: Table, name: str) -> QueryRefused:
-    """The first column without bounds that UNION ALL selects there, if all of these are plain columns."""
-    values = [(branch.rows, value) for branch in union.branches for title, value in branch.columns if title == name]
-    endless = [(rows, value) for rows, value in values if not value.domain.bounded]
-    if not endless or not all(isinstance(value, Column) for _, value in endless):
-        return QueryRefused(str(refusal))
-    rows, value = endless[0]
-    assert isinstance(value, Column)
-    return name_unbounded(UnboundedColumn(str(refusal), value.origin), rows.table, rows.joins)

@@ -14,7 +14,7 @@ from sfumato.sql.domains import TEXT, Domain, number
 from sfumato.sql.expressions import Column, Constant, Expression
 from sfumato.sql.parse.ast_guard import node_text, without_alias
 from sfumato.sql.parse.expressions import parse_expression
-from sfumato.sql.parse.grouped import GroupNames, grouped_table, label_of, rows_of_group
+from sfumato.sql.parse.grouped import GroupNames, grouped_table, label_of, rows_of_group, tables_of_rows
 from sfumato.sql.parse.joins import Keys, identity, in_order, is_unit
 from sfumato.sql.parse.scopes import Scope, substitute
 from sfumato.sql.plan import GroupValue, Join, Plan, Reduce
@@ -139,7 +139,7 @@ class Attached:
         if len(aggregated.expressions) != 1:
             raise QueryRefused(f"{node_text(node)}: a SELECT that stands for a value has one column.")
         rows = Plan(inside.table, inside.joins, inside.where, (), ())
-        names = GroupNames(inside, {}, {}, (rows.canonical, ()), rows_of_group(rows, True))
+        names = GroupNames(inside, {}, {}, (tables_of_rows(rows), ()), rows_of_group(rows, True), {})
         of = parse_expression(without_alias(aggregated.expressions[0]), names)
         columns = dict(zip(names.values, self.join(inside, correlated, names.values, node), strict=True))
         meaning: dict[str, Expression] = {}
@@ -165,9 +165,9 @@ class Attached:
                  and is_unit(self.scope, one.outer)]  # fmt: skip
         others = [one for one in equal if one not in on_unit]
         rows = Plan(inside.table, inside.joins, inside.where, (), ())
-        group = rows.canonical, tuple(sorted({repr(one.inner) for one in others}))
+        group = tables_of_rows(rows), tuple(sorted({repr(one.inner) for one in others}))
         labels = {one.inner: label_of(group, one.inner) for one in others}
-        names = GroupNames(inside, {}, {}, group, rows_of_group(rows, True))
+        names = GroupNames(inside, {}, {}, group, rows_of_group(rows, True), {})
         names.values.update(values)
         table = grouped_table(rows, {label: of for of, label in labels.items()}, names)
         pairs = in_order([(one.outer, labels[one.inner]) for one in others])
