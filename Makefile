@@ -40,17 +40,20 @@ serve: $(VENV)/server.stamp  ## a service with the data of the demo: asked over 
 
 test: lint types  ## everything that must hold: lint, types, tests, documents
 	@echo "· pytest"
-	@$(BIN)/python -m pytest -q -n auto
+	@$(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 check: lint types  ## a first look: lint, types, and a spread of tests (a minute; `make test` runs all)
 	@echo "· pytest, a spread"
 	@$(BIN)/python -m pytest -q --spread 60
 
 test-oldest: .venv-oldest/dev.stamp  ## the tests with the oldest versions that pyproject.toml allows (OPTIONS="tests/curator")
-	@.venv-oldest/bin/python -m pytest -q -n auto $(OPTIONS)
+	@.venv-oldest/bin/python -m pytest -q -n auto --dist loadgroup $(OPTIONS)
 
 test-newest: .venv-newest/dev.stamp  ## the tests with the newest versions available (OPTIONS="tests/curator")
-	@.venv-newest/bin/python -m pytest -q -n auto $(OPTIONS)
+	@.venv-newest/bin/python -m pytest -q -n auto --dist loadgroup $(OPTIONS)
+
+test-spark: $(VENV)/dev.stamp  ## all that is asked of engines, asked of Spark too (20 min; needs Java 17)
+	@SFUMATO_SPARK=1 $(BIN)/python -m pytest -q tests/engines/test_spark.py tests/engines/test_conformance.py $(OPTIONS)
 
 mutants: $(VENV)/dev.stamp  ## plant 38 bugs in sfumato and check that the auditor finds each (1 min)
 	@$(BIN)/python -m tests.mutants
@@ -99,6 +102,9 @@ bench-learn: $(VENV)/dev.stamp $(LEARN_PEERS)  ## estimators against diffprivlib
 
 bench-curator: $(VENV)/dev.stamp  ## time the curator on 10 million rows beside plain SQL (3 min; OPTIONS="--table t6")
 	@$(BIN)/python bench/bench_curator.py --json $(OPTIONS)
+
+bench-engines: $(VENV)/dev.stamp  ## the plan on Spark against plans by hand (3 min; needs Java; OPTIONS="--rows 10000000")
+	@$(BIN)/python bench/bench_engines.py $(OPTIONS)
 
 bench-truth-peers: $(VENV)/dev.stamp $(TRUTH_PEERS) $(CURATOR_PEERS)  ## four other systems where people have many rows (40 min; OPTIONS="--only opendp")
 	@$(BIN)/python bench/truth/peers.py --json $(OPTIONS)
@@ -153,7 +159,7 @@ bench-cost: $(VENV)/dev.stamp  ## each function in one row: worst input, cheapes
 http: $(VENV)/dev.stamp bench/.peers/server-http.stamp  ## requests that schemathesis makes up from the OpenAPI document of a service
 	@$(BIN)/python -m bench.server.check_http $(OPTIONS)
 
-console: $(VENV)/dev.stamp bench/.peers/axe.stamp  ## every page of the console in Chromium, looked at by axe-core: light, dark, on a phone
+console: $(VENV)/dev.stamp bench/.peers/axe.stamp bench/.peers/server-browser.stamp  ## every page of the console in Chromium, by axe-core (light, dark, phone) and by keyboard
 	@$(BIN)/python -m bench.server.check_console $(OPTIONS)
 
 bench/.peers/axe.stamp:
@@ -264,9 +270,6 @@ bench/.peers/opacus.stamp: bench/sgd/opacus.txt | $(BIN)/python
 	@$(call install,bench/.peers/opacus/bin/python) torch==2.13.0
 	@$(call install,bench/.peers/opacus/bin/python) -r $<
 	@touch $@
-
-bench/.peers/server-%.stamp: bench/server/sides/%.txt | $(BIN)/python
-	$(call peer,server-$*)
 
 bench/.peers/%.stamp: bench/composition/sides/%.txt | $(BIN)/python
 	$(call peer,$*)

@@ -243,6 +243,19 @@ def test_on_a_terminal_names_stand_out_and_nothing_is_wider_than_the_screen(clin
     assert (b"\x1b[1m" in told) == (screen == 80)
 
 
+@pytest.mark.parametrize("words", [("ask",), ("preview",)])
+def test_columns_are_respected_where_there_is_no_terminal(run, clinic, words, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "44")
+    lines = run(*words, clinic, COUNT, "--epsilon", 1).output.splitlines()
+    lines += run("budget", clinic).output.splitlines()
+    assert lines and max(map(len, lines)) <= 44
+
+
+def test_one_form_of_output_is_chosen(run, clinic):
+    found = run("ask", clinic, COUNT, "--epsilon", 1, "--csv", "--json")
+    assert found.exit_code == 2 and "--arrow" in found.output
+
+
 @pytest.mark.parametrize("words", [("verify",), ("report",), ("blocked",), ("history",)])
 def test_every_command_on_a_ledger_speaks_json(run, clinic, words):
     assert run("ask", clinic, COUNT, "--epsilon", 1).exit_code == 0

@@ -1,9 +1,11 @@
-"""`make console`: every page of the console in Chromium, looked at by axe-core: light, dark, and on a phone.
+"""`make console`: every page of the console in Chromium, looked at by axe-core: light, dark, and on a phone; and the
+console by keyboard alone, under Playwright.
 
 python -m bench.server.check_console [FOLDER for screenshots]
 """
 
 import json
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from pathlib import Path
 from sfumato.server.demo import serve_demo
 from tests.server.console.chromium import Browser, chromium
 
+PLAYWRIGHT = Path(__file__).parents[1] / ".peers" / "server-browser" / "bin" / "python"
 AXE = Path(__file__).parents[1] / ".peers" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 PAGES = ("ask", "budget", "ledger", "policy", "people", "audit")
 LOOKS = (("light", 1280, False), ("dark", 1280, True), ("phone", 390, False))
@@ -71,6 +74,9 @@ def main() -> int:
             for name, found in looks(browser, demo.url.rpartition("/")[0], demo.tokens["owner"], folder):
                 wrong += len(found)
                 print(f"{'ok    ' if not found else 'WRONG '} {name}", *found, sep="\n         ", flush=True)
+            if PLAYWRIGHT.exists():
+                place = [demo.url.rpartition("/")[0], demo.tokens["journalist"]]
+                wrong += subprocess.run([PLAYWRIGHT, Path(__file__).with_name("walk_console.py"), *place]).returncode
         finally:
             demo.stop()
     return 1 if wrong else 0

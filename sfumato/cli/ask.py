@@ -1,7 +1,6 @@
 """`sfumato ask`, `preview` and `budget`: the commands of analysts."""
 
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli.common import ANCHOR, FILE, INTERRUPTED, JSON, LEDGER, PLACE, TOKEN, is_service
+from sfumato.cli.common import ANCHOR, FILE, INTERRUPTED, JSON, LEDGER, PLACE, TOKEN, fit, is_service, terminal_width
 from sfumato.errors import NotReached
 from sfumato.progress import show_progress
 
@@ -64,6 +63,8 @@ def ask(
 
     from sfumato.curator.answer import Answer
 
+    if as_json + as_csv + as_arrow > 1:
+        raise click.UsageError("give one of --json, --csv and --arrow")
     request, text = key or secrets.token_hex(8), read_sql(sql)
     curator = open_asker(data, policy, ledger, anchor, who, token)
     try:
@@ -95,7 +96,7 @@ def preview(
     """
     curator = open_asker(data, policy, ledger, anchor, who, token)
     result = curator.preview(read_sql(sql), epsilon=epsilon, error=error, relative_error=relative_error)
-    click.echo(result.to_json() if as_json else str(result))
+    click.echo(result.to_json() if as_json else fit(str(result)))
 
 
 @click.command()
@@ -127,7 +128,7 @@ def budget(
                 "  do:     ask or preview a question: the first one creates the ledger"
             )
         result = budget_standing(Ledger.open(resolve(place), anchor=anchor), who)
-    click.echo(result.to_json() if as_json else str(result))
+    click.echo(result.to_json() if as_json else fit(str(result)))
 
 
 def open_asker(
@@ -182,10 +183,11 @@ def log_to_file(place: Path) -> None:
 
 def format_for_terminal(answer: "Answer") -> str:
     """The answer no wider than the terminal, with a bold header; plain text if the output is a file or a pipe."""
-    if not sys.stdout.isatty():
+    width = terminal_width()
+    if width is None:
         return str(answer)
-    text = answer.within(shutil.get_terminal_size().columns)
-    if "NO_COLOR" in os.environ or text != str(answer):
+    text = answer.within(width)
+    if "NO_COLOR" in os.environ or text != str(answer) or not sys.stdout.isatty():
         return text
     lines = text.splitlines()
     foot = 2 + len(answer.rows)

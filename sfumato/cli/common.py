@@ -1,6 +1,9 @@
 """Shared by all commands: the main group, exit codes, error output, common options."""
 
+import os
+import shutil
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +98,30 @@ def main() -> None:
 def is_service(place: Path | str) -> bool:
     """Is this the address of a service?"""
     return isinstance(place, str) and place.startswith(SERVICES)
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal, or what COLUMNS says; None if the output is a file or a pipe."""
+    if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
+        return None
+    return max(20, shutil.get_terminal_size().columns)
+
+
+def fit(text: str) -> str:
+    """The text with no line wider than the terminal."""
+    width = terminal_width()
+    if width is None:
+        return text
+    lines = text.splitlines()
+    return "\n".join(part for line in lines for part in wrap(line, width))
+
+
+def wrap(line: str, width: int) -> list[str]:
+    """One line as lines of this width, under the place where its words begin."""
+    if len(line) <= width:
+        return [line]
+    begin = " " * min(len(line) - len(line.lstrip()), width // 2)
+    return textwrap.wrap(line.lstrip(), width, initial_indent=begin, subsequent_indent=begin) or [line]
 
 
 def confirm(words: str, yes: bool) -> None:

@@ -1,14 +1,13 @@
 """`sfumato ledger`: create, read and verify the ledger of one data set, and the owner's acts on it."""
 
 import json
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from sfumato.cli.common import FILE, JSON, JSON_LINES, PLACE, TOKEN, YES, confirm, is_service
+from sfumato.cli.common import FILE, JSON, JSON_LINES, PLACE, TOKEN, YES, confirm, is_service, terminal_width
 
 
 @click.group()
@@ -100,10 +99,10 @@ def describe_line(number: int, content: Mapping[str, object], delta: float | Non
     price = ""
     if content["kind"] == "charged":
         price = f"ε={from_json(str(content['loss'])).epsilon(delta or 1e-9).upper:.3g}"
-    what = " ".join(str(content.get("why") or content.get("question") or "").split())
+    what = " ".join(str(content.get("why") or content.get("asked") or content.get("question") or "").split())
     start = f"{number:5} {when} {content['kind']!s:9} {content.get('who', '')!s:10} {price:9} "
-    width = shutil.get_terminal_size().columns
-    return (start + what)[: max(width, len(start))].rstrip()
+    width = terminal_width()
+    return (start + what)[: None if width is None else max(width, len(start))].rstrip()
 
 
 def short_name(place: Path | str) -> str:

@@ -39,6 +39,7 @@ def init(data: Path | str, output: Path | None) -> None:
     \b
     sfumato policy init clinic.duckdb -o clinic.toml
     """
+    from sfumato.engines.addresses import engine_at
     from sfumato.engines.duckdb import schema, untyped
     from sfumato.errors import PolicyError
     from sfumato.sql.policy_draft import draft_policy
@@ -46,9 +47,7 @@ def init(data: Path | str, output: Path | None) -> None:
     if isinstance(data, Path):
         text = draft_policy(schema(data), data.name, untyped(data))
     else:
-        from sfumato.engines.postgres import Postgres  # an extra
-
-        database = Postgres(data)
+        database = engine_at(data)
         try:
             text = draft_policy(database.schema(), "a database", frozenset())
         finally:

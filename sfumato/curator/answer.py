@@ -224,10 +224,11 @@ class Answer:
 
     def within(self, width: int) -> str:
         """As text for a screen of this width: a table that is wider goes row by row, one line a column."""
-        whole = str(self)
-        if all(len(line) <= width for line in whole.splitlines()):
-            return whole
-        names, rows, _ = format_columns(self.columns, self.rows, self.coverage)
+        names, rows, right = format_columns(self.columns, self.rows, self.coverage)
+        table = format_table(names, rows, right)
+        if all(len(line) <= width for line in table.splitlines()):
+            foot = [*textwrap.wrap(self.footer, width), *textwrap.wrap(self.note, min(width, 80))]
+            return "\n".join([table, *foot])
         indent = max(map(len, names), default=0)
         blocks = ["\n".join(f"{n:>{indent}}  {cell}" for n, cell in zip(names, row, strict=True)) for row in rows]
         return "\n\n".join([*blocks, "\n".join(textwrap.wrap(f"{self.footer}. {self.note}", width))])

@@ -18,6 +18,9 @@ class CachedTable(Protocol):
 
     def run(self, sql: str) -> list[Row]: ...
 
+    def add(self, sql: str, name: str) -> None:
+        """Keep the result of a statement on it as well, under this name."""
+
     def close(self) -> None: ...
 
 
@@ -32,6 +35,14 @@ class CachingEngine(Protocol):
     def keep(self, sql: str, name: str) -> CachedTable: ...
 
 
+@runtime_checkable
+class ChangingEngine(Protocol):
+    """An engine whose data may change while it is open."""
+
+    def mark(self, sql: str) -> str:
+        """Which state of the data a statement reads, in this snapshot."""
+
+
 RESULTS, LARGEST_RESULT = 16, 10_000  # results remembered for each table, and the most rows of one
 
 
@@ -40,11 +51,12 @@ class BoundedTable:
     """A table that is kept, where in it each column is, and what was read of it last.
 
     Votes for keys and histograms of norms depend on no price, and sums on nothing but a bound: a later question finds
-    them as they are. Data cannot change while they are open.
+    them as they are. Where data may change, `mark` is the state of the data that it was made of.
     """
 
     table: CachedTable
     columns: Mapping[str, str]
+    mark: str = ""
     results: dict[str, list[Row]] = field(default_factory=dict, repr=False)  # by statement; newest last
 
     def run(self, sql: str) -> list[Row]:
@@ -89,12 +101,19 @@ class BoundedTables:
 
     def read_cached(self, engine: CachingEngine, request: TableRequest) -> list[Row]:
         """The columns from cached tables; missing columns are computed now, into one new table."""
+        mark = self.current_mark(engine, request)
         with self._lock:
-            found = {name: view for view in self._views for name in view.columns if name in request.columns}
+            found = {
+                name: view
+                for view in self._views
+                if view.mark == mark
+                for name in view.columns
+                if name in request.columns
+            }
         missing = [j for j, name in enumerate(request.columns) if name not in found]
         if missing:
             made = {request.columns[j]: measure(i) for i, j in enumerate(missing)}
-            found |= dict.fromkeys(made, BoundedTable(engine.keep(request.made(missing), KEPT), made))
+            found |= dict.fromkeys(made, BoundedTable(engine.keep(request.made(missing), KEPT), made, mark))
         rows = (
             join_columns(request, found) if request.read is None else found[request.columns[0]].table.run(request.read)
         )
@@ -103,17 +122,31 @@ class BoundedTables:
 
     def read_tables(self, engine: CachingEngine, request: TableRequest) -> list[Row]:
         """The result of `read` on its tables, which are created now unless they are cached."""
-        text = "; ".join(sql for _, sql in request.tables)
+        text, mark = "; ".join(sql for _, sql in request.tables), self.current_mark(engine, request)
         with self._lock:
-            view = next((one for one in self._views if text in one.columns), None)
+            view = next((one for one in self._views if text in one.columns and one.mark == mark), None)
         if view is None:
             (name, sql), *others = request.tables
-            view = BoundedTable(engine.keep(sql, name), {text: ""})
+            view = BoundedTable(engine.keep(sql, name), {text: ""}, mark)
             for name, sql in others:
-                view.table.run(f"CREATE TEMP TABLE {name} AS {sql}")
+                view.table.add(sql, name)
         rows = view.run(request.read or "")
         self.mark_used([view])
         return rows
+
+    def current_mark(self, engine: CachingEngine, request: TableRequest) -> str:
+        """The state of the data that this request reads. Tables for the same columns of another state are closed: what
+        is found afterwards is of this one."""
+        if not isinstance(engine, ChangingEngine):
+            return ""
+        mark = engine.mark(request.direct)
+        texts = {*request.columns, "; ".join(sql for _, sql in request.tables)}
+        with self._lock:
+            gone = [view for view in self._views if view.mark != mark and not texts.isdisjoint(view.columns)]
+            self._views = [view for view in self._views if view not in gone]
+        for view in gone:
+            view.table.close()
+        return mark
 
     def mark_used(self, views: list[BoundedTable]) -> None:
         """Mark tables as most recently used, and drop those beyond the capacity."""

@@ -4,29 +4,33 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from sfumato.engines.addresses import ADDRESSES, engine_at
 from sfumato.engines.base import Engine
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.files import Delimiters
 from sfumato.engines.memory import Frames, in_memory, is_connection
 from sfumato.engines.pool import WorkerPool
+from sfumato.engines.spark_session import is_session
 from sfumato.engines.worker import Worker
 from sfumato.errors import InvalidParameter, PolicyError, QueryRefused
 from sfumato.ledger import Budget, Ledger, Promise, PureBudget
-from sfumato.ledger.location import ADDRESS, resolve, store_at
+from sfumato.ledger.location import resolve, store_at
 from sfumato.ledger.shares import OWNER
 from sfumato.ledger.sqlite import MEMORY
 from sfumato.sensitivity import AddRemove
 from sfumato.sql.policy import Limits, Policy, confusable_form
 
-Data = str | os.PathLike[str] | Engine | Frames
+Data = str | os.PathLike[str] | Engine | Frames  # or a SparkSession, an extra
 
 
 def open_engine(data: Data, limits: Limits, delimiters: Delimiters = ()) -> Engine:
     """The engine for these data: at an address, in files, or in memory (data frames, a connection of DuckDB)."""
-    if isinstance(data, str) and data.startswith(ADDRESS):
-        from sfumato.engines.postgres import Postgres  # an extra
+    if isinstance(data, str) and data.startswith(ADDRESSES):
+        return engine_at(data, limits.timeout)
+    if is_session(data):
+        from sfumato.engines.spark import Spark  # an extra
 
-        return Postgres(data, timeout=limits.timeout)
+        return Spark(data, timeout=limits.timeout)
     if isinstance(data, str | os.PathLike):
         engine = DuckDB(
             Path(data), timeout=limits.timeout, memory=limits.memory, spill=limits.spill, delimiters=delimiters

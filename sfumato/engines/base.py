@@ -16,6 +16,9 @@ class Engine(Protocol):
     - Exact integers. Sums of integers are returned without rounding, as anything that int() accepts.
     - Interruption. Ctrl-C and a time limit end the statement in the engine too, with an exception. The limit is far
       above the time of any allowed question; an analyst must not be able to decide whether it is reached.
+    - Kept tables, if it has `keep`: they last until they are closed. Where the data may change, `mark(sql)` tells,
+      inside a snapshot, which state of the data a statement reads; a kept table serves where the mark is the same.
+    - Silence. It prints nothing, and what it raises goes to the operator's log only.
     - Its dialect. sfumato/sql/dialects says how each function is written, and the same texts give the same numbers as
       on every other engine (tests/engines/test_conformance.py).
     """

@@ -1,7 +1,9 @@
 """DuckDB as an engine, locked down: it reads the owner's tables and nothing else."""
 
 import glob
+import math
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -19,8 +21,11 @@ T = TypeVar("T")
 RETRY = 0.05  # seconds until a request to stop is repeated: the first may have come before the work began
 
 
-def run_interruptible(work: Callable[[], T], stop: Callable[[], None], seconds: float | None = None) -> T:
-    """The result of `work`, run in a thread of its own; `stop` ends it early on Ctrl-C or after `seconds`.
+def run_interruptible(
+    work: Callable[[], T], stop: Callable[[], None], seconds: float | None = None, patience: float = math.inf
+) -> T:
+    """The result of `work`, run in a thread of its own; `stop` ends it early on Ctrl-C or after `seconds`. Nobody waits
+    longer than `patience` for it to end then.
 
     An engine that handles Ctrl-C in the thread that called it waits for its other threads, which do not know of it. So
     the main thread, which gets Ctrl-C, only waits, and tells the engine to stop.
@@ -44,19 +49,22 @@ def run_interruptible(work: Callable[[], T], stop: Callable[[], None], seconds: 
         late = not done.wait(seconds)
     except BaseException:  # Ctrl-C
         cancelled.set()
-        stop_worker(worker, done, stop)
+        stop_worker(worker, done, stop, patience)
         raise
     if late:
-        stop_worker(worker, done, stop)
+        stop_worker(worker, done, stop, patience)
         raise TimeoutError(f"stopped after {seconds:g} s")
     if errors:
         raise errors[0]
     return results[0]
 
 
-def stop_worker(worker: threading.Thread, done: threading.Event, stop: Callable[[], None]) -> None:
-    """Ask the work to stop until it has ended."""
-    while worker.is_alive() and not done.is_set():
+def stop_worker(
+    worker: threading.Thread, done: threading.Event, stop: Callable[[], None], patience: float = math.inf
+) -> None:
+    """Ask the work to stop until it has ended, or for so many seconds."""
+    end = time.monotonic() + patience
+    while worker.is_alive() and not done.is_set() and time.monotonic() < end:
         with suppress(Exception):  # the work may have just ended by itself
             stop()
         done.wait(RETRY)
@@ -198,6 +206,10 @@ class KeptTable:
     def close(self) -> None:
         with self._lock:
             self.cursor.close()
+
+    def add(self, sql: str, name: str) -> None:
+        """Another table beside it, made from it."""
+        self.run(f"CREATE TEMP TABLE {name} AS {sql}")
 
 
 def require_version(found: str) -> None:

@@ -352,6 +352,10 @@ class RemoteTable:
         with self._lock:
             return self.session.ask(self.limit, "run kept", self.number, sql)  # type: ignore[return-value]
 
+    def add(self, sql: str, name: str) -> None:
+        """Another table beside it, made from it."""
+        self.run(f"CREATE TEMP TABLE {name} AS {sql}")
+
     def close(self) -> None:
         with suppress(WorkerEnded):
             if self.session.alive:

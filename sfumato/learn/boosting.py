@@ -47,7 +47,8 @@ def boost(
 ) -> Boosted:  # fmt: skip
     """Rounds of Newton steps with bounded gradients: a row adds (gradient, 1) to one leaf of each round's tree.
 
-    Leaf values shrink towards 0 as counts approach their noise. Trees are grown without looking at rows.
+    Leaf values shrink towards 0 as counts approach their noise, and as all sums of a round do. Trees are grown without
+    looking at rows.
 
     Theorem: a row moves one leaf of each round by at most the clipped norm; rounds compose adaptively
         [Dong, Roth & Su 2022, Cor. 3.3; splits as Maddock et al. 2022 choose them]
@@ -66,7 +67,9 @@ def boost(
         sums = estimator.noisy_sum_by_class(rows, places, tree.leaf_count, share)
         curvature = 0.25 if link else 1.0
         sizes = np.maximum(sums[:, -1:], 0.0) * curvature + 2.0 * noise * rows.rows
-        values = np.clip(-rate * sums[:, :-1] / sizes, -2.0, 2.0)
+        above = np.mean(np.square(sums[:, :-1])) / (noise * rows.rows) ** 2  # 1 where noise is all there is
+        trust = max(0.0, 1.0 - 1.0 / max(float(above), 1e-300))
+        values = np.clip(-rate * trust * sums[:, :-1] / sizes, -2.0, 2.0)
         total = total + values[places]
         model.trees.append(tree)
         model.values.append(values)

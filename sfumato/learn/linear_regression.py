@@ -74,6 +74,7 @@ class Moments:
         keep = max(0.0, 1.0 - chance / max(explained, 1e-300)) if explained > 0 else 0.0
         coef = coef * keep
         mean = float(np.clip(self.y / n, -1.0, 1.0))
+        mean *= max(0.0, 1.0 - (self.deviation / n) ** 2 / max(mean**2, 1e-300))  # no farther than it is known
         return Fit(coef, mean - float(coef @ self.x) / n, inverse, ridge, self)
 
 

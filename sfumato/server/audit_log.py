@@ -9,12 +9,13 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sfumato.errors import LedgerDamaged, LedgerUnavailable
 from sfumato.ledger.hash_chain import START, Entry, chain_entry, chain_hash
+from sfumato.server.acts import request_id
 
 try:
     import fcntl
@@ -83,6 +84,18 @@ class AuditLog:
                 return None
             line = os.pread(self._file, place[1], place[0])
         return parse(line, 0).content
+
+    def asked(self, data: str, line: Entry) -> str | None:
+        """The text with which somebody asked for a charge here; None for other lines, and for steps of a question."""
+        content = line.content
+        if content["kind"] != "charged":
+            return None
+        request = self.request(request_id(data, str(content["who"]), str(content["key"])))
+        return None if request is None else str(request["question"])
+
+    def asked_texts(self, data: str, lines: Iterable[Entry]) -> dict[int, str]:
+        """The same for many lines, by their numbers."""
+        return {line.seq: text for line in lines if (text := self.asked(data, line)) is not None}
 
     def lines(self, after: int = 0, limit: int = 1000) -> list[Entry]:
         """Lines from number after + 1 on."""

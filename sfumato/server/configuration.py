@@ -28,6 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
+from sfumato.engines.addresses import ADDRESSES
 from sfumato.errors import InvalidParameter
 from sfumato.ledger.location import ADDRESS
 
@@ -199,8 +200,8 @@ def read_data(name: str, content: object, folder: Path) -> DataSet:
         raise wrong(f"data.{name}", "this name", "use small letters, digits, _ and -, beginning with a letter")
     found = table(f"data.{name}", content, "source", "policy", "ledger", "anchor")
     source = text(f"data.{name}", found, "source")
-    place = source if source.startswith(ADDRESS) else str(folder / source)
-    if "ledger" not in found and source.startswith(ADDRESS):
+    place = source if source.startswith(ADDRESSES) else str(folder / source)
+    if "ledger" not in found and source.startswith(ADDRESSES):
         raise wrong(f"data.{name}.ledger", "none", "say where it is: a file, or postgresql://…?schema=…")
     ledger = text(f"data.{name}", found, "ledger") if "ledger" in found else f"{place}.ledger"
     return DataSet(

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sfumato.curator import Curator
+from sfumato.engines.addresses import ADDRESSES, engine_at
 from sfumato.engines.base import Engine
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.pool import WorkerPool
-from sfumato.ledger.location import ADDRESS, store_at
+from sfumato.ledger.location import store_at
 from sfumato.server.configuration import DataSet, Limits
 from sfumato.server.identity import Identity
 from sfumato.sql.policy import Policy
@@ -54,10 +55,8 @@ def open_data(settings: DataSet, limits: Limits) -> OpenData:
 
 
 def open_engine(settings: DataSet, policy: Policy, limits: Limits) -> Engine:
-    if settings.source.startswith(ADDRESS):
-        from sfumato.engines.postgres import Postgres  # an extra
-
-        return Postgres(settings.source, timeout=policy.limits.timeout)
+    if settings.source.startswith(ADDRESSES):
+        return engine_at(settings.source, policy.limits.timeout)
     own = policy.limits
     engine = DuckDB(
         Path(settings.source), timeout=own.timeout, memory=own.memory, spill=own.spill, delimiters=policy.delimiters

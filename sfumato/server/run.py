@@ -114,8 +114,8 @@ def reload(tls: ssl.SSLContext | None, files: Tls | None, service: Service) -> N
     """On SIGHUP: the certificate and the issuer's keys that are in the files now, for new connections."""
     if tls is not None and files is not None:
         reload_one("certificate", lambda: load_certificate(tls, files))
-    if service.issuer is not None:
-        reload_one("keys of the issuer", service.issuer.reload)
+    if service.sign_in.issuer is not None:
+        reload_one("keys of the issuer", service.sign_in.issuer.reload)
 
 
 def reload_one(name: str, act: Callable[[], None]) -> None:

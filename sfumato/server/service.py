@@ -1,6 +1,6 @@
 """The service behind every door: named data sets, who may do what, how much at a time, and a record of every act.
 
-A door authenticates once (`authenticate`, or `challenge` and `prove` for SCRAM), and then calls acts with the person.
+A door authenticates once (`authenticate`, or the methods of `sign_in` for SCRAM), and then calls acts with the person.
 Acts block: from asyncio they are called through `call`. They return the curator's own objects, and raise the errors of
 `sfumato.errors`, whose texts may be shown. No door takes a decision about privacy, money or rights.
 
@@ -10,14 +10,12 @@ Acts block: from asyncio they are called through `call`. They return the curator
 
 import asyncio
 import json
-import logging
-import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import InitVar, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -36,22 +34,22 @@ from sfumato.errors import (
     SfumatoError,
     TooManyRequests,
 )
-from sfumato.ledger.amounts import share_left
 from sfumato.ledger.hash_chain import Entry
 from sfumato.server.acts import Act, clean_text, new_key, note_answer, request_id
-from sfumato.server.admission import Admission, FailedAttempts
+from sfumato.server.admission import Admission
 from sfumato.server.audit_log import AuditLog
 from sfumato.server.call_threads import CallThreads
 from sfumato.server.catalogue import Catalogue
 from sfumato.server.configuration import Configuration, Limits
-from sfumato.server.identity import WRONG, Challenge, Role, Token
-from sfumato.server.logs import event, unforeseen
+from sfumato.server.identity import WRONG, Role, Token
+from sfumato.server.logs import unforeseen
 from sfumato.server.metrics import Metrics
 from sfumato.server.oidc import Issuer
 from sfumato.server.open_data import OpenData, open_data
 from sfumato.server.policy_change import PolicyChange, publish, review, text_hash
 from sfumato.server.rights import Person
-from sfumato.server.spending import Spending, spending_of
+from sfumato.server.sign_in import SignIn
+from sfumato.server.spending import Spending, own_lines, shares_left, spending_of
 from sfumato.server.what_if import WhatIf, what_if
 
 P = ParamSpec("P")
@@ -69,16 +67,17 @@ class Service:
     limits: Limits
     audit_log: AuditLog
     admission: Admission
-    failed: FailedAttempts = field(default_factory=FailedAttempts)
     metrics: Metrics = field(default_factory=Metrics)
     stopping: bool = False
-    issuer: Issuer | None = None  # of signed identities (OIDC)
+    issuer: InitVar[Issuer | None] = None
     report_place: Path | None = None  # of `sfumato audit`
+    sign_in: SignIn = field(init=False, repr=False)
     _threads: CallThreads = field(init=False, repr=False)
     _publishing: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _jobs: "OrderedDict[str, Future[Answer]]" = field(default_factory=OrderedDict, repr=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, issuer: Issuer | None) -> None:
+        self.sign_in = SignIn(self.data, issuer)
         self._threads = CallThreads(self.limits.threads, self.limits.waiting)
 
     @staticmethod
@@ -95,47 +94,9 @@ class Service:
         return Service(data, limits, log, Admission(limits.concurrent, limits.rate, limits.burst), issuer=issuer,
                        report_place=configuration.audit_report)  # fmt: skip
 
-    # ---- who is this? -------------------------------------------------------------------------------------------
-
     def authenticate(self, token: str, *, door: str = "") -> Person:
-        """The holder of a token, or of a signed identity, in the data sets that know them. Raises NotAuthenticated."""
-        if self.issuer is not None and self.issuer.has_form(token):
-            return self._signed_in(self.issuer, token, door)
-        found: dict[str, Token] = {}
-        for name, data in self.data.items():
-            with suppress(NotAuthenticated):
-                found[name] = data.identity.authenticate(token)
-        return self._person(found, door)
-
-    def _signed_in(self, issuer: Issuer, text: str, door: str) -> Person:
-        """Somebody whom an issuer names, in the data sets with a token of this name, which gives the role."""
-        claims = issuer.verify(text)
-        found = {name: data.identity.newest(claims.who) for name, data in self.data.items()}
-        return self._person({name: token for name, token in found.items() if token is not None}, door, claims.expires)
-
-    def challenge(self, who: str, data: str) -> Challenge:
-        """The salt for a SCRAM log-in to one data set; also of people and data sets that do not exist."""
-        known = self.data.get(data) or next(iter(self.data.values()))
-        return known.identity.challenge(who)
-
-    def prove(self, who: str, data: str, message: bytes, proof: bytes, *, door: str = "") -> tuple[Person, bytes]:
-        """The person who made this SCRAM proof, and the server's signature. Raises NotAuthenticated."""
-        if data not in self.data:
-            raise NotAuthenticated(WRONG)
-        token, signature = self.data[data].identity.prove(who, message, proof)
-        return self._person({data: token}, door), signature
-
-    def _person(self, tokens: Mapping[str, Token], door: str, until: float = math.inf) -> Person:
-        if not tokens:
-            raise NotAuthenticated(WRONG)
-        first = next(iter(tokens.values()))
-        roles = {name: token.role for name, token in tokens.items() if token.who == first.who}
-        return Person(first.who, roles, {name: tokens[name].id for name in roles}, door, until)
-
-    def delay(self, source: str) -> float:
-        """Seconds that the reply to a failed log-in from this source must wait; a door sleeps, and blocks nobody."""
-        event("log-in failed", logging.WARNING, source=source)
-        return self.failed.delay(source)
+        """The holder of a token, or of a signed identity. Raises NotAuthenticated."""
+        return self.sign_in.authenticate(token, door=door)
 
     def choose_data(self, person: Person, name: str | None) -> str:
         """The data set of this name; without a name the only one that this person may use."""
@@ -228,8 +189,8 @@ class Service:
         with self._act(person, data, "history"):
             wanted = words.casefold().split()
             lines = reversed(self._visible_lines(person, data, 1, None))
-            found = (line for line in lines if all(word in line.text.casefold() for word in wanted))
-            return list(islice(found, most))
+            texts = ((line, f"{line.text} {self.audit_log.asked(data, line) or ''}".casefold()) for line in lines)
+            return list(islice((line for line, text in texts if all(word in text for word in wanted)), most))
 
     def spending(self, person: Person, data: str) -> Spending:
         """How the budget was spent, by the lines that this person may see; and the trade-off curves of the ledger."""
@@ -239,10 +200,11 @@ class Service:
     def _visible_lines(self, person: Person, data: str, start: int, most: int | None) -> list[Entry]:
         """At most so many lines that this person may see, of those from number `start` on."""
         ledger = self.data[data].curator.ledger
-        if person.may(data, "whole history"):
-            return ledger.history(start, most)
-        own = (line for line in ledger.history(start, None) if line.content.get("who") == person.name)
-        return list(islice(own, most))
+        return (
+            ledger.history(start, most)
+            if person.may(data, "whole history")
+            else own_lines(ledger, person.name, start, most)
+        )
 
     def verify(self, person: Person, data: str) -> tuple[int, str]:
         """Read the whole ledger again: its number of lines and its head. Raises LedgerDamaged."""
@@ -318,8 +280,7 @@ class Service:
         """The share of the budget of each person whom the policy names, and how much of it is left."""
         with self._act(person, data, "tokens"):
             curator = self.data[data].curator
-            accounts = {who: curator.ledger.account(who)[1:] for who in curator.policy.analysts}
-            return {who: (curator.policy.analysts[who], share_left(*account)) for who, account in accounts.items()}
+            return shares_left(curator.ledger, curator.policy.analysts)
 
     def tokens(self, person: Person, data: str) -> list[Token]:
         """All tokens of a data set, without their secrets."""
@@ -355,7 +316,7 @@ class Service:
         )
         problem: BaseException | None = None
         try:
-            self._require(person, data, act)
+            self.require(person, data, act)
             with self.admission.enter(person.name):
                 yield found
         except SfumatoError as error:
@@ -371,13 +332,21 @@ class Service:
                 self._record({**found.content, **outcome}, found.durable)
             self.metrics.count(person.door, act, problem)
 
-    def _require(self, person: Person, data: str, act: str) -> None:
+    @contextmanager
+    def looking(self, person: Person, data: str) -> Iterator[None]:
+        """Around a look at what is public: free, and one of so many calls that a person may make."""
+        self.require(person, data, "catalogue")
+        with self.admission.enter(person.name):
+            yield
+
+    def require(self, person: Person, data: str, act: str) -> None:
+        """Raises unless this person may do this now: their token may have ended while a connection lasts."""
         if self.stopping:
             raise TooManyRequests("the service is stopping.\n  do:     try again in a moment", 5.0)
         if data not in self.data or data not in person.roles:
             raise NotAllowed("this token does not open this data set.")
         identity = self.data[data].identity
-        token = identity.find(person.tokens[data])  # it may have been revoked while a connection lasts
+        token = identity.find(person.tokens[data])
         now = identity.clock()
         if token is None or not token.valid(now) or now >= person.until:
             raise NotAuthenticated(WRONG)

@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 from sfumato.ledger import Amount, Ledger
+from sfumato.ledger.amounts import share_left
 from sfumato.ledger.hash_chain import Entry
 from sfumato.ledger.state import read_amount
 from sfumato.loss.base import PrivacyLoss
@@ -80,3 +82,14 @@ def found_by(loss: PrivacyLoss) -> tuple[float, ...]:
 def right_by(loss: PrivacyLoss) -> float:
     """How often the best guess is right when half of the candidates took part. Never too small."""
     return (1 + loss.delta(0.0).upper) / 2
+
+
+def shares_left(ledger: Ledger, shares: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+    """The share of each person, and how much of it is left."""
+    accounts = {who: ledger.account(who)[1:] for who in shares}
+    return {who: (shares[who], share_left(*account)) for who, account in accounts.items()}
+
+
+def own_lines(ledger: Ledger, who: str, start: int, most: int | None) -> list[Entry]:
+    """At most so many lines about this person, of those from number `start` on."""
+    return list(islice((line for line in ledger.history(start, None) if line.content.get("who") == who), most))

@@ -322,6 +322,9 @@ class Told:
         self.read.append(sql)
         return self.table.run(sql)
 
+    def add(self, sql, name):
+        self.table.add(sql, name)
+
     def close(self):
         self.table.close()
 

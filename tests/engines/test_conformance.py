@@ -1,12 +1,15 @@
 """One plan, one meaning: every engine gives the same exact numbers, whatever odd values the rows hold.
 
-DuckDB always takes part, PostgreSQL where there is a server. Expressions are compared as keys of groups.
+DuckDB always takes part, PostgreSQL where there is a server. Expressions are compared as keys of groups. Spark takes
+part in `make test-spark`, which takes longer; test_spark.py asks it a few of these.
 """
 
 import dataclasses
 import itertools
 import math
+import os
 import re
+from contextlib import contextmanager
 
 import duckdb
 import numpy as np
@@ -23,6 +26,8 @@ from sfumato.curator.steps import KeyVotes, NormHistogram
 from sfumato.curator.suggest_bounds import number_column
 from sfumato.curator.value_votes import ValueVotes, magnitude_histogram, position_histogram
 from sfumato.engines.duckdb import DuckDB
+from sfumato.engines.spark import Spark
+from sfumato.errors import QueryRefused
 from sfumato.sql.dialects import DIALECTS, dialect_of
 from sfumato.sql.domains import Domain, Kind
 from sfumato.sql.emit.bounding import bounding_of, statement
@@ -34,6 +39,7 @@ from sfumato.sql.postprocess import evaluate
 from tests.aggregates.test_edge_values import HIGH, LOW, OTHER, RANKS, SUMS
 from tests.curator import clinic, odd
 from tests.curator.questions import exactly
+from tests.engines import spark
 from tests.sql.emit.test_bounding import QUESTIONS
 
 INF = math.inf
@@ -109,15 +115,33 @@ def home(file):
     engine.close()
 
 
-@pytest.fixture(scope="module")
-def away(server, file):
+AWAY = ["postgres", "spark"] if os.environ.get(spark.ALL) else ["postgres"]
+
+
+@contextmanager
+def on_spark(place):
+    """The tables of a DuckDB file on Spark, all statements in one snapshot: each would look for its files."""
+    spark.require_spark()
+    engine = Spark(spark.started()[0], str(spark.written(place, place.parent / "lake")))
+    with engine.snapshot():
+        yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="module", params=AWAY)
+def away(request, file):
+    if request.param == "spark":
+        with on_spark(file[0]) as engine:
+            yield engine
+        return
     import psycopg
 
     from sfumato.engines.postgres import Postgres
 
+    server = request.getfixturevalue("server")
     with psycopg.connect(server.dsn) as connection:
         odd.filled(connection.execute, "postgres", file[1])
-    return Postgres(server.dsn)
+    yield Postgres(server.dsn)
 
 
 def exact(engine, sql, policy=odd.RULES, schema=None):
@@ -146,6 +170,21 @@ def test_an_expression_means_the_same_everywhere(source, form, home, away):
     assert exact(away, sql) == here
     if form in ("a + b", "CAST(s AS DOUBLE)", "n", "m", "t", "d", "e", "y AND z"):
         assert exact(away, sql, schema=away.schema()) == here  # what a type lets us leave out makes no difference
+
+
+PARTS = ["QUARTER(d)", "MINUTE(d)", "DAYOFYEAR(d)", "ISODOW(d)", "DATE_TRUNC('quarter', d)",
+         "DATE_TRUNC('week', d)"]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", PARTS)
+def test_parts_of_dates_mean_the_same_on_engines_that_have_them(form, home, away):
+    sql = f"SELECT {form}, COUNT(*) FROM dates GROUP BY 1"
+    if away.dialect == "spark":
+        with pytest.raises(QueryRefused, match="cannot be asked of spark"):
+            exact(away, sql)
+        return
+    here = exact(home, sql)
+    assert len(here[0]) > 1 and exact(away, sql) == here == exact(away, sql, schema=away.schema())
 
 
 MEANINGS = [  # what engines by themselves differ in: expression, where, its one value
@@ -201,13 +240,9 @@ MATRIX = {
 ORDINARY = {"TEXT": "b", "TIMESTAMP": "2024-05-05", "DATE": "2024-05-05"}
 
 
-@pytest.fixture(scope="module")
-def matrix(tmp_path_factory, server):
+@pytest.fixture(scope="module", params=AWAY)
+def matrix(tmp_path_factory, request):
     """In group k: person k with value k, and person −1 with an ordinary one; a table for each type."""
-    import psycopg
-
-    from sfumato.engines.postgres import Postgres
-
     place = tmp_path_factory.mktemp("matrix") / "odd.duckdb"
     tables = {}
     for i, (kind, values) in enumerate(MATRIX.items()):
@@ -215,11 +250,21 @@ def matrix(tmp_path_factory, server):
         written = [value if kind == "DOUBLE PRECISION" or value is None else str(value) for value in values]
         rows = [row for k, value in enumerate(written) for row in ((k, k, value), (-1, k, other))]
         tables[f"odd{i}"] = ({"id": "BIGINT", "k": "INTEGER", "x": kind}, rows)
-    with duckdb.connect(str(place)) as connection, psycopg.connect(server.dsn) as other:
+    with duckdb.connect(str(place)) as connection:
         odd.filled(connection.execute, "duckdb", tables)
-        odd.filled(other.execute, "postgres", tables)
     engine = DuckDB(place)
-    yield engine, Postgres(server.dsn)
+    if request.param == "spark":
+        with on_spark(place) as other:
+            yield engine, other
+    else:
+        import psycopg
+
+        from sfumato.engines.postgres import Postgres
+
+        server = request.getfixturevalue("server")
+        with psycopg.connect(server.dsn) as connection:
+            odd.filled(connection.execute, "postgres", tables)
+        yield engine, Postgres(server.dsn)
     engine.close()
 
 
@@ -265,6 +310,12 @@ def test_edge_values_are_counted_right_and_the_same_everywhere(kind, matrix):
 SCALED = Policy.read((WIDE + MORE).replace("groups = 1000\nrows = 1000\n", ""))
 
 
+def spoken_by(engine):
+    """Its dialect. Spark is never asked without its types, which other tests leave out."""
+    to = DIALECTS[engine.dialect]
+    return dataclasses.replace(to, schema=engine.schema()) if engine.dialect == "spark" else to
+
+
 def scaled_statements(sql, bound, dialect):
     """Everything that an engine is asked for a question whose contributions are scaled: steps, and the rest."""
     offer = offer_for_epsilon(parse_question(sql, SCALED), 1.0, 1e-9, Mu)
@@ -285,7 +336,7 @@ def test_scaled_contributions_are_the_same_everywhere(sql, bound, home, away):
     """But for different values, which are cut by a hash, and engines have different ones."""
     found, sql = [], re.sub(r"COUNT\(DISTINCT (?!patient_id)\w+\)", "COUNT(*)", sql)
     for engine in (home, away):
-        width, asked = scaled_statements(sql, bound, DIALECTS[engine.dialect])
+        width, asked = scaled_statements(sql, bound, spoken_by(engine))
         tables = [split_keys(engine.run(text), width) for text in asked]
         found.append([sorted(repr((key, [whole(one) for one in rest])) for key, rest in rows) for rows in tables])
     assert found[0] == found[1]
@@ -299,7 +350,7 @@ def test_votes_for_values_are_the_same_everywhere(column, ends, price, home, awa
     for question in (magnitude_histogram(table, of), position_histogram(table, of, *ends)):
         found = []
         for engine in (home, away):
-            (request,) = ValueVotes(question.plan, price).requests(7, DIALECTS[engine.dialect])
+            (request,) = ValueVotes(question.plan, price).requests(7, spoken_by(engine))
             found.append({key: whole(votes) for key, (votes,) in split_keys(engine.run(request.direct), 1)})
         assert found[0] == found[1] and len(found[0]) > 3
         assert found[0].keys() <= set(question.plan.public)

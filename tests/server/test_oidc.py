@@ -183,7 +183,7 @@ def test_a_set_of_keys_that_cannot_be_trusted_is_refused_and_the_old_one_stays(t
 def test_an_issuer_names_people_and_the_store_says_what_they_may_do(service, settings):
     """Without a token of the name nobody opens anything; with its end, or that of the signature, everything ends."""
     clock = [NOW]
-    service.issuer = Issuer.load(settings, lambda: clock[0])
+    service.sign_in.issuer = Issuer.load(settings, lambda: clock[0])
     identity = service.data["clinic"].identity
     object.__setattr__(identity, "clock", lambda: clock[0])
     with pytest.raises(NotAuthenticated):

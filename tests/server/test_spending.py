@@ -26,3 +26,11 @@ def test_a_search_finds_the_newest_lines_first_and_only_those_that_one_may_see(s
     assert numbers == sorted(numbers, reverse=True) and numbers[-1] == 1
     assert len(service.search(people["eve"], "clinic", most=1)) == 1
     assert service.search(people["bob"], "clinic") == []
+
+
+def test_lines_of_charges_come_with_the_text_that_was_asked(service, people):
+    text = QUESTION.format("north")
+    service.ask(people["ann"], "clinic", text, epsilon=0.1)
+    lines = service.search(people["ann"], "clinic", "where WARD = 'north'")
+    assert [service.audit_log.asked("clinic", line) for line in lines if line.content["kind"] == "charged"] == [text]
+    assert text in service.audit_log.asked_texts("clinic", service.history(people["eve"], "clinic")).values()

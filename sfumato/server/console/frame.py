@@ -117,7 +117,7 @@ class Frame:
         return response
 
     async def wait_after_failure(self, request: Request) -> None:
-        delay = self.service.delay(request.client.host if request.client else "")
+        delay = self.service.sign_in.delay(request.client.host if request.client else "")
         if self.sleeping >= SLEEPING:
             raise TooManyRequests("too many failed log-ins.\n  do:     wait a moment", delay)
         self.sleeping += 1

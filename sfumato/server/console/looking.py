@@ -38,7 +38,8 @@ async def what_if(frame: Frame, visit: Visit) -> Response:
 async def ledger(frame: Frame, visit: Visit) -> Response:
     words = visit.request.query_params.get("q", "")
     lines = await visit.act(visit.service.search, words, most=SHOWN)
-    return frame.page(visit, "ledger", lines=lines, words=words)
+    asked = await visit.service.call(visit.service.audit_log.asked_texts, visit.data, lines)
+    return frame.page(visit, "ledger", lines=lines, words=words, asked=asked)
 
 
 async def verify(frame: Frame, visit: Visit) -> Response:

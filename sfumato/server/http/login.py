@@ -33,7 +33,7 @@ async def person_of(
             raise NotAuthenticated(WRONG)
         return await service.call(service.authenticate, credentials.credentials, door="http")
     except NotAuthenticated:
-        delay = service.delay(request.client.host if request.client else "")
+        delay = service.sign_in.delay(request.client.host if request.client else "")
         if state.sleeping >= SLEEPING:
             raise TooManyRequests("too many failed log-ins.\n  do:     wait a moment", delay) from None
         state.sleeping += 1

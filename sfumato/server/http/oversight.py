@@ -17,8 +17,11 @@ router = APIRouter()
 @router.get("/v1/ledger", tags=["oversight"])
 async def ledger(who: Who, service: Here, data: Data = None, start: Start = 1, most: Most = 100) -> dict[str, Any]:
     """Lines of the ledger: your own; all of them for auditors, stewards and owners."""
-    lines = await service.call(service.history, who, service.choose_data(who, data), start=start, most=most)
-    return {"lines": [{"line": line.seq, "hash": line.hash, **line.content} for line in lines]}
+    name = service.choose_data(who, data)
+    lines = await service.call(service.history, who, name, start=start, most=most)
+    asked = await service.call(service.audit_log.asked_texts, name, lines)
+    more = {number: {"asked": text} for number, text in asked.items()}
+    return {"lines": [{"line": one.seq, "hash": one.hash, **one.content, **more.get(one.seq, {})} for one in lines]}
 
 
 @router.get("/v1/ledger/verify", tags=["oversight"])

@@ -14,8 +14,9 @@ from sfumato.curator.planner import Wanted
 from sfumato.errors import InvalidParameter, UnboundedColumn
 from sfumato.loss.describe import from_json
 from sfumato.server.postgres import types
-from sfumato.server.postgres.catalogue import Catalogue, Table
-from sfumato.server.postgres.session import Columns, postgres_name
+from sfumato.server.postgres.catalogue import Catalogue
+from sfumato.server.postgres.results import Columns, postgres_name
+from sfumato.server.postgres.shadow import Table
 from sfumato.server.postgres.spelling import respell
 from sfumato.server.postgres.types import Type
 from sfumato.server.rights import Person
@@ -85,6 +86,7 @@ class PersonAtData:
 
     def describe(self, text: str) -> Columns:
         """The columns of the answer. Reads no data, and charges nothing."""
+        self.service.require(self.person, self.data, "catalogue")
         planner, text = self.service.data[self.data].curator.planner, self.respell(text)
         try:
             wanted = Wanted.of(text)
@@ -114,7 +116,7 @@ class PersonAtData:
 
     def look_up(self, tree: exp.Expr) -> tuple[Columns, list[tuple[Cell, ...]]]:
         """What the catalogues say. Free, but one of so many calls that a person may make."""
-        with self.service.admission.enter(self.person.name):
+        with self.service.looking(self.person, self.data):
             return self.catalogue.run(tree, self.own_tables())
 
     def own_tables(self) -> Mapping[str, Callable[[], Table]]:
@@ -134,6 +136,7 @@ class PersonAtData:
         for entry in self.service.history(self.person, self.data, most=10_000):
             time, who, act, question = (entry.content.get(name) for name in ("time", "who", "kind", "question"))
             paid = from_json(str(entry.content["loss"])).epsilon(delta).upper if act == "charged" else None
+            question = self.service.audit_log.asked(self.data, entry) or question
             words = [None if word is None else str(word) for word in (time, who, act, question)]
             rows.append((entry.seq, *words[:3], paid, words[3]))
         return kinds, rows

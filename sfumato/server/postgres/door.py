@@ -6,6 +6,7 @@ import secrets
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import count
 
@@ -24,6 +25,16 @@ from sfumato.server.service import Service
 DOOR = "postgres"
 PAUSE = 0.05  # seconds between two looks whether statements have ended
 LONGEST_LOGIN = 4096  # bytes of a message before the log-in
+BUFFER = 1 << 14  # bytes that wait to be read, of each connection: anybody can fill it before the log-in
+EACH = 10  # one person may have a tenth of all connections
+
+
+@dataclass(eq=False)
+class Presence:
+    """Somebody with open connections: how many, and the lock under which their texts are read."""
+
+    connections: int = 0
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class PostgresDoor:
@@ -33,12 +44,13 @@ class PostgresDoor:
         self.service, self.listen, self.tls = service, listen, tls
         self.limits = configuration.limits
         self.sessions: dict[int, tuple[bytes, Session]] = {}
+        self.present: dict[str, Presence] = {}
         self.connections: set[asyncio.Task[None]] = set()
         self.numbers = count(1)
         self.server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        self.server = await asyncio.start_server(self.serve, self.listen.host, self.listen.port, limit=messages.LONGEST)
+        self.server = await asyncio.start_server(self.serve, self.listen.host, self.listen.port, limit=BUFFER)
 
     @property
     def port(self) -> int:
@@ -86,14 +98,30 @@ class PostgresDoor:
             person = await self.log_in(reader, writer, asked)
         if person is None:
             return
+        here = self.present.setdefault(person.name, Presence())
+        if here.connections >= max(1, self.limits.connections // EACH):
+            writer.write(error_response("53300", "too many connections of one person", severity="FATAL"))
+            return
+        here.connections += 1
+        try:
+            await self.answer(reader, writer, person, asked, here.reading)
+        finally:
+            here.connections -= 1
+            if not here.connections:
+                self.present.pop(person.name, None)
+
+    async def answer(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, person: Person, asked: Mapping[str, str],
+        reading: asyncio.Lock,
+    ) -> None:  # fmt: skip
+        """The conversation with somebody who has logged in."""
         options = dict(
             word.split("=", 1) for word in asked.get("options", "").replace("-c ", " ").split() if "=" in word
         )
         settings = {**SETTINGS, **{name.lower(): value for name, value in {**asked, **options}.items()}}
         data = asked["database"]
-        catalogue = await self.service.call(self.catalogue, data)
-        asker = PersonAtData(self.service, person, data, catalogue)
-        session = Session(reader, writer, asker, self.service.call, settings)
+        asker = PersonAtData(self.service, person, data, self.catalogue(data))
+        session = Session(reader, writer, asker, self.service.call, settings, reading)
         number, secret = next(self.numbers) & 0x7FFFFFFF, secrets.token_bytes(4)
         self.sessions[number] = secret, session
         try:
@@ -150,7 +178,7 @@ class PostgresDoor:
     ) -> Person | None:
         """SCRAM-SHA-256 with a token as the password."""
         who, data = asked.get("user", ""), asked["database"]
-        first = await self.service.call(self.service.challenge, who, data)
+        first = await self.service.call(self.service.sign_in.challenge, who, data)
         exchange = scram.Exchange(first.salt, first.iterations)
         writer.write(messages.authentication(10, messages.text(scram.NAME), b"\0"))
         fields = await self.password_message(reader)
@@ -159,10 +187,10 @@ class PostgresDoor:
         writer.write(messages.authentication(11, exchange.challenge(fields.value() or b"")))
         signed, proof = exchange.proof((await self.password_message(reader)).rest)
         try:
-            prove = partial(self.service.prove, who, data, signed, proof, door=DOOR)
+            prove = partial(self.service.sign_in.prove, who, data, signed, proof, door=DOOR)
             person, signature = await self.service.call(prove)
         except NotAuthenticated:
-            await asyncio.sleep(self.service.delay(str(writer.get_extra_info("peername", ("?",))[0])))
+            await asyncio.sleep(self.service.sign_in.delay(str(writer.get_extra_info("peername", ("?",))[0])))
             writer.write(error_response("28P01", "this name and token do not open this data set", severity="FATAL"))
             return None
         except SfumatoError as problem:
@@ -191,7 +219,7 @@ class PostgresDoor:
         )
 
 
-@lru_cache(16)
+@lru_cache(8)
 def catalogue_of(data: str, tables: tuple[tuple[str, tuple[tuple[str, Type], ...]], ...]) -> Catalogue:
-    """Made once for each policy; all connections share it."""
+    """Made once for each policy; all connections share it. Its process ends when nobody has it any more."""
     return Catalogue(data, {name: dict(columns) for name, columns in tables})

@@ -1,15 +1,15 @@
 """One connection of the PostgreSQL door: log in, then questions by the simple or the extended protocol.
 
 No decision about privacy is taken here. Describe never spends: names and types of columns follow from the text and the
-policy alone. What is not a question (settings, transactions, catalogues) costs nothing and reads no data.
+policy alone. What is not a question (settings, transactions, catalogues) costs nothing and reads no data. Texts are
+read in threads, one text of a person at a time: a long one takes a tenth of a second, in which nobody else waits.
 """
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import ParamSpec, Protocol, TypeVar, cast
 
 from sqlglot import exp
 
@@ -19,11 +19,16 @@ from sfumato.server.postgres import messages, types
 from sfumato.server.postgres.copying import copy_messages
 from sfumato.server.postgres.messages import Fields, ProtocolError
 from sfumato.server.postgres.problems import TransactionFailed, error_response, problem_response
+from sfumato.server.postgres.results import Columns, Result, asked, describe_row, notices, spread
 from sfumato.server.postgres.statements import Kind, Statement, fill, parameter_types, sort, split
 from sfumato.server.postgres.types import Type
 
-Columns = list[tuple[str, Type]]
-MOST_PREPARED = 1000
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MOST_PREPARED, MOST_PORTALS, MOST_SETTINGS = 1000, 100, 200
+MOST_KEPT = 1 << 19  # characters of all texts that a connection keeps
+LONGEST_SETTING = 1000
 SETTINGS = {
     "server_version": "16.0", "server_encoding": "UTF8", "client_encoding": "UTF8", "datestyle": "ISO, MDY",
     "timezone": "UTC", "integer_datetimes": "on", "standard_conforming_strings": "on", "transaction_isolation":
@@ -49,17 +54,6 @@ class Asker(Protocol):
     def ask(self, text: str, settings: Mapping[str, str]) -> Answer: ...
 
     def look_up(self, tree: exp.Expr) -> tuple[Columns, list[tuple[Cell, ...]]]: ...
-
-
-@dataclass
-class Result:
-    """What a statement gave, ready to be sent."""
-
-    columns: Columns = field(default_factory=list)
-    rows: Sequence[Sequence[Cell]] = ()
-    tag: str = ""
-    notices: tuple[str, ...] = ()
-    sent: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,6 +83,7 @@ class Session:
     asker: Asker
     blocking: Callable[..., Awaitable[object]]  # runs a function outside the event loop
     settings: dict[str, str]
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)  # of this person, at all of their connections
     state: bytes = b"I"
     prepared: dict[str, Prepared] = field(default_factory=dict)
     portals: dict[str, Portal] = field(default_factory=dict)
@@ -127,6 +122,11 @@ class Session:
     def send(self, *parts: bytes) -> None:
         self.writer.write(b"".join(parts))
 
+    async def read(self, function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """What a function makes of a text."""
+        async with self.reading:
+            return cast(T, await self.blocking(function, *args, **named))
+
     async def guarded(self, work: Callable[[], Coroutine[object, object, None]]) -> bool:
         """Do this; an error is reported, and ends a transaction. Did it succeed?"""
         try:
@@ -152,21 +152,27 @@ class Session:
     # ---- the simple protocol ------------------------------------------------------------------------------------
 
     async def simple(self, text: str) -> None:
-        parts = split(text)
+        parts: list[str] = []
+        if await self.guarded(partial(self.simple_parts, text, parts)):
+            for part in parts:
+                if not await self.guarded(partial(self.simple_text, part)):
+                    break
+                await self.writer.drain()
+        self.send(messages.ready(self.state))
+
+    async def simple_parts(self, text: str, parts: list[str]) -> None:
+        self.text = text
+        parts += await self.read(split, text)
         if not parts:
             self.send(messages.message(b"I"))
-        for part in parts:
-            if not await self.guarded(partial(self.simple_text, part)):
-                break
-        self.send(messages.ready(self.state))
 
     async def simple_text(self, text: str) -> None:
         self.text = text
-        await self.simple_statement(sort(text))
+        await self.simple_statement(await self.read(sort, text))
 
     async def simple_statement(self, statement: Statement) -> None:
         if statement.kind is Kind.COPY:
-            result = await self.result(sort(statement.text))
+            result = await self.result(await self.read(sort, statement.text))
             self.send(notices(result), *copy_messages(result.columns, result.rows, statement.words[0]))
             return
         result = await self.result(statement)
@@ -181,11 +187,11 @@ class Session:
     async def parse(self, fields: Fields) -> None:
         name, text, stated = fields.text(), fields.text(), fields.int32s()
         self.text = text
-        if len(split(text)) > 1:
+        if len(await self.read(split, text)) > 1:
             raise QueryRefused("a prepared statement is one statement.")
-        if len(self.prepared) >= MOST_PREPARED:
-            raise QueryRefused(f"at most {MOST_PREPARED} statements can be prepared.")
-        self.prepared[name] = Prepared(text, parameter_types(text, stated, self.asker.columns))
+        self.require_room(len(text), len(self.prepared) < MOST_PREPARED or name in self.prepared)
+        parameters = await self.read(parameter_types, text, stated, self.asker.columns)
+        self.prepared[name] = Prepared(text, parameters)
         self.send(messages.message(b"1"))
 
     async def bind(self, fields: Fields) -> None:
@@ -197,7 +203,9 @@ class Session:
             raise ProtocolError("another number of parameters than was stated")
         how = spread(formats, count)
         cells = [kind.decode(raw, f) for kind, raw, f in zip(prepared.parameters, values, how, strict=True)]
-        self.portals[portal] = Portal(sort(fill(prepared.text, cells)), fields.int16s())
+        self.require_room(len(prepared.text), len(self.portals) < MOST_PORTALS or portal in self.portals)
+        statement = await self.read(filled, prepared.text, cells)
+        self.portals[portal] = Portal(statement, fields.int16s())
         self.send(messages.message(b"2"))
 
     async def describe(self, fields: Fields) -> None:
@@ -205,7 +213,7 @@ class Session:
         if kind == b"S":
             prepared = self.known(name)
             self.send(messages.parameter_description([one.oid for one in prepared.parameters]))
-            statement = sort(fill(prepared.text, [None] * len(prepared.parameters)))
+            statement = await self.read(filled, prepared.text, [None] * len(prepared.parameters))
             columns = await self.columns_of(statement)
             self.send(describe_row(columns, [0] * len(columns)) if columns else messages.message(b"n"))
             return
@@ -232,6 +240,17 @@ class Session:
         (self.prepared if kind == b"S" else self.portals).pop(name, None)
         self.send(messages.message(b"3"))
 
+    def require_room(self, more: int, few: bool) -> None:
+        """Raises if this connection keeps too much already."""
+        kept = sum(len(one.text) for one in self.prepared.values())
+        kept += sum(len(one.statement.text) for one in self.portals.values())
+        if not few or kept + more > MOST_KEPT:
+            raise QueryRefused(
+                "this connection keeps too many statements.\n"
+                f"  found:  more than {MOST_PREPARED:,} prepared, {MOST_PORTALS} portals or {MOST_KEPT:,} characters\n"
+                "  do:     close some (DEALLOCATE, or Sync)"
+            )
+
     def known(self, name: str) -> Prepared:
         if name not in self.prepared:
             raise QueryRefused("there is no prepared statement of this name.")
@@ -251,6 +270,8 @@ class Session:
         result.sent += len(chunk)
         rest = result.sent < len(result.rows)
         self.send(messages.message(b"s") if rest else messages.command_complete(result.tag))
+        if not rest:
+            result.rows, result.sent = (), 0  # a portal that lasts need not keep them
 
     # ---- what a statement gives ---------------------------------------------------------------------------------
 
@@ -258,7 +279,7 @@ class Session:
         """Names and types, without running a question."""
         match statement.kind:
             case Kind.QUESTION:
-                return await self.blocking(self.asker.describe, statement.text)  # type: ignore[return-value]
+                return await self.read(self.asker.describe, statement.text)
             case Kind.CATALOGUE | Kind.SHOW:
                 return (await self.result(statement)).columns
         return []
@@ -277,7 +298,7 @@ class Session:
                 (name,) = statement.words
                 return Result([(name, types.TEXT)], [(self.settings.get(name, SETTINGS.get(name, "")),)], "SHOW")
             case Kind.CATALOGUE:
-                return await self.blocking(self.catalogue_result, statement)  # type: ignore[return-value]
+                return await self.read(self.catalogue_result, statement)
             case Kind.QUESTION:
                 columns = await self.columns_of(statement)
                 answer = await self.blocking(self.asker.ask, statement.text, dict(self.settings))
@@ -296,6 +317,10 @@ class Session:
         return Result(tag=tag)
 
     def set(self, name: str, value: str) -> Result:
+        if len(name) + len(value) > LONGEST_SETTING or (
+            name not in self.settings and len(self.settings) > MOST_SETTINGS
+        ):
+            raise QueryRefused(f"settings are short, and at most {MOST_SETTINGS}.")
         self.settings[name] = value
         return Result(tag="SET")
 
@@ -310,34 +335,6 @@ class Session:
         return Result(tag="DISCARD ALL" if tag == "DISCARD" else tag)
 
 
-def asked(columns: Columns, answer: Answer) -> Result:
-    """An answer in the columns that were described: by name, as an interval that is missing is NULL."""
-    by_name = {postgres_name(name): place for place, name in reversed(list(enumerate(answer.columns)))}
-    places = [by_name.get(name, -1) for name, _ in columns]
-    rows = [tuple(row[place] if place >= 0 else None for place in places) for row in answer.rows]
-    return Result(columns, rows, f"SELECT {len(rows)}", tuple(filter(None, [answer.footer, answer.note])))
-
-
-def postgres_name(name: str) -> str:
-    """A column of an answer as PostgreSQL would call it: COUNT(*) is count, and its interval count_low, count_high."""
-    base, end = name, ""
-    if name.endswith((" low", " high")):
-        base, _, end = name.rpartition(" ")
-        end = f"_{end}"
-    found = re.fullmatch(r"(\w+)\(.*\)", base, re.S)
-    return (found.group(1).lower() if found else base) + end
-
-
-def spread(formats: Sequence[int], count: int) -> list[int]:
-    """A format for each: none means text, one means all."""
-    if any(one not in (0, 1) for one in formats) or len(formats) not in (0, 1, count):
-        raise ProtocolError("formats that do not fit")
-    return list(formats) if len(formats) == count else (list(formats) or [0]) * count
-
-
-def describe_row(columns: Columns, formats: Sequence[int]) -> bytes:
-    return messages.row_description([(name, kind.oid, kind.size) for name, kind in columns], formats)
-
-
-def notices(result: Result) -> bytes:
-    return b"".join(messages.report(b"N", "NOTICE", "00000", words) for words in result.notices)
+def filled(text: str, cells: Sequence[Cell]) -> Statement:
+    """A prepared text with these parameters."""
+    return sort(fill(text, cells))

@@ -21,6 +21,7 @@ from sfumato.errors import QueryRefused
 from sfumato.server.postgres import types
 from sfumato.server.postgres.catalogue import is_about_catalogues
 from sfumato.server.postgres.types import TYPES, Type
+from sfumato.sql.parse.text import LONGEST, MOST_TOKENS, has_too_many_words, too_long
 
 MOST_PARAMETERS = 1000
 SET = re.compile(r"SET\s+(?:SESSION\s+|LOCAL\s+)?(TIME\s+ZONE|[\w.]+)\s*(?:=|\s+TO\s+|\s+)\s*(.+)", re.I | re.S)
@@ -65,8 +66,15 @@ class Statement:
     tree: exp.Expr | None = field(default=None, repr=False)
 
 
+def require_short(text: str) -> None:
+    """Raises before anything costly is done with a text that no question or tool needs to be so long."""
+    if len(text) > LONGEST or has_too_many_words(text):
+        raise too_long()
+
+
 def split(text: str) -> list[str]:
     """The statements of a text, without their semicolons."""
+    require_short(text)
     try:
         tokens = sqlglot.tokenize(text, read="postgres")
     except (SqlglotError, ValueError):
@@ -81,6 +89,7 @@ def split(text: str) -> list[str]:
 
 def sort(text: str) -> Statement:
     """What one statement asks for."""
+    require_short(text)
     plain = without_comments(text)
     first = re.match(r"\w*", plain)
     word = first.group().upper() if first else ""
@@ -113,12 +122,19 @@ def sort(text: str) -> Statement:
 
 
 def catalogue_tree(text: str) -> exp.Expr | None:
-    """The parsed text if it is about catalogues or about nothing; None if it is a question, or not SQL."""
+    """The parsed text if it is about catalogues or about nothing; None if it is a question, not SQL, or too long."""
+    tree = parsed(RESERVED.sub(r'AS "\1"', text))
+    return tree if tree is not None and is_about_catalogues(tree) else None
+
+
+def parsed(text: str) -> exp.Expr | None:
+    """The tree of one short statement; None if there is none, and the curator will say why."""
     try:
-        tree = sqlglot.parse_one(RESERVED.sub(r'AS "\1"', text), read="postgres")
+        if len(sqlglot.tokenize(text, read="postgres")) > MOST_TOKENS:
+            return None
+        return sqlglot.parse_one(text, read="postgres")
     except (SqlglotError, ValueError, RecursionError, AttributeError):
         return None
-    return tree if is_about_catalogues(tree) else None
 
 
 def without_comments(text: str) -> str:
@@ -167,6 +183,7 @@ def literal(value: Cell) -> str:
 
 def parameter_types(text: str, stated: Sequence[int], columns: Mapping[str, Type]) -> list[Type]:
     """The type of each parameter: as the client states it, or that of the column it is compared with."""
+    require_short(text)
     count = max([len(stated), *(number for number, _, _ in places(text))])
     known = {place + 1: TYPES[oid] for place, oid in enumerate(stated) if oid in TYPES}
     guessed = guessed_types(text, columns) if len(known) < count else {}
@@ -175,9 +192,8 @@ def parameter_types(text: str, stated: Sequence[int], columns: Mapping[str, Type
 
 def guessed_types(text: str, columns: Mapping[str, Type]) -> dict[int, Type]:
     """Types by the columns that parameters are compared with, and whole numbers where a number of rows is meant."""
-    try:
-        tree = sqlglot.parse_one(text, read="postgres")
-    except (SqlglotError, ValueError, RecursionError, AttributeError):
+    tree = parsed(text)
+    if tree is None:
         return {}
     found: dict[int, Type] = {}
     for node in tree.find_all(exp.Parameter):

@@ -252,6 +252,15 @@ class Dialect(ABC):
         """A sum of 64-bit integers that does not overflow, however many there are."""
         return f"SUM({integers})"
 
+    def total_of(self, integers: str, most: int) -> str:
+        """The same of integers that are not larger than this, which may allow a faster type."""
+        return self.total(integers)
+
+    def by_unit(self, rows: str, unit: str, plan: Plan) -> str:
+        """A table of rows that will be grouped by their unit and by more: on engines of many machines, brought together
+        by unit first, so that they are sent once."""
+        return rows
+
     def wide(self, integer: str) -> str:
         """An integer in a type in which products of 64-bit integers fit."""
         return f"CAST({integer} AS DECIMAL(38, 0))"

@@ -19,7 +19,9 @@ from sfumato.sql.reserved_names import LABEL
 from sfumato.sql.schema_check import base_type, kind_of
 
 COLLATION = ' COLLATE "C"'
-PARTS = {"year": "year", "month": "month", "day": "day", "hour": "hour", "weekday": "dow"}
+PARTS = {"year": "year", "quarter": "quarter", "month": "month", "day": "day", "day of year": "doy",
+         "hour": "hour", "minute": "minute", "weekday": "dow", "iso weekday": "isodow"}  # fmt: skip
+UNITS = ("year", "quarter", "month", "week", "day")  # of DATE_TRUNC
 OWN: dict[str, Callable[..., str]] = {
     "+": total.add,
     "-": total.subtract,
@@ -36,7 +38,7 @@ OWN: dict[str, Callable[..., str]] = {
     "lower": lambda a: letters.change_case("lower", a),
     "upper": lambda a: letters.change_case("upper", a),
     **{name: lambda a, of=of: total.date_part(of, a) for name, of in PARTS.items()},
-    **{f"start of {unit}": lambda a, unit=unit: total.date_trunc(unit, a) for unit in ("year", "month", "day")},
+    **{f"start of {unit}": lambda a, unit=unit: total.date_trunc(unit, a) for unit in UNITS},
 }  # fmt: skip
 
 # ---- costs: nanoseconds in one row at most, where PostgreSQL takes longer than DuckDB --------------------------------
@@ -82,8 +84,8 @@ COSTS: dict[str, Cost] = {
     "number": per_character(100),
     **dict.fromkeys(["date", "timestamp"], per_character(250)),
     "text": each(2_000),
-    **dict.fromkeys(["year", "month", "day", "hour", "weekday"], each(1_000)),
-    **dict.fromkeys([f"start of {unit}" for unit in ("year", "month", "day")], each(1_000)),
+    **dict.fromkeys(PARTS, each(1_000)),
+    **dict.fromkeys([f"start of {unit}" for unit in UNITS], each(1_000)),
 }
 
 

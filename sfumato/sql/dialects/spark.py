@@ -1,48 +1,34 @@
-"""Spark SQL, 3.4 or newer, in ANSI mode or not, with the session's time zone UTC.
+"""Spark SQL, 4.0 or newer, in ANSI mode, with the session's time zone UTC. Dates are in spark_moments.py.
 
-Doubles do not raise here; divisors, casts and patterns do, and FLOOR gives a BIGINT. There is no engine for it yet: the
-tests parse its SQL, which was run once by hand.
+Doubles do not raise here; divisors, casts and patterns do, and FLOOR gives a BIGINT.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sqlglot import exp
-
 from sfumato.errors import QueryRefused
+from sfumato.sql import reserved_names as names
+from sfumato.sql.dialects import spark_moments as moments
 from sfumato.sql.dialects.base import raw
 from sfumato.sql.dialects.foreign import Foreign
+from sfumato.sql.dialects.spark_moments import let, quote
 from sfumato.sql.domains import LONGEST_TEXT, Kind
+from sfumato.sql.expressions import Column
 from sfumato.sql.functions.function import Sql
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
 from sfumato.sql.functions.texts import SPACES, case_pairs
-from sfumato.sql.reserved_names import ours
+from sfumato.sql.plan import Plan
+from sfumato.sql.reserved_names import ROWS, ours
 
-MOMENT = "TIMESTAMP_NTZ"
-V, X, E = ours("v"), ours("x"), ours("e")  # what lambdas call a value
+V = moments.V
+X, E = ours("x"), ours("e")  # what lambdas call other values
 DIGITS = "[0-9]+(_[0-9]+)*"
 NUMERAL = f"^[+-]?({DIGITS}[.]?({DIGITS})?|[.]{DIGITS})([eE][+-]?{DIGITS})?$"
-WRITTEN = (
-    "^[+]?([0-9]{1,6})-([0-9]{1,2})-([0-9]{1,2})"
-    "((T| +)([0-9]{1,2}):([0-9]{1,2})(:([0-9]{1,2})([.]([0-9]{0,6})[0-9]*)?)?(Z|[+-][0-9:]{2,6})?)?$"
-)
-PARTS = {
-    "year": f"YEAR({V})",
-    "month": f"MONTH({V})",
-    "day": f"DAY({V})",
-    "hour": f"HOUR({V})",
-    "weekday": f"DAYOFWEEK({V}) - 1",
-}
 
-
-def let(body: str, value: str) -> str:
-    """The body, in which V stands for the value."""
-    return f"ELEMENT_AT(TRANSFORM(ARRAY({value}), {V} -> {body}), 1)"
-
-
-def quote(value: str) -> str:
-    return exp.Literal.string(value).sql("spark")
-
+WHOLE = frozenset({"tinyint", "smallint", "int"})  # each is a double of its own
+SPELLED_ONCE = WHOLE | {"bigint", "date"}
+SMALL = 2**23  # of integers that are not larger, 2⁴⁰ add up to less than 2⁶³
+OFTEN = 8  # rows of a unit in a group from which on it pays to sum them before they are sent
 
 BLANKS = quote(" \t\n\v\f\r")
 
@@ -89,28 +75,6 @@ def number_of_text(a: str) -> str:
     return let(f"CASE {special} {nan} {read} END", f"TRIM(BOTH {BLANKS} FROM {a})")
 
 
-def moment_part(group: int, width: int) -> str:
-    """A part of a written moment, at least so wide."""
-    found = f"REGEXP_EXTRACT({V}, {quote(WRITTEN)}, {group})"
-    return f"LPAD({found}, GREATEST({width}, LENGTH({found})), '0')"
-
-
-DAY = f"CONCAT({moment_part(1, 4)}, '-', {moment_part(2, 2)}, '-', {moment_part(3, 2)})"
-TIME = f"CONCAT({moment_part(6, 2)}, ':', {moment_part(7, 2)}, ':', {moment_part(9, 2)}, '.', {moment_part(11, 1)})"
-
-
-def moment_of_text(a: str) -> str:
-    """The timestamp in a text, NULL if there is none; a time zone is ignored."""
-    found = f"TRY_CAST(CONCAT({DAY}, ' ', {TIME}) AS {MOMENT})"
-    return let(f"CASE WHEN {V} RLIKE {quote(WRITTEN)} THEN {found} END", a)
-
-
-def day_of_text(a: str) -> str:
-    """Its midnight, if all of it is a moment."""
-    whole = f"NOT TRY_CAST(CONCAT({DAY}, ' ', {TIME}) AS {MOMENT}) IS NULL"
-    return let(f"CASE WHEN {whole} THEN TRY_CAST({DAY} AS {MOMENT}) END", f"TRIM({a})")
-
-
 def truth_of_text(a: str) -> str:
     no = f"WHEN {V} IN ('false', 'f', 'no', 'n', '0') THEN FALSE"
     return let(f"CASE WHEN {V} IN ('true', 't', 'yes', 'y', '1') THEN TRUE {no} END", f"LOWER({a})")
@@ -134,15 +98,9 @@ OWN: dict[str, Callable[..., str]] = {
     "rtrim": lambda a: f"TRIM(TRAILING {quote(SPACES)} FROM {a})",
     "lower": lambda a: change_case("lower", a),
     "upper": lambda a: change_case("upper", a),
-    **{name: lambda a, of=of: let(f"CAST({of} AS DOUBLE)", a) for name, of in PARTS.items()},
-    **{f"start of {unit}": lambda a, unit=unit: date_trunc(unit, a) for unit in ("year", "month", "day")},
+    **{name: lambda a, of=name: moments.date_part(of, a) for name in moments.PARTS},
+    **{f"start of {unit}": lambda a, unit=unit: moments.date_trunc(unit, a) for unit in ("year", "month", "day")},
 }
-
-
-def date_trunc(unit: str, a: str) -> str:
-    ends = (f"CAST('{end}' AS {MOMENT})" for end in ("0001-01-01", "9999-12-31 23:59:59.999999"))
-    found = f"CAST(DATE_TRUNC('{unit}', {V}) AS {MOMENT})"
-    return let(f"CASE WHEN {V} BETWEEN {' AND '.join(ends)} THEN {found} END", a)
 
 
 @dataclass(frozen=True)
@@ -164,10 +122,10 @@ class Spark(Foreign):
             case "number", _:
                 return number_of_text(value)
             case "date", Kind.DATE:
-                return f"CAST(DATE_TRUNC('day', {value}) AS {MOMENT})"
+                return moments.start_of_day(value)
             case "date", _:
-                return day_of_text(value)
-        return moment_of_text(value)
+                return moments.day_of_text(value)
+        return moments.moment_of_text(value)
 
     def column(self, column: Sql, kind: Kind, type_: str | None) -> Sql:
         plain = column.sql(self.name)
@@ -180,9 +138,17 @@ class Spark(Foreign):
                 return raw(f"NANVL({number_of_text(short)}, CAST(NULL AS DOUBLE))")
             case Kind.TEXT, _:
                 return raw(words)
+            case Kind.TRUTH, "boolean":
+                return column
             case Kind.TRUTH, _:
                 return raw(truth_of_text(short))
-        return raw(moment_of_text(short))
+            case Kind.DATE, "date":
+                return raw(moments.moment_of_date(plain))
+            case Kind.DATE, "timestamp_ntz":
+                return raw(moments.within_calendar(plain))
+            case Kind.DATE, "timestamp":
+                return raw(moments.within_calendar(f"CAST({plain} AS {moments.MOMENT})"))
+        return raw(moments.moment_of_text(short))
 
     def is_nan(self, number: Sql) -> Sql:
         return raw(f"ISNAN({number.sql(self.name)})")
@@ -191,8 +157,7 @@ class Spark(Foreign):
         return raw(f"CAST({value.sql(self.name)} AS STRING)")
 
     def date_text(self, moment: Sql) -> Sql:
-        """Spark puts a + before years of five digits."""
-        return raw(f"TRIM(LEADING '+' FROM CAST({moment.sql(self.name)} AS STRING))")
+        return raw(moments.text_of_moment(moment.sql(self.name)))
 
     def first(self, value: str, order: Sequence[str]) -> str:
         raise QueryRefused("FIRST and LAST by an order are for DuckDB and PostgreSQL, and this is spark.")
@@ -213,6 +178,25 @@ class Spark(Foreign):
 
     def floor(self, value: str) -> str:
         return f"CAST(FLOOR({value}) AS DOUBLE)"
+
+    def apart(self, column: Sql, type_: str | None) -> Sql:
+        return column if type_ in SPELLED_ONCE else self.as_text(column)
+
+    def key(self, column: Column) -> Sql | None:
+        """Integers are sent and compared faster than doubles."""
+        known = column.domain.kind is Kind.NUMBER and self.types.get(column.origin) in WHOLE
+        return names.column(column.origin) if known else None
+
+    def total_of(self, integers: str, most: int) -> str:
+        return f"SUM({integers})" if most <= SMALL else self.total(integers)
+
+    def by_unit(self, rows: str, unit: str, plan: Plan) -> str:
+        """Shuffled by unit, once: Spark then groups, ranks and joins by unit without sending anything again. Where the
+        policy says that a unit may have many rows in a group, Spark's own plan sums them first. Never a number of parts
+        alone: rows would be dealt out in turn, and differently if a part must be computed again."""
+        if plan.rows > OFTEN:
+            return rows
+        return f"(SELECT /*+ REPARTITION({unit}) */ * FROM {rows}) AS {ROWS}"
 
     def lists(self, *listed: str) -> list[str]:
         rows = f"SORT_ARRAY(COLLECT_LIST(STRUCT({', '.join(listed)})))"

@@ -78,7 +78,8 @@ class EachRow(Bounding):
         mine, counted = columns_of(measures)
         keys = qualify(ROWS, key_names(plan))
         totals = [
-            f"{to.total(clamped_value(m, mine[j], counted[j], to))} AS {measure(j)}" for j, m in enumerate(measures)
+            f"{to.total_of(clamped_value(m, mine[j], counted[j], to), max(map(abs, m.span())))} AS {measure(j)}"
+            for j, m in enumerate(measures)
         ]
         return f"SELECT {', '.join([*keys, *totals])} FROM {rows} {group_by(keys)}"
 
@@ -107,10 +108,11 @@ class Box(Bounding):
             if not units[j]
         ]
         outer = [
-            f"{'COUNT(*)' if units[j] else to.total(f'{PAIRS}.{measure(j)}')} AS {measure(j)}"
-            for j in range(len(measures))
+            f"{'COUNT(*)' if units[j] else to.total_of(f'{PAIRS}.{measure(j)}', self.sensitivity(m))} AS {measure(j)}"
+            for j, m in enumerate(measures)
         ]
         owner, names = qualify(ROWS, [UNIT, *keys]), qualify(PAIRS, keys)
+        rows = to.by_unit(rows, UNIT, plan)
         if not keys:
             pairs = f"SELECT {', '.join([*owner, *inner])} FROM {rows} {group_by(owner)}"
             return f"SELECT {', '.join(outer)} FROM ({pairs}) AS {PAIRS}"
@@ -135,9 +137,13 @@ class Box(Bounding):
         mean, and would otherwise be pulled away from it by units with many rows.
         """
         low, high = self.bounds(measure)
-        total = "COUNT(*)" if measure.what is What.ROWS else to.total(clamped_value(measure, name, counted, to))
-        if measure.what in (What.SUM, What.SQUARES) and in_proportion:
-            many = to.total(clamped_value(measure.counted_by, counted, counted, to))
+        summed, most = clamped_value(measure, name, counted, to), max(map(abs, measure.span()))
+        proportional = measure.what in (What.SUM, What.SQUARES) and in_proportion  # multiplied, which needs room
+        total = (
+            "COUNT(*)" if measure.what is What.ROWS else to.total(summed) if proportional else to.total_of(summed, most)
+        )
+        if proportional:
+            many = to.total_of(clamped_value(measure.counted_by, counted, counted, to), 1)
             less = to.divided(f"({total} * {self.rows})", many)
             total = f"CASE WHEN {many} > {self.rows} THEN {less} ELSE {total} END"
         return f"CAST(LEAST(GREATEST({total}, {low}), {high}) AS {to.whole(low, high)})"

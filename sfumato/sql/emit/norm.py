@@ -167,13 +167,14 @@ class Scaling:
             for j, m in enumerate(self.measures)
             if m.what is not What.UNITS
         ]
-        return f"SELECT {', '.join([*owner, *added])} FROM ({rows}) AS {ROWS} {group_by(owner)}"
+        source = self.to.by_unit(f"({rows}) AS {ROWS}", UNIT, self.plan)
+        return f"SELECT {', '.join([*owner, *added])} FROM {source} {group_by(owner)}"
 
     def added(self, of: Measure, name: str, counted: str) -> str:
         """What a unit adds to a group: NULL if that is so much that products with it would leave their type."""
         if of.what is What.ROWS:
             return "COUNT(*)"
-        total = self.to.total(clamped_value(of, name, counted, self.to))
+        total = self.to.total_of(clamped_value(of, name, counted, self.to), max(map(abs, of.span())))
         return f"CASE WHEN ABS({total}) < {LARGEST_ADDED} THEN CAST({total} AS BIGINT) END"
 
     def norms(self) -> str:

@@ -19,7 +19,7 @@ def settings(tmp_path_factory):
 def door(settings):
     """A service behind HTTP; failed log-ins do not wait here."""
     service = Service.open(settings)
-    service.failed.delay = lambda source: 0.0
+    service.sign_in.failed.delay = lambda source: 0.0
     with running(service, settings) as server:
         yield server
     service.close()

@@ -9,6 +9,7 @@ from psycopg.generators import execute
 
 from sfumato.curator.purchase import Buyer
 from sfumato.server.configuration import Tls
+from sfumato.server.postgres.session import MOST_SETTINGS
 from sfumato.server.run import tls_context
 from tests.server.conftest import configuration
 from tests.server.postgres.conftest import open_door
@@ -285,3 +286,45 @@ def test_looking_at_catalogues_is_limited_for_each_person(service, connect):
             connection.execute("SELECT relname FROM pg_class")
     assert found.value.sqlstate == "53300"
     assert other.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_revoked_token_sees_no_catalogue_and_describes_nothing(service, connect, tokens):
+    connection = connect()
+    assert connection.execute("SELECT COUNT(*) FROM pg_class").fetchone()
+    identity = service.data["clinic"].identity
+    identity.revoke(tokens["ann"].split("_")[1])
+    for text in ("SELECT relname FROM pg_class", "SELECT COUNT(*) AS n FROM visits"):
+        with pytest.raises(psycopg.Error) as found:
+            connection.execute(text)
+        assert found.value.sqlstate == "28000"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1 FROM pg_class WHERE " + " AND ".join(["1=1"] * 60_000),
+        "SELECT 1 FROM pg_class WHERE oid IN (" + ",".join("1" * 100_000) + ")",
+        ";" * 300_000,
+        "SELECT 1 FROM pg_class WHERE " + " AND ".join(["1=1"] * 1000),
+    ],
+)
+def test_a_text_that_is_too_long_to_be_read_quickly_is_refused_unread(connect, text, monkeypatch):
+    """It was parsed in the event loop: one statement of 300 kB stopped every door for a minute."""
+    monkeypatch.setattr("sfumato.server.postgres.statements.sqlglot.parse_one", lambda *_, **__: pytest.fail("parsed"))
+    with pytest.raises(psycopg.Error, match="too long"):
+        connect().execute(text)
+
+
+def test_a_connection_has_a_bounded_number_of_settings(connect):
+    connection = connect()
+    with pytest.raises(psycopg.Error, match="settings"):
+        for number in range(MOST_SETTINGS + 2):
+            connection.execute(f"SET own.name_{number} = 1")
+
+
+def test_one_person_does_not_take_all_connections(door, connect, monkeypatch):
+    monkeypatch.setattr("sfumato.server.postgres.door.EACH", 500)  # of 1000 connections: two
+    connect(), connect()
+    with pytest.raises(psycopg.OperationalError, match="one person"):
+        connect()
+    assert connect(who="bob").execute("SELECT 1").fetchone() == (1,)

@@ -19,7 +19,7 @@ from sfumato.server.postgres import messages, types
 from sfumato.server.postgres.catalogue import Catalogue
 from sfumato.server.postgres.door import PostgresDoor
 from sfumato.server.postgres.messages import LONGEST, ProtocolError
-from sfumato.server.postgres.session import Session
+from sfumato.server.postgres.session import MOST_KEPT, Session
 
 KINDS = b"QPBDECSHXFdcfp" + bytes(range(8))
 TEXTS = ["SELECT 1", "BEGIN", "SELECT COUNT(*) FROM visits", "COPY (SELECT 1) TO STDOUT", "SET a = 1", "ROLLBACK", ";;",
@@ -140,6 +140,50 @@ def test_a_slow_client_is_let_go():
         await asyncio.wait_for(door.serve(asyncio.StreamReader(), Writer()), 30)
 
     asyncio.run(run())
+
+
+def parse_message(name: str, text: str) -> bytes:
+    return messages.message(b"P", messages.text(name), messages.text(text), messages.int16(0))
+
+
+def bind_message(portal: str) -> bytes:
+    return messages.message(b"B", messages.text(portal), messages.text(""), bytes(6))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        [parse_message(f"{i}", "SELECT 1 -- " + "x" * 30_000) for i in range(40)],
+        [parse_message(f"{i}", "SELECT 1") for i in range(1100)],
+        [parse_message("", "SELECT 1"), *(bind_message(f"{i}") for i in range(200))],
+    ],
+    ids=["long", "prepared", "portals"],
+)
+def test_a_connection_keeps_a_bounded_number_of_statements(sent):
+    asker = Asker()
+    found, kept = asyncio.run(talk_and_keep(asker, b"".join(sent)))
+    assert b"too many statements" in found
+    assert kept <= MOST_KEPT
+
+
+async def talk_and_keep(asker, data: bytes) -> tuple[bytes, int]:
+    """What a session replies, and how many characters it keeps."""
+    reader, replies = asyncio.StreamReader(), bytearray()
+    writer = SimpleNamespace(write=replies.extend, drain=Writer().drain)
+    reader.feed_data(data)
+    reader.feed_eof()
+
+    async def blocking(function, *arguments):
+        return function(*arguments)
+
+    session = Session(reader, writer, asker, blocking, {})
+    with suppress(asyncio.IncompleteReadError):
+        await session.run()
+    texts = [
+        *(one.text for one in session.prepared.values()),
+        *(one.statement.text for one in session.portals.values()),
+    ]
+    return bytes(replies), sum(map(len, texts))
 
 
 @pytest.mark.parametrize("size", [0, 3, -5, LONGEST + 1])

@@ -62,7 +62,15 @@ function editor() {
 
 function utc(seconds, span) {
   const text = new Date(seconds * 1000).toISOString();
-  return span > 2 * 86400 ? text.slice(0, 10) : span > 600 ? text.slice(11, 16) : text.slice(11, 19);
+  return span > 2 * 86400 ? text.slice(0, 10) : span > 600 ? text.slice(11, 16) : text.slice(11, span > 5 ? 19 : 21);
+}
+
+const drawn = new Map();  // place → its chart, and what watches its width
+
+function redraw() {  // in the colours of now
+  for (const [place, { plot, watch }] of drawn) { watch.disconnect(); plot.destroy(); delete place.dataset.drawn; }
+  drawn.clear();
+  charts();
 }
 
 function charts(root = document) {
@@ -90,13 +98,16 @@ function charts(root = document) {
     };
     const [options, data] = kinds[place.dataset.chart]();
     const plot = new uPlot({ ...size, ...options }, data, place);
-    new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: 260 })).observe(place);
+    const watch = new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: 260 }));
+    watch.observe(place);
+    drawn.set(place, { plot, watch });
   }
 }
 
 document.addEventListener("DOMContentLoaded", () => {
   if (one("#question")) { dials(); editor(); }
   charts();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 });
 document.addEventListener("htmx:after:swap", () => {
   charts(); afterPreview();
