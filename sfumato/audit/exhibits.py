@@ -42,6 +42,7 @@ from sfumato.local.unary import UnaryEncoding
 from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.base import shipped_mechanisms
+from sfumato.mechanisms.groups.relative_error import Contract
 from sfumato.noise import Sampler
 from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.sampling.base import SampledRows, Sampling, SamplingExample, shipped_samplings
@@ -327,12 +328,13 @@ def all_exhibits() -> tuple[Exhibit, ...]:
 
 
 def claiming_classes() -> set[type]:
-    """Every concrete class of the package that has both `release` and `loss`."""
+    """Every concrete class of the package that has both `release` and `loss` of its own."""
     return {
         kind
         for kind in _classes()
         if all(inspect.isfunction(getattr(kind, face, None)) for face in ("release", "loss"))
         and not inspect.isabstract(kind)
+        and not issubclass(kind, Contract)  # it releases by a mechanism, whose exhibits are shown
     }
 
 

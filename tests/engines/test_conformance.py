@@ -128,12 +128,14 @@ def on_spark(place):
     engine.close()
 
 
-@pytest.fixture(scope="module", params=AWAY)
-def away(request, file):
-    if request.param == "spark":
-        with on_spark(file[0]) as engine:
-            yield engine
-        return
+@pytest.fixture(scope="module")
+def spark_engine(file):
+    with on_spark(file[0]) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def postgres_engine(request, file):
     import psycopg
 
     from sfumato.engines.postgres import Postgres
@@ -142,6 +144,11 @@ def away(request, file):
     with psycopg.connect(server.dsn) as connection:
         odd.filled(connection.execute, "postgres", file[1])
     yield Postgres(server.dsn)
+
+
+@pytest.fixture(scope="module", params=AWAY)
+def away(request):
+    return request.getfixturevalue(f"{request.param}_engine")
 
 
 def exact(engine, sql, policy=odd.RULES, schema=None):
@@ -206,7 +213,7 @@ MEANINGS = [  # what engines by themselves differ in: expression, where, its one
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("engine", ["home", "away"])
+@pytest.mark.parametrize("engine", ["home", *(f"{one}_engine" for one in AWAY)])
 @pytest.mark.parametrize(("form", "where", "value"), MEANINGS)
 def test_an_expression_means_what_is_said_of_it(form, where, value, engine, request):
     source = {"a": "numbers", "s": "texts", "d": "dates", "y": "truths"}[where[0]]

@@ -265,6 +265,7 @@ EXTREMES: list[PrivacyLoss] = [
     *(L.DiscreteGaussianLoss(s, d) for s, d in ((1e-3, 1), (1e4, 1), (1.0, 10**6), (1e-3, 10**15), (1e100, 1))),
     *(L.DiscreteLaplaceLoss(s, d) for s, d in ((1e-3, 1), (1e4, 1), (1e4, 10**15), (1e100, 1))),
     *(L.ZcdpLoss(rho, xi) for rho, xi in ((1e-100, 0.0), (1e4, 1e4))),
+    *(L.TcdpLoss(rho, omega) for rho, omega in ((1e-3, 10.0), (0.5, 50.0))),
     L.RenyiLoss((1 + 1e-15, 1e12), (1e-100, 1e100)),
     L.FinitePairLoss(*MIXED),
     L.FinitePairLoss((1.0, 5e-324), (5e-324, 1.0)),

@@ -235,6 +235,7 @@ def test_every_column_is_named_with_its_table():
     for dialect, tree in parsed():
         for node in tree.find_all(exp.Column):
             inside = dialect != "duckdb" and node.name.removeprefix(PREFIX) in (*"abdefhikmnpstvwxyz", "bits")
+            inside = inside or node.find_ancestor(exp.Hint) is not None  # a hint knows columns of its own SELECT alone
             assert node.table or inside or isinstance(node.this, exp.Star), (dialect, node.sql(dialect))
 
 

@@ -40,8 +40,8 @@ class LossLaw:
 
     >>> import sfumato as sf
     >>> law = sf.loss.GaussianLoss(1.0).law
-    >>> round(float(law.exceeds(1.0)), 4), round(float(law.quantile(0.5)), 4), float(law.mean())
-    (0.3085, 0.5, 0.5000000000000004)
+    >>> round(float(law.exceeds(1.0)), 4), round(float(law.quantile(0.5)), 4), round(float(law.mean()), 4)
+    (0.3085, 0.5, 0.5)
     """
 
     loss: PrivacyLoss
