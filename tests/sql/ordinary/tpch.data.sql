@@ -1,0 +1,15 @@
+CREATE MACRO r(i, salt, n) AS CAST(hash(i * 1000 + salt) % n AS INTEGER);
+CREATE TABLE region AS SELECT * FROM (VALUES (0, 'AFRICA'), (1, 'AMERICA'), (2, 'ASIA'), (3, 'EUROPE')) t(r_regionkey, r_name);
+CREATE TABLE nation AS SELECT * FROM (VALUES (0, 'ALGERIA', 0), (1, 'KENYA', 0), (2, 'BRAZIL', 1), (3, 'CANADA', 1), (4, 'CHINA', 2), (5, 'INDIA', 2), (6, 'FRANCE', 3), (7, 'GERMANY', 3)) t(n_nationkey, n_name, n_regionkey);
+CREATE TABLE supplier AS SELECT i AS s_suppkey, 'Supplier ' || i AS s_name, CAST(i % 8 AS INTEGER) AS s_nationkey, r(i, 1, 10000) - 1000 AS s_acctbal FROM range(1, 21) t(i);
+CREATE TABLE part AS SELECT i AS p_partkey, ['green', 'red', 'blue'][1 + r(i, 2, 3)] || ' part ' || i AS p_name, 'Brand#' || (1 + r(i, 3, 3)) AS p_brand, ['PROMO TIN', 'ECONOMY STEEL', 'STANDARD BRASS'][1 + r(i, 4, 3)] AS p_type,
+  1 + r(i, 5, 50) AS p_size, ['SM BOX', 'LG CASE', 'MED BAG'][1 + r(i, 6, 3)] AS p_container, 900 + r(i, 7, 1000) AS p_retailprice FROM range(1, 61) t(i);
+CREATE TABLE partsupp AS SELECT p_partkey AS ps_partkey, 1 + (p_partkey % 20) AS ps_suppkey, 100 + r(p_partkey, 8, 900) AS ps_supplycost, r(p_partkey, 9, 10000) AS ps_availqty FROM part;
+CREATE TABLE customer AS SELECT i AS c_custkey, 'Customer ' || i AS c_name, r(i, 10, 8) AS c_nationkey, (10 + r(i, 11, 25)) || '-' || (100 + r(i, 12, 900)) AS c_phone, r(i, 13, 11000) - 1000 AS c_acctbal,
+  ['BUILDING', 'AUTOMOBILE', 'MACHINERY', 'HOUSEHOLD'][1 + r(i, 14, 4)] AS c_mktsegment FROM range(1, 401) t(i);
+CREATE TABLE orders AS SELECT i * 20 + j AS o_orderkey, i AS o_custkey, ['F', 'O', 'P'][1 + r(i * 20 + j, 15, 3)] AS o_orderstatus, 1000 + r(i * 20 + j, 16, 200000) AS o_totalprice, DATE '1993-01-01' + r(i * 20 + j, 17, 1460) AS o_orderdate,
+  ['1-URGENT', '2-HIGH', '3-MEDIUM', '4-LOW'][1 + r(i * 20 + j, 18, 4)] AS o_orderpriority, ['special requests', 'quick deposits', 'silent packages'][1 + r(i * 20 + j, 19, 3)] AS o_comment FROM range(1, 401) t(i), range(10) u(j) WHERE i % 5 > 0 AND j <= r(i, 20, 10);
+CREATE TABLE lineitem AS SELECT o_orderkey AS l_orderkey, CAST(k AS INTEGER) AS l_linenumber, 1 + r(o_orderkey * 5 + k, 21, 60) AS l_partkey, 2 + (r(o_orderkey * 5 + k, 21, 60) % 19) AS l_suppkey, 1 + r(o_orderkey * 5 + k, 22, 50) AS l_quantity,
+  100 + r(o_orderkey * 5 + k, 23, 99000) AS l_extendedprice, r(o_orderkey * 5 + k, 24, 11) / 100.0 AS l_discount, r(o_orderkey * 5 + k, 25, 9) / 100.0 AS l_tax, ['A', 'N', 'R'][1 + r(o_orderkey * 5 + k, 26, 3)] AS l_returnflag, ['F', 'O'][1 + r(o_orderkey * 5 + k, 27, 2)] AS l_linestatus,
+  o_orderdate + 1 + r(o_orderkey * 5 + k, 28, 120) AS l_shipdate, o_orderdate + 30 + r(o_orderkey * 5 + k, 29, 60) AS l_commitdate, o_orderdate + 2 + r(o_orderkey * 5 + k, 28, 120) + r(o_orderkey * 5 + k, 30, 30) AS l_receiptdate,
+  ['MAIL', 'SHIP', 'AIR', 'RAIL'][1 + r(o_orderkey * 5 + k, 31, 4)] AS l_shipmode, ['DELIVER IN PERSON', 'NONE', 'COLLECT COD'][1 + r(o_orderkey * 5 + k, 32, 3)] AS l_shipinstruct FROM orders, range(5) u(k) WHERE k <= r(o_orderkey, 33, 5);
