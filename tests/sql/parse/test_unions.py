@@ -244,7 +244,7 @@ REFUSED = {
     "SELECT part, COUNT(*) FROM (SELECT 'x' AS part FROM kids UNION ALL SELECT 'x' FROM kids) v GROUP BY part": "GROUP",
     "SELECT x, COUNT(*) FROM (SELECT 0.0 AS x FROM kids UNION ALL SELECT -0.0 FROM kids) v GROUP BY x": "GROUP BY",
     "SELECT person, COUNT(*) FROM (SELECT person FROM visits UNION ALL SELECT person FROM labs) v GROUP BY 1": "person",
-    "SELECT SUM(x / x) FROM (SELECT stay AS x FROM visits UNION ALL SELECT value FROM labs) v": "UNION ALL",
+    "SELECT SUM(x / x) FROM (SELECT stay AS x FROM visits UNION ALL SELECT value FROM labs) v": "has no bounds",
     "SELECT COUNT(*) FROM (SELECT stay, stay * 2 AS stay FROM visits) v": "two columns",
     "WITH " + ", ".join(f"a{i + 1} AS (SELECT * FROM a{i} UNION ALL SELECT * FROM a{i})" for i in range(30)).replace(
         "a0", "visits") + " SELECT COUNT(*) FROM a30": "at most 16",
