@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sfumato.aggregates.count import NOTHING, ONE, CountReader
-from sfumato.aggregates.linear import Linear, NoisySums, Number, NumberEstimate, Reader
+from sfumato.aggregates.linear import Linear, NumberEstimate, Reader
+from sfumato.aggregates.noisy_sums import NoisySums, Number
 from sfumato.errors import QueryRefused
-from sfumato.sql.aggregate import Lattices
 from sfumato.sql.domains import TRUTH, Domain, Kind
 from sfumato.sql.expressions import Expression
+from sfumato.sql.lattice import Lattices
 from sfumato.sql.parse.ast_guard import node_text, require_known_parts
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope

@@ -15,7 +15,8 @@ from typing import Protocol
 from scipy.special import ndtri
 
 from sfumato.aggregates.intervals import Terms, noise_error, spread
-from sfumato.aggregates.linear import CONFIDENCE, Estimate
+from sfumato.aggregates.linear import Estimate
+from sfumato.aggregates.noisy_sums import CONFIDENCE
 from sfumato.aggregates.price import Noise
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.additive.joint_laplace import OneOf

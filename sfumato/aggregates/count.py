@@ -8,11 +8,13 @@ from functools import cached_property
 from sqlglot import exp
 
 from sfumato.aggregates.intervals import Spread
-from sfumato.aggregates.linear import Linear, NoisySums, Number, NumberEstimate, Reader
+from sfumato.aggregates.linear import Linear, NumberEstimate, Reader
+from sfumato.aggregates.noisy_sums import NoisySums, Number
 from sfumato.errors import QueryRefused
-from sfumato.sql.aggregate import Aggregate, Lattices
+from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column, Constant, Expression
+from sfumato.sql.lattice import Lattices
 from sfumato.sql.nullable import never_nan, never_null
 from sfumato.sql.parse.ast_guard import node_text, require_known_parts
 from sfumato.sql.parse.expressions import parse_expression

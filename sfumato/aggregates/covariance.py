@@ -9,11 +9,11 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from sfumato.aggregates.formula_of_means import FormulaReader, Interval
-from sfumato.aggregates.linear import Linear, NoisySums
+from sfumato.aggregates.linear import Linear
+from sfumato.aggregates.noisy_sums import NoisySums
 from sfumato.errors import QueryRefused
-from sfumato.sql.aggregate import Lattices
 from sfumato.sql.expressions import Constant, Expression
-from sfumato.sql.lattice import WIDE, exponent, lattice_middle
+from sfumato.sql.lattice import WIDE, Lattices, exponent, lattice_middle
 from sfumato.sql.parse.ast_guard import node_text, require_known_parts
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from sfumato.aggregates.linear import NoisySums, Number, NumberEstimate, Reader, clip
+from sfumato.aggregates.intervals import clip
+from sfumato.aggregates.linear import NumberEstimate, Reader
 from sfumato.aggregates.mean import MeanReader
+from sfumato.aggregates.noisy_sums import NoisySums, Number
 
 
 class Interval(NamedTuple):

@@ -247,3 +247,8 @@ def ratio(low: float, high: float, n: float, reach: Reach) -> tuple[float, float
     if not reach.steep(n):
         return -math.inf, math.inf
     return reach.lowest(low, n), -reach.lowest(-high, n)
+
+
+def clip(x: float, low: float, high: float) -> float:
+    """The number of [low, high] next to x."""
+    return min(max(x, low), high)

@@ -10,12 +10,14 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from sfumato.aggregates.intervals import Reach, Terms, ratio
-from sfumato.aggregates.linear import Linear, NoisySums, Number, NumberEstimate, Reader, clip
+from sfumato.aggregates.intervals import Reach, Terms, clip, ratio
+from sfumato.aggregates.linear import Linear, NumberEstimate, Reader
 from sfumato.aggregates.noise_basis import NoiseBasis
+from sfumato.aggregates.noisy_sums import NoisySums, Number
 from sfumato.aggregates.sum import bounded_argument
-from sfumato.sql.aggregate import Aggregate, Lattices
+from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.expressions import Call, Constant, Expression, Output
+from sfumato.sql.lattice import Lattices
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, What
 from sfumato.sql.question import Question

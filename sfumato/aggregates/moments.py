@@ -9,11 +9,11 @@ from typing import ClassVar
 from sqlglot import exp
 
 from sfumato.aggregates.formula_of_means import FormulaReader, Interval
-from sfumato.aggregates.linear import Linear, NoisySums
+from sfumato.aggregates.linear import Linear
+from sfumato.aggregates.noisy_sums import NoisySums
 from sfumato.aggregates.sum import bounded_argument
-from sfumato.sql.aggregate import Lattices
 from sfumato.sql.expressions import Constant, Expression
-from sfumato.sql.lattice import WIDE, lattice_middle
+from sfumato.sql.lattice import WIDE, Lattices, lattice_middle
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, What
 from sfumato.sql.simplify import call

@@ -10,11 +10,11 @@ from sqlglot import exp
 
 from sfumato.aggregates.count import NOTHING, ONE, Count
 from sfumato.aggregates.intervals import Spread
-from sfumato.aggregates.linear import Linear, NoisySums, Number, NumberEstimate, Reader
+from sfumato.aggregates.linear import Linear, NumberEstimate, Reader
+from sfumato.aggregates.noisy_sums import NoisySums, Number
 from sfumato.errors import QueryRefused
-from sfumato.sql.aggregate import Lattices
 from sfumato.sql.expressions import Call, Constant, Expression
-from sfumato.sql.lattice import exponent
+from sfumato.sql.lattice import Lattices, exponent
 from sfumato.sql.parse.ast_guard import node_text, require_known_parts
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
@@ -49,7 +49,7 @@ class Sum(Linear):
 
     def sums(self, lattices: Lattices) -> tuple[Measure, ...]:
         total = lattices.sum(self.of, self.name)
-        return (total, Measure(What.VALUES, self.of)) if lattices.centred(self.of) else (total,)
+        return (total, Measure(What.VALUES, self.of)) if self.of in lattices.centred else (total,)
 
     def reader(self, sums: NoisySums) -> "SumReader":
         return SumReader(sums)

@@ -8,12 +8,13 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from sfumato.aggregates.intervals import Reach, ratio
-from sfumato.aggregates.linear import CONFIDENCE, Linear, NoisySums, Number, NumberEstimate, Reader, clip
+from sfumato.aggregates.intervals import Reach, clip, ratio
+from sfumato.aggregates.linear import Linear, NumberEstimate, Reader
 from sfumato.aggregates.mean import MeanReader
+from sfumato.aggregates.noisy_sums import CONFIDENCE, NoisySums, Number
 from sfumato.aggregates.sum import bounded_argument
-from sfumato.sql.aggregate import Lattices
 from sfumato.sql.expressions import Expression
+from sfumato.sql.lattice import Lattices
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, What
 

@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import Any
 
 from sfumato.aggregates.arithmetic_intervals import Apply, Cell, Cells, Form, Known, NoisyPart, Tree, interval
-from sfumato.aggregates.linear import CONFIDENCE, Estimate, Linear, Reader
+from sfumato.aggregates.linear import Estimate, Linear, Reader
+from sfumato.aggregates.noisy_sums import CONFIDENCE
 from sfumato.curator.offer import Offer
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Call, Constant, Expression, Output

@@ -10,7 +10,8 @@ import numpy as np
 
 from sfumato.aggregates.consistent_sets import Floats, GroupingSets, Set
 from sfumato.aggregates.intervals import CombinedGaussian
-from sfumato.aggregates.linear import CONFIDENCE, Estimate, Linear, NoisySums, Reader
+from sfumato.aggregates.linear import Estimate, Linear, Reader
+from sfumato.aggregates.noisy_sums import CONFIDENCE, NoisySums
 from sfumato.curator.offer import Offer
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.sql.plan import Plan

@@ -14,7 +14,8 @@ from typing import Any
 from sfumato.aggregates.arithmetic_intervals import Cells
 from sfumato.aggregates.count import CountReader
 from sfumato.aggregates.intervals import spread
-from sfumato.aggregates.linear import CONFIDENCE, Estimate
+from sfumato.aggregates.linear import Estimate
+from sfumato.aggregates.noisy_sums import CONFIDENCE
 from sfumato.aggregates.price import IndependentNoise
 from sfumato.curator.answer import BY_THE_TAIL, FOR_ALL_DATA, NOISE_ONLY, LeftOut, about_percent, percent
 from sfumato.curator.expression_intervals import has_interval, interval_around, tree_of

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sfumato.aggregates.linear import CONFIDENCE, Linear, Missing, NoisySums, Reader
+from sfumato.aggregates.linear import Linear, Reader
 from sfumato.aggregates.mean import MeanReader, Ratio, RatioColumn, asks_ratios_only
 from sfumato.aggregates.noise_basis import NoiseBasis
+from sfumato.aggregates.noisy_sums import CONFIDENCE, Missing, NoisySums
 from sfumato.aggregates.price import LESS, IndependentNoise, Mu, Noise, Price
 from sfumato.aggregates.standalone import Standalone, StandaloneRelease
 from sfumato.curator.relative_counts import LAYOUT, RelativeCount, relative_count, require_contract

@@ -11,7 +11,7 @@ from functools import lru_cache, partial, reduce
 from operator import add
 
 from sfumato.aggregates.arithmetic_intervals import Cells
-from sfumato.aggregates.linear import CONFIDENCE
+from sfumato.aggregates.noisy_sums import CONFIDENCE
 from sfumato.aggregates.price import Price
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator.answer import Answer, LeftOut

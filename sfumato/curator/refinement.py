@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sfumato.aggregates.linear import CONFIDENCE, Linear, NumberEstimate
+from sfumato.aggregates.linear import Linear, NumberEstimate
+from sfumato.aggregates.noisy_sums import CONFIDENCE
 from sfumato.aggregates.price import Mu, Price
 from sfumato.curator.answer import Answer
 from sfumato.curator.layout import left_out, minimum_coverage

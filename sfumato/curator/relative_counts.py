@@ -12,7 +12,8 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from sfumato.aggregates.linear import CONFIDENCE, Number, NumberEstimate, Reader
+from sfumato.aggregates.linear import NumberEstimate, Reader
+from sfumato.aggregates.noisy_sums import CONFIDENCE, Number
 from sfumato.aggregates.price import Mu, Price
 from sfumato.errors import QueryRefused
 from sfumato.mechanisms.groups.groupwise import GroupwiseLoss

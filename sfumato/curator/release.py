@@ -20,7 +20,7 @@ from sfumato.sql.emit.bounding import key_names, regrouped, statement
 from sfumato.sql.emit.norm import LARGEST
 from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.emit.values import distinct_counts
-from sfumato.sql.plan import Plan, What
+from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.postprocess import sort_key as by_value
 from sfumato.sql.reserved_names import KEPT
 
@@ -83,22 +83,27 @@ def batches(offer: Offer) -> list[list[StandaloneRelease]]:
 
 
 def sums_request(plan: Plan, salt: int, dialect: str | Dialect) -> TableRequest:
-    """All that is summed. A sum that is cut in proportion with its count is made beside it. Grouping sets are made of
-    one table of their finest groups, which is kept for all of them."""
+    """All that is summed. A sum that is cut in proportion with its count is made beside it, and named with it. Grouping
+    sets are made of one table of their finest groups, which is kept for all of them."""
+    direct = statement(plan, salt, dialect)
     if plan.bounded_by:
-        direct = statement(plan, salt, dialect)
         tables = ((KEPT, statement(plan.finest, salt, dialect)),)
         return TableRequest(direct, tuple(key_names(plan)), tables=tables, read=regrouped(plan, KEPT, dialect))
     summed = [m for m in plan.measures if m.what is not What.DISTINCT]
+    rows = f"{replace(plan, measures=(), standalone=()).canonical} | salt {salt}"
+
+    def with_counts(chosen: list[Measure]) -> tuple[Measure, ...]:
+        counts = [m.counted_by for m in chosen if m.of is not None]
+        return (*chosen, *(m for m in dict.fromkeys(counts) if m in summed and m not in chosen))
 
     def columns_statement(places: Sequence[int]) -> str:
         chosen = [summed[j] for j in places]
-        counts = [m.counted_by for m in chosen if m.of is not None]
-        beside = [m for m in dict.fromkeys(counts) if m in summed and m not in chosen]
-        return statement(replace(plan, measures=(*chosen, *beside), standalone=()), salt, dialect)
+        if chosen == summed:
+            return direct
+        return statement(replace(plan, measures=with_counts(chosen), standalone=()), salt, dialect)
 
-    columns = tuple(columns_statement([j]) for j in range(len(summed)))
-    return TableRequest(statement(plan, salt, dialect), tuple(key_names(plan)), columns, columns_statement)
+    columns = tuple(f"{rows} | {with_counts([m])!r}" for m in summed)
+    return TableRequest(direct, tuple(key_names(plan)), columns, columns_statement)
 
 
 # ---- what is made of exact tables -----------------------------------------------------------------------------------

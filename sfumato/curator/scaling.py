@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.aggregates.linear import CONFIDENCE, Missing
 from sfumato.aggregates.noise_basis import NoiseBasis
+from sfumato.aggregates.noisy_sums import CONFIDENCE, Missing
 from sfumato.aggregates.price import Price
 from sfumato.curator.norm_tail import (
     EDGES,

@@ -56,9 +56,10 @@ def has_bin_per_value(of: Column, low: float, high: float) -> bool:
 
 
 def count_by_key(table: Table, key: Expression) -> Question:
-    plan = Plan(table, (), Constant(True), (key,), (Measure(What.ROWS),))
+    rows = (Measure(What.ROWS),)
+    plan = Plan(table, (), Constant(True), (key,), rows)
     columns = (("place", Output(0, key.domain)), ("n", Output(1, key.domain)))
-    return Question(plan, (Count(),), columns, Constant(True), (), None)
+    return Question(plan, (Count(),), (rows,), columns, Constant(True), (), None)
 
 
 @dataclass(frozen=True)

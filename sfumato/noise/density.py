@@ -74,11 +74,9 @@ class CellLaw(MonotoneLaw):
     def flat(self, j: int, width: int) -> tuple[int, int] | None:
         return self.density.flat(j, width, self.ahead)
 
-    def halves(self, start: int, distance: int) -> bool:
+    def halving(self) -> Fraction | None:
         """Cells of a log-concave density are log-concave (Prékopa 1973)."""
-        if (enough := self.density.halving()) is not None:
-            return distance >= enough
-        return super().halves(start, distance)
+        return self.density.halving()
 
 
 @dataclass(frozen=True)

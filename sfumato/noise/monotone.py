@@ -56,11 +56,17 @@ class MonotoneLaw(Law):
         """A non-increasing function that is nowhere below the weight, and equals it for m > 0."""
         return self.weight(m, prec)
 
+    def halving(self) -> Fraction | None:
+        """A distance over which the weight falls to half or less, wherever it starts; None: it is log-concave."""
+        return None
+
     def halves(self, start: int, distance: int) -> bool:
         """Is weight(start + g·distance + x) ≤ 2^-g·weight(start) surely, for all g, x ≥ 0?
 
         If weight is log-concave from `start` on, its ratio over a fixed distance falls, so g = 1, x = 0 is enough.
         """
+        if (enough := self.halving()) is not None:
+            return distance >= enough
         with precision(PREC):
             return bool(2 * self.weight(start + distance, PREC) <= self.weight(start, PREC))
 

@@ -15,10 +15,10 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Domain, number
 from sfumato.sql.expressions import Constant, Expression
 from sfumato.sql.functions.function import Spelling
-from sfumato.sql.lattice import WIDE, exponent, lattice_middle
+from sfumato.sql.lattice import WIDE, Lattices
 from sfumato.sql.parse.ast_guard import node_text
 from sfumato.sql.parse.scopes import Scope
-from sfumato.sql.plan import Measure, Table, What
+from sfumato.sql.plan import Measure, Table
 from sfumato.sql.simplify import call
 
 MARK, LISTED = "sfumato aggregate", "sfumato aggregates"
@@ -67,7 +67,7 @@ class Aggregate(ABC):
             raise QueryRefused(f"{self.name.upper()} takes no FILTER.\n  do:     choose its rows by WHERE")
         return self.with_arguments(*(call("case", condition, value, Constant(None)) for value in self.arguments))
 
-    def sums(self, lattices: "Lattices") -> tuple[Measure, ...]:
+    def sums(self, lattices: Lattices) -> tuple[Measure, ...]:
         """The measures that it is read from, in the order in which it reads them; none if it is released on its own."""
         return ()
 
@@ -90,36 +90,11 @@ class StandaloneAggregate(Aggregate):
     weighted: ClassVar[bool] = False  # do rows count with the weight of their unit where contributions are scaled?
 
 
-@dataclass(frozen=True)
-class Lattices:
-    """The lattice of each expression: the same for all aggregates of a question, so AVG(x) and SUM(x) share one sum."""
-
-    aggregates: tuple[Aggregate, ...]
-    scaled: bool = False  # are contributions scaled to a norm?
-
-    def sum(self, of: Expression, name: str) -> Measure:
-        """The sum of these values, measured from the middle of the range if a mean is asked for as well."""
-        return Measure(What.SUM, of, self.centre(of, name), self.exponent(of, name))
-
-    def squares(self, of: Expression, name: str) -> Measure:
-        return Measure(What.SQUARES, of, self.centre(of, name), 2 * self.exponent(of, name))
-
-    def centred(self, of: Expression) -> bool:
-        return any(one.centred and of in one.arguments for one in self.aggregates)
-
-    def centre(self, of: Expression, name: str) -> float:
-        """Where values are measured from: 0, or the middle of the range."""
-        return lattice_middle(of, self.exponent(of, name)) if self.centred(of) else 0.0
-
-    def exponent(self, of: Expression, name: str) -> int:
-        """Exponent of the step. Where squares are summed it is larger, so that sums stay within 64 bits; and where rows
-        have weights, so that noise does."""
-        bits = min((one.bits for one in self.aggregates if of in one.arguments), default=WIDE)
-        return self.exponent_within(of, name, bits, self.centred(of))
-
-    def exponent_within(self, of: Expression, name: str, bits: int, centred: bool) -> int:
-        """The same for values of at most so many bits, in steps; fewer where rows have weights."""
-        return exponent(of, name, bits * 3 // 5, centred) if self.scaled else exponent(of, name, bits)
+def lattices_of(aggregates: Sequence[Aggregate], scaled: bool) -> Lattices:
+    """The lattices of what these aggregates of one question read; `scaled`: are contributions scaled to a norm?"""
+    read = [(of, one) for one in aggregates for of in one.arguments]
+    bits = {of: min(one.bits for other, one in read if other == of) for of, _ in read}
+    return Lattices(frozenset(of for of, one in read if one.centred), bits, scaled)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
 import math
 import re
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from sfumato.errors import QueryRefused, UnboundedColumn
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Expression, columns
+from sfumato.sql.plan import Measure, What
 
 GENERATED = "a column of a SELECT in FROM"
 STACKED = re.compile(r"t\d+\.c[0-9a-f]{32}x*")  # columns of SELECTs in FROM, whose names are generated
@@ -47,6 +49,35 @@ class Lattice:
         """The number of a lattice point, clamped to the range."""
         found = self.origin + place * 2.0**self.exponent + spare
         return min(max(found, self.of.domain.low), self.of.domain.high)
+
+
+@dataclass(frozen=True)
+class Lattices:
+    """The lattice of each expression: the same for all aggregates of a question, so AVG(x) and SUM(x) share one sum."""
+
+    centred: Set[Expression]  # those whose mean is asked for: measured from the middle of the range
+    bits: Mapping[Expression, int]  # of values in steps, where an aggregate allows no more
+    scaled: bool = False  # are contributions scaled to a norm?
+
+    def sum(self, of: Expression, name: str) -> Measure:
+        """The sum of these values, measured from the middle of the range if a mean is asked for as well."""
+        return Measure(What.SUM, of, self.centre(of, name), self.exponent(of, name))
+
+    def squares(self, of: Expression, name: str) -> Measure:
+        return Measure(What.SQUARES, of, self.centre(of, name), 2 * self.exponent(of, name))
+
+    def centre(self, of: Expression, name: str) -> float:
+        """Where values are measured from: 0, or the middle of the range."""
+        return lattice_middle(of, self.exponent(of, name)) if of in self.centred else 0.0
+
+    def exponent(self, of: Expression, name: str) -> int:
+        """Exponent of the step. Where squares are summed it is larger, so that sums stay within 64 bits; and where rows
+        have weights, so that noise does."""
+        return self.exponent_within(of, name, self.bits.get(of, WIDE), of in self.centred)
+
+    def exponent_within(self, of: Expression, name: str, bits: int, centred: bool) -> int:
+        """The same for values of at most so many bits, in steps; fewer where rows have weights."""
+        return exponent(of, name, bits * 3 // 5, centred) if self.scaled else exponent(of, name, bits)
 
 
 def exponent(expression: Expression, text: str, wide: int = WIDE, centred: bool = False) -> int:

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from sfumato.sql.aggregate import Aggregate, Lattices
+from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.domains import Scalar
 from sfumato.sql.expressions import Expression
-from sfumato.sql.plan import Plan, Table
+from sfumato.sql.plan import Measure, Plan, Table
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class Question:
 
     plan: Plan
     aggregates: tuple[Aggregate, ...]
+    sums: tuple[tuple[Measure, ...], ...]  # of each aggregate, in the order in which it reads them
     columns: tuple[tuple[str, Expression], ...]
     having: Expression
     order: tuple[tuple[Expression, bool], ...]  # (what, descending)
@@ -28,9 +29,8 @@ class Question:
     @cached_property
     def sum_indexes(self) -> dict[Aggregate, tuple[int, ...]]:
         """Indexes of each aggregate's sums among the measures of the plan; standalone aggregates have none."""
-        lattices = Lattices(self.aggregates, self.plan.table.scaled)
         place = {m: j for j, m in enumerate(self.plan.measures)}
-        return {one: tuple(place[m] for m in one.sums(lattices)) for one in self.aggregates}
+        return {one: tuple(place[m] for m in sums) for one, sums in zip(self.aggregates, self.sums, strict=True)}
 
 
 @dataclass(frozen=True)

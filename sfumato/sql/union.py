@@ -13,7 +13,7 @@ its table, so it has at most that many rows and groups; rows of different tables
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sfumato.sql.domains import Domain
@@ -68,15 +68,25 @@ def derived_weight(plan: Plan) -> int:
     ) + sum(of.weight for table in tables_of(plan) for of in table.inner_expressions)
 
 
-def row_cost(plan: Plan, of: Callable[[Expression], float] = lambda one: one.cost) -> float:
-    """Upper bound on the nanoseconds that an engine needs for one row of a plan, from the cost `of` expressions."""
-    inside = sum(row_cost(rows, of) for table in tables_of(plan) for rows in table.inner_plans)
-    inside += sum(of(value) for table in tables_of(plan) for value in table.inner_expressions)
-    inside += sum(
-        KEY * key.domain.longest for table in tables_of(plan) if table.grouped for _, key in table.grouped.keys
-    )
-    keys = sum(of(key) + KEY * key.domain.longest for key in plan.keys)  # again: each may be looked up in a list
-    return inside + keys + sum(map(of, row_expressions(plan)))
+def evaluated(plan: Plan) -> Iterator[Expression]:
+    """All expressions that an engine evaluates for one row of a plan, those of derived tables too, as often as it does.
+
+    Their costs and `key_cost` together bound what one row takes.
+    """
+    yield from row_expressions(plan)
+    yield from plan.keys  # again: each may be looked up in a list
+    for table in tables_of(plan):
+        yield from table.inner_expressions
+        for rows in table.inner_plans:
+            yield from evaluated(rows)
+
+
+def key_cost(plan: Plan) -> float:
+    """Upper bound on the nanoseconds that an engine needs to group one row of a plan by its keys."""
+    tables = tables_of(plan)
+    keys = [*plan.keys, *(key for table in tables if table.grouped for _, key in table.grouped.keys)]
+    inside = sum(key_cost(rows) for table in tables for rows in table.inner_plans)
+    return inside + sum(KEY * key.domain.longest for key in keys)
 
 
 def most_joined_rows(plan: Plan) -> int:

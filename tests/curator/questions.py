@@ -3,9 +3,9 @@
 import random
 from dataclasses import replace
 
-from sfumato.aggregates.linear import NoisySums
 from sfumato.aggregates.mode import ModeChoice, StableMode
 from sfumato.aggregates.noise_basis import NoiseBasis
+from sfumato.aggregates.noisy_sums import NoisySums
 from sfumato.aggregates.price import Mu
 from sfumato.aggregates.quantile import QuantileRelease
 from sfumato.aggregates.registry import parse_question

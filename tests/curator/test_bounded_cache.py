@@ -127,6 +127,21 @@ def test_a_warm_question_makes_nothing(engine):
     assert len(engine.made) == 1
 
 
+def test_columns_of_one_name_have_one_statement():
+    fewer, more = POLICY.replace("groups = 2", "groups = 1"), POLICY.replace("rows = 3", "rows = 4")
+    variants = [(POLICY, 1, "1"), (fewer, 1, "1"), (more, 1, "1"), (ROWS, 1, "1"), (POLICY, 2, "1"), (POLICY, 1, "2")]
+    seen, made = set(), {}
+    for policy, salt, least in variants:
+        for column in ("SUM(stay)", "AVG(stay), SUM(cost)"):
+            sql = f"SELECT ward, {column} FROM visits WHERE stay > {least} GROUP BY ward"
+            (request,) = wanted(sql, policy, salt)
+            statements = {name: request.made([place]) for place, name in enumerate(request.columns)}
+            assert {name: made.setdefault(name, found) for name, found in statements.items()} == statements
+            assert len(set(statements)) == len(set(statements.values()))
+            seen.add((policy, salt, least, request.columns))
+    assert len({columns for *_, columns in seen}) == len(seen) == 2 * len(variants)  # all of it is in the name
+
+
 def test_only_columns_that_are_missing_are_made(engine):
     views, both = (
         BoundedTables(4),

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.aggregates.linear import COUNT_PART, ROUNDED, UNEVEN, Missing, NoisySums
 from sfumato.aggregates.noise_basis import NoiseBasis
+from sfumato.aggregates.noisy_sums import COUNT_PART, ROUNDED, UNEVEN, Missing, NoisySums
 from sfumato.aggregates.price import Mu, Pure
 from sfumato.aggregates.registry import parse_question
 from sfumato.aggregates.variance import GIVEN_MEAN, MEAN, VarianceReader

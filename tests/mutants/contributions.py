@@ -5,7 +5,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from sfumato.aggregates.linear import NoisySums
+from sfumato.aggregates.noisy_sums import NoisySums
 from sfumato.aggregates.price import Mu
 from sfumato.audit.corpus import Database, NeighbouringDatabases
 from sfumato.audit.question_replay import SqlQuestion

@@ -153,12 +153,12 @@ class Scaled(Additive):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, self.named, checks.positive(self.named, getattr(self, self.named)))
-        scale_in_steps(self.named, getattr(self, self.named), self.lattice)
+        _ = self.units  # raises unless such noise can be drawn
 
-    @property
+    @cached_property
     def units(self) -> Fraction:
         """The scale in steps."""
-        return self.lattice.units(getattr(self, self.named))
+        return scale_in_steps(self.named, getattr(self, self.named), self.lattice)
 
 
 def plain_numbers(answer: Answer) -> Released:

@@ -20,8 +20,7 @@ from sfumato.sql.functions.costs import Cost, require_cost
 from sfumato.sql.functions.function import Sql
 from sfumato.sql.plan import Plan, Table
 from sfumato.sql.reserved_names import column
-from sfumato.sql.union import row_cost as cost_of_row
-from sfumato.sql.union import tables_of
+from sfumato.sql.union import evaluated, key_cost, tables_of
 
 UNWRITTEN = (
     "engines write numbers in different ways, so a number is not cast to TEXT here.\n"
@@ -88,7 +87,7 @@ class Dialect(ABC):
 
     def release_cost(self, plan: Plan) -> float:
         """Upper bound on the nanoseconds that this engine needs for one row of a plan."""
-        return cost_of_row(plan, self.cost)
+        return key_cost(plan) + sum(map(self.cost, evaluated(plan)))
 
     def cost(self, expression: Expression) -> float:
         """Upper bound on the nanoseconds that this engine needs for an expression in one row, whatever it holds."""

@@ -11,8 +11,9 @@ Run = Callable[[str], list[Row]]
 class TableRequest:
     """`direct` is the statement that gives the table.
 
-    Each of its columns is known by the statement that would give this column alone. Columns of one such text hold the
-    same numbers for the same groups, whatever stands beside them; another filter, key, bound or salt is another text.
+    Each of its columns is known by a text: the canonical text of the question for this column alone, with the salt.
+    Columns of one such text hold the same numbers for the same groups, whatever stands beside them; another filter,
+    key, bound or salt is another text.
     """
 
     direct: str

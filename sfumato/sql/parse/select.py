@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused, UnboundedColumn
-from sfumato.sql.aggregate import MARK, Aggregate, Lattices, StandaloneAggregate, calls_aggregate, kind_of
+from sfumato.sql.aggregate import MARK, Aggregate, StandaloneAggregate, calls_aggregate, kind_of, lattices_of
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column, Constant, Expression, Output
 from sfumato.sql.functions.costs import require_cost
@@ -30,7 +30,7 @@ from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.policy import Policy
 from sfumato.sql.postprocess import require_postprocessing
 from sfumato.sql.question import Question
-from sfumato.sql.union import derived_weight, most_joined_rows, prune_columns, row_cost
+from sfumato.sql.union import derived_weight, evaluated, key_cost, most_joined_rows, prune_columns
 from sfumato.sql.units import RowUnit
 
 MOST_KEYS, MOST_ROWS, HEAVIEST = 1_000_000, 1_000_000, 4_000
@@ -215,7 +215,9 @@ def build_question(
             "this question has no aggregate, so it would show rows.\n  do:     ask COUNT(*), SUM(…) or AVG(…)"
         )
     rows, aggregates = normalise(groups.rows, groups.keys, groups.aggregates)
-    core = build_plan(rows, groups.keys, aggregates)
+    lattices = lattices_of(aggregates, rows.table.scaled)
+    sums = tuple(one.sums(lattices) for one in aggregates)
+    core = build_plan(rows, groups.keys, aggregates, sums)
     if (most := max(core.rows, most_joined_rows(core))) > MOST_ROWS:
         raise QueryRefused(
             f"too many rows of one unit after this join.\n  found:  up to {most:,} by the bounds of the policy"
@@ -241,19 +243,20 @@ def build_question(
     read += [e for one in core.standalone for e in one.arguments]
     if sum(e.weight for e in [*read, *after]) + derived_weight(core) > HEAVIEST:
         raise QueryRefused("this question is too long, with its views expanded.\n  do:     ask less at a time")
-    require_cost(row_cost(core))
+    require_cost(key_cost(core) + sum(one.cost for one in evaluated(core)))
     check_layout(core, after)
-    return Question(prune_columns(core), aggregates, tuple(columns), having, tuple(order), None)
+    return Question(prune_columns(core), aggregates, sums, tuple(columns), having, tuple(order), None)
 
 
-def build_plan(rows: Scope, keys: Sequence[Expression], aggregates: tuple[Aggregate, ...]) -> Plan:
-    """The fewest measures that serve all aggregates, and the standalone aggregates, in canonical order: the order of
-    columns does not change the plan. With private keys units are counted even if not asked for, unless contributions
-    are scaled: then keys are selected by votes."""
-    lattices = Lattices(aggregates, rows.table.scaled)
+def build_plan(
+    rows: Scope, keys: Sequence[Expression], aggregates: Sequence[Aggregate], sums: Sequence[Sequence[Measure]]
+) -> Plan:
+    """The fewest measures that serve all aggregates, whose sums are given, and the standalone aggregates, in canonical
+    order: the order of columns does not change the plan. With private keys units are counted even if not asked for,
+    unless contributions are scaled: then keys are selected by votes."""
     private = any(key.domain.keys is None for key in keys) and not rows.table.scaled
     measures = {Measure(What.UNITS)} if private else set()
-    measures |= {measure for one in aggregates for measure in one.sums(lattices)}
+    measures |= {measure for listed in sums for measure in listed}
     alone = [one for one in aggregates if isinstance(one, StandaloneAggregate)]
     return Plan(
         rows.table, rows.joins, rows.where, tuple(keys), tuple(sorted(measures, key=repr)),
