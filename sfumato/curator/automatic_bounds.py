@@ -43,9 +43,10 @@ from sfumato.ledger.meter import epsilon_at, odds
 from sfumato.loss.base import PrivacyLoss
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.expressions import Column, columns
-from sfumato.sql.parse.unbounded import UnboundedValue
+from sfumato.sql.parse.unbounded import UnboundedValue, has_one_source
 from sfumato.sql.plan import Table
 from sfumato.sql.policy import Policy
+from sfumato.sql.question import Question
 
 if TYPE_CHECKING:
     from sfumato.curator.curator import Curator
@@ -117,8 +118,7 @@ def unbounded_columns(planner: Planner, wanted: Wanted) -> tuple[Unbounded, ...]
     first: QueryRefused | None = None
     while True:
         try:
-            planner.with_bounds(widest_bounds(found)).plan(wanted)
-            return found
+            question = planner.with_bounds(widest_bounds(found)).plan(wanted)
         except UnboundedColumn as refusal:
             first = first or QueryRefused(str(refusal))
             one = Unbounded.of(refusal, planner.policy)
@@ -127,6 +127,21 @@ def unbounded_columns(planner: Planner, wanted: Wanted) -> tuple[Unbounded, ...]
             found = (*found, one)
         except QueryRefused as refusal:  # such as a product of two columns, beyond what a sum can have
             raise first or refusal from None
+        else:
+            require_one_source(found, question)
+            return found
+
+
+def require_one_source(unknown: Sequence[Unbounded], question: Question) -> None:
+    """Refuse bounds that would be found in some rows and applied to others."""
+    plans = [one.plan for one in (question.outer.questions if question.outer is not None else (question,))]
+    for one in unknown:
+        if one.owner is not None and not has_one_source(one.column, plans):
+            raise QueryRefused(
+                f"bounds of {one.name} cannot be found: two GROUP BYs compute it alike, from different rows.\n"
+                "  found:  no bounds in either\n"
+                "  do:     state them where it is summed: CLAMP(n, 0, 100); or ask about one GROUP BY at a time"
+            )
 
 
 def widest_bounds(unknown: Sequence[Unbounded]) -> tuple[ColumnBounds, ...]:

@@ -66,7 +66,8 @@ def ask_several(curator: "Curator", question: Question, wanted: "Wanted", key: s
     if missing and curator.charges:
         for offer in missing:
             buyer.check_with_steps(offer)
-        buyer.require_affordable([offer.loss for offer in missing], missing[0].loss, buyer.loss_at(missing[0]))
+        losses = [offer.loss for offer in missing]
+        buyer.require_affordable(losses, reduce(add, losses), buyer.loss_at(missing[0]))
     bought: list[Purchase] = [
         one or buyer.buy(offer, own) for offer, one, own in zip(offers, found, keys, strict=True)
     ]  # fmt: skip

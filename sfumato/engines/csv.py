@@ -104,7 +104,7 @@ def check_csv(file: Path, separator: str = ",") -> LineCounts:
         width = len(read_header(stream, file.name, separator))
         for block in blocks_of_lines(stream, counts):
             for line in block.split(b"\n"):
-                count_line(line, width, counts)
+                count_line(line, width, counts, separator)
     return counts
 
 

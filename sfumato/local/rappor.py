@@ -11,13 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
+from sfumato.loss.kinds.coins import PureLoss
 from sfumato.loss.kinds.finite import FinitePairLoss
 from sfumato.loss.numeric import Floats, floats
 from sfumato.noise import Bernoulli
-from sfumato.noise.balls import rational
+from sfumato.noise.balls import above, ball, precision, rational
 from sfumato.noise.entropy import SYSTEM, Source
+from sfumato.rounding import round_up
 from sfumato.sensitivity import Relation, ReplaceOne
 
+PREC = 256  # bits of ε: logarithms of odds near 1 keep their digits
+ROUNDING = 2.0**-49  # of two largest losses: each lacks at most four roundings of 2⁻⁵³
 Bits = NDArray[np.bool_]
 
 
@@ -84,30 +88,37 @@ class Rappor:
     # ---- what it costs ----------------------------------------------------------------------------------------------
 
     def epsilon(self, reports: int = 1) -> float:
-        """ε of so many reports of one value.
+        """ε of so many reports of one value, rounded up.
 
         h·(ln[(a·q^T + b·p^T)/(b·q^T + a·p^T)] + ln[(a(1−p)^T + b(1−q)^T)/(b(1−p)^T + a(1−q)^T)]), a = 1 − f/2, b = f/2.
         """
         T = checks.whole("reports", reports, 1, 10**6)
-        a, b, p, q = 1 - float(self.f) / 2, float(self.f) / 2, float(self.low), float(self.high)
-        up, down = (p / q) ** T, ((1 - q) / (1 - p)) ** T
-        first, second = math.log((a + b * up) / (b + a * up)), math.log((a + b * down) / (b + a * down))
-        return self.hashes * (first + second) * (1 + 1e-12)
+        with precision(PREC):
+            a, b = ball(1 - self.f / 2), ball(self.f / 2)
+            up, down = ball(self.low / self.high) ** T, ball((1 - self.high) / (1 - self.low)) ** T
+            ones, zeros = (a + b * up) / (b + a * up), (a + b * down) / (b + a * down)
+            return round_up(above(self.hashes * (ones * zeros).log()))
 
     @property
     def limit(self) -> float:
-        """ε of any number of reports of one value; each new value costs as much again."""
-        return 2 * self.hashes * math.log((1 - float(self.f) / 2) / (float(self.f) / 2)) * (1 + 1e-12)
+        """ε of any number of reports of one value, rounded up; each new value costs as much again."""
+        with precision(PREC):
+            return round_up(above(2 * self.hashes * ball((2 - self.f) / self.f).log()))
 
     def loss(self, reports: int = 1, relation: Relation = ReplaceOne) -> PrivacyLoss:
-        """The exact loss of so many reports: h bits that are set, h that are not, each a count of T + 1 outcomes."""
+        """The loss of so many reports: h bits that are set, h that are not, each a count of T + 1 outcomes.
+
+        Probabilities are rounded to doubles, for which the margins of a finite pair allow, except in its largest loss:
+        a pure loss makes up for what that may lack.
+        """
         T = checks.whole("reports", reports, 1, 2000)
         a, b = 1 - self.f / 2, self.f / 2
         ones, zeros = binomial_law(T, self.high), binomial_law(T, self.low)
         P = tuple(float(a * x + b * y) for x, y in zip(ones, zeros, strict=True))
         Q = tuple(float(b * x + a * y) for x, y in zip(ones, zeros, strict=True))
         pair = FinitePairLoss(P, Q, relation=relation)
-        return self.hashes * pair + self.hashes * FinitePairLoss(Q, P, relation=relation)
+        spare = PureLoss(self.hashes * ROUNDING, relation=relation)
+        return self.hashes * pair + self.hashes * FinitePairLoss(Q, P, relation=relation) + spare
 
     # ---- the server -------------------------------------------------------------------------------------------------
 

@@ -88,12 +88,13 @@ def test_what_is_bought_in_two_halves_is_refused_before_the_first(tmp_path):
     curator.ask(COUNT.format(1), epsilon=6.5)
     for buy in (
         lambda eps: curator.suggest_bounds("visits.cost", epsilon=eps),
+        lambda eps: curator.ask("SELECT ward, COUNT(*) FROM visits GROUP BY ROLLUP (ward)", epsilon=eps),
         lambda eps: curator.register(epsilon=eps),
     ):
         before = curator.ledger.verify()
         with pytest.raises(BudgetExceeded) as refusal:
             buy(9.5)
-        plain(refusal)
+        assert "asked:  ε = 9.5 at δ" in plain(refusal)
         assert curator.ledger.verify() == before
     curator.register(epsilon=named(refusal.value))
 

@@ -151,6 +151,16 @@ def test_several_columns_share_the_price(data):
         "SELECT SUM(person) FROM visits",
         "SELECT SUM(x) FROM (SELECT stay * 2 AS x FROM visits UNION ALL SELECT age FROM visits) GROUP BY 'a'",
         "SELECT SUM(stay) FROM visits WHERE nothing = 1",
+        *(  # COUNT(*) of different rows: bounds of one would be applied to the other
+            text.format(
+                *(f"(SELECT person, COUNT(*) AS n FROM visits WHERE age {sign} 9 GROUP BY person)" for sign in "<>")
+            )
+            for text in (
+                "SELECT SUM(a.n), SUM(b.n) FROM {} a JOIN {} b USING (person)",
+                "SELECT SUM(n) FROM (SELECT n FROM {} UNION ALL SELECT n FROM {})",
+                "SELECT (SELECT SUM(n) FROM {}) - (SELECT SUM(n) FROM {}) AS more",
+            )
+        ),
     ],
 )
 def test_what_cannot_be_bounded_is_refused_before_any_charge(data, sql):

@@ -273,12 +273,12 @@ def test_the_name_of_a_parquet_file_is_no_pattern(tmp_path, name, inside):
 ODD = b'1,x\n2,"a\n3,"b" c\n4\n5,a\rb\n6,\xff\n7,y,z\n8,y,\n\n""\n9,"a""b"\r\n' + b"x" * 100 + b"\n10,z"
 
 
-@pytest.mark.parametrize("block", [1, 7, 90])
-def test_the_owner_learns_how_many_lines_are_odd(tmp_path, block):
-    (tmp_path / "t.csv").write_bytes(b"id,name\n" + ODD)
+@pytest.mark.parametrize(("block", "separator"), [(1, ","), (7, ","), (90, ","), (7, ";")])
+def test_the_owner_learns_how_many_lines_are_odd(tmp_path, block, separator):
+    (tmp_path / "t.csv").write_bytes((b"id,name\n" + ODD).replace(b",", separator.encode()))
     with patch.multiple(csv_lines, BLOCK=block, LONGEST=90):
-        found = check_csv(tmp_path / "t.csv")
-        rows = DuckDB(tmp_path / "t.csv").run("SELECT COUNT(*) FROM t")
+        found = check_csv(tmp_path / "t.csv", separator)
+        rows = DuckDB(tmp_path / "t.csv", delimiters=(("t", separator),)).run("SELECT COUNT(*) FROM t")
     assert found == csv_lines.LineCounts(
         lines=13, unclosed=1, text_after_quote=1, carriage_return=1, not_utf8=1, short=1, empty=2, wide=1, long=1
     )

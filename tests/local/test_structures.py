@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -116,6 +117,20 @@ def test_rappor_over_time_agrees_with_the_oracle():
     for reports, eps in wanted["rows"]:
         assert rappor.epsilon(reports) == pytest.approx(eps, rel=1e-9)
     assert rappor.limit == pytest.approx(wanted["infinity"], rel=1e-9)
+
+
+@pytest.mark.parametrize("f", [Fraction(1, 2), 1 - Fraction(3, 10**13)])
+@pytest.mark.parametrize("apart", [Fraction(1, 10**12), Fraction(1, 7 * 10**7), Fraction(1, 4)])
+def test_no_epsilon_of_rappor_is_below_the_truth_where_coins_are_nearly_fair(f, apart):
+    """Odds near 1 lose their digits in doubles: ε was up to 1e-4 of itself too small."""
+    rappor = sf.local.Rappor(f=f, low=Fraction(1, 2), high=Fraction(1, 2) + apart)
+    with mpmath.workdps(60):
+        a, b, p, q = (mpmath.mpf(x.numerator) / x.denominator for x in (1 - f / 2, f / 2, rappor.low, rappor.high))
+        odds = (a * q + b * p) / (b * q + a * p) * (a * (1 - p) + b * (1 - q)) / (b * (1 - p) + a * (1 - q))
+        true, limit = 2 * mpmath.log(odds), 4 * mpmath.log(a / b)
+    for found, least in ((rappor.epsilon(), true), (rappor.limit, limit)):
+        assert least <= found <= least * (1 + 2**-50)
+    assert rappor.loss().epsilon(0).upper >= true
 
 
 @pytest.mark.parametrize("reports", [1, 2, 3])

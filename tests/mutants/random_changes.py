@@ -29,6 +29,7 @@ DECIDING = (
         "sfumato/aggregates",
     ),
     *("sfumato/sql", "sfumato/mechanisms", "sfumato/noise", "sfumato/sampling", "sfumato/engines"),
+    *("sfumato/learn", "sfumato/local"),
 )
 NEVER_RUN = {"__repr__", "__str__", "__dir__", "display", "describe"}  # for people
 PAIRS: tuple[tuple[type[ast.AST], type[ast.AST]], ...] = (

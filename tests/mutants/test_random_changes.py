@@ -60,6 +60,7 @@ def test_texts_for_people_are_not_changed():
 def test_every_module_that_decides_is_changed():
     files = deciding()
     assert {"sfumato/sensitivity.py", "sfumato/sql/simplify.py", "sfumato/noise/sampler.py"} <= set(files)
+    assert {"sfumato/learn/spending.py", "sfumato/learn/torch/noise.py", "sfumato/local/odds.py"} <= set(files)
     assert deciding("sfumato/sql") == [path for path in files if path.startswith("sfumato/sql")]
 
 

@@ -1,11 +1,13 @@
 """Which column has no bounds where a question sums it: one of the policy, or a value of a GROUP BY inside it."""
 
+from collections.abc import Iterator, Sequence
+
 from sfumato.errors import QueryRefused, UnboundedColumn
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column
 from sfumato.sql.lattice import GENERATED
 from sfumato.sql.parse.scopes import Scope
-from sfumato.sql.plan import Table
+from sfumato.sql.plan import Grouped, Plan, Table
 
 
 class UnboundedValue(UnboundedColumn):
@@ -46,3 +48,22 @@ def name_in_branches(refusal: UnboundedColumn, union: Table, name: str) -> Query
     rows, value = endless[0]
     assert isinstance(value, Column)
     return name_unbounded(UnboundedColumn(str(refusal), value.origin), Scope(rows.table, {}, rows.where, rows.joins))
+
+
+def has_one_source(name: str, plans: Sequence[Plan]) -> bool:
+    """Is a value of GROUP BY computed from the same rows wherever it occurs in these plans?
+
+    Values are named by their content without conditions, so COUNT(*) of two GROUP BYs with another WHERE has one name,
+    and bounds that were found for one would be applied to both.
+    """
+    found = [one for plan in plans for one in groupings(plan) if name in dict(one.values)]
+    return len({(one.rows.canonical, one.keys) for one in found}) < 2
+
+
+def groupings(plan: Plan) -> Iterator[Grouped]:
+    """Every GROUP BY inside a plan."""
+    for table in (plan.table, *(join.table for join in plan.joins)):
+        if table.grouped is not None:
+            yield table.grouped
+        for rows in table.inner_plans:
+            yield from groupings(rows)
