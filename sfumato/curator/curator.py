@@ -25,7 +25,7 @@ from sfumato.curator.preview import Preview, Standing, budget_standing, build_pr
 from sfumato.curator.public_tables import read_public
 from sfumato.curator.purchase import Buyer, Purchase
 from sfumato.curator.refinement import refine, require_refinable
-from sfumato.curator.several import ask_several, has_several, preview_several
+from sfumato.curator.several import ask_several, preview_several
 from sfumato.curator.steps import Steps
 from sfumato.curator.suggest_bounds import Bounds, suggest_bounds
 from sfumato.engines.base import Engine
@@ -140,21 +140,28 @@ class Curator:
         try:
             question = self.planner.plan(wanted)  # pure: text and policy, or QueryRefused
         except UnboundedColumn:
-            return ask_unbounded(self, wanted, key)
+            return ask_unbounded(self, wanted, key)  # buys bounds, and comes back here
+        if (answer := self.ask_in_steps(question, wanted, key)) is not None:
+            return answer
+        offer = self.planner.offer(wanted)  # pure: noise, loss and promised errors
+        self.probe("ask: priced")
+        if (stored := self.buyer.find(offer, key)) is not None:  # no noise is made for the key of stored answers
+            return self.show(stored)
+        return self.show(self.buyer.buy(offer, key))  # check, charge, read and add noise, keep
+
+    def ask_in_steps(self, question: Question, wanted: Wanted, key: str | None) -> Answer | None:
+        """The answer to a question that is not one purchase at a known price; None for all others."""
         if wanted.explained:
             return self.explain(self.preview_question(question, wanted))
         if question.outer is not None:
             self.load_public(question.outer)
-        if has_several(question):
+        if question.several:
             return ask_several(self, question, wanted, key)
         if wanted.needs_rounds(question):
             return refine(self, question, wanted, key)
         if question.plan.table.scaled and wanted.epsilon is None:
             return self.show(self.buyer.buy_for_error(question, float(wanted.error or 0.0), key))
-        offer = self.planner.offer(wanted)  # pure: noise, loss and promised errors
-        self.probe("ask: priced")
-        purchase = self.buyer.find(offer, key) or self.buyer.buy(offer, key)  # stored: free; else charge, release, keep
-        return self.show(purchase)
+        return None
 
     def preview(
         self, sql: str, *, epsilon: float | None = None, error: float | None = None,
@@ -189,7 +196,7 @@ class Curator:
         return self.planner.offer(Wanted.of(sql, epsilon, error, relative_error))
 
     def preview_question(self, question: Question, wanted: Wanted) -> Preview:
-        if has_several(question):
+        if question.several:
             return preview_several(self, question, wanted)
         if wanted.needs_rounds(question):
             require_refinable(question, self.buyer.currency)

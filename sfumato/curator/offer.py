@@ -46,7 +46,7 @@ class Offer:
     whole_leak: float = 0.0
     promised: float | None = None  # the error that its price follows from
 
-    @property
+    @cached_property
     def plan(self) -> Plan:
         return self.question.plan
 
@@ -59,11 +59,11 @@ class Offer:
         inner = self.price.loss()
         return LeakyLoss(inner, self.leak) if self.leak else inner
 
-    @property
+    @cached_property
     def scaled(self) -> bool:
         return self.plan.table.scaled
 
-    @property
+    @cached_property
     def incomplete(self) -> bool:
         """Are bounds still to be chosen, and private keys to be selected? Then the price is for these, too."""
         return self.scaled and self.choices is None
@@ -205,7 +205,7 @@ class Offer:
         """Are contributions scaled to a norm that is best for means? Counts of such an answer leave out more."""
         return self.scaled and asks_ratios_only(self.question)
 
-    @property
+    @cached_property
     def served_by(self) -> tuple[str, ...]:
         """The canonical texts of answers that serve this question: means are read from answers about counts too."""
         return (self.canonical, self.canonical.replace(", for means", "")) if self.for_means else (self.canonical,)

@@ -145,7 +145,7 @@ class Planner:
     def offer(self, wanted: Wanted) -> Offer:
         """The noise that this much privacy or accuracy buys, and its loss."""
         question, delta = self.plan(wanted), self.policy.question_delta
-        if question.outer is not None and len(question.outer.plans) > 1:
+        if question.several:
             raise QueryRefused(
                 "this question has several private aggregations, which cannot be offered as one.\n"
                 "  do:     ask it by epsilon=; CLAMP columns that have no bounds in the policy"

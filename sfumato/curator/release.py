@@ -90,7 +90,7 @@ def sums_request(plan: Plan, salt: int, dialect: str | Dialect) -> TableRequest:
         tables = ((KEPT, statement(plan.finest, salt, dialect)),)
         return TableRequest(direct, tuple(key_names(plan)), tables=tables, read=regrouped(plan, KEPT, dialect))
     summed = [m for m in plan.measures if m.what is not What.DISTINCT]
-    rows = f"{replace(plan, measures=(), standalone=()).canonical} | salt {salt}"
+    rows = f"{plan.canonical_of(())} | salt {salt}"
 
     def with_counts(chosen: list[Measure]) -> tuple[Measure, ...]:
         counts = [m.counted_by for m in chosen if m.of is not None]

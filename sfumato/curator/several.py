@@ -26,11 +26,6 @@ if TYPE_CHECKING:
     from sfumato.curator.planner import Wanted
 
 
-def has_several(question: Question) -> bool:
-    """Are there several different releases?"""
-    return question.outer is not None and len(question.outer.plans) > 1
-
-
 def offers_of(outer: Outer, epsilon: float, delta: float, currency: type[Price]) -> tuple[Offer, ...]:
     """An offer for each different plan, of shares of what (ε, δ) buys."""
     questions: dict[str, Question] = {}

@@ -73,24 +73,24 @@ class Table:
         """The same table with contributions that are scaled to a norm, not cut."""
         return replace(self, groups=CUT_GROUPS, rows=JOINED_ROWS, scaled=True, most=most)
 
-    @property
+    @cached_property
     def derived(self) -> bool:
         """Is it made of rows of other tables, by UNION ALL, a SELECT or GROUP BY?"""
         return bool(self.branches) or self.grouped is not None
 
-    @property
+    @cached_property
     def inner_plans(self) -> tuple["Plan", ...]:
         """The rows that a derived table is made of."""
         return tuple(one.rows for one in self.branches) + ((self.grouped.rows,) if self.grouped else ())
 
-    @property
+    @cached_property
     def inner_expressions(self) -> tuple[Expression, ...]:
         """The expressions that a derived table computes of those rows."""
         return tuple(of for one in self.branches for _, of in one.columns) + (
             self.grouped.expressions if self.grouped else ()
         )
 
-    @property
+    @cached_property
     def unit_column(self) -> str | None:
         """The name of the unit in rows and questions; None where each row is a unit."""
         return column_of(self.unit)
@@ -260,7 +260,7 @@ class Measure:
         given = f", given {self.given!r}" if self.given is not None else ""
         return f"{self.what.value}({self.of!r}, {centre}, {self.exponent}{given})"
 
-    @property
+    @cached_property
     def counted_by(self) -> "Measure":
         """The count of the rows that it sums."""
         return Measure(What.VALUES, self.given or self.of)
@@ -301,30 +301,33 @@ class Plan:
         pairs = zip(self.bounded_by, self.finest.key_lists, strict=True)
         return math.prod(len(listed or ()) for key, listed in pairs if key not in self.keys)
 
-    @property
+    @cached_property
     def canonical(self) -> str:
         """The canonical text: the same for all spellings of a question."""
-        parts = [
-            quote_name(self.table.name),
-            repr(self.joins),
-            repr(self.where),
-            repr(self.keys),
-            repr(self.measures),
-        ]
-        for name in sorted({one.stored_as for one in self.standalone}):
-            parts.append(repr(tuple(one for one in self.standalone if one.stored_as == name)))
-        tables = [self.table, *(join.table for join in self.joins)]
-        stated = repr(tables) + "".join(
-            repr(table.edges) for table in tables if table.edges
-        )  # other bounds: another one
-        stated += "".join(f"{i} grouped {table.grouped!r}" for i, table in enumerate(tables) if table.grouped)
+        return self.canonical_of(self.measures, self.standalone)
+
+    def canonical_of(self, measures: tuple[Measure, ...], standalone: tuple[Standalone, ...] = ()) -> str:
+        """The canonical text of the same rows and keys with these measures and aggregates."""
+        parts = [quote_name(self.table.name), repr(self.joins), repr(self.where), repr(self.keys), repr(measures)]
+        for name in sorted({one.stored_as for one in standalone}):
+            parts.append(repr(tuple(one for one in standalone if one.stored_as == name)))
+        return " | ".join([*parts, *self.canonical_limits])
+
+    @cached_property
+    def canonical_limits(self) -> tuple[str, ...]:
+        """The end of the canonical text: which keys there are, how contributions are bounded, what the policy says of
+        the tables."""
+        parts = []
         if [key.domain.keys and tuple(dict.fromkeys(key.domain.keys)) for key in self.keys] != list(self.key_lists):
             parts.append(f"keys {self.key_lists!r}")  # WHERE excludes some
         if self.bounded_by:
             parts.append(f"bounded by {self.bounded_by!r}, keys {self.finest.key_lists!r}")
         if self.table.scaled:  # never taken for an answer about rows that were cut
             parts.append(f"scaled, most {self.table.most}" if self.table.supposed else "scaled")
-        return " | ".join([*parts, digest(stated)])
+        tables = [self.table, *(join.table for join in self.joins)]
+        stated = repr(tables) + "".join(repr(table.edges) for table in tables if table.edges)
+        stated += "".join(f"{i} grouped {table.grouped!r}" for i, table in enumerate(tables) if table.grouped)
+        return (*parts, digest(stated))
 
     def of_columns_read(self) -> "Plan":
         """The same plan over tables that describe only the columns that it reads: a release that is stored under its
@@ -358,7 +361,7 @@ class Plan:
         """How many releases share the price."""
         return len(self.measures) + len(self.standalone)
 
-    @property
+    @cached_property
     def rows(self) -> int:
         """The most rows that one unit has in a group; of scaled contributions those that count for what is no sum."""
         if self.table.scaled:
@@ -372,7 +375,7 @@ class Plan:
             return max(branch.rows.rows for branch in self.table.branches) * joined
         return self.table.rows * joined
 
-    @property
+    @cached_property
     def keyed_by_branch(self) -> bool:
         """Is there a key that is a different constant in each branch of UNION ALL?"""
         branches = [dict(branch.columns) for branch in self.table.branches]
@@ -383,18 +386,18 @@ class Plan:
                 return True
         return False
 
-    @property
+    @cached_property
     def keyed_by_group(self) -> bool:
         """Are all keys of GROUP BY inside the question keys of the question, too?"""
         names = {key.origin.removeprefix("t0.") for key in self.keys if isinstance(key, Column)}
         return self.table.grouped is not None and {name for name, _ in self.table.grouped.keys} <= names
 
-    @property
+    @cached_property
     def crossed(self) -> bool:
         """Are private tables joined so that rows are multiplied?"""
         return any(join.multiplies for join in self.joins)
 
-    @property
+    @cached_property
     def groups(self) -> int:
         """The most groups that one unit contributes to: no more than there are, if all keys are public.
 
@@ -414,12 +417,12 @@ class Plan:
         """For each key the values that rows can have under `where`, if they are public; None if not."""
         return tuple(possible_keys(key, self.where) for key in self.keys)
 
-    @property
+    @cached_property
     def discovered(self) -> bool:
         """Are there private keys, which partition selection must find in the data?"""
         return any(key.domain.keys is None for key in self.keys)
 
-    @property
+    @cached_property
     def public(self) -> tuple[tuple[object, ...], ...] | None:
         """All keys, if they are public; each once, or noise would be drawn twice for it."""
         found: list[tuple[object, ...]] = [()]
@@ -429,7 +432,7 @@ class Plan:
             found = [(*before, value) for before in found for value in listed]
         return tuple(found)
 
-    @property
+    @cached_property
     def combinations(self) -> int:
         """How many keys `public` would list."""
         return math.prod(len(listed or ()) for listed in self.key_lists)

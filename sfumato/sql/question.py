@@ -27,6 +27,11 @@ class Question:
     outer: "Outer | None" = None
 
     @cached_property
+    def several(self) -> bool:
+        """Is it SQL over several different releases?"""
+        return self.outer is not None and len(self.outer.plans) > 1
+
+    @cached_property
     def sum_indexes(self) -> dict[Aggregate, tuple[int, ...]]:
         """Indexes of each aggregate's sums among the measures of the plan; standalone aggregates have none."""
         place = {m: j for j, m in enumerate(self.plan.measures)}
