@@ -26,7 +26,7 @@ PEOPLE = ("patient", "person", "people", "user", "customer", "client", "member",
 def draft_policy(schema: Schema, source: str, untyped: Collection[str] = ()) -> str:
     """A policy in TOML for all tables, with TODO where only the owner knows; `untyped` are tables of CSV files."""
     parts = [
-        f"""# A policy for {json.dumps(source)}, drafted from its schema: no value was read.
+        f"""# A policy for {toml_string(source)}, drafted from its schema: no value was read.
 # Everything in it is public. It works as it is where whose data the rows are could be guessed: check each `unit`, and
 # the budget. Lines with TODO wait for you; then run: sfumato policy check
 version = 1
@@ -50,10 +50,12 @@ def draft_table(name: str, schema: Schema, untyped: bool = False) -> str:
     guesses = guess_units(name, columns)
     lines = [f"[tables.{toml_key(name)}]"]
     if len(guesses) == 1:
-        lines.append(f"unit = {json.dumps(guesses[0])}  # guessed from its name: all rows of one are one person's data")
+        lines.append(
+            f"unit = {toml_string(guesses[0])}  # guessed from its name: all rows of one are one person's data"
+        )
         lines.append("# most = 1000  # only if you know that nobody has more rows: intervals then hold for all data")
     else:
-        which = f"; perhaps {' or '.join(guesses)}" if guesses else ""
+        which = f"; perhaps {' or '.join(map(toml_key, guesses))}" if guesses else ""
         lines.append(f'# unit = "…"  # TODO: the column that tells people apart{which}. "row": each row is a person')
         lines += [f"# {line}" for line in guess_parents(name, schema)]
         lines.append("# public = true  # instead of a unit, if anybody may see the whole table")
@@ -68,7 +70,7 @@ def draft_table(name: str, schema: Schema, untyped: bool = False) -> str:
             continue
         listed = enum_values(kind)
         hint = "" if column in guesses or listed or untyped else HINTS.get(found, "")
-        keys = f", keys = {json.dumps(listed, ensure_ascii=False)}" if listed else ""
+        keys = f", keys = [{', '.join(map(toml_string, listed))}]" if listed else ""
         lines.append(f'{toml_key(column)} = {{type = "{"integer" if is_whole(kind) else NAMES[found]}"{keys}}}{hint}')
     return "\n".join([*lines, ""])
 
@@ -100,8 +102,8 @@ def guess_parents(name: str, schema: Schema) -> list[str]:
         units = guess_units(other, columns)
         shared = [c for c in schema[name] if c.endswith("id") and c in columns and c not in units]
         if other != name and len(units) == 1 and len(shared) == 1:
-            unit, key = json.dumps(f"{other}.{units[0]}"), json.dumps(shared[0])
-            found.append(f"unit = {unit}, with key = {key}: if its rows belong to rows of {json.dumps(other)}")
+            unit, key = toml_string(f"{other}.{units[0]}"), toml_string(shared[0])
+            found.append(f"unit = {unit}, with key = {key}: if its rows belong to rows of {toml_string(other)}")
     return found
 
 
@@ -117,7 +119,12 @@ def guess_units(table: str, columns: Mapping[str, str]) -> list[str]:
 def toml_key(name: str) -> str:
     """A name as TOML writes it."""
     plain = name.replace("_", "").replace("-", "")
-    return name if plain.isalnum() and plain.isascii() else json.dumps(name)
+    return name if plain.isalnum() and plain.isascii() else toml_string(name)
+
+
+def toml_string(text: str) -> str:
+    """A text as TOML writes it. JSON escapes the same characters but for DEL; its escapes of emoji are no TOML."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 # ---- a check --------------------------------------------------------------------------------------------------------

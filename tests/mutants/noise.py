@@ -100,7 +100,7 @@ def ten_percent_less(patch):
     Proof. Noise of scale 0.9·b costs Δ/0.9b, and Δ/b is claimed: 1.11 for 1.
     """
 
-    right = additive.Scaled.units.fget
+    right = additive.Scaled.units.func
     patch(additive.Scaled, "units", property(lambda self: right(self) * Fraction(9, 10)))
 
 

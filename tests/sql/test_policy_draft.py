@@ -44,10 +44,19 @@ def test_a_draft_is_toml_that_waits_for_its_owner():
     assert not check_policy(Policy.read(said), SCHEMA).wrong
 
 
-@pytest.mark.parametrize("name", ['a"b', "ü", "x\ny", "", "a.b", "'", "tables]"])
+@pytest.mark.parametrize("name", ['a"b', "ü", "x\ny", "", "a.b", "'", "tables]", "🙂", "a\x7fb", "\x1f"])
 def test_any_name_is_quoted(name):
-    data = tomllib.loads(draft_policy({name: {name: "INTEGER", "patient_id": "INTEGER"}}, name))
+    values = "'" + name.replace("'", "''") + "x'"
+    data = tomllib.loads(draft_policy({name: {name: f"ENUM({values})", "patient_id": "INTEGER"}}, name))
     assert list(data["tables"][name]["columns"]) == [name, "patient_id"]
+    assert data["tables"][name]["columns"][name]["keys"] == [name + "x"]
+
+
+@pytest.mark.parametrize("name", ["User\nID", "user 🙂 id", "Größe der user"])
+def test_names_in_comments_and_units_are_quoted_and_stay_readable(name):
+    two = draft_policy({"t": {name: "INT", "client_id": "INT", "Größe": "DOUBLE"}}, "Daten.csv")
+    assert list(tomllib.loads(two)["tables"]["t"]["columns"]) == [name, "client_id", "Größe"]
+    assert '"Größe" = {type = "number"}' in two
 
 
 def test_units_are_guessed_from_names_only_when_they_speak_of_people():
