@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sfumato.sql.dialects import dialect_of
-from sfumato.sql.dialects.base import Dialect, raw
+from sfumato.sql.dialects.base import Dialect
+from sfumato.sql.dialects.keyed_hash import Form, Hashed
 from sfumato.sql.emit.lattice_steps import clamped_value
 from sfumato.sql.emit.unit_rows import row_select
 from sfumato.sql.expressions import Expression
@@ -66,8 +67,9 @@ class Bounding(ABC):
         """The statement for bounded sums: keys, then each measure; `rows` has unit, keys and values."""
 
     @abstractmethod
-    def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool) -> str:
-        """Tables of WITH, of which VALUES has keys and VALUE for each value that is kept; `once`: different ones."""
+    def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool, form: Form) -> str:
+        """Tables of WITH, of which VALUES has keys and VALUE for each value that is kept; `once`: different ones. The
+        form is that of `value`."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class EachRow(Bounding):
         ]
         return f"SELECT {', '.join([*keys, *totals])} FROM {rows} {group_by(keys)}"
 
-    def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool) -> str:
+    def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool, form: Form) -> str:
         names = key_names(plan)
         each = f"SELECT {', '.join([*qualify(READ, names), f'{value} AS {VALUE}'])} FROM {read_rows(plan, of, to)}"
         shown = ", ".join(qualify(NUMBERED, [*names, VALUE]))
@@ -112,11 +114,11 @@ class Box(Bounding):
             for j, m in enumerate(measures)
         ]
         owner, names = qualify(ROWS, [UNIT, *keys]), qualify(PAIRS, keys)
+        hashed = hash_of(hashed_group(plan, ROWS, to), salt, to)
         rows = to.by_unit(rows, UNIT, plan)
         if not keys:
             pairs = f"SELECT {', '.join([*owner, *inner])} FROM {rows} {group_by(owner)}"
             return f"SELECT {', '.join(outer)} FROM ({pairs}) AS {PAIRS}"
-        hashed = hash_of(owner, salt, to)
         if to.chosen_first(plan):
             order = ", ".join([hashed, *qualify(ROWS, keys)])
             place = f"DENSE_RANK() OVER (PARTITION BY {ROWS}.{UNIT} ORDER BY {order})"
@@ -148,7 +150,7 @@ class Box(Bounding):
             total = f"CASE WHEN {many} > {self.rows} THEN {less} ELSE {total} END"
         return f"CAST(LEAST(GREATEST({total}, {low}), {high}) AS {to.whole(low, high)})"
 
-    def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool) -> str:
+    def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool, form: Form) -> str:
         """Equal values of a unit in a group are numbered COPY = 0, 1, …; as they are equal, it does not matter which is
         which. Hash and VALUE order all that a unit has, so that exactly `rows` are kept.
         """
@@ -164,7 +166,8 @@ class Box(Bounding):
             found += f", {self.chosen_groups(plan, salt, to)}"
         source = CHOSEN if names else ROWS
         mine, ordered = qualify(source, [*owner, VALUE]), qualify(HASHED, owner)
-        hashed = f"{hash_of(qualify(source, [*owner, VALUE, COPY]), salt, to)} AS {HASH}"
+        listed = [*hashed_group(plan, source, to), Hashed(f"{source}.{VALUE}", form, known=True)]
+        hashed = f"{hash_of([*listed, Hashed(f'{source}.{COPY}', Form.WHOLE, known=True)], salt, to)} AS {HASH}"
         hashed = f"SELECT {', '.join([*mine, hashed])} FROM {source} WHERE NOT {source}.{VALUE} IS NULL"
         order = f"ORDER BY {HASHED}.{HASH}, {HASHED}.{VALUE}"
         place = f"ROW_NUMBER() OVER ({partition_by(ordered)} {order}) AS {PLACE}"
@@ -177,7 +180,7 @@ class Box(Bounding):
     def chosen_groups(self, plan: Plan, salt: int, to: Dialect) -> str:
         """Tables of WITH, of which CHOSEN has the rows of ROWS in the groups that their unit keeps."""
         mine = qualify(ROWS, [UNIT, *key_names(plan)])
-        hashed = hash_of(mine, salt, to)
+        hashed = hash_of(hashed_group(plan, ROWS, to), salt, to)
         if to.windowed(plan.keys):
             order = f"PARTITION BY {ROWS}.{UNIT} ORDER BY {', '.join([hashed, *mine[1:]])}"
             placed = f"SELECT {ROWS}.*, DENSE_RANK() OVER ({order}) AS {PLACE} FROM {ROWS}"
@@ -234,8 +237,15 @@ def partition_by(names: Sequence[str]) -> str:
     return f"PARTITION BY {', '.join(names)}" if names else ""
 
 
-def hash_of(names: Sequence[str], salt: int, to: Dialect) -> str:
-    return to.hashed([raw(name) for name in names], salt).sql(to.name)
+def hash_of(listed: Sequence[Hashed], salt: int, to: Dialect) -> str:
+    return to.hashed(listed, salt).sql(to.name)
+
+
+def hashed_group(plan: Plan, rows: str, to: Dialect) -> list[Hashed]:
+    """The unit and the keys of these rows, as they are hashed."""
+    names = qualify(rows, key_names(plan))
+    keys = [Hashed(name, to.form(one)) for name, one in zip(names, plan.keys, strict=True)]
+    return [to.unit(f"{rows}.{UNIT}", plan.table), *keys]
 
 
 def key_names(plan: Plan) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sfumato.sql.dialects.base import Dialect
-from sfumato.sql.emit.bounding import columns_of, group_by, hash_of, key_names, partition_by, read_rows
+from sfumato.sql.emit.bounding import columns_of, group_by, hash_of, hashed_group, key_names, partition_by, read_rows
 from sfumato.sql.emit.lattice_steps import clamped_value
 from sfumato.sql.emit.request import TableRequest
 from sfumato.sql.emit.unit_rows import row_select
@@ -332,7 +332,7 @@ class Scaling:
         mine = qualify(PAIRS, [UNIT, *names])
         joined = f"{PAIRS} JOIN {NORMS} ON {PAIRS}.{UNIT} = {NORMS}.{UNIT}"
         few = f"SELECT {', '.join([*mine[1:], f'{many} AS {COUNT}'])} FROM {joined} WHERE {many} <= {most}"
-        order = ", ".join([hash_of(mine, salt, self.to), *mine[1:]])
+        order = ", ".join([hash_of(hashed_group(self.plan, PAIRS, self.to), salt, self.to), *mine[1:]])
         place = f"ROW_NUMBER() OVER ({partition_by(mine[:1])} ORDER BY {order}) AS {PLACE}"
         ranked = f"SELECT {', '.join([*mine[1:], place])} FROM {joined} WHERE {many} IS NULL OR {many} > {most}"
         kept, shown = ", ".join([*qualify(RANKED, names), str(most)]), qualify(WEIGHTED, names)

@@ -17,7 +17,35 @@ FROM (
         _sf_rows._sf_unit,
         _sf_rows._sf_k0,
         CAST(LEAST(GREATEST(COUNT(*), 0), 3) AS INT) AS _sf_m0,
-        CAST(HASH(_sf_rows._sf_unit, _sf_rows._sf_k0, 1) >> 1 AS BIGINT) AS _sf_hash
+        CAST(MD5_NUMBER(
+          CONCAT(
+            TRY_CAST(_sf_rows._sf_unit AS TEXT) COLLATE "binary",
+            '|',
+            COALESCE(
+              CASE
+                WHEN ABS(_sf_rows._sf_k0) < CAST(4.611686018427388e+18 AS DOUBLE)
+                THEN CASE
+                  WHEN _sf_rows._sf_k0 = FLOOR(_sf_rows._sf_k0)
+                  THEN CAST(CAST(FLOOR(_sf_rows._sf_k0) AS BIGINT) AS TEXT)
+                  ELSE CONCAT(
+                    CAST(CAST(FLOOR(_sf_rows._sf_k0) AS BIGINT) AS TEXT),
+                    '.',
+                    CAST(CAST(FLOOR(
+                      (
+                        _sf_rows._sf_k0 - FLOOR(_sf_rows._sf_k0)
+                      ) * CAST(1.152921504606847e+18 AS DOUBLE)
+                    ) AS BIGINT) AS TEXT)
+                  )
+                END
+                WHEN NOT _sf_rows._sf_k0 IS NULL
+                THEN CASE WHEN _sf_rows._sf_k0 < 0 THEN '-' ELSE '+' END
+              END,
+              '||'
+            ),
+            '|',
+            '1'
+          )
+        ) & 281474976710655 AS BIGINT) AS _sf_hash
       FROM (
         SELECT
           TRY_CAST("_sf_t0"."patient_id" AS TEXT) COLLATE "binary" AS _sf_unit,
