@@ -39,6 +39,7 @@ class Dialect(ABC):
     costs: ClassVar[Mapping[str, Cost]] = {}  # of functions that may take longer here than their entries state
 
     schema: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    lasting: tuple[str, ...] = field(default=(), repr=False)  # tables of sums by day that the engine has (emit/daily)
     types: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def about(self, plan: Plan) -> Self:
@@ -278,6 +279,10 @@ class Dialect(ABC):
     @abstractmethod
     def divided(self, a: str, b: str) -> str:
         """The quotient of integers, truncated towards 0."""
+
+    def identifier(self, name: str) -> str:
+        """A name of the owner's."""
+        return exp.to_identifier(name, quoted=True).sql(self.name)
 
     def total(self, integers: str) -> str:
         """A sum of 64-bit integers that does not overflow, however many there are."""

@@ -9,14 +9,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sqlglot import exp
 
 from sfumato.sql.domains import Kind
-
-if TYPE_CHECKING:
-    from sfumato.sql.dialects.base import Dialect
+from sfumato.sql.functions.function import Sql
 
 BYTES = 6  # of a digest that are used: 2⁴⁸ values, so that two keys of one unit hardly ever tie
 PRIMES = (2147483647, 2147483629, 2147483587, 2147483579, 2147483563)
@@ -25,6 +23,28 @@ MOST_WHOLE = 12
 NO_NUMBER = -(2**61) - 1  # stands for NULL among whole numbers
 BETWEEN, NO_TEXT = "|", "||"  # stand between texts, and for NULL
 FRACTION, LARGE = 2.0**60, 2.0**62
+
+
+class Speaker(Protocol):
+    """What a hash needs of a dialect."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def text_type(self) -> str: ...
+
+    def text(self, value: str) -> Sql: ...
+
+    def joined(self, texts: Sequence[str], between: str) -> str: ...
+
+    def digest(self, text: str) -> str: ...
+
+    def date_text(self, moment: Sql) -> Sql: ...
+
+    def double(self, integer: str) -> str: ...
+
+    def floor(self, value: str) -> str: ...
 
 
 class Form(Enum):
@@ -49,7 +69,7 @@ class Hashed:
     known: bool = False
 
 
-def keyed_hash(listed: Sequence[Hashed], salt: int, to: "Dialect") -> str:
+def keyed_hash(listed: Sequence[Hashed], salt: int, to: Speaker) -> str:
     """A whole number from 0 to 2⁴⁸ − 1, the same on all engines."""
     if listed and len(listed) <= MOST_WHOLE and all(one.form is Form.WHOLE for one in listed):
         return hash_of_integers(listed, salt)
@@ -79,7 +99,7 @@ def constant(salt: int, name: str, below: int) -> int:
     return 1 + int.from_bytes(digest[:8], "big") % (below - 1)
 
 
-def canonical_text(one: Hashed, to: "Dialect") -> str:
+def canonical_text(one: Hashed, to: Speaker) -> str:
     """One text for equal values, on all engines; NULL too has one, as an engine's CONCAT may pass over it."""
     match one.form:
         case Form.WHOLE:
@@ -95,11 +115,11 @@ def canonical_text(one: Hashed, to: "Dialect") -> str:
     return text if one.known else f"COALESCE({text}, {to.text(NO_TEXT).sql(to.name)})"
 
 
-def whole_text(whole: str, to: "Dialect") -> str:
+def whole_text(whole: str, to: Speaker) -> str:
     return f"CAST(CAST({whole} AS BIGINT) AS {to.text_type})"
 
 
-def number_text(value: str, to: "Dialect") -> str:
+def number_text(value: str, to: Speaker) -> str:
     """A double by its whole part and what is left in 2⁻⁶⁰; a whole number as integers are written. Engines write
     fractions in different ways, and their arithmetic is the same. Numbers that are not told apart here are large
     (2⁶²) or very close to each other: they tie, and ties are broken by the values themselves."""

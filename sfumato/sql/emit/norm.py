@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sfumato.sql.dialects.base import Dialect
-from sfumato.sql.emit.bounding import columns_of, group_by, hash_of, hashed_group, key_names, partition_by, read_rows
-from sfumato.sql.emit.lattice_steps import clamped_value
+from sfumato.sql.emit.bounding import RowSums, group_by, hash_of, hashed_group, key_names, partition_by, read_rows
 from sfumato.sql.emit.request import TableRequest
-from sfumato.sql.emit.unit_rows import row_select
 from sfumato.sql.expressions import Expression
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.reserved_names import (
@@ -21,7 +19,6 @@ from sfumato.sql.reserved_names import (
     COUNT,
     NORMS,
     NUMBERED,
-    ONE,
     PAIRS,
     PLACE,
     RANKED,
@@ -158,23 +155,19 @@ class Scaling:
 
     def pairs(self) -> str:
         """unit, keys, and each measure of what it adds to the group."""
-        values = {measure(j): self.to.compiled(m.of) for j, m in enumerate(self.measures) if m.of}
-        rows = row_select(self.plan, values or {ONE: self.to.literal(1)}, self.to).sql(self.to.name)
-        mine, counted = columns_of(self.measures)
+        rows = RowSums.of(self.plan, self.measures, self.to)
         owner = qualify(ROWS, [UNIT, *self.keys])
         added = [
-            f"{self.added(m, mine[j], counted[j])} AS {measure(j)}"
-            for j, m in enumerate(self.measures)
-            if m.what is not What.UNITS
+            f"{self.added(j, rows)} AS {measure(j)}" for j, m in enumerate(self.measures) if m.what is not What.UNITS
         ]
-        source = self.to.by_unit(f"({rows}) AS {ROWS}", UNIT, self.plan)
+        source = rows.source if rows.by_day else self.to.by_unit(rows.source, UNIT, self.plan)
         return f"SELECT {', '.join([*owner, *added])} FROM {source} {group_by(owner)}"
 
-    def added(self, of: Measure, name: str, counted: str) -> str:
+    def added(self, place: int, rows: RowSums) -> str:
         """What a unit adds to a group: NULL if that is so much that products with it would leave their type."""
-        if of.what is What.ROWS:
-            return "COUNT(*)"
-        total = self.to.total_of(clamped_value(of, name, counted, self.to), max(map(abs, of.span())))
+        total = rows.total(place)
+        if self.measures[place].what is What.ROWS:
+            return f"CAST({total} AS BIGINT)" if rows.by_day else total
         return f"CASE WHEN ABS({total}) < {LARGEST_ADDED} THEN CAST({total} AS BIGINT) END"
 
     def norms(self) -> str:
