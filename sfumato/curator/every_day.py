@@ -7,14 +7,8 @@ over; a day that has ended since the last time is added to it for nothing. Days 
 A unit counts `rows` rows in all, its first ones by day. So its weight on a day depends on its rows of that day and
 before, and stops when it is used up; later days change no count that was published.
 
-Theorem: if rows of a unit are only ever added (late ones too, with days that are over), then on each level of the tree
-    what it adds to all sums is at most `rows` in total, and it moves the sums by at most rows·√levels in L2, and by
-    rows·levels in L1.
-Proof. Let f = min(·, rows), which grows, and N_s(d) the number of the unit's rows of days up to d in state s of the
-    data. A sum over the days (a, b] that is drawn in state s holds f(N_s(b)) − f(N_s(a)) ≥ 0 of it. The sums of one
-    level are over disjoint intervals, drawn one after the other, and N_t(a') ≥ N_s(b) for the next one's a' ≥ b and t.
-    So they add up to at most f of the last: the sum telescopes, and its other terms are not above 0. On each level the
-    L1 norm, and so the L2 norm, is at most `rows`; levels have noise of their own, and prices add up. ∎
+Theorem: a unit whose rows are only ever added moves the sums of each level by at most `rows` in all
+    [docs/theorems/days.md, Theorem 2]
 """
 
 import hashlib

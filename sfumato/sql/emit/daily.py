@@ -1,12 +1,10 @@
 """Tables that last: what each unit adds to each group on each day; a question about many days is answered from them.
 
 Such a table has a row for each (day, unit, keys) with sums of clamped rows, which are not bounded further. Days are
-merged exactly, before anything else happens to a unit:
+merged exactly, before anything else happens to a unit. What is *not* a sum is never merged: adding the squares of days
+would understate a norm.
 
-Theorem: sums of a unit in a group over the rows of some days are the sums of its sums of each of these days; so pairs
-    (unit, group), the groups that a unit has, and its norms are those of all rows at once. [each row has one day]
-What is *not* a sum is never merged: the norm of a unit is not the sum of its daily norms (adding daily squares would
-understate it, as (a + b)² ≥ a² + b² for what it adds to one group on two days).
+Theorem: sums over days, merged for each unit and group, are those of all rows [docs/theorems/days.md, Theorem 1]
 """
 
 import json
