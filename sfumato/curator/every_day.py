@@ -57,6 +57,12 @@ class Schedule:
     every: EveryDay
     rows: int
     price: Price
+    text: str = ""  # as it was asked
+
+    @property
+    def asked(self) -> str:
+        every = self.every
+        return f"{self.text} EVERY DAY OF {every.day} FROM '{every.first}' FOR {every.days} DAYS"
 
     @property
     def levels(self) -> int:
@@ -136,6 +142,10 @@ class Sums:
     last: int
 
     @property
+    def asked(self) -> str:
+        return f"days {self.first} to {self.last} of {self.schedule.asked}"
+
+    @property
     def canonical(self) -> str:
         return f"{self.schedule.canonical} | sums from day {self.first}"
 
@@ -199,7 +209,7 @@ def scheduled(curator: "Curator", wanted: Wanted) -> Schedule:
     plan, rows = counted(question, every), wanted.bounds.rows or wanted.bounds.most or question.plan.table.most
     if rows is None:
         raise refusal("no number of rows", "say how many rows of a person count in the whole time: rows=20")
-    return Schedule(plan, every, rows, curator.buyer.price_of(wanted.epsilon))
+    return Schedule(plan, every, rows, curator.buyer.price_of(wanted.epsilon), wanted.text.strip())
 
 
 def show(curator: "Curator", schedule: Schedule, sums: Sequence[int]) -> Answer:
