@@ -227,6 +227,11 @@ class Dialect(ABC):
         """Is it faster to choose a unit's groups from rows, before they are summed?"""
         return False
 
+    @property
+    def counts_before_hashing(self) -> bool:
+        """Is a hash so slow that values are counted first, and hashed only where some are cut?"""
+        return False
+
     def unread(self, column: Column) -> Sql | None:
         """A numeric column unchanged, if NaN is absent or above all numbers in it; None: written as everywhere else."""
         return None

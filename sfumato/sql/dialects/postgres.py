@@ -218,6 +218,11 @@ class Postgres(Foreign):
         digits = " || ".join(f"SUBSTR({A}, {2 * place + 1}, 2)" for place in reversed(range(BYTES)))
         return let(f"CAST(CAST('x' || {digits} AS BIT({8 * BYTES})) AS BIGINT)", a=f"MD5({text})")
 
+    @property
+    def counts_before_hashing(self) -> bool:
+        """MD5 takes microseconds here."""
+        return True
+
     def joined(self, texts: Sequence[str], between: str) -> str:
         """CONCAT would ask for the way to write each type."""
         return f" || {self.text(between).sql(self.name)} || ".join(f"({one})" for one in texts)

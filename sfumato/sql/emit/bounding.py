@@ -26,6 +26,7 @@ from sfumato.sql.reserved_names import (
     HASHED,
     HASHES,
     LEAST,
+    MANY,
     NUMBERED,
     ONE,
     PAIRS,
@@ -105,11 +106,11 @@ class Box(Bounding):
             for j, m in enumerate(measures)
         ]
         owner, names = qualify(ROWS, [UNIT, *keys]), qualify(PAIRS, keys)
-        hashed = hash_of(hashed_group(plan, ROWS, to), salt, to)
         source = rows.source if rows.by_day else to.by_unit(rows.source, UNIT, plan)
-        if not keys:
+        if not plan.cuts_groups:
             pairs = f"SELECT {', '.join([*owner, *inner])} FROM {source} {group_by(owner)}"
-            return f"SELECT {', '.join(outer)} FROM ({pairs}) AS {PAIRS}"
+            return f"SELECT {', '.join([*names, *outer])} FROM ({pairs}) AS {PAIRS} {group_by(names)}".rstrip()
+        hashed = hash_of(hashed_group(plan, ROWS, to), salt, to)
         if to.chosen_first(plan) and not rows.by_day:
             order = ", ".join([hashed, *qualify(ROWS, keys)])
             place = f"DENSE_RANK() OVER (PARTITION BY {ROWS}.{UNIT} ORDER BY {order})"
@@ -148,15 +149,19 @@ class Box(Bounding):
         each = f"SELECT {', '.join([*qualify(READ, owner), f'{value} AS {VALUE}'])} FROM {rows}"
         mine = qualify(NUMBERED, [*owner, VALUE])
         number = "0" if once else f"ROW_NUMBER() OVER ({partition_by(mine)} ORDER BY {NUMBERED}.{VALUE})"
-        numbered = f"SELECT {', '.join([*mine, f'{number} AS {COPY}'])} FROM ({each}) AS {NUMBERED}"
-        again = to.materialized if names else ""  # only then it is read twice
+        counts = to.counts_before_hashing  # then only groups with more values than count are hashed
+        many = f"COUNT(*) OVER (PARTITION BY {', '.join(qualify(NUMBERED, owner))}) AS {MANY}"
+        shown = [*mine, f"{number} AS {COPY}", *([many] if counts else [])]
+        numbered = f"SELECT {', '.join(shown)} FROM ({each}) AS {NUMBERED}"
+        again = to.materialized if plan.cuts_groups else ""  # only then it is read twice
         found = f"{ROWS} AS {again}({numbered}{f' {group_by(mine)}' if once else ''})"
-        if names:
+        if plan.cuts_groups:
             found += f", {self.chosen_groups(plan, salt, to)}"
-        source = CHOSEN if names else ROWS
+        source = CHOSEN if plan.cuts_groups else ROWS
         mine, ordered = qualify(source, [*owner, VALUE]), qualify(HASHED, owner)
         listed = [*hashed_group(plan, source, to), Hashed(f"{source}.{VALUE}", form, known=True)]
-        hashed = f"{hash_of([*listed, Hashed(f'{source}.{COPY}', Form.WHOLE, known=True)], salt, to)} AS {HASH}"
+        hashed = hash_of([*listed, Hashed(f"{source}.{COPY}", Form.WHOLE, known=True)], salt, to)
+        hashed = f"{f'CASE WHEN {source}.{MANY} > {self.rows} THEN {hashed} END' if counts else hashed} AS {HASH}"
         hashed = f"SELECT {', '.join([*mine, hashed])} FROM {source} WHERE NOT {source}.{VALUE} IS NULL"
         order = f"ORDER BY {HASHED}.{HASH}, {HASHED}.{VALUE}"
         place = f"ROW_NUMBER() OVER ({partition_by(ordered)} {order}) AS {PLACE}"

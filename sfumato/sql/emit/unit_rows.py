@@ -268,7 +268,7 @@ def as_key(key: Expression, to: Dialect) -> Sql:
     match key.domain.kind:
         case Kind.DATE:
             return to.date_text(found)
-        case Kind.NUMBER if isinstance(key, Call):
+        case Kind.NUMBER if isinstance(key, Call) and key.arguments[0].domain.kind is not Kind.DATE:
             return paren(exp.Case().when(to.is_nan(found), exp.null()).else_(found.copy()))
     return found
 
