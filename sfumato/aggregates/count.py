@@ -151,7 +151,7 @@ class CountReader(Reader):
 
     @property
     def coefficients(self) -> tuple[Fraction, ...]:
-        return self.sums.coefficients(0)
+        return self.sums.joint.coefficients[self.sums.indexes[0]]
 
     @cached_property
     def spread(self) -> Spread:
@@ -174,7 +174,9 @@ class CountReader(Reader):
         for row in rows:
             noisy = measure(index, row)
             value = noisy if self.sums.combined else round(noisy)  # halves to the even one: nothing is biased
-            low, high = self.sums.widen(noisy - radius, noisy + radius, 0.0, 1.0, noisy + radius)
+            low, high = noisy - radius, noisy + radius
+            if self.sums.missing is not None:
+                low, high = self.sums.widen(low, high, 0.0, 1.0, high)
             estimates.append((value, min(low, value), max(high, value)))
         return estimates
 

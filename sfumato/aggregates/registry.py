@@ -40,4 +40,6 @@ def parse_question(
     """The question that a text asks under this policy, with all aggregates that there are, and under tighter bounds if
     it states some."""
     question = parse(text, policy, AGGREGATES, schema)
-    return parse(text, bounds.policy_of(policy, question.plan), AGGREGATES, schema) if bounds else question
+    if bounds == AS_STATED:
+        return question
+    return parse(text, bounds.policy_of(policy, question.plan), AGGREGATES, schema)

@@ -264,7 +264,7 @@ class Buyer:
         with self.engine.snapshot():
             return [self.bounded_tables.rows(self.engine, request) for request in requests]
 
-    @property
+    @cached_property
     def paying_account(self) -> str | None:
         """The account that must pay under the policy; None if the ledger may choose."""
         if self.who in self.policy.analysts:
@@ -345,7 +345,7 @@ def stored_offer(offer: Offer, loss: PrivacyLoss, answer: bytes) -> Offer | None
         return stored_scaled_offer(offer, price, leak, answer)
     if price is None or price.amount < offer.price.amount or leak != offer.leak:
         return None
-    return offer.at_price.setdefault(price, replace(offer, price=price))
+    return offer.at_price(price)
 
 
 def offer_as_stored(offer: Offer, answer: bytes) -> Offer:

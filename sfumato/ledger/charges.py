@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from sfumato import checks
 from sfumato.errors import InvalidParameter, KeyReused, LedgerUnavailable, PolicyError, QuestionBlocked
 from sfumato.ledger import tables
-from sfumato.ledger.accounts import account_for, budget_exceeded
+from sfumato.ledger.accounts import budget_exceeded
 from sfumato.ledger.amounts import Amount
 from sfumato.ledger.budgets import Promise
 from sfumato.ledger.hash_chain import Entry, question_hash, require_int
@@ -75,7 +75,7 @@ def charge(
     refuse_blocked(line.transaction, request.question)
     if known is not None:
         return known
-    account = account_for(line.transaction, request.who, plan)
+    account = tables.account_for(line.transaction, request.who, plan)
     if expected not in (None, account):
         raise PolicyError(
             "this ledger does not hold the shares of the policy that is in use.\n"

@@ -119,10 +119,15 @@ def _table(law: MonotoneLaw, words: Words) -> DrawTable:
     high = [x for ahead in sides for x in (up[:count] if bits else up[ahead:][:count])]
     rest = [h - s for s, h in zip(low, high, strict=True)]
     acceptance = partial(_acceptance, law, C, low, rest)
+    # A bin's least integer: x = j·width on the first side; on the second −1 − x, for the last x of the bin.
     return DrawTable(
         words,
         bits,
-        [k for side in range(len(sides)) for k in _bases(side, count, width)],
+        [
+            k
+            for side in range(len(sides))
+            for k in (range(0, end, width) if side == 0 else range(-width, -end - width, -width))
+        ],
         low,
         rest,
         tuple(
@@ -137,11 +142,6 @@ def _table(law: MonotoneLaw, words: Words) -> DrawTable:
         acceptance,
         _squeeze(law, words, bits, high[:count], rest[:count], acceptance) if bits else None,
     )
-
-
-def _bases(side: int, count: int, width: int) -> range:
-    """The least integer of each bin: x = j·width on the first side, −1 − x for the last x of the bin on the second."""
-    return range(0, count * width, width) if side == 0 else range(-width, -(count + 1) * width, -width)
 
 
 def _outcome(side: int, end: int, x: int) -> int:

@@ -16,11 +16,10 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions import FUNCTIONS
-from sfumato.sql.functions.costs import Cost, require_cost
+from sfumato.sql.functions.costs import MOST_COST, Cost, cost_refusal
 from sfumato.sql.functions.function import Sql
 from sfumato.sql.plan import Plan, Table
 from sfumato.sql.reserved_names import column
-from sfumato.sql.union import evaluated, key_cost, tables_of
 
 UNWRITTEN = (
     "engines write numbers in different ways, so a number is not cast to TEXT here.\n"
@@ -41,9 +40,10 @@ class Dialect(ABC):
     def about(self, plan: Plan) -> Self:
         """The dialect with the types of this plan's tables. Raises QueryRefused if one row could take too long: every
         statement is written by the dialect that this returns, so the check cannot be skipped."""
-        known = ((f"t{i}", self.stored(table)) for i, table in enumerate(tables_of(plan)))
+        known = ((f"t{i}", self.stored(table)) for i, table in enumerate(plan.tables))
         found = replace(self, types={f"{alias}.{name}": kind for alias, of in known for name, kind in of.items()})
-        require_cost(found.release_cost(plan), self.name)
+        if (worst := found.release_cost(plan)) > MOST_COST:
+            raise cost_refusal(worst, self.name)
         return found
 
     def stored(self, table: Table) -> Mapping[str, str]:
@@ -63,7 +63,7 @@ class Dialect(ABC):
         parts = [plan.where, *plan.keys, *(mine for join in plan.joins for mine, _ in join.on)]
         parts += [m.of for m in plan.measures if m.of]
         parts += [value for one in plan.standalone for value in one.arguments]
-        for table in tables_of(plan):
+        for table in plan.tables:
             for rows in table.inner_plans:
                 self.accepts(rows)
             parts += table.inner_expressions
@@ -71,7 +71,8 @@ class Dialect(ABC):
                 self.first("NULL", [])  # refused where the engine has none
         for part in parts:
             self.accepted(part)
-        require_cost(self.release_cost(plan), self.name)
+        if (worst := self.release_cost(plan)) > MOST_COST:
+            raise cost_refusal(worst, self.name)
 
     def accepted(self, expression: Expression) -> None:
         match expression:
@@ -87,7 +88,7 @@ class Dialect(ABC):
 
     def release_cost(self, plan: Plan) -> float:
         """Upper bound on the nanoseconds that this engine needs for one row of a plan."""
-        return key_cost(plan) + sum(map(self.cost, evaluated(plan)))
+        return plan.key_cost + sum(map(self.cost, plan.evaluated))
 
     def cost(self, expression: Expression) -> float:
         """Upper bound on the nanoseconds that this engine needs for an expression in one row, whatever it holds."""

@@ -12,8 +12,7 @@ from sqlglot import exp
 
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect, raw
-from sfumato.sql.emit.lattice_steps import clamped_value
-from sfumato.sql.emit.unit_rows import row_select
+from sfumato.sql.emit.unit_rows import clamped_value, row_select
 from sfumato.sql.expressions import Expression
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.reserved_names import (

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.emit.bounding import columns_of, group_by, hash_of, key_names, partition_by, read_rows
-from sfumato.sql.emit.lattice_steps import clamped_value
 from sfumato.sql.emit.request import TableRequest
-from sfumato.sql.emit.unit_rows import row_select
+from sfumato.sql.emit.unit_rows import clamped_value, row_select
 from sfumato.sql.expressions import Expression
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.reserved_names import (

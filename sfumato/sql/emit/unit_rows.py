@@ -11,11 +11,10 @@ from sqlglot import exp
 
 from sfumato.sql.dialects.base import Dialect, literal_list, raw
 from sfumato.sql.domains import LONGEST_TEXT, Kind
-from sfumato.sql.emit.group_values import group_key, group_value
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions.function import Sql, of_type, paren
 from sfumato.sql.parse.scopes import columns_of
-from sfumato.sql.plan import Grouped, Join, Owner, Plan, Table
+from sfumato.sql.plan import Grouped, GroupValue, Join, Measure, Owner, Plan, Reduce, Table, What
 from sfumato.sql.reserved_names import (
     ABOVE,
     KEY,
@@ -280,3 +279,94 @@ def deduplicate_public(join: Join, number: int, to: Dialect) -> exp.Expression:
     )
     outer = exp.select("*").from_(aliased(inner, RANKED)).where(exp.column(PLACE, table=RANKED).eq(1))
     return aliased(outer, table_alias(number))
+
+
+# ---- values of rows, in whole steps ----------------------------------------------------------------------------------
+#
+# Clamped to their range, so that no value can overflow or raise.
+
+
+def clamped_value(measure: Measure, name: str, counted: str, to: Dialect) -> str:
+    """What one row adds, in steps: an integer, and 0 where `counted` has no value.
+
+    A row that counts adds a number of the span, also if its own value is missing: the span times the count bounds the
+    sum.
+    """
+    if measure.of is None:
+        return "1"
+    if measure.what is What.VALUES:
+        missing = is_missing(name, to) if measure.of.domain.kind is Kind.NUMBER else f"{name} IS NULL"
+        return f"CASE WHEN {missing} THEN 0 ELSE 1 END"
+    domain, (low, high) = measure.of.domain, measure.span()
+    value = f"(LEAST(GREATEST({name}, {domain.low!r}), {domain.high!r}) - ({measure.centre!r}))"
+    squared = measure.what is What.SQUARES  # of whole steps, as those that are summed: else variances would be off
+    scale = 2.0 ** -(measure.exponent // 2 if squared else measure.exponent)
+    steps = to.floor(f"{to.scaled(value, scale)} + 0.5")
+    steps = f"CAST({f'{steps} * {steps}' if squared else steps} AS {to.whole(low, high)})"
+    missing = f" WHEN {is_missing(name, to)} THEN {min(max(0, low), high)}" if counted != name else ""
+    return f"CASE WHEN {is_missing(counted, to)} THEN 0{missing} ELSE LEAST(GREATEST({steps}, {low}), {high}) END"
+
+
+def is_missing(name: str, to: Dialect) -> str:
+    """Is there no number?"""
+    return f"{name} IS NULL OR {to.is_nan(raw(name)).sql(to.name)}"
+
+
+# ---- aggregates inside a question ------------------------------------------------------------------------------------
+#
+# Exact, and the same whatever the order of rows: sums of doubles depend on the order in which they are added, which
+# another unit's rows can change. So values are summed as whole numbers of steps, and of equal numbers (-0 and 0) one
+# spelling is kept.
+
+
+def plain_value(name: str, of: Expression, to: Dialect) -> str:
+    """A value with one spelling: NaN is none, -0 is 0."""
+    if of.domain.kind is not Kind.NUMBER:
+        return name
+    return f"CASE WHEN {is_missing(name, to)} THEN NULL WHEN {name} = 0 THEN {zero(to)} ELSE {name} END"
+
+
+def zero(to: Dialect) -> str:
+    return to.number(0.0).sql(to.name)
+
+
+def group_value(value: GroupValue, names: list[str], to: Dialect) -> str:
+    """The SQL of an aggregate whose expressions are the columns `names` of the rows."""
+    if value.of is None:
+        return to.double("COUNT(*)")
+    one = plain_value(names[0], value.of, to)
+    many = to.double(f"COUNT({one})")
+    match value.reduce:
+        case Reduce.VALUES:
+            return many
+        case Reduce.DISTINCT:
+            return to.double(f"COUNT(DISTINCT {one})")
+        case Reduce.SUM | Reduce.MEAN:
+            steps = clamped_value(Measure(What.SUM, value.of, 0.0, value.exponent), names[0], names[0], to)
+            total = f"{to.double(to.total(steps))} * {to.number(2.0**value.exponent).sql(to.name)}"
+            total = f"{total} / {many}" if value.reduce is Reduce.MEAN else total
+            return f"CASE WHEN COUNT({one}) > 0 THEN {total} END"
+        case Reduce.LEAST if value.of.domain.kind is Kind.TRUTH:
+            return f"BOOL_AND({one})"
+        case Reduce.GREATEST if value.of.domain.kind is Kind.TRUTH:
+            return f"BOOL_OR({one})"
+        case Reduce.LEAST:
+            return f"MIN({one})"
+        case Reduce.GREATEST:
+            return f"MAX({one})"
+    return to.first(one, [*ordered(value, names, to), f"{one} ASC NULLS LAST"])
+
+
+def ordered(value: GroupValue, names: list[str], to: Dialect) -> list[str]:
+    """ORDER BY of a first value; NaN is read as NULL, as everywhere."""
+    found = []
+    for name, (of, descending, nulls_first) in zip(names[1:], value.order, strict=True):
+        nulls = f"NULLS {'FIRST' if nulls_first else 'LAST'}"
+        found.append(f"{plain_value(name, of, to)} {'DESC' if descending else 'ASC'} {nulls}")
+    return found
+
+
+def group_key(key: Expression, to: Dialect) -> str:
+    """A key as rows are grouped by it."""
+    text = to.compiled(key).sql(to.name)
+    return plain_value(f"({text})", key, to) if key.domain.kind is Kind.NUMBER else text

@@ -12,9 +12,8 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit.bounding import bounding_of, group_by, key_names, partition_by
-from sfumato.sql.emit.lattice_steps import is_missing
 from sfumato.sql.emit.norm import RankBound
-from sfumato.sql.emit.unit_rows import row_select
+from sfumato.sql.emit.unit_rows import is_missing, row_select
 from sfumato.sql.expressions import Column, Expression
 from sfumato.sql.lattice import Lattice
 from sfumato.sql.plan import Plan
