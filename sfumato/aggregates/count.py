@@ -61,7 +61,7 @@ class Count(Linear):
     def with_arguments(self, *values: Expression) -> "Count":
         return Count(*values)
 
-    def filtered(self, condition: Expression) -> Aggregate:
+    def with_filter(self, condition: Expression) -> Aggregate:
         return Count(call("case", condition, self.of or ONE, NOTHING))
 
     def sums(self, lattices: Lattices) -> tuple[Measure, ...]:

@@ -127,7 +127,7 @@ def joint_mechanism(terms: Iterable[tuple[Fraction | int, Noise]]) -> JointLapla
 
 
 def boxes_of(terms: Iterable[tuple[int, Noise]]) -> Boxes:
-    """Those of joint noise; for independent noise one that is never looked at."""
+    """The boxes of joint noise; for independent noise a single one, which is not read."""
     found = joint_mechanism(terms)
     return Boxes.of(found.law) if found else Boxes(np.ones(1), np.zeros((1, 0)))
 

@@ -106,7 +106,7 @@ def describe_line(number: int, content: Mapping[str, object], delta: float | Non
 
 
 def short_name(place: Path | str) -> str:
-    """What messages call a place: addresses may hold a password."""
+    """The name of a place in messages, without the password that an address may hold."""
     return place.name if isinstance(place, Path) else "the ledger"
 
 

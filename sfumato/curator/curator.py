@@ -210,7 +210,7 @@ class Curator:
         steps = Steps.of(offer, self.ledger) if offer.incomplete and not preview.free else None
         if steps is None or None in steps.known or not offer.plan.parts:
             return preview
-        sharp = steps.completed()
+        sharp = steps.complete_offer()
         return replace(preview, sharp=sharp, lost=(*preview.lost, *describe_expected_left_out(sharp)))
 
     def explain(self, preview: Preview) -> Answer:

@@ -234,7 +234,7 @@ class TreeBuilder:
                 cell = hidden[place]
                 return Known(None) if not isinstance(cell, int) else self.cell(table, title, cell)
             case TracedValue(how, place, table, title):
-                rows = listed(hidden[place])
+                rows = read_row_numbers(hidden[place])
                 return Apply(how, tuple(self.cell(table, title, row) for row in rows)) if rows else Known(None)
             case TracedCall("case", arguments):
                 return self.case(arguments, hidden)
@@ -258,7 +258,7 @@ class TreeBuilder:
         return Known(None) if place is None else self.released[part.question].tree(row, place)
 
 
-def listed(cell: Shown) -> list[int]:
+def read_row_numbers(cell: Shown) -> list[int]:
     """A list of row numbers, as the processor writes it."""
     text = str(cell or "").strip("[]")
     return [int(one) for one in text.split(",") if one.strip().isdigit()]

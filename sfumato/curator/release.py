@@ -16,7 +16,7 @@ from sfumato.mechanisms.additive.joint_laplace import OneOf
 from sfumato.mechanisms.private_inputs import read_numbers
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
-from sfumato.sql.emit.bounding import key_names, regrouped, statement
+from sfumato.sql.emit.bounding import key_names, regroup, statement
 from sfumato.sql.emit.norm import LARGEST
 from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.emit.values import distinct_counts
@@ -90,7 +90,7 @@ def sums_request(plan: Plan, salt: int, dialect: str | Dialect) -> TableRequest:
     direct = statement(plan, salt, dialect)
     if plan.bounded_by:
         tables = ((KEPT, statement(plan.finest, salt, dialect)),)
-        return TableRequest(direct, tuple(key_names(plan)), tables=tables, read=regrouped(plan, KEPT, dialect))
+        return TableRequest(direct, tuple(key_names(plan)), tables=tables, read=regroup(plan, KEPT, dialect))
     summed = [m for m in plan.measures if m.what is not What.DISTINCT]
     rows = " | ".join([plan.canonical_rows, *plan.canonical_limits, f"salt {salt}"])
 

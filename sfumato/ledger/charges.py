@@ -44,7 +44,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Request:
-    """Who asks what, at which loss (its description), under which idempotency key."""
+    """A question with the person who asks it, the description of its loss, and an idempotency key."""
 
     who: str
     key: str
@@ -131,7 +131,7 @@ def charge_under(transaction: Transaction, who: str, key: str) -> int | None:
 
 
 def charged_under(transaction: Transaction, who: str, key: str) -> Mapping[str, object] | None:
-    """What was charged under this key."""
+    """The content of the charge under this key."""
     seq = charge_under(transaction, who, key)
     return None if seq is None else tables.entry(transaction, seq).content
 

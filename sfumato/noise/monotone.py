@@ -170,7 +170,7 @@ def _squeeze(
     if (bend := law.bend(np.arange(len(high), dtype=np.float64) * width, width)) is not None:
         before = np.array([high[0], *high[:-1]], float)
         # 1.01 pays for the roundings of these doubles (IEEE + · /) and for the balls' widths: see Lemma 4.
-        return _bent(law, words.coin, bits, (1.01 * before * bend / 8 + 4) / units)
+        return _bend_squeeze(law, words.coin, bits, (1.01 * before * bend / 8 + 4) / units)
     if law.flat(0, width) is not None:
         flats = [law.flat(j, width) or NEVER for j in range(len(high))]
         return _step_squeeze(law, words.coin, bits, flats, rest, acceptance, 4 / units)
@@ -185,7 +185,7 @@ def _magnitudes(law: MonotoneLaw, k: Integers) -> Integers:
     return np.where(k >= 0, k + law.sides[0], law.sides[-1] - 1 - k)
 
 
-def _bent(law: MonotoneLaw, coin: int, bits: int, bound: Floats) -> Squeeze:
+def _bend_squeeze(law: MonotoneLaw, coin: int, bits: int, bound: Floats) -> Squeeze:
     """Lemma 4: the acceptance probability within a bin runs along its chord, up to the curve's bend and four units."""
     count, width = len(bound), 1 << bits
 

@@ -61,7 +61,7 @@ class Aggregate(ABC):
         """The public domain of its value."""
         return number()
 
-    def filtered(self, condition: Expression) -> "Aggregate":
+    def with_filter(self, condition: Expression) -> "Aggregate":
         """The same aggregate with FILTER (WHERE condition): other rows have no value."""
         if not self.arguments:
             raise QueryRefused(f"{self.name.upper()} takes no FILTER.\n  do:     choose its rows by WHERE")

@@ -190,7 +190,7 @@ def sql_name(name: str) -> str:
 
 
 def describe_shares(policy: Policy) -> list[str]:
-    """Who may ask, in words; it holds from the next opening of a curator on."""
+    """The people who may ask, in words; it holds from the next opening of a curator on."""
     if not policy.analysts and policy.others is True:
         return []
     found = [

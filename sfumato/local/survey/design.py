@@ -34,7 +34,7 @@ NUMBERS = {
 
 @dataclass(frozen=True)
 class Design:
-    """What all clients and the server of one survey share; public. Any change changes the hash.
+    """The public design that all clients and the server of one survey share. Any change changes the hash.
 
     >>> print(Design("Do you have a pet?", ("no", "yes"), Response.two_coins()).hash[:16])
     bdffbd6dce9b4f59

@@ -201,7 +201,7 @@ def group_transforms(terms: Iterable[tuple[int, PrivacyLoss]]) -> list[Transform
     """The terms as few transforms, or None if one has none."""
     kinds: dict[type[Transform], list[Transform]] = {}
     for count, term in terms:
-        coin = term.bounded() if count > MANY_COINS and isinstance(term, SignedLoss) else None
+        coin = term.bounded_transform() if count > MANY_COINS and isinstance(term, SignedLoss) else None
         found = coin or facts(term).transform
         if found is None:
             return None

@@ -238,7 +238,7 @@ class Replaced(SampledSum):
         return end, end
 
     def mix(self, inner: Atoms, slack: float) -> Mixed:
-        """What is right of 0, the same reflected (an atom weighs e^{−l} there), and the rest at 0."""
+        """The law right of 0, its reflection (where an atom l weighs e^{−l}), and the rest at 0."""
         q, right = self.rate, inner.losses > 0
         ratio, places = np.exp(-inner.losses[right]), mix_loss(inner.losses[right], q)
         weight, infinite = q + (1 - q) * ratio, q * inner.infinite

@@ -71,7 +71,7 @@ class Contract(ABC):
         return self.mechanism.policy
 
     def loss(self) -> PrivacyLoss:
-        """What a release costs: the loss of a member of the smallest group, which holds in every group.
+        """The price of a release: the loss of a member of the smallest group, which holds in every group.
 
         `policy.member(size)` is the loss in a group of a given size. It is a function to publish, never its value at
         the true size.
@@ -246,7 +246,7 @@ class Certificate:
         """Upper bound of `limit` over the best possible: 1.02 means within 2 %."""
         return self.limit / self.best.lower * (1 + ULP)
 
-    def averaged(self, low: float, high: float) -> float:
+    def average_ratio(self, low: float, high: float) -> float:
         """The same ratio for groups from `low` to `high` people; infinite where no lower bound is known.
 
         The average of x²(e^{2v(x)} − 1), with cos² weights on ln x, over the least value of this average that any

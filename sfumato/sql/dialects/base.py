@@ -40,13 +40,13 @@ class Dialect(ABC):
     def about(self, plan: Plan) -> Self:
         """The dialect with the types of this plan's tables. Raises QueryRefused if one row could take too long: every
         statement is written by the dialect that this returns, so the check cannot be skipped."""
-        known = ((f"t{i}", self.stored(table)) for i, table in enumerate(plan.tables))
+        known = ((f"t{i}", self.stored_types(table)) for i, table in enumerate(plan.tables))
         found = replace(self, types={f"{alias}.{name}": kind for alias, of in known for name, kind in of.items()})
         if (worst := found.release_cost(plan)) > MOST_COST:
             raise cost_refusal(worst, self.name)
         return found
 
-    def stored(self, table: Table) -> Mapping[str, str]:
+    def stored_types(self, table: Table) -> Mapping[str, str]:
         """Column → type, for columns that are read directly from the database. A unit that is computed or found in a
         parent table is not among them, even if the database has a column of that name; nor are columns of derived
         tables, even if it has a table of that name."""
@@ -56,7 +56,7 @@ class Dialect(ABC):
 
     def type_of(self, table: Table, column: str) -> str | None:
         """The engine's name for the type of a column, if it is known."""
-        return self.stored(table).get(column)
+        return self.stored_types(table).get(column)
 
     def accepts(self, plan: Plan) -> None:
         """Raises QueryRefused if this engine cannot compute something in the plan."""
@@ -70,11 +70,11 @@ class Dialect(ABC):
             if table.grouped and any(value.order for _, value in table.grouped.values):
                 self.first("NULL", [])  # refused where the engine has none
         for part in parts:
-            self.accepted(part)
+            self.check_expression(part)
         if (worst := self.release_cost(plan)) > MOST_COST:
             raise cost_refusal(worst, self.name)
 
-    def accepted(self, expression: Expression) -> None:
+    def check_expression(self, expression: Expression) -> None:
         match expression:
             case Constant(value):
                 self.literal(value)
@@ -82,7 +82,7 @@ class Dialect(ABC):
                 if reason := self.refusal(expression):
                     raise QueryRefused(reason)
                 for argument in arguments:
-                    self.accepted(argument)
+                    self.check_expression(argument)
 
     # ---- worst-case cost of a row -----------------------------------------------------------------------------------
 
@@ -216,7 +216,7 @@ class Dialect(ABC):
         """A key column unchanged, if equal values are equal numbers there; None: written as everywhere else."""
         return None
 
-    def windowed(self, keys: Sequence[Expression]) -> bool:
+    def orders_quickly(self, keys: Sequence[Expression]) -> bool:
         """Is ordering by a hash and these keys fast? Otherwise groups are ordered by their hash alone."""
         return True
 
@@ -245,7 +245,7 @@ class Dialect(ABC):
         return "MATERIALIZED "
 
     @abstractmethod
-    def divided(self, a: str, b: str) -> str:
+    def quotient(self, a: str, b: str) -> str:
         """The quotient of integers, truncated towards 0."""
 
     def total(self, integers: str) -> str:

@@ -67,7 +67,7 @@ def stored_table(name: str) -> exp.Table:
     return exp.Table(this=exp.to_identifier(name, quoted=True))
 
 
-def aliased(rows: exp.Table | exp.Select, alias: str) -> exp.Expression:
+def with_alias(rows: exp.Table | exp.Select, alias: str) -> exp.Expression:
     title = exp.TableAlias(this=exp.to_identifier(alias))
     if isinstance(rows, exp.Table):
         rows.set("alias", title)
@@ -101,7 +101,9 @@ def rows_with_unit(table: Table, to: Dialect, theirs: str | None = None) -> exp.
     return (
         stored_columns(table, to, theirs)
         .select(unit)
-        .join(aliased(owners(table.owner, to), OWNERS), on=exp.EQ(this=mine, expression=exp.column(KEY, table=OWNERS)))
+        .join(
+            with_alias(owners(table.owner, to), OWNERS), on=exp.EQ(this=mine, expression=exp.column(KEY, table=OWNERS))
+        )
     )
 
 
@@ -110,7 +112,7 @@ def owners(owner: Owner, to: Dialect) -> exp.Select:
     unit = unit_of(owner.table, ABOVE, to)
     return (
         exp.select(exp.alias_(exp.column(KEY, table=ABOVE), KEY), exp.alias_(exp.Min(this=unit), UNIT))
-        .from_(aliased(rows_with_unit(owner.table, to, owner.theirs), ABOVE))
+        .from_(with_alias(rows_with_unit(owner.table, to, owner.theirs), ABOVE))
         .where(unit.copy().is_(exp.null()).not_())
         .group_by(exp.column(KEY, table=ABOVE))
     )
@@ -154,7 +156,7 @@ def union_rows(table: Table, to: Dialect) -> exp.Select:
         elif not values:
             rows = rows.select(exp.column(ONE, table=ROWS))
         found = row_select(branch.rows, values or {ONE: integer_literal(1)}, inside)
-        parts.append(rows.from_(aliased(found, ROWS)))
+        parts.append(rows.from_(with_alias(found, ROWS)))
     if len(parts) == 1:
         return parts[0]
     both = exp.union(*parts, distinct=False)
@@ -178,7 +180,7 @@ def grouped_rows(table: Table, grouped: Grouped, to: Dialect) -> exp.Select:
         shown.append(f"{group_value(value, names, inside)} AS {identifier(name, to)}")
     if not shown:
         shown = [f"1 AS {ONE}"]
-    found = exp.select(*map(raw, shown)).from_(aliased(rows, ROWS))
+    found = exp.select(*map(raw, shown)).from_(with_alias(rows, ROWS))
     return found.group_by(*map(raw, by)) if by else found
 
 
@@ -188,7 +190,7 @@ def identifier(name: str, to: Dialect) -> str:
 
 def first_table(table: Table, to: Dialect) -> exp.Expression:
     """The rows of a table, as the first one."""
-    return aliased(rows_with_unit(table, to), table_alias(0))
+    return with_alias(rows_with_unit(table, to), table_alias(0))
 
 
 def limit_rows_per_unit(
@@ -202,11 +204,11 @@ def limit_rows_per_unit(
     words = [to.content(one.copy(), to.type_of(table, one.name)) for one in mine]
     order = exp.Order(expressions=[exp.Ordered(this=one) for one in [to.hashed(words, 0), *words]])
     number = exp.Window(this=exp.RowNumber(), partition_by=[unit_of(table, STORED, to), *apart], order=order)
-    inner = exp.select(*mine, exp.alias_(number, PLACE)).from_(aliased(rows_with_unit(table, to), STORED))
+    inner = exp.select(*mine, exp.alias_(number, PLACE)).from_(with_alias(rows_with_unit(table, to), STORED))
     place_of = exp.column(PLACE, table=RANKED)
     last = integer_literal(most or table.rows)
-    outer = exp.select("*").from_(aliased(inner, RANKED)).where(exp.LTE(this=place_of, expression=last))
-    return aliased(outer, table_alias(place))
+    outer = exp.select("*").from_(with_alias(inner, RANKED)).where(exp.LTE(this=place_of, expression=last))
+    return with_alias(outer, table_alias(place))
 
 
 def limit_joined_rows(join: Join, place: int, to: Dialect) -> exp.Expression:
@@ -275,10 +277,10 @@ def deduplicate_public(join: Join, number: int, to: Dialect) -> exp.Expression:
     place = exp.Window(this=exp.RowNumber(), partition_by=[one.copy() for one in first], order=order)
     plain = [column(f"t{number}.{name}") for name in typed]
     inner = exp.select(*plain, exp.alias_(place, PLACE)).from_(
-        aliased(rows_with_unit(join.table, to), table_alias(number))
+        with_alias(rows_with_unit(join.table, to), table_alias(number))
     )
-    outer = exp.select("*").from_(aliased(inner, RANKED)).where(exp.column(PLACE, table=RANKED).eq(1))
-    return aliased(outer, table_alias(number))
+    outer = exp.select("*").from_(with_alias(inner, RANKED)).where(exp.column(PLACE, table=RANKED).eq(1))
+    return with_alias(outer, table_alias(number))
 
 
 # ---- values of rows, in whole steps ----------------------------------------------------------------------------------
@@ -287,7 +289,7 @@ def deduplicate_public(join: Join, number: int, to: Dialect) -> exp.Expression:
 
 
 def clamped_value(measure: Measure, name: str, counted: str, to: Dialect) -> str:
-    """What one row adds, in steps: an integer, and 0 where `counted` has no value.
+    """The integer that one row adds, in steps: 0 where `counted` has no value.
 
     A row that counts adds a number of the span, also if its own value is missing: the span times the count bounds the
     sum.
@@ -354,10 +356,10 @@ def group_value(value: GroupValue, names: list[str], to: Dialect) -> str:
             return f"MIN({one})"
         case Reduce.GREATEST:
             return f"MAX({one})"
-    return to.first(one, [*ordered(value, names, to), f"{one} ASC NULLS LAST"])
+    return to.first(one, [*order_by(value, names, to), f"{one} ASC NULLS LAST"])
 
 
-def ordered(value: GroupValue, names: list[str], to: Dialect) -> list[str]:
+def order_by(value: GroupValue, names: list[str], to: Dialect) -> list[str]:
     """ORDER BY of a first value; NaN is read as NULL, as everywhere."""
     found = []
     for name, (of, descending, nulls_first) in zip(names[1:], value.order, strict=True):

@@ -89,7 +89,7 @@ class Groups:
         """The aggregate that a node calls, with its FILTER."""
         if isinstance(node, exp.Filter):
             require_known_parts(node)
-            return self.aggregate(node.this).filtered(parse_expression(node.expression.this, self.rows))
+            return self.aggregate(node.this).with_filter(parse_expression(node.expression.this, self.rows))
         kind = kind_of(node)
         if kind is None:
             raise QueryRefused(f"{node.sql('duckdb')[:60]}: FILTER belongs to an aggregate.")
