@@ -14,13 +14,13 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column, Constant, Expression
-from sfumato.sql.lattice import Lattices
 from sfumato.sql.nullable import never_nan, never_null
 from sfumato.sql.parse.ast_guard import node_text, require_known_parts
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, Table, What
 from sfumato.sql.simplify import call
+from sfumato.sql.value_lattice import Lattices
 
 ONE, NOTHING = Constant(1), Constant(None)
 

@@ -17,10 +17,10 @@ from sfumato.aggregates.noisy_sums import NoisySums, Number
 from sfumato.aggregates.sum import bounded_argument
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.expressions import Call, Constant, Expression, Output
-from sfumato.sql.lattice import Lattices
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, What
 from sfumato.sql.question import Question
+from sfumato.sql.value_lattice import Lattices
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from sfumato.sql.parse.from_where import MAIN
 from sfumato.sql.parse.text import parse
 from sfumato.sql.policy import Policy
 from sfumato.sql.question import Question
-from sfumato.sql.tighten import AS_STATED, QuestionBounds
+from sfumato.sql.question_bounds import AS_STATED, QuestionBounds
 
 
 def concrete_classes(abstract: type[Aggregate]) -> Iterator[type[Aggregate]]:

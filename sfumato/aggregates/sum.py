@@ -14,11 +14,11 @@ from sfumato.aggregates.linear import Linear, NumberEstimate, Reader
 from sfumato.aggregates.noisy_sums import NoisySums, Number
 from sfumato.errors import QueryRefused
 from sfumato.sql.expressions import Call, Constant, Expression
-from sfumato.sql.lattice import Lattices, exponent
 from sfumato.sql.parse.ast_guard import node_text, require_known_parts
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, What
+from sfumato.sql.value_lattice import Lattices, exponent
 
 ZERO = Constant(0)
 

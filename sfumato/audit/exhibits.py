@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from sfumato.audit.blackbox import audit
+from sfumato.audit.blackbox_result import Audit
 from sfumato.audit.corpus import NeighbouringDatabases, neighbours
 from sfumato.audit.question_replay import SqlQuestion
 from sfumato.audit.replay import NothingToReplay, Replay, replay
-from sfumato.audit.result import Audit
 from sfumato.audit.scaled_replay import FoundBounds
 from sfumato.audit.whitebox import NoStatedLaw, WhiteBox, white_box
 from sfumato.learn.exposure import ExposureReport, NoisyCoefficients

@@ -38,7 +38,7 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dp_syntax import parse_dp_syntax
 from sfumato.sql.policy import Policy, names_unit
 from sfumato.sql.question import Outer, Question
-from sfumato.sql.tighten import AS_STATED, QuestionBounds
+from sfumato.sql.question_bounds import AS_STATED, QuestionBounds
 
 REMEMBERED = 64  # questions
 ColumnBounds = tuple[str, str, float, float]  # table, column, low, high

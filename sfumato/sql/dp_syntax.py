@@ -9,7 +9,7 @@ from sqlglot.errors import SqlglotError
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.parse.text import LONGEST, has_too_many_words
-from sfumato.sql.tighten import AS_STATED, QuestionBounds
+from sfumato.sql.question_bounds import AS_STATED, QuestionBounds
 
 EXPLAIN = re.compile(r"\s*EXPLAIN\s+PRIVACY\b", re.IGNORECASE)
 OPTIONS = re.compile(r"\s*SELECT\s+WITH\s+DIFFERENTIAL_PRIVACY\b(?:\s+OPTIONS\s*\(([^()]*)\))?", re.IGNORECASE)

@@ -30,7 +30,7 @@ from sfumato.loss.compose.facts import Composite
 from sfumato.loss.compose.lattice import convolve, moment_of, points, strays, together
 from sfumato.loss.compose.lattice_moments import LatticeMoments
 from sfumato.loss.compose.lattice_plan import Rough, Terms, rough, tidy
-from sfumato.loss.compose.moments import too_large
+from sfumato.loss.compose.moment_bounds import too_large
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss, WithoutReplacementLoss, log_sum_up
 from sfumato.loss.kinds.wrappers import OneWay, Reversed
 from sfumato.loss.numeric import TINY, ULP, Floats, floats

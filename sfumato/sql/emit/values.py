@@ -15,7 +15,6 @@ from sfumato.sql.emit.bounding import bounding_of, group_by, key_names, partitio
 from sfumato.sql.emit.norm import RankBound
 from sfumato.sql.emit.unit_rows import is_missing, row_select
 from sfumato.sql.expressions import Column, Expression
-from sfumato.sql.lattice import Lattice
 from sfumato.sql.plan import Plan
 from sfumato.sql.reserved_names import (
     ALL,
@@ -35,6 +34,7 @@ from sfumato.sql.reserved_names import (
     measure,
     qualify,
 )  # fmt: skip
+from sfumato.sql.value_lattice import Lattice
 
 X = f"{READ}.{GIVEN}"  # a value of a row
 
