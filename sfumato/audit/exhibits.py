@@ -152,7 +152,7 @@ class RowByRow:
 class Exhibit:
     """One mechanism as it is shipped, two neighbouring inputs that are as bad as any, and what its price depends on.
 
-    `make` builds it with a source of bits. `rows`: it takes an array of inputs and answers each by itself.
+    `make` builds it with a source of bits. `rows`: it takes an array of inputs and answers each independently.
     """
 
     part: str  # of the package: mechanisms, dependent, sampling, curator, …

@@ -16,7 +16,7 @@ VALUE = '<path d="M{value} 2V38" stroke="currentColor" stroke-width="2" vector-e
 
 
 def answer_html(answer: Answer) -> str:
-    """A table with each interval drawn beside its numbers, the price, and what it tells about one person."""
+    """A table with each interval drawn beside its numbers, the price, and what it reveals about one person."""
     picture = Picture.of(answer)
     sides = ["right" if r else "left" for r in picture.right]
     head = "".join(cell("th", name, side) for name, side in zip(picture.names, sides, strict=True))

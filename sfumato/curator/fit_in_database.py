@@ -335,7 +335,7 @@ def find_bounds(curator: "Curator", wanted: FitWanted, epsilon: float) -> float:
         charges = [*(buyer.price_of(each).loss() for _ in missing), buyer.price_of(rest).loss()]
         buyer.require_affordable(charges, buyer.price_of(epsilon).loss(), buyer.loss_of_epsilon)
     bought = [suggest_bounds(buyer, one.name, each) for one in unknown]
-    stated = tuple(one.bounded(b.low, b.high) for one, b in zip(unknown, bought, strict=True))
+    stated = tuple(one.with_bounds(b.low, b.high) for one, b in zip(unknown, bought, strict=True))
     found = bounds_of_sums(curator.planner.with_bounds(stated), asked, listed)
     estimator.set_params(**wanted.bounds_as_parameters(found))
     return rest

@@ -41,12 +41,12 @@ class Offer:
     question: Question
     price: Price
     leak: float = 0.0  # for keys that must be found in the data, and for aggregates that need a slack
-    draw: int = 0  # fresh noise has a number of its own: a stored answer is never taken for it
+    draw: int = 0  # the round of a refinement, so that no stored answer is taken for fresh noise
     within: float | None = None  # a relative error, for one count by group
     choices: tuple[Choice, ...] | None = None  # the bound of each block, once chosen, where contributions are scaled
-    ranks: Choice | None = None  # the same for the weights by which rows count for ranks
-    shown: tuple[tuple[object, ...], ...] | None = None  # private keys, once selected, likewise
-    whole: "Price | None" = None  # what was paid together with the steps before, likewise
+    ranks: Choice | None = None  # the bound of the weights by which rows count for ranks
+    shown: tuple[tuple[object, ...], ...] | None = None  # private keys, once selected, where contributions are scaled
+    whole: "Price | None" = None  # the price with that of the steps before, where contributions are scaled
     whole_leak: float = 0.0
     promised: float | None = None  # the error that its price follows from
     known: "dict[Hashable, Offer]" = field(default_factory=dict, repr=False)  # offers of the same question

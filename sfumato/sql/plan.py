@@ -203,7 +203,7 @@ class Join:
     The joined rows of a unit are then made of its own rows alone, and no more than it had before, so the
         bounds of the rows so far bound the join.
     Proof. ON has the equality of units, so a row meets only rows of its unit; of these one is kept for each combination
-    of joined values, chosen by their own content, and a row of ours has one combination. ∎
+    of joined values, chosen by their own content, and each private row has one combination. ∎
     """
 
     table: Table

@@ -30,7 +30,7 @@ class Limits:
 
     response_quantum: float = 0.0  # seconds: answers leave 1, 2, 4, … of these after their charge; 0: at once
     timeout: float = 600.0  # seconds for one statement
-    memory: int = 0  # MiB; 0: what the engine takes by itself
+    memory: int = 0  # MiB; 0: the engine's default
     spill: str = ""  # folder for what does not fit in it; "": beside the data
     views: int = VIEWS  # bounded tables that are kept for later questions
     worker: bool = False  # statements run in a process of their own, which is killed when its time is over

@@ -137,7 +137,7 @@ def least_epsilon(k: int, error: float, people: int, bits: float | None = None) 
 
 
 def read_design(source: str | Path) -> Design:
-    """The design in a file or text; refused unless it is one of ours, in full."""
+    """The design in a file or text; refused unless it is complete and exactly as we write it."""
     try:
         text = source.read_text(encoding="utf-8-sig") if isinstance(source, Path) else source
         found = json.loads(text)

@@ -8,9 +8,9 @@ atoms l become atoms of the sampled pair ((1−q)Q + qP, Q), or of the pair read
 Both profiles are linear in m's and order is kept, so that an upper measure stays one. No profile is evaluated and none
 is tabulated; all sums have positive terms.
 
-Lower bound (docs/theorems/lattice.md, section 5): sampling is a contraction of the loss, and labels that are told only
-to the sampled tell no more than labels that are told to all. So the covering Gaussian of the inner lattice covers the
-sampled one too: squares of steps add up over inner and outer lattices.
+Lower bound (docs/theorems/lattice.md, section 5): sampling is a contraction of the loss, and labels that only
+sampled people get reveal no more than labels that everybody gets. So the covering Gaussian of the inner lattice covers
+the sampled one too: squares of steps add up over inner and outer lattices.
 
 Theorem: dominated by the truth plus a small Gaussian, through sampling too [docs/theorems/lattice.md, section 5]
 Theorem: Poisson sampling keeps dominating pairs, direction by direction [Zhu, Dong & Wang 2022, Thm 11]

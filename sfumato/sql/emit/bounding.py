@@ -198,7 +198,7 @@ def bounding_of(plan: Plan) -> Bounding:
 
 
 def columns_of(measures: Sequence[Measure]) -> tuple[list[str], list[str]]:
-    """For each measure the column with its values, and the one that tells in which rows it counts."""
+    """For each measure the column with its values, and the column whose values say in which rows it counts."""
     mine = [f"{ROWS}.{measure(j)}" for j in range(len(measures))]
     return mine, [
         mine[measures.index(m.counted_by)] if m.given is not None else mine[j] for j, m in enumerate(measures)

@@ -76,7 +76,7 @@ def with_alias(rows: exp.Table | exp.Select, alias: str) -> exp.Expression:
 
 
 def unit_of(table: Table, alias: str, to: Dialect) -> Sql:
-    """The unit of a row. Where it was looked up, it has been told apart already."""
+    """The unit of a row. A unit that was looked up in another table is normalised already."""
     assert table.unit_column is not None
     column = exp.column(table.unit_column, table=alias, quoted=True)
     return column if table.owner or table.derived else to.apart(column, to.type_of(table, table.unit_column))
@@ -119,8 +119,9 @@ def owners(owner: Owner, to: Dialect) -> exp.Select:
 
 
 def stored_columns(table: Table, to: Dialect, theirs: str | None) -> exp.Select:
-    """A table of the database, its columns of the policy and its unit if that is one of them; and `theirs`, which rows
-    of others are found by, in words and under a name of ours: the policy may describe it too, or call a unit so."""
+    """A table of the database: the columns that the policy describes, and the unit if it is a column. `theirs` is the
+    key by which other tables find its rows: it is read as text under a reserved name, since the policy may describe a
+    column or a unit of the same name."""
     names = dict.fromkeys(table.columns)
     if table.owner is None and isinstance(table.unit, ColumnUnit):
         names[table.unit.name] = None
@@ -131,8 +132,9 @@ def stored_columns(table: Table, to: Dialect, theirs: str | None) -> exp.Select:
 
 
 def edge_rows(table: Table, to: Dialect, theirs: str | None) -> exp.Select:
-    """The rows of a table of edges. An edge is told in words: the length of its lesser node, then both; so that no two
-    edges are told alike, and one is told alike in both directions. None from a node to itself, or to nothing."""
+    """The rows of a table of edges. An edge is identified by a text: the length of its lesser node, then both nodes. So
+    different edges have different texts, and both directions of an edge have the same one. An edge from a node to
+    itself, or to NULL, is dropped."""
     uncut = [replace(table.columns[name], length=LONGEST_TEXT) for name in table.edges]  # or two edges would be one
     a, b = (to.compiled(Column(f"stored.{name}", of)).sql(to.name) for name, of in zip(table.edges, uncut, strict=True))
     if table.columns[table.edges[0]].kind is Kind.NUMBER:
@@ -197,8 +199,8 @@ def limit_rows_per_unit(
     table: Table, place: int, to: Dialect, most: int = 0, apart: Sequence[Sql] = ()
 ) -> exp.Expression:
     """At most `rows` rows of each unit, before a join could multiply them: those with the least hash of their own
-    content; of equal rows it does not matter which. Another unit's rows have no say in it. Or so many of each unit and
-    each combination of what tells them `apart`."""
+    content; of equal rows it does not matter which. Rows of other units do not affect the choice. With `apart`, `most`
+    rows of each unit and each combination of these values are kept."""
     names = dict.fromkeys([*sorted(table.columns), *filter(None, [table.unit_column])])
     mine = [exp.column(name, table=STORED, quoted=True) for name in names]
     words = [to.content(one.copy(), to.type_of(table, one.name)) for one in mine]
@@ -215,7 +217,7 @@ def limit_joined_rows(join: Join, place: int, to: Dialect) -> exp.Expression:
     """A private table as it is joined: at most `rows` of a unit; or one for each combination of joined values."""
     if not join.once:
         return limit_rows_per_unit(join.table, place, to)
-    names: dict[str, bool] = {}  # of a column that is compared in both ways, a row of ours has one text
+    names: dict[str, bool] = {}  # of a column that is compared in both ways, a private row has one text
     for mine, name in join.on:
         if name != join.table.unit_column:
             names[name] = names.get(name, False) or compared_as_text(join, mine, name)
@@ -265,9 +267,9 @@ def as_key(key: Expression, to: Dialect) -> Sql:
 
 
 def deduplicate_public(join: Join, number: int, to: Dialect) -> exp.Expression:
-    """A public table with one row for each combination of the joined values, so that a row of ours finds one at most.
+    """A public table with one row for each combination of the joined values, so that a private row finds at most one.
 
-    The values are compared as the policy types them, and so they are told apart; of several rows the least is taken.
+    Values are compared as the policy types them, here and in the join; of several equal rows the least is kept.
     """
     typed = {name: to.compiled(Column(f"t{number}.{name}", domain)) for name, domain in join.table.columns.items()}
     first = [typed[name] for name in dict.fromkeys(name for _, name in join.on)]

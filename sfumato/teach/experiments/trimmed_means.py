@@ -22,7 +22,7 @@ RATES = (0.05, 0.07, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.35)
 
 @dataclass(frozen=True)
 class Excess:
-    """E(answer − mean)² less 1/n, which the sample errs by itself; and the trimming and smoothness of it."""
+    """E(answer − mean)² less 1/n, the error of the sample itself; with its trimming and smoothness."""
 
     size: float
     trim: int
@@ -36,12 +36,12 @@ class Compared:
     n: int
     ours: Excess
     published: Excess
-    alike: Excess  # published, with the trimming of ours
+    alike: Excess  # published, with our trimming
     local: Excess
 
     @property
     def ratio(self) -> float:
-        """How many times the excess of ours the published noise has."""
+        """The excess of the published noise, divided by ours."""
         return self.published.size / self.ours.size
 
     @property
