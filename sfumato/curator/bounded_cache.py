@@ -113,9 +113,7 @@ class BoundedTables:
         missing = [j for j, name in enumerate(request.columns) if name not in found]
         if missing:
             made = {request.columns[j]: measure(i) for i, j in enumerate(missing)}
-            whole = request.read is None and len(missing) == len(request.columns)
-            sql = request.direct if whole else request.made(missing)
-            found |= dict.fromkeys(made, BoundedTable(engine.keep(sql, KEPT), made, mark))
+            found |= dict.fromkeys(made, BoundedTable(engine.keep(request.made(missing), KEPT), made, mark))
         rows = (
             join_columns(request, found) if request.read is None else found[request.columns[0]].table.run(request.read)
         )

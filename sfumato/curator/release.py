@@ -99,6 +99,8 @@ def sums_request(plan: Plan, salt: int, dialect: str | Dialect) -> TableRequest:
         return (*chosen, *(summed[summed.index(m)] for m in counts if m in summed and m not in chosen))
 
     def columns_statement(places: Sequence[int]) -> str:
+        if len(places) == len(summed):
+            return direct
         chosen = with_counts([summed[j] for j in places])
         return statement(replace(plan, measures=chosen, standalone=()), salt, dialect)
 

@@ -19,7 +19,7 @@ class TableRequest:
     direct: str
     keys: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()  # none: it is not kept
-    made: Callable[[Sequence[int]], str] = field(default=lambda places: "", repr=False)  # keys, m0, m1, … of some
+    made: Callable[[Sequence[int]], str] = field(default=lambda places: "", repr=False)  # keys, m0, m1, … of these
     read: str | None = None  # what is read of a kept table, if not keys and columns
     tables: tuple[tuple[str, str], ...] = ()  # (name, statement): what `read` reads, each from those before
     quick: Callable[[Run], list[Row]] | None = None  # serves instead of `direct`, in steps
