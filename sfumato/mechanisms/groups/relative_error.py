@@ -246,7 +246,7 @@ class Certificate:
         """Upper bound of `limit` over the best possible: 1.02 means within 2 %."""
         return self.limit / self.best.lower * (1 + ULP)
 
-    def average_ratio(self, low: float, high: float) -> float:
+    def averaged(self, low: float, high: float) -> float:
         """The same ratio for groups from `low` to `high` people; infinite where no lower bound is known.
 
         The average of x²(e^{2v(x)} − 1), with cos² weights on ln x, over the least value of this average that any

@@ -155,9 +155,9 @@ def test_no_large_group_is_above_the_limit_of_its_certificate(kind, rows):
 def test_certificates_for_finite_sizes():
     """Over groups of a thousand to 10¹²; nothing is known over a short range."""
     certificate = groups.contract(0.1, 10).certificate
-    assert certificate.ratio < certificate.average_ratio(1e3, 1e12) < 1.04
-    assert certificate.average_ratio(100, 1e3) > certificate.average_ratio(100, 1e6)
-    assert certificate.average_ratio(100, 110) == math.inf == certificate.average_ratio(1, 1e9)
+    assert certificate.ratio < certificate.averaged(1e3, 1e12) < 1.04
+    assert certificate.averaged(100, 1e3) > certificate.averaged(100, 1e6)
+    assert certificate.averaged(100, 110) == math.inf == certificate.averaged(1, 1e9)
     assert "of the best" in str(certificate)
 
 
