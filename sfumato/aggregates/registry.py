@@ -3,6 +3,7 @@
 import inspect
 import pkgutil
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 
 import sfumato.aggregates
@@ -40,6 +41,9 @@ def parse_question(
     """The question that a text asks under this policy, with all aggregates that there are, and under tighter bounds if
     it states some."""
     question = parse(text, policy, AGGREGATES, schema)
-    if bounds == AS_STATED:
-        return question
-    return parse(text, bounds.policy_of(policy, question.plan), AGGREGATES, schema)
+    if bounds != AS_STATED:
+        question = parse(text, bounds.policy_of(policy, question.plan), AGGREGATES, schema)
+    outer = question.outer
+    if outer is not None:
+        outer = replace(outer, questions=tuple(replace(one, text=text) for one in outer.questions))
+    return replace(question, outer=outer, text=text)

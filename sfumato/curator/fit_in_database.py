@@ -206,6 +206,10 @@ class FitSums(Step):
     blocks: tuple[Block, ...]
 
     @property
+    def asked(self) -> str:
+        return f"sums of a fit to {self.plan.table.name}"
+
+    @property
     def canonical(self) -> str:
         what = f"{self.rows.bounds!r} {self.rows.columns!r} {self.rows.label!r} {self.blocks!r}"
         return f"sums of a fit | {STEPS} steps | {what} | {self.plan.of_columns_read().canonical}"

@@ -53,6 +53,10 @@ class Priced(Protocol):
 class Purchasable(Priced, Protocol):
     """A release: what the engine is asked, and noisy values from its tables."""
 
+    @property
+    def asked(self) -> str:
+        """What the ledger says that people asked for."""
+
     def requests(self, salt: int, dialect: Dialect) -> list[TableRequest]:
         """The tables that the engine is asked for."""
 
@@ -244,7 +248,7 @@ class Buyer:
         """A durable charge; BudgetExceeded says which ε would fit."""
         try:
             return self.ledger.charge(
-                item.loss, question=item.canonical, who=self.who, key=key, account=self.paying_account
+                item.loss, question=item.canonical, who=self.who, key=key, account=self.paying_account, asked=item.asked
             )
         except BudgetExceeded:
             self.response.wait(began)  # opening an engine may take a time that depends on data

@@ -30,13 +30,16 @@ class AnswerRelease:
     """The release that an offer pays for: its key and loss, the tables that it needs, and noisy values from them."""
 
     canonical: str
+    asked: str  # the text that was asked
     loss: PrivacyLoss
     requests: Callable[[int, Dialect], list[TableRequest]]
     release: Callable[[Sequence[Sequence[Row]]], bytes]
 
     @staticmethod
     def of(offer: Offer) -> "AnswerRelease":
-        return AnswerRelease(offer.canonical, offer.loss, partial(table_requests, offer), partial(release, offer))
+        return AnswerRelease(
+            offer.canonical, offer.question.text, offer.loss, partial(table_requests, offer), partial(release, offer)
+        )
 
 
 # ---- the statements for the engine -----------------------------------------------------------------------------------

@@ -70,6 +70,11 @@ class Step(ABC):
         """The key of its stored result."""
 
     @property
+    @abstractmethod
+    def asked(self) -> str:
+        """What it finds, in words."""
+
+    @property
     def loss(self) -> PrivacyLoss:
         return self.price.loss()
 
@@ -112,6 +117,10 @@ class NormHistogram(Step):
     """
 
     place: int = 0  # of the block
+
+    @property
+    def asked(self) -> str:
+        return f"a step: norms of contributions in {self.plan.table.name}"
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -165,6 +174,10 @@ class KeyVotes(Step):
     """
 
     leak: float = 0.0
+
+    @property
+    def asked(self) -> str:
+        return f"a step: private keys of {self.plan.table.name}"
 
     @property
     def canonical(self) -> str:

@@ -21,6 +21,7 @@ from sfumato.ledger.store import Transaction
 from sfumato.loss.base import PrivacyLoss
 
 LONGEST_QUESTION = 1 << 20  # characters
+LONGEST_ASKED = 2000
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Request:
 
 def charge(
     line: NextLine, request: Request, promise: Promise, prices: tuple[Amount, ...], plan: str | None,
-    expected: str | None,
+    expected: str | None, asked: str = "",
 ) -> Receipt:  # fmt: skip
     """The receipt of the same request if it was charged before; otherwise take the first price that the account covers.
 
@@ -91,6 +92,8 @@ def charge(
         "INSERT INTO requests (who, key, seq) VALUES (?, ?, ?)", request.who, request.key, line.seq
     )  # fmt: skip
     content = {**vars(request), "account": account, "cost": list(cost), "version": line.version}
+    if asked:
+        content["asked"] = asked if len(asked) <= LONGEST_ASKED else f"{asked[:LONGEST_ASKED]}…"
     line.write({"kind": "charged", **content})
     return Receipt(line.seq, request.who, request.key, request.question, cost, account, line.version)
 

@@ -94,13 +94,14 @@ class Ledger:
 
     def charge(
         self, loss: PrivacyLoss, *, question: str, who: str = OWNER, key: str | None = None, plan: str | None = None,
-        account: str | None = None,
+        account: str | None = None, asked: str = "",
     ) -> Receipt:  # fmt: skip
         """Charge the price of `loss` to the account of `who`, or of a plan; durable when this returns.
 
         `key` is an idempotency key: the same key by the same person is charged once, however often it is sent, and the
         receipt then comes with the stored answer, if there is one. If the connection breaks during the commit, the
         ledger looks up whether it got through. If `account` is given, a charge to any other account is refused.
+        `asked` is the question as people read it; it is recorded, and decides nothing.
         """
         prices = self.prices(loss)
         request = Request.of(loss, question, who, random_name() if key is None else key)
@@ -108,7 +109,7 @@ class Ledger:
 
         def attempt() -> Receipt:
             with self._journal.append("charge") as line:
-                return charges.charge(line, request, self.promise, prices, plan, account)
+                return charges.charge(line, request, self.promise, prices, plan, account, asked)
 
         return retry_if_unknown(attempt)
 
