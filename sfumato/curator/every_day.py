@@ -38,8 +38,8 @@ from sfumato.sql.emit.unit_rows import row_select
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.question import Question
+from sfumato.sql.question_bounds import AS_STATED
 from sfumato.sql.reserved_names import COUNT, DAY, EACH, ROWS, UNIT, UP_TO, WEIGHT
-from sfumato.sql.tighten import AS_STATED
 from sfumato.sql.units import ColumnUnit
 from sfumato.wording import plural
 

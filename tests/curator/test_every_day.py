@@ -17,7 +17,7 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.dialects import DIALECTS
 from sfumato.sql.dp_syntax import EveryDay, parse_dp_syntax
 from sfumato.sql.policy import Policy
-from sfumato.sql.tighten import QuestionBounds
+from sfumato.sql.question_bounds import QuestionBounds
 from tests.curator import clinic
 
 FIRST, DAYS = date(2024, 1, 1), 60

@@ -232,7 +232,7 @@ class Postgres(Foreign):
         known = column.domain.kind is Kind.NUMBER and self.types.get(column.origin) in WHOLE
         return names.column(column.origin) if known else None
 
-    def divided(self, a: str, b: str) -> str:
+    def quotient(self, a: str, b: str) -> str:
         return f"DIV({a}, {b})"
 
     def double(self, integer: str) -> str:

@@ -12,8 +12,7 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect, raw
 from sfumato.sql.dialects.keyed_hash import Form, Hashed
 from sfumato.sql.emit.daily import serving
-from sfumato.sql.emit.lattice_steps import clamped_value
-from sfumato.sql.emit.unit_rows import row_select
+from sfumato.sql.emit.unit_rows import clamped_value, row_select
 from sfumato.sql.expressions import Expression
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.reserved_names import (
@@ -100,7 +99,7 @@ class Box(Bounding):
         """
         measures, keys = rows.measures, key_names(plan)
         units = [m.what is What.UNITS for m in measures]  # one in each row of pairs
-        inner = [f"{self.added(j, rows, to)} AS {measure(j)}" for j in range(len(measures)) if not units[j]]
+        inner = [f"{self.unit_total(j, rows, to)} AS {measure(j)}" for j in range(len(measures)) if not units[j]]
         outer = [
             f"{'COUNT(*)' if units[j] else to.total_of(f'{PAIRS}.{measure(j)}', self.sensitivity(m))} AS {measure(j)}"
             for j, m in enumerate(measures)
@@ -120,12 +119,12 @@ class Box(Bounding):
         pairs = f"SELECT {', '.join([*owner, *inner, f'{hashed} AS {HASH}'])} FROM {source} {group_by(owner)}"
         order = f"PARTITION BY {PAIRS}.{UNIT} ORDER BY {PAIRS}.{HASH}"
         place = f"ROW_NUMBER() OVER ({', '.join([order, *names])})"
-        place = place if to.windowed(plan.keys) else f"COUNT(*) OVER ({order})"
+        place = place if to.orders_quickly(plan.keys) else f"COUNT(*) OVER ({order})"
         kept = first_places(f"SELECT {PAIRS}.*, {place} AS {PLACE} FROM ({pairs}) AS {PAIRS}", self.groups)
         return f"SELECT {', '.join([*names, *outer])} FROM ({kept}) AS {PAIRS} {group_by(names)}"
 
-    def added(self, place: int, rows: "RowSums", to: Dialect) -> str:
-        """What one unit adds to one group: never outside its bounds.
+    def unit_total(self, place: int, rows: "RowSums", to: Dialect) -> str:
+        """The sum that one unit adds to one group: never outside its bounds.
 
         A sum whose values are counted as well is made smaller in proportion when the count is cut: their ratio is a
         mean, and would otherwise be pulled away from it by units with many rows.
@@ -136,7 +135,7 @@ class Box(Bounding):
         total = rows.roomy_total(place) if proportional else rows.total(place)  # multiplied, which needs room
         if proportional:
             many = rows.count(place)
-            less = to.divided(f"({total} * {self.rows})", many)
+            less = to.quotient(f"({total} * {self.rows})", many)
             total = f"CASE WHEN {many} > {self.rows} THEN {less} ELSE {total} END"
         return f"CAST(LEAST(GREATEST({total}, {low}), {high}) AS {to.whole(low, high)})"
 
@@ -151,8 +150,8 @@ class Box(Bounding):
         number = "0" if once else f"ROW_NUMBER() OVER ({partition_by(mine)} ORDER BY {NUMBERED}.{VALUE})"
         counts = to.counts_before_hashing  # then only groups with more values than count are hashed
         many = f"COUNT(*) OVER (PARTITION BY {', '.join(qualify(NUMBERED, owner))}) AS {MANY}"
-        shown = [*mine, f"{number} AS {COPY}", *([many] if counts else [])]
-        numbered = f"SELECT {', '.join(shown)} FROM ({each}) AS {NUMBERED}"
+        listed_columns = [*mine, f"{number} AS {COPY}", *([many] if counts else [])]
+        numbered = f"SELECT {', '.join(listed_columns)} FROM ({each}) AS {NUMBERED}"
         again = to.materialized if plan.cuts_groups else ""  # only then it is read twice
         found = f"{ROWS} AS {again}({numbered}{f' {group_by(mine)}' if once else ''})"
         if plan.cuts_groups:
@@ -175,7 +174,7 @@ class Box(Bounding):
         """Tables of WITH, of which CHOSEN has the rows of ROWS in the groups that their unit keeps."""
         mine = qualify(ROWS, [UNIT, *key_names(plan)])
         hashed = hash_of(hashed_group(plan, ROWS, to), salt, to)
-        if to.windowed(plan.keys):
+        if to.orders_quickly(plan.keys):
             order = f"PARTITION BY {ROWS}.{UNIT} ORDER BY {', '.join([hashed, *mine[1:]])}"
             placed = f"SELECT {ROWS}.*, DENSE_RANK() OVER ({order}) AS {PLACE} FROM {ROWS}"
             return f"{CHOSEN} AS ({first_places(placed, self.groups)})"
@@ -214,7 +213,7 @@ class RowSums:
         if (found := serving(plan, listed, to)) is not None:
             return RowSums(found[0].source(plan, listed, found[1], to), listed, to, by_day=True)
         values = {measure(j): to.compiled(m.of) for j, m in enumerate(listed) if m.of} or {ONE: raw("1")}
-        return RowSums(f"({row_select(plan, values, to).sql(to.name)}) AS {ROWS}", listed, to)
+        return RowSums(f"({row_select(plan, values, to).sql(to.name, copy=False)}) AS {ROWS}", listed, to)
 
     def added(self, place: int) -> str:
         """What one row adds."""
@@ -247,7 +246,7 @@ class RowSums:
 
 
 def columns_of(measures: Sequence[Measure]) -> tuple[list[str], list[str]]:
-    """For each measure the column with its values, and the one that tells in which rows it counts."""
+    """For each measure the column with its values, and the column whose values say in which rows it counts."""
     mine = [f"{ROWS}.{measure(j)}" for j in range(len(measures))]
     return mine, [
         mine[measures.index(m.counted_by)] if m.given is not None else mine[j] for j, m in enumerate(measures)
@@ -255,7 +254,7 @@ def columns_of(measures: Sequence[Measure]) -> tuple[list[str], list[str]]:
 
 
 def read_rows(plan: Plan, of: Expression, to: Dialect) -> str:
-    return f"({row_select(plan, {GIVEN: to.compiled(of)}, to).sql(to.name)}) AS {READ}"
+    return f"({row_select(plan, {GIVEN: to.compiled(of)}, to).sql(to.name, copy=False)}) AS {READ}"
 
 
 def first_places(rows: str, most: int) -> str:
@@ -300,13 +299,13 @@ def key_names(plan: Plan) -> list[str]:
 def statement(plan: Plan, salt: int, dialect: str | Dialect) -> str:
     """SQL that gives, for each group: its keys, then its measures as integers, bounded for each unit."""
     if plan.bounded_by:
-        return regrouped(plan, f"({statement(plan.finest, salt, dialect)})", dialect)
+        return regroup(plan, f"({statement(plan.finest, salt, dialect)})", dialect)
     to = dialect_of(dialect).about(plan)
     summed = [m for m in plan.measures if m.what is not What.DISTINCT]
     return bounding_of(plan).sums(plan, RowSums.of(plan, summed, to), salt, to)
 
 
-def regrouped(plan: Plan, finest: str, dialect: str | Dialect) -> str:
+def regroup(plan: Plan, finest: str, dialect: str | Dialect) -> str:
     """The sums of a plan from those of its finest groups."""
     to = dialect_of(dialect)
     keys = [f"{PAIRS}.{key(plan.bounded_by.index(one))}" for one in plan.keys]

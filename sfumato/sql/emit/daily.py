@@ -14,8 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from sfumato.errors import QueryRefused
 from sfumato.sql.dialects.base import Dialect, raw
 from sfumato.sql.domains import Kind
-from sfumato.sql.emit.lattice_steps import clamped_value
-from sfumato.sql.emit.unit_rows import row_select
+from sfumato.sql.emit.unit_rows import clamped_value, row_select
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions.function import Sql
 from sfumato.sql.plan import Measure, Plan, What, digest
