@@ -25,11 +25,12 @@ from sfumato.curator.planner import Planner, Wanted, require_positive
 from sfumato.curator.steps import Step
 from sfumato.curator.suggest_bounds import bounds_are_stored, suggest_bounds
 from sfumato.errors import QueryRefused
-from sfumato.learn.base import Classifier, Estimator, Regressor, Table
+from sfumato.learn.base import Estimator, Table
 from sfumato.learn.database_pass import add_noise, read_noisy
 from sfumato.learn.linear_regression import LinearRegression, Moments
 from sfumato.learn.pca import Covariance
 from sfumato.learn.spending import GaussianSpending, PureSpending, Spending
+from sfumato.learn.supervised import Classifier, Regressor
 from sfumato.learn.tables import Bounds, plain
 from sfumato.ledger.meter import odds
 from sfumato.noise.draw_table import Integers

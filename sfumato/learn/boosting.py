@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato import checks
-from sfumato.learn.base import Classifier, Estimator, Regressor, Table
+from sfumato.learn.base import Estimator, Table
 from sfumato.learn.binning import measure_quantiles
 from sfumato.learn.logistic_regression import probabilities
 from sfumato.learn.naive_bayes import class_noise
 from sfumato.learn.spending import GaussianSpending, Spending
+from sfumato.learn.supervised import Classifier, Regressor
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector
 from sfumato.learn.trees import RandomTree, even_edges
 

@@ -8,11 +8,12 @@ from scipy.special import ndtri
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.learn.base import Regressor, Table
+from sfumato.learn.base import Table
 from sfumato.learn.database_pass import NoisyPass, gram_of, gram_terms
 from sfumato.learn.descent import Schedule, choose_schedule, descend
 from sfumato.learn.row_wise import row_lengths, row_products
 from sfumato.learn.spending import GaussianSpending, Spending
+from sfumato.learn.supervised import Regressor
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector
 from sfumato.sql.emit.lattice_rows import Block
 
