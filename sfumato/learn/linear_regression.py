@@ -47,19 +47,21 @@ class Moments:
     xy: Vector
     yy: float
     deviation: float
+    normal: bool = True  # is that noise normal?
 
     @staticmethod
-    def of(gram: Matrix, deviation: float, count: float | None) -> "Moments":
+    def of(gram: Matrix, deviation: float, count: float | None, normal: bool) -> "Moments":
         rows = max(float(gram[0, 0]) if count is None else count, 1.0)
         return Moments(rows, gram[0, 1:-1], float(gram[0, -1]), gram[1:-1, 1:-1], gram[1:-1, -1],
-                       float(gram[-1, -1]), deviation)  # fmt: skip
+                       float(gram[-1, -1]), deviation, normal)  # fmt: skip
 
     def solve(self) -> "Fit":
         """Ridge regression of the centred moments, after their projection to positive semi-definite matrices.
 
         The ridge is the size of the noise's largest eigenvalue, about deviation·√d, as in AdaSSP: it vanishes against
-        the data as rows are added. If what the fit explains is not above what noise alone would explain, it is
-        shrunk towards the mean: a fit is not worse than the trivial predictor, but for the noise of that mean.
+        the data as rows are added. If what the fit explains is not above what noise alone would explain (that of the
+        products with the target, and that of the matrix times the coefficients), it is shrunk towards the mean: a fit
+        is not worse than the trivial predictor, but for the noise of that mean.
 
         Theorem: ridge regression on noisy sufficient statistics; post-processing is free [Wang 2018, Alg. 2 (AdaSSP)]
         """
@@ -70,13 +72,16 @@ class Moments:
         inverse = (vectors / (np.maximum(values, 0.0) + ridge)) @ vectors.T
         cross = self.xy - self.x * self.y / n
         coef = inverse @ cross
-        explained = float(2 * coef @ cross - coef @ centred @ coef)
-        chance = self.deviation**2 * float(np.trace(inverse))
+        psd = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        explained = float(2 * coef @ cross - coef @ psd @ coef)
+        means = np.clip(self.x / n, -1.0, 1.0)
+        size = 1.0 + float(coef @ coef) + float(np.clip(self.y / n, -1, 1)) ** 2 + float(means @ means)
+        chance = self.deviation**2 * float(np.trace(inverse)) * size
         keep = max(0.0, 1.0 - chance / max(explained, 1e-300)) if explained > 0 else 0.0
         coef = coef * keep
         mean = float(np.clip(self.y / n, -1.0, 1.0))
         mean *= max(0.0, 1.0 - (self.deviation / n) ** 2 / max(mean**2, 1e-300))  # no farther than it is known
-        return Fit(coef, mean - float(coef @ self.x) / n, inverse, ridge, self)
+        return Fit(coef, mean - float(coef @ means), inverse, ridge, self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +174,8 @@ class LinearRegression(Regressor):
 
     def learn_from_sums(self, found: NoisyPass, table: Table, spending: Spending) -> None:
         gram = gram_of(found.sums[0], table.columns + 2)
-        self.learn_from_moments(Moments.of(gram, found.deviations[0], None), table)
+        normal = isinstance(spending, GaussianSpending)
+        self.learn_from_moments(Moments.of(gram, found.deviations[0], None, normal), table)
 
     def inverse_gram(self, rows: Matrix, table: Table, count: float, spending: Spending) -> Matrix:
         """The inverse of the mean of (x, 1)(x, 1)ᵀ, from a noisy Gram matrix with a ridge of the size of the noise of
@@ -203,7 +209,8 @@ class LinearRegression(Regressor):
         short = X * np.minimum(1.0, norm / np.maximum(row_lengths(X), 1e-300))[:, None]
         rows = self.bound_rows(np.column_stack([np.ones(len(X)), short, y]), table, math.sqrt(norm**2 + 2), 1.0)
         public = self.count_share(table) == 0
-        return Moments.of(*self.noisy_gram(rows, spending), float(len(X)) if public else None)
+        count = float(len(X)) if public else None
+        return Moments.of(*self.noisy_gram(rows, spending), count, isinstance(spending, GaussianSpending))
 
     def set_coefficients(self, coef: Vector, intercept: float, table: Table) -> None:
         """From scaled columns and target to the units of the data."""
@@ -220,7 +227,7 @@ class LinearRegression(Regressor):
         """
         self.check_fitted()
         checks.number("confidence", confidence, 0.5, 0.9999, allowed="a number from 0.5 to 0.9999")
-        if self.fit_ is None or not isinstance(self.spending(), GaussianSpending):
+        if self.fit_ is None or not self.fit_.moments.normal:
             raise InvalidParameter(
                 "coefficients have intervals if noise is Gaussian and added to statistics.\n"
                 '  found:  another solver, or pure ε\n  do:     give delta= and solver="statistics"'
