@@ -231,6 +231,10 @@ class Estimator(ABC):
         noisy = spending.add_noise(rows.sum(), rows.sensitivity(spending.relation))
         return noisy.astype(np.float64) / UNIT
 
+    def noise_of(self, rows: BoundedRows, spending: Spending) -> float:
+        """The deviation of the noise of each of these sums, in the unit of the rows."""
+        return spending.deviation(rows.sensitivity(spending.relation), rows.integers.shape[1]) / UNIT
+
     def noisy_sum_by_class(
         self, rows: BoundedRows, labels: NDArray[np.int64], count: int, spending: Spending
     ) -> Matrix:

@@ -15,6 +15,7 @@ from sfumato.learn.row_wise import row_sums
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.supervised import Classifier, Regressor
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector
+from sfumato.learn.target_spread import measure_target
 from sfumato.learn.trees import RandomTree, even_edges
 
 EDGES_SHARE = 0.1  # of the budget, for thresholds at noisy quantiles
@@ -43,7 +44,7 @@ class Boosted:
                 says = sigmoid_or_softmax(total)
                 found.append(row_sums(np.abs(1 - goal - says) if goal.shape[1] == 1 else goal * says))
             else:
-                found.append(1 - np.minimum((np.clip(total, -1, 1) - goal)[:, 0] ** 2, 1.0))
+                found.append(1 - np.minimum((total - goal)[:, 0] ** 2, 1.0))
         return np.column_stack(found)
 
 
@@ -68,7 +69,7 @@ class Shape:
     def noise(self, n: float, outputs: int, spending: Spending) -> float:
         """Of a prediction, all rounds together, in half widths of the target."""
         each = class_noise(math.sqrt(2.0), 1.0, outputs + 1, spending.part(1 / self.rounds))
-        return each * math.sqrt(self.rounds) * self.rate * 2**self.depth / n
+        return each * math.sqrt(self.rounds) * self.rate * float(1 << self.depth) / n
 
 
 SHAPES = (
@@ -150,10 +151,14 @@ class Boosting(Estimator):
     seed: int = 0
 
     def shape(self, n: float, outputs: int, spending: Spending, link: bool) -> Shape:
-        more = MORE_FOR_CLASSES if link else 1.0
+        more = MORE_FOR_CLASSES if link else self.bearable()
         found = [one for one in SHAPES if one.noise(n, outputs, spending) <= more * one.most][-1]
         rate = found.rate if self.learning_rate is None else float(self.learning_rate)
         return Shape(self.rounds or found.rounds, self.depth or found.depth, rate)
+
+    def bearable(self) -> float:
+        """How much noise targets of this spread bear, as a part of what usual ones do."""
+        return 1.0
 
     def check_params(self) -> None:
         super().check_params()
@@ -200,16 +205,22 @@ class GradientBoostingRegressor(Boosting, Regressor):
 
     def learn(self, table: Table, spending: Spending) -> None:
         X = Bounds.of(self.bounds, table.columns, table.names, "bounds").scale(table.X)
-        goal = self.scaled_target(table)[:, None]
-        count, rest = self.count_rows(table, spending)
-        self.model_ = boost(self, X, goal, table, count, rest, link=False)
+        y = self.scaled_target(table)
+        count, self.spread_, rest = measure_target(self, y, table, spending)
+        self.model_ = boost(self, X, (y - self.spread_.mean)[:, None], table, count, rest, link=False)
 
     def predict(self, X: Data) -> Vector:
         rows = self.new_rows(X)
         scaled = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds").scale(rows)
         target = Bounds.of(self.y_bounds, 1, None, "y bounds")
-        found: Vector = target.middle[0] + target.half[0] * np.clip(self.model_.scores(scaled, 1)[:, 0], -1, 1)
+        found: Vector = target.middle[0] + target.half[0] * np.clip(
+            self.spread_.mean + self.model_.scores(scaled, 1)[:, 0], -1, 1
+        )
         return found
+
+    def bearable(self) -> float:
+        spread = getattr(self, "spread_", None)
+        return 1.0 if spread is None else float(spread.bearable)
 
     def expected_error(self, n: int, d: int) -> tuple[float, str]:
         spending = self.spending()

@@ -15,11 +15,13 @@ from sfumato.learn.row_wise import row_lengths, row_products
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.supervised import Regressor
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector
+from sfumato.learn.target_spread import measure_target
 from sfumato.sql.emit.lattice_rows import Block
 
 SOLVERS = ("auto", "statistics", "boosted", "descent")
 CLIP = 0.4  # what one row may add to a gradient, for columns and targets in [−1, 1]
 TOLERATED = 0.4  # length of the noise on all coefficients
+LEAST = 0.5  # of that, where targets have a small spread
 LONGEST = 60.0
 FARTHEST = 20.0  # length of all coefficients of columns and targets in [−1, 1]
 BOOST_SHARE = 0.5  # of the budget, for the Gram matrix of the columns; the rest pays for rounds
@@ -145,7 +147,11 @@ class LinearRegression(Regressor):
     def learn(self, table: Table, spending: Spending) -> None:
         X = Bounds.of(self.bounds, table.columns, table.names, "bounds").scale(table.X)
         y = self.scaled_target(table)
-        count, rest = self.count_rows(table, spending)
+        if self.solver == "statistics":
+            count, rest = self.count_rows(table, spending)
+            self.learn_from_moments(self.measure(X, y, table, rest), table)
+            return
+        count, spread, rest = measure_target(self, y, table, spending)
         solver = self.chosen_solver(count, table.columns, rest)
         if solver == "statistics":
             self.learn_from_moments(self.measure(X, y, table, rest), table)
@@ -153,7 +159,8 @@ class LinearRegression(Regressor):
         self.moments_: Moments | None = None
         self.fit_: Fit | None = None
         rows, scaling = np.column_stack([X, np.ones(len(X))]), None
-        schedule = choose_schedule(count, table.columns + 1, rest, CLIP, CLIP, LONGEST, TOLERATED)
+        start, tolerated = np.append(np.zeros(table.columns), spread.mean), max(spread.bearable, LEAST) * TOLERATED
+        schedule = choose_schedule(count, len(start), rest, CLIP, CLIP, LONGEST, tolerated)
         if solver == "boosted":
             scaling = self.inverse_gram(rows, table, count, rest.part(BOOST_SHARE))
             rest, schedule = rest.part(1 - BOOST_SHARE), Schedule(BOOST_ROUNDS, 1.0, CLIP, CLIP)
@@ -161,7 +168,7 @@ class LinearRegression(Regressor):
         def gradients(theta: Vector) -> Matrix:
             return rows * np.clip(row_products(rows, theta[None])[:, 0] - y, -2, 2)[:, None]
 
-        theta = descend(self, gradients, np.zeros(rows.shape[1]), schedule, table, count, rest, FARTHEST, scaling)
+        theta = descend(self, gradients, start, schedule, table, count, rest, FARTHEST, scaling)
         self.set_coefficients(theta[:-1], float(theta[-1]), table)
 
     def learn_from_moments(self, moments: Moments, table: Table) -> None:
