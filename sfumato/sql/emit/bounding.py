@@ -206,7 +206,7 @@ def columns_of(measures: Sequence[Measure]) -> tuple[list[str], list[str]]:
 
 
 def read_rows(plan: Plan, of: Expression, to: Dialect) -> str:
-    return f"({row_select(plan, {GIVEN: to.compiled(of)}, to).sql(to.name)}) AS {READ}"
+    return f"({row_select(plan, {GIVEN: to.compiled(of)}, to).sql(to.name, copy=False)}) AS {READ}"
 
 
 def first_places(rows: str, most: int) -> str:
@@ -248,7 +248,7 @@ def statement(plan: Plan, salt: int, dialect: str | Dialect) -> str:
     to = dialect_of(dialect).about(plan)
     summed = [m for m in plan.measures if m.what is not What.DISTINCT]
     values = {measure(j): to.compiled(m.of) for j, m in enumerate(summed) if m.of} or {ONE: exp.Literal.number("1")}
-    rows = f"({row_select(plan, values, to).sql(to.name)}) AS {ROWS}"
+    rows = f"({row_select(plan, values, to).sql(to.name, copy=False)}) AS {ROWS}"
     return bounding_of(plan).sums(plan, summed, rows, salt, to)
 
 

@@ -97,7 +97,7 @@ class Selection:
         to, of = dialect_of(dialect).about(plan), lattice.of
         read = to.compiled(of)
         key, unread = (to.key(of), to.unread(of)) if isinstance(of, Column) else (None, None)
-        rows, plain = (row_select(plan, {GIVEN: one or read}, to).sql(to.name) for one in (key, unread))
+        rows, plain = (row_select(plan, {GIVEN: one or read}, to).sql(to.name, copy=False) for one in (key, unread))
         return Selection(rows, plain, step_of(lattice, to), to)
 
     def selected(self, parts: Sequence[float]) -> str:
