@@ -282,7 +282,7 @@ def partition_by(names: Sequence[str]) -> str:
 
 
 def hash_of(listed: Sequence[Hashed], salt: int, to: Dialect) -> str:
-    return to.hashed(listed, salt).sql(to.name)
+    return to.row_hash(listed, salt).sql(to.name)
 
 
 def hashed_group(plan: Plan, rows: str, to: Dialect) -> list[Hashed]:
