@@ -12,7 +12,7 @@ from sfumato.sql.parse.from_where import MAIN
 from sfumato.sql.parse.text import parse
 from sfumato.sql.policy import Policy
 from sfumato.sql.question import Question
-from sfumato.sql.tighten import AS_STATED, QuestionBounds
+from sfumato.sql.question_bounds import AS_STATED, QuestionBounds
 
 
 def concrete_classes(abstract: type[Aggregate]) -> Iterator[type[Aggregate]]:
@@ -41,7 +41,7 @@ def parse_question(
     """The question that a text asks under this policy, with all aggregates that there are, and under tighter bounds if
     it states some."""
     question = parse(text, policy, AGGREGATES, schema)
-    if bounds:
+    if bounds != AS_STATED:
         question = parse(text, bounds.policy_of(policy, question.plan), AGGREGATES, schema)
     outer = question.outer
     if outer is not None:

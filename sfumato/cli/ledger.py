@@ -132,7 +132,7 @@ def describe_line(number: int, content: Mapping[str, object], delta: float | Non
 
 
 def short_name(place: Path | str) -> str:
-    """What messages call a place: addresses may hold a password."""
+    """The name of a place in messages, without the password that an address may hold."""
     return place.name if isinstance(place, Path) else "the ledger"
 
 
@@ -221,8 +221,8 @@ def unblock(place: Path | str, anchor: Path | None, charge: int, why: str, as_js
 def backup(place: Path | str, anchor: Path | None, file: Path, as_json: bool) -> None:
     """Write all of a ledger to a new FILE, in one consistent state.
 
-    Services may go on meanwhile. Keep the head that is shown apart from the file: it tells later whether the backup is
-    the newest.
+    Services may go on meanwhile. Note the head that is printed, and keep it elsewhere: a restore uses it to
+    check that the backup is the newest.
 
     \b
     sfumato ledger backup clinic.duckdb.ledger clinic-monday.backup

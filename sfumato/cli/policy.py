@@ -226,7 +226,7 @@ def suggest(
 def register(
     data: Path | str, epsilon: float, place: Path | None, ledger: Path | str | None, anchor: Path | None
 ) -> None:  # fmt: skip
-    """Buy, once, what tells how much people contribute.
+    """Buy noisy histograms of how much people contribute, once.
 
     Previews then say how exact an answer will be, and questions need not buy it again.
 

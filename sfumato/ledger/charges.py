@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from sfumato import checks
 from sfumato.errors import InvalidParameter, KeyReused, LedgerUnavailable, PolicyError, QuestionBlocked
 from sfumato.ledger import tables
-from sfumato.ledger.accounts import account_for, budget_exceeded
+from sfumato.ledger.accounts import budget_exceeded
 from sfumato.ledger.amounts import Amount
 from sfumato.ledger.budgets import Promise
 from sfumato.ledger.hash_chain import Entry, question_hash, require_int
@@ -45,7 +45,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Request:
-    """Who asks what, at which loss (its description), under which idempotency key."""
+    """A question with the person who asks it, the description of its loss, and an idempotency key."""
 
     who: str
     key: str
@@ -76,7 +76,7 @@ def charge(
     refuse_blocked(line.transaction, request.question)
     if known is not None:
         return known
-    account = account_for(line.transaction, request.who, plan)
+    account = tables.account_for(line.transaction, request.who, plan)
     if expected not in (None, account):
         raise PolicyError(
             "this ledger does not hold the shares of the policy that is in use.\n"
@@ -134,7 +134,7 @@ def charge_under(transaction: Transaction, who: str, key: str) -> int | None:
 
 
 def charged_under(transaction: Transaction, who: str, key: str) -> Mapping[str, object] | None:
-    """What was charged under this key."""
+    """The content of the charge under this key."""
     seq = charge_under(transaction, who, key)
     return None if seq is None else tables.entry(transaction, seq).content
 

@@ -338,4 +338,4 @@ def test_noise_and_the_count_that_bounds_a_share_miss_no_more_than_allowed():
         if isinstance(reader, VarianceReader):
             noise = sum(1 - reader.confidence_of(part) for part in (MEAN, GIVEN_MEAN))
         assert noise + COUNT_PART * 0.025 <= 0.025 * (1 + 1e-9)
-        assert sums.count_radius(indexes[1]) > sums.spread(sums.coefficients(1)).radius
+        assert sums.count_radius(indexes[1]) > sums.spread(sums.joint.coefficients[indexes[1]]).radius

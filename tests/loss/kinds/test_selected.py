@@ -59,7 +59,7 @@ def test_the_mean_and_the_chance_to_be_missed_are_those_of_the_law(law):
     assert math.isclose(float(np.dot(p, np.arange(p.size))), law.mean, rel_tol=1e-6)
     for share in (0.01, 0.05, 0.5, 1.0):
         assert math.isclose(
-            law.missed(share), float(generating(law, np.array([1 - share]))[0]), rel_tol=1e-6, abs_tol=1e-12
+            law.miss_chance(share), float(generating(law, np.array([1 - share]))[0]), rel_tol=1e-6, abs_tol=1e-12
         )
     y = np.linspace(0.0, 0.9, 7)
     k = np.arange(p.size)
