@@ -122,7 +122,7 @@ class ImpatientProtocol(H11Protocol):
         if self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency + SPARE:
             transport.abort()
             return
-        transport.set_write_buffer_limits(high=0)  # whatever is unread is told to `pause_writing`
+        transport.set_write_buffer_limits(high=1, low=0)  # what is unread is told to `pause_writing`; 0 breaks TLS
         self.deadline = self.loop.call_later(self.patience, transport.close)
 
     def data_received(self, data: bytes) -> None:
@@ -144,10 +144,11 @@ class ImpatientProtocol(H11Protocol):
 
     def look_again(self, before: float = math.inf) -> None:
         """End a connection whose client reads next to nothing of what it asked for; `close` would wait for it."""
+        self.look = None
         unread = self.transport.get_write_buffer_size()
-        if unread > before - LEAST_READ:
+        if unread > max(0, before - LEAST_READ):
             self.transport.abort()
-        else:
+        elif unread:
             self.look = self.loop.call_later(self.patience, self.look_again, unread)
 
     def connection_lost(self, exc: Exception | None) -> None:
