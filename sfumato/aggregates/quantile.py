@@ -21,13 +21,13 @@ from sfumato.sql.emit.norm import RANK_WHOLE, RankBound
 from sfumato.sql.emit.request import Row, Run, TableRequest
 from sfumato.sql.emit.values import RankWindow, Selection, ranked_values, values_near_ranks
 from sfumato.sql.expressions import Expression
-from sfumato.sql.lattice import Lattice
 from sfumato.sql.parse.ast_guard import node_text
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Plan
 from sfumato.sql.reserved_names import KEPT
 from sfumato.sql.units import RowUnit
+from sfumato.sql.value_lattice import Lattice
 
 FIXED: dict[type[exp.Expression], Fraction] = {
     exp.Median: Fraction(1, 2), exp.Min: Fraction(0), exp.Max: Fraction(1),

@@ -110,10 +110,10 @@ class FitWanted:
     def question(self) -> str:
         """A SELECT whose sums name the columns, and the label: it is parsed for them, and not asked."""
         ends = zip(self.numbers, self.bounds.low.tolist(), self.bounds.high.tolist(), strict=True)
-        sums = [f"SUM(CLAMP({quoted(name)}, {low!r}, {high!r}))" for name, low, high in ends]
+        sums = [f"SUM(CLAMP({quote_column(name)}, {low!r}, {high!r}))" for name, low, high in ends]
         if isinstance(self.estimator, Classifier):
             places = enumerate(self.estimator.class_list())
-            cases = " ".join(f"WHEN {quoted(str(self.target))} = {literal(one)} THEN {k}" for k, one in places)
+            cases = " ".join(f"WHEN {quote_column(str(self.target))} = {literal(one)} THEN {k}" for k, one in places)
             sums.append(f"SUM(CASE {cases} ELSE -1 END)")
         return f"SELECT {', '.join(sums)} FROM ({self.sql}) AS rows_of_fit"
 
@@ -122,13 +122,13 @@ class FitWanted:
         out."""
         bounds, names = self.bounds, self.numbers
         scaled = ", ".join(
-            f"(CLAMP({quoted(name)}, {low!r}, {high!r}) - {middle!r}) / {half!r} AS c{j}"
+            f"(CLAMP({quote_column(name)}, {low!r}, {high!r}) - {middle!r}) / {half!r} AS c{j}"
             for j, (name, low, high, middle, half) in enumerate(
                 zip(names, *(end.tolist() for end in (bounds.low, bounds.high, bounds.middle, bounds.half)),
                     strict=True)
             )
         )  # fmt: skip
-        given = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in names)
+        given = " AND ".join(f"{quote_column(name)} IS NOT NULL" for name in names)
         places = range(len(names))
         sums = [f"SUM(c{j})" for j in places]
         products = [f"SUM(c{i} * c{j})" for i, j in combinations_with_replacement(places, 2)]
@@ -141,7 +141,7 @@ class FitWanted:
         return Table(np.zeros((0, len(self.features))), None, self.features, None)
 
     def finish(self) -> None:
-        """What every fitted estimator has."""
+        """The attributes that every fitted estimator has."""
         self.estimator.n_features_in_ = len(self.features)
         self.estimator.feature_names_in_ = np.array(self.features, object)
         if isinstance(self.estimator, Classifier):
@@ -174,7 +174,7 @@ def selected_columns(sql: str, least: int) -> list[str]:
     return names
 
 
-def quoted(name: str) -> str:
+def quote_column(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -204,6 +204,10 @@ class FitSums(Step):
 
     rows: LatticeRows
     blocks: tuple[Block, ...]
+
+    @property
+    def asked(self) -> str:
+        return f"sums of a fit to {self.plan.table.name}"
 
     @property
     def canonical(self) -> str:
@@ -315,7 +319,7 @@ def find_bounds(curator: "Curator", wanted: FitWanted, epsilon: float) -> float:
     if getattr(estimator, "bounds", 0) is not None:
         return epsilon
     listed = [*wanted.features, *([str(wanted.target)] if target else [])]
-    text = f"SELECT {', '.join(f'SUM({quoted(name)})' for name in listed)} FROM ({wanted.sql}) AS rows_of_fit"
+    text = f"SELECT {', '.join(f'SUM({quote_column(name)})' for name in listed)} FROM ({wanted.sql}) AS rows_of_fit"
     asked = Wanted.of(text, epsilon)
     unknown = unbounded_columns(curator.planner, asked)
     if any(one.owner is not None for one in unknown):
@@ -335,7 +339,7 @@ def find_bounds(curator: "Curator", wanted: FitWanted, epsilon: float) -> float:
         charges = [*(buyer.price_of(each).loss() for _ in missing), buyer.price_of(rest).loss()]
         buyer.require_affordable(charges, buyer.price_of(epsilon).loss(), buyer.loss_of_epsilon)
     bought = [suggest_bounds(buyer, one.name, each) for one in unknown]
-    stated = tuple(one.bounded(b.low, b.high) for one, b in zip(unknown, bought, strict=True))
+    stated = tuple(one.with_bounds(b.low, b.high) for one, b in zip(unknown, bought, strict=True))
     found = bounds_of_sums(curator.planner.with_bounds(stated), asked, listed)
     estimator.set_params(**wanted.bounds_as_parameters(found))
     return rest

@@ -85,7 +85,7 @@ def least_share(worst: Callable[[float], float], found: float, error: float) -> 
 
 @dataclass(frozen=True)
 class FirstTry:
-    """What was charged under an idempotency key, and the answer if one was stored."""
+    """The charge under an idempotency key, and its answer if one was stored."""
 
     offer: Offer
     answer: bytes | None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from sfumato import checks
 from sfumato.errors import InvalidParameter, KeyReused, LedgerUnavailable, PolicyError, QuestionBlocked
 from sfumato.ledger import tables
-from sfumato.ledger.accounts import account_for, budget_exceeded
+from sfumato.ledger.accounts import budget_exceeded
 from sfumato.ledger.amounts import Amount
 from sfumato.ledger.budgets import Promise
 from sfumato.ledger.hash_chain import Entry, question_hash, require_int
@@ -21,6 +21,7 @@ from sfumato.ledger.store import Transaction
 from sfumato.loss.base import PrivacyLoss
 
 LONGEST_QUESTION = 1 << 20  # characters
+LONGEST_ASKED = 2000
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Request:
-    """Who asks what, at which loss (its description), under which idempotency key."""
+    """A question with the person who asks it, the description of its loss, and an idempotency key."""
 
     who: str
     key: str
@@ -63,7 +64,7 @@ class Request:
 
 def charge(
     line: NextLine, request: Request, promise: Promise, prices: tuple[Amount, ...], plan: str | None,
-    expected: str | None,
+    expected: str | None, asked: str = "",
 ) -> Receipt:  # fmt: skip
     """The receipt of the same request if it was charged before; otherwise take the first price that the account covers.
 
@@ -75,7 +76,7 @@ def charge(
     refuse_blocked(line.transaction, request.question)
     if known is not None:
         return known
-    account = account_for(line.transaction, request.who, plan)
+    account = tables.account_for(line.transaction, request.who, plan)
     if expected not in (None, account):
         raise PolicyError(
             "this ledger does not hold the shares of the policy that is in use.\n"
@@ -91,6 +92,8 @@ def charge(
         "INSERT INTO requests (who, key, seq) VALUES (?, ?, ?)", request.who, request.key, line.seq
     )  # fmt: skip
     content = {**vars(request), "account": account, "cost": list(cost), "version": line.version}
+    if asked:
+        content["asked"] = asked if len(asked) <= LONGEST_ASKED else f"{asked[:LONGEST_ASKED]}…"
     line.write({"kind": "charged", **content})
     return Receipt(line.seq, request.who, request.key, request.question, cost, account, line.version)
 
@@ -131,7 +134,7 @@ def charge_under(transaction: Transaction, who: str, key: str) -> int | None:
 
 
 def charged_under(transaction: Transaction, who: str, key: str) -> Mapping[str, object] | None:
-    """What was charged under this key."""
+    """The content of the charge under this key."""
     seq = charge_under(transaction, who, key)
     return None if seq is None else tables.entry(transaction, seq).content
 

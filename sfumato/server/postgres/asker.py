@@ -51,7 +51,8 @@ def columns_of(question: Question) -> Columns:
         return outer_columns(question.outer)
     found: Columns = []
     for name, expression in question.columns:
-        ends = is_plain_aggregate(question, expression) or has_interval(question, expression)
+        plain = isinstance(expression, Output) and is_plain_aggregate(question, expression)
+        ends = plain or has_interval(question, expression)
         kind = types.INT8 if is_count(question, expression) else type_of(expression.domain)
         found.append((postgres_name(name), kind))
         if ends:

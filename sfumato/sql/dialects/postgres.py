@@ -214,7 +214,7 @@ class Postgres(Foreign):
         row = ", ".join(one.sql(self.name) for one in listed)
         return raw(f"HASHINT8EXTENDED(HASH_RECORD_EXTENDED(ROW({row}), {salt}), {salt})")
 
-    def divided(self, a: str, b: str) -> str:
+    def quotient(self, a: str, b: str) -> str:
         return f"DIV({a}, {b})"
 
     def double(self, integer: str) -> str:

@@ -170,7 +170,7 @@ class Spark(Foreign):
     def materialized(self) -> str:
         return ""
 
-    def divided(self, a: str, b: str) -> str:
+    def quotient(self, a: str, b: str) -> str:
         return f"{a} DIV {b}"
 
     def total(self, integers: str) -> str:

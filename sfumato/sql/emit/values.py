@@ -12,11 +12,9 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit.bounding import bounding_of, group_by, key_names, partition_by
-from sfumato.sql.emit.lattice_steps import is_missing
 from sfumato.sql.emit.norm import RankBound
-from sfumato.sql.emit.unit_rows import row_select
+from sfumato.sql.emit.unit_rows import is_missing, row_select
 from sfumato.sql.expressions import Column, Expression
-from sfumato.sql.lattice import Lattice
 from sfumato.sql.plan import Plan
 from sfumato.sql.reserved_names import (
     ALL,
@@ -36,6 +34,7 @@ from sfumato.sql.reserved_names import (
     measure,
     qualify,
 )  # fmt: skip
+from sfumato.sql.value_lattice import Lattice
 
 X = f"{READ}.{GIVEN}"  # a value of a row
 
@@ -98,7 +97,7 @@ class Selection:
         to, of = dialect_of(dialect).about(plan), lattice.of
         read = to.compiled(of)
         key, unread = (to.key(of), to.unread(of)) if isinstance(of, Column) else (None, None)
-        rows, plain = (row_select(plan, {GIVEN: one or read}, to).sql(to.name) for one in (key, unread))
+        rows, plain = (row_select(plan, {GIVEN: one or read}, to).sql(to.name, copy=False) for one in (key, unread))
         return Selection(rows, plain, step_of(lattice, to), to)
 
     def selected(self, parts: Sequence[float]) -> str:

@@ -45,7 +45,7 @@ def test_scores_are_those_of_the_definition_and_the_range_is_eta(p):
     assert widest > 0.999 or p == "9/10"  # its worst pair needs more people
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(row=st.lists(st.integers(0, 1000), max_size=400), p=st.sampled_from(["1/2", "1/10", "3/4"]))
 def test_a_window_of_ranks_gives_the_same_law(row, p):
     made = ChosenQuantile(Quantile(0, 1000, p=Fraction(p)), 20.0)

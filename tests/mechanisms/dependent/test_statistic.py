@@ -191,14 +191,14 @@ rows = st.lists(st.integers(-3, 40), max_size=30)
 EVERY = [*(Quantile(0, 32, p=Fraction(p)) for p in FRACTIONS), Minimum(0, 32), TrimmedMean(0, 32, trim=4)]
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(row=rows, extra=st.integers(-3, 40), k=st.integers(0, 12))
 def test_bounds_cover_neighbours(row, extra, k):
     for statistic in EVERY:
         assert refute(statistic, [(row, [*row, extra])], most=k + 1) is None
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(row=st.lists(st.integers(0, 1 << 20), min_size=1, max_size=300), k=st.integers(0, 12))
 def test_a_window_of_ranks_is_enough(row, k):
     for statistic in (
@@ -215,7 +215,7 @@ def test_a_window_of_ranks_is_enough(row, k):
         assert statistic.value(window) == statistic.value(row)
 
 
-@settings(max_examples=15)
+@settings(max_examples=9)
 @given(row=rows, t=st.floats(0.05, 2))
 def test_the_smooth_sensitivity_is_smooth_and_above_the_local_one(row, t):
     for statistic in EVERY:
