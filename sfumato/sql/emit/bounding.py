@@ -234,7 +234,7 @@ def partition_by(names: Sequence[str]) -> str:
 
 
 def hash_of(names: Sequence[str], salt: int, to: Dialect) -> str:
-    return to.hashed([raw(name) for name in names], salt).sql(to.name)
+    return to.row_hash([raw(name) for name in names], salt).sql(to.name)
 
 
 def key_names(plan: Plan) -> list[str]:
