@@ -182,6 +182,6 @@ def test_a_bound_on_groups_that_is_not_kept_is_seen(monkeypatch):
 
 @pytest.mark.slow
 def test_a_key_that_forgets_the_condition_is_seen(monkeypatch):
-    honest = Plan.canonical.fget
+    honest = Plan.canonical.func
     monkeypatch.setattr(Plan, "canonical", property(lambda self: honest(self).replace(repr(self.where), "…")))
     assert kinds_of() == "two questions have one key"

@@ -228,7 +228,7 @@ class Dialect(ABC):
         """A numeric column unchanged, if NaN is absent or above all numbers in it; None: written as everywhere else."""
         return None
 
-    def selected(self, name: str, parts: Sequence[float]) -> str:
+    def quantile_list(self, name: str, parts: Sequence[float]) -> str:
         """The quantiles of a column at these fractions; "" where counting all values is no slower."""
         return ""
 
@@ -237,7 +237,7 @@ class Dialect(ABC):
         """The value of the first row in this order, of the rows of a group; ties must be of equal values."""
 
     @abstractmethod
-    def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
+    def row_hash(self, listed: Sequence[Sql], salt: int) -> Sql:
         """A 64-bit hash of these values and the salt alone: never of a position, rowid or random()."""
 
     @property

@@ -116,13 +116,13 @@ class DuckDB(Dialect):
         known = column.domain.kind is Kind.NUMBER and self.types.get(column.origin) in {*WHOLE, "DOUBLE"}
         return names.column(column.origin) if known else None
 
-    def selected(self, name: str, parts: Sequence[float]) -> str:
+    def quantile_list(self, name: str, parts: Sequence[float]) -> str:
         return ", ".join(f"QUANTILE_DISC({name}, [{', '.join(map(repr, parts))}])[{i + 1}]" for i in range(len(parts)))
 
     def first(self, value: str, order: Sequence[str]) -> str:
         return f"FIRST({value} ORDER BY {', '.join(order)})"
 
-    def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
+    def row_hash(self, listed: Sequence[Sql], salt: int) -> Sql:
         """A signed integer: its joins and comparisons are a fifth faster."""
         mixed = exp.Anonymous(this="HASH", expressions=[*listed, exp.Literal.number(str(salt))])
         return exp.Cast(

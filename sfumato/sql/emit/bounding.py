@@ -206,7 +206,7 @@ def columns_of(measures: Sequence[Measure]) -> tuple[list[str], list[str]]:
 
 
 def read_rows(plan: Plan, of: Expression, to: Dialect) -> str:
-    return f"({row_select(plan, {GIVEN: to.compiled(of)}, to).sql(to.name)}) AS {READ}"
+    return f"({row_select(plan, {GIVEN: to.compiled(of)}, to).sql(to.name, copy=False)}) AS {READ}"
 
 
 def first_places(rows: str, most: int) -> str:
@@ -234,7 +234,7 @@ def partition_by(names: Sequence[str]) -> str:
 
 
 def hash_of(names: Sequence[str], salt: int, to: Dialect) -> str:
-    return to.hashed([raw(name) for name in names], salt).sql(to.name)
+    return to.row_hash([raw(name) for name in names], salt).sql(to.name)
 
 
 def key_names(plan: Plan) -> list[str]:
@@ -248,7 +248,7 @@ def statement(plan: Plan, salt: int, dialect: str | Dialect) -> str:
     to = dialect_of(dialect).about(plan)
     summed = [m for m in plan.measures if m.what is not What.DISTINCT]
     values = {measure(j): to.compiled(m.of) for j, m in enumerate(summed) if m.of} or {ONE: exp.Literal.number("1")}
-    rows = f"({row_select(plan, values, to).sql(to.name)}) AS {ROWS}"
+    rows = f"({row_select(plan, values, to).sql(to.name, copy=False)}) AS {ROWS}"
     return bounding_of(plan).sums(plan, summed, rows, salt, to)
 
 

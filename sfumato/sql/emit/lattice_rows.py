@@ -102,7 +102,7 @@ class LatticeRows:
         """Clamped before they are cast, so that no value can fail. A missing value drops its row, whole."""
         values = {measure(j): read_number(of, to) for j, of in enumerate(self.columns)}
         label = {} if self.label is None else {KEY: to.compiled(self.label)}
-        rows = row_select(self.plan, values | label, to).sql(to.name)
+        rows = row_select(self.plan, values | label, to).sql(to.name, copy=False)
         names = [f"{ROWS}.{name}" for name in values]
         steps = [
             f"CAST(CAST(LEAST(GREATEST(({name} - ({middle!r}::DOUBLE)) * {scale(half)!r}::DOUBLE, -{STEPS}::DOUBLE),"

@@ -8,6 +8,7 @@ their ratios are about the same rows. Noise and prices are elsewhere: here are t
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.emit.bounding import columns_of, group_by, hash_of, key_names, partition_by, read_rows
@@ -143,13 +144,14 @@ class Scaling:
 
     # ---- tables -----------------------------------------------------------------------------------------------------
 
+    @cached_property
     def tables(self) -> tuple[tuple[str, str], ...]:
         return (PAIRS, self.pairs()), (NORMS, self.norms())
 
     def request(self, read: str) -> TableRequest:
         """A statement that reads these tables."""
-        made = ", ".join(f"{name} AS {self.to.materialized}({sql})" for name, sql in self.tables())
-        return TableRequest(f"WITH {made} {read}", tuple(self.keys), tables=self.tables(), read=read)
+        made = ", ".join(f"{name} AS {self.to.materialized}({sql})" for name, sql in self.tables)
+        return TableRequest(f"WITH {made} {read}", tuple(self.keys), tables=self.tables, read=read)
 
     @property
     def keys(self) -> list[str]:
@@ -158,7 +160,7 @@ class Scaling:
     def pairs(self) -> str:
         """unit, keys, and each measure of what it adds to the group."""
         values = {measure(j): self.to.compiled(m.of) for j, m in enumerate(self.measures) if m.of}
-        rows = row_select(self.plan, values or {ONE: self.to.literal(1)}, self.to).sql(self.to.name)
+        rows = row_select(self.plan, values or {ONE: self.to.literal(1)}, self.to).sql(self.to.name, copy=False)
         mine, counted = columns_of(self.measures)
         owner = qualify(ROWS, [UNIT, *self.keys])
         added = [
@@ -290,7 +292,7 @@ class Scaling:
     def values(self, value: str, of: Expression, bound: int) -> str:
         """Tables of WITH, of which VALUES has keys, VALUE and WEIGHT for each row that has a value; a weight of one is
         RANK_WHOLE."""
-        made = ", ".join(f"{name} AS {self.to.materialized}({sql})" for name, sql in self.tables())
+        made = ", ".join(f"{name} AS {self.to.materialized}({sql})" for name, sql in self.tables)
         shown = [*qualify(READ, self.keys), f"{value} AS {VALUE}"]
         whole = f"COALESCE({SCALED}.{weight(0)}, {WHOLE})"
         shown.append(f"CAST({self.to.quotient(whole, str(WHOLE // RANK_WHOLE))} AS BIGINT) AS {WEIGHT}")

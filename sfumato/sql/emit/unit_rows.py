@@ -204,7 +204,7 @@ def limit_rows_per_unit(
     names = dict.fromkeys([*sorted(table.columns), *filter(None, [table.unit_column])])
     mine = [exp.column(name, table=STORED, quoted=True) for name in names]
     words = [to.content(one.copy(), to.type_of(table, one.name)) for one in mine]
-    order = exp.Order(expressions=[exp.Ordered(this=one) for one in [to.hashed(words, 0), *words]])
+    order = exp.Order(expressions=[exp.Ordered(this=one) for one in [to.row_hash(words, 0), *words]])
     number = exp.Window(this=exp.RowNumber(), partition_by=[unit_of(table, STORED, to), *apart], order=order)
     inner = exp.select(*mine, exp.alias_(number, PLACE)).from_(with_alias(rows_with_unit(table, to), STORED))
     place_of = exp.column(PLACE, table=RANKED)

@@ -117,7 +117,7 @@ def spaced(step, nodes):
     return math.ldexp(math.floor(mantissa * 2**30), exponent - 30) * np.arange(nodes + 1.0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(seed=seeds)
 def test_gaussians_and_losses_that_end_in_atoms(seed):
     """Up to six terms with counts up to a million, through the same grouping as in a sum."""
@@ -152,7 +152,7 @@ def test_gaussians_and_losses_that_end_in_atoms(seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(seed=seeds)
 def test_sampled_gaussians_in_both_directions(seed):
     r = Random(f"sampled transforms {seed}")
@@ -171,7 +171,7 @@ def test_sampled_gaussians_at_the_edges(rate, mu, theta, count, sign):
     check_sampled(rate, mu, sign, theta, count, 8.0, 4)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(seed=seeds)
 def test_groups_under_sampling_in_both_directions(seed):
     r = Random(f"sampled groups {seed}")

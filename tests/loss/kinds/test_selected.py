@@ -89,7 +89,7 @@ def test_no_order_of_the_outcomes_costs_more_than_the_price(law, pair):
             assert hockey_stick(there, here, e) <= back[i] + 1e-9
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_no_order_of_random_outcomes_costs_more_than_the_price(data):
     law = data.draw(st.sampled_from(LAWS))
