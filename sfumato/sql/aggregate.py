@@ -86,7 +86,6 @@ class StandaloneAggregate(Aggregate):
     """An aggregate with a mechanism of its own, beside the sums of a plan."""
 
     stored_as: ClassVar[str] = "told"  # the entry of a stored answer that holds its values
-    portable: ClassVar[bool] = False  # can engines other than DuckDB answer it?
     weighted: ClassVar[bool] = False  # do rows count with the weight of their unit where contributions are scaled?
 
 
