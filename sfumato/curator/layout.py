@@ -170,10 +170,12 @@ def cut_note(plan: Plan) -> str:
     unit, found = plan.table.unit, []
     weighted = [isinstance(one, StandaloneAggregate) and one.weighted for one in plan.standalone]
     if any(weighted):
-        found.append(f"Ranks are of rows with weights: a {unit} with very many rows counts for less in each.")
-    if not all(weighted) or any(m.what is What.DISTINCT for m in plan.measures):
+        found.append(f"Ranks and modes are of rows with weights: a {unit} with very many rows counts for less in each.")
+    distinct = any(m.what is What.DISTINCT for m in plan.measures)
+    if distinct or not all(weighted):
         groups = f" in each of at most {plural(plan.groups, 'group')}" if plan.keys else ""
-        found.append(f"For what is no sum, one row of each {unit}{groups} counts, chosen by a hash.")
+        about = "There may be more different values." if distinct else "Intervals are about these rows."
+        found.append(f"For what is no sum, one row of each {unit}{groups} counts, chosen by a hash. {about}")
     if plan.crossed:
         cut = f"Of each {unit} at most {plural(plan.table.rows, 'row')} of a table are joined"
         found.append(f"{cut}; intervals do not include what that leaves out.")
