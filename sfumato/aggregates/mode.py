@@ -194,9 +194,7 @@ class StableMode(StandaloneRelease):
         return f"shown with 95 % if it leads by {lead:,} rows, and NULL if there is no clear lead"
 
 
-def vote_statement(
-    plan: Plan, mode: Mode, salt: int, dialect: str | Dialect, bound: RankBound | None = None
-) -> str:
+def vote_statement(plan: Plan, mode: Mode, salt: int, dialect: str | Dialect, bound: RankBound | None = None) -> str:
     """keys, a value, and how many have it: of all public values; else of the two most common ones of each group. With a
     bound, rows count with weights whose norm it limits."""
     to, names = dialect_of(dialect).about(plan), key_names(plan)

@@ -9,12 +9,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 from sfumato.aggregates.arithmetic_intervals import Cells
 from sfumato.aggregates.count import CountReader
-from sfumato.aggregates.intervals import spread
+from sfumato.aggregates.intervals import clip, spread
 from sfumato.aggregates.linear import Estimate
+from sfumato.aggregates.mean import RatioColumn
 from sfumato.aggregates.noisy_sums import CONFIDENCE
 from sfumato.aggregates.price import IndependentNoise
 from sfumato.curator.answer import BY_THE_TAIL, FOR_ALL_DATA, NOISE_ONLY, LeftOut, about_percent, percent
@@ -220,10 +222,13 @@ def left_out_by_row(offer: Offer, noisy: bytes, readings: Estimates) -> tuple[fl
 
 
 def lay_out_rows(
-    question: Question, readings: Estimates, cells: Cells, ratios: Sequence[int] = ()
+    question: Question, readings: Estimates, cells: Cells, ratios: Mapping[int, RatioColumn] = MappingProxyType({})
 ) -> tuple[tuple[str, ...], tuple[tuple[Shown, ...], ...]]:
-    """Names and rows: all that comes after the aggregates, and beside each column its interval, if it has one. Those of
-    columns at the places `ratios` come last in the readings."""
+    """Names and rows: all that comes after the aggregates, and beside each column its interval, if it has one.
+
+    Columns at the places `ratios` come last in the readings. A ratio that no true numbers can have, such as a negative
+    share, is moved to the nearest one that they can.
+    """
     values = plain_values(readings)
     kept = arrange_rows(question, values)
     names: list[str] = []
@@ -233,6 +238,8 @@ def lay_out_rows(
         shown: list[Shown] = [
             finite_or_none(values[i][e.place] if isinstance(e, Output) else evaluate(e, values[i])) for i in kept
         ]
+        if place in ratios:
+            shown = [clip(cell, *ratios[place].ends) if isinstance(cell, int | float) else cell for cell in shown]
         columns.append(parse_dates(shown) if e.domain.kind is Kind.DATE else shown)
         own: list[Estimate] = []
         if isinstance(e, Output) and is_plain_aggregate(question, e):
