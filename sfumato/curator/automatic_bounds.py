@@ -167,7 +167,9 @@ def stored_bounds(unknown: Unbounded, policy: Policy, price: Price, ledger: Ledg
             away = ClampedAway.of(first, second, ends, low, high, exact)
             names = tuple(NoisyCounts.canonical(one, price) for one in (sizes, places))
             found.append(FoundBounds(unknown, low, high, outside, away, second.price, names))
-    return sorted(found, key=lambda one: -one.price.amount)
+    best_first = sorted(found, key=lambda one: -one.price.amount)
+    coarse = {(one.low, one.high): one.away for one in best_first}  # what is bought later changes no answer
+    return [replace(one, away=coarse[one.low, one.high]) for one in best_first]
 
 
 @dataclass(frozen=True)
@@ -271,8 +273,9 @@ def reads_unbounded(aggregate: Aggregate) -> bool:
     return any(one.domain.high >= WIDEST for value in aggregate.arguments for one in columns(value))
 
 
-def with_clamping(answer: Answer, bounds: Sequence[FoundBounds], question: Question) -> Answer:
-    """The answer with a note on the values that were clamped, and with intervals that include what that removes."""
+def with_clamping(answer: Answer, bounds: Sequence[FoundBounds], question: Question | None) -> Answer:
+    """The answer with a note on the values that were clamped; given the question, with intervals that include what that
+    removes."""
     answer, included = include_clamped(answer, question, [(one.low, one.high, one.away) for one in bounds])
     clamped = {one.name: [one.low, one.high, one.outside.values, one.outside.at_most] for one in bounds}
     missing = replace(answer.left_out or LeftOut(NOISE_ONLY), clamped=clamped, clamped_included=included)
@@ -292,7 +295,8 @@ def ask_unbounded(curator: "Curator", wanted: Wanted, key: str | None) -> Answer
     charge = curator.ledger.find_charge(who=curator.who, key=key) if key is not None else None
     known = found.best_known(charge[0] if charge else None, lambda text: was_charged(curator, text, key))
     bounds, rest = known if known is not None else (buy_bounds(curator, found, key), found.rest)
-    question = found.offer_under([one.ends for one in bounds], found.question_of(rest)).question
+    exact = wanted.error is None and wanted.relative_error is None  # else the interval is what was asked for
+    question = found.offer_under([one.ends for one in bounds], found.question_of(rest)).question if exact else None
     try:
         answer = under_bounds(curator, bounds).ask(
             rest.text,

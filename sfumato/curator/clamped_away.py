@@ -127,11 +127,11 @@ def least_mean(counts: Sequence[tuple[float, float]], of: NoisyCounts, low: floa
 
 
 def include_clamped(
-    answer: Answer, question: Question, found: Sequence[tuple[float, float, ClampedAway]]
+    answer: Answer, question: Question | None, found: Sequence[tuple[float, float, ClampedAway]]
 ) -> tuple[Answer, bool]:
     """The answer with wider intervals of AVG(x) and SUM(x), for columns x with these bounds; and whether no interval is
     left that does not include what clamping removes."""
-    if question.outer is not None:
+    if question is None or question.outer is not None:
         return answer, False
     names, rows, complete = answer.columns, [list(row) for row in answer.rows], True
     plan = question.plan

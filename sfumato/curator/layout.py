@@ -85,7 +85,8 @@ def tail_warning(choice: Choice, offer: Offer, people: int) -> str:
         return ""
     return (
         "WARNING: more people have long contributions than the shape of the others' suggests, so more may be left out "
-        "than stated. Ask the owner to state `most` in the policy, or buy a histogram of norms first."
+        "than stated. Ask the owner to state `most` in the policy, or to buy a histogram of norms "
+        "first (sfumato register)."
     )
 
 

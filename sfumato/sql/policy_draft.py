@@ -231,7 +231,8 @@ def describe_table(table: Table) -> str:
         return f"{table.name}: each row is a person"
     if table.scaled and not table.edges:
         most = f"; nobody has more than {plural(table.most, 'row')}" if table.most else ""
-        return f"{table.name}: a person is a {table.unit}; what one adds is scaled as each question needs{most}"
+        scaled = f"rows without one never count; what one adds is scaled as each question needs{most}"
+        return f"{table.name}: a person is a {table.unit}; {scaled}"
     groups, rows = plural(table.groups, "group"), plural(table.rows, "row")
     if table.edges:
         pair = " and ".join(table.edges)
