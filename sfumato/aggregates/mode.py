@@ -22,12 +22,12 @@ from sfumato.sql.emit.norm import RANK_WHOLE, RankBound
 from sfumato.sql.emit.request import Row
 from sfumato.sql.emit.values import X, step_of, value_or_null
 from sfumato.sql.expressions import Expression
-from sfumato.sql.lattice import Lattice
 from sfumato.sql.parse.ast_guard import node_text, require_known_parts
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Plan
 from sfumato.sql.reserved_names import COUNT, COUNTED, PLACE, RANKED, VALUE, VALUES, WEIGHT, qualify
+from sfumato.sql.value_lattice import Lattice
 
 MOST_CHOICES = 10_000  # public values among which a mode is chosen; of more, only one that leads clearly is shown
 

@@ -19,13 +19,13 @@ from sfumato.curator.fit_in_database import fit_in_database
 from sfumato.curator.layout import describe_expected_left_out
 from sfumato.curator.offer import Offer
 from sfumato.curator.open import Data, open_engine, open_ledger, require_admitted, require_same_promise
+from sfumato.curator.outer_query import read_public
 from sfumato.curator.planner import Planner, Wanted
 from sfumato.curator.precheck import require_engine
 from sfumato.curator.preview import Preview, Standing, budget_standing, build_preview
-from sfumato.curator.public_tables import read_public
 from sfumato.curator.purchase import Buyer, Purchase
 from sfumato.curator.refinement import refine, require_refinable
-from sfumato.curator.several import ask_several, preview_several
+from sfumato.curator.several_aggregations import ask_several, preview_several
 from sfumato.curator.steps import Steps
 from sfumato.curator.suggest_bounds import Bounds, suggest_bounds
 from sfumato.engines.base import Engine
@@ -38,7 +38,7 @@ from sfumato.ledger.shares import OWNER
 from sfumato.sql.parse.from_where import MAIN
 from sfumato.sql.policy import VIEWS, Policy
 from sfumato.sql.question import Outer, Question
-from sfumato.sql.tighten import QuestionBounds
+from sfumato.sql.question_bounds import QuestionBounds
 from sfumato.wording import format_share
 
 
@@ -210,7 +210,7 @@ class Curator:
         steps = Steps.of(offer, self.ledger) if offer.incomplete and not preview.free else None
         if steps is None or None in steps.known or not offer.plan.parts:
             return preview
-        sharp = steps.completed()
+        sharp = steps.complete_offer()
         return replace(preview, sharp=sharp, lost=(*preview.lost, *describe_expected_left_out(sharp)))
 
     def explain(self, preview: Preview) -> Answer:

@@ -5,7 +5,7 @@ time: a repeated question is neither parsed nor priced nor laid out again.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial, reduce
 from operator import add
@@ -40,7 +40,7 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dp_syntax import parse_dp_syntax
 from sfumato.sql.policy import Policy, names_unit
 from sfumato.sql.question import Outer, Question
-from sfumato.sql.tighten import AS_STATED, QuestionBounds
+from sfumato.sql.question_bounds import AS_STATED, QuestionBounds
 
 REMEMBERED = 64  # questions
 ColumnBounds = tuple[str, str, float, float]  # table, column, low, high
@@ -77,7 +77,15 @@ class Wanted:
         for name, value in (("epsilon", epsilon), ("error", error)):
             if value is not None:
                 require_positive(name, value)
-        return Wanted(text.text, epsilon, error, goal, text.unit, text.explained, text.bounds or bounds)
+        return Wanted(
+            text.text,
+            epsilon,
+            error,
+            goal,
+            text.unit,
+            text.explained,
+            bounds if text.bounds == AS_STATED else text.bounds,
+        )
 
     def needs_rounds(self, question: Question) -> bool:
         """Is a relative error wanted that only refinement gives? Counts by group have a contract instead."""
@@ -112,7 +120,7 @@ class Planner:
     public: dict[str, SmallTable] = field(default_factory=dict, repr=False)  # public tables that such SQL reads
 
     def __post_init__(self) -> None:
-        for name in ("question", "offer", "answer", "with_bounds"):
+        for name in ("question", "offer", "known_offers", "answer", "with_bounds"):
             object.__setattr__(self, name, lru_cache(REMEMBERED)(getattr(self, name)))
 
     def with_bounds(self, bounds: tuple[ColumnBounds, ...]) -> "Planner":
@@ -146,6 +154,15 @@ class Planner:
 
     def offer(self, wanted: Wanted) -> Offer:
         """The noise that this much privacy or accuracy buys, and its loss."""
+        offer = replace(self.price(wanted), known=self.known_offers(wanted.text, wanted.unit, wanted.bounds))
+        return offer.at_price(offer.price)
+
+    def known_offers(self, text: str, unit: str | None, bounds: QuestionBounds) -> dict[Hashable, Offer]:
+        """The offers of a question at all prices at which it was asked or answered."""
+        return {}
+
+    def price(self, wanted: Wanted) -> Offer:
+        """The offer, worked out."""
         question, delta = self.plan(wanted), self.policy.question_delta
         if question.several:
             raise QueryRefused(

@@ -114,20 +114,14 @@ class DuckDB:
 
     def run(self, sql: str) -> list[tuple[object, ...]]:
         """The rows of one statement. Each has its own cursor: on a shared one, threads fetch each other's rows."""
-        cursor = self.connection().cursor()
-
-        def fetch() -> list[tuple[object, ...]]:
-            with cursor:
-                return cursor.execute(sql).fetchall()
-
-        return run_interruptible(fetch, cursor.interrupt, self.timeout)
+        with self.connection().cursor() as cursor:
+            return fetch(cursor, sql, self.timeout)
 
     def keep(self, sql: str, name: str) -> "KeptTable":
         """The result of one statement as a temporary table of this name, which lasts until it is closed."""
         cursor = self.connection().cursor()
         try:
-            create = f"CREATE TEMP TABLE {name} AS {sql}"
-            run_interruptible(lambda: cursor.execute(create), cursor.interrupt, self.timeout)
+            fetch(cursor, f"CREATE TEMP TABLE {name} AS {sql}", self.timeout)
         except BaseException:
             cursor.close()
             raise
@@ -184,6 +178,11 @@ class DuckDB:
             self._connection = self._schema = self._untyped = None
 
 
+def fetch(cursor: duckdb.DuckDBPyConnection, sql: str, timeout: float | None) -> list[tuple[object, ...]]:
+    """The rows of a statement, which Ctrl-C and the time limit interrupt."""
+    return run_interruptible(lambda: cursor.execute(sql).fetchall(), cursor.interrupt, timeout)
+
+
 def limit_settings(memory: int, spill: str) -> tuple[str, ...]:
     """The settings for these limits."""
     settings = (f"SET memory_limit = '{memory}MiB'",) if memory else ()
@@ -201,7 +200,7 @@ class KeptTable:
     def run(self, sql: str) -> list[tuple[object, ...]]:
         """The rows of a statement on the table; one statement at a time, since they share a cursor."""
         with self._lock:
-            return run_interruptible(lambda: self.cursor.execute(sql).fetchall(), self.cursor.interrupt, self.timeout)
+            return fetch(self.cursor, sql, self.timeout)
 
     def close(self) -> None:
         with self._lock:

@@ -9,7 +9,7 @@ from sqlglot.errors import SqlglotError
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.parse.text import LONGEST, has_too_many_words
-from sfumato.sql.tighten import AS_STATED, QuestionBounds
+from sfumato.sql.question_bounds import AS_STATED, QuestionBounds
 
 EXPLAIN = re.compile(r"\s*EXPLAIN\s+PRIVACY\b", re.IGNORECASE)
 OPTIONS = re.compile(r"\s*SELECT\s+WITH\s+DIFFERENTIAL_PRIVACY\b(?:\s+OPTIONS\s*\(([^()]*)\))?", re.IGNORECASE)
@@ -33,6 +33,7 @@ class DpSyntax:
     bounds: QuestionBounds = AS_STATED
 
 
+@lru_cache(maxsize=16)  # one question is parsed several times
 def parse_dp_syntax(text: str) -> DpSyntax:
     """Split the privacy syntax from a question."""
     if not isinstance(text, str) or len(text) > LONGEST:
@@ -69,7 +70,6 @@ def parse_dp_syntax(text: str) -> DpSyntax:
     return DpSyntax(text, epsilon, unit, explain is not None, share, QuestionBounds(**bounds))
 
 
-@lru_cache(maxsize=16)  # one question is parsed several times
 def split_relative_error(text: str) -> tuple[str, float | None]:
     """Split `… WITH RELATIVE ERROR 5 %` from the end of a question: the text before it, and the error as a fraction.
 

@@ -420,7 +420,7 @@ def test_a_person_moves_few_groups_and_each_a_little(sql, neighbours):
 def test_what_is_equal_has_one_hash(kind, one, other, neighbours):
     """Else the order of rows would decide which of the two stands for a group, and so what is kept."""
     column = [exp.column("x"), exp.column("x")]
-    hashed = DIALECTS["postgres"].hashed(column, 7).sql("postgres")
+    hashed = DIALECTS["postgres"].row_hash(column, 7).sql("postgres")
     text = f"SELECT {hashed} FROM (SELECT CAST('{{}}' AS {kind}) AS x) AS t"
     first, second = (neighbours[None].run(text.format(value)) for value in (one, other))
     assert first == second

@@ -208,13 +208,13 @@ class Postgres(Foreign):
     def first(self, value: str, order: Sequence[str]) -> str:
         return f"(ARRAY_AGG({value} ORDER BY {', '.join(order)}))[1]"
 
-    def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
+    def row_hash(self, listed: Sequence[Sql], salt: int) -> Sql:
         """The hash of each type, so that equal values have equal hashes: of −0 and 0, or 1.0 and 1.00, either may
         represent a group, depending on the order of rows. Hashed again, as a row hash is a sum over its parts."""
         row = ", ".join(one.sql(self.name) for one in listed)
         return raw(f"HASHINT8EXTENDED(HASH_RECORD_EXTENDED(ROW({row}), {salt}), {salt})")
 
-    def divided(self, a: str, b: str) -> str:
+    def quotient(self, a: str, b: str) -> str:
         return f"DIV({a}, {b})"
 
     def double(self, integer: str) -> str:

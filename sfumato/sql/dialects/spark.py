@@ -162,7 +162,7 @@ class Spark(Foreign):
     def first(self, value: str, order: Sequence[str]) -> str:
         raise QueryRefused("FIRST and LAST by an order are for DuckDB and PostgreSQL, and this is spark.")
 
-    def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
+    def row_hash(self, listed: Sequence[Sql], salt: int) -> Sql:
         """XXHASH64 ignores NULL, which makes ties; the window breaks them."""
         return raw(f"XXHASH64({', '.join(one.sql(self.name) for one in listed)}, CAST({salt} AS BIGINT))")
 
@@ -170,7 +170,7 @@ class Spark(Foreign):
     def materialized(self) -> str:
         return ""
 
-    def divided(self, a: str, b: str) -> str:
+    def quotient(self, a: str, b: str) -> str:
         return f"{a} DIV {b}"
 
     def total(self, integers: str) -> str:

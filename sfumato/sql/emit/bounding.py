@@ -12,8 +12,7 @@ from sqlglot import exp
 
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect, raw
-from sfumato.sql.emit.lattice_steps import clamped_value
-from sfumato.sql.emit.unit_rows import row_select
+from sfumato.sql.emit.unit_rows import clamped_value, row_select
 from sfumato.sql.expressions import Expression
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.reserved_names import (
@@ -103,7 +102,7 @@ class Box(Bounding):
         (mine, counted), keys = columns_of(measures), key_names(plan)
         units = [m.what is What.UNITS for m in measures]  # one in each row of pairs
         inner = [
-            f"{self.added(m, mine[j], counted[j], m.counted_by in measures, to)} AS {measure(j)}"
+            f"{self.unit_total(m, mine[j], counted[j], m.counted_by in measures, to)} AS {measure(j)}"
             for j, m in enumerate(measures)
             if not units[j]
         ]
@@ -126,12 +125,12 @@ class Box(Bounding):
         pairs = f"SELECT {', '.join([*owner, *inner, f'{hashed} AS {HASH}'])} FROM {rows} {group_by(owner)}"
         order = f"PARTITION BY {PAIRS}.{UNIT} ORDER BY {PAIRS}.{HASH}"
         place = f"ROW_NUMBER() OVER ({', '.join([order, *names])})"
-        place = place if to.windowed(plan.keys) else f"COUNT(*) OVER ({order})"
+        place = place if to.orders_quickly(plan.keys) else f"COUNT(*) OVER ({order})"
         kept = first_places(f"SELECT {PAIRS}.*, {place} AS {PLACE} FROM ({pairs}) AS {PAIRS}", self.groups)
         return f"SELECT {', '.join([*names, *outer])} FROM ({kept}) AS {PAIRS} {group_by(names)}"
 
-    def added(self, measure: Measure, name: str, counted: str, in_proportion: bool, to: Dialect) -> str:
-        """What one unit adds to one group: never outside its bounds.
+    def unit_total(self, measure: Measure, name: str, counted: str, in_proportion: bool, to: Dialect) -> str:
+        """The sum that one unit adds to one group: never outside its bounds.
 
         A sum whose values are counted as well is made smaller in proportion when the count is cut: their ratio is a
         mean, and would otherwise be pulled away from it by units with many rows.
@@ -144,7 +143,7 @@ class Box(Bounding):
         )
         if proportional:
             many = to.total_of(clamped_value(measure.counted_by, counted, counted, to), 1)
-            less = to.divided(f"({total} * {self.rows})", many)
+            less = to.quotient(f"({total} * {self.rows})", many)
             total = f"CASE WHEN {many} > {self.rows} THEN {less} ELSE {total} END"
         return f"CAST(LEAST(GREATEST({total}, {low}), {high}) AS {to.whole(low, high)})"
 
@@ -178,7 +177,7 @@ class Box(Bounding):
         """Tables of WITH, of which CHOSEN has the rows of ROWS in the groups that their unit keeps."""
         mine = qualify(ROWS, [UNIT, *key_names(plan)])
         hashed = hash_of(mine, salt, to)
-        if to.windowed(plan.keys):
+        if to.orders_quickly(plan.keys):
             order = f"PARTITION BY {ROWS}.{UNIT} ORDER BY {', '.join([hashed, *mine[1:]])}"
             placed = f"SELECT {ROWS}.*, DENSE_RANK() OVER ({order}) AS {PLACE} FROM {ROWS}"
             return f"{CHOSEN} AS ({first_places(placed, self.groups)})"
@@ -199,7 +198,7 @@ def bounding_of(plan: Plan) -> Bounding:
 
 
 def columns_of(measures: Sequence[Measure]) -> tuple[list[str], list[str]]:
-    """For each measure the column with its values, and the one that tells in which rows it counts."""
+    """For each measure the column with its values, and the column whose values say in which rows it counts."""
     mine = [f"{ROWS}.{measure(j)}" for j in range(len(measures))]
     return mine, [
         mine[measures.index(m.counted_by)] if m.given is not None else mine[j] for j, m in enumerate(measures)
@@ -207,7 +206,7 @@ def columns_of(measures: Sequence[Measure]) -> tuple[list[str], list[str]]:
 
 
 def read_rows(plan: Plan, of: Expression, to: Dialect) -> str:
-    return f"({row_select(plan, {GIVEN: to.compiled(of)}, to).sql(to.name)}) AS {READ}"
+    return f"({row_select(plan, {GIVEN: to.compiled(of)}, to).sql(to.name, copy=False)}) AS {READ}"
 
 
 def first_places(rows: str, most: int) -> str:
@@ -235,7 +234,7 @@ def partition_by(names: Sequence[str]) -> str:
 
 
 def hash_of(names: Sequence[str], salt: int, to: Dialect) -> str:
-    return to.hashed([raw(name) for name in names], salt).sql(to.name)
+    return to.row_hash([raw(name) for name in names], salt).sql(to.name)
 
 
 def key_names(plan: Plan) -> list[str]:
@@ -245,15 +244,15 @@ def key_names(plan: Plan) -> list[str]:
 def statement(plan: Plan, salt: int, dialect: str | Dialect) -> str:
     """SQL that gives, for each group: its keys, then its measures as integers, bounded for each unit."""
     if plan.bounded_by:
-        return regrouped(plan, f"({statement(plan.finest, salt, dialect)})", dialect)
+        return regroup(plan, f"({statement(plan.finest, salt, dialect)})", dialect)
     to = dialect_of(dialect).about(plan)
     summed = [m for m in plan.measures if m.what is not What.DISTINCT]
     values = {measure(j): to.compiled(m.of) for j, m in enumerate(summed) if m.of} or {ONE: exp.Literal.number("1")}
-    rows = f"({row_select(plan, values, to).sql(to.name)}) AS {ROWS}"
+    rows = f"({row_select(plan, values, to).sql(to.name, copy=False)}) AS {ROWS}"
     return bounding_of(plan).sums(plan, summed, rows, salt, to)
 
 
-def regrouped(plan: Plan, finest: str, dialect: str | Dialect) -> str:
+def regroup(plan: Plan, finest: str, dialect: str | Dialect) -> str:
     """The sums of a plan from those of its finest groups."""
     to = dialect_of(dialect)
     keys = [f"{PAIRS}.{key(plan.bounded_by.index(one))}" for one in plan.keys]

@@ -12,11 +12,9 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit.bounding import bounding_of, group_by, key_names, partition_by
-from sfumato.sql.emit.lattice_steps import is_missing
 from sfumato.sql.emit.norm import RankBound
-from sfumato.sql.emit.unit_rows import row_select
+from sfumato.sql.emit.unit_rows import is_missing, row_select
 from sfumato.sql.expressions import Column, Expression
-from sfumato.sql.lattice import Lattice
 from sfumato.sql.plan import Plan
 from sfumato.sql.reserved_names import (
     ALL,
@@ -36,6 +34,7 @@ from sfumato.sql.reserved_names import (
     measure,
     qualify,
 )  # fmt: skip
+from sfumato.sql.value_lattice import Lattice
 
 X = f"{READ}.{GIVEN}"  # a value of a row
 
@@ -98,12 +97,12 @@ class Selection:
         to, of = dialect_of(dialect).about(plan), lattice.of
         read = to.compiled(of)
         key, unread = (to.key(of), to.unread(of)) if isinstance(of, Column) else (None, None)
-        rows, plain = (row_select(plan, {GIVEN: one or read}, to).sql(to.name) for one in (key, unread))
+        rows, plain = (row_select(plan, {GIVEN: one or read}, to).sql(to.name, copy=False) for one in (key, unread))
         return Selection(rows, plain, step_of(lattice, to), to)
 
-    def selected(self, parts: Sequence[float]) -> str:
+    def quantile_statement(self, parts: Sequence[float]) -> str:
         """How many values there are, and those below which these parts of them lie."""
-        return f"SELECT COUNT({X}), {self.to.selected(X, parts)} FROM ({self.rows}) AS {READ}"
+        return f"SELECT COUNT({X}), {self.to.quantile_list(X, parts)} FROM ({self.rows}) AS {READ}"
 
     def between(self, low: float, high: float) -> str:
         """How many values are at most the higher end; and, from the lower one on: steps, and how many have each."""

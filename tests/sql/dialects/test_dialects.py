@@ -158,5 +158,5 @@ def test_types_are_those_of_the_table_that_is_read_and_of_no_other_of_its_name(n
     to = type(dialect_of(name))(
         schema={plain.name: {"stay": "integer"}, union.name: dict.fromkeys(union.columns, "text")}
     )
-    assert to.stored(plain) == {"stay": "integer"}
-    assert to.stored(union) == {}
+    assert to.stored_types(plain) == {"stay": "integer"}
+    assert to.stored_types(union) == {}
