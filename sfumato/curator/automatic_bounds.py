@@ -294,7 +294,7 @@ def ask_unbounded(curator: "Curator", wanted: Wanted, key: str | None) -> Answer
             error=rest.error,
             relative_error=rest.relative_error,
             key=key,
-            **rest.bounds.stated(),
+            **rest.bounds.stated_bounds(),
         )
     except NotReached as short:
         best = with_clamping(short.answer, bounds) if isinstance(short.answer, Answer) else None
@@ -319,7 +319,7 @@ def preview_unbounded(curator: "Curator", wanted: Wanted) -> Preview:
             epsilon=wanted.epsilon,
             error=wanted.error,
             relative_error=wanted.relative_error,
-            **wanted.bounds.stated(),
+            **wanted.bounds.stated_bounds(),
         )
         return replace(preview, lost=(*preview.lost, *(one.words for one in bounds)))
     if wanted.epsilon is None:

@@ -109,7 +109,7 @@ class FirstTry:
         answer = receipt.answer if receipt is not None else None
         if answer is not None and json.loads(answer).get("error", error) != error:
             raise KeyReused(
-                "this request key was used for another question.\n  found:  the same key, another error\n"
+                "this idempotency key was used for another question.\n  found:  the same key, another error\n"
                 "  do:     use a new key for a new question"
             )
         return FirstTry(offer, answer)

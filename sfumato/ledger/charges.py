@@ -118,7 +118,7 @@ def find_receipt(transaction: Transaction, request: Request) -> Receipt | None:
     charged: Mapping[str, object] = tables.entry(transaction, seq).content
     if charged["question"] != request.question or charged["loss"] != request.loss:
         raise KeyReused(
-            "this request key was used for another question.\n  found:  the same key, another question or price\n"
+            "this idempotency key was used for another question.\n  found:  the same key, another question or price\n"
             "  do:     use a new key for a new question"
         )
     return Receipt(
@@ -143,6 +143,7 @@ def charged_under(transaction: Transaction, who: str, key: str) -> Mapping[str, 
 
 
 NEWEST = 32  # stored answers to one question that are considered
+PRESENT = "version = (SELECT version FROM head WHERE id = 1)"  # of the data
 
 
 def answer_to_charge(transaction: Transaction, charge: int) -> bytes | None:
@@ -153,8 +154,8 @@ def answer_to_charge(transaction: Transaction, charge: int) -> bytes | None:
 def first_answer(transaction: Transaction, question: str) -> bytes | None:
     """The first answer to a question about the present data version."""
     rows = transaction.run(
-        "SELECT seq FROM answers WHERE question = ? AND version = ? ORDER BY seq",
-        question_hash(question), tables.head(transaction)[2],
+        f"SELECT seq FROM answers WHERE question = ? AND {PRESENT} ORDER BY seq",
+        question_hash(question),
     )  # fmt: skip
     return tables.entry(transaction, require_int(rows[0][0])).answer if rows else None
 
@@ -162,8 +163,8 @@ def first_answer(transaction: Transaction, question: str) -> bytes | None:
 def newest_answers(transaction: Transaction, question: str) -> list[tuple[Entry, Entry]]:
     """(charge, answer) of the newest answers to a question about the present data version, the newest first."""
     rows = transaction.run(
-        f"SELECT charge, seq FROM answers WHERE question = ? AND version = ? ORDER BY seq DESC LIMIT {NEWEST}",
-        question_hash(question), tables.head(transaction)[2],
+        f"SELECT charge, seq FROM answers WHERE question = ? AND {PRESENT} ORDER BY seq DESC LIMIT {NEWEST}",
+        question_hash(question),
     )  # fmt: skip
     return [
         (tables.entry(transaction, require_int(charge)), tables.entry(transaction, require_int(seq)))

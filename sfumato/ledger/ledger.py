@@ -185,7 +185,7 @@ class Ledger:
             if not charges.may_rerun(line.transaction, receipt.seq):
                 raise AlreadyRun(
                     f"this question was already answered, or run again.\n  found:  charge {receipt.seq}\n"
-                    "  do:     charge again to ask again"
+                    "  do:     ask it as a new question, with a key of its own"
                 )
             line.write({"kind": "rerun", "charge": receipt.seq})
 

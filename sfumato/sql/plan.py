@@ -301,7 +301,7 @@ class Plan:
         return replace(self, keys=self.bounded_by, bounded_by=())
 
     @property
-    def merged(self) -> int:
+    def merged_groups(self) -> int:
         """How many groups of the finest keys make one group."""
         pairs = zip(self.bounded_by, self.finest.key_lists, strict=True)
         return math.prod(len(listed or ()) for key, listed in pairs if key not in self.keys)
@@ -406,7 +406,7 @@ class Plan:
         if self.table.scaled:
             return 1
         if self.bounded_by:
-            return self.finest.rows * min(self.finest.groups, self.merged)
+            return self.finest.rows * min(self.finest.groups, self.merged_groups)
         joined = math.prod(join.table.rows for join in self.joins if join.multiplies)
         if self.keyed_by_group:  # a unit has one row for each of its keys
             return joined
@@ -446,10 +446,15 @@ class Plan:
             more [c² ≤ c·min(L, R)]
         """
         if self.bounded_by:
-            return -(-self.finest.groups // self.merged)
+            return -(-self.finest.groups // self.merged_groups)
         if not self.keys:
             return 1
         return self.table.groups if self.discovered else min(self.table.groups, max(1, self.combinations))
+
+    @cached_property
+    def cuts_groups(self) -> bool:
+        """Can a unit have more groups than count? Not if all keys are public, and there are no more of them."""
+        return bool(self.keys) and (self.discovered or self.combinations > self.table.groups)
 
     @cached_property
     def key_lists(self) -> tuple[tuple[Scalar, ...] | None, ...]:

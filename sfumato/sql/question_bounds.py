@@ -31,7 +31,7 @@ class QuestionBounds:
                     "  do:     give a whole number from 1 on"
                 )
 
-    def stated(self) -> dict[str, int]:
+    def stated_bounds(self) -> dict[str, int]:
         """The bounds that are not None, by name."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
@@ -68,7 +68,7 @@ class QuestionBounds:
         return table if most == table.most else replace(table, most=most, supposed=True)
 
     def require_tighter(self, table: Table, limits: dict[str, int]) -> None:
-        for name, value in self.stated().items():
+        for name, value in self.stated_bounds().items():
             if value > limits.get(name, value):
                 raise QueryRefused(
                     f"a question can tighten the owner's bounds, not loosen them.\n"

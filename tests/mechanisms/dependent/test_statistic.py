@@ -87,7 +87,7 @@ def test_a_share_cut_off_costs_little_more_than_a_number_of_values(size, trim):
 def test_the_ends_of_what_is_kept_are_all_that_is_read(values):
     statistic = TrimmedShare(0, 1000, share=Fraction(1, 5), values=values)
     for size in (0, 1, 2, 7, 40, 400):
-        x = statistic.ordered(np.random.default_rng(size).integers(0, 1000, size))
+        x = statistic.order_values(np.random.default_rng(size).integers(0, 1000, size))
         part = x.window(statistic.ranks(size, 12))
         assert statistic.curve(part, 12) == statistic.curve(x, 12)
         assert statistic.value(part) == statistic.value(x)
@@ -208,7 +208,7 @@ def test_a_window_of_ranks_is_enough(row, k):
         TrimmedMean(0, 1 << 20, trim=len(row) // 3),
         Kept.trimmed(len(row), (len(row) - 1) // 3, 0, 1 << 20),
     ):
-        everything = statistic.ordered(row)
+        everything = statistic.order_values(row)
         window = everything.window(statistic.ranks(len(row), k))
         assert sum(block.size for block in window.blocks) <= 4 * k + 16
         assert statistic.curve(window, k) == statistic.curve(everything, k)
