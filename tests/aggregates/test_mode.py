@@ -94,6 +94,6 @@ def test_of_different_values_there_may_be_more_than_are_counted(tmp_path):
     curator = sf.Curator.open(tmp_path / "t.duckdb", policy=tmp_path / "t.toml")
     answer = curator.ask("SELECT COUNT(DISTINCT v) AS n, COUNT(DISTINCT w) AS k FROM t", epsilon=40)
     ((n, low, high, _, _, most),) = answer.rows
-    assert 1 <= n <= 5 and low <= 3 and high is None and most == 2 and "more different values" in answer.note
+    assert 1 <= n <= 5 and low <= 3 and high is None and 2 <= most <= 6 and "more different values" in answer.note
     cut = curator.ask("SELECT COUNT(DISTINCT v) AS n FROM t", epsilon=40, rows=50)
     assert cut.rows[0][2] is not None and 80 <= cut.rows[0][0] <= 100
