@@ -14,6 +14,7 @@ from sfumato.curator.answer import Answer
 from sfumato.curator.automatic_bounds import ask_unbounded, preview_unbounded
 from sfumato.curator.bounded_cache import BoundedTables
 from sfumato.curator.contribution_sketch import register_contributions
+from sfumato.curator.every_day import ask_every_day
 from sfumato.curator.failure_guard import Clock
 from sfumato.curator.fit_in_database import fit_in_database
 from sfumato.curator.layout import describe_expected_left_out
@@ -29,7 +30,7 @@ from sfumato.curator.several_aggregations import ask_several, preview_several
 from sfumato.curator.steps import Steps
 from sfumato.curator.suggest_bounds import Bounds, suggest_bounds
 from sfumato.engines.base import Engine
-from sfumato.errors import UnboundedColumn
+from sfumato.errors import QueryRefused, UnboundedColumn
 from sfumato.learn.base import Estimator
 from sfumato.ledger import Ledger
 from sfumato.ledger.amounts import share_left
@@ -137,6 +138,8 @@ class Curator:
         """
         self.probe("ask: asked")
         wanted = Wanted.of(sql, epsilon, error, relative_error, QuestionBounds(rows, groups, most))
+        if wanted.every_day is not None:
+            return ask_every_day(self, wanted, self.clock.today())
         try:
             question = self.planner.plan(wanted)  # pure: text and policy, or QueryRefused
         except UnboundedColumn:
@@ -170,6 +173,10 @@ class Curator:
     ) -> Preview:  # fmt: skip
         """Price, errors and odds of a question. Free; no data are read."""
         wanted = Wanted.of(sql, epsilon, error, relative_error, QuestionBounds(rows, groups, most))
+        if wanted.every_day is not None:
+            raise QueryRefused(
+                "the price of EVERY DAY is the ε that it is asked for.\n  do:     EXPLAIN PRIVACY SELECT … EVERY DAY …"
+            )
         try:
             return self.preview_question(self.planner.plan(wanted), wanted)
         except UnboundedColumn:

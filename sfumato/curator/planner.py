@@ -35,7 +35,7 @@ from sfumato.engines.postprocessing import SmallTable, shared_postprocessor
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.ledger.meter import epsilon_at, odds
 from sfumato.sql.dialects import dialect_of
-from sfumato.sql.dp_syntax import parse_dp_syntax
+from sfumato.sql.dp_syntax import EveryDay, parse_dp_syntax
 from sfumato.sql.policy import Policy, names_unit
 from sfumato.sql.question import Outer, Question
 from sfumato.sql.question_bounds import AS_STATED, QuestionBounds
@@ -55,6 +55,7 @@ class Wanted:
     unit: str | None = None  # the unit that the text names
     explained: bool = False  # EXPLAIN PRIVACY: only the preview is asked for
     bounds: QuestionBounds = AS_STATED  # tighter than those of the policy
+    every_day: EveryDay | None = None  # a count that is published every day
 
     @staticmethod
     def of(
@@ -75,15 +76,8 @@ class Wanted:
         for name, value in (("epsilon", epsilon), ("error", error)):
             if value is not None:
                 require_positive(name, value)
-        return Wanted(
-            text.text,
-            epsilon,
-            error,
-            goal,
-            text.unit,
-            text.explained,
-            bounds if text.bounds == AS_STATED else text.bounds,
-        )
+        chosen = bounds if text.bounds == AS_STATED else text.bounds
+        return Wanted(text.text, epsilon, error, goal, text.unit, text.explained, chosen, text.every_day)
 
     def needs_rounds(self, question: Question) -> bool:
         """Is a relative error wanted that only refinement gives? Counts by group have a contract instead."""

@@ -452,6 +452,11 @@ class Plan:
         return self.table.groups if self.discovered else min(self.table.groups, max(1, self.combinations))
 
     @cached_property
+    def cuts_groups(self) -> bool:
+        """Can a unit have more groups than count? Not if all keys are public, and there are no more of them."""
+        return bool(self.keys) and (self.discovered or self.combinations > self.table.groups)
+
+    @cached_property
     def key_lists(self) -> tuple[tuple[Scalar, ...] | None, ...]:
         """For each key the values that rows can have under `where`, if they are public; None if not."""
         return tuple(possible_keys(key, self.where) for key in self.keys)

@@ -13,6 +13,7 @@ from typing import ClassVar, Self
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
+from sfumato.sql.dialects.keyed_hash import FORMS, Form, Hashed, keyed_hash
 from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions import FUNCTIONS
@@ -32,9 +33,12 @@ class Dialect(ABC):
     """The SQL of one engine. `schema` has the engine's names of column types, where known; it allows simpler SQL, but
     is not needed for correctness. `types` is the same for the tables of one plan: "t0.stay" → "integer"."""
 
+    whole_types: ClassVar[frozenset[str]]  # the engine's integers of at most 64 bits
+    double_types: ClassVar[frozenset[str]]
     costs: ClassVar[Mapping[str, Cost]] = {}  # of functions that may take longer here than their entries state
 
     schema: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    lasting: tuple[str, ...] = field(default=(), repr=False)  # tables of sums by day that the engine has (emit/daily)
     types: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def about(self, plan: Plan) -> Self:
@@ -224,6 +228,11 @@ class Dialect(ABC):
         """Is it faster to choose a unit's groups from rows, before they are summed?"""
         return False
 
+    @property
+    def counts_before_hashing(self) -> bool:
+        """Is a hash so slow that values are counted first, and hashed only where some are cut?"""
+        return False
+
     def unread(self, column: Column) -> Sql | None:
         """A numeric column unchanged, if NaN is absent or above all numbers in it; None: written as everywhere else."""
         return None
@@ -236,9 +245,38 @@ class Dialect(ABC):
     def first(self, value: str, order: Sequence[str]) -> str:
         """The value of the first row in this order, of the rows of a group; ties must be of equal values."""
 
+    def row_hash(self, listed: Sequence[Hashed], salt: int) -> Sql:
+        """A hash of these values and the salt alone, the same on all engines."""
+        return raw(keyed_hash(listed, salt, self))
+
     @abstractmethod
-    def row_hash(self, listed: Sequence[Sql], salt: int) -> Sql:
-        """A 64-bit hash of these values and the salt alone: never of a position, rowid or random()."""
+    def digest(self, text: str) -> str:
+        """The first six bytes of the MD5 of a text, of which the last one counts most, as a whole number."""
+
+    @property
+    def text_type(self) -> str:
+        """Its name for texts in CAST."""
+        return "TEXT"
+
+    def joined(self, texts: Sequence[str], between: str) -> str:
+        """Texts that are not NULL, with another one between them."""
+        sign = f", {self.text(between).sql(self.name)}, "
+        return f"CONCAT({sign.join(texts)})"
+
+    def form(self, key: Expression) -> Form:
+        """How a key is hashed, as rows have it."""
+        if key.domain.kind is Kind.DATE:
+            return Form.TEXT
+        return Form.WHOLE if isinstance(key, Column) and self.key(key) is not None else FORMS[key.domain.kind]
+
+    def unit(self, name: str, table: Table) -> Hashed:
+        """The unit of a row, as it is hashed."""
+        type_ = self.type_of(table, table.unit_column or "")
+        if type_ in self.whole_types:
+            return Hashed(name, Form.WHOLE, known=True)
+        if type_ in self.double_types:
+            return Hashed(name, Form.NUMBER, known=True)
+        return Hashed(self.as_text(raw(name)).sql(self.name), Form.TEXT, known=True)
 
     @property
     def materialized(self) -> str:
@@ -247,6 +285,10 @@ class Dialect(ABC):
     @abstractmethod
     def quotient(self, a: str, b: str) -> str:
         """The quotient of integers, truncated towards 0."""
+
+    def identifier(self, name: str) -> str:
+        """A name of the owner's."""
+        return exp.to_identifier(name, quoted=True).sql(self.name)
 
     def total(self, integers: str) -> str:
         """A sum of 64-bit integers that does not overflow, however many there are."""

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from sfumato.sql import reserved_names as names
 from sfumato.sql.dialects.base import Dialect
+from sfumato.sql.dialects.keyed_hash import BYTES
 from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Call, Column, Expression
 from sfumato.sql.functions import FUNCTIONS
@@ -41,6 +42,9 @@ def null_if_long(words: Sql) -> Sql:
 @dataclass(frozen=True)
 class DuckDB(Dialect):
     """TRY_CAST is total here, doubles overflow to infinity, sums of integers have 128 bits."""
+
+    whole_types = frozenset(WHOLE | {"BIGINT"})
+    double_types = frozenset({"FLOAT", "DOUBLE"})
 
     @property
     def name(self) -> str:
@@ -122,12 +126,9 @@ class DuckDB(Dialect):
     def first(self, value: str, order: Sequence[str]) -> str:
         return f"FIRST({value} ORDER BY {', '.join(order)})"
 
-    def row_hash(self, listed: Sequence[Sql], salt: int) -> Sql:
-        """A signed integer: its joins and comparisons are a fifth faster."""
-        mixed = exp.Anonymous(this="HASH", expressions=[*listed, exp.Literal.number(str(salt))])
-        return exp.Cast(
-            this=exp.BitwiseRightShift(this=mixed, expression=exp.Literal.number("1")), to=of_type("BIGINT")
-        )
+    def digest(self, text: str) -> str:
+        """MD5_NUMBER has the bytes in this order; a signed integer, as its joins and comparisons are faster."""
+        return f"CAST(MD5_NUMBER({text}) & {2 ** (8 * BYTES) - 1} AS BIGINT)"
 
     def whole(self, low: int, high: int) -> str:
         """DuckDB sums 32-bit integers in 64 bits, and 64-bit integers in 128."""

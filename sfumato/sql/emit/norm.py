@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sfumato.sql.dialects.base import Dialect
-from sfumato.sql.emit.bounding import columns_of, group_by, hash_of, key_names, partition_by, read_rows
+from sfumato.sql.emit.bounding import RowSums, group_by, hash_of, hashed_group, key_names, partition_by, read_rows
 from sfumato.sql.emit.request import TableRequest
-from sfumato.sql.emit.unit_rows import clamped_value, row_select
 from sfumato.sql.expressions import Expression
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.reserved_names import (
@@ -21,7 +20,6 @@ from sfumato.sql.reserved_names import (
     COUNT,
     NORMS,
     NUMBERED,
-    ONE,
     PAIRS,
     PLACE,
     RANKED,
@@ -159,23 +157,21 @@ class Scaling:
 
     def pairs(self) -> str:
         """unit, keys, and each measure of what it adds to the group."""
-        values = {measure(j): self.to.compiled(m.of) for j, m in enumerate(self.measures) if m.of}
-        rows = row_select(self.plan, values or {ONE: self.to.literal(1)}, self.to).sql(self.to.name, copy=False)
-        mine, counted = columns_of(self.measures)
+        rows = RowSums.of(self.plan, self.measures, self.to)
         owner = qualify(ROWS, [UNIT, *self.keys])
         added = [
-            f"{self.unit_total(m, mine[j], counted[j])} AS {measure(j)}"
+            f"{self.unit_total(j, rows)} AS {measure(j)}"
             for j, m in enumerate(self.measures)
             if m.what is not What.UNITS
         ]
-        source = self.to.by_unit(f"({rows}) AS {ROWS}", UNIT, self.plan)
+        source = rows.source if rows.by_day else self.to.by_unit(rows.source, UNIT, self.plan)
         return f"SELECT {', '.join([*owner, *added])} FROM {source} {group_by(owner)}"
 
-    def unit_total(self, of: Measure, name: str, counted: str) -> str:
+    def unit_total(self, place: int, rows: RowSums) -> str:
         """The sum that a unit adds to a group: NULL if products with it would leave their type."""
-        if of.what is What.ROWS:
-            return "COUNT(*)"
-        total = self.to.total_of(clamped_value(of, name, counted, self.to), max(map(abs, of.span())))
+        total = rows.total(place)
+        if self.measures[place].what is What.ROWS:
+            return f"CAST({total} AS BIGINT)" if rows.by_day else total
         return f"CASE WHEN ABS({total}) < {LARGEST_ADDED} THEN CAST({total} AS BIGINT) END"
 
     def norms(self) -> str:
@@ -333,7 +329,7 @@ class Scaling:
         mine = qualify(PAIRS, [UNIT, *names])
         joined = f"{PAIRS} JOIN {NORMS} ON {PAIRS}.{UNIT} = {NORMS}.{UNIT}"
         few = f"SELECT {', '.join([*mine[1:], f'{many} AS {COUNT}'])} FROM {joined} WHERE {many} <= {most}"
-        order = ", ".join([hash_of(mine, salt, self.to), *mine[1:]])
+        order = ", ".join([hash_of(hashed_group(self.plan, PAIRS, self.to), salt, self.to), *mine[1:]])
         place = f"ROW_NUMBER() OVER ({partition_by(mine[:1])} ORDER BY {order}) AS {PLACE}"
         ranked = f"SELECT {', '.join([*mine[1:], place])} FROM {joined} WHERE {many} IS NULL OR {many} > {most}"
         kept, shown = ", ".join([*qualify(RANKED, names), str(most)]), qualify(WEIGHTED, names)

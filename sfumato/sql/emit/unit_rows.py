@@ -10,6 +10,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from sfumato.sql.dialects.base import Dialect, literal_list, raw
+from sfumato.sql.dialects.keyed_hash import FORMS, Form, Hashed
 from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions.function import Sql, of_type, paren
@@ -204,13 +205,22 @@ def limit_rows_per_unit(
     names = dict.fromkeys([*sorted(table.columns), *filter(None, [table.unit_column])])
     mine = [exp.column(name, table=STORED, quoted=True) for name in names]
     words = [to.content(one.copy(), to.type_of(table, one.name)) for one in mine]
-    order = exp.Order(expressions=[exp.Ordered(this=one) for one in [to.row_hash(words, 0), *words]])
+    typed = [stored_value(table, name, of.kind, to) for name, of in sorted(table.columns.items())]
+    order = exp.Order(expressions=[exp.Ordered(this=one) for one in [to.row_hash(typed, 0), *words]])
     number = exp.Window(this=exp.RowNumber(), partition_by=[unit_of(table, STORED, to), *apart], order=order)
     inner = exp.select(*mine, exp.alias_(number, PLACE)).from_(with_alias(rows_with_unit(table, to), STORED))
     place_of = exp.column(PLACE, table=RANKED)
     last = integer_literal(most or table.rows)
     outer = exp.select("*").from_(with_alias(inner, RANKED)).where(exp.LTE(this=place_of, expression=last))
     return with_alias(outer, table_alias(place))
+
+
+def stored_value(table: Table, name: str, kind: Kind, to: Dialect) -> Hashed:
+    """A column of a stored row as the policy reads it, and as it is hashed: an integer as it is stored."""
+    type_, plain = to.type_of(table, name), exp.column(name, table=STORED, quoted=True)
+    if kind is Kind.NUMBER and type_ in to.whole_types:
+        return Hashed(plain.sql(to.name), Form.WHOLE)
+    return Hashed(to.column(plain, kind, type_).sql(to.name), FORMS[kind])
 
 
 def limit_joined_rows(join: Join, place: int, to: Dialect) -> exp.Expression:
@@ -261,7 +271,7 @@ def as_key(key: Expression, to: Dialect) -> Sql:
     match key.domain.kind:
         case Kind.DATE:
             return to.date_text(found)
-        case Kind.NUMBER if isinstance(key, Call):
+        case Kind.NUMBER if isinstance(key, Call) and key.arguments[0].domain.kind is not Kind.DATE:
             return paren(exp.Case().when(to.is_nan(found), exp.null()).else_(found.copy()))
     return found
 

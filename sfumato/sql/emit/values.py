@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
+from sfumato.sql.dialects.keyed_hash import FORMS, Form
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit.bounding import bounding_of, group_by, key_names, partition_by
 from sfumato.sql.emit.norm import RankBound
@@ -45,7 +46,7 @@ def distinct_counts(plan: Plan, of: Expression, salt: int, dialect: str | Dialec
     One unit changes it by at most `rows`: that many values are its own, and others may have them as well.
     """
     to, names = dialect_of(dialect).about(plan), qualify(VALUES, key_names(plan))
-    kept = bounding_of(plan).values(plan, value_or_null(of, to), of, salt, to, once=True)
+    kept = bounding_of(plan).values(plan, value_or_null(of, to), of, salt, to, once=True, form=FORMS[of.domain.kind])
     counted = f"COUNT(DISTINCT {VALUES}.{VALUE}) AS {measure(0)}"
     return f"WITH {kept} SELECT {', '.join([*names, counted])} FROM {VALUES} {group_by(names)}"
 
@@ -121,7 +122,7 @@ class Selection:
 def frequencies(plan: Plan, lattice: Lattice, salt: int, to: Dialect, *more: str) -> str:
     """Tables of WITH, of which COUNTED has the keys, each VALUE, how many have it (COUNT), and `more`."""
     names = qualify(VALUES, [*key_names(plan), VALUE])
-    kept = bounding_of(plan).values(plan, step_of(lattice, to), lattice.of, salt, to, once=False)
+    kept = bounding_of(plan).values(plan, step_of(lattice, to), lattice.of, salt, to, once=False, form=Form.WHOLE)
     shown = [*names, f"COUNT(*) AS {COUNT}", *more]
     return f"{kept}, {COUNTED} AS (SELECT {', '.join(shown)} FROM {VALUES} {group_by(names)})"
 
