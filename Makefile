@@ -40,17 +40,17 @@ serve: $(VENV)/server.stamp  ## a service with the data of the demo: asked over 
 
 test: lint types  ## everything that must hold: lint, types, tests, documents
 	@echo "· pytest"
-	@$(BIN)/python -m pytest -q -n auto --dist loadgroup
+	@$(BIN)/python -m pytest -q -n auto --dist loadfile
 
 check: lint types  ## a first look: lint, types, and a spread of tests (a minute; `make test` runs all)
 	@echo "· pytest, a spread"
 	@$(BIN)/python -m pytest -q --spread 60
 
 test-oldest: .venv-oldest/dev.stamp  ## the tests with the oldest versions that pyproject.toml allows (OPTIONS="tests/curator")
-	@.venv-oldest/bin/python -m pytest -q -n auto --dist loadgroup $(OPTIONS)
+	@.venv-oldest/bin/python -m pytest -q -n auto --dist loadfile $(OPTIONS)
 
 test-newest: .venv-newest/dev.stamp  ## the tests with the newest versions available (OPTIONS="tests/curator")
-	@.venv-newest/bin/python -m pytest -q -n auto --dist loadgroup $(OPTIONS)
+	@.venv-newest/bin/python -m pytest -q -n auto --dist loadfile $(OPTIONS)
 
 test-spark: $(VENV)/dev.stamp  ## all that is asked of engines, asked of Spark too (20 min; needs Java 17)
 	@SFUMATO_SPARK=1 $(BIN)/python -m pytest -q tests/engines/test_spark.py tests/engines/test_conformance.py $(OPTIONS)
@@ -63,6 +63,9 @@ fuzz: $(VENV)/dev.stamp  ## questions from the grammar with and without one unit
 
 mutants-random: $(VENV)/dev.stamp  ## change sfumato at random places and check that a test notices (hours, resumable; OPTIONS="--count 50 --seed 2")
 	@$(BIN)/python -m tests.mutants.campaign $(OPTIONS)
+
+laws: $(VENV)/dev.stamp  ## each law with fresh dice and 50 times as many examples as in `make test` (a night; OPTIONS="tests/loss")
+	@$(BIN)/python -m pytest -q -n auto --dist loadfile --examples 50 $(OPTIONS)
 
 lint: $(VENV)/dev.stamp  ## ruff: rules and format
 	@echo "· ruff"

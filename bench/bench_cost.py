@@ -168,7 +168,7 @@ def measured(db: Engine, values: Sequence[str], expressions: Sequence[Sequence[E
     fill(db, values, [types[f"t0.c{i}"] for i in range(len(values))], rows)
     to, found = db.knowing(types), []
     for several in expressions:
-        hashed = to.hashed([to.compiled(one) for one in several], 1).sql(to.name)
+        hashed = to.row_hash([to.compiled(one) for one in several], 1).sql(to.name)
         sql = f"SELECT BIT_XOR({hashed}) FROM hard AS {table_alias(0)}"
         found.append(min(db.timed(sql) for _ in range(5)) / rows)
     return found
@@ -224,7 +224,7 @@ def of_reading(db: Engine, kind: Kind, rows: int) -> tuple[float, float, float]:
         plain = db.dialect.as_text(names.column("t0.c0"))
         sql = "SELECT BIT_XOR({}) FROM hard AS " + table_alias(0)
         before, after = (
-            min(db.timed(sql.format(to.hashed([one], 1).sql(to.name))) for _ in range(5)) / (rows // 50)
+            min(db.timed(sql.format(to.row_hash([one], 1).sql(to.name))) for _ in range(5)) / (rows // 50)
             for one in (plain, to.compiled(column))
         )
         spent, stated = max(after - before, 0.0), to.cost(column) / 1e9

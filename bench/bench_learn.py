@@ -18,11 +18,12 @@ import numpy as np
 from sklearn import linear_model
 
 import sfumato as sf
-from bench.learn import work
+from bench.learn import real_data, work
 from sfumato import learn
 
 BENCH = Path(__file__).parent
 PEER = BENCH / ".peers/learn-diffprivlib/bin/python"
+PLAIN = {"linear", "logistic", "boosting"}
 NEAR = {
     ("linear", "diabetes"),
     ("linear", "line-20000-10"),
@@ -38,6 +39,8 @@ def our_score(estimator, name, epsilon, delta, seed):
     common = {"epsilon": epsilon, "delta": delta, "relation": relation, "bounds": (-1, 1)}
     if estimator == "linear":
         return work.r2(d, learn.LinearRegression(y_bounds=(-1, 1), **common).fit(a, b).predict(c))
+    if estimator == "boosting":
+        return work.r2(d, learn.GradientBoostingRegressor(y_bounds=(-1, 1), **common).fit(a, b).predict(c))
     if estimator == "k_means":
         fitted = learn.KMeans(n_clusters=work.CLUSTERS[name], **common).fit(a)
         return work.compactness(c, fitted.cluster_centers_)
@@ -56,19 +59,26 @@ def our_score(estimator, name, epsilon, delta, seed):
 
 
 def without_noise(estimator, name, splits):
-    """The score of the plain fit, for linear and logistic regression."""
+    """The score of the plain linear or logistic regression."""
     scores = []
     for seed in range(splits):
         a, b, c, d = work.split(*work.load(name, estimator), seed)
-        if estimator == "linear":
+        if estimator in work.REGRESSIONS:
             scores.append(work.r2(d, linear_model.LinearRegression().fit(a, b).predict(c)))
         else:
             scores.append(work.accuracy(d, linear_model.LogisticRegression(max_iter=5000).fit(a, b).predict(c)))
     return float(np.mean(scores))
 
 
+def write_real_data():
+    """Tables of the peer's environment, for both sides; False where it is not installed."""
+    if PEER.exists() and not real_data.FOLDER.exists():
+        subprocess.run([PEER, "-P", BENCH / "learn/real_data.py", real_data.FOLDER], check=True)
+    return real_data.FOLDER.exists()
+
+
 def peer_scores(estimator, name, splits):
-    if not PEER.exists():
+    if not PEER.exists() or estimator == "boosting":  # which the peer has not
         return {}
     side = BENCH / "learn/sides/diffprivlib.py"
     done = subprocess.run([PEER, "-P", side, estimator, name, str(splits)], capture_output=True, text=True, check=False)
@@ -95,15 +105,19 @@ def main():
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--only", nargs="+", metavar="ESTIMATOR")
     parser.add_argument("--held-out", action="store_true", help="data sets that no constant was chosen on")
+    parser.add_argument("--data", nargs="+", metavar="NAME")
     parser.add_argument("--json", nargs="?", const=BENCH / "results/learn.json", type=Path, metavar="FILE")
     options = parser.parse_args()
-    rows, failed = [], []
+    rows, failed, real = [], [], write_real_data()
     print(f"{'estimator':<12}{'data':<15}{'ε':>4}  {'pure ε':>15}  {'δ = 1e-5':>15}  {'diffprivlib':>17}")
     for estimator, names in (work.HELD_OUT if options.held_out else work.CELLS).items():
+        names = [name for name in names if real or name not in real_data.TABLES]
         for name in names if not options.only or estimator in options.only else ():
+            if options.data and name not in options.data:
+                continue
             splits = options.splits if not name.startswith(("line-", "odds-")) else min(options.splits, 5)
             peer = peer_scores(estimator, name, splits)
-            plain = without_noise(estimator, name, splits) if estimator in ("linear", "logistic") else None
+            plain = without_noise(estimator, name, splits) if estimator in PLAIN else None
             least = work.trivial(estimator, name)
             for epsilon in work.EPSILONS:
                 pure, approx = (

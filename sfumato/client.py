@@ -29,7 +29,7 @@ LONGEST = 1 << 28  # bytes of a reply
 
 @dataclass(frozen=True)
 class RemotePreview:
-    """What a question would cost and how good its answer would be, as a service says it; no data were read."""
+    """The price of a question and the promised errors of its answer, from a service; no data were read."""
 
     epsilon: float
     delta: float

@@ -27,7 +27,7 @@ SfumatoError
     ├── LedgerUnavailable the store cannot be reached or written
     │   └── CommitUnknown it is unknown whether a charge was committed: it counts as charged
     ├── LedgerDamaged     the ledger was changed or cut off, or is an old copy
-    ├── KeyReused         a request key was used again for another question   (also a ValueError)
+    ├── KeyReused         an idempotency key was used again for another question   (also a ValueError)
     ├── QuestionBlocked   the engine failed on the question; the operator must act
     └── AlreadyRun        a charged question was already run twice
 
@@ -84,7 +84,7 @@ class LedgerDamaged(LedgerError):
 
 
 class KeyReused(LedgerError, ValueError):
-    """A request key (idempotency key) was used again for another question."""
+    """An idempotency key was used again for another question."""
 
 
 class AlreadyRun(LedgerError):

@@ -101,7 +101,7 @@ def schema_names(asker: Asker) -> Iterator[str]:
 
 
 def completions(text: str, cursor: int, names: Mapping[str, object]) -> list[str]:
-    """What may follow in a cell of this magic, at this place."""
+    """Completions at this place of a cell."""
     before = text[:cursor]
     if not before.startswith(MAGIC):
         return []

@@ -26,7 +26,7 @@ class Task:
 CURRENT: ContextVar[Task | None] = ContextVar("task", default=None)
 
 
-def watched(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def with_progress(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A function that is nearly always quick: a message is prepared only when `may_take_long` is called inside it.
 
     A message takes a thread, which would take as long as a quick answer does.

@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import os
 import signal
+import sys
 import zlib
 from types import SimpleNamespace
 
@@ -14,8 +15,13 @@ from hypothesis import HealthCheck, settings
 # where every core has a test of its own they spin for longer than they multiply. Processes that tests start inherit it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# Containers often forbid bytecode: then every process that a test starts compiles all of sfumato, for .5 s and more.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 from sfumato.curator.purchase import Buyer
 from sfumato.noise import entropy
+
+sys.dont_write_bytecode = False  # nor are tests rewritten and compiled anew in every run
 
 # Before anyone imports matplotlib: pictures are drawn into memory.
 os.environ["MPLBACKEND"] = "Agg"
@@ -27,19 +33,23 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The same examples on every machine, so that a red test is a change in the code and not in the dice.
 # too_slow and the deadline measure the machine, not the code.
 settings.register_profile(
-    "repeatable", derandomize=True, deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+    "repeatable", derandomize=True, deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow]
 )
-# Fresh dice and many of them, for a night: pytest -n auto --hypothesis-profile explore
-settings.register_profile("explore", settings.get_profile("repeatable"), derandomize=False, max_examples=3000)
 settings.load_profile("repeatable")
 
 
 def pytest_addoption(parser):
     parser.addoption("--spread", type=int, metavar="N", help="one test function in N, and one of every file; none slow")
+    parser.addoption("--examples", type=int, metavar="N", help="N times as many examples of each law, with fresh dice")
 
 
 def pytest_collection_modifyitems(config, items):
     """`--spread N`: of every file the test functions whose checksum modulo N is 0, or else least; one case of each."""
+    if many := config.getoption("--examples"):
+        for law in {item.function for item in items if hasattr(getattr(item, "function", None), "hypothesis")}:
+            stated = law._hypothesis_internal_use_settings or settings.default
+            more = settings(stated, max_examples=many * stated.max_examples, derandomize=False)
+            law._hypothesis_internal_use_settings = more
     if not (every := config.getoption("--spread")):
         return
     files, kept, functions = {}, set(), {}

@@ -142,6 +142,16 @@ def test_a_question_comes_from_the_standard_input(clinic):
     assert found.output.startswith("count")
 
 
+def test_the_history_shows_what_was_asked_as_it_was_asked(run, clinic):
+    asked = "select  count(*) as everybody\nfrom visits where 1 = 1"
+    assert run("ask", clinic, asked, "--epsilon", 1).exit_code == 0
+    charged, answered = run("ledger", "history", f"{clinic}.ledger").output.splitlines()[-2:]
+    assert charged.endswith("select count(*) as everybody from visits where 1 = 1")
+    number = charged.split()[0]
+    assert answered.endswith(f"charge {number}")
+    assert run("ledger", "history", clinic).output.splitlines()[-2:] == [charged, answered]  # by the data's name
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [

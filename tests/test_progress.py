@@ -23,7 +23,7 @@ def test_what_takes_long_says_so_and_what_is_quick_does_not(capsys, monkeypatch)
 def test_a_quick_function_prepares_no_message_unless_it_may_take_long(capsys, monkeypatch):
     monkeypatch.setattr(waiting, "PATIENCE", 0.01)
 
-    @waiting.watched("composing")
+    @waiting.with_progress("composing")
     def compose(long: bool) -> str:
         if long:
             waiting.may_take_long()
@@ -40,7 +40,7 @@ def test_a_quick_function_prepares_no_message_unless_it_may_take_long(capsys, mo
 def test_there_is_one_message_at_a_time(capsys, monkeypatch):
     monkeypatch.setattr(waiting, "PATIENCE", 0.01)
 
-    @waiting.watched("inside")
+    @waiting.with_progress("inside")
     def compose() -> None:
         waiting.may_take_long()
         time.sleep(0.3)
@@ -55,7 +55,7 @@ def test_there_is_one_message_at_a_time(capsys, monkeypatch):
 def test_a_function_that_fails_leaves_nothing_behind(capsys, monkeypatch):
     monkeypatch.setattr(waiting, "PATIENCE", 0.01)
 
-    @waiting.watched("failing")
+    @waiting.with_progress("failing")
     def fail() -> None:
         waiting.may_take_long()
         raise ValueError("no")

@@ -1,7 +1,8 @@
 """Print which functions a question runs through: how many, in which files, and in which order modules call each other.
 
-Four walks are recorded with a profiler hook: a preview, a question asked for the first time, the same question answered
-from the store, and ε of a composition. A similar call goes before each, so that imports and opening the engine do not
+Six walks are recorded with a profiler hook: a preview, a question asked for the first time, the same question answered
+from the store for another price and for the same one, the first showing of a stored answer after the curator was opened
+again, and ε of a composition. A similar call goes before each, so that imports and opening the engine do not
 count. Distinct functions, methods and lambdas of the package count; comprehensions and generated methods do not.
 
 python tools/walk.py            a table, then the hops of each walk
@@ -173,19 +174,27 @@ def walks(folder: Path, sql: str = SQL) -> list[Walk]:
     curator.ask(OTHER_SQL, epsilon=0.31)
     curator.preview(OTHER_SQL, epsilon=0.37)
 
+    def reopened() -> sf.Curator:
+        """The curator of another process: it knows plan and price from a preview, and has shown nothing."""
+        again = sf.Curator.open(folder / "clinic.duckdb", Policy.read(POLICY))
+        again.ask(OTHER_SQL, epsilon=0.31)
+        again.preview(sql, epsilon=0.5)
+        return again
+
     step = sf.Poisson(rate=0.01).amplify(sf.loss.GaussianLoss(mu=1.25))
 
     def composition(i: int) -> object:
         return ((1000 + i) * step + 20 * sf.loss.LaplaceLoss(eps=0.1)).epsilon(1e-6)
 
     composition(-1)
-    return [
+    found = [
         record("preview", lambda i: curator.preview(sql, epsilon=0.5 + 0.01 * i)),
         record("ask", lambda i: curator.ask(sql, epsilon=0.5 + 0.01 * i)),  # more exact each time, so never stored
-        record("stored", lambda i: curator.ask(sql, epsilon=0.5)),  # at a price whose layout is not known yet
-        record("repeat", lambda i: curator.ask(sql, epsilon=0.5)),  # what was shown before is looked up
-        record("epsilon", composition),
+        record("stored", lambda i: curator.ask(sql, epsilon=0.5)),  # by the last answer, bought for more and shown then
+        record("repeat", lambda i: curator.ask(sql, epsilon=0.5)),
     ]
+    others = [reopened() for _ in range(REPEATS + 1)]
+    return [*found, record("reopened", lambda i: others[i].ask(sql, epsilon=0.5)), record("epsilon", composition)]
 
 
 def print_table(found: list[Walk]) -> None:
@@ -215,7 +224,7 @@ def print_hops(walk: Walk) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Count the functions and files that one question runs through.")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
-    parser.add_argument("--only", nargs="+", metavar="WALK", help="of preview, ask, stored, repeat, epsilon")
+    parser.add_argument("--only", nargs="+", metavar="WALK", help="of preview, ask, stored, repeat, reopened, epsilon")
     parser.add_argument("--sql", default=SQL, help="a question about visits(patient_id, ward, stay, cost)")
     parser.add_argument("--short", action="store_true", help="print the table without the hops")
     options = parser.parse_args()

@@ -16,12 +16,12 @@ from sfumato.aggregates.noisy_sums import NoisySums, Number
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import TRUTH, Domain, Kind
 from sfumato.sql.expressions import Expression
-from sfumato.sql.lattice import Lattices
 from sfumato.sql.parse.ast_guard import node_text, require_known_parts
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, What
 from sfumato.sql.simplify import call
+from sfumato.sql.value_lattice import Lattices
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class Form:
             found[part] = found.get(part, Fraction(0)) + times * c
         return Form({p: c for p, c in found.items() if c}, self.constant + times * other.constant)
 
-    def scaled(self, factor: Fraction) -> "Form":
+    def times(self, factor: Fraction) -> "Form":
         return Form({}).plus(self, factor)
 
     @cached_property
@@ -143,28 +143,28 @@ def as_form(tree: Tree) -> Form | None:
         case Cell(cells, row, place):
             return cells.form(row, place)
         case Apply("+" | "sum", arguments):
-            return combined(arguments, [1] * len(arguments))
+            return combine_forms(arguments, [1] * len(arguments))
         case Apply("mean", arguments):
-            return combined(arguments, [Fraction(1, len(arguments))] * len(arguments)) if arguments else None
+            return combine_forms(arguments, [Fraction(1, len(arguments))] * len(arguments)) if arguments else None
         case Apply("-", (one, other)):
-            return combined((one, other), [1, -1])
+            return combine_forms((one, other), [1, -1])
         case Apply("neg" | "-", (one,)):
-            return combined((one,), [-1])
+            return combine_forms((one,), [-1])
         case Apply("*", (one, other)):
             forms = as_form(one), as_form(other)
             for constant, rest in (forms, forms[::-1]):
                 if constant is not None and rest is not None and not constant.coefficients:
-                    return rest.scaled(constant.constant)
+                    return rest.times(constant.constant)
         case Apply("/", (one, other)):
             above, below = as_form(one), as_form(other)
             if above is not None and below is not None and not below.coefficients and below.constant:
-                return above.scaled(1 / below.constant)
+                return above.times(1 / below.constant)
         case Apply("number", (first,)):
             return as_form(first)
     return None
 
 
-def combined(arguments: Sequence[Tree], factors: Sequence[Fraction | int]) -> Form | None:
+def combine_forms(arguments: Sequence[Tree], factors: Sequence[Fraction | int]) -> Form | None:
     found = Form({})
     for one, factor in zip(arguments, factors, strict=True):
         form = as_form(one)
@@ -184,24 +184,24 @@ def as_ratio(tree: Tree) -> tuple[Form, Form] | None:
             above, below = as_ratio(one), as_form(other)
             if above is not None and below is not None:
                 if not below.coefficients and below.constant:
-                    return above[0].scaled(1 / below.constant), above[1]
+                    return above[0].times(1 / below.constant), above[1]
                 if not above[1].coefficients:
-                    return above[0], below.scaled(above[1].constant)
+                    return above[0], below.times(above[1].constant)
         case Apply("*", (one, other)):
             for constant, rest in ((one, other), (other, one)):
                 factor, ratio = as_form(constant), as_ratio(rest)
                 if factor is not None and not factor.coefficients and ratio is not None:
-                    return ratio[0].scaled(factor.constant), ratio[1]
+                    return ratio[0].times(factor.constant), ratio[1]
         case Apply("+" | "-" as sign, (one, other)):
             for first, constant, place in ((one, other, 1), (other, one, 0)):
                 ratio, added = as_ratio(first), as_form(constant)
                 if ratio is not None and added is not None and not added.coefficients:
                     up = Fraction(-1 if sign == "-" and place == 0 else 1)
                     more = added.constant * (-1 if sign == "-" and place == 1 else 1)
-                    return ratio[0].scaled(up).plus(ratio[1], more), ratio[1]
+                    return ratio[0].times(up).plus(ratio[1], more), ratio[1]
         case Apply("neg" | "-", (one,)):
             ratio = as_ratio(one)
-            return None if ratio is None else (ratio[0].scaled(Fraction(-1)), ratio[1])
+            return None if ratio is None else (ratio[0].times(Fraction(-1)), ratio[1])
         case Apply("number", (first,)):
             return as_ratio(first)
     return None
@@ -331,7 +331,7 @@ def leaf_interval(leaf: Tree, confidence: float) -> Interval:
         above, below = ratio
         if below.coefficients:
             return ratio_interval(above, below, confidence)
-        form = above.scaled(1 / below.constant)
+        form = above.times(1 / below.constant)
         radius = form.radius(confidence)
         return form.value - radius, form.value + radius
     assert isinstance(leaf, Cell)
@@ -374,7 +374,7 @@ def rising(function: Callable[[float], float], least: float = -math.inf) -> Call
     return ends
 
 
-def rounded(of: Interval, digits: Interval = (0.0, 0.0)) -> Interval:
+def round_interval(of: Interval, digits: Interval = (0.0, 0.0)) -> Interval:
     """To so many digits; a step wider, since halves may be rounded either way."""
     step = 10.0 ** -int(digits[0])
     if not all(map(math.isfinite, of)):
@@ -399,11 +399,11 @@ def logarithm(base: Callable[[float], float]) -> Callable[..., Interval]:
     return lambda of: (base(of[0]) if of[0] > 0 else -math.inf, base(of[1]) if of[1] > 0 else math.inf)
 
 
-def added(*of: Interval) -> Interval:
+def add_intervals(*of: Interval) -> Interval:
     return sum(low for low, _ in of), sum(high for _, high in of)
 
 
-def subtracted(one: Interval, other: Interval | None = None) -> Interval:
+def subtract_intervals(one: Interval, other: Interval | None = None) -> Interval:
     return (-one[1], -one[0]) if other is None else (one[0] - other[1], one[1] - other[0])
 
 
@@ -416,14 +416,15 @@ def smallest(*of: Interval) -> Interval:
 
 
 def mean(*of: Interval) -> Interval:
-    return tuple(end / len(of) for end in added(*of))  # type: ignore[return-value]
+    return tuple(end / len(of) for end in add_intervals(*of))  # type: ignore[return-value]
 
 
 FUNCTIONS: dict[str, Callable[..., Interval]] = {
-    "+": added, "-": subtracted, "neg": subtracted, "*": products, "/": quotient, "abs": absolute, "^": power,
+    "+": add_intervals, "-": subtract_intervals, "neg": subtract_intervals, "*": products, "/": quotient,
+    "abs": absolute, "^": power,
     "sqrt": rising(math.sqrt, 0.0), "exp": rising(math.exp), "ln": logarithm(math.log),
-    "log10": logarithm(math.log10), "log2": logarithm(math.log2), "round": rounded,
+    "log10": logarithm(math.log10), "log2": logarithm(math.log2), "round": round_interval,
     "floor": rising(math.floor), "ceil": rising(math.ceil), "trunc": rising(math.trunc),
-    "greatest": largest, "least": smallest, "max": largest, "min": smallest, "sum": added, "mean": mean,
+    "greatest": largest, "least": smallest, "max": largest, "min": smallest, "sum": add_intervals, "mean": mean,
     "sign": rising(lambda x: math.copysign(1.0, x) if x else 0.0), "number": lambda of: of,
 }  # fmt: skip

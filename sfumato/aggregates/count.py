@@ -14,13 +14,13 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column, Constant, Expression
-from sfumato.sql.lattice import Lattices
 from sfumato.sql.nullable import never_nan, never_null
 from sfumato.sql.parse.ast_guard import node_text, require_known_parts
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, Table, What
 from sfumato.sql.simplify import call
+from sfumato.sql.value_lattice import Lattices
 
 ONE, NOTHING = Constant(1), Constant(None)
 
@@ -61,7 +61,7 @@ class Count(Linear):
     def with_arguments(self, *values: Expression) -> "Count":
         return Count(*values)
 
-    def filtered(self, condition: Expression) -> Aggregate:
+    def with_filter(self, condition: Expression) -> Aggregate:
         return Count(call("case", condition, self.of or ONE, NOTHING))
 
     def sums(self, lattices: Lattices) -> tuple[Measure, ...]:
@@ -151,7 +151,7 @@ class CountReader(Reader):
 
     @property
     def coefficients(self) -> tuple[Fraction, ...]:
-        return self.sums.coefficients(0)
+        return self.sums.joint.coefficients[self.sums.indexes[0]]
 
     @cached_property
     def spread(self) -> Spread:
@@ -174,7 +174,9 @@ class CountReader(Reader):
         for row in rows:
             noisy = measure(index, row)
             value = noisy if self.sums.combined else round(noisy)  # halves to the even one: nothing is biased
-            low, high = self.sums.widen(noisy - radius, noisy + radius, 0.0, 1.0, noisy + radius)
+            low, high = noisy - radius, noisy + radius
+            if self.sums.missing is not None:
+                low, high = self.sums.widen(low, high, 0.0, 1.0, high)
             estimates.append((value, min(low, value), max(high, value)))
         return estimates
 

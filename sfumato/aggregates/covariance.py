@@ -13,12 +13,12 @@ from sfumato.aggregates.linear import Linear
 from sfumato.aggregates.noisy_sums import NoisySums
 from sfumato.errors import QueryRefused
 from sfumato.sql.expressions import Constant, Expression
-from sfumato.sql.lattice import WIDE, Lattices, exponent, lattice_middle
 from sfumato.sql.parse.ast_guard import node_text, require_known_parts
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, What
 from sfumato.sql.simplify import call
+from sfumato.sql.value_lattice import WIDE, Lattices, exponent, lattice_middle
 
 BITS = 20  # of values in steps, so that their squares and products fit
 

@@ -127,7 +127,7 @@ def joint_mechanism(terms: Iterable[tuple[Fraction | int, Noise]]) -> JointLapla
 
 
 def boxes_of(terms: Iterable[tuple[int, Noise]]) -> Boxes:
-    """Those of joint noise; for independent noise one that is never looked at."""
+    """The boxes of joint noise; for independent noise a single one, which is not read."""
     found = joint_mechanism(terms)
     return Boxes.of(found.law) if found else Boxes(np.ones(1), np.zeros((1, 0)))
 
@@ -199,7 +199,8 @@ class Reach:
             normal = [[(float(c), n) for c, n in terms if isinstance(n, Gaussian | CombinedGaussian)]
                       for terms in (constant, rising)]  # fmt: skip
             squares = [math.fsum((z * c * n.sigma) ** 2 for c, n in terms) for terms in normal]
-            rounding = [math.fsum(abs(c) * rounding_of(n) for c, n in terms) for terms in normal]
+            rounding = [math.fsum(abs(c) * (0.5 if isinstance(n, Gaussian) else n.rounding_error) for c, n in terms)
+                        for terms in normal]  # fmt: skip
             return Reach(*squares, *rounding)
         each = 1 - (1 - confidence) / max(1, len(constant) + len(rising))
         ends = [math.fsum(abs(float(c)) * noise_error(n, each) for c, n in terms) for terms in (constant, rising)]
@@ -209,10 +210,6 @@ class Reach:
         """For a t that is known up to ± spare: a norm of (1, |t| + spare) is at most that of (1, |t|) and of spare."""
         more = (math.sqrt(self.growing) + self.slope) * spare
         return Reach(self.fixed, self.growing, self.least + more, self.slope)
-
-    def steep(self, n: float) -> bool:
-        """Is n so large that D − t·n leaves what this holds on both sides?"""
-        return n > (math.sqrt(self.growing) + self.slope) * (1 + 1e-9)
 
     def lowest(self, d: float, n: float) -> float:
         """The least t with d − t·n ≤ reach(t), for a steep n: the root of a quadratic on the side of 0 where it lies.
@@ -224,10 +221,6 @@ class Reach:
         a = m * m - self.growing
         inner = self.fixed * a + self.growing * d * d
         return (d * m - math.sqrt(max(0.0, inner))) / a
-
-
-def rounding_of(noise: Gaussian | CombinedGaussian) -> float:
-    return noise.rounding_error if isinstance(noise, CombinedGaussian) else 0.5
 
 
 @lru_cache(maxsize=4096)
@@ -244,7 +237,7 @@ def ratio(low: float, high: float, n: float, reach: Reach) -> tuple[float, float
     Proof. For n steeper than the reach, d − t·n − reach(t) falls and t·n − d − reach(t) rises in t; so the set is an
     interval, from its least t at d = low to its largest at d = high. Otherwise nothing is left out. ∎
     """
-    if not reach.steep(n):
+    if n <= (math.sqrt(reach.growing) + reach.slope) * (1 + 1e-9):
         return -math.inf, math.inf
     return reach.lowest(low, n), -reach.lowest(-high, n)
 

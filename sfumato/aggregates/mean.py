@@ -17,10 +17,10 @@ from sfumato.aggregates.noisy_sums import NoisySums, Number
 from sfumato.aggregates.sum import bounded_argument
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.expressions import Call, Constant, Expression, Output
-from sfumato.sql.lattice import Lattices
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, What
 from sfumato.sql.question import Question
+from sfumato.sql.value_lattice import Lattices
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class MeanReader(Reader):
     @cached_property
     def count_noise(self) -> Terms:
         """The noise of the number of values."""
-        return self.sums.terms(self.sums.coefficients(1))
+        return self.sums.terms(self.sums.joint.coefficients[self.sums.indexes[1]])
 
     @cached_property
     def reach(self) -> Reach:
@@ -94,7 +94,8 @@ class MeanReader(Reader):
     def read(self, row: Sequence[Number]) -> NumberEstimate:
         sums, step = self.sums.values(row), 2.0**self.measure.exponent
         value = self.measure.centre + self.steps(sums) * step
-        low, high = (self.measure.centre + end * step for end in self.widened_ends(sums, self.reach))
+        ends = self.ends(sums, self.reach) if self.sums.missing is None else self.widened_ends(sums, self.reach)
+        low, high = (self.measure.centre + end * step for end in ends)
         return value, min(low, value), max(high, value)
 
     def steps(self, sums: Sequence[Number]) -> float:

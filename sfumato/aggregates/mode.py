@@ -16,17 +16,18 @@ from sfumato.mechanisms.choice.permute_and_flip import PermuteAndFlip
 from sfumato.mechanisms.dependent.stable import GaussianStableValue, Stable, StableValue
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect, literal_list, raw
+from sfumato.sql.dialects.keyed_hash import FORMS, Form
 from sfumato.sql.domains import Domain, Kind, Scalar
 from sfumato.sql.emit.bounding import bounding_of, group_by, key_names, partition_by
 from sfumato.sql.emit.request import Row
 from sfumato.sql.emit.values import X, step_of, value_or_null
 from sfumato.sql.expressions import Expression
-from sfumato.sql.lattice import Lattice
 from sfumato.sql.parse.ast_guard import node_text, require_known_parts
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Plan
 from sfumato.sql.reserved_names import COUNT, COUNTED, PLACE, RANKED, VALUE, VALUES, qualify
+from sfumato.sql.value_lattice import Lattice
 
 MOST_CHOICES = 10_000  # public values among which a mode is chosen; of more, only one that leads clearly is shown
 
@@ -180,7 +181,9 @@ class StableMode(StandaloneRelease):
 def vote_statement(plan: Plan, mode: Mode, salt: int, dialect: str | Dialect) -> str:
     """keys, a value, and how many have it: of all public values; else of the two most common ones of each group."""
     to, names = dialect_of(dialect).about(plan), key_names(plan)
-    kept = bounding_of(plan).values(plan, counted_value(mode, to), mode.of, salt, to, once=False)
+    kept = bounding_of(plan).values(
+        plan, counted_value(mode, to), mode.of, salt, to, once=False, form=counted_form(mode)
+    )
     each = qualify(VALUES, [*names, VALUE])
     counted = f"(SELECT {', '.join([*each, f'COUNT(*) AS {COUNT}'])} FROM {VALUES} {group_by(each)}) AS {COUNTED}"
     if mode.choices is not None:
@@ -203,6 +206,13 @@ def counted_value(mode: Mode, to: Dialect) -> str:
     if mode.lattice is not None:
         return step_of(mode.lattice, to)
     return to.date_text(raw(X)).sql(to.name) if mode.of.domain.kind is Kind.DATE else value_or_null(mode.of, to)
+
+
+def counted_form(mode: Mode) -> Form:
+    """How such a value is hashed."""
+    if mode.lattice is not None:
+        return Form.WHOLE
+    return Form.TEXT if mode.of.domain.kind is Kind.DATE else FORMS[mode.of.domain.kind]
 
 
 def normalize_float_zero(value: object) -> object:

@@ -13,10 +13,10 @@ from sfumato.aggregates.linear import Linear
 from sfumato.aggregates.noisy_sums import NoisySums
 from sfumato.aggregates.sum import bounded_argument
 from sfumato.sql.expressions import Constant, Expression
-from sfumato.sql.lattice import WIDE, Lattices, lattice_middle
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, What
 from sfumato.sql.simplify import call
+from sfumato.sql.value_lattice import WIDE, Lattices, lattice_middle
 
 BITS = 20  # of values in steps, so that their squares fit
 

@@ -134,21 +134,16 @@ class NoiseBasis:
             found.append((below, tuple((j, int(c * below)) for j, c in enumerate(coefficients) if c)))
         return tuple(found)
 
-    @cached_property
-    def transforms(self) -> tuple[tuple[int, int, int], ...]:
-        """(scale, shift, place of the parent) of each part; without a parent the shift is 0."""
-        return tuple((part.scale, part.shift, part.parent or 0) for part in self.parts)
-
     def parts_of(self, row: Sequence[int]) -> list[int]:
         """The parts of exact measures."""
-        return [scale * row[j] - shift * row[parent] for j, (scale, shift, parent) in enumerate(self.transforms)]
+        return [column[0] for column in self.part_columns([row])]
 
     def part_columns(self, rows: Sequence[Sequence[int]]) -> list[list[int]]:
         """The parts of many rows of exact measures, as columns."""
         given = list(zip(*rows, strict=True)) or [()] * len(self.parts)
         return [
-            [scale * m - shift * p for m, p in zip(given[j], given[parent], strict=True)]
-            for j, (scale, shift, parent) in enumerate(self.transforms)
+            [part.scale * m - part.shift * p for m, p in zip(given[j], given[part.parent or 0], strict=True)]
+            for j, part in enumerate(self.parts)
         ]
 
     def measures_of(self, row: Sequence[float | int]) -> list[float | int]:

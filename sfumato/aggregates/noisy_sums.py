@@ -88,10 +88,6 @@ class NoisySums:
         """The least and the most that one row adds to a sum, in steps from its centre."""
         return self.joint.measures[self.indexes[place]].span()
 
-    def coefficients(self, place: int) -> tuple[Fraction, ...]:
-        """A sum as a combination of parts."""
-        return self.joint.coefficients[self.indexes[place]]
-
     def terms(self, coefficients: Sequence[Fraction]) -> Terms:
         """The noise of a combination of parts."""
         pairs = zip(coefficients, self.noise, strict=True)

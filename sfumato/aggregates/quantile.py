@@ -21,13 +21,13 @@ from sfumato.sql.emit.norm import RANK_WHOLE, RankBound
 from sfumato.sql.emit.request import Row, Run, TableRequest
 from sfumato.sql.emit.values import RankWindow, Selection, ranked_values, values_near_ranks
 from sfumato.sql.expressions import Expression
-from sfumato.sql.lattice import Lattice
 from sfumato.sql.parse.ast_guard import node_text
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Plan
 from sfumato.sql.reserved_names import KEPT
 from sfumato.sql.units import RowUnit
+from sfumato.sql.value_lattice import Lattice
 
 FIXED: dict[type[exp.Expression], Fraction] = {
     exp.Median: Fraction(1, 2), exp.Min: Fraction(0), exp.Max: Fraction(1),
@@ -126,7 +126,7 @@ class QuantileRelease(StandaloneRelease):
         if mine[0].bound is not None:
             return TableRequest(direct, keys)
         alone = isinstance(plan.table.unit, RowUnit) and not keys and len(mine) == 1
-        if alone and dialect_of(dialect).selected("x", [0.5]):
+        if alone and dialect_of(dialect).quantile_list("x", [0.5]):
             return TableRequest(direct, quick=RankFetch(windows[0], direct, Selection.of(plan, lattice, dialect)))
         if any(key.domain.keys is None for key in plan.keys) or plan.combinations * lattice.points > LARGEST:
             return TableRequest(direct, keys)
@@ -203,12 +203,12 @@ class RankFetch:
     def __call__(self, run: Run) -> list[Row]:
         part = float(self.window.part)
         ends = max(part - WIDE, 0.0), min(part + WIDE, 1.0)
-        n, low, high = run(self.texts.selected(ends))[0]
+        n, low, high = run(self.texts.quantile_statement(ends))[0]
         first, last = self.ranks(as_int(n))
         if as_int(n) < FEW:
             return run(self.direct)
         if first < ends[0] * as_int(n) + SPARE * (ends[0] > 0) or last > ends[1] * as_int(n) - SPARE * (ends[1] < 1):
-            _, low, high = run(self.texts.selected((first / as_int(n), last / as_int(n))))[0]
+            _, low, high = run(self.texts.quantile_statement((first / as_int(n), last / as_int(n))))[0]
         rows = run(self.texts.between(as_number(low), as_number(high)))
         return self.rank_table(as_int(n), rows) or run(self.direct)
 

@@ -3,6 +3,7 @@
 import inspect
 import pkgutil
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 
 import sfumato.aggregates
@@ -11,7 +12,7 @@ from sfumato.sql.parse.from_where import MAIN
 from sfumato.sql.parse.text import parse
 from sfumato.sql.policy import Policy
 from sfumato.sql.question import Question
-from sfumato.sql.tighten import AS_STATED, QuestionBounds
+from sfumato.sql.question_bounds import AS_STATED, QuestionBounds
 
 
 def concrete_classes(abstract: type[Aggregate]) -> Iterator[type[Aggregate]]:
@@ -40,4 +41,9 @@ def parse_question(
     """The question that a text asks under this policy, with all aggregates that there are, and under tighter bounds if
     it states some."""
     question = parse(text, policy, AGGREGATES, schema)
-    return parse(text, bounds.policy_of(policy, question.plan), AGGREGATES, schema) if bounds else question
+    if bounds != AS_STATED:
+        question = parse(text, bounds.policy_of(policy, question.plan), AGGREGATES, schema)
+    outer = question.outer
+    if outer is not None:
+        outer = replace(outer, questions=tuple(replace(one, text=text) for one in outer.questions))
+    return replace(question, outer=outer, text=text)

@@ -58,7 +58,7 @@ class StandaloneRelease(ABC):
 
     @abstractmethod
     def statement(self, salt: int, dialect: str | Dialect) -> str:
-        """The same for one release by itself."""
+        """The same for one release alone."""
 
     @abstractmethod
     def prepare(self) -> None:

@@ -14,11 +14,11 @@ from sfumato.aggregates.linear import Linear, NumberEstimate, Reader
 from sfumato.aggregates.noisy_sums import NoisySums, Number
 from sfumato.errors import QueryRefused
 from sfumato.sql.expressions import Call, Constant, Expression
-from sfumato.sql.lattice import Lattices, exponent
 from sfumato.sql.parse.ast_guard import node_text, require_known_parts
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, What
+from sfumato.sql.value_lattice import Lattices, exponent
 
 ZERO = Constant(0)
 
@@ -76,10 +76,11 @@ class SumReader(Reader):
 
     @cached_property
     def coefficients(self) -> tuple[Fraction, ...]:
-        steps = tuple(c * Fraction(2) ** self.measure.exponent for c in self.sums.coefficients(0))
-        if len(self.sums.indexes) == 1:
+        total, *counted = (self.sums.joint.coefficients[j] for j in self.sums.indexes)
+        steps = tuple(c * Fraction(2) ** self.measure.exponent for c in total)
+        if not counted:
             return steps
-        centre, values = Fraction(self.measure.centre), self.sums.coefficients(1)
+        centre, (values,) = Fraction(self.measure.centre), counted
         return tuple(a + centre * b for a, b in zip(steps, values, strict=True))
 
     @cached_property

@@ -15,6 +15,7 @@ from sfumato.aggregates.standalone import Standalone, StandaloneRelease
 from sfumato.mechanisms.keys.threshold_selection import threshold
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect, raw
+from sfumato.sql.dialects.keyed_hash import FORMS, Form
 from sfumato.sql.domains import TEXT, Domain, Kind, Scalar
 from sfumato.sql.emit.bounding import bounding_of, group_by, key_names
 from sfumato.sql.emit.request import Row
@@ -97,7 +98,8 @@ class TopKRelease(StandaloneRelease):
         """keys, a value, and how many units have it."""
         to, of = dialect_of(dialect).about(self.plan), self.aggregate.of
         value = to.date_text(raw(X)).sql(to.name) if of.domain.kind is Kind.DATE else value_or_null(of, to)
-        kept = bounding_of(self.plan).values(self.plan, value, of, salt, to, once=True)
+        form = Form.TEXT if of.domain.kind is Kind.DATE else FORMS[of.domain.kind]
+        kept = bounding_of(self.plan).values(self.plan, value, of, salt, to, once=True, form=form)
         each = qualify(VALUES, [*key_names(self.plan), VALUE])
         return f"WITH {kept} SELECT {', '.join([*each, f'COUNT(*) AS {COUNT}'])} FROM {VALUES} {group_by(each)}"
 

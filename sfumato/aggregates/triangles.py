@@ -53,7 +53,7 @@ class Triangles(Standalone):
     def with_arguments(self, *values: Expression) -> "Triangles":
         raise AssertionError("the columns of an edge are those of the policy")
 
-    def filtered(self, condition: Expression) -> "Triangles":
+    def with_filter(self, condition: Expression) -> "Triangles":
         raise QueryRefused("TRIANGLES takes no FILTER.\n  do:     choose its edges by WHERE")
 
     def needs_slack(self, price: type[Price]) -> bool:
@@ -108,7 +108,7 @@ def triangles_statement(plan: Plan, graph: Triangles, dialect: str | Dialect) ->
     rows = row_select(plan, {A: to.compiled(graph.ends[0]), B: to.compiled(graph.ends[1])}, to).sql(to.name)
     a, b = qualify(ROWS, [A, B])
     pairs = f"SELECT LEAST({a}, {b}) AS {A}, GREATEST({a}, {b}) AS {B} FROM ({rows}) AS {ROWS} WHERE {a} <> {b}"
-    third = to.divided(f"(SELECT {CLOSED}.{COUNT} FROM {CLOSED})", "3")
+    third = to.quotient(f"(SELECT {CLOSED}.{COUNT} FROM {CLOSED})", "3")
     return (
         f"WITH {EDGES} AS {to.materialized}({pairs} GROUP BY 1, 2),"
         f" {ENDS} AS (SELECT {EDGES}.{A}, {EDGES}.{B} FROM {EDGES}"

@@ -29,12 +29,12 @@ from sfumato.sql.emit.bounding import group_by, key_names, partition_by
 from sfumato.sql.emit.request import Row
 from sfumato.sql.emit.values import RankWindow, frequencies
 from sfumato.sql.expressions import Expression
-from sfumato.sql.lattice import Lattice
 from sfumato.sql.parse.ast_guard import node_text, require_known_parts
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Plan
 from sfumato.sql.reserved_names import ALL, COUNT, COUNTED, RANKED, SUM, SUM_UP_TO, UP_TO, VALUE, VALUES, qualify
+from sfumato.sql.value_lattice import Lattice
 
 RUNG = 0.1  # of the price: how large the noise is, which the interval is made of
 FINE = 20  # the least number of bits, of the range, with which the mean is released

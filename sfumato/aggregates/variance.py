@@ -14,9 +14,9 @@ from sfumato.aggregates.mean import MeanReader
 from sfumato.aggregates.noisy_sums import CONFIDENCE, NoisySums, Number
 from sfumato.aggregates.sum import bounded_argument
 from sfumato.sql.expressions import Expression
-from sfumato.sql.lattice import Lattices
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, What
+from sfumato.sql.value_lattice import Lattices
 
 MEAN, GIVEN_MEAN = 0.99, 0.96  # that the mean is where it is taken to be, and the rest then
 BITS = 20  # of values in steps, so that their squares fit

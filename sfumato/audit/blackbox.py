@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import checks
+from sfumato.audit.blackbox_result import Audit
 from sfumato.audit.certify import Alternative, Counts, lower_bound
 from sfumato.audit.features import Codes, Feature, Flags, Split, all_features
 from sfumato.audit.outputs import (
@@ -21,7 +22,6 @@ from sfumato.audit.outputs import (
     require_different_data,
     run_many,
 )
-from sfumato.audit.result import Audit
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound

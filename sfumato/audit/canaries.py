@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from sfumato import checks
-from sfumato.audit.result import format_down
+from sfumato.audit.blackbox_result import format_down
 from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound

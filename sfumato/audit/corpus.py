@@ -8,6 +8,7 @@ small: they are for replay (`sfumato.audit.question_replay`), where one run on e
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import duckdb
 
@@ -24,6 +25,7 @@ ODD_TEXTS = (None, "", " ", "nobody's key", "é😀", "'; DROP TABLE x; --", "x"
 ODD_DATES = (None, "infinity", "-infinity", "0001-01-01", "9999-12-31", "2024-02-29")
 PEOPLE = 6  # other units
 UNIT = 10**6  # the unit in which the databases differ
+AT_ONCE = 500  # rows that one statement inserts: one by one they take much longer
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,9 @@ class Database:
             columns = ", ".join(f'"{column}" {kind}' for column, kind in kinds.items())
             connection.execute(f'CREATE TABLE "{name}" ({columns})')
             rows = [[row.get(column) for column in kinds] for row in self.tables.get(name, ())]
-            if rows:
-                connection.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(kinds))})', rows)
+            for part in (rows[start : start + AT_ONCE] for start in range(0, len(rows), AT_ONCE)):
+                places = ", ".join([f"({', '.join('?' * len(kinds))})"] * len(part))
+                connection.execute(f'INSERT INTO "{name}" VALUES {places}', list(chain(*part)))
         return connection
 
 

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from sfumato.audit.blackbox import audit
+from sfumato.audit.blackbox_result import Audit
 from sfumato.audit.corpus import NeighbouringDatabases, neighbours
 from sfumato.audit.question_replay import SqlQuestion
 from sfumato.audit.replay import NothingToReplay, Replay, replay
-from sfumato.audit.result import Audit
 from sfumato.audit.scaled_replay import FoundBounds
 from sfumato.audit.whitebox import NoStatedLaw, WhiteBox, white_box
 from sfumato.learn.exposure import ExposureReport, NoisyCoefficients
@@ -152,7 +152,7 @@ class RowByRow:
 class Exhibit:
     """One mechanism as it is shipped, two neighbouring inputs that are as bad as any, and what its price depends on.
 
-    `make` builds it with a source of bits. `rows`: it takes an array of inputs and answers each by itself.
+    `make` builds it with a source of bits. `rows`: it takes an array of inputs and answers each independently.
     """
 
     part: str  # of the package: mechanisms, dependent, sampling, curator, …

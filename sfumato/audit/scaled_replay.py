@@ -42,7 +42,7 @@ DIALECT = dialect_of("duckdb")
 
 @dataclass(frozen=True)
 class OwnLedger:
-    """What one run has released so far: all that `Steps` asks a ledger for."""
+    """The releases of one run so far: all that `Steps` reads of a ledger."""
 
     kept: dict[str, list[tuple[PrivacyLoss, bytes]]] = field(default_factory=dict)
 
@@ -58,7 +58,7 @@ def release_all(offer: Offer, read: Read, salt: int) -> bytes:
         step = missing[0]
         tables = read([one.direct for one in step.requests(salt, DIALECT)])
         own.kept.setdefault(step.canonical, []).append((step.loss, step.release(tables)))
-    complete = Steps.of(offer, ledger, lambda step: step.canonical in own.kept).completed()
+    complete = Steps.of(offer, ledger, lambda step: step.canonical in own.kept).complete_offer()
     return release(complete, read([one.direct for one in table_requests(complete, salt, DIALECT)]))
 
 
@@ -146,7 +146,7 @@ def priced_sums(offer: Offer, whole: Read, without: Read, salt: int) -> list[Pri
 
 def at_bound(offer: Offer, bound: int) -> Offer:
     """The offer for the rest of its price, with this bound in every block that has a choice."""
-    complete = Steps.of(offer, cast(Ledger, OwnLedger())).completed()
+    complete = Steps.of(offer, cast(Ledger, OwnLedger())).complete_offer()
     nobody = NoisyNorms((0,) * BINS, 1.0)
     choices = tuple(
         one if is_free(one.block, offer.plan) else Choice(one.block, bound, nobody) for one in complete.choices or ()

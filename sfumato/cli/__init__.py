@@ -1,6 +1,6 @@
 """The command line: a thin surface over the package. It takes no decision, and imports nothing heavy to start."""
 
-from sfumato.cli import agents, ask, attack, audit, common, data, demo, explain, ledger, policy, serve, survey
+from sfumato.cli import agents, ask, attack, audit, common, data, demo, explain, ledger, policy, serve, survey, views
 from sfumato.cli.common import main
 
 __all__ = ["main"]
@@ -15,6 +15,7 @@ for command in (
     policy.register,
     ledger.ledger,
     data.data,
+    views.views,
     audit.audit,
     attack.attack,
     demo.demo,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from sfumato.cli.ask import default_ledger
 from sfumato.cli.common import FILE, JSON, JSON_LINES, PLACE, TOKEN, YES, confirm, is_service, terminal_width
 
 
@@ -15,17 +16,41 @@ def ledger() -> None:
     """The ledger of one data set: its budget, and every charge.
 
     Each charge is a line, hash-chained to the line before. The anchor file beside the ledger detects old copies.
+    PLACE is the ledger, a file or an address, or the data file that it stands beside.
     """
 
 
+ANCHOR_OF_PLACE = click.option("--anchor", type=FILE, help="The anchor file [default: PLACE.anchor].")
+
+
+def find_ledger(context: click.Context, parameter: click.Parameter, place: Path | str) -> Path | str:
+    """The place; the ledger beside it if the place is a file or folder of data."""
+    if isinstance(place, Path) and place.exists() and not is_sqlite(place):
+        beside = default_ledger(place)
+        return beside if beside.exists() else place
+    return place
+
+
+def is_sqlite(place: Path) -> bool:
+    """Does this file begin as files of SQLite, and so ledgers, do?"""
+    if not place.is_file():
+        return False
+    with place.open("rb") as file:
+        return file.read(15) == b"SQLite format 3"
+
+
+def new_ledger_arguments(command: Callable[..., None]) -> Callable[..., None]:
+    """PLACE and --anchor, for commands that write a ledger where there may be none."""
+    return click.argument("place", type=PLACE)(ANCHOR_OF_PLACE(command))
+
+
 def ledger_arguments(command: Callable[..., None]) -> Callable[..., None]:
-    """PLACE and --anchor, for every command on a ledger."""
-    command = click.option("--anchor", type=FILE, help="The anchor file [default: PLACE.anchor].")(command)
-    return click.argument("place", type=PLACE)(command)
+    """PLACE and --anchor, for commands on a ledger that is there; its data name it, too."""
+    return click.argument("place", type=PLACE, callback=find_ledger)(ANCHOR_OF_PLACE(command))
 
 
 @ledger.command()
-@ledger_arguments
+@new_ledger_arguments
 @click.option("--epsilon", type=float, required=True, help="ε for all answers together.")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="δ for all answers together.")
 @click.option("--kind", type=click.Choice(["gaussian", "pure", "zcdp"]), default="gaussian", show_default=True)
@@ -99,14 +124,15 @@ def describe_line(number: int, content: Mapping[str, object], delta: float | Non
     price = ""
     if content["kind"] == "charged":
         price = f"ε={from_json(str(content['loss'])).epsilon(delta or 1e-9).upper:.3g}"
-    what = " ".join(str(content.get("why") or content.get("asked") or content.get("question") or "").split())
+    about = f"charge {content['charge']}" if "charge" in content else content.get("question")
+    what = " ".join(str(content.get("why") or content.get("asked") or about or "").split())
     start = f"{number:5} {when} {content['kind']!s:9} {content.get('who', '')!s:10} {price:9} "
     width = terminal_width()
     return (start + what)[: None if width is None else max(width, len(start))].rstrip()
 
 
 def short_name(place: Path | str) -> str:
-    """What messages call a place: addresses may hold a password."""
+    """The name of a place in messages, without the password that an address may hold."""
     return place.name if isinstance(place, Path) else "the ledger"
 
 
@@ -195,8 +221,8 @@ def unblock(place: Path | str, anchor: Path | None, charge: int, why: str, as_js
 def backup(place: Path | str, anchor: Path | None, file: Path, as_json: bool) -> None:
     """Write all of a ledger to a new FILE, in one consistent state.
 
-    Services may go on meanwhile. Keep the head that is shown apart from the file: it tells later whether the backup is
-    the newest.
+    Services may go on meanwhile. Note the head that is printed, and keep it elsewhere: a restore uses it to
+    check that the backup is the newest.
 
     \b
     sfumato ledger backup clinic.duckdb.ledger clinic-monday.backup
@@ -212,7 +238,7 @@ def backup(place: Path | str, anchor: Path | None, file: Path, as_json: bool) ->
 
 @ledger.command()
 @click.argument("file", type=FILE)
-@ledger_arguments
+@new_ledger_arguments
 @click.option("--head", help="The hash of the newest line, as it was recorded elsewhere.")
 @click.option("--count-as-spent", "why", metavar="WHY", help="Accept that all that was left at the backup is spent.")
 @YES

@@ -1,6 +1,7 @@
 """`sfumato policy`: draft, check and edit the data owner's policy."""
 
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def init(data: Path | str, output: Path | None) -> None:
             f"the draft cannot be written.\n  found:  {output.name}: {problem.strerror}\n"
             "  do:     choose the name of a file that does not exist, in a folder that does"
         ) from problem
-    todo, then = text.count("TODO:"), data if isinstance(data, Path) else f"ADDRESS --policy {output}"
+    todo, then = text.count("TODO:"), shlex.quote(str(data)) if isinstance(data, Path) else f"ADDRESS --policy {output}"
     click.echo(f"{output.name}: drafted, {todo} places marked TODO wait for you. Then: sfumato policy check {then}")
 
 
@@ -225,7 +226,7 @@ def suggest(
 def register(
     data: Path | str, epsilon: float, place: Path | None, ledger: Path | str | None, anchor: Path | None
 ) -> None:  # fmt: skip
-    """Buy, once, what tells how much people contribute.
+    """Buy noisy histograms of how much people contribute, once.
 
     Previews then say how exact an answer will be, and questions need not buy it again.
 

@@ -15,7 +15,7 @@ DESIGN = click.argument("design", type=THERE)
 
 @contextmanager
 def writing(place: Path) -> Iterator[None]:
-    """What the operating system refuses, in one line."""
+    """Show an error of the operating system in one line."""
     try:
         yield
     except OSError as problem:

@@ -1,4 +1,4 @@
-"""What notebooks show of answers, previews, budgets and curators: HTML without scripts, every text escaped."""
+"""Answers, previews, budgets and curators as HTML for notebooks: no scripts, every text escaped."""
 
 import html
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ VALUE = '<path d="M{value} 2V38" stroke="currentColor" stroke-width="2" vector-e
 
 
 def answer_html(answer: Answer) -> str:
-    """A table with each interval drawn beside its numbers, the price, and what it tells about one person."""
+    """A table with each interval drawn beside its numbers, the price, and what it reveals about one person."""
     picture = Picture.of(answer)
     sides = ["right" if r else "left" for r in picture.right]
     head = "".join(cell("th", name, side) for name, side in zip(picture.names, sides, strict=True))
@@ -46,7 +46,7 @@ def interval_svg(interval: Interval | None) -> str:
 
 
 def note_html(answer: Answer) -> str:
-    """What the intervals are about; a warning stands out."""
+    """The note on intervals; a warning stands out."""
     note, loud = html.escape(answer.note), html.escape(answer.left_out.warning if answer.left_out is not None else "")
     return note.replace(loud, f'<strong style="color:#b00020">{loud}</strong>') if loud else note
 
@@ -64,7 +64,7 @@ def text_html(text: str) -> str:
 
 
 def tables_html(title: str, tables: Mapping[str, Sequence[str]]) -> str:
-    """What can be asked: each table with its columns."""
+    """A list of tables, each with its columns."""
     rows = "".join(
         f"<tr>{cell('td', name, 'left')}{cell('td', ', '.join(columns), 'left')}</tr>"
         for name, columns in tables.items()

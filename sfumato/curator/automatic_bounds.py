@@ -74,7 +74,7 @@ class Unbounded:
         number_column(f"{refusal.table}.{refusal.column}", policy)
         return Unbounded(refusal.table, refusal.column, f"{refusal.table}.{refusal.column}", None)
 
-    def bounded(self, low: float, high: float) -> ColumnBounds:
+    def with_bounds(self, low: float, high: float) -> ColumnBounds:
         return self.table, self.column, low, high
 
     def source(self, policy: Policy) -> tuple[Table, Column]:
@@ -97,7 +97,7 @@ class FoundBounds:
 
     @property
     def ends(self) -> ColumnBounds:
-        return self.of.bounded(self.low, self.high)
+        return self.of.with_bounds(self.low, self.high)
 
     @property
     def name(self) -> str:
@@ -146,7 +146,7 @@ def require_one_source(unknown: Sequence[Unbounded], question: Question) -> None
 
 def widest_bounds(unknown: Sequence[Unbounded]) -> tuple[ColumnBounds, ...]:
     """The widest bounds that may be found."""
-    return tuple(one.bounded(-WIDEST, WIDEST) for one in unknown)
+    return tuple(one.with_bounds(-WIDEST, WIDEST) for one in unknown)
 
 
 def stored_bounds(unknown: Unbounded, policy: Policy, price: Price, ledger: Ledger) -> list[FoundBounds]:
@@ -294,7 +294,7 @@ def ask_unbounded(curator: "Curator", wanted: Wanted, key: str | None) -> Answer
             error=rest.error,
             relative_error=rest.relative_error,
             key=key,
-            **rest.bounds.stated(),
+            **rest.bounds.stated_bounds(),
         )
     except NotReached as short:
         best = with_clamping(short.answer, bounds) if isinstance(short.answer, Answer) else None
@@ -319,7 +319,7 @@ def preview_unbounded(curator: "Curator", wanted: Wanted) -> Preview:
             epsilon=wanted.epsilon,
             error=wanted.error,
             relative_error=wanted.relative_error,
-            **wanted.bounds.stated(),
+            **wanted.bounds.stated_bounds(),
         )
         return replace(preview, lost=(*preview.lost, *(one.words for one in bounds)))
     if wanted.epsilon is None:

@@ -44,6 +44,10 @@ class Sketch:
     price: Price
 
     @property
+    def asked(self) -> str:
+        return f"register: contributions in {self.table.name}"
+
+    @property
     def canonical(self) -> str:
         return sketch_key(self.table)
 

@@ -14,22 +14,23 @@ from sfumato.curator.answer import Answer
 from sfumato.curator.automatic_bounds import ask_unbounded, preview_unbounded
 from sfumato.curator.bounded_cache import BoundedTables
 from sfumato.curator.contribution_sketch import register_contributions
+from sfumato.curator.every_day import ask_every_day
 from sfumato.curator.failure_guard import Clock
 from sfumato.curator.fit_in_database import fit_in_database
 from sfumato.curator.layout import describe_expected_left_out
 from sfumato.curator.offer import Offer
 from sfumato.curator.open import Data, open_engine, open_ledger, require_admitted, require_same_promise
+from sfumato.curator.outer_query import read_public
 from sfumato.curator.planner import Planner, Wanted
 from sfumato.curator.precheck import require_engine
 from sfumato.curator.preview import Preview, Standing, budget_standing, build_preview
-from sfumato.curator.public_tables import read_public
 from sfumato.curator.purchase import Buyer, Purchase
 from sfumato.curator.refinement import refine, require_refinable
-from sfumato.curator.several import ask_several, preview_several
+from sfumato.curator.several_aggregations import ask_several, preview_several
 from sfumato.curator.steps import Steps
 from sfumato.curator.suggest_bounds import Bounds, suggest_bounds
 from sfumato.engines.base import Engine
-from sfumato.errors import UnboundedColumn
+from sfumato.errors import QueryRefused, UnboundedColumn
 from sfumato.learn.base import Estimator
 from sfumato.ledger import Ledger
 from sfumato.ledger.amounts import share_left
@@ -38,7 +39,7 @@ from sfumato.ledger.shares import OWNER
 from sfumato.sql.parse.from_where import MAIN
 from sfumato.sql.policy import VIEWS, Policy
 from sfumato.sql.question import Outer, Question
-from sfumato.sql.tighten import QuestionBounds
+from sfumato.sql.question_bounds import QuestionBounds
 from sfumato.wording import format_share
 
 
@@ -137,6 +138,8 @@ class Curator:
         """
         self.probe("ask: asked")
         wanted = Wanted.of(sql, epsilon, error, relative_error, QuestionBounds(rows, groups, most))
+        if wanted.every_day is not None:
+            return ask_every_day(self, wanted, self.clock.today())
         try:
             question = self.planner.plan(wanted)  # pure: text and policy, or QueryRefused
         except UnboundedColumn:
@@ -170,6 +173,10 @@ class Curator:
     ) -> Preview:  # fmt: skip
         """Price, errors and odds of a question. Free; no data are read."""
         wanted = Wanted.of(sql, epsilon, error, relative_error, QuestionBounds(rows, groups, most))
+        if wanted.every_day is not None:
+            raise QueryRefused(
+                "the price of EVERY DAY is the ε that it is asked for.\n  do:     EXPLAIN PRIVACY SELECT … EVERY DAY …"
+            )
         try:
             return self.preview_question(self.planner.plan(wanted), wanted)
         except UnboundedColumn:
@@ -210,7 +217,7 @@ class Curator:
         steps = Steps.of(offer, self.ledger) if offer.incomplete and not preview.free else None
         if steps is None or None in steps.known or not offer.plan.parts:
             return preview
-        sharp = steps.completed()
+        sharp = steps.complete_offer()
         return replace(preview, sharp=sharp, lost=(*preview.lost, *describe_expected_left_out(sharp)))
 
     def explain(self, preview: Preview) -> Answer:

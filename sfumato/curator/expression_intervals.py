@@ -59,7 +59,7 @@ def is_arithmetic(question: Question, expression: Expression) -> bool:
 def tree_of(question: Question, expression: Expression, values: Sequence[Value], cells: Cells, row: int) -> Tree:
     """An expression over the released values of one row; branches are those that these values take."""
     if not aggregates_in(question, expression):
-        return known(evaluate(expression, values))
+        return known_value(evaluate(expression, values))
     if isinstance(expression, Output):
         return Cell(cells, row, expression.place - len(question.plan.keys))
     assert isinstance(expression, Call)
@@ -75,7 +75,7 @@ def tree_of(question: Question, expression: Expression, values: Sequence[Value],
     return Apply(CALLS[expression.name], tuple(tree_of(question, one, values, cells, row) for one in parts))
 
 
-def known(value: object) -> Known:
+def known_value(value: object) -> Known:
     return Known(float(value) if isinstance(value, int | float) and math.isfinite(value) else None)
 
 

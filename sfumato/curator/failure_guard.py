@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from types import TracebackType
 
 from sfumato.errors import AnswerFailed, LedgerError
@@ -22,6 +23,7 @@ class Clock:
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+    today: Callable[[], date] = lambda: datetime.now(UTC).date()
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Fits in the database: the sums that an estimator needs, bought like any answer, and solved afterwards.
 
-Where a row is a unit and DuckDB holds the data, one pass adds up small integers (`FitSums`). Otherwise a regression or
-a covariance is an ordinary question for moments, in which units may own any number of rows. Either is planned, priced,
+Where a row is a unit and DuckDB holds the data, one pass adds up small integers (`FitSums`). Otherwise sums of all
+rows, or of classes, are an ordinary question, in which units may own any number of rows. Either is planned, priced,
 charged, stored and free on repetition; what is made of its answer is post-processing.
 """
 
@@ -10,7 +10,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,18 +24,17 @@ from sfumato.curator.planner import Planner, Wanted, require_positive
 from sfumato.curator.steps import Step
 from sfumato.curator.suggest_bounds import bounds_are_stored, suggest_bounds
 from sfumato.errors import QueryRefused
-from sfumato.learn.base import Classifier, Estimator, Regressor, Table
-from sfumato.learn.database_pass import add_noise, read_noisy
-from sfumato.learn.linear_regression import LinearRegression, Moments
-from sfumato.learn.pca import Covariance
+from sfumato.learn.base import Estimator, Table
+from sfumato.learn.database_pass import NoisyPass, add_noise, read_noisy
 from sfumato.learn.spending import GaussianSpending, PureSpending, Spending
+from sfumato.learn.supervised import Classifier, Regressor
 from sfumato.learn.tables import Bounds, plain
 from sfumato.ledger.meter import odds
 from sfumato.noise.draw_table import Integers
 from sfumato.sensitivity import AddRemove
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
-from sfumato.sql.emit.lattice_rows import STEPS, Block, LatticeRows
+from sfumato.sql.emit.lattice_rows import STEPS, Block, ByLabel, LatticeRows, Term
 from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.question import Question
 from sfumato.sql.units import RowUnit
@@ -86,6 +84,11 @@ class FitWanted:
     def check(self) -> None:
         """Raise if the parameters of the estimator make no sense, or do not fit its columns. The price is the fit's."""
         copy(self.estimator).set_params(epsilon=1.0, budget=None).check_params()
+        if getattr(self.estimator, "solver", "auto") not in ("auto", "statistics"):
+            raise QueryRefused(
+                "in the database a regression is solved from its moments.\n  found:  a solver that descends on rows\n"
+                '  do:     give solver="auto" or "statistics", or fit rows outside of the database'
+            )
         self.estimator.check_columns(len(self.features), self.features)
 
     def bounds_as_parameters(self, found: Mapping[str, tuple[float, float]]) -> dict[str, object]:
@@ -110,30 +113,46 @@ class FitWanted:
     def question(self) -> str:
         """A SELECT whose sums name the columns, and the label: it is parsed for them, and not asked."""
         ends = zip(self.numbers, self.bounds.low.tolist(), self.bounds.high.tolist(), strict=True)
-        sums = [f"SUM(CLAMP({quoted(name)}, {low!r}, {high!r}))" for name, low, high in ends]
+        sums = [f"SUM(CLAMP({quote_column(name)}, {low!r}, {high!r}))" for name, low, high in ends]
         if isinstance(self.estimator, Classifier):
             places = enumerate(self.estimator.class_list())
-            cases = " ".join(f"WHEN {quoted(str(self.target))} = {literal(one)} THEN {k}" for k, one in places)
+            cases = " ".join(f"WHEN {quote_column(str(self.target))} = {literal(one)} THEN {k}" for k, one in places)
             sums.append(f"SUM(CASE {cases} ELSE -1 END)")
         return f"SELECT {', '.join(sums)} FROM ({self.sql}) AS rows_of_fit"
 
-    def moments_question(self) -> str:
-        """One SELECT of a count, sums and sums of products of columns scaled to [−1, 1]; rows with a NULL are left
-        out."""
+    def sums_question(self) -> str:
+        """One SELECT of the sums of all blocks, of columns scaled to [−1, 1]; rows with a NULL are left out."""
         bounds, names = self.bounds, self.numbers
-        scaled = ", ".join(
-            f"(CLAMP({quoted(name)}, {low!r}, {high!r}) - {middle!r}) / {half!r} AS c{j}"
+        scaled = [
+            f"(CLAMP({quote_column(name)}, {low!r}, {high!r}) - {middle!r}) / {half!r} AS c{j}"
             for j, (name, low, high, middle, half) in enumerate(
                 zip(names, *(end.tolist() for end in (bounds.low, bounds.high, bounds.middle, bounds.half)),
                     strict=True)
             )
-        )  # fmt: skip
-        given = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in names)
-        places = range(len(names))
-        sums = [f"SUM(c{j})" for j in places]
-        products = [f"SUM(c{i} * c{j})" for i, j in combinations_with_replacement(places, 2)]
-        inner = f"SELECT {scaled} FROM ({self.sql}) AS chosen WHERE {given}"
-        return f"SELECT {', '.join(['COUNT(*)', *sums, *products])} FROM ({inner}) AS rows_of_fit"
+        ]  # fmt: skip
+        given = " AND ".join(f"{quote_column(name)} IS NOT NULL" for name in names)
+        if isinstance(self.estimator, Classifier):
+            scaled.append(f"{quote_column(str(self.target))} AS label")
+        inner = f"SELECT {', '.join(scaled)} FROM ({self.sql}) AS chosen WHERE {given}"
+        sums = [self.sum_of(term, cell) for block in self.blocks for cell in range(block.count) for term in block.terms]
+        return f"SELECT {', '.join(sums)} FROM ({inner}) AS rows_of_fit"
+
+    def sum_of(self, term: Term, cell: int) -> str:
+        """Of products of two of (1, columns), over all rows or those of a class."""
+        product = " * ".join(f"c{j - 1}" for j in term if j > 0)
+        if isinstance(self.estimator, Classifier):
+            label = literal(self.estimator.class_list()[cell])
+            return f"SUM(CASE WHEN label = {label} THEN {product or 1} ELSE 0 END)"
+        return f"SUM({product})" if product else "COUNT(*)"
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        return self.estimator.database_blocks(len(self.features))
+
+    @property
+    def is_question(self) -> bool:
+        """Can its sums be those of an ordinary question: of all rows, or by class?"""
+        return all(block.cell is None or isinstance(block.cell, ByLabel) for block in self.blocks)
 
     @property
     def table(self) -> Table:
@@ -141,7 +160,7 @@ class FitWanted:
         return Table(np.zeros((0, len(self.features))), None, self.features, None)
 
     def finish(self) -> None:
-        """What every fitted estimator has."""
+        """The attributes that every fitted estimator has."""
         self.estimator.n_features_in_ = len(self.features)
         self.estimator.feature_names_in_ = np.array(self.features, object)
         if isinstance(self.estimator, Classifier):
@@ -174,7 +193,7 @@ def selected_columns(sql: str, least: int) -> list[str]:
     return names
 
 
-def quoted(name: str) -> str:
+def quote_column(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -204,6 +223,10 @@ class FitSums(Step):
 
     rows: LatticeRows
     blocks: tuple[Block, ...]
+
+    @property
+    def asked(self) -> str:
+        return f"sums of a fit to {self.plan.table.name}"
 
     @property
     def canonical(self) -> str:
@@ -292,14 +315,14 @@ def sums_of_fit(curator: "Curator", wanted: FitWanted, epsilon: float) -> FitSum
     question = curator.planner.plan(Wanted.of(wanted.question(), epsilon))
     rows = lattice_rows(wanted, question) if curator.engine.dialect == "duckdb" else None
     if rows is not None:
-        blocks = wanted.estimator.database_blocks(len(wanted.features))
-        return FitSums(question.plan, curator.buyer.price_of(epsilon), rows, blocks)
-    if isinstance(wanted.estimator, LinearRegression | Covariance):
+        return FitSums(question.plan, curator.buyer.price_of(epsilon), rows, wanted.blocks)
+    if wanted.is_question:
         return None
     raise QueryRefused(
         "this is fitted in DuckDB, where a row is a unit.\n"
         f"  found:  {type(wanted.estimator).__name__}, and units of several rows or another engine\n"
-        "  do:     fit a LinearRegression, Covariance or PCA there, or fit rows outside of the database"
+        "  do:     fit sums of all rows or of classes there (LinearRegression, Covariance, PCA, StandardScaler,"
+        " GaussianNB), or fit rows outside of the database"
     )
 
 
@@ -315,7 +338,7 @@ def find_bounds(curator: "Curator", wanted: FitWanted, epsilon: float) -> float:
     if getattr(estimator, "bounds", 0) is not None:
         return epsilon
     listed = [*wanted.features, *([str(wanted.target)] if target else [])]
-    text = f"SELECT {', '.join(f'SUM({quoted(name)})' for name in listed)} FROM ({wanted.sql}) AS rows_of_fit"
+    text = f"SELECT {', '.join(f'SUM({quote_column(name)})' for name in listed)} FROM ({wanted.sql}) AS rows_of_fit"
     asked = Wanted.of(text, epsilon)
     unknown = unbounded_columns(curator.planner, asked)
     if any(one.owner is not None for one in unknown):
@@ -335,7 +358,7 @@ def find_bounds(curator: "Curator", wanted: FitWanted, epsilon: float) -> float:
         charges = [*(buyer.price_of(each).loss() for _ in missing), buyer.price_of(rest).loss()]
         buyer.require_affordable(charges, buyer.price_of(epsilon).loss(), buyer.loss_of_epsilon)
     bought = [suggest_bounds(buyer, one.name, each) for one in unknown]
-    stated = tuple(one.bounded(b.low, b.high) for one, b in zip(unknown, bought, strict=True))
+    stated = tuple(one.with_bounds(b.low, b.high) for one, b in zip(unknown, bought, strict=True))
     found = bounds_of_sums(curator.planner.with_bounds(stated), asked, listed)
     estimator.set_params(**wanted.bounds_as_parameters(found))
     return rest
@@ -355,30 +378,27 @@ def check_fit(curator: "Curator", wanted: FitWanted, epsilon: float) -> None:
     if step is not None:
         curator.buyer.check_requests(step)
     else:
-        curator.buyer.check_with_steps(curator.planner.offer(Wanted.of(wanted.moments_question(), epsilon)))
+        curator.buyer.check_with_steps(curator.planner.offer(Wanted.of(wanted.sums_question(), epsilon)))
 
 
 def fit_by_question(curator: "Curator", wanted: FitWanted, epsilon: float, key: str | None) -> Answer:
-    """Moments as an ordinary question: where units own several rows, or another engine holds the data."""
-    answer = curator.ask(wanted.moments_question(), epsilon=epsilon, key=key)
-    gram, deviation = gram_of_answer(answer, len(wanted.numbers))
-    if isinstance(wanted.estimator, LinearRegression):
-        wanted.estimator.learn_from_moments(Moments.of(gram, deviation, None), wanted.table)
-    elif isinstance(wanted.estimator, Covariance):
-        norm = float(np.sqrt(len(wanted.features)))
-        wanted.estimator.learn_from_gram(gram, deviation, None, norm, wanted.table)
+    """Sums as an ordinary question: where units own several rows, or another engine holds the data."""
+    answer = curator.ask(wanted.sums_question(), epsilon=epsilon, key=key)
+    spending = spending_of_price(curator.buyer.price_of(epsilon))
+    wanted.estimator.learn_from_sums(sums_of_answer(answer, wanted.blocks), wanted.table, spending)
     wanted.finish()
     return answer
 
 
-def gram_of_answer(answer: Answer, count: int) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
-    """The released numbers as a Gram matrix of (1, columns); their deviation from the half widths of intervals."""
+def sums_of_answer(answer: Answer, blocks: Sequence[Block]) -> NoisyPass:
+    """The released numbers, a row for each cell of a block; the deviation of their noise from half widths."""
     (row,) = answer.rows
     values, lows, highs = (np.array(row[start::3], np.float64) for start in range(3))  # each number with its interval
-    gram = np.zeros((count + 1, count + 1))
-    gram[0, 0] = max(float(values[0]), 1.0)
-    gram[0, 1:] = gram[1:, 0] = values[1 : count + 1]
-    for (i, j), value in zip(combinations_with_replacement(range(count), 2), values[count + 1 :], strict=True):
-        gram[i + 1, j + 1] = gram[j + 1, i + 1] = value
-    halves = (highs - lows)[count + 1 :] / 2
-    return gram, float(np.sqrt(np.mean(halves**2))) / NORMAL
+    sums, deviations, place = [], [], 0
+    for block in blocks:
+        own = slice(place, place := place + block.count * len(block.terms))
+        products = np.array([0 not in term for term in block.terms] * block.count)
+        halves = (highs - lows)[own][products] / 2
+        sums.append(values[own].reshape(block.count, -1))
+        deviations.append(float(np.sqrt(np.mean(halves**2))) / NORMAL)
+    return NoisyPass(tuple(sums), tuple(deviations))

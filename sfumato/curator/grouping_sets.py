@@ -85,7 +85,7 @@ class ConsistentCells:
 
 
 def combine(offers: Sequence[Offer], stored: Sequence[bytes]) -> list[ConsistentCells] | None:
-    """The least-squares tables of grouping sets; None if their noise is not Gaussian: then each stands by itself."""
+    """The least-squares tables of grouping sets; None if their noise is not Gaussian: they stay as they are."""
     if not all(noise is None or isinstance(noise, Gaussian) for offer in offers for noise in offer.noise):
         return None
     family = family_of([offer.plan for offer in offers])

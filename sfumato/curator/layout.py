@@ -24,7 +24,7 @@ from sfumato.curator.scaling import LEFT_OUT, Choice
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.sql.aggregate import Aggregate, StandaloneAggregate
 from sfumato.sql.domains import Kind, Scalar
-from sfumato.sql.expressions import Expression, Output
+from sfumato.sql.expressions import Output
 from sfumato.sql.plan import Plan, What
 from sfumato.sql.postprocess import Value, arrange_rows, evaluate
 from sfumato.sql.question import Question
@@ -123,7 +123,9 @@ def coverage_by_column(offer: Offer) -> dict[str, float]:
     width = len(offer.plan.keys)
     found = {}
     for name, e in offer.question.columns:
-        if is_plain_aggregate(offer.question, e) and isinstance(e, Output):
+        if isinstance(e, Output):
+            if not is_plain_aggregate(offer.question, e):
+                continue
             aggregate = offer.question.aggregates[e.place - width]
             exact = aggregate in offer.readers and not offer.scaled
             found[name] = offer.readers[aggregate].coverage if exact else CONFIDENCE
@@ -137,12 +139,10 @@ def minimum_coverage(offer: Offer) -> dict[str, float]:
     return dict.fromkeys(coverage_by_column(offer), CONFIDENCE)
 
 
-def is_plain_aggregate(question: Question, expression: Expression) -> bool:
-    """Is this expression one aggregate with an interval, which is then shown beside it? A mode has no interval."""
-    place = expression.place - len(question.plan.keys) if isinstance(expression, Output) else -1
-    if place < 0:
-        return False
-    return question.aggregates[place].has_interval
+def is_plain_aggregate(question: Question, output: Output) -> bool:
+    """Is this output an aggregate with an interval, which is then shown beside it? Keys and modes have none."""
+    place = output.place - len(question.plan.keys)
+    return place >= 0 and question.aggregates[place].has_interval
 
 
 def finite_or_none(value: Value) -> Value:
@@ -233,7 +233,9 @@ def lay_out_rows(
         ]
         columns.append(parse_dates(shown) if e.domain.kind is Kind.DATE else shown)
         own: list[Estimate] = []
-        if isinstance(e, Output) and is_plain_aggregate(question, e):
+        if isinstance(e, Output):
+            if not is_plain_aggregate(question, e):
+                continue
             own = [readings[i][1][e.place - len(question.plan.keys)] for i in kept]
         elif place in ratios:
             at = len(question.aggregates) + list(ratios).index(place)

@@ -1,6 +1,7 @@
 """The price of a question, and the noise that it buys: known before any data are read."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from sfumato.aggregates.linear import Linear, Reader
@@ -18,9 +19,12 @@ from sfumato.mechanisms.additive.joint_laplace import OneOf
 from sfumato.mechanisms.keys.threshold_selection import threshold
 from sfumato.sql.aggregate import Aggregate
 from sfumato.sql.emit.norm import WHOLE, Block, RankBound
+from sfumato.sql.expressions import Call
 from sfumato.sql.plan import Plan, What
 from sfumato.sql.question import Question
 from sfumato.wording import short_number
+
+REMEMBERED_PRICES = 64  # of one question
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,14 +41,22 @@ class Offer:
     question: Question
     price: Price
     leak: float = 0.0  # for keys that must be found in the data, and for aggregates that need a slack
-    draw: int = 0  # fresh noise has a number of its own: a stored answer is never taken for it
+    draw: int = 0  # the round of a refinement, so that no stored answer is taken for fresh noise
     within: float | None = None  # a relative error, for one count by group
     choices: tuple[Choice, ...] | None = None  # the bound of each block, once chosen, where contributions are scaled
-    ranks: Choice | None = None  # the same for the weights by which rows count for ranks
-    shown: tuple[tuple[object, ...], ...] | None = None  # private keys, once selected, likewise
-    whole: "Price | None" = None  # what was paid together with the steps before, likewise
+    ranks: Choice | None = None  # the bound of the weights by which rows count for ranks
+    shown: tuple[tuple[object, ...], ...] | None = None  # private keys, once selected, where contributions are scaled
+    whole: "Price | None" = None  # the price with that of the steps before, where contributions are scaled
     whole_leak: float = 0.0
     promised: float | None = None  # the error that its price follows from
+    known: "dict[Hashable, Offer]" = field(default_factory=dict, repr=False)  # offers of the same question
+
+    def at_price(self, price: Price) -> "Offer":
+        """The same offer at another price: each is worked out, and its answer laid out, once for a question."""
+        found = self if price == self.price else replace(self, price=price)
+        for old in list(self.known)[:-REMEMBERED_PRICES]:
+            self.known.pop(old, None)
+        return self.known.setdefault((price, self.leak, self.draw, self.within), found)
 
     @cached_property
     def plan(self) -> Plan:
@@ -146,6 +158,8 @@ class Offer:
     @cached_property
     def standalone(self) -> tuple[StandaloneRelease, ...]:
         """The mechanism of each standalone aggregate, in one group; those that need a slack share it evenly."""
+        if not self.plan.standalone:
+            return ()
         aggregates = standalone_of(self.plan)
         slacks = [one.needs_slack(type(self.price)) for one in aggregates]
         spare = self.leak - self.key_delta
@@ -194,7 +208,7 @@ class Offer:
         if self.relative is not None or self.incomplete:
             return found
         for place, (_, expression) in enumerate(self.question.columns):
-            ratio = Ratio.of(self.question, expression)
+            ratio = Ratio.of(self.question, expression) if isinstance(expression, Call) else None
             indexes = ratio.sum_indexes(self.question, self.joint) if ratio is not None else None
             if ratio is not None and indexes is not None:
                 found[place] = RatioColumn(ratio, MeanReader(self.noisy_sums(indexes)))
@@ -231,11 +245,6 @@ class Offer:
         return RankBound(1, self.price.squares).block
 
     @cached_property
-    def at_price(self) -> dict[Price, "Offer"]:
-        """Offers of the same plan at other prices: each is worked out once."""
-        return {self.price: self}
-
-    @cached_property
     def readers(self) -> dict[Aggregate, Reader]:
         """The reader of each aggregate that is made of sums."""
         if self.relative is not None:
@@ -250,19 +259,17 @@ class Offer:
 
     def noisy_sums(self, indexes: tuple[int, ...], confidence: float = CONFIDENCE) -> NoisySums:
         """The sums of an aggregate with their left-out bound; if there is one, noise may miss half of 5 %."""
-        missing = self.missing_of(indexes)
+        missing = self.missing_of(indexes) if self.choices else None
         if missing is not None:
             confidence = (1 + confidence) / 2
         return NoisySums(self.joint, indexes, self.noise, confidence, missing=missing)
 
     def missing_of(self, indexes: tuple[int, ...]) -> Missing | None:
         """The left-out bound of the block of these measures and of their parents."""
-        if not self.choices:
-            return None
         summed, parents = summed_measures(self.plan), [self.joint.parts[j].parent for j in indexes]
         seen = [self.plan.measures[j] for j in (*indexes, *parents) if j is not None]
         places = {summed.index(one) for one in seen if one in summed}
-        for choice in self.choices:
+        for choice in self.choices or ():
             if places & {one.measure for one in choice.block.coordinates}:
                 return choice.missing
         return None
@@ -290,7 +297,7 @@ class Offer:
             one.prepare()
         _ = self.people_noise
         for reader in self.readers.values():
-            reader.read([0] * len(self.joint.parts))
+            reader.read_all([[0] * len(self.joint.parts)])
 
     def loss_at(self, epsilon: float, delta: float) -> PrivacyLoss:
         """The loss of the same question at another ε."""

@@ -8,14 +8,18 @@ from typing import Protocol
 
 from sfumato.aggregates.arithmetic_intervals import Apply, Cells, Known, Tree
 from sfumato.aggregates.linear import Estimate
-from sfumato.curator.expression_intervals import interval_around, known, tree_of
+from sfumato.curator.expression_intervals import interval_around, known_value, tree_of
 from sfumato.curator.layout import Shown, finite_or_none
+from sfumato.curator.precheck import fixed_error
+from sfumato.engines.base import Engine
 from sfumato.engines.postprocessing import SmallTable, Tables
 from sfumato.errors import PostprocessingFailed, QueryRefused
+from sfumato.sql.dialects import dialect_of
 from sfumato.sql.domains import Kind
-from sfumato.sql.emit.public_rows import TYPES, public_columns
+from sfumato.sql.emit.public_rows import MOST_PUBLIC, TYPES, public_columns, public_rows
 from sfumato.sql.expressions import Expression, Output
 from sfumato.sql.parse.trace import ROW, ROWS, outputs
+from sfumato.sql.plan import Table
 from sfumato.sql.postprocess import Value, arrange_rows, evaluate
 from sfumato.sql.question import (
     Outer,
@@ -229,12 +233,12 @@ class TreeBuilder:
                 return Known(value)
             case TracedValue("known", place):
                 cell = hidden[place]
-                return known(cell)
+                return known_value(cell)
             case TracedValue("cell", place, table, title):
                 cell = hidden[place]
                 return Known(None) if not isinstance(cell, int) else self.cell(table, title, cell)
             case TracedValue(how, place, table, title):
-                rows = listed(hidden[place])
+                rows = read_row_numbers(hidden[place])
                 return Apply(how, tuple(self.cell(table, title, row) for row in rows)) if rows else Known(None)
             case TracedCall("case", arguments):
                 return self.case(arguments, hidden)
@@ -258,7 +262,7 @@ class TreeBuilder:
         return Known(None) if place is None else self.released[part.question].tree(row, place)
 
 
-def listed(cell: Shown) -> list[int]:
+def read_row_numbers(cell: Shown) -> list[int]:
     """A list of row numbers, as the processor writes it."""
     text = str(cell or "").strip("[]")
     return [int(one) for one in text.split(",") if one.strip().isdigit()]
@@ -294,3 +298,27 @@ def as_days(cells: list[Shown]) -> list[Shown]:
     if moments and all(one.time() == datetime.time() for one in moments):
         return [one.date() if isinstance(one, datetime.datetime) else one for one in cells]
     return cells
+
+
+# ---- public tables, read once for such queries ----------------------------------------------------------------------
+
+
+def read_public(engine: Engine, table: Table) -> SmallTable:
+    """All rows of a public table, sorted; refused if there are too many."""
+    with fixed_error():
+        schema = engine.schema()
+        dialect = replace(dialect_of(engine.dialect), schema=schema)
+        rows = engine.run(public_rows(table, dialect))
+    if len(rows) > MOST_PUBLIC:
+        raise QueryRefused(
+            f"{table.name} is too large for a query over released values.\n  found:  more than {MOST_PUBLIC:,} rows\n"
+            "  do:     join it to the private table instead"
+        )
+    cells = sorted((tuple(map(plain_cell, row)) for row in rows), key=repr)
+    return SmallTable(public_columns(table), tuple(cells))
+
+
+def plain_cell(value: object) -> float | str | bool | None:
+    if isinstance(value, bool | str | None):
+        return value
+    return str(value) if isinstance(value, datetime.date) else float(value)  # type: ignore[arg-type]

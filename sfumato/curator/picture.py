@@ -39,8 +39,10 @@ class Picture:
             low, high = min([0.0, *known]), max([0.0, *known])
             for row, (value, start, end) in enumerate(spans):
                 if high > low and not (value is None and (start is None or end is None)):
-                    at = [scaled(x, low, high) for x in (low if start is None else start, high if end is None else end)]
-                    middle = None if value is None else scaled(value, low, high)
+                    at = [
+                        to_pixels(x, low, high) for x in (low if start is None else start, high if end is None else end)
+                    ]
+                    middle = None if value is None else to_pixels(value, low, high)
                     drawn[row][shown + 1] = Interval(at[0], middle, at[1])
         return Picture(names, right, rows, drawn)
 
@@ -84,5 +86,5 @@ def numbers(cells: Sequence[Cell]) -> list[float | None]:
     return [c if math.isfinite(c) else None for c in found]
 
 
-def scaled(x: float, low: float, high: float) -> float:
+def to_pixels(x: float, low: float, high: float) -> float:
     return round(WIDTH * (x - low) / (high - low), 1)

@@ -5,7 +5,7 @@ time: a repeated question is neither parsed nor priced nor laid out again.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial, reduce
 from operator import add
@@ -35,10 +35,10 @@ from sfumato.engines.postprocessing import SmallTable, shared_postprocessor
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.ledger.meter import epsilon_at, odds
 from sfumato.sql.dialects import dialect_of
-from sfumato.sql.dp_syntax import parse_dp_syntax
+from sfumato.sql.dp_syntax import EveryDay, parse_dp_syntax
 from sfumato.sql.policy import Policy, names_unit
 from sfumato.sql.question import Outer, Question
-from sfumato.sql.tighten import AS_STATED, QuestionBounds
+from sfumato.sql.question_bounds import AS_STATED, QuestionBounds
 
 REMEMBERED = 64  # questions
 ColumnBounds = tuple[str, str, float, float]  # table, column, low, high
@@ -55,6 +55,7 @@ class Wanted:
     unit: str | None = None  # the unit that the text names
     explained: bool = False  # EXPLAIN PRIVACY: only the preview is asked for
     bounds: QuestionBounds = AS_STATED  # tighter than those of the policy
+    every_day: EveryDay | None = None  # a count that is published every day
 
     @staticmethod
     def of(
@@ -75,7 +76,8 @@ class Wanted:
         for name, value in (("epsilon", epsilon), ("error", error)):
             if value is not None:
                 require_positive(name, value)
-        return Wanted(text.text, epsilon, error, goal, text.unit, text.explained, text.bounds or bounds)
+        chosen = bounds if text.bounds == AS_STATED else text.bounds
+        return Wanted(text.text, epsilon, error, goal, text.unit, text.explained, chosen, text.every_day)
 
     def needs_rounds(self, question: Question) -> bool:
         """Is a relative error wanted that only refinement gives? Counts by group have a contract instead."""
@@ -110,7 +112,7 @@ class Planner:
     public: dict[str, SmallTable] = field(default_factory=dict, repr=False)  # public tables that such SQL reads
 
     def __post_init__(self) -> None:
-        for name in ("question", "offer", "answer", "with_bounds"):
+        for name in ("question", "offer", "known_offers", "answer", "with_bounds"):
             object.__setattr__(self, name, lru_cache(REMEMBERED)(getattr(self, name)))
 
     def with_bounds(self, bounds: tuple[ColumnBounds, ...]) -> "Planner":
@@ -144,6 +146,15 @@ class Planner:
 
     def offer(self, wanted: Wanted) -> Offer:
         """The noise that this much privacy or accuracy buys, and its loss."""
+        offer = replace(self.price(wanted), known=self.known_offers(wanted.text, wanted.unit, wanted.bounds))
+        return offer.at_price(offer.price)
+
+    def known_offers(self, text: str, unit: str | None, bounds: QuestionBounds) -> dict[Hashable, Offer]:
+        """The offers of a question at all prices at which it was asked or answered."""
+        return {}
+
+    def price(self, wanted: Wanted) -> Offer:
+        """The offer, worked out."""
         question, delta = self.plan(wanted), self.policy.question_delta
         if question.several:
             raise QueryRefused(

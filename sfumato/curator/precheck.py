@@ -67,10 +67,11 @@ class Precheck:
                 snapshot.enter_context(engine.snapshot())
                 engine.check(ALIVE)  # opens the database, so that the schema is that of the tables that will be read
                 schema, untyped = engine.schema(), untyped_tables(engine)
+                views = lasting_views(engine)
             if self.fitting != (schema, untyped):
                 require_fit(self.policy, schema, untyped)
                 self.fitting = schema, untyped
-            requests = make(replace(dialect_of(engine.dialect), schema=schema))
+            requests = make(replace(dialect_of(engine.dialect), schema=schema, lasting=views))
             with fixed_error():
                 for one in requests:
                     engine.check(one.direct)
@@ -85,6 +86,11 @@ def fixed_error() -> Iterator[None]:
     except Exception:
         log.exception("before a charge: the engine cannot be asked")
         raise EngineUnavailable(UNAVAILABLE) from None
+
+
+def lasting_views(engine: Engine) -> tuple[str, ...]:
+    """The sums by day that an engine has; engines without them need no method `lasting`."""
+    return tuple(getattr(engine, "lasting", lambda: ())())
 
 
 def untyped_tables(engine: Engine) -> frozenset[str]:

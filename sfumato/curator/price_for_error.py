@@ -85,7 +85,7 @@ def least_share(worst: Callable[[float], float], found: float, error: float) -> 
 
 @dataclass(frozen=True)
 class FirstTry:
-    """What was charged under an idempotency key, and the answer if one was stored."""
+    """The charge under an idempotency key, and its answer if one was stored."""
 
     offer: Offer
     answer: bytes | None
@@ -109,7 +109,7 @@ class FirstTry:
         answer = receipt.answer if receipt is not None else None
         if answer is not None and json.loads(answer).get("error", error) != error:
             raise KeyReused(
-                "this request key was used for another question.\n  found:  the same key, another error\n"
+                "this idempotency key was used for another question.\n  found:  the same key, another error\n"
                 "  do:     use a new key for a new question"
             )
         return FirstTry(offer, answer)

@@ -53,6 +53,10 @@ class Priced(Protocol):
 class Purchasable(Priced, Protocol):
     """A release: what the engine is asked, and noisy values from its tables."""
 
+    @property
+    def asked(self) -> str:
+        """What the ledger says that people asked for."""
+
     def requests(self, salt: int, dialect: Dialect) -> list[TableRequest]:
         """The tables that the engine is asked for."""
 
@@ -138,7 +142,7 @@ class Buyer:
             return step.canonical in bought or self.is_charged(step, step.own_key(key))
 
         steps = Steps.of(offer, self.ledger, is_paid)
-        trial = steps.completed()
+        trial = steps.complete_offer()
         if self.is_charged(trial, key):  # raises if the key was used for another request
             return trial
         self.check(trial)  # before the first charge
@@ -150,7 +154,7 @@ class Buyer:
             if self.buy_step(steps.missing[0], self.loss_at(offer), key):
                 bought.add(steps.missing[0].canonical)
             steps = Steps.of(offer, self.ledger, is_paid)  # another asker may have bought a step meanwhile
-        return steps.completed()
+        return steps.complete_offer()
 
     def buy_step(self, step: Step, loss_at: LossAt, key: str | None = None) -> bool:
         """Buy a step unless it is stored; True if this call bought it."""
@@ -175,16 +179,16 @@ class Buyer:
             self.require_possible(error, steps)  # before the first charge
         while steps.missing:  # their norms decide what an error costs
             self.buy_step(steps.missing[0], self.loss_at(first), key)
-            steps = steps.bought(self.ledger)
+            steps = steps.after_purchase(self.ledger)
         if before is not None:
-            offer = replace(steps.at(before.offer.price).completed(), promised=error)
+            offer = replace(steps.at(before.offer.price).complete_offer(), promised=error)
         else:
             offer = self.offer_with_steps(question, error, steps)
         return self.find(offer, key) or self.buy(offer, key)
 
     def require_possible(self, error: float, steps: Steps) -> None:
         """Refuse an error that no histogram could make possible or affordable."""
-        trial = steps.completed()
+        trial = steps.complete_offer()
         require_errors(trial)
         self.check(trial)
         best = offer_for_error(
@@ -214,7 +218,7 @@ class Buyer:
     def offer_with_steps(self, question: Question, error: float, steps: Steps) -> Offer:
         offer = offer_for_error(
             question, error, self.policy.question_delta, self.policy.epsilon, self.currency,
-            lambda offer: steps.at(offer.price).completed(),
+            lambda offer: steps.at(offer.price).complete_offer(),
         )  # fmt: skip
         return replace(offer, promised=error)
 
@@ -244,7 +248,7 @@ class Buyer:
         """A durable charge; BudgetExceeded says which ε would fit."""
         try:
             return self.ledger.charge(
-                item.loss, question=item.canonical, who=self.who, key=key, account=self.paying_account
+                item.loss, question=item.canonical, who=self.who, key=key, account=self.paying_account, asked=item.asked
             )
         except BudgetExceeded:
             self.response.wait(began)  # opening an engine may take a time that depends on data
@@ -264,7 +268,7 @@ class Buyer:
         with self.engine.snapshot():
             return [self.bounded_tables.rows(self.engine, request) for request in requests]
 
-    @property
+    @cached_property
     def paying_account(self) -> str | None:
         """The account that must pay under the policy; None if the ledger may choose."""
         if self.who in self.policy.analysts:
@@ -281,7 +285,7 @@ class Buyer:
 
     def check_with_steps(self, offer: Offer) -> None:
         """The same before the first charge of an offer that may need steps, which are then taken to be bought."""
-        self.check(Steps.of(offer, self.ledger).completed() if offer.incomplete else offer)
+        self.check(Steps.of(offer, self.ledger).complete_offer() if offer.incomplete else offer)
 
     def check_requests(self, item: Purchasable) -> CheckedRequests:
         """The statements of a release, after the engine has said that it can run them."""
@@ -345,7 +349,7 @@ def stored_offer(offer: Offer, loss: PrivacyLoss, answer: bytes) -> Offer | None
         return stored_scaled_offer(offer, price, leak, answer)
     if price is None or price.amount < offer.price.amount or leak != offer.leak:
         return None
-    return offer.at_price.setdefault(price, replace(offer, price=price))
+    return offer.at_price(price)
 
 
 def offer_as_stored(offer: Offer, answer: bytes) -> Offer:

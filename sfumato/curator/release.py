@@ -16,7 +16,7 @@ from sfumato.mechanisms.additive.joint_laplace import OneOf
 from sfumato.mechanisms.private_inputs import read_numbers
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
-from sfumato.sql.emit.bounding import key_names, regrouped, statement
+from sfumato.sql.emit.bounding import key_names, regroup, statement
 from sfumato.sql.emit.norm import LARGEST
 from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.emit.values import distinct_counts
@@ -30,13 +30,16 @@ class AnswerRelease:
     """The release that an offer pays for: its key and loss, the tables that it needs, and noisy values from them."""
 
     canonical: str
+    asked: str  # the text that was asked
     loss: PrivacyLoss
     requests: Callable[[int, Dialect], list[TableRequest]]
     release: Callable[[Sequence[Sequence[Row]]], bytes]
 
     @staticmethod
     def of(offer: Offer) -> "AnswerRelease":
-        return AnswerRelease(offer.canonical, offer.loss, partial(table_requests, offer), partial(release, offer))
+        return AnswerRelease(
+            offer.canonical, offer.question.text, offer.loss, partial(table_requests, offer), partial(release, offer)
+        )
 
 
 # ---- the statements for the engine -----------------------------------------------------------------------------------
@@ -58,6 +61,8 @@ def table_requests(offer: Offer, salt: int, dialect: str | Dialect) -> list[Tabl
         if measure.what is What.DISTINCT and measure.of:
             sql = distinct_counts(plan, measure.of, salt, dialect)
             requests.append(TableRequest(sql, tuple(key_names(plan)), (sql,), lambda places, sql=sql: sql))  # type: ignore[misc]
+    if not plan.standalone:
+        return requests
     return requests + [type(batch[0]).request(batch, salt, dialect) for batch in batches(offer)]
 
 
@@ -88,19 +93,19 @@ def sums_request(plan: Plan, salt: int, dialect: str | Dialect) -> TableRequest:
     direct = statement(plan, salt, dialect)
     if plan.bounded_by:
         tables = ((KEPT, statement(plan.finest, salt, dialect)),)
-        return TableRequest(direct, tuple(key_names(plan)), tables=tables, read=regrouped(plan, KEPT, dialect))
+        return TableRequest(direct, tuple(key_names(plan)), tables=tables, read=regroup(plan, KEPT, dialect))
     summed = [m for m in plan.measures if m.what is not What.DISTINCT]
-    rows = f"{plan.canonical_of(())} | salt {salt}"
+    rows = " | ".join([plan.canonical_rows, *plan.canonical_limits, f"salt {salt}"])
 
     def with_counts(chosen: list[Measure]) -> tuple[Measure, ...]:
-        counts = [m.counted_by for m in chosen if m.of is not None]
-        return (*chosen, *(m for m in dict.fromkeys(counts) if m in summed and m not in chosen))
+        counts = dict.fromkeys(m.counted_by for m in chosen if m.of is not None)
+        return (*chosen, *(summed[summed.index(m)] for m in counts if m in summed and m not in chosen))
 
     def columns_statement(places: Sequence[int]) -> str:
-        chosen = [summed[j] for j in places]
-        if chosen == summed:
+        if len(places) == len(summed):
             return direct
-        return statement(replace(plan, measures=with_counts(chosen), standalone=()), salt, dialect)
+        chosen = with_counts([summed[j] for j in places])
+        return statement(replace(plan, measures=chosen, standalone=()), salt, dialect)
 
     columns = tuple(f"{rows} | {with_counts([m])!r}" for m in summed)
     return TableRequest(direct, tuple(key_names(plan)), columns, columns_statement)
@@ -138,7 +143,9 @@ def release(offer: Offer, exact_tables: Sequence[Sequence[Row]]) -> bytes:
         kept = [i for i, row in enumerate(noisy) if row[offer.unit_count_index] >= offer.threshold]
         kept.sort(key=lambda i: tuple(map(by_value, keys[i])))
         keys, noisy = [keys[i] for i in kept], [noisy[i] for i in kept]
-    data = {"keys": storable_keys(offer.plan, keys), "noisy": noisy, **release_standalone(offer, keys, left)} | more
+    if plan.standalone:
+        more = release_standalone(offer, keys, left) | more
+    data = {"keys": storable_keys(plan, keys), "noisy": noisy} | more
     return json.dumps(data, ensure_ascii=False).encode()
 
 
@@ -177,7 +184,7 @@ def add_noise(offer: Offer, exact: Sequence[list[int]]) -> list[list[int]]:
 def release_integers(noise: IndependentNoise, exact: list[int]) -> list[int]:
     """Add noise to integers. Weighted sums may exceed 64 bits: then noise is drawn on zeros, and added in Python."""
     if max(map(abs, exact), default=0) < LARGEST:
-        return np.atleast_1d(noise.release(exact)).tolist()  # type: ignore[no-any-return]
+        return np.asarray(noise.release(np.array(exact, np.int64))).tolist()  # type: ignore[no-any-return]
     return [x + int(n) for x, n in zip(exact, np.atleast_1d(noise.release([0] * len(exact))), strict=True)]
 
 

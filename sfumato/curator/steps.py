@@ -70,6 +70,11 @@ class Step(ABC):
         """The key of its stored result."""
 
     @property
+    @abstractmethod
+    def asked(self) -> str:
+        """What it finds, in words."""
+
+    @property
     def loss(self) -> PrivacyLoss:
         return self.price.loss()
 
@@ -112,6 +117,10 @@ class NormHistogram(Step):
     """
 
     place: int = 0  # of the block
+
+    @property
+    def asked(self) -> str:
+        return f"a step: norms of contributions in {self.plan.table.name}"
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -165,6 +174,10 @@ class KeyVotes(Step):
     """
 
     leak: float = 0.0
+
+    @property
+    def asked(self) -> str:
+        return f"a step: private keys of {self.plan.table.name}"
 
     @property
     def canonical(self) -> str:
@@ -245,7 +258,7 @@ class Steps:
         norms = (step for step, known in zip(self.norms, self.known, strict=True) if known is None)
         return (*([self.keys] if self.keys else []), *norms)
 
-    def bought(self, ledger: Ledger) -> "Steps":
+    def after_purchase(self, ledger: Ledger) -> "Steps":
         """The same steps after a purchase: what was bought is known now, and prices stay as they were split."""
         keys, shown = self.keys, self.shown
         if keys is not None and (stored := keys.find(ledger)) is not None:
@@ -258,7 +271,7 @@ class Steps:
 
     def losses(self) -> list[PrivacyLoss]:
         """All that will be charged."""
-        last = [self.completed().loss] if self.offer.plan.parts else []
+        last = [self.complete_offer().loss] if self.offer.plan.parts else []
         return [*(step.loss for step in self.missing), *last]
 
     @property
@@ -267,7 +280,7 @@ class Steps:
         plan = self.offer.plan
         return len(self.shown or ()) or 1 if plan.discovered else max(1, plan.combinations)
 
-    def completed(self) -> Offer:
+    def complete_offer(self) -> Offer:
         """The offer for the rest of the price, with bounds chosen from what is known; 1 where nothing is known yet."""
         offer, norms = self.offer, list(zip(self.norms, self.known, strict=True))
         means = offer.for_means
@@ -281,7 +294,7 @@ class Steps:
 
     def at_best(self) -> Offer:
         """The same with shorter bounds than any that a histogram gives: no errors can be smaller."""
-        offer = self.completed()
+        offer = self.complete_offer()
         choices = (
             one if one.norms is not None else replace(one, bound=one.block.bound(one.block.unit / 2))
             for one in offer.choices or ()

@@ -72,6 +72,10 @@ class ValueVotes(Step):
     """
 
     @property
+    def asked(self) -> str:
+        return f"a step: where values of {self.plan.table.name} lie"
+
+    @property
     def canonical(self) -> str:
         return f"votes | {'L2' if self.price.squares else 'L1'} | {self.plan.of_columns_read().canonical}"
 

@@ -15,6 +15,7 @@ import duckdb
 
 from sfumato.engines.csv import column_names, load_csv
 from sfumato.engines.files import FILES, Delimiters, Source, is_pattern, sources
+from sfumato.engines.views import load_views, state_of, view_folder
 from sfumato.errors import EngineUnavailable, PolicyError
 
 T = TypeVar("T")
@@ -109,25 +110,20 @@ class DuckDB:
     _opening: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
     _schema: dict[str, dict[str, str]] | None = field(default=None, init=False, repr=False)  # while it is open
     _untyped: frozenset[str] | None = field(default=None, init=False, repr=False)  # likewise
+    _lasting: tuple[str, ...] = field(default=(), init=False, repr=False)  # likewise: views that were loaded
     _adopted: bool = field(default=False, init=False, repr=False)  # nothing could open it again
     _kept: "weakref.WeakSet[KeptTable]" = field(default_factory=weakref.WeakSet, init=False, repr=False)
 
     def run(self, sql: str) -> list[tuple[object, ...]]:
         """The rows of one statement. Each has its own cursor: on a shared one, threads fetch each other's rows."""
-        cursor = self.connection().cursor()
-
-        def fetch() -> list[tuple[object, ...]]:
-            with cursor:
-                return cursor.execute(sql).fetchall()
-
-        return run_interruptible(fetch, cursor.interrupt, self.timeout)
+        with self.connection().cursor() as cursor:
+            return fetch(cursor, sql, self.timeout)
 
     def keep(self, sql: str, name: str) -> "KeptTable":
         """The result of one statement as a temporary table of this name, which lasts until it is closed."""
         cursor = self.connection().cursor()
         try:
-            create = f"CREATE TEMP TABLE {name} AS {sql}"
-            run_interruptible(lambda: cursor.execute(create), cursor.interrupt, self.timeout)
+            fetch(cursor, f"CREATE TEMP TABLE {name} AS {sql}", self.timeout)
         except BaseException:
             cursor.close()
             raise
@@ -138,7 +134,9 @@ class DuckDB:
     def connection(self) -> duckdb.DuckDBPyConnection:
         with self._opening:
             if self._connection is None:
-                self._connection = open_locked_down(self.path, limit_settings(self.memory, self.spill), self.delimiters)
+                self._connection, self._lasting = open_with_views(
+                    self.path, limit_settings(self.memory, self.spill), self.delimiters
+                )
             return self._connection
 
     def adopt(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -166,6 +164,11 @@ class DuckDB:
         """DESCRIBE binds a statement; it neither plans nor runs it."""
         self.run(f"DESCRIBE {sql}")
 
+    def lasting(self) -> tuple[str, ...]:
+        """Descriptions of the views beside the data, if they are of these data (engines/views.py)."""
+        self.connection()
+        return self._lasting
+
     def untyped(self) -> frozenset[str]:
         """The tables whose columns are all text because they come from CSV files."""
         if self._adopted:
@@ -182,6 +185,12 @@ class DuckDB:
         if self._connection is not None and not self._adopted:
             self._connection.close()
             self._connection = self._schema = self._untyped = None
+            self._lasting = ()
+
+
+def fetch(cursor: duckdb.DuckDBPyConnection, sql: str, timeout: float | None) -> list[tuple[object, ...]]:
+    """The rows of a statement, which Ctrl-C and the time limit interrupt."""
+    return run_interruptible(lambda: cursor.execute(sql).fetchall(), cursor.interrupt, timeout)
 
 
 def limit_settings(memory: int, spill: str) -> tuple[str, ...]:
@@ -201,7 +210,7 @@ class KeptTable:
     def run(self, sql: str) -> list[tuple[object, ...]]:
         """The rows of a statement on the table; one statement at a time, since they share a cursor."""
         with self._lock:
-            return run_interruptible(lambda: self.cursor.execute(sql).fetchall(), self.cursor.interrupt, self.timeout)
+            return fetch(self.cursor, sql, self.timeout)
 
     def close(self) -> None:
         with self._lock:
@@ -227,8 +236,17 @@ def open_locked_down(
     path: Path, limits: tuple[str, ...] = (), delimiters: Delimiters = ()
 ) -> duckdb.DuckDBPyConnection:
     """A connection to the owner's tables from which nothing else can be reached."""
+    return open_with_views(path, limits, delimiters)[0]
+
+
+def open_with_views(
+    path: Path, limits: tuple[str, ...] = (), delimiters: Delimiters = ()
+) -> tuple[duckdb.DuckDBPyConnection, tuple[str, ...]]:
+    """The same; and descriptions of the views beside the data, which it can read too."""
     require_version(duckdb.__version__)
+    state = state_of(path, delimiters) if view_folder(path).exists() else ""
     plain = sources(path, delimiters)
+    views: tuple[str, ...] = ()
     connection = duckdb.connect(":memory:") if plain else open_database(path)
     try:
         for source in plain:
@@ -236,12 +254,15 @@ def open_locked_down(
         if not plain:
             refuse_shadowed_functions(connection)
         if connection.execute(LOCKED).fetchone() != (True, False, OPTIMIZER):  # unless this process has it open already
+            views = load_views(connection, path, state) if state else ()
+            if state and state_of(path, delimiters) != state:
+                raise EngineUnavailable("the data were changed while they were opened.\n  do:     open them again")
             for setting in (*limits, *SETTINGS):
                 connection.execute(setting)
     except BaseException:
         connection.close()
         raise
-    return connection
+    return connection, views
 
 
 def open_database(path: Path) -> duckdb.DuckDBPyConnection:

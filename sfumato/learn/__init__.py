@@ -1,6 +1,6 @@
 """Private learning: estimators under the same ledger as questions."""
 
-from sfumato.learn.base import Classifier, Estimator, FitPreview, Regressor
+from sfumato.learn.base import Estimator, FitPreview
 from sfumato.learn.binning import QuantileBinner
 from sfumato.learn.boosting import GradientBoostingClassifier, GradientBoostingRegressor
 from sfumato.learn.categories import CategoryEncoder
@@ -18,6 +18,7 @@ from sfumato.learn.pca import PCA, Covariance
 from sfumato.learn.posterior_sample import PosteriorSample
 from sfumato.learn.select_columns import SelectColumns
 from sfumato.learn.standard_scaler import StandardScaler
+from sfumato.learn.supervised import Classifier, Regressor
 from sfumato.learn.tuning import Tuned, tune
 
 __all__ = [

@@ -12,6 +12,7 @@ from sfumato.learn.base import Estimator, Table
 from sfumato.learn.database_pass import NoisyPass
 from sfumato.learn.spending import Spending
 from sfumato.learn.tables import Bounds, BoundsLike, Data, Matrix, Vector
+from sfumato.learn.transformer import Transformer
 from sfumato.sql.emit.lattice_rows import Block, ByBin
 
 CELLS = 64
@@ -49,7 +50,7 @@ def quantiles_of(counts: Vector, count: int) -> Vector:
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class QuantileBinner(Estimator):
+class QuantileBinner(Transformer):
     """Columns as bins of about equally many rows; `bounds` are public, the edges are noisy quantiles.
 
     Theorem: d histograms, each of L2 and L1 sensitivity 1 under add/remove, compose [`measure_quantiles`]
@@ -82,16 +83,12 @@ class QuantileBinner(Estimator):
     def set_edges(self, edges: Matrix, bounds: Bounds) -> None:
         self.bin_edges_ = bounds.middle[:, None] + bounds.half[:, None] * edges
 
-    def transform(self, X: Data) -> Matrix:
+    def new_columns(self, rows: Matrix) -> Matrix:
         """The number of each value's bin, from 0; NaN is in the bin of the middle of the bounds."""
-        rows = self.new_rows(X)
         bounds = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds")
         values = bounds.middle + bounds.half * bounds.scale(rows)
         columns = [np.searchsorted(self.bin_edges_[j], values[:, j]) for j in range(values.shape[1])]
         return np.column_stack(columns).astype(np.float64)
-
-    def fit_transform(self, X: Data, y: object = None) -> Matrix:
-        return self.fit(X).transform(X)
 
     def expected_error(self, n: int, d: int) -> tuple[float, str]:
         spending = self.spending().part(1 / d)

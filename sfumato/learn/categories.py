@@ -4,16 +4,19 @@ Where the categories are public, a fit costs nothing: it does not look at data. 
 noisy counts of all values, of which those above a threshold are released.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.learn.tables import Data, Matrix, column_names, columns_of, plain, read_column
+from sfumato.learn.base import read_units, split_unit
+from sfumato.learn.tables import Data, check_names, column_names, columns_of, plain, read_column
+from sfumato.learn.transformer import frame_like
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.shares import OWNER
 from sfumato.loss.base import PrivacyLoss
@@ -28,8 +31,11 @@ class CategoryEncoder:
 
     A value that is no category is 0 in all of them, like the first: no value makes a fit fail. Other columns stay. The
     bounds of new columns are (0, 1); `bounds_of` completes those of the others. A column whose categories are `None` is
-    private: `epsilon` and `delta`, shared by all such columns, buy those that enough rows have, each row a unit.
-    Their first category is then the rest. A fit with a `ledger` is charged before values are read.
+    private: `epsilon` and `delta`, shared by all such columns, buy those that enough units have. Their first category
+    is then the rest. A fit with a `ledger` is charged before values are read.
+
+    A unit is a row; or, if `unit` names a column (or `units` are given to `fit`), whoever owns several rows, who then
+    counts once for each of at most `categories_per_unit` categories of a column. The column of units stays as it is.
 
     Theorem: noisy counts above a threshold are (ε, δ)-DP without a list of keys [`StabilityHistogram`]
     """
@@ -39,6 +45,8 @@ class CategoryEncoder:
     delta: float = 0.0
     ledger: Ledger | None = None
     who: str = OWNER
+    unit: str | None = None
+    categories_per_unit: int = 1
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -61,15 +69,18 @@ class CategoryEncoder:
                 f"categories of {', '.join(self.private)} are private, so they cost.\n  found:  no epsilon and delta\n"
                 "  do:     give epsilon=0.1, delta=1e-6; or list the categories, if they are public"
             )
-        return StabilityHistogram(count / checks.positive("epsilon", self.epsilon) * (1 + 1e-12), self.delta / count)
+        groups = checks.whole("categories_per_unit", self.categories_per_unit, 1, 1000)
+        scale = groups * count / checks.positive("epsilon", self.epsilon) * (1 + 1e-12)
+        return StabilityHistogram(scale, self.delta / count, groups)
 
     @property
     def loss(self) -> PrivacyLoss | None:
         """What a fit costs, for any data; None if all categories are public."""
         return len(self.private) * self.histogram().loss() if self.private else None
 
-    def fit(self, X: Data, y: object = None) -> Self:
+    def fit(self, X: Data, y: object = None, *, units: object = None) -> Self:
         """Checks the names of columns; if all categories are public, that is all, and free."""
+        X, units = split_unit(X, self.unit) if self.unit is not None else (X, units)
         names = column_names(X)
         missing = [name for name in self.categories if name not in (names or ())]
         if names is None or missing:
@@ -81,20 +92,25 @@ class CategoryEncoder:
         for name, listed in self.categories.items():
             if listed is not None:
                 check_categories(name, listed)
-        loss = self.loss
+        loss, owners = self.loss, np.arange(len(X)) if units is None else read_units(units, len(X))
         if loss is not None and self.ledger is not None:
             self.ledger.charge(loss, question=f"categories of {', '.join(self.private)}", who=self.who)
         self.categories_: dict[str, list[Hashable]] = {}
         for name, (values, _) in zip(names, columns_of(X), strict=True):
             if name in self.categories:
                 listed = self.categories[name]
-                self.categories_[name] = self.bought(values) if listed is None else list(listed)
+                self.categories_[name] = self.bought(values, owners) if listed is None else list(listed)
         self.feature_names_in_ = np.array(names, object)
         return self
 
-    def bought(self, values: Any) -> list[Hashable]:
-        """The rest, and the categories that enough rows have; a missing value is none."""
-        counts: Counter[Hashable] = Counter(key for key in map(category_of, values) if key is not None and key != REST)
+    def bought(self, values: Any, owners: NDArray[np.int64]) -> list[Hashable]:
+        """The rest, and the categories that enough units have; a missing value is none. Of the categories of a unit
+        that has too many, the first by name count: that depends on its own rows only."""
+        own: defaultdict[int, set[Hashable]] = defaultdict(set)
+        for owner, key in zip(owners.tolist(), map(category_of, values), strict=True):
+            if key is not None and key != REST:
+                own[owner].add(key)
+        counts = Counter(key for keys in own.values() for key in sorted(keys, key=repr)[: self.categories_per_unit])
         return [REST, *self.histogram().release(counts)]
 
     def new_names(self) -> list[str]:
@@ -113,8 +129,13 @@ class CategoryEncoder:
         ends = [bounds.get(name, (0.0, 1.0)) for name in self.new_names()]
         return [low for low, _ in ends], [high for _, high in ends]
 
-    def transform(self, X: Data) -> Matrix:
+    def transform(self, X: Data) -> Any:
+        """An array; or a data frame of the kind of X, if it has a column of units, which stays."""
         columns: list[Any] = []
+        owner = None
+        if self.unit is not None and self.unit in (column_names(X) or ()):
+            whole, (X, owner) = X, split_unit(X, self.unit)
+        check_names(column_names(X) or (), self.feature_names_in_.tolist())
         for name, (values, _) in zip(self.feature_names_in_, columns_of(X), strict=True):
             if name not in self.categories_:
                 columns.append(read_column(values))
@@ -122,10 +143,14 @@ class CategoryEncoder:
             place = {plain(one): k for k, one in enumerate(self.categories_[name])}
             found = np.fromiter((place.get(plain(one), 0) for one in values), np.int64, len(values))
             columns += [(found == k) * 1.0 for k in range(1, len(place))]
+        if owner is not None:
+            return frame_like(
+                whole, "default", dict(zip(self.new_names(), columns, strict=True)) | {str(self.unit): owner}
+            )
         return np.column_stack(columns) if columns else np.zeros((len(X), 0))
 
-    def fit_transform(self, X: Data, y: object = None) -> Matrix:
-        return self.fit(X).transform(X)
+    def fit_transform(self, X: Data, y: object = None, *, units: object = None) -> Any:
+        return self.fit(X, units=units).transform(X)
 
 
 def check_categories(name: str, listed: Sequence[Hashable]) -> None:

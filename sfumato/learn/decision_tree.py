@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.learn.base import Classifier, Table
+from sfumato.learn.base import Table
 from sfumato.learn.forest import shrunk_shares, vote_noise
 from sfumato.learn.naive_bayes import normalised
 from sfumato.learn.spending import Spending, spending_of
+from sfumato.learn.supervised import Classifier
 from sfumato.learn.tables import Bounds, Data, Matrix
 from sfumato.learn.trees import RandomTree, even_edges
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato import checks
-from sfumato.learn.base import Classifier, Table
+from sfumato.learn.base import Table
 from sfumato.learn.database_pass import NoisyPass
 from sfumato.learn.naive_bayes import normalised
 from sfumato.learn.spending import GaussianSpending, Spending
+from sfumato.learn.supervised import Classifier
 from sfumato.learn.tables import Bounds, Data, Matrix
 from sfumato.learn.trees import RandomTree, even_edges
 from sfumato.sql.emit.lattice_rows import Block, ByLeaf

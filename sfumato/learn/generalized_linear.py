@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.errors import InvalidParameter
-from sfumato.learn.base import Regressor, Table
+from sfumato.learn.base import Table
 from sfumato.learn.descent import Schedule, choose_schedule, descend
 from sfumato.learn.row_wise import row_products
 from sfumato.learn.spending import Spending
+from sfumato.learn.supervised import Regressor
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector, read_column
 
 CLIP = 3.0

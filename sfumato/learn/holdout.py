@@ -15,7 +15,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.loss.base import PrivacyLoss
 from sfumato.mechanisms.additive.gaussian import Gaussian
 from sfumato.mechanisms.streams.above_threshold import AboveThreshold, Watch
-from sfumato.mechanisms.streams.session import Session
+from sfumato.mechanisms.streams.mechanism_state import Session
 from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.sensitivity import ReplaceOne, Sensitivity
 

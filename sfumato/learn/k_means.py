@@ -138,6 +138,10 @@ class KMeans(Estimator):
         bounds = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds")
         return nearest(bounds.scale(rows), self.scaled_centres_)
 
+    def fit_predict(self, X: Data, y: object = None, *, units: object = None) -> NDArray[np.int64]:
+        """Fit, which costs, then the nearest centre of each of the same rows, which says something about that row."""
+        return self.fit(X, units=units).predict(X)
+
     def public_inertia(self, X: Data) -> float:
         """Σ of squared distances to the nearest centre, in the units of public data."""
         rows = self.new_rows(X)

@@ -8,17 +8,20 @@ from scipy.special import ndtri
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.learn.base import Regressor, Table
+from sfumato.learn.base import Table
 from sfumato.learn.database_pass import NoisyPass, gram_of, gram_terms
 from sfumato.learn.descent import Schedule, choose_schedule, descend
 from sfumato.learn.row_wise import row_lengths, row_products
 from sfumato.learn.spending import GaussianSpending, Spending
+from sfumato.learn.supervised import Regressor
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector
+from sfumato.learn.target_spread import measure_target
 from sfumato.sql.emit.lattice_rows import Block
 
 SOLVERS = ("auto", "statistics", "boosted", "descent")
 CLIP = 0.4  # what one row may add to a gradient, for columns and targets in [−1, 1]
 TOLERATED = 0.4  # length of the noise on all coefficients
+LEAST = 0.5  # of that, where targets have a small spread
 LONGEST = 60.0
 FARTHEST = 20.0  # length of all coefficients of columns and targets in [−1, 1]
 BOOST_SHARE = 0.5  # of the budget, for the Gram matrix of the columns; the rest pays for rounds
@@ -46,19 +49,21 @@ class Moments:
     xy: Vector
     yy: float
     deviation: float
+    normal: bool = True  # is that noise normal?
 
     @staticmethod
-    def of(gram: Matrix, deviation: float, count: float | None) -> "Moments":
+    def of(gram: Matrix, deviation: float, count: float | None, normal: bool) -> "Moments":
         rows = max(float(gram[0, 0]) if count is None else count, 1.0)
         return Moments(rows, gram[0, 1:-1], float(gram[0, -1]), gram[1:-1, 1:-1], gram[1:-1, -1],
-                       float(gram[-1, -1]), deviation)  # fmt: skip
+                       float(gram[-1, -1]), deviation, normal)  # fmt: skip
 
     def solve(self) -> "Fit":
         """Ridge regression of the centred moments, after their projection to positive semi-definite matrices.
 
         The ridge is the size of the noise's largest eigenvalue, about deviation·√d, as in AdaSSP: it vanishes against
-        the data as rows are added. If what the fit explains is not above what noise alone would explain, it is
-        shrunk towards the mean: a fit is not worse than the trivial predictor, but for the noise of that mean.
+        the data as rows are added. If what the fit explains is not above what noise alone would explain (that of the
+        products with the target, and that of the matrix times the coefficients), it is shrunk towards the mean: a fit
+        is not worse than the trivial predictor, but for the noise of that mean.
 
         Theorem: ridge regression on noisy sufficient statistics; post-processing is free [Wang 2018, Alg. 2 (AdaSSP)]
         """
@@ -69,13 +74,16 @@ class Moments:
         inverse = (vectors / (np.maximum(values, 0.0) + ridge)) @ vectors.T
         cross = self.xy - self.x * self.y / n
         coef = inverse @ cross
-        explained = float(2 * coef @ cross - coef @ centred @ coef)
-        chance = self.deviation**2 * float(np.trace(inverse))
+        psd = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        explained = float(2 * coef @ cross - coef @ psd @ coef)
+        means = np.clip(self.x / n, -1.0, 1.0)
+        size = 1.0 + float(coef @ coef) + float(np.clip(self.y / n, -1, 1)) ** 2 + float(means @ means)
+        chance = self.deviation**2 * float(np.trace(inverse)) * size
         keep = max(0.0, 1.0 - chance / max(explained, 1e-300)) if explained > 0 else 0.0
         coef = coef * keep
         mean = float(np.clip(self.y / n, -1.0, 1.0))
         mean *= max(0.0, 1.0 - (self.deviation / n) ** 2 / max(mean**2, 1e-300))  # no farther than it is known
-        return Fit(coef, mean - float(coef @ self.x) / n, inverse, ridge, self)
+        return Fit(coef, mean - float(coef @ means), inverse, ridge, self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +147,11 @@ class LinearRegression(Regressor):
     def learn(self, table: Table, spending: Spending) -> None:
         X = Bounds.of(self.bounds, table.columns, table.names, "bounds").scale(table.X)
         y = self.scaled_target(table)
-        count, rest = self.count_rows(table, spending)
+        if self.solver == "statistics":
+            count, rest = self.count_rows(table, spending)
+            self.learn_from_moments(self.measure(X, y, table, rest), table)
+            return
+        count, spread, rest = measure_target(self, y, table, spending)
         solver = self.chosen_solver(count, table.columns, rest)
         if solver == "statistics":
             self.learn_from_moments(self.measure(X, y, table, rest), table)
@@ -147,7 +159,8 @@ class LinearRegression(Regressor):
         self.moments_: Moments | None = None
         self.fit_: Fit | None = None
         rows, scaling = np.column_stack([X, np.ones(len(X))]), None
-        schedule = choose_schedule(count, table.columns + 1, rest, CLIP, CLIP, LONGEST, TOLERATED)
+        start, tolerated = np.append(np.zeros(table.columns), spread.mean), max(spread.bearable, LEAST) * TOLERATED
+        schedule = choose_schedule(count, len(start), rest, CLIP, CLIP, LONGEST, tolerated)
         if solver == "boosted":
             scaling = self.inverse_gram(rows, table, count, rest.part(BOOST_SHARE))
             rest, schedule = rest.part(1 - BOOST_SHARE), Schedule(BOOST_ROUNDS, 1.0, CLIP, CLIP)
@@ -155,7 +168,7 @@ class LinearRegression(Regressor):
         def gradients(theta: Vector) -> Matrix:
             return rows * np.clip(row_products(rows, theta[None])[:, 0] - y, -2, 2)[:, None]
 
-        theta = descend(self, gradients, np.zeros(rows.shape[1]), schedule, table, count, rest, FARTHEST, scaling)
+        theta = descend(self, gradients, start, schedule, table, count, rest, FARTHEST, scaling)
         self.set_coefficients(theta[:-1], float(theta[-1]), table)
 
     def learn_from_moments(self, moments: Moments, table: Table) -> None:
@@ -168,7 +181,8 @@ class LinearRegression(Regressor):
 
     def learn_from_sums(self, found: NoisyPass, table: Table, spending: Spending) -> None:
         gram = gram_of(found.sums[0], table.columns + 2)
-        self.learn_from_moments(Moments.of(gram, found.deviations[0], None), table)
+        normal = isinstance(spending, GaussianSpending)
+        self.learn_from_moments(Moments.of(gram, found.deviations[0], None, normal), table)
 
     def inverse_gram(self, rows: Matrix, table: Table, count: float, spending: Spending) -> Matrix:
         """The inverse of the mean of (x, 1)(x, 1)ᵀ, from a noisy Gram matrix with a ridge of the size of the noise of
@@ -202,7 +216,8 @@ class LinearRegression(Regressor):
         short = X * np.minimum(1.0, norm / np.maximum(row_lengths(X), 1e-300))[:, None]
         rows = self.bound_rows(np.column_stack([np.ones(len(X)), short, y]), table, math.sqrt(norm**2 + 2), 1.0)
         public = self.count_share(table) == 0
-        return Moments.of(*self.noisy_gram(rows, spending), float(len(X)) if public else None)
+        count = float(len(X)) if public else None
+        return Moments.of(*self.noisy_gram(rows, spending), count, isinstance(spending, GaussianSpending))
 
     def set_coefficients(self, coef: Vector, intercept: float, table: Table) -> None:
         """From scaled columns and target to the units of the data."""
@@ -219,7 +234,7 @@ class LinearRegression(Regressor):
         """
         self.check_fitted()
         checks.number("confidence", confidence, 0.5, 0.9999, allowed="a number from 0.5 to 0.9999")
-        if self.fit_ is None or not isinstance(self.spending(), GaussianSpending):
+        if self.fit_ is None or not self.fit_.moments.normal:
             raise InvalidParameter(
                 "coefficients have intervals if noise is Gaussian and added to statistics.\n"
                 '  found:  another solver, or pure ε\n  do:     give delta= and solver="statistics"'

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.learn.base import Classifier, Table
+from sfumato.learn.base import Table
 from sfumato.learn.descent import Schedule, choose_schedule, descend, joint_deviation
 from sfumato.learn.row_wise import row_products, row_sums
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.standard_scaler import Spreads, measure_spreads, spread_noise
+from sfumato.learn.supervised import Classifier
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector
 from sfumato.learn.tilted_minimum import PureTilt
 

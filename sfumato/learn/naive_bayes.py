@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato import checks
-from sfumato.learn.base import Classifier, Table
+from sfumato.learn.base import Table
 from sfumato.learn.database_pass import NoisyPass, moment_terms
 from sfumato.learn.row_wise import row_products, row_sums
 from sfumato.learn.spending import GaussianSpending, Spending
-from sfumato.learn.tables import Bounds, Data, Matrix, read_matrix
+from sfumato.learn.supervised import Classifier
+from sfumato.learn.tables import Bounds, Data, Matrix
 from sfumato.sql.emit.lattice_rows import Block, ByLabel
 
 NORM = 0.3  # mean of x² + x⁴ over columns in [−1, 1]: about its usual size
@@ -134,8 +135,7 @@ class MultinomialNB(Classifier):
         self.class_prior_ = sizes / sizes.sum()
 
     def predict_proba(self, X: Data) -> Matrix:
-        self.check_fitted()
-        counts = np.clip(np.nan_to_num(self.new_rows(read_matrix(X)), nan=0.0, posinf=0.0, neginf=0.0), 0.0, 1e100)
+        counts = np.clip(np.nan_to_num(self.new_rows(X), nan=0.0, posinf=0.0, neginf=0.0), 0.0, 1e100)
         return normalised(np.log(self.class_prior_) + row_products(counts, self.feature_log_prob_))
 
     def expected_error(self, n: int, d: int) -> tuple[float, str]:

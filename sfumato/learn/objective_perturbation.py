@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.errors import InvalidParameter
-from sfumato.learn.base import Classifier, Table
+from sfumato.learn.base import Table
 from sfumato.learn.logistic_regression import probabilities
 from sfumato.learn.row_wise import row_products
 from sfumato.learn.spending import Spending, gaussian, most_mu
+from sfumato.learn.supervised import Classifier
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector
 from sfumato.learn.tilted_minimum import SOLVED, minimum
 from sfumato.loss.base import PrivacyLoss

@@ -15,6 +15,7 @@ from sfumato.learn.linear_regression import usual_norm
 from sfumato.learn.row_wise import row_lengths, row_products
 from sfumato.learn.spending import Spending
 from sfumato.learn.tables import Bounds, BoundsLike, Data, Matrix
+from sfumato.learn.transformer import Transformer
 from sfumato.sql.emit.lattice_rows import Block
 
 
@@ -86,7 +87,7 @@ class Covariance(Estimator):
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class PCA(Covariance):
+class PCA(Covariance, Transformer):
     """Principal components of columns in the units of the data, from the noisy covariance of `Covariance`.
 
     Theorem: eigenvectors of a released matrix are post-processing [Dwork & Roth 2014, Prop. 2.1]
@@ -109,14 +110,13 @@ class PCA(Covariance):
         total = float(np.sum(np.maximum(own, 0.0)))
         self.explained_variance_ratio_ = self.explained_variance_ / max(total, 1e-300)
 
-    def transform(self, X: Data) -> Matrix:
+    def new_columns(self, rows: Matrix) -> Matrix:
         """Coordinates of rows along the components; rows are clipped to the bounds first."""
-        rows = self.new_rows(X)
         bounds = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds")
         return row_products(bounds.middle + bounds.half * bounds.scale(rows) - self.mean_, self.components_)
 
-    def fit_transform(self, X: Data, y: object = None) -> Matrix:
-        return self.fit(X).transform(X)
+    def output_names(self, names: Sequence[str]) -> list[str]:
+        return [f"pca{j}" for j in range(len(self.components_))]
 
     def inverse_transform(self, Z: Matrix) -> Matrix:
         return row_products(np.asarray(Z, np.float64), self.components_.T) + self.mean_

@@ -9,12 +9,13 @@ from flint import arb
 from scipy.special import ndtri
 
 from sfumato.errors import InvalidParameter
-from sfumato.learn.base import Regressor, Table
+from sfumato.learn.base import Table
 from sfumato.learn.bounded_rows import BITS, COARSE, UNIT, BoundedRows, add_up
 from sfumato.learn.linear_regression import usual_norm
 from sfumato.learn.objective_perturbation import add_noise
 from sfumato.learn.row_wise import row_lengths, row_products
 from sfumato.learn.spending import Spending, gaussian, most_mu
+from sfumato.learn.supervised import Regressor
 from sfumato.learn.tables import Bounds, Data, Vector
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.coins import ApproxLoss

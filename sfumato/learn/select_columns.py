@@ -9,15 +9,17 @@ import numpy as np
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.learn.base import Estimator, Table, require_target
+from sfumato.learn.base import Table
 from sfumato.learn.spending import Spending
+from sfumato.learn.supervised import require_target
 from sfumato.learn.tables import Bounds, BoundsLike, Data, Matrix, Vector, read_column, read_labels
+from sfumato.learn.transformer import Transformer
 
 NORM = 0.4  # mean of (xy)² + x² + x⁴ over columns in [−1, 1]: about its usual size
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class SelectColumns(Estimator):
+class SelectColumns(Transformer):
     """Keeps the `count` columns whose squared correlation with the target is largest, nearly.
 
     Targets are numbers within `y_bounds`, or two or more public `classes`, of which each has a column of 0 and 1. The
@@ -72,14 +74,13 @@ class SelectColumns(Estimator):
         found = self.support_ if indices else np.isin(np.arange(self.n_features_in_), self.support_)
         return np.asarray(found)
 
-    def transform(self, X: Data) -> Matrix:
+    def output_names(self, names: Sequence[str]) -> list[str]:
+        return [names[j] for j in self.support_]
+
+    def new_columns(self, rows: Matrix) -> Matrix:
         """The kept columns, clipped to their bounds (NaN: the middle)."""
-        rows = self.new_rows(X)
         bounds = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds")
         return (bounds.middle + bounds.half * bounds.scale(rows))[:, self.support_]
-
-    def fit_transform(self, X: Data, y: object = None) -> Matrix:
-        return self.fit(X, y).transform(X)
 
     def bounds_kept(self) -> tuple[list[float], list[float]]:
         """(low, high) of the kept columns, for the estimator behind."""

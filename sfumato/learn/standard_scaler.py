@@ -11,6 +11,7 @@ from sfumato.learn.base import Estimator, Table
 from sfumato.learn.database_pass import NoisyPass, moment_terms
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.tables import Bounds, BoundsLike, Data, Matrix, Vector
+from sfumato.learn.transformer import Transformer
 from sfumato.sql.emit.lattice_rows import Block
 
 USUAL = 0.3  # mean of x² + x⁴ over columns in [−1, 1]: about its usual size
@@ -67,7 +68,7 @@ def spread_noise(d: int, n: float, spending: Spending) -> float:
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class StandardScaler(Estimator):
+class StandardScaler(Transformer):
     """Columns minus their means, divided by their deviations; `bounds` are public.
 
     Theorem: the sums of (x, x², 1), rows clipped to norm r, have L2 sensitivity r under add/remove [`measure_spreads`]
@@ -94,14 +95,10 @@ class StandardScaler(Estimator):
         self.scale_ = bounds.half * found.deviation
         self.var_ = self.scale_**2
 
-    def transform(self, X: Data) -> Matrix:
+    def new_columns(self, rows: Matrix) -> Matrix:
         """Clipped to the bounds (NaN: the middle), then standardised."""
-        rows = self.new_rows(X)
         bounds = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds")
         return (bounds.middle + bounds.half * bounds.scale(rows) - self.mean_) / self.scale_
-
-    def fit_transform(self, X: Data, y: object = None) -> Matrix:
-        return self.fit(X).transform(X)
 
     def fit(self, X: Data, y: object = None, *, units: object = None) -> Self:
         return super().fit(X, None, units=units)

@@ -29,6 +29,15 @@ def column_names(data: Data) -> tuple[str, ...] | None:
     return None if found is None or callable(found) else tuple(str(name) for name in found)
 
 
+def check_names(names: Sequence[str], fitted: Sequence[str]) -> None:
+    """Columns in another order would be read as others."""
+    if list(names) != list(fitted):
+        raise InvalidParameter(
+            "The feature names should match those that were passed during fit, in the same order.\n"
+            f"  found:  {', '.join(names)}\n  do:     give {', '.join(fitted)}"
+        )
+
+
 def read_matrix(data: Data) -> Matrix:
     """A table of numbers: rows × columns. Only its shape and type can be refused."""
     if hasattr(data, "tocsr"):

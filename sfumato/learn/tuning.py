@@ -6,11 +6,12 @@ random one it costs about one and a half, since nobody can tell a lucky best run
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, Self, SupportsFloat
 
 from sfumato.errors import InvalidParameter
+from sfumato.learn.base import FitPreview
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.shares import OWNER
 from sfumato.loss.base import PrivacyLoss
@@ -44,9 +45,12 @@ class Candidate(Protocol):
     def score(self, X: Any, y: Any) -> float:
         """How good the fit is, with noise."""
 
+    def preview(self, n: int, d: int) -> FitPreview:
+        """What a fit costs, and how exact it is likely to be; only `Tuned.preview` asks for it."""
+
 
 @dataclass(frozen=True)
-class FitAndScore(Mechanism[tuple[Any, Any], tuple[Any, float]]):
+class FitAndScore(Mechanism[tuple[Any, ...], tuple[Any, float]]):
     """One run of tuning: a fit and its score, both private; the price is their sum.
 
     Theorem: adaptive composition is dominated by the product of the parts' dominating pairs
@@ -68,11 +72,12 @@ class FitAndScore(Mechanism[tuple[Any, Any], tuple[Any, float]]):
                 "  found:  a candidate with a ledger\n  do:     give the ledger to Tuned instead"
             )
 
-    def release(self, value: tuple[Any, Any]) -> tuple[Any, float]:
-        X, y = value
+    def release(self, value: tuple[Any, ...]) -> tuple[Any, float]:
+        X, y, *units = value  # and whose rows they are, unless a row is a unit
+        owners = {"units": units[0]} if units else {}
         fitted = copy.copy(self.estimator)
-        fitted.fit(X, y)
-        return fitted, float(fitted.score(X, y))
+        fitted.fit(X, y, **owners)
+        return fitted, float(fitted.score(X, y, **owners))
 
     def loss(self) -> PrivacyLoss:
         found: PrivacyLoss = self.estimator.loss + self.estimator.score_loss
@@ -142,11 +147,11 @@ class Tuned:
         """Of the whole tuning, known before any data."""
         return self.mechanism.loss()
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, units: Any = None) -> Self:
         """Charge, then fit; the best run is kept. Tuning again costs again."""
         if self.ledger is not None:
             self.ledger.charge(self.loss, question=f"tune {len(self.candidates)} candidates", who=self.who)
-        found = self.mechanism.release((X, y))
+        found = self.mechanism.release((X, y) if units is None else (X, y, units))
         if found is None:
             raise InvalidParameter(
                 "no candidate was fitted: the number of runs came out as 0, as PoissonRuns allows.\n"
@@ -156,13 +161,25 @@ class Tuned:
         self.best_index_ = found.candidate
         return self
 
+    def preview(self, n: int, d: int) -> FitPreview:
+        """The price of the whole tuning, and the least error that a candidate expects of itself. Free."""
+        best = min((one.preview(n, d) for one in self.candidates), key=lambda one: one.error)
+        return replace(best, estimator=f"best of {len(self.candidates)} candidates", loss=self.loss)
+
     def predict(self, X: Any) -> Any:
         """The predictions of the best estimator."""
+        return self.best().predict(X)
+
+    def predict_proba(self, X: Any) -> Any:
+        """The probabilities of classes, by the best estimator."""
+        return self.best().predict_proba(X)
+
+    def best(self) -> Any:
         if not hasattr(self, "best_estimator_"):
             raise InvalidParameter(
                 "nothing is fitted yet.\n  found:  no best estimator\n  do:     call fit(X, y) first"
             )
-        return self.best_estimator_.predict(X)
+        return self.best_estimator_
 
 
 def tune(candidates: Sequence[Candidate], X: Any, y: Any = None, **settings: Any) -> Tuned:

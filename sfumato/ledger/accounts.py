@@ -7,40 +7,23 @@ import math
 from dataclasses import replace
 from decimal import ROUND_FLOOR, Decimal
 
-from sfumato.errors import BudgetExceeded, InvalidParameter
+from sfumato.errors import BudgetExceeded
 from sfumato.ledger import tables
 from sfumato.ledger.amounts import Amount
 from sfumato.ledger.budgets import Promise
 from sfumato.ledger.hash_chain import require_int
 from sfumato.ledger.journal import NextLine
-from sfumato.ledger.shares import ANALYST, COMMON, OTHERS, PLAN, Shares, describe_account, paying_account
+from sfumato.ledger.shares import COMMON, PLAN, Shares, describe_account
 from sfumato.ledger.state import read_shares, replay_entries
 from sfumato.ledger.store import Transaction
 
 DIGITS = 4
 
 
-def account_for(transaction: Transaction, who: str, plan: str | None) -> str:
-    """The account that pays: the plan's if one is given, otherwise that of the person who asks."""
-    if plan is not None:
-        require_account(transaction, f"{PLAN}{plan}")
-        return f"{PLAN}{plan}"
-    rows = transaction.run("SELECT name FROM accounts WHERE name = ? OR name = ?", f"{ANALYST}{who}", OTHERS)
-    return paying_account({str(name) for (name,) in rows}, who)
-
-
-def require_account(transaction: Transaction, name: str) -> tuple[Amount, Amount]:
-    """(limit, spent) of an account that must exist."""
-    account = tables.accounts(transaction).get(name)
-    if account is None:
-        raise InvalidParameter(f"there is no such account.\n  found:  no {name}\n  do:     reserve it first")
-    return account
-
-
 def move(line: NextLine, promise: Promise, source: str, to: str, amount: Amount, why: str) -> None:
     """Move an unspent amount from one account to another, which may be new."""
     if not tables.lower_limit(line.transaction, source, amount):
-        limit, spent = require_account(line.transaction, source)
+        limit, spent = tables.require_account(line.transaction, source)
         raise budget_exceeded(promise, amount, limit - spent, source)
     tables.raise_limit(line.transaction, to, amount)
     line.write({"kind": "moved", "from": source, "to": to, "amount": list(amount), "why": why})
@@ -48,7 +31,7 @@ def move(line: NextLine, promise: Promise, source: str, to: str, amount: Amount,
 
 def release_plan(line: NextLine, promise: Promise, plan: str) -> None:
     """Move what a plan has not spent back to where it came from."""
-    limit, spent = require_account(line.transaction, plan)
+    limit, spent = tables.require_account(line.transaction, plan)
     source = plan_source(line.transaction, plan) or COMMON
     back = source if source in tables.accounts(line.transaction) else COMMON  # the share may have been withdrawn
     move(line, promise, plan, back, limit - spent, "release")

@@ -74,7 +74,7 @@ def restore(
     file: Path, place: Place, *, anchor: AnchorPlace = None, head: str | None = None, forfeit: str | None = None,
     extra: Sequence[ExtraTable] = (),
 ) -> tuple[Head, int | None]:  # fmt: skip
-    """Put a backup in the place of a ledger: its head, and how many lines are missing (None: nobody knows).
+    """Put a backup in the place of a ledger: its head, and how many lines are missing (None: unknown).
 
     `head` is the hash of the newest line, if the owner has recorded it elsewhere. `forfeit` is the owner's reason for
     accepting that all that is left counts as spent; without it, a restore that could roll a budget back is refused.

@@ -96,10 +96,7 @@ class Promise(ABC):
     def check_loss(self, loss: PrivacyLoss) -> PrivacyLoss:
         """The same loss. Raises if it is not a privacy loss, or is about another neighbour relation."""
         if not isinstance(loss, PrivacyLoss):
-            raise InvalidParameter(
-                f"only a privacy loss can be charged.\n  found:  a {type(loss).__name__}\n"
-                "  do:     give mechanism.loss(…), or a sum of them"
-            )
+            raise not_a_loss(loss)
         if loss.relation is not self.relation:
             raise InvalidParameter(
                 f"this loss is about another neighbour relation.\n  found:  {loss.relation.value}; the budget is about "
@@ -111,6 +108,13 @@ class Promise(ABC):
     def small_slack(self) -> float:
         """The slack of a charge that needs one: a whole number of units."""
         return float(Fraction((self.amount.leak * SMALL.numerator) // SMALL.denominator, UNITS["leak"]))
+
+
+def not_a_loss(found: object) -> InvalidParameter:
+    return InvalidParameter(
+        f"only a privacy loss can be charged.\n  found:  a {type(found).__name__}\n"
+        "  do:     give mechanism.loss(…), or a sum of them"
+    )
 
 
 @dataclass(frozen=True)

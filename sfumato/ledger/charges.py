@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from sfumato import checks
 from sfumato.errors import InvalidParameter, KeyReused, LedgerUnavailable, PolicyError, QuestionBlocked
 from sfumato.ledger import tables
-from sfumato.ledger.accounts import account_for, budget_exceeded
+from sfumato.ledger.accounts import budget_exceeded
 from sfumato.ledger.amounts import Amount
 from sfumato.ledger.budgets import Promise
 from sfumato.ledger.hash_chain import Entry, question_hash, require_int
@@ -21,6 +21,7 @@ from sfumato.ledger.store import Transaction
 from sfumato.loss.base import PrivacyLoss
 
 LONGEST_QUESTION = 1 << 20  # characters
+LONGEST_ASKED = 2000
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Request:
-    """Who asks what, at which loss (its description), under which idempotency key."""
+    """A question with the person who asks it, the description of its loss, and an idempotency key."""
 
     who: str
     key: str
@@ -63,7 +64,7 @@ class Request:
 
 def charge(
     line: NextLine, request: Request, promise: Promise, prices: tuple[Amount, ...], plan: str | None,
-    expected: str | None,
+    expected: str | None, asked: str = "",
 ) -> Receipt:  # fmt: skip
     """The receipt of the same request if it was charged before; otherwise take the first price that the account covers.
 
@@ -75,7 +76,7 @@ def charge(
     refuse_blocked(line.transaction, request.question)
     if known is not None:
         return known
-    account = account_for(line.transaction, request.who, plan)
+    account = tables.account_for(line.transaction, request.who, plan)
     if expected not in (None, account):
         raise PolicyError(
             "this ledger does not hold the shares of the policy that is in use.\n"
@@ -91,6 +92,8 @@ def charge(
         "INSERT INTO requests (who, key, seq) VALUES (?, ?, ?)", request.who, request.key, line.seq
     )  # fmt: skip
     content = {**vars(request), "account": account, "cost": list(cost), "version": line.version}
+    if asked:
+        content["asked"] = asked if len(asked) <= LONGEST_ASKED else f"{asked[:LONGEST_ASKED]}…"
     line.write({"kind": "charged", **content})
     return Receipt(line.seq, request.who, request.key, request.question, cost, account, line.version)
 
@@ -115,7 +118,7 @@ def find_receipt(transaction: Transaction, request: Request) -> Receipt | None:
     charged: Mapping[str, object] = tables.entry(transaction, seq).content
     if charged["question"] != request.question or charged["loss"] != request.loss:
         raise KeyReused(
-            "this request key was used for another question.\n  found:  the same key, another question or price\n"
+            "this idempotency key was used for another question.\n  found:  the same key, another question or price\n"
             "  do:     use a new key for a new question"
         )
     return Receipt(
@@ -131,7 +134,7 @@ def charge_under(transaction: Transaction, who: str, key: str) -> int | None:
 
 
 def charged_under(transaction: Transaction, who: str, key: str) -> Mapping[str, object] | None:
-    """What was charged under this key."""
+    """The content of the charge under this key."""
     seq = charge_under(transaction, who, key)
     return None if seq is None else tables.entry(transaction, seq).content
 
@@ -140,6 +143,7 @@ def charged_under(transaction: Transaction, who: str, key: str) -> Mapping[str, 
 
 
 NEWEST = 32  # stored answers to one question that are considered
+PRESENT = "version = (SELECT version FROM head WHERE id = 1)"  # of the data
 
 
 def answer_to_charge(transaction: Transaction, charge: int) -> bytes | None:
@@ -150,8 +154,8 @@ def answer_to_charge(transaction: Transaction, charge: int) -> bytes | None:
 def first_answer(transaction: Transaction, question: str) -> bytes | None:
     """The first answer to a question about the present data version."""
     rows = transaction.run(
-        "SELECT seq FROM answers WHERE question = ? AND version = ? ORDER BY seq",
-        question_hash(question), tables.head(transaction)[2],
+        f"SELECT seq FROM answers WHERE question = ? AND {PRESENT} ORDER BY seq",
+        question_hash(question),
     )  # fmt: skip
     return tables.entry(transaction, require_int(rows[0][0])).answer if rows else None
 
@@ -159,8 +163,8 @@ def first_answer(transaction: Transaction, question: str) -> bytes | None:
 def newest_answers(transaction: Transaction, question: str) -> list[tuple[Entry, Entry]]:
     """(charge, answer) of the newest answers to a question about the present data version, the newest first."""
     rows = transaction.run(
-        f"SELECT charge, seq FROM answers WHERE question = ? AND version = ? ORDER BY seq DESC LIMIT {NEWEST}",
-        question_hash(question), tables.head(transaction)[2],
+        f"SELECT charge, seq FROM answers WHERE question = ? AND {PRESENT} ORDER BY seq DESC LIMIT {NEWEST}",
+        question_hash(question),
     )  # fmt: skip
     return [
         (tables.entry(transaction, require_int(charge)), tables.entry(transaction, require_int(seq)))

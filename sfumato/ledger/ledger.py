@@ -15,13 +15,13 @@ from sfumato import checks
 from sfumato.errors import AlreadyRun, CommitUnknown, InvalidParameter, LedgerUnavailable
 from sfumato.ledger import accounts, charges, tables
 from sfumato.ledger.amounts import Amount
-from sfumato.ledger.budgets import Promise, budget_from_description, describe_budget
+from sfumato.ledger.budgets import Promise, budget_from_description, describe_budget, not_a_loss
 from sfumato.ledger.charges import Receipt, Request
 from sfumato.ledger.hash_chain import Anchor, Entry, digest
 from sfumato.ledger.journal import Journal, Mark, Probe, ignore, random_name
 from sfumato.ledger.location import AnchorPlace, Place, anchor_for, require_file, require_unused, store_at
 from sfumato.ledger.meter import Meter, Odometer
-from sfumato.ledger.shares import ANALYST, COMMON, FORMER, OWNER, PLAN, Shares, paying_account
+from sfumato.ledger.shares import ANALYST, COMMON, FORMER, OWNER, PLAN, Shares
 from sfumato.ledger.state import State, read_amount, replay_entries, verify
 from sfumato.ledger.store import Store
 from sfumato.loss.base import PrivacyLoss
@@ -88,17 +88,20 @@ class Ledger:
 
     def prices(self, loss: PrivacyLoss) -> tuple[Amount, ...]:
         """The amounts that may be charged for this loss, in order of preference."""
-        return cached_prices(self.promise, self.promise.check_loss(loss))
+        if not isinstance(loss, PrivacyLoss):
+            raise not_a_loss(loss)  # it may have no hash to look it up by
+        return cached_prices(self.promise, loss)
 
     def charge(
         self, loss: PrivacyLoss, *, question: str, who: str = OWNER, key: str | None = None, plan: str | None = None,
-        account: str | None = None,
+        account: str | None = None, asked: str = "",
     ) -> Receipt:  # fmt: skip
         """Charge the price of `loss` to the account of `who`, or of a plan; durable when this returns.
 
         `key` is an idempotency key: the same key by the same person is charged once, however often it is sent, and the
         receipt then comes with the stored answer, if there is one. If the connection breaks during the commit, the
         ledger looks up whether it got through. If `account` is given, a charge to any other account is refused.
+        `asked` is the question as people read it; it is recorded, and decides nothing.
         """
         prices = self.prices(loss)
         request = Request.of(loss, question, who, random_name() if key is None else key)
@@ -106,7 +109,7 @@ class Ledger:
 
         def attempt() -> Receipt:
             with self._journal.append("charge") as line:
-                return charges.charge(line, request, self.promise, prices, plan, account)
+                return charges.charge(line, request, self.promise, prices, plan, account, asked)
 
         return retry_if_unknown(attempt)
 
@@ -182,7 +185,7 @@ class Ledger:
             if not charges.may_rerun(line.transaction, receipt.seq):
                 raise AlreadyRun(
                     f"this question was already answered, or run again.\n  found:  charge {receipt.seq}\n"
-                    "  do:     charge again to ask again"
+                    "  do:     ask it as a new question, with a key of its own"
                 )
             line.write({"kind": "rerun", "charge": receipt.seq})
 
@@ -235,7 +238,7 @@ class Ledger:
         amount = self.prices(share)[-1] if isinstance(share, PrivacyLoss) else share
         name = f"{PLAN}{checks.text('plan', plan)}"
         with self.store.reading() as transaction:
-            source = COMMON if who is None else accounts.account_for(transaction, who, None)
+            source = COMMON if who is None else tables.account_for(transaction, who, None)
             before = accounts.plan_source(transaction, name)
         if before not in (None, source):
             raise InvalidParameter(
@@ -337,7 +340,7 @@ class Ledger:
     def account(self, who: str = OWNER) -> tuple[str, Amount, Amount]:
         """The account that pays for this person: its name, limit and spent."""
         all_accounts = self.accounts()
-        name = paying_account(all_accounts, who)
+        name = tables.paying_account(all_accounts, who)
         return name, *all_accounts[name]
 
     def shares(self) -> Shares | None:

@@ -7,7 +7,7 @@
 "former …"       what was spent by somebody who no longer has a share
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -86,13 +86,6 @@ def describe_shares(shares: Shares) -> str:
     names = [f"{100 * share:g} % for {who}" for who, share in shares.named.items()]
     rest = [] if isinstance(shares.others, bool) else [f"{100 * shares.others:g} % for all others"]
     return ", ".join([*names, *rest])
-
-
-def paying_account(accounts: Container[str], who: str) -> str:
-    """The account that pays for a person's questions: their own, that of all others, or the common one."""
-    if f"{ANALYST}{who}" in accounts:
-        return f"{ANALYST}{who}"
-    return OTHERS if OTHERS in accounts and who != OWNER else COMMON
 
 
 def describe_account(account: str) -> str:

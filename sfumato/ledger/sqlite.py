@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from sfumato.errors import CommitUnknown, LedgerDamaged, LedgerUnavailable
@@ -67,13 +68,10 @@ class SqliteStore:
                 yield connection
             finally:
                 if self._inherited is None and connection.in_transaction:
-                    self._roll_back(connection)
-
-    def _roll_back(self, connection: sqlite3.Connection) -> None:
-        try:
-            connection.execute("ROLLBACK")
-        except sqlite3.Error:
-            self.close()  # closing rolls back as well; the next transaction opens a new connection
+                    try:
+                        connection.execute("ROLLBACK")
+                    except sqlite3.Error:
+                        self.close()  # closing rolls back as well; the next transaction opens a new connection
 
     def _open(self) -> sqlite3.Connection:
         """The open connection, or a new one."""
@@ -92,7 +90,7 @@ class SqliteStore:
     def unlock(self, name: int) -> None:
         question_lock.unlock(self._lock_file, self, name)
 
-    @property
+    @cached_property
     def _lock_file(self) -> Path | None:
         return None if self.path == MEMORY else self.path.absolute().with_name(f"{self.path.name}.turns")
 

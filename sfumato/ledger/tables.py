@@ -1,9 +1,11 @@
 """The tables of a ledger and the statements on them. All other tables can be rebuilt from `entries`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
+from sfumato.errors import InvalidParameter
 from sfumato.ledger.amounts import UNITS, Amount
 from sfumato.ledger.hash_chain import Entry, require_int
+from sfumato.ledger.shares import ANALYST, COMMON, OTHERS, OWNER, PLAN
 from sfumato.ledger.store import Transaction
 
 SCHEMA = 2
@@ -99,6 +101,30 @@ def accounts(transaction: Transaction) -> dict[str, tuple[Amount, Amount]]:
         counts = [require_int(x) for x in numbers]
         accounts[str(name)] = Amount(*counts[::2]), Amount(*counts[1::2])
     return accounts
+
+
+def account_for(transaction: Transaction, who: str, plan: str | None) -> str:
+    """The account that pays: the plan's if one is given, otherwise that of the person who asks."""
+    if plan is not None:
+        require_account(transaction, f"{PLAN}{plan}")
+        return f"{PLAN}{plan}"
+    rows = transaction.run("SELECT name FROM accounts WHERE name = ? OR name = ?", f"{ANALYST}{who}", OTHERS)
+    return paying_account({str(name) for (name,) in rows}, who)
+
+
+def paying_account(accounts: Container[str], who: str) -> str:
+    """The account that pays for a person's questions: their own, that of all others, or the common one."""
+    if f"{ANALYST}{who}" in accounts:
+        return f"{ANALYST}{who}"
+    return OTHERS if OTHERS in accounts and who != OWNER else COMMON
+
+
+def require_account(transaction: Transaction, name: str) -> tuple[Amount, Amount]:
+    """(limit, spent) of an account that must exist."""
+    account = accounts(transaction).get(name)
+    if account is None:
+        raise InvalidParameter(f"there is no such account.\n  found:  no {name}\n  do:     reserve it first")
+    return account
 
 
 def spend(transaction: Transaction, account: str, cost: Amount) -> bool:

@@ -223,7 +223,7 @@ def frequency_oracle(k: int, eps: float, bits: float | None = None) -> Frequency
 
 
 def within(oracles: list[FrequencyOracle], bits: float | None) -> list[FrequencyOracle]:
-    """Those whose reports fit into so many bits; refused if none does."""
+    """The randomizers whose reports fit into so many bits; refused if none does."""
     found = [one for one in oracles if bits is None or one.bits <= bits]
     if not found:
         least = min(one.bits for one in oracles)

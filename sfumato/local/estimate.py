@@ -1,4 +1,4 @@
-"""What the server learns: raw and projected shares, intervals for the raw ones, and what hostile reports could do.
+"""Estimates at the server: raw and projected shares, intervals for the raw ones, and what hostile reports could do.
 
 Each interval names its target. The share among *these n people* is fixed, and only the randomizer is random. The share
 in *the population* they were drawn from independently is further away by the luck of that draw.
@@ -22,7 +22,7 @@ from sfumato.mechanisms.randomized_response import Tally
 
 
 class Target(Enum):
-    """What an interval is about."""
+    """The quantity that an interval covers."""
 
     PEOPLE = "these people"
     POPULATION = "the population they come from"

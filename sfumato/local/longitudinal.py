@@ -110,7 +110,7 @@ class Loloha:
         return PureLoss(self.limit, relation=relation)
 
     def cost(self, reports: int) -> str:
-        """What is printed with every collection."""
+        """The notice that is printed with every collection."""
         T = checks.whole("reports", reports, 1)
         fresh = product_up(T, self.permanent.epsilon)
         total = min(self.limit, fresh)

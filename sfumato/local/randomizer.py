@@ -1,4 +1,4 @@
-"""What all local randomizers share: integer odds, four classes of reports, and what follows from them alone.
+"""The base of all local randomizers: integer odds, four classes of reports, and what follows from these alone.
 
 A report supports a set of values. Seen from two values u and v it supports u only, v only, both or neither, and each
 report is e^ε times as likely if the sender's value is supported. These masses give the loss, the shuffled loss and,
@@ -48,7 +48,7 @@ class Classes:
 
 @dataclass(frozen=True)
 class Randomizer(ABC):
-    """What a person runs on their own value before anything leaves the device.
+    """A randomizer: it runs on a person's own value before anything leaves the device.
 
     `answer` defines the randomizer: whole numbers in, draws below a bound, a report out. `randomize` does the same for
     one value or an array of them.

@@ -90,7 +90,7 @@ def add_report(crowd: dict[tuple[int, ...], Fraction], row: list[Fraction]) -> d
 
 
 def shuffle_lines(lines: Iterable[str]) -> list[str]:
-    """Reports without their identifiers, as canonical lines in sorted order: an order that tells nothing.
+    """Reports without their identifiers, as canonical lines in sorted order: an order that reveals nothing.
 
     Each line must be a JSON object; its `id` is dropped. Lines that are no objects are dropped too.
     """
@@ -107,7 +107,7 @@ def shuffle_lines(lines: Iterable[str]) -> list[str]:
 
 
 def shuffle_file(source: Path, target: Path) -> int:
-    """Write the shuffled lines of one file to another; tells how many there are."""
+    """Write the shuffled lines of one file to another; the number of lines."""
     with source.open(encoding="utf-8-sig", errors="replace") as lines:
         kept = shuffle_lines(lines)
     target.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")

@@ -247,7 +247,7 @@ class PrivacyLoss(ABC):
         return self.operations.least_mu(self, slack, tolerance)
 
     def generalisation(self, n: int) -> OverFitting:
-        """What this loss implies about over-fitting to n people: in expectation, with high probability, in nats."""
+        """Bounds on over-fitting to n people that this loss implies: in expectation, with high probability, in nats."""
         return self.operations.generalisation(self, n)
 
     # ---- algebra --------------------------------------------------------------------------------------------------

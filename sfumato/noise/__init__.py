@@ -9,6 +9,7 @@ from sfumato.noise.categorical import Categorical, choose
 from sfumato.noise.density import Density, Floored, Rounded
 from sfumato.noise.discrete_gaussian import DiscreteGaussian
 from sfumato.noise.discrete_laplace import DiscreteLaplace, TruncatedLaplace
+from sfumato.noise.draw_pool import Pool
 from sfumato.noise.draw_table import Law
 from sfumato.noise.dyadic_lattice import Answer, Lattice, OnLattice, RoundedFirst, Rounding, Unrounded
 from sfumato.noise.entropy import Keystream, Source
@@ -17,7 +18,6 @@ from sfumato.noise.geometric import Geometric, geometric
 from sfumato.noise.joint_laplace import JointLaplace, Margin
 from sfumato.noise.laplace import LaplaceDensity, rounded_laplace
 from sfumato.noise.monotone import radius
-from sfumato.noise.pool import Pool
 from sfumato.noise.sampler import Sampler
 from sfumato.noise.selection import peel, permute_and_flip, select, select_run
 from sfumato.noise.staircase import StaircaseDensity, rounded_staircase

@@ -123,14 +123,14 @@ def rational(name: str, value: object, low: Fraction | int, high: Fraction | int
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
         raise InvalidParameter(
-            f"{name} must be a number.\n  found:  a {type(value).__name__}\n  do:     give {_allowed(low, high)}"
+            f"{name} must be a number.\n  found:  a {type(value).__name__}\n  do:     give {_range_text(low, high)}"
         )
     if not low <= value <= high:  # also refuses NaN
         raise InvalidParameter(
-            f"{name} is out of range.\n  found:  {name} = {repr(value)[:60]}\n  do:     give {_allowed(low, high)}"
+            f"{name} is out of range.\n  found:  {name} = {repr(value)[:60]}\n  do:     give {_range_text(low, high)}"
         )
     return Fraction(value)
 
 
-def _allowed(low: Fraction | int, high: Fraction | int) -> str:
+def _range_text(low: Fraction | int, high: Fraction | int) -> str:
     return f"an int, float or Fraction from {float(low):g} to {float(high):g}"

@@ -37,7 +37,7 @@ class Density(ABC):
         """An enclosure of P(|N| > x), x ≥ 0, of about `prec` bits."""
 
     @abstractmethod
-    def scaled(self, factor: int) -> "Density":
+    def times(self, factor: int) -> "Density":
         """The density of `factor` times this noise."""
 
     def bend(self, edge: Floats, width: int) -> Floats | None:

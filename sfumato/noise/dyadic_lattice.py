@@ -51,7 +51,7 @@ class Rounding:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bits", self.fine or fineness(self.density.spread))
-        object.__setattr__(self, "cells", self.density.scaled(1 << self.bits))
+        object.__setattr__(self, "cells", self.density.times(1 << self.bits))
         object.__setattr__(self, "noise", Sampler(Floored(self.cells), self.words, self.source))
 
     def about(self, values: ArrayLike, exponent: int = 0) -> Integers:

@@ -27,7 +27,7 @@ class GaussianDensity(Density):
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", rational("sigma", self.sigma, LEAST, 4 * MOST))
 
-    def scaled(self, factor: int) -> "GaussianDensity":
+    def times(self, factor: int) -> "GaussianDensity":
         return GaussianDensity(self.spread * factor)
 
     @property

@@ -20,7 +20,7 @@ class LaplaceDensity(Density):
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", rational("scale", self.scale, LEAST, 4 * MOST))
 
-    def scaled(self, factor: int) -> "LaplaceDensity":
+    def times(self, factor: int) -> "LaplaceDensity":
         return LaplaceDensity(self.spread * factor)
 
     @property

@@ -119,10 +119,15 @@ def _table(law: MonotoneLaw, words: Words) -> DrawTable:
     high = [x for ahead in sides for x in (up[:count] if bits else up[ahead:][:count])]
     rest = [h - s for s, h in zip(low, high, strict=True)]
     acceptance = partial(_acceptance, law, C, low, rest)
+    # A bin's least integer: x = j·width on the first side; on the second −1 − x, for the last x of the bin.
     return DrawTable(
         words,
         bits,
-        [k for side in range(len(sides)) for k in _bases(side, count, width)],
+        [
+            k
+            for side in range(len(sides))
+            for k in (range(0, end, width) if side == 0 else range(-width, -end - width, -width))
+        ],
         low,
         rest,
         tuple(
@@ -137,11 +142,6 @@ def _table(law: MonotoneLaw, words: Words) -> DrawTable:
         acceptance,
         _squeeze(law, words, bits, high[:count], rest[:count], acceptance) if bits else None,
     )
-
-
-def _bases(side: int, count: int, width: int) -> range:
-    """The least integer of each bin: x = j·width on the first side, −1 − x for the last x of the bin on the second."""
-    return range(0, count * width, width) if side == 0 else range(-width, -(count + 1) * width, -width)
 
 
 def _outcome(side: int, end: int, x: int) -> int:
@@ -170,7 +170,7 @@ def _squeeze(
     if (bend := law.bend(np.arange(len(high), dtype=np.float64) * width, width)) is not None:
         before = np.array([high[0], *high[:-1]], float)
         # 1.01 pays for the roundings of these doubles (IEEE + · /) and for the balls' widths: see Lemma 4.
-        return _bent(law, words.coin, bits, (1.01 * before * bend / 8 + 4) / units)
+        return _bend_squeeze(law, words.coin, bits, (1.01 * before * bend / 8 + 4) / units)
     if law.flat(0, width) is not None:
         flats = [law.flat(j, width) or NEVER for j in range(len(high))]
         return _step_squeeze(law, words.coin, bits, flats, rest, acceptance, 4 / units)
@@ -185,7 +185,7 @@ def _magnitudes(law: MonotoneLaw, k: Integers) -> Integers:
     return np.where(k >= 0, k + law.sides[0], law.sides[-1] - 1 - k)
 
 
-def _bent(law: MonotoneLaw, coin: int, bits: int, bound: Floats) -> Squeeze:
+def _bend_squeeze(law: MonotoneLaw, coin: int, bits: int, bound: Floats) -> Squeeze:
     """Lemma 4: the acceptance probability within a bin runs along its chord, up to the curve's bend and four units."""
     count, width = len(bound), 1 << bits
 

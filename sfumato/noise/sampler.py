@@ -124,7 +124,9 @@ class Sampler:
             if self.table.bits:
                 part += self._offsets(part.size)  # also where open: those are overwritten
         todo = np.concatenate(places)
-        u = _longer(np.concatenate(heads), self.source, self.words.word - self.words.guide)
+        more = self.words.word - self.words.guide  # bits after the guide's, fewer than 64
+        u = np.concatenate(heads).astype(np.uint64) << np.uint64(more)
+        u |= self.source.words(todo.size, more).astype(np.uint64, copy=False)
         while todo.size:
             again = self._rounds(values, todo, u, start, beyond)
             todo = todo[again]
@@ -169,11 +171,6 @@ class Sampler:
         for at in np.flatnonzero(~keep & (u <= chord + slack) | squeeze.undecided(k, q)).tolist():
             keep[at] = self.accepts(int(q[at]), int(k[at]), int(u[at]), coin)
         return keep
-
-
-def _longer(heads: Unsigned, source: Source, more: int) -> NDArray[np.uint64]:
-    """Words whose first bits are known, with `more` < 64 bits appended."""
-    return heads.astype(np.uint64) << np.uint64(more) | source.words(heads.size, more).astype(np.uint64, copy=False)
 
 
 def add_near(values: Integers, noise: Integers) -> None:

@@ -34,7 +34,7 @@ class StaircaseDensity(Density):
         object.__setattr__(self, "gamma", rational("gamma", self.gamma, 0, 1))
         rational("sensitivity/eps", Fraction(self.sensitivity) / Fraction(self.eps), 0, 4 * MOST)
 
-    def scaled(self, factor: int) -> "StaircaseDensity":
+    def times(self, factor: int) -> "StaircaseDensity":
         return StaircaseDensity(self.eps, Fraction(self.sensitivity) * factor, self.gamma)
 
     @cached_property

@@ -12,7 +12,7 @@ from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss
 from sfumato.loss.kinds.tabulated import TabulatedLoss, table
 from sfumato.loss.numeric import Enclosure, Floats, floats
-from sfumato.progress import may_take_long, watched
+from sfumato.progress import may_take_long, with_progress
 from sfumato.sampling.base import Batch, SampledRows, Sampling, SamplingExample, check_relation
 from sfumato.sensitivity import AddRemove
 
@@ -85,7 +85,7 @@ class BallsInBins(Sampling):
 
 
 @lru_cache(64)
-@watched("pricing an epoch")
+@with_progress("pricing an epoch")
 def epoch_loss(loss: PrivacyLoss, bins: int) -> TabulatedLoss:
     """The two bounds as a table, each the least over a few rates; and at most the loss of one batch itself."""
     may_take_long()

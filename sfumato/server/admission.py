@@ -11,6 +11,7 @@ from sfumato.errors import TooManyRequests
 
 REMEMBERED = 10_000  # people, or sources of failed attempts
 SLOWEST = 5.0  # seconds that a failed attempt waits at most
+LONG = 4096  # characters of a text that count as one more call
 FIRST = 0.05  # seconds that the first failed attempt waits
 
 
@@ -25,7 +26,10 @@ class Bucket:
 
 @dataclass(eq=False)
 class Admission:
-    """At most `concurrent` calls of one person at a time, and `rate` a second, of which `burst` may come at once."""
+    """At most `concurrent` calls of one person at a time, and `rate` a second, of which `burst` may come at once.
+
+    A long text counts as several calls, since reading it takes as long as several.
+    """
 
     concurrent: int = 16
     rate: float = 50.0
@@ -35,16 +39,16 @@ class Admission:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @contextmanager
-    def enter(self, who: str) -> Iterator[None]:
-        """Around one call. Raises TooManyRequests, with how long to wait."""
-        bucket = self._take(who)
+    def enter(self, who: str, text: str = "") -> Iterator[None]:
+        """Around one call about this text. Raises TooManyRequests, with how long to wait."""
+        bucket = self._take(who, min(self.burst, 1 + len(text) // LONG))
         try:
             yield
         finally:
             with self._lock:
                 bucket.running -= 1
 
-    def _take(self, who: str) -> Bucket:
+    def _take(self, who: str, calls: int) -> Bucket:
         with self._lock:
             now = self.now()
             bucket = self._buckets.setdefault(who, Bucket(self.burst, now))
@@ -53,9 +57,9 @@ class Admission:
             bucket.seen = now
             if bucket.running >= self.concurrent:
                 raise refusal(f"{self.concurrent} calls at a time", 1.0)
-            if bucket.left < 1:
-                raise refusal(f"{self.rate:g} calls a second", (1 - bucket.left) / self.rate)
-            bucket.left, bucket.running = bucket.left - 1, bucket.running + 1
+            if bucket.left < calls:
+                raise refusal(f"{self.rate:g} calls a second", (calls - bucket.left) / self.rate)
+            bucket.left, bucket.running = bucket.left - calls, bucket.running + 1
             if len(self._buckets) > REMEMBERED and not next(iter(self._buckets.values())).running:
                 self._buckets.popitem(last=False)
             return bucket

@@ -3,12 +3,13 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sfumato.curator import Curator
 from sfumato.curator.open import apply_policy
-from sfumato.errors import InvalidParameter, QueryRefused, SfumatoError
+from sfumato.errors import InvalidParameter, LedgerUnavailable, QueryRefused, SfumatoError
 from sfumato.server.catalogue import Catalogue
 from sfumato.server.configuration import Limits
 from sfumato.server.open_data import OpenData, with_limits
@@ -69,8 +70,11 @@ def publish(opened: OpenData, text: str, limits: Limits, based_on: str | None) -
         found = "; ".join(filter(None, [*change.check.wrong, change.problem]))
         raise QueryRefused(f"this policy cannot be published.\n  found:  {found}")
     published = with_limits(Policy.read(text), limits)
+    place = opened.settings.policy
+    with writable(place):  # before the act: a ledger with shares that no file states would go back at the next start
+        new = write_beside(place, text)
     apply_policy(opened.curator.ledger, published)
-    write_atomically(opened.settings.policy, text)
+    new.replace(place)
     opened.draft_place.unlink(missing_ok=True)
     opened.curator = replace(opened.curator, policy=published)
     opened.analysts.clear()
@@ -144,9 +148,21 @@ def differences(old: Mapping[str, object], new: Mapping[str, object]) -> Iterato
             yield f"{name}: {json.dumps(old[name], ensure_ascii=False)} → {json.dumps(new[name], ensure_ascii=False)}"
 
 
-def write_atomically(place: Path, text: str) -> None:
-    """Replace a file by another one in a single step, keeping the old one beside it."""
+def write_beside(place: Path, text: str) -> Path:
+    """A file that can take the place of this one in a single step; the old one is kept beside it."""
     new = place.with_name(f"{place.name}.new")
     new.write_text(text, "utf-8")
     place.with_name(f"{place.name}.before").write_bytes(place.read_bytes())
-    new.replace(place)
+    return new
+
+
+@contextmanager
+def writable(place: Path) -> Iterator[None]:
+    """Around writing a policy: says what an operator must do if it cannot be written."""
+    try:
+        yield
+    except OSError as problem:
+        raise LedgerUnavailable(
+            f"this policy cannot be written, and nothing has changed.\n  found:  {place.name}: {problem.strerror}\n"
+            "  do:     give the service access to the folder of the policy"
+        ) from problem

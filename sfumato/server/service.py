@@ -46,7 +46,7 @@ from sfumato.server.logs import unforeseen
 from sfumato.server.metrics import Metrics
 from sfumato.server.oidc import Issuer
 from sfumato.server.open_data import OpenData, open_data
-from sfumato.server.policy_change import PolicyChange, publish, review, text_hash
+from sfumato.server.policy_change import PolicyChange, publish, review, text_hash, writable
 from sfumato.server.rights import Person
 from sfumato.server.sign_in import SignIn
 from sfumato.server.spending import Spending, own_lines, shares_left, spending_of
@@ -118,7 +118,7 @@ class Service:
         """A private answer: `Curator.ask`, under an idempotency key (`new_key()` if none is given)."""
         key = new_key() if key is None else key
         asked = {"question": text, "epsilon": epsilon, "error": error, "relative_error": relative_error, "key": key}
-        with self._act(person, data, "ask") as act:
+        with self._act(person, data, "ask", text) as act:
             curator = self._curator(person, data)
             id_ = request_id(data, person.name, key)
             self._record({**act.content, **asked, "id": id_})
@@ -137,7 +137,7 @@ class Service:
         relative_error: float | None = None,
     ) -> Preview:  # fmt: skip
         """Price, errors and odds: `Curator.preview`. Free, and no data are read."""
-        with self._act(person, data, "preview") as act:
+        with self._act(person, data, "preview", text) as act:
             act.content |= {"question": text, "epsilon": epsilon, "error": error, "relative_error": relative_error}
             curator = self._curator(person, data)
             return curator.preview(text, epsilon=epsilon, error=error, relative_error=relative_error)
@@ -235,7 +235,7 @@ class Service:
 
     def check_policy(self, person: Person, data: str, text: str) -> PolicyChange:
         """What this policy would mean for the data set. Reads no values and changes nothing."""
-        with self._act(person, data, "check policy"):
+        with self._act(person, data, "check policy", text):
             return review(self.data[data], text)
 
     def draft(self, person: Person, data: str) -> str | None:
@@ -248,7 +248,8 @@ class Service:
         """Keep a policy for review, beside the one in force. Nothing else changes."""
         with self._act(person, data, "draft policy") as act:
             act.content |= {"policy": text_hash(text)}
-            self.data[data].draft_place.write_text(text, "utf-8")
+            with writable(self.data[data].draft_place):
+                self.data[data].draft_place.write_text(text, "utf-8")
 
     def publish_policy(self, person: Person, data: str, text: str, based_on: str | None = None) -> PolicyChange:
         """Put this policy in force: its shares become an act in the ledger, and later questions follow it.
@@ -272,7 +273,7 @@ class Service:
 
     def what_if(self, person: Person, data: str, question: str, epsilon: float, count: int) -> WhatIf:
         """What further questions would leave of this person's budget. Free, and no data are read."""
-        with self._act(person, data, "preview") as act:
+        with self._act(person, data, "preview", question) as act:
             act.content |= {"question": question, "epsilon": epsilon}
             return what_if(self._curator(person, data), question, epsilon, count)
 
@@ -309,7 +310,7 @@ class Service:
     # ---- around every act ---------------------------------------------------------------------------------------
 
     @contextmanager
-    def _act(self, person: Person, data: str, act: str) -> Iterator[Act]:
+    def _act(self, person: Person, data: str, act: str, text: str = "") -> Iterator[Act]:
         """Checks before an act, and its line in the audit log after it; unforeseen errors get one fixed text."""
         found = Act(
             {"act": act, "who": person.name, "data": data, "door": person.door, "token": person.tokens.get(data)}
@@ -317,7 +318,7 @@ class Service:
         problem: BaseException | None = None
         try:
             self.require(person, data, act)
-            with self.admission.enter(person.name):
+            with self.admission.enter(person.name, text):
                 yield found
         except SfumatoError as error:
             problem = error

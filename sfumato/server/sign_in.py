@@ -41,8 +41,13 @@ class SignIn:
 
     def challenge(self, who: str, data: str) -> Challenge:
         """The salt for a SCRAM log-in to one data set; also of people and data sets that do not exist."""
-        known = self.data.get(data) or next(iter(self.data.values()))
-        return known.identity.challenge(who)
+        known = self.data.get(data)
+        if known is not None:
+            return known.identity.challenge(who)
+        first = next(iter(self.data.values()))
+        return first.identity.challenge(
+            f"{data}\0{who}"
+        )  # another salt than anybody has: no data set shows that it exists
 
     def prove(self, who: str, data: str, message: bytes, proof: bytes, *, door: str = "") -> tuple[Person, bytes]:
         """The person who made this SCRAM proof, and the server's signature. Raises NotAuthenticated."""

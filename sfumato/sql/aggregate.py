@@ -15,11 +15,11 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Domain, number
 from sfumato.sql.expressions import Constant, Expression
 from sfumato.sql.functions.function import Spelling
-from sfumato.sql.lattice import WIDE, Lattices
 from sfumato.sql.parse.ast_guard import node_text
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Measure, Table
 from sfumato.sql.simplify import call
+from sfumato.sql.value_lattice import WIDE, Lattices
 
 MARK, LISTED = "sfumato aggregate", "sfumato aggregates"
 INNER_ONLY = (exp.First, exp.Last, exp.AnyValue, exp.ArgMin, exp.ArgMax)  # of a GROUP BY inside a question
@@ -61,7 +61,7 @@ class Aggregate(ABC):
         """The public domain of its value."""
         return number()
 
-    def filtered(self, condition: Expression) -> "Aggregate":
+    def with_filter(self, condition: Expression) -> "Aggregate":
         """The same aggregate with FILTER (WHERE condition): other rows have no value."""
         if not self.arguments:
             raise QueryRefused(f"{self.name.upper()} takes no FILTER.\n  do:     choose its rows by WHERE")

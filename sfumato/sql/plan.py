@@ -16,6 +16,7 @@ from typing import Protocol
 
 from sfumato.sql.domains import Domain, Scalar
 from sfumato.sql.expressions import Column, Constant, Expression, columns, quote_name
+from sfumato.sql.functions.costs import KEY
 from sfumato.sql.possible_keys import possible_keys
 from sfumato.sql.units import EACH_ROW, Unit, column_of, explain_ambiguity
 
@@ -202,7 +203,7 @@ class Join:
     The joined rows of a unit are then made of its own rows alone, and no more than it had before, so the
         bounds of the rows so far bound the join.
     Proof. ON has the equality of units, so a row meets only rows of its unit; of these one is kept for each combination
-    of joined values, chosen by their own content, and a row of ours has one combination. ∎
+    of joined values, chosen by their own content, and each private row has one combination. ∎
     """
 
     table: Table
@@ -253,6 +254,10 @@ class Measure:
     given: Expression | None = None
 
     def __repr__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         if not self.of:
             return self.what.value
         short = f"{self.centre:g}"  # short only if it is exact: answers are stored under this text
@@ -296,7 +301,7 @@ class Plan:
         return replace(self, keys=self.bounded_by, bounded_by=())
 
     @property
-    def merged(self) -> int:
+    def merged_groups(self) -> int:
         """How many groups of the finest keys make one group."""
         pairs = zip(self.bounded_by, self.finest.key_lists, strict=True)
         return math.prod(len(listed or ()) for key, listed in pairs if key not in self.keys)
@@ -304,14 +309,15 @@ class Plan:
     @cached_property
     def canonical(self) -> str:
         """The canonical text: the same for all spellings of a question."""
-        return self.canonical_of(self.measures, self.standalone)
-
-    def canonical_of(self, measures: tuple[Measure, ...], standalone: tuple[Standalone, ...] = ()) -> str:
-        """The canonical text of the same rows and keys with these measures and aggregates."""
-        parts = [quote_name(self.table.name), repr(self.joins), repr(self.where), repr(self.keys), repr(measures)]
-        for name in sorted({one.stored_as for one in standalone}):
-            parts.append(repr(tuple(one for one in standalone if one.stored_as == name)))
+        parts = [self.canonical_rows, repr(self.measures)]
+        for name in sorted({one.stored_as for one in self.standalone}):
+            parts.append(repr(tuple(one for one in self.standalone if one.stored_as == name)))
         return " | ".join([*parts, *self.canonical_limits])
+
+    @cached_property
+    def canonical_rows(self) -> str:
+        """The start of the canonical text: which rows, by which keys."""
+        return " | ".join([quote_name(self.table.name), repr(self.joins), repr(self.where), repr(self.keys)])
 
     @cached_property
     def canonical_limits(self) -> tuple[str, ...]:
@@ -324,9 +330,8 @@ class Plan:
             parts.append(f"bounded by {self.bounded_by!r}, keys {self.finest.key_lists!r}")
         if self.table.scaled:  # never taken for an answer about rows that were cut
             parts.append(f"scaled, most {self.table.most}" if self.table.supposed else "scaled")
-        tables = [self.table, *(join.table for join in self.joins)]
-        stated = repr(tables) + "".join(repr(table.edges) for table in tables if table.edges)
-        stated += "".join(f"{i} grouped {table.grouped!r}" for i, table in enumerate(tables) if table.grouped)
+        stated = repr([*self.tables]) + "".join(repr(table.edges) for table in self.tables if table.edges)
+        stated += "".join(f"{i} grouped {table.grouped!r}" for i, table in enumerate(self.tables) if table.grouped)
         return (*parts, digest(stated))
 
     def of_columns_read(self) -> "Plan":
@@ -338,7 +343,7 @@ class Plan:
         """
         if self.table.supposed:
             return replace(self, table=replace(self.table, supposed=False)).of_columns_read()
-        if self.crossed or any(table.derived for table in (self.table, *(join.table for join in self.joins))):
+        if self.crossed or any(table.derived for table in self.tables):
             return self
         listed = [
             *self.keys,
@@ -356,6 +361,40 @@ class Plan:
         )
         return replace(self, table=self.table.describing(names[0]), joins=joins)
 
+    # ---- what one row is made of ------------------------------------------------------------------------------------
+
+    @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that lineages call t0, t1, …"""
+        return (self.table, *(join.table for join in self.joins))
+
+    @cached_property
+    def row_expressions(self) -> tuple[Expression, ...]:
+        """All expressions over its rows."""
+        measured = [m.of for m in self.measures if m.of]
+        arguments = [value for one in self.standalone for value in one.arguments]
+        return (self.where, *self.keys, *measured, *arguments, *(mine for join in self.joins for mine, _ in join.on))
+
+    @cached_property
+    def evaluated(self) -> tuple[Expression, ...]:
+        """All expressions that an engine evaluates for one row, those of derived tables too, as often as it does.
+
+        Their costs and `key_cost` together bound what one row takes.
+        """
+        inside = [(*table.inner_expressions, *(e for rows in table.inner_plans for e in rows.evaluated))
+                  for table in self.tables]  # fmt: skip
+        # keys twice: each may be looked up in a list
+        return (*self.row_expressions, *self.keys, *(e for listed in inside for e in listed))
+
+    @cached_property
+    def key_cost(self) -> float:
+        """Upper bound on the nanoseconds that an engine needs to group one row by its keys."""
+        keys = [*self.keys, *(key for table in self.tables if table.grouped for _, key in table.grouped.keys)]
+        inside = sum(rows.key_cost for table in self.tables for rows in table.inner_plans)
+        return inside + sum(KEY * key.domain.longest for key in keys)
+
+    # ---- bounds and keys --------------------------------------------------------------------------------------------
+
     @property
     def parts(self) -> int:
         """How many releases share the price."""
@@ -367,7 +406,7 @@ class Plan:
         if self.table.scaled:
             return 1
         if self.bounded_by:
-            return self.finest.rows * min(self.finest.groups, self.merged)
+            return self.finest.rows * min(self.finest.groups, self.merged_groups)
         joined = math.prod(join.table.rows for join in self.joins if join.multiplies)
         if self.keyed_by_group:  # a unit has one row for each of its keys
             return joined
@@ -407,10 +446,15 @@ class Plan:
             more [c² ≤ c·min(L, R)]
         """
         if self.bounded_by:
-            return -(-self.finest.groups // self.merged)
+            return -(-self.finest.groups // self.merged_groups)
         if not self.keys:
             return 1
         return self.table.groups if self.discovered else min(self.table.groups, max(1, self.combinations))
+
+    @cached_property
+    def cuts_groups(self) -> bool:
+        """Can a unit have more groups than count? Not if all keys are public, and there are no more of them."""
+        return bool(self.keys) and (self.discovered or self.combinations > self.table.groups)
 
     @cached_property
     def key_lists(self) -> tuple[tuple[Scalar, ...] | None, ...]:

@@ -30,7 +30,7 @@ class Limits:
 
     response_quantum: float = 0.0  # seconds: answers leave 1, 2, 4, … of these after their charge; 0: at once
     timeout: float = 600.0  # seconds for one statement
-    memory: int = 0  # MiB; 0: what the engine takes by itself
+    memory: int = 0  # MiB; 0: the engine's default
     spill: str = ""  # folder for what does not fit in it; "": beside the data
     views: int = VIEWS  # bounded tables that are kept for later questions
     worker: bool = False  # statements run in a process of their own, which is killed when its time is over
@@ -135,7 +135,7 @@ class Reader:
             epsilon,
             delta,
             self.at("budget").number(budget, "question_delta", delta / 1000, least, delta),
-            {name: self.at(f"tables.{name}").owned(table, described) for name, table in described.items()},
+            {name: self.at(f"tables.{name}").with_parent(table, described) for name, table in described.items()},
             analysts,
             self.at("limits").limits(data.get("limits", {})),
             pure,
@@ -303,7 +303,7 @@ class Reader:
             )
         return ends
 
-    def owned(self, table: Table, others: Mapping[str, Table], below: int = 0) -> Table:
+    def with_parent(self, table: Table, others: Mapping[str, Table], below: int = 0) -> Table:
         """The table with its parent table, in which its unit is found, and so on along the chain."""
         if table.owner is None:
             return table
@@ -313,7 +313,7 @@ class Reader:
             raise self.at("unit").wrong(
                 repr(f"{name}.{unit}"), "name a private table that has a unit, without going in circles"
             )
-        above = self.owned(parent, others, below + 1)
+        above = self.with_parent(parent, others, below + 1)
         if above.unit_column != unit or unit in table.columns:
             raise self.at("unit").wrong(
                 f"{f'{name}.{unit}'!r}, where the unit of {name} is {str(above.unit)!r}",

@@ -32,7 +32,7 @@ def draft_policy(schema: Schema, source: str, untyped: Collection[str] = ()) -> 
 version = 1
 draft = true           # TODO: remove this line when you have checked the others; nobody can ask before
 
-[budget]               # what may ever be told about one person, by all answers together
+[budget]               # the most that all answers together may reveal about one person
 epsilon = 1.0          # an attacker's odds change by a factor of e^1 = 2.7 at most …
 delta = 1e-6           # … but for this chance; keep it far below one over the number of people
 
@@ -56,7 +56,7 @@ def draft_table(name: str, schema: Schema, untyped: bool = False) -> str:
         lines.append("# most = 1000  # only if you know that nobody has more rows: intervals then hold for all data")
     else:
         which = f"; perhaps {' or '.join(map(toml_key, guesses))}" if guesses else ""
-        lines.append(f'# unit = "…"  # TODO: the column that tells people apart{which}. "row": each row is a person')
+        lines.append(f'# unit = "…"  # TODO: the column that identifies people{which}. "row": each row is a person')
         lines += [f"# {line}" for line in guess_parents(name, schema)]
         lines.append("# public = true  # instead of a unit, if anybody may see the whole table")
     lines.append(f"[tables.{toml_key(name)}.columns]")
@@ -190,7 +190,7 @@ def sql_name(name: str) -> str:
 
 
 def describe_shares(policy: Policy) -> list[str]:
-    """Who may ask, in words; it holds from the next opening of a curator on."""
+    """The people who may ask, in words; it holds from the next opening of a curator on."""
     if not policy.analysts and policy.others is True:
         return []
     found = [

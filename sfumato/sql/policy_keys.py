@@ -16,7 +16,7 @@ class Key:
 FILE: Mapping[str, Key] = {
     "version": Key("1", "required", "The version of the format."),
     "draft": Key("true or false", "false", "While true, nobody can ask. `policy init` sets it; the owner removes it."),
-    "budget": Key("a table", "required", "What may ever be told about one person."),
+    "budget": Key("a table", "required", "The privacy budget: a limit for all answers together."),
     "analysts": Key("a table", "everybody may ask", "Who may ask, and for which share of the budget."),
     "tables": Key("a table", "required", "The tables that may be asked about, each with its unit and columns."),
     "limits": Key("a table", "see below", "Public limits on the resources of one question."),

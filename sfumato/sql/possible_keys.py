@@ -73,24 +73,26 @@ class Known:
                 return [not_of(one) for one in self.truths(inner)]
             case Call("coalesce", (inner, Constant(False))):
                 return [one & ~NULL | NO if one & NULL else one for one in self.truths(inner)]
-            case Call("is null", (inner,)) if (found := self.known(inner)) is not None:
+            case Call("is null", (inner,)) if (found := self.value_by_key(inner)) is not None:
                 return [YES if value is None else NO for value in found]
             case Call("=" | "<" | "<=" as name, (a, b)):
-                return self.compared(ORDERS[name], a, b)
+                return self.comparisons(ORDERS[name], a, b)
             case Call("in", (of, *listed)):
-                each = zip(*([not_of(x) for x in self.compared(ORDERS["="], of, one)] for one in listed), strict=True)
+                each = zip(
+                    *([not_of(x) for x in self.comparisons(ORDERS["="], of, one)] for one in listed), strict=True
+                )
                 return [not_of(and_of(one)) for one in each]
         if repr(expression) == self.key:
             return [YES if value is True else NO if value is False else ANY for value in self.values]
         return [ANY] * len(self.values)
 
-    def compared(self, order: Callable[..., bool], a: Expression, b: Expression) -> list[int]:
-        first, second = self.known(a), self.known(b)
+    def comparisons(self, order: Callable[..., bool], a: Expression, b: Expression) -> list[int]:
+        first, second = self.value_by_key(a), self.value_by_key(b)
         if first is None or second is None:
             return [ANY] * len(self.values)
         return [comparison(order, x, y) for x, y in zip(first, second, strict=True)]
 
-    def known(self, expression: Expression) -> Sequence[Value] | None:
+    def value_by_key(self, expression: Expression) -> Sequence[Value] | None:
         """Its value for each key, if it depends on the key alone; otherwise None."""
         if repr(expression) == self.key:
             return self.values

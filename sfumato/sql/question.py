@@ -25,6 +25,7 @@ class Question:
     limit: int | None
     offset: int = 0
     outer: "Outer | None" = None
+    text: str = field(default="", compare=False, repr=False)  # what was asked, as it was spelled
 
     @cached_property
     def several(self) -> bool:

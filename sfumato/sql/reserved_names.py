@@ -53,6 +53,7 @@ UNIT, HASH, PLACE, ONE, KEY, HASHES, CUT = (
 GIVEN, VALUE, COPY, COUNT, UP_TO, ALL, SUM, SUM_UP_TO = (
     ours(name) for name in ("given", "value", "copy", "count", "up_to", "all", "sum", "sum_up_to")
 )
+DAY, MANY = ours("day"), ours("many")
 A, B, LIST, BIN, WEIGHT = ours("a"), ours("b"), ours("list"), ours("bin"), ours("weight")
 
 

@@ -114,7 +114,7 @@ def unlike_units(policy: Policy, schema: Schema, untyped: Collection[str]) -> li
 
 
 def spelling(type_: str, untyped: bool) -> str:
-    """What two columns must share for equal values to have equal texts: whole numbers do, in texts too, and a file
+    """The family of types in which equal values have equal texts: whole numbers do, in texts too, and a file
     without types may hold anything."""
     text = TEXTS.fullmatch(base_type(type_)) is not None
     if text or is_whole(type_):

@@ -13,12 +13,11 @@ its table, so it has at most that many rows and groups; rows of different tables
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sfumato.sql.domains import Domain
 from sfumato.sql.expressions import Expression, columns
-from sfumato.sql.functions.costs import KEY
 from sfumato.sql.plan import Branch, Grouped, Plan, Table
 from sfumato.sql.units import RowUnit
 
@@ -62,50 +61,24 @@ def count_selects(table: Table) -> int:
 def derived_weight(plan: Plan) -> int:
     """Length of derived tables as SQL text, in words."""
     return sum(
-        derived_weight(rows) + sum(of.weight for of in row_expressions(rows))
-        for table in tables_of(plan)
+        derived_weight(rows) + sum(of.weight for of in rows.row_expressions)
+        for table in plan.tables
         for rows in table.inner_plans
-    ) + sum(of.weight for table in tables_of(plan) for of in table.inner_expressions)
-
-
-def evaluated(plan: Plan) -> Iterator[Expression]:
-    """All expressions that an engine evaluates for one row of a plan, those of derived tables too, as often as it does.
-
-    Their costs and `key_cost` together bound what one row takes.
-    """
-    yield from row_expressions(plan)
-    yield from plan.keys  # again: each may be looked up in a list
-    for table in tables_of(plan):
-        yield from table.inner_expressions
-        for rows in table.inner_plans:
-            yield from evaluated(rows)
-
-
-def key_cost(plan: Plan) -> float:
-    """Upper bound on the nanoseconds that an engine needs to group one row of a plan by its keys."""
-    tables = tables_of(plan)
-    keys = [*plan.keys, *(key for table in tables if table.grouped for _, key in table.grouped.keys)]
-    inside = sum(key_cost(rows) for table in tables for rows in table.inner_plans)
-    return inside + sum(KEY * key.domain.longest for key in keys)
+    ) + sum(of.weight for table in plan.tables for of in table.inner_expressions)
 
 
 def most_joined_rows(plan: Plan) -> int:
     """The most rows that joins make of one unit's rows, in a plan and in the tables that it derives: one person with
     many rows must not decide how long a question takes, also where contributions are scaled and not cut."""
     made = plan.table.rows * math.prod(join.table.rows for join in plan.joins if join.multiplies) if plan.crossed else 1
-    return max([made, *(most_joined_rows(rows) for table in tables_of(plan) for rows in table.inner_plans)])
-
-
-def tables_of(plan: Plan) -> tuple[Table, ...]:
-    """The tables that lineages call t0, t1, …"""
-    return (plan.table, *(join.table for join in plan.joins))
+    return max([made, *(most_joined_rows(rows) for table in plan.tables for rows in table.inner_plans)])
 
 
 def prune_columns(plan: Plan, *more: Expression) -> Plan:
     """The same question without unused columns of derived tables, and with branches in canonical order."""
-    if not any(table.derived for table in tables_of(plan)):
+    if not any(table.derived for table in plan.tables):
         return plan
-    read = [one.origin.split(".", 1) for e in [*row_expressions(plan), *more] for one in columns(e)]
+    read = [one.origin.split(".", 1) for e in [*plan.row_expressions, *more] for one in columns(e)]
     used = [{name for place, name in read if place == f"t{i}"} for i in range(len(plan.joins) + 1)]
     joins = tuple(
         replace(join, table=prune_table(join.table, used[i] | {name for _, name in join.on}))
@@ -130,12 +103,3 @@ def prune_table(table: Table, used: set[str]) -> Table:
         branches.append(Branch(prune_columns(branch.rows, *(e for _, e in of)), of))
     domains = {name: domain for name, domain in table.columns.items() if name in used}
     return replace(table, columns=domains, branches=tuple(sorted(branches, key=repr)))
-
-
-def row_expressions(plan: Plan) -> Iterator[Expression]:
-    """All expressions over rows in a plan."""
-    yield plan.where
-    yield from plan.keys
-    yield from (m.of for m in plan.measures if m.of)
-    yield from (value for one in plan.standalone for value in one.arguments)
-    yield from (mine for join in plan.joins for mine, _ in join.on)

@@ -93,7 +93,7 @@ def test_filter_is_of_the_rows_that_it_names(kind, databases):
     (one, *_) = parse_question(kind.example, RULES).aggregates
     condition = parse_question("SELECT COUNT_IF(stay > 3) FROM visits", RULES).plan.where
     try:
-        assert one.filtered(condition).arguments
+        assert one.with_filter(condition).arguments
     except QueryRefused as refusal:
         assert "FILTER" in str(refusal)
 

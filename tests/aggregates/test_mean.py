@@ -1,13 +1,15 @@
-"""AVG: values are measured from a point of their lattice, so that whole steps round no value."""
+"""AVG, whose values are measured from a point of their lattice, and ratios of released sums, which get its interval."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato as sf
+from sfumato.aggregates.mean import Ratio, asks_ratios_only
 from sfumato.aggregates.registry import parse_question
 from sfumato.sql.plan import What
 from sfumato.sql.policy import Policy
+from tests.curator.people import DEFAULT, opened, stated
 
 POLICY = """
 version = 1
@@ -51,3 +53,70 @@ def test_a_mean_of_integers_is_not_off_by_half_a_step(high, tmp_path):
     assert answer.column("m")[0] == pytest.approx(truth[0], abs=0.05)
     assert answer.column("v")[0] == pytest.approx(truth[1], abs=0.1)
     assert answer.column("c")[0] == pytest.approx(truth[1], abs=0.1)
+
+
+# ---- ratios of released sums ----------------------------------------------------------------------------------------
+
+RATIOS = [
+    ("COUNT_IF(x < 0) / COUNT(*)", 1.0),
+    ("100.0 * COUNT_IF(x < 0) / COUNT(*)", 100.0),
+    ("100 * (COUNT_IF(x < 0) / COUNT(*))", 100.0),
+    ("COUNT(*) FILTER (WHERE x < 0) * 1.0 / COUNT(*)", 1.0),
+    ("CAST(COUNT_IF(x < 0) AS DOUBLE) / NULLIF(COUNT(*), 0)", 1.0),
+    ("SUM(y) / COUNT(*)", 1.0),
+]
+OTHERS = [
+    "COUNT(*) / COUNT_IF(x < 0)",  # not a mean: the denominator counts fewer rows
+    "COUNT_IF(x < 0) / COUNT_IF(y > 5)",
+    "COUNT_IF(x < 0) / (COUNT(*) + 1)",
+    "ROUND(COUNT_IF(x < 0) / COUNT(*), 2)",
+    "COUNT(DISTINCT u) / COUNT(*)",
+]
+
+
+@pytest.mark.parametrize(("form", "factor"), RATIOS)
+def test_a_ratio_is_recognised_however_it_is_written(form, factor):
+    question = parse_question(f"SELECT k, {form} AS r FROM t GROUP BY k", stated())
+    found = Ratio.of(question, question.columns[1][1])
+    assert found is not None
+    assert found.factor == factor
+    assert asks_ratios_only(question)
+    assert not asks_ratios_only(parse_question(f"SELECT k, {form} AS r, COUNT(*) FROM t GROUP BY k", stated()))
+
+
+def test_other_ratios_have_intervals_of_their_parts(tmp_path):
+    curator = opened(tmp_path, *DEFAULT)
+    listed = ", ".join(f"{form} AS r{i}" for i, form in enumerate(OTHERS))
+    answer = curator.ask(f"SELECT {listed} FROM t", epsilon=5.0)
+    (row,) = answer.rows
+    for i in range(len(OTHERS)):
+        value, low, high = (row[answer.columns.index(f"r{i}{end}")] for end in ("", " low", " high"))
+        assert (low is None or low <= value) and (high is None or value <= high)
+
+
+@pytest.mark.parametrize("more", ["", "rows = 30\ngroups = 3"])
+def test_the_interval_of_a_ratio_holds_the_truth_and_the_value(more, tmp_path):
+    """Recorded noise; each interval would miss with 5 % at most, so one of six rows may: two would with 3 %."""
+    curator = opened(tmp_path, *DEFAULT, more=more)
+    sql = "SELECT k, 100.0 * COUNT_IF(y >= 5) / COUNT(*) AS share, SUM(y) / COUNT(*) AS mean FROM t GROUP BY k"
+    answer = curator.ask(sql, epsilon=15.0)
+    assert answer.columns == ("k", "share", "share low", "share high", "mean", "mean low", "mean high")
+    truth = {row[0]: row[1:] for row in curator.engine.run(sql)}
+    inside = 0
+    for k, share, low, high, mean, mean_low, mean_high in answer.rows:
+        assert low <= share <= high
+        assert mean_low <= mean <= mean_high
+        inside += (low <= truth[k][0] <= high) + (mean_low <= truth[k][1] <= mean_high)
+    assert inside >= 5
+
+
+def test_an_answer_about_counts_serves_ratios_and_not_the_other_way_round(tmp_path):
+    """A norm that is best for means leaves out more rows, so counts would be worse than they were paid for."""
+    curator = opened(tmp_path, *DEFAULT)
+    share, both = "SELECT COUNT_IF(x < 0) / COUNT(*) AS r FROM t", "SELECT COUNT_IF(x < 0) AS a, COUNT(*) AS n FROM t"
+    assert curator.ask(share, epsilon=2.0).charged
+    assert curator.ask(both, epsilon=2.0).charged
+    assert not curator.ask(both, epsilon=2.0).charged
+    assert not curator.ask(share, epsilon=2.0).charged
+    assert curator.ask(both, epsilon=3.0).charged
+    assert not curator.ask(share, epsilon=3.0).charged

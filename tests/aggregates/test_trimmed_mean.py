@@ -42,7 +42,7 @@ def test_the_ends_that_sql_gives_are_those_of_all_values(size):
         mine = [v for v in values[k::2] if v is not None and not math.isnan(v)] if k < 2 else []
         steps = [min(max(math.floor(2 * (v + 10) + 0.5), 0), 40) for v in mine if math.isfinite(v)]
         steps += [40 if v > 0 else 0 for v in mine if math.isinf(v)]
-        part, whole = way.ordered_values(found.get(k, [])), way.mean.ordered(np.array(steps, np.int64))
+        part, whole = way.ordered_values(found.get(k, [])), way.mean.order_values(np.array(steps, np.int64))
         assert part.size == whole.size == len(mine)
         assert way.mean.value(part) == way.mean.value(whole)
         assert way.mean.curve(part, way.window) == way.mean.curve(whole, way.window)
@@ -55,7 +55,7 @@ def test_the_interval_of_a_trimmed_mean_holds_it(price):
     """At least 95 % of 150 times: fewer than 125 has probability below 1e-6 then."""
     question = parse_question("SELECT TRIMMED_MEAN(cost, 0.1) FROM visits", RULES)
     (way,) = Offer(question, price, 1e-9).standalone
-    x = way.mean.ordered(np.random.default_rng(5).normal(400_000, 60_000, 6000))
+    x = way.mean.order_values(np.random.default_rng(5).normal(400_000, 60_000, 6000))
     truth = way.read([float(way.mean.value(x)), 0])[0]
     object.__setattr__(way, "ordered_values", lambda rows: x)
     held = 0

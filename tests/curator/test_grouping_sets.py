@@ -12,7 +12,7 @@ from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.curator.grouping_sets import combine, shares_of
 from sfumato.curator.release import release, statements
-from sfumato.curator.several import offers_of
+from sfumato.curator.several_aggregations import offers_of
 from sfumato.loss.kinds.gaussian import GaussianLoss
 from sfumato.sql.emit.bounding import statement
 from sfumato.sql.policy import Policy

@@ -65,7 +65,7 @@ def test_candidates_are_increasing_roots_of_whole_numbers() -> None:
     assert squares == sorted(set(squares)) and squares[0] == 1
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(counts=histograms, sigma=sigmas, laplace=st.booleans())
 def test_every_number_is_finite_and_monotone(counts: Floats, sigma: float, laplace: bool) -> None:
     tail = Tail.of(counts, sigma, laplace=laplace)
@@ -84,7 +84,7 @@ def test_every_number_is_finite_and_monotone(counts: Floats, sigma: float, lapla
 
 
 @given(counts=histograms, groups=st.integers(1, 10**4), deviation=st.floats(0.1, 100))
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 def test_more_noise_never_raises_the_bound(counts: Floats, groups: int, deviation: float) -> None:
     tail = Tail.of(counts, 10.0)
     for choose in (choose_for_sums, choose_for_means):
@@ -209,7 +209,7 @@ def test_nobody_is_longer_than_what_is_said(law: object) -> None:
 
 
 @given(seed=st.integers(0, 10**6), cap=st.floats(1, 1e4), bound=st.floats(1, 1e4))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 def test_a_cap_bounds_what_is_left_out_without_noise(seed: int, cap: float, bound: float) -> None:
     """Every norm is at most the upper end of its bin, and at most the cap."""
     norms = np.minimum(np.exp(np.random.default_rng(seed).normal(3, 2, 50)), cap)

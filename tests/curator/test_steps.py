@@ -206,7 +206,7 @@ def test_a_stored_answer_serves_only_who_asked_for_no_more(tmp_path):
     question = "SELECT k, COUNT(*) FROM t GROUP BY k"
     first = curator.ask(question, epsilon=0.97)
     offer = curator.offer(question, epsilon=1)
-    rest = Steps.of(offer, curator.ledger, lambda step: True).completed()
+    rest = Steps.of(offer, curator.ledger, lambda step: True).complete_offer()
     assert rest.price.amount < curator.offer(question, epsilon=0.97).price.amount
     assert curator.buyer.find(rest) is None
     second = curator.ask(question, epsilon=1)
@@ -233,7 +233,7 @@ def test_prices_of_all_steps_and_the_rest_sum_to_the_price(tmp_path):
     for question in questions:
         offer = curator.offer(question, epsilon=1)
         steps = Steps.of(offer, curator.ledger)
-        last = steps.completed()
+        last = steps.complete_offer()
         total = sum(step.price.amount**2 for step in steps.missing) + last.price.amount**2
         assert offer.price.amount**2 * (1 - 1e-9) <= total <= offer.price.amount**2
         blocks = len(last.choices) + last.joint.distinct + len(last.plan.standalone)
@@ -250,7 +250,7 @@ def test_an_answer_is_read_with_the_bounds_that_it_was_made_with(tmp_path):
         "the better one serves"
     )
     steps = Steps.of(curator.offer(question, epsilon=0.2), curator.ledger, lambda step: True)
-    found = curator.buyer.find(steps.completed(), "mine")
+    found = curator.buyer.find(steps.complete_offer(), "mine")
     assert curator.planner.answer(found.offer, found.noisy).rows == first.rows
 
 

@@ -54,7 +54,7 @@ def rows_of(content):
     return found
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(others=st.lists(pieces, max_size=6), odd=pieces, place=st.integers(0, 6), block=st.integers(1, 40))
 @example(others=[b'P,"a"', b"Q,b"], odd=b'X,"Al" Smith', place=1, block=40)
 @example(others=[b'P,"a"', b'Q,"b"'], odd=b'X,"never closed', place=1, block=7)
@@ -125,7 +125,7 @@ def test_a_line_is_read_as_the_documentation_says(line, rows):
 texts = st.text(st.sampled_from("\",ab '\\;#\t\x1f") | st.characters(exclude_categories=["Cs"]), max_size=6)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=33)
 @given(rows=st.lists(st.tuples(texts, texts, texts), max_size=12), quoting=st.sampled_from([0, 1]), end=st.booleans())
 def test_a_well_formed_file_has_the_rows_that_pythons_reader_finds(rows, quoting, end):
     """An empty field is NULL, with quotes and without. A line feed in a field is another line: there is none here."""
@@ -136,7 +136,7 @@ def test_a_well_formed_file_has_the_rows_that_pythons_reader_finds(rows, quoting
     assert rows_of(b"\xef\xbb\xbf" + file.getvalue().encode()) + Counter([("a", "b", "c")]) == expected
 
 
-@settings(max_examples=300)
+@settings(max_examples=75)
 @given(st.text(st.sampled_from('"",ab \x1f\0ä'), max_size=12))
 def test_a_line_has_the_fields_that_pythons_reader_finds_in_it(line):
     assert split_line(line).fields == (next(csv.reader([line])) or [""])

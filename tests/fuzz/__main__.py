@@ -13,6 +13,7 @@ from contextlib import ExitStack
 
 from tests.faults.server import running
 from tests.fuzz.run import BATCH, Run
+from tests.fuzz.scaled import fuzz
 
 
 def main() -> int:
@@ -22,8 +23,11 @@ def main() -> int:
     options.add_argument("--start", type=int, default=0, help="the number of the first one")
     options.add_argument("--engine", choices=["duckdb", "postgres"], default="duckdb")
     options.add_argument("--most", type=int, default=20, help="failures after which it ends")
-    options.add_argument("--family", default="", help="of tests/fuzz/rows.py: grouped, joins, semijoins, values")
+    options.add_argument("--family", default="", help="grouped, joins, semijoins, values, or scaled")
     chosen = options.parse_args()
+    if chosen.family == "scaled":
+        print(dict(fuzz(chosen.seed, chosen.count)))  # raises at the first failure
+        return 0
     failures, kinds, began = 0, Counter(), time.process_time()
     with ExitStack() as stack:
         dsn = stack.enter_context(running()).dsn if chosen.engine == "postgres" else None

@@ -19,7 +19,7 @@ from sfumato.aggregates.noise_basis import NoiseBasis
 from sfumato.aggregates.price import Mu
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator.outer_query import bind
-from sfumato.curator.several import offers_of
+from sfumato.curator.several_aggregations import offers_of
 from sfumato.engines.postprocessing import Postprocessor
 from sfumato.errors import QueryRefused
 from sfumato.sql.emit.bounding import statement

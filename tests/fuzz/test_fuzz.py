@@ -17,7 +17,6 @@ from sfumato.sql.parse.date_syntax import refuse_today
 from sfumato.sql.parse.expressions import SPELLED
 from sfumato.sql.parse.function_syntax import SPECIAL, refuse_histogram
 from sfumato.sql.plan import Plan
-from sfumato.sql.union import row_expressions
 from tests.fuzz.grammar import INTERNAL
 from tests.fuzz.rows import FAMILIES
 from tests.fuzz.run import BATCH, Run
@@ -120,7 +119,7 @@ def test_every_function_is_reached(sample):
     found = Counter()
     for _, question in sample:
         for plan in rows_of(question.plan):
-            listed = [*row_expressions(plan), *(of for branch in plan.table.branches for _, of in branch.columns)]
+            listed = [*plan.row_expressions, *(of for branch in plan.table.branches for _, of in branch.columns)]
             found.update(name for one in listed for name in called(one))
     assert set(FUNCTIONS) - set(found) == INTERNAL
 
@@ -183,6 +182,6 @@ def test_a_bound_on_groups_that_is_not_kept_is_seen(monkeypatch):
 
 @pytest.mark.slow
 def test_a_key_that_forgets_the_condition_is_seen(monkeypatch):
-    honest = Plan.canonical.fget
+    honest = Plan.canonical.func
     monkeypatch.setattr(Plan, "canonical", property(lambda self: honest(self).replace(repr(self.where), "…")))
     assert kinds_of() == "two questions have one key"

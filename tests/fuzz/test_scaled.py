@@ -12,9 +12,9 @@ from tests.fuzz.scaled import ScaledChecker, fuzz, scaled_world
 
 @pytest.mark.slow
 def test_questions_about_scaled_contributions_keep_the_promise():
-    """Three worlds; `make fuzz` asks many more."""
-    count = fuzz(21, 180)
-    assert count["scaled"] > 75 and count["moved"] > 35 and count["voted"] > 10
+    """Two worlds; `make fuzz OPTIONS="--family scaled"` asks many more."""
+    count = fuzz(21, 100)
+    assert count["scaled"] > 40 and count["moved"] > 20 and count["voted"] > 5
 
 
 def test_a_weight_above_the_bound_is_seen(monkeypatch):
@@ -32,7 +32,7 @@ def test_a_key_that_forgets_the_condition_is_seen(monkeypatch):
     try:
         for text in texts:
             assert checker.check(text, random.Random(1)) is not None
-        honest = Plan.canonical.fget
+        honest = Plan.canonical.func
         monkeypatch.setattr(Plan, "canonical", property(lambda self: honest(self).replace(repr(self.where), "…")))
         with pytest.raises(Failure, match="two questions have one key"):
             for text in texts:

@@ -22,7 +22,7 @@ def people(n, seed, columns=3):
     return X, np.clip(X @ np.linspace(0.6, -0.4, columns) + rng.normal(0, 0.2, n), -1, 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.integers(1, 3), st.lists(st.lists(values, min_size=4, max_size=4), min_size=1, max_size=12), st.floats(0.05, 3)
 )

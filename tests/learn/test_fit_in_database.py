@@ -57,6 +57,20 @@ def test_a_regression_is_fitted_and_stored(opened):
     assert again.coef_.tolist() == model.coef_.tolist()
 
 
+def test_coefficients_have_intervals_and_sums_of_classes_are_found(opened):
+    """Whether a row is a unit or not. An interval fails in 5 %; the ends here are twice as wide."""
+    model = learn.LinearRegression(**BOUNDS)
+    opened.fit(model, SQL, y="cost", epsilon=2.0)
+    for (low, high), truth in zip(model.coef_intervals(), (3, 10), strict=True):
+        assert low - (high - low) / 2 < truth < high + (high - low) / 2
+    kind = "SELECT age, stay, CASE WHEN age > 50 THEN 'old' ELSE 'young' END AS kind FROM visits"
+    naive = learn.GaussianNB(classes=["young", "old"], bounds=BOUNDS["bounds"])
+    assert opened.fit(naive, kind, y="kind", epsilon=1.0).charged
+    assert naive.predict([[20, 3], [90, 3]]).tolist() == ["young", "old"]
+    with pytest.raises(QueryRefused, match="moments"):
+        opened.fit(learn.LinearRegression(solver="boosted", **BOUNDS), SQL, y="cost", epsilon=1)
+
+
 def test_what_cannot_be_fitted_is_refused_before_the_charge(opened):
     model = learn.LinearRegression(**BOUNDS)
     boosted = learn.GradientBoostingRegressor(**BOUNDS)

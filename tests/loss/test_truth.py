@@ -36,45 +36,45 @@ def check(family, seed, tolerance=1e-5):
     assert not violations(case, [loss.forward(case.eps, tolerance), loss.backward(case.eps, tolerance)])
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(seed=seeds)
 @example(seed=1442)  # μ = 5e16: μ/2 − ε/μ is known only to ±10
 def test_gaussian_profiles(seed):
     check(families.one_gaussian, seed)
 
 
-@settings(max_examples=100)
+@settings(max_examples=33)
 @given(seed=seeds)
 def test_several_gaussians(seed):
     check(families.several_gaussians, seed)
 
 
-@settings(max_examples=100)
+@settings(max_examples=33)
 @given(seed=seeds)
 def test_laplace_profiles(seed):
     check(families.one_laplace, seed)
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(seed=seeds)
 def test_bounded_range_profiles(seed):
     check(families.one_bounded_range, seed)
 
 
 @pytest.mark.slow
-@settings(max_examples=75)
+@settings(max_examples=25)
 @given(seed=seeds)
 def test_discrete_gaussian_profiles(seed):
     check(families.one_discrete_gaussian, seed)
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(seed=seeds)
 def test_sampled_gaussian_profiles_in_both_directions(seed):
     check(families.one_sampled_gaussian, seed)
 
 
-@settings(max_examples=400)
+@settings(max_examples=100)
 @given(seed=seeds)
 def test_pairs_with_a_list_of_outcomes(seed):
     """Randomized response, (ε, δ), k-ary, staircase, discrete Laplace, sampled ones, and random pairs."""
@@ -123,7 +123,7 @@ def test_the_epsilon_of_a_gaussian_is_where_the_truth_says(mu, delta):
 
 
 @pytest.mark.slow
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(seed=seeds)
 def test_equal_coins_are_binomial(seed):
     check(families.equal_coins, seed)
@@ -177,7 +177,7 @@ def thinned(case, count=4):
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(seed=seeds)
 def test_finite_products_by_enumeration_on_the_lattice(seed):
     """The engine itself, also where the sum would have a closed form; one direction per seed."""
@@ -194,7 +194,7 @@ def test_finite_products_by_enumeration_on_the_lattice(seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(seed=seeds)
 def test_finite_products_by_enumeration_through_sums(seed):
     case = thinned(configuration(families.several_finite, seed))
@@ -204,7 +204,7 @@ def test_finite_products_by_enumeration_through_sums(seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(seed=seeds)
 def test_a_curve_and_finite_pairs_through_sums(seed):
     """A Gaussian, Laplace, bounded-range or sampled Gaussian loss with coins, staircases, random pairs …"""
@@ -213,7 +213,7 @@ def test_a_curve_and_finite_pairs_through_sums(seed):
     assert not violations(case, [loss.forward(case.eps, 1e-4), loss.backward(case.eps, 1e-4)])
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(seed=seeds)
 def test_the_epsilon_of_a_product_is_where_the_truth_says(seed):
     case = configuration(families.several_finite, seed)
@@ -280,7 +280,7 @@ def divergence(pair, order):
 
 
 @pytest.mark.slow
-@settings(max_examples=75)
+@settings(max_examples=25)
 @given(seed=seeds)
 def test_divergences_of_pairs_with_a_list_of_outcomes(seed):
     loss, pair = families.finite_loss(families.Random(f"divergence {seed}"), 1e-6, 20.0)
@@ -329,7 +329,7 @@ def strongest(pair, level):
     return 1 - power
 
 
-@settings(max_examples=80)
+@settings(max_examples=26)
 @given(seed=seeds)
 def test_trade_offs_lie_between_every_test_and_every_tangent(seed):
     r = families.Random(f"trade-off {seed}")

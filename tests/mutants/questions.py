@@ -130,7 +130,7 @@ def join_that_multiplies(patch):
     """
 
     def unmatched(join, number, to):
-        return emit.aliased(emit.stored_table(join.table.name), emit.table_alias(number))
+        return emit.with_alias(emit.stored_table(join.table.name), emit.table_alias(number))
 
     patch(emit, "deduplicate_public", unmatched)
 

@@ -46,7 +46,7 @@ scales = st.one_of(
 
 @pytest.mark.parametrize("name", LAWS)
 @given(scale=scales, choices=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=4, max_size=4))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_every_probability_to_keep_lies_in_its_range_and_in_its_squeeze(name, scale, choices):
     table = Sampler(LAWS[name](scale)).table
     assert sum(table.low) + sum(table.rest) + sum(tail.weight for tail in table.tails) < 2**64
@@ -74,7 +74,7 @@ def test_every_probability_to_keep_lies_in_its_range_and_in_its_squeeze(name, sc
 
 
 @given(sigma=st.floats(ENOUGH, 1e9), z=st.floats(0, 6.99))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_the_midpoint_rule_encloses_the_mass_of_a_cell(sigma, z):
     density = GaussianDensity(sigma)
     twice = int(2 * z * sigma)

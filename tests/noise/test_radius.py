@@ -67,7 +67,7 @@ def least(tail, confidence, coordinates, found):
 
 
 @pytest.mark.parametrize("name", TAILS)
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(scale=scales, confidence=confidences, coordinates=st.sampled_from([1, 2, 1000, 10**12]))
 def test_the_radius_is_the_least(name, scale, confidence, coordinates):
     law, tail = TAILS[name]

@@ -88,7 +88,7 @@ def test_the_factor_is_a_double_next_to_the_real_one():
 
 
 @given(st.floats(0, 60), st.fractions(Fraction(1, 100), 100), st.integers(1, 40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_powers_are_bounded(x, rate, unit):
     assert_bounds_hold(x, rate, unit)
 
@@ -102,7 +102,7 @@ def test_beyond_the_table_a_power_is_between_nothing_and_one():
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_gaps_are_exact_one_by_one_and_near_together(scores):
     found = below_top(scores)
     near, exact = found.near(0, len(scores)), gaps(scores)
@@ -112,7 +112,7 @@ def test_gaps_are_exact_one_by_one_and_near_together(scores):
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=5))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_gaps_of_integers_lose_no_bit(scores):
     found = below_top(scores)
     near, exact = found.near(0, len(scores)), gaps(scores)

@@ -3,7 +3,7 @@
 import pytest
 
 from sfumato.errors import TooManyRequests
-from sfumato.server.admission import REMEMBERED, SLOWEST, Admission, FailedAttempts
+from sfumato.server.admission import LONG, REMEMBERED, SLOWEST, Admission, FailedAttempts
 
 
 def test_a_person_has_so_many_calls_at_a_time_and_others_are_unharmed():
@@ -34,6 +34,17 @@ def test_a_person_has_so_many_calls_a_second_and_is_told_when_to_come_again():
         with admission.enter("ann"):
             pass
     with pytest.raises(TooManyRequests), admission.enter("ann"):
+        pass
+
+
+def test_a_long_text_counts_as_several_calls_and_never_as_more_than_fit():
+    admission = Admission(rate=2.0, burst=5, now=lambda: 0.0)
+    with admission.enter("ann", "x" * 3 * LONG):
+        pass
+    with pytest.raises(TooManyRequests) as refusal, admission.enter("ann", "x" * LONG):
+        pass
+    assert refusal.value.after == pytest.approx(0.5)
+    with admission.enter("bob", "x" * 100 * LONG):
         pass
 
 

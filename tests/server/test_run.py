@@ -1,5 +1,6 @@
 """The process of a service: certificates, signals, and the command line that talks to it."""
 
+import configparser
 import datetime
 import json
 import os
@@ -9,6 +10,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,7 @@ from sfumato.cli.serve import free_port
 from sfumato.client import connect
 from sfumato.errors import InvalidParameter, ServiceFailed
 from sfumato.ledger import Ledger
-from sfumato.server.configuration import Configuration, Listen
+from sfumato.server.configuration import Configuration, Listen, read
 from sfumato.server.identity import Role
 from sfumato.server.run import require_free
 from sfumato.server.service import Service
@@ -128,6 +130,8 @@ def test_certificates_are_shown_reloaded_on_sighup_and_kept_if_the_new_one_is_br
     assert serial(server.port, cert) == 11
     remote = connect(f"https://localhost:{server.port}", token=token, certificates=str(cert))
     assert remote.ask(COUNT, epsilon=0.1).charged
+    for _ in range(3):  # on one connection, whose replies arrive whole
+        assert remote.catalogue["tables"] and "visits" in remote.policy()
     with pytest.raises(ServiceFailed):
         connect(f"https://localhost:{server.port}", token=token).ask(COUNT, epsilon=0.1)  # nobody vouches for it
     remote.close()
@@ -266,6 +270,23 @@ def test_a_policy_serves_the_data_beside_it(tmp_path):
     (tmp_path / "clinic.toml").write_text(CLINIC)
     found = CliRunner().invoke(main, ["serve", "--check", str(tmp_path / "clinic.toml")])
     assert (found.exit_code, found.output.strip()) == (0, "clinic.toml: clinic can be served")
+
+
+def test_what_a_service_writes_is_where_its_systemd_unit_lets_it():
+    """The audit log and drafts of policies lay in a folder that the unit makes read-only."""
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str
+    unit.read(ROOT / "deploy" / "sfumato.service")
+    writable = [Path(one) for one in unit["Service"]["ReadWritePaths"].split()]
+    assert {one.name for one in writable} == set(unit["Service"]["StateDirectory"].split())
+    place = Path(unit["Service"]["ExecStart"].split()[-1])
+    text = (ROOT / "deploy" / "service.toml").read_text()
+    settings = read(tomllib.loads(text), place.parent, place.stem)
+    (data,) = settings.data.values()
+    assert data.anchor.parent != Path(data.ledger).parent
+    for written in (settings.audit_log, data.policy, Path(data.ledger), data.anchor):
+        assert written.parent in writable
+    assert place.parent in settings.tls.key.parents and settings.tls.key.parents[1] not in writable
 
 
 def test_an_address_that_is_taken_is_named_before_anything_opens():

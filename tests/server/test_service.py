@@ -1,13 +1,16 @@
 """The service: what every door relies on."""
 
 import asyncio
+import errno
 import threading
+from pathlib import Path
 
 import pytest
 
 from sfumato.errors import (
     BudgetExceeded,
     InvalidParameter,
+    LedgerUnavailable,
     NotAllowed,
     NotAuthenticated,
     NotStored,
@@ -219,6 +222,22 @@ def test_a_policy_is_tried_out_before_it_is_published(service, people):
     with pytest.raises(QueryRefused, match="does not let 'bob' ask"):
         ACTS["preview"](service, people["bob"])
     assert service.data["clinic"].curator.ledger.shares().named == {"ann": 0.5, "carl": 0.25, "sam": 0.05}
+
+
+def test_a_policy_that_cannot_be_written_changes_nothing(service, people, monkeypatch):
+    """The ledger took the new shares, and the file kept the old ones."""
+    text = service.policy_text(people["owner"], "clinic").replace("bob = 0.25", "carl = 0.25")
+    before = service.data["clinic"].curator.ledger.verify().seq
+
+    def refuse(*_):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    for act in (service.publish_policy, service.save_draft):
+        with pytest.raises(LedgerUnavailable, match="Read-only file system"):
+            act(people["owner"], "clinic", text)
+    assert service.data["clinic"].curator.ledger.verify().seq == before
+    assert service.data["clinic"].curator.ledger.shares().named["bob"] == 0.25
 
 
 def test_a_service_that_stops_takes_no_more_calls(service, people):

@@ -206,7 +206,7 @@ def parsed():
             for wanted in table_requests(offer, 12345, name):
                 found += [wanted.direct, *([wanted.read] if wanted.read else [])]
                 if wanted.quick is not None:
-                    found += [wanted.quick.texts.selected([0.5]), wanted.quick.texts.between(1.0, 2.0)]
+                    found += [wanted.quick.texts.quantile_statement([0.5]), wanted.quick.texts.between(1.0, 2.0)]
         for table in tables_to_sketch(policy):
             if not table.edges or name == "duckdb":
                 found += Sketch(table, Mu.for_epsilon(1.0, 1e-9, 0.0)).statements(name)

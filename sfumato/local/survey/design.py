@@ -34,7 +34,7 @@ NUMBERS = {
 
 @dataclass(frozen=True)
 class Design:
-    """What all clients and the server of one survey share; public. Any change changes the hash.
+    """The public design that all clients and the server of one survey share. Any change changes the hash.
 
     >>> print(Design("Do you have a pet?", ("no", "yes"), Response.two_coins()).hash[:16])
     bdffbd6dce9b4f59
@@ -137,7 +137,7 @@ def least_epsilon(k: int, error: float, people: int, bits: float | None = None) 
 
 
 def read_design(source: str | Path) -> Design:
-    """The design in a file or text; refused unless it is one of ours, in full."""
+    """The design in a file or text; refused unless it is complete and exactly as we write it."""
     try:
         text = source.read_text(encoding="utf-8-sig") if isinstance(source, Path) else source
         found = json.loads(text)

@@ -1,4 +1,4 @@
-"""What a survey tells: shares with both intervals, what hostile reports could do, and what it cost each person."""
+"""The result of a survey: shares with both intervals, what hostile reports could do, and what it cost each person."""
 
 import json
 from collections.abc import Iterable, Sequence

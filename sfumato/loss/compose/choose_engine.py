@@ -23,7 +23,7 @@ from sfumato.loss.compose.facts import Composite, facts
 from sfumato.loss.compose.inner_table import replace_inner_sum
 from sfumato.loss.compose.lattice import FAR, Lattice, together
 from sfumato.loss.compose.lattice_plan import MOST_POINTS, common_step
-from sfumato.loss.compose.moments import Moments, too_large, too_many
+from sfumato.loss.compose.moment_bounds import Moments, too_large, too_many
 from sfumato.loss.compose.normal_limit import normal
 from sfumato.loss.compose.transforms.base import Refused, Transform
 from sfumato.loss.kinds.coins import ApproxLoss, PureLoss, RandomizedResponseLoss, SignedLoss
@@ -201,7 +201,7 @@ def group_transforms(terms: Iterable[tuple[int, PrivacyLoss]]) -> list[Transform
     """The terms as few transforms, or None if one has none."""
     kinds: dict[type[Transform], list[Transform]] = {}
     for count, term in terms:
-        coin = term.bounded() if count > MANY_COINS and isinstance(term, SignedLoss) else None
+        coin = term.bounded_transform() if count > MANY_COINS and isinstance(term, SignedLoss) else None
         found = coin or facts(term).transform
         if found is None:
             return None

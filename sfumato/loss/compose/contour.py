@@ -162,7 +162,7 @@ class Points(NamedTuple):
 def plan(parts: Sequence[Transform], saddle: Saddle, tau: float, room: float) -> Line:
     """As many nodes as it takes for the dropped ones to weigh no more than they may."""
     omega = FAR / saddle.spread
-    log_ceiling = np.sum([part.tilted(saddle.theta).log_ceiling(omega) for part in parts], axis=0)
+    log_ceiling = np.sum([part.tilt(saddle.theta).log_ceiling(omega) for part in parts], axis=0)
     enough = np.flatnonzero(tails(omega, log_ceiling) <= math.exp(saddle.goal))
     first = int(enough[0]) if len(enough) else len(omega) - 1
     step = round_to_30_bits(2 * math.pi / (room * saddle.width))
@@ -201,8 +201,8 @@ class Totals:
 
     @classmethod
     def of(cls, part: Transform, line: Line) -> "Totals":
-        view = part.tilted(line.saddle.theta)
-        others = [part.tilted(other) for other in line.saddle.others]
+        view = part.tilt(line.saddle.theta)
+        others = [part.tilt(other) for other in line.saddle.others]
         return Totals(
             log_moment=view.log_moment,
             slip=view.slip + 8 * ULP * abs(view.log_moment),

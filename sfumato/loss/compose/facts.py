@@ -1,4 +1,4 @@
-"""What composing a loss needs to know of it, looked up once: the same losses come again in every sum.
+"""Facts of a loss that composition needs, each looked up once: the same losses occur in many sums.
 
 Facts are remembered with the loss itself and for equal losses. Those of a sum follow from those of its terms.
 """
@@ -13,7 +13,7 @@ from sfumato.loss.views.renyi_curve import RenyiCurve
 
 
 class Facts(NamedTuple):
-    """What the methods of `PrivacyLoss` of the same names return."""
+    """The results of the methods of `PrivacyLoss` with the same names."""
 
     supremum: tuple[float, float]
     leak: tuple[float, float]

@@ -101,7 +101,7 @@ class Lattice:
 
 
 def together_say(laws: "tuple[TiltedLaw, ...]", eps: Floats) -> Enclosure:
-    """What several laws of one sum say together."""
+    """The intersection of several enclosures of one sum."""
     low, high = np.zeros_like(eps), np.ones_like(eps)
     for law in laws:
         found = law.delta(eps)

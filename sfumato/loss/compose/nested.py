@@ -8,9 +8,9 @@ atoms l become atoms of the sampled pair ((1−q)Q + qP, Q), or of the pair read
 Both profiles are linear in m's and order is kept, so that an upper measure stays one. No profile is evaluated and none
 is tabulated; all sums have positive terms.
 
-Lower bound (docs/theorems/lattice.md, section 5): sampling is a contraction of the loss, and labels that are told only
-to the sampled tell no more than labels that are told to all. So the covering Gaussian of the inner lattice covers the
-sampled one too: squares of steps add up over inner and outer lattices.
+Lower bound (docs/theorems/lattice.md, section 5): sampling is a contraction of the loss, and labels that only
+sampled people get reveal no more than labels that everybody gets. So the covering Gaussian of the inner lattice covers
+the sampled one too: squares of steps add up over inner and outer lattices.
 
 Theorem: dominated by the truth plus a small Gaussian, through sampling too [docs/theorems/lattice.md, section 5]
 Theorem: Poisson sampling keeps dominating pairs, direction by direction [Zhu, Dong & Wang 2022, Thm 11]
@@ -30,7 +30,7 @@ from sfumato.loss.compose.facts import Composite
 from sfumato.loss.compose.lattice import convolve, moment_of, points, strays, together
 from sfumato.loss.compose.lattice_moments import LatticeMoments
 from sfumato.loss.compose.lattice_plan import Rough, Terms, rough, tidy
-from sfumato.loss.compose.moments import too_large
+from sfumato.loss.compose.moment_bounds import too_large
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss, WithoutReplacementLoss, log_sum_up
 from sfumato.loss.kinds.wrappers import OneWay, Reversed
 from sfumato.loss.numeric import TINY, ULP, Floats, floats
@@ -238,7 +238,7 @@ class Replaced(SampledSum):
         return end, end
 
     def mix(self, inner: Atoms, slack: float) -> Mixed:
-        """What is right of 0, the same reflected (an atom weighs e^{−l} there), and the rest at 0."""
+        """The law right of 0, its reflection (where an atom l weighs e^{−l}), and the rest at 0."""
         q, right = self.rate, inner.losses > 0
         ratio, places = np.exp(-inner.losses[right]), mix_loss(inner.losses[right], q)
         weight, infinite = q + (1 - q) * ratio, q * inner.infinite

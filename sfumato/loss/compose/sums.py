@@ -14,7 +14,7 @@ from sfumato.loss.base import TOLERANCE, PrivacyLoss, same_relation
 from sfumato.loss.bound import Bound
 from sfumato.loss.compose.choose_engine import engine
 from sfumato.loss.compose.facts import Composite, Facts, facts
-from sfumato.loss.compose.moments import step_by_step
+from sfumato.loss.compose.moment_bounds import step_by_step
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 from sfumato.rounding import leak_up
 from sfumato.sensitivity import Relation

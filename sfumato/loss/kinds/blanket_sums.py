@@ -183,10 +183,10 @@ def binned_pair(crowd: Crowd, first: Weights, second: Weights, reach: float) -> 
     under = ratio_tails(swapped, live, mass, other, own, edges)[::-1]
     ups, downs = (np.maximum(-np.diff(tails, append=0.0), 0.0) for tails in (over, under))
     rest = max(0.0, 1 - float(ups[0].sum() + downs[0].sum()))  # as likely under both values
-    return guarded(ups[0], downs[0], rest, -GUARD), guarded(ups[1], downs[1], rest, GUARD)
+    return balanced_law(ups[0], downs[0], rest, -GUARD), balanced_law(ups[1], downs[1], rest, GUARD)
 
 
-def guarded(ups: Floats, downs: Floats, rest: float, shift: float) -> Floats:
+def balanced_law(ups: Floats, downs: Floats, rest: float, shift: float) -> Floats:
     """One law over bins from the least to the largest ratio; bins above ratio 1 are scaled by 1 + shift."""
     balance = 1 - shift * float(ups.sum() / downs.sum())
     found = np.concatenate([balance * downs[::-1], [rest], (1 + shift) * ups])

@@ -42,7 +42,7 @@ class BoundedRangeLoss(Symmetric):
         value = np.expm1(-left / 2) ** 2 / -math.expm1(-self.eps)
         return enclose(value, value * 24 * ULP)
 
-    def bounded(self) -> BoundedTransform | None:
+    def bounded_transform(self) -> BoundedTransform | None:
         """The pair's loss, to be sampled: P[L > t] = δ(t) − δ′(t) = (1 − e^{(t−ε)/2})/(1 − e^{−ε}), so that its density
         under Q is e^{−(t+ε)/2}/(2(1 − e^{−ε})) on [−ε, ε], without atoms."""
         if not 0 < self.eps <= LARGEST:

@@ -37,28 +37,28 @@ class SignedLoss(Symmetric):
     def weight(self) -> float:
         """P[L = ε]."""
 
-    def leaked(self) -> float:
+    def leak_mass(self) -> float:
         """P[L = ∞]."""
         return 0.0
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
-        return relative(self.leaked() + self.weight() * -np.expm1(np.minimum(eps - self.eps, 0.0)), 16)
+        return relative(self.leak_mass() + self.weight() * -np.expm1(np.minimum(eps - self.eps, 0.0)), 16)
 
     def supremum(self) -> tuple[float, float]:
         return self.eps, self.eps
 
     def leak(self) -> tuple[float, float]:
-        return self.leaked(), self.leaked()
+        return self.leak_mass(), self.leak_mass()
 
     def log_moment(self, s: float) -> Bound:
-        return signed_moment(self.eps, self.weight(), self.silent(), self.leaked(), s)
+        return signed_moment(self.eps, self.weight(), self.silent(), self.leak_mass(), s)
 
     def transform(self) -> EdgedTransform:
         return EdgedTransform.of(self.eps, self.weight(), self.weight() * math.exp(-self.eps), self.silent())
 
-    def bounded(self) -> BoundedTransform | None:
+    def bounded_transform(self) -> BoundedTransform | None:
         """The loss of a coin under Q, to be sampled or repeated very often; None if it can be 0 or leaks."""
-        if self.silent() or self.leaked() or not 0 < self.eps <= LARGEST:
+        if self.silent() or self.leak_mass() or not 0 < self.eps <= LARGEST:
             return None
         right = 1 / (1 + math.exp(self.eps))
         return BoundedTransform(1.0, self.eps, right, 1 - right, 0.0)
@@ -75,7 +75,7 @@ class SignedLoss(Symmetric):
 
     def mean(self) -> Bound:
         """w(1 − e^{−ε})ε."""
-        if self.leaked() > 0:
+        if self.leak_mass() > 0:
             return Bound(math.inf, math.inf, "closed form")
         value = self.weight() * -math.expm1(-self.eps) * self.eps
         return widen(value, 16 * ULP * value, "closed form")
@@ -163,7 +163,7 @@ class ApproxLoss(SignedLoss):
     def weight(self) -> float:
         return (1 - self.failure) / (1 + math.exp(-self.eps))
 
-    def leaked(self) -> float:
+    def leak_mass(self) -> float:
         return self.failure
 
     def atoms(self) -> tuple[float, float] | None:

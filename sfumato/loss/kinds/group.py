@@ -38,7 +38,7 @@ from sfumato.loss.kinds.wrappers import Either, either
 from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
 from sfumato.loss.views.convex_bounds import CAP, Side, both_sides, convex, monotone, unfold
 from sfumato.loss.views.divergences import Curve
-from sfumato.progress import watched
+from sfumato.progress import with_progress
 from sfumato.sensitivity import Relation
 
 NEAR = 1e-7  # least distance of nodes, relative to the last
@@ -100,7 +100,7 @@ def log_mean_exp(logs: Sequence[float], powers: Sequence[float]) -> float:
     return value + math.copysign(1e-13 * size, max(powers) or min(powers))
 
 
-@watched("computing the loss of replacing somebody")
+@with_progress("computing the loss of replacing somebody")
 def replace_one(loss: PrivacyLoss) -> PrivacyLoss:
     """An add/remove loss as a loss about replacing one person: one leaves and another joins, in the worse order.
 

@@ -62,7 +62,7 @@ class LaplaceLoss(Symmetric):
     def transform(self) -> EdgedTransform:
         return EdgedTransform.of(self.eps, 0.5, 0.5 * math.exp(-self.eps), 0.0, 0.25)
 
-    def bounded(self) -> BoundedTransform | None:
+    def bounded_transform(self) -> BoundedTransform | None:
         """The loss under Q: half at −ε, half of e^{−ε} at ε, and a density between, to be sampled."""
         if not 0 < self.eps <= LARGEST:
             return None

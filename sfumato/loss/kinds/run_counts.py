@@ -41,7 +41,7 @@ class RunLaw(Part, ABC):
         """Where the difference of two slopes turns; NaN or outside [0, 1] where it does not."""
 
     @abstractmethod
-    def missed(self, share: float) -> float:
+    def miss_chance(self, share: float) -> float:
         """f(1 − share): the chance that no run falls on a given share of the candidates."""
 
 
@@ -102,7 +102,7 @@ class NegativeBinomialRuns(RunLaw):
         going = 1 - self.stop
         return floats((self.stop * (power - 1) - going * c) / (going * (a - power)))
 
-    def missed(self, share: float) -> float:
+    def miss_chance(self, share: float) -> float:
         kept = 1 - self.stop
         if self.shape == 0:
             return math.log1p(-kept * (1 - share)) / math.log(self.stop)
@@ -137,5 +137,5 @@ class PoissonRuns(RunLaw):
     def turn(self, a: Floats, c: Floats, weight: Floats) -> Floats:
         return floats((np.log(weight * a) / self.rate - c) / (a - 1))
 
-    def missed(self, share: float) -> float:
+    def miss_chance(self, share: float) -> float:
         return math.exp(-self.rate * share)

@@ -86,12 +86,14 @@ class SampledGaussianGroupLoss(PrivacyLoss):
         error = slip + ULP * far * (80 + np.where(large, 32 * (eps - log_far), 0.0))
         value = tail - far
         upper = np.where(
-            np.isfinite(log_missed), value + error + np.exp(np.minimum(eps + log_missed, 1.0)), self.diluted(eps)
+            np.isfinite(log_missed),
+            value + error + np.exp(np.minimum(eps + log_missed, 1.0)),
+            self.diluted_profile(eps),
         )
         low, high = np.maximum(value - error, 0.0) * (1 - 4 * ULP), np.clip(upper * (1 + 4 * ULP), 0.0, 1.0) + TINY
         return Enclosure(np.where(known, low, 0.0), np.minimum(np.where(known, high, TINY), 1.0))
 
-    def diluted(self, eps: Floats) -> Floats:
+    def diluted_profile(self, eps: Floats) -> Floats:
         """Σ_{j≥1} w_j H_β(N(jμ, 1)‖N(0, 1)), β = 1 + (e^ε − 1)/(1 − w₀): joint convexity says no less, but simply."""
         rate = min(self.somebody * (1 + 64 * ULP), 1.0)
 

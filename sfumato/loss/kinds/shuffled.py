@@ -117,7 +117,7 @@ class ShuffledLoss(Symmetric):
 
     @cached_property
     def attained(self) -> PrivacyLoss:
-        """What an adversary surely learns: the crowd of equal others in every round, seen through the live classes."""
+        """The loss that an adversary attains: a crowd of equal others in each round, seen through the live classes."""
         E = math.exp(self.eps)
         if self.third:
             elsewhere = (1 - self.one * (E + 1)) / (1 - 2 * self.one)
@@ -170,7 +170,7 @@ class ShuffledLoss(Symmetric):
 
     @property
     def preconditions(self) -> tuple[str, ...]:
-        """What must hold for this loss; otherwise only the local ε is promised."""
+        """The condition of this loss; without it only the local ε is promised."""
         return (
             f"at least {self.people:,} honest people randomise, and all their reports are delivered at once",
             "the shuffler is trusted and does not work with the server",
@@ -227,7 +227,7 @@ class ShuffledLoss(Symmetric):
 
     @cached_property
     def beyond(self) -> float:
-        """What is counted as leak."""
+        """The probability that is counted as leak."""
         return self.upper(self.end)
 
     def leak(self) -> tuple[float, float]:

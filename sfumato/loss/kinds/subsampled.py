@@ -39,7 +39,7 @@ def dilute(inner: Callable[[Floats], Enclosure], rate: float, eps: Floats) -> En
     return Enclosure(rate * low * (1 - 2 * ULP), np.minimum(rate * high * (1 + 2 * ULP) + LEAST * (high > 0), 1.0))
 
 
-def undiluted(eps: float | None, rate: float) -> float | None:
+def inner_epsilon(eps: float | None, rate: float) -> float | None:
     """About where the inner profile is asked for: it guides a search, and proves nothing."""
     return None if eps is None else math.log1p(math.expm1(min(eps, 700.0)) / rate)
 
@@ -79,7 +79,7 @@ class PoissonSampledLoss(Wrapped):
         return dilute(lambda t: self.inner.forward(t, tolerance), self.rate, eps)
 
     def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
-        inner = self.inner.near(min(delta / self.rate, 1.0), tolerance, undiluted(eps, self.rate))
+        inner = self.inner.near(min(delta / self.rate, 1.0), tolerance, inner_epsilon(eps, self.rate))
         return lambda t: dilute(inner, self.rate, t)
 
     def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
@@ -131,7 +131,11 @@ class PoissonSampledLoss(Wrapped):
             return self.inner.transform()
         if isinstance(self.inner, GaussianLoss) and self.inner.mu > 0:
             return SampledGaussianTransform(self.rate, self.inner.mu, 1)
-        whole = self.inner.bounded() if isinstance(self.inner, LaplaceLoss | BoundedRangeLoss | SignedLoss) else None
+        whole = (
+            self.inner.bounded_transform()
+            if isinstance(self.inner, LaplaceLoss | BoundedRangeLoss | SignedLoss)
+            else None
+        )
         return whole and replace(whole, rate=self.rate)
 
     def log_moment(self, s: float) -> Bound:
@@ -241,7 +245,7 @@ class WithoutReplacementLoss(Wrapped, Symmetric):
         return dilute(lambda t: self.inner.worst(t, tolerance), self.rate, eps)
 
     def near(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
-        inner = worst_near(self.inner, min(delta / self.rate, 1.0), undiluted(eps, self.rate), tolerance)
+        inner = worst_near(self.inner, min(delta / self.rate, 1.0), inner_epsilon(eps, self.rate), tolerance)
         return lambda t: dilute(inner, self.rate, t)
 
     def supremum(self) -> tuple[float, float]:

@@ -169,18 +169,18 @@ def table(nodes: Floats, ahead: Enclosure, back: Enclosure, relation: Relation) 
 def reach(curve: Curve, floor: float = FLOOR) -> float:
     """Where the profile has ended, roughly: below the floor, or at what it never falls below."""
 
-    def ended(eps: float) -> bool:
+    def has_ended(eps: float) -> bool:
         here, last = curve(np.array([eps, CAP])).upper
         return bool(here <= max(floor, last * (1 + 1e-9)))
 
     low, high = 0.5, 1.0
-    while high < CAP and not ended(high):
+    while high < CAP and not has_ended(high):
         low, high = high, min(2 * high, CAP)
-    while low > 1e-12 and ended(low):
+    while low > 1e-12 and has_ended(low):
         low, high = low / 2, low
     for _ in range(5):
         middle = (low + high) / 2
-        low, high = (low, middle) if ended(middle) else (middle, high)
+        low, high = (low, middle) if has_ended(middle) else (middle, high)
     return high
 
 

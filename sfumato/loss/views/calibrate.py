@@ -13,7 +13,7 @@ from typing import NoReturn, Protocol
 from sfumato import checks
 from sfumato.errors import InvalidParameter, OutOfReach
 from sfumato.loss.bound import Bound
-from sfumato.progress import watched
+from sfumato.progress import with_progress
 
 REACH = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # the search looks at start·2^±these
 
@@ -25,7 +25,7 @@ class Priced(Protocol):
         """Enclosure of δ(ε), its relative gap about `tolerance`."""
 
 
-@watched("calibrating")
+@with_progress("calibrating")
 def calibrate(
     family: Callable[[float], Priced],
     *,

@@ -202,7 +202,7 @@ def masses(x: Floats, found: Enclosure) -> Floats:
 
 
 def beyond(loss: PrivacyLoss, side: Half, x: Floats, y: Floats, last: float) -> float:
-    """What f exceeds the continued last chord by: E_Q[g(X); X > x_m] with g = f₊ + |the chord|, where f₊ ≤ C·x^a.
+    """The excess of f over its last chord, continued: E_Q[g(X); X > x_m] with g = f₊ + |the chord|, where f₊ ≤ C·x^a.
 
     Then x^a ≤ x^{a+c}·x_m^{−c}, and E_Q[X^{a+c}] = E_P[e^{(a+c−1)L}] is known from above. C is read off a ladder of
     values far beyond the nodes, and what is beyond the ladder is the caller's word.

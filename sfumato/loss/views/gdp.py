@@ -107,7 +107,7 @@ def search_nearby(loss: PrivacyLoss, s: float, end: float, tolerance: float) -> 
 
 
 def together(curves: list[Curve], t: Floats) -> Enclosure:
-    """What several enclosures of one profile say together."""
+    """The intersection of several enclosures of one profile."""
     found = [curve(t) for curve in curves]
     return Enclosure(reduce(np.maximum, [one.lower for one in found]), reduce(np.minimum, [one.upper for one in found]))
 
@@ -143,7 +143,7 @@ def simplest(loss: PrivacyLoss) -> object:
 
 
 class Found(NamedTuple):
-    """What profile values force from below, what they allow from above, and the ε that allows most."""
+    """The lower bound that profile values force, the upper bound that they allow, and the ε that allows most."""
 
     least: float
     most: float

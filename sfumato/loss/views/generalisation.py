@@ -1,4 +1,4 @@
-"""What a privacy loss implies about over-fitting: how far a private choice can be from what fresh data would show.
+"""Over-fitting bounds that a privacy loss implies: how far a private choice can be from what fresh data would show.
 
 The people in the data are n independent draws from one distribution. An output of the mechanism picks a statistic, a
 mean over people of values in [0, 1]: the error of a model, a count, an answer. Over-fitting is the difference between
@@ -27,7 +27,7 @@ SLACK = 1 + 2.0**-40  # rounding of the few operations here
 
 @dataclass(frozen=True)
 class Generalisation:
-    """What a loss about replacing one of n people implies about `OverFitting`. Every bound names its conditions.
+    """The over-fitting bounds that a loss about replacing one of n people implies. Every bound names its conditions.
 
     >>> import sfumato as sf
     >>> found = sf.loss.PureLoss(0.1, relation=sf.ReplaceOne).generalisation(10_000)
@@ -124,7 +124,7 @@ class Generalisation:
 
 
 def generalisation(loss: PrivacyLoss, n: object) -> Generalisation:
-    """What the loss implies about n people; an add/remove loss is converted to replace-one first."""
+    """The over-fitting bounds for n people; an add/remove loss is converted to replace-one first."""
     people = checks.whole("n", n, 1, 10**12)
     if loss.relation is Relation.AddRemove:
         return Generalisation(replace_one(loss), people)

@@ -104,7 +104,7 @@ class LossLaw:
     @property
     def method(self) -> str:
         """How the numbers come about."""
-        return "closed form" if known(self.loss) else f"slope of the profile, {self.loss.method}"
+        return "closed form" if is_known(self.loss) else f"slope of the profile, {self.loss.method}"
 
 
 def law(loss: PrivacyLoss) -> LossLaw:
@@ -122,7 +122,7 @@ def points(t: float | Floats) -> Floats:
     return found
 
 
-def known(loss: PrivacyLoss) -> bool:
+def is_known(loss: PrivacyLoss) -> bool:
     """Is the law itself known, without the profile?"""
     return isinstance(loss, GaussianLoss) or loss.outcomes() is not None
 

@@ -1,4 +1,4 @@
-"""What can be asked about over-fitting; `generalisation.py` has the answers, which need concrete losses."""
+"""The interface of over-fitting bounds; `generalisation.py` computes them, which needs concrete losses."""
 
 from typing import Protocol, SupportsFloat
 

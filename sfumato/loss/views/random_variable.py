@@ -1,4 +1,4 @@
-"""What can be asked about a privacy loss as a random variable; `law.py` has the answers, which need concrete losses."""
+"""The interface of a privacy loss as a random variable; `law.py` computes it, which needs concrete losses."""
 
 from typing import Protocol, Self, SupportsFloat, overload
 

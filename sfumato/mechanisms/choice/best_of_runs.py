@@ -18,7 +18,7 @@ from sfumato.noise.uniform import uniform_below
 
 @dataclass(frozen=True)
 class BestRun:
-    """What is released of the best run: which candidate it was, its output, and its score."""
+    """The release of the best run: which candidate it was, its output, and its score."""
 
     candidate: int
     output: Any
@@ -97,7 +97,7 @@ class BestOfRuns(Mechanism[Any, BestRun | None]):
 
     def chance(self, share: float | None = None) -> float:
         """The probability that one of the best `share` of candidates is run; by default: that a given one is."""
-        return 1.0 - self.runs.missed(1 / len(self.candidates) if share is None else share)
+        return 1.0 - self.runs.miss_chance(1 / len(self.candidates) if share is None else share)
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

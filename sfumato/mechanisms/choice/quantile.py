@@ -59,14 +59,14 @@ class Ranked:
         return int(self.sums[place - 1]) if place else self.before
 
 
-def ranked(*values: int) -> Ranked:
+def rank_values(*values: int) -> Ranked:
     """These values, in any order, as examples use them."""
     places, counts = np.unique(np.array(values, np.int64), return_counts=True)
     return Ranked(len(values), places, counts.astype(np.int64), np.cumsum(counts, dtype=np.int64))
 
 
-ONE_MORE = (Neighbours(ranked(2), ranked(2, 6)), Neighbours(ranked(), ranked(7)))
-RANKED = Inputs("values in order", (ranked(), ranked(0), ranked(7, 7, 7), ranked(*range(8))), ())
+ONE_MORE = (Neighbours(rank_values(2), rank_values(2, 6)), Neighbours(rank_values(), rank_values(7)))
+RANKED = Inputs("values in order", (rank_values(), rank_values(0), rank_values(7, 7, 7), rank_values(*range(8))), ())
 
 
 class ByRank(Mechanism[Ranked, tuple[int, int, int]]):
@@ -257,8 +257,8 @@ class Quantile(ByRank):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        most = Neighbours(ranked(0, 0, 0), ranked(0, 0, 0, 7))
-        extremes = Inputs(RANKED.name, (ranked(), ranked(0)), ())
+        most = Neighbours(rank_values(0, 0, 0), rank_values(0, 0, 0, 7))
+        extremes = Inputs(RANKED.name, (rank_values(), rank_values(0)), ())
         return (
             Example(cls(2.0, Fraction(1, 2), 8), ONE_MORE, RANKED, step=Fraction(1)),
             Example(cls(4.0, Fraction(1), 8), (most,), extremes, step=Fraction(1)),

@@ -112,25 +112,25 @@ class Everywhere(Mechanism[Any, Released]):
                 f"statistic must be a Statistic.\n  found:  a {type(self.statistic).__name__}\n"
                 "  do:     give one of sfumato.mechanisms.dependent, such as TrimmedMean(0, 100)"
             )
-        assert self.rounded  # raises InvalidParameter for noise that does not fit
+        assert self.rounded_noise  # raises InvalidParameter for noise that does not fit
 
     @cached_property
-    def rounded(self) -> RoundedNoise:
+    def rounded_noise(self) -> RoundedNoise:
         return RoundedNoise.of(self.noise, self.statistic)
 
     def release(self, value: Any) -> Released:
         self.ready(1)
-        return self.rounded.draw(self.statistic.value(value))
+        return self.rounded_noise.draw(self.statistic.value(value))
 
     def ready(self, count: int) -> None:
         self.noise.ready(count)
 
     def loss(self) -> PrivacyLoss:
-        return self.rounded.loss(self.statistic.everywhere, self.statistic.sensitivity)
+        return self.rounded_noise.loss(self.statistic.everywhere, self.statistic.sensitivity)
 
     def error(self, confidence: float = 0.95) -> float:
         """The error that is not exceeded with this probability."""
-        return self.noise.error(confidence) + (0 if self.rounded.aligned else 2 * float(self.rounded.step))
+        return self.noise.error(confidence) + (0 if self.rounded_noise.aligned else 2 * float(self.rounded_noise.step))
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

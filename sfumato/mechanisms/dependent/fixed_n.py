@@ -44,7 +44,7 @@ class Kept(OfValues):
         checks.whole("size", self.size, 1, MOST_SIZE)
         checks.whole("below", self.below, 0, MOST_SIZE)
         checks.whole("above", self.above, 0, MOST_SIZE)
-        if self.kept < 1:
+        if self.kept_count < 1:
             raise InvalidParameter(
                 "all values are trimmed, so none is left to average.\n"
                 f"  found:  {self.below} values cut below and {self.above} above, of {self.size}\n  do:     cut less"
@@ -67,7 +67,7 @@ class Kept(OfValues):
         return Kept(low, high, step, size, trim, trim)
 
     @property
-    def kept(self) -> int:
+    def kept_count(self) -> int:
         """N, the number of values kept."""
         return self.size - self.below - self.above
 
@@ -77,14 +77,14 @@ class Kept(OfValues):
 
     @property
     def everywhere(self) -> Exact:
-        return self.exact(Fraction(self.ends[1] - self.ends[0], self.kept))
+        return self.exact(Fraction(self.ends[1] - self.ends[0], self.kept_count))
 
     @property
     def grain(self) -> Fraction | None:
-        return self.lattice.step if self.kept == 1 else None
+        return self.lattice.step if self.kept_count == 1 else None
 
-    def ordered(self, data: ArrayLike | Ordered) -> Ordered:
-        x = super().ordered(data)
+    def order_values(self, data: ArrayLike | Ordered) -> Ordered:
+        x = super().order_values(data)
         if x.size != self.size:
             raise InvalidParameter(
                 "the number of values is a public parameter of this statistic.\n"
@@ -94,12 +94,12 @@ class Kept(OfValues):
         return x
 
     def value_in_steps(self, x: Ordered) -> Fraction:
-        return Fraction(int(x.up_to(x.size - self.above)) - int(x.up_to(self.below)), self.kept)
+        return Fraction(int(x.up_to(x.size - self.above)) - int(x.up_to(self.below)), self.kept_count)
 
     def curve_in_steps(self, x: Ordered, most: int) -> list[Fraction]:
         left, right = self._sides(x, most)
         found = [int(np.max(right[k::-1] - left[: k + 1])) for k in range(1, most + 2)]
-        return [Fraction(size, self.kept) for size in found]
+        return [Fraction(size, self.kept_count) for size in found]
 
     def _sides(self, x: Ordered, most: int) -> tuple[Integers, Integers]:
         """x_{below+1−a} for a = 0 … most + 1, and x_{size−above+b} for b = 0 … most + 1."""
@@ -120,13 +120,13 @@ class Kept(OfValues):
         Theorem: row maxima of a totally monotone matrix are monotone [Aggarwal, Klawe, Moran, Shor & Wilber 1987;
             docs/theorems/sensitivity.md, Theorem 3]
         """
-        rate, x = checks.positive("t", t), self.ordered(data)
+        rate, x = checks.positive("t", t), self.order_values(data)
         span, all_of_it, reach = float(x.high - x.low), max(self.below, self.above), 64
         while True:
             left, right = (floats(side) for side in self._sides(x, min(reach, all_of_it)))
             best = _largest_pair(left, right, rate) + 64 * ULP * span * left.size.bit_length()
             if reach >= all_of_it or best >= span * math.exp(-rate * reach):  # no larger distance can exceed this
-                return best / self.kept * float(self.lattice.step) * (1 + 64 * ULP)
+                return best / self.kept_count * float(self.lattice.step) * (1 + 64 * ULP)
             reach *= 2
 
 

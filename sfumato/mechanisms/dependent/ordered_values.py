@@ -113,7 +113,7 @@ class Ordered:
         return found
 
     @cached_property
-    def mirrored(self) -> "Ordered":
+    def mirror(self) -> "Ordered":
         """The order statistics of −x."""
         firsts = tuple(self.size + 2 - first - part.size for first, part in zip(self.firsts, self.blocks, strict=True))
         blocks = tuple(-part[::-1] for part in self.blocks)
@@ -170,12 +170,12 @@ class OfValues(Statistic[ArrayLike | Ordered]):
     def span(self) -> Exact:
         return self.exact(self.ends[1] - self.ends[0])
 
-    def ordered(self, data: ArrayLike | Ordered) -> Ordered:
+    def order_values(self, data: ArrayLike | Ordered) -> Ordered:
         """The values in steps, sorted; an `Ordered`, possibly a window, is returned unchanged."""
         return data if isinstance(data, Ordered) else Ordered.of(data, *self.ends, scale=float(1 / self.lattice.step))
 
     def prepare(self, data: ArrayLike | Ordered) -> Ordered:
-        return self.ordered(data)
+        return self.order_values(data)
 
     def exact(self, steps: Any) -> Exact:
         """Converts steps to a value."""
@@ -185,10 +185,10 @@ class OfValues(Statistic[ArrayLike | Ordered]):
         return int(found) if found.denominator == 1 else found
 
     def value(self, data: ArrayLike | Ordered) -> Exact:
-        return self.exact(self.value_in_steps(self.ordered(data)))
+        return self.exact(self.value_in_steps(self.order_values(data)))
 
     def curve(self, data: ArrayLike | Ordered, most: int) -> tuple[Exact, ...]:
-        return tuple(self.exact(size) for size in accumulate(self.curve_in_steps(self.ordered(data), most), max))
+        return tuple(self.exact(size) for size in accumulate(self.curve_in_steps(self.order_values(data), most), max))
 
     @abstractmethod
     def value_in_steps(self, x: Ordered) -> Exact:

@@ -159,7 +159,7 @@ class Means:
         span = Fraction(self.mean.exact(self.mean.ends[1] - self.mean.ends[0]))
         if self.least <= 1:
             return round_up(span)
-        x = Fraction(self.mean.exact(int(self.mean.ordered([value]).at([1])[0])))  # as it counts in the mean
+        x = Fraction(self.mean.exact(int(self.mean.order_values([value]).at([1])[0])))  # as it counts in the mean
         return round_up(min(max(abs(x - self.low), abs(x - self.high)) / (self.least - 1), span))
 
     def loss(self, noise: Additive, value: float) -> PrivacyLoss:
@@ -222,7 +222,7 @@ class MeanReport(Mechanism[ArrayLike | Ordered, Means]):
 
     def release(self, value: ArrayLike | Ordered) -> Means:
         self.ready(1)
-        x = self.mean.ordered(value)
+        x = self.mean.order_values(value)
         far = int(x.up_to(x.size)) - int(x.up_to(0)) - self.middle * x.size
         n, s = release_integer(self.count, x.size), release_integer(self.total, far)
         many = [max(1, n + side * self.radii[0]) for side in (-1, 1)]

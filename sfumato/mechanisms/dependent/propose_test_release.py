@@ -56,7 +56,7 @@ class ProposeTestRelease(Mechanism[Any, "Released | None"]):
                 "  do:     give one of sfumato.mechanisms.dependent, such as Quantile(0, 100)"
             )
         checks.positive("bound", self.bound)
-        assert self.gate and self.rounded  # raise InvalidParameter for noise that does not fit
+        assert self.gate and self.rounded_noise  # raise InvalidParameter for noise that does not fit
         object.__setattr__(self, "delta", self.gate.delta)
 
     @cached_property
@@ -64,7 +64,7 @@ class ProposeTestRelease(Mechanism[Any, "Released | None"]):
         return Gate(self.test, self.delta)
 
     @cached_property
-    def rounded(self) -> RoundedNoise:
+    def rounded_noise(self) -> RoundedNoise:
         return RoundedNoise.of(self.noise, self.statistic)
 
     def release(self, value: Any) -> "Released | None":
@@ -73,7 +73,7 @@ class ProposeTestRelease(Mechanism[Any, "Released | None"]):
         data = self.statistic.prepare(value)
         d = self.statistic.distance(data, Fraction(self.bound), self.gate.cap)
         exact = self.statistic.value(data)
-        return self.rounded.draw(exact) if self.gate.opens(d) else None
+        return self.rounded_noise.draw(exact) if self.gate.opens(d) else None
 
     def ready(self, count: int) -> None:
         self.gate.ready(count)
@@ -81,11 +81,11 @@ class ProposeTestRelease(Mechanism[Any, "Released | None"]):
 
     def loss(self) -> GatedLoss:
         sensitivity = self.statistic.sensitivity
-        return self.gate.loss(self.rounded.loss(Fraction(self.bound), sensitivity), sensitivity.relation)
+        return self.gate.loss(self.rounded_noise.loss(Fraction(self.bound), sensitivity), sensitivity.relation)
 
     def error(self, confidence: float = 0.95) -> float:
         """The error of an answer, if there is one, that is not exceeded with this probability."""
-        more = 0 if self.rounded.aligned else 2 * float(self.rounded.step)
+        more = 0 if self.rounded_noise.aligned else 2 * float(self.rounded_noise.step)
         return self.noise.error(confidence) + more
 
     def sure(self, confidence: float = 0.95) -> int:

@@ -105,7 +105,7 @@ class ChosenQuantile(Mechanism[ArrayLike | Ordered, Exact]):
         return first, np.diff(first, append=self.points), np.minimum(score, self.cap)
 
     def release(self, value: ArrayLike | Ordered) -> Exact:
-        x = self.statistic.ordered(value)
+        x = self.statistic.order_values(value)
         first, counts, score = self.runs(x)
         i, k = select_run(score - score[counts > 0].min(), counts, self.rate, source=self.source)
         return self.statistic.exact(int(first[i]) + k + x.low)

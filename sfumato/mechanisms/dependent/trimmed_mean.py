@@ -65,7 +65,7 @@ class TrimmedMean(OfValues):
 
     def curve_in_steps(self, x: Ordered, most: int) -> list[Fraction]:
         found = [Fraction(0)] * (most + 1)
-        for side in (x, x.mirrored):
+        for side in (x, x.mirror):
             for k, size in enumerate(_largest_jumps(side, self.trim, most)):
                 found[k] = max(found[k], size)
         for k, size in _single_value_jumps(x, self.trim, self.centre_in_steps, most):
@@ -183,7 +183,7 @@ class TrimmedShare(OfValues):
     def curve_in_steps(self, x: Ordered, most: int) -> list[Fraction]:
         """A_k = the sum of the changes by `values` values, one after the other, from distance k·values on."""
         reach, span = (most + 1) * self.values, (self.ends[1] - self.ends[0]) << FINE
-        sides = [self._moves(side, reach) for side in (x, x.mirrored)]
+        sides = [self._moves(side, reach) for side in (x, x.mirror)]
         each = [min(max(pair), span) for pair in zip(*sides, strict=True)]
         sums = (sum(each[k * self.values : (k + 1) * self.values]) for k in range(most + 1))
         return [Fraction(min(size, span), 1 << FINE) for size in sums]

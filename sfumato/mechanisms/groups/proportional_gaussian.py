@@ -160,7 +160,7 @@ class ProportionalGaussian(Mechanism[ArrayLike, float | Floats]):
         return Bound(found * (1 - spare), found * (1 + spare), "closed form")
 
     def truncated_loss(self, size: int, order: float) -> TcdpLoss:
-        """What `truncated` says, as a loss: (ρ, ω)-truncated CDP of a member of a group of this size, ω = order."""
+        """The bound of `truncated` as a loss: (ρ, ω)-truncated CDP of a member of a group of this size, ω = order."""
         return TcdpLoss(self.truncated(size, order).upper, order)
 
     def delta(self, size: int, epsilon: float) -> Bound:

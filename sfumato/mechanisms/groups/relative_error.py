@@ -71,7 +71,7 @@ class Contract(ABC):
         return self.mechanism.policy
 
     def loss(self) -> PrivacyLoss:
-        """What a release costs: the loss of a member of the smallest group, which holds in every group.
+        """The price of a release: the loss of a member of the smallest group, which holds in every group.
 
         `policy.member(size)` is the loss in a group of a given size. It is a function to publish, never its value at
         the true size.

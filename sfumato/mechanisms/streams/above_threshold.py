@@ -15,7 +15,7 @@ from sfumato.mechanisms.choice.base import below_one, score_sensitivity
 from sfumato.mechanisms.choice.comparison_error import Contest, least_gap
 from sfumato.mechanisms.examples import STREAM, Example, Neighbours
 from sfumato.mechanisms.private_inputs import read_numbers, read_stream_value
-from sfumato.mechanisms.streams.session import Session
+from sfumato.mechanisms.streams.mechanism_state import Session
 from sfumato.noise import DiscreteLaplace, Pool, Sampler
 from sfumato.rounding import round_up
 from sfumato.sensitivity import Relation, Sensitivity

@@ -17,7 +17,7 @@ from sfumato.mechanisms.additive.discrete_laplace import DiscreteLaplace
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import STREAM, Example, Neighbours
 from sfumato.mechanisms.private_inputs import clamp_integer, read_numbers, read_stream_value
-from sfumato.mechanisms.streams.session import Session
+from sfumato.mechanisms.streams.mechanism_state import Session
 from sfumato.noise.draw_table import Integers
 from sfumato.noise.monotone import open_probability
 from sfumato.rounding import round_up

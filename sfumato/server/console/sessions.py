@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from sfumato.server.rights import Person
 
 IDLE = 8 * 3600  # seconds
-MOST = 10_000
+MOST, EACH = 10_000, 20  # sessions of all people, and of one
 
 
 @dataclass(eq=False)
@@ -33,7 +33,7 @@ class Session:
 
 @dataclass(eq=False)
 class Sessions:
-    """All sessions of a door; the one that was idle longest gives way if there are too many."""
+    """All sessions of a door; if there are too many, of one person or of all, the one that was idle longest ends."""
 
     now: Callable[[], float] = field(default=time.monotonic, repr=False)
     _open: OrderedDict[str, Session] = field(default_factory=OrderedDict, repr=False)
@@ -43,6 +43,9 @@ class Sessions:
         """The text of a new cookie."""
         text = secrets.token_urlsafe(32)
         with self._lock:
+            own = [place for place, one in self._open.items() if one.person.name == person.name]
+            for place in own[: max(0, len(own) - EACH + 1)]:
+                del self._open[place]
             self._open[place_of(text)] = Session(person, secrets.token_urlsafe(32), self.now())
             if len(self._open) > MOST:
                 self._open.popitem(last=False)

@@ -1,9 +1,11 @@
 """What an HTTP request must be before anybody looks at it: of this host, small, and complete in time.
 
-uvicorn ends idle connections, but waits for ever for the rest of a request; `ImpatientProtocol` does not.
+uvicorn ends idle connections, but waits for ever for the rest of a request, and for a client that does not read its
+reply; `ImpatientProtocol` does not.
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +24,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LONGEST_HEADERS = 32_768  # bytes
+LEAST_READ = 16_384  # bytes of a reply that a client reads while our patience lasts
+SPARE = 100  # connections beyond the limit that are told so; more are closed at once
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
@@ -107,13 +111,18 @@ class Guard:
 
 
 class ImpatientProtocol(H11Protocol):
-    """A connection that is closed unless each request is complete soon after it began."""
+    """A connection that ends unless each request is complete soon after it began, and replies are read."""
 
     patience = 10.0  # seconds
-    deadline: asyncio.TimerHandle | None = None
+    deadline: asyncio.TimerHandle | None = None  # of a request
+    look: asyncio.TimerHandle | None = None  # whether the client has read more of a reply
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency + SPARE:
+            transport.abort()
+            return
+        transport.set_write_buffer_limits(high=1, low=0)  # what is unread is told to `pause_writing`; 0 breaks TLS
         self.deadline = self.loop.call_later(self.patience, transport.close)
 
     def data_received(self, data: bytes) -> None:
@@ -124,11 +133,35 @@ class ImpatientProtocol(H11Protocol):
         else:
             self.forget_deadline()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self.look is None:
+            self.look_again()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.forget_look()
+
+    def look_again(self, before: float = math.inf) -> None:
+        """End a connection whose client reads next to nothing of what it asked for; `close` would wait for it."""
+        self.look = None
+        unread = self.transport.get_write_buffer_size()
+        if unread > max(0, before - LEAST_READ):
+            self.transport.abort()
+        elif unread:
+            self.look = self.loop.call_later(self.patience, self.look_again, unread)
+
     def connection_lost(self, exc: Exception | None) -> None:
         self.forget_deadline()
+        self.forget_look()
         super().connection_lost(exc)
 
     def forget_deadline(self) -> None:
         if self.deadline is not None:
             self.deadline.cancel()
             self.deadline = None
+
+    def forget_look(self) -> None:
+        if self.look is not None:
+            self.look.cancel()
+            self.look = None

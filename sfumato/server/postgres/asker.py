@@ -1,5 +1,6 @@
 """One person at one data set: what a session of the PostgreSQL door asks for, as acts of the service."""
 
+import datetime
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -29,6 +30,13 @@ from sfumato.sql.question import Outer, Question
 OUTER_TYPES = {"BOOLEAN": types.BOOL, "DOUBLE": types.FLOAT8, "FLOAT": types.FLOAT8, "HUGEINT": types.FLOAT8,
                "DATE": types.DATE, "TIMESTAMP": types.TIMESTAMP,
                **dict.fromkeys(("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "UINTEGER"), types.INT8)}  # fmt: skip
+OWN = {  # the schema sfumato: columns with their types in DuckDB
+    "budget": {"epsilon": "DOUBLE", "delta": "DOUBLE", "spent": "DOUBLE", "left": "DOUBLE", "who": "VARCHAR",
+               "odds": "VARCHAR", "largest": "DOUBLE", "question_delta": "DOUBLE"},
+    "ledger": {"line": "BIGINT", "time": "TIMESTAMP", "who": "VARCHAR", "act": "VARCHAR", "epsilon": "DOUBLE",
+               "question": "VARCHAR"},
+    "catalogue": {"table": "VARCHAR", "column": "VARCHAR", "type": "VARCHAR", "low": "DOUBLE", "high": "DOUBLE"},
+}  # fmt: skip
 TYPE_OF = {DomainKind.TEXT: types.TEXT, DomainKind.TRUTH: types.BOOL, DomainKind.DATE: types.TIMESTAMP}
 
 
@@ -43,7 +51,8 @@ def columns_of(question: Question) -> Columns:
         return outer_columns(question.outer)
     found: Columns = []
     for name, expression in question.columns:
-        ends = is_plain_aggregate(question, expression) or has_interval(question, expression)
+        plain = isinstance(expression, Output) and is_plain_aggregate(question, expression)
+        ends = plain or has_interval(question, expression)
         kind = types.INT8 if is_count(question, expression) else type_of(expression.domain)
         found.append((postgres_name(name), kind))
         if ends:
@@ -117,34 +126,30 @@ class PersonAtData:
     def look_up(self, tree: exp.Expr) -> tuple[Columns, list[tuple[Cell, ...]]]:
         """What the catalogues say. Free, but one of so many calls that a person may make."""
         with self.service.looking(self.person, self.data):
-            return self.catalogue.run(tree, self.own_tables())
+            return self.catalogue.run(tree, self.own_tables(), self.person.name)
 
     def own_tables(self) -> Mapping[str, Callable[[], Table]]:
         return {"budget": self.budget, "ledger": self.ledger, "catalogue": self.listed_columns}
 
     def budget(self) -> Table:
         standing = json.loads(self.service.budget(self.person, self.data).to_json())
-        flat = {name: value for name, value in standing.items() if isinstance(value, int | float | str)}
-        kinds = {name: "VARCHAR" if isinstance(value, str) else "DOUBLE" for name, value in flat.items()}
-        return kinds, [tuple(flat.values())]
+        return OWN["budget"], [tuple(standing[name] for name in OWN["budget"])]
 
     def ledger(self) -> Table:
-        kinds = {"line": "BIGINT", "time": "VARCHAR", "who": "VARCHAR", "act": "VARCHAR", "epsilon": "DOUBLE",
-                 "question": "VARCHAR"}  # fmt: skip
         delta = self.service.data[self.data].curator.policy.question_delta
         rows: list[tuple[Cell, ...]] = []
         for entry in self.service.history(self.person, self.data, most=10_000):
             time, who, act, question = (entry.content.get(name) for name in ("time", "who", "kind", "question"))
             paid = from_json(str(entry.content["loss"])).epsilon(delta).upper if act == "charged" else None
-            question = self.service.audit_log.asked(self.data, entry) or question
-            words = [None if word is None else str(word) for word in (time, who, act, question)]
-            rows.append((entry.seq, *words[:3], paid, words[3]))
-        return kinds, rows
+            moment = datetime.datetime.fromtimestamp(float(str(time)), datetime.UTC)
+            asked = self.service.audit_log.asked(self.data, entry) or question
+            words = [None if word is None else str(word) for word in (who, act, asked)]
+            rows.append((entry.seq, str(moment.replace(tzinfo=None)), words[0], words[1], paid, words[2]))
+        return OWN["ledger"], rows
 
     def listed_columns(self) -> Table:
-        kinds = {"table": "VARCHAR", "column": "VARCHAR", "type": "VARCHAR", "low": "DOUBLE", "high": "DOUBLE"}
         found = self.service.catalogue(self.person, self.data)
-        return kinds, [
+        return OWN["catalogue"], [
             (table.name, one.name, one.type, one.low, one.high) for table in found.tables for one in table.columns
         ]
 

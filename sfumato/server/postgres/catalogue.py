@@ -35,21 +35,28 @@ def procedures() -> frozenset[str]:
 class Catalogue(RestartedProcess):
     """The catalogues of one data set. The process starts when somebody first looks at them."""
 
-    def __init__(self, database: str, tables: Mapping[str, Mapping[str, Type]]):
+    def __init__(
+        self, database: str, tables: Mapping[str, Mapping[str, Type]], own: Mapping[str, Mapping[str, str]] = {}
+    ):
+        """Tables with their columns; those of the schema sfumato by DuckDB's names of types."""
         self.database = database
-        listed = {
-            table: {name: (kind.name, kind.oid, kind.size) for name, kind in columns.items()}
-            for table, columns in tables.items()
-        }
-        super().__init__(ShadowDuckDB(database, listed))
+        typed = {name: {c: RESULTS.get(k, types.TEXT) for c, k in columns.items()} for name, columns in own.items()}
+        listed, of_own = (
+            {
+                table: {name: (kind.name, kind.oid, kind.size) for name, kind in columns.items()}
+                for table, columns in some.items()
+            }
+            for some in (tables, typed)
+        )
+        super().__init__(ShadowDuckDB(database, listed, of_own))
 
     def run(
-        self, statement: exp.Expr, own: Mapping[str, Callable[[], Table]]
+        self, statement: exp.Expr, own: Mapping[str, Callable[[], Table]], user: str = "sfumato"
     ) -> tuple[list[tuple[str, Type]], list[tuple[Cell, ...]]]:
         """Names and types of the columns, and rows; `own` makes the tables of the schema sfumato that are asked for."""
         asked = {one.name for one in statement.find_all(exp.Table) if one.db == "sfumato" and one.name in own}
         made = {name: own[name]() for name in asked}
-        described, rows = self.compute(made, translate(statement, self.database).sql("duckdb"))
+        described, rows = self.compute(made, translate(statement, self.database, user).sql("duckdb"))
         return [(name, RESULTS.get(kind, types.TEXT)) for name, kind in described], rows
 
     def compute(self, own: Mapping[str, Table], sql: str) -> Found:
@@ -86,11 +93,11 @@ def is_about_catalogues(statement: exp.Expr) -> bool:
 # ---- from PostgreSQL's dialect to DuckDB's --------------------------------------------------------------------------
 
 
-def translate(statement: exp.Expr, database: str) -> exp.Expr:
+def translate(statement: exp.Expr, database: str, user: str) -> exp.Expr:
     """The same question of the shadow catalogues. Replacing repeats until nothing changes, as what is replaced is not
     looked into."""
     fixed = {"current_database": database, "current_catalog": database, "current_schema": "public",
-             "current_user": "sfumato", "session_user": "sfumato", "user": "sfumato"}  # fmt: skip
+             "current_user": user, "session_user": user, "user": user}  # fmt: skip
     before, found = "", named(statement)
     while (now := found.sql("duckdb")) != before:
         before, found = now, found.transform(replaced, fixed)

@@ -6,18 +6,19 @@ import secrets
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import count
 
 from sfumato.errors import NotAuthenticated, SfumatoError
 from sfumato.server.configuration import Configuration, Listen
 from sfumato.server.postgres import messages, scram
-from sfumato.server.postgres.asker import PersonAtData, type_of
+from sfumato.server.postgres.asker import OWN, PersonAtData, type_of
 from sfumato.server.postgres.catalogue import Catalogue
 from sfumato.server.postgres.messages import ProtocolError
+from sfumato.server.postgres.presence import Presence
 from sfumato.server.postgres.problems import error_response, problem_response
-from sfumato.server.postgres.session import REPORTED, SETTINGS, Session
+from sfumato.server.postgres.session import Session
+from sfumato.server.postgres.settings import REPORTED, SETTINGS, Settings
 from sfumato.server.postgres.types import Type
 from sfumato.server.rights import Person
 from sfumato.server.service import Service
@@ -27,14 +28,6 @@ PAUSE = 0.05  # seconds between two looks whether statements have ended
 LONGEST_LOGIN = 4096  # bytes of a message before the log-in
 BUFFER = 1 << 14  # bytes that wait to be read, of each connection: anybody can fill it before the log-in
 EACH = 10  # one person may have a tenth of all connections
-
-
-@dataclass(eq=False)
-class Presence:
-    """Somebody with open connections: how many, and the lock under which their texts are read."""
-
-    connections: int = 0
-    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class PostgresDoor:
@@ -98,30 +91,29 @@ class PostgresDoor:
             person = await self.log_in(reader, writer, asked)
         if person is None:
             return
-        here = self.present.setdefault(person.name, Presence())
-        if here.connections >= max(1, self.limits.connections // EACH):
+        session = self.session(reader, writer, person, asked)
+        here = session.present
+        if len(here.open) >= max(1, self.limits.connections // EACH):
             writer.write(error_response("53300", "too many connections of one person", severity="FATAL"))
             return
-        here.connections += 1
+        here.open.add(session)
         try:
-            await self.answer(reader, writer, person, asked, here.reading)
+            await self.answer(writer, session)
         finally:
-            here.connections -= 1
-            if not here.connections:
+            here.open.discard(session)
+            if not here.open:
                 self.present.pop(person.name, None)
 
-    async def answer(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, person: Person, asked: Mapping[str, str],
-        reading: asyncio.Lock,
-    ) -> None:  # fmt: skip
+    def session(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, person: Person, asked: Mapping[str, str]
+    ) -> Session:
         """The conversation with somebody who has logged in."""
-        options = dict(
-            word.split("=", 1) for word in asked.get("options", "").replace("-c ", " ").split() if "=" in word
-        )
-        settings = {**SETTINGS, **{name.lower(): value for name, value in {**asked, **options}.items()}}
         data = asked["database"]
         asker = PersonAtData(self.service, person, data, self.catalogue(data))
-        session = Session(reader, writer, asker, self.service.call, settings, reading)
+        present = self.present.setdefault(person.name, Presence())
+        return Session(reader, writer, asker, self.service.call, Settings.of(asked), present)
+
+    async def answer(self, writer: asyncio.StreamWriter, session: Session) -> None:
         number, secret = next(self.numbers) & 0x7FFFFFFF, secrets.token_bytes(4)
         self.sessions[number] = secret, session
         try:
@@ -222,4 +214,4 @@ class PostgresDoor:
 @lru_cache(8)
 def catalogue_of(data: str, tables: tuple[tuple[str, tuple[tuple[str, Type], ...]], ...]) -> Catalogue:
     """Made once for each policy; all connections share it. Its process ends when nobody has it any more."""
-    return Catalogue(data, {name: dict(columns) for name, columns in tables})
+    return Catalogue(data, {name: dict(columns) for name, columns in tables}, OWN)

@@ -21,6 +21,17 @@ CODES: tuple[tuple[type[BaseException], str], ...] = (
     (EngineUnavailable, "58000"), (LedgerUnavailable, "57P03"),
     (TooManyRequests, "53300"), (NotAuthenticated, "28000"), (ProtocolError, "08P01"),
 )  # fmt: skip
+HINT = "ask one SELECT with keys and aggregates of the tables in sfumato.catalogue"
+WRAPPED = re.compile(r"\s*(?:EXPLAIN\s+PRIVACY\s+|COPY\s*\(|DECLARE\b.*?\bFOR\s+)", re.I | re.S)
+NAMED = re.compile(r"'([^'\n]+)'|\b(\w+)(?=\()|\b([A-Z]{3,})\b")  # what an error is about
+
+
+class NoSuchName(QueryRefused):
+    """A name of a statement, a cursor or a savepoint that is not known, with its SQLSTATE."""
+
+    def __init__(self, code: str, words: str) -> None:
+        super().__init__(words)
+        self.code = code
 
 
 class TransactionFailed(QueryRefused):
@@ -35,11 +46,18 @@ def error_response(
 
 def position(words: str, text: str) -> int:
     """The character of a text that an error is about, counted from 1; 0 if it does not say."""
+    inside = WRAPPED.match(text)
+    start = inside.end() if inside else 0
     found = re.search(r"at line (\d+), column (\d+)", words)
-    if found is None:
+    if found is not None:
+        line, column = int(found[1]), int(found[2])
+        return start + sum(len(one) + 1 for one in text[start:].split("\n")[: line - 1]) + column
+    named = NAMED.search(words)
+    if named is None:
         return 0
-    line, column = int(found[1]), int(found[2])
-    return sum(len(one) + 1 for one in text.split("\n")[: line - 1]) + column
+    name = re.escape(next(filter(None, named.groups())))
+    places = re.finditer(rf"'(?:[^']|'')*'|--[^\n]*|(?<!\w)(?P<name>{name})(?!\w)", text[start:], re.I)
+    return next((start + place.start() + 1 for place in places if place["name"]), 0)
 
 
 def problem_response(problem: SfumatoError, severity: str = "ERROR", text: str = "") -> bytes:
@@ -52,9 +70,18 @@ def problem_response(problem: SfumatoError, severity: str = "ERROR", text: str =
             at, line = label, rest
         parts.setdefault(at, []).append(line.strip())
     words, detail, hint = (" ".join(parts.get(name, ())) for name in ("", "found", "do"))
-    code = "25P02" if isinstance(problem, TransactionFailed) else next(
-        (code for kind, code in CODES if isinstance(problem, kind)), "XX000"
-    )  # fmt: skip
-    if code == "42501" and words.startswith("this is not SQL"):
-        code = "42601"
-    return error_response(code, words, detail, hint, severity, position(words, text))
+    code = code_of(problem, words)
+    if code in ("42501", "42601") and not hint:
+        hint = HINT
+    return error_response(code, words, detail, hint, severity, position(words, text) if code.startswith("42") else 0)
+
+
+def code_of(problem: SfumatoError, words: str) -> str:
+    """Its SQLSTATE."""
+    if isinstance(problem, NoSuchName):
+        return problem.code
+    if isinstance(problem, TransactionFailed):
+        return "25P02"
+    if isinstance(problem, QueryRefused) and words.startswith("this is not SQL"):
+        return "42601"
+    return next((code for kind, code in CODES if isinstance(problem, kind)), "XX000")

@@ -15,32 +15,22 @@ from sqlglot import exp
 
 from sfumato.curator.answer import Answer, Cell
 from sfumato.errors import QueryRefused, SfumatoError
-from sfumato.server.postgres import messages, types
-from sfumato.server.postgres.copying import copy_messages
+from sfumato.server.postgres import messages
+from sfumato.server.postgres.copying import Options, copy_messages
 from sfumato.server.postgres.messages import Fields, ProtocolError
-from sfumato.server.postgres.problems import TransactionFailed, error_response, problem_response
+from sfumato.server.postgres.presence import Presence, size_of
+from sfumato.server.postgres.problems import NoSuchName, error_response, problem_response
 from sfumato.server.postgres.results import Columns, Result, asked, describe_row, notices, spread
+from sfumato.server.postgres.settings import Settings
 from sfumato.server.postgres.statements import Kind, Statement, fill, parameter_types, sort, split
+from sfumato.server.postgres.transaction import OUTSIDE, Transaction
 from sfumato.server.postgres.types import Type
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-MOST_PREPARED, MOST_PORTALS, MOST_SETTINGS = 1000, 100, 200
+MOST_PREPARED, MOST_PORTALS = 1000, 100
 MOST_KEPT = 1 << 19  # characters of all texts that a connection keeps
-LONGEST_SETTING = 1000
-SETTINGS = {
-    "server_version": "16.0", "server_encoding": "UTF8", "client_encoding": "UTF8", "datestyle": "ISO, MDY",
-    "timezone": "UTC", "integer_datetimes": "on", "standard_conforming_strings": "on", "transaction_isolation":
-    "serializable", "transactionisolationlevel": "serializable", "search_path": '"$user", public',
-    "intervalstyle": "postgres", "is_superuser": "off", "default_transaction_read_only": "on",
-    "in_hot_standby": "off", "application_name": "", "max_identifier_length": "63", "lc_collate": "C",
-}  # fmt: skip
-REPORTED = {
-    "server_version": "server_version", "server_encoding": "server_encoding", "client_encoding": "client_encoding",
-    "DateStyle": "datestyle", "TimeZone": "timezone", "integer_datetimes": "integer_datetimes",
-    "standard_conforming_strings": "standard_conforming_strings", "IntervalStyle": "intervalstyle",
-}  # fmt: skip
 
 
 class Asker(Protocol):
@@ -71,7 +61,8 @@ class Portal:
     statement: Statement
     formats: Sequence[int]
     result: Result | None = None
-    columns: Columns | None = None
+    held: bool = False  # a cursor WITH HOLD: it outlives its transaction
+    size: int = 0  # of rows that wait to be fetched
 
 
 @dataclass(eq=False)
@@ -82,18 +73,14 @@ class Session:
     writer: asyncio.StreamWriter
     asker: Asker
     blocking: Callable[..., Awaitable[object]]  # runs a function outside the event loop
-    settings: dict[str, str]
-    reading: asyncio.Lock = field(default_factory=asyncio.Lock)  # of this person, at all of their connections
-    state: bytes = b"I"
+    settings: Settings
+    present: Presence = field(default_factory=Presence)  # this person, at all of their connections
+    transaction: Transaction = field(default_factory=Transaction)
     prepared: dict[str, Prepared] = field(default_factory=dict)
     portals: dict[str, Portal] = field(default_factory=dict)
     skipping: bool = False  # after an error, until the next Sync
     text: str = ""  # of the statement under way, in which errors have a position
     running: "asyncio.Task[None] | None" = None  # what a cancel request stops
-    first_settings: dict[str, str] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self.first_settings = dict(self.settings)
 
     async def run(self) -> None:
         """Until the client says good-bye."""
@@ -109,9 +96,9 @@ class Session:
                 await self.simple(fields.text())
             elif kind == b"S":
                 self.skipping = False
-                if self.state == b"I":  # portals live as long as their transaction
-                    self.portals.clear()
-                self.send(messages.ready(self.state))
+                if self.transaction.state == OUTSIDE:  # portals live as long as their transaction
+                    self.end_portals()
+                self.send(messages.ready(self.transaction.state))
             elif kind in handlers:
                 if not self.skipping:
                     self.skipping = not await self.guarded(partial(handlers[kind], fields))
@@ -124,7 +111,7 @@ class Session:
 
     async def read(self, function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """What a function makes of a text."""
-        async with self.reading:
+        async with self.present.reading:
             return cast(T, await self.blocking(function, *args, **named))
 
     async def guarded(self, work: Callable[[], Coroutine[object, object, None]]) -> bool:
@@ -146,7 +133,7 @@ class Session:
             self.send(error_response("XX000", "this failed; details are in the operator's log"))
         finally:
             self.running = None
-        self.state = b"E" if self.state != b"I" else self.state
+        self.transaction.fail()
         return False
 
     # ---- the simple protocol ------------------------------------------------------------------------------------
@@ -158,7 +145,7 @@ class Session:
                 if not await self.guarded(partial(self.simple_text, part)):
                     break
                 await self.writer.drain()
-        self.send(messages.ready(self.state))
+        self.send(messages.ready(self.transaction.state))
 
     async def simple_parts(self, text: str, parts: list[str]) -> None:
         self.text = text
@@ -172,8 +159,9 @@ class Session:
 
     async def simple_statement(self, statement: Statement) -> None:
         if statement.kind is Kind.COPY:
+            options = Options.of(statement.words[0])  # before anything is charged
             result = await self.result(await self.read(sort, statement.text))
-            self.send(notices(result), *copy_messages(result.columns, result.rows, statement.words[0]))
+            self.send(notices(result), *copy_messages(result.columns, result.rows, options))
             return
         result = await self.result(statement)
         formats = [0] * len(result.columns)
@@ -219,7 +207,6 @@ class Session:
             return
         portal = self.portal(name)
         columns = await self.columns_of(portal.statement)
-        portal.columns = columns
         self.send(describe_row(columns, spread(portal.formats, len(columns))) if columns else messages.message(b"n"))
 
     async def execute(self, fields: Fields) -> None:
@@ -230,10 +217,9 @@ class Session:
         if portal.statement.kind is Kind.EMPTY:
             self.send(messages.message(b"I"))
             return
-        if portal.result is None:
-            portal.result = await self.result(portal.statement)
-            self.send(notices(portal.result))
-        self.send_rows(portal.result, spread(portal.formats, len(portal.result.columns)), max(0, most))
+        result = await self.result_of(portal)
+        self.send_rows(result, spread(portal.formats, len(result.columns)), max(0, most))
+        portal.size = size_of(result)
 
     async def close(self, fields: Fields) -> None:
         kind, name = fields.take(1), fields.text()
@@ -253,13 +239,30 @@ class Session:
 
     def known(self, name: str) -> Prepared:
         if name not in self.prepared:
-            raise QueryRefused("there is no prepared statement of this name.")
+            raise NoSuchName("26000", "there is no prepared statement of this name.")
         return self.prepared[name]
 
     def portal(self, name: str) -> Portal:
         if name not in self.portals:
-            raise QueryRefused("there is no portal of this name.")
+            raise NoSuchName("34000", "there is no portal or cursor of this name.")
         return self.portals[name]
+
+    async def result_of(self, portal: Portal) -> Result:
+        """What a portal gave; at its first use it is asked for, and its notices are sent."""
+        if portal.result is None:
+            portal.result = await self.result(portal.statement)
+            portal.size = size_of(portal.result)
+            self.send(notices(portal.result))
+        return portal.result
+
+    def end_portals(self) -> None:
+        """The end of a transaction, which cursors WITH HOLD outlive."""
+        self.portals = {name: one for name, one in self.portals.items() if one.held}
+
+    def unread(self) -> int:
+        """Bytes of results that wait here."""
+        waiting = self.writer.transport.get_write_buffer_size()
+        return waiting + sum(one.size for one in self.portals.values())
 
     def send_rows(self, result: Result, formats: Sequence[int], most: int) -> None:
         """Rows, at most so many (0: all), and how it ended."""
@@ -282,57 +285,71 @@ class Session:
                 return await self.read(self.asker.describe, statement.text)
             case Kind.CATALOGUE | Kind.SHOW:
                 return (await self.result(statement)).columns
+            case Kind.FETCH:
+                return await self.columns_of(self.portal(statement.words[0]).statement)
         return []
 
     async def result(self, statement: Statement) -> Result:
-        if self.state == b"E" and not (statement.kind is Kind.COMMAND and statement.words[1] == "end"):
-            raise TransactionFailed("this transaction failed; commands are ignored until it ends.\n  do:     ROLLBACK")
+        self.transaction.require_sound(statement.words[1] if statement.kind is Kind.COMMAND else "")
         match statement.kind:
             case Kind.COMMAND:
                 return self.command(*statement.words)
             case Kind.SET:
-                return self.set(*statement.words)
+                return self.settings.set(*statement.words)
             case Kind.RESET:
-                return self.reset(*statement.words)
+                return self.settings.reset(*statement.words)
             case Kind.SHOW:
-                (name,) = statement.words
-                return Result([(name, types.TEXT)], [(self.settings.get(name, SETTINGS.get(name, "")),)], "SHOW")
+                return self.settings.show(*statement.words)
+            case Kind.DECLARE:
+                return await self.declare(statement.text, *statement.words)
+            case Kind.FETCH:
+                return await self.fetch(*statement.words)
             case Kind.CATALOGUE:
-                return await self.read(self.catalogue_result, statement)
+                found = await self.read(self.catalogue_result, statement)
             case Kind.QUESTION:
                 columns = await self.columns_of(statement)
-                answer = await self.blocking(self.asker.ask, statement.text, dict(self.settings))
-                return asked(columns, answer)  # type: ignore[arg-type]
-        return Result(tag="")
+                answer = await self.blocking(self.asker.ask, statement.text, dict(self.settings.values))
+                found = asked(columns, answer)  # type: ignore[arg-type]
+            case _:
+                return Result(tag="")
+        self.present.require_room(found)
+        return found
 
     def catalogue_result(self, statement: Statement) -> Result:
         assert statement.tree is not None
         columns, rows = self.asker.look_up(statement.tree)
         return Result(columns, rows, f"SELECT {len(rows)}")
 
-    def command(self, tag: str, effect: str) -> Result:
-        if effect:
-            self.state = b"T" if effect == "begin" else b"I"
-            self.portals.clear()
-        return Result(tag=tag)
+    def command(self, tag: str, effect: str, name: str) -> Result:
+        """What has no answer: the course of a transaction, and the end of a cursor or of a prepared statement."""
+        if effect in ("close", "deallocate"):
+            kept = self.portals if effect == "close" else self.prepared
+            for one in list(kept) if name == "all" else [name]:
+                kept.pop(one, None)
+        if effect in ("commit", "rollback"):
+            self.end_portals()
+        return Result(tag=self.transaction.run(tag, effect, name))
 
-    def set(self, name: str, value: str) -> Result:
-        if len(name) + len(value) > LONGEST_SETTING or (
-            name not in self.settings and len(self.settings) > MOST_SETTINGS
-        ):
-            raise QueryRefused(f"settings are short, and at most {MOST_SETTINGS}.")
-        self.settings[name] = value
-        return Result(tag="SET")
+    async def declare(self, text: str, name: str, hold: str) -> Result:
+        """A cursor: a portal with a name, asked at its first FETCH. What it gives is described here, and is free."""
+        statement = await self.read(sort, text)
+        if statement.kind not in (Kind.QUESTION, Kind.CATALOGUE):
+            raise QueryRefused("a cursor is for one SELECT.\n  do:     DECLARE name CURSOR FOR SELECT …")
+        await self.columns_of(statement)
+        self.require_room(len(text), len(self.portals) < MOST_PORTALS)
+        self.portals[name] = Portal(statement, [], held=bool(hold))
+        return Result(tag="DECLARE CURSOR")
 
-    def reset(self, tag: str, name: str) -> Result:
-        """One setting, or all of them, as they were when the connection began: a pool gives it to somebody else."""
-        if name == "all":
-            self.settings = dict(self.first_settings)
-        elif name in self.first_settings:
-            self.settings[name] = self.first_settings[name]
-        else:
-            self.settings.pop(name, None)
-        return Result(tag="DISCARD ALL" if tag == "DISCARD" else tag)
+    async def fetch(self, name: str, count: str) -> Result:
+        """The next rows of a cursor."""
+        portal = self.portal(name)
+        result = await self.result_of(portal)
+        most = len(result.rows) if count == "ALL" else 1 if count == "NEXT" else int(count)
+        rows = result.rows[result.sent : result.sent + most]
+        result.sent += len(rows)
+        if result.sent == len(result.rows):  # a cursor that lasts need not keep them
+            result.rows, result.sent, portal.size = (), 0, 0
+        return Result(result.columns, rows, f"FETCH {len(rows)}")
 
 
 def filled(text: str, cells: Sequence[Cell]) -> Statement:

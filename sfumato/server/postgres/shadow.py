@@ -44,7 +44,7 @@ MACROS = """
         'smallint' WHEN y.typname = 'bool' THEN 'boolean' WHEN y.typname = 'timestamp' THEN
         'timestamp without time zone' ELSE y.typname END FROM pg_shadow.pg_type y WHERE y.oid = t), '???')
     to_regtype(name) AS (SELECT y.oid FROM pg_shadow.pg_type y WHERE y.typname = name)
-    to_regclass(name) AS (SELECT c.oid FROM pg_shadow.pg_class c WHERE c.relname = name)
+    to_regclass(name) AS (SELECT min(c.oid) FROM pg_shadow.pg_class c WHERE c.relname = name)
     pg_get_userbyid(o) AS 'sfumato'
     pg_table_is_visible(o) AS (SELECT any_value(c.relnamespace IN (11, 2200)) FROM pg_shadow.pg_class c WHERE c.oid = o)
     pg_type_is_visible(o) AS true
@@ -107,6 +107,7 @@ class ShadowDuckDB:
 
     database: str
     tables: Mapping[str, Columns]
+    own: Mapping[str, Columns] = field(default_factory=dict)  # of the schema sfumato
     timeout: float = SECONDS
     headroom: int = 768  # MiB of addresses for its process: results and constants are outside of DuckDB's own limit
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
@@ -152,12 +153,14 @@ class ShadowDuckDB:
         for line in re.sub(r"\n {8}", " ", MACROS).strip().splitlines():
             statements.append(f"CREATE MACRO {line.strip()}")
         found.execute(";".join(statements))
-        fill(found, self.database, self.tables)
+        fill(found, self.database, self.tables, self.own)
         found.execute("SET lock_configuration = true")
         return found
 
 
-def fill(connection: duckdb.DuckDBPyConnection, database: str, listed_tables: Mapping[str, Columns]) -> None:
+def fill(
+    connection: duckdb.DuckDBPyConnection, database: str, tables: Mapping[str, Columns], own: Mapping[str, Columns]
+) -> None:
     """The rows that clients look for."""
     insert = partial(insert_rows, connection)
     spaces = {"pg_catalog": SYSTEM, "information_schema": INFORMATION, "public": PUBLIC, "sfumato": OWN}
@@ -183,17 +186,17 @@ def fill(connection: duckdb.DuckDBPyConnection, database: str, listed_tables: Ma
     attributes: list[Values] = []
     listed: list[Values] = []
     columns: list[Values] = []
-    schema = "public"
-    for place, (table, described) in enumerate(listed_tables.items()):
-        oid = FIRST_OID + place
-        classes.append({"oid": oid, "relname": table, "relnamespace": spaces[schema], "relkind": "r",
+    relations = [("public", "r", *one) for one in tables.items()] + [("sfumato", "v", *one) for one in own.items()]
+    for oid, (schema, kind_of_relation, table, described) in enumerate(relations, FIRST_OID):
+        classes.append({"oid": oid, "relname": table, "relnamespace": spaces[schema], "relkind": kind_of_relation,
                         "relpersistence": "p", "relowner": ROLE, "relam": 2, "relnatts": len(described),
                         "reltype": 0, "reltablespace": 0, "reltoastrelid": 0, "relchecks": 0,
                         "reltuples": -1, "relhasindex": False, "relhasrules": False, "relhastriggers": False,
                         "relrowsecurity": False, "relforcerowsecurity": False, "relispartition": False,
                         "reloftype": 0, "relreplident": "d"})  # fmt: skip
         listed.append({"table_catalog": database, "table_schema": schema, "table_name": table,
-                       "table_type": "BASE TABLE", "is_insertable_into": "NO", "is_typed": "NO"})  # fmt: skip
+                       "table_type": "VIEW" if schema == "sfumato" else "BASE TABLE",
+                       "is_insertable_into": "NO", "is_typed": "NO"})  # fmt: skip
         for number, (name, (kind, kind_oid, size)) in enumerate(described.items(), 1):
             attributes.append({"attrelid": oid, "attname": name, "atttypid": kind_oid, "attnum": number,
                                "attlen": size, "atttypmod": -1, "attnotnull": False, "atthasdef": False,
@@ -211,8 +214,10 @@ def fill(connection: duckdb.DuckDBPyConnection, database: str, listed_tables: Ma
     insert("columns", columns, "information_shadow")
     insert("schemata", [{"catalog_name": database, "schema_name": name, "schema_owner": "sfumato"}
                              for name in spaces], "information_shadow")  # fmt: skip
-    insert("pg_tables", [{"schemaname": one["table_schema"], "tablename": one["table_name"],
-                               "tableowner": "sfumato"} for one in listed])  # fmt: skip
+    insert("pg_tables", [{"schemaname": "public", "tablename": name, "tableowner": "sfumato"} for name in tables])
+    insert("pg_views", [{"schemaname": "sfumato", "viewname": name, "viewowner": "sfumato"} for name in own])
+    insert("views", [{"table_catalog": database, "table_schema": "sfumato", "table_name": name} for name in own],
+           "information_shadow")  # fmt: skip
 
 
 def insert_rows(

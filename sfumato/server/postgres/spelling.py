@@ -26,7 +26,7 @@ def respell(text: str, data: str, tables: Collection[str]) -> str:
     known = {name.lower() for name in tables}
     found = [*qualifiers(tokens, data, known), *moments(text, tokens)]
     for first, last, instead in sorted(found, reverse=True):
-        text = text[:first] + instead + text[last + 1 :]
+        text = text[:first] + instead.ljust(last + 1 - first) + text[last + 1 :]  # errors keep their position
     return text
 
 

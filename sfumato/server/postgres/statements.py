@@ -24,20 +24,32 @@ from sfumato.server.postgres.types import TYPES, Type
 from sfumato.sql.parse.text import LONGEST, MOST_TOKENS, has_too_many_words, too_long
 
 MOST_PARAMETERS = 1000
+NAME = r'("(?:[^"]|"")+"|[^\s;"]+)'
 SET = re.compile(r"SET\s+(?:SESSION\s+|LOCAL\s+)?(TIME\s+ZONE|[\w.]+)\s*(?:=|\s+TO\s+|\s+)\s*(.+)", re.I | re.S)
 RESERVED = re.compile(
     r"\bAS\s+(select|update|insert|delete|table|user)\b(?=\s*(?:,|FROM\b))", re.I
 )  # as names of columns
 COPY = re.compile(r"COPY\s*\((.*)\)\s*TO\s+STDOUT\s*(.*)", re.I | re.S)
-FINISHED = {  # tags of commands that have nothing to do here; the second says what becomes of a transaction
-    "BEGIN": "begin", "START": "begin", "COMMIT": "end", "END": "end", "ROLLBACK": "end", "ABORT": "end",
-    "SAVEPOINT": "", "RELEASE": "", "DEALLOCATE": "", "LISTEN": "", "UNLISTEN": "",
-    "CLOSE": "",
+SAVEPOINT = re.compile(
+    rf"(?:SAVEPOINT|RELEASE(?:\s+SAVEPOINT)?|(?:ROLLBACK|ABORT)(?:\s+WORK|\s+TRANSACTION)?\s+TO(?:\s+SAVEPOINT)?)\s+{NAME}",
+    re.I,
+)
+DECLARE = re.compile(
+    rf"DECLARE\s+{NAME}\s+(?:(?:BINARY|(?:A|IN)SENSITIVE|(?:NO\s+)?SCROLL)\s+)*CURSOR(?:\s+(WITH|WITHOUT)\s+HOLD)?\s+FOR\s+(.*)",
+    re.I | re.S,
+)
+FETCH = re.compile(rf"FETCH\s+(?:FORWARD\b\s*)?(?:(NEXT|ALL|\d{{1,9}})\b\s*)?(?:(?:FROM|IN)\s+)?{NAME}", re.I)
+FORGET = re.compile(rf"(?:CLOSE|DEALLOCATE(?:\s+PREPARE)?)\s+{NAME}", re.I)
+FINISHED = {  # tags of commands, and what becomes of a transaction, of its savepoints, or of what a session keeps
+    "BEGIN": "begin", "START": "begin", "COMMIT": "commit", "END": "commit", "ROLLBACK": "rollback",
+    "ABORT": "rollback", "SAVEPOINT": "save", "RELEASE": "release", "DEALLOCATE": "deallocate", "CLOSE": "close",
+    "LISTEN": "", "UNLISTEN": "",
 }  # fmt: skip
 STATEMENTS = {  # other words that begin a statement: refused by the curator, in its own words
     "SELECT", "WITH", "VALUES", "TABLE", "FROM", "EXPLAIN", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER",
     "TRUNCATE", "GRANT", "REVOKE", "CALL", "DO", "MERGE", "VACUUM", "ANALYZE", "LOCK", "COMMENT", "EXECUTE", "PREPARE",
-    "DECLARE", "FETCH", "REFRESH", "REINDEX", "CLUSTER", "CHECKPOINT", "LOAD", "NOTIFY", "IMPORT", "SECURITY", "",
+    "DECLARE", "FETCH", "MOVE", "REFRESH", "REINDEX", "CLUSTER", "CHECKPOINT", "LOAD", "NOTIFY", "IMPORT", "SECURITY",
+    "",
 }  # fmt: skip
 TAGS = {"START": "BEGIN", "END": "COMMIT", "ABORT": "ROLLBACK"}
 LEFT_OPEN = exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.Between | exp.In | exp.Like | exp.ILike
@@ -52,6 +64,8 @@ class Kind(Enum):
     RESET = "reset"  # back to what the connection began with
     SHOW = "show"
     COPY = "copy"
+    DECLARE = "declare"  # a cursor
+    FETCH = "fetch"
     CATALOGUE = "catalogue"
     QUESTION = "question"
 
@@ -96,15 +110,19 @@ def sort(text: str) -> Statement:
     if not plain:
         return Statement(Kind.EMPTY)
     if word in FINISHED:
-        effect = "" if "TO SAVEPOINT" in plain.upper() or re.match(r"ROLLBACK\s+TO\b", plain, re.I) else FINISHED[word]
-        return Statement(Kind.COMMAND, plain, (TAGS.get(word, word), effect))
+        return command(word, plain)
+    if (found := DECLARE.fullmatch(plain)) is not None:
+        hold = (found.group(2) or "").upper() == "WITH"
+        return Statement(Kind.DECLARE, found.group(3), (unquoted(found.group(1)), "hold" if hold else ""))
+    if (found := FETCH.fullmatch(plain)) is not None:
+        return Statement(Kind.FETCH, plain, (unquoted(found.group(2)), (found.group(1) or "1").upper()))
     if word in ("RESET", "DISCARD"):
         name = plain[len(word) :].strip().lower()
         return Statement(Kind.RESET, plain, (word, "all" if word == "DISCARD" else name))
     if word == "SET":
         found = SET.fullmatch(plain)
         if found is None:
-            return Statement(Kind.COMMAND, plain, ("SET", ""))  # SET TRANSACTION …, SET SESSION CHARACTERISTICS …
+            return Statement(Kind.COMMAND, plain, ("SET", "", ""))  # SET TRANSACTION …, SET SESSION CHARACTERISTICS …
         name, value = found.groups()
         return Statement(Kind.SET, plain, (re.sub(r"\s+", "", name.lower()), value.strip().strip("'\"")))
     if word == "SHOW":
@@ -113,12 +131,27 @@ def sort(text: str) -> Statement:
         copied = COPY.fullmatch(plain)
         if copied is None:
             raise QueryRefused("COPY works one way here.\n  do:     COPY (SELECT …) TO STDOUT")
-        return Statement(Kind.COPY, copied.group(1), (copied.group(2).upper(),))
+        return Statement(Kind.COPY, copied.group(1), (copied.group(2),))
     if word in ("SELECT", "WITH", "VALUES", "TABLE", "") and (tree := catalogue_tree(plain)) is not None:
         return Statement(Kind.CATALOGUE, plain, (), tree)
     if word not in STATEMENTS:
         raise QueryRefused("this is not SQL.\n  do:     ask one SELECT statement")
     return Statement(Kind.QUESTION, text)
+
+
+def command(word: str, plain: str) -> Statement:
+    """A command with its tag, its effect, and the name of what it is about."""
+    effect, tag = FINISHED[word], TAGS.get(word, word)
+    pattern = SAVEPOINT if effect in ("save", "release", "rollback") else FORGET
+    about = pattern.fullmatch(plain)
+    if effect == "rollback" and about is not None:
+        return Statement(Kind.COMMAND, plain, (tag, "back", unquoted(about.group(1))))
+    return Statement(Kind.COMMAND, plain, (tag, effect, unquoted(about.group(1)) if about else ""))
+
+
+def unquoted(name: str) -> str:
+    """A name as PostgreSQL knows it: quoted to the letter, else in small letters."""
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
 
 
 def catalogue_tree(text: str) -> exp.Expr | None:

@@ -13,14 +13,14 @@ from typing import ClassVar, Self
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
+from sfumato.sql.dialects.keyed_hash import FORMS, Form, Hashed, keyed_hash
 from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions import FUNCTIONS
-from sfumato.sql.functions.costs import Cost, require_cost
+from sfumato.sql.functions.costs import MOST_COST, Cost, cost_refusal
 from sfumato.sql.functions.function import Sql
 from sfumato.sql.plan import Plan, Table
 from sfumato.sql.reserved_names import column
-from sfumato.sql.union import evaluated, key_cost, tables_of
 
 UNWRITTEN = (
     "engines write numbers in different ways, so a number is not cast to TEXT here.\n"
@@ -33,20 +33,24 @@ class Dialect(ABC):
     """The SQL of one engine. `schema` has the engine's names of column types, where known; it allows simpler SQL, but
     is not needed for correctness. `types` is the same for the tables of one plan: "t0.stay" → "integer"."""
 
+    whole_types: ClassVar[frozenset[str]]  # the engine's integers of at most 64 bits
+    double_types: ClassVar[frozenset[str]]
     costs: ClassVar[Mapping[str, Cost]] = {}  # of functions that may take longer here than their entries state
 
     schema: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    lasting: tuple[str, ...] = field(default=(), repr=False)  # tables of sums by day that the engine has (emit/daily)
     types: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def about(self, plan: Plan) -> Self:
         """The dialect with the types of this plan's tables. Raises QueryRefused if one row could take too long: every
         statement is written by the dialect that this returns, so the check cannot be skipped."""
-        known = ((f"t{i}", self.stored(table)) for i, table in enumerate(tables_of(plan)))
+        known = ((f"t{i}", self.stored_types(table)) for i, table in enumerate(plan.tables))
         found = replace(self, types={f"{alias}.{name}": kind for alias, of in known for name, kind in of.items()})
-        require_cost(found.release_cost(plan), self.name)
+        if (worst := found.release_cost(plan)) > MOST_COST:
+            raise cost_refusal(worst, self.name)
         return found
 
-    def stored(self, table: Table) -> Mapping[str, str]:
+    def stored_types(self, table: Table) -> Mapping[str, str]:
         """Column → type, for columns that are read directly from the database. A unit that is computed or found in a
         parent table is not among them, even if the database has a column of that name; nor are columns of derived
         tables, even if it has a table of that name."""
@@ -56,24 +60,25 @@ class Dialect(ABC):
 
     def type_of(self, table: Table, column: str) -> str | None:
         """The engine's name for the type of a column, if it is known."""
-        return self.stored(table).get(column)
+        return self.stored_types(table).get(column)
 
     def accepts(self, plan: Plan) -> None:
         """Raises QueryRefused if this engine cannot compute something in the plan."""
         parts = [plan.where, *plan.keys, *(mine for join in plan.joins for mine, _ in join.on)]
         parts += [m.of for m in plan.measures if m.of]
         parts += [value for one in plan.standalone for value in one.arguments]
-        for table in tables_of(plan):
+        for table in plan.tables:
             for rows in table.inner_plans:
                 self.accepts(rows)
             parts += table.inner_expressions
             if table.grouped and any(value.order for _, value in table.grouped.values):
                 self.first("NULL", [])  # refused where the engine has none
         for part in parts:
-            self.accepted(part)
-        require_cost(self.release_cost(plan), self.name)
+            self.check_expression(part)
+        if (worst := self.release_cost(plan)) > MOST_COST:
+            raise cost_refusal(worst, self.name)
 
-    def accepted(self, expression: Expression) -> None:
+    def check_expression(self, expression: Expression) -> None:
         match expression:
             case Constant(value):
                 self.literal(value)
@@ -81,13 +86,13 @@ class Dialect(ABC):
                 if reason := self.refusal(expression):
                     raise QueryRefused(reason)
                 for argument in arguments:
-                    self.accepted(argument)
+                    self.check_expression(argument)
 
     # ---- worst-case cost of a row -----------------------------------------------------------------------------------
 
     def release_cost(self, plan: Plan) -> float:
         """Upper bound on the nanoseconds that this engine needs for one row of a plan."""
-        return key_cost(plan) + sum(map(self.cost, evaluated(plan)))
+        return plan.key_cost + sum(map(self.cost, plan.evaluated))
 
     def cost(self, expression: Expression) -> float:
         """Upper bound on the nanoseconds that this engine needs for an expression in one row, whatever it holds."""
@@ -215,7 +220,7 @@ class Dialect(ABC):
         """A key column unchanged, if equal values are equal numbers there; None: written as everywhere else."""
         return None
 
-    def windowed(self, keys: Sequence[Expression]) -> bool:
+    def orders_quickly(self, keys: Sequence[Expression]) -> bool:
         """Is ordering by a hash and these keys fast? Otherwise groups are ordered by their hash alone."""
         return True
 
@@ -223,11 +228,16 @@ class Dialect(ABC):
         """Is it faster to choose a unit's groups from rows, before they are summed?"""
         return False
 
+    @property
+    def counts_before_hashing(self) -> bool:
+        """Is a hash so slow that values are counted first, and hashed only where some are cut?"""
+        return False
+
     def unread(self, column: Column) -> Sql | None:
         """A numeric column unchanged, if NaN is absent or above all numbers in it; None: written as everywhere else."""
         return None
 
-    def selected(self, name: str, parts: Sequence[float]) -> str:
+    def quantile_list(self, name: str, parts: Sequence[float]) -> str:
         """The quantiles of a column at these fractions; "" where counting all values is no slower."""
         return ""
 
@@ -235,17 +245,50 @@ class Dialect(ABC):
     def first(self, value: str, order: Sequence[str]) -> str:
         """The value of the first row in this order, of the rows of a group; ties must be of equal values."""
 
+    def row_hash(self, listed: Sequence[Hashed], salt: int) -> Sql:
+        """A hash of these values and the salt alone, the same on all engines."""
+        return raw(keyed_hash(listed, salt, self))
+
     @abstractmethod
-    def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
-        """A 64-bit hash of these values and the salt alone: never of a position, rowid or random()."""
+    def digest(self, text: str) -> str:
+        """The first six bytes of the MD5 of a text, of which the last one counts most, as a whole number."""
+
+    @property
+    def text_type(self) -> str:
+        """Its name for texts in CAST."""
+        return "TEXT"
+
+    def joined(self, texts: Sequence[str], between: str) -> str:
+        """Texts that are not NULL, with another one between them."""
+        sign = f", {self.text(between).sql(self.name)}, "
+        return f"CONCAT({sign.join(texts)})"
+
+    def form(self, key: Expression) -> Form:
+        """How a key is hashed, as rows have it."""
+        if key.domain.kind is Kind.DATE:
+            return Form.TEXT
+        return Form.WHOLE if isinstance(key, Column) and self.key(key) is not None else FORMS[key.domain.kind]
+
+    def unit(self, name: str, table: Table) -> Hashed:
+        """The unit of a row, as it is hashed."""
+        type_ = self.type_of(table, table.unit_column or "")
+        if type_ in self.whole_types:
+            return Hashed(name, Form.WHOLE, known=True)
+        if type_ in self.double_types:
+            return Hashed(name, Form.NUMBER, known=True)
+        return Hashed(self.as_text(raw(name)).sql(self.name), Form.TEXT, known=True)
 
     @property
     def materialized(self) -> str:
         return "MATERIALIZED "
 
     @abstractmethod
-    def divided(self, a: str, b: str) -> str:
+    def quotient(self, a: str, b: str) -> str:
         """The quotient of integers, truncated towards 0."""
+
+    def identifier(self, name: str) -> str:
+        """A name of the owner's."""
+        return exp.to_identifier(name, quoted=True).sql(self.name)
 
     def total(self, integers: str) -> str:
         """A sum of 64-bit integers that does not overflow, however many there are."""

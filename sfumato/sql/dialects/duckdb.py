@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from sfumato.sql import reserved_names as names
 from sfumato.sql.dialects.base import Dialect
+from sfumato.sql.dialects.keyed_hash import BYTES
 from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Call, Column, Expression
 from sfumato.sql.functions import FUNCTIONS
@@ -41,6 +42,9 @@ def null_if_long(words: Sql) -> Sql:
 @dataclass(frozen=True)
 class DuckDB(Dialect):
     """TRY_CAST is total here, doubles overflow to infinity, sums of integers have 128 bits."""
+
+    whole_types = frozenset(WHOLE | {"BIGINT"})
+    double_types = frozenset({"FLOAT", "DOUBLE"})
 
     @property
     def name(self) -> str:
@@ -104,30 +108,27 @@ class DuckDB(Dialect):
         known = column.domain.kind is Kind.NUMBER and self.types.get(column.origin) in WHOLE
         return names.column(column.origin) if known else None
 
-    def windowed(self, keys: Sequence[Expression]) -> bool:
+    def orders_quickly(self, keys: Sequence[Expression]) -> bool:
         return all(isinstance(key, Column) and self.key(key) is not None for key in keys)
 
     def chosen_first(self, plan: Plan) -> bool:
         """Sorting rows is faster than summing them by group and sorting the groups, unless there are far fewer groups.
         A low public bound on rows says that there are not."""
-        return plan.rows <= FEW and self.windowed(plan.keys)
+        return plan.rows <= FEW and self.orders_quickly(plan.keys)
 
     def unread(self, column: Column) -> Sql | None:
         known = column.domain.kind is Kind.NUMBER and self.types.get(column.origin) in {*WHOLE, "DOUBLE"}
         return names.column(column.origin) if known else None
 
-    def selected(self, name: str, parts: Sequence[float]) -> str:
+    def quantile_list(self, name: str, parts: Sequence[float]) -> str:
         return ", ".join(f"QUANTILE_DISC({name}, [{', '.join(map(repr, parts))}])[{i + 1}]" for i in range(len(parts)))
 
     def first(self, value: str, order: Sequence[str]) -> str:
         return f"FIRST({value} ORDER BY {', '.join(order)})"
 
-    def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
-        """A signed integer: its joins and comparisons are a fifth faster."""
-        mixed = exp.Anonymous(this="HASH", expressions=[*listed, exp.Literal.number(str(salt))])
-        return exp.Cast(
-            this=exp.BitwiseRightShift(this=mixed, expression=exp.Literal.number("1")), to=of_type("BIGINT")
-        )
+    def digest(self, text: str) -> str:
+        """MD5_NUMBER has the bytes in this order; a signed integer, as its joins and comparisons are faster."""
+        return f"CAST(MD5_NUMBER({text}) & {2 ** (8 * BYTES) - 1} AS BIGINT)"
 
     def whole(self, low: int, high: int) -> str:
         """DuckDB sums 32-bit integers in 64 bits, and 64-bit integers in 128."""
@@ -136,7 +137,7 @@ class DuckDB(Dialect):
     def wide(self, integer: str) -> str:
         return f"CAST({integer} AS HUGEINT)"
 
-    def divided(self, a: str, b: str) -> str:
+    def quotient(self, a: str, b: str) -> str:
         return f"{a} // {b}"
 
     def lists(self, *listed: str) -> list[str]:

@@ -11,6 +11,7 @@ from sfumato.sql import reserved_names as names
 from sfumato.sql.dialects import spark_moments as moments
 from sfumato.sql.dialects.base import raw
 from sfumato.sql.dialects.foreign import Foreign
+from sfumato.sql.dialects.keyed_hash import BYTES
 from sfumato.sql.dialects.spark_moments import let, quote
 from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Column
@@ -108,6 +109,8 @@ class Spark(Foreign):
     """TRY_CAST is total here, doubles overflow to infinity; sums of integers are decimals, as 64 bits would raise."""
 
     own = OWN
+    whole_types = WHOLE | {"bigint"}
+    double_types = frozenset({"float", "double"})
 
     @property
     def name(self) -> str:
@@ -162,15 +165,19 @@ class Spark(Foreign):
     def first(self, value: str, order: Sequence[str]) -> str:
         raise QueryRefused("FIRST and LAST by an order are for DuckDB and PostgreSQL, and this is spark.")
 
-    def hashed(self, listed: Sequence[Sql], salt: int) -> Sql:
-        """XXHASH64 ignores NULL, which makes ties; the window breaks them."""
-        return raw(f"XXHASH64({', '.join(one.sql(self.name) for one in listed)}, CAST({salt} AS BIGINT))")
+    def digest(self, text: str) -> str:
+        digits = ", ".join(f"SUBSTRING({V}, {2 * place + 1}, 2)" for place in reversed(range(BYTES)))
+        return f"CAST({let(f'CONV(CONCAT({digits}), 16, 10)', f'MD5({text})')} AS BIGINT)"
+
+    @property
+    def text_type(self) -> str:
+        return "STRING"
 
     @property
     def materialized(self) -> str:
         return ""
 
-    def divided(self, a: str, b: str) -> str:
+    def quotient(self, a: str, b: str) -> str:
         return f"{a} DIV {b}"
 
     def total(self, integers: str) -> str:

@@ -8,12 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlglot import exp
-
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect, raw
-from sfumato.sql.emit.lattice_steps import clamped_value
-from sfumato.sql.emit.unit_rows import row_select
+from sfumato.sql.dialects.keyed_hash import Form, Hashed
+from sfumato.sql.emit.daily import serving
+from sfumato.sql.emit.unit_rows import clamped_value, row_select
 from sfumato.sql.expressions import Expression
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.reserved_names import (
@@ -26,6 +25,7 @@ from sfumato.sql.reserved_names import (
     HASHED,
     HASHES,
     LEAST,
+    MANY,
     NUMBERED,
     ONE,
     PAIRS,
@@ -62,28 +62,25 @@ class Bounding(ABC):
         return max(abs(low), abs(high), 1)
 
     @abstractmethod
-    def sums(self, plan: Plan, measures: Sequence[Measure], rows: str, salt: int, to: Dialect) -> str:
-        """The statement for bounded sums: keys, then each measure; `rows` has unit, keys and values."""
+    def sums(self, plan: Plan, rows: "RowSums", salt: int, to: Dialect) -> str:
+        """The statement for bounded sums: keys, then each measure."""
 
     @abstractmethod
-    def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool) -> str:
-        """Tables of WITH, of which VALUES has keys and VALUE for each value that is kept; `once`: different ones."""
+    def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool, form: Form) -> str:
+        """Tables of WITH, of which VALUES has keys and VALUE for each value that is kept; `once`: different ones. The
+        form is that of `value`."""
 
 
 @dataclass(frozen=True)
 class EachRow(Bounding):
     """Each row is a unit: there is nothing to bound but its values."""
 
-    def sums(self, plan: Plan, measures: Sequence[Measure], rows: str, salt: int, to: Dialect) -> str:
-        mine, counted = columns_of(measures)
+    def sums(self, plan: Plan, rows: "RowSums", salt: int, to: Dialect) -> str:
         keys = qualify(ROWS, key_names(plan))
-        totals = [
-            f"{to.total_of(clamped_value(m, mine[j], counted[j], to), max(map(abs, m.span())))} AS {measure(j)}"
-            for j, m in enumerate(measures)
-        ]
-        return f"SELECT {', '.join([*keys, *totals])} FROM {rows} {group_by(keys)}"
+        totals = [f"{to.total_of(rows.added(j), rows.most(j))} AS {measure(j)}" for j in range(len(rows.measures))]
+        return f"SELECT {', '.join([*keys, *totals])} FROM {rows.source} {group_by(keys)}"
 
-    def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool) -> str:
+    def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool, form: Form) -> str:
         names = key_names(plan)
         each = f"SELECT {', '.join([*qualify(READ, names), f'{value} AS {VALUE}'])} FROM {read_rows(plan, of, to)}"
         shown = ", ".join(qualify(NUMBERED, [*names, VALUE]))
@@ -94,61 +91,55 @@ class EachRow(Bounding):
 class Box(Bounding):
     """A hash cut to groups × rows: of each unit the groups, and in each the values, with the least keyed hashes."""
 
-    def sums(self, plan: Plan, measures: Sequence[Measure], rows: str, salt: int, to: Dialect) -> str:
+    def sums(self, plan: Plan, rows: "RowSums", salt: int, to: Dialect) -> str:
         """One row per (unit, group) first, clamped; of a unit with more groups than allowed those with the least keyed
         hash of unit and keys are kept. If two hashes tie at the cut, the keys themselves decide; where that would make
         the order slow, each is counted with the other, and neither is kept. Where units have few rows in a group, an
         engine may be faster if the groups are chosen before their rows are summed.
         """
-        (mine, counted), keys = columns_of(measures), key_names(plan)
+        measures, keys = rows.measures, key_names(plan)
         units = [m.what is What.UNITS for m in measures]  # one in each row of pairs
-        inner = [
-            f"{self.added(m, mine[j], counted[j], m.counted_by in measures, to)} AS {measure(j)}"
-            for j, m in enumerate(measures)
-            if not units[j]
-        ]
+        inner = [f"{self.unit_total(j, rows, to)} AS {measure(j)}" for j in range(len(measures)) if not units[j]]
         outer = [
             f"{'COUNT(*)' if units[j] else to.total_of(f'{PAIRS}.{measure(j)}', self.sensitivity(m))} AS {measure(j)}"
             for j, m in enumerate(measures)
         ]
         owner, names = qualify(ROWS, [UNIT, *keys]), qualify(PAIRS, keys)
-        rows = to.by_unit(rows, UNIT, plan)
-        if not keys:
-            pairs = f"SELECT {', '.join([*owner, *inner])} FROM {rows} {group_by(owner)}"
-            return f"SELECT {', '.join(outer)} FROM ({pairs}) AS {PAIRS}"
-        hashed = hash_of(owner, salt, to)
-        if to.chosen_first(plan):
+        source = rows.source if rows.by_day else to.by_unit(rows.source, UNIT, plan)
+        if not plan.cuts_groups:
+            pairs = f"SELECT {', '.join([*owner, *inner])} FROM {source} {group_by(owner)}"
+            return f"SELECT {', '.join([*names, *outer])} FROM ({pairs}) AS {PAIRS} {group_by(names)}".rstrip()
+        hashed = hash_of(hashed_group(plan, ROWS, to), salt, to)
+        if to.chosen_first(plan) and not rows.by_day:
             order = ", ".join([hashed, *qualify(ROWS, keys)])
             place = f"DENSE_RANK() OVER (PARTITION BY {ROWS}.{UNIT} ORDER BY {order})"
-            kept = first_places(f"SELECT {ROWS}.*, {place} AS {PLACE} FROM {rows}", self.groups)
+            kept = first_places(f"SELECT {ROWS}.*, {place} AS {PLACE} FROM {source}", self.groups)
             pairs = f"SELECT {', '.join([*owner, *inner])} FROM ({kept}) AS {ROWS} {group_by(owner)}"
             return f"SELECT {', '.join([*names, *outer])} FROM ({pairs}) AS {PAIRS} {group_by(names)}"
-        pairs = f"SELECT {', '.join([*owner, *inner, f'{hashed} AS {HASH}'])} FROM {rows} {group_by(owner)}"
+        pairs = f"SELECT {', '.join([*owner, *inner, f'{hashed} AS {HASH}'])} FROM {source} {group_by(owner)}"
         order = f"PARTITION BY {PAIRS}.{UNIT} ORDER BY {PAIRS}.{HASH}"
         place = f"ROW_NUMBER() OVER ({', '.join([order, *names])})"
-        place = place if to.windowed(plan.keys) else f"COUNT(*) OVER ({order})"
+        place = place if to.orders_quickly(plan.keys) else f"COUNT(*) OVER ({order})"
         kept = first_places(f"SELECT {PAIRS}.*, {place} AS {PLACE} FROM ({pairs}) AS {PAIRS}", self.groups)
         return f"SELECT {', '.join([*names, *outer])} FROM ({kept}) AS {PAIRS} {group_by(names)}"
 
-    def added(self, measure: Measure, name: str, counted: str, in_proportion: bool, to: Dialect) -> str:
-        """What one unit adds to one group: never outside its bounds.
+    def unit_total(self, place: int, rows: "RowSums", to: Dialect) -> str:
+        """The sum that one unit adds to one group: never outside its bounds.
 
         A sum whose values are counted as well is made smaller in proportion when the count is cut: their ratio is a
         mean, and would otherwise be pulled away from it by units with many rows.
         """
+        measure = rows.measures[place]
         low, high = self.bounds(measure)
-        summed, most = clamped_value(measure, name, counted, to), max(map(abs, measure.span()))
-        proportional = measure.what in (What.SUM, What.SQUARES) and in_proportion  # multiplied, which needs room
-        total = (
-            "COUNT(*)" if measure.what is What.ROWS else to.total(summed) if proportional else to.total_of(summed, most)
-        )
+        proportional = measure.what in (What.SUM, What.SQUARES) and measure.counted_by in rows.measures
+        total = rows.roomy_total(place) if proportional else rows.total(place)  # multiplied, which needs room
         if proportional:
-            many = to.total_of(clamped_value(measure.counted_by, counted, counted, to), 1)
-            less = to.divided(f"({total} * {self.rows})", many)
+            many = rows.count(place)
+            less = to.quotient(f"({total} * {self.rows})", many)
             total = f"CASE WHEN {many} > {self.rows} THEN {less} ELSE {total} END"
         return f"CAST(LEAST(GREATEST({total}, {low}), {high}) AS {to.whole(low, high)})"
 
-    def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool) -> str:
+    def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool, form: Form) -> str:
         """Equal values of a unit in a group are numbered COPY = 0, 1, …; as they are equal, it does not matter which is
         which. Hash and VALUE order all that a unit has, so that exactly `rows` are kept.
         """
@@ -157,14 +148,19 @@ class Box(Bounding):
         each = f"SELECT {', '.join([*qualify(READ, owner), f'{value} AS {VALUE}'])} FROM {rows}"
         mine = qualify(NUMBERED, [*owner, VALUE])
         number = "0" if once else f"ROW_NUMBER() OVER ({partition_by(mine)} ORDER BY {NUMBERED}.{VALUE})"
-        numbered = f"SELECT {', '.join([*mine, f'{number} AS {COPY}'])} FROM ({each}) AS {NUMBERED}"
-        again = to.materialized if names else ""  # only then it is read twice
+        counts = to.counts_before_hashing  # then only groups with more values than count are hashed
+        many = f"COUNT(*) OVER (PARTITION BY {', '.join(qualify(NUMBERED, owner))}) AS {MANY}"
+        listed_columns = [*mine, f"{number} AS {COPY}", *([many] if counts else [])]
+        numbered = f"SELECT {', '.join(listed_columns)} FROM ({each}) AS {NUMBERED}"
+        again = to.materialized if plan.cuts_groups else ""  # only then it is read twice
         found = f"{ROWS} AS {again}({numbered}{f' {group_by(mine)}' if once else ''})"
-        if names:
+        if plan.cuts_groups:
             found += f", {self.chosen_groups(plan, salt, to)}"
-        source = CHOSEN if names else ROWS
+        source = CHOSEN if plan.cuts_groups else ROWS
         mine, ordered = qualify(source, [*owner, VALUE]), qualify(HASHED, owner)
-        hashed = f"{hash_of(qualify(source, [*owner, VALUE, COPY]), salt, to)} AS {HASH}"
+        listed = [*hashed_group(plan, source, to), Hashed(f"{source}.{VALUE}", form, known=True)]
+        hashed = hash_of([*listed, Hashed(f"{source}.{COPY}", Form.WHOLE, known=True)], salt, to)
+        hashed = f"{f'CASE WHEN {source}.{MANY} > {self.rows} THEN {hashed} END' if counts else hashed} AS {HASH}"
         hashed = f"SELECT {', '.join([*mine, hashed])} FROM {source} WHERE NOT {source}.{VALUE} IS NULL"
         order = f"ORDER BY {HASHED}.{HASH}, {HASHED}.{VALUE}"
         place = f"ROW_NUMBER() OVER ({partition_by(ordered)} {order}) AS {PLACE}"
@@ -177,8 +173,8 @@ class Box(Bounding):
     def chosen_groups(self, plan: Plan, salt: int, to: Dialect) -> str:
         """Tables of WITH, of which CHOSEN has the rows of ROWS in the groups that their unit keeps."""
         mine = qualify(ROWS, [UNIT, *key_names(plan)])
-        hashed = hash_of(mine, salt, to)
-        if to.windowed(plan.keys):
+        hashed = hash_of(hashed_group(plan, ROWS, to), salt, to)
+        if to.orders_quickly(plan.keys):
             order = f"PARTITION BY {ROWS}.{UNIT} ORDER BY {', '.join([hashed, *mine[1:]])}"
             placed = f"SELECT {ROWS}.*, DENSE_RANK() OVER ({order}) AS {PLACE} FROM {ROWS}"
             return f"{CHOSEN} AS ({first_places(placed, self.groups)})"
@@ -198,8 +194,59 @@ def bounding_of(plan: Plan) -> Bounding:
 # ---- pieces of statements -------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class RowSums:
+    """What the rows of one group add up to, for each measure; and where these rows are: unit, keys, values.
+
+    `by_day`: a row has the sums of many rows, of one unit, group and day.
+    """
+
+    source: str
+    measures: tuple[Measure, ...]
+    to: Dialect
+    by_day: bool = False
+
+    @staticmethod
+    def of(plan: Plan, measures: Sequence[Measure], to: Dialect) -> "RowSums":
+        """Of a table that lasts, where one serves; else of the rows themselves."""
+        listed = tuple(measures)
+        if (found := serving(plan, listed, to)) is not None:
+            return RowSums(found[0].source(plan, listed, found[1], to), listed, to, by_day=True)
+        values = {measure(j): to.compiled(m.of) for j, m in enumerate(listed) if m.of} or {ONE: raw("1")}
+        return RowSums(f"({row_select(plan, values, to).sql(to.name, copy=False)}) AS {ROWS}", listed, to)
+
+    def added(self, place: int) -> str:
+        """What one row adds."""
+        mine, counted = columns_of(self.measures)
+        return clamped_value(self.measures[place], mine[place], counted[place], self.to)
+
+    def most(self, place: int) -> int:
+        """The most that one row adds."""
+        return max(map(abs, self.measures[place].span()))
+
+    def total(self, place: int) -> str:
+        if self.by_day:
+            return self.roomy_total(place)
+        if self.measures[place].what is What.ROWS:
+            return "COUNT(*)"
+        return self.to.total_of(self.added(place), self.most(place))
+
+    def roomy_total(self, place: int) -> str:
+        """The same in a type in which it can be multiplied."""
+        if self.by_day:
+            return f"SUM({self.to.wide(f'{ROWS}.{measure(place)}')})"
+        return self.to.total(self.added(place))
+
+    def count(self, place: int) -> str:
+        """How many rows this measure sums."""
+        counted_by, counted = self.measures[place].counted_by, columns_of(self.measures)[1][place]
+        if self.by_day:
+            return self.total(self.measures.index(counted_by))
+        return self.to.total_of(clamped_value(counted_by, counted, counted, self.to), 1)
+
+
 def columns_of(measures: Sequence[Measure]) -> tuple[list[str], list[str]]:
-    """For each measure the column with its values, and the one that tells in which rows it counts."""
+    """For each measure the column with its values, and the column whose values say in which rows it counts."""
     mine = [f"{ROWS}.{measure(j)}" for j in range(len(measures))]
     return mine, [
         mine[measures.index(m.counted_by)] if m.given is not None else mine[j] for j, m in enumerate(measures)
@@ -207,7 +254,7 @@ def columns_of(measures: Sequence[Measure]) -> tuple[list[str], list[str]]:
 
 
 def read_rows(plan: Plan, of: Expression, to: Dialect) -> str:
-    return f"({row_select(plan, {GIVEN: to.compiled(of)}, to).sql(to.name)}) AS {READ}"
+    return f"({row_select(plan, {GIVEN: to.compiled(of)}, to).sql(to.name, copy=False)}) AS {READ}"
 
 
 def first_places(rows: str, most: int) -> str:
@@ -234,8 +281,15 @@ def partition_by(names: Sequence[str]) -> str:
     return f"PARTITION BY {', '.join(names)}" if names else ""
 
 
-def hash_of(names: Sequence[str], salt: int, to: Dialect) -> str:
-    return to.hashed([raw(name) for name in names], salt).sql(to.name)
+def hash_of(listed: Sequence[Hashed], salt: int, to: Dialect) -> str:
+    return to.row_hash(listed, salt).sql(to.name)
+
+
+def hashed_group(plan: Plan, rows: str, to: Dialect) -> list[Hashed]:
+    """The unit and the keys of these rows, as they are hashed."""
+    names = qualify(rows, key_names(plan))
+    keys = [Hashed(name, to.form(one)) for name, one in zip(names, plan.keys, strict=True)]
+    return [to.unit(f"{rows}.{UNIT}", plan.table), *keys]
 
 
 def key_names(plan: Plan) -> list[str]:
@@ -245,15 +299,13 @@ def key_names(plan: Plan) -> list[str]:
 def statement(plan: Plan, salt: int, dialect: str | Dialect) -> str:
     """SQL that gives, for each group: its keys, then its measures as integers, bounded for each unit."""
     if plan.bounded_by:
-        return regrouped(plan, f"({statement(plan.finest, salt, dialect)})", dialect)
+        return regroup(plan, f"({statement(plan.finest, salt, dialect)})", dialect)
     to = dialect_of(dialect).about(plan)
     summed = [m for m in plan.measures if m.what is not What.DISTINCT]
-    values = {measure(j): to.compiled(m.of) for j, m in enumerate(summed) if m.of} or {ONE: exp.Literal.number("1")}
-    rows = f"({row_select(plan, values, to).sql(to.name)}) AS {ROWS}"
-    return bounding_of(plan).sums(plan, summed, rows, salt, to)
+    return bounding_of(plan).sums(plan, RowSums.of(plan, summed, to), salt, to)
 
 
-def regrouped(plan: Plan, finest: str, dialect: str | Dialect) -> str:
+def regroup(plan: Plan, finest: str, dialect: str | Dialect) -> str:
     """The sums of a plan from those of its finest groups."""
     to = dialect_of(dialect)
     keys = [f"{PAIRS}.{key(plan.bounded_by.index(one))}" for one in plan.keys]

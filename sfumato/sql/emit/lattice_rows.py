@@ -102,7 +102,7 @@ class LatticeRows:
         """Clamped before they are cast, so that no value can fail. A missing value drops its row, whole."""
         values = {measure(j): read_number(of, to) for j, of in enumerate(self.columns)}
         label = {} if self.label is None else {KEY: to.compiled(self.label)}
-        rows = row_select(self.plan, values | label, to).sql(to.name)
+        rows = row_select(self.plan, values | label, to).sql(to.name, copy=False)
         names = [f"{ROWS}.{name}" for name in values]
         steps = [
             f"CAST(CAST(LEAST(GREATEST(({name} - ({middle!r}::DOUBLE)) * {scale(half)!r}::DOUBLE, -{STEPS}::DOUBLE),"
@@ -119,7 +119,7 @@ def scale(half: float) -> float:
 
 
 def product(term: Term) -> str:
-    """What one row adds: 1, an integer, or a product of two."""
+    """The number that one row adds: 1, an integer, or a product of two."""
     names = [f"{STEPPED}.{measure(j - 1)}" for j in term if j > 0]
     return " * ".join(names) or "1"
 
@@ -135,5 +135,5 @@ def read_number(of: Expression, to: Dialect) -> Sql:
 
 
 def whole_steps(term: Term) -> int:
-    """What a sum of this term is multiplied with to be in steps of 1/STEPS²."""
+    """The factor that puts a sum of this term into steps of 1/STEPS²."""
     return (1, STEPS, STEPS * STEPS)[term.count(0)]

@@ -8,12 +8,11 @@ their ratios are about the same rows. Noise and prices are elsewhere: here are t
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sfumato.sql.dialects.base import Dialect
-from sfumato.sql.emit.bounding import columns_of, group_by, hash_of, key_names, partition_by, read_rows
-from sfumato.sql.emit.lattice_steps import clamped_value
+from sfumato.sql.emit.bounding import RowSums, group_by, hash_of, hashed_group, key_names, partition_by, read_rows
 from sfumato.sql.emit.request import TableRequest
-from sfumato.sql.emit.unit_rows import row_select
 from sfumato.sql.expressions import Expression
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.reserved_names import (
@@ -21,7 +20,6 @@ from sfumato.sql.reserved_names import (
     COUNT,
     NORMS,
     NUMBERED,
-    ONE,
     PAIRS,
     PLACE,
     RANKED,
@@ -121,7 +119,7 @@ class RankBound:
 
     @property
     def values(self) -> int:
-        """What one unit adds to the ranks of one group at most, in parts of 1/RANK_WHOLE of a row, rounded up."""
+        """The most that one unit adds to the ranks of one group, in parts of 1/RANK_WHOLE of a row, rounded up."""
         return math.isqrt(RANK_WHOLE**2 * self.bound) + 1 if self.squares else RANK_WHOLE * self.bound
 
     def scaling(self, plan: Plan, to: Dialect) -> "Scaling":
@@ -144,13 +142,14 @@ class Scaling:
 
     # ---- tables -----------------------------------------------------------------------------------------------------
 
+    @cached_property
     def tables(self) -> tuple[tuple[str, str], ...]:
         return (PAIRS, self.pairs()), (NORMS, self.norms())
 
     def request(self, read: str) -> TableRequest:
         """A statement that reads these tables."""
-        made = ", ".join(f"{name} AS {self.to.materialized}({sql})" for name, sql in self.tables())
-        return TableRequest(f"WITH {made} {read}", tuple(self.keys), tables=self.tables(), read=read)
+        made = ", ".join(f"{name} AS {self.to.materialized}({sql})" for name, sql in self.tables)
+        return TableRequest(f"WITH {made} {read}", tuple(self.keys), tables=self.tables, read=read)
 
     @property
     def keys(self) -> list[str]:
@@ -158,23 +157,21 @@ class Scaling:
 
     def pairs(self) -> str:
         """unit, keys, and each measure of what it adds to the group."""
-        values = {measure(j): self.to.compiled(m.of) for j, m in enumerate(self.measures) if m.of}
-        rows = row_select(self.plan, values or {ONE: self.to.literal(1)}, self.to).sql(self.to.name)
-        mine, counted = columns_of(self.measures)
+        rows = RowSums.of(self.plan, self.measures, self.to)
         owner = qualify(ROWS, [UNIT, *self.keys])
         added = [
-            f"{self.added(m, mine[j], counted[j])} AS {measure(j)}"
+            f"{self.unit_total(j, rows)} AS {measure(j)}"
             for j, m in enumerate(self.measures)
             if m.what is not What.UNITS
         ]
-        source = self.to.by_unit(f"({rows}) AS {ROWS}", UNIT, self.plan)
+        source = rows.source if rows.by_day else self.to.by_unit(rows.source, UNIT, self.plan)
         return f"SELECT {', '.join([*owner, *added])} FROM {source} {group_by(owner)}"
 
-    def added(self, of: Measure, name: str, counted: str) -> str:
-        """What a unit adds to a group: NULL if that is so much that products with it would leave their type."""
-        if of.what is What.ROWS:
-            return "COUNT(*)"
-        total = self.to.total_of(clamped_value(of, name, counted, self.to), max(map(abs, of.span())))
+    def unit_total(self, place: int, rows: RowSums) -> str:
+        """The sum that a unit adds to a group: NULL if products with it would leave their type."""
+        total = rows.total(place)
+        if self.measures[place].what is What.ROWS:
+            return f"CAST({total} AS BIGINT)" if rows.by_day else total
         return f"CASE WHEN ABS({total}) < {LARGEST_ADDED} THEN CAST({total} AS BIGINT) END"
 
     def norms(self) -> str:
@@ -192,7 +189,7 @@ class Scaling:
         return f"CASE WHEN {all_fit} AND {whole} <= {block.most} THEN CAST({whole} AS BIGINT) END AS {name}"
 
     def term(self, block: Block) -> str:
-        """What the coordinates of one group add to the norm, or NULL if that leaves its type."""
+        """The contribution of one group's coordinates to the norm, or NULL if it leaves its type."""
         parts = [self.length(block, one) for one in block.coordinates]
         fits = " AND ".join(f"{part} <= {block.longest}" for part in parts)
         whole = [f"CAST({part} AS BIGINT)" for part in parts]
@@ -209,7 +206,7 @@ class Scaling:
         signed = of.shift or self.measures[of.measure].span()[0] < 0
         value = f"ABS({value})" if signed else value
         many = f"{block.resolution} * {value}" if block.resolution > 1 else value
-        return many if of.size == 1 else f"({self.to.divided(f'({many} + {of.size - 1})', str(of.size))})"
+        return many if of.size == 1 else f"({self.to.quotient(f'({many} + {of.size - 1})', str(of.size))})"
 
     # ---- what is read of them ---------------------------------------------------------------------------------------
 
@@ -257,12 +254,12 @@ class Scaling:
             if block >= len(bounds):
                 continue
             factor = f"COALESCE({SCALED}.{weight(block)}, {WHOLE})"
-            product = factor if m.what is What.UNITS else f"{self.multiplied(j, block, bounds[block])} * {factor}"
+            product = factor if m.what is What.UNITS else f"{self.multiplied_sum(j, block, bounds[block])} * {factor}"
             totals.append(f"{self.to.total(product)} AS {measure(j)}")
         joined = f"{PAIRS} LEFT JOIN ({self.weights(bounds)}) AS {SCALED} ON {PAIRS}.{UNIT} = {SCALED}.{UNIT}"
         return f"SELECT {', '.join([*names, *totals])} FROM {joined} {group_by(names)}"
 
-    def multiplied(self, place: int, block: int, bound: int) -> str:
+    def multiplied_sum(self, place: int, block: int, bound: int) -> str:
         """A measure that is multiplied by weights: in a wide type, unless a unit adds little enough to any sum.
 
         A unit with weight W adds at most WHOLE·C sizes of a row to a measure, as W·q is bounded by that.
@@ -285,16 +282,16 @@ class Scaling:
             ratio = f"SQRT({self.to.double(str(bound))} / {self.to.double(of)})"
             scaled = f"GREATEST(CAST({self.to.floor(f'{ratio} * {WHOLE}')} AS BIGINT) - 1, 0)"
         else:
-            scaled = f"CAST({self.to.divided(str(WHOLE * bound), of)} AS BIGINT)"
+            scaled = f"CAST({self.to.quotient(str(WHOLE * bound), of)} AS BIGINT)"
         return f"CASE WHEN {of} IS NULL THEN 0 WHEN {of} <= {bound} THEN {WHOLE} ELSE {scaled} END"
 
     def values(self, value: str, of: Expression, bound: int) -> str:
         """Tables of WITH, of which VALUES has keys, VALUE and WEIGHT for each row that has a value; a weight of one is
         RANK_WHOLE."""
-        made = ", ".join(f"{name} AS {self.to.materialized}({sql})" for name, sql in self.tables())
+        made = ", ".join(f"{name} AS {self.to.materialized}({sql})" for name, sql in self.tables)
         shown = [*qualify(READ, self.keys), f"{value} AS {VALUE}"]
         whole = f"COALESCE({SCALED}.{weight(0)}, {WHOLE})"
-        shown.append(f"CAST({self.to.divided(whole, str(WHOLE // RANK_WHOLE))} AS BIGINT) AS {WEIGHT}")
+        shown.append(f"CAST({self.to.quotient(whole, str(WHOLE // RANK_WHOLE))} AS BIGINT) AS {WEIGHT}")
         joined = f"{read_rows(self.plan, of, self.to)} LEFT JOIN ({self.weights([bound])}) AS {SCALED}"
         each = f"SELECT {', '.join(shown)} FROM {joined} ON {READ}.{UNIT} = {SCALED}.{UNIT}"
         kept = ", ".join(qualify(NUMBERED, [*self.keys, VALUE, WEIGHT]))
@@ -315,7 +312,7 @@ class Scaling:
             share = f"{self.to.double(many)} * {WHOLE} / SQRT({self.to.double(whole)})"
             vote = f"CAST({self.to.floor(share)} AS BIGINT)"
         else:
-            vote = self.to.divided(f"{many} * {WHOLE}", whole)
+            vote = self.to.quotient(f"{many} * {WHOLE}", whole)
         names = qualify(PAIRS, self.keys)
         total = self.to.total(f"CASE WHEN {whole} IS NULL THEN 0 ELSE {vote} END")
         joined = f"{PAIRS} JOIN {NORMS} ON {PAIRS}.{UNIT} = {NORMS}.{UNIT}"
@@ -332,7 +329,7 @@ class Scaling:
         mine = qualify(PAIRS, [UNIT, *names])
         joined = f"{PAIRS} JOIN {NORMS} ON {PAIRS}.{UNIT} = {NORMS}.{UNIT}"
         few = f"SELECT {', '.join([*mine[1:], f'{many} AS {COUNT}'])} FROM {joined} WHERE {many} <= {most}"
-        order = ", ".join([hash_of(mine, salt, self.to), *mine[1:]])
+        order = ", ".join([hash_of(hashed_group(self.plan, PAIRS, self.to), salt, self.to), *mine[1:]])
         place = f"ROW_NUMBER() OVER ({partition_by(mine[:1])} ORDER BY {order}) AS {PLACE}"
         ranked = f"SELECT {', '.join([*mine[1:], place])} FROM {joined} WHERE {many} IS NULL OR {many} > {most}"
         kept, shown = ", ".join([*qualify(RANKED, names), str(most)]), qualify(WEIGHTED, names)
@@ -345,5 +342,5 @@ class Scaling:
         a whole number below WHOLE²·(1 + 2⁻⁴⁹) + 1."""
         many = f"{WEIGHTED}.{COUNT}"
         if not self.blocks[self.voters].squares:
-            return self.to.divided(str(WHOLE), many)
+            return self.to.quotient(str(WHOLE), many)
         return f"CAST({self.to.floor(f'{WHOLE} / SQRT({self.to.double(many)})')} AS BIGINT)"

@@ -4,7 +4,7 @@ from sqlglot import exp
 
 from sfumato.sql.dialects.base import Dialect
 from sfumato.sql.domains import Kind
-from sfumato.sql.emit.unit_rows import aliased, stored_table
+from sfumato.sql.emit.unit_rows import stored_table, with_alias
 from sfumato.sql.expressions import Constant
 from sfumato.sql.parse.scopes import columns_of
 from sfumato.sql.plan import Plan, Table
@@ -29,5 +29,5 @@ def public_rows(table: Table, dialect: Dialect) -> str:
         read = to.compiled(column)
         text = column.domain.kind is Kind.DATE
         chosen.append(exp.alias_(exp.cast(read, "TEXT") if text else read, name, quoted=True))
-    select = exp.select(*chosen).from_(aliased(stored_table(table.name), table_alias(0))).limit(MOST_PUBLIC + 1)
+    select = exp.select(*chosen).from_(with_alias(stored_table(table.name), table_alias(0))).limit(MOST_PUBLIC + 1)
     return select.sql(to.name)

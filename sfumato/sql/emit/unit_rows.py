@@ -10,12 +10,12 @@ from dataclasses import replace
 from sqlglot import exp
 
 from sfumato.sql.dialects.base import Dialect, literal_list, raw
+from sfumato.sql.dialects.keyed_hash import FORMS, Form, Hashed
 from sfumato.sql.domains import LONGEST_TEXT, Kind
-from sfumato.sql.emit.group_values import group_key, group_value
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions.function import Sql, of_type, paren
 from sfumato.sql.parse.scopes import columns_of
-from sfumato.sql.plan import Grouped, Join, Owner, Plan, Table
+from sfumato.sql.plan import Grouped, GroupValue, Join, Measure, Owner, Plan, Reduce, Table, What
 from sfumato.sql.reserved_names import (
     ABOVE,
     KEY,
@@ -68,7 +68,7 @@ def stored_table(name: str) -> exp.Table:
     return exp.Table(this=exp.to_identifier(name, quoted=True))
 
 
-def aliased(rows: exp.Table | exp.Select, alias: str) -> exp.Expression:
+def with_alias(rows: exp.Table | exp.Select, alias: str) -> exp.Expression:
     title = exp.TableAlias(this=exp.to_identifier(alias))
     if isinstance(rows, exp.Table):
         rows.set("alias", title)
@@ -77,7 +77,7 @@ def aliased(rows: exp.Table | exp.Select, alias: str) -> exp.Expression:
 
 
 def unit_of(table: Table, alias: str, to: Dialect) -> Sql:
-    """The unit of a row. Where it was looked up, it has been told apart already."""
+    """The unit of a row. A unit that was looked up in another table is normalised already."""
     assert table.unit_column is not None
     column = exp.column(table.unit_column, table=alias, quoted=True)
     return column if table.owner or table.derived else to.apart(column, to.type_of(table, table.unit_column))
@@ -102,7 +102,9 @@ def rows_with_unit(table: Table, to: Dialect, theirs: str | None = None) -> exp.
     return (
         stored_columns(table, to, theirs)
         .select(unit)
-        .join(aliased(owners(table.owner, to), OWNERS), on=exp.EQ(this=mine, expression=exp.column(KEY, table=OWNERS)))
+        .join(
+            with_alias(owners(table.owner, to), OWNERS), on=exp.EQ(this=mine, expression=exp.column(KEY, table=OWNERS))
+        )
     )
 
 
@@ -111,15 +113,16 @@ def owners(owner: Owner, to: Dialect) -> exp.Select:
     unit = unit_of(owner.table, ABOVE, to)
     return (
         exp.select(exp.alias_(exp.column(KEY, table=ABOVE), KEY), exp.alias_(exp.Min(this=unit), UNIT))
-        .from_(aliased(rows_with_unit(owner.table, to, owner.theirs), ABOVE))
+        .from_(with_alias(rows_with_unit(owner.table, to, owner.theirs), ABOVE))
         .where(unit.copy().is_(exp.null()).not_())
         .group_by(exp.column(KEY, table=ABOVE))
     )
 
 
 def stored_columns(table: Table, to: Dialect, theirs: str | None) -> exp.Select:
-    """A table of the database, its columns of the policy and its unit if that is one of them; and `theirs`, which rows
-    of others are found by, in words and under a name of ours: the policy may describe it too, or call a unit so."""
+    """A table of the database: the columns that the policy describes, and the unit if it is a column. `theirs` is the
+    key by which other tables find its rows: it is read as text under a reserved name, since the policy may describe a
+    column or a unit of the same name."""
     names = dict.fromkeys(table.columns)
     if table.owner is None and isinstance(table.unit, ColumnUnit):
         names[table.unit.name] = None
@@ -130,8 +133,9 @@ def stored_columns(table: Table, to: Dialect, theirs: str | None) -> exp.Select:
 
 
 def edge_rows(table: Table, to: Dialect, theirs: str | None) -> exp.Select:
-    """The rows of a table of edges. An edge is told in words: the length of its lesser node, then both; so that no two
-    edges are told alike, and one is told alike in both directions. None from a node to itself, or to nothing."""
+    """The rows of a table of edges. An edge is identified by a text: the length of its lesser node, then both nodes. So
+    different edges have different texts, and both directions of an edge have the same one. An edge from a node to
+    itself, or to NULL, is dropped."""
     uncut = [replace(table.columns[name], length=LONGEST_TEXT) for name in table.edges]  # or two edges would be one
     a, b = (to.compiled(Column(f"stored.{name}", of)).sql(to.name) for name, of in zip(table.edges, uncut, strict=True))
     if table.columns[table.edges[0]].kind is Kind.NUMBER:
@@ -155,7 +159,7 @@ def union_rows(table: Table, to: Dialect) -> exp.Select:
         elif not values:
             rows = rows.select(exp.column(ONE, table=ROWS))
         found = row_select(branch.rows, values or {ONE: integer_literal(1)}, inside)
-        parts.append(rows.from_(aliased(found, ROWS)))
+        parts.append(rows.from_(with_alias(found, ROWS)))
     if len(parts) == 1:
         return parts[0]
     both = exp.union(*parts, distinct=False)
@@ -179,7 +183,7 @@ def grouped_rows(table: Table, grouped: Grouped, to: Dialect) -> exp.Select:
         shown.append(f"{group_value(value, names, inside)} AS {identifier(name, to)}")
     if not shown:
         shown = [f"1 AS {ONE}"]
-    found = exp.select(*map(raw, shown)).from_(aliased(rows, ROWS))
+    found = exp.select(*map(raw, shown)).from_(with_alias(rows, ROWS))
     return found.group_by(*map(raw, by)) if by else found
 
 
@@ -189,32 +193,41 @@ def identifier(name: str, to: Dialect) -> str:
 
 def first_table(table: Table, to: Dialect) -> exp.Expression:
     """The rows of a table, as the first one."""
-    return aliased(rows_with_unit(table, to), table_alias(0))
+    return with_alias(rows_with_unit(table, to), table_alias(0))
 
 
 def limit_rows_per_unit(
     table: Table, place: int, to: Dialect, most: int = 0, apart: Sequence[Sql] = ()
 ) -> exp.Expression:
     """At most `rows` rows of each unit, before a join could multiply them: those with the least hash of their own
-    content; of equal rows it does not matter which. Another unit's rows have no say in it. Or so many of each unit and
-    each combination of what tells them `apart`."""
+    content; of equal rows it does not matter which. Rows of other units do not affect the choice. With `apart`, `most`
+    rows of each unit and each combination of these values are kept."""
     names = dict.fromkeys([*sorted(table.columns), *filter(None, [table.unit_column])])
     mine = [exp.column(name, table=STORED, quoted=True) for name in names]
     words = [to.content(one.copy(), to.type_of(table, one.name)) for one in mine]
-    order = exp.Order(expressions=[exp.Ordered(this=one) for one in [to.hashed(words, 0), *words]])
+    typed = [stored_value(table, name, of.kind, to) for name, of in sorted(table.columns.items())]
+    order = exp.Order(expressions=[exp.Ordered(this=one) for one in [to.row_hash(typed, 0), *words]])
     number = exp.Window(this=exp.RowNumber(), partition_by=[unit_of(table, STORED, to), *apart], order=order)
-    inner = exp.select(*mine, exp.alias_(number, PLACE)).from_(aliased(rows_with_unit(table, to), STORED))
+    inner = exp.select(*mine, exp.alias_(number, PLACE)).from_(with_alias(rows_with_unit(table, to), STORED))
     place_of = exp.column(PLACE, table=RANKED)
     last = integer_literal(most or table.rows)
-    outer = exp.select("*").from_(aliased(inner, RANKED)).where(exp.LTE(this=place_of, expression=last))
-    return aliased(outer, table_alias(place))
+    outer = exp.select("*").from_(with_alias(inner, RANKED)).where(exp.LTE(this=place_of, expression=last))
+    return with_alias(outer, table_alias(place))
+
+
+def stored_value(table: Table, name: str, kind: Kind, to: Dialect) -> Hashed:
+    """A column of a stored row as the policy reads it, and as it is hashed: an integer as it is stored."""
+    type_, plain = to.type_of(table, name), exp.column(name, table=STORED, quoted=True)
+    if kind is Kind.NUMBER and type_ in to.whole_types:
+        return Hashed(plain.sql(to.name), Form.WHOLE)
+    return Hashed(to.column(plain, kind, type_).sql(to.name), FORMS[kind])
 
 
 def limit_joined_rows(join: Join, place: int, to: Dialect) -> exp.Expression:
     """A private table as it is joined: at most `rows` of a unit; or one for each combination of joined values."""
     if not join.once:
         return limit_rows_per_unit(join.table, place, to)
-    names: dict[str, bool] = {}  # of a column that is compared in both ways, a row of ours has one text
+    names: dict[str, bool] = {}  # of a column that is compared in both ways, a private row has one text
     for mine, name in join.on:
         if name != join.table.unit_column:
             names[name] = names.get(name, False) or compared_as_text(join, mine, name)
@@ -258,15 +271,15 @@ def as_key(key: Expression, to: Dialect) -> Sql:
     match key.domain.kind:
         case Kind.DATE:
             return to.date_text(found)
-        case Kind.NUMBER if isinstance(key, Call):
+        case Kind.NUMBER if isinstance(key, Call) and key.arguments[0].domain.kind is not Kind.DATE:
             return paren(exp.Case().when(to.is_nan(found), exp.null()).else_(found.copy()))
     return found
 
 
 def deduplicate_public(join: Join, number: int, to: Dialect) -> exp.Expression:
-    """A public table with one row for each combination of the joined values, so that a row of ours finds one at most.
+    """A public table with one row for each combination of the joined values, so that a private row finds at most one.
 
-    The values are compared as the policy types them, and so they are told apart; of several rows the least is taken.
+    Values are compared as the policy types them, here and in the join; of several equal rows the least is kept.
     """
     typed = {name: to.compiled(Column(f"t{number}.{name}", domain)) for name, domain in join.table.columns.items()}
     first = [typed[name] for name in dict.fromkeys(name for _, name in join.on)]
@@ -276,7 +289,98 @@ def deduplicate_public(join: Join, number: int, to: Dialect) -> exp.Expression:
     place = exp.Window(this=exp.RowNumber(), partition_by=[one.copy() for one in first], order=order)
     plain = [column(f"t{number}.{name}") for name in typed]
     inner = exp.select(*plain, exp.alias_(place, PLACE)).from_(
-        aliased(rows_with_unit(join.table, to), table_alias(number))
+        with_alias(rows_with_unit(join.table, to), table_alias(number))
     )
-    outer = exp.select("*").from_(aliased(inner, RANKED)).where(exp.column(PLACE, table=RANKED).eq(1))
-    return aliased(outer, table_alias(number))
+    outer = exp.select("*").from_(with_alias(inner, RANKED)).where(exp.column(PLACE, table=RANKED).eq(1))
+    return with_alias(outer, table_alias(number))
+
+
+# ---- values of rows, in whole steps ----------------------------------------------------------------------------------
+#
+# Clamped to their range, so that no value can overflow or raise.
+
+
+def clamped_value(measure: Measure, name: str, counted: str, to: Dialect) -> str:
+    """The integer that one row adds, in steps: 0 where `counted` has no value.
+
+    A row that counts adds a number of the span, also if its own value is missing: the span times the count bounds the
+    sum.
+    """
+    if measure.of is None:
+        return "1"
+    if measure.what is What.VALUES:
+        missing = is_missing(name, to) if measure.of.domain.kind is Kind.NUMBER else f"{name} IS NULL"
+        return f"CASE WHEN {missing} THEN 0 ELSE 1 END"
+    domain, (low, high) = measure.of.domain, measure.span()
+    value = f"(LEAST(GREATEST({name}, {domain.low!r}), {domain.high!r}) - ({measure.centre!r}))"
+    squared = measure.what is What.SQUARES  # of whole steps, as those that are summed: else variances would be off
+    scale = 2.0 ** -(measure.exponent // 2 if squared else measure.exponent)
+    steps = to.floor(f"{to.scaled(value, scale)} + 0.5")
+    steps = f"CAST({f'{steps} * {steps}' if squared else steps} AS {to.whole(low, high)})"
+    missing = f" WHEN {is_missing(name, to)} THEN {min(max(0, low), high)}" if counted != name else ""
+    return f"CASE WHEN {is_missing(counted, to)} THEN 0{missing} ELSE LEAST(GREATEST({steps}, {low}), {high}) END"
+
+
+def is_missing(name: str, to: Dialect) -> str:
+    """Is there no number?"""
+    return f"{name} IS NULL OR {to.is_nan(raw(name)).sql(to.name)}"
+
+
+# ---- aggregates inside a question ------------------------------------------------------------------------------------
+#
+# Exact, and the same whatever the order of rows: sums of doubles depend on the order in which they are added, which
+# another unit's rows can change. So values are summed as whole numbers of steps, and of equal numbers (-0 and 0) one
+# spelling is kept.
+
+
+def plain_value(name: str, of: Expression, to: Dialect) -> str:
+    """A value with one spelling: NaN is none, -0 is 0."""
+    if of.domain.kind is not Kind.NUMBER:
+        return name
+    return f"CASE WHEN {is_missing(name, to)} THEN NULL WHEN {name} = 0 THEN {zero(to)} ELSE {name} END"
+
+
+def zero(to: Dialect) -> str:
+    return to.number(0.0).sql(to.name)
+
+
+def group_value(value: GroupValue, names: list[str], to: Dialect) -> str:
+    """The SQL of an aggregate whose expressions are the columns `names` of the rows."""
+    if value.of is None:
+        return to.double("COUNT(*)")
+    one = plain_value(names[0], value.of, to)
+    many = to.double(f"COUNT({one})")
+    match value.reduce:
+        case Reduce.VALUES:
+            return many
+        case Reduce.DISTINCT:
+            return to.double(f"COUNT(DISTINCT {one})")
+        case Reduce.SUM | Reduce.MEAN:
+            steps = clamped_value(Measure(What.SUM, value.of, 0.0, value.exponent), names[0], names[0], to)
+            total = f"{to.double(to.total(steps))} * {to.number(2.0**value.exponent).sql(to.name)}"
+            total = f"{total} / {many}" if value.reduce is Reduce.MEAN else total
+            return f"CASE WHEN COUNT({one}) > 0 THEN {total} END"
+        case Reduce.LEAST if value.of.domain.kind is Kind.TRUTH:
+            return f"BOOL_AND({one})"
+        case Reduce.GREATEST if value.of.domain.kind is Kind.TRUTH:
+            return f"BOOL_OR({one})"
+        case Reduce.LEAST:
+            return f"MIN({one})"
+        case Reduce.GREATEST:
+            return f"MAX({one})"
+    return to.first(one, [*order_by(value, names, to), f"{one} ASC NULLS LAST"])
+
+
+def order_by(value: GroupValue, names: list[str], to: Dialect) -> list[str]:
+    """ORDER BY of a first value; NaN is read as NULL, as everywhere."""
+    found = []
+    for name, (of, descending, nulls_first) in zip(names[1:], value.order, strict=True):
+        nulls = f"NULLS {'FIRST' if nulls_first else 'LAST'}"
+        found.append(f"{plain_value(name, of, to)} {'DESC' if descending else 'ASC'} {nulls}")
+    return found
+
+
+def group_key(key: Expression, to: Dialect) -> str:
+    """A key as rows are grouped by it."""
+    text = to.compiled(key).sql(to.name)
+    return plain_value(f"({text})", key, to) if key.domain.kind is Kind.NUMBER else text

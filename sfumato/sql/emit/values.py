@@ -10,13 +10,12 @@ from fractions import Fraction
 
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dialects.base import Dialect
+from sfumato.sql.dialects.keyed_hash import FORMS, Form
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit.bounding import bounding_of, group_by, key_names, partition_by
-from sfumato.sql.emit.lattice_steps import is_missing
 from sfumato.sql.emit.norm import RankBound
-from sfumato.sql.emit.unit_rows import row_select
+from sfumato.sql.emit.unit_rows import is_missing, row_select
 from sfumato.sql.expressions import Column, Expression
-from sfumato.sql.lattice import Lattice
 from sfumato.sql.plan import Plan
 from sfumato.sql.reserved_names import (
     ALL,
@@ -36,6 +35,7 @@ from sfumato.sql.reserved_names import (
     measure,
     qualify,
 )  # fmt: skip
+from sfumato.sql.value_lattice import Lattice
 
 X = f"{READ}.{GIVEN}"  # a value of a row
 
@@ -46,7 +46,7 @@ def distinct_counts(plan: Plan, of: Expression, salt: int, dialect: str | Dialec
     One unit changes it by at most `rows`: that many values are its own, and others may have them as well.
     """
     to, names = dialect_of(dialect).about(plan), qualify(VALUES, key_names(plan))
-    kept = bounding_of(plan).values(plan, value_or_null(of, to), of, salt, to, once=True)
+    kept = bounding_of(plan).values(plan, value_or_null(of, to), of, salt, to, once=True, form=FORMS[of.domain.kind])
     counted = f"COUNT(DISTINCT {VALUES}.{VALUE}) AS {measure(0)}"
     return f"WITH {kept} SELECT {', '.join([*names, counted])} FROM {VALUES} {group_by(names)}"
 
@@ -98,12 +98,12 @@ class Selection:
         to, of = dialect_of(dialect).about(plan), lattice.of
         read = to.compiled(of)
         key, unread = (to.key(of), to.unread(of)) if isinstance(of, Column) else (None, None)
-        rows, plain = (row_select(plan, {GIVEN: one or read}, to).sql(to.name) for one in (key, unread))
+        rows, plain = (row_select(plan, {GIVEN: one or read}, to).sql(to.name, copy=False) for one in (key, unread))
         return Selection(rows, plain, step_of(lattice, to), to)
 
-    def selected(self, parts: Sequence[float]) -> str:
+    def quantile_statement(self, parts: Sequence[float]) -> str:
         """How many values there are, and those below which these parts of them lie."""
-        return f"SELECT COUNT({X}), {self.to.selected(X, parts)} FROM ({self.rows}) AS {READ}"
+        return f"SELECT COUNT({X}), {self.to.quantile_list(X, parts)} FROM ({self.rows}) AS {READ}"
 
     def between(self, low: float, high: float) -> str:
         """How many values are at most the higher end; and, from the lower one on: steps, and how many have each."""
@@ -122,7 +122,7 @@ class Selection:
 def frequencies(plan: Plan, lattice: Lattice, salt: int, to: Dialect, *more: str) -> str:
     """Tables of WITH, of which COUNTED has the keys, each VALUE, how many have it (COUNT), and `more`."""
     names = qualify(VALUES, [*key_names(plan), VALUE])
-    kept = bounding_of(plan).values(plan, step_of(lattice, to), lattice.of, salt, to, once=False)
+    kept = bounding_of(plan).values(plan, step_of(lattice, to), lattice.of, salt, to, once=False, form=Form.WHOLE)
     shown = [*names, f"COUNT(*) AS {COUNT}", *more]
     return f"{kept}, {COUNTED} AS (SELECT {', '.join(shown)} FROM {VALUES} {group_by(names)})"
 

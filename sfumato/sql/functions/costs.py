@@ -51,12 +51,11 @@ def search(nanoseconds: float) -> Cost:
     return cost
 
 
-def require_cost(worst: float, engine: str = "") -> None:
-    """Raises QueryRefused if the worst case of a question for one row, in nanoseconds, is above MOST_COST."""
-    if worst > MOST_COST:
-        raise QueryRefused(
-            f"this question could take too long for one row{engine and f' on {engine}'}:"
-            " how long an answer takes must not depend on a row.\n"
-            f"  found:  up to {worst / 1000:,.0f} µs; {MOST_COST / 1000:,.0f} are allowed\n"
-            "  do:     shorten texts first, such as LOWER(LEFT(x, 100)), or ask less at a time"
-        )
+def cost_refusal(worst: float, engine: str = "") -> QueryRefused:
+    """The refusal of a question whose worst case for one row, in nanoseconds, is above MOST_COST."""
+    return QueryRefused(
+        f"this question could take too long for one row{engine and f' on {engine}'}:"
+        " how long an answer takes must not depend on a row.\n"
+        f"  found:  up to {worst / 1000:,.0f} µs; {MOST_COST / 1000:,.0f} are allowed\n"
+        "  do:     shorten texts first, such as LOWER(LEFT(x, 100)), or ask less at a time"
+    )

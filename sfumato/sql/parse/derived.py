@@ -5,7 +5,7 @@ from dataclasses import replace
 from sfumato.sql.expressions import Column, Expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Plan, Table
-from sfumato.sql.union import column_label, stack_branches, tables_of
+from sfumato.sql.union import column_label, stack_branches
 
 
 def derive(scope: Scope) -> tuple[Table, dict[str, Column]]:
@@ -35,7 +35,7 @@ def underlying(table: Table, name: str) -> tuple[Table, str] | None:
     if not isinstance(of, Column):
         return None
     place, column = of.origin.split(".", 1)
-    return tables_of(table.inner_plans[0])[int(place[1:])], column
+    return table.inner_plans[0].tables[int(place[1:])], column
 
 
 def key_identity(table: Table, name: str, keys: frozenset[tuple[str, str]]) -> tuple[str, str] | None:

@@ -15,7 +15,6 @@ from sfumato.errors import QueryRefused, UnboundedColumn
 from sfumato.sql.aggregate import INNER, INNER_ONLY, calls_aggregate, kind_of
 from sfumato.sql.domains import Domain, Kind, number
 from sfumato.sql.expressions import Column, Constant, Expression
-from sfumato.sql.lattice import exponent
 from sfumato.sql.parse.ast_guard import column_number, node_text, require_known_parts, without_alias
 from sfumato.sql.parse.derived import key_identity
 from sfumato.sql.parse.expressions import parse_expression
@@ -24,6 +23,7 @@ from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.parse.unbounded import name_unbounded
 from sfumato.sql.plan import Grouped, GroupValue, Plan, Reduce, Table
 from sfumato.sql.simplify import call, filter_condition
+from sfumato.sql.value_lattice import exponent
 
 BITS = 61  # of values in steps: sums are exact integers of 64 bits and more, and no coarser than doubles
 LISTED = "COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, MIN, MAX, ANY_VALUE, BOOL_AND, BOOL_OR, ARG_MIN, ARG_MAX,\n" \

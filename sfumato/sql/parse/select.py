@@ -9,7 +9,7 @@ from sfumato.errors import QueryRefused, UnboundedColumn
 from sfumato.sql.aggregate import MARK, Aggregate, StandaloneAggregate, calls_aggregate, kind_of, lattices_of
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column, Constant, Expression, Output
-from sfumato.sql.functions.costs import require_cost
+from sfumato.sql.functions.costs import MOST_COST, cost_refusal
 from sfumato.sql.parse.ast_guard import column_number, require_known_parts, without_alias
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.from_where import MAIN, Rows
@@ -30,7 +30,7 @@ from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.policy import Policy
 from sfumato.sql.postprocess import require_postprocessing
 from sfumato.sql.question import Question
-from sfumato.sql.union import derived_weight, evaluated, key_cost, most_joined_rows, prune_columns
+from sfumato.sql.union import derived_weight, most_joined_rows, prune_columns
 from sfumato.sql.units import RowUnit
 
 MOST_KEYS, MOST_ROWS, HEAVIEST = 1_000_000, 1_000_000, 4_000
@@ -89,7 +89,7 @@ class Groups:
         """The aggregate that a node calls, with its FILTER."""
         if isinstance(node, exp.Filter):
             require_known_parts(node)
-            return self.aggregate(node.this).filtered(parse_expression(node.expression.this, self.rows))
+            return self.aggregate(node.this).with_filter(parse_expression(node.expression.this, self.rows))
         kind = kind_of(node)
         if kind is None:
             raise QueryRefused(f"{node.sql('duckdb')[:60]}: FILTER belongs to an aggregate.")
@@ -243,7 +243,8 @@ def build_question(
     read += [e for one in core.standalone for e in one.arguments]
     if sum(e.weight for e in [*read, *after]) + derived_weight(core) > HEAVIEST:
         raise QueryRefused("this question is too long, with its views expanded.\n  do:     ask less at a time")
-    require_cost(key_cost(core) + sum(one.cost for one in evaluated(core)))
+    if (worst := core.key_cost + sum(one.cost for one in core.evaluated)) > MOST_COST:
+        raise cost_refusal(worst)
     check_layout(core, after)
     return Question(prune_columns(core), aggregates, sums, tuple(columns), having, tuple(order), None)
 

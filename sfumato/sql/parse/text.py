@@ -105,8 +105,9 @@ def parse_statement(text: str) -> exp.Expression:
         raise
     except SqlglotError as problem:
         place = getattr(problem, "errors", None) or [{}]
-        line, column = place[0].get("line"), place[0].get("col")
-        where = f" at line {line}, column {column}" if line else ""
+        line, column = place[0].get("line"), place[0].get("col")  # of the last character of a token
+        first = max(1, (column or 1) - len(place[0].get("highlight") or "x") + 1)
+        where = f" at line {line}, column {first}" if line else ""
         raise QueryRefused(f"this is not SQL{where}.\n  do:     ask one SELECT statement") from None
     except (RecursionError, ValueError, AttributeError, IndexError, KeyError, TypeError):
         raise QueryRefused("this is not SQL that can be read.\n  do:     ask one SELECT statement") from None

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from sfumato.errors import QueryRefused, UnboundedColumn
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Column
-from sfumato.sql.lattice import GENERATED
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Grouped, Plan, Table
+from sfumato.sql.value_lattice import GENERATED
 
 
 class UnboundedValue(UnboundedColumn):

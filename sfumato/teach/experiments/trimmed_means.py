@@ -22,7 +22,7 @@ RATES = (0.05, 0.07, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.35)
 
 @dataclass(frozen=True)
 class Excess:
-    """E(answer − mean)² less 1/n, which the sample errs by itself; and the trimming and smoothness of it."""
+    """E(answer − mean)² less 1/n, the error of the sample itself; with its trimming and smoothness."""
 
     size: float
     trim: int
@@ -36,12 +36,12 @@ class Compared:
     n: int
     ours: Excess
     published: Excess
-    alike: Excess  # published, with the trimming of ours
+    alike: Excess  # published, with our trimming
     local: Excess
 
     @property
     def ratio(self) -> float:
-        """How many times the excess of ours the published noise has."""
+        """The excess of the published noise, divided by ours."""
         return self.published.size / self.ours.size
 
     @property
@@ -73,7 +73,7 @@ def compare_trimmed_means(
         local.append(Excess(cut + here / (2 * RHO), trim, 0.0))
         for rate in RATES:
             smooth = np.array([statistic.smooth(row, rate) for row in rows])
-            theirs.append(Excess(cut + published(rate) * float(np.mean(smooth**2)), trim, rate))
+            theirs.append(Excess(cut + published_variance(rate) * float(np.mean(smooth**2)), trim, rate))
             if rate in rates:
                 ladder = Ladder(rate, statistic.everywhere, Fraction(STEP), steps)
                 rungs = np.array([ladder.near[ladder.least(float(s))] for s in smooth])
@@ -88,7 +88,7 @@ def least(found: Sequence[Excess]) -> Excess:
     return min(found, key=lambda one: one.size)
 
 
-def published(rate: float) -> float:
+def published_variance(rate: float) -> float:
     """The least variance of Laplace log-normal noise at S = 1 for ρ = ½(t/σ + e^{3σ²/2}s)²: Var = 2e^{2σ²}/s²."""
     sigmas = np.linspace(rate * 1.001, 3.0, 4000)
     shift = (math.sqrt(2 * RHO) - rate / sigmas) * np.exp(-1.5 * sigmas**2)

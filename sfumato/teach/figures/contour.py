@@ -50,7 +50,7 @@ def contour_engine(loss: PrivacyLoss) -> Composition:
 
 def sizes(composed: Composition, theta: float, omega: Floats) -> tuple[float, Floats]:
     """log M(θ), and log |Φ| at these frequencies."""
-    views = [part.tilted(theta) for part in composed.transforms]
+    views = [part.tilt(theta) for part in composed.transforms]
     found = np.sum([view.discs(omega).log.real for view in views], axis=0)
     return sum(view.log_moment for view in views), floats(found)
 
@@ -85,7 +85,7 @@ def draw_decay(axis: Axes, composed: Composition, line: Contour) -> None:
     """|Φ|, the ceiling above it, and the dropped frequencies, which the ceiling covers."""
     last = float(line.line.points.omega[-1])
     omega = np.linspace(0.0, 1.3 * last, 300)
-    ceiling = np.sum([part.tilted(line.theta).log_ceiling(omega[1:]) for part in composed.transforms], axis=0)
+    ceiling = np.sum([part.tilt(line.theta).log_ceiling(omega[1:]) for part in composed.transforms], axis=0)
     axis.axvspan(last, float(omega[-1]), color="#e4e4e4", linewidth=0)
     Pen(GREEN, LONG).draw(axis, omega, np.exp(np.append(0.0, ceiling)), "ceiling")
     Pen(BLUE).draw(axis, omega, np.exp(sizes(composed, line.theta, omega)[1]), "|Φ(ω)|")

@@ -114,7 +114,7 @@ def mean_size(noise: Noise) -> float:
 
 def error_of_choice(chosen: ChosenQuantile, data: Floats) -> float:
     """The mean distance to the true quantile, from the weights of all points."""
-    x = chosen.statistic.ordered(data)
+    x = chosen.statistic.order_values(data)
     starts, lengths, scores = (floats(row) for row in chosen.runs(x))
     weights = np.exp(-float(chosen.rate) * (scores - scores.min()))
     first = starts - (float(x.at([chosen.statistic.rank(x.size)])[0]) - x.low)  # the true one is a run by itself

@@ -69,7 +69,7 @@ def vote_of(columns: list[int], signs: NDArray[np.float64]) -> Query:
 
 
 def over_fitting_bounds(people: int = 100_000, beta: float = 0.05) -> Figure:
-    """What a privacy loss promises about over-fitting to so many people: pure ε, and Gaussian noise of μ."""
+    """The over-fitting bounds of a privacy loss for so many people: pure ε, and Gaussian noise of μ."""
     figure, axes = panels(2, "pure ε", "Gaussian noise, μ", inches=(7.6, 3.5))
     sizes = np.geomspace(0.003, 0.5, 12)
     pure = [PureLoss(float(x), relation=ReplaceOne).generalisation(people) for x in sizes]

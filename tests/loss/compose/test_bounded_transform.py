@@ -51,8 +51,8 @@ def test_points_and_weights_are_those_of_gauss(size):
 @pytest.mark.parametrize("sign", [1, -1])
 def test_the_transform_holds_the_moment_and_every_disc(loss, rate, sign):
     for theta, count in ((0.3, 1), (7.0, 5), (40.0, 10**6)):
-        term = replace(loss.bounded(), rate=rate, sign=sign).times(count)
-        view = term.tilted(theta)
+        term = replace(loss.bounded_transform(), rate=rate, sign=sign).times(count)
+        view = term.tilt(theta)
         step = 2.0**-3 / (count**0.5 * view.length)
         omega = step * np.array([0, 1, 2, 5, 11])
         discs = view.discs(omega)
@@ -71,7 +71,7 @@ def test_the_transform_holds_the_moment_and_every_disc(loss, rate, sign):
 @pytest.mark.parametrize("rate", [0.05, 1.0])
 @pytest.mark.parametrize("theta", [0.5, 12.0])
 def test_no_later_value_exceeds_a_ceiling(loss, rate, theta):
-    view = replace(loss.bounded(), rate=rate).tilted(theta)
+    view = replace(loss.bounded_transform(), rate=rate).tilt(theta)
     omega = np.geomspace(0.01, 300.0, 200) / view.length
     log_ceiling = view.log_ceiling(omega)
     assert np.all(np.diff(log_ceiling) <= 1e-15)
@@ -85,7 +85,7 @@ def test_no_later_value_exceeds_a_ceiling(loss, rate, theta):
 @pytest.mark.parametrize(("eps", "count"), [(1e-5, 10**9), (1e-3, 10**6), (0.05, 1000)])
 def test_coins_on_this_contour_agree_with_the_binomial_sum(eps, count):
     loss = L.PureLoss(eps)
-    composition = Composition([loss.bounded().times(count)], 0.0, 0.0)
+    composition = Composition([loss.bounded_transform().times(count)], 0.0, 0.0)
     found = ContourEngine(composition, count * eps, Binomial(eps, count, 0.0), lambda: 0.0).least(1e-6, 1e-5)
     true = (count * loss).epsilon(1e-6)
     assert true.method == "closed form"

@@ -209,7 +209,7 @@ def test_the_transform_of_a_discrete_gaussian_holds_the_sum(sigma, d):
     theta = 1.7
     period = 2 * math.pi * sigma**2 / d
     omega = np.array([0.0, 0.05, 0.2, 0.49]) * period
-    view = DiscreteGaussianTransform(sigma, d).tilted(theta)
+    view = DiscreteGaussianTransform(sigma, d).tilt(theta)
     discs = view.discs(omega)
     with mp.workdps(50):
         s2 = mp.mpf(sigma) ** 2

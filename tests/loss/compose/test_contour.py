@@ -38,7 +38,7 @@ def test_many_sampled_gaussians_against_a_plain_inversion(rate, mu, count, t, si
         assert found.relative_gap <= max(tolerance, 1e-7)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(seed=seeds)
 def test_distinct_coins_face_by_face(seed):
     r = Random(f"distinct coins {seed}")

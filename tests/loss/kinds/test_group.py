@@ -103,7 +103,7 @@ def lies_around(table, ahead, back):
     return True
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(case=finite_pairs(), size=st.integers(2, 5))
 def test_groups_of_finite_pairs_are_compositions_of_polygons(case, size):
     loss, one = case
@@ -113,7 +113,7 @@ def test_groups_of_finite_pairs_are_compositions_of_polygons(case, size):
     assert lies_around(group(loss, size), many, reversed_corners(many))
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(case=finite_pairs())
 def test_replacing_is_removing_and_adding_in_the_worse_order(case):
     loss, one = case
@@ -207,7 +207,7 @@ def classical(eps, failure, size):
     return ApproxLoss(size * eps, min(1.0, failure * math.expm1(size * eps) / math.expm1(eps)))
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(eps=st.floats(0.01, 2), failure=st.floats(-12, -2).map(lambda x: 10.0**x), size=st.integers(2, 6))
 def test_the_classical_bound_holds_and_is_met_at_its_own_eps(eps, failure, size):
     found, known = group(ApproxLoss(eps, failure), size), classical(eps, failure, size)
@@ -228,7 +228,7 @@ def chain(growth, failure, size):
     return many
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(
     growth=st.fractions(Fraction(101, 100), 8, max_denominator=100),
     failure=st.integers(1, 12).map(lambda n: Fraction(9, 10**n)) | st.just(Fraction(0)),

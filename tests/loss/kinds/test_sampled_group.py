@@ -38,7 +38,7 @@ def sampled_output(mechanism, people, rate):
     return total
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10**6), rate=st.floats(0.01, 0.99), size=st.integers(2, 3))
 def test_no_mechanism_loses_more_than_its_group_loss(seed, rate, size):
     """Random mechanisms on sets of people: what is known about one person bounds the group, in both directions."""
@@ -57,7 +57,7 @@ def test_no_mechanism_loses_more_than_its_group_loss(seed, rate, size):
         assert hockey_stick(without, with_group, at) <= known[1].upper[0] + ROUNDING
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(rate=rates, size=st.integers(2, 4), scale=st.floats(0.5, 4))
 def test_a_noisy_count_attains_it(rate, size, scale):
     """Discrete Laplace noise on a count: all batches enumerated, both sides of the bound."""
@@ -109,7 +109,7 @@ def exact_profiles(mu, rate, size, eps):
     return forward, mp.erfc(-x / mp.sqrt(2)) / 2 - alpha * above(x, -1)
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10**6))
 def test_the_profile_of_gaussian_noise_encloses_the_truth(seed):
     r = Random(f"sampled group {seed}")

@@ -181,7 +181,7 @@ def test_the_convex_curve_below_points_is_convex_and_below(values, middle):
 # ---- from profiles --------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(mu=mus)
 def test_a_gaussian_profile_becomes_a_sharp_table(mu):
     table = from_profile(gaussian_profile(mu))
@@ -190,7 +190,7 @@ def test_a_gaussian_profile_becomes_a_sharp_table(mu):
     assert table.leak()[0] < 1e-17
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(eps=st.floats(0.01, 10))
 def test_bounded_losses_need_few_nodes_and_have_a_top(eps):
     table = from_profile(lambda t: -math.expm1(min(t - eps, 0) / 2), top=eps)

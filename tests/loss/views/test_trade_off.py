@@ -69,7 +69,7 @@ def arguments(r, *corners):
     return np.array([a for a in [*spread, *close] if 0 < a < 1])
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(seed=seeds)
 def test_trade_off_curves_hold_their_closed_forms(seed):
     r = Random(f"curves {seed}")
@@ -83,7 +83,7 @@ def test_trade_off_curves_hold_their_closed_forms(seed):
         holds(loss.trade_off(alphas, tolerance=tolerance), alphas, exact)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(seed=seeds)
 def test_profiles_of_arrays_hold_their_closed_forms(seed):
     r = Random(f"profiles {seed}")

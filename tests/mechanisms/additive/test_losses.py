@@ -70,7 +70,7 @@ def test_rounded_noise_about_real_values_costs_no_more_than_the_noise_itself(mec
     assert_within(mechanism.loss(float(size)), pairs, tight=tight)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     eps=st.sampled_from([0.5, 1.0, 2.5]),
     period=st.integers(1, 4),
@@ -224,7 +224,7 @@ def test_pure_noise_by_name_meets_its_target(eps, size):
     )
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(st.floats(0.1, 5), st.floats(-9, -1).map(lambda x: 10**x), st.integers(1, 9))
 def test_truncated_noise_by_name_meets_its_target_with_the_least_bound(eps, delta, size):
     found = sf.TruncatedLaplace.of(eps, delta, size)
@@ -240,7 +240,7 @@ def test_bounded_noise_costs_more_the_more_coordinates_change(count):
     assert one.loss(sf.Sensitivity(l0=count, linf=1)).eps >= one.loss(1).eps * count * (1 - 1e-12)
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(st.floats(0.05, 5), st.integers(1, 50), st.integers(1, 9))
 def test_bounded_noise_by_name_meets_its_target(eps, high, size):
     found = sf.BoundedLaplace.of(eps, 0, high, size)

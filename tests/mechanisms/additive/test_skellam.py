@@ -93,7 +93,7 @@ def test_variances_add_up():
 # ---- the price -------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     v=st.floats(0.01, 60).map(lambda x: round(x, 3)).filter(lambda x: x >= 0.01),
     d=st.integers(1, 5),

@@ -22,7 +22,7 @@ def test_the_best_score_wins_and_says_which_candidate_it_was():
     found = [made.release([1]) for _ in range(200)]
     assert {(run.candidate, run.output, run.score) for run in found} <= {(0, 1.0, 1.0), (1, 5.0, 5.0), (2, 3.0, 3.0)}
     share = sum(run.candidate == 1 for run in found) / 200
-    expected = 1 - LAW.missed(1 / 3)
+    expected = 1 - LAW.miss_chance(1 / 3)
     assert abs(share - expected) < 0.13  # Hoeffding: fails with probability at most 0.0025
 
 

@@ -19,13 +19,13 @@ from tests.noise.sources import Recorded
 PARTS = [Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), Fraction(2, 3), Fraction(0), Fraction(1)]
 
 
-def ranked(values):
+def rank_values(values):
     found = sorted(set(values))
     counts = [values.count(v) for v in found]
     return Ranked.of(len(values), found, counts, list(accumulate(counts)))
 
 
-NONE = ranked([])
+NONE = rank_values([])
 
 
 def near(data, choice):
@@ -55,7 +55,7 @@ def scores(choice, data):
 
 
 def law(choice, values):
-    weights = [math.exp(-float(choice.rate) * s) for s in scores(choice, ranked(values))]
+    weights = [math.exp(-float(choice.rate) * s) for s in scores(choice, rank_values(values))]
     return [w / math.fsum(weights) for w in weights]
 
 
@@ -75,7 +75,7 @@ def test_runs_have_the_scores_of_the_definition_and_a_window_is_enough(part):
     for kind in (Quantile, Shallow):
         choice = kind(1.0, part, 5)
         for values in small(5, 6):
-            data = ranked(values)
+            data = rank_values(values)
             exact = [score(values, v, choice) for v in range(5)]
             assert scores(choice, data) == exact
             assert scores(choice, near(data, choice)) == exact
@@ -86,7 +86,7 @@ def test_the_least_point_of_score_zero_is_the_quantile(part):
     choice = Quantile(1.0, part, 5)
     for values in small(5, 6):
         if values and not choice.extreme:
-            zero = [v for v, s in enumerate(scores(choice, ranked(values))) if s == 0]
+            zero = [v for v, s in enumerate(scores(choice, rank_values(values))) if s == 0]
             assert zero[0] == sorted(values)[max(0, math.ceil(part * len(values)) - 1)]
             assert zero == list(range(zero[0], zero[-1] + 1))
 
@@ -96,9 +96,9 @@ def test_the_least_point_of_score_zero_is_the_quantile(part):
 def test_no_neighbour_moves_a_score_farther_than_is_paid_for(part, kind):
     choice, worst = kind(1.0, part, 4, values=2), 0
     for values in small(4, 4):
-        before = scores(choice, ranked(values))
+        before = scores(choice, rank_values(values))
         for more in small(4, 2):
-            moved = [abs(a - b) for a, b in zip(before, scores(choice, ranked(values + more)), strict=True)]
+            moved = [abs(a - b) for a, b in zip(before, scores(choice, rank_values(values + more)), strict=True)]
             worst = max(worst, *moved)
     assert worst <= choice.most
     assert worst == choice.most or kind is Quantile or choice.extreme  # and the price is not larger than it must be
@@ -167,7 +167,7 @@ def test_intervals_hold_the_true_value_at_95_percent(name, part):
     """200 releases. At exactly 95 % more than 21 misses have probability 3e-4; the misses are rarer by far."""
     values = DATA[name]
     choice = Quantile(0.5, part, 2**20, source=Recorded(f"coverage {name} {part}"))
-    data = near(ranked(values), choice)
+    data = near(rank_values(values), choice)
     ordered = sorted(values) or [0]
     truth = {Fraction(0): ordered[0], Fraction(1): ordered[-1]}.get(
         part, ordered[max(0, math.ceil(part * len(values)) - 1)]
@@ -181,7 +181,7 @@ def test_intervals_hold_the_true_value_at_95_percent(name, part):
 def test_a_median_of_many_is_near_and_its_interval_is_narrow():
     choice = Quantile(0.5, Fraction(1, 2), 2**20, source=Recorded("near"))
     values = sorted(DATA["spread"])
-    data = near(ranked(values), choice)
+    data = near(rank_values(values), choice)
     found = [choice.release(data) for _ in range(100)]
     ranks = [abs(sum(x <= v for x in values) - 1500) for v, _, _ in found]
     assert sum(ranks) / 100 < 10
@@ -191,7 +191,7 @@ def test_a_median_of_many_is_near_and_its_interval_is_narrow():
 
 def test_ties_are_found_exactly():
     choice = Quantile(0.5, Fraction(1, 2), 2**20, source=Recorded("ties"))
-    found = [choice.release(ranked([1000] * 200 + [7])) for _ in range(30)]
+    found = [choice.release(rank_values([1000] * 200 + [7])) for _ in range(30)]
     assert all(v == 1000 for v, _, _ in found)
     assert sum((low, high) == (1000, 1000) for _, low, high in found) >= 28
 
@@ -204,7 +204,7 @@ def test_odd_parameters_are_refused(bad):
 
 
 def test_nothing_private_is_shown():
-    assert "17" not in repr(ranked([17, 17]))
+    assert "17" not in repr(rank_values([17, 17]))
 
 
 # ---- how the price is shared ----------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ def test_a_mean_report_costs_its_count_and_its_sum():
     assert report.half == 40
     assert report.loss() == sf.Gaussian(2.0).loss(1) + sf.Gaussian(100.0).loss(40)
     for one in ([30.0], [-10.0], [0.0]):  # a person more moves the sum by no more than that
-        x, y = (MEAN.ordered([*([5.0] * 9), *more]) for more in ([], one))
+        x, y = (MEAN.order_values([*([5.0] * 9), *more]) for more in ([], one))
         sums = [int(z.up_to(z.size)) - report.middle * z.size for z in (x, y)]
         assert abs(sums[0] - sums[1]) <= report.half
 

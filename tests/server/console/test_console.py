@@ -16,7 +16,7 @@ import pytest
 from sfumato.curator import Curator
 from sfumato.server import console
 from sfumato.server.configuration import DataSet
-from sfumato.server.console.sessions import IDLE, Sessions
+from sfumato.server.console.sessions import EACH, IDLE, Sessions
 from sfumato.server.identity import Role
 from sfumato.server.rights import Person
 from sfumato.server.service import Service
@@ -90,6 +90,14 @@ def test_an_idle_session_ends():
     assert sessions.find(cookie)
     now[0] = 3 * IDLE
     assert sessions.find(cookie) is None
+
+
+def test_one_person_pushes_nobody_else_out():
+    sessions = Sessions()
+    bob = sessions.open(Person("bob", {}, "t"))
+    ann = [sessions.open(Person("ann", {}, "t")) for _ in range(EACH + 5)]
+    assert sessions.find(bob)
+    assert [sessions.find(one) is not None for one in ann] == [False] * 5 + [True] * EACH
 
 
 def test_under_tls_the_cookie_is_secure(tmp_path):

@@ -2,8 +2,13 @@
 
 import json
 import socket
+import time
+from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
+
+from sfumato.server.http.guard import ImpatientProtocol
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 INJECTIONS = [
@@ -183,3 +188,53 @@ def test_slow_clients_are_cut_off_and_others_are_served(door, token):
         protocol.patience = patience
         for wire in wires:
             wire.close()
+
+
+def test_clients_that_do_not_read_their_replies_are_cut_off(door, token, monkeypatch):
+    """They kept a connection each for ever, without a token: a thousand of them, and the service served nobody."""
+    wires = []
+    monkeypatch.setattr(door.door.server.config.http_protocol_class, "patience", 0.3)
+    try:
+        for _ in range(5):
+            wires.append(socket.socket())
+            wires[-1].settimeout(20)
+            wires[-1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            wires[-1].connect(("127.0.0.1", door.port))
+            wires[-1].sendall(raw("GET", "/openapi.json").replace(b"close", b"keep-alive") * 100)
+        for wire in wires:
+            assert wire.recv(1)  # a reply has begun
+        wait_until(lambda: not door.door.server.server_state.connections)
+        assert door.request("GET", "/v1/data", token=token["ann"])[0] == 200
+    finally:
+        for wire in wires:
+            wire.close()
+
+
+def test_a_client_that_reads_slowly_is_not_cut_off():
+    unread, ended, later = iter([90_000, 70_000, 50_000, 49_000]), [], []
+    protocol = object.__new__(ImpatientProtocol)
+    protocol.transport = SimpleNamespace(get_write_buffer_size=unread.__next__, abort=lambda: ended.append(True))
+    protocol.loop = SimpleNamespace(call_later=lambda _, act, before: later.append(lambda: act(before)))
+    protocol.look_again()
+    for _ in range(2):
+        later.pop()()
+        assert not ended
+    later.pop()()
+    assert ended and not later
+
+
+def test_connections_far_beyond_the_limit_are_closed_at_once(door, monkeypatch):
+    protocol = door.door.server.config.http_protocol_class
+    monkeypatch.setattr("sfumato.server.http.guard.SPARE", -door.door.server.config.limit_concurrency)
+    assert protocol.patience > 1
+    with socket.create_connection(("127.0.0.1", door.port), timeout=20) as wire, suppress(ConnectionResetError):
+        assert wire.recv(1) == b""
+    monkeypatch.undo()
+    assert door.request("GET", "/health")[0] == 200
+
+
+def wait_until(holds):
+    ends = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < ends
+        time.sleep(0.02)

@@ -12,6 +12,7 @@ from sfumato import errors
 from sfumato.client import connect
 from sfumato.curator.answer import Answer
 from sfumato.errors import BudgetExceeded, KeyReused, NotAllowed, NotStored, QueryRefused
+from sfumato.sql.policy import Policy
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 WARDS = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
@@ -197,7 +198,11 @@ def test_what_anybody_may_see_is_public(door):
     assert status == 200 and b"sfumato_calls_total" in text
     document = door.request("GET", "/openapi.json")[2]
     assert document["openapi"].startswith("3.1")
-    assert document["components"]["schemas"]["Question"]["examples"]
+    schemas, paths = document["components"]["schemas"], document["paths"].values()
+    bodies = [one["requestBody"]["content"]["application/json"]["schema"] for path in paths for one in path.values()
+              if "requestBody" in one]  # fmt: skip
+    assert len(bodies) >= 7 and all(schemas[body["$ref"].rpartition("/")[2]]["examples"] for body in bodies)
+    assert Policy.read(schemas["PolicyText"]["examples"][0]["text"]).tables
     answers = document["paths"]["/v1/ask"]["post"]["responses"]
     assert {"200", "202", "401", "402", "422", "429"} <= set(answers)
     assert set(answers["200"]["content"]) >= {"application/json", "text/csv"}

@@ -9,7 +9,9 @@ from psycopg.generators import execute
 
 from sfumato.curator.purchase import Buyer
 from sfumato.server.configuration import Tls
-from sfumato.server.postgres.session import MOST_SETTINGS
+from sfumato.server.postgres import types
+from sfumato.server.postgres.copying import Options, copy_messages
+from sfumato.server.postgres.settings import MOST_SETTINGS
 from sfumato.server.run import tls_context
 from tests.server.conftest import configuration
 from tests.server.postgres.conftest import open_door
@@ -132,20 +134,95 @@ def test_transactions_are_kept_up_without_effect(connect):
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
+def test_a_failed_part_of_a_transaction_goes_back_to_its_savepoint(connect):
+    """Drivers keep transactions alive in this way: autosave of pgjdbc, nested transactions of psycopg."""
+    connection = connect()
+    status = connection.info.transaction_status.__class__
+    for text in ("BEGIN", "SAVEPOINT a", "SAVEPOINT b"):
+        connection.execute(text)
+    with pytest.raises(psycopg.Error):
+        connection.execute("SELECT nothing FROM visits")
+    assert connection.info.transaction_status == status.INERROR
+    for text in ("RELEASE a", "SELECT 1"):
+        with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+            connection.execute(text)
+    connection.execute("ROLLBACK TO SAVEPOINT a")
+    assert connection.execute("SELECT 1").fetchone() == (1,)
+    connection.execute("RELEASE a")
+    with pytest.raises(psycopg.errors.InvalidSavepointSpecification):
+        connection.execute("ROLLBACK TO b")
+    assert connection.execute("COMMIT").statusmessage == "ROLLBACK"
+    assert connection.info.transaction_status == status.IDLE
+
+
+def test_cursors_are_asked_once_at_their_first_fetch(service, connect):
+    connection = connect(epsilon="1")
+    before = entries(service)
+    connection.execute(f'declare "SQL_CUR1" cursor with hold for {SQL}')  # as ODBC does it for Tableau
+    assert entries(service) == before
+    parts = [connection.execute(f'fetch {n} in "SQL_CUR1"').fetchall() for n in (2, 100, 100)]
+    assert [len(part) for part in parts] == [2, 1, 0]
+    assert parts[0] + parts[1] == connect(epsilon="1").execute(SQL).fetchall()
+    connection.execute('close "SQL_CUR1"')
+    with pytest.raises(psycopg.errors.InvalidCursorName):
+        connection.execute('FETCH 1 FROM "SQL_CUR1"')
+    spent = entries(service)
+    with connection.transaction(), connection.cursor("named") as cursor:
+        cursor.itersize = 2
+        cursor.execute("SELECT ward, COUNT(*) AS n FROM visits WHERE stay > %s GROUP BY ward", (2.5,))
+        assert [one.name for one in cursor.description] == ["ward", "n", "n_low", "n_high"]
+        assert len(list(cursor)) == 3
+    assert entries(service) > spent
+    for text in ("DECLARE c CURSOR FOR DELETE FROM visits", "DECLARE c CURSOR FOR SELECT patient_id FROM visits"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(text)
+
+
+@pytest.mark.parametrize("words", ["DEALLOCATE one", "DEALLOCATE PREPARE one", "DEALLOCATE ALL"])
+def test_a_statement_that_is_deallocated_is_forgotten(connect, words):
+    """psycopg does so when its cache is full; a connection that kept them all was refused in the end."""
+    connection = connect()
+    connection.pgconn.prepare(b"one", b"SELECT 1")
+    connection.execute(words)
+    found = connection.pgconn.exec_prepared(b"one", [])
+    assert found.error_field(psycopg.pq.DiagnosticField.SQLSTATE) == b"26000"
+
+
 def test_rows_come_in_parts_if_asked_for(connect):
     with connect(epsilon="1").cursor() as cursor:
         assert len(list(cursor.stream(SQL, size=2))) == 3
 
 
-def test_copies(connect):
+def test_copies(service, connect):
     cursor = connect().cursor()
     for options, part in (
         ("", b"north\t"),
         (" WITH (FORMAT csv, HEADER)", b"ward,n,n_low"),
+        (" WITH (FORMAT csv, DELIMITER ';', NULL 'none')", b"north;"),
+        (" DELIMITER AS '|'", b"north|"),
         (" (FORMAT binary)", b"PGCOPY"),
     ):
         with cursor.copy(f"COPY ({SQL}) TO STDOUT{options}") as copy:
             assert part in b"".join(copy)
+    before = entries(service)
+    other = SQL.replace("n,", "m,")
+    for words in ("(FORCE_QUOTE *)", "(DELIMITER ';;')", "(ENCODING 'LATIN1')", "(FORMAT xml)"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), cursor.copy(f"COPY ({other}) TO STDOUT {words}"):
+            pass
+    assert entries(service) == before
+
+
+def test_a_copy_tells_a_missing_value_from_an_empty_text():
+    columns = [("a", types.TEXT), ("b", types.TEXT)]
+    rows = [(None, ""), ('x"y', "1,2"), ("a\tb", "a|b\\")]
+
+    def written(words):
+        body = [m[5:] for m in copy_messages(columns, rows, Options.of(words)) if m[:1] == b"d"]
+        return b"".join(body).decode().splitlines()
+
+    assert written("CSV") == [',""', '"x""y","1,2"', "a\tb,a|b\\"]
+    assert written("") == ["\\N\t", 'x"y\t1,2', "a\\tb\ta|b\\\\"]
+    assert written("DELIMITER '|'")[2] == "a\\tb|a\\|b\\\\"
 
 
 @pytest.mark.parametrize(
@@ -222,6 +299,69 @@ def test_questions_as_tools_spell_them(connect, text):
     described = connection.cursor()
     described.execute(text, binary=True)
     assert described.description[0].name in ("ward", "count")
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "code"),
+    [
+        ("SELECT COUNT(*) FRM visits", "visits", "42601"),
+        ("EXPLAIN PRIVACY SELECT COUNT(*)\nFROM visits WHERE WHERE", "WHERE WHERE"[6:], "42601"),
+        ("COPY (SELECT COUNT(*) FRM visits) TO STDOUT", "visits", "42601"),
+        ("SELECT COUNT(*) FROM visits WHERE ward = 'nam' AND nam = 1", "nam = 1", "42501"),
+        ("SELECT COUNT(*) FROM public.visits WHERE é = 1", "é", "42501"),
+        ("SELECT ward, COUNT(*) FROM\n  visit", "visit", "42501"),
+        ("SELECT SUM(FOO(age)) FROM visits", "FOO", "42501"),
+        ("SELECT ward, SUM(patient_id) FROM visits GROUP BY ward", "SUM", "42501"),
+        ("DROP TABLE visits", None, "42501"),
+    ],
+)
+def test_refusals_say_where_and_what_to_do(connect, text, at, code):
+    with pytest.raises(psycopg.Error) as problem:
+        cursor = connect().cursor()
+        if text.startswith("COPY"):
+            with cursor.copy(text) as copy:
+                list(copy)
+        cursor.execute(text)
+    diag = problem.value.diag
+    assert diag.sqlstate == code and diag.message_hint
+    assert diag.statement_position == (None if at is None else str(text.rindex(at) + 1))
+
+
+def test_the_tables_of_sfumato_are_listed_and_a_person_has_their_name(connect):
+    connection = connect()
+    connection.execute(SQL)
+    listed = connection.execute("SELECT table_name FROM information_schema.views WHERE table_schema = 'sfumato'")
+    for (name,) in listed.fetchall():
+        described = connection.execute(
+            "SELECT column_name FROM information_schema.columns WHERE table_schema = 'sfumato' AND table_name = %s",
+            (name,),
+        ).fetchall()
+        assert [one.name for one in connection.execute(f"SELECT * FROM sfumato.{name}").description] == [
+            column for (column,) in described
+        ]
+    ((when, who),) = connection.execute(
+        "SELECT time, current_user FROM sfumato.ledger WHERE act = 'charged'"
+    ).fetchall()
+    assert abs(when - datetime.datetime.now(datetime.UTC).replace(tzinfo=None)) < datetime.timedelta(days=1)
+    assert who == "ann"
+
+
+def test_one_person_cannot_fill_the_memory_with_results_that_nobody_reads(connect, monkeypatch):
+    """Each portal kept 12 MB of a catalogue's rows, and there was no limit for all of them."""
+    monkeypatch.setattr("sfumato.server.postgres.presence.MOST_UNREAD", 5 << 19)
+    text = b"SELECT repeat('x', 900) FROM generate_series(1, 1000)"
+    kept = []
+    for connection in (connect(), connect()):
+        connection.execute("BEGIN")
+        kept.append(connection.cursor("big"))
+        kept[-1].execute(text.decode())
+        assert len(kept[-1].fetchmany(1)) == 1
+    with pytest.raises(psycopg.errors.TooManyConnections, match="results"):
+        connect().execute(text.decode()).fetchall()
+    assert connect(who="bob").execute(text.decode()).fetchall()
+    kept[0].close()
+    assert connect().execute(text.decode()).fetchall()
+    kept[1].close()
 
 
 def test_wrong_syntax_has_a_position(connect):

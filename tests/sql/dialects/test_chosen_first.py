@@ -1,7 +1,6 @@
 """Whole numbers as keys: hash and keys order a unit's groups together, before or after their rows are summed."""
 
 import random
-import re
 from collections import defaultdict
 
 import duckdb
@@ -89,12 +88,11 @@ def test_a_person_moves_few_groups_and_each_a_little(sql, rows, database):
 
 
 @pytest.mark.parametrize("rows", [FEW, FEW + 1])
-def test_equal_hashes_are_told_apart_by_the_keys(rows, database):
+def test_equal_hashes_are_told_apart_by_the_keys(rows, database, monkeypatch):
     """The hash replaced by a constant: of a person with too many groups exactly so many are kept, of the least keys."""
     plan = release_of("SELECT k, COUNT(DISTINCT u) FROM t GROUP BY k", rows)
-    text = statement(plan, 5, TYPED)
-    tied = re.sub(r"CAST\(HASH\(.*?\) >> 1 AS BIGINT\)", "CAST(5 AS BIGINT)", text)
-    assert tied != text
+    monkeypatch.setattr("sfumato.sql.dialects.base.keyed_hash", lambda *_: "CAST(5 AS BIGINT)")
+    tied = statement(plan, 5, TYPED)
     everybody, mine = rows_of(2), defaultdict(set)
     for u, k, *_ in everybody:
         mine[u].add(k)

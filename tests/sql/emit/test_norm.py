@@ -291,7 +291,7 @@ def exact_norms(rows, squares):
 
 
 @pytest.mark.parametrize("squares", [True, False])
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(world=tables())
 def test_norms_are_exact_whole_numbers(squares, world):
     scaling = scaling_of("SELECT k, COUNT(*), SUM(x) FROM t GROUP BY k", squares)
@@ -317,7 +317,7 @@ def test_votes_of_one_unit_have_norm_one_whatever_it_has(squares, world, most, u
     assert sum(d**2 for d in apart) <= WHOLE**2 if squares else sum(apart) <= WHOLE
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(seed=st.integers(0, 2**32), bound=st.integers(1, 30))
 def test_an_edge_moves_weighted_counts_within_the_bound(seed, bound):
     policy, rng = Policy.read(EDGES), np.random.default_rng(seed)

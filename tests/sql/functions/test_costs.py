@@ -22,7 +22,6 @@ from sfumato.sql.functions.like import LONGEST_PATTERN, like, pattern_problem
 from sfumato.sql.policy import Policy
 from sfumato.sql.postprocess import evaluate
 from sfumato.sql.simplify import call
-from sfumato.sql.union import evaluated, key_cost
 from tests.curator import clinic
 from tests.sql.parse.test_ordinary import QUESTIONS
 
@@ -65,7 +64,7 @@ def test_a_question_is_refused_when_its_functions_add_up_to_much_in_one_row():
 @pytest.mark.parametrize("sql", QUESTIONS)
 def test_ordinary_questions_are_far_from_the_limit(sql):
     plan = parse_question(sql, RULES).plan
-    assert 0 <= key_cost(plan) + sum(one.cost for one in evaluated(plan)) < MOST_COST / 4
+    assert 0 <= plan.key_cost + sum(one.cost for one in plan.evaluated) < MOST_COST / 4
 
 
 def test_ten_patterns_on_one_column_are_an_ordinary_question():

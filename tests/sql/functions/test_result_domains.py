@@ -76,7 +76,7 @@ def arguments(draw):
 
 
 @pytest.mark.parametrize("domain_of", FUNCTIONS, ids=lambda function: function.__name__)
-@settings(max_examples=400)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_values_lie_in_the_domain_that_is_stated_and_on_its_steps(domain_of, data):
     """CLAMP took the least value of a limit that is a column for its step, and raised where that is infinite."""

@@ -17,7 +17,15 @@ FROM (
         _sf_rows._sf_unit,
         _sf_rows._sf_k0,
         CAST(LEAST(GREATEST(COUNT(*), 0), 3) AS INT) AS _sf_m0,
-        CAST(HASH(_sf_rows._sf_unit, _sf_rows._sf_k0, 1) >> 1 AS BIGINT) AS _sf_hash
+        CAST(MD5_NUMBER(
+          CONCAT(
+            TRY_CAST(_sf_rows._sf_unit AS TEXT) COLLATE "binary",
+            '|',
+            COALESCE(_sf_rows._sf_k0, '||'),
+            '|',
+            '1'
+          )
+        ) & 281474976710655 AS BIGINT) AS _sf_hash
       FROM (
         SELECT
           TRY_CAST("_sf_t0"."patient_id" AS TEXT) COLLATE "binary" AS _sf_unit,

@@ -16,7 +16,15 @@ FROM (
       SELECT
         _sf_rows._sf_unit,
         _sf_rows._sf_k0,
-        CAST(HASH(_sf_rows._sf_unit, _sf_rows._sf_k0, 1) >> 1 AS BIGINT) AS _sf_hash
+        CAST(MD5_NUMBER(
+          CONCAT(
+            TRY_CAST(_sf_rows._sf_unit AS TEXT) COLLATE "binary",
+            '|',
+            COALESCE(_sf_rows._sf_k0, '||'),
+            '|',
+            '1'
+          )
+        ) & 281474976710655 AS BIGINT) AS _sf_hash
       FROM (
         SELECT
           TRY_CAST("_sf_t0"."patient_id" AS TEXT) COLLATE "binary" AS _sf_unit,

@@ -74,7 +74,17 @@ WITH _sf_near AS (
           SELECT
             _sf_rows._sf_unit,
             _sf_rows._sf_value,
-            CAST(HASH(_sf_rows._sf_unit, _sf_rows._sf_value, _sf_rows._sf_copy, 1) >> 1 AS BIGINT) AS _sf_hash
+            CAST(MD5_NUMBER(
+              CONCAT(
+                TRY_CAST(_sf_rows._sf_unit AS TEXT) COLLATE "binary",
+                '|',
+                CAST(CAST(_sf_rows._sf_value AS BIGINT) AS TEXT),
+                '|',
+                CAST(CAST(_sf_rows._sf_copy AS BIGINT) AS TEXT),
+                '|',
+                '1'
+              )
+            ) & 281474976710655 AS BIGINT) AS _sf_hash
           FROM _sf_rows
           WHERE
             NOT _sf_rows._sf_value IS NULL

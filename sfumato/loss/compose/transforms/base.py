@@ -71,7 +71,7 @@ class Transform(ABC):
         """About Σ k log M at several θ > 0: to steer by, it proves nothing."""
 
     @abstractmethod
-    def tilted(self, theta: float) -> Tilted:
+    def tilt(self, theta: float) -> Tilted:
         """The certified view at one θ ≥ 0."""
 
 
@@ -84,7 +84,7 @@ def round_to_30_bits(x: float) -> float:
 def spectral_moment(transform: "Transform | None", s: float) -> Bound | None:
     """log M(s) from the certified view at one tilt, if it is sharp there."""
     try:
-        view = transform.tilted(s) if transform is not None else None
+        view = transform.tilt(s) if transform is not None else None
     except Refused:
         return None
     if view is None or not view.slip <= 1e-9 * abs(view.log_moment):

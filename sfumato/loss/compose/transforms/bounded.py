@@ -90,7 +90,7 @@ class BoundedTransform(Transform):
         large = peak + np.log(np.exp(powers_ - peak[:, None]) @ masses)
         return floats(self.count * np.where(peak < 100, np.log1p(np.maximum(excess, -0.999)), large))
 
-    def tilted(self, theta: float) -> Tilted:
+    def tilt(self, theta: float) -> Tilted:
         return tilted_term(self, theta)
 
 

@@ -50,7 +50,7 @@ class EdgedTransform(Transform):
         result: Floats = theta * self.eps + np.log(self.up + share + back + self.middle * fall)
         return result
 
-    def tilted(self, theta: float) -> Tilted:
+    def tilt(self, theta: float) -> Tilted:
         return TiltedEdges(self, theta)
 
 

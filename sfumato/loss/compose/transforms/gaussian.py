@@ -26,7 +26,7 @@ class GaussianTransform(Transform):
     def log_moments(self, theta: Floats) -> Floats:
         return self.square * theta * (theta + 1) / 2
 
-    def tilted(self, theta: float) -> Tilted:
+    def tilt(self, theta: float) -> Tilted:
         return TiltedGaussian(self.square, theta)
 
 
@@ -94,7 +94,7 @@ class DiscreteGaussianTransform(Transform):
     def log_moments(self, theta: Floats) -> Floats:
         return self.square * theta * (theta + 1) / 2
 
-    def tilted(self, theta: float) -> Tilted:
+    def tilt(self, theta: float) -> Tilted:
         return TiltedDiscreteGaussian(self, theta)
 
 

@@ -100,7 +100,7 @@ class SampledGaussianTransform(Transform):
         large = top + np.log(weight * np.exp(powers - top[:, None]).sum(axis=1))
         return floats(self.count * np.where(excess < 1e100, np.log1p(np.minimum(excess, 1e100)), large))
 
-    def tilted(self, theta: float) -> Tilted:
+    def tilt(self, theta: float) -> Tilted:
         return tilted_term(self, theta)
 
 

@@ -122,13 +122,13 @@ def moment_of_all(count: int, loss: PrivacyLoss, s: float) -> float:
         if not mirrored or -1 - (-1 - s) == s:
             whole = (transform.reverse if mirrored else transform).times(count)
             try:
-                view = whole.tilted(-1 - s if mirrored else s)
+                view = whole.tilt(-1 - s if mirrored else s)
                 return view.log_moment + view.slip
             except Refused:
                 pass
     elif transform is not None and 0 < s <= MOST_TILT and loss.leak()[0] == 0:  # a transform knows nothing of leaks
         try:
-            view = transform.times(count).tilted(s)
+            view = transform.times(count).tilt(s)
             return view.log_moment + view.slip
         except Refused:
             pass

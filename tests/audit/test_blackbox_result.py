@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from sfumato.audit.result import format_down
+from sfumato.audit.blackbox_result import format_down
 
 
 @pytest.mark.parametrize(

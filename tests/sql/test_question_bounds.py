@@ -5,7 +5,7 @@ import pytest
 from sfumato.curator.answer import FOR_ALL_DATA
 from sfumato.curator.planner import Wanted
 from sfumato.errors import InvalidParameter, KeyReused, QueryRefused
-from sfumato.sql.tighten import QuestionBounds
+from sfumato.sql.question_bounds import QuestionBounds
 from tests.curator.people import DEFAULT, charges, opened, spent
 
 COUNT, BY_KEY = "SELECT COUNT(*) AS n FROM t", "SELECT k, COUNT(*) AS n FROM t GROUP BY k"

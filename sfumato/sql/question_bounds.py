@@ -5,7 +5,7 @@ depends on these bounds and so must what is counted: a bound that is looser than
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.sql.plan import Plan, Table
@@ -24,19 +24,16 @@ class QuestionBounds:
     most: int | None = None
 
     def __post_init__(self) -> None:
-        for name, value in self.stated().items():
-            if type(value) is not int or not 1 <= value <= LARGEST:
+        for name, value in vars(self).items():
+            if value is not None and (type(value) is not int or not 1 <= value <= LARGEST):
                 raise InvalidParameter(
                     f"{name} is a number of rows or groups.\n  found:  {value!r}\n"
                     "  do:     give a whole number from 1 on"
                 )
 
-    def stated(self) -> dict[str, int]:
-        found = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: value for name, value in found.items() if value is not None}
-
-    def __bool__(self) -> bool:
-        return bool(self.stated())
+    def stated_bounds(self) -> dict[str, int]:
+        """The bounds that are not None, by name."""
+        return {name: value for name, value in vars(self).items() if value is not None}
 
     def policy_of(self, policy: Policy, plan: Plan) -> Policy:
         """The policy in which the tables that a plan reads have these bounds, or QueryRefused."""
@@ -71,7 +68,7 @@ class QuestionBounds:
         return table if most == table.most else replace(table, most=most, supposed=True)
 
     def require_tighter(self, table: Table, limits: dict[str, int]) -> None:
-        for name, value in self.stated().items():
+        for name, value in self.stated_bounds().items():
             if value > limits.get(name, value):
                 raise QueryRefused(
                     f"a question can tighten the owner's bounds, not loosen them.\n"

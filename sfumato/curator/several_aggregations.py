@@ -2,7 +2,7 @@
 
 Theorem: shares of a price that sum to 1 cost the price together, and leaks add up [`Price.part`; `LeakyLoss`]
 All of them are planned, bound and checked, and found affordable together, before the first is charged. Each is stored
-by itself: whoever asks one of them again, alone or in another text, pays nothing.
+separately: asking one of them again, alone or in another text, costs nothing.
 """
 
 from dataclasses import replace
