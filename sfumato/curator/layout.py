@@ -160,17 +160,19 @@ def bounding_note(plan: Plan, missing: LeftOut | None = None) -> str:
         return ""
     if table.scaled:
         supposed = (
-            f"Supposed: no {table.unit} has more than {plural(table.most or 0, 'row')}." if table.supposed else ""
+            f"Supposed: no {table.unit_column} has more than {plural(table.most or 0, 'row')}."
+            if table.supposed
+            else ""
         )
         return " ".join(filter(None, [str(missing) if missing is not None else "", supposed, cut_note(plan)]))
     rows = plural(plan.rows if table.derived else table.rows, "row")
     most = f"{rows} in each of {plural(plan.groups, 'group')}" if plan.groups > 1 else rows
-    return f"95 % is about the noise; of each {table.unit} at most {most} can count."
+    return f"95 % is about the noise; of each {table.unit_column} at most {most} can count."
 
 
 def cut_note(plan: Plan) -> str:
     """A note on rows that are cut where scaling is impossible: for aggregates that are no sums, and before joins."""
-    unit, found = plan.table.unit, []
+    unit, found = plan.table.unit_column, []
     weighted = [isinstance(one, StandaloneAggregate) and one.weighted for one in plan.standalone]
     if any(weighted):
         found.append(f"Ranks and modes are of rows with weights: a {unit} with very many rows counts for less in each.")
