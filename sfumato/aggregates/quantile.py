@@ -58,7 +58,6 @@ class Quantile(Standalone):
     example = "SELECT ward, MEDIAN(stay), MAX(stay) FROM visits GROUP BY ward"
     stored_as = "chosen"
     portable = True
-    weighted = True
 
     lattice: Lattice
     part: Fraction
@@ -78,6 +77,10 @@ class Quantile(Standalone):
     def with_arguments(self, *values: Expression) -> "Quantile":
         (of,) = values
         return Quantile(Lattice.over(of, self.name), self.part)
+
+    @property
+    def weighted(self) -> bool:
+        return True
 
     def needs_slack(self, price: type[Price]) -> bool:
         return False

@@ -9,12 +9,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 from sfumato.aggregates.arithmetic_intervals import Cells
 from sfumato.aggregates.count import CountReader
-from sfumato.aggregates.intervals import spread
+from sfumato.aggregates.intervals import clip, spread
 from sfumato.aggregates.linear import Estimate
+from sfumato.aggregates.mean import RatioColumn
 from sfumato.aggregates.noisy_sums import CONFIDENCE
 from sfumato.aggregates.price import IndependentNoise
 from sfumato.curator.answer import BY_THE_TAIL, FOR_ALL_DATA, NOISE_ONLY, LeftOut, about_percent, percent
@@ -83,7 +85,8 @@ def tail_warning(choice: Choice, offer: Offer, people: int) -> str:
         return ""
     return (
         "WARNING: more people have long contributions than the shape of the others' suggests, so more may be left out "
-        "than stated. Ask the owner to state `most` in the policy, or buy a histogram of norms first."
+        "than stated. Ask the owner to state `most` in the policy, or to buy a histogram of norms "
+        "first (sfumato register)."
     )
 
 
@@ -172,10 +175,12 @@ def cut_note(plan: Plan) -> str:
     unit, found = plan.table.unit_column, []
     weighted = [isinstance(one, StandaloneAggregate) and one.weighted for one in plan.standalone]
     if any(weighted):
-        found.append(f"Ranks are of rows with weights: a {unit} with very many rows counts for less in each.")
-    if not all(weighted) or any(m.what is What.DISTINCT for m in plan.measures):
+        found.append(f"Ranks and modes are of rows with weights: a {unit} with very many rows counts for less in each.")
+    distinct = any(m.what is What.DISTINCT for m in plan.measures)
+    if distinct or not all(weighted):
         groups = f" in each of at most {plural(plan.groups, 'group')}" if plan.keys else ""
-        found.append(f"For what is no sum, one row of each {unit}{groups} counts, chosen by a hash.")
+        about = "There may be more different values." if distinct else "Intervals are about these rows."
+        found.append(f"For what is no sum, one row of each {unit}{groups} counts, chosen by a hash. {about}")
     if plan.crossed:
         cut = f"Of each {unit} at most {plural(plan.table.rows, 'row')} of a table are joined"
         found.append(f"{cut}; intervals do not include what that leaves out.")
@@ -220,10 +225,13 @@ def left_out_by_row(offer: Offer, noisy: bytes, readings: Estimates) -> tuple[fl
 
 
 def lay_out_rows(
-    question: Question, readings: Estimates, cells: Cells, ratios: Sequence[int] = ()
+    question: Question, readings: Estimates, cells: Cells, ratios: Mapping[int, RatioColumn] = MappingProxyType({})
 ) -> tuple[tuple[str, ...], tuple[tuple[Shown, ...], ...]]:
-    """Names and rows: all that comes after the aggregates, and beside each column its interval, if it has one. Those of
-    columns at the places `ratios` come last in the readings."""
+    """Names and rows: all that comes after the aggregates, and beside each column its interval, if it has one.
+
+    Columns at the places `ratios` come last in the readings. A ratio that no true numbers can have, such as a negative
+    share, is moved to the nearest one that they can.
+    """
     values = plain_values(readings)
     kept = arrange_rows(question, values)
     names: list[str] = []
@@ -233,6 +241,8 @@ def lay_out_rows(
         shown: list[Shown] = [
             finite_or_none(values[i][e.place] if isinstance(e, Output) else evaluate(e, values[i])) for i in kept
         ]
+        if place in ratios:
+            shown = [clip(cell, *ratios[place].ends) if isinstance(cell, int | float) else cell for cell in shown]
         columns.append(parse_dates(shown) if e.domain.kind is Kind.DATE else shown)
         own: list[Estimate] = []
         if isinstance(e, Output):
