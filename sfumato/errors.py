@@ -14,6 +14,7 @@ SfumatoError
 ├── EngineUnavailable     the database cannot run the question; nothing was charged
 ├── AnswerFailed          a charged question that could not be answered
 │   └── PostprocessingFailed  SQL over released values failed; these are stored, and further queries over them are free
+├── TrainingFailed        the model or loss of a charged training run raised an error on the data (also a RuntimeError)
 ├── CheckpointFailed      a checkpoint of a training run was not written      (also an OSError)
 ├── NotReached            the price does not buy what was asked for; what it bought is in `answer`
 ├── AccessRefused         a service does not let this person do this now; nothing was charged
@@ -169,6 +170,10 @@ class PostprocessingFailed(AnswerFailed):
 
     The message is that of the engine. It depends on released and public values alone.
     """
+
+
+class TrainingFailed(SfumatoError, RuntimeError):
+    """The model, the loss or the data set of a charged run raised an error. It may show data, so it is left out."""
 
 
 class CheckpointFailed(SfumatoError, OSError):

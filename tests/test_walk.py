@@ -28,10 +28,12 @@ def test_modules_that_call_each_other_are_named_with_the_calls_each_way():
 def test_a_stored_repeat_runs_less_than_the_question_and_reads_no_data(tmp_path, capsys):
     found = {walk.name: walk for walk in walks(tmp_path)}
     assert set(found) == {"preview", "ask", "stored", "repeat", "reopened", "epsilon"}
-    assert 0 < len(found["reopened"].functions) <= 140 and len(found["stored"].functions) <= 70
+    assert 0 < len(found["reopened"].functions) <= 120 and len(found["stored"].functions) <= 70
     assert len(found["epsilon"].functions) <= 80
     assert len(found["repeat"].functions) <= 70 and not found["repeat"].pairs
-    assert len(found["ask"].functions) <= 300 and len(found["ask"].files) <= 54  # 291 and 53 when this was written
+    assert (
+        len(found["ask"].functions) <= 308 and len(found["ask"].files) <= 53
+    )  # 291 to 299 and 52 when this was written
     assert not found["ask"].pairs, "no two files call each other"
     assert not any(module.startswith("loss/views") for module in found["ask"].files), "a preview has computed them"
     assert any(module.startswith("engines/") for module in found["ask"].files)

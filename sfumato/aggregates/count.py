@@ -1,5 +1,6 @@
 """Counts: of rows, of rows with a value, of different values, of units."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -109,7 +110,10 @@ class CountDistinct(Linear):
         return (Measure(What.DISTINCT, self.of),)
 
     def reader(self, sums: NoisySums) -> "CountReader":
-        return CountReader(sums)
+        """Where contributions are scaled, one row of each unit counts here, so that there may be any more values."""
+        keys = self.of.domain.keys
+        most = math.inf if keys is None else float(len(set(keys)))
+        return DistinctReader(sums, most) if sums.joint.weight != 1 else CountReader(sums)
 
     def as_row_count(self, table: Table, known: frozenset[Expression]) -> Linear:
         """COUNT(DISTINCT unit) counts units."""
@@ -186,6 +190,16 @@ class CountReader(Reader):
         if missing is None:
             return [0.0] * len(rows)
         return [missing.share(measure(index, row) - self.spread.radius) for row in rows]
+
+
+@dataclass(frozen=True)
+class DistinctReader(CountReader):
+    """A number of different values among some of the rows: of all rows there may be more, and at most `most`."""
+
+    most: float
+
+    def read_all(self, rows: Sequence[Sequence[Number]]) -> list[NumberEstimate]:
+        return [(value, low, max(high, self.most)) for value, low, high in super().read_all(rows)]
 
 
 def parse_distinct(node: exp.Expression, values: Sequence[exp.Expression], rows: Scope) -> Aggregate:

@@ -72,7 +72,12 @@ class MeanReader(Reader):
 
     @cached_property
     def span(self) -> tuple[int, int]:
-        return self.sums.span()
+        """The least and the most that the mean can be, from the centre. SUM(x) / COUNT(*) counts rows without a value
+        too, and these add 0."""
+        (low, high), of = self.sums.span(), self.measure.of
+        counted = self.sums.joint.measures[self.sums.indexes[1]]
+        everywhere = counted.what is not What.ROWS or of is None or of.domain.sure
+        return (low, high) if everywhere else (min(low, 0), max(high, 0))
 
     @cached_property
     def middle(self) -> float:
@@ -191,6 +196,13 @@ class RatioColumn:
 
     ratio: Ratio
     reader: MeanReader
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Between these the ratio of the true numbers lies: a share is between 0 and 1."""
+        measure, c = self.reader.measure, self.ratio.factor
+        low, high = (c * (measure.centre + end * 2.0**measure.exponent) for end in self.reader.span)
+        return min(low, high), max(low, high)
 
     def read_all(self, rows: Sequence[Sequence[Number]]) -> list[NumberEstimate]:
         found = [self.reader.read(row) for row in rows]

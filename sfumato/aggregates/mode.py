@@ -19,6 +19,7 @@ from sfumato.sql.dialects.base import Dialect, literal_list, raw
 from sfumato.sql.dialects.keyed_hash import FORMS, Form
 from sfumato.sql.domains import Domain, Kind, Scalar
 from sfumato.sql.emit.bounding import bounding_of, group_by, key_names, partition_by
+from sfumato.sql.emit.norm import RANK_WHOLE, RankBound
 from sfumato.sql.emit.request import Row
 from sfumato.sql.emit.values import X, step_of, value_or_null
 from sfumato.sql.expressions import Expression
@@ -26,7 +27,7 @@ from sfumato.sql.parse.ast_guard import node_text, require_known_parts
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.plan import Plan
-from sfumato.sql.reserved_names import COUNT, COUNTED, PLACE, RANKED, VALUE, VALUES, qualify
+from sfumato.sql.reserved_names import COUNT, COUNTED, PLACE, RANKED, VALUE, VALUES, WEIGHT, qualify
 from sfumato.sql.value_lattice import Lattice
 
 MOST_CHOICES = 10_000  # public values among which a mode is chosen; of more, only one that leads clearly is shown
@@ -45,6 +46,7 @@ class Mode(Standalone):
     methods = ("mode = MODE(x)",)
     example = "SELECT ward, MODE(stay) FROM visits GROUP BY ward"
     has_interval = False
+    weighted_as = "weighted modes"
 
     of: Expression
     lattice: Lattice | None = None
@@ -88,12 +90,20 @@ class Mode(Standalone):
         known = self.of.domain.keys
         return tuple(dict.fromkeys(known)) if known is not None and len(set(known)) <= MOST_CHOICES else None
 
+    @property
+    def weighted(self) -> bool:
+        """A choice by counts is one by weighted counts; how many people a lead withstands is no sum."""
+        return self.choices is not None
+
     def needs_slack(self, price: type[Price]) -> bool:
         return self.choices is None
 
     def release(self, plan: Plan, price: Price, slack: float) -> "ModeChoice | StableMode":
         made = StableMode if self.choices is None else ModeChoice
         return made(plan, price, slack, self)
+
+    def weighted_release(self, plan: Plan, price: Price, bound: RankBound) -> "ModeChoice":
+        return ModeChoice(plan, price, 0.0, self, bound)
 
     def estimate(self, value: Scalar) -> Estimate:
         """A stored value as it is shown, without an interval."""
@@ -108,9 +118,13 @@ class ModeChoice(StandaloneRelease):
 
     Theorem: a unit adds to counts, by at most `rows` to each, so that choices ∝ e^{η·count/rows} have range η
         [Durfee & Rogers 2019, section 3]
+    Theorem: where rows count with weights, a unit adds to group k at most what its weighted rows there are, mₖ, and
+        ‖m‖ ≤ `values` (L1 where ε is pure), so all groups together have the price of one
+        [docs/theorems/contributions.md, Theorem 7]
     """
 
     aggregate: Mode
+    bound: RankBound | None = None  # of weights, where contributions are scaled
 
     @cached_property
     def choices(self) -> Sequence[Scalar]:
@@ -118,10 +132,13 @@ class ModeChoice(StandaloneRelease):
 
     @cached_property
     def mechanism(self) -> Exponential | PermuteAndFlip:
-        return self.price.selection_mechanism(self.plan.rows)
+        """With a bound, one for all groups."""
+        if self.bound is None:
+            return self.price.selection_mechanism(self.plan.rows)
+        return self.price.weighted_selection_mechanism(self.bound.values, bool(self.plan.keys))
 
     def statement(self, salt: int, dialect: str | Dialect) -> str:
-        return vote_statement(self.plan, self.aggregate, salt, dialect)
+        return vote_statement(self.plan, self.aggregate, salt, dialect, self.bound)
 
     def prepare(self) -> None:
         _ = self.mechanism.error(SURE, candidates=len(self.choices))
@@ -134,7 +151,7 @@ class ModeChoice(StandaloneRelease):
         return self.aggregate.estimate(self.choices[int(stored[0] or 0)])
 
     def promise(self) -> str:
-        gap = self.mechanism.error(SURE, candidates=len(self.choices))
+        gap = self.mechanism.error(SURE, candidates=len(self.choices)) / (1 if self.bound is None else RANK_WHOLE)
         return f"a value that the most common one leads by at most {gap:,.0f} rows, at 95 %"
 
 
@@ -178,14 +195,18 @@ class StableMode(StandaloneRelease):
         return f"shown with 95 % if it leads by {lead:,} rows, and NULL if there is no clear lead"
 
 
-def vote_statement(plan: Plan, mode: Mode, salt: int, dialect: str | Dialect) -> str:
-    """keys, a value, and how many have it: of all public values; else of the two most common ones of each group."""
+def vote_statement(plan: Plan, mode: Mode, salt: int, dialect: str | Dialect, bound: RankBound | None = None) -> str:
+    """keys, a value, and how many have it: of all public values; else of the two most common ones of each group. With a
+    bound, rows count with weights whose norm it limits."""
     to, names = dialect_of(dialect).about(plan), key_names(plan)
-    kept = bounding_of(plan).values(
-        plan, counted_value(mode, to), mode.of, salt, to, once=False, form=counted_form(mode)
-    )
+    value, many = counted_value(mode, to), "COUNT(*)"
+    if bound is None:
+        kept = bounding_of(plan).values(plan, value, mode.of, salt, to, once=False, form=counted_form(mode))
+    else:
+        kept = bound.scaling(plan, to).values(value, mode.of, bound.bound)
+        many = f"CAST({to.total(f'{VALUES}.{WEIGHT}')} AS BIGINT)"
     each = qualify(VALUES, [*names, VALUE])
-    counted = f"(SELECT {', '.join([*each, f'COUNT(*) AS {COUNT}'])} FROM {VALUES} {group_by(each)}) AS {COUNTED}"
+    counted = f"(SELECT {', '.join([*each, f'{many} AS {COUNT}'])} FROM {VALUES} {group_by(each)}) AS {COUNTED}"
     if mode.choices is not None:
         public = None if mode.lattice else mode.of.domain.keys
         shown = ", ".join(qualify(COUNTED, [*names, VALUE, COUNT]))

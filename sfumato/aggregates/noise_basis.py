@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from sfumato.sql.emit.norm import WHOLE
 from sfumato.sql.plan import Measure, Plan, What
@@ -48,7 +48,7 @@ class NoiseBasis:
 
     @staticmethod
     def of(plan: Plan) -> "NoiseBasis":
-        return NoiseBasis(plan.measures, plan.rows, WHOLE if plan.table.scaled else 1)
+        return shared_basis(plan.measures, plan.rows, WHOLE if plan.table.scaled else 1)
 
     def weight_of(self, measure: Measure) -> int:
         """The weight of a measure: 1 for counts of different values, which are not weighted."""
@@ -159,6 +159,12 @@ class NoiseBasis:
         if denominator == 1:
             return total
         return total // denominator if total % denominator == 0 else total / denominator
+
+
+@lru_cache(maxsize=256)
+def shared_basis(measures: tuple[Measure, ...], rows: int, weight: int) -> NoiseBasis:
+    """The basis does not depend on the price: it is worked out once for all offers of a question."""
+    return NoiseBasis(measures, rows, weight)
 
 
 def possible_parents(measure: Measure, bounded: bool) -> tuple[Measure, ...]:

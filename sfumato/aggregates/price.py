@@ -107,6 +107,11 @@ class Price(ABC):
         """The mechanism that chooses a value by its count, where one unit adds at most `rows` to each count."""
 
     @abstractmethod
+    def weighted_selection_mechanism(self, values: int, by_group: bool) -> Exponential | PermuteAndFlip:
+        """The same in every group at once, where what a unit adds to the counts of all groups has a norm of at most
+        `values`."""
+
+    @abstractmethod
     def stable_value_mechanism(self, slack: float) -> StableValue | GaussianStableValue:
         """The mechanism for a value that few people cannot change."""
 
@@ -190,6 +195,12 @@ class Mu(Price):
     def selection_mechanism(self, rows: int) -> Exponential:
         return Exponential.monotone(range_of(self.mu * LESS), rows)
 
+    def weighted_selection_mechanism(self, values: int, by_group: bool) -> Exponential:
+        """As for quantiles, `values` makes up for a range that is too wide in many groups."""
+        widest = range_of(self.mu * LESS)
+        wider = max(1.0, widest / (SLOPE * LESS * self.mu)) if by_group else 1.0
+        return Exponential.monotone(widest, math.ceil(values * wider * (1 + 1e-12)))
+
     def stable_value_mechanism(self, slack: float) -> GaussianStableValue:
         return GaussianStableValue(self.noise(1).sigma, slack)
 
@@ -272,6 +283,10 @@ class Pure(Price):
 
     def selection_mechanism(self, rows: int) -> PermuteAndFlip:
         return PermuteAndFlip.monotone(self.eps, rows)
+
+    def weighted_selection_mechanism(self, values: int, by_group: bool) -> PermuteAndFlip:
+        """A choice at this rate costs a unit in proportion to what it adds to the counts of a group, which adds up."""
+        return PermuteAndFlip.monotone(self.eps, values)
 
     def stable_value_mechanism(self, slack: float) -> StableValue:
         return StableValue(self.eps, slack)

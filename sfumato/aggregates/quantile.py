@@ -57,7 +57,6 @@ class Quantile(Standalone):
     methods = ("min = MIN(x)", "max = MAX(x)", "median = MEDIAN(x)", "quantile = QUANTILE(x, part)")
     example = "SELECT ward, MEDIAN(stay), MAX(stay) FROM visits GROUP BY ward"
     stored_as = "chosen"
-    weighted = True
 
     lattice: Lattice
     part: Fraction
@@ -77,6 +76,10 @@ class Quantile(Standalone):
     def with_arguments(self, *values: Expression) -> "Quantile":
         (of,) = values
         return Quantile(Lattice.over(of, self.name), self.part)
+
+    @property
+    def weighted(self) -> bool:
+        return True
 
     def needs_slack(self, price: type[Price]) -> bool:
         return False

@@ -86,6 +86,11 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "SQL over released values failed or took too long. The released values are stored.",
         KEPT, "Ask another query over the same values: it is free.",
     ),
+    "TrainingFailed": Explanation(
+        "The model, the loss or the data set raised an error on a batch. Its text may show data, so it is left out.",
+        "The run was charged before its first step.",
+        "Look for labels or indices out of range, and for rows of other shapes or types; then make a new run.",
+    ),
     "CheckpointFailed": Explanation(
         "A checkpoint of a training run could not be written. The model in memory and its charge are unchanged.",
         "The run was charged before its first step.", "Free some space and save again.",

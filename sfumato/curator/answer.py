@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Cell = float | int | str | bool | datetime.date | None  # a datetime is a date
 
+CLAMPED = "Intervals are about clamped values."
 FOR_ALL_DATA, BY_THE_TAIL, NOISE_ONLY = "for all data", "by the shape of the tail", "noise only"
 
 
@@ -60,6 +61,7 @@ class LeftOut:
     at_most: float = 0.0
     warning: str = ""
     clamped: dict[str, list[float]] = field(default_factory=dict)  # column → low, high, share outside, at most
+    clamped_included: bool = False  # do intervals include what clamping removes, by the shape of the tail of values?
     by_row: tuple[float, ...] = ()  # the share at most in each row of the answer, where that is known by group
 
     @staticmethod
@@ -90,7 +92,8 @@ class LeftOut:
             f" {percent(most)}."
             for name, (low, high, about, most) in self.clamped.items()
         ]
-        return " ".join([*found, "Intervals are about clamped values."]) if found else ""
+        held = "Intervals include what that removes, by the shape of the tail of values."
+        return " ".join([*found, held if self.clamped_included else CLAMPED]) if found else ""
 
     @property
     def in_part(self) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from sfumato.aggregates.price import Price
 from sfumato.curator.answer import NOISE_ONLY, Answer, LeftOut, about_percent, percent
+from sfumato.curator.clamped_away import ClampedAway, include_clamped
 from sfumato.curator.offer import Offer
 from sfumato.curator.planner import ColumnBounds, Planner, Wanted
 from sfumato.curator.preview import Preview
@@ -92,6 +93,7 @@ class FoundBounds:
     low: float
     high: float
     outside: Outside
+    away: ClampedAway  # what clamping takes from means and sums
     price: Price  # of the second histogram, which is that of the first
     histograms: tuple[str, ...]  # canonical texts
 
@@ -160,10 +162,14 @@ def stored_bounds(unknown: Unbounded, policy: Policy, price: Price, ledger: Ledg
         places = position_histogram(of_table, of, *ends)
         for second in NoisyCounts.find_stored(places, price, ledger):
             low, high = suggested_range(second, places.plan, *ends)
-            outside = share_outside(second, first, ends, low, high, has_bin_per_value(of, *ends))
+            exact = has_bin_per_value(of, *ends)
+            outside = share_outside(second, first, ends, low, high, exact)
+            away = ClampedAway.of(first, second, ends, low, high, exact)
             names = tuple(NoisyCounts.canonical(one, price) for one in (sizes, places))
-            found.append(FoundBounds(unknown, low, high, outside, second.price, names))
-    return sorted(found, key=lambda one: -one.price.amount)
+            found.append(FoundBounds(unknown, low, high, outside, away, second.price, names))
+    best_first = sorted(found, key=lambda one: -one.price.amount)
+    coarse = {(one.low, one.high): one.away for one in best_first}  # what is bought later changes no answer
+    return [replace(one, away=coarse[one.low, one.high]) for one in best_first]
 
 
 @dataclass(frozen=True)
@@ -267,10 +273,12 @@ def reads_unbounded(aggregate: Aggregate) -> bool:
     return any(one.domain.high >= WIDEST for value in aggregate.arguments for one in columns(value))
 
 
-def with_clamping(answer: Answer, bounds: Sequence[FoundBounds]) -> Answer:
-    """The answer with a note on the values that were clamped."""
+def with_clamping(answer: Answer, bounds: Sequence[FoundBounds], question: Question | None) -> Answer:
+    """The answer with a note on the values that were clamped; given the question, with intervals that include what that
+    removes."""
+    answer, included = include_clamped(answer, question, [(one.low, one.high, one.away) for one in bounds])
     clamped = {one.name: [one.low, one.high, one.outside.values, one.outside.at_most] for one in bounds}
-    missing = replace(answer.left_out or LeftOut(NOISE_ONLY), clamped=clamped)
+    missing = replace(answer.left_out or LeftOut(NOISE_ONLY), clamped=clamped, clamped_included=included)
     return replace(
         answer, note=f"{answer.note} {missing.beyond_bounds}".strip(), left_out=missing, coverage=dict(answer.coverage)
     )
@@ -287,6 +295,8 @@ def ask_unbounded(curator: "Curator", wanted: Wanted, key: str | None) -> Answer
     charge = curator.ledger.find_charge(who=curator.who, key=key) if key is not None else None
     known = found.best_known(charge[0] if charge else None, lambda text: was_charged(curator, text, key))
     bounds, rest = known if known is not None else (buy_bounds(curator, found, key), found.rest)
+    exact = wanted.error is None and wanted.relative_error is None  # else the interval is what was asked for
+    question = found.offer_under([one.ends for one in bounds], found.question_of(rest)).question if exact else None
     try:
         answer = under_bounds(curator, bounds).ask(
             rest.text,
@@ -297,7 +307,7 @@ def ask_unbounded(curator: "Curator", wanted: Wanted, key: str | None) -> Answer
             **rest.bounds.stated_bounds(),
         )
     except NotReached as short:
-        best = with_clamping(short.answer, bounds) if isinstance(short.answer, Answer) else None
+        best = with_clamping(short.answer, bounds, question) if isinstance(short.answer, Answer) else None
         raise NotReached(str(short), best) from None
     if known is None and rest.epsilon is not None and rest.relative_error is None:  # the loss of all charges together
         loss = found.widest.loss
@@ -305,7 +315,7 @@ def ask_unbounded(curator: "Curator", wanted: Wanted, key: str | None) -> Answer
             answer, epsilon=epsilon_at(loss, answer.delta), odds=partial(odds, loss), charged=True,
             coverage=dict(answer.coverage),
         )  # fmt: skip
-    return with_clamping(answer, bounds)
+    return with_clamping(answer, bounds, question)
 
 
 def preview_unbounded(curator: "Curator", wanted: Wanted) -> Preview:

@@ -9,12 +9,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 from sfumato.aggregates.arithmetic_intervals import Cells
 from sfumato.aggregates.count import CountReader
-from sfumato.aggregates.intervals import spread
+from sfumato.aggregates.intervals import clip, spread
 from sfumato.aggregates.linear import Estimate
+from sfumato.aggregates.mean import RatioColumn
 from sfumato.aggregates.noisy_sums import CONFIDENCE
 from sfumato.aggregates.price import IndependentNoise
 from sfumato.curator.answer import BY_THE_TAIL, FOR_ALL_DATA, NOISE_ONLY, LeftOut, about_percent, percent
@@ -83,7 +85,8 @@ def tail_warning(choice: Choice, offer: Offer, people: int) -> str:
         return ""
     return (
         "WARNING: more people have long contributions than the shape of the others' suggests, so more may be left out "
-        "than stated. Ask the owner to state `most` in the policy, or buy a histogram of norms first."
+        "than stated. Ask the owner to state `most` in the policy, or to buy a histogram of norms "
+        "first (sfumato register)."
     )
 
 
@@ -157,23 +160,27 @@ def bounding_note(plan: Plan, missing: LeftOut | None = None) -> str:
         return ""
     if table.scaled:
         supposed = (
-            f"Supposed: no {table.unit} has more than {plural(table.most or 0, 'row')}." if table.supposed else ""
+            f"Supposed: no {table.unit_column} has more than {plural(table.most or 0, 'row')}."
+            if table.supposed
+            else ""
         )
         return " ".join(filter(None, [str(missing) if missing is not None else "", supposed, cut_note(plan)]))
     rows = plural(plan.rows if table.derived else table.rows, "row")
     most = f"{rows} in each of {plural(plan.groups, 'group')}" if plan.groups > 1 else rows
-    return f"95 % is about the noise; of each {table.unit} at most {most} can count."
+    return f"95 % is about the noise; of each {table.unit_column} at most {most} can count."
 
 
 def cut_note(plan: Plan) -> str:
     """A note on rows that are cut where scaling is impossible: for aggregates that are no sums, and before joins."""
-    unit, found = plan.table.unit, []
+    unit, found = plan.table.unit_column, []
     weighted = [isinstance(one, StandaloneAggregate) and one.weighted for one in plan.standalone]
     if any(weighted):
-        found.append(f"Ranks are of rows with weights: a {unit} with very many rows counts for less in each.")
-    if not all(weighted) or any(m.what is What.DISTINCT for m in plan.measures):
+        found.append(f"Ranks and modes are of rows with weights: a {unit} with very many rows counts for less in each.")
+    distinct = any(m.what is What.DISTINCT for m in plan.measures)
+    if distinct or not all(weighted):
         groups = f" in each of at most {plural(plan.groups, 'group')}" if plan.keys else ""
-        found.append(f"For what is no sum, one row of each {unit}{groups} counts, chosen by a hash.")
+        about = "There may be more different values." if distinct else "Intervals are about these rows."
+        found.append(f"For what is no sum, one row of each {unit}{groups} counts, chosen by a hash. {about}")
     if plan.crossed:
         cut = f"Of each {unit} at most {plural(plan.table.rows, 'row')} of a table are joined"
         found.append(f"{cut}; intervals do not include what that leaves out.")
@@ -218,10 +225,13 @@ def left_out_by_row(offer: Offer, noisy: bytes, readings: Estimates) -> tuple[fl
 
 
 def lay_out_rows(
-    question: Question, readings: Estimates, cells: Cells, ratios: Sequence[int] = ()
+    question: Question, readings: Estimates, cells: Cells, ratios: Mapping[int, RatioColumn] = MappingProxyType({})
 ) -> tuple[tuple[str, ...], tuple[tuple[Shown, ...], ...]]:
-    """Names and rows: all that comes after the aggregates, and beside each column its interval, if it has one. Those of
-    columns at the places `ratios` come last in the readings."""
+    """Names and rows: all that comes after the aggregates, and beside each column its interval, if it has one.
+
+    Columns at the places `ratios` come last in the readings. A ratio that no true numbers can have, such as a negative
+    share, is moved to the nearest one that they can.
+    """
     values = plain_values(readings)
     kept = arrange_rows(question, values)
     names: list[str] = []
@@ -231,6 +241,8 @@ def lay_out_rows(
         shown: list[Shown] = [
             finite_or_none(values[i][e.place] if isinstance(e, Output) else evaluate(e, values[i])) for i in kept
         ]
+        if place in ratios:
+            shown = [clip(cell, *ratios[place].ends) if isinstance(cell, int | float) else cell for cell in shown]
         columns.append(parse_dates(shown) if e.domain.kind is Kind.DATE else shown)
         own: list[Estimate] = []
         if isinstance(e, Output):

@@ -228,7 +228,8 @@ class Offer:
     def canonical(self) -> str:
         """The key of stored answers. It names the layout of the noise, so no answer is read with another layout."""
         if self.scaled:
-            bound = f"weights of {WHOLE}{', for means' if self.for_means else ''}"
+            marks = sorted({one.weighted_as for one in standalone_of(self.plan) if one.weighted and one.weighted_as})
+            bound = ", ".join([f"weights of {WHOLE}", *marks, *(["for means"] if self.for_means else [])])
             return f"{self.plan.canonical} | {bound}" + (f" | round {self.draw}" if self.draw else "")
         layout = "together" if any(isinstance(noise, OneOf) for noise in self.noise) else "in parts"
         if self.within is not None:

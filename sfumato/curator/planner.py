@@ -9,8 +9,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial, reduce
 from operator import add
+from types import MappingProxyType
 
 from sfumato.aggregates.arithmetic_intervals import Cells
+from sfumato.aggregates.mean import RatioColumn
 from sfumato.aggregates.noisy_sums import CONFIDENCE
 from sfumato.aggregates.price import Price
 from sfumato.aggregates.registry import parse_question
@@ -175,7 +177,7 @@ class Planner:
         if offer.question.outer is not None:
             return self.outer_answer(offer.question.outer, (offer,), (noisy,))
         missing = left_out(offer, json.loads(noisy)) if offer.scaled else None
-        ratios, readings = tuple(offer.ratio_columns), estimates(offer, noisy)
+        ratios, readings = offer.ratio_columns, estimates(offer, noisy)
         cells = ReleasedCells(offer, json.loads(noisy), [found for _, found in readings])
         if missing is not None and missing.people is not None:
             missing = replace(missing, by_row=left_out_by_row(offer, noisy, readings))
@@ -216,7 +218,7 @@ class Planner:
 
     def show(
         self, offer: Offer, rows: Estimates, coverage: dict[str, float], missing: LeftOut | None = None,
-        ratios: tuple[int, ...] = (), released: Cells | None = None,
+        ratios: Mapping[int, RatioColumn] = MappingProxyType({}), released: Cells | None = None,
     ) -> Answer:  # fmt: skip
         """The same from estimates; those of columns that are ratios come last."""
         released = released or FixedCells([found for _, found in rows])

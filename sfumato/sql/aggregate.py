@@ -86,7 +86,12 @@ class StandaloneAggregate(Aggregate):
     """An aggregate with a mechanism of its own, beside the sums of a plan."""
 
     stored_as: ClassVar[str] = "told"  # the entry of a stored answer that holds its values
-    weighted: ClassVar[bool] = False  # do rows count with the weight of their unit where contributions are scaled?
+    weighted_as: ClassVar[str] = ""  # what marks stored answers of which rows were weighted
+
+    @property
+    def weighted(self) -> bool:
+        """Do rows count with the weight of their unit where contributions are scaled?"""
+        return False
 
 
 def lattices_of(aggregates: Sequence[Aggregate], scaled: bool) -> Lattices:

@@ -84,7 +84,7 @@ class Reader:
         return PolicyError(f"the policy is not clear about {self.where}.\n  found:  {what}\n  do:     {do}")
 
     def only(self, data: object, *names: str) -> dict[str, object]:
-        """A table of the file with no other names than these: a misspelt bound must not pass for none."""
+        """A table of the file. Other names than these are refused, so that a misspelt bound is never ignored."""
         if not isinstance(data, dict):
             raise self.wrong(f"a {type(data).__name__}", f"write it as a table: [{self.where}]")
         for name in data:
@@ -230,7 +230,7 @@ class Reader:
         return table if parent is None else replace(table, owner=self.owner(found, parent))
 
     def most_rows(self, found: Mapping[str, object], table: Table) -> int:
-        """How many rows a unit has at most, which the owner knows; intervals then hold for all such data."""
+        """The owner's upper bound on the rows of a unit; intervals then hold for all data within it."""
         if not table.scaled:
             raise self.at("most").wrong("it beside rows or groups, or where no unit owns rows", "leave it out")
         return self.whole(found, "most", 10**9)
@@ -349,7 +349,7 @@ class Reader:
         return Domain(Kind.NUMBER, low, high, step or None, exact)
 
     def keys(self, data: object, kind: Kind) -> tuple[Scalar, ...]:
-        """Public keys: of the column's kind, and each once (noise drawn twice for one group would tell more)."""
+        """Public keys: of the column's kind, and each once (noise drawn twice for one group would reveal more)."""
         if not isinstance(data, list) or not data:
             raise self.at("keys").wrong("no list of values", 'list the public values: keys = ["north", "south"]')
         try:

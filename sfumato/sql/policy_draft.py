@@ -20,6 +20,15 @@ PEOPLE = ("patient", "person", "people", "user", "customer", "client", "member",
           "employee", "citizen", "account", "household", "rider", "driver", "passenger", "visitor", "voter", "worker",
           "pupil", "teacher", "resident", "respondent", "subscriber", "donor", "player", "guest")  # fmt: skip
 
+CALENDAR = {
+    "month": (1, 12),
+    "day": (1, 31),
+    "dayofmonth": (1, 31),
+    "hour": (0, 23),
+    "minute": (0, 59),
+    "quarter": (1, 4),
+}
+
 # ---- a draft --------------------------------------------------------------------------------------------------------
 
 
@@ -71,6 +80,12 @@ def draft_table(name: str, schema: Schema, untyped: bool = False) -> str:
         listed = enum_values(kind)
         hint = "" if column in guesses or listed or untyped else HINTS.get(found, "")
         keys = f", keys = [{', '.join(map(toml_string, listed))}]" if listed else ""
+        known = CALENDAR.get(plain_name(column)) if is_whole(kind) else None
+        if known is not None:
+            keys, hint = (
+                f", low = {known[0]}, high = {known[1]}",
+                "  # guessed from its name: values beyond are clamped",
+            )
         lines.append(f'{toml_key(column)} = {{type = "{"integer" if is_whole(kind) else NAMES[found]}"{keys}}}{hint}')
     return "\n".join([*lines, ""])
 
@@ -109,11 +124,15 @@ def guess_parents(name: str, schema: Schema) -> list[str]:
 
 def guess_units(table: str, columns: Mapping[str, str]) -> list[str]:
     """Columns whose names suggest people; in a table of people, its id."""
-    plain = {column: "".join(letter for letter in column.lower() if letter.isalnum()) for column in columns}
+    plain = {column: plain_name(column) for column in columns}
     named = [c for c in columns if any(plain[c] in (p, f"{p}id", f"{p}no", f"{p}number") for p in PEOPLE)]
     if not named and "id" in columns and any(table in (p, f"{p}s") for p in PEOPLE):
         return ["id"]
     return named
+
+
+def plain_name(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def toml_key(name: str) -> str:
@@ -212,7 +231,8 @@ def describe_table(table: Table) -> str:
         return f"{table.name}: each row is a person"
     if table.scaled and not table.edges:
         most = f"; nobody has more than {plural(table.most, 'row')}" if table.most else ""
-        return f"{table.name}: a person is a {table.unit}; what one adds is scaled as each question needs{most}"
+        scaled = f"rows without one never count; what one adds is scaled as each question needs{most}"
+        return f"{table.name}: a person is a {table.unit}; {scaled}"
     groups, rows = plural(table.groups, "group"), plural(table.rows, "row")
     if table.edges:
         pair = " and ".join(table.edges)
@@ -222,20 +242,20 @@ def describe_table(table: Table) -> str:
 
 def gaps(table: Table, columns: Mapping[str, str]) -> list[str]:
     """Descriptions of what cannot be asked because the policy does not say enough."""
-    found = []
+    found, alike = [], dict[str, list[str]]()
     for name, kind in columns.items():
         domain = table.columns.get(name)
         if domain is None:
             if kind_of(kind) is not None and name != table.unit_column:
                 found.append(f"{table.name}.{name}: not in the policy, so nobody can ask about it")
         elif not table.public and name != table.unit_column and (words := gap(domain)):
-            found.append(f"{table.name}.{name}: {words}")
-    return found
+            alike.setdefault(words, []).append(f"{table.name}.{name}")
+    return [*found, *(f"{', '.join(names)}: {words}" for words, names in alike.items())]
 
 
 def gap(domain: Domain) -> str:
     if domain.kind is Kind.NUMBER and not domain.bounded and domain.keys is None:
-        return "no low and high, so the first SUM or AVG of it buys bounds with a fifth of its price"
+        return "no low and high, so the first SUM or AVG buys bounds with a fifth of its price"
     if domain.kind is Kind.TEXT and domain.keys is None:
-        return "no keys, so its groups are found privately, and small ones vanish"
+        return "no keys, so groups are found privately, and small ones vanish"
     return ""

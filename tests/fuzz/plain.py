@@ -82,6 +82,11 @@ class PlainSql:
             or any(cast.to.is_type("text") for cast in root.find_all(exp.Cast))  # dates at midnight are written shorter
         ):
             return False
+        inner = [one for one in root.find_all(exp.Sum, exp.Avg) if one.find_ancestor(exp.Select) is not root]
+        if inner and len(domains := {(one.low, one.high) for one in inner_domains(found.plan)}) != 1:
+            return False
+        for one in inner:
+            clamp(one, *next(iter(domains)))
         text = clamped(doubled(root), places, found).sql("duckdb", unsupported_level=ErrorLevel.IGNORE)
         try:
             rows = self.open.execute(text).fetchall()
@@ -153,12 +158,21 @@ def clamped(root, places, found):
         width = len(found.plan.keys)
         if place >= width and (aggregate := found.asked.aggregates[place - width]).name != "count":
             for one in list(node.find_all(exp.Sum, exp.Avg)):
-                for domain in [aggregate.of.domain]:
-                    one.set(
-                        "this",
-                        exp.Anonymous(this="clamp", expressions=[one.this, number(domain.low), number(domain.high)]),
-                    )
+                clamp(one, aggregate.of.domain.low, aggregate.of.domain.high)
     return root
+
+
+def clamp(total, low, high):
+    """What is summed there is put into this range."""
+    total.set("this", exp.Anonymous(this="clamp", expressions=[total.this, number(low), number(high)]))
+
+
+def inner_domains(plan):
+    """The ranges of what is summed for each unit, in SELECTs of FROM."""
+    for table in (plan.table, *(join.table for join in plan.joins)):
+        for rows in table.inner_plans:
+            yield from (measure.of.domain for measure in rows.measures if measure.of is not None)
+            yield from inner_domains(rows)
 
 
 def number(value):

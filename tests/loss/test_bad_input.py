@@ -92,9 +92,9 @@ VIEWS = {
 
 
 def problems_of(build, good, name, values):
-    """Every value that leads to something else than a usable loss or a helpful error. A third of all views is tried on
+    """Every value that leads to something else than a usable loss or a helpful error. A sixth of all views is tried on
     each value, and they take turns."""
-    found, turns = [], itertools.cycle(range(3))
+    found, turns = [], itertools.cycle(range(6))
     for value in values:
         try:
             loss, error = outcome(lambda value=value: build(**{**good, name: value}))
@@ -109,7 +109,7 @@ def problems_of(build, good, name, values):
 
 
 def broken_views(loss, turn):
-    for view, look in list(VIEWS.items())[turn::3]:
+    for view, look in list(VIEWS.items())[turn::6]:
         try:
             answer, _ = outcome(lambda look=look: look(loss))
         except Exception as other:

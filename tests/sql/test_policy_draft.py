@@ -171,3 +171,16 @@ def test_a_draft_for_a_csv_file_says_how_numbers_and_dates_are_named():
     typed, untyped = (draft_policy({"t": {"stay": "VARCHAR"}}, "t.csv", found) for found in ((), ("t",)))
     assert "A CSV file says no types".lower() in untyped.lower() and "no types" not in typed
     assert tomllib.loads(untyped)["tables"]["t"]["columns"] == {"stay": {"type": "text"}}
+
+
+def test_a_draft_knows_the_calendar_and_a_check_names_what_is_alike_together():
+    schema = {
+        "flights": {"user_id": "INT", "Month": "BIGINT", "hour": "DOUBLE", "origin": "VARCHAR", "dest": "VARCHAR"}
+    }
+    text = draft_policy(schema, "x")
+    assert 'Month = {type = "integer", low = 1, high = 12}  # guessed from its name' in text
+    assert 'hour = {type = "number"}' in text, "hours with parts may be lengths of time"
+    found = check_policy(Policy.read(text.replace("draft = true", "")), schema)
+    assert (
+        "flights.origin, flights.dest: no keys, so groups are found privately, and small ones vanish" in found.missing
+    )

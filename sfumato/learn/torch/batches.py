@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset, TensorDataset, default_collate
+from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
 
+from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.learn.torch.engine import Shape
 from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.sampling.base import Batch, Sampling
+from sfumato.sampling.poisson_units import PoissonUnits
 
 Augment = Callable[[Tensor], Tensor]
 
@@ -32,6 +34,7 @@ class Data:
 
     def __init__(self, data: Any, units: Sequence[int] | None = None, per_unit: int = 1) -> None:
         self.tensors, self.rows = read(data)
+        self.each = per_unit  # rows of one example
         self.table: Tensor | None = None if units is None else unit_table(units, self.rows, per_unit)
 
     @property
@@ -84,6 +87,31 @@ class Data:
         return fields
 
 
+def data_of(data: Any, sampler: Sampling, augmentations: int, units: Sequence[int] | None, per_unit: int) -> Data:
+    """Data whose examples are rows, several versions of a row, or units with several rows."""
+    rows = checks.whole("augmentations", augmentations, 1)
+    if units is not None:
+        rows = checks.whole("per_unit", per_unit, 1)
+    elif isinstance(sampler, PoissonUnits):
+        raise InvalidParameter(
+            "PoissonUnits samples whole units.\n  found:  no units\n"
+            "  do:     give units=, the unit of each row, and per_unit=, the most rows of one that are used"
+        )
+    return Data(data, units, rows)
+
+
+def shared(found: Tensor, share: Tensor) -> Tensor:
+    """Losses of rows, each weighted by its share in its example; absent rows have none."""
+    if found.dim() == 0 or len(found) != len(share):
+        raise InvalidParameter(
+            "the loss must be one number for each example.\n"
+            f"  found:  shape {tuple(found.shape)} for {len(share)} rows\n"
+            "  do:     use reduction='none', or return a vector"
+        )
+    each, weights = found.flatten(1).mean(1) if found.dim() > 1 else found, share.to(found.device, found.dtype)
+    return torch.where(weights > 0, each * weights, torch.zeros_like(each))
+
+
 def random_rows(like: Tensor, count: int, seed: int) -> Tensor:
     """Public random numbers of this type and shape: this is no noise."""
     generator, shape = torch.Generator().manual_seed(seed), (count, *like.shape[1:])
@@ -105,9 +133,10 @@ def read(data: Any) -> tuple[Any, int]:
         return tuple(data), len(data[0])
     if isinstance(data, Dataset) and hasattr(data, "__len__"):
         return data, len(data)
+    instead = "its .dataset: the sampler draws the batches" if isinstance(data, DataLoader) else "a torch Dataset"
     raise InvalidParameter(
         f"data are tensors or a data set with a length.\n  found:  a {type(data).__name__}\n"
-        "  do:     give (inputs, targets) as tensors, or a torch Dataset"
+        f"  do:     give (inputs, targets) as tensors, or {instead}"
     )
 
 

@@ -54,16 +54,24 @@ class Bookkeeper:
 
     def gradients(self, losses: Tensor, tape: Tape) -> list[Part]:
         """Run the backward pass of the sum of the losses; one part for each parameter or block of its rows."""
-        kept = [p.grad for p in self.parameters]
-        for p in self.parameters:
+        everything = list(self.model.parameters())  # also those that were unfrozen since
+        kept = [p.grad for p in everything]
+        for p in everything:
             p.grad = None
         try:
             with full_products(losses.device.type):
                 losses.sum().backward()  # type: ignore[no-untyped-call]
-            strays = [self.names[id(p)] for p in self.parameters if p.grad is not None]
+            strays = [self.names.get(id(p), "a new parameter") for p in everything if p.grad is not None]
         finally:
-            for p, grad in zip(self.parameters, kept, strict=True):
+            for p, grad in zip(everything, kept, strict=True):
                 p.grad = grad
+        own = {id(p) for p in self.parameters}
+        if any(id(part.parameter) not in own for part in tape.parts):
+            raise InvalidParameter(
+                "a layer was changed, so its gradients are not those of the parameters that are trained.\n"
+                "  found:  a weight that is computed (weight_norm, pruning), or was replaced or unfrozen later\n"
+                "  do:     remove that, or freeze the layer; change layers before the run is made"
+            )
         if strays:
             raise InvalidParameter(
                 "these parameters are used outside of their layers, so their examples cannot be told apart.\n"
@@ -85,12 +93,17 @@ class Bookkeeper:
 def rule_for(name: str, module: nn.Module) -> Layer:
     """The rule that covers a module with trainable parameters of its own, or a refusal by name."""
     where = f"{name or 'the model itself'} ({type(module).__name__})"
+    if "forward" in vars(module):
+        raise InvalidParameter(
+            f"the forward of this layer was replaced, so what it computes is not known.\n  found:  {where}\n"
+            "  do:     give a class of its own to a layer with another forward"
+        )
     rule = next((rule for rule in LAYERS if rule.covers(module)), None)
     if rule is None:
         raise InvalidParameter(
             f"gradients of this layer cannot be clipped example by example.\n  found:  {where}\n"
-            "  do:     build it from nn.Linear, nn.Embedding, nn.Conv1d to 3d, nn.LayerNorm, nn.GroupNorm,\n"
-            "          nn.RMSNorm, nn.MultiheadAttention, nn.LSTM or nn.GRU; or freeze it: module.requires_grad_(False)"
+            "  do:     put the parameters that this module has beside those of its layers into small modules of their\n"
+            "          own, called with the batch; or freeze it: module.requires_grad_(False)"
         )
     if reason := rule.refusal(module):
         raise InvalidParameter(f"this layer is refused: {reason}.\n  found:  {where}\n  do:     change or freeze it")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -215,5 +216,9 @@ def trusted(parts: list[Part]) -> bool:
 
 
 def full_precision() -> bool:
-    """Does the library take products of float32 in float32?"""
-    return torch.get_float32_matmul_precision() == "highest"
+    """Do the libraries take products of float32 in float32?"""
+    second: Any = torch.backends.mkldnn
+    settings = (torch.backends, second, second.matmul, second.conv, second.rnn)
+    return torch.get_float32_matmul_precision() == "highest" and all(
+        getattr(found, "fp32_precision", "none") in ("none", "ieee") for found in settings
+    )

@@ -12,11 +12,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+
+from sfumato.learn.torch.products import batched, outer
 
 LEAST = 1.2e-38  # float32 loses what is smaller; float64 loses less
 CHUNK = 1 << 22  # numbers that are held at once while examples are summed in float64
@@ -65,17 +67,15 @@ def in_groups(x: Tensor, size: int) -> Tensor:
 def in_blocks(left: Tensor, right: Tensor, blocked: bool) -> Tensor:
     """leftᵀ @ right, a sum over examples: of all at once, or of blocks of TERMS, whose sums are then added."""
     if not blocked or len(left) <= TERMS:
-        return left.t() @ right
+        return outer(left, right)
     whole = len(left) // TERMS * TERMS
     if left.shape[1] == 1:  # one product for all blocks: what it writes is small
         blocks = [x[:whole].reshape(-1, TERMS, x.shape[1]) for x in (left, right)]
         total, done = torch.bmm(blocks[0].transpose(1, 2), blocks[1]).sum(0), whole
     else:
-        total, done = left[:TERMS].t() @ right[:TERMS], TERMS
-    block = torch.empty_like(total)  # once: fresh memory costs as much as a product
+        total, done = outer(left[:TERMS], right[:TERMS]), TERMS
     for start in range(done, len(left), TERMS):
-        end = start + TERMS
-        total += torch.mm(left[start:end].t(), right[start:end], out=block)
+        total += outer(left[start : start + TERMS], right[start : start + TERMS])
     return total
 
 
@@ -141,6 +141,7 @@ class Vectors(Part):
     parameter: nn.Parameter
     values: Tensor
     rows: tuple[int, int] | None = None
+    certain: bool = True  # do values depend on their own example alone, to the last bit?
 
     def __post_init__(self) -> None:
         self.values = wide(self.values)
@@ -162,14 +163,14 @@ class Vectors(Part):
     def each(self) -> Tensor:
         return self.values
 
-    def error(self, dtype: Sums) -> Error:
-        return block_error(len(self.values), dtype, self.values.dtype)
+    def error(self, dtype: Sums) -> Error | None:
+        return block_error(len(self.values), dtype, self.values.dtype) if self.certain else None
 
     def touched(self) -> Tensor:
         return self.values.flatten(1).any(1)
 
     def grouped(self, size: int) -> "Vectors":
-        return Vectors(self.parameter, in_groups(self.values, size).sum(1), self.rows)
+        return Vectors(self.parameter, in_groups(self.values, size).sum(1), self.rows, self.certain)
 
     def blank(self, rows: Tensor) -> None:
         self.values = self.values.index_fill(0, rows, 0.0)
@@ -191,7 +192,7 @@ class Outers(Part):
         a, g = self.inputs, self.outputs
         if a.shape[1] == 1:
             return squares(a) * squares(g) * (1 + unit(torch.float64))
-        gram = torch.bmm(a, a.transpose(1, 2)).mul_(torch.bmm(g, g.transpose(1, 2))).sum(2).sum(1)
+        gram = batched(a, a.transpose(1, 2)).mul_(batched(g, g.transpose(1, 2))).sum(2).sum(1)
         return gram.double() + self.slack() * self.spread().square()
 
     def slack(self) -> float:
@@ -220,7 +221,7 @@ class Outers(Part):
         return self.form(slice(None))
 
     def form(self, chunk: slice) -> Tensor:
-        return torch.bmm(self.outputs[chunk].transpose(1, 2), self.inputs[chunk])
+        return batched(self.outputs[chunk].transpose(1, 2), self.inputs[chunk])
 
     def error(self, dtype: Sums) -> Error | None:
         """With one place, the norm is the size of the summed terms. With more, terms may cancel: their size is at most
@@ -308,10 +309,24 @@ class Streamed(Part):
     rows: tuple[int, int] | None = None
     norms: Callable[[], Tensor] | None = None
     blanks: Tensor | None = None
+    at_once: int = AT_ONCE
+    key: object = None  # names its shapes
+    alike: Callable[[], "Streamed"] | None = None  # the same with made-up data, to measure times
+    other: Callable[[slice], Tensor] | None = None  # another way to form the same
 
     def chunks(self) -> list[slice]:
-        size = max(1, AT_ONCE // max(1, self.parameter.numel()))
+        size = max(1, self.at_once // max(1, self.parameter.numel()))
         return [slice(start, min(start + size, self.count)) for start in range(0, self.count, size)]
+
+    def kept(self) -> "Streamed":
+        """Form all gradients now, and take their norms while they are in the cache."""
+        stored, norms = {}, []
+        for chunk in self.chunks():
+            found = self.formed(chunk)
+            stored[chunk.start] = found.values
+            norms.append(found.norm_squared())
+        whole = torch.cat(norms)
+        return replace(self, form=lambda chunk: stored[chunk.start], norms=lambda: whole, alike=None, other=None)
 
     def formed(self, chunk: slice) -> Vectors:
         values = self.form(chunk)
@@ -337,7 +352,7 @@ class Streamed(Part):
 
     def error(self, dtype: Sums) -> Error:
         first = self.formed(self.chunks()[0])
-        inner, own = first.error(dtype), first.values.dtype
+        inner, own = block_error(len(first.values), dtype, first.values.dtype), first.values.dtype
         return inner._replace(all=inner.all + (len(self.chunks()) + 1) * unit(own if dtype is None else dtype))
 
     def touched(self) -> Tensor:
@@ -366,4 +381,4 @@ def join(parts: list[Part]) -> Part:
     total = first.each()
     for part in parts[1:]:
         total = total + part.each()
-    return Vectors(first.parameter, total, first.rows)
+    return Vectors(first.parameter, total, first.rows, all(getattr(part, "certain", True) for part in parts))

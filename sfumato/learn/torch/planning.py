@@ -1,7 +1,9 @@
 """Planning a run: the least noise, the most steps or the largest batches for (ε, δ), and a table of choices."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 from sfumato import checks
@@ -12,6 +14,7 @@ from sfumato.learn.torch.sizes import fixed_size, most_failure
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.views.calibrate import calibrate as find
+from sfumato.rounding import quotient_down, quotient_up
 from sfumato.sampling.balls_in_bins import BallsInBins
 from sfumato.sampling.base import Sampling
 from sfumato.sampling.fixed_cycles import FixedCycles
@@ -42,12 +45,22 @@ def calibrated_noise(sampler: Sampling, move: Move, steps: int, budget: Funds, f
 
 def calibrate(
     *, epsilon: float, delta: float, sampler: Sampling | None = None, noise: float | None = None,
-    steps: int | None = None,
+    steps: int | None = None, deviation: float | None = None,
 ) -> Bound:  # fmt: skip
     """The one of noise, steps and rate (of Poisson batches) that is left out, so that the run is (ε, δ)-DP.
 
-    Noise is rounded up, steps and rates down.
+    With `deviation`, the standard deviation of the noise on a sum of gradients, it is the clip norm: deviation/noise.
+    Noise is rounded up, steps, rates and clip norms down.
     """
+    if deviation is not None:
+        if noise is not None:
+            raise InvalidParameter(
+                "the deviation and its multiple of the clip norm fix that norm already.\n  found:  both\n"
+                "  do:     give one of noise and deviation"
+            )
+        least = calibrate(epsilon=epsilon, delta=delta, sampler=sampler, steps=steps)
+        high = quotient_up(checks.positive("deviation", deviation), least.lower) if least.lower > 0 else math.inf
+        return Bound(quotient_down(deviation, least.upper), high, least.method, safe="lower")
     missing = [name for name, value in (("noise", noise), ("steps", steps), ("sampler", sampler)) if value is None]
     if len(missing) != 1:
         raise InvalidParameter(
@@ -92,6 +105,9 @@ class Plan:
             )
         note = "noise/signal: noise of one step, in one direction, over a mean gradient as long as the clip norm"
         return "\n".join([f"(ε, δ) = ({self.epsilon:g}, {self.delta:g})", *lines, note])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def figure(self) -> "Figure":
         """Noise over signal for each batch size, one line for each kind of sampler."""

@@ -7,7 +7,8 @@ for x, y in batches:
 """
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -15,10 +16,10 @@ from torch import Tensor, nn
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.learn.torch.batches import Data, Physical, physical_batches
+from sfumato.learn.torch.batches import Data, Physical, data_of, physical_batches, shared
 from sfumato.learn.torch.charge import Charge, Funds, charge_run
 from sfumato.learn.torch.clipping import Clipping
-from sfumato.learn.torch.engine import Engine
+from sfumato.learn.torch.engine import Engine, Shape
 from sfumato.learn.torch.noise import Noise
 from sfumato.learn.torch.noisy_loss import NoisyLoss
 from sfumato.learn.torch.prepare import Prepared
@@ -28,17 +29,22 @@ from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.sampling.base import Sampling
 
 
-class PrivateOptimizer:
-    """Any torch optimizer, fed with noisy gradients only.
+class PrivateOptimizer(torch.optim.Optimizer):
+    """Any torch optimizer, fed with noisy gradients only. Schedulers of the learning rate take it like any other.
 
     `backward` is called once for each physical batch; `step` updates the weights once all physical batches of a logical
     one are added, and does nothing before.
     """
 
-    def __init__(self, optimizer: torch.optim.Optimizer, engine: Engine) -> None:
+    def __init__(self, optimizer: torch.optim.Optimizer, engine: Engine) -> None:  # not that of torch: it has no state
         self.optimizer, self.engine = optimizer, engine
         self.batch: Physical | None = None
         self.added = False
+        self.param_groups, self.state, self.defaults = optimizer.param_groups, optimizer.state, optimizer.defaults
+        for name in ("step_pre", "step_post", "state_dict_pre", "state_dict_post"):
+            setattr(self, f"_optimizer_{name}_hooks", OrderedDict())
+        for name in ("load_state_dict_pre", "load_state_dict_post"):
+            setattr(self, f"_optimizer_{name}_hooks", OrderedDict())
 
     def begin(self, batch: Physical) -> None:
         """The next physical batch; the one before must have been added."""
@@ -49,41 +55,42 @@ class PrivateOptimizer:
         self.batch, self.added = batch, False
 
     def backward(self, losses: Callable[[], Tensor]) -> None:
-        """Clip and add this batch. `losses` runs the model and returns one loss for each example."""
+        """Clip and add this batch. `losses` runs the model and returns one loss for each row of the batch."""
         if self.batch is None or self.added:
             raise out_of_order("backward without a batch of its own", "call it once for each batch that is drawn")
         batch = self.batch
         with self.engine.recording() as tape:
-            found = losses()
-            if found.dim() != 1 or len(found) != len(batch.mask):
-                raise InvalidParameter(
-                    "the loss must be one number for each example.\n"
-                    f"  found:  shape {tuple(found.shape)} for {len(batch.mask)} rows\n  do:     use reduction='none'"
-                )
+            found = shared(losses(), batch.share)
             self.engine.add(found, tape, batch.mask.to(found.device))
         self.added = True
 
-    def step(self) -> None:
+    def step(self, closure: object = None) -> None:  # type: ignore[override]
         """Release the noisy gradient and update the weights, if the logical batch is complete."""
+        if closure is not None:
+            raise out_of_order("step with a closure, which would see data without noise", "call step()")
         if self.batch is None or not self.added:
             raise out_of_order("step without backward", "call optimizer.backward first")
         if self.batch.last and self.engine.sum.pending:
-            self.engine.release()
-            self.optimizer.step()
-            self.optimizer.zero_grad(set_to_none=True)
+            update(self.engine, self.optimizer)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Gradients are released and cleared by `step`."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """That of the optimizer: momenta and the like, made of noisy gradients."""
+        return self.optimizer.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.optimizer.load_state_dict(state_dict)
+        self.param_groups, self.state = self.optimizer.param_groups, self.optimizer.state
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        raise out_of_order("a group of parameters that comes later", "give all of them before make_private")
 
     @property
     def loss(self) -> float | None:
         """The noisy training loss of the last step, if `watch` bought one."""
         return self.engine.seen
-
-    @property
-    def param_groups(self) -> list[dict[str, Any]]:
-        """Those of the optimizer, for schedulers of the learning rate."""
-        return self.optimizer.param_groups
 
 
 class PrivateBatches:
@@ -118,26 +125,54 @@ class PrivateBatches:
 def make_private(
     model: nn.Module, optimizer: torch.optim.Optimizer, data: Any, *, sampler: Sampling, steps: int, budget: Funds,
     clip: Clipping | float = 1.0, noise: Noise | float | None = None, batch_size: int | None = None,
-    physical: int | None = None, most: int | None = None, watch: NoisyLoss | None = None,
-    sums: torch.dtype | None = None, probe: Callable[..., Tensor] | None = None, source: Source = SYSTEM,
+    physical: int | None = None, most: int | None = None, watch: NoisyLoss | None = None, augmentations: int = 1,
+    units: Sequence[int] | None = None, per_unit: int = 1, sums: torch.dtype | None = None,
+    probe: Callable[..., Tensor] | None = None, source: Source = SYSTEM,
 ) -> tuple[PrivateOptimizer, PrivateBatches]:  # fmt: skip
     """A private optimizer and the batches to feed it with; see the top of this file.
 
     `probe(*tensors)` runs the model on a made-up batch before anything is charged, and returns one number for each
-    example; by default the model is called with all tensors but the last.
+    row; by default the model is called with all tensors but the last. With `augmentations` or `units`, an example has
+    several rows after each other (of which the loop may make different versions); their losses are averaged.
     """
-    count, examples = checks.whole("steps", steps, 1), Data(data)
+    count, examples = checks.whole("steps", steps, 1), data_of(data, sampler, augmentations, units, per_unit)
     device = next(model.parameters()).device
     run = probe or (lambda *tensors: model(*(x.to(device) for x in tensors[:-1])).flatten(1).sum(1))
     refuse_closures(optimizer)
+
+    def made_up(shape: Shape, seed: int, same: slice) -> Tensor:
+        share = torch.full((shape.total,), 1 / shape.rows, dtype=torch.float64)
+        return shared(run(*examples.made_up(shape.total, seed, same)), share)
+
     ready = Prepared(
-        model, lambda shape, seed, same: run(*examples.made_up(shape.total, seed, same)), sampler=sampler, steps=count,
-        budget=budget, clip=clip, noise=noise, batch_size=batch_size, physical=physical, most=most, watch=watch, rows=1,
-        sums=sums, source=source,
+        model, made_up, sampler=sampler, steps=count, budget=budget, clip=clip, noise=noise, batch_size=batch_size,
+        physical=physical, most=most, watch=watch, rows=examples.each, sums=sums, source=source,
     )  # fmt: skip
+    refuse_strays(ready.engine, optimizer)
     private = PrivateOptimizer(optimizer, ready.engine)
     loss = ready.loss_after(count)
     return private, PrivateBatches(examples, sampler, count, private, loss, budget, ready.float_error, source)
+
+
+def update(engine: Engine, optimizer: torch.optim.Optimizer) -> None:
+    """One step of the weights: noise on the sum, then the optimizer sees that and nothing else."""
+    refuse_strays(engine, optimizer)
+    engine.release()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+
+
+def refuse_strays(engine: Engine, optimizer: torch.optim.Optimizer) -> None:
+    """An optimizer moves what it is given: parameters whose gradients the engine does not make have raw ones."""
+    own = {id(p) for p in engine.keeper.parameters}
+    given = [p for group in optimizer.param_groups for p in group["params"]]
+    strays = sum(1 for p in given if id(p) not in own and (p.requires_grad or p.grad is not None))
+    if strays or not any(id(p) in own for p in given):
+        raise InvalidParameter(
+            "an optimizer may train the parameters of the private model only: others would get gradients without noise."
+            f"\n  found:  {strays} parameters that are not in the model, or were unfrozen later\n"
+            "  do:     give model.parameters(); put what the loss learns into the model, or freeze it"
+        )
 
 
 def refuse_closures(optimizer: torch.optim.Optimizer) -> None:

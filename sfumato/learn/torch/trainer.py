@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from sfumato import checks
-from sfumato.errors import InvalidParameter
-from sfumato.learn.torch.batches import Augment, Data, Physical, physical_batches
+from sfumato.errors import InvalidParameter, SfumatoError, TrainingFailed
+from sfumato.learn.torch.batches import Augment, Physical, data_of, physical_batches, shared
 from sfumato.learn.torch.charge import Charge, Funds, charge_run
 from sfumato.learn.torch.checkpoint import load_checkpoint, save_checkpoint
 from sfumato.learn.torch.clipping import Clipping
@@ -20,13 +20,12 @@ from sfumato.learn.torch.engine import Engine, Shape
 from sfumato.learn.torch.noise import Noise
 from sfumato.learn.torch.noisy_loss import NoisyLoss
 from sfumato.learn.torch.prepare import Prepared
-from sfumato.learn.torch.private import refuse_closures
+from sfumato.learn.torch.private import refuse_closures, refuse_strays, update
 from sfumato.learn.torch.progress import Progress
 from sfumato.learn.torch.sums import FloatError
 from sfumato.loss.base import PrivacyLoss
 from sfumato.noise.entropy import SYSTEM, Source
 from sfumato.sampling.base import Sampling
-from sfumato.sampling.poisson_units import PoissonUnits
 
 Loss = Callable[..., Tensor]
 
@@ -82,23 +81,17 @@ class Trainer:
         self.model, self.criterion, self.sampler = model, per_example(loss), sampler
         self.steps = checks.whole("steps", steps, 1)
         self.augment, self.source = augment, source
-        rows = checks.whole("augmentations", augmentations, 1)
-        if units is not None:
-            rows = checks.whole("per_unit", per_unit, 1)
-        elif isinstance(sampler, PoissonUnits):
-            raise InvalidParameter(
-                "PoissonUnits samples whole units.\n  found:  no units\n"
-                "  do:     give units=, the unit of each row, and per_unit=, the most rows of one that are used"
-            )
-        self.data = Data(data, units, rows)
+        self.data = data_of(data, sampler, augmentations, units, per_unit)
         self.prepared = Prepared(
             model, self._made_up, sampler=sampler, steps=self.steps, budget=budget, clip=clip, noise=noise,
-            batch_size=batch_size, physical=physical, most=most, watch=watch, rows=rows, sums=sums, source=source,
+            batch_size=batch_size, physical=physical, most=most, watch=watch, rows=self.data.each, sums=sums,
+            source=source,
         )  # fmt: skip
         self.engine: Engine = self.prepared.engine
         self.float_error: FloatError = self.prepared.float_error
         self.optimizer = optimizer or torch.optim.SGD(self.engine.keeper.parameters, lr=0.1)
         refuse_closures(self.optimizer)
+        refuse_strays(self.engine, self.optimizer)
         self.loss: PrivacyLoss = self.prepared.loss_after(self.steps)
         self.budget, self.who = budget, who
         self.charge: Charge | None = None
@@ -147,15 +140,22 @@ class Trainer:
         for batch in batches:
             self._add(batch)
             if batch.last:
-                self.engine.release()
-                self.optimizer.step()
-                self.optimizer.zero_grad(set_to_none=True)
+                update(self.engine, self.optimizer)
                 self.done += 1
                 yield Step(self.done, self.steps, self.charge.epsilon, self.charge.delta, self.engine.seen)
 
     def _add(self, batch: Physical) -> None:
         with self.engine.recording() as tape:
-            losses = self._losses(batch.tensors, batch.share.to(batch.tensors[0].device))
+            try:
+                losses = self._losses(batch.tensors, batch.share)
+            except SfumatoError:
+                raise
+            except Exception as problem:
+                raise TrainingFailed(
+                    "the model or the loss raised an error on a batch; its text may show data, so it is left out.\n"
+                    f"  found:  {type(problem).__name__} in step {self.done + 1}; made-up data had passed\n"
+                    "  do:     look for labels or indices out of range; the charge for all steps stays"
+                ) from None
             self.engine.add(losses, tape, batch.mask.to(losses.device))
 
     def _losses(self, tensors: tuple[Tensor, ...], share: Tensor) -> Tensor:
@@ -165,14 +165,7 @@ class Trainer:
             inputs[0] = self.augment(inputs[0])
         device = next(self.model.parameters()).device
         found = self.criterion(self.model(*(x.to(device) for x in inputs)), target.to(device))
-        if found.dim() == 0 or len(found) != len(share):
-            raise InvalidParameter(
-                "the loss must be one number for each example.\n"
-                f"  found:  shape {tuple(found.shape)} for {len(share)} rows\n"
-                "  do:     use reduction='none', or return a vector"
-            )
-        each = found.flatten(1).mean(1) if found.dim() > 1 else found
-        return torch.where(share.to(device) > 0, each * share.to(device, each.dtype), torch.zeros_like(each))
+        return shared(found, share)
 
     # ---- keeping -------------------------------------------------------------------------------------------
 

@@ -25,7 +25,14 @@ from sfumato.teach.figures.smooth_noise_laws import sliding_and_dilation, smooth
 
 
 def lecture_figures(directory: str | Path) -> list[Path]:
-    """Write the figures of the documents as PNG files; returns their paths in the order of their appearance.
+    """Write the figures of the documents as PNG files; returns their paths in the order of their appearance."""
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    return [save_png(draw(), folder / f"{title}.png") for title, draw in lecture_drawings().items()]
+
+
+def lecture_drawings() -> dict[str, Callable[[], Figure]]:
+    """The name of each file → what draws it.
 
     Randomized response and Laplace are 1-DP; the Gaussian has μ = 1, so it is ½-zCDP, as every 1-DP mechanism is.
     """
@@ -34,7 +41,7 @@ def lecture_figures(directory: str | Path) -> list[Path]:
         "Laplace, ε = 1": LaplaceLoss(1.0),
         "randomized response, ε = 1": RandomizedResponseLoss(1.0),
     }
-    drawings: dict[str, Callable[[], Figure]] = {
+    return {
         "hockey_stick": hockey_stick,
         "profiles": lambda: profiles(three),
         "two_errors": two_errors,
@@ -61,9 +68,6 @@ def lecture_figures(directory: str | Path) -> list[Path]:
         "smooth_noise_laws": smooth_noise_laws,
         "trimmed_means": trimmed_means,
     }
-    folder = Path(directory)
-    folder.mkdir(parents=True, exist_ok=True)
-    return [save_png(draw(), folder / f"{title}.png") for title, draw in drawings.items()]
 
 
 def save_png(figure: Figure, path: Path) -> Path:

@@ -72,6 +72,29 @@ class Words(nn.Module):
         return self.out(self.words(index) + self.places(place)).sum(1)
 
 
+class Scaled(nn.Module):
+    """A module without a rule: it has parameters that its forward uses by hand."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale, self.shift = nn.Parameter(torch.ones(3)), nn.Parameter(torch.zeros(1, 3))
+
+    def forward(self, x):
+        return x.tanh() * self.scale + self.shift
+
+
+class Cells(nn.Module):
+    """Modules without a rule, with several inputs and outputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.pair, self.cell = nn.Bilinear(3, 3, 4), nn.LSTMCell(3, 4)
+
+    def forward(self, x):
+        first = self.pair(x, x.tanh())
+        return torch.cat(self.cell(x, (first, first)), 1)
+
+
 def floats(*shape):
     return lambda n, g: torch.randn(n, *shape, generator=g)
 
@@ -105,6 +128,19 @@ MODELS = {
     "LSTM": (lambda: Recurrent(nn.LSTM, num_layers=2, bidirectional=True), floats(4, 5)),
     "GRU": (lambda: Recurrent(nn.GRU), floats(4, 5)),
     "RNN": (lambda: Recurrent(nn.RNN, bias=False), floats(4, 5)),
+    "own modules": (
+        lambda: nn.Sequential(
+            nn.Unflatten(1, (2, 3)),
+            nn.PReLU(2),
+            nn.ConvTranspose1d(2, 1, 2),
+            nn.InstanceNorm1d(1, affine=True),
+            nn.Flatten(),
+            nn.Linear(4, 3),
+            Scaled(),
+        ),
+        floats(6),
+    ),
+    "own cells": (Cells, floats(3)),
     "tied": (Tied, indices(7, 4)),
     "twice": (Twice, floats(6)),
 }

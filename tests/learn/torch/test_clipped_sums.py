@@ -1,17 +1,18 @@
 """Clipped sums without per-example gradients are those of a plain loop over examples."""
 
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from sfumato.learn.torch import parts
+from sfumato.learn.torch import products
 from sfumato.learn.torch.bookkeeping import Bookkeeper
 from sfumato.learn.torch.clipping import Flat
-from sfumato.learn.torch.costs import WAYS, Costs
-from sfumato.learn.torch.layers import convolution
-from sfumato.learn.torch.parts import Outers, Vectors
+from sfumato.learn.torch.costs import WAYS, Costs, by_kernel, by_other, keeping
+from sfumato.learn.torch.parts import Outers, Streamed, Vectors
 from sfumato.learn.torch.sums import ClippedSum
 from tests.learn.torch.models import MODELS, clipped_sum, each_gradient, loss_of
 
@@ -82,14 +83,49 @@ def test_all_ways_of_the_cost_model_give_the_same_sum(name):
             )
 
 
-def test_kernels_that_are_not_kept_give_the_same_sum(monkeypatch):
-    make, data = MODELS["conv 2"]
+@pytest.mark.parametrize("name", ["conv 1", "conv 2", "conv 3"])
+def test_all_ways_to_form_kernels_give_the_same_sum(name):
+    make, data = MODELS[name]
+    torch.manual_seed(3)
     model, x = make(), data(5, torch.Generator().manual_seed(2))
     expected = clipped_sum(each_gradient(model, x), 1.0)
-    monkeypatch.setattr(convolution, "KEPT", 0)
-    monkeypatch.setattr(parts, "AT_ONCE", 100)
-    agree(summed(model, x, 1.0), expected)
-    agree(summed(model, x, 1.0, torch.float32), expected)
+    for form in (by_kernel, by_other):
+        for way in (partial(form, 40), partial(keeping, form, 40)):
+            for dtype in (None, torch.float32):
+                agree(
+                    summed(
+                        model, x, 1.0, dtype, lambda part, way=way: way(part) if isinstance(part, Streamed) else part
+                    ),
+                    expected,
+                )
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 40), st.integers(1, 30), st.integers(1, 30), st.booleans(), st.booleans(), st.integers(0, 10**6))
+def test_both_kernels_of_products_agree_and_keep_rows_apart(rows, inner, columns, left, right, seed):
+    """For all layouts; and a row has the same bits whatever the others are."""
+    g = torch.Generator().manual_seed(seed)
+    x, other = (
+        torch.randn(inner, rows, generator=g).t() if left else torch.randn(rows, inner, generator=g) for _ in range(2)
+    )
+    weight = torch.randn(inner, columns, generator=g).t() if right else torch.randn(columns, inner, generator=g)
+    other[rows // 2] = x[rows // 2]
+    exact = x.double() @ weight.double().t()
+    for kernel in (products.second, torch.nn.functional.linear):
+        found = kernel(x, weight, None)
+        torch.testing.assert_close(found.double(), exact, rtol=0, atol=1e-4)
+        assert torch.equal(found[rows // 2], kernel(other, weight, None)[rows // 2])
+
+
+def test_products_choose_a_kernel_by_shape_and_give_the_same(monkeypatch):
+    x, weight, bias = torch.randn(3, 5, 6), torch.randn(4, 6), torch.randn(4)
+    expected = torch.nn.functional.linear(x, weight, bias), torch.bmm(x, x.transpose(1, 2))
+    monkeypatch.setattr(products, "SMALL", 0)
+    for chosen in (True, False):
+        monkeypatch.setattr(products, "second_is_faster", lambda *shape, chosen=chosen: chosen)
+        found = products.linear(x, weight, bias), products.batched(x, x.transpose(1, 2))
+        for a, b in zip(found, expected, strict=True):
+            torch.testing.assert_close(a, b)
 
 
 def test_the_cost_model_decides_by_shapes_and_only_for_layers_with_places():

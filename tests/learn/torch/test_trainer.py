@@ -3,6 +3,7 @@
 import math
 import os
 import signal
+from functools import partial
 
 import pytest
 import torch
@@ -10,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 from torch import nn
+from torch.nn.utils import prune
 
 import sfumato as sf
-from sfumato.errors import BudgetExceeded, CheckpointFailed, InvalidParameter
+from sfumato.errors import BudgetExceeded, CheckpointFailed, InvalidParameter, TrainingFailed
 from sfumato.learn.torch import (
     Adaptive,
     Automatic,
@@ -22,10 +24,11 @@ from sfumato.learn.torch import (
     PerLayer,
     Trainer,
     Tree,
+    calibrate,
     make_private,
 )
 from sfumato.learn.torch.batches import Data, physical_batches
-from sfumato.learn.torch.engine import Shape
+from sfumato.learn.torch.engine import Shape, full_precision
 from sfumato.learn.torch.noise import Move
 from sfumato.learn.torch.sizes import overflow, physical_shape
 from sfumato.loss import GaussianLoss
@@ -88,6 +91,12 @@ def test_switching_samplers_changes_epsilon():
 def test_noise_that_is_left_out_is_calibrated_to_the_budget():
     run = trainer(noise=None, budget=(2.0, 1e-5), steps=20)
     assert 1.95 < run.epsilon(1e-5) <= 2.0
+
+
+def test_a_clip_norm_is_calibrated_to_noise_of_a_given_deviation():
+    asked = {"epsilon": 2.0, "delta": 1e-5, "sampler": sf.Poisson(0.1), "steps": 20}
+    noise, clip = calibrate(**asked), calibrate(**asked, deviation=3.0)
+    assert 3.0 / noise.upper * 0.999 <= float(clip) <= 3.0 / noise.upper
 
 
 def test_a_run_beyond_its_budget_is_refused_before_data_are_read():
@@ -232,16 +241,44 @@ def test_an_own_loop_learns_and_is_charged_alike():
         budget=ENOUGH,
         physical=16,
     )
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1000)  # takes it for an optimizer
+    optimizer.load_state_dict(optimizer.state_dict())
     criterion = nn.CrossEntropyLoss(reduction="none")
     updates = 0
     for inputs, targets in batches:
         before = model[0].weight.clone()
         optimizer.backward(lambda inputs=inputs, targets=targets: criterion(model(inputs), targets))
         optimizer.step()
+        scheduler.step()
         updates += not torch.equal(before, model[0].weight)
     assert updates == 40
     assert (model(x).argmax(1) == y).float().mean() > 0.85
     assert batches.epsilon(0.5) == trainer(noise=0.2, steps=40, physical=16).epsilon(0.5)
+
+
+def losses_of(model, criterion, x, y):
+    return criterion(model(x), y)
+
+
+@pytest.mark.parametrize(
+    "options", [{"augmentations": 2}, {"units": [i // 2 for i in range(200)], "per_unit": 2}], ids=["versions", "units"]
+)
+def test_an_own_loop_averages_the_rows_of_an_example_as_a_trainer_does(options):
+    found = []
+    for own in (True, False):
+        model, source = net(), Recorded("rows of an example")
+        usual = {"sampler": sf.Poisson(0.1), "batch_size": 20, "steps": 3, "noise": 1.0, "budget": ENOUGH}
+        optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+        if own:
+            optimizer, batches = make_private(model, optimizer, data(), **usual, **options, source=source)
+            criterion = nn.CrossEntropyLoss(reduction="none")
+            for x, y in batches:
+                optimizer.backward(partial(losses_of, model, criterion, x, y))
+                optimizer.step()
+        else:
+            trainer(model, **usual, **options, optimizer=optimizer, source=source).fit(progress=False)
+        found.append(model[0].weight)
+    assert torch.equal(*found)
 
 
 def test_batches_of_an_own_loop_cannot_be_left_out_or_added_twice():
@@ -338,12 +375,30 @@ def test_a_full_disk_keeps_the_earlier_checkpoint(tmp_path, monkeypatch):
 
 
 class Raw(nn.Module):
+    """A parameter beside those of its layers."""
+
     def __init__(self):
         super().__init__()
-        self.shift = nn.Parameter(torch.zeros(4))
+        self.shift, self.out = nn.Parameter(torch.zeros(4)), nn.Linear(4, 2)
 
     def forward(self, x):
-        return x + self.shift
+        return self.out(x + self.shift)
+
+
+class Noisy(nn.Module):
+    """No rule, and random."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(2))
+
+    def forward(self, x):
+        return x * self.scale * torch.rand_like(x)
+
+
+def replaced(layer):
+    layer.forward = layer.forward
+    return layer
 
 
 class Stray(nn.Module):
@@ -410,8 +465,11 @@ class Remembering(nn.Module):
     [
         (nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), "1 (BatchNorm1d)"),
         (nn.Sequential(nn.BatchNorm1d(4, affine=False), nn.Linear(4, 2)), "GroupNorm"),
-        (nn.Sequential(nn.Linear(4, 2), Raw()), "1 (Raw)"),
-        (nn.Sequential(nn.Bilinear(4, 4, 2)), "0 (Bilinear)"),
+        (Raw(), "itself (Raw)"),
+        (nn.Sequential(nn.Linear(4, 2), Noisy()), "found:  Noisy"),
+        (nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(4, 2))), "ParametrizationList"),
+        (prune.l1_unstructured(nn.Linear(4, 2), "weight", 0.5), "pruning"),
+        (replaced(nn.Linear(4, 2)), "forward of this layer was replaced"),
         (nn.Sequential(nn.Embedding(4, 2, sparse=True)), "sparse"),
         (nn.LSTM(4, 2), "batch_first"),
         (nn.MultiheadAttention(4, 2), "batch_first"),
@@ -465,6 +523,42 @@ def test_options_that_make_no_sense_are_refused(options, words):
         next(iter(trainer(**options)))
 
 
+def test_parameters_without_noise_are_never_trained():
+    """A loss with a parameter of its own, another model, and a layer that is unfrozen after the run was priced."""
+
+    class Scale(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(()))
+
+        def forward(self, out, y):
+            return nn.functional.cross_entropy(out * self.scale, y, reduction="none")
+
+    model, loss = net(), Scale()
+    usual = {"sampler": sf.Poisson(0.1), "batch_size": 20, "steps": 2, "noise": 1.0, "budget": ENOUGH}
+    for strays in ([*model.parameters(), *loss.parameters()], list(net().parameters())):
+        with pytest.raises(InvalidParameter, match="without noise"):
+            Trainer(model, loss, data(), optimizer=torch.optim.SGD(strays, lr=1.0), **usual)
+        with pytest.raises(InvalidParameter, match="without noise"):
+            make_private(model, torch.optim.SGD(strays, lr=1.0), data(), **usual)
+    model[0].requires_grad_(False)
+    before = model[0].weight.clone()
+    run = trainer(model, optimizer=torch.optim.SGD(model.parameters(), lr=1.0))
+    model[0].requires_grad_(True)
+    with pytest.raises(InvalidParameter, match="outside of their layers"):
+        run.fit(progress=False)
+    assert torch.equal(before, model[0].weight) and model[0].weight.grad is None
+
+
+def test_an_error_of_the_model_on_data_does_not_show_them():
+    x, y = data()
+    y[3] = 7531
+    run = trainer(data=(x, y), sampler=sf.Poisson(1.0), batch_size=200)
+    with pytest.raises(TrainingFailed, match="charge for all steps stays") as failed:
+        run.fit(progress=False)
+    assert "7531" not in str(failed.value) and failed.value.__suppress_context__ and run.charge is not None
+
+
 def test_a_loss_that_is_one_number_for_all_is_refused():
     with pytest.raises(InvalidParameter, match="one number for each example"):
         Trainer(
@@ -496,6 +590,12 @@ def test_precision_that_is_lowered_after_a_run_was_priced_is_refused():
             next(iter(later))
     finally:
         torch.set_float32_matmul_precision("highest")
+    assert full_precision()
+    torch.backends.mkldnn.conv.fp32_precision = "bf16"
+    try:
+        assert not full_precision()
+    finally:
+        torch.backends.mkldnn.conv.fp32_precision = "none"
 
 
 def test_importing_sfumato_imports_no_torch():

@@ -182,6 +182,16 @@ def test_where_nothing_is_cut_the_rows_are_those_of_plain_sql(sql, shops):
     assert set(found) <= set(plain)
 
 
+def test_a_comparison_with_the_outer_row_is_that_of_plain_sql(shops):
+    """Each row equals itself, so that < and <= differ, and many people have one order, so that <> does."""
+    for word in ("EXISTS", "NOT EXISTS"):
+        for sign in ("<", "<=", ">", ">=", "<>"):
+            other = f"SELECT 1 FROM orders p WHERE p.customer_id = o.customer_id AND p.day {sign} o.day"
+            sql = f"SELECT COUNT(*) FROM orders o WHERE {word} ({other})"
+            [[plain]] = shops[None].execute(sql).fetchall()
+            assert exact(parse_question(sql, WIDE), shops[None]) == {(): [plain]}, sql
+
+
 @pytest.mark.parametrize("sql", ANSWERED)
 @pytest.mark.parametrize("policy", [WIDE, TIGHT])
 def test_one_person_moves_exact_numbers_within_the_price(sql, policy, shops):

@@ -16,8 +16,8 @@ from sfumato import dependent, groups, plots
 from sfumato.errors import InvalidParameter
 from sfumato.loss import ApproxLoss, GaussianLoss, LaplaceLoss, PoissonSampledLoss, RandomizedResponseLoss, nothing
 from sfumato.teach.classical.compare import compare
+from sfumato.teach.figures import all_figures, style
 from sfumato.teach.figures import data_dependent as fitted
-from sfumato.teach.figures import style
 
 ROOT = Path(__file__).parents[3]
 THREE = [GaussianLoss(1), LaplaceLoss(1), RandomizedResponseLoss(1)]
@@ -178,12 +178,20 @@ def test_pictures_are_small_and_do_not_depend_on_the_time(tmp_path):
     assert len(first) < 40_000
 
 
-@pytest.mark.slow
-def test_the_lecture_figures_are_those_of_the_documents(tmp_path):
+def test_figures_are_written_into_a_new_folder(tmp_path, monkeypatch):
+    """Each by its name. What draws them is drawn above, of less."""
+    few = {name: all_figures.lecture_drawings()[name] for name in ("region", "hockey_stick")}
+    monkeypatch.setattr(all_figures, "lecture_drawings", lambda: few)
     made = plots.lecture_figures(tmp_path / "new" / "folder")
+    assert [path.name for path in made] == ["region.png", "hockey_stick.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in made)
+
+
+def test_the_lecture_figures_are_those_of_the_documents():
+    made = {f"{name}.png" for name in all_figures.lecture_drawings()}
     kept = ROOT / "docs" / "figures"
     others = {"wards.png"}  # of the first answer: tools/first_picture.py
-    assert {path.name for path in made} == {path.name for path in kept.glob("*.png")} - others
+    assert made == {path.name for path in kept.glob("*.png")} - others
     shown = [
         ROOT / "README.md",
         ROOT / "docs" / "tutorial.md",
@@ -194,7 +202,7 @@ def test_the_lecture_figures_are_those_of_the_documents(tmp_path):
         *sorted((ROOT / "docs" / "lectures").glob("*.md")),
     ]
     text = "".join(path.read_text(encoding="utf-8") for path in shown)
-    assert {path.name for path in made} == set(re.findall(r'src="(?:docs/|\.\./)?figures/([\w.]+)"', text)) - others
+    assert made == set(re.findall(r'src="(?:docs/|\.\./)?figures/([\w.]+)"', text)) - others
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from sfumato.learn.torch.layers.base import Layer, Tape, trainable
 from sfumato.learn.torch.parts import Streamed, Vectors
 
-KEPT = 1 << 22  # numbers of formed gradients that are kept until their weights are known
+FEW = 4  # channels of a first layer, for which a forward convolution is tried
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,17 @@ class Geometry:
         found: Tensor = self.backward(outputs, inputs, wide, count, [False, True, False])[1]
         return found.reshape(count, *weight.shape)
 
+    def kernels_forward(self, x: Tensor, g: Tensor, weight: Tensor) -> Tensor:
+        """The same as a forward convolution of inputs with output gradients: channels are the batch of that."""
+        count, (p, d) = len(x), weight.shape[:2]
+        outputs, none = g.reshape(count * p, 1, *g.shape[2:]), [0] * len(self.stride)
+        found: Tensor = torch.ops.aten.convolution(
+            x.transpose(0, 1), outputs, None, self.dilation, self.padding, self.stride, False, none, count
+        )
+        for dim, size in enumerate(weight.shape[2:], 2):  # strides may leave more places than the kernel has
+            found = found.narrow(dim, 0, size)
+        return found.reshape(d, count, p, *weight.shape[2:]).movedim(0, 2).reshape(count, *weight.shape)
+
 
 class ConvolutionCall(torch.autograd.Function):
     """The convolution; backward returns the gradient of x alone."""
@@ -64,16 +75,28 @@ class ConvolutionCall(torch.autograd.Function):
         module, g = ctx.module, grads[0].detach()
         x, weight = x.detach().to(g.dtype), module.weight.detach().to(g.dtype)
         if trainable(module.weight):
-
-            def form(chunk: slice) -> Tensor:
-                return geometry.kernels(x[chunk], g[chunk], weight)
-
-            kept = len(x) * weight.numel() <= KEPT
-            ctx.tape.note(Vectors(module.weight, form(slice(None))) if kept else Streamed(module.weight, len(x), form))
+            ctx.tape.note(convolved(module.weight, geometry, x, g, weight))
         if module.bias is not None and trainable(module.bias):
             ctx.tape.note(Vectors(module.bias, g.flatten(2).sum(2)))
         gx = geometry.backward(g, x, weight, 0, [True, False, False])[0] if ctx.needs_input_grad[0] else None
         return gx, None, None, None, None, None
+
+
+def convolved(parameter: nn.Parameter, geometry: Geometry, x: Tensor, g: Tensor, weight: Tensor) -> Streamed:
+    """The kernel's gradients, formed a few examples at a time."""
+
+    def form(chunk: slice) -> Tensor:
+        return geometry.kernels(x[chunk], g[chunk], weight)
+
+    def other(chunk: slice) -> Tensor:
+        return geometry.kernels_forward(x[chunk], g[chunk], weight)
+
+    def alike() -> Streamed:
+        return convolved(parameter, geometry, torch.zeros_like(x), torch.zeros_like(g), weight)
+
+    few = geometry.groups == 1 and weight.shape[1] <= FEW
+    key = (x.shape, g.shape, weight.shape, *(tuple(v) for v in (geometry.stride, geometry.padding, geometry.dilation)))
+    return Streamed(parameter, len(x), form, key=key, alike=alike, other=other if few else None)
 
 
 class Convolution(Layer):

@@ -4,10 +4,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from sfumato.learn.torch.layers.base import Layer, Tape, trainable
 from sfumato.learn.torch.parts import Outers, Vectors
+from sfumato.learn.torch.products import linear
 
 Rows = tuple[int, int] | None
 
@@ -19,14 +19,14 @@ class LinearCall(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, owner: "Owner") -> Tensor:
         ctx.save_for_backward(x, weight)
         ctx.owner = owner
-        return functional.linear(x, weight, bias)
+        return linear(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         (g,) = grads
         ctx.owner.note(x.detach(), g.detach())
-        return (g @ weight.to(g.dtype) if ctx.needs_input_grad[0] else None), None, None, None
+        return (linear(g, weight.to(g.dtype).t()) if ctx.needs_input_grad[0] else None), None, None, None
 
 
 class Owner:
