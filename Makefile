@@ -109,6 +109,9 @@ bench-curator: $(VENV)/dev.stamp  ## time the curator on 10 million rows beside 
 bench-engines: $(VENV)/dev.stamp  ## the plan on Spark against plans by hand (3 min; needs Java; OPTIONS="--rows 10000000")
 	@$(BIN)/python bench/bench_engines.py $(OPTIONS)
 
+bench-views: $(VENV)/dev.stamp  ## questions over views that last, against rows and plain GROUP BY (1 min; OPTIONS="--rows 10000000")
+	@$(BIN)/python -m bench.bench_views $(OPTIONS)
+
 bench-truth-peers: $(VENV)/dev.stamp $(TRUTH_PEERS) $(CURATOR_PEERS)  ## four other systems where people have many rows (40 min; OPTIONS="--only opendp")
 	@$(BIN)/python bench/truth/peers.py --json $(OPTIONS)
 

@@ -63,7 +63,7 @@ def emitted(engine: Spark, bounds: str) -> str:
         norms = NoisyNorms((0,) * len(EDGES), 1.0)
         chosen = tuple(Choice(block, block.bound(10.0), norms) for block in offer.blocks)
         offer = dataclasses.replace(offer, choices=chosen)
-    (text,) = statements(offer, 7, dataclasses.replace(DIALECTS["spark"], schema=engine.schema()))
+    text, *_ = statements(offer, 7, dataclasses.replace(DIALECTS["spark"], schema=engine.schema()))
     return text
 
 

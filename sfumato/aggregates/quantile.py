@@ -57,7 +57,6 @@ class Quantile(Standalone):
     methods = ("min = MIN(x)", "max = MAX(x)", "median = MEDIAN(x)", "quantile = QUANTILE(x, part)")
     example = "SELECT ward, MEDIAN(stay), MAX(stay) FROM visits GROUP BY ward"
     stored_as = "chosen"
-    portable = True
 
     lattice: Lattice
     part: Fraction

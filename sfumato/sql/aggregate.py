@@ -87,7 +87,6 @@ class StandaloneAggregate(Aggregate):
 
     stored_as: ClassVar[str] = "told"  # the entry of a stored answer that holds its values
     weighted_as: ClassVar[str] = ""  # what marks stored answers of which rows were weighted
-    portable: ClassVar[bool] = False  # can engines other than DuckDB answer it?
 
     @property
     def weighted(self) -> bool:

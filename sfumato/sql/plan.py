@@ -30,11 +30,6 @@ class Standalone(Protocol):
         ...
 
     @property
-    def portable(self) -> bool:
-        """Can engines other than DuckDB answer it?"""
-        ...
-
-    @property
     def arguments(self) -> tuple[Expression, ...]:
         """The expressions that it reads from each row."""
         ...

@@ -5,13 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sfumato.errors import QueryRefused
 from sfumato.sql.dialects.base import UNWRITTEN, Dialect, integer_constants, raw
 from sfumato.sql.domains import Kind
 from sfumato.sql.expressions import Call
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.function import Sql
-from sfumato.sql.plan import Plan
 
 CASTS = ("number", "text", "date", "timestamp", "substr", "round to")
 
@@ -29,11 +27,6 @@ class Foreign(Dialect):
     def is_same(self, name: str) -> bool:
         """Is its SQL that of DuckDB?"""
         return self.name in FUNCTIONS[name].same_in
-
-    def accepts(self, plan: Plan) -> None:
-        if plan.table.edges or not all(one.portable for one in plan.standalone):
-            raise QueryRefused(f"TRIMMED_MEAN, MODE and tables of edges are for DuckDB, and this is {self.name}.")
-        super().accepts(plan)
 
     def refusal(self, call: Call) -> str | None:
         if call.name == "text" and call.arguments[0].domain.kind is Kind.NUMBER:

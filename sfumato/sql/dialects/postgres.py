@@ -39,6 +39,13 @@ OWN: dict[str, Callable[..., str]] = {
     "rtrim": lambda a: total.trim("RTRIM", a),
     "lower": lambda a: letters.change_case("lower", a),
     "upper": lambda a: letters.change_case("upper", a),
+    "sqrt": lambda a: let(f"CASE WHEN {A} >= 0 THEN SQRT({A}) END", a=a),
+    "sign": lambda a: let(f"CASE WHEN {A} = {NAN} THEN 0 ELSE CAST(SIGN({A}) AS {DOUBLE}) END", a=a),
+    "right": lambda a, n: f"RIGHT({a}, CAST({n} AS INTEGER))",
+    "position": lambda a, b: f"CAST(STRPOS({a}, {b}) AS {DOUBLE})",
+    "split_part": lambda a, between, place: f"SPLIT_PART({a}, {between}, CAST({place} AS INTEGER))",
+    "week": total.week,
+    "days between": total.days_between,
     **{name: lambda a, of=of: total.date_part(of, a) for name, of in PARTS.items()},
     **{f"start of {unit}": lambda a, unit=unit: total.date_trunc(unit, a) for unit in UNITS},
 }  # fmt: skip
@@ -87,7 +94,9 @@ COSTS: dict[str, Cost] = {
     "number": per_character(100),
     **dict.fromkeys(["date", "timestamp"], per_character(250)),
     "text": each(2_000),
-    **dict.fromkeys(PARTS, each(1_000)),
+    **dict.fromkeys([*PARTS, "week", "days between", "sqrt", "sign"], each(1_000)),
+    "right": per_character(20),
+    **dict.fromkeys(["position", "split_part"], search_cost),
     **dict.fromkeys([f"start of {unit}" for unit in UNITS], each(1_000)),
 }
 

@@ -12,6 +12,7 @@ MI, BITS = ours("i"), ours("bits")
 DOUBLE = "DOUBLE PRECISION"
 INFINITY, NAN = f"CAST('Infinity' AS {DOUBLE})", f"CAST('NaN' AS {DOUBLE})"
 MOST, LEAST = "1.797693134862315807e308", "2.4703282292062328e-324"  # what lies beyond is infinite, or 0
+LATEST = "CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP)"
 SHORT = 200  # characters of SQL that are repeated rather than named
 DIGITS = "[0-9]+(?:_[0-9]+)*"
 NUMERAL = rf"^[+-]?(?:{DIGITS}[.]?(?:{DIGITS})?|[.]{DIGITS})(?:[eE][+-]?{DIGITS})?$"
@@ -245,6 +246,17 @@ def date_part(name: str, a: str) -> str:
     return let_short(f"CASE WHEN ISFINITE({D}) THEN {found} END", "d", a)
 
 
+def week(a: str) -> str:
+    """By ISO 8601, of years 1 to 9999."""
+    found = f"CAST(DATE_PART('week', {D}) AS {DOUBLE})"
+    return let_short(f"CASE WHEN {D} BETWEEN {FIRST} AND {LATEST} THEN {found} END", "d", a)
+
+
+def days_between(a: str, b: str) -> str:
+    """The number of midnights from a to b, of years 1 to 9999."""
+    both = f"{A} BETWEEN {FIRST} AND {LATEST} AND {B} BETWEEN {FIRST} AND {LATEST}"
+    return let(f"CASE WHEN {both} THEN CAST(CAST({B} AS DATE) - CAST({A} AS DATE) AS {DOUBLE}) END", a=a, b=b)
+
+
 def date_trunc(unit: str, a: str) -> str:
-    last = "CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP)"
-    return let_short(f"CASE WHEN {D} BETWEEN {FIRST} AND {last} THEN DATE_TRUNC('{unit}', {D}) END", "d", a)
+    return let_short(f"CASE WHEN {D} BETWEEN {FIRST} AND {LATEST} THEN DATE_TRUNC('{unit}', {D}) END", "d", a)

@@ -99,8 +99,15 @@ OWN: dict[str, Callable[..., str]] = {
     "rtrim": lambda a: f"TRIM(TRAILING {quote(SPACES)} FROM {a})",
     "lower": lambda a: change_case("lower", a),
     "upper": lambda a: change_case("upper", a),
+    "sqrt": lambda a: let(f"CASE WHEN {V} >= 0 THEN SQRT({V}) END", a),
+    "sign": lambda a: let(f"CASE WHEN ISNAN({V}) THEN 0D ELSE CAST(SIGN({V}) AS DOUBLE) END", a),
+    "right": lambda a, n: f"RIGHT({a}, CAST({n} AS INT))",
+    "position": lambda a, b: f"CAST(LOCATE({b}, {a}) AS DOUBLE)",
+    "split_part": lambda a, between, place: f"SPLIT_PART({a}, {between}, CAST({place} AS INT))",
+    "week": moments.week,
+    "days between": moments.days_between,
     **{name: lambda a, of=name: moments.date_part(of, a) for name in moments.PARTS},
-    **{f"start of {unit}": lambda a, unit=unit: moments.date_trunc(unit, a) for unit in ("year", "month", "day")},
+    **{f"start of {unit}": lambda a, unit=unit: moments.date_trunc(unit, a) for unit in moments.UNITS},
 }
 
 

@@ -25,7 +25,10 @@ WRITTEN = (
     "((T| +)([0-9]{1,2}):([0-9]{1,2})(:([0-9]{1,2})([.]([0-9]{0,6})[0-9]*)?)?(Z|[+-][0-9:]{2,6})?)?( BC)?$"
 )
 PARTS = {"year": f"YEAR({V})", "month": f"MONTH({V})", "day": f"DAY({V})", "hour": f"HOUR({V})",
-         "weekday": f"DAYOFWEEK({V}) - 1"}  # fmt: skip
+         "weekday": f"DAYOFWEEK({V}) - 1", "iso weekday": f"WEEKDAY({V}) + 1", "quarter": f"QUARTER({V})",
+         "day of year": f"DAYOFYEAR({V})", "minute": f"MINUTE({V})"}  # fmt: skip
+UNITS = ("year", "quarter", "month", "week", "day")  # of DATE_TRUNC
+ORDINARY = tuple(f"CAST('{end}' AS {MOMENT})" for end in ("0001-01-01", "9999-12-31 23:59:59.999999"))
 
 
 def let(body: str, value: str, name: str = V) -> str:
@@ -118,10 +121,25 @@ def date_part(name: str, a: str) -> str:
     return let(f"CASE WHEN {is_finite(V)} THEN CAST({PARTS[name]} AS DOUBLE) END", a)
 
 
+def is_ordinary(name: str) -> str:
+    """Is it in a year from 1 to 9999?"""
+    return f"{name} BETWEEN {' AND '.join(ORDINARY)}"
+
+
+def week(a: str) -> str:
+    """By ISO 8601."""
+    return let(f"CASE WHEN {is_ordinary(V)} THEN CAST(WEEKOFYEAR({V}) AS DOUBLE) END", a)
+
+
+def days_between(a: str, b: str) -> str:
+    """The number of midnights from a to b."""
+    found = f"CAST(DATEDIFF({W}, {V}) AS DOUBLE)"
+    return let(let(f"CASE WHEN {is_ordinary(V)} AND {is_ordinary(W)} THEN {found} END", b, W), a)
+
+
 def date_trunc(unit: str, a: str) -> str:
-    ends = (f"CAST('{end}' AS {MOMENT})" for end in ("0001-01-01", "9999-12-31 23:59:59.999999"))
     found = f"CAST(DATE_TRUNC('{unit}', {V}) AS {MOMENT})"
-    return let(f"CASE WHEN {V} BETWEEN {' AND '.join(ends)} THEN {found} END", a)
+    return let(f"CASE WHEN {is_ordinary(V)} THEN {found} END", a)
 
 
 def text_of_moment(a: str) -> str:
