@@ -10,6 +10,7 @@ from sfumato.sql.expressions import Expression
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.function import Spelling
 from sfumato.sql.parse.ast_guard import node_text, require_known_parts
+from sfumato.sql.parse.date_syntax import compare_durations, compares_durations
 from sfumato.sql.parse.function_syntax import REFUSED, SPECIAL
 from sfumato.sql.simplify import call
 
@@ -35,6 +36,8 @@ def parse_expression(node: exp.Expression, names: Names) -> Expression:
     def go(*nodes: exp.Expr | None) -> list[Expression]:
         return [parse_expression(one, names) for one in nodes if isinstance(one, exp.Expression)]
 
+    if compares_durations(node):
+        return compare_durations(node, go)
     spelling: Spelling = node.name.lower() if isinstance(node, exp.Anonymous) else type(node)
     special, name = SPECIAL.get(spelling), SPELLED.get(spelling)
     if special or name or isinstance(node, exp.Column):

@@ -24,7 +24,9 @@ from sfumato.sql.parse.outer_select import (
     limit_or_offset,
     order_by,
 )
+from sfumato.sql.parse.range_of_where import with_ranges
 from sfumato.sql.parse.scopes import Scope
+from sfumato.sql.parse.series import without_series
 from sfumato.sql.parse.unbounded import name_unbounded
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.policy import Policy
@@ -93,7 +95,7 @@ class Groups:
         kind = kind_of(node)
         if kind is None:
             raise QueryRefused(f"{node.sql('duckdb')[:60]}: FILTER belongs to an aggregate.")
-        return kind.parse(node, self.rows, self.keys)
+        return with_ranges(lambda rows: kind.parse(node, rows, self.keys), self.rows)
 
 
 def parse_select(query: exp.Select, policy: Policy, schema: str = MAIN) -> Question:
@@ -107,6 +109,7 @@ def parse_select(query: exp.Select, policy: Policy, schema: str = MAIN) -> Quest
 
 def parse_core(core: exp.Select, policy: Policy, schema: str = MAIN) -> Question:
     """The question of a SELECT that aggregates rows."""
+    core = without_series(core)
     scope = Rows(policy, schema=schema).scope(core)
     try:
         return parse_grouped_select(core, scope)

@@ -4,6 +4,7 @@ Texts come from strangers. Unsupported syntax is refused, never ignored.
 """
 
 import re
+from collections.abc import Sequence
 
 import sqlglot
 from sqlglot import exp
@@ -30,7 +31,7 @@ DEEPEST_TREE = 60  # nested operators; a chain of AND or OR counts once
 WORDS = re.compile(r"\w+|[^\w\s]")
 OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
-FIRST = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM}
+FIRST = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM, TokenType.PIVOT}
 TYPES = frozenset(DuckDB.Parser.TYPE_TOKENS)
 
 
@@ -98,8 +99,9 @@ def parse_statement(text: str) -> exp.Expression:
     if has_too_many_words(text):
         raise too_long()
     try:
-        check_tokens(sqlglot.tokenize(text, read="duckdb"))
-        read = sqlglot.parse(text, read="duckdb")
+        tokens = sqlglot.tokenize(text, read="duckdb")
+        check_tokens(tokens)
+        read = sqlglot.parse(select_from_pivot(text, tokens), read="duckdb")
         found = [one for one in read if one is not None and not isinstance(one, exp.Semicolon)]  # a comment after it
     except QueryRefused:  # which is a ValueError
         raise
@@ -121,6 +123,24 @@ def parse_statement(text: str) -> exp.Expression:
             f"this question is nested too deeply.\n  found:  more than {DEEPEST_TREE} operators inside each other"
         )
     return root
+
+
+def select_from_pivot(text: str, tokens: Sequence[Token]) -> str:
+    """PIVOT t ON … USING … as SELECT * FROM (PIVOT t ON … USING …), of which the parser also reads ORDER BY."""
+    depth, start, end = 0, None, len(text)
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        depth += (token.token_type in OPEN) - (token.token_type in CLOSE)
+        if depth:
+            continue
+        begins = before is None or before.token_type is TokenType.R_PAREN
+        if start is None and begins and token.token_type is TokenType.PIVOT:
+            start = token.start
+        elif start is not None and token.token_type in (TokenType.ORDER_BY, TokenType.LIMIT, TokenType.SEMICOLON):
+            end = token.start
+            break
+    if start is None:
+        return text
+    return f"{text[:start]} SELECT * FROM ({text[start:end]}) {text[end:]}"
 
 
 def check_tokens(tokens: list[Token]) -> None:
