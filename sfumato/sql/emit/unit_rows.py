@@ -176,8 +176,8 @@ def union_rows(table: Table, to: Dialect) -> exp.Select:
             read = [f"{measure(j)}_{i}" for i in range(len(value.expressions))]
             values.update((title, inside.compiled(of)) for title, of in zip(read, value.expressions, strict=True))
             own = window_value(value, read, table.unit_column is not None, inside)
-            rows = rows.select(f"CAST({own} AS {of_type(TYPES[table.columns[name].kind]).sql(to.name)})"
-                               f" AS {identifier(name, to)}", dialect=to.name)  # fmt: skip
+            kind = of_type(TYPES[table.columns[name].kind]).sql(to.name)
+            rows = rows.select(raw(f"CAST({own} AS {kind}) AS {identifier(name, to)}"))
         found = row_select(branch.rows, values or {ONE: integer_literal(1)}, inside)
         parts.append(rows.from_(with_alias(found, ROWS)))
     if len(parts) == 1:

@@ -206,7 +206,7 @@ def duration(node: exp.Expr | None, go: Go) -> Expression | None:
         parts = go(*inner.expressions)
     else:
         return None
-    if not all(one.domain.kind is Kind.DATE for one in parts):
+    if not all(one.domain.kind is Kind.DATE or one == Constant(None) for one in parts):
         return None
     return call("microseconds between", parts[1], parts[0])
 

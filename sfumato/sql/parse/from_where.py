@@ -20,6 +20,7 @@ from sfumato.sql.parse.joins import (
     sort_joins,
     split_conjuncts,
 )
+from sfumato.sql.parse.problems import Problems, closest, placed
 from sfumato.sql.parse.scopes import Scope, columns_of
 from sfumato.sql.parse.subqueries import Attached, Correlation, correlation, own_subqueries
 from sfumato.sql.parse.unbounded import name_unbounded
@@ -45,6 +46,8 @@ class Rows:
     schema: str = MAIN  # the engine's name for the schema of the owner's tables
     outer: Scope | None = None  # the rows around, if these are of IN, EXISTS or a value
     correlated: list[Correlation] = field(default_factory=list)
+    gather: bool = False  # go on after a condition that is refused, and tell it with other problems
+    problems: Problems = field(default_factory=Problems)
 
     def scope(self, query: exp.Select) -> Scope:
         """FROM, JOIN and WHERE of a question."""
@@ -66,7 +69,10 @@ class Rows:
         if self.outer is not None:
             parts = [part for part in parts if not self.is_correlated(part, found)]
         found = self.with_subqueries([*parts, *query.expressions, *group_nodes(query)], found)
-        conditions = [filter_condition(parse_expression(part, found)) for part in parts]
+        conditions = []
+        for one in parts:
+            with self.problems.noted(one) if self.gather else placed(one):
+                conditions.append(filter_condition(parse_expression(one, found)))
         return replace(found, where=call("and", found.where, *conditions)) if conditions else found
 
     def is_correlated(self, part: exp.Expression, found: Scope) -> bool:
@@ -156,6 +162,10 @@ class Rows:
 
     def source(self, node: exp.Expression) -> Scope:
         """A table of the policy, a view or a SELECT, under its alias."""
+        with placed(node):
+            return self.source_of(node)
+
+    def source_of(self, node: exp.Expression) -> Scope:
         require_known_parts(node)
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
             return self.view(node.this).under_alias(alias(node) if node.alias else "")
@@ -176,7 +186,9 @@ class Rows:
         found = self.policy.tables.get(name)
         if found is None:
             known = ", ".join(sorted(self.policy.tables))
-            raise QueryRefused(f"there is no table {name!r}.\n  found:  {known}\n  do:     ask about one of these")
+            meant = closest(name, sorted(self.policy.tables))
+            do = f"did you mean {meant}?" if meant else "ask about one of these"
+            raise QueryRefused(f"there is no table {name!r}.\n  found:  {known}\n  do:     {do}")
         return found
 
     def view(self, query: exp.Query) -> Scope:

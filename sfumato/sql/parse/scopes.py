@@ -8,10 +8,11 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import TEXT, number
 from sfumato.sql.expressions import Call, Column, Constant, Expression
+from sfumato.sql.parse.problems import closest
 from sfumato.sql.plan import Join, Table
 from sfumato.sql.simplify import call
 
-ALWAYS = Constant(True)
+ALWAYS: Expression = Constant(True)
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,12 @@ class Scope:
             found = {e for key, e in self.names.items() if key[1] == name and key not in self.inherited} or found
         if len(found) == 1:
             return found.pop()
-        known = ", ".join(sorted({n for _, n in self.names}))
+        listed = sorted({n for _, n in self.names})
+        meant = closest(name, listed)
+        do = f"did you mean {meant}?" if meant else "use one of these, or add it to the policy"
         raise QueryRefused(
-            f"{name!r} is {'ambiguous' if found else 'not a column here'}.\n  found:  {known}\n"
-            f"  do:     {'say which table it is from' if found else 'use one of these, or add it to the policy'}"
+            f"{name!r} is {'ambiguous' if found else 'not a column here'}.\n  found:  {', '.join(listed)}\n"
+            f"  do:     {'say which table it is from' if found else do}"
         )
 
     def resolve(self, node: exp.Expression) -> Expression | None:
