@@ -261,7 +261,8 @@ def part_of_age(name: str, node: exp.Expression, go: Go) -> Expression:
     if len(node.expressions) != 2:
         raise QueryRefused("AGE of one date would refer to today.\n  do:     ask AGE(DATE '2024-03-01', x)")
     later, earlier = go(*node.expressions)
-    months = call("whole months between", earlier, later)
+    months = call("case", call("<", later, earlier), call("negative", months_of_age(later, earlier)),
+                  months_of_age(earlier, later))  # fmt: skip
     years = trunc_of(call("/", months, Constant(12)))
     if name == "year":
         return years
@@ -270,6 +271,18 @@ def part_of_age(name: str, node: exp.Expression, go: Go) -> Expression:
     raise QueryRefused(
         f"EXTRACT({name[:20]} FROM AGE(…)) is not allowed.\n  do:     use YEAR or MONTH, or DATE_DIFF('day', a, b)"
     )
+
+
+def months_of_age(earlier: Expression, later: Expression) -> Expression:
+    """Whole months by day and time of the month: from February 29 to February 28 of the next year there are 11."""
+
+    def within(one: Expression) -> Expression:
+        """How late in its month a moment is, in microseconds."""
+        return call("microseconds between", call("start of month", one), one)
+
+    years, months = (call("-", call(part, later), call(part, earlier)) for part in ("year", "month"))
+    early = call("case", call("<", within(later), within(earlier)), Constant(1), Constant(0))
+    return call("-", call("+", call("*", Constant(12), years), months), early)
 
 
 def trunc_of(value: Expression) -> Expression:

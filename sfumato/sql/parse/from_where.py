@@ -259,7 +259,12 @@ def common_conjuncts(part: exp.Expression) -> list[exp.Expression]:
     if not isinstance(part, exp.Or):
         return []
     first, *others = [list(split_conjuncts(one)) for one in part.flatten()]
-    return [one for one in first if all(one in other for other in others)]
+    return [one for one in first if all(one in other or swapped(one) in other for other in others)]
+
+
+def swapped(node: exp.Expression) -> exp.Expression:
+    """b = a for a = b."""
+    return exp.EQ(this=node.expression.copy(), expression=node.this.copy()) if isinstance(node, exp.EQ) else node
 
 
 def semi_joined(query: exp.Query) -> exp.Query:

@@ -31,6 +31,7 @@ RANKS: dict[type[exp.Expr], Over] = {
 }
 NEIGHBOURS: dict[type[exp.Expr], Over] = {exp.Lag: Over.LAG, exp.Lead: Over.LEAD}
 ENDS = (exp.FirstValue, exp.LastValue)
+OTHERS = (exp.PercentRank, exp.CumeDist, exp.Ntile, exp.NthValue)
 TOTALS = (Reduce.ROWS, Reduce.VALUES, Reduce.SUM, Reduce.MEAN, Reduce.LEAST, Reduce.GREATEST)
 MOST_WINDOWS, MOST_STEPS = 20, 1000
 LISTED = "ROW_NUMBER, RANK, DENSE_RANK, LAG, LEAD, FIRST_VALUE, COUNT, SUM, AVG, MIN and MAX"
@@ -128,9 +129,7 @@ def aggregates_outside(node: exp.Expression) -> bool:
 
 def is_aggregate(node: exp.Expr) -> bool:
     inner = node.this if isinstance(node, exp.Filter) else node
-    return isinstance(inner, exp.AggFunc) and not isinstance(
-        inner, (*RANKS, *NEIGHBOURS, *ENDS, exp.PercentRank, exp.CumeDist, exp.Ntile, exp.NthValue)
-    )
+    return isinstance(inner, exp.AggFunc) and not isinstance(inner, (*RANKS, *NEIGHBOURS, *ENDS, *OTHERS))
 
 
 def above_groups(query: exp.Select, condition: exp.Expression | None) -> tuple[exp.Select, exp.Expression | None]:
@@ -239,7 +238,7 @@ def parse_window(node: exp.Window, scope: Scope, keys: Keys, rows: Plan) -> tupl
         if last:
             by = tuple((of, not descending, not nulls) for of, descending, nulls in by)
         return WindowValue(Over.FIRST, (value,), others, by, all_columns(rows)), replace(value.domain, sure=False)
-    if not calls_aggregate(function) and not is_group_aggregate(function):
+    if isinstance(function, OTHERS) or not (calls_aggregate(function) or is_group_aggregate(function)):
         raise QueryRefused(f"{text}: windows over rows of one person are {LISTED}.")
     total, domain = with_ranges(lambda rows: parse_value(function, rows, most), scope)
     if total.reduce not in TOTALS or (by and whole_frame(node)):

@@ -314,9 +314,7 @@ def test_bounds_that_no_double_holds_are_no_bounds(value):
     assert parse_question(f"SELECT SUM(CLAMP({value}, 0, 10)) FROM visits", Policy.read(POLICY)).plan.measures
 
 
-@pytest.mark.parametrize(
-    "function", ["REPEAT(diagnosis, 3)", "INITCAP(diagnosis)", "MD5(diagnosis)"]
-)
+@pytest.mark.parametrize("function", ["REPEAT(diagnosis, 3)", "INITCAP(diagnosis)", "MD5(diagnosis)"])
 def test_a_function_that_is_not_allowed_is_named_and_not_a_part_of_it(function):
     with pytest.raises(QueryRefused) as refused:
         parse_question(f"SELECT COUNT(*) FROM visits WHERE {function} = 'a'", Policy.read(POLICY))
