@@ -81,11 +81,5 @@ def by_odbc(block: Block, words: list[str], folder: Path) -> "subprocess.Complet
     (folder / "odbc.ini").write_text(text.replace("psqlodbcw.so", str(ODBC / "psqlodbcw.so")))
     (folder / "questions").write_text("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward\nhelp visits\n")
     where = {"ODBCINI": str(folder / "odbc.ini"), "ODBCSYSINI": str(folder)}
-    return completed(
-        [
-            "sh",
-            "-c",
-            f"isql -b clinic < {folder / 'questions'} && ! isql -b -v clinic < {folder / 'questions'} 2>&1 | grep ERROR",
-        ],
-        **where,
-    )
+    ask = f"isql -b -v clinic < {folder / 'questions'} 2>&1"
+    return completed(["sh", "-c", f"{ask} && ! {ask} | grep ERROR"], **where)
