@@ -212,11 +212,7 @@ class GradientBoostingRegressor(Boosting, Regressor):
     def predict(self, X: Data) -> Vector:
         rows = self.new_rows(X)
         scaled = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds").scale(rows)
-        target = Bounds.of(self.y_bounds, 1, None, "y bounds")
-        found: Vector = target.middle[0] + target.half[0] * np.clip(
-            self.spread_.mean + self.model_.scores(scaled, 1)[:, 0], -1, 1
-        )
-        return found
+        return self.in_target_units(self.spread_.mean + self.model_.scores(scaled, 1)[:, 0])
 
     def bearable(self) -> float:
         spread = getattr(self, "spread_", None)

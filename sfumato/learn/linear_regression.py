@@ -246,10 +246,8 @@ class LinearRegression(Regressor):
     def predict(self, X: Data) -> Vector:
         rows = self.new_rows(X)
         bounds = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds")
-        target = Bounds.of(self.y_bounds, 1, None, "y bounds")
         scaled = row_products(bounds.scale(rows), self.scaled_coef_[None])[:, 0] + self.scaled_intercept_
-        found: Vector = target.middle[0] + target.half[0] * np.clip(scaled, -1.0, 1.0)
-        return found
+        return self.in_target_units(scaled)
 
     def expected_error(self, n: int, d: int) -> tuple[float, str]:
         spending = self.spending()

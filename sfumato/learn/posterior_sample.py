@@ -184,10 +184,8 @@ class PosteriorSample(Regressor):
     def predict(self, X: Data) -> Vector:
         rows = self.new_rows(X)
         scaled = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds").scale(rows)
-        target = Bounds.of(self.y_bounds, 1, None, "y bounds")
         found = row_products(np.column_stack([scaled, np.ones(len(rows))]), self.theta_[None])[:, 0]
-        says: Vector = target.middle[0] + target.half[0] * np.clip(found, -1.0, 1.0)
-        return says
+        return self.in_target_units(found)
 
     def expected_error(self, n: int, d: int) -> tuple[float, str]:
         """For columns of a usual spread, and coefficients of length 1."""
