@@ -120,4 +120,5 @@ def leaf_evidence(counts: Matrix, prior: Matrix, noise: float) -> Matrix:
     average, and dozens of trees add that up. This is 0 on average where noise is all there is.
     """
     expected = np.maximum(counts.sum(axis=1, keepdims=True), 0.0) * prior
-    return np.clip((counts - expected) / (expected + 2.0 * noise), -SUREST, SUREST)
+    found: Matrix = np.clip((counts - expected) / (expected + 2.0 * noise), -SUREST, SUREST)
+    return found

@@ -30,8 +30,8 @@ def class_noise(norm: float, box: float, columns: int, spending: Spending) -> fl
 
 def shrunk_means(sums: Matrix, sizes: Matrix, noise: float) -> tuple[Matrix, Matrix]:
     """Noisy means of classes, drawn towards that of all rows as far as their distance may be noise; and how much of
-    the distance is kept. A class that is rare is then not predicted because of noise. Some distance is always kept: where
-    classes are equally large, even weak evidence tells them apart.
+    the distance is kept. A class that is rare is then not predicted because of noise. Some distance is always kept:
+    where classes are equally large, even weak evidence tells them apart.
 
     Theorem: the positive part of 1 − noise/|distance|² [James & Stein 1961; Baranchik 1964]
     """
