@@ -46,7 +46,8 @@ def squares(x: Tensor) -> Tensor:
     """Σx² over all but the first dimension in float64, never below the truth: summed in one or two stages.
 
     k non-negative terms in any order are off by less than a factor 1 − ku, and 1 + γ_k makes up for that; stages add
-    their k, and a root that is squared again two. A square below LEAST may be lost. Long rows are summed fast: kernels of 3 × 3 are no stage.
+    their k, and a root that is squared again two. A square below LEAST may be lost. Long rows are summed fast: kernels
+    of 3 × 3 are no stage.
     """
     flat = x[:, None] if x.dim() == 1 else x.flatten(2) if x.dim() > 2 else x
     total, terms = torch.linalg.vector_norm(flat, dim=-1).square(), flat.shape[-1] + 8

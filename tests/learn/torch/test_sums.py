@@ -186,9 +186,8 @@ def test_a_unit_counts_once_and_its_rows_share_its_weight():
 def test_several_versions_of_the_rows_of_a_unit():
     data = Data((torch.arange(5.0)[:, None], torch.zeros(5)), [7, 3, 7, 7, 3], 2, versions=3)
     (batch,) = physical_batches(data, sf.Poisson(1.0), Shape(3, 6), 1, Recorded("versions"))
-    assert data.each == 6 and sorted(batch.tensors[0][batch.share > 0].flatten().tolist()) == [0, 0, 0, 1, 1, 1] + [
-        2, 2, 2, 4, 4, 4,
-    ]  # fmt: skip
+    assert data.each == 6
+    assert sorted(batch.tensors[0][batch.share > 0].flatten().tolist()) == [0, 0, 0, 1, 1, 1, 2, 2, 2, 4, 4, 4]
 
 
 def test_units_are_in_random_order_so_that_one_that_is_replaced_leaves_the_others_where_they_are():

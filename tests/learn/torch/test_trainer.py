@@ -130,7 +130,7 @@ def test_noise_that_is_left_out_is_what_the_rest_of_a_ledger_pays_for(tmp_path):
     _, limit, spent = ledger.account()
     assert 0.97 * limit.gauss < spent.gauss <= limit.gauss
     with pytest.raises(BudgetExceeded):
-        trainer(**{**usual, "steps": 100}).fit(progress=False)
+        trainer(**{**usual, "noise": 1.0}).fit(progress=False)
     ledger.close()
 
 

@@ -1,4 +1,4 @@
-"""What is tried on made-up data, and what may not change afterwards: each of these was trained before, at a wrong price."""
+"""What is tried on made-up data, and what may not change afterwards."""
 
 from functools import partial
 
