@@ -165,7 +165,7 @@ def union_rows(table: Table, to: Dialect) -> exp.Select:
                   for name, of in branch.columns}  # fmt: skip
         rows = exp.select(*(exp.column(name, table=ROWS, quoted=True) for name in values))
         if table.unit_column is not None:
-            unit = exp.column(UNIT, table=ROWS)
+            unit: Sql = exp.column(UNIT, table=ROWS)
             if mixed:
                 unit = to.as_text(raw(f"{ROWS}.{UNIT} + 0.0") if is_double(branch.rows.table, to) else unit)
             rows = rows.select(exp.alias_(unit, table.unit_column, quoted=True))
