@@ -242,7 +242,7 @@ def open_locked_down(
 def open_with_views(
     path: Path, limits: tuple[str, ...] = (), delimiters: Delimiters = ()
 ) -> tuple[duckdb.DuckDBPyConnection, tuple[str, ...]]:
-    """The same; and descriptions of the views beside the data, which it can read too."""
+    """A locked-down connection, and descriptions of the views beside the data, which it can read too."""
     require_version(duckdb.__version__)
     state = state_of(path, delimiters) if view_folder(path).exists() else ""
     plain = sources(path, delimiters)

@@ -105,7 +105,7 @@ class Dialect(ABC):
         return 0.0
 
     def own_cost(self, call: Call) -> float:
-        """The same without the cost of its arguments."""
+        """The cost of a call in one row, without that of its arguments."""
         function = FUNCTIONS[call.name]
         return self.costs.get(call.name, function.cost_in.get(self.name, function.cost))(*call.arguments)
 
@@ -175,7 +175,7 @@ class Dialect(ABC):
         return exp.Anonymous(this="LEFT", expressions=[words, exp.Literal.number(str(LONGEST_TEXT))])
 
     def cut_column(self, words: Sql) -> Sql:
-        """The same for a column, most of whose texts are short."""
+        """Truncate the texts of a column, most of which are short."""
         return self.cut(words)
 
     def literal(self, value: object) -> Sql:
@@ -208,7 +208,7 @@ class Dialect(ABC):
         return self.as_text(column)
 
     def content(self, column: Sql, type_: str | None) -> Sql:
-        """The same for any column; as text where not all types can be hashed and ordered."""
+        """Any column in a form that can be hashed and ordered; as text where its type cannot."""
         return self.as_text(column)
 
     @abstractmethod
@@ -305,7 +305,7 @@ class Dialect(ABC):
         return f"SUM({integers})"
 
     def total_of(self, integers: str, most: int) -> str:
-        """The same of integers that are not larger than this, which may allow a faster type."""
+        """A sum of integers of at most this size, which may allow a faster type."""
         return self.total(integers)
 
     def by_unit(self, rows: str, unit: str, plan: Plan) -> str:

@@ -170,7 +170,7 @@ class Spark(Foreign):
         return raw(moments.text_of_moment(moment.sql(self.name)))
 
     def first(self, value: str, order: Sequence[str]) -> str:
-        raise QueryRefused("FIRST and LAST by an order are for DuckDB and PostgreSQL, and this is spark.")
+        raise QueryRefused("FIRST and LAST by an order cannot be asked of spark.\n  do:     use MIN, MAX or ANY_VALUE")
 
     def digest(self, text: str) -> str:
         digits = ", ".join(f"SUBSTRING({V}, {2 * place + 1}, 2)" for place in reversed(range(BYTES)))

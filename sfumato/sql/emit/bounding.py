@@ -199,7 +199,7 @@ def bounding_of(plan: Plan) -> Bounding:
 
 @dataclass(frozen=True)
 class RowSums:
-    """What the rows of one group add up to, for each measure; and where these rows are: unit, keys, values.
+    """The sums of the rows of one group, for each measure; and the table of these rows: unit, keys, values.
 
     `by_day`: a row has the sums of many rows, of one unit, group and day.
     """
@@ -213,13 +213,13 @@ class RowSums:
     def of(plan: Plan, measures: Sequence[Measure], to: Dialect) -> "RowSums":
         """Of a table that lasts, where one serves; else of the rows themselves."""
         listed = tuple(measures)
-        if (found := serving(plan, listed, to)) is not None:
+        if to.lasting and (found := serving(plan, listed, to)) is not None:
             return RowSums(found[0].source(plan, listed, found[1], to), listed, to, by_day=True)
         values = {measure(j): to.compiled(m.of) for j, m in enumerate(listed) if m.of} or {ONE: raw("1")}
         return RowSums(f"({row_select(plan, values, to).sql(to.name, copy=False)}) AS {ROWS}", listed, to)
 
     def added(self, place: int) -> str:
-        """What one row adds."""
+        """The integer that one row adds to the sum."""
         mine, counted = columns_of(self.measures)
         return clamped_value(self.measures[place], mine[place], counted[place], self.to)
 
@@ -235,13 +235,13 @@ class RowSums:
         return self.to.total_of(self.added(place), self.most(place))
 
     def roomy_total(self, place: int) -> str:
-        """The same in a type in which it can be multiplied."""
+        """The sum of a group, in a type that is wide enough for a product."""
         if self.by_day:
             return f"SUM({self.to.wide(f'{ROWS}.{measure(place)}')})"
         return self.to.total(self.added(place))
 
     def count(self, place: int) -> str:
-        """How many rows this measure sums."""
+        """The number of rows that this measure sums."""
         counted_by, counted = self.measures[place].counted_by, columns_of(self.measures)[1][place]
         if self.by_day:
             return self.total(self.measures.index(counted_by))
