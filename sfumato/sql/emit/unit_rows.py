@@ -188,7 +188,7 @@ def grouped_rows(table: Table, grouped: Grouped, to: Dialect) -> exp.Select:
     """One row for each unit and combination of keys: unit, keys, and an aggregate of the rows for each value."""
     inside = to.about(grouped.rows)
     keys = {key(i): raw(group_key(of, inside)) for i, (_, of) in enumerate(grouped.keys)}
-    read = {f"{measure(j)}_{i}": inside.compiled(of)
+    read = {f"{measure(j)}_{i}": typed_null(of) or inside.compiled(of)
             for j, (_, value) in enumerate(grouped.values) for i, of in enumerate(value.expressions)}  # fmt: skip
     rows = row_select(grouped.rows, {**keys, **read} or {ONE: integer_literal(1)}, inside)
     by = qualify(ROWS, [*([UNIT] if table.unit_column is not None else []), *keys])
@@ -203,6 +203,11 @@ def grouped_rows(table: Table, grouped: Grouped, to: Dialect) -> exp.Select:
         shown = [f"1 AS {ONE}"]
     found = exp.select(*map(raw, shown)).from_(with_alias(rows, ROWS))
     return found.group_by(*map(raw, by)) if by else found
+
+
+def typed_null(of: Expression) -> Sql | None:
+    """NULL of the kind that the question gives it: a column of NULL alone is a text to PostgreSQL."""
+    return exp.Cast(this=exp.null(), to=of_type(TYPES[of.domain.kind])) if of == Constant(None) else None
 
 
 def identifier(name: str, to: Dialect) -> str:
