@@ -30,8 +30,7 @@ def check_pattern(text: Argument, pattern: Argument) -> None:
         )
     if problem := pattern_problem(constant):
         raise QueryRefused(
-            f"this pattern of LIKE could take long to match.\n  found:  {problem}\n"
-            "  do:     write a shorter one"
+            f"this pattern of LIKE could take long to match.\n  found:  {problem}\n  do:     write a shorter one"
         )
 
 
