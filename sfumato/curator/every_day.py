@@ -113,7 +113,7 @@ class Schedule:
         return [0.0, *(float(sum_radius(law, terms, 1 - CONFIDENCE)) for terms in range(1, self.levels + 1))]
 
     def error(self, number: int) -> float:
-        """The same of the count after so many days."""
+        """The error of the count after so many days, at 95 %."""
         return self.errors[number.bit_count()]
 
     def statement(self, last: int, to: Dialect) -> str:
@@ -202,7 +202,7 @@ def find_sums(buyer: Buyer, missing: Sums) -> bytes:
 
 
 def scheduled(curator: "Curator", wanted: Wanted) -> Schedule:
-    """What is asked for, or QueryRefused."""
+    """The schedule that a question with EVERY DAY asks for; QueryRefused if it cannot be published daily."""
     every = wanted.every_day
     assert every is not None
     if wanted.epsilon is None or wanted.relative_error is not None or wanted.bounds.groups is not None:
@@ -233,7 +233,7 @@ def show(curator: "Curator", schedule: Schedule, sums: Sequence[int]) -> Answer:
 
 
 def promise(schedule: Schedule) -> list[str]:
-    """What EXPLAIN PRIVACY says: the price and the errors."""
+    """The lines of EXPLAIN PRIVACY: the price and the errors."""
     days = schedule.every.days
     worst = max(range(1, days + 1), key=int.bit_count)
     return [

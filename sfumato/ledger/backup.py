@@ -161,7 +161,7 @@ def copy(source: Transaction, target: Store, extra: Sequence[ExtraTable]) -> Non
 
 
 def put(work: Path, place: Place, extra: Sequence[ExtraTable]) -> None:
-    """Put a finished file in place, in a single step: nobody sees half of it."""
+    """Move a finished file to its place in a single step, so that no other process reads half of it."""
     target = store_at(place)
     if isinstance(target, SqliteStore):
         if target.exists():

@@ -74,7 +74,7 @@ class PrivacyLoss(ABC):
         return lambda t: self.forward(t, tolerance)
 
     def near_backward(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
-        """The same for the backward profile."""
+        """The backward profile, sharp at least around the ε where it takes the value `delta`."""
         return lambda t: self.backward(t, tolerance)
 
     def least(self, goal: float, tolerance: float) -> Bound | None:
@@ -306,7 +306,7 @@ class Symmetric(PrivacyLoss):
     """A pair whose two directions are alike: H_α(P‖Q) = H_α(Q‖P) for all α."""
 
     def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
-        """The same curve as forward."""
+        """The forward profile: both directions are equal."""
         return self.forward(eps, tolerance)
 
     @property

@@ -204,7 +204,10 @@ class Postgres(Foreign):
 
     def text(self, value: str) -> Sql:
         if "\0" in value:
-            raise QueryRefused("texts in PostgreSQL hold no character 0.\n  found:  one in a text of the question")
+            raise QueryRefused(
+                "a text in PostgreSQL cannot contain the character 0.\n"
+                "  found:  one in the question\n  do:     remove it"
+            )
         return raw(f"CAST({quote(value)} AS TEXT){COLLATION}")
 
     def is_nan(self, number: Sql) -> Sql:

@@ -213,7 +213,7 @@ def text_of_measure(of: Measure) -> str:
 
 
 def text_of_rows(plan: Plan, rest: Sequence[Expression]) -> str:
-    """What rows and groups are: the tables as the policy types them, joins, conditions, keys; but no bounds."""
+    """A text that identifies rows and groups: tables as the policy types them, joins, conditions, keys; no bounds."""
     tables = [plan.table, *(join.table for join in plan.joins)]
     typed = repr([(one.name, sorted(one.columns.items()), one.unit, one.owner, one.edges) for one in tables])
     parts = [repr(plan.joins), sorted(map(repr, rest)), repr(plan.keys), repr(plan.key_lists), digest(typed)]
