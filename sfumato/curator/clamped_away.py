@@ -1,4 +1,4 @@
-"""What clamping to bounds that were found takes from means and sums, and intervals that include it.
+"""The part of means and sums that clamping to automatic bounds removes, and intervals that include it.
 
 Nobody can say for all data how far outside values lie: one of 10¹⁵ is seen by no private histogram. So this is a model,
 as for long contributions (`norm_tail`). Of each doubling of the size there are at most as many values as noise allows,

@@ -83,7 +83,7 @@ class Curator:
         require_admitted(self.policy, self.who)
 
     def analyst(self, who: str) -> "Curator":
-        """The same curator, asked by this person."""
+        """This curator, asked by this person."""
         asked = replace(self, who=who)
         vars(asked)["planner"] = self.planner  # plans do not depend on who asks
         return asked
@@ -101,7 +101,7 @@ class Curator:
         )
 
     def stored_only(self) -> "Curator":
-        """The same curator, which answers from the store and charges nothing: other questions raise NotStored."""
+        """This curator with stored answers only: it charges nothing, and other questions raise NotStored."""
         asked = replace(self, charges=False)
         vars(asked)["planner"] = self.planner
         return asked

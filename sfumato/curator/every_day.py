@@ -111,7 +111,7 @@ class Schedule:
         return [0.0, *(float(sum_radius(law, terms, 1 - CONFIDENCE)) for terms in range(1, self.levels + 1))]
 
     def error(self, number: int) -> float:
-        """The same of the count after so many days."""
+        """The error of the count after so many days, at 95 %."""
         return self.errors[number.bit_count()]
 
     def statement(self, last: int, to: Dialect) -> str:
@@ -171,7 +171,7 @@ def length(number: int) -> int:
 
 def ask_every_day(curator: "Curator", wanted: Wanted, today: date) -> Answer:
     """The counts up to the last day that is over; what is new is drawn and stored, and the price is paid once."""
-    buyer, schedule = curator.buyer, scheduled(curator, wanted)
+    buyer, schedule = curator.buyer, schedule_of(curator, wanted)
     if wanted.explained:
         delta = curator.policy.question_delta
         lines, epsilon = tuple((line,) for line in promise(schedule)), schedule.loss.epsilon(delta).upper
@@ -199,14 +199,14 @@ def find_sums(buyer: Buyer, missing: Sums) -> bytes:
     return buyer.buy_release(missing, buyer.loss_of_epsilon, key, buyer.check_requests(missing))
 
 
-def scheduled(curator: "Curator", wanted: Wanted) -> Schedule:
-    """What is asked for, or QueryRefused."""
+def schedule_of(curator: "Curator", wanted: Wanted) -> Schedule:
+    """The schedule that a question with EVERY DAY asks for; QueryRefused if it cannot be published daily."""
     every = wanted.every_day
     assert every is not None
     if wanted.epsilon is None or wanted.relative_error is not None or wanted.bounds.groups is not None:
         raise refusal("an error, or groups", "give an ε, and rows: how many of a person count in all")
     question = curator.planner.plan(replace(wanted, bounds=AS_STATED))
-    plan, rows = counted(question, every), wanted.bounds.rows or wanted.bounds.most or question.plan.table.most
+    plan, rows = count_plan(question, every), wanted.bounds.rows or wanted.bounds.most or question.plan.table.most
     if rows is None:
         raise refusal("no number of rows", "say how many rows of a person count in the whole time: rows=20")
     return Schedule(plan, every, rows, curator.buyer.price_of(wanted.epsilon), wanted.text.strip())
@@ -229,7 +229,7 @@ def show(curator: "Curator", schedule: Schedule, sums: Sequence[int]) -> Answer:
 
 
 def promise(schedule: Schedule) -> list[str]:
-    """What EXPLAIN PRIVACY says: the price and the errors."""
+    """The lines of EXPLAIN PRIVACY: the price and the errors."""
     days = schedule.every.days
     worst = max(range(1, days + 1), key=int.bit_count)
     return [
@@ -239,7 +239,7 @@ def promise(schedule: Schedule) -> list[str]:
     ]
 
 
-def counted(question: Question, every: EveryDay) -> Plan:
+def count_plan(question: Question, every: EveryDay) -> Plan:
     """The plan of COUNT(*) without keys, of rows that have a day."""
     plan, day = question.plan, question.plan.table.columns.get(every.day)
     simple = plan.measures == (Measure(What.ROWS),) and not (plan.keys or plan.standalone or question.outer)

@@ -93,7 +93,7 @@ def local(engine: Engine) -> DuckDB:
 
 
 def statements_of(policy: Policy, view: StoredView, to: Dialect) -> ViewStatements:
-    """What is run to make a view."""
+    """The statements that make a view."""
     plan = parse_question(view.sql, policy).plan
     require_daily(plan, view.day)
     spoken = to.about(plan)

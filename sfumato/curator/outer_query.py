@@ -69,7 +69,7 @@ class ReleasedRows:
 
 
 def bind(outer: Outer, processor: Processor) -> Outer:
-    """The same query with the names and types of its columns; QueryRefused, free of charge, if it cannot run."""
+    """The query with the names and types of its columns; QueryRefused, free of charge, if it cannot run."""
     cells = [
         sum(outer.questions[part.question].plan.combinations for part in table.parts) * len(table.titles)
         for table in outer.tables

@@ -115,7 +115,7 @@ def quote(text: str) -> str:
 
 @dataclass(frozen=True)
 class ViewStatements:
-    """What is run to make a view. A day is named by a text, PART, of which a folder can be made."""
+    """The statements that make a view. A day is named by a text, PART, which is also the name of a folder."""
 
     description: str
     digests: str  # PART and a digest of its rows
@@ -125,7 +125,7 @@ class ViewStatements:
 
 @dataclass(frozen=True)
 class Refreshed:
-    """What a refresh has done."""
+    """The result of a refresh."""
 
     name: str
     days: int

@@ -9,7 +9,7 @@ import pytest
 
 from sfumato import Curator
 from sfumato.aggregates.price import Mu, Pure
-from sfumato.curator.every_day import Sums, length, scheduled
+from sfumato.curator.every_day import Sums, length, schedule_of
 from sfumato.curator.failure_guard import Clock
 from sfumato.curator.planner import Wanted
 from sfumato.engines.duckdb import DuckDB
@@ -86,7 +86,7 @@ def test_a_person_moves_all_sums_of_the_tree_within_the_price(tmp_path):
         connection.execute("DELETE FROM visits")
     curator = Curator.open(engine, policy)
     text = f"SELECT COUNT(*) FROM visits EVERY DAY OF day FROM '{FIRST}' FOR {days} DAYS"
-    schedule = scheduled(curator, Wanted.of(text, 1.0, bounds=QuestionBounds(rows=rows)))
+    schedule = schedule_of(curator, Wanted.of(text, 1.0, bounds=QuestionBounds(rows=rows)))
     to = dataclasses.replace(DIALECTS["duckdb"], schema=engine.schema())
     levels = {}
     for number in range(1, days + 1):
@@ -106,7 +106,7 @@ def test_a_person_moves_all_sums_of_the_tree_within_the_price(tmp_path):
 
 def test_the_price_is_that_of_all_levels(place):
     curator = opened(place, FIRST)
-    schedule = scheduled(curator, Wanted.of(EVERY, 1.0, bounds=QuestionBounds(rows=7)))
+    schedule = schedule_of(curator, Wanted.of(EVERY, 1.0, bounds=QuestionBounds(rows=7)))
     assert schedule.levels == 6
     mu = 7 * schedule.levels**0.5 / schedule.noise.sigma
     assert mu <= schedule.price.mu <= mu * (1 + 1e-9)

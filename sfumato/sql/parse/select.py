@@ -220,16 +220,23 @@ def build_question(
     core = build_plan(rows, groups.keys, aggregates, sums)
     if (most := max(core.rows, most_joined_rows(core))) > MOST_ROWS:
         raise QueryRefused(
-            f"too many rows of one unit after this join.\n  found:  up to {most:,} by the bounds of the policy"
+            "too many rows of one unit after this join.\n"
+            f"  found:  up to {most:,} by the policy; {MOST_ROWS:,} are allowed\n"
+            "  do:     join fewer private tables, or state fewer rows in the policy"
         )
     for key, listed in zip(core.keys, core.key_lists, strict=True):
         if listed == ():
             raise QueryRefused(
                 "WHERE leaves no group: it rules out all public keys.\n"
-                f"  found:  a key is one of {', '.join(map(repr, (key.domain.keys or ())[:10]))}"
+                f"  found:  a key is one of {', '.join(map(repr, (key.domain.keys or ())[:10]))}\n"
+                "  do:     change the condition"
             )
     if core.combinations > MOST_KEYS:
-        raise QueryRefused(f"too many groups.\n  found:  {core.combinations:,} combinations of public keys")
+        raise QueryRefused(
+            "too many groups.\n"
+            f"  found:  {core.combinations:,} combinations of public keys; {MOST_KEYS:,} are allowed\n"
+            "  do:     GROUP BY fewer columns, or choose keys by WHERE"
+        )
     if isinstance(core.table.unit, RowUnit) and core.rows > 1:
         raise QueryRefused(
             "each row is a person here, and UNION ALL lists a row more than once.\n"
