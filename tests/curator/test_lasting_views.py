@@ -83,8 +83,9 @@ def test_sums_of_days_are_merged_into_those_of_all_rows(policy, engine):
         assert asked(sql, policy, lasting) == asked(sql, policy, plain)
 
 
-BEGIN_DAYS = ["day >= '2024-02-03'", "day < TIMESTAMP '2024-02-03 00:00:00'", "day < DATE '2024-02-03'",
-              "day >= '2024-01-15' AND day < DATE '2024-02-03' + INTERVAL 1 DAY", "NOT (day < '2024-02-03')"]  # fmt: skip
+BEGIN_DAYS = ["day >= '2024-02-03'", "day < TIMESTAMP '2024-02-03 00:00:00'",
+              "day < DATE '2024-02-03'", "day >= '2024-01-15' AND day < DATE '2024-02-03' + INTERVAL 1 DAY",
+              "NOT (day < '2024-02-03')"]  # fmt: skip
 WITHIN_DAYS = ["day <= '2024-02-03'", "day > '2024-02-03'", "day >= '2024-02-03 12:00:00'", "day = '2024-02-03'",
                "day >= '2024-02-03' AND day < '2024-02-04 00:00:00.5'", "HOUR(day) < 12", "day < '2024-02-03 06:30'",
                "day < TIMESTAMP '2024-02-03 06:00:00' + INTERVAL 1 DAY"]  # fmt: skip
