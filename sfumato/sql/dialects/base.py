@@ -21,6 +21,7 @@ from sfumato.sql.functions.costs import MOST_COST, Cost, cost_refusal
 from sfumato.sql.functions.function import Sql
 from sfumato.sql.plan import Plan, Table
 from sfumato.sql.reserved_names import column
+from sfumato.sql.union import row_multiplicity
 
 UNWRITTEN = (
     "engines write numbers in different ways, so a number is not cast to TEXT here.\n"
@@ -269,9 +270,18 @@ class Dialect(ABC):
             return Form.TEXT
         return Form.WHOLE if isinstance(key, Column) and self.key(key) is not None else FORMS[key.domain.kind]
 
+    def unit_type(self, table: Table) -> str | None:
+        """The type of the column that holds the unit, also where another table or a SELECT has it; None if unknown."""
+        if table.owner is not None:
+            return self.unit_type(table.owner.table)
+        if table.derived:
+            found = {self.unit_type(rows.table) for rows in table.inner_plans}
+            return found.pop() if len(row_multiplicity(table)) == 1 else None  # of several tables it is a text
+        return self.type_of(table, table.unit_column or "")
+
     def unit(self, name: str, table: Table) -> Hashed:
         """The unit of a row, as it is hashed."""
-        type_ = self.type_of(table, table.unit_column or "")
+        type_ = self.unit_type(table)
         if type_ in self.whole_types:
             return Hashed(name, Form.WHOLE, known=True)
         if type_ in self.double_types:

@@ -107,7 +107,8 @@ def canonical_text(one: Hashed, to: Speaker) -> str:
         case Form.NUMBER:
             text = number_text(one.sql, to)
         case Form.TRUTH:
-            text = f"CASE WHEN {one.sql} THEN 't' WHEN NOT {one.sql} THEN 'f' END"
+            truth = f"CAST({one.sql} AS BOOLEAN)"  # of a SELECT, PostgreSQL takes NULL for a text
+            text = f"CASE WHEN {truth} THEN 't' WHEN NOT {truth} THEN 'f' END"
         case Form.DATE:
             text = to.date_text(exp.Var(this=one.sql)).sql(to.name)
         case Form.TEXT:

@@ -194,7 +194,8 @@ class Spark(Foreign):
         return f"CAST(FLOOR({value}) AS DOUBLE)"
 
     def apart(self, column: Sql, type_: str | None) -> Sql:
-        return column if type_ in SPELLED_ONCE else self.as_text(column)
+        """Equal doubles are grouped together here, as everywhere; −0.0 and 0.0 have two texts."""
+        return column if type_ in SPELLED_ONCE | self.double_types else self.as_text(column)
 
     def key(self, column: Column) -> Sql | None:
         """Integers are sent and compared faster than doubles."""

@@ -77,7 +77,7 @@ class EachRow(Bounding):
 
     def sums(self, plan: Plan, rows: "RowSums", salt: int, to: Dialect) -> str:
         keys = qualify(ROWS, key_names(plan))
-        totals = [f"{to.total_of(rows.added(j), rows.most(j))} AS {measure(j)}" for j in range(len(rows.measures))]
+        totals = [f"{to.total_of(rows.row_steps(j), rows.most(j))} AS {measure(j)}" for j in range(len(rows.measures))]
         return f"SELECT {', '.join([*keys, *totals])} FROM {rows.source} {group_by(keys)}"
 
     def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool, form: Form) -> str:
@@ -94,7 +94,8 @@ class Box(Bounding):
     def sums(self, plan: Plan, rows: "RowSums", salt: int, to: Dialect) -> str:
         """One row per (unit, group) first, clamped; of a unit with more groups than allowed those with the least keyed
         hash of unit and keys are kept. If two hashes tie at the cut, the keys themselves decide; where that would make
-        the order slow, each is counted with the other, and neither is kept. Where units have few rows in a group, an
+        the order slow, only those that are doubles do, as others do not tie; and else each is counted with the other,
+        and neither is kept. Where units have few rows in a group, an
         engine may be faster if the groups are chosen before their rows are summed.
         """
         measures, keys = rows.measures, key_names(plan)
@@ -119,7 +120,9 @@ class Box(Bounding):
         pairs = f"SELECT {', '.join([*owner, *inner, f'{hashed} AS {HASH}'])} FROM {source} {group_by(owner)}"
         order = f"PARTITION BY {PAIRS}.{UNIT} ORDER BY {PAIRS}.{HASH}"
         place = f"ROW_NUMBER() OVER ({', '.join([order, *names])})"
-        place = place if to.orders_quickly(plan.keys) else f"COUNT(*) OVER ({order})"
+        if not to.orders_quickly(plan.keys):
+            tied = [name for name, one in zip(names, plan.keys, strict=True) if to.form(one) is Form.NUMBER]
+            place = f"COUNT(*) OVER ({', '.join([order, *tied])})"
         kept = first_places(f"SELECT {PAIRS}.*, {place} AS {PLACE} FROM ({pairs}) AS {PAIRS}", self.groups)
         return f"SELECT {', '.join([*names, *outer])} FROM ({kept}) AS {PAIRS} {group_by(names)}"
 
@@ -174,7 +177,7 @@ class Box(Bounding):
         """Tables of WITH, of which CHOSEN has the rows of ROWS in the groups that their unit keeps."""
         mine = qualify(ROWS, [UNIT, *key_names(plan)])
         hashed = hash_of(hashed_group(plan, ROWS, to), salt, to)
-        if to.orders_quickly(plan.keys):
+        if to.orders_quickly(plan.keys) or any(to.form(one) is Form.NUMBER for one in plan.keys):
             order = f"PARTITION BY {ROWS}.{UNIT} ORDER BY {', '.join([hashed, *mine[1:]])}"
             placed = f"SELECT {ROWS}.*, DENSE_RANK() OVER ({order}) AS {PLACE} FROM {ROWS}"
             return f"{CHOSEN} AS ({first_places(placed, self.groups)})"
@@ -215,7 +218,7 @@ class RowSums:
         values = {measure(j): to.compiled(m.of) for j, m in enumerate(listed) if m.of} or {ONE: raw("1")}
         return RowSums(f"({row_select(plan, values, to).sql(to.name, copy=False)}) AS {ROWS}", listed, to)
 
-    def added(self, place: int) -> str:
+    def row_steps(self, place: int) -> str:
         """The integer that one row adds to the sum."""
         mine, counted = columns_of(self.measures)
         return clamped_value(self.measures[place], mine[place], counted[place], self.to)
@@ -229,13 +232,13 @@ class RowSums:
             return self.roomy_total(place)
         if self.measures[place].what is What.ROWS:
             return "COUNT(*)"
-        return self.to.total_of(self.added(place), self.most(place))
+        return self.to.total_of(self.row_steps(place), self.most(place))
 
     def roomy_total(self, place: int) -> str:
         """The sum of a group, in a type that is wide enough for a product."""
         if self.by_day:
             return f"SUM({self.to.wide(f'{ROWS}.{measure(place)}')})"
-        return self.to.total(self.added(place))
+        return self.to.total(self.row_steps(place))
 
     def count(self, place: int) -> str:
         """The number of rows that this measure sums."""
