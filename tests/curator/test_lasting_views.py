@@ -130,3 +130,21 @@ def test_views_are_built_and_used_from_the_command_line(engine, tmp_path):
     run("refresh", str(engine.path), "--policy", str(policy))
     run("drop", str(engine.path), built[0]["name"])
     assert run("list", str(engine.path)) == ""
+
+
+def test_the_name_of_a_folder_of_views_is_no_pattern(tmp_path):
+    """As a pattern, clinic[1] is clinic1, whose units would be read instead, and c* is both."""
+    counts = {}
+    for name in ("clinic1", "clinic[1]", "c*", "it's"):
+        found = DuckDB(clinic.built(tmp_path / f"{name}.duckdb"))
+        with duckdb.connect(str(found.path)) as connection:
+            connection.execute(f"DELETE FROM visits WHERE patient_id % 7 < {len(counts)}")
+        build_view(found, BOXED, SUMS, "day")
+        to = dataclasses.replace(DIALECTS["duckdb"], schema=found.schema())
+        for sql in (SUMS, SOME.format("day < '2024-02-01'")):
+            texts = asked(sql, BOXED, dataclasses.replace(to, lasting=found.lasting()))
+            assert all(CATALOG in text for text in texts)
+            assert tables(found, texts) == tables(found, asked(sql, BOXED, to)), name
+        counts[name] = repr(tables(found, asked(SUMS, BOXED, to)))
+        found.close()
+    assert len(set(counts.values())) == len(counts)

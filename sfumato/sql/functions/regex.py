@@ -195,7 +195,7 @@ def check_pattern(text: Argument, pattern: Argument) -> None:
     if constant is None:
         raise QueryRefused(
             "REGEXP_MATCHES takes a pattern in quotes.\n  found:  a pattern that is computed in each row\n"
-            "  do:     ask CONTAINS(x, y), STARTS_WITH(x, y) or ENDS_WITH(x, y)"
+            "  do:     if y is to be found as it is: CONTAINS(x, y), STARTS_WITH(x, y) or ENDS_WITH(x, y)"
         )
     try:
         automaton_size(constant)
