@@ -96,7 +96,7 @@ class Outcome:
     refusal: str
     left: float
 
-    def with_doubles(self) -> dict[str, object]:
+    def plain(self) -> dict[str, object]:
         answer = json.loads(self.answer.to_json()) if self.answer else None
         return {"title": self.question.title, "sql": self.question.sql, "epsilon": self.question.epsilon,
                 "error": self.question.error, "answer": answer, "truth": list(self.truth), "refusal": self.refusal,
@@ -172,7 +172,7 @@ class Attack:
     differences: tuple[float, ...]  # of the curator's counts
     epsilon: float
 
-    def with_doubles(self) -> dict[str, object]:
+    def plain(self) -> dict[str, object]:
         return {"title": "differencing", **self.__dict__}
 
     def __str__(self) -> str:
