@@ -10,7 +10,8 @@ COUNT = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
 
 
 @pytest.fixture
-def run():
+def run(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)  # output goes to a file here, whatever the terminal of the tests
     runner = CliRunner()
     return lambda *words: runner.invoke(main, [str(word) for word in words])
 
