@@ -24,7 +24,8 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
-def run():
+def run(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)  # output goes to a file here, whatever the terminal of the tests
     runner = CliRunner()
     return lambda *words: runner.invoke(main, [str(word) for word in words])
 
