@@ -117,6 +117,7 @@ def percent(share: float) -> str:
     """A share as a percentage with two digits; a small positive share is never written as 0 %."""
     return "0 %" if share <= 0 else "less than 0.01 %" if share < 1e-4 else f"{short_number(100 * share, 2)} %"
 
+
 PREVIEWED = ("privacy",)  # the columns of EXPLAIN PRIVACY
 
 
