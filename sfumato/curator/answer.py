@@ -12,7 +12,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from sfumato.wording import short_number
+from sfumato.wording import plural, short_number
 
 if TYPE_CHECKING:
     import pandas
@@ -245,6 +245,12 @@ class Answer:
         indent = max(map(len, names), default=0)
         blocks = ["\n".join(f"{n:>{indent}}  {cell}" for n, cell in zip(names, row, strict=True)) for row in rows]
         return "\n\n".join([*blocks, "\n".join(textwrap.wrap(f"{self.footer}. {self.note}", width))])
+
+    def __repr__(self) -> str:
+        """In one line, also of a million rows; print it to see them."""
+        named = ", ".join(name for name in self.columns if not name.endswith((" low", " high")))
+        charged = "charged" if self.charged else "free"
+        return f"Answer({plural(len(self.rows), 'row')} of {named}; ε = {self.epsilon:.4g}, {charged})"
 
     def __str__(self) -> str:
         names, rows, right = format_columns(self.columns, self.rows, self.coverage)
