@@ -173,7 +173,7 @@ bench/.peers/axe.stamp:
 	@touch $@
 
 clients: $(VENV)/dev.stamp bench/.peers/server-clients.stamp  ## ask the demo from psql, six drivers and pandas by the PostgreSQL door
-	@$(BIN)/python bench/server/check_clients.py
+	@$(BIN)/python -m bench.server.check_clients
 
 walk: $(VENV)/dev.stamp  ## which functions and files one question runs through (OPTIONS="--short", "--json", "--only ask")
 	@PYTHONPATH=. $(BIN)/python tools/walk.py $(OPTIONS)

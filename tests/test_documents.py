@@ -1,6 +1,7 @@
 """All pages at the top of the repository and in docs/ are executed and their links followed: none promises what is not.
 
-A block marked `python` is run, `python no-run` is only compiled, `pycon` is checked as a doctest.
+A block marked `python` is run, `python no-run` is only compiled, `pycon` is checked as a doctest; `make clients` runs
+what is marked with `clients`.
 The blocks of one document run in order and share their names, in an empty folder.
 """
 
@@ -52,7 +53,7 @@ def run(document: Path) -> None:
     names: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(document.read_text(encoding="utf-8")):
         match block.kind:
-            case "python" | "python no-run":
+            case "python" | "python no-run" | "python clients":
                 code = compile("\n" * (block.line - 1) + block.code, document, "exec")
                 if block.kind == "python":
                     exec(code, names)

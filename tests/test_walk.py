@@ -32,8 +32,8 @@ def test_a_stored_repeat_runs_less_than_the_question_and_reads_no_data(tmp_path,
     assert len(found["epsilon"].functions) <= 80
     assert len(found["repeat"].functions) <= 70 and not found["repeat"].pairs
     assert (
-        len(found["ask"].functions) <= 308 and len(found["ask"].files) <= 53
-    )  # 291 to 299 and 52 when this was written
+        len(found["ask"].functions) <= 306 and len(found["ask"].files) <= 51
+    )  # 289 to 297 and 50 when this was written
     assert not found["ask"].pairs, "no two files call each other"
     assert not any(module.startswith("loss/views") for module in found["ask"].files), "a preview has computed them"
     assert any(module.startswith("engines/") for module in found["ask"].files)

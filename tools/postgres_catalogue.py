@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python tools/postgres_catalogue.py postgresql://…
 
-Names and types of columns, and the rows of pg_type; nothing else of the server.
+Names and types of columns (with a ! where PostgreSQL has no NULL), and the rows of pg_type; nothing else of the server.
 """
 
 import json
@@ -13,7 +13,7 @@ import psycopg
 
 SHAPE = Path(__file__).parents[1] / "sfumato/server/postgres/catalogue.json"
 RELATIONS = """
-    SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, NULL)
+    SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, NULL) || CASE WHEN a.attnotnull THEN '!' ELSE '' END
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid
     WHERE n.nspname IN ('pg_catalog', 'information_schema') AND c.relkind IN ('r', 'v') AND NOT a.attisdropped

@@ -14,6 +14,7 @@ import duckdb
 from sfumato.aggregates.registry import AGGREGATES
 from sfumato.sql.dialects.duckdb import DuckDB
 from sfumato.sql.expressions import Call, Expression
+from sfumato.sql.functions.dates import BEGINNINGS
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.parse.text import parse_statement
@@ -39,7 +40,8 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "Texts": (
         "LOWER('Ward A')", "UPPER('ward')", "TRIM('  a ')", "LTRIM('  a')", "RTRIM('a  ')", "LENGTH('north')",
         "LEFT('north', 2)", "RIGHT('north', 2)", "SUBSTR('north', 2, 3)", "SPLIT_PART('a.b.c', '.', 2)",
-        "STRPOS('north', 'r')", "POSITION('r' IN 'north')", "REPLACE('a-b', '-', '')", "LPAD('7', 3, '0')", "RPAD('a', 3)",
+        "STRPOS('north', 'r')", "POSITION('r' IN 'north')", "REPLACE('a-b', '-', '')", "LPAD('7', 3, '0')",
+        "RPAD('a', 3)",
         "'a' || 'b'", "CONCAT('a', NULL, 3)", "CONCAT_WS('-', 'a', NULL, 'b')", "STARTS_WITH('north', 'no')",
         "ENDS_WITH('north', 'th')", "CONTAINS('north', 'ort')", "REGEXP_MATCHES('d12', '^d[0-9]+$')",
         "REGEXP_FULL_MATCH('d12', 'd[0-9]')", "REGEXP_EXTRACT('me@web.org', '@([a-z]+)', 1)",
@@ -51,20 +53,22 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
         f"WEEKDAY({DAY})", f"ISODOW({DAY})", f"ISOYEAR({DAY})", f"HOUR({MOMENT})", f"MINUTE({MOMENT})",
         f"SECOND({MOMENT})", f"EXTRACT(DECADE FROM {DAY})", f"DATE_PART('month', {DAY})", f"EPOCH({MOMENT})",
         f"DAYNAME({DAY})", f"MONTHNAME({DAY})",
-        *(f"DATE_TRUNC('{unit}', {MOMENT})" for unit in ("year", "quarter", "month", "week", "day", "hour", "minute", "second")),
+        *(f"DATE_TRUNC('{unit}', {MOMENT})" for unit in BEGINNINGS),
         f"LAST_DAY({DAY})", f"TIME_BUCKET(INTERVAL 15 MINUTE, {MOMENT})", f"TIME_BUCKET(INTERVAL 3 MONTH, {DAY})",
         f"{DAY} + 30", f"{DAY} + INTERVAL 1 MONTH", f"{MOMENT} - INTERVAL '1 day 2 hours'",
         f"DATE '2024-03-03' - {DAY}", f"{MOMENT} - TIMESTAMP '2024-02-29 09:00:00' > INTERVAL 1 HOUR",
         *(f"DATE_DIFF('{unit}', {MOMENT}, TIMESTAMP '2025-03-01 08:00:00')" for unit in
           ("microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year")),
-        f"DATE_SUB('month', {DAY}, DATE '2025-02-28')", f"EXTRACT(EPOCH FROM {MOMENT} - TIMESTAMP '2024-02-29 10:00:00')",
+        f"DATE_SUB('month', {DAY}, DATE '2025-02-28')",
+        f"EXTRACT(EPOCH FROM {MOMENT} - TIMESTAMP '2024-02-29 10:00:00')",
         f"EXTRACT(YEAR FROM AGE(DATE '2025-02-28', {DAY}))",
         f"{MOMENT} AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin'", f"STRFTIME({DAY}, '%Y-%m')",
         f"STRFTIME({MOMENT}, '%a %d %b, %H:%M')", f"TO_CHAR({DAY}, 'IYYY-\"W\"IW')",
     ),
     "Casts": (
         "CAST('3.5' AS DOUBLE)", "CAST(2.5 AS INT)", "CAST('x' AS INT)", "CAST(TRUE AS INT)", "CAST(3.0 AS TEXT)",
-        "CAST(2.567 AS DECIMAL(8, 2))", "CAST('2024-02-29' AS DATE)", f"CAST({DAY} AS TIMESTAMP)", f"CAST({DAY} AS TEXT)",
+        "CAST(2.567 AS DECIMAL(8, 2))", "CAST('2024-02-29' AS DATE)", f"CAST({DAY} AS TIMESTAMP)",
+        f"CAST({DAY} AS TEXT)",
     ),
 }  # fmt: skip
 CLAUSES: dict[str, tuple[str, ...]] = {
@@ -81,16 +85,17 @@ CLAUSES: dict[str, tuple[str, ...]] = {
         "SELECT stay > 7 AS long, COUNT(*) FROM visits GROUP BY 1",
         "SELECT ward, stay > 7 AS long, COUNT(*) FROM visits GROUP BY ROLLUP (ward, long)",
         "SELECT ward, stay > 7 AS long, COUNT(*), GROUPING(ward) FROM visits GROUP BY GROUPING SETS ((ward, long), ())",
-        "SELECT s.m, COUNT(v.stay) FROM generate_series(1, 12) s(m) LEFT JOIN visits v ON MONTH(v.day) = s.m GROUP BY s.m",
+        "SELECT s.m, COUNT(v.stay) FROM generate_series(1, 12) s(m) LEFT JOIN visits v ON MONTH(v.day) = s.m"
+        " GROUP BY s.m",
         "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING n > 10 ORDER BY n DESC LIMIT 3 OFFSET 1",
     ),
     "Rows of one person": (
         "SELECT AVG(n) FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id)",
         "SELECT COUNT(*) FROM (SELECT DISTINCT patient_id, ward FROM visits)",
-        "SELECT ward, COUNT(*) FROM (SELECT patient_id, FIRST(ward ORDER BY day) AS ward FROM visits GROUP BY patient_id)"
-        " GROUP BY ward",
-        "SELECT AVG(gap) FROM (SELECT DATE_DIFF('day', LAG(day) OVER (PARTITION BY patient_id ORDER BY day), day) AS gap"
-        " FROM visits) WHERE gap BETWEEN 0 AND 365",
+        "SELECT ward, COUNT(*) FROM (SELECT patient_id, FIRST(ward ORDER BY day) AS ward FROM visits"
+        " GROUP BY patient_id) GROUP BY ward",
+        "SELECT AVG(gap) FROM (SELECT DATE_DIFF('day', LAG(day) OVER (PARTITION BY patient_id ORDER BY day), day)"
+        " AS gap FROM visits) WHERE gap BETWEEN 0 AND 365",
         "SELECT ward, COUNT(*) FROM (SELECT ward FROM visits"
         " QUALIFY ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY day DESC) = 1) GROUP BY ward",
         "SELECT ward, COUNT(*) FROM (SELECT DISTINCT ON (patient_id) ward FROM visits ORDER BY patient_id, day)"

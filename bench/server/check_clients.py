@@ -1,4 +1,5 @@
-"""`make clients`: a service with the demo's data, asked by every client that is here, through its PostgreSQL door.
+"""`make clients`: a service with the demo's data, asked by every client that is here, through its PostgreSQL door; and
+the snippets of docs/ask-from-your-tool.md, each by its tool.
 
 With Java, and pgjdbc where Debian puts it, the metadata that BI tools on it look at are read as well.
 """
@@ -11,6 +12,7 @@ import tempfile
 import threading
 from pathlib import Path
 
+from bench.server import snippets
 from sfumato.server import demo
 from sfumato.server.configuration import Configuration, Listen
 from sfumato.server.postgres.door import PostgresDoor
@@ -34,6 +36,7 @@ def main() -> int:
         if shutil.which("javac") and PGJDBC.exists():
             subprocess.run(["javac", "-d", folder, HERE / "Metadata.java"], check=True)
             failed += subprocess.run(["java", "-cp", f"{folder}:{PGJDBC}", "Metadata", *words]).returncode
+        failed += snippets.run(["127.0.0.1", str(door.port), "journalist", "clinic", tokens["journalist"]], CLIENTS)
         asyncio.run_coroutine_threadsafe(door.stop(), loop).result()
         service.close()
     return failed

@@ -46,7 +46,10 @@ class Term:
         return write(self.node)
 
     def __bool__(self) -> bool:
-        raise QueryRefused("a condition is not yet true or false.\n  do:     use & | ~ for and, or, not, with brackets")
+        raise QueryRefused(
+            "a condition over columns is neither true nor false in Python.\n"
+            "  do:     use & | ~ for and, or, not, with brackets"
+        )
 
     def _with(self, kind: type[exp.Binary], other: object, swap: bool = False) -> "Term":
         a, b = exp.paren(self.node), exp.paren(value(other).node)
@@ -167,7 +170,7 @@ def write(node: exp.Expr) -> str:
 
 
 def value(thing: object) -> Term:
-    """A term as it is; anything else is a literal."""
+    """A term itself; anything else becomes a literal."""
     if isinstance(thing, Term):
         return thing
     if thing is None or isinstance(thing, str | int | float | bool):
@@ -234,7 +237,7 @@ class Rows(Generic[A, P]):
         return replace(self, query=query)
 
     def select(self, *columns: Term | str, **named: Term | str) -> "Rows[A, P]":
-        """The same rows with other columns: a bare text is a column, days=col("stay") a new name."""
+        """These rows with other columns: a bare text is a column, days=col("stay") a new name."""
         nodes = [(col(one) if isinstance(one, str) else one).node for one in columns]
         nodes += [exp.alias_(term(one).node, name, quoted=True) for name, one in named.items()]
         return replace(self, query=exp.Select().from_(self.query.select(*nodes).subquery("r")))
@@ -268,7 +271,7 @@ class Asking(Generic[A, P]):
 
     @property
     def sql(self) -> str:
-        """The same question in SQL."""
+        """The question as SQL text."""
         return write(self.query)
 
     def having(self, *conditions: Term | str) -> "Asking[A, P]":

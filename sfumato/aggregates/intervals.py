@@ -171,7 +171,7 @@ def cumulative(noise: Noise, k: Floats, sides: Floats) -> Floats:
 
 
 def bounded_spread(terms: Terms, confidence: float) -> Spread:
-    """The same from above: normal noise, and what rounding adds at most."""
+    """An upper bound on the spread: normal noise, and the most that rounding can add."""
     reach = Reach.of(terms, (), confidence)
     return Spread(math.sqrt(reach.fixed) + reach.least, confidence)
 

@@ -106,7 +106,7 @@ class Mode(Standalone):
         return ModeChoice(plan, price, 0.0, self, bound)
 
     def estimate(self, value: Scalar) -> Estimate:
-        """A stored value as it is shown, without an interval."""
+        """A stored value in the form that is shown, without an interval."""
         if self.lattice is not None and value is not None:
             value = self.lattice.value(int(value))
         return value, None, None
@@ -223,14 +223,14 @@ def vote_statement(plan: Plan, mode: Mode, salt: int, dialect: str | Dialect, bo
 
 
 def counted_value(mode: Mode, to: Dialect) -> str:
-    """A value as it is counted and shown."""
+    """The SQL of a value in the form in which it is counted and shown."""
     if mode.lattice is not None:
         return step_of(mode.lattice, to)
     return to.date_text(raw(X)).sql(to.name) if mode.of.domain.kind is Kind.DATE else value_or_null(mode.of, to)
 
 
 def counted_form(mode: Mode) -> Form:
-    """How such a value is hashed."""
+    """The form in which a counted value is hashed."""
     if mode.lattice is not None:
         return Form.WHOLE
     return Form.TEXT if mode.of.domain.kind is Kind.DATE else FORMS[mode.of.domain.kind]

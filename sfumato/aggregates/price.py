@@ -100,7 +100,7 @@ class Price(ABC):
 
     @abstractmethod
     def noises(self, joint: NoiseBasis, shares: Sequence[float]) -> tuple[Noise | None, ...]:
-        """For the parts of a plan in one group, which have these shares; None for a part that nobody moves."""
+        """The noise of each part of a plan in one group, by its share; None for a part that no unit can change."""
 
     @abstractmethod
     def selection_mechanism(self, rows: int) -> Exponential | PermuteAndFlip:
@@ -108,8 +108,8 @@ class Price(ABC):
 
     @abstractmethod
     def weighted_selection_mechanism(self, values: int, by_group: bool) -> Exponential | PermuteAndFlip:
-        """The same in every group at once, where what a unit adds to the counts of all groups has a norm of at most
-        `values`."""
+        """The mechanism for every group at once, where the contributions of a unit to the counts of all groups have a
+        norm of at most `values`."""
 
     @abstractmethod
     def stable_value_mechanism(self, slack: float) -> StableValue | GaussianStableValue:

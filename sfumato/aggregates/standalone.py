@@ -33,7 +33,7 @@ class Standalone(StandaloneAggregate):
         """Its mechanism for this share of a price, by public facts alone."""
 
     def weighted_release(self, plan: Plan, price: Price, bound: RankBound) -> "StandaloneRelease":
-        """The same for all groups together, where rows count with the weights of their units (`weighted`)."""
+        """The release for all groups together, where rows count with the weights of their units (`weighted`)."""
         raise AssertionError(f"{self.name} has no weights")
 
 
@@ -58,7 +58,7 @@ class StandaloneRelease(ABC):
 
     @abstractmethod
     def statement(self, salt: int, dialect: str | Dialect) -> str:
-        """The same for one release alone."""
+        """The statement for this release alone."""
 
     @abstractmethod
     def prepare(self) -> None:

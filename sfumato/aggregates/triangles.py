@@ -43,7 +43,7 @@ class Triangles(Standalone):
     def parse(cls, node: exp.Expression, rows: Scope, keys: Sequence[Expression]) -> "Triangles":
         require_known_parts(node)
         if keys:
-            raise QueryRefused("TRIANGLES is of one graph.\n  do:     choose its edges by WHERE, without GROUP BY")
+            raise QueryRefused("TRIANGLES takes no GROUP BY.\n  do:     choose edges by WHERE")
         return Triangles(edge_columns(rows.table, [parse_expression(one, rows) for one in node.expressions]))
 
     @property
@@ -129,7 +129,7 @@ def edge_columns(table: Table, named: Sequence[Expression]) -> tuple[Column, Col
     if not ends:
         found = f"{table.name}, whose unit is {str(table.unit)!r}"
         raise QueryRefused(
-            f"TRIANGLES is of a table whose unit is the edge.\n  found:  {found}\n"
+            f"TRIANGLES needs a table whose unit is the edge.\n  found:  {found}\n"
             '  do:     say so in the policy: edges = ["a", "b"] instead of a unit'
         )
     if named and sorted(map(repr, named)) != sorted(ends):

@@ -157,7 +157,7 @@ class TrimmedMeanRelease(StandaloneRelease):
         return [mechanism.noisy(draw, self.mean.value(x), rung), self.off(int(self.noise.release(rung)))]
 
     def ordered_values(self, rows: Sequence[Row]) -> Ordered:
-        """The values of the ranks that count; one that very many have is listed as often as it is needed."""
+        """The values of the ranks that count; a very frequent value is listed only as often as needed."""
         low, high = self.mean.ends
         if not rows or not rows[0][0]:
             return Ordered(0, low, high, (1,), (np.zeros(0, np.int64),))

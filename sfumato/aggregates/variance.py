@@ -147,7 +147,7 @@ class VarianceReader(Reader):
         return value, min(low, value), max(high, value)
 
     def widened_ends(self, sums: Sequence[Number]) -> tuple[float, float]:
-        """The same as `ends` for all rows, not for weighted ones.
+        """The ends of the interval for all rows, where `ends` is about weighted ones.
 
         Theorem: −λ·V_w ≤ V − V_w ≤ λ·(range² − V_w), and range² is four times the largest variance
             [docs/theorems/contributions.md, Theorem 3]

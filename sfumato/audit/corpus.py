@@ -195,7 +195,7 @@ def extreme_value(domain: Domain, end: str) -> Value:
 
 
 def row_in_group(table: Table, row: Row, i: int) -> Row:
-    """The same row in the i-th group: other keys, texts and days."""
+    """A copy of the row in the i-th group, with other keys, texts and days."""
     moved = dict(row)
     for name, domain in table.columns.items():
         if domain.keys:

@@ -150,7 +150,7 @@ class RowByRow:
 
 @dataclass(frozen=True)
 class Exhibit:
-    """One mechanism as it is shipped, two neighbouring inputs that are as bad as any, and what its price depends on.
+    """A shipped mechanism to audit: two worst-case neighbouring inputs, and the quantity that its price depends on.
 
     `make` builds it with a source of bits. `rows`: it takes an array of inputs and answers each independently.
     """
@@ -304,7 +304,7 @@ def question_exhibits() -> Iterator[Exhibit]:
 
 
 def local_exhibits() -> Iterator[Exhibit]:
-    """The report of one person, by each local randomizer, on the two values that are easiest to tell apart."""
+    """The report of one person by each local randomizer, on the two values that are easiest to distinguish."""
     for randomizer, first, second in LOCAL_REPORTS:
 
         def make(source: Source, randomizer: object = randomizer) -> LocalReport:

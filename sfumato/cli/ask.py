@@ -152,6 +152,8 @@ def open_curator(
 ) -> "Curator":
     from sfumato.curator import Curator
 
+    if is_service(data):
+        raise click.UsageError("this works beside the data, not by a service: give a file, a folder or a database")
     if isinstance(data, str) and (policy is None or ledger is None):
         raise click.UsageError("with an address as DATA, give --policy and --ledger")
     beside = ledger or default_ledger(data)

@@ -25,7 +25,7 @@ FILE = click.Path(path_type=Path)
 
 
 class PlaceType(click.ParamType[Path | str]):
-    """A file or folder, or an address such as postgresql://… or https://…, which stays a text."""
+    """A parameter type: a file or folder as a path, or an address such as postgresql://… or https://… as a text."""
 
     name = "place"
 

@@ -41,12 +41,13 @@ def init(data: Path | str, output: Path | None) -> None:
     sfumato policy init clinic.duckdb -o clinic.toml
     """
     from sfumato.engines.addresses import engine_at
-    from sfumato.engines.duckdb import schema, untyped
+    from sfumato.engines.duckdb import likely_delimiters, schema, untyped
     from sfumato.errors import PolicyError
     from sfumato.sql.policy_draft import draft_policy
 
     if isinstance(data, Path):
-        text = draft_policy(schema(data), data.name, untyped(data))
+        delimiters = likely_delimiters(data)
+        text = draft_policy(schema(data, delimiters), data.name, untyped(data), dict(delimiters))
     else:
         database = engine_at(data)
         try:

@@ -210,7 +210,7 @@ class AutomaticBounds:
 
     @cached_property
     def rest(self) -> Wanted:
-        """The request after bounds were bought: the same text for the rest of its price; an error stays as it is."""
+        """The request after bounds were bought: its text at the rest of its price; a stated error stays unchanged."""
         if self.wanted.epsilon is None:
             return self.wanted
         left = replace(self.widest, price=self.widest.price.part(1 - SHARE))
@@ -321,7 +321,7 @@ def ask_unbounded(curator: "Curator", wanted: Wanted, key: str | None) -> Answer
 
 
 def preview_unbounded(curator: "Curator", wanted: Wanted) -> Preview:
-    """The preview of such a question; stored bounds are used as if the policy stated them."""
+    """The preview of a question about columns without bounds; stored bounds are used as if the policy stated them."""
     found = AutomaticBounds.of(curator.planner, wanted, curator.ledger)
     known = found.best_known()
     if known is not None:
@@ -369,7 +369,7 @@ def buy_bounds(curator: "Curator", found: AutomaticBounds, key: str | None) -> t
 
 
 def under_bounds(curator: "Curator", bounds: Sequence[FoundBounds]) -> "Curator":
-    """The same curator under a policy with these bounds."""
+    """The curator under a policy with these bounds."""
     planner = curator.planner.with_bounds(tuple(one.ends for one in bounds))
     asked = replace(curator, policy=planner.policy)
     vars(asked)["planner"] = planner

@@ -99,7 +99,7 @@ class Sketch:
 
 
 def sketch_key(table: Table) -> str:
-    """The canonical text of a sketch: the same for every price, as it is bought once."""
+    """The canonical text of a sketch. It does not depend on the price, since a sketch is bought once."""
     return f"sketch | {table.name} | {unit_text(table.unit)} | {groupable_columns(table)!r}"
 
 

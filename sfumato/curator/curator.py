@@ -84,7 +84,7 @@ class Curator:
         require_admitted(self.policy, self.who)
 
     def analyst(self, who: str) -> "Curator":
-        """The same curator, asked by this person."""
+        """This curator, asked by this person."""
         asked = replace(self, who=who)
         vars(asked)["planner"] = self.planner  # plans do not depend on who asks
         return asked
@@ -102,7 +102,7 @@ class Curator:
         )
 
     def stored_only(self) -> "Curator":
-        """The same curator, which answers from the store and charges nothing: other questions raise NotStored."""
+        """This curator with stored answers only: it charges nothing, and other questions raise NotStored."""
         asked = replace(self, charges=False)
         vars(asked)["planner"] = self.planner
         return asked
@@ -226,9 +226,9 @@ class Curator:
 
     def explain(self, preview: Preview) -> Answer:
         """EXPLAIN PRIVACY: the preview as an answer, which costs nothing."""
-        rows = tuple((line,) for line in str(preview).splitlines())
         delta = self.policy.question_delta
-        return Answer(("privacy",), rows, preview.offer.loss.epsilon(delta).upper, delta, False, self.remaining(), "")
+        lines, epsilon = str(preview).splitlines(), preview.offer.loss.epsilon(delta).upper
+        return Answer.of_preview(lines, epsilon, delta, self.remaining())
 
     # ---- the budget, fits, and purchases for the owner --------------------------------------------------------------
 

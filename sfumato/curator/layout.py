@@ -138,7 +138,7 @@ def coverage_by_column(offer: Offer) -> dict[str, float]:
 
 
 def minimum_coverage(offer: Offer) -> dict[str, float]:
-    """The same where only that is known."""
+    """The least coverage of each column with an interval, where the exact one is not known."""
     return dict.fromkeys(coverage_by_column(offer), CONFIDENCE)
 
 

@@ -111,9 +111,9 @@ class Tail:
         return found
 
     def spread_out(self, bounds: Floats) -> Floats:
-        """The same with the units of a bin spread over it, where bins beside it hold some, too. By this a bound is
-        chosen, and what it leaves out is guessed; nothing is promised by it. Where one bin has nearly all, they may be
-        at one point."""
+        """The excess over bounds with the units of a bin spread over it, where bins beside it hold some, too. By this a
+        bound is chosen, and what it leaves out is guessed; nothing is promised by it. Where one bin has nearly all,
+        they may be at one point."""
         above = np.searchsorted(self.points, bounds, side="right")
         found: Floats = np.maximum(self.norms[above] - bounds[:, None] * self.units[above], 0)
         own = np.searchsorted(EDGES[:-1] * (1 + 1e-9), bounds)
@@ -129,9 +129,9 @@ class Tail:
 
     def at_most(self, bound: float, confidence: float = 0.975) -> float:
         """An upper bound of E(C), with this confidence if the tail has one of the shapes."""
-        return self.explained(bound, confidence) + self.apart(bound)
+        return self.within_shapes(bound, confidence) + self.apart(bound)
 
-    def explained(self, bound: float, confidence: float = 0.975) -> float:
+    def within_shapes(self, bound: float, confidence: float = 0.975) -> float:
         """The part of it that the shapes explain; heavy ones weigh more."""
         high = float(quantile(self.left_out(bound), self.cautious, confidence)[0])
         return max(high, self.about(bound))

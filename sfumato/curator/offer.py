@@ -52,7 +52,7 @@ class Offer:
     known: "dict[Hashable, Offer]" = field(default_factory=dict, repr=False)  # offers of the same question
 
     def at_price(self, price: Price) -> "Offer":
-        """The same offer at another price: each is worked out, and its answer laid out, once for a question."""
+        """This offer at another price; each price of a question is worked out, and its answer laid out, once."""
         found = self if price == self.price else replace(self, price=price)
         for old in list(self.known)[:-REMEMBERED_PRICES]:
             self.known.pop(old, None)
@@ -99,7 +99,7 @@ class Offer:
 
     @cached_property
     def shares(self) -> tuple[float, ...]:
-        """The share of each part, then of each standalone aggregate, in one group; 0 for a part that nobody moves."""
+        """The share of each part, then of each standalone aggregate, in one group; 0 for a part that is constant."""
         alone = len(self.plan.standalone)
         if self.scaled:
             return (0.0,) * len(self.plan.measures) + (self.block_share / self.plan.groups,) * alone

@@ -64,7 +64,7 @@ def default_ledger_path(engine: Engine) -> Path:
     if isinstance(engine, DuckDB | Worker | WorkerPool) and engine.path != MEMORY:
         return Path(f"{engine.path}.ledger")
     raise InvalidParameter(
-        "a ledger has no place of its own here.\n  found:  data that are not in a file\n"
+        "the ledger needs a path.\n  found:  data that are not in a file, so there is no place beside it\n"
         "  do:     say where it is: ledger=…, a path or a Ledger"
     )
 
@@ -81,9 +81,9 @@ def require_same_promise(ledger: Ledger, policy: Policy) -> None:
     kind, found = PureBudget if policy.pure else Budget, ledger.promise
     if found.relation is not AddRemove:
         raise PolicyError(
-            "a curator hides whether somebody is in the data.\n"
-            f"  found:  a ledger about other neighbours: {found.relation.value}\n"
-            "  do:     open a ledger about sf.AddRemove, as budgets are unless said otherwise"
+            "a curator needs a ledger for the neighbour relation add/remove.\n"
+            f"  found:  {found.relation.value}\n"
+            "  do:     create the ledger with relation=sf.AddRemove, the default of budgets"
         )
     if (type(found), found.epsilon, found.delta) != (kind, policy.epsilon, policy.delta):
         raise PolicyError(
@@ -113,7 +113,7 @@ def apply_policy(ledger: Ledger, policy: Policy) -> Ledger:
 def require_admitted(policy: Policy, who: str) -> None:
     """Raises if the policy does not let this person ask."""
     if not isinstance(who, str):
-        raise InvalidParameter(f"who asks is a name.\n  found:  a {type(who).__name__}")
+        raise InvalidParameter(f"the name of the analyst must be a text.\n  found:  a {type(who).__name__}")
     if who in policy.analysts or who == OWNER:
         return
     names = [*policy.analysts, OWNER] if policy.analysts else []

@@ -240,7 +240,7 @@ class Planner:
         self, offer: Offer, rows: Estimates, coverage: dict[str, float], missing: LeftOut | None = None,
         ratios: Mapping[int, RatioColumn] = MappingProxyType({}), released: Cells | None = None,
     ) -> Answer:  # fmt: skip
-        """The same from estimates; those of columns that are ratios come last."""
+        """The answer from estimates; those of columns that are ratios come last."""
         released = released or FixedCells([found for _, found in rows])
         if (outer := offer.question.outer) is not None:
             answers = {i: ReleasedRows(one, plain_values(rows), released) for i, one in enumerate(outer.questions)}

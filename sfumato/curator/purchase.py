@@ -55,7 +55,7 @@ class Purchasable(Priced, Protocol):
 
     @property
     def asked(self) -> str:
-        """What the ledger says that people asked for."""
+        """The question in words, as the ledger records it."""
 
     def requests(self, salt: int, dialect: Dialect) -> list[TableRequest]:
         """The tables that the engine is asked for."""
@@ -255,7 +255,7 @@ class Buyer:
             raise budget_refusal(item.loss, loss_at, self.ledger, self.who, self.policy.question_delta) from None
 
     def read_with_retry(self, requests: Sequence[TableRequest], receipt: Receipt) -> list[list[Row]]:
-        """Exact tables, after one retry if need be: nobody saw the first result, and no noise was drawn."""
+        """Read exact tables, with one retry: sound, as the first result was not released and no noise was drawn."""
         try:
             return self.read(requests)
         except Exception:
@@ -284,7 +284,7 @@ class Buyer:
         return checked
 
     def check_with_steps(self, offer: Offer) -> None:
-        """The same before the first charge of an offer that may need steps, which are then taken to be bought."""
+        """Check an offer before its first charge; steps that it needs are taken to be bought."""
         self.check(Steps.of(offer, self.ledger).complete_offer() if offer.incomplete else offer)
 
     def check_requests(self, item: Purchasable) -> CheckedRequests:

@@ -81,7 +81,7 @@ def require_refinable(question: Question, currency: type[Price]) -> None:
     if odd or private or currency is not Mu:
         found = "keys that are private" if private else odd[0].upper() if odd else "a budget of pure ε"
         raise QueryRefused(
-            "a relative error can be had for counts, sums and means by public keys, on a Gaussian budget.\n"
+            "a relative error is possible for counts, sums and means by public keys, on a Gaussian budget.\n"
             f"  found:  {found}\n  do:     ask by epsilon=, and look at the interval of the answer"
         )
 

@@ -41,7 +41,7 @@ def require_contract(question: Question, goal: float, currency: type[Price]) -> 
     if private or currency is not Mu:
         found = "keys that are private" if private else "a budget of pure ε"
         raise QueryRefused(
-            "a relative error of counts by group can be had for public keys, on a Gaussian budget.\n"
+            "a relative error of counts by group needs public keys and a Gaussian budget.\n"
             f"  found:  {found}\n  do:     list the keys in the policy (keys = […]), or ask by epsilon= alone"
         )
     if not LEAST <= goal <= MOST:
@@ -111,7 +111,7 @@ def relative_count(relative_error: float, mu: float, rows: int) -> RelativeCount
             return RelativeCount(contract)
         floor *= 1 + 1e-6
     raise QueryRefused(
-        f"{100 * relative_error:g} % of a count by group cannot be had for so little.\n"
+        f"a relative error of {100 * relative_error:g} % for counts by group costs more than this.\n"
         f"  found:  only groups far above {LARGEST:,.0f} would have this error\n  do:     ask with a larger epsilon"
     )
 

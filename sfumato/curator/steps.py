@@ -72,7 +72,7 @@ class Step(ABC):
     @property
     @abstractmethod
     def asked(self) -> str:
-        """What it finds, in words."""
+        """The result of the step, in words for the ledger."""
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -259,14 +259,14 @@ class Steps:
         return (*([self.keys] if self.keys else []), *norms)
 
     def after_purchase(self, ledger: Ledger) -> "Steps":
-        """The same steps after a purchase: what was bought is known now, and prices stay as they were split."""
+        """The steps after a purchase, whose results are known now; the split of the price stays unchanged."""
         keys, shown = self.keys, self.shown
         if keys is not None and (stored := keys.find(ledger)) is not None:
             keys, shown = None, KeyVotes.read(stored)
         return replace(self, keys=keys, shown=shown, known=tuple(step.find_norms(ledger) for step in self.norms))
 
     def at(self, price: Price) -> "Steps":
-        """The same stored results, for another price of the rest."""
+        """These stored results, for another price of the rest."""
         return replace(self, offer=replace(self.offer, price=price), rest=price)
 
     def losses(self) -> list[PrivacyLoss]:
@@ -293,7 +293,7 @@ class Steps:
         )  # fmt: skip
 
     def at_best(self) -> Offer:
-        """The same with shorter bounds than any that a histogram gives: no errors can be smaller."""
+        """The offer with shorter bounds than any that a histogram gives: a lower bound on its errors."""
         offer = self.complete_offer()
         choices = (
             one if one.norms is not None else replace(one, bound=one.block.bound(one.block.unit / 2))

@@ -106,7 +106,7 @@ class NoisyCounts:
 
     @staticmethod
     def canonical(question: Question, price: Price) -> str:
-        """The canonical text of such a histogram, at any price."""
+        """The canonical text of this histogram, at any price."""
         if question.plan.table.scaled:
             return ValueVotes(question.plan, price).canonical
         return Offer(question, price).canonical

@@ -74,6 +74,15 @@ def column_names(file: Path, separator: str = ",") -> list[str]:
         return read_header(stream, file.name, separator)
 
 
+def likely_separator(file: Path, separator: str) -> str:
+    """For a draft: another sign, if the first line is one name by this separator and several names by that sign."""
+    with open_file(file) as stream:
+        text = stream.readline(LONGEST + 1).decode("utf-8", "replace")
+    if len(split_line(text, separator).fields) > 1:
+        return separator
+    return next((sign for sign in SEPARATORS if sign in text), separator)
+
+
 def load_csv(connection: duckdb.DuckDBPyConnection, table: str, file: Path, separator: str = ",") -> None:
     """Create a table of text columns with one row for each line that is not left out. `table` is quoted already."""
     with open_file(file) as stream:

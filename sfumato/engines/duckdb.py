@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import duckdb
 
-from sfumato.engines.csv import column_names, load_csv
+from sfumato.engines.csv import column_names, likely_separator, load_csv
 from sfumato.engines.files import FILES, Delimiters, Source, is_pattern, sources
 from sfumato.engines.views import load_views, state_of, view_folder
 from sfumato.errors import EngineUnavailable, PolicyError
@@ -242,7 +242,7 @@ def open_locked_down(
 def open_with_views(
     path: Path, limits: tuple[str, ...] = (), delimiters: Delimiters = ()
 ) -> tuple[duckdb.DuckDBPyConnection, tuple[str, ...]]:
-    """The same; and descriptions of the views beside the data, which it can read too."""
+    """A locked-down connection, and descriptions of the views beside the data, which it can read too."""
     require_version(duckdb.__version__)
     state = state_of(path, delimiters) if view_folder(path).exists() else ""
     plain = sources(path, delimiters)
@@ -297,6 +297,13 @@ def untyped(path: Path) -> frozenset[str]:
     """The names of the tables at this place whose columns may be texts of any kind: of CSV files, and partitions."""
     listed = sources(path) if is_pattern(path) or path.exists() else []
     return frozenset(source.name for source in listed if not source.is_parquet or source.partitioned)
+
+
+def likely_delimiters(path: Path) -> Delimiters:
+    """For a draft of a policy: the tables of CSV files whose first line has other signs between names than is usual."""
+    listed = [one for one in sources(path) if not one.is_parquet]
+    found = [(one, likely_separator(one.files[0], one.separator)) for one in listed]
+    return tuple((one.name, sign) for one, sign in found if sign != one.separator)
 
 
 def schema(path: Path, delimiters: Delimiters = ()) -> dict[str, dict[str, str]]:

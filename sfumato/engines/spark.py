@@ -102,7 +102,7 @@ class Spark:
             self.within(state.session, lambda: state.session.sql(sql).schema)
 
     def mark(self, sql: str) -> str:
-        """What a kept table depends on: the files of all tables that a statement names, as they are now."""
+        """The state that a kept table depends on: the present files of all tables that a statement names."""
         with self.state() as state:
             state.read(sql)
             return "; ".join(f"{name} {state.files[name].mark}" for name in state.named(sql))

@@ -35,7 +35,7 @@ class Files:
 
     @property
     def mark(self) -> str:
-        """The same for the same files, and for no others."""
+        """A fingerprint of these files: equal for equal files only."""
         return hashlib.sha256(repr(sorted(self.found.items())).encode()).hexdigest()
 
     def of(self, paths: Collection[str]) -> "Files":

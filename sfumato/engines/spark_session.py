@@ -146,7 +146,7 @@ def silent(work: Callable[[], T], stop: Callable[[], None] | None, seconds: floa
 
 
 def describe(problem: Exception) -> Exception:
-    """The same failure, told by the names of its class and of its condition."""
+    """The failure without its text: only the names of its class and of its condition."""
     if isinstance(problem, SfumatoError | StatementFailed | TimeoutError):
         return problem
     condition: Any = getattr(problem, "getCondition", lambda: None)

@@ -57,7 +57,7 @@ class Promise(ABC):
         object.__setattr__(self, "slack", slack)
         if not isinstance(self.relation, Relation) or self.relation.one_way:
             raise InvalidParameter(
-                "a budget is about sf.AddRemove or sf.ReplaceOne.\n  found:  another relation\n"
+                "the neighbour relation of a budget is sf.AddRemove or sf.ReplaceOne.\n  found:  another relation\n"
                 "  do:     give one of these two as relation"
             )
         object.__setattr__(self, "amount", self.limits())
@@ -94,12 +94,12 @@ class Promise(ABC):
         return self.loss_of(self.amount)
 
     def check_loss(self, loss: PrivacyLoss) -> PrivacyLoss:
-        """The same loss. Raises if it is not a privacy loss, or is about another neighbour relation."""
+        """Return the loss. Raises if it is not a privacy loss, or is about another neighbour relation."""
         if not isinstance(loss, PrivacyLoss):
             raise not_a_loss(loss)
         if loss.relation is not self.relation:
             raise InvalidParameter(
-                f"this loss is about another neighbour relation.\n  found:  {loss.relation.value}; the budget is about "
+                f"loss and budget have different neighbour relations.\n  found:  {loss.relation.value} and "
                 f"{self.relation.value}\n  do:     convert the loss, or open a ledger about {loss.relation.value}"
             )
         return loss

@@ -87,7 +87,7 @@ class Journal:
 
 
 def random_name() -> str:
-    """128 random bits: a name that nobody else has."""
+    """A unique name: 128 random bits."""
     try:
         return secrets.token_hex(16)
     except (OSError, NotImplementedError) as problem:

@@ -261,8 +261,9 @@ class Ledger:
         """
         if type(promise) is not type(self.promise) or promise.relation is not self.promise.relation:
             raise InvalidParameter(
-                f"a ledger is renewed with a budget of its own kind.\n  found:  {type(promise).__name__} for a "
-                f"{type(self.promise).__name__}\n  do:     give one of the same kind and neighbour relation"
+                "a ledger can only be renewed with a budget of the same kind.\n"
+                f"  found:  {type(promise).__name__} for a {type(self.promise).__name__}\n"
+                "  do:     give one of the same kind and neighbour relation"
             )
         why = checks.text("why", why)
         with self._journal.append("renew") as line:

@@ -16,7 +16,7 @@ ADDRESS = ("postgresql://", "postgres://")
 
 
 def resolve(place: Place) -> Path | Store:
-    """A store as it is; an address postgresql://…?schema=clinic means a store there, another text a file."""
+    """The store at a place: a store itself, an address such as postgresql://…?schema=clinic, or the path of a file."""
     if isinstance(place, str) and place.startswith(ADDRESS):
         from sfumato.ledger.postgres import PostgresStore  # an extra
 
@@ -25,7 +25,7 @@ def resolve(place: Place) -> Path | Store:
 
 
 def store_at(place: Place) -> Store:
-    """A store as it is; a path means a SQLite file."""
+    """The store at a place: a store itself, or the path of a SQLite file."""
     place = resolve(place)
     return SqliteStore(Path(place)) if isinstance(place, str | os.PathLike) else place
 

@@ -251,7 +251,7 @@ def connect(dsn: str) -> Connection:
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raise the database's errors as ours. None of them depends on data."""
+    """Turn errors of the database into errors of the ledger. None of them depends on data."""
     try:
         yield
     except psycopg.Error as problem:

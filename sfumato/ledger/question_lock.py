@@ -63,7 +63,7 @@ def close_if_unused(held: HeldLocks, key: str) -> None:
 
 
 def lock_byte(held: HeldLocks, file: Path, name: int) -> bool:
-    """Lock one byte of the file; False if another process holds it. Where locks do not work, nobody waits."""
+    """Lock one byte of the file; False if another process holds it. Where the file system has no locks, succeed."""
     if fcntl is None:
         return True
     if held.file < 0:

@@ -173,7 +173,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def translate_errors(path: Path, broken: type[LedgerUnavailable] = LedgerUnavailable) -> Iterator[None]:
-    """Raise SQLite's errors as ours. None of them depends on data.
+    """Turn errors of SQLite into errors of the ledger. None of them depends on data.
 
     `broken` is raised for a failed write or flush: during a commit, it is then unknown whether the log holds it.
     """

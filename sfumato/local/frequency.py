@@ -101,7 +101,7 @@ class FrequencyOracle(Randomizer):
 
     @property
     def gap(self) -> Fraction:
-        """p − q; refused if reports tell nothing."""
+        """p − q; refused if reports carry no information."""
         require_information(self.odds)
         return self.p - self.q
 

@@ -100,7 +100,7 @@ class MeanRandomizer(Randomizer):
         return MeanInterval(middle, max(-1.0, middle - radius), min(1.0, middle + radius))
 
     def normal_interval(self, reports: ArrayLike, confidence: float = 0.95) -> MeanInterval:
-        """The same with the normal approximation and the sample's own variance: for the population's mean."""
+        """An interval for the population's mean, by the normal approximation and the sample's own variance."""
         decoded = self.decode(np.asarray(reports))
         z = -float(ndtri(miss_of(confidence, 1) / 2))
         middle, radius = float(decoded.mean()), z * float(decoded.std(ddof=1)) / math.sqrt(decoded.size)

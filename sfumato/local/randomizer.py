@@ -83,7 +83,7 @@ class Randomizer(ABC):
     @property
     @abstractmethod
     def classes(self) -> Classes:
-        """The classes of reports, for the two values that are easiest to tell apart."""
+        """The classes of reports, for the two values that are easiest to distinguish."""
 
     @property
     @abstractmethod
@@ -108,7 +108,7 @@ class Randomizer(ABC):
         return SignedPairLoss(self.epsilon, round_up(self.weight), relation=relation)
 
     def with_source(self, source: Source) -> Self:
-        """The same randomizer, drawing from this source of bits."""
+        """This randomizer, drawing from this source of bits."""
         return replace(self, source=source)
 
     @property

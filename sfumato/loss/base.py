@@ -19,8 +19,7 @@ from sfumato.errors import InvalidParameter, MixedRelations
 from sfumato.loss.bound import Bound
 from sfumato.loss.compose.transforms.base import Transform
 from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
-from sfumato.loss.views.over_fitting import OverFitting
-from sfumato.loss.views.random_variable import RandomVariable
+from sfumato.loss.views.interfaces import OverFitting, RandomVariable
 from sfumato.loss.views.renyi_curve import RenyiCurve
 from sfumato.sensitivity import Relation
 
@@ -74,7 +73,7 @@ class PrivacyLoss(ABC):
         return lambda t: self.forward(t, tolerance)
 
     def near_backward(self, delta: float, tolerance: float, eps: float | None = None) -> Callable[[Floats], Enclosure]:
-        """The same for the backward profile."""
+        """The backward profile, sharp at least around the ε where it takes the value `delta`."""
         return lambda t: self.backward(t, tolerance)
 
     def least(self, goal: float, tolerance: float) -> Bound | None:
@@ -306,7 +305,7 @@ class Symmetric(PrivacyLoss):
     """A pair whose two directions are alike: H_α(P‖Q) = H_α(Q‖P) for all α."""
 
     def backward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
-        """The same curve as forward."""
+        """The forward profile: both directions are equal."""
         return self.forward(eps, tolerance)
 
     @property

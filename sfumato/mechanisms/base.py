@@ -75,7 +75,7 @@ class Mechanism(ABC, Generic[Value, Output]):
         return Following(self, query, sensitivity)
 
     def with_source(self, source: Source) -> Self:
-        """The same mechanism, where it and all noise inside it draw from this source of bits."""
+        """This mechanism, with all of its noise drawn from this source of bits."""
         return replace(self, **redirected_fields(self, source), source=source)
 
     def ready(self, count: int) -> None:  # most mechanisms have nothing to draw ahead

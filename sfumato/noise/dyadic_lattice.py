@@ -229,7 +229,7 @@ class RoundedFirst:
         return product_up(d, step), sqrt_up(d * step**2), float(step)
 
     def paid(self) -> OnLattice:
-        """The same values as lattice values, for a caller who has priced the growth of the sensitivity."""
+        """These values as lattice values, for a caller who has priced the growth of the sensitivity."""
         return OnLattice(self.lattice, self.multiples)
 
 

@@ -29,11 +29,12 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from sfumato.engines.addresses import ADDRESSES
+from sfumato.engines.files import SEPARATORS
 from sfumato.errors import InvalidParameter
 from sfumato.ledger.location import ADDRESS
 
 HTTP = "127.0.0.1:8080"
-SUFFIXES = (".duckdb", ".db", ".parquet", ".csv", "")
+SUFFIXES = (".duckdb", ".db", ".parquet", *SEPARATORS, "")
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 
 

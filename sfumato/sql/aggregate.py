@@ -54,7 +54,7 @@ class Aggregate(ABC):
 
     @abstractmethod
     def with_arguments(self, *values: Expression) -> "Aggregate":
-        """The same aggregate of other values."""
+        """This aggregate with other arguments."""
 
     @property
     def domain(self) -> Domain:
@@ -62,7 +62,7 @@ class Aggregate(ABC):
         return number()
 
     def with_filter(self, condition: Expression) -> "Aggregate":
-        """The same aggregate with FILTER (WHERE condition): other rows have no value."""
+        """This aggregate with FILTER (WHERE condition): rows that do not fulfil it have no value."""
         if not self.arguments:
             raise QueryRefused(f"{self.name.upper()} takes no FILTER.\n  do:     choose its rows by WHERE")
         return self.with_arguments(*(call("case", condition, value, Constant(None)) for value in self.arguments))

@@ -74,7 +74,7 @@ def parse_dp_syntax(text: str) -> DpSyntax:
                 bounds[name] = int(value)
             case "max_groups_contributed" | "max_rows_contributed":
                 raise QueryRefused(
-                    f"OPTIONS: {name} is spelled otherwise here.\n"
+                    f"OPTIONS: {name} has another name here.\n"
                     "  do:     leave it out, or rows = 3, groups = 2: 3 rows of a unit in each of 2 groups at most"
                 )
             case "min_privacy_units_per_group":

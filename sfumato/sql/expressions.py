@@ -37,8 +37,9 @@ class Column:
     def weight(self) -> int:
         return 1
 
-    @property
+    @cached_property
     def cost(self) -> float:
+        """Upper bound on the nanoseconds that an engine needs to read it."""
         return READ_TEXT if self.domain.kind is Kind.TEXT else READ_OTHER
 
 

@@ -66,7 +66,7 @@ class Table:
     grouped: "Grouped | None" = field(default=None, repr=False)  # no table of the database, but GROUP BY of rows
 
     def scale(self, most: int | None = None) -> "Table":
-        """The same table with contributions that are scaled to a norm, not cut."""
+        """This table with contributions that are scaled to a norm, not cut."""
         return replace(self, groups=CUT_GROUPS, rows=JOINED_ROWS, scaled=True, most=most)
 
     @cached_property
@@ -97,7 +97,7 @@ class Table:
         return None if self.unit_column is None else f"t0.{self.unit_column}"
 
     def describing(self, names: Iterable[str]) -> "Table":
-        """The same table with the descriptions of these columns alone, of its unit, and of what finds that."""
+        """This table, described only as far as these columns, its unit and the key of its owner need."""
         kept, owner = {*names, self.unit_column, *self.edges}, self.owner
         if owner is not None:
             kept.add(owner.mine)
@@ -345,7 +345,7 @@ class Plan:
 
     @cached_property
     def finest(self) -> "Plan":
-        """The same by the keys by which contributions are bounded."""
+        """This plan, grouped by the finer keys by which contributions are bounded."""
         return replace(self, keys=self.bounded_by, bounded_by=())
 
     @property
@@ -383,7 +383,7 @@ class Plan:
         return (*parts, digest(stated))
 
     def of_columns_read(self) -> "Plan":
-        """The same plan over tables that describe only the columns that it reads: a release that is stored under its
+        """This plan over tables that describe only the columns that it reads: a release that is stored under its
         canonical text stays in use when the owner describes another column otherwise.
 
         Rows of a private join are cut by a hash of all their columns, and a union has columns of its own: these keep

@@ -375,7 +375,7 @@ def names_unit(word: str | None, table: Table) -> bool:
 
 
 def confusable_form(name: str) -> str:
-    """The same text for all names that look alike: without case, width, spaces and hidden characters."""
+    """One text for all names that look alike: without case, width, spaces and hidden characters."""
     plain = "".join(c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) not in ("Cf", "Cc"))
     return " ".join(unicodedata.normalize("NFKC", plain.casefold()).split())
 

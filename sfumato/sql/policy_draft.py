@@ -32,8 +32,9 @@ CALENDAR = {
 # ---- a draft --------------------------------------------------------------------------------------------------------
 
 
-def draft_policy(schema: Schema, source: str, untyped: Collection[str] = ()) -> str:
-    """A policy in TOML for all tables, with TODO where only the owner knows; `untyped` are tables of CSV files."""
+def draft_policy(schema: Schema, source: str, untyped: Collection[str] = (), delimiters: Mapping[str, str] = {}) -> str:
+    """A policy in TOML for all tables, with TODO where only the owner knows; `untyped` are tables of CSV files, and
+    `delimiters` what stands between the fields of those without commas."""
     parts = [
         f"""# A policy for {toml_string(source)}, drafted from its schema: no value was read.
 # Everything in it is public. It works as it is where whose data the rows are could be guessed: check each `unit`, and
@@ -50,14 +51,16 @@ delta = 1e-6           # … but for this chance; keep it far below one over the
 # others = 0.1         # for everybody else together; if this is left out, nobody else may ask
 """
     ]
-    parts += [draft_table(name, schema, name in untyped) for name in sorted(schema)]
+    parts += [draft_table(name, schema, name in untyped, delimiters.get(name)) for name in sorted(schema)]
     return "\n".join(parts)
 
 
-def draft_table(name: str, schema: Schema, untyped: bool = False) -> str:
+def draft_table(name: str, schema: Schema, untyped: bool = False, delimiter: str | None = None) -> str:
     columns = schema[name]
     guesses = guess_units(name, columns)
     lines = [f"[tables.{toml_key(name)}]"]
+    if delimiter is not None:
+        lines.append(f"delimiter = {toml_string(delimiter)}  # as in the first line of the file")
     if len(guesses) == 1:
         lines.append(
             f"unit = {toml_string(guesses[0])}  # guessed from its name: all rows of one are one person's data"
@@ -91,7 +94,7 @@ def draft_table(name: str, schema: Schema, untyped: bool = False) -> str:
 
 
 UNTYPED = """\
-# TODO: a CSV file says no types, so each column is drafted as text. What fits another type better:
+# TODO: CSV files and folders such as year=2024 say no types, so columns from them are drafted as text. Better may be:
 #   numbers     {low = 0, high = 100}, or {type = "number"} or {type = "integer"} to find bounds privately, for a price
 #   categories  {keys = ["north", "south"]} if all know them; else groups are found, and rare ones vanish
 #   dates       {type = "date"}

@@ -76,7 +76,7 @@ class Outer:
     traced: "Traced | None" = None
 
     def __post_init__(self) -> None:
-        """No text, however it was read, makes a private table one that is read as it is."""
+        """Check that only public tables are read row by row, however the text was parsed."""
         if any(not table.public for table in self.public):
             raise ValueError("only public tables are read for SQL over released values")
 
@@ -127,7 +127,7 @@ TracedTree = TracedValue | TracedCall | TracedNumber
 
 @dataclass(frozen=True)
 class Traced:
-    """The same query with hidden columns after its own; and, for each of its own columns, how it is made of them."""
+    """An outer query with hidden columns after its own; and, for each of its own columns, how it is made of them."""
 
     sql: str = field(repr=False)
     trees: tuple[TracedTree | None, ...]  # None: no interval is known, or none is needed

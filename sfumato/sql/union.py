@@ -75,7 +75,7 @@ def most_joined_rows(plan: Plan) -> int:
 
 
 def prune_columns(plan: Plan, *more: Expression) -> Plan:
-    """The same question without unused columns of derived tables, and with branches in canonical order."""
+    """The plan without unused columns of derived tables, and with branches in canonical order."""
     if not any(table.derived for table in plan.tables):
         return plan
     read = [one.origin.split(".", 1) for e in [*plan.row_expressions, *more] for one in columns(e)]

@@ -76,7 +76,7 @@ class Lattices:
         return self.exponent_within(of, name, self.bits.get(of, WIDE), of in self.centred)
 
     def exponent_within(self, of: Expression, name: str, bits: int, centred: bool) -> int:
-        """The same for values of at most so many bits, in steps; fewer where rows have weights."""
+        """Exponent of the step for values of at most so many bits, in steps; fewer bits where rows have weights."""
         return exponent(of, name, bits * 3 // 5, centred) if self.scaled else exponent(of, name, bits)
 
 

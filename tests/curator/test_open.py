@@ -67,7 +67,7 @@ def test_every_way_to_a_ledger_compares_the_promises(data, tmp_path, ledger, oth
 
 def test_a_ledger_about_other_neighbours_is_refused_at_opening(data):
     other = Ledger.create(":memory:", Budget(8.0, 1e-6, relation=sf.ReplaceOne))
-    with pytest.raises(PolicyError, match="neighbours"):
+    with pytest.raises(PolicyError, match="neighbour relation"):
         Curator.open(data, Policy.read(POLICY), ledger=other)
 
 

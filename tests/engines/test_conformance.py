@@ -54,6 +54,11 @@ JOINED = [
     "SELECT COUNT(*), COUNT(v), COUNT(DISTINCT d) FROM (SELECT stay AS v, day AS d, stay > 5 AS b FROM visits"
     " UNION ALL SELECT cost, '2024-03-01', TRUE FROM visits) x WHERE b",
     "SELECT HISTOGRAM(stay, 0, 60, 6) FROM visits",
+    "SELECT ward, NULL AS k, COUNT(*), COUNT(DISTINCT NULL) FROM visits GROUP BY ward, k",
+    "SELECT stay * 1e-30 AS k, COUNT(*) FROM visits GROUP BY k",  # which the hash does not tell apart
+    "SELECT stay * 1e-30 AS k, diagnosis, MEDIAN(cost) FROM visits GROUP BY k, diagnosis",
+    "SELECT place, COUNT(*) FROM stays GROUP BY place",
+    "SELECT place, COUNT(*), MEDIAN(a) FROM links GROUP BY place",
 ]
 ORDERED = [
     "SELECT COUNT(DISTINCT diagnosis), MIN(stay), MAX(stay), MEDIAN(cost), QUANTILE(cost, 0.123456) FROM visits",
@@ -76,7 +81,35 @@ groups = 1000
 rows = 1000
 [tables.marks.columns]
 points = {low = 0, high = 8}
+[tables.stays]
+unit = "guests.guest"
+key = "room"
+groups = 1000
+rows = 1000
+columns.place = {type = "integer"}
+[tables.guests]
+unit = "guest"
+groups = 1000
+rows = 1000
+columns.room = {type = "integer"}
+[tables.links]
+edges = ["a", "b"]
+groups = 1000
+rows = 1000
+columns.a = {type = "number", low = 0, high = 9}
+columns.b = {type = "number"}
+columns.place = {type = "integer"}
 """
+
+
+MORE_TABLES = [
+    "CREATE TABLE guests AS SELECT CASE WHEN i = 9 THEN '-0'::DOUBLE ELSE CAST(i % 9 AS DOUBLE) / 2 END AS guest,"
+    " CAST(i AS INTEGER) AS room FROM RANGE(30) t(i)",
+    "CREATE TABLE stays AS SELECT CAST(i % 37 AS INTEGER) AS room, CAST(i * i % 11 AS INTEGER) AS place"
+    " FROM RANGE(200) t(i)",
+    "CREATE TABLE links AS SELECT CAST(i % 5 AS DOUBLE) / 2 AS a, CAST(i % 3 AS DOUBLE) AS b,"
+    " CAST(i * i % 13 AS INTEGER) AS place FROM RANGE(150) t(i)",
+]
 
 
 # ---- engines --------------------------------------------------------------------------------------------------------
@@ -105,7 +138,9 @@ def file(tmp_path_factory):
         connection.execute(
             "CREATE TABLE pals AS SELECT 'n' || i * i % 23 AS a, 'n' || i * 7 % 29 AS b FROM RANGE(150) t(i)"
         )
-    return place, {**odd.TABLES, **tables_of(place, "labs", "marks", "pals")}
+        for text in MORE_TABLES:  # units that are doubles, of which engines write whole ones in different ways
+            connection.execute(text)
+    return place, {**odd.TABLES, **tables_of(place, "labs", "marks", "pals", "guests", "stays", "links")}
 
 
 @pytest.fixture(scope="module")

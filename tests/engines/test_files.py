@@ -1,14 +1,16 @@
 """Files of other forms, partitions, patterns, and data that are in memory."""
 
 import gzip
+import tomllib
 
 import duckdb
 import pytest
 
 import sfumato as sf
-from sfumato.engines.duckdb import DuckDB, schema, untyped
+from sfumato.engines.duckdb import DuckDB, likely_delimiters, schema, untyped
 from sfumato.engines.memory import in_memory
 from sfumato.errors import InvalidParameter, PolicyError
+from sfumato.sql.policy_draft import draft_policy
 
 POLICY = """
 version = 1
@@ -66,6 +68,17 @@ def test_text_files_of_other_forms_are_the_same_table(tmp_path, name, content, m
 def test_a_delimiter_is_one_plain_character(said):
     with pytest.raises(PolicyError, match="delimiter"):
         policy(f"delimiter = {said}")
+
+
+@pytest.mark.parametrize(("sign", "found"), [(";", ";"), ("|", "|"), ("\t", "\t"), (",", None)])
+def test_a_draft_states_the_delimiter_of_the_first_line(tmp_path, sign, found):
+    """Nobody could draft a policy of such a file: its names were refused before there was a policy to state it."""
+    (tmp_path / "visits.csv").write_text(sign.join(["user_id", '"a b"', "stay"]) + "\n")
+    stated = dict(likely_delimiters(tmp_path))
+    assert stated.get("visits") == found
+    columns = schema(tmp_path, tuple(stated.items()))
+    drafted = tomllib.loads(draft_policy(columns, "x", ("visits",), stated))["tables"]["visits"]
+    assert drafted.get("delimiter") == found and list(drafted["columns"]) == ["user_id", "a b", "stay"]
 
 
 def test_a_file_with_another_delimiter_says_what_to_state(tmp_path):

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 
+from tests.engines.spark import started
 from tests.faults.server import running
 from tests.fuzz.run import BATCH, Run
 from tests.fuzz.scaled import fuzz
@@ -21,7 +22,7 @@ def main() -> int:
     options.add_argument("--count", type=int, default=100_000, help="questions")
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--start", type=int, default=0, help="the number of the first one")
-    options.add_argument("--engine", choices=["duckdb", "postgres"], default="duckdb")
+    options.add_argument("--engine", choices=["duckdb", "postgres", "spark"], default="duckdb")
     options.add_argument("--most", type=int, default=20, help="failures after which it ends")
     options.add_argument(
         "--family", default="", help="grouped, joins, semijoins, values, windows, times, texts, or scaled"
@@ -33,7 +34,7 @@ def main() -> int:
     failures, kinds, began = 0, Counter(), time.process_time()
     with ExitStack() as stack:
         dsn = stack.enter_context(running()).dsn if chosen.engine == "postgres" else None
-        run = Run(chosen.seed, dsn, chosen.family)
+        run = Run(chosen.seed, dsn, chosen.family, started()[0] if chosen.engine == "spark" else None)
         for index in range(chosen.start, chosen.start + chosen.count):
             if index % (10 * BATCH) == 0:
                 print(f"  {index:,} … {dict(run.count)}", file=sys.stderr, flush=True)

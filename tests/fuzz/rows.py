@@ -13,7 +13,8 @@ SUMMED = ["COUNT(*)", "COUNT({x})", "COUNT(DISTINCT {x})", "COUNT(*) FILTER (WHE
 CHOSEN = ["MIN({k})", "MAX({k})", "ANY_VALUE({k})", "MAX({k}) FILTER (WHERE {b})"]
 WINDOWS = ["LAG({k})", "LEAD({k}, 2)", "FIRST_VALUE({k})", "LAG({k}, 1, NULL)", "MIN({k})", "MAX({k})"]
 WINDOWS_OF_NUMBERS = ["ROW_NUMBER()", "RANK()", "DENSE_RANK()", "LAG({n})", "LEAD({n}, 1, 7)", "FIRST_VALUE({n})",
-                      "COUNT(*)", "COUNT({x})", "SUM(CLAMP({n}, -3, 60))", "AVG(CLAMP({n}, 0, 9))", "MAX({n})"]  # fmt: skip
+                      "COUNT(*)", "COUNT({x})", "SUM(CLAMP({n}, -3, 60))", "AVG(CLAMP({n}, 0, 9))",
+                      "MAX({n})"]  # fmt: skip
 ORDERED = ["FIRST({k} ORDER BY {x})", "LAST({k} ORDER BY {x} DESC, {n})", "ARG_MIN({k}, {n})", "ARG_MAX({k}, {d})"]
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from sqlglot import ErrorLevel, exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from tests.fuzz.checks import Away, Checker, Failure, Home
+from tests.fuzz.checks import Away, Checker, Failure, Home, OnSpark
 from tests.fuzz.grammar import question_of
 from tests.fuzz.rows import family_question
 from tests.fuzz.worlds import world_of
@@ -17,17 +17,27 @@ MOST = 2000  # questions that are remembered
 
 
 class Run:
-    """The questions of one seed, on DuckDB or on the PostgreSQL server at `dsn`."""
+    """The questions of one seed, on DuckDB, on the PostgreSQL server at `dsn`, or by a session of Spark.
 
-    def __init__(self, seed, dsn=None, family=""):
+    A context, because a connection that stays open after a failure holds locks that the next test waits for.
+    """
+
+    def __init__(self, seed, dsn=None, family="", spark=None):
+        self.spark = spark
         self.family = family  # of tests/fuzz/rows.py; "": of the grammar as a whole
         self.seed, self.dsn, self.number, self.checker = seed, dsn, None, None
         self.total = Counter()
         self.asked = []  # (text, question) of those that were planned
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
     @property
     def name(self):
-        return "postgres" if self.dsn else "duckdb"
+        return "postgres" if self.dsn else "spark" if self.spark else "duckdb"
 
     @property
     def count(self):
@@ -40,7 +50,8 @@ class Run:
             world = world_of(self.seed, number)
             home = Home(world)
             self.number = number
-            self.checker = Checker(world, Away(world, self.dsn), home) if self.dsn else Checker(world, home)
+            away = Away(world, self.dsn) if self.dsn else OnSpark(world, self.spark, home) if self.spark else None
+            self.checker = Checker(world, away, home) if away else Checker(world, home)
         return self.checker
 
     def one(self, index):
@@ -70,7 +81,7 @@ class Run:
     def report(self, index, failure):
         checker = self.world(index // BATCH)
         sql = self.question(checker.world, index)
-        data = [line[:1500] for line in checker.world.script("whole", self.name)]
+        data = [line[:1500] for line in checker.world.script("whole", "postgres" if self.dsn else "duckdb")]
         short = shortened(checker, sql, failure, f"check {self.seed} {index}")
         first = f"FAILED seed {self.seed}, question {index}, {self.name}: {failure}"
         first += f"\nkeep it: {self.name} {self.seed} {index} in tests/fuzz/seeds.txt"

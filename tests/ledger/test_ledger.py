@@ -132,7 +132,7 @@ def test_renewal_is_written_down_and_adds_up(ledger):
     more = Budget(0.5, 1e-7)
     ledger.renew(more, "a new year, decided by the board")
     assert ledger.verify().limit == before + more.amount
-    with pytest.raises(InvalidParameter, match="own kind"):
+    with pytest.raises(InvalidParameter, match="same kind"):
         ledger.renew(PureBudget(1.0), "no")
 
 

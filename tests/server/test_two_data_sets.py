@@ -96,7 +96,7 @@ def test_what_people_send_does_not_make_lines_in_logs(service):
     ann = service.authenticate(new(service, "clinic", "ann", Role.ANALYST))
     hostile = 'SELECT\n{"act": "publish policy", "who": "owner"}\r\n\u2028\x1b[2J\x85'
     before = service.audit_log.verify()
-    with pytest.raises(Exception, match="ordinary characters"):
+    with pytest.raises(Exception, match="characters that cannot be printed"):
         service.ask(ann, "clinic", hostile, epsilon=0.1, key="k\n\r")
     assert service.audit_log.verify() == before + 2
     assert {line.content["act"] for line in service.audit_log.lines(before, 9)} == {"ask", "answer to"}

@@ -15,7 +15,8 @@ from tools import sql_reference
 FOLDED = {"and", "in", "is null", "<=", "date"}  # of literals: worked out where the text is read
 INTERNAL = {"magnitude", "listed number", "listed date"}
 OWN = (  # not in DuckDB, or with another meaning there, as docs/sql.md says
-    "SYMMETRIC", "LIKE ANY", "LIKE ALL", "/ 0", "SAFE_DIVIDE", "CLAMP", "WIDTH_BUCKET", "RPAD('a', 3)", "TO_CHAR", "'x' AS INT", "' AS TEXT)",
+    "SYMMETRIC", "LIKE ANY", "LIKE ALL", "/ 0", "SAFE_DIVIDE", "CLAMP", "WIDTH_BUCKET", "RPAD('a', 3)", "TO_CHAR",
+    "'x' AS INT", "' AS TEXT)",
     "3.0 AS TEXT",
 )  # fmt: skip
 EXAMPLES = [one for listed in sql_reference.FUNCTIONS.values() for one in listed]

@@ -21,6 +21,7 @@ FOUND = (
     ".filter((v) => v.impact !== 'minor').map((v) =>"
     " `${v.impact} ${v.id}: ${v.nodes.length} × ${v.nodes.map((n) => n.target).slice(0, 3).join('; ')}`)))"
 )
+COLOURS = "document.body.dataset.mdColorMedia && document.body.dataset.mdColorScheme"
 WORDS = "BudgetExceeded"
 QUERY = "document.querySelector('[data-md-component=search-query]')"
 OPEN_SEARCH = f"document.querySelector('#__search').click(); {QUERY}.focus(); 1"
@@ -44,12 +45,15 @@ def requests(browser: Browser) -> list[str]:
 def looks(browser: Browser, folder: Path, names: list[str]) -> Iterator[tuple[str, list[str]]]:
     """Each page and look, with what is wrong there."""
     for look, width, dark in LOOKS:
-        browser.open((SITE / names[0]).as_uri())
-        browser.run("localStorage.clear(); 1")  # the theme remembers the colours of the first look
         browser.screenshot(folder / "blank.png", width, 900, dark=dark)  # sets size and colours
+        browser.open((SITE / names[0]).as_uri())
+        browser.wait_for(COLOURS)  # now the theme has stored the colours of the last look, and does not so again
+        browser.run("localStorage.clear(); 1")
         for name in names:
             browser.open((SITE / name).as_uri())
-            browser.wait_for("document.title && document.querySelector('.md-content')")
+            browser.wait_for(
+                f"document.querySelector('.md-content') && {COLOURS} === '{'slate' if dark else 'default'}'"
+            )
             shot = folder / f"{name.replace('/', '-').removesuffix('.html')}-{look}.png"
             browser.screenshot(shot, width, 900, dark=dark)
             browser.run(AXE.read_text("utf-8") + "; 1")

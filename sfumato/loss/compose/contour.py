@@ -180,7 +180,7 @@ def tails(omega: Floats, log_ceiling: Floats) -> Floats:
 
 
 def density_tail(omega: Floats, log_ceiling: Floats, tau: float) -> float:
-    """The same for the density: ∫ ceiling dω/π, and beyond 2ω the Gaussian e^{−τω²} alone."""
+    """The tail of the density's integral: ∫ ceiling dω/π, and beyond 2ω the Gaussian e^{−τω²} alone."""
     ceiling = np.exp(np.maximum(log_ceiling, -700.0))
     cells = ceiling * np.append(np.diff(omega), omega[-1])
     return 1.01 * float(cells.sum() + ceiling[-1] / (4 * tau * omega[-1])) / math.pi

@@ -101,7 +101,7 @@ class OwnLattice(Protocol):
 
 
 class OwnMoments(Protocol):
-    """Moments of a loss that are read off such a lattice."""
+    """Moments of a loss that are read off its lattice."""
 
     def log_moment(self, s: float) -> Bound: ...
 

@@ -46,7 +46,7 @@ def classical_2(epsilon: float, delta: float) -> Bound:
 
 
 def slides_2(epsilon: float, delta: float) -> Bound:
-    """The same formula with c² = 2·ln(2/(√(16δ + 1) − 1)), as some lecture slides have it: true, but too much noise.
+    """The formula with c² = 2·ln(2/(√(16δ + 1) − 1)), as some lecture slides have it: true, but too much noise.
 
     A larger c is a larger σ, and δ(ε) falls with σ. For small ε it is √2 times the noise that the formula needs.
 

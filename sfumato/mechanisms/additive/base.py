@@ -76,7 +76,7 @@ class Additive(Mechanism[ArrayLike, Released]):
         return round_up(radius(self.law(), confidence, coordinates) * self.lattice.step)
 
     def clamped(self, low: float, high: float) -> "Processed":
-        """The same answers, clamped to a public range: post-processing.
+        """This mechanism with answers clamped to a public range: post-processing.
 
         For Laplace noise this is not even cheaper: what lies beyond an end has one and the same loss.
         """

@@ -115,5 +115,5 @@ def argmax(
 def monotone_argmax(
     eps: float, delta: float, utility_sensitivity: Sensitivity | SupportsFloat, *, candidates: int
 ) -> PermuteAndFlip | StableArgmax:
-    """The same for scores of which adding a person lowers none, or raises none, such as votes: half the error."""
+    """The argmax of monotone scores, such as votes: adding a person lowers none, or raises none. Half the error."""
     return argmax(eps, delta, halved_sensitivity(utility_sensitivity), candidates=candidates)

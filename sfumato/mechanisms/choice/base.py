@@ -25,7 +25,7 @@ HIGHEST = float(np.finfo(np.float64).max)
 
 @dataclass(frozen=True)
 class Choice(Mechanism[ArrayLike, int]):
-    """The index of one of several candidates, given the scores of all; nobody moves a score by more than Δ."""
+    """The index of one of several candidates, given the scores of all; one unit changes a score by at most Δ."""
 
     eps: float
     utility_sensitivity: Sensitivity | SupportsFloat

@@ -14,7 +14,7 @@ from sfumato.noise import select
 
 @dataclass(frozen=True)
 class Exponential(Choice):
-    """P(i) ∝ exp(ε·uᵢ/2Δ), drawn exactly, where nobody moves a utility u by more than Δ.
+    """P(i) ∝ exp(ε·uᵢ/2Δ), drawn exactly, where one unit changes a utility u by at most Δ.
 
     The log-ratio of P(i) for two neighbours is ε(uᵢ − uᵢ′)/2Δ plus a constant, so that it ranges over an interval of
     length ε: bounded range ε, which is ε-DP and costs a quarter of its μ². Any utility will do: asymmetric ones need no

@@ -121,7 +121,7 @@ class Ordered:
         return Ordered(self.size, -self.high, -self.low, firsts[::-1], blocks[::-1], between[::-1])
 
     def window(self, parts: Sequence[tuple[int, int]]) -> "Ordered":
-        """The same values with only ranks first … last of each part known, and the sums between parts."""
+        """These values with only ranks first … last of each part known, and the sums between parts."""
         ends = merge_ranges([(max(first, 1), min(last, self.size)) for first, last in parts])
         blocks = tuple(self.at(np.arange(first, last + 1)) for first, last in ends)
         gaps = tuple(int(self.up_to(b - 1)) - int(self.up_to(a)) for (_, a), (b, _) in pairwise(ends))

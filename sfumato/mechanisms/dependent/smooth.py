@@ -106,7 +106,7 @@ class Smooth(Mechanism[Any, float]):
         return float(multiple * self.lattice.step)
 
     def with_error(self, sigma: float, confidence: float = 0.95) -> "SmoothWithError":
-        """The same with an error bound, from a noisy rung that is charged in addition."""
+        """This mechanism with an error bound, from a noisy rung that is charged in addition."""
         return SmoothWithError(self, sigma, confidence, source=self.source)
 
     @classmethod

@@ -36,7 +36,7 @@ class Stable:
 
     @property
     def replaced(self) -> "Stable":
-        """The same for replace-one neighbours, a removal and an addition each: the distance becomes ⌊d/2⌋."""
+        """The value for replace-one neighbours, a removal and an addition each: the distance becomes ⌊d/2⌋."""
         return Stable(self.value, whole_distance(self.distance) // 2)
 
 

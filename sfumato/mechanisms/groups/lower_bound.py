@@ -42,7 +42,7 @@ def psi(relative_error: float) -> Bound:
 
 @lru_cache(maxsize=1)
 def scaled_psi() -> float:
-    """The same bound for the well w(z) = 1 − e^z below 0 and z above, at m = 0.01.
+    """The dual bound for the well w(z) = 1 − e^z below 0 and z above, at m = 0.01.
 
     As w ≤ |e^z − 1|, it is less than Psi. As w(az) ≤ a·w(z) for a ≥ 1, a density for m/a stretched by a is one for m,
     so m² times the bound is non-increasing in m.
@@ -141,7 +141,7 @@ def energy_margin(strength: float, guess: float) -> Ball | None:
 
 
 def energy_margin_half(strength: float, guess: float) -> Ball | None:
-    """The same for λ(1 − e^z) below 0 and λz above, where Ai((z − E/λ)/h), h³ = 4/λ, is a solution."""
+    """The energy margin for λ(1 − e^z) below 0 and λz above, where Ai((z − E/λ)/h), h³ = 4/λ, is a solution."""
     if guess >= AIRY * (4 * strength**2) ** (1 / 3) or not before_zero(strength, guess):
         return None
 

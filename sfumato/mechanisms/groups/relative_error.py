@@ -247,7 +247,7 @@ class Certificate:
         return self.limit / self.best.lower * (1 + ULP)
 
     def averaged(self, low: float, high: float) -> float:
-        """The same ratio for groups from `low` to `high` people; infinite where no lower bound is known.
+        """The ratio to the best for groups from `low` to `high` people; infinite where no lower bound is known.
 
         The average of x²(e^{2v(x)} − 1), with cos² weights on ln x, over the least value of this average that any
         mechanism with the same error for these groups can have.

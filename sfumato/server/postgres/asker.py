@@ -123,10 +123,10 @@ class PersonAtData:
                 "          options='-c sfumato.epsilon=0.1'"
             ) from problem
 
-    def look_up(self, tree: exp.Expr) -> tuple[Columns, list[tuple[Cell, ...]]]:
+    def look_up(self, tree: exp.Expr, settings: Mapping[str, str]) -> tuple[Columns, list[tuple[Cell, ...]]]:
         """What the catalogues say. Free, but one of so many calls that a person may make."""
         with self.service.looking(self.person, self.data):
-            return self.catalogue.run(tree, self.own_tables(), self.person.name)
+            return self.catalogue.run(tree, self.own_tables(), self.person.name, settings)
 
     def own_tables(self) -> Mapping[str, Callable[[], Table]]:
         return {"budget": self.budget, "ledger": self.ledger, "catalogue": self.listed_columns}

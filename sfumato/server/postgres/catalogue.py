@@ -4,6 +4,7 @@ Questions about them are translated from PostgreSQL's dialect, and run in a proc
 that mix them with private tables are refused.
 """
 
+import datetime
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -19,6 +20,7 @@ from sfumato.server.postgres.types import Type
 
 FUNCTIONS_OF_ROWS = {"generate_series", "unnest", "pg_get_keywords"}
 STATEMENTS = exp.Select | exp.SetOperation
+MOMENTS = ("clock_timestamp", "transaction_timestamp", "statement_timestamp")  # besides now()
 RESULTS = {
     "BOOLEAN": types.BOOL, "BIGINT": types.INT8, "HUGEINT": types.INT8, "INTEGER": types.INT4,
     "SMALLINT": types.INT2, "UINTEGER": types.OID, "DOUBLE": types.FLOAT8, "FLOAT": types.FLOAT8,
@@ -29,7 +31,9 @@ RESULTS = {
 @cache
 def procedures() -> frozenset[str]:
     """Columns that hold the number of a procedure; here they hold its name, as PostgreSQL shows it."""
-    return frozenset(column for columns in shape()[0].values() for column, kind in columns.items() if kind == "regproc")
+    return frozenset(
+        column for columns in shape()[0].values() for column, kind in columns.items() if kind == "regproc!"
+    )
 
 
 class Catalogue(RestartedProcess):
@@ -51,12 +55,13 @@ class Catalogue(RestartedProcess):
         super().__init__(ShadowDuckDB(database, listed, of_own))
 
     def run(
-        self, statement: exp.Expr, own: Mapping[str, Callable[[], Table]], user: str = "sfumato"
-    ) -> tuple[list[tuple[str, Type]], list[tuple[Cell, ...]]]:
+        self, statement: exp.Expr, own: Mapping[str, Callable[[], Table]], user: str = "sfumato",
+        settings: Mapping[str, str] = {},
+    ) -> tuple[list[tuple[str, Type]], list[tuple[Cell, ...]]]:  # fmt: skip
         """Names and types of the columns, and rows; `own` makes the tables of the schema sfumato that are asked for."""
         asked = {one.name for one in statement.find_all(exp.Table) if one.db == "sfumato" and one.name in own}
         made = {name: own[name]() for name in asked}
-        described, rows = self.compute(made, translate(statement, self.database, user).sql("duckdb"))
+        described, rows = self.compute(made, translate(statement, self.database, user, settings).sql("duckdb"))
         return [(name, RESULTS.get(kind, types.TEXT)) for name, kind in described], rows
 
     def compute(self, own: Mapping[str, Table], sql: str) -> Found:
@@ -93,11 +98,13 @@ def is_about_catalogues(statement: exp.Expr) -> bool:
 # ---- from PostgreSQL's dialect to DuckDB's --------------------------------------------------------------------------
 
 
-def translate(statement: exp.Expr, database: str, user: str) -> exp.Expr:
+def translate(statement: exp.Expr, database: str, user: str, settings: Mapping[str, str] = {}) -> exp.Expr:
     """The same question of the shadow catalogues. Replacing repeats until nothing changes, as what is replaced is not
     looked into."""
     fixed = {"current_database": database, "current_catalog": database, "current_schema": "public",
-             "current_user": user, "session_user": user, "user": user}  # fmt: skip
+             "current_user": user, "session_user": user, "user": user,
+             "now": str(datetime.datetime.now(datetime.UTC).replace(tzinfo=None)),
+             **{f"setting {name}": value for name, value in settings.items()}}  # fmt: skip
     before, found = "", named(statement)
     while (now := found.sql("duckdb")) != before:
         before, found = now, found.transform(replaced, fixed)
@@ -162,6 +169,14 @@ def replaced(node: exp.Expr, fixed: Mapping[str, str]) -> exp.Expr:
             return exp.Not(this=matched) if words == "!~" else matched
         case exp.CurrentUser() | exp.CurrentDatabase() | exp.CurrentSchema() | exp.CurrentCatalog() | exp.SessionUser():
             return exp.Literal.string(fixed[node.key if node.key in fixed else snake(type(node).__name__)])
+        case exp.CurrentTimestamp() | exp.CurrentTimestampLTZ() | exp.Localtimestamp() | exp.CurrentDatetime():
+            return exp.cast(exp.Literal.string(fixed["now"]), "TIMESTAMP")
+        case exp.CurrentDate():
+            return exp.cast(exp.Literal.string(fixed["now"][:10]), "DATE")
+        case exp.Anonymous() if node.name.lower() in MOMENTS:
+            return exp.cast(exp.Literal.string(fixed["now"]), "TIMESTAMP")
+        case exp.Anonymous() if node.name.lower() in ("current_setting", "set_config"):
+            return of_setting(node, fixed)
         case exp.Anonymous() if node.name.lower() in fixed:
             return exp.Literal.string(fixed[node.name.lower()])
         case exp.Column() if not node.table and node.name.lower() in ("session_user", "current_catalog", "user"):
@@ -169,6 +184,16 @@ def replaced(node: exp.Expr, fixed: Mapping[str, str]) -> exp.Expr:
         case exp.Anonymous() if node.name.lower() in ("json_build_object", "jsonb_build_object"):
             return exp.Anonymous(this="json_object", expressions=node.expressions)
     return node
+
+
+def of_setting(call: exp.Anonymous, fixed: Mapping[str, str]) -> exp.Expr:
+    """The value of a setting. To change one of ours by a function would be without effect."""
+    first = call.expressions[0].name.lower() if call.expressions else ""
+    if call.name.lower() == "current_setting":
+        return exp.Literal.string(fixed.get(f"setting {first}", ""))
+    if first.startswith("sfumato."):
+        raise QueryRefused(f"set_config does not change this.\n  do:     SET {first[:50]} = …")
+    return call
 
 
 def snake(name: str) -> str:

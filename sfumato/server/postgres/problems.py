@@ -23,6 +23,7 @@ CODES: tuple[tuple[type[BaseException], str], ...] = (
 )  # fmt: skip
 HINT = "ask one SELECT with keys and aggregates of the tables in sfumato.catalogue"
 WRAPPED = re.compile(r"\s*(?:EXPLAIN\s+PRIVACY\s+|COPY\s*\(|DECLARE\b.*?\bFOR\s+)", re.I | re.S)
+OF_ALL = ("this is not SQL", "ask exactly one SELECT", "COPY works", "the plan of an engine")  # not about one word
 NAMED = re.compile(r"'([^'\n]+)'|\b(\w+)(?=\()|\b([A-Z]{3,})\b")  # what an error is about
 
 
@@ -52,6 +53,8 @@ def position(words: str, text: str) -> int:
     if found is not None:
         line, column = int(found[1]), int(found[2])
         return start + sum(len(one) + 1 for one in text[start:].split("\n")[: line - 1]) + column
+    if words.startswith(OF_ALL):
+        return start + len(text[start:]) - len(text[start:].lstrip()) + 1
     named = NAMED.search(words)
     if named is None:
         return 0

@@ -22,7 +22,7 @@ from sfumato.server.postgres.presence import Presence, size_of
 from sfumato.server.postgres.problems import NoSuchName, error_response, problem_response
 from sfumato.server.postgres.results import Columns, Result, asked, describe_row, notices, spread
 from sfumato.server.postgres.settings import Settings
-from sfumato.server.postgres.statements import Kind, Statement, fill, parameter_types, sort, split
+from sfumato.server.postgres.statements import Kind, Statement, fill, parameter_types, sort, split, values_of
 from sfumato.server.postgres.transaction import OUTSIDE, Transaction
 from sfumato.server.postgres.types import Type
 
@@ -43,7 +43,7 @@ class Asker(Protocol):
 
     def ask(self, text: str, settings: Mapping[str, str]) -> Answer: ...
 
-    def look_up(self, tree: exp.Expr) -> tuple[Columns, list[tuple[Cell, ...]]]: ...
+    def look_up(self, tree: exp.Expr, settings: Mapping[str, str]) -> tuple[Columns, list[tuple[Cell, ...]]]: ...
 
 
 @dataclass(frozen=True)
@@ -287,6 +287,8 @@ class Session:
                 return (await self.result(statement)).columns
             case Kind.FETCH:
                 return await self.columns_of(self.portal(statement.words[0]).statement)
+            case Kind.EXECUTE:
+                return await self.columns_of(await self.filled_by_name(statement.text, *statement.words))
         return []
 
     async def result(self, statement: Statement) -> Result:
@@ -304,6 +306,10 @@ class Session:
                 return await self.declare(statement.text, *statement.words)
             case Kind.FETCH:
                 return await self.fetch(*statement.words)
+            case Kind.PREPARE:
+                return await self.prepare(statement.text, *statement.words)
+            case Kind.EXECUTE:
+                return await self.result(await self.filled_by_name(statement.text, *statement.words))
             case Kind.CATALOGUE:
                 found = await self.read(self.catalogue_result, statement)
             case Kind.QUESTION:
@@ -317,7 +323,7 @@ class Session:
 
     def catalogue_result(self, statement: Statement) -> Result:
         assert statement.tree is not None
-        columns, rows = self.asker.look_up(statement.tree)
+        columns, rows = self.asker.look_up(statement.tree, dict(self.settings.values))
         return Result(columns, rows, f"SELECT {len(rows)}")
 
     def command(self, tag: str, effect: str, name: str) -> Result:
@@ -329,6 +335,29 @@ class Session:
         if effect in ("commit", "rollback"):
             self.end_portals()
         return Result(tag=self.transaction.run(tag, effect, name))
+
+    async def prepare(self, text: str, name: str) -> Result:
+        """PREPARE name AS SELECT …: the same as a message that does it, under the same limits."""
+        if name in self.prepared:
+            raise NoSuchName("42P05", f"there is a prepared statement {name!r} already.\n  do:     DEALLOCATE it first")
+        self.require_room(len(text), len(self.prepared) < MOST_PREPARED)
+        parameters = await self.read(parameter_types, text, (), self.asker.columns)
+        prepared = Prepared(text, parameters)
+        statement = await self.read(filled, text, [None] * len(parameters))
+        if statement.kind not in (Kind.QUESTION, Kind.CATALOGUE):
+            raise QueryRefused("only a SELECT can be prepared.\n  do:     PREPARE name AS SELECT …")
+        await self.columns_of(statement)
+        self.prepared[name] = prepared
+        return Result(tag="PREPARE")
+
+    async def filled_by_name(self, words: str, name: str) -> Statement:
+        """EXECUTE name (…): a prepared SELECT with these literals."""
+        prepared = self.known(name)
+        cells = await self.read(values_of, words, prepared.parameters)
+        statement = await self.read(filled, prepared.text, cells)
+        if statement.kind not in (Kind.QUESTION, Kind.CATALOGUE):
+            raise QueryRefused("only a SELECT can be executed by name.")
+        return statement
 
     async def declare(self, text: str, name: str, hold: str) -> Result:
         """A cursor: a portal with a name, asked at its first FETCH. What it gives is described here, and is free."""

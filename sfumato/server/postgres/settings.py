@@ -1,14 +1,17 @@
 """The settings of a connection: what clients look at, and the price of questions (sfumato.epsilon, sfumato.error)."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sfumato.errors import QueryRefused
+from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.server.postgres import types
 from sfumato.server.postgres.results import Result
 
 MOST_SETTINGS = 200
 LONGEST_SETTING = 1000
+OWN = "sfumato."  # what a question may cost, or how exact it must be
+PRICES = ("sfumato.epsilon", "sfumato.error", "sfumato.relative_error")
 SETTINGS = {
     "server_version": "16.0", "server_encoding": "UTF8", "client_encoding": "UTF8", "datestyle": "ISO, MDY",
     "timezone": "UTC", "integer_datetimes": "on", "standard_conforming_strings": "on", "transaction_isolation":
@@ -43,6 +46,10 @@ class Settings:
     def set(self, name: str, value: str) -> Result:
         if len(name) + len(value) > LONGEST_SETTING or (name not in self.values and len(self.values) > MOST_SETTINGS):
             raise QueryRefused(f"settings are short, and at most {MOST_SETTINGS}.\n  do:     RESET some")
+        if value.lower() == "default":
+            return self.reset("SET", name)
+        if name.startswith(OWN) and value:
+            require_price(name, value)
         self.values[name] = value
         return Result(tag="SET")
 
@@ -62,3 +69,15 @@ class Settings:
             rows = [(one, value, "") for one, value in sorted(self.values.items())]
             return Result([(column, types.TEXT) for column in ("name", "setting", "description")], rows, "SHOW")
         return Result([(name, types.TEXT)], [(self.values.get(name, ""),)], "SHOW")
+
+
+def require_price(name: str, value: str) -> None:
+    """Raises at once, not at the next question, if a setting of ours is none or its value is no positive number."""
+    if name not in PRICES:
+        raise InvalidParameter(f"there is no setting {name}.\n  do:     set one of {', '.join(PRICES)}")
+    try:
+        found = float(value)
+    except ValueError:
+        found = math.nan
+    if not 0 < found < math.inf:
+        raise InvalidParameter(f"{name} must be a positive number.\n  do:     SET {name} = 0.1")

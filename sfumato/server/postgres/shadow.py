@@ -33,6 +33,8 @@ NUMBERS = {
     "information_schema.cardinal_number": "INTEGER", "timestamp with time zone": "TIMESTAMP",
     "information_schema.time_stamp": "TIMESTAMP", "oidvector": "UINTEGER[]", "int2vector": "SMALLINT[]",
 }  # fmt: skip
+NEUTRAL = {"VARCHAR": "''", "BOOLEAN": "false", "TIMESTAMP": "'epoch'"}  # what else has no NULL is 0
+NO_PROCEDURE = "'-'"
 SETTINGS = (
     "enable_external_access = false", "threads = 1", "memory_limit = '200MB'", "python_enable_replacements = false",
     "autoinstall_known_extensions = false",
@@ -148,7 +150,7 @@ class ShadowDuckDB:
         statements = [f"CREATE SCHEMA {schema}" for schema in SCHEMAS.values()]
         for name, columns in relations.items():
             schema, relation = name.split(".")
-            listed = ", ".join(f'"{column}" {duck_type(kind)}' for column, kind in columns.items())
+            listed = ", ".join(f'"{column}" {column_type(kind)}' for column, kind in columns.items())
             statements.append(f'CREATE TABLE {SCHEMAS[schema]}."{relation}" ({listed})')
         for line in re.sub(r"\n {8}", " ", MACROS).strip().splitlines():
             statements.append(f"CREATE MACRO {line.strip()}")
@@ -248,6 +250,15 @@ def create_table(cursor: duckdb.DuckDBPyConnection, name: str, table: Table) -> 
     cursor.execute(f'CREATE OR REPLACE TEMP TABLE "own {name}" ({listed})')
     if rows:
         cursor.executemany(f'INSERT INTO "own {name}" VALUES ({", ".join("?" for _ in columns)})', rows)
+
+
+def column_type(kind: str) -> str:
+    """The type of a column; one without NULL in PostgreSQL has none here, as ODBC and others take no NULL from it."""
+    if not kind.endswith("!"):
+        return duck_type(kind)
+    found = duck_type(kind[:-1])
+    usual = NO_PROCEDURE if kind == "regproc!" else "[]" if found.endswith("[]") else NEUTRAL.get(found, "0")
+    return f"{found} DEFAULT {usual} NOT NULL"
 
 
 def duck_type(kind: str) -> str:

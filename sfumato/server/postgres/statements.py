@@ -39,6 +39,8 @@ DECLARE = re.compile(
     re.I | re.S,
 )
 FETCH = re.compile(rf"FETCH\s+(?:FORWARD\b\s*)?(?:(NEXT|ALL|\d{{1,9}})\b\s*)?(?:(?:FROM|IN)\s+)?{NAME}", re.I)
+PREPARE = re.compile(r'PREPARE\s+("(?:[^"]|"")+"|\w+)\s*(?:\([^()]*\)\s*|\s)AS\s+(.*)', re.I | re.S)
+EXECUTE = re.compile(r'EXECUTE\s+("(?:[^"]|"")+"|\w+)\s*(?:\((.*)\))?', re.I | re.S)
 FORGET = re.compile(rf"(?:CLOSE|DEALLOCATE(?:\s+PREPARE)?)\s+{NAME}", re.I)
 FINISHED = {  # tags of commands, and what becomes of a transaction, of its savepoints, or of what a session keeps
     "BEGIN": "begin", "START": "begin", "COMMIT": "commit", "END": "commit", "ROLLBACK": "rollback",
@@ -66,6 +68,8 @@ class Kind(Enum):
     COPY = "copy"
     DECLARE = "declare"  # a cursor
     FETCH = "fetch"
+    PREPARE = "prepare"  # a statement, by SQL and not by a message
+    EXECUTE = "execute"
     CATALOGUE = "catalogue"
     QUESTION = "question"
 
@@ -116,6 +120,10 @@ def sort(text: str) -> Statement:
         return Statement(Kind.DECLARE, found.group(3), (unquoted(found.group(1)), "hold" if hold else ""))
     if (found := FETCH.fullmatch(plain)) is not None:
         return Statement(Kind.FETCH, plain, (unquoted(found.group(2)), (found.group(1) or "1").upper()))
+    if (found := PREPARE.fullmatch(plain)) is not None:
+        return Statement(Kind.PREPARE, found.group(2), (unquoted(found.group(1)),))
+    if (found := EXECUTE.fullmatch(plain)) is not None:
+        return Statement(Kind.EXECUTE, found.group(2) or "", (unquoted(found.group(1)),))
     if word in ("RESET", "DISCARD"):
         name = plain[len(word) :].strip().lower()
         return Statement(Kind.RESET, plain, (word, "all" if word == "DISCARD" else name))
@@ -127,6 +135,11 @@ def sort(text: str) -> Statement:
         return Statement(Kind.SET, plain, (re.sub(r"\s+", "", name.lower()), value.strip().strip("'\"")))
     if word == "SHOW":
         return Statement(Kind.SHOW, plain, (re.sub(r"\s+", "", plain[4:].lower()),))
+    if word == "EXPLAIN" and re.match(r"EXPLAIN\s+PRIVACY\b", plain, re.I) is None:
+        raise QueryRefused(
+            "the plan of an engine could depend on private rows.\n"
+            "  do:     EXPLAIN PRIVACY SELECT … shows price, error and odds, for nothing"
+        )
     if word == "COPY":
         copied = COPY.fullmatch(plain)
         if copied is None:
@@ -243,3 +256,32 @@ def guessed_types(text: str, columns: Mapping[str, Type]) -> dict[int, Type]:
             if beside is not None:
                 found[int(node.name)] = beside
     return found
+
+
+def values_of(text: str, parameters: Sequence[Type]) -> list[Cell]:
+    """The literals in the brackets of EXECUTE; a text is read as the type of its parameter."""
+    tree = parsed(f"SELECT {text}") if text.strip() else exp.Select()
+    plain = isinstance(tree, exp.Select) and not any(part for name, part in tree.args.items() if name != "expressions")
+    given = tree.expressions if tree is not None and plain else None
+    if given is None or len(given) != len(parameters):
+        raise QueryRefused(f"this statement takes {len(parameters)} literals, separated by commas.")
+    return [value_of(one, kind) for one, kind in zip(given, parameters, strict=True)]
+
+
+def value_of(node: exp.Expr, kind: Type) -> Cell:
+    match node:
+        case exp.Cast(this=exp.Literal(is_string=True) as inner) | (exp.Literal(is_string=True) as inner):
+            return kind.decode(inner.name.encode(), types.TEXT_FORMAT)
+        case exp.Neg(this=exp.Literal() as inner) if not inner.is_string:
+            return -number(inner.name)
+        case exp.Literal():
+            return number(node.name)
+        case exp.Boolean():
+            return bool(node.this)
+        case exp.Null():
+            return None
+    raise QueryRefused("a parameter of EXECUTE is a literal, such as 40, 'surgery', DATE '2024-01-31', TRUE or NULL.")
+
+
+def number(text: str) -> int | float:
+    return int(text) if text.isdigit() and len(text) < 19 else float(text)

@@ -21,6 +21,7 @@ from sfumato.sql.functions.costs import MOST_COST, Cost, cost_refusal
 from sfumato.sql.functions.function import Sql
 from sfumato.sql.plan import Plan, Table
 from sfumato.sql.reserved_names import column
+from sfumato.sql.union import row_multiplicity
 
 UNWRITTEN = (
     "engines write numbers in different ways, so a number is not cast to TEXT here.\n"
@@ -104,7 +105,7 @@ class Dialect(ABC):
         return 0.0
 
     def own_cost(self, call: Call) -> float:
-        """The same without the cost of its arguments."""
+        """The cost of a call in one row, without that of its arguments."""
         function = FUNCTIONS[call.name]
         return self.costs.get(call.name, function.cost_in.get(self.name, function.cost))(*call.arguments)
 
@@ -174,7 +175,7 @@ class Dialect(ABC):
         return exp.Anonymous(this="LEFT", expressions=[words, exp.Literal.number(str(LONGEST_TEXT))])
 
     def cut_column(self, words: Sql) -> Sql:
-        """The same for a column, most of whose texts are short."""
+        """Truncate the texts of a column, most of which are short."""
         return self.cut(words)
 
     def literal(self, value: object) -> Sql:
@@ -207,7 +208,7 @@ class Dialect(ABC):
         return self.as_text(column)
 
     def content(self, column: Sql, type_: str | None) -> Sql:
-        """The same for any column; as text where not all types can be hashed and ordered."""
+        """Any column in a form that can be hashed and ordered; as text where its type cannot."""
         return self.as_text(column)
 
     @abstractmethod
@@ -269,9 +270,18 @@ class Dialect(ABC):
             return Form.TEXT
         return Form.WHOLE if isinstance(key, Column) and self.key(key) is not None else FORMS[key.domain.kind]
 
+    def unit_type(self, table: Table) -> str | None:
+        """The type of the column that holds the unit, also where another table or a SELECT has it; None if unknown."""
+        if table.owner is not None:
+            return self.unit_type(table.owner.table)
+        if table.derived:
+            found = {self.unit_type(rows.table) for rows in table.inner_plans}
+            return found.pop() if len(row_multiplicity(table)) == 1 else None  # of several tables it is a text
+        return self.type_of(table, table.unit_column or "")
+
     def unit(self, name: str, table: Table) -> Hashed:
         """The unit of a row, as it is hashed."""
-        type_ = self.type_of(table, table.unit_column or "")
+        type_ = self.unit_type(table)
         if type_ in self.whole_types:
             return Hashed(name, Form.WHOLE, known=True)
         if type_ in self.double_types:
@@ -295,7 +305,7 @@ class Dialect(ABC):
         return f"SUM({integers})"
 
     def total_of(self, integers: str, most: int) -> str:
-        """The same of integers that are not larger than this, which may allow a faster type."""
+        """A sum of integers of at most this size, which may allow a faster type."""
         return self.total(integers)
 
     def by_unit(self, rows: str, unit: str, plan: Plan) -> str:

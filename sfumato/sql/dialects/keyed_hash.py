@@ -26,7 +26,7 @@ FRACTION, LARGE = 2.0**60, 2.0**62
 
 
 class Speaker(Protocol):
-    """What a hash needs of a dialect."""
+    """The part of a dialect that writing a hash needs."""
 
     @property
     def name(self) -> str: ...
@@ -94,7 +94,7 @@ def hash_of_integers(listed: Sequence[Hashed], salt: int) -> str:
 
 
 def constant(salt: int, name: str, below: int) -> int:
-    """A number from 1 that hangs on the salt."""
+    """A constant of the hash, at least 1, derived from the salt."""
     digest = hashlib.sha256(f"{salt} {name}".encode()).digest()
     return 1 + int.from_bytes(digest[:8], "big") % (below - 1)
 
@@ -107,7 +107,8 @@ def canonical_text(one: Hashed, to: Speaker) -> str:
         case Form.NUMBER:
             text = number_text(one.sql, to)
         case Form.TRUTH:
-            text = f"CASE WHEN {one.sql} THEN 't' WHEN NOT {one.sql} THEN 'f' END"
+            truth = f"CAST({one.sql} AS BOOLEAN)"  # of a SELECT, PostgreSQL takes NULL for a text
+            text = f"CASE WHEN {truth} THEN 't' WHEN NOT {truth} THEN 'f' END"
         case Form.DATE:
             text = to.date_text(exp.Var(this=one.sql)).sql(to.name)
         case Form.TEXT:

@@ -170,7 +170,7 @@ class Spark(Foreign):
         return raw(moments.text_of_moment(moment.sql(self.name)))
 
     def first(self, value: str, order: Sequence[str]) -> str:
-        raise QueryRefused("FIRST and LAST by an order are for DuckDB and PostgreSQL, and this is spark.")
+        raise QueryRefused("FIRST and LAST by an order cannot be asked of spark.\n  do:     use MIN, MAX or ANY_VALUE")
 
     def digest(self, text: str) -> str:
         digits = ", ".join(f"SUBSTRING({V}, {2 * place + 1}, 2)" for place in reversed(range(BYTES)))
@@ -194,7 +194,8 @@ class Spark(Foreign):
         return f"CAST(FLOOR({value}) AS DOUBLE)"
 
     def apart(self, column: Sql, type_: str | None) -> Sql:
-        return column if type_ in SPELLED_ONCE else self.as_text(column)
+        """Equal doubles are grouped together here, as everywhere; −0.0 and 0.0 have two texts."""
+        return column if type_ in SPELLED_ONCE | self.double_types else self.as_text(column)
 
     def key(self, column: Column) -> Sql | None:
         """Integers are sent and compared faster than doubles."""

@@ -77,7 +77,7 @@ class EachRow(Bounding):
 
     def sums(self, plan: Plan, rows: "RowSums", salt: int, to: Dialect) -> str:
         keys = qualify(ROWS, key_names(plan))
-        totals = [f"{to.total_of(rows.added(j), rows.most(j))} AS {measure(j)}" for j in range(len(rows.measures))]
+        totals = [f"{to.total_of(rows.row_steps(j), rows.most(j))} AS {measure(j)}" for j in range(len(rows.measures))]
         return f"SELECT {', '.join([*keys, *totals])} FROM {rows.source} {group_by(keys)}"
 
     def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool, form: Form) -> str:
@@ -94,7 +94,8 @@ class Box(Bounding):
     def sums(self, plan: Plan, rows: "RowSums", salt: int, to: Dialect) -> str:
         """One row per (unit, group) first, clamped; of a unit with more groups than allowed those with the least keyed
         hash of unit and keys are kept. If two hashes tie at the cut, the keys themselves decide; where that would make
-        the order slow, each is counted with the other, and neither is kept. Where units have few rows in a group, an
+        the order slow, only those that are doubles do, as others do not tie; and else each is counted with the other,
+        and neither is kept. Where units have few rows in a group, an
         engine may be faster if the groups are chosen before their rows are summed.
         """
         measures, keys = rows.measures, key_names(plan)
@@ -119,7 +120,9 @@ class Box(Bounding):
         pairs = f"SELECT {', '.join([*owner, *inner, f'{hashed} AS {HASH}'])} FROM {source} {group_by(owner)}"
         order = f"PARTITION BY {PAIRS}.{UNIT} ORDER BY {PAIRS}.{HASH}"
         place = f"ROW_NUMBER() OVER ({', '.join([order, *names])})"
-        place = place if to.orders_quickly(plan.keys) else f"COUNT(*) OVER ({order})"
+        if not to.orders_quickly(plan.keys):
+            tied = [name for name, one in zip(names, plan.keys, strict=True) if to.form(one) is Form.NUMBER]
+            place = f"COUNT(*) OVER ({', '.join([order, *tied])})"
         kept = first_places(f"SELECT {PAIRS}.*, {place} AS {PLACE} FROM ({pairs}) AS {PAIRS}", self.groups)
         return f"SELECT {', '.join([*names, *outer])} FROM ({kept}) AS {PAIRS} {group_by(names)}"
 
@@ -174,7 +177,7 @@ class Box(Bounding):
         """Tables of WITH, of which CHOSEN has the rows of ROWS in the groups that their unit keeps."""
         mine = qualify(ROWS, [UNIT, *key_names(plan)])
         hashed = hash_of(hashed_group(plan, ROWS, to), salt, to)
-        if to.orders_quickly(plan.keys):
+        if to.orders_quickly(plan.keys) or any(to.form(one) is Form.NUMBER for one in plan.keys):
             order = f"PARTITION BY {ROWS}.{UNIT} ORDER BY {', '.join([hashed, *mine[1:]])}"
             placed = f"SELECT {ROWS}.*, DENSE_RANK() OVER ({order}) AS {PLACE} FROM {ROWS}"
             return f"{CHOSEN} AS ({first_places(placed, self.groups)})"
@@ -196,7 +199,7 @@ def bounding_of(plan: Plan) -> Bounding:
 
 @dataclass(frozen=True)
 class RowSums:
-    """What the rows of one group add up to, for each measure; and where these rows are: unit, keys, values.
+    """The sums of the rows of one group, for each measure; and the table of these rows: unit, keys, values.
 
     `by_day`: a row has the sums of many rows, of one unit, group and day.
     """
@@ -210,14 +213,14 @@ class RowSums:
     def of(plan: Plan, measures: Sequence[Measure], to: Dialect) -> "RowSums":
         """Of a table that lasts, where one serves; else of the rows themselves."""
         listed = tuple(measures)
-        if (found := serving(plan, listed, to)) is not None:
+        if to.lasting and (found := serving(plan, listed, to)) is not None:
             return RowSums(found[0].source(plan, listed, found[1], to), listed, to, by_day=True)
         values = {measure(j): to.compiled(m.of) for j, m in enumerate(listed) if m.of} or {ONE: raw("1")}
         return RowSums(f"({row_select(plan, values, to).sql(to.name, copy=False)}) AS {ROWS}", listed, to)
 
-    def added(self, place: int) -> str:
-        """What one row adds."""
-        mine, counted = columns_of(self.measures)
+    def row_steps(self, place: int) -> str:
+        """The integer that one row adds to the sum."""
+        mine, counted = value_columns(self.measures)
         return clamped_value(self.measures[place], mine[place], counted[place], self.to)
 
     def most(self, place: int) -> int:
@@ -229,23 +232,23 @@ class RowSums:
             return self.roomy_total(place)
         if self.measures[place].what is What.ROWS:
             return "COUNT(*)"
-        return self.to.total_of(self.added(place), self.most(place))
+        return self.to.total_of(self.row_steps(place), self.most(place))
 
     def roomy_total(self, place: int) -> str:
-        """The same in a type in which it can be multiplied."""
+        """The sum of a group, in a type that is wide enough for a product."""
         if self.by_day:
             return f"SUM({self.to.wide(f'{ROWS}.{measure(place)}')})"
-        return self.to.total(self.added(place))
+        return self.to.total(self.row_steps(place))
 
     def count(self, place: int) -> str:
-        """How many rows this measure sums."""
-        counted_by, counted = self.measures[place].counted_by, columns_of(self.measures)[1][place]
+        """The number of rows that this measure sums."""
+        counted_by, counted = self.measures[place].counted_by, value_columns(self.measures)[1][place]
         if self.by_day:
             return self.total(self.measures.index(counted_by))
         return self.to.total_of(clamped_value(counted_by, counted, counted, self.to), 1)
 
 
-def columns_of(measures: Sequence[Measure]) -> tuple[list[str], list[str]]:
+def value_columns(measures: Sequence[Measure]) -> tuple[list[str], list[str]]:
     """For each measure the column with its values, and the column whose values say in which rows it counts."""
     mine = [f"{ROWS}.{measure(j)}" for j in range(len(measures))]
     return mine, [

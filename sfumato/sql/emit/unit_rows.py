@@ -10,7 +10,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from sfumato.sql.dialects.base import Dialect, literal_list, raw
-from sfumato.sql.dialects.keyed_hash import FORMS, Form, Hashed
+from sfumato.sql.dialects.keyed_hash import FORMS, LARGE, Form, Hashed, whole_text
 from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions.function import Sql, of_type, paren
@@ -151,11 +151,22 @@ def edge_rows(table: Table, to: Dialect, theirs: str | None) -> exp.Select:
     itself, or to NULL, is dropped."""
     uncut = [replace(table.columns[name], length=LONGEST_TEXT) for name in table.edges]  # or two edges would be one
     a, b = (to.compiled(Column(f"stored.{name}", of)).sql(to.name) for name, of in zip(table.edges, uncut, strict=True))
-    if table.columns[table.edges[0]].kind is Kind.NUMBER:
+    numbers = table.columns[table.edges[0]].kind is Kind.NUMBER
+    if numbers:
         a, b = (f"CASE WHEN {one} = 0 THEN 0 ELSE {one} END" for one in (a, b))  # −0 is 0
-    first, second = (to.as_text(exp.Var(this=f"{word}({a}, {b})")).sql(to.name) for word in ("LEAST", "GREATEST"))
+    ends = (f"{word}({a}, {b})" for word in ("LEAST", "GREATEST"))
+    first, second = (node_text(one, numbers, to) for one in ends)
     words = f"CASE WHEN {a} <> {b} THEN CONCAT(LENGTH({first}), ':', {first}, {second}) END"
     return stored_columns(table, to, theirs).select(exp.alias_(exp.Var(this=words), table.unit_column, quoted=True))
+
+
+def node_text(node: str, number: bool, to: Dialect) -> str:
+    """A whole number without .0, as on all engines."""
+    text = to.as_text(exp.Var(this=node)).sql(to.name)
+    if not number:
+        return text
+    whole = f"{node} = {to.floor(node)} AND ABS({node}) < {to.number(LARGE).sql(to.name)}"
+    return f"CASE WHEN {whole} THEN {whole_text(node, to)} ELSE {text} END"
 
 
 def union_rows(table: Table, to: Dialect) -> exp.Select:
@@ -168,8 +179,10 @@ def union_rows(table: Table, to: Dialect) -> exp.Select:
                   for name, of in branch.columns}  # fmt: skip
         rows = exp.select(*(exp.column(name, table=ROWS, quoted=True) for name in values))
         if table.unit_column is not None:
-            unit = exp.column(UNIT, table=ROWS)
-            rows = rows.select(exp.alias_(to.as_text(unit) if mixed else unit, table.unit_column, quoted=True))
+            unit: Sql = exp.column(UNIT, table=ROWS)
+            if mixed:
+                unit = to.as_text(raw(f"{ROWS}.{UNIT} + 0.0") if is_double(branch.rows.table, to) else unit)
+            rows = rows.select(exp.alias_(unit, table.unit_column, quoted=True))
         elif not values and not branch.windows:
             rows = rows.select(exp.column(ONE, table=ROWS))
         for j, (name, value) in enumerate(branch.windows):
@@ -186,11 +199,16 @@ def union_rows(table: Table, to: Dialect) -> exp.Select:
     return exp.select("*").from_(exp.Subquery(this=both, alias=exp.TableAlias(this=exp.to_identifier(ROWS))))
 
 
+def is_double(table: Table, to: Dialect) -> bool:
+    """Is the unit a double? −0.0 is 0.0, unless they are written as texts."""
+    return to.unit_type(table) in to.double_types
+
+
 def grouped_rows(table: Table, grouped: Grouped, to: Dialect) -> exp.Select:
     """One row for each unit and combination of keys: unit, keys, and an aggregate of the rows for each value."""
     inside = to.about(grouped.rows)
     keys = {key(i): raw(group_key(of, inside)) for i, (_, of) in enumerate(grouped.keys)}
-    read = {f"{measure(j)}_{i}": inside.compiled(of)
+    read = {f"{measure(j)}_{i}": typed_null(of) or inside.compiled(of)
             for j, (_, value) in enumerate(grouped.values) for i, of in enumerate(value.expressions)}  # fmt: skip
     rows = row_select(grouped.rows, {**keys, **read} or {ONE: integer_literal(1)}, inside)
     by = qualify(ROWS, [*([UNIT] if table.unit_column is not None else []), *keys])
@@ -205,6 +223,11 @@ def grouped_rows(table: Table, grouped: Grouped, to: Dialect) -> exp.Select:
         shown = [f"1 AS {ONE}"]
     found = exp.select(*map(raw, shown)).from_(with_alias(rows, ROWS))
     return found.group_by(*map(raw, by)) if by else found
+
+
+def typed_null(of: Expression) -> Sql | None:
+    """NULL of the kind that the question gives it: a column of NULL alone is a text to PostgreSQL."""
+    return exp.Cast(this=exp.null(), to=of_type(TYPES[of.domain.kind])) if of == Constant(None) else None
 
 
 def identifier(name: str, to: Dialect) -> str:
@@ -226,7 +249,8 @@ def limit_rows_per_unit(
     mine = [exp.column(name, table=STORED, quoted=True) for name in names]
     words = [to.content(one.copy(), to.type_of(table, one.name)) for one in mine]
     typed = [stored_value(table, name, of.kind, to) for name, of in sorted(table.columns.items())]
-    order = exp.Order(expressions=[exp.Ordered(this=one) for one in [to.row_hash(typed, 0), *words]])
+    tied = [raw(one.sql) for one in typed if one.form is Form.NUMBER]  # which the hash may not tell apart
+    order = exp.Order(expressions=[exp.Ordered(this=one) for one in [to.row_hash(typed, 0), *tied, *words]])
     number = exp.Window(this=exp.RowNumber(), partition_by=[unit_of(table, STORED, to), *apart], order=order)
     inner = exp.select(*mine, exp.alias_(number, PLACE)).from_(with_alias(rows_with_unit(table, to), STORED))
     place_of = exp.column(PLACE, table=RANKED)

@@ -151,7 +151,7 @@ def values_near_ranks(plan: Plan, windows: Sequence[RankWindow], ranked: str, di
 
 
 def value_or_null(of: Expression, to: Dialect) -> str:
-    """X as it is, NaN as none."""
+    """X itself, with NULL in the place of NaN."""
     return f"CASE WHEN {is_missing(X, to)} THEN NULL ELSE {X} END" if of.domain.kind is Kind.NUMBER else X
 
 

@@ -93,7 +93,7 @@ def least_domain(*domains: Domain) -> Domain:
 
 
 def greatest_domain(*domains: Domain) -> Domain:
-    """The same from the other side."""
+    """NULL is ignored: the result is at least each argument that is never NULL, and at most the largest of all."""
     low = max([min(d.low for d in domains), *(d.low for d in domains if d.sure)])
     return extreme_domain(domains, low, max(d.high for d in domains))
 

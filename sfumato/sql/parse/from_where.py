@@ -89,7 +89,7 @@ class Rows:
         """The rows of FROM and JOIN, and the parts of WHERE that join tables after a comma."""
         source = query.args.get("from_") or query.args.get("from")
         if source is None:
-            raise QueryRefused("a question is about a table.\n  do:     SELECT … FROM a table of the policy")
+            raise QueryRefused("the question has no FROM.\n  do:     SELECT … FROM a table of the policy")
         joins = query.args.get("joins") or []
         if len(joins) > MOST_JOINS:
             raise QueryRefused(f"at most {MOST_JOINS} joins.")
@@ -216,7 +216,7 @@ class Rows:
         """The rows of a SELECT, and its columns in order; of EXISTS they mean nothing."""
         if query.args.get("limit") or query.args.get("offset"):
             raise QueryRefused(
-                "a SELECT inside a question works on rows, one by one, or on those of one person.\n"
+                "a SELECT inside a question reads each row alone, or the rows of one person.\n"
                 "  found:  LIMIT in it\n"
                 "  do:     choose rows by WHERE; a SELECT around the aggregates may sort and choose"
             )
@@ -316,7 +316,7 @@ def optional(sources: list[Source], joins: list[exp.Join]) -> list[bool]:
         ):
             raise QueryRefused(
                 f"{' '.join(filter(None, [join.method, side, kind]))} JOIN is not allowed here.\n"
-                "  found:  it keeps rows that are nobody's, or leaves out those that find something"
+                "  found:  it keeps rows that have no unit, or drops rows that have a match"
             )
         if side == "LEFT":
             found[place] = sources[place].public or not nobody

@@ -16,7 +16,7 @@ NOTHING = Constant(None)
 def normalise(
     rows: Scope, keys: Sequence[Expression], aggregates: Sequence[Aggregate]
 ) -> tuple[Scope, tuple[Aggregate, ...]]:
-    """The same aggregates of the same rows, in one form; each stays in its place.
+    """The aggregates of these rows in canonical form; each stays in its place.
 
     On every data set each gives the same number as before where no bound of the policy is met.
     Proof. Of a sum of ones, and of ones and zeros: it is a count. Of a count of what is never missing in these rows: it
@@ -55,5 +55,5 @@ def condition_of(value: Expression) -> Expression | None:
 
 
 def without_condition(one: Aggregate) -> Aggregate:
-    """The same aggregate of the values after THEN."""
+    """The aggregate without its condition: of the values after THEN."""
     return one.with_arguments(*(value.arguments[1] for value in one.arguments if isinstance(value, Call)))

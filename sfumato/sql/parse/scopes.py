@@ -73,7 +73,7 @@ def columns_of(table: Table, place: int) -> dict[str, Column]:
 
 
 def renumber(expression: Expression, places: Mapping[str, str]) -> Expression:
-    """The same expression with tables renumbered: t1 → t2."""
+    """The expression with tables renumbered: t1 → t2."""
     if isinstance(expression, Column):
         alias, name = expression.origin.split(".", 1)
         return replace(expression, origin=f"{places[alias]}.{name}") if alias in places else expression
@@ -83,7 +83,7 @@ def renumber(expression: Expression, places: Mapping[str, str]) -> Expression:
 
 
 def substitute(expression: Expression, meaning: Mapping[str, Expression]) -> Expression:
-    """The same expression with columns replaced by what they are, in normal form."""
+    """The expression with columns replaced by their definitions, in normal form."""
     if isinstance(expression, Column):
         return meaning.get(expression.origin, expression)
     if isinstance(expression, Call):

@@ -8,7 +8,7 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused, UnboundedColumn
 from sfumato.sql.aggregate import MARK, Aggregate, StandaloneAggregate, calls_aggregate, kind_of, lattices_of
 from sfumato.sql.domains import Kind
-from sfumato.sql.expressions import Column, Constant, Expression, Output
+from sfumato.sql.expressions import Column, Expression, Output
 from sfumato.sql.functions.costs import MOST_COST, cost_refusal
 from sfumato.sql.parse.ast_guard import column_number, require_known_parts, without_alias
 from sfumato.sql.parse.expressions import parse_expression
@@ -234,7 +234,9 @@ def build_question(
     core = build_plan(rows, groups.keys, aggregates, sums)
     if (most := max(core.rows, most_joined_rows(core))) > MOST_ROWS:
         raise QueryRefused(
-            f"too many rows of one unit after this join.\n  found:  up to {most:,} by the bounds of the policy"
+            "too many rows of one unit after this join.\n"
+            f"  found:  up to {most:,} by the policy; {MOST_ROWS:,} are allowed\n"
+            "  do:     join fewer private tables, or state fewer rows in the policy"
         )
     for key, listed in zip(core.keys, core.key_lists, strict=True):
         if listed == ():
@@ -243,7 +245,11 @@ def build_question(
                 f"  found:  a key is one of {', '.join(map(repr, (key.domain.keys or ())[:10]))}"
             )
     if core.combinations > MOST_KEYS:
-        raise QueryRefused(f"too many groups.\n  found:  {core.combinations:,} combinations of public keys")
+        raise QueryRefused(
+            "too many groups.\n"
+            f"  found:  {core.combinations:,} combinations of public keys; {MOST_KEYS:,} are allowed\n"
+            "  do:     GROUP BY fewer columns, or choose keys by WHERE"
+        )
     if isinstance(core.table.unit, RowUnit) and core.rows > 1:
         raise QueryRefused(
             "each row is a person here, and UNION ALL lists a row more than once.\n"

@@ -98,7 +98,7 @@ def parse_statement(text: str) -> exp.Expression:
     if not text.strip():
         raise QueryRefused("this question is empty.\n  do:     ask one SELECT statement")
     if any((sign < " " and sign not in "\t\n\r") or "\ud800" <= sign <= "\udfff" for sign in text):
-        raise QueryRefused("a question is made of ordinary characters.\n  do:     leave out what cannot be printed")
+        raise QueryRefused("the question contains characters that cannot be printed.\n  do:     remove them")
     if has_too_many_words(text):
         raise too_long()
     try:

@@ -59,7 +59,7 @@ def accuracy_of_mean(epsilon: float, repeats: int, tries: int, rng: np.random.Ge
 
 
 def attack_curator(epsilon: float, tries: int, rng: np.random.Generator) -> float:
-    """The same attack on a curator: one question at the price of the whole budget, in several spellings."""
+    """Averaging against a curator: one question at the price of the whole budget, in several spellings."""
     right = 0
     with attacked_database("people", {"id": np.arange(50), "secret": np.arange(50) < 25}) as database:
         for taking_part in random_secrets(tries, rng):

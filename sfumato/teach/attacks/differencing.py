@@ -65,7 +65,7 @@ def two_counts(database: AttackedDatabase, victim: int, epsilon: float) -> float
 def one_count(
     database: AttackedDatabase, secret: np.ndarray[tuple[int], np.dtype[np.bool_]], victim: int, epsilon: float
 ) -> float:
-    """The same from one count at the whole budget, minus the known count of the others."""
+    """Estimate the victim's secret from one count at the whole budget, minus the known count of the others."""
     curator = database.curator(epsilon)
     return ask_count(curator, EVERYONE, epsilon_each(curator, 1)) - float(secret.sum() - secret[victim])
 

@@ -31,7 +31,7 @@ class Excess:
 
 @dataclass(frozen=True)
 class Compared:
-    """Ours, the published formula, and Gaussian noise at the local sensitivity, which would tell about the data."""
+    """Errors of ours, of the published formula, and of Gaussian noise at the local sensitivity (not private)."""
 
     n: int
     ours: Excess
@@ -58,7 +58,7 @@ class Compared:
 def compare_trimmed_means(
     n: int, sets: int, trims: Sequence[int] = (), rates: Sequence[float] = RATES, steps: int = 16
 ) -> Compared:
-    """Each way at its best, on the same data sets; `rates` are those that are tried for ours, `steps` of the ladder.
+    """Compare each with its best parameters on the same data sets; `rates` and `steps` are those tried for ours.
 
     For normal numbers the sample's mean x̄ is independent of T − x̄ (Basu), so T errs by 1/n and E(T − x̄)² = `cut`. Ours:
     the certified noise of least variance, at the scale of a rung. Published: Laplace log-normal noise at S itself.

@@ -312,7 +312,9 @@ def test_questions_as_tools_spell_them(connect, text):
         ("SELECT ward, COUNT(*) FROM\n  visit", "visit", "42501"),
         ("SELECT SUM(FOO(age)) FROM visits", "FOO", "42501"),
         ("SELECT ward, SUM(patient_id) FROM visits GROUP BY ward", "SUM", "42501"),
-        ("DROP TABLE visits", None, "42501"),
+        ("DROP TABLE visits", "DROP", "42501"),
+        ("  SELEC 1", "SELEC", "42601"),
+        ("EXPLAIN ANALYZE SELECT COUNT(*) FROM visits", "EXPLAIN", "42501"),
     ],
 )
 def test_refusals_say_where_and_what_to_do(connect, text, at, code):
@@ -324,7 +326,7 @@ def test_refusals_say_where_and_what_to_do(connect, text, at, code):
         cursor.execute(text)
     diag = problem.value.diag
     assert diag.sqlstate == code and diag.message_hint
-    assert diag.statement_position == (None if at is None else str(text.rindex(at) + 1))
+    assert diag.statement_position == str(text.rindex(at) + 1)
 
 
 def test_the_tables_of_sfumato_are_listed_and_a_person_has_their_name(connect):
@@ -362,6 +364,48 @@ def test_one_person_cannot_fill_the_memory_with_results_that_nobody_reads(connec
     kept[0].close()
     assert connect().execute(text.decode()).fetchall()
     kept[1].close()
+
+
+def test_statements_are_prepared_by_sql_too(service, connect):
+    connection = connect()
+    connection.execute("PREPARE older (float8, text) AS SELECT COUNT(*) AS n FROM visits WHERE stay > $1 AND ward = $2")
+    lines = len(service.data["clinic"].curator.ledger.history())
+    first = connection.execute("EXECUTE older (40, 'north')").fetchall()
+    assert len(service.data["clinic"].curator.ledger.history()) > lines
+    assert connection.execute("EXECUTE older ('40', 'north')").fetchall() == first
+    assert connection.execute("SELECT COUNT(*) AS n FROM visits WHERE stay > 40 AND ward = 'north'").fetchall() == first
+    for text, code in (
+        ("EXECUTE older (40)", "42501"), ("EXECUTE older (40, 'a' FROM visits)", "42501"), ("EXECUTE other", "26000"),
+        ("EXECUTE older ((SELECT 1), 'a')", "42501"), ("PREPARE older AS SELECT 1", "42P05"),
+        ("PREPARE a AS EXECUTE a", "42501"), ("PREPARE a AS DROP TABLE visits", "42501"),
+        ("EXECUTE older ('x', 'a')", "42501"),
+    ):  # fmt: skip
+        with pytest.raises(psycopg.Error) as problem:
+            connection.execute(text)
+        assert problem.value.sqlstate == code, (text, str(problem.value))
+    connection.execute("DEALLOCATE older")
+    with pytest.raises(psycopg.errors.InvalidSqlStatementName):
+        connection.execute("EXECUTE older (40, 'north')")
+
+
+def test_settings_are_refused_when_they_are_set(connect):
+    """A wrong price was an error at the next question, and DEFAULT was taken for a price."""
+    connection = connect()
+    ((before,),) = connection.execute("SHOW sfumato.epsilon").fetchall()
+    for text in ("SET sfumato.epsilon = 'abc'", "SET sfumato.epsilon = -1", "SET sfumato.error TO 'inf'",
+                 "SET sfumato.epsilom = 0.1"):  # fmt: skip
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            connection.execute(text)
+    connection.execute("SET sfumato.epsilon = 0.25")
+    assert connection.execute("SELECT current_setting('sfumato.epsilon')").fetchone() == ("0.25",)
+    connection.execute("SET sfumato.epsilon TO DEFAULT")
+    assert connection.execute("SHOW sfumato.epsilon").fetchone() == (before,)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="set_config"):
+        connection.execute("SELECT set_config('sfumato.epsilon', '5', false)")
+    now, today = connection.execute("SELECT now(), current_date").fetchone()
+    assert now.date() == today and abs(
+        now - datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+    ) < datetime.timedelta(hours=1)
 
 
 def test_wrong_syntax_has_a_position(connect):

@@ -39,7 +39,7 @@ class Asker:
     def ask(self, text, settings):
         raise QueryRefused("no")
 
-    def look_up(self, tree):
+    def look_up(self, tree, settings):
         return self.catalogue.run(tree, {})
 
 

@@ -9,8 +9,10 @@ from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.engines.duckdb import COLUMNS, OPTIMIZER, schema_from_rows
 from sfumato.errors import QueryRefused
+from sfumato.sql.dialects.base import raw
 from sfumato.sql.dialects.duckdb import DuckDB
 from sfumato.sql.emit.bounding import bounding_of, statement
+from sfumato.sql.emit.unit_rows import row_select
 from sfumato.sql.policy import Policy
 
 RULES = """
@@ -109,3 +111,18 @@ def test_what_joins_make_of_one_persons_rows_is_limited(rules, sql):
 def test_pairs_and_triples_of_events_may_be_asked(rules):
     for many in (2, 3):
         parse_question(f"SELECT COUNT(*) FROM {chain(many)}", Policy.read(rules))
+
+
+def test_the_doubles_zero_and_minus_zero_are_one_unit_in_several_tables():
+    """As texts they differ, and the person would count twice."""
+    connection = duckdb.connect()
+    for name, unit in (("a", "0.0"), ("b", "-0.0")):
+        connection.execute(f"CREATE TABLE {name} AS SELECT CAST('{unit}' AS DOUBLE) AS person")
+    schema = {name: {"person": "DOUBLE"} for name in "ab"}
+    text = "version = 1\n[budget]\nepsilon = 1\ndelta = 1e-6\n" + "".join(
+        f"[tables.{name}]\nunit = 'person'\ngroups = 1\nrows = 1\n" for name in "ab"
+    )
+    sql = "SELECT COUNT(*) FROM (SELECT 1 AS x FROM a UNION ALL SELECT 1 AS x FROM b) v"
+    plan = parse_question(sql, Policy.read(text)).plan
+    units = row_select(plan, {"n": raw("1")}, DuckDB(schema=schema).about(plan)).sql("duckdb")
+    assert connection.execute(f"SELECT COUNT(DISTINCT _sf_unit) FROM ({units})").fetchall() == [(1,)]

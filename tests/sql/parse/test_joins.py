@@ -216,6 +216,14 @@ def test_a_join_that_would_bring_people_together_is_refused_without_a_hint_to_an
     assert "do:" not in str(refused.value)
 
 
+@pytest.mark.parametrize("on", ["USING (order_id)", "ON lines.order_id = orders.order_id"])
+def test_a_key_that_is_no_column_is_named_and_no_other_column_is_hinted_at(on):
+    policy = Policy.read(POLICY.replace('line_id = {type = "text"}\norder_id = {type = "number"}\n', ""))
+    with pytest.raises(QueryRefused, match="the owner adds it to the columns of lines") as refused:
+        parse_question(f"SELECT COUNT(*) FROM lines JOIN orders {on}", policy)
+    assert "person" not in str(refused.value)
+
+
 def test_a_chain_of_keys_finds_the_unit(shops):
     text = statement(parse_question("SELECT COUNT(DISTINCT person) FROM returns", RULES).plan, 1, "duckdb")
     truth = "SELECT COUNT(DISTINCT person) FROM orders"
@@ -302,11 +310,14 @@ paid = {low = 0, high = 10, step = 1}
     ("sql", "truth"),
     [
         # was 0: the key was compared as the text of a double with the text of the unit
-        ("SELECT COUNT(*) FROM (SELECT s_key, SUM(paid) AS p FROM sales GROUP BY s_key) t JOIN customer ON s_key = c_key", 4),
+        ("SELECT COUNT(*) FROM (SELECT s_key, SUM(paid) AS p FROM sales GROUP BY s_key) t"
+         " JOIN customer ON s_key = c_key", 4),
         ("SELECT COUNT(*) FROM customer, sales WHERE c_key = s_key AND state = 'a'", 6),
         ("SELECT COUNT(*) FROM customer WHERE NOT EXISTS (SELECT 1 FROM sales WHERE s_key = c_key)", 1),
-        ("SELECT COUNT(*) FROM (SELECT c_key, state, COUNT(*) AS n FROM sales JOIN customer ON s_key = c_key GROUP BY 1, 2)", 4),
-        ("SELECT COUNT(*) FROM customer, sales WHERE (c_key = s_key AND paid > 2) OR (s_key = c_key AND state = 'a')", 9),
+        ("SELECT COUNT(*) FROM (SELECT c_key, state, COUNT(*) AS n FROM sales JOIN customer ON s_key = c_key"
+         " GROUP BY 1, 2)", 4),
+        ("SELECT COUNT(*) FROM customer, sales WHERE (c_key = s_key AND paid > 2)"
+         " OR (s_key = c_key AND state = 'a')", 9),
     ],
 )  # fmt: skip
 def test_a_unit_of_another_name_is_found_by_its_key(sql, truth):

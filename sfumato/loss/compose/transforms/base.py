@@ -59,7 +59,7 @@ class Transform(ABC):
 
     @abstractmethod
     def times(self, count: int) -> "Transform":
-        """The same terms, `count` times as often."""
+        """These terms, repeated `count` times."""
 
     @property
     def reverse(self) -> "Transform | None":

@@ -321,7 +321,7 @@ class TiltedSampledGaussian(Tilted):
 
     @property
     def density_of_several(self) -> "Density":
-        """The same for k people: dL/dx = μm, m the mean of a sum of k coins r_i, v its variance.
+        """The density for k people: dL/dx = μm, m the mean of a sum of k coins r_i, v its variance.
 
         log g = −x²/2 + s·log G − log(μm√2π) − log M has the slope −x + sμm − μv/m, 0 ≤ v/m ≤ 1, and a second derivative
         of at most B = 1 + μ²(k|s| + 1)/4, as v ≤ k/4 and |(v/m)'| ≤ μ/4. Its variation in a cell is at most the rise
