@@ -73,13 +73,14 @@ def like(node: exp.Expression, go: Go) -> Expression:
 
 
 def like_any(node: exp.Expression, go: Go) -> Expression:
-    """x LIKE ANY ('a%', 'b%'), x LIKE ALL (…)."""
+    """x LIKE ANY ('a%', 'b%'), x NOT LIKE ALL (…): of each pattern, joined by OR or AND."""
     inner = node.expression.this
     listed = inner.unnest() if isinstance(inner, exp.Expression) else inner
     patterns = listed.expressions if isinstance(listed, exp.Tuple | exp.Array) else [listed]
-    parts = [type(node)(this=node.this.copy(), expression=one.copy()) for one in patterns]
-    found = call("or" if isinstance(node.expression, exp.Any) else "and", *go(*parts))
-    return call("not", found) if node.args.get("negate") else found
+    parts = go(*(type(node)(this=node.this.copy(), expression=one.copy()) for one in patterns))
+    if node.args.get("negate"):
+        parts = [call("not", one) for one in parts]
+    return call("or" if isinstance(node.expression, exp.Any) else "and", *parts)
 
 
 def between(node: exp.Expression, go: Go) -> Expression:

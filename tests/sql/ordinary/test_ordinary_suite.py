@@ -20,7 +20,7 @@ REFUSED = {
     "Subscriptions active at each month's start: a range join with the spine": "ON or USING",
     "Suppliers by brand and size of public parts (Q16, no private table)": "is public",
     "Parts in stock of suppliers (Q20 on public tables)": "is public",
-    "Overlap of store and web, by a full join (Q97)": "nobody's",
+    "Overlap of store and web, by a full join (Q97)": "no unit",
 }
 
 

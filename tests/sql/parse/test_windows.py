@@ -96,6 +96,20 @@ def test_bounds_that_where_gives_are_those_of_a_clamp():
     assert one.plan == parse_question(f"SELECT AVG(CLAMP(EPOCH(day), 5, 9)) {given}", RULES).plan
 
 
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ("w LIKE ANY ('a%', 'b')", "w LIKE 'a%' OR w LIKE 'b'"),
+        ("w NOT LIKE ALL ('a%', 'b')", "w NOT LIKE 'a%' AND w NOT LIKE 'b'"),
+        ("w NOT ILIKE ANY ('a%', 'b')", "w NOT ILIKE 'a%' OR w NOT ILIKE 'b'"),
+        ("NOT w LIKE ANY ('a%', 'b')", "NOT (w LIKE 'a%' OR w LIKE 'b')"),
+    ],
+)
+def test_like_of_several_patterns_is_that_of_each(short, long):
+    one, other = (parse_question(f"SELECT COUNT(*) FROM t WHERE {text}", RULES).plan for text in (short, long))
+    assert one.canonical == other.canonical
+
+
 def test_bounds_on_one_side_are_not_enough():
     with pytest.raises(QueryRefused, match="no bounds"):
         parse_question("SELECT AVG(EPOCH(day)) FROM t WHERE EPOCH(day) > 5", RULES)
