@@ -37,10 +37,15 @@ class Composite(PrivacyLoss):
 
 
 def facts(loss: PrivacyLoss) -> Facts:
-    """The facts about one loss."""
+    """The facts about one loss. Where `reverse` or `attained` is the loss, it is this very object.
+
+    Facts that equal losses share name the first of them; sums would take that for another loss, and compose both.
+    """
     found: Facts | None = loss.__dict__.get("_facts")
     if found is None:
         found = loss.gather_facts() if isinstance(loss, Composite) else gather_facts(loss)
+        itself = {name: loss for name in ("reverse", "attained") if getattr(found, name) == loss}
+        found = found._replace(**itself)
         object.__setattr__(loss, "_facts", found)
     return found
 
