@@ -101,6 +101,15 @@ def test_a_blocked_question_is_listed_and_unblocked(run, clinic, monkeypatch):
     assert len(Ledger.open(book).verify().costs) == 1
 
 
+@pytest.mark.parametrize("words", [("report",), ("blocked",), ("create", "--epsilon", "1"), ("backup", "x")])
+def test_the_address_of_a_service_is_not_taken_for_a_file(run, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    command, *more = words
+    found = run("ledger", command, "https://stats.example/clinic", *more)
+    assert found.exit_code == 2 and "of a service ask" in found.output and not list(tmp_path.iterdir())
+    assert "not by a service" in run("register", "https://stats.example/clinic", "--epsilon", "1").output
+
+
 @pytest.mark.parametrize("words", [("verify",), ("report",), ("blocked",), ("history",)])
 def test_every_command_on_a_ledger_speaks_json(run, clinic, words):
     assert run("ask", clinic, COUNT, "--epsilon", 1).exit_code == 0

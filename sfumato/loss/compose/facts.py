@@ -44,8 +44,8 @@ def facts(loss: PrivacyLoss) -> Facts:
     found: Facts | None = loss.__dict__.get("_facts")
     if found is None:
         found = loss.gather_facts() if isinstance(loss, Composite) else gather_facts(loss)
-        itself = {name: loss for name in ("reverse", "attained") if getattr(found, name) == loss}
-        found = found._replace(**itself)
+        reverse, attained = (loss if one == loss else one for one in (found.reverse, found.attained))
+        found = found._replace(reverse=reverse, attained=attained)
         object.__setattr__(loss, "_facts", found)
     return found
 
