@@ -197,10 +197,7 @@ def join_sources(
         one for one in sources if not one.left and one.public
     ]
     if roots[0].public and not all(one.public for one in sources):
-        raise QueryRefused(
-            "this join keeps rows of public tables without a match, and these have no unit.\n"
-            "  do:     write the private table first: FROM private LEFT JOIN public ON …"
-        )
+        raise QueryRefused("this join keeps rows of public tables without a match, and these have no unit.")
     best: Joining | None = None
     refused: QueryRefused | None = None
     for root in roots:
