@@ -13,7 +13,7 @@ from sfumato.curator.every_day import Sums, length, schedule_of
 from sfumato.curator.failure_guard import Clock
 from sfumato.curator.planner import Wanted
 from sfumato.engines.duckdb import DuckDB
-from sfumato.errors import QueryRefused
+from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.sql.dialects import DIALECTS
 from sfumato.sql.dp_syntax import EveryDay, parse_dp_syntax
 from sfumato.sql.policy import Policy
@@ -144,6 +144,15 @@ def test_the_text_says_what_is_published(place):
     assert parse_dp_syntax("SELECT COUNT(*) FROM t -- EVERY DAY OF day FROM '2024-01-01' FOR 3 DAYS").every_day is None
     lines = opened(place, FIRST).ask(f"EXPLAIN PRIVACY {EVERY}", epsilon=1.0, rows=3)
     assert "one charge for 60 days" in lines.rows[0][0] and not lines.charged
+    schedule = schedule_of(opened(place, FIRST), Wanted.of(EVERY, 1.0, bounds=QuestionBounds(rows=3)))
+    worst = max(schedule.error(number) for number in range(1, DAYS + 1))
+    assert f"± {worst:,.0f} at most" in lines.rows[1][0] and worst == schedule.error(31)  # a sum of five
+
+
+@pytest.mark.parametrize("price", [{"epsilon": 1.0, "groups": 2}, {"error": 10.0}, {}])
+def test_other_prices_are_refused(price, place):
+    with pytest.raises((QueryRefused, InvalidParameter)):
+        opened(place, FIRST).ask(EVERY, rows=3, **price)
 
 
 def test_a_column_is_called_what_the_text_says(place):
