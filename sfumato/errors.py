@@ -15,7 +15,7 @@ SfumatoError
 ├── AnswerFailed          a charged question that could not be answered
 │   └── PostprocessingFailed  SQL over released values failed; these are stored, and further queries over them are free
 ├── TrainingFailed        the model or loss of a charged training run raised an error on the data (also a RuntimeError)
-├── CheckpointFailed      a checkpoint of a training run was not written      (also an OSError)
+├── CheckpointFailed      a checkpoint of a training run was not written or not read (also an OSError)
 ├── NotReached            the price does not buy what was asked for; what it bought is in `answer`
 ├── AccessRefused         a service does not let this person do this now; nothing was charged
 │   ├── NotAuthenticated  no token, or one that is unknown, expired or revoked
@@ -177,4 +177,4 @@ class TrainingFailed(SfumatoError, RuntimeError):
 
 
 class CheckpointFailed(SfumatoError, OSError):
-    """A checkpoint could not be written. The model, its charge and an earlier checkpoint are unchanged."""
+    """A checkpoint could not be written or read. The model, its charge and an earlier checkpoint are unchanged."""

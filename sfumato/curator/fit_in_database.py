@@ -27,7 +27,7 @@ from sfumato.errors import QueryRefused
 from sfumato.learn.base import Estimator, Table
 from sfumato.learn.database_pass import NoisyPass, add_noise, read_noisy
 from sfumato.learn.spending import GaussianSpending, PureSpending, Spending
-from sfumato.learn.supervised import Classifier, Regressor
+from sfumato.learn.supervised import Classifier, Regressor, array_of_labels
 from sfumato.learn.tables import Bounds, plain
 from sfumato.ledger.meter import odds
 from sfumato.noise.draw_table import Integers
@@ -164,7 +164,7 @@ class FitWanted:
         self.estimator.n_features_in_ = len(self.features)
         self.estimator.feature_names_in_ = np.array(self.features, object)
         if isinstance(self.estimator, Classifier):
-            self.estimator.classes_ = np.array(self.estimator.class_list())
+            self.estimator.classes_ = array_of_labels(self.estimator.class_list())
 
 
 def same_column_refusal() -> QueryRefused:

@@ -1,6 +1,7 @@
 """Physical batches: fixed shapes, whatever the sampler drew. Examples are in random places, absent ones are masked."""
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,14 +33,29 @@ class Physical:
 class Data:
     """Examples by number. Fields are tensors whose first dimension is the example, or anything with len and []."""
 
-    def __init__(self, data: Any, units: Sequence[int] | None = None, per_unit: int = 1) -> None:
+    def __init__(self, data: Any, units: Sequence[int] | None = None, per_unit: int = 1, versions: int = 1) -> None:
         self.tensors, self.rows = read(data)
-        self.each = per_unit  # rows of one example
-        self.table: Tensor | None = None if units is None else unit_table(units, self.rows, per_unit)
+        self.each = per_unit * versions  # rows of one example
+        self.table: Tensor | None = None
+        if units is not None:
+            self.table = unit_table(units, self.rows, per_unit).repeat_interleave(versions, 1)
 
     @property
     def people(self) -> int:
         return self.rows if self.table is None else len(self.table)
+
+    def in_random_order(self, source: Source) -> "Data":
+        """The same data, with units (if there are any) in random order.
+
+        Units are numbered by their names, so another unit in the place of one would move others to other batches,
+        where batches go by numbers. In random order, all others can keep theirs.
+        """
+        if self.table is None:
+            return self
+        found = copy(self)
+        order = np.argsort(source.words(len(self.table), 64), kind="stable")
+        found.table = self.table[torch.from_numpy(order)]
+        return found
 
     def take(self, index: Tensor, rows: int) -> tuple[tuple[Tensor, ...], Tensor]:
         """The rows of these examples (−1: absent), and the share of each row in its example's loss."""
@@ -75,29 +91,33 @@ class Data:
         total[present.to(source.device)] = source[chosen[present].to(source.device)]
         return total
 
-    def made_up(self, count: int, seed: int, same: slice) -> tuple[Tensor, ...]:
+    def made_up(self, count: int, seed: int, same: Tensor) -> tuple[Tensor, ...]:
         """Rows of the same types and shapes that have nothing to do with the data: random numbers, zeros and ones.
 
-        The rows of `same` do not depend on the seed.
+        The rows of the mask `same` do not depend on the seed.
         """
         first = self.tensors if isinstance(self.tensors, tuple) else tuple(x[None] for x in self.sample(0))
         fields = tuple(random_rows(x, count, seed) for x in first)
         for field, fixed in zip(fields, (random_rows(x, count, 0) for x in first), strict=True):
-            field[same] = fixed[same]
+            mask = same.to(field.device)
+            field[mask] = fixed[mask]
         return fields
 
 
 def data_of(data: Any, sampler: Sampling, augmentations: int, units: Sequence[int] | None, per_unit: int) -> Data:
     """Data whose examples are rows, several versions of a row, or units with several rows."""
-    rows = checks.whole("augmentations", augmentations, 1)
-    if units is not None:
-        rows = checks.whole("per_unit", per_unit, 1)
-    elif isinstance(sampler, PoissonUnits):
+    versions, rows = checks.whole("augmentations", augmentations, 1), checks.whole("per_unit", per_unit, 1)
+    if units is None and rows > 1:
+        raise InvalidParameter(
+            f"per_unit is about units.\n  found:  per_unit = {rows}, and no units\n"
+            "  do:     give units=, the unit of each row"
+        )
+    if units is None and isinstance(sampler, PoissonUnits):
         raise InvalidParameter(
             "PoissonUnits samples whole units.\n  found:  no units\n"
             "  do:     give units=, the unit of each row, and per_unit=, the most rows of one that are used"
         )
-    return Data(data, units, rows)
+    return Data(data, units, rows, versions)
 
 
 def shared(found: Tensor, share: Tensor) -> Tensor:
@@ -177,7 +197,7 @@ def physical_batches(
     data: Data, sampling: Sampling, shape: Shape, steps: int, source: Source = SYSTEM
 ) -> Iterator[Physical]:
     """The physical batches of so many logical ones; an empty logical batch has them, too, without examples."""
-    stream = sampling.stream(data.people, source)
+    data, stream = data.in_random_order(source), sampling.stream(data.people, source)
     for _ in range(steps):
         table = places_of(next(stream), shape.places, shape.capacity, source)
         table = table[: shape.batches] if shape.cut else table

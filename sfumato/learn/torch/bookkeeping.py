@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
 from sfumato.errors import InvalidParameter
+from sfumato.learn.torch.buffers import Buffers
 from sfumato.learn.torch.layers import LAYERS, Layer, Tape
 from sfumato.learn.torch.parts import Part, full_products, join
 
@@ -26,7 +27,9 @@ class Bookkeeper:
         self.model = model
         self.rules: list[tuple[nn.Module, Layer]] = []
         self.names = {id(parameter): name for name, parameter in model.named_parameters()}
+        refuse_lazy(model)
         self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.buffers = Buffers(model)
         if not self.parameters:
             raise InvalidParameter(
                 "this model has nothing to train.\n  found:  no parameter with requires_grad\n"
@@ -44,6 +47,7 @@ class Bookkeeper:
         for name, module in self.model.named_modules():
             refuse_mixing(name, module)  # again: a call of train() may have changed it
         tape = Tape(examples, change)
+        self.buffers.remember()
         for module, rule in self.rules:
             module.forward = partial(rule.forward, module, tape)
         try:
@@ -51,9 +55,27 @@ class Bookkeeper:
         finally:
             for module, _ in self.rules:
                 del module.forward
+            changed = self.buffers.put_back()
+        if changed:
+            raise InvalidParameter(
+                "the forward pass writes data into buffers, where no noise protects them.\n"
+                f"  found:  {', '.join(changed)} (put back now)\n"
+                "  do:     remove these statistics, or freeze their module with eval()"
+            )
+
+    @property
+    def modes(self) -> tuple[bool, ...]:
+        """Which modules are in training mode: some of them compute something else then."""
+        return tuple(module.training for module in self.model.modules())
 
     def gradients(self, losses: Tensor, tape: Tape) -> list[Part]:
         """Run the backward pass of the sum of the losses; one part for each parameter or block of its rows."""
+        if not losses.requires_grad:
+            raise InvalidParameter(
+                "the loss has no gradient.\n  found:  losses that do not depend on the parameters\n"
+                "  do:     compute them from the output of the model, without detach() and no_grad()"
+            )
+        tape.open = True
         everything = list(self.model.parameters())  # also those that were unfrozen since
         kept = [p.grad for p in everything]
         for p in everything:
@@ -63,6 +85,7 @@ class Bookkeeper:
                 losses.sum().backward()  # type: ignore[no-untyped-call]
             strays = [self.names.get(id(p), "a new parameter") for p in everything if p.grad is not None]
         finally:
+            tape.open = False
             for p, grad in zip(everything, kept, strict=True):
                 p.grad = grad
         own = {id(p) for p in self.parameters}
@@ -108,6 +131,15 @@ def rule_for(name: str, module: nn.Module) -> Layer:
     if reason := rule.refusal(module):
         raise InvalidParameter(f"this layer is refused: {reason}.\n  found:  {where}\n  do:     change or freeze it")
     return rule
+
+
+def refuse_lazy(model: nn.Module) -> None:
+    lazy = [name for name, p in model.named_parameters() if nn.parameter.is_lazy(p)]
+    if lazy:
+        raise InvalidParameter(
+            "some parameters have no shape yet.\n"
+            f"  found:  {', '.join(lazy)} of lazy modules\n  do:     call the model once on made-up data before"
+        )
 
 
 def refuse_mixing(name: str, module: nn.Module) -> None:

@@ -1,5 +1,6 @@
 """Charging a run: once, before the first batch, to a ledger or against (ε, δ)."""
 
+import math
 from dataclasses import dataclass
 
 from sfumato import checks
@@ -45,6 +46,14 @@ def run_loss(noise: Noise, sampler: Sampling, move: Move, steps: int, failure: f
     """What a run costs; `failure` is the probability that a batch exceeds its capacity where that may be seen."""
     loss = noise.loss(sampler, move, steps)
     return LeakyLoss(loss, failure, relation=loss.relation) if failure else loss
+
+
+def share_needed(budget: Ledger, loss: PrivacyLoss, who: str | None) -> float:
+    """The part of what is left in a ledger that this loss takes; above 1 if it does not fit."""
+    _, limit, spent = budget.account(who or OWNER)
+    left = limit - spent
+    ways = ([(take, have) for take, have in zip(price, left, strict=True) if take] for price in budget.prices(loss))
+    return min(max((take / have if have else math.inf for take, have in way), default=0.0) for way in ways)
 
 
 def charge_run(budget: Funds, loss: PrivacyLoss, description: str, who: str | None) -> Charge:

@@ -33,10 +33,26 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
 
 
 def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer | None) -> dict[str, Any]:
-    """Put weights (and the optimizer's state) back; the rest of the content is returned."""
-    content: dict[str, Any] = torch.load(path, weights_only=True)
-    model.load_state_dict(content.pop("weights"))
-    state = content.pop("optimizer")
-    if optimizer is not None:
-        optimizer.load_state_dict(state)
+    """Put weights (and the optimizer's state) back, all or nothing; the rest of the content is returned."""
+    try:
+        content: dict[str, Any] = dict(torch.load(path, weights_only=True))
+        weights, state = content.pop("weights"), content.pop("optimizer")
+    except Exception as problem:  # a damaged file raises whatever its bytes lead to
+        raise unreadable(f"{type(problem).__name__} at {path}", "give a file that Trainer.save wrote") from problem
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    try:
+        model.load_state_dict(weights)
+        if optimizer is not None:
+            optimizer.load_state_dict(state)
+    except Exception as problem:
+        model.load_state_dict(before)
+        raise unreadable(
+            f"weights of another model or optimizer at {path}", "build the model and the optimizer of the saved run"
+        ) from problem
     return content
+
+
+def unreadable(found: str, do: str) -> CheckpointFailed:
+    return CheckpointFailed(
+        f"the checkpoint could not be read.\n  found:  {found}\n  do:     {do}; the model is what it was"
+    )

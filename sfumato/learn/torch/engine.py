@@ -1,6 +1,6 @@
 """The engine of private training: from losses, one for each example, to noisy gradients in the parameters' `grad`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,11 +16,12 @@ from sfumato.learn.torch.costs import Costs
 from sfumato.learn.torch.layers import Tape
 from sfumato.learn.torch.noise import Move, Noise, Session, sampler_of, total_move
 from sfumato.learn.torch.noisy_loss import NoisyLoss
-from sfumato.learn.torch.parts import Part, Sums, unit
+from sfumato.learn.torch.parts import Part, Sums
 from sfumato.learn.torch.sums import ClippedSum, FloatError, float_error
+from sfumato.learn.torch.trial import half_of, of_rows, refuse_mixing, refuse_strangers, summed
 from sfumato.noise.entropy import SYSTEM, Source
 
-Probe = Callable[[int, slice], Tensor]  # losses of made-up rows: by a seed, but for some rows that stay the same
+Probe = Callable[[int, Tensor], Tensor]  # losses of made-up rows: by a seed, but for a mask of rows that stay the same
 
 
 @dataclass(frozen=True)
@@ -50,86 +51,80 @@ class Engine:
         sums: Sums = None, source: Source = SYSTEM, watch: NoisyLoss | None = None,
     ) -> None:  # fmt: skip
         self.keeper, self.clipping, self.noise, self.shape = Bookkeeper(model), clipping, noise, shape
-        self.divisor, self.source, self.dtype = divisor, source, sums
+        self.divisor, self.source, self.dtype = divisor, source, check_sums(sums, self.keeper.parameters)
+        check_range(clipping, noise)
         self.sum = ClippedSum(self.keeper.parameters, noise.bits, sums)
         self.costs = Costs(sums)
         self.session: Session = noise.begin(source)
         self.error: FloatError | None = None
         self.lowered = False  # did layers run in mixed precision when the model was tried?
+        self.tried: set[tuple[bool, ...]] = set()  # the modes of modules in which the model was tried
+        self.seen: set[tuple[object, ...]] = set()  # shapes of parts for which errors are bounded
+        self.broken, self.added = False, 0  # was something interrupted half-way? physical batches so far
         self.watch, self.watched = watch, 0  # the sum of this step's losses, in units
-        self.seen: float | None = None  # the noisy loss of the last step
+        self.seen_loss: float | None = None  # the noisy loss of the last step
 
     # ---- before the charge ------------------------------------------------------------------------------------------
 
     def probe(self, losses: Probe) -> FloatError:
-        """Run the model on made-up data: shapes, rounding errors, and that no example sees another one.
-
-        The loss of one example alone must leave the gradients of all other rows zero; its loss and gradient must be the
-        same, whatever the others are: up to rounding, or else the model is refused, and bit by bit, or else float
-        errors are not certified.
-        """
-        buffers = {name: b.clone() for name, b in self.keeper.model.named_buffers()}
-        one = self.shape.places // 2
-        rows = slice(one * self.shape.rows, (one + 1) * self.shape.rows)
+        """Run the model on made-up data: shapes, rounding errors, and that no example sees another one."""
+        half = half_of(self.shape.places)
+        rows, none = (of_rows(p, self.shape.places, self.shape.rows) for p in (half, half[:0]))
+        one, names = half[len(half) // 2 :][:1], self.keeper.names
         devices = {p.device.index for p in self.keeper.parameters if p.device.type == "cuda"}
         with torch.random.fork_rng(devices=sorted(devices)):
-            self.refuse_mixing(self.made_up(losses, 0, rows, alone=True)[1], one)
+            refuse_mixing(self.made_up(losses, 2, none, rows)[1], half, names)
             each, parts = self.made_up(losses, 0, rows)
-            fine, mine = trusted(parts), [each[rows], *(own(part, one, self.dtype) for part in parts)]
-            error = float_error(parts, self.shape.places, self.noise.bits, self.dtype, self.keeper.names, fine)
+            fine, low = trusted(parts), self.low
+            mine = [each[rows], *(summed(part, half, self.dtype) for part in parts)]
+            bits = [summed(part, one, self.dtype) for part in parts]
+            error = float_error(parts, self.shape.places, self.noise.bits, self.dtype, names, fine)
             del parts  # before the next ones: they may be large
             other, parts = self.made_up(losses, 1, rows)
-            again = [other[rows], *(own(part, one, self.dtype) for part in parts)]
-        changed = [n for n, b in self.keeper.model.named_buffers() if not torch.equal(b, buffers[n])]
-        if changed:
-            raise InvalidParameter(
-                "the forward pass writes data into buffers, where no noise protects them.\n"
-                f"  found:  {', '.join(changed)}\n  do:     remove these statistics, or freeze their module with eval()"
-            )
-        self.refuse_strangers(mine[:1], again[:1], [each])
-        self.refuse_strangers(mine[1:], again[1:], mine[1:])
-        apart = all(torch.equal(a, b) for a, b in zip(mine, again, strict=True))
-        everything = tuple(sorted(self.keeper.names[id(p)] for p in self.keeper.parameters))
+            again = [other[rows], *(summed(part, half, self.dtype) for part in parts)]
+            bits_again = [summed(part, one, self.dtype) for part in parts]
+        refuse_strangers(mine[:1], again[:1], [each], low)
+        refuse_strangers(mine[1:], again[1:], mine[1:], low)
+        apart = all(torch.equal(a, b) for a, b in zip([mine[0], *bits], [again[0], *bits_again], strict=True))
+        everything = tuple(sorted(names[id(p)] for p in self.keeper.parameters))
         self.error = error if apart and not self.lowered else FloatError(error.growth, everything)
+        self.tried.add(self.keeper.modes)
         return self.error
 
-    def made_up(self, losses: Probe, seed: int, rows: slice, alone: bool = False) -> tuple[Tensor, list[Part]]:
-        """The losses of a made-up batch, and the parts of it, or of one example's loss in it."""
+    def made_up(self, losses: Probe, seed: int, same: Tensor, only: Tensor | None = None) -> tuple[Tensor, list[Part]]:
+        """The losses of a made-up batch, and the parts of it, or of the losses of some rows only."""
         torch.manual_seed(0)  # dropout and augmentations are the same each time
         with self.recording() as tape:
-            found = losses(seed, rows)
-            parts = self.backward(found[rows] if alone else found, tape)
+            found = losses(seed, same)
+            parts = self.backward(found if only is None else found[only.to(found.device)], tape)
         self.lowered = tape.autocast
-        return found.detach(), parts
+        self.seen.add(tuple(tape.shapes))
+        return found.detach().cpu(), parts
 
-    def refuse_strangers(self, mine: list[Tensor], again: list[Tensor], size: list[Tensor]) -> None:
-        """Refuse a model in which what one example has depends on the others by more than rounding."""
-        low = self.lowered or any(p.dtype not in (torch.float32, torch.float64) for p in self.keeper.parameters)
-        most = unit(torch.bfloat16 if low else torch.float32)  # its root is far above what rounding does
-        changes = (
-            torch.nan_to_num(a.double()) - torch.nan_to_num(b.double()) for a, b in zip(mine, again, strict=True)
-        )
-        if sum(map(length, changes)) > most * sum(map(length, size)):
-            raise InvalidParameter(
-                "one example's loss or gradient depends on the others, so no clipping bounds what one of them does.\n"
-                "  found:  another result for the same example in another batch of made-up data\n"
-                "  do:     let no layer, loss or augmentation combine examples (batch statistics, mixing); and draw\n"
-                "          random numbers from torch's generator"
-            )
+    @property
+    def low(self) -> bool:
+        """Is something computed in less than float32?"""
+        return self.lowered or any(p.dtype not in (torch.float32, torch.float64) for p in self.keeper.parameters)
 
-    def refuse_mixing(self, parts: list[Part], one: int) -> None:
-        for part in parts:
-            touched = part.touched()
-            touched[one] = False
-            if bool(touched.any()):
-                raise InvalidParameter(
-                    "examples of a batch see each other, so no clipping bounds what one of them does.\n"
-                    f"  found:  the loss of one example has gradients at others, in {self.name(part)}\n"
-                    "  do:     let the first dimension be the example everywhere; compute losses for each example"
-                )
+    @property
+    def is_tried(self) -> bool:
+        """Were modules tried in the mode in which they are now?"""
+        return self.keeper.modes in self.tried
 
-    def name(self, part: Part) -> str:
-        return self.keeper.names[id(part.parameter)]
+    def try_again(self, losses: Probe) -> None:
+        """Probe once more where modules were not tried in the mode in which they are now; refuse a larger error."""
+        if self.is_tried:
+            return
+        priced = self.error
+        found = self.probe(losses)
+        self.error = priced
+        if priced is not None and not set(found.uncertain) <= set(priced.uncertain):
+            raise priced_for(f"full precision and a proof: {priced}", str(found))
+        self.refuse_growth(found)
+
+    def refuse_growth(self, found: FloatError) -> None:
+        if self.error is not None and found.growth > self.error.growth:
+            raise priced_for(f"a float error of {self.error.growth:.2g}", f"one of {found.growth:.2g}")
 
     def move(self) -> Move:
         """How far one example moves a step, with what is released beside its sum."""
@@ -153,18 +148,51 @@ class Engine:
 
     def add(self, losses: Tensor, tape: Tape, mask: Tensor) -> None:
         """Add one physical batch to the sum of this step."""
-        if self.error is not None and self.error.certified and (tape.autocast or not full_precision()):
+        if self.certified and (tape.autocast or not full_precision()):
+            raise priced_for("full precision", "autocast or a lower precision of products")
+        parts = self.backward(losses, tape)
+        self.refuse_new_shapes(parts, tuple(tape.shapes))
+        with self.whole():
+            if self.watch is not None:
+                self.watched += self.watch.units(losses.detach().view(-1, self.shape.rows).sum(1), mask)
+            self.sum.add(parts, mask, self.clipping)
+            self.added += 1
+
+    @property
+    def certified(self) -> bool:
+        return self.error is not None and self.error.certified
+
+    def refuse_new_shapes(self, parts: list[Part], shapes: tuple[object, ...]) -> None:
+        """What was proved on made-up data is about these shapes and types."""
+        if shapes in self.seen:
+            return
+        if self.certified:
+            raise priced_for("the shapes and types of made-up data", "others")
+        everything = self.error.uncertain if self.error is not None else ()
+        found = float_error(parts, self.shape.places, self.noise.bits, self.dtype, self.keeper.names, not everything)
+        self.refuse_growth(found)
+        self.seen.add(shapes)
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """What is interrupted inside is never gone on with: a batch could count twice, or noise be missing."""
+        if self.broken:
             raise InvalidParameter(
-                "this run was priced for full precision.\n  found:  autocast or a lower precision of products\n"
-                "  do:     use mixed precision from the start, inside the model: float errors are then not certified"
+                "an earlier step of this run was interrupted, and half of it may be done.\n"
+                "  found:  a call after an error or a keyboard interrupt inside of a step\n"
+                "  do:     make a new run from the weights as they are: that is a new charge"
             )
-        if self.watch is not None:
-            self.watched += self.watch.units(losses.detach().view(-1, self.shape.rows).sum(1), mask)
-        self.sum.add(self.backward(losses, tape), mask, self.clipping)
+        self.broken = True
+        yield
+        self.broken = False
 
     @torch.no_grad()
     def release(self) -> None:
         """Add noise to the sum of this step, and leave the noisy mean gradient in the parameters. An empty sum too."""
+        with self.whole():
+            self._release()
+
+    def _release(self) -> None:
         scale = self.clipping.norm / 2.0**self.noise.bits / self.divisor
         parameters, below = self.keeper.parameters, self.sum.unclipped
         wide = torch.float64 if any(p.dtype == torch.float64 for p in parameters) else torch.float32
@@ -176,7 +204,7 @@ class Engine:
         if isinstance(self.clipping, Adaptive):
             self.clipping = self.adapted(self.clipping, below)
         if self.watch is not None:
-            self.seen, self.watched = self.watch.release(self.watched, self.divisor, self.source), 0
+            self.seen_loss, self.watched = self.watch.release(self.watched, self.divisor, self.source), 0
 
     def adapted(self, clipping: Adaptive, below: float) -> Adaptive:
         """The clipping of the next step, by the noisy count of examples below the norm, in units of 2^-20."""
@@ -185,22 +213,43 @@ class Engine:
         return clipping.next(0.5 + count / 2**20 / self.divisor)
 
 
+def check_sums(sums: Sums, parameters: Sequence[Tensor]) -> Sums:
+    """Sums are taken in float32 or float64, and never in less than the parameters have: large numbers would be lost."""
+    double = any(p.dtype == torch.float64 for p in parameters)
+    if sums in (None, torch.float64) or (sums == torch.float32 and not double):
+        return sums
+    raise InvalidParameter(
+        "sums are taken in float32 or float64, and in no less than the parameters have.\n"
+        f"  found:  sums={sums}{' for parameters in float64' if double else ''}\n"
+        "  do:     leave sums out: each layer then takes the cheapest type whose error is small"
+    )
+
+
+def check_range(clipping: Clipping, noise: Noise) -> None:
+    """Refuse a clip norm so small that weights of examples would leave the range of float32.
+
+    A gradient whose square is finite has numbers below 2^64, weights are at most 2^k/C, and float32 ends at 2^128.
+    """
+    least = 2.0 ** (noise.bits - 60)
+    if clipping.norm < least:
+        raise InvalidParameter(
+            f"this clip norm is too small for so little noise.\n  found:  {clipping.norm:g}, below {least:.2g}\n"
+            "  do:     multiply the loss by a large number and the clip norm with it; that changes nothing else"
+        )
+
+
 def aside_of(clipping: Clipping, watch: NoisyLoss | None) -> Fraction:
     """μ² of what a step releases beside the sum: the count of adaptive clipping, and a noisy loss."""
     count = clipping.aside if isinstance(clipping, Adaptive) else Fraction(0)
     return count if watch is None else count + watch.aside
 
 
-def own(part: Part, one: int, sums: Sums) -> Tensor:
-    """The gradient of one example, as the engine would add it."""
-    alone = torch.zeros(len(part.norm_squared()), dtype=torch.float64, device=part.parameter.device)
-    alone[one] = 1.0
-    return part.weighted_sum(alone, sums)
-
-
-def length(x: Tensor) -> float:
-    """The squared norm of what is finite."""
-    return float(torch.nan_to_num(x.double(), 0.0, 0.0, 0.0).square().sum())
+def priced_for(priced: str, found: str) -> InvalidParameter:
+    return InvalidParameter(
+        f"this run was priced for {priced}.\n  found:  {found}\n"
+        "  do:     let all batches have one shape, and set modes and precision before the run is made (mixed\n"
+        "          precision inside the model); give make_private a probe= that does what your loop does"
+    )
 
 
 def same(part: Part) -> Part:

@@ -33,11 +33,21 @@ def unit(dtype: torch.dtype) -> float:
     return 0.51 * float(torch.finfo(dtype).eps)
 
 
+def gamma(terms: int, dtype: torch.dtype) -> float:
+    """γ_n = nu/(1 − nu), rounded up, for any number of terms: without a bound where nu ≥ 1.
+
+    Theorem: n roundings change a result by a factor in 1 ± γ_n [Higham 2002, Lemma 3.1]
+    """
+    part = terms * float(torch.finfo(dtype).eps) / 2
+    return math.inf if part >= 1 else part / (1 - part) * (1 + 1e-12)
+
+
 def squares(x: Tensor) -> Tensor:
     """Σx² over all but the first dimension in float64, never below the truth: summed in one or two stages.
 
-    k non-negative terms in any order are off by less than a factor 1 + k·unit; stages add their k, and a root that is
-    squared again two. A square below LEAST may be lost. Long rows are summed fast: kernels of 3 × 3 are no stage.
+    k non-negative terms in any order are off by less than a factor 1 − ku, and 1 + γ_k makes up for that; stages add
+    their k, and a root that is squared again two. A square below LEAST may be lost. Long rows are summed fast: kernels
+    of 3 × 3 are no stage.
     """
     flat = x[:, None] if x.dim() == 1 else x.flatten(2) if x.dim() > 2 else x
     total, terms = torch.linalg.vector_norm(flat, dim=-1).square(), flat.shape[-1] + 8
@@ -45,7 +55,7 @@ def squares(x: Tensor) -> Tensor:
         terms += total.shape[-1]
         total = total.sum(-1)
     lost = LEAST * (x[0].numel() if len(x) else 0)
-    found: Tensor = (total.double() + lost) * (1 + terms * unit(x.dtype))
+    found: Tensor = (total.double() + lost) * (1 + gamma(terms, x.dtype))
     return found
 
 
@@ -91,8 +101,8 @@ class Error(NamedTuple):
 def block_error(count: int, dtype: Sums, own: torch.dtype) -> Error:
     """Error of `in_blocks`: k terms in any order are off by γ_k, and so is the sum of k blocks."""
     if dtype is None and count > TERMS:
-        return Error((TERMS + 3) * unit(own), (-(-count // TERMS) + 1) * unit(own), TERMS)
-    return Error((count + 3) * unit(dtype or own), 0.0, count)
+        return Error(gamma(TERMS + 3, own), gamma(-(-count // TERMS) + 1, own), TERMS)
+    return Error(gamma(count + 3, dtype or own), 0.0, count)
 
 
 class Part(ABC):
@@ -130,6 +140,11 @@ class Part(ABC):
         """Make the gradients of these examples zero, in place: 0·∞ would not be."""
 
     @property
+    @abstractmethod
+    def shapes(self) -> tuple[object, ...]:
+        """Shapes and types that bounds on rounding errors depend on."""
+
+    @property
     def place(self) -> tuple[int, tuple[int, int] | None]:
         return id(self.parameter), self.rows
 
@@ -145,6 +160,10 @@ class Vectors(Part):
 
     def __post_init__(self) -> None:
         self.values = wide(self.values)
+
+    @property
+    def shapes(self) -> tuple[object, ...]:
+        return self.values.shape, self.values.dtype, self.values.device, self.certain
 
     def norm_squared(self) -> Tensor:
         return squares(self.values)
@@ -188,6 +207,10 @@ class Outers(Part):
     def __post_init__(self) -> None:
         self.inputs, self.outputs = wide(self.inputs), wide(self.outputs)
 
+    @property
+    def shapes(self) -> tuple[object, ...]:
+        return self.inputs.shape, self.outputs.shape, self.outputs.dtype, self.outputs.device
+
     def norm_squared(self) -> Tensor:
         a, g = self.inputs, self.outputs
         if a.shape[1] == 1:
@@ -199,15 +222,15 @@ class Outers(Part):
         """The error of the ghost norm in units of the squared spread; it also covers a negative sum, and the error of
         gradients that are formed: (‖∇‖ + γ_T·spread)² ≤ ‖∇‖² + (2T + 1)u·spread²."""
         (_, places, d), p = self.inputs.shape, self.outputs.shape[2]
-        return (d + p + 4 * places + 20) * unit(self.inputs.dtype)
+        return gamma(d + p + 4 * places + 20, self.inputs.dtype)
 
     def spread(self) -> Tensor:
         """Σ_t ‖g_t‖‖a_t‖ of each example: what rounding errors are relative to. Never below the truth."""
         lengths = [
-            (x.square().sum(2).double() + LEAST * x.shape[2]).sqrt() * (1 + (x.shape[2] + 3) * unit(x.dtype))
+            (x.square().sum(2).double() + LEAST * x.shape[2]).sqrt() * (1 + gamma(x.shape[2] + 3, x.dtype))
             for x in (self.inputs, self.outputs)
         ]
-        return (lengths[0] * lengths[1]).sum(1) * (1 + (lengths[0].shape[1] + 3) * unit(torch.float64))
+        return (lengths[0] * lengths[1]).sum(1) * (1 + gamma(lengths[0].shape[1] + 3, torch.float64))
 
     def weighted_sum(self, weights: Tensor, dtype: Sums) -> Tensor:
         a, g = self.inputs, self.outputs
@@ -231,7 +254,7 @@ class Outers(Part):
             return block_error(count, dtype, self.inputs.dtype)
         if dtype not in (None, torch.float64):
             return None
-        return Error((count * places + 3) * unit(torch.float64) / math.sqrt(self.slack()), 0.0, count)
+        return Error(gamma(count * places + 3, torch.float64) / math.sqrt(self.slack()), 0.0, count)
 
     def touched(self) -> Tensor:
         return self.outputs.flatten(1).any(1)
@@ -256,6 +279,10 @@ class Lookups(Part):
     def __post_init__(self) -> None:
         self.outputs = wide(self.outputs)
 
+    @property
+    def shapes(self) -> tuple[object, ...]:
+        return self.index.shape, self.outputs.shape, self.outputs.dtype, self.outputs.device
+
     def norm_squared(self) -> Tensor:
         g = self.outputs
         same = (self.index[:, :, None] == self.index[:, None, :]).to(g.dtype)
@@ -263,12 +290,12 @@ class Lookups(Part):
         return gram.double() + self.slack() * self.spread().square()
 
     def slack(self) -> float:
-        return (self.outputs.shape[2] + 2 * self.outputs.shape[1] + 16) * unit(self.outputs.dtype)
+        return gamma(self.outputs.shape[2] + 2 * self.outputs.shape[1] + 16, self.outputs.dtype)
 
     def spread(self) -> Tensor:
         g = self.outputs
-        lengths = (g.square().sum(2).double() + LEAST * g.shape[2]).sqrt() * (1 + (g.shape[2] + 3) * unit(g.dtype))
-        return lengths.sum(1) * (1 + (g.shape[1] + 3) * unit(torch.float64))
+        lengths = (g.square().sum(2).double() + LEAST * g.shape[2]).sqrt() * (1 + gamma(g.shape[2] + 3, g.dtype))
+        return lengths.sum(1) * (1 + gamma(g.shape[1] + 3, torch.float64))
 
     def weighted_sum(self, weights: Tensor, dtype: Sums) -> Tensor:
         dtype = torch.float64 if dtype is None else dtype
@@ -284,7 +311,7 @@ class Lookups(Part):
     def error(self, dtype: Sums) -> Error | None:
         if dtype not in (None, torch.float64):
             return None
-        relative = (self.index.numel() + 3) * unit(torch.float64) / math.sqrt(self.slack())
+        relative = gamma(self.index.numel() + 3, torch.float64) / math.sqrt(self.slack())
         return Error(relative, 0.0, len(self.index))
 
     def touched(self) -> Tensor:
@@ -313,6 +340,10 @@ class Streamed(Part):
     key: object = None  # names its shapes
     alike: Callable[[], "Streamed"] | None = None  # the same with made-up data, to measure times
     other: Callable[[slice], Tensor] | None = None  # another way to form the same
+
+    @property
+    def shapes(self) -> tuple[object, ...]:
+        return self.count, self.at_once, self.key, self.parameter.dtype, self.parameter.device
 
     def chunks(self) -> list[slice]:
         size = max(1, self.at_once // max(1, self.parameter.numel()))
@@ -353,7 +384,7 @@ class Streamed(Part):
     def error(self, dtype: Sums) -> Error:
         first = self.formed(self.chunks()[0])
         inner, own = block_error(len(first.values), dtype, first.values.dtype), first.values.dtype
-        return inner._replace(all=inner.all + (len(self.chunks()) + 1) * unit(own if dtype is None else dtype))
+        return inner._replace(all=inner.all + gamma(len(self.chunks()) + 1, own if dtype is None else dtype))
 
     def touched(self) -> Tensor:
         return torch.cat([self.formed(chunk).touched() for chunk in self.chunks()])

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter, OutOfReach
-from sfumato.learn.torch.charge import Funds, run_loss, target
+from sfumato.learn.torch.charge import Funds, run_loss, share_needed, target
 from sfumato.learn.torch.noise import Independent, Move
 from sfumato.learn.torch.sizes import fixed_size, most_failure
+from sfumato.ledger.ledger import Ledger
 from sfumato.loss.base import PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.views.calibrate import calibrate as find
@@ -24,6 +25,7 @@ from sfumato.sampling.without_replacement import WithoutReplacement
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+TRIES = 12  # prices of a ledger that are computed to find the noise that it pays for
 ROOM = 5e-3  # of the sensitivity, for float errors: they are known once the model is, and are mostly less
 
 
@@ -33,14 +35,34 @@ def planned_loss(sampler: Sampling, noise: float, steps: int, delta: float) -> P
     return run_loss(Independent(noise), sampler, Move(1 + ROOM), steps, failure)
 
 
-def calibrated_noise(sampler: Sampling, move: Move, steps: int, budget: Funds, failure: float = 0.0) -> Independent:
-    """Independent noise, the least that meets the budget."""
+def calibrated_noise(
+    sampler: Sampling, move: Move, steps: int, budget: Funds, failure: float = 0.0, who: str | None = None
+) -> Independent:
+    """Independent noise, the least that meets (ε, δ), or that what is left in a ledger pays for."""
     epsilon, delta = target(budget)
-    found = find(
-        lambda sigma: run_loss(Independent(sigma), sampler, move, steps, failure),
-        epsilon=epsilon, delta=delta, tolerance=1e-3,
-    )  # fmt: skip
-    return Independent(found.upper)
+
+    def loss(sigma: float) -> PrivacyLoss:
+        return run_loss(Independent(sigma), sampler, move, steps, failure)
+
+    sigma = find(loss, epsilon=epsilon, delta=delta, tolerance=1e-3).upper
+    if isinstance(budget, Ledger):
+        sigma = affordable(lambda sigma: share_needed(budget, loss(sigma), who), sigma)
+    return Independent(sigma)
+
+
+def affordable(share: Callable[[float], float], sigma: float) -> float:
+    """Noise that takes 99 % of what is left, or all. A share falls about as the square of the noise grows.
+
+    A ledger that is used up pays for none: then the noise is returned as it was, and the charge is refused.
+    """
+    first, fits = sigma, math.inf
+    for _ in range(TRIES):
+        needed = share(sigma)
+        fits = min(fits, sigma) if needed <= 1 else fits
+        if 0.99 < needed <= 1:
+            break
+        sigma *= min(8.0, max(0.125, 1.001 * math.sqrt(needed)))
+    return fits if fits < math.inf else first
 
 
 def calibrate(

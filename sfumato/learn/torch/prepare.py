@@ -17,7 +17,7 @@ from sfumato.loss.base import PrivacyLoss
 from sfumato.noise.entropy import Source
 from sfumato.sampling.base import Sampling
 
-MadeUp = Callable[[Shape, int, slice], Tensor]  # losses of made-up rows: by a seed, but for some that stay the same
+MadeUp = Callable[[Shape, int, Tensor], Tensor]  # losses of made-up rows: by a seed, but for a mask of fixed rows
 
 
 class Prepared:
@@ -27,6 +27,7 @@ class Prepared:
         self, model: nn.Module, made_up: MadeUp, *, sampler: Sampling, steps: int, budget: Funds,
         clip: Clipping | float, noise: Noise | float | None, batch_size: int | None, physical: int | None,
         most: int | None, watch: NoisyLoss | None, rows: int, sums: torch.dtype | None, source: Source,
+        who: str | None = None,
     ) -> None:  # fmt: skip
         self.sampler, divisor, clipping = sampler, public_batch_size(sampler, batch_size), clipping_of(clip)
         shape = physical_shape(sampler, divisor, rows, steps, target(budget)[1], physical, most)
@@ -37,7 +38,8 @@ class Prepared:
             return engine, engine.probe(lambda seed, same: made_up(shape, seed, same))
 
         def calibrated(growth: float) -> Noise:
-            return calibrated_noise(sampler, total_move(growth, aside_of(clipping, watch)), steps, budget, self.failure)
+            move = total_move(growth, aside_of(clipping, watch))
+            return calibrated_noise(sampler, move, steps, budget, self.failure, who)
 
         self.engine, self.float_error = tried(calibrated(ROOM) if noise is None else noise_of(noise))
         if noise is None and self.float_error.growth > ROOM:

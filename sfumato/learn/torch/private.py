@@ -9,13 +9,14 @@ for x, y in batches:
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from sfumato import checks
-from sfumato.errors import InvalidParameter
+from sfumato.errors import InvalidParameter, SfumatoError, TrainingFailed
 from sfumato.learn.torch.batches import Data, Physical, data_of, physical_batches, shared
 from sfumato.learn.torch.charge import Charge, Funds, charge_run
 from sfumato.learn.torch.clipping import Clipping
@@ -36,11 +37,10 @@ class PrivateOptimizer(torch.optim.Optimizer):
     one are added, and does nothing before.
     """
 
-    def __init__(self, optimizer: torch.optim.Optimizer, engine: Engine) -> None:  # not that of torch: it has no state
-        self.optimizer, self.engine = optimizer, engine
+    def __init__(self, optimizer: torch.optim.Optimizer, engine: Engine, data: Data) -> None:
+        self.optimizer, self.engine, self.data = optimizer, engine, data  # not torch's own __init__: it has no state
         self.batch: Physical | None = None
-        self.added = False
-        self.param_groups, self.state, self.defaults = optimizer.param_groups, optimizer.state, optimizer.defaults
+        self.before = 0  # physical batches before this one
         for name in ("step_pre", "step_post", "state_dict_pre", "state_dict_post"):
             setattr(self, f"_optimizer_{name}_hooks", OrderedDict())
         for name in ("load_state_dict_pre", "load_state_dict_post"):
@@ -52,17 +52,46 @@ class PrivateOptimizer(torch.optim.Optimizer):
             raise out_of_order("a batch was left out", "call optimizer.backward and optimizer.step for every batch")
         if self.batch is not None and self.added and self.batch.last and self.engine.sum.pending:
             raise out_of_order("a whole batch was added without a step", "call optimizer.step after each batch")
-        self.batch, self.added = batch, False
+        self.batch, self.before = batch, self.engine.added
+
+    @property
+    def added(self) -> bool:
+        """Was this physical batch added?"""
+        return self.engine.added > self.before
 
     def backward(self, losses: Callable[[], Tensor]) -> None:
-        """Clip and add this batch. `losses` runs the model and returns one loss for each row of the batch."""
+        """Clip and add this batch. `losses` runs the model and returns one loss for each row of the batch.
+
+        It runs on made-up data first, if it did not yet: these are written into the tensors of the batch for a moment.
+        """
         if self.batch is None or self.added:
             raise out_of_order("backward without a batch of its own", "call it once for each batch that is drawn")
         batch = self.batch
+        self.try_loop(losses, batch.tensors)
         with self.engine.recording() as tape:
-            found = shared(losses(), batch.share)
+            with hidden_errors("a batch of this loop"):
+                found = losses()
+            found = shared(found, batch.share)
             self.engine.add(found, tape, batch.mask.to(found.device))
-        self.added = True
+
+    def try_loop(self, losses: Callable[[], Tensor], batch: tuple[Tensor, ...]) -> None:
+        """Run the loop's own losses on made-up data, if modules were not tried in this mode."""
+        if self.engine.is_tried:
+            return
+        shape, real = self.engine.shape, [x.clone() for x in batch]
+
+        def made_up(seed: int, same: Tensor) -> Tensor:
+            for x, fake in zip(batch, self.data.made_up(shape.total, seed, same), strict=True):
+                x.copy_(fake)
+            with hidden_errors("made-up data"):
+                found = losses()
+            return shared(found, torch.full((shape.total,), 1 / shape.rows, dtype=torch.float64))
+
+        try:
+            self.engine.try_again(made_up)
+        finally:
+            for x, mine in zip(batch, real, strict=True):
+                x.copy_(mine)
 
     def step(self, closure: object = None) -> None:  # type: ignore[override]
         """Release the noisy gradient and update the weights, if the logical batch is complete."""
@@ -82,7 +111,19 @@ class PrivateOptimizer(torch.optim.Optimizer):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.optimizer.load_state_dict(state_dict)
-        self.param_groups, self.state = self.optimizer.param_groups, self.optimizer.state
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:  # type: ignore[override]
+        """Those of the optimizer, also after it was loaded."""
+        return self.optimizer.param_groups
+
+    @property
+    def state(self) -> Any:  # type: ignore[override]
+        return self.optimizer.state
+
+    @property
+    def defaults(self) -> dict[str, Any]:  # type: ignore[override]
+        return self.optimizer.defaults
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         raise out_of_order("a group of parameters that comes later", "give all of them before make_private")
@@ -90,7 +131,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
     @property
     def loss(self) -> float | None:
         """The noisy training loss of the last step, if `watch` bought one."""
-        return self.engine.seen
+        return self.engine.seen_loss
 
 
 class PrivateBatches:
@@ -140,7 +181,7 @@ def make_private(
     run = probe or (lambda *tensors: model(*(x.to(device) for x in tensors[:-1])).flatten(1).sum(1))
     refuse_closures(optimizer)
 
-    def made_up(shape: Shape, seed: int, same: slice) -> Tensor:
+    def made_up(shape: Shape, seed: int, same: Tensor) -> Tensor:
         share = torch.full((shape.total,), 1 / shape.rows, dtype=torch.float64)
         return shared(run(*examples.made_up(shape.total, seed, same)), share)
 
@@ -149,7 +190,8 @@ def make_private(
         physical=physical, most=most, watch=watch, rows=examples.each, sums=sums, source=source,
     )  # fmt: skip
     refuse_strays(ready.engine, optimizer)
-    private = PrivateOptimizer(optimizer, ready.engine)
+    ready.engine.tried.clear()  # what the loop does is tried with its first batch
+    private = PrivateOptimizer(optimizer, ready.engine, examples)
     loss = ready.loss_after(count)
     return private, PrivateBatches(examples, sampler, count, private, loss, budget, ready.float_error, source)
 
@@ -184,6 +226,22 @@ def refuse_closures(optimizer: torch.optim.Optimizer) -> None:
             f"  found:  {type(optimizer).__name__}, whose step needs a closure\n"
             "  do:     use one that takes gradients, such as SGD or Adam"
         )
+
+
+@contextmanager
+def hidden_errors(where: str) -> Iterator[None]:
+    """An error of the model or the loss, whose text may show data, becomes one without that text."""
+    try:
+        yield
+    except SfumatoError:
+        raise
+    except Exception as problem:
+        raise TrainingFailed(
+            "the model or the loss raised an error; its text may show data, so it is left out.\n"
+            f"  found:  {type(problem).__name__} on {where}\n"
+            "  do:     run the model and the loss on rows of your own, and look for labels or indices out of range;\n"
+            "          the charge for all steps stays"
+        ) from None
 
 
 def out_of_order(found: str, do: str) -> InvalidParameter:

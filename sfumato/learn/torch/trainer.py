@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from sfumato import checks
-from sfumato.errors import InvalidParameter, SfumatoError, TrainingFailed
+from sfumato.errors import InvalidParameter
 from sfumato.learn.torch.batches import Augment, Physical, data_of, physical_batches, shared
 from sfumato.learn.torch.charge import Charge, Funds, charge_run
 from sfumato.learn.torch.checkpoint import load_checkpoint, save_checkpoint
@@ -20,7 +20,7 @@ from sfumato.learn.torch.engine import Engine, Shape
 from sfumato.learn.torch.noise import Noise
 from sfumato.learn.torch.noisy_loss import NoisyLoss
 from sfumato.learn.torch.prepare import Prepared
-from sfumato.learn.torch.private import refuse_closures, refuse_strays, update
+from sfumato.learn.torch.private import hidden_errors, refuse_closures, refuse_strays, update
 from sfumato.learn.torch.progress import Progress
 from sfumato.learn.torch.sums import FloatError
 from sfumato.loss.base import PrivacyLoss
@@ -85,7 +85,7 @@ class Trainer:
         self.prepared = Prepared(
             model, self._made_up, sampler=sampler, steps=self.steps, budget=budget, clip=clip, noise=noise,
             batch_size=batch_size, physical=physical, most=most, watch=watch, rows=self.data.each, sums=sums,
-            source=source,
+            source=source, who=who,
         )  # fmt: skip
         self.engine: Engine = self.prepared.engine
         self.float_error: FloatError = self.prepared.float_error
@@ -111,7 +111,7 @@ class Trainer:
         """ε of the steps that were done. The charge is for all steps: stopping refunds nothing."""
         return self.prepared.loss_after(self.done).epsilon(delta).upper if self.done else 0.0
 
-    def _made_up(self, shape: Shape, seed: int, same: slice) -> Tensor:
+    def _made_up(self, shape: Shape, seed: int, same: Tensor) -> Tensor:
         share = torch.full((shape.total,), 1 / shape.rows, dtype=torch.float64)
         return self._losses(self.data.made_up(shape.total, seed, same), share)
 
@@ -142,20 +142,13 @@ class Trainer:
             if batch.last:
                 update(self.engine, self.optimizer)
                 self.done += 1
-                yield Step(self.done, self.steps, self.charge.epsilon, self.charge.delta, self.engine.seen)
+                yield Step(self.done, self.steps, self.charge.epsilon, self.charge.delta, self.engine.seen_loss)
 
     def _add(self, batch: Physical) -> None:
+        self.engine.try_again(partial(self._made_up, self.engine.shape))  # train() or eval() may have been called
         with self.engine.recording() as tape:
-            try:
+            with hidden_errors(f"data of step {self.done + 1}; made-up data had passed"):
                 losses = self._losses(batch.tensors, batch.share)
-            except SfumatoError:
-                raise
-            except Exception as problem:
-                raise TrainingFailed(
-                    "the model or the loss raised an error on a batch; its text may show data, so it is left out.\n"
-                    f"  found:  {type(problem).__name__} in step {self.done + 1}; made-up data had passed\n"
-                    "  do:     look for labels or indices out of range; the charge for all steps stays"
-                ) from None
             self.engine.add(losses, tape, batch.mask.to(losses.device))
 
     def _losses(self, tensors: tuple[Tensor, ...], share: Tensor) -> Tensor:

@@ -88,6 +88,14 @@ def split_conjuncts(node: exp.Expr | None) -> Iterator[exp.Expression]:
 
 def conditions_of(sources: Sequence[Source], joins: Sequence[exp.Join]) -> list[Condition]:
     """All conditions of ON, USING and NATURAL, over the labels of sources."""
+    try:
+        return read_conditions(sources, joins)
+    except QueryRefused:
+        require_described_keys([one.scope.table for one in sources], joins)
+        raise
+
+
+def read_conditions(sources: Sequence[Source], joins: Sequence[exp.Join]) -> list[Condition]:
     found: list[Condition] = []
     names = dict(sources[0].names)
     for source, join in zip(sources[1:], joins, strict=True):
@@ -106,6 +114,21 @@ def conditions_of(sources: Sequence[Source], joins: Sequence[exp.Join]) -> list[
     if joins[0].side == "RIGHT":  # then the first table is the one that may be missing, and its ON is that of the join
         return [replace(one, of=sources[0].place) if one.of == sources[1].place else one for one in found]
     return found
+
+
+def require_described_keys(tables: Sequence[Table], joins: Sequence[exp.Join]) -> None:
+    """Of a join that is refused: raises if it is on a key of the policy that is no column of questions. To join on a
+    column that is one, such as the unit, would be another question."""
+    compared = [node for join in joins for node in [*(join.args.get("using") or []), join.args.get("on")] if node]
+    named = {column.name.lower() for node in compared for column in node.find_all(exp.Column, exp.Identifier)}
+    for table, owner in [(one, one.owner) for one in tables if one.owner is not None]:
+        for of, key in ((table, owner.mine), (owner.table, owner.theirs)):
+            if key in named and key != of.unit_column and key not in of.columns:
+                raise QueryRefused(
+                    f"the policy finds the unit of a table by {key!r}, and does not describe it as a column.\n"
+                    f"  found:  columns of {of.name}: {', '.join(sorted(of.columns)) or 'none'}\n"
+                    f"  do:     the owner adds it to the columns of {of.name}, with its type"
+                )
 
 
 def shared_columns(join: exp.Join, names: Mapping[tuple[str, str], Expression], source: Source) -> list[str] | None:
@@ -173,10 +196,7 @@ def join_sources(
         one for one in sources if not one.left and one.public
     ]
     if roots[0].public and not all(one.public for one in sources):
-        raise QueryRefused(
-            "this join keeps rows of public tables without a match, and these have no unit.\n"
-            "  do:     write the private table first: FROM private LEFT JOIN public ON …"
-        )
+        raise QueryRefused("this join keeps rows of public tables without a match, and these have no unit.")
     best: Joining | None = None
     refused: QueryRefused | None = None
     for root in roots:

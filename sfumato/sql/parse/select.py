@@ -228,8 +228,7 @@ def build_question(
         if listed == ():
             raise QueryRefused(
                 "WHERE leaves no group: it rules out all public keys.\n"
-                f"  found:  a key is one of {', '.join(map(repr, (key.domain.keys or ())[:10]))}\n"
-                "  do:     change the condition"
+                f"  found:  a key is one of {', '.join(map(repr, (key.domain.keys or ())[:10]))}"
             )
     if core.combinations > MOST_KEYS:
         raise QueryRefused(

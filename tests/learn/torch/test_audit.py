@@ -154,7 +154,7 @@ def audit_known_order(sampler, name=""):
 
 def test_a_membership_attack_on_a_trained_model_takes_three_lines():
     with_it, without = [], []
-    for i in range(40):
+    for i in range(20):
         for scores, included in ((with_it, [0, 1, 2]), (without, [1, 2])):
             scores.append(-float(gradients(included, name=f"{i} {len(included)}")[:, 0].sum()))
     assert not sf.audit.membership(with_it, without, CLAIM).violated

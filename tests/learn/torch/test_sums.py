@@ -15,7 +15,7 @@ from sfumato.learn.torch.batches import Data, physical_batches, places_of
 from sfumato.learn.torch.bookkeeping import Bookkeeper
 from sfumato.learn.torch.clipping import Adaptive, Automatic, Flat, PerLayer
 from sfumato.learn.torch.engine import Engine, Shape
-from sfumato.learn.torch.parts import Lookups, Outers, Vectors
+from sfumato.learn.torch.parts import Lookups, Outers, Vectors, gamma
 from sfumato.learn.torch.sums import ClippedSum, float_error
 from tests.learn.torch.models import MODELS, loss_of
 from tests.noise.sources import Recorded
@@ -88,6 +88,12 @@ def test_one_example_moves_the_whole_numbers_by_no_more_than_is_priced(seed, dty
     assert error.certified
     assert moved <= (Fraction(1 + error.growth) * 2**BITS) ** 2
     assert moved >= (Fraction(1, 2) * 2**BITS) ** 2 or size != 1.0  # this example was clipped: the bound is not idle
+
+
+@pytest.mark.parametrize("terms", [1, 10**5, 10**7, 2 * 10**7])
+def test_the_error_of_many_terms_is_never_below_what_is_proved(terms):
+    part = Fraction(terms, 2**24)
+    assert gamma(terms, torch.float32) >= (part / (1 - part) if part < 1 else float("inf"))
 
 
 @pytest.mark.parametrize("clipping", [Flat(0.5), Automatic(0.5), PerLayer(0.5), Adaptive(0.5)])
@@ -175,6 +181,20 @@ def test_a_unit_counts_once_and_its_rows_share_its_weight():
     shares = batch.share.view(3, 2).sum(1)
     assert torch.equal(shares.sort().values, torch.tensor([0.0, 1.0, 1.0], dtype=torch.float64))
     assert {float(v) for v in batch.tensors[0][batch.share > 0]} == {0.0, 2.0, 1.0, 4.0}
+
+
+def test_several_versions_of_the_rows_of_a_unit():
+    data = Data((torch.arange(5.0)[:, None], torch.zeros(5)), [7, 3, 7, 7, 3], 2, versions=3)
+    (batch,) = physical_batches(data, sf.Poisson(1.0), Shape(3, 6), 1, Recorded("versions"))
+    assert data.each == 6
+    assert sorted(batch.tensors[0][batch.share > 0].flatten().tolist()) == [0, 0, 0, 1, 1, 1, 2, 2, 2, 4, 4, 4]
+
+
+def test_units_are_in_random_order_so_that_one_that_is_replaced_leaves_the_others_where_they_are():
+    """By their names, unit 9 in the place of unit 0 would move all others to earlier places, and to other batches."""
+    data = Data((torch.arange(3.0)[:, None], torch.zeros(3)), [0, 1, 2], 1)
+    seen = {tuple(data.in_random_order(Recorded(f"order {i}")).table.flatten().tolist()) for i in range(100)}
+    assert len(seen) == 6
 
 
 def test_data_sets_that_are_no_tensors_are_read_row_by_row():

@@ -122,6 +122,18 @@ def test_a_ledger_is_charged_once_and_before_the_first_batch(tmp_path):
     ledger.close()
 
 
+def test_noise_that_is_left_out_is_what_the_rest_of_a_ledger_pays_for(tmp_path):
+    ledger = sf.Ledger.create(tmp_path / "ledger", sf.Budget(epsilon=3.0, delta=1e-5, relation=sf.ReplaceOne))
+    usual = {"budget": ledger, "sampler": sf.FixedCycles(200, 20), "noise": None, "steps": 10}
+    ledger.charge(GaussianLoss(0.5, relation=sf.ReplaceOne), question="another")
+    trainer(**usual).fit(progress=False)
+    _, limit, spent = ledger.account()
+    assert 0.97 * limit.gauss < spent.gauss <= limit.gauss
+    with pytest.raises(BudgetExceeded):
+        trainer(**{**usual, "noise": 1.0}).fit(progress=False)
+    ledger.close()
+
+
 @pytest.mark.parametrize(
     ("noise", "per_epoch"),
     [(Tree(3.0, epoch=10), 4.0), (Banded(3.0, band=4), (1 + 0.5**2 + 0.375**2 + 0.3125**2))],

@@ -12,14 +12,26 @@ from sfumato.learn.torch.parts import Part
 
 
 class Tape:
-    """The parts of one backward pass, each changed as it is noted, and how many examples the batch has."""
+    """The parts of one backward pass, each changed as it is noted, and how many examples the batch has.
+
+    `shapes` are those of the parts before they were changed: what is proved about rounding depends on them.
+    """
 
     def __init__(self, examples: int, change: Callable[[Part], Part] = lambda part: part) -> None:
         self.parts: list[Part] = []
         self.examples, self.change = examples, change
         self.autocast = False  # did a layer run in mixed precision?
+        self.open = False  # is this the backward pass of all losses?
+        self.shapes: list[object] = []
 
     def note(self, part: Part) -> None:
+        if not self.open:
+            raise InvalidParameter(
+                "the loss takes gradients itself, and these cannot be told from those of the examples.\n"
+                "  found:  a backward pass inside the model or the loss (a gradient penalty, an inner step)\n"
+                "  do:     use a loss that is computed from the outputs of the model"
+            )
+        self.shapes.append((*part.place, part.parameter.dtype, *part.shapes))
         self.parts.append(self.change(part))
 
     def check(self, layer: str, found: Tensor) -> None:

@@ -95,7 +95,13 @@ def convolved(parameter: nn.Parameter, geometry: Geometry, x: Tensor, g: Tensor,
         return convolved(parameter, geometry, torch.zeros_like(x), torch.zeros_like(g), weight)
 
     few = geometry.groups == 1 and weight.shape[1] <= FEW
-    key = (x.shape, g.shape, weight.shape, *(tuple(v) for v in (geometry.stride, geometry.padding, geometry.dilation)))
+    key = (
+        x.shape,
+        g.shape,
+        g.dtype,
+        weight.shape,
+        *(tuple(v) for v in (geometry.stride, geometry.padding, geometry.dilation)),
+    )
     return Streamed(parameter, len(x), form, key=key, alike=alike, other=other if few else None)
 
 
