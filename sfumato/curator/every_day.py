@@ -176,8 +176,8 @@ def ask_every_day(curator: "Curator", wanted: Wanted, today: date) -> Answer:
     buyer, schedule = curator.buyer, schedule_of(curator, wanted)
     if wanted.explained:
         delta = curator.policy.question_delta
-        lines, epsilon = tuple((line,) for line in promise(schedule)), schedule.loss.epsilon(delta).upper
-        return Answer(("privacy",), lines, epsilon, delta, False, curator.remaining(), "")
+        epsilon = schedule.loss.epsilon(delta).upper
+        return Answer.of_preview(promise(schedule), epsilon, delta, curator.remaining())
     checked = buyer.check_requests(Sums(schedule, 1, schedule.every.days))
     sums: list[int] = []
     with buyer.question_lock(schedule.canonical):

@@ -220,7 +220,7 @@ class RowSums:
 
     def row_steps(self, place: int) -> str:
         """The integer that one row adds to the sum."""
-        mine, counted = columns_of(self.measures)
+        mine, counted = value_columns(self.measures)
         return clamped_value(self.measures[place], mine[place], counted[place], self.to)
 
     def most(self, place: int) -> int:
@@ -242,13 +242,13 @@ class RowSums:
 
     def count(self, place: int) -> str:
         """The number of rows that this measure sums."""
-        counted_by, counted = self.measures[place].counted_by, columns_of(self.measures)[1][place]
+        counted_by, counted = self.measures[place].counted_by, value_columns(self.measures)[1][place]
         if self.by_day:
             return self.total(self.measures.index(counted_by))
         return self.to.total_of(clamped_value(counted_by, counted, counted, self.to), 1)
 
 
-def columns_of(measures: Sequence[Measure]) -> tuple[list[str], list[str]]:
+def value_columns(measures: Sequence[Measure]) -> tuple[list[str], list[str]]:
     """For each measure the column with its values, and the column whose values say in which rows it counts."""
     mine = [f"{ROWS}.{measure(j)}" for j in range(len(measures))]
     return mine, [
