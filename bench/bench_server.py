@@ -135,6 +135,7 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="the size of the bars")
     for name, (small, full) in SIZES.items():
         parser.add_argument(f"--{name}", type=int, help=f"{small}; {full} if full")
+    parser.add_argument("--seed", type=int, default=7, help="of hostile messages")
     parts = (door, load, kills, timeout, fuzz, races)
     parser.add_argument("--only", nargs="*", default=[part.__name__ for part in parts])
     options, missed = parser.parse_args(), 0

@@ -42,7 +42,7 @@ def positive(name: str, value: SupportsFloat) -> float:
     return number(name, value, LEAST, MOST, allowed="a number from 1e-100 to 1e100")
 
 
-def extended(name: str, value: SupportsFloat) -> float:
+def extended_number(name: str, value: SupportsFloat) -> float:
     """A number ≥ 0, or infinity."""
     return number(name, value, 0.0, math.inf, allowed="a number ≥ 0 (math.inf is allowed)")
 

@@ -81,7 +81,11 @@ def test_html_has_pictures_and_no_text_of_others_as_markup(clinic):
         text = one._repr_html_()
         assert "<progress" in text and len(re.findall(r"<(\w+)", text)) and "<script" not in text
     assert "visits" in clinic._repr_html_()
-    assert len(repr(clinic)) < 200 and "visits" in repr(clinic)
+    for one in (clinic, clinic.budget, clinic.preview(QUESTION, epsilon=0.2)):
+        assert len(repr(one)) < 200
+    assert "visits" in repr(clinic)
+    long = Answer(("ward", "n", "n low", "n high"), (("north", 1, 0, 2),) * 10_000, 0.1, 1e-9, True, "", "")
+    assert repr(long) == "Answer(10,000 rows of ward, n; ε = 0.1, charged)"
 
 
 def test_an_answer_is_drawn_with_its_intervals(clinic):

@@ -17,7 +17,7 @@ PATIENCE = 20.0  # seconds that a connection may take to end
 def fuzz(folder: Path, options: argparse.Namespace) -> list[Row]:
     """Messages with wrong lengths, kinds, fields and order; some are good questions."""
     place, token = build(folder, 0.0)
-    server, rng = Running(place), random.Random(7)
+    server, rng = Running(place), random.Random(options.seed)
     sent = connections = hung = 0
     memory: list[float] = []
     try:

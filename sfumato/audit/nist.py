@@ -26,8 +26,8 @@ ROWS = (
     NistQuestion(1, "ε and other parameters", "Are ε and δ stated, for each release and in total?",
         "Every preview and answer states its ε and δ; the ledger states what is promised, spent and left. δ is not "
         "compared with the number of people, which is private: choose it well below one over that number.", CHECKED,
-        ("tests/test_cli.py::test_a_question_is_previewed_asked_and_accounted",
-         "tests/test_cli.py::test_a_ledger_is_made_charged_verified_and_reported")),
+        ("tests/cli/test_ask.py::test_a_question_is_previewed_asked_and_accounted",
+         "tests/cli/test_ledger.py::test_a_ledger_is_made_charged_verified_and_reported")),
     NistQuestion(2, "unit of privacy", "Event or user? Of which table?",
         "A unit is declared for every private table. The groups and rows that one unit contributes are bounded before "
         "anything is aggregated.", CHECKED,

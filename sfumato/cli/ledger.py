@@ -23,8 +23,17 @@ def ledger() -> None:
 ANCHOR_OF_PLACE = click.option("--anchor", type=FILE, help="The anchor file [default: PLACE.anchor].")
 
 
+def refuse_service(context: click.Context, parameter: click.Parameter, place: Path | str) -> Path | str:
+    """The place, unless it is the address of a service, whose name would be taken for that of a file."""
+    if is_service(place):
+        raise click.UsageError("this works beside the ledger; of a service ask `budget`, `ledger history` or `verify`")
+    return place
+
+
 def find_ledger(context: click.Context, parameter: click.Parameter, place: Path | str) -> Path | str:
-    """The place; the ledger beside it if the place is a file or folder of data."""
+    """The place; the ledger beside it if the place is a file or folder of data. Few commands ask a service."""
+    if not any(one.name == "token" for one in context.command.params):
+        refuse_service(context, parameter, place)
     if isinstance(place, Path) and place.exists() and not is_sqlite(place):
         beside = default_ledger(place)
         return beside if beside.exists() else place
@@ -41,7 +50,7 @@ def is_sqlite(place: Path) -> bool:
 
 def new_ledger_arguments(command: Callable[..., None]) -> Callable[..., None]:
     """PLACE and --anchor, for commands that write a ledger where there may be none."""
-    return click.argument("place", type=PLACE)(ANCHOR_OF_PLACE(command))
+    return click.argument("place", type=PLACE, callback=refuse_service)(ANCHOR_OF_PLACE(command))
 
 
 def ledger_arguments(command: Callable[..., None]) -> Callable[..., None]:

@@ -41,7 +41,7 @@ def build(data: Path, sql: str, day: str, policy: Path | None, as_json: bool) ->
     """
     from sfumato.curator.lasting_views import build_view
 
-    show([build_view(*opened(data, policy), sql, day)], as_json)
+    show([build_view(*open_data(data, policy), sql, day)], as_json)
 
 
 @views.command()
@@ -52,7 +52,7 @@ def refresh(data: Path, policy: Path | None, as_json: bool) -> None:
     """Make the days again whose rows have changed, in all views. Until then views of changed data are not used."""
     from sfumato.curator.lasting_views import refresh_views
 
-    show(refresh_views(*opened(data, policy)), as_json)
+    show(refresh_views(*open_data(data, policy)), as_json)
 
 
 @views.command(name="list")
@@ -85,7 +85,7 @@ def drop(data: Path, name: str) -> None:
     drop_view(open_engine(data, Limits()), name)
 
 
-def opened(data: Path, policy: Path | None) -> "tuple[Engine, Policy]":
+def open_data(data: Path, policy: Path | None) -> "tuple[Engine, Policy]":
     """The engine and the policy."""
     from sfumato.curator.open import open_engine
     from sfumato.sql.policy import Limits, Policy

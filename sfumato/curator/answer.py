@@ -6,13 +6,13 @@ import io
 import json
 import math
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from sfumato.wording import short_number
+from sfumato.wording import plural, short_number
 
 if TYPE_CHECKING:
     import pandas
@@ -118,6 +118,9 @@ def percent(share: float) -> str:
     return "0 %" if share <= 0 else "less than 0.01 %" if share < 1e-4 else f"{short_number(100 * share, 2)} %"
 
 
+PREVIEWED = ("privacy",)  # the columns of EXPLAIN PRIVACY
+
+
 @dataclass(frozen=True)
 class Answer:
     """Column names and rows; an aggregate called n is followed by `n low` and `n high`, which hold the truth at 95 %.
@@ -141,6 +144,11 @@ class Answer:
         default=(), repr=False
     )  # (size, ε) of counts by group: a public function
     left_out: LeftOut | None = field(default=None, repr=False)  # where contributions are scaled
+
+    @classmethod
+    def of_preview(cls, lines: Iterable[str], epsilon: float, delta: float, left: str) -> "Answer":
+        """EXPLAIN PRIVACY: lines of a preview as an answer, which costs nothing."""
+        return cls(PREVIEWED, tuple((line,) for line in lines), epsilon, delta, False, left)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -222,6 +230,8 @@ class Answer:
     @property
     def footer(self) -> str:
         """Rows, price, and what is left."""
+        if self.columns == PREVIEWED and not self.charged:
+            return f"a preview, nothing was charged · {self.left}"
         price = f"ε = {self.epsilon:.3g} at δ = {self.delta:.2g}" if self.charged else "free: this was answered before"
         return f"{len(self.rows):,} {'row' if len(self.rows) == 1 else 'rows'} · {price} · {self.left}"
 
@@ -235,6 +245,12 @@ class Answer:
         indent = max(map(len, names), default=0)
         blocks = ["\n".join(f"{n:>{indent}}  {cell}" for n, cell in zip(names, row, strict=True)) for row in rows]
         return "\n\n".join([*blocks, "\n".join(textwrap.wrap(f"{self.footer}. {self.note}", width))])
+
+    def __repr__(self) -> str:
+        """In one line, also of a million rows; print it to see them."""
+        named = ", ".join(name for name in self.columns if not name.endswith((" low", " high")))
+        charged = "charged" if self.charged else "free"
+        return f"Answer({plural(len(self.rows), 'row')} of {named}; ε = {self.epsilon:.4g}, {charged})"
 
     def __str__(self) -> str:
         names, rows, right = format_columns(self.columns, self.rows, self.coverage)

@@ -20,6 +20,7 @@ from sfumato.aggregates.sum import Sum
 from sfumato.curator.answer import Answer
 from sfumato.curator.value_votes import NoisyCounts
 from sfumato.sql.aggregate import Aggregate
+from sfumato.sql.domains import Domain
 from sfumato.sql.expressions import Column, Constant, Expression, Output, columns
 from sfumato.sql.functions.numbers import LEAST_SIZE, SIZES
 from sfumato.sql.parse.trace import outputs
@@ -138,20 +139,35 @@ def include_clamped(
     for name, expression in question.columns:
         for aggregate in aggregates_of(question, expression):
             away = next((one for low, high, one in found if reads_clamped(aggregate, low, high)), None)
-            if away is None or isinstance(aggregate, Quantile):
-                continue  # quantiles between the bounds are where they were
-            plain = isinstance(aggregate, Mean | Sum) and isinstance(aggregate.of, Column)
-            if not (plain and isinstance(expression, Output) and f"{name} low" in names):
+            if away is None:
+                continue
+            if not (is_of_column(aggregate) and isinstance(expression, Output) and f"{name} low" in names):
                 complete = False
                 continue
             at, times = names.index(f"{name} low"), 1.0 if not plan.keys and plan.where == EVERYWHERE else UNEVEN
             for row in rows:
                 low, high = row[at : at + 2]
                 if isinstance(low, int | float) and isinstance(high, int | float):
+                    if isinstance(aggregate, Quantile):
+                        row[at : at + 2] = open_at(aggregate.lattice.of.domain, low, high)
+                        continue
                     ends = away.widen(low, high, isinstance(aggregate, Sum), times)
                     complete &= ends is not None
                     row[at : at + 2] = ends or (low, high)
     return replace(answer, rows=tuple(map(tuple, rows)), coverage=dict(answer.coverage)), complete
+
+
+def is_of_column(aggregate: Aggregate) -> bool:
+    """Is it a mean, a sum or a quantile of a column as it is?"""
+    if isinstance(aggregate, Quantile):
+        return isinstance(aggregate.lattice.of, Column)
+    return isinstance(aggregate, Mean | Sum) and isinstance(aggregate.of, Column)
+
+
+def open_at(bounds: Domain, low: float, high: float) -> tuple[float | None, float | None]:
+    """An interval of a quantile, open where it ends at a bound: clamping moves no value across another one, so a
+    quantile between the bounds is where it was, and one at a bound may be any value beyond it."""
+    return (None if low <= bounds.low else low), (None if high >= bounds.high else high)
 
 
 def aggregates_of(question: Question, expression: Expression) -> list[Aggregate]:

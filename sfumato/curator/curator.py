@@ -222,9 +222,9 @@ class Curator:
 
     def explain(self, preview: Preview) -> Answer:
         """EXPLAIN PRIVACY: the preview as an answer, which costs nothing."""
-        rows = tuple((line,) for line in str(preview).splitlines())
         delta = self.policy.question_delta
-        return Answer(("privacy",), rows, preview.offer.loss.epsilon(delta).upper, delta, False, self.remaining(), "")
+        lines, epsilon = str(preview).splitlines(), preview.offer.loss.epsilon(delta).upper
+        return Answer.of_preview(lines, epsilon, delta, self.remaining())
 
     # ---- the budget, fits, and purchases for the owner --------------------------------------------------------------
 

@@ -4,8 +4,9 @@ One price for the whole time, charged once. The answer is the count of all rows 
 over; a day that has ended since the last time is added to it for nothing. Days are summed by the binary tree of
 `TreeCounter`: noisy sums of 1, 2, 4, … days, each drawn once and stored, of which few make each count.
 
-A unit counts `rows` rows in all, its first ones by day. So its weight on a day depends on its rows of that day and
-before, and stops when it is used up; later days change no count that was published.
+A unit counts `rows` rows in all, its first ones by day, and whether a row counts depends on that row alone. So its
+weight on a day depends on its rows of that day and before, and stops when it is used up; later days change no count
+that was published.
 
 Theorem: a unit whose rows are only ever added moves the sums of each level by at most `rows` in all
     [docs/theorems/days.md, Theorem 2]
@@ -35,7 +36,7 @@ from sfumato.sql.domains import Kind
 from sfumato.sql.dp_syntax import EveryDay
 from sfumato.sql.emit.request import Row, TableRequest
 from sfumato.sql.emit.unit_rows import row_select
-from sfumato.sql.expressions import Call, Column, Constant, Expression
+from sfumato.sql.expressions import Call, Column, Constant, Expression, Output
 from sfumato.sql.plan import Measure, Plan, What
 from sfumato.sql.question import Question
 from sfumato.sql.question_bounds import AS_STATED
@@ -46,7 +47,7 @@ from sfumato.wording import plural
 if TYPE_CHECKING:
     from sfumato.curator.curator import Curator
 
-COLUMNS = ("day", "n", "n low", "n high")
+DAYS = "day"  # the column before the counts
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class Schedule:
     rows: int
     price: Price
     text: str = ""  # as it was asked
+    title: str = "count"  # of the column of counts
 
     @property
     def asked(self) -> str:
@@ -171,11 +173,11 @@ def length(number: int) -> int:
 
 def ask_every_day(curator: "Curator", wanted: Wanted, today: date) -> Answer:
     """The counts up to the last day that is over; what is new is drawn and stored, and the price is paid once."""
-    buyer, schedule = curator.buyer, scheduled(curator, wanted)
+    buyer, schedule = curator.buyer, schedule_of(curator, wanted)
     if wanted.explained:
         delta = curator.policy.question_delta
-        lines, epsilon = tuple((line,) for line in promise(schedule)), schedule.loss.epsilon(delta).upper
-        return Answer(("privacy",), lines, epsilon, delta, False, curator.remaining(), "")
+        epsilon = schedule.loss.epsilon(delta).upper
+        return Answer.of_preview(promise(schedule), epsilon, delta, curator.remaining())
     checked = buyer.check_requests(Sums(schedule, 1, schedule.every.days))
     sums: list[int] = []
     with buyer.question_lock(schedule.canonical):
@@ -199,17 +201,18 @@ def find_sums(buyer: Buyer, missing: Sums) -> bytes:
     return buyer.buy_release(missing, buyer.loss_of_epsilon, key, buyer.check_requests(missing))
 
 
-def scheduled(curator: "Curator", wanted: Wanted) -> Schedule:
+def schedule_of(curator: "Curator", wanted: Wanted) -> Schedule:
     """The schedule that a question with EVERY DAY asks for; QueryRefused if it cannot be published daily."""
     every = wanted.every_day
     assert every is not None
     if wanted.epsilon is None or wanted.relative_error is not None or wanted.bounds.groups is not None:
         raise refusal("an error, or groups", "give an ε, and rows: how many of a person count in all")
     question = curator.planner.plan(replace(wanted, bounds=AS_STATED))
-    plan, rows = counted(question, every), wanted.bounds.rows or wanted.bounds.most or question.plan.table.most
+    plan, rows = count_plan(question, every), wanted.bounds.rows or wanted.bounds.most or question.plan.table.most
     if rows is None:
         raise refusal("no number of rows", "say how many rows of a person count in the whole time: rows=20")
-    return Schedule(plan, every, rows, curator.buyer.price_of(wanted.epsilon), wanted.text.strip())
+    title = question.columns[0][0]
+    return Schedule(plan, every, rows, curator.buyer.price_of(wanted.epsilon), wanted.text.strip(), title)
 
 
 def show(curator: "Curator", schedule: Schedule, sums: Sequence[int]) -> Answer:
@@ -225,7 +228,8 @@ def show(curator: "Curator", schedule: Schedule, sums: Sequence[int]) -> Answer:
         f"{plural(schedule.rows, 'row')} count in all, the first ones by day, and intervals are about these"
     )
     epsilon = schedule.loss.epsilon(delta).upper
-    return Answer(COLUMNS, tuple(lines), epsilon, delta, False, "", note=note, coverage={"n": CONFIDENCE})
+    columns = (DAYS, schedule.title, f"{schedule.title} low", f"{schedule.title} high")
+    return Answer(columns, tuple(lines), epsilon, delta, False, "", note=note, coverage={schedule.title: CONFIDENCE})
 
 
 def promise(schedule: Schedule) -> list[str]:
@@ -239,15 +243,25 @@ def promise(schedule: Schedule) -> list[str]:
     ]
 
 
-def counted(question: Question, every: EveryDay) -> Plan:
+def count_plan(question: Question, every: EveryDay) -> Plan:
     """The plan of COUNT(*) without keys, of rows that have a day."""
     plan, day = question.plan, question.plan.table.columns.get(every.day)
-    simple = plan.measures == (Measure(What.ROWS),) and not (plan.keys or plan.standalone or question.outer)
-    if not simple or plan.crossed or plan.table.derived or not isinstance(plan.table.unit, ColumnUnit):
+    simple = plan.measures == (Measure(What.ROWS),) and not (plan.keys or plan.standalone or plan.table.derived)
+    if not simple or not shows_one_number(question) or not isinstance(plan.table.unit, ColumnUnit):
         raise refusal("another question", "ask SELECT COUNT(*) of one private table, with WHERE if need be")
+    if plan.joins:  # a row that counted may count no longer when others are added: then its person counts again
+        raise refusal("a join or a sub-select: other rows decide which count", "choose rows by their own columns")
     if day is None or day.kind is not Kind.DATE:
         raise refusal(f"no column {every.day} of dates in {plan.table.name}", "name a column with type date")
     return plan
+
+
+def shows_one_number(question: Question) -> bool:
+    """Is the aggregate shown as it is, and nothing else? There is no room for COUNT(*) + 1, HAVING or LIMIT."""
+    title, shown = question.columns[0]
+    alone = len(question.columns) == 1 and isinstance(shown, Output) and title != DAYS
+    chosen = question.order or question.limit is not None or question.offset or question.having != Constant(True)
+    return alone and not chosen and question.outer is None
 
 
 def refusal(found: str, do: str) -> QueryRefused:

@@ -4,6 +4,7 @@ A view holds exact sums of each unit, and belongs to the owner; nothing of it is
 it if its tables, conditions, keys and sums are those of the view; a condition on the day is decided by the days.
 """
 
+import glob
 import hashlib
 from dataclasses import replace
 
@@ -71,7 +72,8 @@ def refresh_view(engine: Engine, policy: Policy, view: StoredView) -> Refreshed:
     known = load_index(view_folder(owner.path)).get(view.name, view)
     folder = view_folder(owner.path)
     folder.mkdir(mode=0o700, exist_ok=True)
-    allowed = f"SET allowed_directories = [{quote(str(folder.resolve()))}, {quote(str(folder))}]"
+    spellings = [str(folder.resolve()), str(folder), glob.escape(str(folder))]  # DuckDB compares texts, of patterns too
+    allowed = f"SET allowed_directories = [{', '.join(map(quote, spellings))}]"
     schema = owner.schema()
     owner.close()
     connection = open_locked_down(owner.path, (*limit_settings(owner.memory, owner.spill), allowed), owner.delimiters)

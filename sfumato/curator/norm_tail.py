@@ -129,9 +129,9 @@ class Tail:
 
     def at_most(self, bound: float, confidence: float = 0.975) -> float:
         """An upper bound of E(C), with this confidence if the tail has one of the shapes."""
-        return self.explained(bound, confidence) + self.apart(bound)
+        return self.within_shapes(bound, confidence) + self.apart(bound)
 
-    def explained(self, bound: float, confidence: float = 0.975) -> float:
+    def within_shapes(self, bound: float, confidence: float = 0.975) -> float:
         """The part of it that the shapes explain; heavy ones weigh more."""
         high = float(quantile(self.left_out(bound), self.cautious, confidence)[0])
         return max(high, self.about(bound))

@@ -76,7 +76,7 @@ def bind(outer: Outer, processor: Processor) -> Outer:
     ]
     if sum(cells) > MOST_CELLS:
         raise QueryRefused(f"the released tables are too large for a query over them.\n  found:  {sum(cells):,} values")
-    empty = {name: SmallTable(columns) for name, columns in columns_of(outer).items()}
+    empty = {name: SmallTable(columns) for name, columns in columns_by_table(outer).items()}
     try:
         columns = processor.describe(empty, outer.sql)
     except ValueError as problem:
@@ -110,7 +110,7 @@ def unique_names(columns: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], .
     return tuple(found)
 
 
-def columns_of(outer: Outer) -> dict[str, tuple[tuple[str, str], ...]]:
+def columns_by_table(outer: Outer) -> dict[str, tuple[tuple[str, str], ...]]:
     """Names and types of all tables; released ones also with the numbers of their rows."""
     found = {table.name: public_columns(table) for table in outer.public}
     for table in outer.tables:
@@ -164,7 +164,7 @@ def run(
     origins = {table.name: [(part, i) for part in table.parts for i in released[part.question].shown]
                for table in outer.tables}  # fmt: skip
     tables = dict(public)
-    types = columns_of(outer)
+    types = columns_by_table(outer)
     for table in outer.tables:
         rows = []
         for part, i in origins[table.name]:

@@ -24,7 +24,7 @@ from sfumato.wording import format_share
 class Preview:
     """The price of a question and the promised errors of its answer; no data were read."""
 
-    offer: Offer
+    offer: Offer = field(repr=False)
     epsilon: float
     delta: float
     free: bool  # it was answered before

@@ -6,6 +6,7 @@ view of another state is not used. A refresh marks it as stale, replaces the fil
 then writes the entry again; so whatever is interrupted leaves views that are right, or are not used.
 """
 
+import glob
 import hashlib
 import json
 import os
@@ -46,8 +47,11 @@ class StoredView:
     days: Mapping[str, str] = field(default_factory=dict)
 
     def files(self, folder: Path) -> list[str]:
-        """The files of its days, as patterns."""
-        return [f"{folder / self.name}/{PART}={day}/*.parquet" for day in sorted(self.days)]
+        """The files of its days, as patterns. Names of folders are none: clinic[1] is not clinic1."""
+        return [f"{glob.escape(str(folder / self.name / f'{PART}={day}'))}/*.parquet" for day in sorted(self.days)]
+
+    def file_of_all_days(self, folder: Path) -> str:
+        return glob.escape(str(folder / self.name / ALL))
 
 
 def view_folder(path: Path) -> Path:
@@ -91,7 +95,7 @@ def load_views(connection: Session, path: Path, state: str) -> tuple[str, ...]:
     for view in current:
         listed = ", ".join(quote(one) for one in view.files(folder))
         read = f"SELECT * FROM read_parquet([{listed}], hive_partitioning = false)"
-        every = f"SELECT * FROM read_parquet([{quote(str(folder / view.name / ALL))}])"
+        every = f"SELECT * FROM read_parquet([{quote(view.file_of_all_days(folder))}])"
         connection.execute(f"CREATE TABLE {days_of(view.name)} AS {read}")
         connection.execute(f"CREATE TABLE {all_of(view.name)} AS {every}")
     return tuple(view.description for view in current)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sfumato import checks
 from sfumato.errors import InvalidParameter
-from sfumato.learn.bounded_rows import COARSE, UNIT, BoundedRows, UnitWeights, add_up
+from sfumato.learn.bounded_rows import COARSE, UNIT, BoundedRows, UnitWeights
 from sfumato.learn.database_pass import NoisyPass
 from sfumato.learn.spending import Spending, spending_of
 from sfumato.learn.tables import (
@@ -181,6 +181,20 @@ class Estimator(ABC):
     def learn(self, table: Table, spending: Spending) -> None:
         """Set the fitted attributes. All that is read from private rows has noise on it, within `spending`."""
 
+    @property
+    def number_target(self) -> bool:
+        """Is it fitted to a number of each row, within `y_bounds`?"""
+        return False
+
+    @property
+    def label_target(self) -> bool:
+        """Is it fitted to a class of each row, one of `class_list()`?"""
+        return False
+
+    def class_list(self) -> list[Hashable]:
+        """The public classes, in the order of the outputs."""
+        return []
+
     def database_blocks(self, columns: int) -> tuple[Block, ...]:
         """The sums that one pass over a table must give, columns before the target; none: rows are needed again."""
         return ()
@@ -239,7 +253,7 @@ class Estimator(ABC):
         self, rows: BoundedRows, labels: NDArray[np.int64], count: int, spending: Spending
     ) -> Matrix:
         """Σ row with noise for each of `count` classes, of which a row is in one; rows of other labels are left out."""
-        exact = np.stack([add_up(rows.integers[labels == k]) for k in range(count)])
+        exact = rows.sum_by_class(labels, count)
         return spending.add_noise_by_block(exact, rows.sensitivity(AddRemove)).astype(np.float64) / UNIT
 
     def noisy_gram(self, rows: BoundedRows, spending: Spending) -> tuple[Matrix, float]:

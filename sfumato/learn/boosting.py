@@ -15,7 +15,7 @@ from sfumato.learn.row_wise import row_sums
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.supervised import Classifier, Regressor
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector
-from sfumato.learn.target_spread import measure_target
+from sfumato.learn.target_spread import Target
 from sfumato.learn.trees import RandomTree, even_edges
 
 EDGES_SHARE = 0.1  # of the budget, for thresholds at noisy quantiles
@@ -206,17 +206,18 @@ class GradientBoostingRegressor(Boosting, Regressor):
     def learn(self, table: Table, spending: Spending) -> None:
         X = Bounds.of(self.bounds, table.columns, table.names, "bounds").scale(table.X)
         y = self.scaled_target(table)
-        count, self.spread_, rest = measure_target(self, y, table, spending)
-        self.model_ = boost(self, X, (y - self.spread_.mean)[:, None], table, count, rest, link=False)
+        target = Target.measure(self, y, table, spending)
+        self.spread_, count, rest = target.spread, target.count, target.spending
+        self.start_ = self.spread_.start
+        if not target.counted or self.shape(count, 1, rest, link=False).noise(count, 1, rest) > self.spread_.deviation:
+            self.start_, self.model_ = target.mean_alone(), Boosted([], [])
+            return
+        self.model_ = boost(self, X, (y - self.start_)[:, None], table, count, rest, link=False)
 
     def predict(self, X: Data) -> Vector:
         rows = self.new_rows(X)
         scaled = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds").scale(rows)
-        target = Bounds.of(self.y_bounds, 1, None, "y bounds")
-        found: Vector = target.middle[0] + target.half[0] * np.clip(
-            self.spread_.mean + self.model_.scores(scaled, 1)[:, 0], -1, 1
-        )
-        return found
+        return self.in_target_units(self.start_ + self.model_.scores(scaled, 1)[:, 0])
 
     def bearable(self) -> float:
         spread = getattr(self, "spread_", None)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.learn.base import Table
-from sfumato.learn.forest import shrunk_shares, vote_noise
+from sfumato.learn.forest import vote_noise
 from sfumato.learn.naive_bayes import normalised
 from sfumato.learn.spending import Spending, spending_of
 from sfumato.learn.supervised import Classifier
@@ -111,6 +111,16 @@ def split_utilities(bins: NDArray[np.int64], labels: NDArray[np.int64], kinds: i
         left = np.cumsum(counts, axis=0)[:-1]
         right = counts.sum(axis=0) - left
         found += (left.max(axis=1) + right.max(axis=1)).tolist()
+    return found
+
+
+def shrunk_shares(counts: Matrix, prior: Matrix, noise: float) -> Matrix:
+    """Evidence of each leaf for each class: the logarithm of its share over the prior, as if `noise` more rows with the
+    prior's shares were there; zero where noise is all there is."""
+    sizes = np.maximum(counts, 0.0).sum(axis=1, keepdims=True)
+    extra = 2.0 * noise
+    shares = (np.maximum(counts, 0.0) + extra * prior) / (sizes + extra)
+    found: Matrix = np.log(shares / prior)
     return found
 
 

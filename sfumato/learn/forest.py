@@ -18,14 +18,16 @@ from sfumato.sql.emit.lattice_rows import Block, ByLeaf
 
 DATABASE_TREES, DATABASE_DEPTH = 8, 4  # where each tree is a pass over a table
 FULL = 3.0  # noise deviations that an average leaf holds
+SUREST = 3.0  # log odds that one leaf moves
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class RandomForestClassifier(Classifier):
     """Class shares of leaves, averaged over trees whose splits do not depend on data.
 
-    A row adds 1 to one leaf and class of each tree. Leaves shrink towards the class shares of all rows as far as noise
-    demands. Unless `n_trees` says otherwise there are 40 trees with Gaussian noise, and 8 under pure ε.
+    A row adds 1 to one leaf and class of each tree. Log odds are those of all rows, and the evidence of leaves, whose
+    noise together stays below 1. Unless `n_trees` says otherwise there are 40 trees with Gaussian noise, and 8 under
+    pure ε.
 
     Theorem: a histogram has L1 and L2 sensitivity 1 under add/remove, and T of them compose [Dwork & Roth 2014, 3.3]
     """
@@ -77,7 +79,8 @@ class RandomForestClassifier(Classifier):
         """Post-processing of the noisy class counts of the leaves of each tree."""
         whole = np.maximum(np.mean([found.sum(axis=0) for found in tables], axis=0), 0.0) + noise
         self.class_prior_ = whole / whole.sum()
-        self.values_ = [shrunk_shares(found, self.class_prior_, noise) for found in tables]
+        scale = 1 / math.sqrt(len(tables))  # trees say much the same; their noise is independent
+        self.values_ = [scale * leaf_evidence(found, self.class_prior_, noise) for found in tables]
 
     def tree_count(self) -> int:
         if self.n_trees is not None:
@@ -110,11 +113,12 @@ def vote_noise(spending: Spending) -> float:
     return math.sqrt(2) * spending.fold / spending.amount
 
 
-def shrunk_shares(counts: Matrix, prior: Matrix, noise: float) -> Matrix:
-    """Evidence of each leaf for each class: the logarithm of its share over the prior, as if `noise` more rows with the
-    prior's shares were there; zero where noise is all there is."""
-    sizes = np.maximum(counts, 0.0).sum(axis=1, keepdims=True)
-    extra = 2.0 * noise
-    shares = (np.maximum(counts, 0.0) + extra * prior) / (sizes + extra)
-    found: Matrix = np.log(shares / prior)
+def leaf_evidence(counts: Matrix, prior: Matrix, noise: float) -> Matrix:
+    """How much more of each class a leaf has than the prior says, over what is expected and noise together.
+
+    A logarithm of noisy shares would be of one sign where a class is rare: counts that are cut at 0 are too large on
+    average, and dozens of trees add that up. This is 0 on average where noise is all there is.
+    """
+    expected = np.maximum(counts.sum(axis=1, keepdims=True), 0.0) * prior
+    found: Matrix = np.clip((counts - expected) / (expected + 2.0 * noise), -SUREST, SUREST)
     return found

@@ -7,11 +7,12 @@ import numpy as np
 
 from sfumato.errors import InvalidParameter
 from sfumato.learn.base import Table
-from sfumato.learn.descent import Schedule, choose_schedule, descend
+from sfumato.learn.descent import CURVED, Schedule, choose_schedule, descend, kept_part
 from sfumato.learn.row_wise import row_products
 from sfumato.learn.spending import Spending
 from sfumato.learn.supervised import Regressor
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector, read_column
+from sfumato.learn.target_spread import Target
 
 CLIP = 3.0
 LONGEST = 100.0
@@ -26,7 +27,8 @@ class GeneralizedLinearRegression(Regressor):
     """E y = unit·e^{x·θ} for counts (`family="poisson"`) or positive numbers (`"gamma"`), columns scaled to [−1, 1].
 
     Targets are clipped to `y_bounds` and divided by `unit`, a public number of the size of a usual target (1 by
-    default); predictions stay within `y_bounds`. Each gradient is clipped to norm 3.
+    default); predictions stay within `y_bounds`. Each gradient is clipped to norm 3. Descent starts at a noisy mean,
+    and what cannot be told from noise is drawn towards it.
 
     Theorem: T clipped gradient steps cost the budget [`descend`; Dong, Roth & Su 2022, Cor. 3.3]
     """
@@ -51,7 +53,8 @@ class GeneralizedLinearRegression(Regressor):
         target = Bounds.of(self.y_bounds, 1, None, "y bounds")
         y = np.clip(np.nan_to_num(read_column(table.y), nan=target.middle[0]), target.low[0], target.high[0])
         y = y / self.unit_of_target
-        count, rest = self.count_rows(table, spending)
+        measured = Target.measure(self, self.scaled_target(table), table, spending)
+        count, rest, spread = measured.count, measured.spending, measured.spread
         rows = np.column_stack([X, np.ones(len(X))])
 
         def gradients(theta: Vector) -> Matrix:
@@ -59,11 +62,28 @@ class GeneralizedLinearRegression(Regressor):
             wrong = np.exp(eta) - y if self.family == "poisson" else 1.0 - y * np.exp(-eta)
             return rows * wrong[:, None]
 
+        start, mean = np.zeros(rows.shape[1]), self.usual_target(spread.start)
+        start[-1] = math.log(mean)
+        relative = spread.deviation * target.half[0] / self.unit_of_target / mean  # deviation of a target over its mean
         schedule = self.schedule(count, rows.shape[1], rest)
-        self.theta_ = descend(self, gradients, np.zeros(rows.shape[1]), schedule, table, count, rest, 2 * FAR)
+        noise = schedule.prediction_noise(count, rows.shape[1], rest)
+        if not measured.counted or noise > relative**2:
+            self.theta_ = start
+            self.theta_[-1] = math.log(self.usual_target(measured.mean_alone()))
+        else:
+            theta = descend(self, gradients, start, schedule, table, count, rest, 2 * FAR)
+            way = theta - start
+            seen = CURVED * float(way[:-1] @ way[:-1]) + float(way[-1] ** 2)
+            self.theta_ = start + kept_part(seen, noise + relative**2 * len(way) / count) * way
         bounds = Bounds.of(self.bounds, table.columns, table.names, "bounds")
         self.coef_ = self.theta_[:-1] / bounds.half
         self.intercept_ = float(self.theta_[-1] + math.log(self.unit_of_target) - self.coef_ @ bounds.middle)
+
+    def usual_target(self, scaled: float) -> float:
+        """A mean in [−1, 1] over its unit: not so near 0, nor so large, that predictions could not reach it."""
+        ends = Bounds.of(self.y_bounds, 1, None, "y bounds")
+        mean = float(ends.middle[0] + ends.half[0] * scaled) / self.unit_of_target
+        return float(np.clip(mean, math.exp(-FAR / 2), math.exp(FAR / 2)))
 
     def schedule(self, n: float, d: int, spending: Spending) -> Schedule:
         return choose_schedule(n, d, spending, CLIP, CLIP, LONGEST, TOLERATED, PACE)

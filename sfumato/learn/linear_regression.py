@@ -10,12 +10,12 @@ from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.learn.base import Table
 from sfumato.learn.database_pass import NoisyPass, gram_of, gram_terms
-from sfumato.learn.descent import Schedule, choose_schedule, descend
+from sfumato.learn.descent import CURVED, Schedule, choose_schedule, descend, kept_part
 from sfumato.learn.row_wise import row_lengths, row_products
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.supervised import Regressor
 from sfumato.learn.tables import Bounds, Data, Matrix, Vector
-from sfumato.learn.target_spread import measure_target
+from sfumato.learn.target_spread import USUAL, Target
 from sfumato.sql.emit.lattice_rows import Block
 
 SOLVERS = ("auto", "statistics", "boosted", "descent")
@@ -23,6 +23,7 @@ CLIP = 0.4  # what one row may add to a gradient, for columns and targets in [âˆ
 TOLERATED = 0.4  # length of the noise on all coefficients
 LEAST = 0.5  # of that, where targets have a small spread
 LONGEST = 60.0
+HOPELESS = 1.0  # noise of predictions, as a part of the target's variance, from which on the mean is all that is told
 FARTHEST = 20.0  # length of all coefficients of columns and targets in [âˆ’1, 1]
 BOOST_SHARE = 0.5  # of the budget, for the Gram matrix of the columns; the rest pays for rounds
 BOOST_ROUNDS = 10
@@ -151,7 +152,8 @@ class LinearRegression(Regressor):
             count, rest = self.count_rows(table, spending)
             self.learn_from_moments(self.measure(X, y, table, rest), table)
             return
-        count, spread, rest = measure_target(self, y, table, spending)
+        target = Target.measure(self, y, table, spending)
+        count, rest = target.count, target.spending
         solver = self.chosen_solver(count, table.columns, rest)
         if solver == "statistics":
             self.learn_from_moments(self.measure(X, y, table, rest), table)
@@ -159,16 +161,29 @@ class LinearRegression(Regressor):
         self.moments_: Moments | None = None
         self.fit_: Fit | None = None
         rows, scaling = np.column_stack([X, np.ones(len(X))]), None
-        start, tolerated = np.append(np.zeros(table.columns), spread.mean), max(spread.bearable, LEAST) * TOLERATED
-        schedule = choose_schedule(count, len(start), rest, CLIP, CLIP, LONGEST, tolerated)
+        d, spread = table.columns + 1, target.spread
+        start, tolerated = np.append(np.zeros(table.columns), spread.start), max(spread.bearable, LEAST) * TOLERATED
+        schedule = choose_schedule(count, d, rest, CLIP, CLIP, LONGEST, tolerated)
+        noise = schedule.prediction_noise(count, d, rest)
+        if not target.counted or (solver == "descent" and noise > HOPELESS * spread.deviation**2):
+            self.set_coefficients(np.zeros(table.columns), target.mean_alone(), table)
+            return
         if solver == "boosted":
             scaling = self.inverse_gram(rows, table, count, rest.part(BOOST_SHARE))
             rest, schedule = rest.part(1 - BOOST_SHARE), Schedule(BOOST_ROUNDS, 1.0, CLIP, CLIP)
+            step = Schedule(1, 1.0, CLIP, CLIP).noise(count, d, rest.part(1 / BOOST_ROUNDS)) ** 2 / d
+            noise = step * float(np.trace(scaling)) / (BOOST_ROUNDS / 2)
 
         def gradients(theta: Vector) -> Matrix:
             return rows * np.clip(row_products(rows, theta[None])[:, 0] - y, -2, 2)[:, None]
 
         theta = descend(self, gradients, start, schedule, table, count, rest, FARTHEST, scaling)
+        way = theta - start
+        seen = CURVED * float(way[:-1] @ way[:-1]) + float(way[-1] ** 2)
+        if scaling is not None:
+            seen = float(way @ np.linalg.solve(scaling, way))
+        sampled = min(spread.deviation, USUAL) ** 2 * d / count  # what few rows make of noise of the target
+        theta = start + kept_part(seen, noise + sampled) * way
         self.set_coefficients(theta[:-1], float(theta[-1]), table)
 
     def learn_from_moments(self, moments: Moments, table: Table) -> None:
@@ -246,10 +261,8 @@ class LinearRegression(Regressor):
     def predict(self, X: Data) -> Vector:
         rows = self.new_rows(X)
         bounds = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds")
-        target = Bounds.of(self.y_bounds, 1, None, "y bounds")
         scaled = row_products(bounds.scale(rows), self.scaled_coef_[None])[:, 0] + self.scaled_intercept_
-        found: Vector = target.middle[0] + target.half[0] * np.clip(scaled, -1.0, 1.0)
-        return found
+        return self.in_target_units(scaled)
 
     def expected_error(self, n: int, d: int) -> tuple[float, str]:
         spending = self.spending()

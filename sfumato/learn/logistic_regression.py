@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sfumato.learn.base import Table
 from sfumato.learn.descent import Schedule, choose_schedule, descend, joint_deviation
+from sfumato.learn.naive_bayes import shrunk_means
 from sfumato.learn.row_wise import row_products, row_sums
 from sfumato.learn.spending import GaussianSpending, Spending
 from sfumato.learn.standard_scaler import Spreads, measure_spreads, spread_noise
@@ -91,8 +92,8 @@ class LogisticRegression(Classifier):
         sums = self.noisy_sum_by_class(rows, labels, kinds, spending)
         noise = block_noise(d + 1, spending) * rows.rows
         sizes = np.maximum(sums[:, -1], noise)
-        means = np.clip(sums[:, :-1] / sizes[:, None], -1, 1)
-        added = d * (noise / sizes) ** 2
+        means, keep = shrunk_means(sums[:, :-1], sizes[:, None], noise)
+        added = d * (keep[:, 0] * noise / sizes) ** 2
         lengths = np.maximum(np.sum(means**2, axis=1) - added, 0.0)
         prior = np.log(sizes / sizes.sum())
         theta = np.column_stack([STEEP * means * math.sqrt(d), prior - STEEP * lengths / 2])

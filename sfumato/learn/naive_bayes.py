@@ -17,6 +17,7 @@ from sfumato.sql.emit.lattice_rows import Block, ByLabel
 NORM = 0.3  # mean of x² + x⁴ over columns in [−1, 1]: about its usual size
 USUAL = 0.1  # variance of a column within a class, where it is not measured
 WORTHWHILE = 0.1  # noise of a class mean up to which variances are measured
+LEAST_KEPT = 0.2
 PRIOR = 0.05  # how much variances of columns in [−1, 1] differ between classes and columns, before data are seen
 
 
@@ -25,6 +26,20 @@ def class_noise(norm: float, box: float, columns: int, spending: Spending) -> fl
     if isinstance(spending, GaussianSpending):
         return norm * spending.fold / spending.amount
     return (columns + 1) / math.sqrt(3) * box * spending.fold / spending.amount
+
+
+def shrunk_means(sums: Matrix, sizes: Matrix, noise: float) -> tuple[Matrix, Matrix]:
+    """Noisy means of classes, drawn towards that of all rows as far as their distance may be noise; and how much of
+    the distance is kept. A class that is rare is then not predicted because of noise. Some distance is always kept:
+    where classes are equally large, even weak evidence tells them apart.
+
+    Theorem: the positive part of 1 − noise/|distance|² [James & Stein 1961; Baranchik 1964]
+    """
+    whole = np.clip(sums.sum(axis=0) / sizes.sum(), -1, 1)
+    away = np.clip(sums / sizes, -1, 1) - whole
+    energy = np.mean(away**2, axis=1, keepdims=True)
+    keep: Matrix = np.maximum(LEAST_KEPT, 1.0 - (noise / sizes) ** 2 / np.maximum(energy, 1e-300))
+    return whole + keep * away, keep
 
 
 def moments_norm(d: int, squares: bool, spending: Spending) -> float:
@@ -68,16 +83,22 @@ class GaussianNB(Classifier):
     def learn_from_class_sums(self, sums: Matrix, d: int, squares: bool, noise: float) -> None:
         """Post-processing of the noisy sums of (x, 1) or (x, x², 1) of each class."""
         sizes = np.maximum(sums[:, -1:], noise)
-        self.theta_ = mean = np.clip(sums[:, :d] / sizes, -1, 1)
+        mean, keep = shrunk_means(sums[:, :d], sizes, noise)
+        self.theta_ = mean
         error = noise / sizes  # of a mean
         usual, trust = USUAL, np.zeros_like(error)
         variance = np.full(mean.shape, USUAL)
         if squares:  # a noisy mean's square is too large by error²
-            variance = np.clip(np.clip(sums[:, d:-1] / sizes, 0, 1) - mean**2 + error**2, 0.0, 1.0)
+            own = np.clip(sums[:, :d] / sizes, -1, 1)
+            variance = np.clip(np.clip(sums[:, d:-1] / sizes, 0, 1) - own**2 + error**2, 0.0, 1.0)
             trust = PRIOR**2 / (PRIOR**2 + error**2)
             weight = trust * sizes
             usual = float(np.clip(np.sum(weight * variance) / (np.sum(weight) * d), 0.01, 0.4))
-        self.var_ = np.clip(trust * variance + (1 - trust) * usual, 0.002, 1.0) + error**2
+        alone = np.clip(trust * variance + (1 - trust) * usual, 0.002, 1.0)
+        own_spread = alone + error**2
+        same = np.sum(sizes * own_spread, axis=0) / np.sum(sizes)
+        sure = (keep - LEAST_KEPT) / (1 - LEAST_KEPT)  # where means tell nothing apart, spreads must not, either
+        self.var_ = sure * own_spread + (1 - sure) * same
         self.class_prior_ = (sizes / sizes.sum())[:, 0]
 
     def measures_squares(self, n: float, d: int, spending: Spending) -> bool:

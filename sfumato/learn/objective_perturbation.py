@@ -19,6 +19,7 @@ from sfumato.sensitivity import Relation
 
 CURVATURE_SHARE = 0.25  # of ε, for the change of volume: the ridge follows from it
 OUTPUT_EPSILON, OUTPUT_DELTA = 0.02, 0.1  # of ε and δ, for noise on the minimum, which is found approximately
+LEAST_RIDGE = 0.01
 FINE = 1 << 30  # steps of the lattice in a deviation of noise
 ROUGH = 13 / FINE**2  # total variation distance of discrete and rounded normal noise, of one coordinate
 
@@ -33,7 +34,8 @@ class Perturbation:
 
     @staticmethod
     def of(epsilon: float, delta: float, coordinates: int) -> "Perturbation":
-        ridge = 0.25 / math.expm1(CURVATURE_SHARE * epsilon) * (1 + 1e-9)
+        needed = 0.25 / math.expm1(min(CURVATURE_SHARE * epsilon, 100.0)) * (1 + 1e-9)
+        ridge = max(needed, LEAST_RIDGE)  # more costs less; a smaller one would make the noise of the output large
         left = (1 - OUTPUT_DELTA) * delta - coordinates * ROUGH
         if not left > 0:
             raise InvalidParameter(

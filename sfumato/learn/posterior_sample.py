@@ -12,7 +12,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.learn.base import Table
 from sfumato.learn.bounded_rows import BITS, COARSE, UNIT, BoundedRows, add_up
 from sfumato.learn.linear_regression import usual_norm
-from sfumato.learn.objective_perturbation import add_noise
+from sfumato.learn.objective_perturbation import FINE, add_noise
 from sfumato.learn.row_wise import row_lengths, row_products
 from sfumato.learn.spending import Spending, gaussian, most_mu
 from sfumato.learn.supervised import Regressor
@@ -26,6 +26,7 @@ from sfumato.sensitivity import Relation
 MOMENTS, EIGENVALUE, OUTPUT = 0.2, 0.15, 0.02  # shares of ε; the sample has the rest
 PART = 0.1  # share of δ for each of five: three normal noises, and two bounds that may fail; the sample has the rest
 EXACT = 1.01  # of the sensitivity of an eigenvalue: float64 errs by less than 0.005 for up to 10¹⁰ rows
+LEAST_STEPS = 100  # of the lattice of noise in what a row may move a value
 DRAW_BITS = 24  # of the lattice on which standard normal numbers are drawn
 PRECISION = 400  # bits
 CAREFUL = 8.0  # noise of predictions above an eighth of the target's variance: the mean is predicted
@@ -51,6 +52,11 @@ class Prices:
     @property
     def sample_epsilon(self) -> float:
         return (1 - MOMENTS - EIGENVALUE - OUTPUT) * self.epsilon * (1 - 1e-9)
+
+    @property
+    def mean_mu(self) -> float:
+        """What the eigenvalue, the sample and its noise would have cost, for one noisy sum."""
+        return most_mu((1 - MOMENTS) * self.epsilon * (1 - 1e-9), 3 * PART * self.delta)
 
     @property
     def both_tails(self) -> float:
@@ -101,7 +107,8 @@ class PosteriorSample(Regressor):
     gives γr²q/(2 + 2q) + r√(γq)Z + qZ²/2 − ½log(1 + q). Under Q, u = r/(1 + q) + √(q/(γ + γq))Z, and the log ratio of
     Q to P is at most γr²q/2 + |r|√(γq)|Z| + q/2. Both are at most γR²h/2 + R√(γh)|Z| + h·max(Z², 1)/2, which is ε for
     |Z| = z; so both are (ε, P(|Z| > z))-close. (d) What is drawn on a lattice is at most t = √d·2⁻²⁵/√(γλ) from a draw
-    of real numbers, by ball arithmetic; noise of a Gaussian mechanism of sensitivity 3t covers that. All compose. ∎
+    of real numbers, by ball arithmetic; noise of a Gaussian mechanism of sensitivity 3t covers that. All compose. If
+    released moments say that nothing of a sample would be kept, a noisy sum takes the place of (a), (c) and (d). ∎
 
     Theorem: one posterior sample with an adaptive ridge is (ε, δ)-DP [the proof above; Wang 2018, Alg. 1 (AdaOPS);
         Dimitrakakis, Nelson, Mitrokotsa & Rubinstein 2014]
@@ -116,6 +123,10 @@ class PosteriorSample(Regressor):
             )
         if self.unit is not None or self.rows_per_unit != 1:
             raise unit_refusal()
+        if self.prices.mu(OUTPUT) * FINE < LEAST_STEPS:
+            raise InvalidParameter(
+                f"epsilon is too small for a posterior sample.\n  found:  {self.epsilon}\n  do:     give more"
+            )
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -137,27 +148,49 @@ class PosteriorSample(Regressor):
         y = rows.integers[:, -1]
         parts = np.column_stack([np.full(len(y), UNIT), y, -(-(y * y) >> BITS)])
         sums = add_up(parts) / UNIT
-        noise = math.sqrt(3) * (1 + 1e-6) / prices.mu(MOMENTS)
+        noise = deviation_for(math.sqrt(3), prices.mu(MOMENTS))
         count, total, squares = add_noise(sums, noise)
         most = max(float(squares), 0.0) + prices.tail * noise + EXACT
         n = max(float(count), 1.0)
         mean = float(np.clip(total / n, -1, 1))
         mean *= max(0.0, 1 - (noise / n) ** 2 / max(mean**2, 1e-300))  # no farther than it is known
-        variance = max(float(np.clip(squares / n, 0, 1)) - mean**2, 1e-3)
+        seen, error = float(np.clip(squares / n, 0, 1)) - mean**2, noise / n * math.sqrt(1 + 4 * mean**2)
+        variance = max(seen - 2 * error, 1e-4)  # no more than is certain
+        if self.is_hopeless(n, table.columns, most, variance):
+            self.set_coefficients(self.mean_alone(y, mean, n, table.columns), table)
+            return
         gram = rows.gram()
         found = float(np.linalg.eigvalsh(gram[:d, :d] / COARSE**2)[0])
-        noise = EXACT / prices.mu(EIGENVALUE)
+        noise = deviation_for(EXACT, prices.mu(EIGENVALUE))
         least = max(0.0, float(add_noise(np.array([found]), noise)[0]) - prices.tail * noise - EXACT)
         ridge = prices.ridge(least, self.usual_eigenvalue(n, table.columns), n, d, most, variance)
         root = prices.root_sharpness(least + ridge, most)
         with precision(PRECISION):
             drawn = Posterior.of(gram, ridge).draw(root)
         distance = math.sqrt(d / ridge) / root * 2.0 ** -(DRAW_BITS + 1)
-        theta = add_noise(drawn, 3 * distance / prices.mu(OUTPUT))
-        keep = max(0.0, 1 - CAREFUL * d / root**2 / n / variance)
+        theta = add_noise(drawn, deviation_for(3 * distance, prices.mu(OUTPUT)))
+        keep = kept(d, root, n, variance)
         theta = theta * keep
         theta[-1] += (1 - keep) * mean * self.length(table.columns)
         self.set_coefficients(theta, table)
+
+    def is_hopeless(self, n: float, columns: int, most: float, variance: float) -> bool:
+        """Would nothing of a sample be kept, if columns have a usual spread? From released numbers."""
+        prices, usual, d = self.prices, self.usual_eigenvalue(n, columns), columns + 1
+        least = max(0.0, usual - 2 * prices.tail / prices.mu(EIGENVALUE))
+        root = prices.root_sharpness(least + prices.ridge(least, usual, n, d, most, variance), most)
+        return kept(d, root, n, variance) <= 0
+
+    def mean_alone(self, y: Integers, centre: float, n: float, columns: int) -> Vector:
+        """The trivial predictor, for what a sample would have cost: a row is at most 1 + |centre| from the centre."""
+        width = 1 + abs(centre)
+        noise = deviation_for(width, self.prices.mean_mu)
+        away = float(add_noise(np.array([float(add_up(y[:, None])[0]) / UNIT - len(y) * centre]), noise)[0])
+        theta = np.zeros(columns + 1)
+        mean = float(np.clip(centre + away / n, -1, 1))
+        mean *= max(0.0, 1 - (noise / n) ** 2 / max(mean**2, 1e-300))
+        theta[-1] = mean * self.length(columns)
+        return theta
 
     def rows(self, table: Table) -> BoundedRows:
         """(z, y) as whole numbers: z clipped to the norm 1, y to ±1."""
@@ -184,10 +217,8 @@ class PosteriorSample(Regressor):
     def predict(self, X: Data) -> Vector:
         rows = self.new_rows(X)
         scaled = Bounds.of(self.bounds, rows.shape[1], self.names_in(), "bounds").scale(rows)
-        target = Bounds.of(self.y_bounds, 1, None, "y bounds")
         found = row_products(np.column_stack([scaled, np.ones(len(rows))]), self.theta_[None])[:, 0]
-        says: Vector = target.middle[0] + target.half[0] * np.clip(found, -1.0, 1.0)
-        return says
+        return self.in_target_units(found)
 
     def expected_error(self, n: int, d: int) -> tuple[float, str]:
         """For columns of a usual spread, and coefficients of length 1."""
@@ -195,7 +226,18 @@ class PosteriorSample(Regressor):
         least = max(0.0, usual - 2 * prices.tail / prices.mu(EIGENVALUE))
         ridge = prices.ridge(least, usual, float(n), d + 1, USUAL * n, USUAL)
         root = prices.root_sharpness(least + ridge, USUAL * n)
-        return min(1.0, (d + 1) / root**2 / n), "excess squared error, as a part of the target's half range squared"
+        error = (d + 1) / root**2 / n if kept(d + 1, root, n, USUAL) else USUAL  # that of the mean alone
+        return min(1.0, error), "excess squared error, as a part of the target's half range squared"
+
+
+def deviation_for(sensitivity: float, mu: float) -> float:
+    """σ of noise on a lattice of σ/FINE that costs μ: rounding values to it adds up to four steps to a move."""
+    return sensitivity / (mu * (1 - 1e-6) - 4 / FINE)
+
+
+def kept(coordinates: int, root_sharpness: float, n: float, variance: float) -> float:
+    """How much of a sample is kept: nothing where its width nears the target's variance."""
+    return max(0.0, 1 - CAREFUL * coordinates / root_sharpness**2 / n / variance)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

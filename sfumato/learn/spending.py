@@ -228,7 +228,7 @@ def spending_of(
         if isinstance(budget, GaussianLoss):
             return GaussianSpending(budget.mu, budget.relation)
         if isinstance(budget, PureLoss):
-            return PureSpending(budget.eps, budget.relation)
+            return pure_spending(budget.eps, budget.relation)
         raise InvalidParameter(
             f"a fit spends a Gaussian or a pure loss.\n  found:  a {type(budget).__name__}\n"
             "  do:     give sf.loss.GaussianLoss(mu) or sf.loss.PureLoss(eps), or epsilon= and delta="
@@ -236,7 +236,12 @@ def spending_of(
     assert epsilon is not None
     size = checks.positive("epsilon", epsilon)
     leak = checks.number("delta", delta, 0.0, 0.5, allowed="0 (pure ε), or a number up to 0.5 such as 1e-6")
-    return GaussianSpending(most_mu(size, leak), relation) if leak else PureSpending(size, relation)
+    return GaussianSpending(most_mu(size, leak), relation) if leak else pure_spending(size, relation)
+
+
+def pure_spending(eps: float, relation: Relation) -> PureSpending:
+    """Pure ε of which every part is within what noise can be drawn for, so that no fit fails after its charge."""
+    return PureSpending(checks.number("epsilon", eps, 1e-9, 1e4, allowed="a number from 1e-9 to 10000"), relation)
 
 
 @lru_cache(1024)

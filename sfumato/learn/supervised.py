@@ -21,6 +21,10 @@ class Regressor(Estimator):
     y_bounds: tuple[float, float] | None = None
     _estimator_type = "regressor"
 
+    @property
+    def number_target(self) -> bool:
+        return True
+
     def check_columns(self, columns: int, names: Sequence[str] | None) -> None:
         Bounds.of(self.bounds, columns, names, "bounds")
         Bounds.of(self.y_bounds, 1, None, "y bounds")
@@ -29,6 +33,12 @@ class Regressor(Estimator):
         """In [−1, 1]; NaN is the middle of the bounds."""
         column = read_column(table.y)
         return Bounds.of(self.y_bounds, 1, None, "y bounds").scale(column[:, None])[:, 0]
+
+    def in_target_units(self, scaled: Vector) -> Vector:
+        """Predictions in [−1, 1] as numbers within `y_bounds`."""
+        ends = Bounds.of(self.y_bounds, 1, None, "y bounds")
+        found: Vector = np.clip(ends.middle[0] + ends.half[0] * np.clip(scaled, -1.0, 1.0), ends.low[0], ends.high[0])
+        return found
 
     def fit(self, X: Data, y: object = None, *, units: object = None) -> Self:
         require_target(self, y)
@@ -83,6 +93,10 @@ class Classifier(Estimator):
     def check_columns(self, columns: int, names: Sequence[str] | None) -> None:
         Bounds.of(self.bounds, columns, names, "bounds")
 
+    @property
+    def label_target(self) -> bool:
+        return True
+
     def class_list(self) -> list[Hashable]:
         if self.classes is None or isinstance(self.classes, str | bytes):
             raise InvalidParameter(
@@ -98,7 +112,7 @@ class Classifier(Estimator):
     def fit(self, X: Data, y: object = None, *, units: object = None) -> Self:
         require_target(self, y)
         super().fit(X, y, units=units)
-        self.classes_ = np.array(self.class_list())
+        self.classes_ = array_of_labels(self.class_list())
         return self
 
     @abstractmethod
@@ -127,6 +141,17 @@ class Classifier(Estimator):
         parts = np.column_stack([np.where(right, 1.0, 0.0), np.where(right, 0.0, 1.0)])
         good, bad = np.maximum(self.noisy_sum(self.bound_rows(parts, table, 1.0), spending), 0.0)
         return float(np.clip(good / max(good + bad, 1.0), 0.0, 1.0))
+
+
+def array_of_labels(labels: Sequence[Hashable]) -> NDArray[Any]:
+    """One array of them; of objects, unless NumPy keeps each as what it is: ["a", 1] would be two texts."""
+    kinds = {type(plain(label)) for label in labels}
+    found = np.array(labels) if len(kinds) == 1 or kinds <= {int, float} else np.array([])
+    if found.shape == (len(labels),) and found.dtype.kind in "biufU":
+        return found
+    kept = np.empty(len(labels), object)
+    kept[:] = labels
+    return kept
 
 
 def require_target(estimator: Estimator, y: object) -> None:

@@ -75,6 +75,11 @@ def read_number_column(name: str, values: object, kind: str) -> Vector:
             f"the column {name} holds text, and a fit needs numbers.\n  found:  the type {kind}\n"
             "  do:     put sf.learn.CategoryEncoder(categories={…}) before, or leave the column out"
         )
+    if np.asarray(values).dtype.kind in "mM":
+        raise InvalidParameter(
+            f"the column {name} holds times, and a fit needs numbers.\n  found:  the type {kind}\n"
+            "  do:     give days since a public date, or leave the column out"
+        )
     return read_column(values)
 
 
@@ -83,7 +88,7 @@ def take_rows(data: Data, rows: NDArray[np.bool_]) -> Data:
     if hasattr(data, "iloc"):
         return data.iloc[np.flatnonzero(rows)]
     if hasattr(data, "column_names") or hasattr(data, "get_columns"):
-        return data.filter(rows.tolist())
+        return data[np.flatnonzero(rows)] if hasattr(data, "get_columns") else data.take(np.flatnonzero(rows))
     return np.asarray(data)[rows]
 
 
@@ -168,6 +173,11 @@ class Bounds:
             )
         if isinstance(bounds, Mapping):
             bounds = bounds_by_name(bounds, names)
+        if isinstance(bounds, list) and all(isinstance(pair, tuple) for pair in bounds):
+            raise InvalidParameter(
+                f"{what} are the low ends, then the high ends.\n  found:  a list of pairs\n"
+                "  do:     give (lows, highs), such as ([0, 0], [100, 30]), or {column: (low, high)}"
+            )
         try:
             low, high = (np.broadcast_to(np.asarray(end, np.float64), (columns,)).copy() for end in bounds)
         except (TypeError, ValueError) as problem:

@@ -105,7 +105,7 @@ def restore(
             opened.forfeit(f"{'unknown' if missing is None else missing} lines lost; {forfeit}")
         state = opened.verify()
         opened.close()
-        put(work, place, extra)
+        move_into_place(work, place, extra)
     if missing != 0 and isinstance(marks, FileAnchor):
         set_aside(marks.path)
     marks.push(state.seq, state.hash)
@@ -160,7 +160,7 @@ def copy(source: Transaction, target: Store, extra: Sequence[ExtraTable]) -> Non
                 transaction.run(insert, *row)
 
 
-def put(work: Path, place: Place, extra: Sequence[ExtraTable]) -> None:
+def move_into_place(work: Path, place: Place, extra: Sequence[ExtraTable]) -> None:
     """Move a finished file to its place in a single step, so that no other process reads half of it."""
     target = store_at(place)
     if isinstance(target, SqliteStore):

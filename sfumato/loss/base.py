@@ -19,8 +19,7 @@ from sfumato.errors import InvalidParameter, MixedRelations
 from sfumato.loss.bound import Bound
 from sfumato.loss.compose.transforms.base import Transform
 from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
-from sfumato.loss.views.over_fitting import OverFitting
-from sfumato.loss.views.random_variable import RandomVariable
+from sfumato.loss.views.interfaces import OverFitting, RandomVariable
 from sfumato.loss.views.renyi_curve import RenyiCurve
 from sfumato.sensitivity import Relation
 

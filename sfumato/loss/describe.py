@@ -70,11 +70,11 @@ def parameters(loss_class: type[PrivacyLoss]) -> dict[str, str]:
 
 def describe(loss: PrivacyLoss) -> dict[str, object]:
     """Plain data for one loss."""
-    values = {name: plain(getattr(loss, field)) for name, field in parameters(type(loss)).items()}
+    values = {name: plain_value(getattr(loss, field)) for name, field in parameters(type(loss)).items()}
     return {"loss": type(loss).__name__, **values}
 
 
-def plain(value: object) -> object:
+def plain_value(value: object) -> object:
     """Numbers, texts, lists and descriptions only."""
     if isinstance(value, PrivacyLoss):
         return describe(value)
@@ -83,7 +83,7 @@ def plain(value: object) -> object:
     if isinstance(value, Relation):
         return value.value
     if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
+        return [plain_value(item) for item in value]
     if value is None or isinstance(value, str | int | float):
         return value
     raise AssertionError(f"a loss holds a {type(value).__name__}, which cannot be described")

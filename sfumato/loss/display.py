@@ -85,7 +85,7 @@ def guesses(total_variation: Bound) -> str:
 # ---- curves ----------------------------------------------------------------------------------------------------------
 
 
-def reach(loss: PrivacyLoss) -> float:
+def visible_end(loss: PrivacyLoss) -> float:
     """The ε beyond which nothing is left to see: δ is within 1e-6 of what it keeps for ever."""
     found = loss.epsilon(min(1.0, most_leak(loss) * (1 + 1e-9) + FAINT), tolerance=ROUGH).upper
     return min(found, FAR)
@@ -101,7 +101,7 @@ def profile_grid(loss: PrivacyLoss, end: float) -> Floats:
 def drawing_grid(loss: PrivacyLoss, end: float) -> Floats:
     """The ε to ask for. Half of one direction’s trade-off function comes from the other, which may reach further."""
     here = profile_grid(loss, end)
-    return np.union1d(here, profile_grid(loss.reverse, reach(loss.reverse))) if loss.relation.one_way else here
+    return np.union1d(here, profile_grid(loss.reverse, visible_end(loss.reverse))) if loss.relation.one_way else here
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def directions(loss: PrivacyLoss, eps: Floats) -> list[DirectionCurves]:
 
 def trade_off_curve(loss: PrivacyLoss, alpha: Floats) -> Floats:
     """The trade-off function at many type I errors, never above the truth: the convex hull of both directions."""
-    eps = drawing_grid(loss, reach(loss))
+    eps = drawing_grid(loss, visible_end(loss))
     ahead = loss.worst(eps, ROUGH)
     back = loss.reverse.worst(eps, ROUGH) if loss.relation.one_way else ahead
     return DirectionCurves("", eps, ahead, back).trade_off(alpha)
@@ -228,7 +228,7 @@ def trade_off_panel(found: list[DirectionCurves]) -> str:
     return "".join(parts)
 
 
-def highest(found: list[DirectionCurves], eps: float, method: str) -> Bound:
+def worse_delta(found: list[DirectionCurves], eps: float, method: str) -> Bound:
     """δ at one of the drawn ε, in the worse direction."""
     sides = [(way.ahead.lower[way.eps == eps][0], way.ahead.upper[way.eps == eps][0]) for way in found]
     return Bound(float(max(low for low, _ in sides)), float(max(high for _, high in sides)), method)
@@ -250,11 +250,11 @@ def html(loss: PrivacyLoss) -> str:
     """
     with np.errstate(all="ignore"):
         epsilon = loss.epsilon(FAINT, tolerance=ROUGH)
-        seen = 1.15 * (reach(loss) if most_leak(loss) > 0 else min(epsilon.upper, FAR))
+        seen = 1.15 * (visible_end(loss) if most_leak(loss) > 0 else min(epsilon.upper, FAR))
         end = seen if seen > 1e-300 else 1.0
         found = directions(loss, np.union1d(drawing_grid(loss, end), [0.0, 1.0]))
         drawing = picture(found, end)
-    delta, advantage = (highest(found, eps, loss.method) for eps in (1.0, 0.0))
+    delta, advantage = (worse_delta(found, eps, loss.method) for eps in (1.0, 0.0))
     numbers = {"ε at δ = 10⁻⁶": epsilon, "δ at ε = 1": delta, "advantage (total variation)": advantage}
     cell = "padding:1px 14px 1px 0;text-align:left;border:0;background:none"
     rows = "".join(

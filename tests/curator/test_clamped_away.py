@@ -85,6 +85,11 @@ def test_an_answer_says_whether_intervals_include_it(tmp_path):
         assert left.clamped_included and "Intervals include what that removes" in answer.note
         assert low <= truth <= high and least <= total <= most and low < m < high and least < s < most
         assert Answer.from_json(answer.to_json()).left_out == left
-        for other in ("VARIANCE(x)", "SUM(x) / COUNT(*)", "AVG(x * 2)"):
+        middle, top = "MEDIAN(x) AS middle", "MAX(x) AS top"
+        said = curator.ask(f"SELECT {middle}, {top} FROM t", epsilon=1)
+        _, *between, _, under, over = said.rows[0]
+        assert between[0] < 1 < between[1] < under and over is None and said.left_out.clamped_included
+        assert Answer.from_json(said.to_json()).rows == said.rows
+        for other in ("VARIANCE(x)", "SUM(x) / COUNT(*)", "AVG(x * 2)", "MEDIAN(ABS(x))", "MAX(x) + 1"):
             said = curator.ask(f"SELECT {other} AS v FROM t", epsilon=1)
             assert not said.left_out.clamped_included and "about clamped values" in said.note

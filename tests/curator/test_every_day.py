@@ -9,11 +9,11 @@ import pytest
 
 from sfumato import Curator
 from sfumato.aggregates.price import Mu, Pure
-from sfumato.curator.every_day import Sums, length, scheduled
+from sfumato.curator.every_day import Sums, length, schedule_of
 from sfumato.curator.failure_guard import Clock
 from sfumato.curator.planner import Wanted
 from sfumato.engines.duckdb import DuckDB
-from sfumato.errors import QueryRefused
+from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.sql.dialects import DIALECTS
 from sfumato.sql.dp_syntax import EveryDay, parse_dp_syntax
 from sfumato.sql.policy import Policy
@@ -57,7 +57,21 @@ def test_counts_are_those_of_the_first_rows_of_each_person(rows, place):
     assert all(
         abs(n - m) <= 6 + rows and low <= n <= high for (_, n, low, high), m in zip(answer.rows, expected, strict=True)
     )
-    assert "days" in answer.note and answer.columns == ("day", "n", "n low", "n high")
+    assert "days" in answer.note and answer.columns == ("day", "count", "count low", "count high")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 50])
+def test_each_day_counts_exactly_the_first_rows_of_each_person(rows, place):
+    with duckdb.connect(str(place)) as connection:  # several rows of a person on one day, and a day without any
+        connection.execute("INSERT INTO visits (patient_id, day) SELECT patient_id, day FROM visits WHERE stay > 3")
+        connection.execute("DELETE FROM visits WHERE day = '2024-01-09'")
+    curator = opened(place, FIRST)
+    schedule = schedule_of(curator, Wanted.of(EVERY, 1.0, bounds=QuestionBounds(rows=rows)))
+    to = dataclasses.replace(DIALECTS["duckdb"], schema=curator.engine.schema())
+    found = {str(day)[:10]: int(n) for day, n in curator.engine.run(schedule.statement(45, to))}
+    assert max(found) <= schedule.day(45).isoformat()
+    counts = np.cumsum([found.get(schedule.day(number).isoformat(), 0) for number in range(1, 46)])
+    assert np.array_equal(counts, truth(place, rows, 45))
 
 
 def test_one_price_and_each_sum_is_drawn_once(place):
@@ -86,7 +100,7 @@ def test_a_person_moves_all_sums_of_the_tree_within_the_price(tmp_path):
         connection.execute("DELETE FROM visits")
     curator = Curator.open(engine, policy)
     text = f"SELECT COUNT(*) FROM visits EVERY DAY OF day FROM '{FIRST}' FOR {days} DAYS"
-    schedule = scheduled(curator, Wanted.of(text, 1.0, bounds=QuestionBounds(rows=rows)))
+    schedule = schedule_of(curator, Wanted.of(text, 1.0, bounds=QuestionBounds(rows=rows)))
     to = dataclasses.replace(DIALECTS["duckdb"], schema=engine.schema())
     levels = {}
     for number in range(1, days + 1):
@@ -106,7 +120,7 @@ def test_a_person_moves_all_sums_of_the_tree_within_the_price(tmp_path):
 
 def test_the_price_is_that_of_all_levels(place):
     curator = opened(place, FIRST)
-    schedule = scheduled(curator, Wanted.of(EVERY, 1.0, bounds=QuestionBounds(rows=7)))
+    schedule = schedule_of(curator, Wanted.of(EVERY, 1.0, bounds=QuestionBounds(rows=7)))
     assert schedule.levels == 6
     mu = 7 * schedule.levels**0.5 / schedule.noise.sigma
     assert mu <= schedule.price.mu <= mu * (1 + 1e-9)
@@ -130,15 +144,44 @@ def test_the_text_says_what_is_published(place):
     assert parse_dp_syntax("SELECT COUNT(*) FROM t -- EVERY DAY OF day FROM '2024-01-01' FOR 3 DAYS").every_day is None
     lines = opened(place, FIRST).ask(f"EXPLAIN PRIVACY {EVERY}", epsilon=1.0, rows=3)
     assert "one charge for 60 days" in lines.rows[0][0] and not lines.charged
+    schedule = schedule_of(opened(place, FIRST), Wanted.of(EVERY, 1.0, bounds=QuestionBounds(rows=3)))
+    worst = max(schedule.error(number) for number in range(1, DAYS + 1))
+    assert f"± {worst:,.0f} at most" in lines.rows[1][0] and worst == schedule.error(31)  # a sum of five
+
+
+@pytest.mark.parametrize("price", [{"epsilon": 1.0, "groups": 2}, {"error": 10.0}, {}])
+def test_other_prices_are_refused(price, place):
+    with pytest.raises((QueryRefused, InvalidParameter)):
+        opened(place, FIRST).ask(EVERY, rows=3, **price)
+
+
+def test_a_column_is_called_what_the_text_says(place):
+    sql = EVERY.replace("COUNT(*)", "COUNT(*) AS people")
+    assert opened(place, FIRST).ask(sql, epsilon=1.0, rows=3).columns == ("day", "people", "people low", "people high")
 
 
 @pytest.mark.parametrize(
     ("sql", "rows"),
     [("SELECT COUNT(*) FROM visits", None), ("SELECT SUM(stay) FROM visits", 3),
-     ("SELECT ward, COUNT(*) FROM visits GROUP BY ward", 3), ("SELECT COUNT(*) FROM wards", 3)],
+     ("SELECT ward, COUNT(*) FROM visits GROUP BY ward", 3), ("SELECT COUNT(*) FROM wards", 3),
+     ("SELECT COUNT(*) + 1 FROM visits", 3), ("SELECT MEDIAN(stay) FROM visits", 3),
+     ("SELECT COUNT(*), COUNT(*) FROM visits", 3), ("SELECT 5, COUNT(*) FROM visits", 3),
+     ("SELECT COUNT(*) FROM visits HAVING COUNT(*) > 9", 3), ("SELECT COUNT(*) FROM visits ORDER BY 1", 3),
+     ("SELECT COUNT(*) AS day FROM visits", 3), ("SELECT COUNT(*) FROM visits LIMIT 0", 3),
+     ("SELECT COUNT(*) FROM visits OFFSET 1", 3),
+     ("SELECT * FROM (SELECT COUNT(*) AS n FROM visits) WHERE n > 9", 3),
+     ("SELECT COUNT(*) FROM visits a JOIN visits b USING (patient_id)", 3),
+     # rows that are added, or another public table, decide whether earlier rows count: one person moves each day
+     ("SELECT COUNT(*) FROM visits v WHERE day = (SELECT MAX(day) FROM visits w WHERE w.patient_id = v.patient_id)", 1),
+     ("SELECT COUNT(*) FROM visits v WHERE NOT EXISTS"
+      " (SELECT 1 FROM visits w WHERE w.patient_id = v.patient_id AND w.day > v.day)", 1),
+     ("SELECT COUNT(*) FROM visits v LEFT JOIN wards w ON v.ward = w.ward WHERE floor IS NULL", 3),
+     ("SELECT COUNT(*) FROM visits WHERE NOT ward IN (SELECT ward FROM wards)", 3),
+     # the last day of a person moves when rows are added
+     ("SELECT COUNT(*) FROM (SELECT patient_id, MAX(day) AS day FROM visits GROUP BY patient_id)", 3)],
 )  # fmt: skip
 def test_other_questions_are_refused(sql, rows, place):
-    with pytest.raises(QueryRefused):
+    with pytest.raises(QueryRefused, match=r"EVERY DAY publishes one count|wards is public"):
         opened(place, FIRST).ask(f"{sql} EVERY DAY OF day FROM '2024-01-01' FOR 9 DAYS", epsilon=1.0, rows=rows)
     with pytest.raises(QueryRefused):
         opened(place, FIRST).ask(

@@ -83,6 +83,36 @@ def test_sums_of_days_are_merged_into_those_of_all_rows(policy, engine):
         assert asked(sql, policy, lasting) == asked(sql, policy, plain)
 
 
+BEGIN_DAYS = ["day >= '2024-02-03'", "day < TIMESTAMP '2024-02-03 00:00:00'",
+              "day < DATE '2024-02-03'", "day >= '2024-01-15' AND day < DATE '2024-02-03' + INTERVAL 1 DAY",
+              "NOT (day < '2024-02-03')"]  # fmt: skip
+WITHIN_DAYS = ["day <= '2024-02-03'", "day > '2024-02-03'", "day >= '2024-02-03 12:00:00'", "day = '2024-02-03'",
+               "day >= '2024-02-03' AND day < '2024-02-04 00:00:00.5'", "HOUR(day) < 12", "day < '2024-02-03 06:30'",
+               "day < TIMESTAMP '2024-02-03 06:00:00' + INTERVAL 1 DAY"]  # fmt: skip
+
+
+def test_moments_are_read_from_days_only_where_a_condition_begins_or_ends_at_midnight(engine):
+    with duckdb.connect(str(engine.path)) as connection:
+        some = "MINUTE * (ABS(HASH(stay, cost, patient_id)) % 48 * 30)"
+        connection.execute(f"ALTER TABLE visits ALTER day TYPE TIMESTAMP USING day + INTERVAL 1 {some}")
+    build_view(engine, BOXED, SUMS, "day")
+    plain = dataclasses.replace(DIALECTS["duckdb"], schema=engine.schema())
+    lasting = dataclasses.replace(plain, lasting=engine.lasting())
+    for condition in [*BEGIN_DAYS, *WITHIN_DAYS]:
+        texts = asked(SOME.format(condition), BOXED, lasting)
+        assert (CATALOG in texts[0]) == (condition in BEGIN_DAYS), condition
+        assert tables(engine, texts) == tables(engine, asked(SOME.format(condition), BOXED, plain)), condition
+
+
+@pytest.mark.parametrize(("old", "new"), [("high = 1000", "high = 500"), ("low = -100", "low = -500")])
+def test_a_view_of_other_bounds_is_not_used(old, new, engine):
+    """Its sums are clamped to the bounds that it was made with, which are not those that noise is priced for."""
+    build_view(engine, BOXED, SUMS, "day")
+    to = dataclasses.replace(DIALECTS["duckdb"], schema=engine.schema(), lasting=engine.lasting())
+    assert CATALOG in asked(SUMS, BOXED, to)[0]
+    assert CATALOG not in asked(SUMS, Policy.read(clinic.POLICY.replace(old, new)), to)[0]
+
+
 def test_days_are_made_again_where_rows_changed(engine):
     first = build_view(engine, SCALED, SUMS, "day")
     assert first.made == first.days > 50 and refresh_views(engine, SCALED)[0].made == 0
@@ -130,3 +160,21 @@ def test_views_are_built_and_used_from_the_command_line(engine, tmp_path):
     run("refresh", str(engine.path), "--policy", str(policy))
     run("drop", str(engine.path), built[0]["name"])
     assert run("list", str(engine.path)) == ""
+
+
+def test_the_name_of_a_folder_of_views_is_no_pattern(tmp_path):
+    """As a pattern, clinic[1] is clinic1, whose units would be read instead, and c* is both."""
+    counts = {}
+    for name in ("clinic1", "clinic[1]", "c*", "it's"):
+        found = DuckDB(clinic.built(tmp_path / f"{name}.duckdb"))
+        with duckdb.connect(str(found.path)) as connection:
+            connection.execute(f"DELETE FROM visits WHERE patient_id % 7 < {len(counts)}")
+        build_view(found, BOXED, SUMS, "day")
+        to = dataclasses.replace(DIALECTS["duckdb"], schema=found.schema())
+        for sql in (SUMS, SOME.format("day < '2024-02-01'")):
+            texts = asked(sql, BOXED, dataclasses.replace(to, lasting=found.lasting()))
+            assert all(CATALOG in text for text in texts)
+            assert tables(found, texts) == tables(found, asked(sql, BOXED, to)), name
+        counts[name] = repr(tables(found, asked(SUMS, BOXED, to)))
+        found.close()
+    assert len(set(counts.values())) == len(counts)

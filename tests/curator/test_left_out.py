@@ -110,6 +110,7 @@ def test_an_error_that_is_explained_buys_nothing(tmp_path):
     before = spent(curator)
     explained = curator.ask(f"EXPLAIN PRIVACY {COUNT}", error=95)
     assert explained.columns == ("privacy",) and "nothing has been charged" in explained.rows[0][0]
+    assert explained.footer.startswith("a preview, nothing was charged")
     assert spent(curator) == before
 
 

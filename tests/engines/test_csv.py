@@ -314,3 +314,20 @@ def test_the_columns_of_what_is_open_are_not_those_of_a_file_that_lies_there_by_
     assert engine.run("SELECT COUNT(*) FROM t") == [(1,)]
     place.write_text("person,stay,more\n1,2,3\n")
     assert set(engine.schema()["t"]) == {"person", "stay"}
+
+
+@pytest.mark.parametrize("odd", [b"3", b"3,c,extra", b"3,\xff\xfe", b"", b"3,'"])
+def test_an_odd_line_of_a_csv_file_neither_raises_nor_changes_the_others(tmp_path, odd):
+    (tmp_path / "t.csv").write_bytes(b"id,code\n1,a\n" + odd + b"\n2,b\n")
+    rows = DuckDB(tmp_path / "t.csv").run("SELECT id, code FROM t WHERE id IN ('1', '2') ORDER BY id")
+    assert rows == [("1", "a"), ("2", "b")]
+
+
+def test_one_value_of_a_csv_file_does_not_change_the_others(tmp_path):
+    """Were types sniffed, one patient's word would turn everybody's 007 into 7, or back."""
+    found = []
+    for last in ("8", "eight"):
+        (tmp_path / "t.csv").write_text(f"id,code\n1,007\n2,007\n3,{last}\n")
+        engine = DuckDB(tmp_path / "t.csv")
+        found.append(engine.run("SELECT code FROM t WHERE id <> '3'"))
+    assert found == [[("007",), ("007",)]] * 2

@@ -17,7 +17,10 @@ MOST = 2000  # questions that are remembered
 
 
 class Run:
-    """The questions of one seed, on DuckDB, on the PostgreSQL server at `dsn`, or by a session of Spark."""
+    """The questions of one seed, on DuckDB, on the PostgreSQL server at `dsn`, or by a session of Spark.
+
+    A context, because a connection that stays open after a failure holds locks that the next test waits for.
+    """
 
     def __init__(self, seed, dsn=None, family="", spark=None):
         self.spark = spark
@@ -25,6 +28,12 @@ class Run:
         self.seed, self.dsn, self.number, self.checker = seed, dsn, None, None
         self.total = Counter()
         self.asked = []  # (text, question) of those that were planned
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
 
     @property
     def name(self):

@@ -31,14 +31,13 @@ KEPT = [
 @pytest.fixture(scope="module")
 def run():
     """A thousand questions about ten worlds, asked; failures are collected."""
-    found = Run(SEED)
-    found.failures = []
-    for index in range(COUNT):
-        number = index // 100 * BATCH + index % 100
-        failure = found.one(number)
-        if failure is not None:
-            found.failures.append(found.report(number, failure))
-    found.close()
+    with Run(SEED) as found:
+        found.failures = []
+        for index in range(COUNT):
+            number = index // 100 * BATCH + index % 100
+            failure = found.one(number)
+            if failure is not None:
+                found.failures.append(found.report(number, failure))
     return found
 
 
@@ -55,40 +54,36 @@ def test_questions_of_the_grammar_keep_the_promise(run):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_questions_about_rows_keep_the_promise(family):
     """Grouped by the unit, joined, chosen by other rows; `python -m tests.fuzz --family` asks many more."""
-    run = Run(SEED, None, family)
-    for index in range(24):
-        failure = run.one(index // 8 * BATCH + index % 8)
-        assert failure is None, run.report(index // 8 * BATCH + index % 8, failure)
-    run.close()
+    with Run(SEED, None, family) as run:
+        for index in range(24):
+            failure = run.one(index // 8 * BATCH + index % 8)
+            assert failure is None, run.report(index // 8 * BATCH + index % 8, failure)
     assert run.count["planned"] > 12 and run.count["moved"] > 2
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_questions_about_rows_keep_the_promise_on_postgres(family, server):
-    run = Run(SEED, server.dsn, family)
-    for index in range(10):
-        failure = run.one(index)
-        assert failure is None, run.report(index, failure)
-    run.close()
+    with Run(SEED, server.dsn, family) as run:
+        for index in range(10):
+            failure = run.one(index)
+            assert failure is None, run.report(index, failure)
     assert run.count["planned"] >= 3
 
 
 def test_questions_of_the_grammar_keep_the_promise_on_postgres(server):
-    run = Run(SEED, server.dsn)
-    for index in range(40):
-        failure = run.one(index)
-        assert failure is None, run.report(index, failure)
-    run.close()
+    with Run(SEED, server.dsn) as run:
+        for index in range(40):
+            failure = run.one(index)
+            assert failure is None, run.report(index, failure)
     assert run.count["planned"] > 10
 
 
 def test_what_failed_once_holds(server):
     """All questions of seeds.txt."""
     for engine, seed, index in KEPT:
-        run = Run(int(seed), server.dsn if engine == "postgres" else None)
-        failure = run.one(int(index))
-        assert failure is None, run.report(int(index), failure)
-        run.close()
+        with Run(int(seed), server.dsn if engine == "postgres" else None) as run:
+            failure = run.one(int(index))
+            assert failure is None, run.report(int(index), failure)
 
 
 # ---- what the grammar reaches ---------------------------------------------------------------------------------------

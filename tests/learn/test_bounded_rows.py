@@ -92,3 +92,16 @@ def test_sums_saturate_instead_of_wrapping():
 
 def test_weights_of_a_unit_depend_on_that_unit_alone():
     assert UnitWeights.of(np.array([0, 0, 1, 0]), 2).weights == pytest.approx([2 / 3, 2 / 3, 1, 2 / 3])
+
+
+@given(tables, st.sampled_from([1.0, 40.0]), st.data())
+def test_sums_of_classes_are_those_of_their_rows(table, norm, data):
+    rows = BoundedRows.of(table, norm)
+    labels = np.array(data.draw(st.lists(st.integers(-2, 5), min_size=len(table), max_size=len(table))), np.int64)
+    found = rows.sum_by_class(labels, 4)
+    assert np.array_equal(found, np.stack([add_up(rows.integers[labels == k]) for k in range(4)]))
+
+
+def test_sums_of_classes_are_exact_beyond_what_doubles_hold():
+    rows = BoundedRows(np.array([[1 << 52], [1], [1 << 52], [1]]), float(1 << 33), math.inf)
+    assert rows.sum_by_class(np.zeros(4, np.int64), 1).tolist() == [[(1 << 53) + 2]]

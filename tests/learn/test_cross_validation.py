@@ -49,3 +49,10 @@ def test_rows_of_a_unit_share_a_fold(frame):
     assert learn.cross_val_score(model, table, y, folds=2).shape == (2,)
     with pytest.raises(InvalidParameter):
         learn.cross_val_score(model, table, y, units=np.arange(600))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_no_rows_are_scored_too(frame):
+    X, y = blobs(10)
+    table = frame({f"x{j}": X[:0, j] for j in range(3)})
+    assert len(learn.cross_val_score(learn.LogisticRegression(**MODEL), table, y[:0], folds=2)) == 2

@@ -149,6 +149,36 @@ def test_classifiers_tell_blobs_apart(kind, delta, classes):
     assert fitted.predict_proba(X).sum(axis=1) == pytest.approx(1)
 
 
+RARE = [learn.LogisticRegression, learn.GaussianNB, learn.DecisionTreeClassifier, learn.RandomForestClassifier,
+        learn.GradientBoostingClassifier]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", RARE, ids=lambda kind: kind.__name__)
+@currencies
+def test_a_rare_class_is_not_predicted_because_of_noise(kind, delta):
+    """Labels that no column tells anything about: the trivial predictor is the best one."""
+    rng = np.random.default_rng(8)
+    X, y = rng.uniform(-1, 1, (2000, 6)), rng.choice(3, 2000, p=[0.85, 0.1, 0.05])
+    fitted = kind(epsilon=0.5, delta=delta, bounds=(-1, 1), classes=[0, 1, 2]).fit(X, y)
+    assert fitted.public_score(X, y) > np.mean(y == 0) - 0.02
+
+
+@pytest.mark.parametrize("classes", [["a", 1], [(1, 2), (3, 4)], [None, "b"], [True, False], [1.0, 2], ["x", "yy"]])
+def test_classes_of_any_kind_stay_what_they_are(classes):
+    X, y = blobs(800)
+    labels = np.empty(len(y), object)
+    labels[:] = [classes[k] for k in y]
+    fitted = learn.GaussianNB(epsilon=3, delta=1e-6, bounds=(-1, 1), classes=classes).fit(X, labels)
+    assert fitted.public_score(X, labels) > 0.8
+    assert all(one in classes for one in fitted.predict(X[:9]).tolist())
+
+
+def test_targets_with_one_possible_value_are_predicted_as_that():
+    X, _ = line()
+    for kind in (learn.LinearRegression, learn.GradientBoostingRegressor):
+        assert set(kind(epsilon=1, bounds=(-1, 1), y_bounds=(3, 3)).fit(X, X[:, 0]).predict(X)) == {3.0}
+
+
 @currencies
 def test_coefficients_of_a_logistic_regression_are_in_the_units_of_the_data(delta):
     X, y = blobs(800)

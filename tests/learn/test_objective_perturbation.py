@@ -65,3 +65,9 @@ def test_what_its_theorem_does_not_cover_is_refused(options):
     easy = {"epsilon": 1, "delta": 1e-6, "bounds": (-1, 1), "classes": [0, 1]}
     with pytest.raises(InvalidParameter):
         ObjectivePerturbation(**easy | options).fit(X, y)
+
+
+def test_much_epsilon_needs_no_small_ridge():
+    """A ridge near 0 would make the noise of the output large; beyond ε = 3,000 it could not be computed."""
+    assert Perturbation.of(1e5, 1e-9, 4).output < 1e-3
+    assert Perturbation.of(20.0, 1e-9, 4).ridge == Perturbation.of(1e5, 1e-9, 4).ridge

@@ -5,7 +5,7 @@ import pytest
 
 import sfumato as sf
 from sfumato import learn
-from sfumato.learn.target_spread import measure_target
+from sfumato.learn.target_spread import Target
 from tests.learn.catalogue import REGRESSION
 
 
@@ -16,17 +16,56 @@ def test_mean_and_deviation_are_found_within_a_small_part_of_the_budget(delta, r
     y = np.random.default_rng(1).normal(-0.6, 0.1, 200_000)
     model = learn.LinearRegression(epsilon=1, delta=delta, relation=relation, **REGRESSION)
     table = model.read_table(np.zeros((len(y), 1)), y, None)
-    count, spread, rest = measure_target(model, y, table, model.spending())
-    assert count == pytest.approx(len(y), rel=0.01)
+    found = Target.measure(model, y, table, model.spending())
+    spread, rest = found.spread, found.spending
+    assert found.count == pytest.approx(len(y), rel=0.01)
     assert (spread.mean, spread.deviation) == pytest.approx((-0.6, 0.1), abs=0.03)
     assert 0.95 * model.spending().amount < rest.amount < model.spending().amount
+
+
+def test_a_small_spread_is_looked_at_again():
+    """400 rows far from the middle: the error of the mean is bought down to what the spread bears, or all is spent."""
+    y = np.random.default_rng(4).normal(-0.8, 0.1, 400)
+    model = learn.LinearRegression(epsilon=0.5, delta=1e-6, **REGRESSION)
+    table = model.read_table(np.zeros((400, 1)), y, None)
+    found = Target.measure(model, y, table, model.spending())
+    assert found.spread.start == pytest.approx(-0.8, abs=0.4)
+    spent = 1 - (found.spending.amount / model.spending().amount) ** 2
+    assert spent == pytest.approx(0.15, abs=0.01) or spent == pytest.approx(0.63, abs=0.01)
+    assert found.mean_alone() == pytest.approx(-0.8, abs=0.4)
 
 
 def test_what_cannot_be_told_from_noise_is_taken_to_be_usual():
     model = learn.LinearRegression(epsilon=0.1, delta=1e-6, **REGRESSION)
     y = np.full(20, 0.9)
-    _, spread, _ = measure_target(model, y, model.read_table(np.zeros((20, 1)), y, None), model.spending())
-    assert spread.deviation == spread.bearable == 1
+    found = Target.measure(model, y, model.read_table(np.zeros((20, 1)), y, None), model.spending())
+    assert found.spread.deviation == found.spread.bearable == 1
+
+
+def beside_the_mean(kind, X, y, **options):
+    """R² over ten fits, less that of the plain mean, which is 0 on the rows of the fit."""
+    return np.mean([kind(**REGRESSION | {"bounds": (-1, 1)} | options).fit(X, y).public_score(X, y) for _ in range(10)])
+
+
+REGRESSIONS = [learn.LinearRegression, learn.GradientBoostingRegressor, learn.PosteriorSample]
+
+
+@pytest.mark.parametrize("kind", REGRESSIONS, ids=lambda kind: kind.__name__)
+def test_a_fit_is_hardly_worse_than_the_trivial_predictor(kind):
+    """Columns that tell nothing, and targets near one end of their bounds: R² was −0.4, −0.7 and −2 here."""
+    rng = np.random.default_rng(6)
+    X, y = rng.uniform(-1, 1, (400, 8)), np.clip(rng.lognormal(-2.2, 0.8, 400) - 1, -1, 1)
+    assert beside_the_mean(kind, X, y, epsilon=1, delta=1e-5) > -0.2
+
+
+@pytest.mark.parametrize("family", ["poisson", "gamma"])
+def test_a_generalised_linear_model_is_hardly_worse_than_the_trivial_predictor(family):
+    rng = np.random.default_rng(7)
+    X, y = rng.uniform(-1, 1, (400, 8)), rng.uniform(0, 2, 400)
+    found = beside_the_mean(
+        learn.GeneralizedLinearRegression, X, y, family=family, y_bounds=(0, 2), epsilon=0.5, delta=1e-5
+    )
+    assert found > -0.1
 
 
 @pytest.mark.parametrize("kind", [learn.LinearRegression, learn.GradientBoostingRegressor])

@@ -142,17 +142,17 @@ class SampledSum(ABC):
 
     def ends(self, floor: float, left: float) -> tuple[float, float]:
         """How far the lattice must reach on both sides."""
-        right_end, left_end = self.mixed_ends(*reach(rough(self.terms), floor, left, self.q_counts))
+        right_end, left_end = self.mixed_ends(*sum_ends(rough(self.terms), floor, left, self.q_counts))
         return max(right_end, 1e-12), max(left_end, 1e-12)
 
     def finest(self, floor: float, left: float) -> float:
         """The least step for which the inner lattice is not too long."""
-        low, high = reach(rough(self.terms), floor, left, self.q_counts)
+        low, high = sum_ends(rough(self.terms), floor, left, self.q_counts)
         return (high - low) * math.sqrt(self.steps) / MOST_POINTS[self.steps > MANY]
 
     def moments(self) -> LatticeMoments:
         """All Rényi moments, to about 1e-5 where that is quick, else to some 1e-4. Here Q-mass counts in any case."""
-        low, high = reach(rough(self.terms), TAIL, LIFT, 1.0)
+        low, high = sum_ends(rough(self.terms), TAIL, LIFT, 1.0)
         quick, spread = (high - low) * math.sqrt(self.steps) / MOST_POINTS[0], self.spread()
         h = tidy(min(max(quick, FINE * spread), max(quick / 4, COARSE_ENOUGH * spread)), [])
         inner = atoms(self.terms, self.inner_step(h), TAIL, LIFT, 1.0)
@@ -279,7 +279,7 @@ def split_onto_lattice(places: Floats, columns: tuple[Floats, ...], h: float) ->
     return start, laid_out
 
 
-def reach(sketch: Rough, floor: float, left: float, weight: float) -> tuple[float, float]:
+def sum_ends(sketch: Rough, floor: float, left: float, weight: float) -> tuple[float, float]:
     """About where the sum has ended: P[S > right] ≤ floor, and E[e^{−weight·S}; S < low] ≤ left. It steers only."""
     bottom = math.fsum(count * float(part.losses[0]) for count, part in sketch.parts)
     top = math.fsum(count * float(part.losses[np.flatnonzero(part.masses)[-1]]) for count, part in sketch.parts)
@@ -302,7 +302,7 @@ def atoms(terms: Terms, h: float, floor: float, left: float, weight: float) -> A
     offset = math.fsum(count * part.offset for count, part in parts)
     bottom = sum(count * part.start for count, part in parts)
     top = sum(count * (part.start + len(part.masses) - 1) for count, part in parts)
-    low, high = reach(sketch, floor, left, weight)
+    low, high = sum_ends(sketch, floor, left, weight)
     # every step may be moved by a cell: where the sum ends in atoms, none may be left out
     start = max(bottom, math.floor((low - offset) / h) - steps - 1)
     stop = min(top, max(math.ceil((high - offset) / h) + steps, start) + 1)

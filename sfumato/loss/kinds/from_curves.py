@@ -14,7 +14,7 @@ from sfumato.loss.kinds.tabulated import (
     choose_nodes,
     evaluate_function,
     first_nodes,
-    reach,
+    profile_end,
     table,
     tabulate,
 )
@@ -43,7 +43,7 @@ def from_profile(
         last = checks.number("top", top, 1e-12, CAP, allowed=f"the ε from which on δ stays what it is, at most {CAP:g}")
     ahead = believed_enclosure("delta", delta, last)
     back = None if backward is None else believed_enclosure("backward", backward, last)
-    end = last if top is not None else max(reach(curve) for curve in (ahead, back) if curve)
+    end = last if top is not None else max(profile_end(curve) for curve in (ahead, back) if curve)
     nodes, first, second = choose_nodes(ahead, back, first_nodes(ahead, back, end))
     check_profile(nodes, first.upper, second.upper)
     return table(nodes, first, second, relation)
@@ -107,7 +107,9 @@ def from_trade_off(f: Function, *, relation: Relation = Relation.AddRemove) -> T
         cells = np.flatnonzero(excess > max(1.0, float(excess.max()) / 16))
         fresh = np.setdiff1d(geometric_midpoints(x[cells], x[cells + 1]), x)
         if not len(fresh) or len(x) > 8000:
-            return tabulate(ahead.profile, back.profile, max(reach(ahead.profile), reach(back.profile)), relation)
+            return tabulate(
+                ahead.profile, back.profile, max(profile_end(ahead.profile), profile_end(back.profile)), relation
+            )
         where = np.searchsorted(x, fresh)
         x, beta = np.insert(x, where, fresh), np.insert(beta, where, evaluate_function("f", f, fresh))
 
@@ -170,12 +172,14 @@ class Corner(NamedTuple):
     def profile(self, eps: Floats) -> Enclosure:
         """sup over x of r(x) − e^ε x, between the samples and the points outside."""
         x, r = self.outer()
-        low = highest(self.worst_x * (1 + 4 * ULP), self.worst_r * (1 - 4 * ULP), eps)
-        high = highest(np.append(x, self.best_x) * (1 - 4 * ULP), np.append(r, self.best_r) * (1 + 64 * ULP), eps)
+        low = touching_value(self.worst_x * (1 + 4 * ULP), self.worst_r * (1 - 4 * ULP), eps)
+        high = touching_value(
+            np.append(x, self.best_x) * (1 - 4 * ULP), np.append(r, self.best_r) * (1 + 64 * ULP), eps
+        )
         return Enclosure(np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
 
 
-def highest(x: Floats, r: Floats, eps: Floats) -> Floats:
+def touching_value(x: Floats, r: Floats, eps: Floats) -> Floats:
     """max of r − e^ε x over points in any order."""
     order = np.lexsort((r, x))
     x, r = x[order], r[order]

@@ -21,7 +21,7 @@ from sfumato.loss.kinds.tabulated import (
     TabulatedLoss,
     column,
     evaluate_function,
-    reach,
+    profile_end,
     tabulate,
 )
 from sfumato.loss.numeric import ULP, Enclosure, Floats, floats
@@ -183,7 +183,7 @@ def from_measures(ratio: Ratio, p: Measure, q: Measure, cuts: Floats, relation: 
     cells = [refine_edges(ratio, p, q, low, high) for low, high in pairwise(cuts)]
     ahead = sum_pieces([piece(loss, first, second) for loss, first, second in cells])
     back = sum_pieces([piece(-loss, second, first) for loss, first, second in cells])
-    return tabulate(ahead, back, max(reach(ahead), reach(back)), relation)
+    return tabulate(ahead, back, max(profile_end(ahead), profile_end(back)), relation)
 
 
 def sum_pieces(pieces: list[Piece]) -> Curve:

@@ -33,7 +33,7 @@ from sfumato.loss.kinds.polygons import FLOOR, NODES, Polygon, Sign, Steps, abov
 from sfumato.loss.kinds.sampled_group import MOST_PEOPLE, SampledGaussianGroupLoss
 from sfumato.loss.kinds.selected import SelectedLoss
 from sfumato.loss.kinds.subsampled import PoissonSampledLoss
-from sfumato.loss.kinds.tabulated import MOST, TabulatedLoss, choose_nodes, first_nodes, reach, table
+from sfumato.loss.kinds.tabulated import MOST, TabulatedLoss, choose_nodes, first_nodes, profile_end, table
 from sfumato.loss.kinds.wrappers import Either, either
 from sfumato.loss.numeric import ULP, Enclosure, Floats, maximum
 from sfumato.loss.views.convex_bounds import CAP, Side, both_sides, convex, monotone, unfold
@@ -163,7 +163,7 @@ def one_step(loss: PrivacyLoss) -> Steps:
         return loss.backward(eps)
 
     tops = zip((ahead, back), loss.supremum(), strict=True)
-    end = max(min(top, CAP) if math.isfinite(top) else reach(curve, FLOOR) for curve, top in tops) or 1.0
+    end = max(min(top, CAP) if math.isfinite(top) else profile_end(curve, FLOOR) for curve, top in tops) or 1.0
     first = space_out(first_nodes(ahead, back, end), *lattice(loss.atoms(), 1)(end))
     nodes = space_out(choose_nodes(ahead, None if loss.reverse == loss else back, first, NODES)[0])
     one, other = monotone(ahead(nodes)), monotone(back(nodes))
@@ -246,7 +246,7 @@ def highest_losses(loss: PrivacyLoss) -> tuple[float, float]:
 def tabulate_chain(ahead: Stopped, back: Stopped | None, bends: Bends, relation: Relation) -> TabulatedLoss:
     """The profiles of a chain as a table."""
     sides = [side for side in (ahead, back) if side]
-    end, top = max(reach(side) for side in sides), max(side.top for side in sides)
+    end, top = max(profile_end(side) for side in sides), max(side.top for side in sides)
     first = space_out(first_nodes(ahead, back, min(end, top) or 1.0), *bends(end))
     first = np.append(first, top) if first[-1] < top <= CAP else first
     nodes = choose_nodes(above(ahead), back and above(back), first, MOST)[0]

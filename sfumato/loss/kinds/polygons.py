@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from sfumato.loss.kinds.tabulated import choose_nodes, first_nodes, reach
+from sfumato.loss.kinds.tabulated import choose_nodes, first_nodes, profile_end
 from sfumato.loss.numeric import ULP, Enclosure, Floats
 from sfumato.loss.views.convex_bounds import Indices, touching_corner
 from sfumato.loss.views.divergences import Curve
@@ -126,7 +126,7 @@ class Steps(NamedTuple):
         if len(self.outer.x) <= 2 * NODES:
             return self
         ahead, back = above(self.forward), None if alike else above(self.backward)
-        end = max(reach(curve, FLOOR) for curve in (ahead, back) if curve)
+        end = max(profile_end(curve, FLOOR) for curve in (ahead, back) if curve)
         nodes = choose_nodes(ahead, back, first_nodes(ahead, back, end), NODES)[0]
         corners = [self.inner.best(nodes), len(self.inner.x) - 1 - self.inner.reverse.best(nodes)]
         some = np.unique(np.concatenate([[0], *corners, [len(self.inner.x) - 1]]))

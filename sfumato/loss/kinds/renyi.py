@@ -91,7 +91,7 @@ class RenyiLoss(RenyiOnly):
 def from_renyi(curve: Callable[[float], float], orders: Sequence[float] = ORDERS) -> RenyiLoss:
     """The loss of a mechanism with D_a ≤ curve(a): tabulated at `orders`, and that table is what is described."""
     try:
-        table = curve_of(lambda a: checks.extended("curve(order)", curve(a)) * (1 + 1e-15), orders)
+        table = curve_of(lambda a: checks.extended_number("curve(order)", curve(a)) * (1 + 1e-15), orders)
     except TypeError as problem:
         raise InvalidParameter(f"curve must be a function of the order: {problem}") from problem
     return RenyiLoss(table.orders, table.divergences)

@@ -15,7 +15,7 @@ from sfumato.loss.base import TOLERANCE, PrivacyLoss
 from sfumato.loss.bound import Bound
 from sfumato.loss.kinds.gated import profile_at_any_sign
 from sfumato.loss.kinds.run_counts import RunLaw
-from sfumato.loss.kinds.tabulated import TabulatedLoss, reach, tabulate
+from sfumato.loss.kinds.tabulated import TabulatedLoss, profile_end, tabulate
 from sfumato.loss.numeric import ULP, Enclosure, Floats, floats
 from sfumato.loss.views.convex_bounds import CAP
 from sfumato.loss.views.divergences import log_moment
@@ -68,7 +68,7 @@ class SelectedLoss(PrivacyLoss):
     def table(self) -> TabulatedLoss:
         """The values of the integral as a table: engines read profiles at very many ε."""
         ahead, back = self.best
-        end = max(reach(ahead), reach(back))
+        end = max(profile_end(ahead), profile_end(back))
         return tabulate(ahead, None if self.reverse is self else back, end, self.relation, NODES)
 
     def forward(self, eps: Floats, tolerance: float = TOLERANCE) -> Enclosure:
@@ -126,7 +126,7 @@ def short_table(loss: PrivacyLoss) -> TabulatedLoss:
         return loss.backward(eps)
 
     alike = loss.reverse == loss
-    end = reach(ahead) if alike else max(reach(ahead), reach(back))
+    end = profile_end(ahead) if alike else max(profile_end(ahead), profile_end(back))
     return tabulate(ahead, None if alike else back, end, loss.relation, NODES)
 
 

@@ -166,7 +166,7 @@ def table(nodes: Floats, ahead: Enclosure, back: Enclosure, relation: Relation) 
     return TabulatedLoss(tuple(nodes.tolist()), *(tuple(values.tolist()) for values in columns), relation=relation)
 
 
-def reach(curve: Curve, floor: float = FLOOR) -> float:
+def profile_end(curve: Curve, floor: float = FLOOR) -> float:
     """Where the profile has ended, roughly: below the floor, or at what it never falls below."""
 
     def has_ended(eps: float) -> bool:

@@ -86,7 +86,7 @@ def hellinger(loss: PrivacyLoss) -> Bound:
 
 def hockey_stick(loss: PrivacyLoss, alpha: SupportsFloat) -> Bound:
     """H_α for all α ≥ 0: for α < 1 by H_α(P‖Q) = α·H_{1/α}(Q‖P) + 1 − α."""
-    a = checks.extended("alpha", alpha)
+    a = checks.extended_number("alpha", alpha)
     if a == math.inf:
         return loss.delta(math.inf)
     side = loss if a >= 1 or not loss.relation.one_way else loss.reverse

@@ -93,7 +93,7 @@ def top_of(loss: PrivacyLoss) -> float:
 
 def delta(loss: PrivacyLoss, epsilon: SupportsFloat, tolerance: float) -> Bound:
     """δ at one ε."""
-    eps = checks.extended("epsilon", epsilon)
+    eps = checks.extended_number("epsilon", epsilon)
     found = profile(loss, np.array([eps]), tolerance)
     return Bound(float(found.lower[0]), float(found.upper[0]), loss.method)
 

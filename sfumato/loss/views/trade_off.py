@@ -57,7 +57,7 @@ def all_at_once(loss: PrivacyLoss, a: Floats, tolerance: float) -> Enclosure:
     one is highest, concavity keeps the maximum between the outer two.
     """
     lower, upper, rest = np.zeros_like(a), np.ones_like(a), np.ones(len(a), dtype=bool)
-    back, low, high = reach(loss, float(a.min()))
+    back, low, high = stretch_of_t(loss, float(a.min()))
     low, high = max(low, -left_end(back, float(1 - a.max()))), min(high, right_end(loss, float(a.min())))
     if high - low <= NARROW:
         return Enclosure(lower, upper)
@@ -68,7 +68,7 @@ def all_at_once(loss: PrivacyLoss, a: Floats, tolerance: float) -> Enclosure:
         points = centre[:, None] + step[:, None] * np.array([-1.0, 0.0, 1.0])
         found = two_sided(loss, back, points.ravel(), sharp)
         worth = worths(points, a[rest, None], Enclosure(*(side.reshape(points.shape) for side in found)))
-        best, roof = highest(points, worth)
+        best, roof = best_of_three(points, worth)
         lower[rest], upper[rest] = np.maximum(best, lower[rest]), np.minimum(roof, upper[rest])
         open_ = roof - best > tolerance * roof
         vertex = parabola(worth.lower, step)
@@ -107,7 +107,7 @@ def width(loss: PrivacyLoss, share: float) -> float:
     return min(1.0, max(found or loss.delta(0.0, tolerance=1e-2).upper / share, 1e-12))
 
 
-def highest(t: Floats, worth: Enclosure) -> tuple[Floats, Floats]:
+def best_of_three(t: Floats, worth: Enclosure) -> tuple[Floats, Floats]:
     """The best of three points, and a roof over all t: 1 unless the middle point is certainly the highest.
 
     From the middle to an outer point, the chord of the other side, continued in x = e^t, lies above.
@@ -149,7 +149,7 @@ def maxima(t: Floats, h: Floats, a: Floats, tolerance: float) -> tuple[Floats, F
     return floats(centre), floats(np.minimum(step, (t[-1] - t[0]) / GRID))
 
 
-def reach(loss: PrivacyLoss, alpha: float) -> tuple[PrivacyLoss, float, float]:
+def stretch_of_t(loss: PrivacyLoss, alpha: float) -> tuple[PrivacyLoss, float, float]:
     """The loss for negative t, and the stretch of t that matters."""
     back = loss.reverse if loss.relation.one_way else loss
     return back, -min(top_of(back), 700.0), min(top_of(loss), -math.log(alpha) if alpha > 0 else math.inf, 700.0)
@@ -179,7 +179,7 @@ def at_one(loss: PrivacyLoss, a: float, tolerance: float) -> Bound:
     if a in (0.0, 1.0):
         low, high = (1 - most_leak(loss)) * (1 - 2 * ULP), min((1 - least_leak(loss)) * (1 + 2 * ULP), 1.0)
         return Bound(low * (1 - a), high * (1 - a), loss.method, "lower")
-    back, low, high = reach(loss, a)
+    back, low, high = stretch_of_t(loss, a)
     closed = loss.method == "closed form"
     nearby = Bound(0.0, 1.0, loss.method, "lower") if closed else search_nearby(loss, a, tolerance)
     if nearby.gap <= max(tolerance, CLOSE * (loss.method == "lattice")) * nearby.upper or not (closed or loss.one_pair):
@@ -194,7 +194,7 @@ def search_nearby(loss: PrivacyLoss, a: float, tolerance: float) -> Bound:
 
     What is known around one ε (`near`) holds everywhere and is loose far away: it shows where to look next.
     """
-    back, low, high = reach(loss, a)
+    back, low, high = stretch_of_t(loss, a)
     best, eps, delta, sharp = Bound(0.0, 1.0, loss.method, "lower"), None, a / 4, ROUGH
     for _ in range(LOOKS):
         curve = around(loss, back, delta, eps, sharp)

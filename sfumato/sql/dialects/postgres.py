@@ -120,10 +120,10 @@ class Postgres(Foreign):
             case None:
                 return super().operands(call)
             case place, few:
-                return [self.changed(one, few) if i == place else self.compiled(one)
+                return [self.change_case(one, few) if i == place else self.compiled(one)
                         for i, one in enumerate(call.arguments)]  # fmt: skip
 
-    def changed(self, text: Expression, few: str) -> Sql:
+    def change_case(self, text: Expression, few: str) -> Sql:
         """LOWER or UPPER of a text, for ASCII and these letters only."""
         assert isinstance(text, Call)
         return raw(letters.change_letters(text.name, few, self.compiled(text.arguments[0]).sql(self.name)))

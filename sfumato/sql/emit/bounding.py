@@ -77,7 +77,7 @@ class EachRow(Bounding):
 
     def sums(self, plan: Plan, rows: "RowSums", salt: int, to: Dialect) -> str:
         keys = qualify(ROWS, key_names(plan))
-        totals = [f"{to.total_of(rows.added(j), rows.most(j))} AS {measure(j)}" for j in range(len(rows.measures))]
+        totals = [f"{to.total_of(rows.row_steps(j), rows.most(j))} AS {measure(j)}" for j in range(len(rows.measures))]
         return f"SELECT {', '.join([*keys, *totals])} FROM {rows.source} {group_by(keys)}"
 
     def values(self, plan: Plan, value: str, of: Expression, salt: int, to: Dialect, once: bool, form: Form) -> str:
@@ -218,9 +218,9 @@ class RowSums:
         values = {measure(j): to.compiled(m.of) for j, m in enumerate(listed) if m.of} or {ONE: raw("1")}
         return RowSums(f"({row_select(plan, values, to).sql(to.name, copy=False)}) AS {ROWS}", listed, to)
 
-    def added(self, place: int) -> str:
+    def row_steps(self, place: int) -> str:
         """The integer that one row adds to the sum."""
-        mine, counted = columns_of(self.measures)
+        mine, counted = value_columns(self.measures)
         return clamped_value(self.measures[place], mine[place], counted[place], self.to)
 
     def most(self, place: int) -> int:
@@ -232,23 +232,23 @@ class RowSums:
             return self.roomy_total(place)
         if self.measures[place].what is What.ROWS:
             return "COUNT(*)"
-        return self.to.total_of(self.added(place), self.most(place))
+        return self.to.total_of(self.row_steps(place), self.most(place))
 
     def roomy_total(self, place: int) -> str:
         """The sum of a group, in a type that is wide enough for a product."""
         if self.by_day:
             return f"SUM({self.to.wide(f'{ROWS}.{measure(place)}')})"
-        return self.to.total(self.added(place))
+        return self.to.total(self.row_steps(place))
 
     def count(self, place: int) -> str:
         """The number of rows that this measure sums."""
-        counted_by, counted = self.measures[place].counted_by, columns_of(self.measures)[1][place]
+        counted_by, counted = self.measures[place].counted_by, value_columns(self.measures)[1][place]
         if self.by_day:
             return self.total(self.measures.index(counted_by))
         return self.to.total_of(clamped_value(counted_by, counted, counted, self.to), 1)
 
 
-def columns_of(measures: Sequence[Measure]) -> tuple[list[str], list[str]]:
+def value_columns(measures: Sequence[Measure]) -> tuple[list[str], list[str]]:
     """For each measure the column with its values, and the column whose values say in which rows it counts."""
     mine = [f"{ROWS}.{measure(j)}" for j in range(len(measures))]
     return mine, [

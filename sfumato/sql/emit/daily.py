@@ -52,7 +52,7 @@ class DailyTable:
         """The conditions on the day, if these sums of the plan are those of some days of this table; else None."""
         chosen, rest = split_days(plan, self.day)
         if text_of_rows(plan, rest) != self.rows or any(
-            text_of_measure(m) not in self.measures for m in stored(measures)
+            text_of_measure(m) not in self.measures for m in stored_measures(measures)
         ):
             return None
         fits = self.whole_days or all(ends_at_midnight(one) for one in chosen)
@@ -73,7 +73,7 @@ class DailyTable:
         return f"(SELECT {', '.join(shown)} FROM {stored_in} AS {table_alias(0)}{where}) AS {ROWS}"
 
 
-def stored(measures: Sequence[Measure]) -> list[Measure]:
+def stored_measures(measures: Sequence[Measure]) -> list[Measure]:
     return [m for m in measures if m.what is not What.UNITS]
 
 
@@ -110,7 +110,7 @@ def require_daily(plan: Plan, day: str) -> None:
 def daily_table(plan: Plan, day: str, dates: bool, days: str, all_days: str) -> DailyTable:
     """The table for the sums of this plan by the days of a column."""
     measures = dict.fromkeys(
-        [*stored(plan.measures), *(m.counted_by for m in stored(plan.measures) if m.of), ROW_COUNT]
+        [*stored_measures(plan.measures), *(m.counted_by for m in stored_measures(plan.measures) if m.of), ROW_COUNT]
     )
     named = {text_of_measure(m): measure(j) for j, m in enumerate(measures)}
     return DailyTable(days, all_days, text_of_rows(plan, split_days(plan, day)[1]), day, dates, named)
@@ -121,7 +121,7 @@ ROW_COUNT = Measure(What.ROWS)
 
 def measures_of(plan: Plan) -> tuple[Measure, ...]:
     """All measures of a plan that are kept, and what they are counted by."""
-    listed = stored(plan.measures)
+    listed = stored_measures(plan.measures)
     return tuple(dict.fromkeys([*listed, *(m.counted_by for m in listed if m.of), ROW_COUNT]))
 
 
@@ -139,7 +139,7 @@ def daily_sums(plan: Plan, table: DailyTable, to: Dialect) -> str:
                for j, m in enumerate(measures)]  # fmt: skip
     names = qualify(ROWS, [UNIT, *(key(i) for i in range(len(plan.keys)))])
     day = to.identifier(table.day)
-    sums = [f"{added(m, mine[j], counted[j], to)} AS {measure(j)}" for j, m in enumerate(measures)]
+    sums = [f"{day_total(m, mine[j], counted[j], to)} AS {measure(j)}" for j, m in enumerate(measures)]
     return (
         f"SELECT {ROWS}.{DAY} AS {day}, {', '.join([*names, *sums])} FROM ({day_rows(plan, table, to)}) AS {ROWS}"
         f" GROUP BY {', '.join([f'{ROWS}.{DAY}', *names])}"
@@ -158,7 +158,7 @@ def fits(of: Measure) -> bool:
     return of.of is None or max(map(abs, of.span())) <= 2**23
 
 
-def added(of: Measure, name: str, counted: str, to: Dialect) -> str:
+def day_total(of: Measure, name: str, counted: str, to: Dialect) -> str:
     """The sum of a day; in a type that files have, in which nothing is lost."""
     total = "COUNT(*)" if of.what is What.ROWS else to.total(clamped_value(of, name, counted, to))
     return f"CAST({total} AS {'BIGINT' if fits(of) else 'DECIMAL(38, 0)'})"

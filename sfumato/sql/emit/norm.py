@@ -40,7 +40,7 @@ from sfumato.sql.reserved_names import (
 
 WHOLE = 2**20  # a weight of one: weights are whole multiples of 1/WHOLE
 RANK_WHOLE = 2**10  # the same where ranks are weighted sums, which are multiplied by fractions of six digits
-LARGEST_ADDED = 2**52  # sums of a unit in a group beyond this leave their type when they are compared with sizes
+LARGEST_ADDED = 2**52  # sums of a unit in a group beyond this are not multiplied by weights
 LARGEST = 2**62  # squared norms beyond this leave their type
 LARGEST_SUM = 2**42  # norms beyond this do, where they are sums: WHOLE times a bound must fit
 
@@ -169,10 +169,22 @@ class Scaling:
 
     def unit_total(self, place: int, rows: RowSums) -> str:
         """The sum that a unit adds to a group: NULL if products with it would leave their type."""
-        total = rows.total(place)
-        if self.measures[place].what is What.ROWS:
+        total, factor = rows.total(place), self.largest_factor(place)
+        if self.measures[place].what is What.ROWS and factor == 1:
             return f"CAST({total} AS BIGINT)" if rows.by_day else total
-        return f"CASE WHEN ABS({total}) < {LARGEST_ADDED} THEN CAST({total} AS BIGINT) END"
+        most = min(LARGEST_ADDED, LARGEST // (2 * factor))  # a coordinate is a difference of two such products
+        return f"CASE WHEN ABS({total}) < {most} THEN CAST({total} AS BIGINT) END"
+
+    def largest_factor(self, place: int) -> int:
+        """The most that a measure is multiplied by, where it becomes part of a norm."""
+        factors = [
+            block.resolution * factor
+            for block in self.blocks
+            for one in block.coordinates
+            for index, factor in ((one.measure, one.scale), (one.parent, abs(one.shift)))
+            if index == place
+        ]
+        return max(1, *factors) if factors else 1
 
     def norms(self) -> str:
         """unit, and its norm in each block: NULL where a coordinate or the norm leaves its type."""

@@ -26,12 +26,11 @@ def check_pattern(text: Argument, pattern: Argument) -> None:
     if constant is None or getattr(pattern, "name", "lower") != "lower":
         raise QueryRefused(
             "LIKE takes a pattern in quotes.\n  found:  a pattern that is computed in each row\n"
-            "  do:     ask CONTAINS(x, y), STARTS_WITH(x, y) or ENDS_WITH(x, y)"
+            "  do:     if y is to be found as it is: CONTAINS(x, y), STARTS_WITH(x, y) or ENDS_WITH(x, y)"
         )
     if problem := pattern_problem(constant):
         raise QueryRefused(
-            f"this pattern of LIKE could take long to match.\n  found:  {problem}\n"
-            "  do:     write a shorter one, or several: x LIKE 'a%' AND x LIKE '%b_c%'"
+            f"this pattern of LIKE could take long to match.\n  found:  {problem}\n  do:     write a shorter one"
         )
 
 

@@ -70,22 +70,22 @@ class PatternReader:
         size = self.sequence()
         while self.take("|"):
             size += self.sequence()
-        return self.limited(size)
+        return self.require_few_states(size)
 
     def sequence(self) -> int:
-        size = self.repeated()
+        size = self.repetition()
         while self.peek() not in ("", "|", ")", "$"):
-            size += self.repeated()
-        return self.limited(size)
+            size += self.repetition()
+        return self.require_few_states(size)
 
-    def repeated(self) -> int:
+    def repetition(self) -> int:
         size = self.atom()
         times = self.times()
         if self.peek() and self.peek() in "*+?{":
             raise self.problem("a second repetition")
-        return self.limited(size * times)
+        return self.require_few_states(size * times)
 
-    def limited(self, size: int) -> int:
+    def require_few_states(self, size: int) -> int:
         if size > MOST_STATES:
             raise self.problem(f"more than {MOST_STATES} characters and ranges, with repetitions written out,")
         return size
@@ -152,7 +152,7 @@ class PatternReader:
                 if last < first:
                     raise self.problem("a range that ends before it begins")
             size += 1
-            self.limited(size)
+            self.require_few_states(size)
         if size == least:
             raise self.problem("an empty [ ]")
         return size
@@ -195,7 +195,7 @@ def check_pattern(text: Argument, pattern: Argument) -> None:
     if constant is None:
         raise QueryRefused(
             "REGEXP_MATCHES takes a pattern in quotes.\n  found:  a pattern that is computed in each row\n"
-            "  do:     ask CONTAINS(x, y), STARTS_WITH(x, y) or ENDS_WITH(x, y)"
+            "  do:     if y is to be found as it is: CONTAINS(x, y), STARTS_WITH(x, y) or ENDS_WITH(x, y)"
         )
     try:
         automaton_size(constant)

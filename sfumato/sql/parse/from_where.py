@@ -247,8 +247,7 @@ def optional(sources: list[Source], joins: list[exp.Join]) -> list[bool]:
         ):
             raise QueryRefused(
                 f"{' '.join(filter(None, [join.method, side, kind]))} JOIN is not allowed here.\n"
-                "  found:  it keeps rows that have no unit, or drops rows that have a match\n"
-                "  do:     use JOIN or LEFT JOIN with ON; a private table comes first"
+                "  found:  it keeps rows that have no unit, or drops rows that have a match"
             )
         if side == "LEFT":
             found[place] = sources[place].public or not nobody

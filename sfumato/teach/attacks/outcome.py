@@ -169,12 +169,12 @@ class Demonstration:
     def to_json(self) -> str:
         """The demonstration as JSON."""
         more = ("interval", "most", "certified", "refuted")
-        rows = [{**plain(row), **{key: getattr(row, key) for key in more}} for row in self.rows]
+        rows = [{**result_fields(row), **{key: getattr(row, key) for key in more}} for row in self.rows]
         data = {**vars(self), "rows": rows}
         return json.dumps(data, ensure_ascii=False, allow_nan=False)
 
 
-def plain(row: AttackResult) -> dict[str, object]:
+def result_fields(row: AttackResult) -> dict[str, object]:
     return {key: getattr(row, key) for key in ("interface", "share", "tries", "claim", "bound")}
 
 

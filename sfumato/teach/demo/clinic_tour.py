@@ -120,12 +120,12 @@ def truth(answer: Answer, exact: duckdb.DuckDBPyConnection) -> tuple[Cell, ...]:
     keys = [name for name in names if name not in spans]
     first = next(name for name in names if name in spans)
     rows = [dict(zip(names, row, strict=True)) for row in exact.fetchall()]
-    values = {tuple(plain(row[key]) for key in keys): row[first] for row in rows}
+    values = {tuple(with_doubles(row[key]) for key in keys): row[first] for row in rows}
     ours = zip(*(answer.column(key) for key in keys), strict=True) if keys else [()]
-    return tuple(values.get(tuple(map(plain, key))) for key in ours)
+    return tuple(values.get(tuple(map(with_doubles, key))) for key in ours)
 
 
-def plain(value: object) -> object:
+def with_doubles(value: object) -> object:
     return float(value) if isinstance(value, int | float) else value
 
 

@@ -75,10 +75,10 @@ def ask_beside(curator: Curator, database: str | Path, questions: Iterable[tuple
         values = [name for name in answer.columns if f"{name} low" in answer.columns]
         bounds = {f"{name} {side}" for name in values for side in ("low", "high")}
         keys = [name for name in answer.columns if name not in values and name not in bounds]
-        truths = {tuple(plain(row[name]) for name in keys): row for row in exact}
+        truths = {tuple(key_text(row[name]) for name in keys): row for row in exact}
         empty = dict.fromkeys(values, 0) if "COUNT" in sql.upper() else {}  # a public key that nobody has
         for row in (dict(zip(answer.columns, found, strict=True)) for found in answer.rows):
-            place = tuple(plain(row[name]) for name in keys)
+            place = tuple(key_text(row[name]) for name in keys)
             for name in values:
                 told = (row[name], row[f"{name} low"], row[f"{name} high"], truths.get(place, empty).get(name))
                 if all(isinstance(x, int | float | Decimal) for x in told):
@@ -94,6 +94,6 @@ def run(database: str | Path, sql: str) -> list[dict[str, object]]:
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
-def plain(key: object) -> str:
+def key_text(key: object) -> str:
     """A key as text: 3 and 3.0 are one key."""
     return str(int(key)) if isinstance(key, float) and key.is_integer() else str(key)

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sfumato.loss.base import PrivacyLoss
-from sfumato.loss.display import name, profile_grid, reach, trade_off_curve
+from sfumato.loss.display import name, profile_grid, trade_off_curve, visible_end
 from sfumato.loss.numeric import floats
 from sfumato.loss.views.profile import top_of
 from sfumato.teach.figures.style import (
@@ -71,7 +71,7 @@ def profiles(losses: Losses) -> Figure:
     """δ(ε), linear and logarithmic; the mechanism is (ε, δ)-DP on and above its line."""
     figure, (plain, log) = panels(2, "privacy profile δ(ε)", "the same, δ on a log scale")
     shown = label_losses(losses)
-    end = 1.1 * max(reach(loss) for loss in shown.values()) or 1.0
+    end = 1.1 * max(visible_end(loss) for loss in shown.values()) or 1.0
     for (text, loss), pen in zip(shown.items(), pens(shown), strict=True):
         for axis, last in ((plain, end / 2), (log, end)):
             eps = profile_grid(loss, last)

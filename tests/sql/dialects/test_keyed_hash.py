@@ -60,6 +60,16 @@ def test_equal_values_have_one_hash_and_others_another():
     )
     for value in (float("inf"), -float("inf"), 1.7e308, 5e-324, -5e-324):
         assert isinstance(found(value), int)
+    assert len({found(1e300), found(-1e300), found(None), found(7.0)}) == 4
+
+
+def test_dates_are_hashed_by_their_value():
+    moments = ["2024-02-29", "2024-03-01", "2024-02-29 10:11:12.5", "0001-01-01", "infinity", None]
+    hashed = keyed_hash([Hashed("x", Form.DATE)], 5, TO)
+
+    found = {duckdb.execute(f"SELECT {hashed} FROM (SELECT CAST(? AS TIMESTAMP) AS x)", [one]).fetchall()[0]
+             for one in moments}  # fmt: skip
+    assert len(found) == len(moments)
 
 
 def test_no_whole_number_is_too_large():

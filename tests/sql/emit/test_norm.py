@@ -183,6 +183,56 @@ def test_overflow_is_decided_for_each_block_and_each_coordinate(monkeypatch):
     assert {one: row[places[What.UNITS]] for one, row in sums.items()} == {"a": 3 * WHOLE, "b": WHOLE, "c": WHOLE}
 
 
+class Totals:
+    """Totals of a unit's rows in a group, of any size, as columns of a table."""
+
+    by_day = False
+
+    def total(self, place):
+        return f"total{place}"
+
+
+TOTALS = (0, 1, 2**20, *(2**e // d + i for e in (38, 45, 50, 52, 58, 63, 66) for d in (1, 3) for i in (-1, 0)))
+NUMBERS = """
+version = 1
+[budget]
+epsilon = 1
+delta = 1e-6
+[tables.t]
+unit = "u"
+[tables.t.columns]
+k = {type = "text", keys = ["a"]}
+w = {type = "integer", low = 0, high = 1000000000}
+x = {type = "number", low = -100, high = 11}
+j = {type = "integer", low = -1, high = 2}
+"""
+
+
+@pytest.mark.parametrize("squares", [True, False])
+@pytest.mark.parametrize("sql", [
+    "SELECT SUM(j), SUM(w) FROM t", "SELECT COUNT(*), AVG(x), VARIANCE(w) FROM t", "SELECT CORR(x, w) FROM t",
+])  # fmt: skip
+def test_no_total_of_a_unit_raises_however_many_rows_it_has(sql, squares):
+    """An error is an answer. Parts of norms are up to 4,096 times a total, or 2²⁴ times a count."""
+    scaling = scaling_of(sql, squares, Policy.read(NUMBERS))
+    connection, width = duckdb.connect(), len(scaling.measures)
+    connection.execute(f"CREATE TABLE given (i INT, {', '.join(f'total{j} HUGEINT' for j in range(width))})")
+    rng, lines = np.random.default_rng(3), []
+    for i in range(300):
+        most = TOTALS[int(rng.integers(len(TOTALS)))]
+        sizes = [most * int(rng.integers(2)) for _ in range(width)]
+        signs = [int(rng.choice([-1, 1])) if m.span()[0] < 0 else 1 for m in scaling.measures]
+        lines.append(f"({i}, {', '.join(str(a * b) for a, b in zip(sizes, signs, strict=True))})")
+    connection.execute(f"INSERT INTO given VALUES {', '.join(lines)}")
+    totals = [f"{scaling.unit_total(j, Totals())} AS {measure(j)}" for j in range(width)]
+    connection.execute(f"CREATE TABLE {PAIRS} AS SELECT CAST(i AS TEXT) AS {UNIT}, {', '.join(totals)} FROM given")
+    connection.execute(f"CREATE TABLE {NORMS} AS {scaling.norms()}")
+    lost = connection.execute(f"SELECT COUNT(*), COUNT({norm(0)}) FROM {NORMS}").fetchall()[0]
+    assert 0 < lost[1] < lost[0] == 300
+    for bound in (1, 2**20, 2**40):
+        connection.execute(scaling.sums([bound] * len(scaling.blocks))).fetchall()
+
+
 # ---- random tables ---------------------------------------------------------------------------------------------------
 
 NAMES = ("p", "q", "r", "s")

@@ -216,6 +216,14 @@ def test_a_join_that_would_bring_people_together_is_refused_without_a_hint_to_an
     assert "do:" not in str(refused.value)
 
 
+@pytest.mark.parametrize("on", ["USING (order_id)", "ON lines.order_id = orders.order_id"])
+def test_a_key_that_is_no_column_is_named_and_no_other_column_is_hinted_at(on):
+    policy = Policy.read(POLICY.replace('line_id = {type = "text"}\norder_id = {type = "number"}\n', ""))
+    with pytest.raises(QueryRefused, match="the owner adds it to the columns of lines") as refused:
+        parse_question(f"SELECT COUNT(*) FROM lines JOIN orders {on}", policy)
+    assert "person" not in str(refused.value)
+
+
 def test_a_chain_of_keys_finds_the_unit(shops):
     text = statement(parse_question("SELECT COUNT(DISTINCT person) FROM returns", RULES).plan, 1, "duckdb")
     truth = "SELECT COUNT(DISTINCT person) FROM orders"

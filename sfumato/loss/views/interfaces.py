@@ -1,4 +1,7 @@
-"""The interface of a privacy loss as a random variable; `law.py` computes it, which needs concrete losses."""
+"""The interfaces of what a loss returns beside bounds: its law as a random variable, and bounds on over-fitting.
+
+`law.py` and `generalisation.py` compute them, which needs concrete losses.
+"""
 
 from typing import Protocol, Self, SupportsFloat, overload
 
@@ -37,3 +40,22 @@ class RandomVariable(Protocol):
     @property
     def reverse(self) -> Self:
         """The law of log Q/P under Q."""
+
+
+class OverFitting(Protocol):
+    """Bounds on how far a private choice can be from what fresh data would show."""
+
+    def expectation(self) -> Bound:
+        """Of the difference between data and distribution."""
+
+    def answers(self, beta: SupportsFloat, *, error: SupportsFloat = ..., miss: SupportsFloat = ...) -> Bound:
+        """Of an answer that is close to the data, with probability 1 − beta."""
+
+    def high_probability(self, beta: SupportsFloat) -> Bound:
+        """Of the difference between data and distribution, with probability 1 − beta."""
+
+    def max_information(self, beta: SupportsFloat) -> Bound:
+        """How much more likely an event becomes, in nats, up to beta."""
+
+    def mutual_information(self) -> Bound:
+        """Between the data and the output, in nats."""
