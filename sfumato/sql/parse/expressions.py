@@ -10,7 +10,7 @@ from sfumato.sql.expressions import Expression
 from sfumato.sql.functions import FUNCTIONS
 from sfumato.sql.functions.function import Spelling
 from sfumato.sql.parse.ast_guard import node_text, require_known_parts
-from sfumato.sql.parse.date_syntax import compare_durations, compares_durations
+from sfumato.sql.parse.date_syntax import COMPARED, compare_durations, compares_durations
 from sfumato.sql.parse.function_syntax import REFUSED, SPECIAL
 from sfumato.sql.parse.problems import closest, place_of
 from sfumato.sql.simplify import call
@@ -44,41 +44,37 @@ class Names(Protocol):
 def parse_expression(node: exp.Expression, names: Names) -> Expression:
     """The expression of a node, with names resolved by `names`; a refusal knows its place in the text."""
     try:
-        return parse_node(node, names)
+        if (known := names.resolve(node)) is not None:
+            return known
+
+        def go(*nodes: exp.Expr | None) -> list[Expression]:
+            return [parse_expression(one, names) for one in nodes if isinstance(one, exp.Expression)]
+
+        if isinstance(node, COMPARED) and compares_durations(node):
+            return compare_durations(node, go)
+        spelling: Spelling = node.name.lower() if isinstance(node, exp.Anonymous) else type(node)
+        special, name = SPECIAL.get(spelling), SPELLED.get(spelling)
+        if special or name or isinstance(node, exp.Column):
+            require_known_parts(node)
+        if isinstance(node, exp.Column) and not node.args.get("db"):
+            return names.find(node.table.lower(), node.name.lower())
+        if special is not None:
+            return special(node, go)
+        if name is not None:
+            return call(name, *go(*argument_nodes(node)))
+        if spelling in REFUSED:
+            why, do = REFUSED[spelling]
+            raise QueryRefused(f"{node_text(node)}: {why}\n  do:     {do}")
+        if kind_of(node) is not None or isinstance(node, exp.Filter):
+            raise QueryRefused(f"{node_text(node)} is not allowed inside another aggregate, in WHERE or in GROUP BY.")
+        refuse_unknown(node)
+        meant = closest(node.name, KNOWN) if isinstance(node, exp.Anonymous) else ""
+        do = f"did you mean {meant.upper()}?" if meant else "see docs/sql.md for what is"
+        raise QueryRefused(f"{describe_node(node)} is not supported in questions.\n  do:     {do}")
     except QueryRefused as problem:
         if problem.place is None:
             problem.place = place_of(node)
         raise
-
-
-def parse_node(node: exp.Expression, names: Names) -> Expression:
-    if (known := names.resolve(node)) is not None:
-        return known
-
-    def go(*nodes: exp.Expr | None) -> list[Expression]:
-        return [parse_expression(one, names) for one in nodes if isinstance(one, exp.Expression)]
-
-    if compares_durations(node):
-        return compare_durations(node, go)
-    spelling: Spelling = node.name.lower() if isinstance(node, exp.Anonymous) else type(node)
-    special, name = SPECIAL.get(spelling), SPELLED.get(spelling)
-    if special or name or isinstance(node, exp.Column):
-        require_known_parts(node)
-    if isinstance(node, exp.Column) and not node.args.get("db"):
-        return names.find(node.table.lower(), node.name.lower())
-    if special is not None:
-        return special(node, go)
-    if name is not None:
-        return call(name, *go(*argument_nodes(node)))
-    if spelling in REFUSED:
-        why, do = REFUSED[spelling]
-        raise QueryRefused(f"{node_text(node)}: {why}\n  do:     {do}")
-    if kind_of(node) is not None or isinstance(node, exp.Filter):
-        raise QueryRefused(f"{node_text(node)} is not allowed inside another aggregate, in WHERE or in GROUP BY.")
-    refuse_unknown(node)
-    meant = closest(node.name, KNOWN) if isinstance(node, exp.Anonymous) else ""
-    do = f"did you mean {meant.upper()}?" if meant else "see docs/sql.md for what is"
-    raise QueryRefused(f"{describe_node(node)} is not supported in questions.\n  do:     {do}")
 
 
 def describe_node(node: exp.Expression) -> str:
