@@ -37,7 +37,8 @@ class Standalone(Protocol):
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
 
-JOINED_ROWS = 64  # of a unit on each side of a join between private tables, if the policy states no bounds
+JOINED_ROWS = 64  # of a unit on each side of a join that multiplies them, at least, if the policy states no bounds
+MOST_JOINED_ROWS = 1_000_000  # that joins may make of one unit's rows: it must not decide how long a question takes
 CUT_GROUPS = 4  # of a unit, for aggregates that are no sums, if the policy states no bounds
 
 
@@ -47,7 +48,7 @@ class Table:
     `rows` rows to each.
 
     `scaled`: the policy states no such bounds, so what a unit adds to sums is scaled to a norm that each question
-    chooses; `rows` then limits the rows of a unit before a join, and `groups` what is no sum.
+    chooses; `rows` then limits the rows of a unit before a join that multiplies them, and `groups` what is no sum.
     """
 
     name: str

@@ -14,7 +14,8 @@ GENERATED = "a column of a SELECT in FROM"
 STACKED = re.compile(r"t\d+\.c[0-9a-f]{32}x*")  # columns of SELECTs in FROM, whose names are generated
 FINE = 2**20  # steps across a range without a step in the policy
 FINEST = 2**40  # steps across a range from which values are selected
-WIDE, LARGEST = 40, 2.0**100  # sums of 10^6 rows of 2^40 steps stay far below 2^63, whatever the data are
+WIDE = 40  # sums of 10^6 rows of 2^40 steps stay far below 2^63, whatever the data are
+LARGEST = 2.0**102  # a product of two columns whose bounds are still to be found is no more
 
 
 @dataclass(frozen=True)

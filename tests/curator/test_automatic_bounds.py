@@ -141,10 +141,21 @@ def test_several_columns_share_the_price(data):
     assert spent(curator).leak <= whole.leak * (1 + 1e-6)
 
 
+def test_two_columns_may_meet_in_a_product(data):
+    """The truth: the mean of stay·cost is 12,000, that of stay is 24, that of cost 499.5."""
+    curator = opened(data)
+    sql = "SELECT SUM(stay * cost) AS s, CORR(stay, cost) AS c, SUM(stay + cost) AS t FROM visits"
+    answer = curator.ask(sql, epsilon=8.0)
+    assert set(answer.left_out.clamped) == {"stay", "cost"}
+    found = dict(zip(answer.columns, answer.rows[0], strict=True))
+    assert found["s"] == pytest.approx(40_000 * 12_000, rel=0.2) and found["t"] == pytest.approx(40_000 * 523, rel=0.2)
+    assert found["c low"] <= 0 <= found["c high"] and abs(found["c"]) < 0.5
+
+
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT SUM(stay * cost) FROM visits",
+        "SELECT SUM(stay * cost * cost) FROM visits",
         "SELECT SUM(1 / stay) FROM visits",
         "SELECT AVG(LN(stay)) FROM visits",
         "SELECT SUM(beds) FROM visits JOIN wards USING (ward)",

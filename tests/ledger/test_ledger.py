@@ -5,7 +5,15 @@ import os
 import pytest
 
 import sfumato as sf
-from sfumato.errors import AlreadyRun, BudgetExceeded, InvalidParameter, KeyReused, LedgerDamaged, LedgerUnavailable
+from sfumato.errors import (
+    AlreadyRun,
+    BudgetExceeded,
+    InvalidParameter,
+    KeyReused,
+    LedgerDamaged,
+    LedgerUnavailable,
+    QuestionBlocked,
+)
 from sfumato.ledger import Amount, Budget, Ledger, PureBudget, ZcdpBudget, sqlite
 from sfumato.ledger.tables import as_entry, head
 
@@ -251,3 +259,20 @@ def test_an_old_copy_is_noticed_after_a_call_that_wrote_nothing(ledger, place):
     place.write_bytes(old)
     with pytest.raises(LedgerDamaged, match="old copy"):
         ledger.charge(SMALL, question="SELECT 2", key="b")
+
+
+def test_a_blocked_question_stays_blocked_whatever_happens_to_others():
+    ledger = Ledger.create(":memory:", Budget(1.0, 1e-6))
+    receipts = [ledger.charge(SMALL, question=name, who="ann") for name in ("first", "second", "third")]
+    for receipt, drawn in zip(receipts, (False, True, False), strict=True):
+        ledger.block(receipt, drawn=drawn)
+    ledger.block(receipts[0], drawn=True)  # the same again, and this time noise may have been seen
+    for name in ("first", "second", "third"):
+        with pytest.raises(QuestionBlocked):
+            ledger.charge(SMALL, question=name, who="bob")
+    ledger.unblock(receipts[2].seq, "the disk was full")
+    assert ledger.charge(SMALL, question="third", who="bob").first
+    for name in ("first", "second"):
+        with pytest.raises(QuestionBlocked):
+            ledger.charge(SMALL, question=name, who="bob")
+    ledger.verify()

@@ -5,6 +5,8 @@ table with a column `i` once let one row move a count by ten thousand.
 """
 
 import itertools
+from dataclasses import replace
+from datetime import date
 from functools import cache
 
 import duckdb
@@ -16,11 +18,17 @@ from sfumato.aggregates.price import Mu
 from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.curator.contribution_sketch import Sketch, tables_to_sketch
+from sfumato.curator.every_day import Schedule
+from sfumato.curator.lasting_views import statements_of
+from sfumato.curator.norm_tail import EDGES
 from sfumato.curator.offer import offer_for_epsilon
-from sfumato.curator.release import table_requests
+from sfumato.curator.release import statements, table_requests
+from sfumato.curator.scaling import Choice, NoisyNorms
 from sfumato.engines.duckdb import schema
+from sfumato.engines.views import CATALOG, StoredView
 from sfumato.errors import PolicyError, QueryRefused
 from sfumato.sql.dialects import DIALECTS, dialect_of
+from sfumato.sql.dp_syntax import EveryDay
 from sfumato.sql.policy import Policy
 from sfumato.sql.policy_draft import draft_policy
 from sfumato.sql.reserved_names import PREFIX, is_reserved
@@ -181,7 +189,13 @@ PLAIN = dict(zip(ROLES, ROLES, strict=True))
 @cache
 def ours():
     """Every name that statements give now, with all dialects."""
-    return sorted({node.name for _, tree in parsed() for node in tree.find_all(exp.Identifier) if not node.quoted})
+    found = (node for _, tree in parsed() for node in tree.find_all(exp.Identifier))
+    return sorted({node.name for node in found if not node.quoted and not in_our_catalog(node)})
+
+
+def in_our_catalog(node):
+    """Is it the name of a table in a database of ours, which the owner has no part in?"""
+    return isinstance(node.parent, exp.Table) and node.parent.catalog == CATALOG
 
 
 @cache
@@ -210,8 +224,37 @@ def parsed():
         for table in tables_to_sketch(policy):
             if not table.edges or name == "duckdb":
                 found += Sketch(table, Mu.for_epsilon(1.0, 1e-9, 0.0)).statements(name)
+        found += of_days(name)
         found = [(name, one) if isinstance(one, str) else one for one in found]
     return [(dialect, sqlglot.parse_one(sql, read=dialect)) for dialect, sql in found]
+
+
+def of_days(dialect):
+    """Statements of a view that lasts, of questions that read it, of one without bounds, and of EVERY DAY."""
+    policy = Policy.read(
+        BUDGET
+        + """
+[tables.visits]
+unit = "person"
+[tables.visits.columns]
+ward = {type = "text"}
+stay = {low = 0, high = 60, step = 1}
+visit = {type = "date"}
+"""
+    )
+    schema = {"visits": {"person": "INTEGER", "ward": "VARCHAR", "stay": "INTEGER", "visit": "DATE"}}
+    to = replace(DIALECTS[dialect], schema=schema if dialect == "duckdb" else {})
+    sql = "SELECT ward, COUNT(*), SUM(stay) FROM visits GROUP BY ward"
+    offer = offer_for_epsilon(parse_question(sql, policy), 1.0, 1e-9, Mu)
+    norms = NoisyNorms((0,) * len(EDGES), 1.0)
+    offer = replace(offer, choices=tuple(Choice(block, block.bound(2.5), norms) for block in offer.blocks))
+    plan = parse_question("SELECT COUNT(*) FROM visits", policy).plan
+    yield Schedule(plan, EveryDay("visit", date(2024, 1, 1), 9), 2, offer.price).statement(9, to)
+    if dialect == "duckdb":
+        view = statements_of(policy, StoredView("v0", sql, "visit"), to)
+        yield from (view.digests, view.sums)
+        yield from statements(offer, 7, replace(to, lasting=(view.description,)))
+    yield from statements(offer, 7, to)
 
 
 def test_every_name_that_is_emitted_is_one_that_no_policy_has():
@@ -220,7 +263,7 @@ def test_every_name_that_is_emitted_is_one_that_no_policy_has():
         seen.add(dialect)
         for node in tree.find_all(exp.Identifier):
             known = node.name in (*ROLES, "edge", "binary", "C")
-            assert is_reserved(node.name) or (node.quoted and known), (dialect, node.name)
+            assert in_our_catalog(node) or is_reserved(node.name) or (node.quoted and known), (dialect, node.name)
     assert seen == {*DIALECTS}
     assert len(ours()) > 30
     for name in ours():

@@ -4,6 +4,7 @@ Sources are first named by their position in the text (p0, p1, …); equalities 
 names. Then a private source becomes the first table, and the others are joined to it one by one.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,7 +16,7 @@ from sfumato.sql.expressions import Column, Expression, columns
 from sfumato.sql.parse.derived import derive, key_identity, one_row_by
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.scopes import ALWAYS, Scope, columns_of, renumber, substitute
-from sfumato.sql.plan import Join, Table
+from sfumato.sql.plan import JOINED_ROWS, MOST_JOINED_ROWS, Join, Table
 from sfumato.sql.simplify import call, filter_condition
 from sfumato.sql.units import RowUnit
 
@@ -288,7 +289,7 @@ class Joining:
         condition = self.scope.where
         if not source.left:
             condition = call("and", condition, match_condition(join, place), renumber(where, {"t0": f"t{place}"}))
-        self.scope = replace(self.scope, joins=(*self.scope.joins, join), where=condition)
+        self.scope = limit_sides(replace(self.scope, joins=(*self.scope.joins, join), where=condition))
         self.placed.add(source.label)
         self.used += taken
 
@@ -409,6 +410,32 @@ def is_stored(left: Scope, mine: Expression) -> bool:
 def identity(left: Scope, mine: Expression, keys: Keys) -> tuple[str, str] | None:
     """The key of the policy that a column of the rows so far is."""
     return key_identity(table_at(left, mine), column_name(mine), keys) if isinstance(mine, Column) else None
+
+
+def limit_sides(scope: Scope) -> Scope:
+    """Where private tables multiply rows of a unit: of scaled ones so many rows are kept before that all together make
+    no more than MOST_JOINED_ROWS: 1,000 of two tables, 100 of three. What is cut here is in no interval, so there are
+    never less than JOINED_ROWS, and joins of more tables are refused."""
+    multiplying = [join for join in scope.joins if join.multiplies]
+    if not multiplying:
+        return scope
+    sides = [scope.table, *(join.table for join in multiplying)]
+    stated = math.prod(table.rows for table in sides if not table.scaled)
+    rows = max(JOINED_ROWS, root_below(MOST_JOINED_ROWS // stated, sum(table.scaled for table in sides)))
+
+    def limited(table: Table) -> Table:
+        return replace(table, rows=rows) if table.scaled else table
+
+    joins = tuple(replace(join, table=limited(join.table)) if join.multiplies else join for join in scope.joins)
+    return replace(scope, table=limited(scope.table), joins=joins)
+
+
+def root_below(whole: int, degree: int) -> int:
+    """The largest whole number of which this power is at most `whole`; 1 for degree 0."""
+    found = 1
+    while degree and (found + 1) ** degree <= whole:
+        found += 1
+    return found
 
 
 # ---- canonical order ------------------------------------------------------------------------------------------------

@@ -26,14 +26,14 @@ from sfumato.sql.parse.outer_select import (
 )
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.parse.unbounded import name_unbounded
-from sfumato.sql.plan import Measure, Plan, What
+from sfumato.sql.plan import MOST_JOINED_ROWS, Measure, Plan, What
 from sfumato.sql.policy import Policy
 from sfumato.sql.postprocess import require_postprocessing
 from sfumato.sql.question import Question
 from sfumato.sql.union import derived_weight, most_joined_rows, prune_columns
 from sfumato.sql.units import RowUnit
 
-MOST_KEYS, MOST_ROWS, HEAVIEST = 1_000_000, 1_000_000, 4_000
+MOST_KEYS, MOST_ROWS, HEAVIEST = 1_000_000, MOST_JOINED_ROWS, 4_000
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """Which rows of a unit are joined depends on that unit alone, and nothing that a row holds makes a join fail."""
 
 import random
+import re
 
 import duckdb
 import pytest
@@ -111,6 +112,18 @@ def test_what_joins_make_of_one_persons_rows_is_limited(rules, sql):
 def test_pairs_and_triples_of_events_may_be_asked(rules):
     for many in (2, 3):
         parse_question(f"SELECT COUNT(*) FROM {chain(many)}", Policy.read(rules))
+
+
+@pytest.mark.parametrize(("sql", "kept"), [
+    ("a a0 JOIN b ON a0.person = b.person", {1000}), (chain(3), {100}), ("a a0", {64}),
+    ("a a0 JOIN (SELECT person, COUNT(*) AS n FROM b GROUP BY person) t ON a0.person = t.person", {64}),
+])  # fmt: skip
+def test_the_fewer_tables_multiply_rows_the_more_rows_of_a_unit_are_joined(sql, kept):
+    """Where nothing is multiplied nothing is cut, and the table is described as it always was."""
+    plan = parse_question(f"SELECT COUNT(*) FROM {sql}", Policy.read(SCALED.format())).plan
+    assert {table.rows for table in plan.tables if table.scaled} == kept
+    limits = set(re.findall(r"_sf_place <= (\d+)", row_select(plan, {"n": raw("1")}, DuckDB().about(plan)).sql()))
+    assert {int(one) for one in limits} - {1} == (kept if plan.crossed else set())
 
 
 def test_the_doubles_zero_and_minus_zero_are_one_unit_in_several_tables():
