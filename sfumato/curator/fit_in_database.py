@@ -27,7 +27,7 @@ from sfumato.errors import QueryRefused
 from sfumato.learn.base import Estimator, Table
 from sfumato.learn.database_pass import NoisyPass, add_noise, read_noisy
 from sfumato.learn.spending import GaussianSpending, PureSpending, Spending
-from sfumato.learn.supervised import Classifier, Regressor, array_of_labels
+from sfumato.learn.supervised import Classifier, array_of_labels
 from sfumato.learn.tables import Bounds, plain
 from sfumato.ledger.meter import odds
 from sfumato.noise.draw_table import Integers
@@ -63,12 +63,12 @@ class FitWanted:
     def of(estimator: object, sql: str, y: str | None) -> "FitWanted":
         if not isinstance(estimator, Estimator) or not (blocks_known(estimator)):
             raise QueryRefused(
-                "this cannot be fitted in the database: it looks at rows again and again, or at whole histograms.\n"
+                "this cannot be fitted in the database: no sums of one pass suffice for it.\n"
                 f"  found:  a {type(estimator).__name__}\n"
-                "  do:     give a LinearRegression, Covariance, PCA, StandardScaler, QuantileBinner, GaussianNB or"
-                " RandomForestClassifier; or fit rows outside of the database"
+                "  do:     give a LinearRegression, Covariance, PCA, StandardScaler, QuantileBinner, SelectColumns,"
+                " GaussianNB or RandomForestClassifier; or fit rows outside of the database"
             )
-        needs = isinstance(estimator, Regressor | Classifier)
+        needs = estimator.number_target or estimator.label_target
         names = selected_columns(sql, 2 if needs else 1)
         if (y is not None) != needs or (y is not None and y not in names):
             raise QueryRefused(
@@ -100,21 +100,21 @@ class FitWanted:
     def bounds(self) -> Bounds:
         """Of the columns, then of a target that is a number."""
         found = Bounds.of(getattr(self.estimator, "bounds", None), len(self.features), self.features, "bounds")
-        if not isinstance(self.estimator, Regressor):
+        if not self.estimator.number_target:
             return found
-        target = Bounds.of(self.estimator.y_bounds, 1, None, "y bounds")
+        target = Bounds.of(getattr(self.estimator, "y_bounds", None), 1, None, "y bounds")
         return Bounds(np.append(found.low, target.low), np.append(found.high, target.high))
 
     @property
     def numbers(self) -> list[str]:
         """The columns that are summed, in the order of their bounds."""
-        return [*self.features, *([str(self.target)] if isinstance(self.estimator, Regressor) else [])]
+        return [*self.features, *([str(self.target)] if self.estimator.number_target else [])]
 
     def question(self) -> str:
         """A SELECT whose sums name the columns, and the label: it is parsed for them, and not asked."""
         ends = zip(self.numbers, self.bounds.low.tolist(), self.bounds.high.tolist(), strict=True)
         sums = [f"SUM(CLAMP({quote_column(name)}, {low!r}, {high!r}))" for name, low, high in ends]
-        if isinstance(self.estimator, Classifier):
+        if self.estimator.label_target:
             places = enumerate(self.estimator.class_list())
             cases = " ".join(f"WHEN {quote_column(str(self.target))} = {literal(one)} THEN {k}" for k, one in places)
             sums.append(f"SUM(CASE {cases} ELSE -1 END)")
@@ -131,7 +131,7 @@ class FitWanted:
             )
         ]  # fmt: skip
         given = " AND ".join(f"{quote_column(name)} IS NOT NULL" for name in names)
-        if isinstance(self.estimator, Classifier):
+        if self.estimator.label_target:
             scaled.append(f"{quote_column(str(self.target))} AS label")
         inner = f"SELECT {', '.join(scaled)} FROM ({self.sql}) AS chosen WHERE {given}"
         sums = [self.sum_of(term, cell) for block in self.blocks for cell in range(block.count) for term in block.terms]
@@ -140,7 +140,7 @@ class FitWanted:
     def sum_of(self, term: Term, cell: int) -> str:
         """Of products of two of (1, columns), over all rows or those of a class."""
         product = " * ".join(f"c{j - 1}" for j in term if j > 0)
-        if isinstance(self.estimator, Classifier):
+        if self.estimator.label_target:
             label = literal(self.estimator.class_list()[cell])
             return f"SUM(CASE WHEN label = {label} THEN {product or 1} ELSE 0 END)"
         return f"SUM({product})" if product else "COUNT(*)"
@@ -280,7 +280,7 @@ def lattice_rows(wanted: FitWanted, question: Question) -> LatticeRows | None:
         return None
     expressions = tuple(one.of for one in sums if isinstance(one, Sum))
     bounds, count = wanted.bounds, len(wanted.numbers)
-    if len(expressions) != count + isinstance(wanted.estimator, Classifier):
+    if len(expressions) != count + wanted.estimator.label_target:
         raise same_column_refusal()
     places = tuple(zip(bounds.middle.tolist(), bounds.half.tolist(), strict=True))
     return LatticeRows(plan, expressions[:count], places, expressions[count] if len(expressions) > count else None)
@@ -334,7 +334,7 @@ def find_bounds(curator: "Curator", wanted: FitWanted, epsilon: float) -> float:
         the rest cost the price together [docs/theorems/contributions.md, Theorem 2: adaptive composition]
     """
     estimator, buyer = wanted.estimator, curator.buyer
-    target = isinstance(estimator, Regressor) and estimator.y_bounds is None
+    target = estimator.number_target and getattr(estimator, "y_bounds", None) is None
     if getattr(estimator, "bounds", 0) is not None:
         return epsilon
     listed = [*wanted.features, *([str(wanted.target)] if target else [])]

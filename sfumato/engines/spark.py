@@ -8,6 +8,7 @@ a folder of Parquet tables, or the name of a database of the catalog.
 
 import re
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sfumato.engines.duckdb import fold_case
 from sfumato.engines.spark_files import (
+    STATE,
     DataChanged,
     Files,
     TableFolder,
@@ -240,9 +242,16 @@ class State:
         return self.engine.within(self.session, lambda: frame_of(self.session, table, schema)), table.files
 
     def from_catalog(self, session: "SparkSession", name: str) -> "tuple[DataFrame, Files]":
-        frame = self.engine.within(session, lambda: session.table(quoted(name)))
-        paths = self.engine.within(session, lambda: files_of(frame))
-        return frame, self.engine.list(paths)
+        def marked(state: str) -> "tuple[DataFrame, list[str]]":
+            frame = session.read.option(STATE, state).table(quoted(name))
+            return frame, files_of(frame)
+
+        _, paths = self.engine.within(session, lambda: marked(uuid.uuid4().hex))  # of a cached table there are none
+        files = self.engine.list(paths)
+        frame, again = self.engine.within(session, lambda: marked(files.mark))
+        if again != paths:
+            raise DataChanged("files of a table came or went while they were listed")
+        return frame, files
 
     def require_unchanged(self) -> None:
         """Raises unless all files that were read are as they were when the question began. In a folder others may have
@@ -276,14 +285,14 @@ class KeptTable:
     def add(self, sql: str, name: str) -> None:
         """The result of a statement as a view of this name; all of it is computed now."""
 
-        def cached() -> "DataFrame":
+        def cached() -> None:
             frame = self.session.sql(sql).cache()
+            self._frames.append(frame)  # also if it fails, or Spark would go on to use it
             frame.createOrReplaceTempView(name)
             frame.count()
-            return frame
 
         with self._lock:
-            self._frames.append(collect(self.session, cached, self.timeout))
+            collect(self.session, cached, self.timeout)
 
     def run(self, sql: str) -> Rows:
         return rows_of(self.session, sql, self.timeout)

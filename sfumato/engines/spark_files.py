@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 PARQUET = ".parquet"
 STAMP = ("path", "length", "unix_micros(modificationTime)")
 MISSING = "PATH_NOT_FOUND"
+STATE = "sfumatoState"  # an option without effect: Spark takes two plans for one, and serves what either has cached, if
+# their folders and options are the same, whatever files these held
 
 
 class DataChanged(EngineUnavailable):
@@ -110,6 +112,7 @@ def base_of(folder: str, listed: Files) -> str:
 def frame_of(session: "SparkSession", table: TableFolder, schema: "StructType | None") -> "DataFrame":
     """The table, with a listing that stays as it is: all of its files, or an error."""
     reader = session.read.option("recursiveFileLookup", str(not table.partitioned).lower())
+    reader = reader.option(STATE, table.files.mark)
     frame = (reader if schema is None else reader.schema(schema)).parquet(table.place)
     if set(files_of(frame)) != set(table.files.found):
         raise DataChanged("files of a table came or went while they were listed")

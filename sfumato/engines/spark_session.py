@@ -79,6 +79,7 @@ def new_session(owner: "SparkSession | str", more: Mapping[str, str] = {}) -> "S
 
     def opened() -> "SparkSession":
         session = connect(owner) if isinstance(owner, str) else owner.newSession()
+        give_up_soon(session)
         for name in [name for name in session.conf.getAll if name.startswith(LEGACY)]:
             session.conf.unset(name)
         for name, value in {**SETTINGS, **more}.items():
@@ -87,6 +88,14 @@ def new_session(owner: "SparkSession | str", more: Mapping[str, str] = {}) -> "S
         return session
 
     return silent(opened, None, None)
+
+
+def give_up_soon(session: "SparkSession") -> None:
+    """A client tries ten minutes to reach a server that has ended, also to stop a statement there: ours, 8 seconds."""
+    if is_remote(session):
+        from pyspark.sql.connect.client.retries import DefaultPolicy
+
+        session.client.set_retry_policies([DefaultPolicy(max_retries=7, max_backoff=1500)])
 
 
 def require_settings(session: "SparkSession") -> None:

@@ -181,6 +181,20 @@ class Estimator(ABC):
     def learn(self, table: Table, spending: Spending) -> None:
         """Set the fitted attributes. All that is read from private rows has noise on it, within `spending`."""
 
+    @property
+    def number_target(self) -> bool:
+        """Is it fitted to a number of each row, within `y_bounds`?"""
+        return False
+
+    @property
+    def label_target(self) -> bool:
+        """Is it fitted to a class of each row, one of `class_list()`?"""
+        return False
+
+    def class_list(self) -> list[Hashable]:
+        """The public classes, in the order of the outputs."""
+        return []
+
     def database_blocks(self, columns: int) -> tuple[Block, ...]:
         """The sums that one pass over a table must give, columns before the target; none: rows are needed again."""
         return ()

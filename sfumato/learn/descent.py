@@ -57,7 +57,7 @@ class Schedule:
 
 SHORTEST = 0.5
 MOST_STEPS = 60
-TOGETHER = 0.5  # of noise: where columns vary together, it is along what hardly varies, and moves predictions less
+TOGETHER = 0.3  # of noise: where columns vary together, it is along what hardly varies, and moves predictions less
 CURVED = 0.2  # mean of x² of a usual column in [−1, 1]
 
 

@@ -10,10 +10,12 @@ import numpy as np
 from sfumato import checks
 from sfumato.errors import InvalidParameter
 from sfumato.learn.base import Table
+from sfumato.learn.database_pass import NoisyPass, moment_terms
 from sfumato.learn.spending import Spending
 from sfumato.learn.supervised import require_target
 from sfumato.learn.tables import Bounds, BoundsLike, Data, Matrix, Vector, read_column, read_labels
 from sfumato.learn.transformer import Transformer
+from sfumato.sql.emit.lattice_rows import Block, ByLabel
 
 NORM = 0.4  # mean of (xy)² + x² + x⁴ over columns in [−1, 1]: about its usual size
 
@@ -51,11 +53,22 @@ class SelectColumns(Transformer):
         require_target(self, y)
         return super().fit(X, y, units=units)
 
+    @property
+    def number_target(self) -> bool:
+        return self.classes is None
+
+    @property
+    def label_target(self) -> bool:
+        return self.classes is not None
+
+    def class_list(self) -> list[Hashable]:
+        return list(self.classes or ())
+
     def targets(self, table: Table) -> Matrix:
         """One column for a number; one for each class but the first, −1 or 1."""
         if self.classes is None:
             return Bounds.of(self.y_bounds, 1, None, "y bounds").scale(read_column(table.y)[:, None])
-        labels = read_labels(table.y, list(self.classes), len(table))
+        labels = read_labels(table.y, self.class_list(), len(table))
         return np.where(labels[:, None] == np.arange(1, len(self.classes)), 1.0, -1.0)
 
     def learn(self, table: Table, spending: Spending) -> None:
@@ -64,7 +77,27 @@ class SelectColumns(Transformer):
         products = (X[:, :, None] * Y[:, None, :]).reshape(len(X), d * k)
         parts = np.column_stack([products, X, X**2, Y, np.ones(len(X))])
         rows = self.bound_rows(parts, table, math.sqrt(NORM * parts.shape[1] + 1), 1.0)
-        sums = self.noisy_sum(rows, spending)
+        self.choose(self.noisy_sum(rows, spending), d, k)
+
+    def database_blocks(self, columns: int) -> tuple[Block, ...]:
+        if self.label_target:
+            return (Block(moment_terms(columns), ByLabel(), len(self.class_list())),)
+        products = tuple((j, columns + 1) for j in range(1, columns + 1))
+        *moments, one = moment_terms(columns)
+        return (Block((*products, *moments, (0, columns + 1), one)),)
+
+    def learn_from_sums(self, found: NoisyPass, table: Table, spending: Spending) -> None:
+        """Sums with targets of −1 and 1 are twice those of a class, less those of all rows."""
+        d, kinds = table.columns, len(self.class_list())
+        if self.number_target:
+            self.choose(found.sums[0][0], d, 1)
+            return
+        whole = found.sums[0].sum(axis=0)
+        signed = 2 * found.sums[0][1:] - whole
+        self.choose(np.concatenate([signed[:, :d].T.reshape(-1), whole[:-1], signed[:, -1], whole[-1:]]), d, kinds - 1)
+
+    def choose(self, sums: Vector, d: int, k: int) -> None:
+        """Post-processing of the noisy sums of (x·y, x, x², y, 1)."""
         self.scores_ = scores(sums, d, k)
         self.support_ = np.sort(np.argsort(-self.scores_, kind="stable")[: self.count])
 

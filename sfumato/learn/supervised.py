@@ -21,6 +21,10 @@ class Regressor(Estimator):
     y_bounds: tuple[float, float] | None = None
     _estimator_type = "regressor"
 
+    @property
+    def number_target(self) -> bool:
+        return True
+
     def check_columns(self, columns: int, names: Sequence[str] | None) -> None:
         Bounds.of(self.bounds, columns, names, "bounds")
         Bounds.of(self.y_bounds, 1, None, "y bounds")
@@ -88,6 +92,10 @@ class Classifier(Estimator):
 
     def check_columns(self, columns: int, names: Sequence[str] | None) -> None:
         Bounds.of(self.bounds, columns, names, "bounds")
+
+    @property
+    def label_target(self) -> bool:
+        return True
 
     def class_list(self) -> list[Hashable]:
         if self.classes is None or isinstance(self.classes, str | bytes):

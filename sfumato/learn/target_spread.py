@@ -75,6 +75,8 @@ class Target:
             part = spending.part(share)
             if public and vote_noise(part) > USELESS * found.count:
                 continue
+            if share == LOOKS[-1] and found.spread.deviation >= USUAL:
+                break  # dear, and nothing says that targets vary little
             found, spent = found.look(part, spending.part(1 - spent - share)), spent + share
             if found.spread.settled or not found.counted:
                 break

@@ -7,6 +7,7 @@ import socket
 import tempfile
 import warnings
 from functools import cache
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -28,8 +29,35 @@ def free_port():
         return found.getsockname()[1]
 
 
+# For thousands of small statements: expressions are interpreted, as compiling them takes longer than running them.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1",
+}  # fmt: skip
+# Executors as processes of their own, which can be killed; SPARK_HOME must lead to the package.
+EXECUTORS = {
+    "spark.master": "local-cluster[2,1,1024]",
+    "spark.executor.memory": "1g",
+    "spark.sql.shuffle.partitions": "4",
+}
+
+
+def executors(pid):
+    """The processes of the executors of a JVM."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (place / "cmdline").read_bytes()
+            parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has ended
+            continue
+        if parent == pid and b"CoarseGrainedExecutorBackend" in words:
+            found.append(int(place.name))
+    return sorted(found)
+
+
 @cache
-def started():
+def started(*more):
     """(a classic session, the address of a server in the same JVM). It ends with the process."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of pandas 3
@@ -43,9 +71,10 @@ def started():
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
         "spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": str(port),
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # most statements run once
+        "spark.master": "local[2]",
     }  # fmt: skip
-    builder = SparkSession.builder.master("local[2]")
-    for name, value in settings.items():
+    builder = SparkSession.builder
+    for name, value in {**settings, **dict(more)}.items():
         builder = builder.config(name, value)
     assert pyspark.testing.utils.should_test_connect, pyspark.testing.utils.connect_requirement_message
     return builder.getOrCreate(), f"sc://127.0.0.1:{port}"

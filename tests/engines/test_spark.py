@@ -188,6 +188,21 @@ def test_kept_tables_are_of_the_files_that_are_there(own, tmp_path):
     curator.bounded_tables.clear()
 
 
+def test_what_another_curator_has_cached_of_files_that_are_gone_is_not_read(own, spark):
+    """Spark takes two plans over one folder for the same, whatever files it held, and serves what either has cached."""
+    kept, path = own.keep(COUNTED, "kept"), f"{own.place}/visits.parquet"
+    replaced(path, 10)
+    assert Spark(spark[1], own.place).run(COUNTED) == [(10,)]
+    kept.close()
+    with pytest.raises((DataChanged, StatementFailed)), own.snapshot():
+        own.run("SELECT 1 FROM `visits`")
+        replaced(path, 5)
+        os.remove(path)
+        own.keep(COUNTED, "kept")
+    duckdb.sql(f"COPY (SELECT 1 AS x FROM RANGE(7)) TO '{path}' (FORMAT parquet)")
+    assert own.run(COUNTED) == [(7,)]
+
+
 def test_a_question_whose_files_keep_changing_fails_and_stays_charged(own, tmp_path):
     curator = Curator.open(own, Policy.read(POLICY), ledger=Ledger.create(tmp_path / "ledger", Budget(8.0, 1e-6)))
     plain, many = Spark.run, iter(range(40, 1, -1))

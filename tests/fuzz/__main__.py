@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 
-from tests.engines.spark import started
+from tests.engines.spark import INTERPRETED, started
 from tests.faults.server import running
 from tests.fuzz.run import BATCH, Run
 from tests.fuzz.scaled import fuzz
@@ -32,7 +32,9 @@ def main() -> int:
     failures, kinds, began = 0, Counter(), time.process_time()
     with ExitStack() as stack:
         dsn = stack.enter_context(running()).dsn if chosen.engine == "postgres" else None
-        run = Run(chosen.seed, dsn, chosen.family, started()[0] if chosen.engine == "spark" else None)
+        run = Run(
+            chosen.seed, dsn, chosen.family, started(*INTERPRETED.items())[0] if chosen.engine == "spark" else None
+        )
         for index in range(chosen.start, chosen.start + chosen.count):
             if index % (10 * BATCH) == 0:
                 print(f"  {index:,} … {dict(run.count)}", file=sys.stderr, flush=True)

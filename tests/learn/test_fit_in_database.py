@@ -71,6 +71,17 @@ def test_coefficients_have_intervals_and_sums_of_classes_are_found(opened):
         opened.fit(learn.LinearRegression(solver="boosted", **BOUNDS), SQL, y="cost", epsilon=1)
 
 
+def test_columns_are_selected_by_sums_too(opened):
+    """By a number and by a class, whether a row is a unit or not: noise is a fiftieth of what tells columns apart."""
+    ends = BOUNDS["bounds"]
+    by_number = learn.SelectColumns(count=1, bounds=ends, y_bounds=(0, 1000))
+    assert opened.fit(by_number, "SELECT age, stay, age * 9 AS much FROM visits", y="much", epsilon=2.0).charged
+    kind = "SELECT age, stay, CASE WHEN stay > 15 THEN 'long' ELSE 'short' END AS kind FROM visits"
+    by_class = learn.SelectColumns(count=1, bounds=ends, classes=["short", "long"])
+    opened.fit(by_class, kind, y="kind", epsilon=1.0)
+    assert (by_number.transform([[3, 4]]).tolist(), by_class.transform([[3, 4]]).tolist()) == ([[3]], [[4]])
+
+
 def test_what_cannot_be_fitted_is_refused_before_the_charge(opened):
     model = learn.LinearRegression(**BOUNDS)
     boosted = learn.GradientBoostingRegressor(**BOUNDS)
