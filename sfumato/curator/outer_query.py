@@ -18,6 +18,7 @@ from sfumato.sql.dialects import dialect_of
 from sfumato.sql.domains import Kind
 from sfumato.sql.emit.public_rows import MOST_PUBLIC, TYPES, public_columns, public_rows
 from sfumato.sql.expressions import Expression, Output
+from sfumato.sql.parse.outer_select import is_free
 from sfumato.sql.parse.trace import ROW, ROWS, outputs
 from sfumato.sql.plan import Table
 from sfumato.sql.postprocess import Value, arrange_rows, evaluate
@@ -102,8 +103,8 @@ def bind(outer: Outer, processor: Processor) -> Outer:
 def unique_names(columns: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     found: list[tuple[str, str]] = []
     for name, kind in columns:
-        taken, number, title = {one for one, _ in found}, 1, name
-        while title in taken:
+        taken, number, title = [one for one, _ in found], 1, name
+        while not is_free(title, taken):
             number += 1
             title = f"{name} {number}"
         found.append((title, kind))

@@ -64,9 +64,12 @@ class Bookkeeper:
             )
 
     @property
-    def modes(self) -> tuple[bool, ...]:
-        """Which modules are in training mode: some of them compute something else then."""
-        return tuple(module.training for module in self.model.modules())
+    def modes(self) -> tuple[object, ...]:
+        """What the model computes with, but for its weights: modules, their mode, hooks, and replaced forwards."""
+        return tuple(
+            (module, module.training, *map(tuple, hooks_of(module)), vars(module).get("forward"))
+            for module in self.model.modules()
+        )
 
     def gradients(self, losses: Tensor, tape: Tape) -> list[Part]:
         """Run the backward pass of the sum of the losses; one part for each parameter or block of its rows."""
@@ -131,6 +134,11 @@ def rule_for(name: str, module: nn.Module) -> Layer:
     if reason := rule.refusal(module):
         raise InvalidParameter(f"this layer is refused: {reason}.\n  found:  {where}\n  do:     change or freeze it")
     return rule
+
+
+def hooks_of(module: nn.Module) -> tuple[dict[int, object], ...]:
+    """The hooks of a module, by number: numbers are not used again."""
+    return module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks  # type: ignore[return-value]
 
 
 def refuse_lazy(model: nn.Module) -> None:

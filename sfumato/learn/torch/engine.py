@@ -58,7 +58,7 @@ class Engine:
         self.session: Session = noise.begin(source)
         self.error: FloatError | None = None
         self.lowered = False  # did layers run in mixed precision when the model was tried?
-        self.tried: set[tuple[bool, ...]] = set()  # the modes of modules in which the model was tried
+        self.tried: set[tuple[object, ...]] = set()  # modes (and hooks) of modules in which the model was tried
         self.seen: set[tuple[object, ...]] = set()  # shapes of parts for which errors are bounded
         self.broken, self.added = False, 0  # was something interrupted half-way? physical batches so far
         self.watch, self.watched = watch, 0  # the sum of this step's losses, in units
@@ -108,7 +108,7 @@ class Engine:
 
     @property
     def is_tried(self) -> bool:
-        """Were modules tried in the mode in which they are now?"""
+        """Were modules tried in the mode, and with the hooks, that they have now?"""
         return self.keeper.modes in self.tried
 
     def try_again(self, losses: Probe) -> None:

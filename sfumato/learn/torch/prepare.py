@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from sfumato.errors import InvalidParameter
 from sfumato.learn.torch.charge import Funds, run_loss, target
 from sfumato.learn.torch.clipping import Clipping, clipping_of
 from sfumato.learn.torch.engine import Engine, Shape, aside_of
@@ -29,6 +30,7 @@ class Prepared:
         most: int | None, watch: NoisyLoss | None, rows: int, sums: torch.dtype | None, source: Source,
         who: str | None = None,
     ) -> None:  # fmt: skip
+        check_kinds(model, sampler)
         self.sampler, divisor, clipping = sampler, public_batch_size(sampler, batch_size), clipping_of(clip)
         shape = physical_shape(sampler, divisor, rows, steps, target(budget)[1], physical, most)
         self.failure = overflow(sampler, divisor, shape.capacity, steps)
@@ -48,3 +50,17 @@ class Prepared:
     def loss_after(self, steps: int) -> PrivacyLoss:
         """What so many steps cost together."""
         return run_loss(self.engine.noise, self.sampler, self.engine.move(), steps, self.failure)
+
+
+def check_kinds(model: object, sampler: object) -> None:
+    """Refuse what is no model or no sampler before anything is asked of it."""
+    if not isinstance(model, nn.Module) or isinstance(model, torch.jit.ScriptModule):
+        raise InvalidParameter(
+            "a model is a torch module, and no compiled script of one.\n"
+            f"  found:  a {type(model).__name__}\n  do:     give the module itself, e.g. nn.Sequential(…)"
+        )
+    if not isinstance(sampler, Sampling):
+        raise InvalidParameter(
+            "the sampler draws the batches and decides the price, so there is no default.\n"
+            f"  found:  a {type(sampler).__name__}\n  do:     give e.g. sf.Poisson(rate=0.01)"
+        )

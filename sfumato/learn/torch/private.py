@@ -23,7 +23,7 @@ from sfumato.learn.torch.clipping import Clipping
 from sfumato.learn.torch.engine import Engine, Shape
 from sfumato.learn.torch.noise import Noise
 from sfumato.learn.torch.noisy_loss import NoisyLoss
-from sfumato.learn.torch.prepare import Prepared
+from sfumato.learn.torch.prepare import Prepared, check_kinds
 from sfumato.learn.torch.sums import FloatError
 from sfumato.loss.base import PrivacyLoss
 from sfumato.noise.entropy import SYSTEM, Source
@@ -176,6 +176,7 @@ def make_private(
     row; by default the model is called with all tensors but the last. With `augmentations` or `units`, an example has
     several rows after each other (of which the loop may make different versions); their losses are averaged.
     """
+    check_kinds(model, sampler)
     count, examples = checks.whole("steps", steps, 1), data_of(data, sampler, augmentations, units, per_unit)
     device = next(model.parameters()).device
     run = probe or (lambda *tensors: model(*(x.to(device) for x in tensors[:-1])).flatten(1).sum(1))

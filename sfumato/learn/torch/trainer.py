@@ -200,6 +200,11 @@ class Trainer:
 
 def per_example(loss: Loss) -> Loss:
     """The same loss without its reduction, if it has one."""
+    if not callable(loss):
+        raise InvalidParameter(
+            "a loss takes the outputs and the targets, and gives one number for each example.\n"
+            f"  found:  a {type(loss).__name__}\n  do:     give e.g. nn.CrossEntropyLoss()"
+        )
     if getattr(loss, "reduction", "none") == "none":
         return loss
     each = copy.copy(loss)

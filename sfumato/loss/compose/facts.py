@@ -37,10 +37,15 @@ class Composite(PrivacyLoss):
 
 
 def facts(loss: PrivacyLoss) -> Facts:
-    """The facts about one loss."""
+    """The facts about one loss. Where `reverse` or `attained` is the loss, it is this very object.
+
+    Facts that equal losses share name the first of them; sums would take that for another loss, and compose both.
+    """
     found: Facts | None = loss.__dict__.get("_facts")
     if found is None:
         found = loss.gather_facts() if isinstance(loss, Composite) else gather_facts(loss)
+        reverse, attained = (loss if one == loss else one for one in (found.reverse, found.attained))
+        found = found._replace(reverse=reverse, attained=attained)
         object.__setattr__(loss, "_facts", found)
     return found
 

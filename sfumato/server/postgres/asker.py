@@ -2,7 +2,7 @@
 
 import datetime
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,16 +16,17 @@ from sfumato.errors import InvalidParameter, UnboundedColumn
 from sfumato.loss.describe import from_json
 from sfumato.server.postgres import types
 from sfumato.server.postgres.catalogue import Catalogue
-from sfumato.server.postgres.results import Columns, postgres_name
+from sfumato.server.postgres.results import Columns, Shape, postgres_name
 from sfumato.server.postgres.shadow import Table
 from sfumato.server.postgres.spelling import respell
+from sfumato.server.postgres.statements import aliases
 from sfumato.server.postgres.types import Type
 from sfumato.server.rights import Person
 from sfumato.server.service import Service
 from sfumato.sql.domains import Domain
 from sfumato.sql.domains import Kind as DomainKind
 from sfumato.sql.expressions import Expression, Output
-from sfumato.sql.question import Outer, Question
+from sfumato.sql.question import Question
 
 OUTER_TYPES = {"BOOLEAN": types.BOOL, "DOUBLE": types.FLOAT8, "FLOAT": types.FLOAT8, "HUGEINT": types.FLOAT8,
                "DATE": types.DATE, "TIMESTAMP": types.TIMESTAMP,
@@ -45,30 +46,29 @@ def type_of(domain: Domain) -> Type:
     return TYPE_OF.get(domain.kind, types.FLOAT8)
 
 
-def columns_of(question: Question) -> Columns:
-    """Names and types of the columns of an answer, from the text and the policy alone; intervals included."""
-    if question.outer is not None:
-        return outer_columns(question.outer)
-    found: Columns = []
-    for name, expression in question.columns:
-        plain = isinstance(expression, Output) and is_plain_aggregate(question, expression)
-        ends = plain or has_interval(question, expression)
-        kind = types.INT8 if is_count(question, expression) else type_of(expression.domain)
-        found.append((postgres_name(name), kind))
-        if ends:
-            found += [(postgres_name(f"{name} {end}"), types.FLOAT8) for end in ("low", "high")]
-    return found
+def shape_of(question: Question, named: Collection[str]) -> Shape:
+    """The columns of an answer, from the text and the policy alone; `named` are names that the text gives."""
+    outer = question.outer
+    if outer is not None:
+        kinds = [outer_type(kind) for _, kind in outer.columns]
+        ends = [place in outer.with_interval for place in range(len(kinds))]
+        names = [name for name, _ in outer.columns]
+    else:
+        kinds = [types.INT8 if is_count(question, e) else type_of(e.domain) for _, e in question.columns]
+        ends = [shows_interval(question, e) for _, e in question.columns]
+        names = [name for name, _ in question.columns]
+    titles = [name if name in named else postgres_name(name) for name in names]
+    return Shape(tuple(zip(titles, kinds, strict=True)), tuple(ends))
 
 
-def outer_columns(outer: Outer) -> Columns:
-    """The same of SQL over released values, whose types are those of DuckDB."""
-    found: Columns = []
-    for place, (name, kind) in enumerate(outer.columns):
-        number = types.FLOAT8 if kind.startswith("DECIMAL") else types.TEXT
-        found.append((postgres_name(name), OUTER_TYPES.get(kind, number)))
-        if place in outer.with_interval:
-            found += [(postgres_name(f"{name} {end}"), types.FLOAT8) for end in ("low", "high")]
-    return found
+def shows_interval(question: Question, expression: Expression) -> bool:
+    plain = isinstance(expression, Output) and is_plain_aggregate(question, expression)
+    return plain or has_interval(question, expression)
+
+
+def outer_type(kind: str) -> Type:
+    """The type of a column of SQL over released values, which DuckDB names."""
+    return OUTER_TYPES.get(kind, types.FLOAT8 if kind.startswith("DECIMAL") else types.TEXT)
 
 
 def is_count(question: Question, expression: Expression) -> bool:
@@ -93,7 +93,7 @@ class PersonAtData:
     def respell(self, text: str) -> str:
         return respell(text, self.data, self.service.data[self.data].curator.policy.tables)
 
-    def describe(self, text: str) -> Columns:
+    def describe(self, text: str) -> Shape:
         """The columns of the answer. Reads no data, and charges nothing."""
         self.service.require(self.person, self.data, "catalogue")
         planner, text = self.service.data[self.data].curator.planner, self.respell(text)
@@ -102,10 +102,10 @@ class PersonAtData:
         except InvalidParameter:
             wanted = Wanted.of(text, 1.0)  # what it may cost does not change its columns
         if wanted.explained:
-            return [("privacy", types.TEXT)]
+            return Shape((("privacy", types.TEXT),), (False,))
         while True:
             try:
-                return columns_of(planner.plan(wanted))
+                return shape_of(planner.plan(wanted), aliases(text))
             except UnboundedColumn as unbounded:  # bounds that will be found do not change its columns
                 planner = planner.with_bounds(((unbounded.table, unbounded.column, 0.0, 1.0),))
 

@@ -7,7 +7,7 @@ read in threads, one text of a person at a time: a long one takes a tenth of a s
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ParamSpec, Protocol, TypeVar, cast
 
@@ -20,7 +20,7 @@ from sfumato.server.postgres.copying import Options, copy_messages
 from sfumato.server.postgres.messages import Fields, ProtocolError
 from sfumato.server.postgres.presence import Presence, size_of
 from sfumato.server.postgres.problems import NoSuchName, error_response, problem_response
-from sfumato.server.postgres.results import Columns, Result, asked, describe_row, notices, spread
+from sfumato.server.postgres.results import Columns, Result, Shape, asked, describe_row, notices, spread
 from sfumato.server.postgres.settings import Settings
 from sfumato.server.postgres.statements import Kind, Statement, fill, parameter_types, sort, split, values_of
 from sfumato.server.postgres.transaction import OUTSIDE, Transaction
@@ -39,7 +39,7 @@ class Asker(Protocol):
     @property
     def columns(self) -> Mapping[str, Type]: ...  # of all tables, for the types of parameters
 
-    def describe(self, text: str) -> Columns: ...
+    def describe(self, text: str) -> Shape: ...
 
     def ask(self, text: str, settings: Mapping[str, str]) -> Answer: ...
 
@@ -282,7 +282,7 @@ class Session:
         """Names and types, without running a question."""
         match statement.kind:
             case Kind.QUESTION:
-                return await self.read(self.asker.describe, statement.text)
+                return (await self.shape_of(statement)).columns
             case Kind.CATALOGUE | Kind.SHOW:
                 return (await self.result(statement)).columns
             case Kind.FETCH:
@@ -290,6 +290,11 @@ class Session:
             case Kind.EXECUTE:
                 return await self.columns_of(await self.filled_by_name(statement.text, *statement.words))
         return []
+
+    async def shape_of(self, question: Statement) -> Shape:
+        """The columns of an answer, with intervals unless `SET sfumato.intervals = off`."""
+        found = await self.read(self.asker.describe, question.text)
+        return replace(found, shown=self.settings.shows_intervals)
 
     async def result(self, statement: Statement) -> Result:
         self.transaction.require_sound(statement.words[1] if statement.kind is Kind.COMMAND else "")
@@ -313,9 +318,9 @@ class Session:
             case Kind.CATALOGUE:
                 found = await self.read(self.catalogue_result, statement)
             case Kind.QUESTION:
-                columns = await self.columns_of(statement)
+                shape = await self.shape_of(statement)
                 answer = await self.blocking(self.asker.ask, statement.text, dict(self.settings.values))
-                found = asked(columns, answer)  # type: ignore[arg-type]
+                found = asked(shape, cast(Answer, answer))
             case _:
                 return Result(tag="")
         self.present.require_room(found)

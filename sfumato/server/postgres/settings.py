@@ -10,7 +10,9 @@ from sfumato.server.postgres.results import Result
 
 MOST_SETTINGS = 200
 LONGEST_SETTING = 1000
+ON, OFF = ("on", "true", "yes", "1"), ("off", "false", "no", "0")
 OWN = "sfumato."  # what a question may cost, or how exact it must be
+INTERVALS = "sfumato.intervals"  # off: only the columns of the SELECT, for programs that count them
 PRICES = ("sfumato.epsilon", "sfumato.error", "sfumato.relative_error")
 SETTINGS = {
     "server_version": "16.0", "server_encoding": "UTF8", "client_encoding": "UTF8", "datestyle": "ISO, MDY",
@@ -43,13 +45,17 @@ class Settings:
         options = dict(word.split("=", 1) for word in words if "=" in word)
         return Settings({**SETTINGS, **{name.lower(): value for name, value in {**asked, **options}.items()}})
 
+    @property
+    def shows_intervals(self) -> bool:
+        return self.values.get(INTERVALS, "on").lower() not in OFF
+
     def set(self, name: str, value: str) -> Result:
         if len(name) + len(value) > LONGEST_SETTING or (name not in self.values and len(self.values) > MOST_SETTINGS):
             raise QueryRefused(f"settings are short, and at most {MOST_SETTINGS}.\n  do:     RESET some")
         if value.lower() == "default":
             return self.reset("SET", name)
         if name.startswith(OWN) and value:
-            require_price(name, value)
+            require_own(name, value)
         self.values[name] = value
         return Result(tag="SET")
 
@@ -71,10 +77,15 @@ class Settings:
         return Result([(name, types.TEXT)], [(self.values.get(name, ""),)], "SHOW")
 
 
-def require_price(name: str, value: str) -> None:
-    """Raises at once, not at the next question, if a setting of ours is none or its value is no positive number."""
+def require_own(name: str, value: str) -> None:
+    """Raises at once, not at the next question, if a setting of ours is none or its value is no price."""
+    if name == INTERVALS and value.lower() in (*ON, *OFF):
+        return
     if name not in PRICES:
-        raise InvalidParameter(f"there is no setting {name}.\n  do:     set one of {', '.join(PRICES)}")
+        raise InvalidParameter(
+            f"there is no such setting or value: {name}.\n"
+            f"  do:     set one of {', '.join(PRICES)}, or {INTERVALS} = off"
+        )
     try:
         found = float(value)
     except ValueError:

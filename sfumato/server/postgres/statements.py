@@ -183,6 +183,13 @@ def parsed(text: str) -> exp.Expr | None:
         return None
 
 
+def aliases(text: str) -> frozenset[str]:
+    """The names that a SELECT gives to its columns."""
+    tree = parsed(text)
+    listed = tree.selects if isinstance(tree, exp.Query) else []
+    return frozenset(one.alias for one in listed if isinstance(one, exp.Alias))
+
+
 def without_comments(text: str) -> str:
     """Without comments and spaces at the front, and spaces and semicolons at the end."""
     found = re.match(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*", text, re.S)

@@ -25,6 +25,7 @@ from sfumato.sql.question import Question
 from sfumato.sql.simplify import call
 
 Columns = list[tuple[str, Expression]]
+ENDS = (" low", " high")  # of the names of an interval's columns
 PARTS = {"expressions", "from_", "from", "where", "order", "limit", "offset", "with_", "with"}
 HEAVIEST, MOST_LAYERS = 4_000, 8
 MOST_STEPS = 50_000_000  # parts of expressions over released values, in all groups together
@@ -36,7 +37,13 @@ def column_title(node: exp.Expression, taken: list[str]) -> str:
     counted = bare or (is_histogram(node) and not node.alias)
     own = node.alias or (node.name if isinstance(node, exp.Column) else "")  # the parser calls COUNT(1) by its 1
     name = "count" if counted else own or node_text(node)
-    return next(title for i in count(1) if (title := name if i == 1 else f"{name} {i}") not in taken)
+    return next(title for i in count(1) if is_free(title := name if i == 1 else f"{name} {i}", taken))
+
+
+def is_free(title: str, taken: list[str]) -> bool:
+    """Is there no column of this name, none whose interval has it, and none that has the name of its interval?"""
+    ends = {f"{one}{end}" for one in taken for end in ENDS}
+    return title not in taken and title not in ends and not any(f"{title}{end}" in taken for end in ENDS)
 
 
 def order_by(query: exp.Select, columns: Columns, names: Names) -> list[tuple[Expression, bool]]:

@@ -154,6 +154,26 @@ def test_a_model_is_tried_again_in_another_mode(kind, words):
     assert not model.mean.any() and run.done == 0
 
 
+def hooked(model):
+    model[1].register_forward_hook(lambda module, args, out: out - out.mean(0))
+
+
+def swapped(model):
+    model[1] = nn.Softmax(0)
+
+
+def patched(model):
+    model[1].forward = lambda x: x - x.mean(0)
+
+
+@pytest.mark.parametrize("change", [hooked, swapped, patched])
+def test_a_model_that_is_changed_after_it_was_priced_is_tried_again(change):
+    run = trainer()
+    change(run.model)
+    with pytest.raises(InvalidParameter, match="see each other"):
+        run.fit(progress=False)
+
+
 def test_modes_may_change_where_nothing_depends_on_them():
     run = trainer(steps=3)
     for step in run:

@@ -331,3 +331,18 @@ def test_a_function_that_is_not_allowed_is_named_and_not_a_part_of_it(function):
 def test_a_question_may_end_with_semicolons_and_remarks(end):
     sql = "SELECT COUNT(*) FROM visits"
     assert parse_question(sql + end, Policy.read(POLICY)).plan == parse_question(sql, Policy.read(POLICY)).plan
+
+
+@pytest.mark.parametrize(
+    ("columns", "names"),
+    [
+        ("COUNT(*) AS n, COUNT(DISTINCT patient_id) AS n", ["n", "n 2"]),
+        ('COUNT(*) AS n, AVG(stay) AS "n low", SUM(stay) AS "n high"', ["n", "n low 2", "n high 2"]),
+        ('AVG(stay) AS "n low", COUNT(*) AS n', ["n low", "n 2"]),
+        ('COUNT(*) AS n, SUM(stay) AS "n 2", COUNT(*) AS n', ["n", "n 2", "n 3"]),
+    ],
+)
+def test_no_column_has_the_name_of_another_one_or_of_its_interval(columns, names):
+    """`answer.column("n low")` was the lower end of n, and not what the question called so."""
+    question = parse_question(f"SELECT {columns} FROM visits", RULES)
+    assert [name for name, _ in question.columns] == names
