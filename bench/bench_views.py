@@ -1,9 +1,10 @@
 """Questions over views that last, against the same from the rows and plain GROUP BY, on DuckDB: processor seconds.
 
-    make bench-views OPTIONS="--rows 10000000"
+    make bench-views OPTIONS="--rows 10000000 --each 1000 --groups 20"
 
-People with ten rows on average, on a day of one year each, a thousand groups. The tables that a question needs are made
-anew each time. The least of interleaved rounds.
+People with ten rows on average, on a day of one year each, a thousand groups: then hardly any two rows of a person are
+in one group, and a view is as long as the table. With --each and --groups they repeat. The tables that a question needs
+are made anew each time. The least of interleaved rounds.
 """
 
 import argparse
@@ -42,11 +43,11 @@ QUESTION = "SELECT k, COUNT(*), SUM(x) FROM t{} GROUP BY k"
 QUARTER = " WHERE day >= '2025-04-01' AND day < '2025-07-01'"
 
 
-def made(rows: int, place: Path) -> None:
+def made(rows: int, each: int, groups: int, place: Path) -> None:
     with duckdb.connect(str(place)) as connection:
         connection.execute(
-            f"CREATE TABLE t AS SELECT CAST(HASH(i) % {rows // 10} AS BIGINT) AS person,"
-            " 'k' || CAST(FLOOR(1000 * POW((HASH(i + 7) % 1000000) / 1e6, 2)) AS INTEGER) AS k,"
+            f"CREATE TABLE t AS SELECT CAST(HASH(i) % {rows // each} AS BIGINT) AS person,"
+            f" 'k' || CAST(FLOOR({groups} * POW((HASH(i + 7) % 1000000) / 1e6, 2)) AS INTEGER) AS k,"
             " CAST(HASH(i + 13) % 101 AS DOUBLE) AS x, DATE '2025-01-01' + CAST(HASH(i + 23) % 365 AS INTEGER) AS day"
             f" FROM RANGE({rows}) t(i)"
         )
@@ -63,12 +64,14 @@ def statement(sql: str, policy: Policy, to: Dialect) -> str:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--rows", type=int, default=1_000_000)
+    options.add_argument("--each", type=int, default=10, help="rows of a person, on average")
+    options.add_argument("--groups", type=int, default=1000)
     options.add_argument("--rounds", type=int, default=2)
     chosen = options.parse_args()
     cut, scaled = (Policy.read(POLICY.format(bounds=bounds)) for bounds in ("groups = 5\nrows = 2", ""))
     with tempfile.TemporaryDirectory(prefix="sfumato-bench-") as folder:
         engine = DuckDB(Path(folder) / "t.duckdb")
-        made(chosen.rows, engine.path)
+        made(chosen.rows, chosen.each, chosen.groups, engine.path)
         for name, work in (("build", lambda: build_view(engine, scaled, QUESTION.format(""), "day")),
                            ("refresh, nothing changed", lambda: refresh_views(engine, scaled))):  # fmt: skip
             began = time.process_time()

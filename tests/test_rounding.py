@@ -136,7 +136,7 @@ def test_a_leak_repeated_often_is_sharp_and_never_below(count, leak):
 
 
 def test_one_leak_alone_is_itself():
-    assert rounding.leak_up([(1, 1e-6), (0, 0.5), (7, 0.0)]) == 1e-6
+    assert rounding.leak_up([(1, 1e-6), (0, 0.5), (0, 1.0), (7, 0.0)]) == 1e-6
     assert rounding.leak_up([]) == 0.0
     assert rounding.leak_up([(3, 1.0), (1, 0.5)]) == 1.0
 

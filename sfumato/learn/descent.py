@@ -45,6 +45,8 @@ class Schedule:
         """The variance of a prediction by noise alone, for columns of a usual spread and a constant: later steps undo
         noise of earlier ones where the objective is curved, and averaging iterates lessens it."""
         each = TOGETHER * self.noise(n, d, spending) ** 2 / d
+        if not isinstance(spending, GaussianSpending):  # independent noise by the L1 norm may be less than joint noise
+            each *= min(1.0, math.sqrt(2 * d) * self.norm / (joint_deviation(d) * min(self.box, self.norm))) ** 2
         return each * ((d - 1) * CURVED * self.remaining(CURVED) + self.remaining(1.0))
 
     def remaining(self, curvature: float) -> float:
@@ -57,7 +59,7 @@ class Schedule:
 
 SHORTEST = 0.5
 MOST_STEPS = 60
-TOGETHER = 0.3  # of noise: where columns vary together, it is along what hardly varies, and moves predictions less
+TOGETHER = 0.5  # of noise: where columns vary together, it is along what hardly varies, and moves predictions less
 CURVED = 0.2  # mean of x² of a usual column in [−1, 1]
 
 

@@ -54,9 +54,10 @@ class Prepared:
 
 def check_kinds(model: object, sampler: object) -> None:
     """Refuse what is no model or no sampler before anything is asked of it."""
-    if not isinstance(model, nn.Module):
+    if not isinstance(model, nn.Module) or isinstance(model, torch.jit.ScriptModule):
         raise InvalidParameter(
-            f"a model is a torch module.\n  found:  a {type(model).__name__}\n  do:     give e.g. nn.Sequential(…)"
+            "a model is a torch module, and no compiled script of one.\n"
+            f"  found:  a {type(model).__name__}\n  do:     give the module itself, e.g. nn.Sequential(…)"
         )
     if not isinstance(sampler, Sampling):
         raise InvalidParameter(

@@ -8,14 +8,12 @@ released or public. An exception that was not foreseen becomes one fixed sentenc
 import json
 from collections.abc import Callable
 from functools import wraps
-from typing import Protocol
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
+from sfumato.client import Remote
 from sfumato.curator import Curator
-from sfumato.curator.answer import Answer
-from sfumato.curator.preview import Standing
 from sfumato.errors import SfumatoError
 from sfumato.server.catalogue import Catalogue
 
@@ -23,18 +21,9 @@ INSTRUCTIONS = """Answers questions in SQL about a private database with differe
 95 % interval, and a price in ε that is taken from a budget which never comes back. Call describe_tables first. Call
 preview, which is free, before ask. Repeating a question is free and gives the same answer; asking it in many variants
 costs each time. Report intervals together with numbers."""
-FAILED = "this failed; the operator can read why in the log"
+FAILED = "this failed; why is not shown, as it could hold data"
 
-
-class Asker(Protocol):
-    """A curator, or a service that has one."""
-
-    def ask(self, sql: str, *, epsilon: float | None = None, error: float | None = None) -> Answer: ...
-
-    def preview(self, sql: str, *, epsilon: float | None = None, error: float | None = None) -> object: ...
-
-    @property
-    def budget(self) -> Standing: ...
+Asker = Curator | Remote
 
 
 def build(asker: Asker) -> MCPServer:
@@ -86,6 +75,4 @@ def foreseen(tool: Callable[..., str]) -> Callable[..., str]:
 
 def catalogue(asker: Asker) -> object:
     """All that is public about the tables."""
-    if isinstance(asker, Curator):
-        return Catalogue.of(asker.policy).to_dict()
-    return asker.catalogue()  # type: ignore[attr-defined]
+    return Catalogue.of(asker.policy).to_dict() if isinstance(asker, Curator) else asker.catalogue

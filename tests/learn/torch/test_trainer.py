@@ -521,6 +521,7 @@ def test_positions_that_all_examples_share_are_refused_even_if_shapes_agree():
         ({"batch_size": None}, "batch_size"),
         ({"sampler": 0.1}, "no default"),
         ({"model": torch.tanh}, "torch module"),
+        ({"model": torch.jit.ScriptModule()}, "compiled script"),
         ({"sampler": sf.WithoutReplacement(10, 2), "batch_size": 2}, "n = 10"),
         ({"sampler": sf.sampling.PoissonUnits(0.1)}, "units="),
         ({"budget": 3.0}, "ledger"),

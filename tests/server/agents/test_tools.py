@@ -10,8 +10,13 @@ from mcp.client.stdio import stdio_client
 from mcp.server.mcpserver.exceptions import ToolError
 
 import sfumato as sf
+from sfumato.client import connect
 from sfumato.server.agents.tools import FAILED, build
+from sfumato.server.identity import Role
+from sfumato.server.service import Service
 from tests.curator.clinic import POLICY, built
+from tests.server.conftest import configuration
+from tests.server.running import running
 
 SHARE = 0.1
 SQL = "SELECT COUNT(*) AS n FROM visits"
@@ -40,6 +45,24 @@ def test_the_four_tools(curator):
     assert len(curator.ledger.history()) == lines
     assert "95 %" in call(server, "ask", sql=SQL, epsilon=0.1)
     assert "left" in call(server, "budget")
+
+
+def test_the_four_tools_of_a_service(tmp_path):
+    """`describe_tables` failed by the address of a service: its catalogue was called as if it were a function."""
+    settings = configuration(tmp_path)
+    service = Service.open(settings)
+    token = service.data["clinic"].identity.new("ann", Role.ANALYST)
+    with running(service, settings) as door:
+        remote = connect(door.url, token=token)
+        server = build(remote)
+        assert "diagnosis" in call(server, "describe_tables")
+        assert "nothing has been charged" in call(server, "preview", sql=SQL, epsilon=0.1)
+        assert "95 %" in call(server, "ask", sql=SQL, epsilon=0.1)
+        assert "left" in call(server, "budget")
+        with pytest.raises(ToolError, match="aggregate"):
+            call(server, "ask", sql="SELECT patient_id FROM visits", epsilon=0.1)
+        remote.close()
+    service.close()
 
 
 def test_refusals_say_what_to_do_and_other_errors_nothing(curator):
