@@ -304,9 +304,7 @@ def ask_unbounded(curator: "Curator", wanted: Wanted, key: str | None) -> Answer
             error=rest.error,
             relative_error=rest.relative_error,
             key=key,
-            rows=rest.bounds.rows,
-            groups=rest.bounds.groups,
-            most=rest.bounds.most,
+            **rest.bounds.stated_bounds(),
         )
     except NotReached as short:
         best = with_clamping(short.answer, bounds, question) if isinstance(short.answer, Answer) else None
@@ -331,9 +329,7 @@ def preview_unbounded(curator: "Curator", wanted: Wanted) -> Preview:
             epsilon=wanted.epsilon,
             error=wanted.error,
             relative_error=wanted.relative_error,
-            rows=wanted.bounds.rows,
-            groups=wanted.bounds.groups,
-            most=wanted.bounds.most,
+            **wanted.bounds.stated_bounds(),
         )
         return replace(preview, lost=(*preview.lost, *(one.words for one in bounds)))
     if wanted.epsilon is None:

@@ -94,3 +94,15 @@ def test_a_mean_is_not_pulled_by_who_has_many_rows(tmp_path):
     mean, variance = exactly(question, row)
     assert mean == pytest.approx(2.0, abs=0.05)  # each sum is a whole number of steps of 1/8
     assert variance == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_person_with_one_row_adds_that_row_though_three_may_count(tmp_path):
+    """Of values from 2 to 4 and at most three rows each, the least sum of a person is not three times 2."""
+    place = tmp_path / "few.duckdb"
+    connection = duckdb.connect(str(built(place, patients=0)))
+    connection.execute("DELETE FROM visits")
+    connection.execute("INSERT INTO visits SELECT p, 'north', 'x', 3, 1, NULL FROM range(50) a(p)")
+    question = parse_question("SELECT SUM(CLAMP(stay, 2, 4)) FROM visits", Policy.read(POLICY))
+    assert question.plan.rows == 3
+    (row,) = connection.execute(statement(question.plan, 1, "duckdb")).fetchall()
+    assert exactly(question, row) == [150.0]
