@@ -181,6 +181,7 @@ walk: $(VENV)/dev.stamp  ## which functions and files one question runs through 
 docs-index: $(VENV)/dev.stamp  ## write the generated documents again: theorems, tables of mechanisms, list of files, notebooks
 	@$(BIN)/python tools/theorems.py
 	@$(BIN)/python tools/mechanisms.py
+	@$(BIN)/python tools/sql_reference.py
 	@$(BIN)/python tools/architecture.py
 	@$(BIN)/python tools/notebooks.py
 

@@ -100,7 +100,14 @@ class PolicyError(SfumatoError, ValueError):
 
 
 class QueryRefused(SfumatoError, ValueError):
-    """A question is refused because of its text, the policy or the ledger. Never because of data."""
+    """A question is refused because of its text, the policy or the ledger. Never because of data.
+
+    `place` is the character of the text that it is about, if there is one; `parts` are all problems of the text, if
+    there are several.
+    """
+
+    place: int | None = None
+    parts: "tuple[QueryRefused, ...]" = ()
 
 
 class UnboundedColumn(QueryRefused):

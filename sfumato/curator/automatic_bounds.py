@@ -304,7 +304,9 @@ def ask_unbounded(curator: "Curator", wanted: Wanted, key: str | None) -> Answer
             error=rest.error,
             relative_error=rest.relative_error,
             key=key,
-            **rest.bounds.stated_bounds(),
+            rows=rest.bounds.rows,
+            groups=rest.bounds.groups,
+            most=rest.bounds.most,
         )
     except NotReached as short:
         best = with_clamping(short.answer, bounds, question) if isinstance(short.answer, Answer) else None
@@ -329,7 +331,9 @@ def preview_unbounded(curator: "Curator", wanted: Wanted) -> Preview:
             epsilon=wanted.epsilon,
             error=wanted.error,
             relative_error=wanted.relative_error,
-            **wanted.bounds.stated_bounds(),
+            rows=wanted.bounds.rows,
+            groups=wanted.bounds.groups,
+            most=wanted.bounds.most,
         )
         return replace(preview, lost=(*preview.lost, *(one.words for one in bounds)))
     if wanted.epsilon is None:

@@ -36,6 +36,7 @@ from sfumato.ledger import Ledger
 from sfumato.ledger.amounts import share_left
 from sfumato.ledger.journal import ignore
 from sfumato.ledger.shares import OWNER
+from sfumato.sql.parameters import Parameters
 from sfumato.sql.parse.from_where import MAIN
 from sfumato.sql.policy import VIEWS, Policy
 from sfumato.sql.question import Outer, Question
@@ -128,21 +129,23 @@ class Curator:
     def ask(
         self, sql: str, *, epsilon: float | None = None, error: float | None = None,
         relative_error: float | None = None, key: str | None = None, rows: int | None = None,
-        groups: int | None = None, most: int | None = None,
+        groups: int | None = None, most: int | None = None, parameters: Parameters | None = None,
     ) -> Answer:  # fmt: skip
         """A private answer. Charged durably before data are read, stored durably before it is returned.
 
         With a relative error, ε is the price of a count by group, and a limit for other questions (see `refine`).
         `key` is an idempotency key: the same request with the same key is charged once.
         `rows`, `groups`, `most`: tighter bounds than the policy's, for this question alone.
+        `parameters`: values of ? and $1 in their order, or of $name by name; each becomes a literal of its type.
         """
         self.probe("ask: asked")
-        wanted = Wanted.of(sql, epsilon, error, relative_error, QuestionBounds(rows, groups, most))
+        wanted = Wanted.of(sql, epsilon, error, relative_error, QuestionBounds(rows, groups, most), parameters)
         if wanted.every_day is not None:
             return ask_every_day(self, wanted, self.clock.today())
         try:
             question = self.planner.plan(wanted)  # pure: text and policy, or QueryRefused
-        except UnboundedColumn:
+        except UnboundedColumn as problem:
+            wanted.require_own_delta(problem)
             return ask_unbounded(self, wanted, key)  # buys bounds, and comes back here
         if (answer := self.ask_in_steps(question, wanted, key)) is not None:
             return answer
@@ -159,6 +162,7 @@ class Curator:
         if question.outer is not None:
             self.load_public(question.outer)
         if question.several:
+            wanted.require_own_delta()
             return ask_several(self, question, wanted, key)
         if wanted.needs_rounds(question):
             return refine(self, question, wanted, key)
@@ -169,10 +173,10 @@ class Curator:
     def preview(
         self, sql: str, *, epsilon: float | None = None, error: float | None = None,
         relative_error: float | None = None, rows: int | None = None, groups: int | None = None,
-        most: int | None = None,
+        most: int | None = None, parameters: Parameters | None = None,
     ) -> Preview:  # fmt: skip
         """Price, errors and odds of a question. Free; no data are read."""
-        wanted = Wanted.of(sql, epsilon, error, relative_error, QuestionBounds(rows, groups, most))
+        wanted = Wanted.of(sql, epsilon, error, relative_error, QuestionBounds(rows, groups, most), parameters)
         if wanted.every_day is not None:
             raise QueryRefused(
                 "the price of EVERY DAY is the ε that it is asked for.\n  do:     EXPLAIN PRIVACY SELECT … EVERY DAY …"

@@ -38,6 +38,7 @@ from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.ledger.meter import epsilon_at, odds
 from sfumato.sql.dialects import dialect_of
 from sfumato.sql.dp_syntax import EveryDay, parse_dp_syntax
+from sfumato.sql.parameters import Parameters, with_parameters
 from sfumato.sql.policy import Policy, names_unit
 from sfumato.sql.question import Outer, Question
 from sfumato.sql.question_bounds import AS_STATED, QuestionBounds
@@ -58,11 +59,12 @@ class Wanted:
     explained: bool = False  # EXPLAIN PRIVACY: only the preview is asked for
     bounds: QuestionBounds = AS_STATED  # tighter than those of the policy
     every_day: EveryDay | None = None  # a count that is published every day
+    delta: float | None = None  # smaller than that of the policy
 
     @staticmethod
     def of(
         sql: str, epsilon: float | None = None, error: float | None = None, relative_error: float | None = None,
-        bounds: QuestionBounds = AS_STATED,
+        bounds: QuestionBounds = AS_STATED, parameters: Parameters | None = None,
     ) -> "Wanted":  # fmt: skip
         """From a text and arguments; raises InvalidParameter for numbers out of range."""
         if not isinstance(sql, str):
@@ -79,7 +81,15 @@ class Wanted:
             if value is not None:
                 require_positive(name, value)
         chosen = bounds if text.bounds == AS_STATED else text.bounds
-        return Wanted(text.text, epsilon, error, goal, text.unit, text.explained, chosen, text.every_day)
+        question = with_parameters(text.text, parameters)
+        return Wanted(question, epsilon, error, goal, text.unit, text.explained, chosen, text.every_day, text.delta)
+
+    def require_own_delta(self, problem: QueryRefused | None = None) -> None:
+        """Refuse a δ of its own for a question that is several purchases, each at the δ of the policy."""
+        if self.delta is not None:
+            raise problem or QueryRefused(
+                "OPTIONS: a question that is bought in parts has the delta of the policy.\n  do:     leave it out"
+            )
 
     def needs_rounds(self, question: Question) -> bool:
         """Is a relative error wanted that only refinement gives? Counts by group have a contract instead."""
@@ -157,7 +167,7 @@ class Planner:
 
     def price(self, wanted: Wanted) -> Offer:
         """The offer, worked out."""
-        question, delta = self.plan(wanted), self.policy.question_delta
+        question, delta = self.plan(wanted), self.delta_of(wanted)
         if question.several:
             raise QueryRefused(
                 "this question has several private aggregations, which cannot be offered as one.\n"
@@ -170,6 +180,16 @@ class Planner:
                 question, float(wanted.epsilon), delta, float(wanted.relative_error), self.currency
             )
         return offer_for_epsilon(question, float(wanted.epsilon), delta, self.currency)
+
+    def delta_of(self, wanted: Wanted) -> float:
+        """The δ at which the ε of a question is meant: the policy's, or a smaller one that the question states."""
+        most = self.policy.question_delta
+        if wanted.delta is not None and wanted.delta > most:
+            raise QueryRefused(
+                f"OPTIONS: delta is at most what the policy says.\n  found:  {wanted.delta:g}, above {most:g}\n"
+                "  do:     leave it out, or state less"
+            )
+        return most if wanted.delta is None else wanted.delta
 
     def answer(self, offer: Offer, noisy: bytes) -> Answer:
         """The columns that were asked for, made of stored noisy values alone; what is left of the budget is not known

@@ -47,6 +47,7 @@ class DpSyntax:
     relative_error: float | None = None
     bounds: QuestionBounds = AS_STATED
     every_day: EveryDay | None = None
+    delta: float | None = None
 
 
 @lru_cache(maxsize=16)  # one question is parsed several times
@@ -60,11 +61,13 @@ def parse_dp_syntax(text: str) -> DpSyntax:
     options = OPTIONS.match(rest)
     if options is None:
         return DpSyntax(rest, explained=explain is not None, relative_error=share, every_day=every_day)
-    epsilon, unit, bounds = None, None, dict[str, int]()
+    epsilon, delta, unit, bounds = None, None, None, dict[str, int]()
     for name, value in parse_options(options[1] or ""):
         match name:
             case "epsilon" if NUMBER.fullmatch(value) and epsilon is None:
                 epsilon = float(value)
+            case "delta" if NUMBER.fullmatch(value) and delta is None and 0 < float(value) < 1:
+                delta = float(value)
             case "privacy_unit_column" if value.isidentifier() and unit is None:
                 unit = value.lower()
             case "rows" | "groups" | "most" if WHOLE.fullmatch(value) and name not in bounds:
@@ -74,7 +77,7 @@ def parse_dp_syntax(text: str) -> DpSyntax:
                     f"OPTIONS: {name} has another name here.\n"
                     "  do:     leave it out, or rows = 3, groups = 2: 3 rows of a unit in each of 2 groups at most"
                 )
-            case "delta" | "min_privacy_units_per_group":
+            case "min_privacy_units_per_group":
                 raise QueryRefused(
                     f"OPTIONS: {name} is set by the policy, not by a question.\n  do:     leave it out: {ELSEWHERE}"
                 )
@@ -84,7 +87,7 @@ def parse_dp_syntax(text: str) -> DpSyntax:
                     "  do:     epsilon = 0.5, privacy_unit_column = unit, or tighter bounds: rows = 3, groups = 2"
                 )
     text = f"SELECT{rest[options.end() :]}"
-    return DpSyntax(text, epsilon, unit, explain is not None, share, QuestionBounds(**bounds), every_day)
+    return DpSyntax(text, epsilon, unit, explain is not None, share, QuestionBounds(**bounds), every_day, delta)
 
 
 def split_relative_error(text: str) -> tuple[str, float | None]:

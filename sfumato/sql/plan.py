@@ -83,7 +83,7 @@ class Table:
     @cached_property
     def inner_expressions(self) -> tuple[Expression, ...]:
         """The expressions that a derived table computes of those rows."""
-        return tuple(of for one in self.branches for _, of in one.columns) + (
+        return tuple(of for one in self.branches for of in one.expressions) + (
             self.grouped.expressions if self.grouped else ()
         )
 
@@ -121,13 +121,19 @@ class Owner:
 
 @dataclass(frozen=True)
 class Branch:
-    """One SELECT of a UNION ALL: its rows, and its expression for each column of the union."""
+    """One SELECT of a UNION ALL: its rows, and its expression for each column of the union, or its window."""
 
     rows: "Plan"  # without keys or measures
     columns: tuple[tuple[str, Expression], ...]
+    windows: "tuple[tuple[str, WindowValue], ...]" = ()
 
     def __repr__(self) -> str:
-        return f"({self.rows.canonical} | {self.columns!r})"
+        windows = f" | {self.windows!r}" if self.windows else ""
+        return f"({self.rows.canonical} | {self.columns!r}{windows})"
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (*(of for _, of in self.columns), *(of for _, value in self.windows for of in value.expressions))
 
 
 class Reduce(Enum):
@@ -157,7 +163,7 @@ class GroupValue:
     reduce: Reduce
     of: Expression | None = None
     exponent: int = 0
-    order: tuple[tuple[Expression, bool, bool], ...] = ()  # (what, is it descending, are NULLs first)
+    order: "Ordering" = ()
 
     def __repr__(self) -> str:
         steps = f", {self.exponent}" if self.reduce in (Reduce.SUM, Reduce.MEAN) else ""
@@ -166,6 +172,53 @@ class GroupValue:
     @property
     def expressions(self) -> tuple[Expression, ...]:
         return (*(() if self.of is None else (self.of,)), *(one for one, _, _ in self.order))
+
+
+class Over(Enum):
+    """What a window makes of the rows of one person."""
+
+    ROW_NUMBER = "row number"
+    RANK = "rank"
+    DENSE_RANK = "dense rank"
+    LAG = "lag"
+    LEAD = "lead"
+    FIRST = "first"
+    TOTAL = "total"
+
+    def __repr__(self) -> str:
+        return self.value
+
+
+Ordering = tuple[tuple[Expression, bool, bool], ...]  # (what, is it descending, are NULLs first)
+
+
+@dataclass(frozen=True)
+class WindowValue:
+    """A window over the rows of one unit: a function of the content of these rows alone.
+
+    Theorem: the rows of one unit in a table with windows are a function of that unit's own rows, and no more than it
+        had before. [each window is partitioned by the unit; rows that tie in its order are ordered by the texts of all
+        that can be read of them, so they are alike where that ties, too; totals are of all rows that tie, and of whole
+        steps]
+    """
+
+    over: Over
+    of: tuple[Expression, ...]
+    partition: tuple[Expression, ...]  # without the unit
+    order: Ordering
+    ties: tuple[Expression, ...] = ()
+    total: "GroupValue | None" = None
+    steps: int = 1
+    default: Expression | None = None
+
+    def __repr__(self) -> str:
+        more = f", {self.steps}, {self.default!r}" if self.over in (Over.LAG, Over.LEAD) else ""
+        of = repr(self.total) if self.total is not None else f"{self.over!r}({self.of!r}{more})"
+        return f"{of} over {self.partition!r} by {self.order!r}{f' then {self.ties!r}' if self.ties else ''}"
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (*self.of, *self.partition, *(of for of, _, _ in self.order), *self.ties)
 
 
 @dataclass(frozen=True)

@@ -91,15 +91,16 @@ def prune_table(table: Table, used: set[str]) -> Table:
     """A derived table with these of its columns."""
     if table.grouped is not None:
         keys, values = table.grouped.keys, [one for one in table.grouped.values if one[0] in used]
-        kept = Grouped(table.grouped.rows, keys, tuple(values))
-        rows = prune_columns(kept.rows, *kept.expressions)
+        grouped = Grouped(table.grouped.rows, keys, tuple(values))
+        rows = prune_columns(grouped.rows, *grouped.expressions)
         domains = {name: table.columns[name] for name in sorted([name for name, _ in (*keys, *values)])}
-        return replace(table, columns=domains, grouped=replace(kept, rows=rows))
+        return replace(table, columns=domains, grouped=replace(grouped, rows=rows))
     if not table.branches:
         return table
     branches = []
     for branch in table.branches:
         of = tuple((name, e) for name, e in branch.columns if name in used)
-        branches.append(Branch(prune_columns(branch.rows, *(e for _, e in of)), of))
+        kept = Branch(branch.rows, of, tuple((name, value) for name, value in branch.windows if name in used))
+        branches.append(replace(kept, rows=prune_columns(branch.rows, *kept.expressions)))
     domains = {name: domain for name, domain in table.columns.items() if name in used}
     return replace(table, columns=domains, branches=tuple(sorted(branches, key=repr)))

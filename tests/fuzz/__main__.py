@@ -24,7 +24,9 @@ def main() -> int:
     options.add_argument("--start", type=int, default=0, help="the number of the first one")
     options.add_argument("--engine", choices=["duckdb", "postgres", "spark"], default="duckdb")
     options.add_argument("--most", type=int, default=20, help="failures after which it ends")
-    options.add_argument("--family", default="", help="grouped, joins, semijoins, values, or scaled")
+    options.add_argument(
+        "--family", default="", help="grouped, joins, semijoins, values, windows, times, texts, or scaled"
+    )
     chosen = options.parse_args()
     if chosen.family == "scaled":
         print(dict(fuzz(chosen.seed, chosen.count)))  # raises at the first failure

@@ -19,6 +19,7 @@ from sfumato.errors import QueryRefused
 from sfumato.sql.dialects import DIALECTS
 from sfumato.sql.domains import Domain, Kind
 from sfumato.sql.functions import FUNCTIONS
+from sfumato.sql.functions.dates import MICROSECONDS
 from sfumato.sql.parse.date_syntax import BEGINNINGS, FORMATS, PARTS
 from sfumato.sql.parse.function_syntax import CASTS
 from sfumato.sql.policy import Policy
@@ -61,9 +62,32 @@ FORMS = [
     ("d", "DATE '2024-03-31' + INTERVAL {i} MONTH"), ("d", "DATE '2024-03-31' - INTERVAL {i} DAY"),
     ("d", "DATE_ADD(DATE '2024-03-31', INTERVAL {i} DAY)"), ("d", "DATE_SUB(DATE '2024-03-31', INTERVAL {i} DAY)"),
 ]  # fmt: skip
+TIMES = [
+    *(("n", f"DATE_DIFF('{unit}', {{d}}, {{d}})") for unit in (*MICROSECONDS, "quarter")),
+    *(("n", f"DATE_SUB('{unit}', {{d}}, {{d}})") for unit in ("hour", "week", "month", "year")),
+    ("n", "EPOCH({d})"), ("n", "EXTRACT(EPOCH FROM {d} - {d})"), ("n", "EXTRACT(EPOCH FROM AGE({d}, {d}))"),
+    ("n", "EXTRACT(YEAR FROM AGE({d}, {d}))"), ("n", "EXTRACT(MONTH FROM AGE({d}, {d}))"), ("n", "SECOND({d})"),
+    ("n", "ISOYEAR({d})"), ("n", "EXTRACT(DECADE FROM {d})"), ("b", "{d} - {d} > INTERVAL {i} HOUR"),
+    ("b", "AGE({d}, {d}) <= INTERVAL {i} DAY"), ("b", "{d} - {d} BETWEEN INTERVAL 1 MINUTE AND INTERVAL {i} DAY"),
+    ("d", "{d} + INTERVAL {i} MONTH"), ("d", "{d} - INTERVAL {i} DAY"), ("d", "{d} + INTERVAL '{i} years 3 hours'"),
+    ("d", "{d} + {i}"), ("d", "{d} - {i}"), ("d", "LAST_DAY({d})"), ("d", "TIME_BUCKET(INTERVAL {i} HOUR, {d})"),
+    ("d", "TIME_BUCKET(INTERVAL {i} MONTH, {d})"), ("d", "{d} AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin'"),
+    ("d", "TIMEZONE('UTC', TIMEZONE('America/New_York', {d}))"), ("t", "strftime({d}, '%G-W%V %a %H:%M:%S')"),
+    ("t", "TO_CHAR({d}, 'IYYY-IW')"),
+]  # fmt: skip
+TEXTS = [
+    ("t", "LPAD({t}, {i}, 'xy')"), ("t", "RPAD({t}, {i})"), ("t", "{t} ->> '$.a'"), ("t", "{t} -> 'a' ->> 0"),
+    ("t", "json_extract_string({t}, '$.a[0]')"), ("t", "REGEXP_EXTRACT(LEFT({t}, 50), '([a-z]+)1', 1)"),
+    ("t", "REGEXP_REPLACE(LEFT({t}, 50), '[a-z]+', 'x')"), ("b", "REGEXP_FULL_MATCH(LEFT({t}, 50), '[a-z]*')"),
+    ("b", "{t} LIKE ANY ({q}, {q})"), ("b", "{t} NOT ILIKE ALL ({q}, {q})"), ("t", "CONCAT_WS('-', {t}, {t})"),
+    ("b", "{n} BETWEEN SYMMETRIC {c} AND {c}"), ("n", "{i} // {i}"), ("n", "CAST({n} AS INT) // {i}"),
+    ("n", "ROUND({n}, -1)"), ("n", "TRUNC({n}, 1)"), ("n", "CAST({b} AS INT)"),
+]  # fmt: skip
+FORMS += TIMES + TEXTS
 CONSTANTS = {
     "n": ["0", "1", "2", "3", "5", "7.3", "-2.5", "60", "1e308", "-0.0", "0.1", "1e-320", "999999999999999", "NULL"],
-    "t": ["'a'", "'A'", "'a '", "'ä'", "''", "'north'", "'%'", "'_'", "'\\'", "'1'", "'2024-02-29'", "NULL", "'d''1'"],
+    "t": ["'{\"a\": [1, \"x\"]}'", "'a'", "'A'", "'a '", "'ä'", "''", "'north'", "'%'", "'_'", "'\\'", "'1'", "NULL",
+          "'2024-02-29'", "'d''1'"],
     "d": ["DATE '2024-03-01'", "TIMESTAMP '2024-02-29 10:11:12'", "CAST('9999-12-31' AS DATE)", "NULL"],
     "b": ["TRUE", "FALSE", "1 = 1", "NULL"],
     "c": ["0", "1", "2.5", "-3", "7", "60", "1000", "1e6", "0.1"],

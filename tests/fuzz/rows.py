@@ -3,14 +3,18 @@
 import random
 from dataclasses import replace
 
-from tests.fuzz.grammar import AGGREGATES, CONSTANTS, Maker, Name
+from tests.fuzz.grammar import AGGREGATES, CONSTANTS, TEXTS, TIMES, Maker, Name
 from tests.fuzz.worlds import quoted
 
-FAMILIES = ("grouped", "joins", "semijoins", "values")
+FAMILIES = ("grouped", "joins", "semijoins", "values", "windows", "times", "texts")
 SUMMED = ["COUNT(*)", "COUNT({x})", "COUNT(DISTINCT {x})", "COUNT(*) FILTER (WHERE {b})",
           "SUM(CLAMP({n}, -3, 60))", "AVG(CLAMP({n}, 0, 9))", "SUM(CLAMP({n}, 0, 2)) FILTER (WHERE {b})",
           "AVG(CASE WHEN {b} THEN 1 ELSE 0 END)"]  # fmt: skip
 CHOSEN = ["MIN({k})", "MAX({k})", "ANY_VALUE({k})", "MAX({k}) FILTER (WHERE {b})"]
+WINDOWS = ["LAG({k})", "LEAD({k}, 2)", "FIRST_VALUE({k})", "LAG({k}, 1, NULL)", "MIN({k})", "MAX({k})"]
+WINDOWS_OF_NUMBERS = ["ROW_NUMBER()", "RANK()", "DENSE_RANK()", "LAG({n})", "LEAD({n}, 1, 7)", "FIRST_VALUE({n})",
+                      "COUNT(*)", "COUNT({x})", "SUM(CLAMP({n}, -3, 60))", "AVG(CLAMP({n}, 0, 9))",
+                      "MAX({n})"]  # fmt: skip
 ORDERED = ["FIRST({k} ORDER BY {x})", "LAST({k} ORDER BY {x} DESC, {n})", "ARG_MIN({k}, {n})", "ARG_MAX({k}, {d})"]
 
 
@@ -22,12 +26,29 @@ class RowsMaker(Maker):
         self.family = family
         self.units = [table for table in self.private if table.unit]
 
+    def of(self, letter, depth):
+        """Of dates mostly columns: what literals give is worked out where the text is read."""
+        if self.family == "times" and letter == "d" and depth <= 0:
+            mine = [name.sql for name in self.names if name.letter == "d"]
+            return self.dice.choice([*mine, *mine, "TIMESTAMP '2024-02-29 10:11:12'"])
+        return super().of(letter, depth)
+
     def question(self, number):
-        source = {"grouped": self.grouped_source, "joins": self.joined_source}.get(self.family, self.asked_source)()
+        if self.family in ("times", "texts"):
+            listed = TIMES if self.family == "times" else TEXTS
+            mine = {letter: [form for kind, form in listed if kind == letter and form in self.forms[letter]]
+                    for letter in self.forms}  # fmt: skip
+            self.forms = {letter: mine[letter] or self.forms[letter] for letter in self.forms}
+        sources = {"grouped": self.grouped_source, "joins": self.joined_source, "windows": self.windowed_source}
+        source = sources.get(self.family, self.asked_source)()
         self.use(source)
         keys = list(dict.fromkeys(self.key() for _ in range(self.dice.choice([0, 0, 1, 1]))))
         aggregates = [self.filled(self.dice.choice(AGGREGATES[:12]), 0) for _ in range(self.dice.choice([1, 1, 2]))]
         where = [self.of("b", 1)] if self.often(0.3) else []
+        if self.family in ("times", "texts"):
+            where.append(self.of("b", 2))
+            keys = list(dict.fromkeys([*keys, *(self.of(self.dice.choice("ntd"), 2) for _ in range(self.often(0.5)))]))
+            aggregates.append(f"SUM(CLAMP({self.of('n', 2)}, -5, 50))")
         if self.family == "semijoins":
             where += [self.semijoin(source) for _ in range(self.dice.choice([1, 1, 2]))]
         if self.family == "values":
@@ -45,6 +66,40 @@ class RowsMaker(Maker):
 
     def anything(self, letter):
         return self.of(letter, self.dice.choice([0, 0, 1]))
+
+    # ---- windows ------------------------------------------------------------------------------------------------
+
+    def windowed_source(self):
+        inner = self.source(self.dice.choice([0, 0, 1]), self.dice.choice(self.units))
+        if self.often(0.2):
+            inner = self.grouped(inner)
+        self.use(inner)
+        if not inner.unit:
+            return inner
+        unit = quoted(inner.table.unit)
+        listed, names = [f"{inner.unit} AS {unit}"], []
+        for one in self.dice.sample(inner.names, min(len(inner.names), self.dice.choice([0, 1, 2]))):
+            alias = self.fresh()
+            listed.append(f"{one.sql} AS {alias}")
+            names.append(replace(one, sql=alias))
+        for _ in range(self.dice.choice([1, 1, 2])):
+            alias, letter = self.fresh(), self.dice.choice("nnntdb")
+            form = self.dice.choice(WINDOWS_OF_NUMBERS if letter == "n" else WINDOWS)
+            listed.append(f"{self.window(form.replace('{k}', f'{{{letter}}}'), inner.unit)} AS {alias}")
+            names.append(Name(alias, letter))
+        where = f" WHERE {self.of('b', 1)}" if self.often(0.3) else ""
+        last = f" QUALIFY {self.window('ROW_NUMBER()', inner.unit)} <= 2" if self.often(0.2) else ""
+        sql = f"SELECT {', '.join(listed)} FROM {inner.sql}{where}{last}"
+        return self.wrapped(sql, names, unit, inner.table, inner.with_)
+
+    def window(self, form, unit):
+        """OVER rows of the unit, in the order of anything, which may tie."""
+        more = f", {self.of(self.dice.choice('ntdb'), 0)}" if self.often(0.2) else ""
+        total = form.startswith(("COUNT", "SUM", "AVG", "MIN", "MAX"))
+        by = [f"{self.of(self.dice.choice('ntdb'), self.often(0.2))}{self.dice.choice(['', ' DESC', ' NULLS FIRST'])}"
+              for _ in range(self.dice.choice([0, 1] if total else [1, 1, 2]))]  # fmt: skip
+        order = f" ORDER BY {', '.join(by)}" if by else ""
+        return f"{self.filled(form, 0)} OVER (PARTITION BY {unit}{more}{order})"
 
     # ---- GROUP BY inside ----------------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ def position(words: str, text: str) -> int:
     """The character of a text that an error is about, counted from 1; 0 if it does not say."""
     inside = WRAPPED.match(text)
     start = inside.end() if inside else 0
-    found = re.search(r"at line (\d+), column (\d+)", words)
+    found = re.search(r"at(?: |:\s+)line (\d+), column (\d+)", words)
     if found is not None:
         line, column = int(found[1]), int(found[2])
         return start + sum(len(one) + 1 for one in text[start:].split("\n")[: line - 1]) + column
@@ -69,14 +69,15 @@ def problem_response(problem: SfumatoError, severity: str = "ERROR", text: str =
     at = ""
     for line in str(problem).splitlines():
         label, _, rest = line.strip().partition(":")
-        if line.startswith("  ") and label in ("found", "do"):
+        if line.startswith("  ") and label in ("at", "found", "do"):
             at, line = label, rest
         parts.setdefault(at, []).append(line.strip())
     words, detail, hint = (" ".join(parts.get(name, ())) for name in ("", "found", "do"))
     code = code_of(problem, words)
     if code in ("42501", "42601") and not hint:
         hint = HINT
-    return error_response(code, words, detail, hint, severity, position(words, text) if code.startswith("42") else 0)
+    place = position(str(problem), text) if code.startswith("42") else 0
+    return error_response(code, words, detail, hint, severity, place)
 
 
 def code_of(problem: SfumatoError, words: str) -> str:

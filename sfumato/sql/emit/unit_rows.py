@@ -15,7 +15,20 @@ from sfumato.sql.domains import LONGEST_TEXT, Kind
 from sfumato.sql.expressions import Call, Column, Constant, Expression
 from sfumato.sql.functions.function import Sql, of_type, paren
 from sfumato.sql.parse.scopes import columns_of
-from sfumato.sql.plan import Grouped, GroupValue, Join, Measure, Owner, Plan, Reduce, Table, What
+from sfumato.sql.plan import (
+    Grouped,
+    GroupValue,
+    Join,
+    Measure,
+    Ordering,
+    Over,
+    Owner,
+    Plan,
+    Reduce,
+    Table,
+    What,
+    WindowValue,
+)
 from sfumato.sql.reserved_names import (
     ABOVE,
     KEY,
@@ -161,6 +174,7 @@ def union_rows(table: Table, to: Dialect) -> exp.Select:
     mixed, parts = len(row_multiplicity(table)) > 1, []
     for branch in table.branches:
         inside = to.about(branch.rows)
+        values: dict[str, Sql]
         values = {name: exp.Cast(this=inside.compiled(of), to=of_type(TYPES[table.columns[name].kind]))
                   for name, of in branch.columns}  # fmt: skip
         rows = exp.select(*(exp.column(name, table=ROWS, quoted=True) for name in values))
@@ -169,8 +183,14 @@ def union_rows(table: Table, to: Dialect) -> exp.Select:
             if mixed:
                 unit = to.as_text(raw(f"{ROWS}.{UNIT} + 0.0") if is_double(branch.rows.table, to) else unit)
             rows = rows.select(exp.alias_(unit, table.unit_column, quoted=True))
-        elif not values:
+        elif not values and not branch.windows:
             rows = rows.select(exp.column(ONE, table=ROWS))
+        for j, (name, value) in enumerate(branch.windows):
+            read = [f"{measure(j)}_{i}" for i in range(len(value.expressions))]
+            values.update((title, inside.compiled(of)) for title, of in zip(read, value.expressions, strict=True))
+            own = window_value(value, read, table.unit_column is not None, inside)
+            kind = of_type(TYPES[table.columns[name].kind]).sql(to.name)
+            rows = rows.select(raw(f"CAST({own} AS {kind}) AS {identifier(name, to)}"))
         found = row_select(branch.rows, values or {ONE: integer_literal(1)}, inside)
         parts.append(rows.from_(with_alias(found, ROWS)))
     if len(parts) == 1:
@@ -368,12 +388,13 @@ def zero(to: Dialect) -> str:
     return to.number(0.0).sql(to.name)
 
 
-def group_value(value: GroupValue, names: list[str], to: Dialect) -> str:
-    """The SQL of an aggregate whose expressions are the columns `names` of the rows."""
+def group_value(value: GroupValue, names: list[str], to: Dialect, over: str = "") -> str:
+    """The SQL of an aggregate whose expressions are the columns `names` of the rows, of a group or of a window."""
+    over = over and f" {over}"
     if value.of is None:
-        return to.double("COUNT(*)")
+        return to.double(f"COUNT(*){over}")
     one = plain_value(names[0], value.of, to)
-    many = to.double(f"COUNT({one})")
+    many = to.double(f"COUNT({one}){over}")
     match value.reduce:
         case Reduce.VALUES:
             return many
@@ -381,24 +402,47 @@ def group_value(value: GroupValue, names: list[str], to: Dialect) -> str:
             return to.double(f"COUNT(DISTINCT {one})")
         case Reduce.SUM | Reduce.MEAN:
             steps = clamped_value(Measure(What.SUM, value.of, 0.0, value.exponent), names[0], names[0], to)
-            total = f"{to.double(to.total(steps))} * {to.number(2.0**value.exponent).sql(to.name)}"
+            total = f"{to.double(f'{to.total(steps)}{over}')} * {to.number(2.0**value.exponent).sql(to.name)}"
             total = f"{total} / {many}" if value.reduce is Reduce.MEAN else total
-            return f"CASE WHEN COUNT({one}) > 0 THEN {total} END"
+            return f"CASE WHEN COUNT({one}){over} > 0 THEN {total} END"
         case Reduce.LEAST if value.of.domain.kind is Kind.TRUTH:
-            return f"BOOL_AND({one})"
+            return f"BOOL_AND({one}){over}"
         case Reduce.GREATEST if value.of.domain.kind is Kind.TRUTH:
-            return f"BOOL_OR({one})"
+            return f"BOOL_OR({one}){over}"
         case Reduce.LEAST:
-            return f"MIN({one})"
+            return f"MIN({one}){over}"
         case Reduce.GREATEST:
-            return f"MAX({one})"
-    return to.first(one, [*order_by(value, names, to), f"{one} ASC NULLS LAST"])
+            return f"MAX({one}){over}"
+    return to.first(one, [*order_by(value.order, names[1:], to), f"{one} ASC NULLS LAST"])
 
 
-def order_by(value: GroupValue, names: list[str], to: Dialect) -> list[str]:
+def window_value(value: WindowValue, read: list[str], units: bool, to: Dialect) -> str:
+    """The SQL of a window whose expressions are the columns `read` of the rows, within the unit."""
+    names = iter(qualify(ROWS, read))
+    of = [next(names) for _ in value.of]
+    by = [plain_value(next(names), one, to) for one in value.partition]
+    by = ([f"{ROWS}.{UNIT}"] if units else []) + by
+    order = order_by(value.order, [next(names) for _ in value.order], to)
+    order += [f"{to.as_text(raw(name)).sql(to.name)} ASC NULLS LAST" for name in names]
+    within = [f"PARTITION BY {', '.join(by)}" if by else "", f"ORDER BY {', '.join(order)}" if order else ""]
+    over = f"OVER ({' '.join(filter(None, within))})"
+    match value.over:
+        case Over.LAG | Over.LEAD:
+            one, name = plain_value(of[0], value.of[0], to), value.over.name
+            default = to.compiled(value.default or Constant(None)).sql(to.name)
+            return f"{name}({one}, {value.steps}, {default}) {over}"
+        case Over.FIRST:
+            return f"FIRST_VALUE({plain_value(of[0], value.of[0], to)}) {over}"
+        case Over.TOTAL:
+            assert value.total is not None
+            return group_value(value.total, of, to, over)
+    return f"{value.over.name}() {over}"
+
+
+def order_by(order: Ordering, names: Sequence[str], to: Dialect) -> list[str]:
     """ORDER BY of a first value; NaN is read as NULL, as everywhere."""
     found = []
-    for name, (of, descending, nulls_first) in zip(names[1:], value.order, strict=True):
+    for name, (of, descending, nulls_first) in zip(names, order, strict=True):
         nulls = f"NULLS {'FIRST' if nulls_first else 'LAST'}"
         found.append(f"{plain_value(name, of, to)} {'DESC' if descending else 'ASC'} {nulls}")
     return found

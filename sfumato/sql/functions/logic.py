@@ -4,10 +4,10 @@ from sqlglot import exp
 
 from sfumato.sql.domains import Domain, Kind, Scalar
 from sfumato.sql.functions.costs import each
-from sfumato.sql.functions.function import BOTH, Function, Sql, emit_binary, emit_call, emit_chain, paren
+from sfumato.sql.functions.function import BOTH, Function, Sql, emit_binary, emit_call, emit_chain, of_type, paren
 from sfumato.sql.functions.result_domains import covering_domain, truth_domain
 
-YES = Kind.TRUTH
+YES, NUMBER, WORDS, DAY = Kind.TRUTH, Kind.NUMBER, Kind.TEXT, Kind.DATE
 
 
 def emit_in(a: Sql, *rest: Sql) -> Sql:
@@ -50,6 +50,30 @@ def first_true(*values: Scalar) -> Scalar:
 
 def first_known(*values: Scalar) -> Scalar:
     return next((value for value in values if value is not None), None)
+
+
+# ---- one of a series: other values are NULL --------------------------------------------------------------------------
+
+
+def listed_domain(of: Domain, *values: Domain) -> Domain:
+    """The values are public keys."""
+    keys = tuple(dict.fromkeys(key for one in values for key in one.keys or ()))
+    if of.kind is not NUMBER:
+        return Domain(of.kind, keys=keys)
+    ends = [one.low for one in values] or [0.0]
+    return Domain(NUMBER, min(ends), max(ends), keys=keys)
+
+
+def emit_listed(of: Sql, *values: Sql) -> Sql:
+    return paren(exp.Case().when(exp.In(this=paren(of), expressions=list(values)), of.copy()).else_(exp.null()))
+
+
+def emit_listed_date(of: Sql, *values: Sql) -> Sql:
+    return emit_listed(of, *(exp.TryCast(this=one, to=of_type("TIMESTAMP")) for one in values))
+
+
+def first_if_listed(of: Scalar, *values: Scalar) -> Scalar:
+    return of if of in values else None
 
 
 FUNCTIONS: dict[str, Function] = {
@@ -150,5 +174,11 @@ FUNCTIONS: dict[str, Function] = {
         strict=False,
         cost=each(20),
         same_in=BOTH,
+    ),
+    "listed number": Function(
+        (NUMBER, NUMBER), listed_domain, emit_listed, first_if_listed, more=True, copies=2, cost=each(20), same_in=BOTH
+    ),
+    "listed date": Function(
+        (DAY, WORDS), listed_domain, emit_listed_date, first_if_listed, more=True, copies=2, cost=each(200)
     ),
 }

@@ -20,10 +20,11 @@ import string
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.sql.domains import Kind
+from sfumato.sql.domains import Domain, Kind
+from sfumato.sql.domains import text as text_domain
 from sfumato.sql.functions.costs import Argument
-from sfumato.sql.functions.function import Function, Sql, constant_text
-from sfumato.sql.functions.result_domains import truth_domain
+from sfumato.sql.functions.function import Function, Sql, constant_text, of_type
+from sfumato.sql.functions.result_domains import same_text, truth_domain
 
 LONGEST_PATTERN = 200  # characters
 MOST_STATES = 100  # characters and ranges of a pattern, with repetitions written out: the states of its automaton
@@ -31,6 +32,7 @@ MOST_REPEATS, DEEPEST = 50, 10
 # Nanoseconds for a character of the text. In the worst case each of its four bytes makes a new state of the automaton:
 # 2,500 were measured for 32 states, and 5,400 for 90 (DuckDB 2.0, "😀.{15}c" and "😀.{44}c" on texts of two emoji).
 PER_CHARACTER, PER_STATE = 3_000, 60
+GROUPS_STATE = 50  # for a state and a byte, where groups are wanted
 SIGNS = frozenset(r"\^$.|?*+()[]{}")  # characters that do not stand for themselves
 CLASSES = {"d": 1, "w": 4, "s": 3, "D": 2, "W": 5, "S": 4}  # ranges of an escape, or of what is not in it
 
@@ -43,7 +45,7 @@ class PatternReader:
     """Reads a pattern from left to right; each method returns how many states its part needs."""
 
     def __init__(self, pattern: str) -> None:
-        self.pattern, self.place, self.depth = pattern, 0, 0
+        self.pattern, self.place, self.depth, self.groups = pattern, 0, 0, 0
 
     def peek(self) -> str:
         """The next character; "" at the end."""
@@ -126,7 +128,7 @@ class PatternReader:
         return 1
 
     def group(self) -> int:
-        self.take("?:")
+        self.groups += not self.take("?:")
         self.depth += 1
         if self.depth > DEEPEST:
             raise self.problem("many groups inside each other")
@@ -218,6 +220,47 @@ def emit_regexp_matches(a: Sql, pattern: Sql) -> Sql:
     return exp.Anonymous(this="REGEXP_MATCHES", expressions=[a, pattern])
 
 
+def emit_regexp_extract(a: Sql, pattern: Sql, group: Sql) -> Sql:
+    place = exp.Cast(this=group, to=of_type("INT"))
+    return exp.Anonymous(this="REGEXP_EXTRACT", expressions=[a, pattern, place])
+
+
+def emit_regexp_replace(a: Sql, pattern: Sql, new: Sql) -> Sql:
+    return exp.Anonymous(this="REGEXP_REPLACE", expressions=[a, pattern, new])
+
+
+def check_group(text: Argument, pattern: Argument, group: Argument) -> None:
+    """Refuses a group that the pattern does not have."""
+    check_pattern(text, pattern)
+    words, place = constant_text(pattern), getattr(group, "value", 0)
+    if words is not None and isinstance(place, int | float):
+        reader = PatternReader(words)
+        reader.read()
+        if place > reader.groups:
+            raise QueryRefused(
+                f"this regular expression has no group {place:g}.\n  found:  {reader.groups} in brackets"
+            )
+
+
+def check_replacement(text: Argument, pattern: Argument, new: Argument) -> None:
+    """Refuses a replacement that refers to groups, or is computed."""
+    check_pattern(text, pattern)
+    words = constant_text(new)
+    if words is None or "\\" in words:
+        raise QueryRefused("REGEXP_REPLACE takes a text in quotes without backslashes as the replacement.")
+
+
+def groups_cost(text: Argument, pattern: Argument, *more: Argument) -> float:
+    """Where groups are wanted, a match is run once more: each state at each byte of it, in the worst case."""
+    constant = constant_text(pattern)
+    size = automaton_size(constant) if constant is not None else MOST_STATES
+    return 2 * regex_cost(text, pattern) + text.domain.longest * 4 * GROUPS_STATE * size
+
+
+def replaced_text(a: Domain, pattern: Domain, new: Domain) -> Domain:
+    return text_domain(a.longest + new.longest)
+
+
 FUNCTIONS: dict[str, Function] = {
     "regexp_matches": Function(
         (Kind.TEXT, Kind.TEXT),
@@ -237,5 +280,21 @@ FUNCTIONS: dict[str, Function] = {
             ("(a|A|ß|😀){20}b$",),
             ("^[0-9]+$",),
         ),
+    ),
+    "regexp_extract": Function(
+        (Kind.TEXT, Kind.TEXT, Kind.NUMBER),
+        same_text,
+        emit_regexp_extract,
+        check=check_group,
+        cost=groups_cost,
+        constants=(("([a-z]+)@", 1), (r"\d+", 0)),
+    ),
+    "regexp_replace": Function(
+        (Kind.TEXT, Kind.TEXT, Kind.TEXT),
+        replaced_text,
+        emit_regexp_replace,
+        check=check_replacement,
+        cost=groups_cost,
+        constants=((r"\d+", "n"),),
     ),
 }

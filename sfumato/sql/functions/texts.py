@@ -4,13 +4,16 @@ The length of a text is bounded by its domain, and the dialect truncates what co
 """
 
 import math
+import re
+from collections.abc import Callable
 from functools import cache
 
 from sqlglot import exp
 
-from sfumato.sql.domains import LONGEST_TEXT, Kind, number
-from sfumato.sql.functions.costs import per_character, search
-from sfumato.sql.functions.function import BOTH, Function, Sql, emit_call, emit_chain, of_type
+from sfumato.errors import QueryRefused
+from sfumato.sql.domains import LONGEST_TEXT, Domain, Kind, number, text
+from sfumato.sql.functions.costs import Argument, per_character, search
+from sfumato.sql.functions.function import BOTH, Function, Sql, constant_text, emit_call, emit_chain, of_type
 from sfumato.sql.functions.result_domains import first_part, joined_text, same_text, truth_domain
 
 WORDS, NUMBER = Kind.TEXT, Kind.NUMBER
@@ -79,6 +82,42 @@ def case_pairs(name: str) -> tuple[str, str]:
     letters = [chr(n) for n in range(128, LAST + 1) if python(chr(n)) != chr(n)]
     pairs = [(letter, change(letter)) for letter in letters if change(letter) != letter]
     return "".join(a for a, _ in pairs), "".join(b for _, b in pairs)
+
+
+# ---- padding and JSON ------------------------------------------------------------------------------------------------
+
+
+def padded_text(a: Domain, length: Domain, fill: Domain) -> Domain:
+    return text(min(length.high, LONGEST_TEXT))
+
+
+def emit_pad(function: str) -> Callable[[Sql, Sql, Sql], Sql]:
+    def emit(a: Sql, length: Sql, fill: Sql) -> Sql:
+        return exp.Anonymous(this=function, expressions=[a, exp.Cast(this=length, to=of_type("INT")), fill])
+
+    return emit
+
+
+def padded(text: str, length: int, fill: str) -> str:
+    """What is added to a text."""
+    missing = max(0, length - len(text))
+    return (fill * missing)[:missing]
+
+
+STEP = re.compile(r'(?:\."[^"*\\]{1,100}"|\[\d{1,6}\])*')
+
+
+def check_path(a: Argument, path: Argument) -> None:
+    """Refuses a path that is not a constant of names and places: others could raise in the engine."""
+    known = constant_text(path)
+    if known is None or len(known) > 200 or not known.startswith("$") or not STEP.fullmatch(known[1:]):
+        raise QueryRefused("a path in JSON is a text in quotes, such as '$.name.first' or '$.items[0]'.")
+
+
+def emit_json_text(a: Sql, path: Sql) -> Sql:
+    """The text of a value; NULL where there is none, or no JSON."""
+    document = exp.TryCast(this=a, to=exp.DataType(this=exp.DataType.Type.JSON))
+    return exp.Anonymous(this="json_extract_string", expressions=[document, path])
 
 
 FUNCTIONS: dict[str, Function] = {
@@ -171,6 +210,30 @@ FUNCTIONS: dict[str, Function] = {
         cost=search(20),
         same_in=("spark",),
         sql_in={"postgres": lambda a, b: f"(STRPOS({a}, {b}) > 0)"},
+    ),
+    "lpad": Function(
+        (WORDS, NUMBER, WORDS),
+        padded_text,
+        emit_pad("LPAD"),
+        lambda a, n, fill: padded(a, int(n), fill) + a[: int(n)],
+        cost=per_character(10),
+        constants=((3, "0"), (LONGEST_TEXT, "😀"), (0, "x")),
+    ),
+    "rpad": Function(
+        (WORDS, NUMBER, WORDS),
+        padded_text,
+        emit_pad("RPAD"),
+        lambda a, n, fill: a[: int(n)] + padded(a, int(n), fill),
+        cost=per_character(10),
+        constants=((3, " "), (LONGEST_TEXT, "😀b")),
+    ),
+    "json_text": Function(
+        (WORDS, WORDS),
+        lambda a, path: same_text(a),
+        emit_json_text,
+        cost=per_character(50),
+        check=check_path,
+        constants=(('$."a"',), ('$."a"."b"[0]',)),
     ),
     "length": Function(
         (WORDS,),

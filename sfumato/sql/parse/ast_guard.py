@@ -9,8 +9,8 @@ from sfumato.errors import QueryRefused
 
 USUAL = {"this", "expression", "expressions"}
 MORE: dict[type[exp.Expression], set[str]] = {  # further parts of a node that are understood
-    exp.Literal: {"is_string"}, exp.Column: {"table"}, exp.Between: {"low", "high"}, exp.If: {"true", "false"},
-    exp.WidthBucket: {"min_value", "max_value", "num_buckets"},
+    exp.Literal: {"is_string"}, exp.Column: {"table"}, exp.Between: {"low", "high", "symmetric"},
+    exp.If: {"true", "false"}, exp.WidthBucket: {"min_value", "max_value", "num_buckets"},
     exp.Case: {"ifs", "default"}, exp.Cast: {"to"}, exp.TryCast: {"to", "safe"}, exp.Ordered: {"desc"},
     exp.Count: {"big_int"}, exp.Div: {"typed", "safe"}, exp.Table: {"alias", "db"}, exp.Subquery: {"alias"},
     exp.Join: {"kind", "on", "using", "side", "method"}, exp.CTE: {"alias"}, exp.Alias: {"alias"},
@@ -22,7 +22,12 @@ MORE: dict[type[exp.Expression], set[str]] = {  # further parts of a node that a
     exp.Like: {"negate"}, exp.ILike: {"negate"}, exp.SplitPart: {"delimiter", "part_index"},
     exp.StrPosition: {"substr"}, exp.TimeToStr: {"format"}, exp.ToChar: {"format"},
     exp.DateDiff: {"unit", "date_part_boundary"},
-    exp.Interval: {"unit"}, exp.Group: {"all"}, exp.Offset: set(), exp.Distinct: set(),
+    exp.Interval: {"unit"}, exp.DateBin: {"unit", "origin"}, exp.AtTimeZone: {"zone"}, exp.TimeToUnix: set(),
+    exp.JSONExtract: {"only_json_types"}, exp.JSONExtractScalar: {"only_json_types", "scalar_only"},
+    exp.Pad: {"is_left", "fill_pattern"}, exp.ConcatWs: {"safe", "coalesce"}, exp.RegexpFullMatch: set(),
+    exp.RegexpExtract: {"group", "null_if_pos_overflow"},
+    exp.RegexpReplace: {"replacement", "modifiers", "single_replace"},
+    exp.Group: {"all"}, exp.Offset: set(), exp.Distinct: set(),
     exp.Union: {"with_", "with", "order"},  # the order of rows means nothing
 }  # fmt: skip
 

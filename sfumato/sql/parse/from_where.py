@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from sfumato.errors import QueryRefused
+from sfumato.errors import QueryRefused, UnboundedColumn
 from sfumato.sql.expressions import Expression
 from sfumato.sql.parse.ast_guard import alias, node_text, require_known_parts, without_alias
 from sfumato.sql.parse.expressions import parse_expression
@@ -15,13 +15,17 @@ from sfumato.sql.parse.joins import (
     Source,
     conditions_of,
     equalities_of_where,
+    inherited_of,
     join_sources,
     sort_joins,
     split_conjuncts,
 )
+from sfumato.sql.parse.problems import Problems, closest, placed
 from sfumato.sql.parse.scopes import Scope, columns_of
 from sfumato.sql.parse.subqueries import Attached, Correlation, correlation, own_subqueries
+from sfumato.sql.parse.unbounded import name_unbounded
 from sfumato.sql.parse.unions import selects, unite
+from sfumato.sql.parse.windows import Windowed, has_windows, windowed_scope
 from sfumato.sql.plan import Table
 from sfumato.sql.policy import Policy
 from sfumato.sql.simplify import call, filter_condition
@@ -42,6 +46,8 @@ class Rows:
     schema: str = MAIN  # the engine's name for the schema of the owner's tables
     outer: Scope | None = None  # the rows around, if these are of IN, EXISTS or a value
     correlated: list[Correlation] = field(default_factory=list)
+    gather: bool = False  # go on after a condition that is refused, and tell it with other problems
+    problems: Problems = field(default_factory=Problems)
 
     def scope(self, query: exp.Select) -> Scope:
         """FROM, JOIN and WHERE of a question."""
@@ -63,7 +69,10 @@ class Rows:
         if self.outer is not None:
             parts = [part for part in parts if not self.is_correlated(part, found)]
         found = self.with_subqueries([*parts, *query.expressions, *group_nodes(query)], found)
-        conditions = [filter_condition(parse_expression(part, found)) for part in parts]
+        conditions = []
+        for one in parts:
+            with self.problems.noted(one) if self.gather else placed(one):
+                conditions.append(filter_condition(parse_expression(one, found)))
         return replace(found, where=call("and", found.where, *conditions)) if conditions else found
 
     def is_correlated(self, part: exp.Expression, found: Scope) -> bool:
@@ -94,8 +103,10 @@ class Rows:
         loose = any(not (j.args.get("on") or j.args.get("using") or j.method) for j in joins)
         known: dict[int, Condition] = {}
         if loose:
-            names = Scope(sources[0].scope.table, {k: v for one in sources for k, v in one.names.items()})
-            known = {id(part): one for part in where if (one := equalities_of_where(part, names)) is not None}
+            listed = {k: v for one in sources for k, v in one.names.items()}
+            names = Scope(sources[0].scope.table, listed, inherited=inherited_of(sources))
+            parts = [*where, *(common for part in where for common in common_conjuncts(part))]
+            known = {id(part): one for part in parts if (one := equalities_of_where(part, names)) is not None}
         found, taken = join_sources(sources, [*conditions, *known.values()], self.keys)
         return found, {part for part, one in known.items() if any(one is other for other in taken)}
 
@@ -138,7 +149,7 @@ class Rows:
             raise QueryRefused("recursive WITH is not allowed.")
         for cte in found.expressions:
             require_known_parts(cte)
-            later = isinstance(cte.this, exp.Select) and is_grouped(cte.this)
+            later = isinstance(cte.this, exp.Select) and (is_grouped(cte.this) or has_windows(cte.this))
             self.views[alias(cte)] = Later(cte.this, dict(self.views)) if later else self.view(cte.this)
 
     def is_view(self, node: exp.Expression) -> bool:
@@ -151,6 +162,10 @@ class Rows:
 
     def source(self, node: exp.Expression) -> Scope:
         """A table of the policy, a view or a SELECT, under its alias."""
+        with placed(node):
+            return self.source_of(node)
+
+    def source_of(self, node: exp.Expression) -> Scope:
         require_known_parts(node)
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
             return self.view(node.this).under_alias(alias(node) if node.alias else "")
@@ -163,18 +178,23 @@ class Rows:
                 found = self.views[name] = Rows(self.policy, found.views, self.schema).view(found.query)
             return found.under_alias(alias(node))
         table = self.table(name)
-        return Scope(table, {(alias(node), name): column for name, column in columns_of(table, 0).items()})
+        names = {(alias(node), name): column for name, column in columns_of(table, 0).items()}
+        owned = frozenset({(alias(node), table.unit_column)} if table.owner and table.unit_column else ())
+        return Scope(table, names, inherited=owned)
 
     def table(self, name: str) -> Table:
         found = self.policy.tables.get(name)
         if found is None:
             known = ", ".join(sorted(self.policy.tables))
-            raise QueryRefused(f"there is no table {name!r}.\n  found:  {known}\n  do:     ask about one of these")
+            meant = closest(name, sorted(self.policy.tables))
+            do = f"did you mean {meant}?" if meant else "ask about one of these"
+            raise QueryRefused(f"there is no table {name!r}.\n  found:  {known}\n  do:     {do}")
         return found
 
     def view(self, query: exp.Query) -> Scope:
         """A SELECT over rows: references to its columns are replaced by their expressions."""
         inside = Rows(self.policy, dict(self.views), self.schema)  # its views are not visible outside
+        query = semi_joined(query)
         if isinstance(query, exp.SetOperation):
             inside.name_views(query)
             parts = [Rows(self.policy, dict(inside.views), self.schema).rows_and_columns(one) for one in selects(query)]
@@ -202,9 +222,28 @@ class Rows:
             )
         if isinstance(node, exp.Exists) and not query.args.get("group"):
             return self.rows(query), []
+        if has_windows(query):
+            return self.windowed(query)
         if is_grouped(query):
             return grouped_select(query, self.rows(query), self.keys, self.policy.value_bounds)
-        scope, columns = self.rows(query), []
+        scope = self.rows(query)
+        return scope, self.columns_of_rows(query, scope)
+
+    def windowed(self, query: exp.Select) -> tuple[Scope, list[tuple[str, Expression]]]:
+        """The rows of a SELECT with windows over those of each person, and its columns in order."""
+        found = Windowed.of(query)
+        rows = self.rows(found.query)
+        try:
+            scope = windowed_scope(found.windows, rows, self.keys)
+        except UnboundedColumn as refusal:
+            raise refusal if refusal.column else name_unbounded(refusal, rows) from None
+        if found.condition is not None:
+            scope = replace(scope, where=filter_condition(parse_expression(found.condition, scope)))
+        return scope, self.columns_of_rows(found.query, scope)
+
+    def columns_of_rows(self, query: exp.Select, scope: Scope) -> list[tuple[str, Expression]]:
+        """The columns of a SELECT of rows, in order."""
+        columns: list[tuple[str, Expression]] = []
         for one in query.expressions:
             require_known_parts(one)
             if isinstance(one, exp.Star):
@@ -212,7 +251,37 @@ class Rows:
             else:
                 name = one.alias_or_name.lower() if isinstance(one, exp.Alias | exp.Column) else node_text(one)
                 columns.append((name, parse_expression(without_alias(one), scope)))
-        return scope, columns
+        return columns
+
+
+def common_conjuncts(part: exp.Expression) -> list[exp.Expression]:
+    """What all operands of an OR have in common: it holds where the OR does."""
+    if not isinstance(part, exp.Or):
+        return []
+    first, *others = [list(split_conjuncts(one)) for one in part.flatten()]
+    return [one for one in first if all(one in other or swapped(one) in other for other in others)]
+
+
+def swapped(node: exp.Expression) -> exp.Expression:
+    """b = a for a = b."""
+    return exp.EQ(this=node.expression.copy(), expression=node.this.copy()) if isinstance(node, exp.EQ) else node
+
+
+def semi_joined(query: exp.Query) -> exp.Query:
+    """SELECT x … INTERSECT SELECT y … as the different x that are among the y; EXCEPT as those that are not."""
+    if not isinstance(query, exp.Intersect | exp.Except) or not query.args.get("distinct"):
+        return query
+    one, other = query.this, query.expression
+    if not all(isinstance(side, exp.Select) and len(side.expressions) == 1 for side in (one, other)):
+        return query
+    inner, name = one.copy(), one.expressions[0].alias_or_name or "sf_value"
+    if not inner.expressions[0].alias_or_name:
+        inner.set("expressions", [exp.alias_(inner.expressions[0], name)])
+    found = exp.select(exp.column(name)).from_(inner.subquery("sf_both")).distinct()
+    among = exp.In(this=exp.column(name), query=exp.Subquery(this=other.copy()))
+    found = found.where(among if isinstance(query, exp.Intersect) else exp.Not(this=among))
+    found.set("with_", query.args.get("with_"))
+    return found
 
 
 @dataclass(frozen=True)

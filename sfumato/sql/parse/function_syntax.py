@@ -6,10 +6,10 @@ from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 from sfumato.sql.domains import LONGEST_TEXT, Kind
-from sfumato.sql.expressions import Constant, Expression
+from sfumato.sql.expressions import Call, Constant, Expression
 from sfumato.sql.functions.function import Spelling
 from sfumato.sql.parse import date_syntax
-from sfumato.sql.parse.ast_guard import bounded_integer, parse_number
+from sfumato.sql.parse.ast_guard import bounded_integer, node_text, parse_number
 from sfumato.sql.simplify import call
 
 MOST_BUCKETS = 10_000
@@ -63,6 +63,8 @@ def is_not_distinct(node: exp.Expression, go: Go) -> Expression:
 
 
 def like(node: exp.Expression, go: Go) -> Expression:
+    if isinstance(node.expression, exp.Any | exp.All):
+        return like_any(node, go)
     text, pattern = go(node.this, node.expression)
     if isinstance(node, exp.ILike):
         text, pattern = call("lower", text), call("lower", pattern)
@@ -70,9 +72,33 @@ def like(node: exp.Expression, go: Go) -> Expression:
     return call("not", found) if node.args.get("negate") else found
 
 
+def like_any(node: exp.Expression, go: Go) -> Expression:
+    """x LIKE ANY ('a%', 'b%'), x NOT LIKE ALL (…): of each pattern, joined by OR or AND."""
+    inner = node.expression.this
+    listed = inner.unnest() if isinstance(inner, exp.Expression) else inner
+    patterns = listed.expressions if isinstance(listed, exp.Tuple | exp.Array) else [listed]
+    parts = go(*(type(node)(this=node.this.copy(), expression=one.copy()) for one in patterns))
+    if node.args.get("negate"):
+        parts = [call("not", one) for one in parts]
+    return call("or" if isinstance(node.expression, exp.Any) else "and", *parts)
+
+
 def between(node: exp.Expression, go: Go) -> Expression:
     value, low, high = go(node.this, node.args["low"], node.args["high"])
+    if node.args.get("symmetric"):
+        low, high = between_ends(low, high)
     return call("and", call("<=", low, value), call("<=", value, high))
+
+
+def between_ends(one: Expression, other: Expression) -> tuple[Expression, Expression]:
+    """The lesser and the greater of two values; NULL if one of them is."""
+    swapped = call("<", other, one)
+    known = call("=", call("is null", call("=", one, other)), Constant(False))
+
+    def chosen(a: Expression, b: Expression) -> Expression:
+        return call("case", swapped, a, known, b, Constant(None))
+
+    return chosen(other, one), chosen(one, other)
 
 
 def case_when(node: exp.Expression, go: Go) -> Expression:
@@ -102,7 +128,10 @@ def cast(node: exp.Expression, go: Go) -> Expression:
     if name == "DECIMAL":
         return decimal(call("number", *go(node.this)), to.expressions)
     if CASTS[name] == "whole":
-        return call("round", call("number", *go(node.this)))
+        (value,) = go(node.this)
+        if value.domain.kind is Kind.TRUTH and value != Constant(None):
+            return call("case", value, Constant(1), call("not", value), Constant(0), Constant(None))
+        return call("round", call("number", value))
     return call(CASTS[name], *go(node.this))
 
 
@@ -129,6 +158,111 @@ def refuse_histogram(node: exp.Expression, go: Go) -> Expression:
     )
 
 
+def whole_quotient(node: exp.Expression, go: Go) -> Expression:
+    """a // b of whole numbers, cut towards 0; of other numbers // means one thing here and another one there."""
+    parts = go(node.this, node.expression)
+    if not all(is_whole(one) for one in parts):
+        why, do = REFUSED[exp.IntDiv]
+        raise QueryRefused(f"{node_text(node)}: {why}\n  do:     {do}")
+    quotient = call("/", *parts)
+    return call("case", call("<", quotient, Constant(0)), call("ceil", quotient), call("floor", quotient))
+
+
+def is_whole(one: Expression) -> bool:
+    """Are all its values whole numbers?"""
+    if isinstance(one, Constant):
+        return isinstance(one.value, int) and not isinstance(one.value, bool)
+    step = one.domain.step
+    return one.domain.kind is Kind.NUMBER and step is not None and step >= 1 and step == int(step)
+
+
+def pad(node: exp.Expression, go: Go) -> Expression:
+    """LPAD(x, 3, '0'), RPAD(x, 3): a text of exactly that length."""
+    fill = node.args.get("fill_pattern")
+    if fill is not None and not (isinstance(fill, exp.Literal) and fill.is_string and 1 <= len(fill.this) <= 100):
+        raise QueryRefused("LPAD and RPAD take a text in quotes to fill with.\n  do:     ask LPAD(x, 3, '0')")
+    length = bounded_integer(node.expression, "LPAD", 0, LONGEST_TEXT)
+    with_ = Constant(fill.this if fill is not None else " ")
+    return call("lpad" if node.args.get("is_left") else "rpad", *go(node.this), Constant(length), with_)
+
+
+def concat_with(node: exp.Expression, go: Go) -> Expression:
+    """CONCAT_WS('-', a, b): NULLs are left out, with their separator."""
+    between, *parts = go(*node.expressions)
+    if not isinstance(between, Constant) or not isinstance(between.value, str):
+        raise QueryRefused("CONCAT_WS takes a text in quotes to put between.")
+    texts = [one if one.domain.kind is Kind.TEXT else call("text", one) for one in parts]
+    after = [call("case", call("is null", one), Constant(""), call("||", between, one)) for one in texts]
+    joined = call("||", *after) if len(after) > 1 else after[0]
+    return call("substr", joined, Constant(1 + len(between.value)), Constant(10**6))
+
+
+# ---- JSON and regular expressions ------------------------------------------------------------------------------------
+
+
+def json_path(node: exp.Expression, go: Go) -> Expression:
+    """x ->> '$.a.b', x -> 'a' ->> 'b', JSON_EXTRACT_STRING: a text, NULL where there is none."""
+    steps: list[str] = []
+    inner: exp.Expression = node
+    while isinstance(inner, exp.JSONExtract | exp.JSONExtractScalar):
+        steps = [*path_steps(inner.expression), *steps]
+        inner = inner.this.unnest()
+        if (
+            isinstance(inner, exp.Cast)
+            and isinstance(inner.to.this, exp.DataType.Type)
+            and inner.to.this.name == "JSON"
+        ):
+            inner = inner.this
+    return call("json_text", *go(inner), Constant("$" + "".join(steps)))
+
+
+def path_steps(path: exp.Expr | None) -> list[str]:
+    """The steps of a path as they are written: .a or [2]."""
+    parts = path.expressions if isinstance(path, exp.JSONPath) else [None]
+    found = []
+    for one in parts:
+        match one:
+            case exp.JSONPathRoot():
+                continue
+            case exp.JSONPathKey(this=str() as name) if name and all(
+                sign.isprintable() and sign not in '"*\\' for sign in name
+            ):
+                found.append(f'."{name}"')
+            case exp.JSONPathSubscript(this=int() as place) if 0 <= place < 10**6:
+                found.append(f"[{place}]")
+            case _:
+                raise QueryRefused(
+                    "a path in JSON is a text in quotes, of names and places.\n"
+                    "  do:     ask x ->> '$.name.first', or json_extract_string(x, '$.items[0]')"
+                )
+    return found
+
+
+def extract_group(node: exp.Expression, go: Go) -> Expression:
+    """REGEXP_EXTRACT(x, pattern, group): '' where nothing matches."""
+    group = node.args.get("group")
+    place = bounded_integer(group, "REGEXP_EXTRACT", 0, 9) if group is not None else 0
+    refuse_flags(node)
+    return call("regexp_extract", *go(node.this, node.expression), Constant(place))
+
+
+def replace_matches(node: exp.Expression, go: Go) -> Expression:
+    """REGEXP_REPLACE(x, pattern, text) of the first match."""
+    new = node.args.get("replacement")
+    if node.args.get("modifiers") is not None:
+        raise QueryRefused(
+            f"{node_text(node)}: options such as 'g' are not allowed: how often a pattern is found has no bound.\n"
+            "  do:     replace the first match, or ask REPLACE(x, 'old', 'new') of all"
+        )
+    return call("regexp_replace", *go(node.this, node.expression), *(go(new) or [Constant("")]))
+
+
+def refuse_flags(node: exp.Expression) -> None:
+    for part in ("parameters", "position", "occurrence"):
+        if node.args.get(part):
+            raise QueryRefused(f"{node_text(node)}: {part} of a regular expression are not allowed here.")
+
+
 def power(node: exp.Expression, go: Go) -> Expression:
     (base,) = go(node.this)
     if isinstance(node.expression, exp.Literal) and node.expression.this == "0.5":
@@ -149,7 +283,14 @@ def logarithm(node: exp.Expression, go: Go) -> Expression:
 def trunc(node: exp.Expression, go: Go) -> Expression:
     """TRUNC: towards 0."""
     if node.args.get("decimals"):
-        raise QueryRefused("TRUNC takes one argument.\n  do:     ask TRUNC(x * 100) / 100 for two digits")
+        digits = 10 ** bounded_integer(node.args["decimals"], "TRUNC", 0, 12)
+        (value,) = go(node.this)
+        moved = call("*", value, Constant(digits))
+        return call(
+            "/",
+            call("case", call("<", moved, Constant(0)), call("ceil", moved), call("floor", moved)),
+            Constant(digits),
+        )
     (value,) = go(node.this)
     return call("case", call("<", value, Constant(0)), call("ceil", value), call("floor", value))
 
@@ -157,7 +298,11 @@ def trunc(node: exp.Expression, go: Go) -> Expression:
 def round_(node: exp.Expression, go: Go) -> Expression:
     if node.args.get("decimals") is None:
         return call("round", *go(node.this))
-    return call("round to", *go(node.this), Constant(bounded_integer(node.args["decimals"], "ROUND", 0, 12)))
+    decimals = node.args["decimals"]
+    if isinstance(decimals, exp.Neg):  # to tens, to hundreds
+        unit = 10 ** bounded_integer(decimals.this, "ROUND", 0, 12)
+        return call("*", call("round", call("/", *go(node.this), Constant(unit))), Constant(unit))
+    return call("round to", *go(node.this), Constant(bounded_integer(decimals, "ROUND", 0, 12)))
 
 
 def trim(node: exp.Expression, go: Go) -> Expression:
@@ -195,6 +340,15 @@ def replace_text(node: exp.Expression, go: Go) -> Expression:
             "          texts must not grow, or an engine could run out of memory"
         )
     return call("replace", *go(node.this, old, new))
+
+
+def listed(node: exp.Expression, go: Go) -> Expression:
+    """A value among those of a series, which are public keys (parse/series.py)."""
+    of, *values = go(*node.expressions)
+    if of.domain.kind is not Kind.DATE:
+        return call("listed number", of, *values)
+    texts = [one.arguments[0] for one in values if isinstance(one, Call) and one.name == "timestamp"]
+    return call("listed date", of, *texts)
 
 
 def concat(node: exp.Expression, go: Go) -> Expression:
@@ -236,8 +390,27 @@ SPECIAL: dict[Spelling, Callable[[exp.Expression, Go], Expression]] = {
     exp.StrPosition: lambda node, go: call("position", *go(node.this, node.args.get("substr"))),
     exp.Replace: replace_text,
     exp.Concat: concat,
+    exp.ConcatWs: concat_with,
+    exp.IntDiv: whole_quotient,
+    exp.Pad: pad,
+    exp.JSONExtract: json_path,
+    exp.JSONExtractScalar: json_path,
+    exp.RegexpExtract: extract_group,
+    exp.RegexpReplace: replace_matches,
+    exp.RegexpFullMatch: lambda node, go: call("regexp_matches", *go(node.this), whole_pattern(*go(node.expression))),
+    "sf_listed": listed,
     **date_syntax.SPECIAL,
 }
+
+
+def whole_pattern(pattern: Expression) -> Expression:
+    """A pattern that matches a text as a whole."""
+    match pattern:
+        case Constant(str() as words):
+            return Constant(f"^({words})$")
+    return pattern
+
+
 NO_PATTERN = (
     "only LIKE patterns are understood: an invalid pattern would raise in the engine.",
     "use LIKE, STARTS_WITH or CONTAINS where they say the same",
@@ -250,6 +423,5 @@ REFUSED: dict[Spelling, tuple[str, str]] = {  # (why, what to do), unless a func
     exp.IsNan: ("NaN counts as NULL here.", "ask x IS NULL"),
     exp.RegexpLike: NO_PATTERN,
     exp.RegexpILike: NO_PATTERN,
-    exp.RegexpFullMatch: NO_PATTERN,
     exp.SimilarTo: NO_PATTERN,
 }

@@ -19,6 +19,7 @@ from sfumato.sql.parse.ast_guard import column_number, node_text, require_known_
 from sfumato.sql.parse.derived import key_identity
 from sfumato.sql.parse.expressions import parse_expression
 from sfumato.sql.parse.joins import Keys, table_at
+from sfumato.sql.parse.range_of_where import with_ranges
 from sfumato.sql.parse.scopes import Scope
 from sfumato.sql.parse.unbounded import name_unbounded
 from sfumato.sql.plan import Grouped, GroupValue, Plan, Reduce, Table
@@ -90,7 +91,7 @@ class GroupNames:
         )
 
     def value(self, node: exp.Expression) -> Column:
-        found, domain = parse_value(node, self.rows, self.most)
+        found, domain = with_ranges(lambda rows: parse_value(node, rows, self.most), self.rows)
         label = self.label(found)
         if label in self.bounds and not domain.bounded:
             low, high = (min(max(end, domain.low), domain.high) for end in self.bounds[label])

@@ -70,6 +70,11 @@ class Condition:
     merged: bool = False  # of USING: both columns are one
 
 
+def inherited_of(sources: Sequence[Source]) -> frozenset[tuple[str, str]]:
+    """The units of these sources that are stored in other tables."""
+    return frozenset().union(*(one.scope.inherited for one in sources))
+
+
 def places(expression: Expression) -> set[str]:
     return {one.origin.split(".", 1)[0] for one in columns(expression)}
 
@@ -98,14 +103,15 @@ def conditions_of(sources: Sequence[Source], joins: Sequence[exp.Join]) -> list[
 
 def read_conditions(sources: Sequence[Source], joins: Sequence[exp.Join]) -> list[Condition]:
     found: list[Condition] = []
-    names = dict(sources[0].names)
+    names, inherited = dict(sources[0].names), inherited_of(sources)
     for source, join in zip(sources[1:], joins, strict=True):
         if any(alias == source.alias for alias, _ in names):
             raise QueryRefused(f"two tables are called {source.alias!r}.\n  do:     give one another name")
-        both = Scope(source.scope.table, {**names, **source.names})
+        both = Scope(source.scope.table, {**names, **source.names}, inherited=inherited)
         if (listed := shared_columns(join, names, source)) is not None:
             for name in listed:
-                mine, theirs = Scope(source.scope.table, names).find("", name), own_column(source, name)
+                before = Scope(source.scope.table, names, inherited=inherited)
+                mine, theirs = before.find("", name), own_column(source, name)
                 require_same_kind(mine, theirs)
                 found.append(Condition(source.place, None, (mine, theirs), merged=True))
                 both = replace(both, names={**both.names, (source.alias, name): mine})
@@ -221,7 +227,8 @@ def join_sources(
     }
     rest = [substitute(whole(one), best.meaning) for one in conditions if one.of >= 0 and one not in best.used]
     where = call("and", best.scope.where, *map(filter_condition, rest))
-    return sort_joins(replace(best.scope, names=names, where=where)), [one for one in best.used if one.of < 0]
+    scope = replace(best.scope, names=names, where=where, inherited=inherited_of(sources))
+    return sort_joins(scope), [one for one in best.used if one.of < 0]
 
 
 def whole(condition: Condition) -> Expression:
@@ -280,11 +287,14 @@ class Joining:
             taken += filters
         pairs, table, columns, where = self.joined_form(replace(source, scope=scope), equalities)
         join = Join(table, in_order(pairs)) if table.public else of_one_unit(self.scope, table, pairs, self.keys)
-        place = len(self.scope.joins) + 1
+        place, scope_before = len(self.scope.joins) + 1, self.scope
         for name, of in columns.items():
             self.meaning[name] = renumber(of, {"t0": f"t{place}"})
         for one, mine, theirs in equalities:
-            if one.merged:  # one column of that name: both are equal
+            both_units = (
+                not table.public and column_name(theirs) == table.unit_column and is_unit(scope_before, mine, True)
+            )
+            if one.merged or (both_units and not source.left):  # both are equal
                 self.meaning[theirs.origin] = mine
         condition = self.scope.where
         if not source.left:
@@ -368,10 +378,21 @@ def of_one_unit(left: Scope, right: Table, pairs: Pairs, keys: Keys) -> Join:
         )
     assert right.unit_column is not None
     unit = columns_of(left.table, 0)[right.unit_column]
-    mine = [pair for pair in pairs if not (pair[1] == right.unit_column and is_unit(left, pair[0], first=True))]
+    mine = [pair for pair in pairs if not is_implied(left, right, pair, keys)]
     exact = [] if right.derived else [name for of, name in pairs if name in found and is_stored(left, of)]
     on = (*in_order(mine), (unit, right.unit_column))
     return Join(right, on, tuple(dict.fromkeys(exact)), finds_one(left, right, pairs, keys))
+
+
+def is_implied(left: Scope, right: Table, pair: tuple[Expression, str], keys: Keys) -> bool:
+    """Does an equality with the unit follow from that of the units? So it does of the unit itself, and of a key of the
+    policy that a SELECT groups by: that is a number there, and units are compared as texts."""
+    mine, name = pair
+    if name != right.unit_column:
+        return False
+    known = identity(left, mine, keys)
+    grouped = known is not None and known == key_identity(right, name, keys) and not is_stored(left, mine)
+    return grouped or is_unit(left, mine, first=True)
 
 
 def finds_one(left: Scope, right: Table, pairs: Pairs, keys: Keys) -> bool:

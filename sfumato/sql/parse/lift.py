@@ -102,7 +102,7 @@ class Lifted:
         elif isinstance(node, exp.Column) and not node.table:
             for one in self.query.expressions:
                 alias = isinstance(one, exp.Alias) and one.alias.lower() == node.name.lower()
-                if alias and not isinstance(one.this, exp.Column):
+                if alias and not isinstance(one.this, exp.Column) and not one.find(exp.Grouping, exp.GroupingId):
                     node = one.this
                     break
         for i, known in enumerate(self.keys):

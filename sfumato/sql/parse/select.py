@@ -8,7 +8,7 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused, UnboundedColumn
 from sfumato.sql.aggregate import MARK, Aggregate, StandaloneAggregate, calls_aggregate, kind_of, lattices_of
 from sfumato.sql.domains import Kind
-from sfumato.sql.expressions import Column, Constant, Expression, Output
+from sfumato.sql.expressions import Column, Expression, Output
 from sfumato.sql.functions.costs import MOST_COST, cost_refusal
 from sfumato.sql.parse.ast_guard import column_number, require_known_parts, without_alias
 from sfumato.sql.parse.expressions import parse_expression
@@ -24,7 +24,10 @@ from sfumato.sql.parse.outer_select import (
     limit_or_offset,
     order_by,
 )
-from sfumato.sql.parse.scopes import Scope
+from sfumato.sql.parse.problems import Problems
+from sfumato.sql.parse.range_of_where import with_ranges
+from sfumato.sql.parse.scopes import ALWAYS, Scope
+from sfumato.sql.parse.series import without_series
 from sfumato.sql.parse.unbounded import name_unbounded
 from sfumato.sql.plan import MOST_JOINED_ROWS, Measure, Plan, What
 from sfumato.sql.policy import Policy
@@ -75,9 +78,9 @@ class Groups:
         return Output(self.keys.index(key), key.domain)
 
     def find(self, alias: str, name: str) -> Expression:
-        raise QueryRefused(
-            f"{name!r} is neither a key nor inside an aggregate.\n  do:     GROUP BY it, or aggregate it: SUM({name})"
-        )
+        summed = self.rows.find(alias, name).domain.kind is Kind.NUMBER
+        do = f"GROUP BY it, or aggregate it: SUM({name})" if summed else "GROUP BY it, or count it: COUNT(DISTINCT …)"
+        raise QueryRefused(f"{name!r} is neither a key nor inside an aggregate.\n  do:     {do}")
 
     def output(self, aggregate: Aggregate) -> Output:
         """The output of this aggregate; equal aggregates share one."""
@@ -93,7 +96,7 @@ class Groups:
         kind = kind_of(node)
         if kind is None:
             raise QueryRefused(f"{node.sql('duckdb')[:60]}: FILTER belongs to an aggregate.")
-        return kind.parse(node, self.rows, self.keys)
+        return with_ranges(lambda rows: kind.parse(node, rows, self.keys), self.rows)
 
 
 def parse_select(query: exp.Select, policy: Policy, schema: str = MAIN) -> Question:
@@ -107,21 +110,32 @@ def parse_select(query: exp.Select, policy: Policy, schema: str = MAIN) -> Quest
 
 def parse_core(core: exp.Select, policy: Policy, schema: str = MAIN) -> Question:
     """The question of a SELECT that aggregates rows."""
-    scope = Rows(policy, schema=schema).scope(core)
+    core = without_series(core)
+    rows = Rows(policy, schema=schema, gather=True)
+    scope = rows.scope(core)
     try:
-        return parse_grouped_select(core, scope)
+        return parse_grouped_select(core, scope, rows.problems)
     except UnboundedColumn as refusal:
-        raise name_unbounded(refusal, scope) from None
+        found = name_unbounded(refusal, scope)
+        found.place = refusal.place
+        raise found from None
 
 
-def parse_grouped_select(query: exp.Select, scope: Scope) -> Question:
-    """The SELECT that has the aggregates, over these rows."""
+def parse_grouped_select(query: exp.Select, scope: Scope, problems: Problems) -> Question:
+    """The SELECT that has the aggregates, over these rows; `problems` are those of WHERE."""
     named = {node.alias.lower(): histogram_as_count(node) for node in query.expressions if isinstance(node, exp.Alias)}
     bins = histogram(query, scope)
-    groups = Groups(scope, group_keys(query, named, scope, *([bins.key] if bins else [])), named)
-    columns = result_columns(query, groups, bins)
-    having = query.args.get("having")
-    condition = parse_expression(having.this, groups) if having else Constant(True)
+    keys: list[Expression] = []
+    with problems.noted(query):
+        keys = group_keys(query, named, scope, *([bins.key] if bins else []))
+    groups = Groups(scope, keys, named)
+    wrong = len(problems.found)
+    columns = result_columns(query, groups, bins, problems if wrong == 0 or not query.args.get("group") else Problems())
+    having, condition = query.args.get("having"), ALWAYS
+    if having and not wrong:
+        with problems.noted(having):
+            condition = parse_expression(having.this, groups)
+    problems.refuse()
     if condition.domain.kind is not Kind.TRUTH:
         raise QueryRefused("HAVING takes a condition.")
     check_distinct(query, columns, groups)
@@ -180,7 +194,7 @@ def group_key_node(
     return node
 
 
-def result_columns(query: exp.Select, groups: Groups, bins: Histogram | None) -> Columns:
+def result_columns(query: exp.Select, groups: Groups, bins: Histogram | None, problems: Problems) -> Columns:
     """The columns after SELECT with unique titles; a histogram has its edges and its counts."""
     found: Columns = []
     for node in query.expressions:
@@ -190,9 +204,9 @@ def result_columns(query: exp.Select, groups: Groups, bins: Histogram | None) ->
             require_known_parts(node)
         if bins is not None and is_histogram(node):
             found += bins.columns(groups.key(bins.key))
-        found.append(
-            (column_title(node, [title for title, _ in found]), parse_expression(histogram_as_count(node), groups))
-        )
+        with problems.noted(node):
+            of = parse_expression(histogram_as_count(node), groups)
+            found.append((column_title(node, [title for title, _ in found]), of))
     return found
 
 

@@ -59,6 +59,7 @@ def own_subqueries(nodes: list[exp.Expression]) -> Iterator[exp.Expression]:
 def correlation(node: exp.Expression, inner: Scope, outer: Scope) -> Correlation | None:
     """A condition of WHERE that compares the inner with the outer rows; None if it is about the inner rows alone."""
     used = list(node.find_all(exp.Column))
+    inner = inner.without_inherited(one for one in used if outer.has_itself(one))
     if all(inner.knows(one) for one in used) or not all(inner.knows(one) or outer.knows(one) for one in used):
         return None
     if not isinstance(node, exp.Binary) or type(node) not in FLIPPED:

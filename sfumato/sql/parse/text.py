@@ -4,6 +4,7 @@ Texts come from strangers. Unsupported syntax is refused, never ignored.
 """
 
 import re
+from collections.abc import Sequence
 
 import sqlglot
 from sqlglot import exp
@@ -14,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sfumato.errors import QueryRefused, UnboundedColumn
 from sfumato.sql.aggregate import Registry
 from sfumato.sql.parse.from_where import MAIN
+from sfumato.sql.parse.problems import with_places
 from sfumato.sql.parse.released import split
 from sfumato.sql.parse.select import parse_select
 from sfumato.sql.parse.spellings import expand_spellings
@@ -30,7 +32,7 @@ DEEPEST_TREE = 60  # nested operators; a chain of AND or OR counts once
 WORDS = re.compile(r"\w+|[^\w\s]")
 OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
-FIRST = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM}
+FIRST = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM, TokenType.PIVOT}
 TYPES = frozenset(DuckDB.Parser.TYPE_TOKENS)
 
 
@@ -38,6 +40,8 @@ def parse(text: str, policy: Policy, aggregates: Registry, schema: str = MAIN) -
     """The question that a text asks, about tables that the engine has in this schema."""
     try:
         return parse_query(aggregates.mark(expand_spellings(parse_statement(text))), policy, schema)
+    except QueryRefused as problem:
+        raise with_places(problem, text) from None
     except RecursionError:
         raise QueryRefused("this question is nested too deeply.") from None
     except ArithmeticError:
@@ -98,8 +102,9 @@ def parse_statement(text: str) -> exp.Expression:
     if has_too_many_words(text):
         raise too_long()
     try:
-        check_tokens(sqlglot.tokenize(text, read="duckdb"))
-        read = sqlglot.parse(text, read="duckdb")
+        tokens = sqlglot.tokenize(text, read="duckdb")
+        check_tokens(tokens)
+        read = sqlglot.parse(select_from_pivot(text, tokens), read="duckdb")
         found = [one for one in read if one is not None and not isinstance(one, exp.Semicolon)]  # a comment after it
     except QueryRefused:  # which is a ValueError
         raise
@@ -108,7 +113,10 @@ def parse_statement(text: str) -> exp.Expression:
         line, column = place[0].get("line"), place[0].get("col")  # of the last character of a token
         first = max(1, (column or 1) - len(place[0].get("highlight") or "x") + 1)
         where = f" at line {line}, column {first}" if line else ""
-        raise QueryRefused(f"this is not SQL{where}.\n  do:     ask one SELECT statement") from None
+        refusal = QueryRefused(f"this is not SQL{where}.\n  do:     ask one SELECT statement")
+        if line:
+            refusal.place = sum(len(one) + 1 for one in text.split("\n")[: line - 1]) + first - 1
+        raise refusal from None
     except (RecursionError, ValueError, AttributeError, IndexError, KeyError, TypeError):
         raise QueryRefused("this is not SQL that can be read.\n  do:     ask one SELECT statement") from None
     if len(found) != 1:
@@ -121,6 +129,25 @@ def parse_statement(text: str) -> exp.Expression:
             f"this question is nested too deeply.\n  found:  more than {DEEPEST_TREE} operators inside each other"
         )
     return root
+
+
+def select_from_pivot(text: str, tokens: Sequence[Token]) -> str:
+    """PIVOT t ON … USING … as SELECT * FROM (PIVOT t ON … USING …), of which the parser also reads ORDER BY."""
+    depth, start, end, selects = 0, None, len(text), False
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        depth += (token.token_type in OPEN) - (token.token_type in CLOSE)
+        if depth:
+            continue
+        begins = before is None or (tokens[0].token_type is TokenType.WITH and not selects)
+        selects = selects or token.token_type in (TokenType.SELECT, TokenType.FROM)
+        if start is None and begins and token.token_type is TokenType.PIVOT:
+            start = token.start
+        elif start is not None and token.token_type in (TokenType.ORDER_BY, TokenType.LIMIT, TokenType.SEMICOLON):
+            end = token.start
+            break
+    if start is None:
+        return text
+    return f"{text[:start]} SELECT * FROM ({text[start:end]}) {text[end:]}"
 
 
 def check_tokens(tokens: list[Token]) -> None:

@@ -97,7 +97,11 @@ def test_other_patterns_are_refused_from_the_text(pattern):
     ("regexp_matches(stay, 'a')", "must be a text"),
     ("regexp_matches(diagnosis, 'a.{40}b')", "too long for one row"),
     ("diagnosis ~ 'a'", "whole text on DuckDB"),
-    ("regexp_full_match(diagnosis, 'a')", "LIKE"),
+    ("regexp_full_match(diagnosis, 'a')", "too long for one row"),
+    ("regexp_extract(LEFT(diagnosis, 50), '(a)b', 2) = 'a'", "no group 2"),
+    ("regexp_extract(LEFT(diagnosis, 50), ward, 1) = 'a'", "in quotes"),
+    ("regexp_replace(LEFT(diagnosis, 50), 'a', 'b', 'g') = 'a'", "first match"),
+    (r"regexp_replace(LEFT(diagnosis, 50), '(a)', '\\1') = 'a'", "without backslashes"),
 ])  # fmt: skip
 def test_what_else_is_refused(condition, why):
     with pytest.raises(QueryRefused, match=why):

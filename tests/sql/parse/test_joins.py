@@ -283,3 +283,49 @@ def test_a_unit_of_texts_is_joined_also_where_the_policy_does_not_describe_it():
     )
     text = statement(parse_question("SELECT COUNT(*) FROM people JOIN orders USING (person)", RULES).plan, 1, "duckdb")
     assert connection.execute(text).fetchall() == [(4,)]
+
+
+RENAMED = Policy.read("""
+version = 1
+[budget]
+epsilon = 20
+delta = 1e-6
+[tables.customer]
+unit = "c_key"
+rows = 1
+[tables.customer.columns]
+state = {type = "text", keys = ["a", "b"]}
+[tables.sales]
+unit = "customer.c_key"
+key = "s_key"
+parent_key = "c_key"
+rows = 9
+[tables.sales.columns]
+s_key = {type = "number"}
+paid = {low = 0, high = 10, step = 1}
+""")
+
+
+@pytest.mark.parametrize(
+    ("sql", "truth"),
+    [
+        # was 0: the key was compared as the text of a double with the text of the unit
+        ("SELECT COUNT(*) FROM (SELECT s_key, SUM(paid) AS p FROM sales GROUP BY s_key) t"
+         " JOIN customer ON s_key = c_key", 4),
+        ("SELECT COUNT(*) FROM customer, sales WHERE c_key = s_key AND state = 'a'", 6),
+        ("SELECT COUNT(*) FROM customer WHERE NOT EXISTS (SELECT 1 FROM sales WHERE s_key = c_key)", 1),
+        ("SELECT COUNT(*) FROM (SELECT c_key, state, COUNT(*) AS n FROM sales JOIN customer ON s_key = c_key"
+         " GROUP BY 1, 2)", 4),
+        ("SELECT COUNT(*) FROM customer, sales WHERE (c_key = s_key AND paid > 2)"
+         " OR (s_key = c_key AND state = 'a')", 9),
+    ],
+)  # fmt: skip
+def test_a_unit_of_another_name_is_found_by_its_key(sql, truth):
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE customer AS SELECT i AS c_key, ['a', 'b'][1 + i % 2] AS state FROM range(5) t(i)"
+        )
+        connection.execute("CREATE TABLE sales AS SELECT i % 4 AS s_key, i % 4 AS paid FROM range(12) t(i)")
+        assert connection.execute(sql).fetchall() == [(truth,)]
+        ((found,),) = connection.execute(statement(parse_question(sql, RENAMED).plan, 7, "duckdb")).fetchall()
+    assert found == truth
