@@ -290,6 +290,13 @@ def sign_change(name: str, arguments: tuple[Expression, ...]) -> Expression:
     return Call(name, arguments)
 
 
+def clamp_limits(name: str, arguments: tuple[Expression, ...]) -> Expression:
+    """CLAMP(x, a, b) of limits that are no constants: NULL where one of them is, which LEAST and GREATEST pass over."""
+    unknown = [call("is null", one) for one in arguments[1:] if not isinstance(one, Constant)]
+    found = Call(name, arguments)
+    return call("case", call("or", *unknown), NOTHING, found) if unknown else found
+
+
 Law = Callable[[str, tuple[Expression, ...]], Expression]
 LAWS: dict[str, Law] = {
     **dict.fromkeys(("and", "or"), flat_and_or),
@@ -303,4 +310,5 @@ LAWS: dict[str, Law] = {
     **dict.fromkeys(("least", "greatest"), least_or_greatest),
     **dict.fromkeys("+-*/", constant_arithmetic),
     "negative": sign_change,
+    "clamp": clamp_limits,
 }
