@@ -386,7 +386,10 @@ def strftime_format(form: str) -> str:
 
 def add_interval(text: str, count: int, unit: str) -> str:
     """Add an interval as SQL does: January 31 plus a month is the last day of February."""
-    found = datetime.datetime.fromisoformat(text)
+    try:
+        found = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise QueryRefused("this is no date, so nothing is added to it.\n  do:     write DATE '2024-03-01'") from None
     try:
         if unit == "microsecond":
             return str(found + datetime.timedelta(microseconds=count))
